@@ -1,0 +1,286 @@
+"""Region programs as bytes: what the runtime decodes and a compiled artifact carries.
+
+Little-endian; strings are u32 length + UTF-8; counts are u32, other integers i64, reals f64.
+
+    "MXPR" version:u32 name arena_bytes
+    symbols  n * (name input axis)
+    values   n * (name dtype kind:u8 layout index alias_of alias_offset:dim offset nbytes rank:u32 dim*)
+    steps    n * (kind name implementation scratchpad_offset scratchpad_bytes attrs operands post_ops)
+    attrs    n * (name type:u8 value)      type: 0 i64, 1 f64, 2 string, 3 u32 count + i64*, 4 bool (u8)
+    operands n * (role value)
+    post_ops n * (type:u8 ...)             0 eltwise: name alpha beta; 1 binary: name value; 2 sum: scale
+    dim      type:u8 ...                   0 constant: i64; 1 symbol: u32; 2 + k: operator k, left, right
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import fields
+
+from . import program as ir
+from .dims import OPERATORS, Dim, Expr, Symbol
+
+MAGIC = b"MXPR"
+_MAX_EXPRESSION_DEPTH = 64
+
+
+class DecodeError(ValueError):
+    """The bytes are no region program of this version."""
+
+
+def encode(program: ir.Program) -> bytes:
+    """Serialise a program; ``decode(encode(p)) == p``."""
+    w = _Writer({binding.name: i for i, binding in enumerate(program.symbols)})
+    w.raw(MAGIC)
+    w.u32(ir.VERSION)
+    w.string(program.name)
+    w.i64(program.arena_bytes)
+    w.u32(len(program.symbols))
+    for binding in program.symbols:
+        w.string(binding.name)
+        w.i64(binding.input)
+        w.i64(binding.axis)
+    w.u32(len(program.values))
+    for value in program.values:
+        w.value(value)
+    w.u32(len(program.steps))
+    for step in program.steps:
+        w.step(step)
+    return bytes(w.buffer)
+
+
+def decode(data: bytes) -> ir.Program:
+    """Inverse of :func:`encode`; raises :class:`DecodeError` on anything else."""
+    r = _Reader(data)
+    if r.take(4) != MAGIC:
+        raise DecodeError("not a region program: the first four bytes are not MXPR")
+    version = r.u32()
+    if version != ir.VERSION:
+        raise DecodeError(f"region program version {version}, this build reads {ir.VERSION}")
+    name, arena_bytes = r.string(), r.i64()
+    symbols = tuple(
+        ir.SymbolBinding(r.string(), r.i64(), r.i64()) for _ in range(r.count(20))
+    )
+    r.symbols = [binding.name for binding in symbols]
+    values = tuple(r.value() for _ in range(r.count(54)))
+    steps = tuple(r.step() for _ in range(r.count(40)))
+    if r.offset != len(data):
+        raise DecodeError(f"{len(data) - r.offset} bytes after the end of the region program")
+    return ir.Program(name, values, steps, symbols, arena_bytes)
+
+
+class _Writer:
+    def __init__(self, symbols: dict[str, int]) -> None:
+        self.buffer = bytearray()
+        self.symbols = symbols
+
+    def raw(self, data: bytes) -> None:
+        self.buffer += data
+
+    def u8(self, number: int) -> None:
+        self.buffer += struct.pack("<B", number)
+
+    def u32(self, number: int) -> None:
+        self.buffer += struct.pack("<I", number)
+
+    def i64(self, number: int) -> None:
+        self.buffer += struct.pack("<q", number)
+
+    def f64(self, number: float) -> None:
+        self.buffer += struct.pack("<d", number)
+
+    def string(self, text: str) -> None:
+        data = text.encode()
+        self.u32(len(data))
+        self.raw(data)
+
+    def dim(self, dim: Dim) -> None:
+        if isinstance(dim, int):
+            self.u8(0)
+            self.i64(dim)
+        elif isinstance(dim, Symbol):
+            self.u8(1)
+            self.u32(self.symbols[dim.name])
+        else:
+            self.u8(2 + OPERATORS.index(dim.operator))
+            self.dim(dim.left)
+            self.dim(dim.right)
+
+    def value(self, value: ir.Value) -> None:
+        self.string(value.name)
+        self.string(value.dtype)
+        self.u8(ir.VALUE_KINDS.index(value.kind))
+        self.string(value.layout)
+        self.i64(value.index)
+        self.i64(value.alias_of)
+        self.dim(value.alias_offset)
+        self.i64(value.offset)
+        self.i64(value.nbytes)
+        self.u32(len(value.shape))
+        for dim in value.shape:
+            self.dim(dim)
+
+    def step(self, step: ir.Step) -> None:
+        self.string(step.kind)
+        self.string(step.name)
+        self.string(step.implementation)
+        self.i64(step.scratchpad_offset)
+        self.i64(step.scratchpad_bytes)
+        attributes = fields(step.attrs)
+        self.u32(len(attributes))
+        for attribute in attributes:
+            self.string(attribute.name)
+            self.attribute(getattr(step.attrs, attribute.name))
+        self.u32(len(step.operands))
+        for operand in step.operands:
+            self.string(operand.role)
+            self.i64(operand.value)
+        self.u32(len(step.post_ops))
+        for post_op in step.post_ops:
+            self.post_op(post_op)
+
+    def attribute(self, value: object) -> None:
+        if isinstance(value, bool):
+            self.u8(4)
+            self.u8(value)
+        elif isinstance(value, int):
+            self.u8(0)
+            self.i64(value)
+        elif isinstance(value, float):
+            self.u8(1)
+            self.f64(value)
+        elif isinstance(value, str):
+            self.u8(2)
+            self.string(value)
+        elif isinstance(value, tuple):
+            self.u8(3)
+            self.u32(len(value))
+            for number in value:
+                self.i64(number)
+        else:
+            raise TypeError(f"a step's attribute cannot be {value!r}")
+
+    def post_op(self, post_op: ir.PostOp) -> None:
+        if isinstance(post_op, ir.EltwisePostOp):
+            self.u8(0)
+            self.string(post_op.algorithm)
+            self.f64(post_op.alpha)
+            self.f64(post_op.beta)
+        elif isinstance(post_op, ir.BinaryPostOp):
+            self.u8(1)
+            self.string(post_op.algorithm)
+            self.i64(post_op.value)
+        else:
+            self.u8(2)
+            self.f64(post_op.scale)
+
+
+class _Reader:
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.offset = 0
+        self.symbols: list[str] = []
+
+    def take(self, size: int) -> bytes:
+        end = self.offset + size
+        if end > len(self.data):
+            raise DecodeError(f"region program ends at byte {len(self.data)}, {end} were expected")
+        piece = self.data[self.offset : end]
+        self.offset = end
+        return piece
+
+    def u8(self) -> int:
+        return self.take(1)[0]
+
+    def u32(self) -> int:
+        return int(struct.unpack("<I", self.take(4))[0])
+
+    def i64(self) -> int:
+        return int(struct.unpack("<q", self.take(8))[0])
+
+    def f64(self) -> float:
+        return float(struct.unpack("<d", self.take(8))[0])
+
+    def count(self, smallest: int) -> int:
+        """A count of items of at least ``smallest`` bytes each, so that garbage cannot ask for memory."""
+        count = self.u32()
+        if count * smallest > len(self.data) - self.offset:
+            raise DecodeError(f"count {count} at byte {self.offset - 4} is more than the data can hold")
+        return count
+
+    def string(self) -> str:
+        try:
+            return self.take(self.u32()).decode()
+        except UnicodeDecodeError as error:
+            raise DecodeError(f"bad text before byte {self.offset}: {error}") from None
+
+    def enum(self, names: tuple[str, ...]) -> str:
+        index = self.u8()
+        if index >= len(names):
+            raise DecodeError(f"code {index} at byte {self.offset - 1} is not below {len(names)}")
+        return names[index]
+
+    def dim(self, depth: int = 0) -> Dim:
+        if depth > _MAX_EXPRESSION_DEPTH:
+            raise DecodeError("a dimension's expression is nested too deeply")
+        code = self.u8()
+        if code == 0:
+            return self.i64()
+        if code == 1:
+            index = self.u32()
+            if index >= len(self.symbols):
+                raise DecodeError(f"symbol {index} of {len(self.symbols)}")
+            return Symbol(self.symbols[index])
+        if code - 2 >= len(OPERATORS):
+            raise DecodeError(f"code {code} at byte {self.offset - 1} is no dimension")
+        return Expr(OPERATORS[code - 2], self.dim(depth + 1), self.dim(depth + 1))
+
+    def value(self) -> ir.Value:
+        name, dtype = self.string(), self.string()
+        kind = self.enum(ir.VALUE_KINDS)
+        layout, index, alias_of = self.string(), self.i64(), self.i64()
+        alias_offset, offset, nbytes = self.dim(), self.i64(), self.i64()
+        shape = tuple(self.dim() for _ in range(self.count(5)))
+        return ir.Value(
+            name, shape, dtype, kind, layout, index, alias_of, alias_offset, offset, nbytes  # type: ignore[arg-type]
+        )
+
+    def step(self) -> ir.Step:
+        kind, name, implementation = self.string(), self.string(), self.string()
+        scratchpad_offset, scratchpad_bytes = self.i64(), self.i64()
+        attributes = {self.string(): self.attribute() for _ in range(self.count(6))}
+        operands = tuple(ir.Operand(self.string(), self.i64()) for _ in range(self.count(12)))
+        post_ops = tuple(self.post_op() for _ in range(self.count(9)))
+        if kind not in ir.STEP_KINDS:
+            raise DecodeError(f"unknown step kind {kind!r}")
+        try:
+            attrs = ir.STEP_KINDS[kind](**attributes)
+        except TypeError as error:
+            raise DecodeError(f"step {name!r} of kind {kind}: {error}") from None
+        return ir.Step(
+            name, attrs, operands, post_ops, implementation, scratchpad_offset, scratchpad_bytes
+        )
+
+    def attribute(self) -> object:
+        code = self.u8()
+        if code == 0:
+            return self.i64()
+        if code == 1:
+            return self.f64()
+        if code == 2:
+            return self.string()
+        if code == 3:
+            return tuple(self.i64() for _ in range(self.count(8)))
+        if code == 4:
+            return bool(self.u8())
+        raise DecodeError(f"attribute type {code} at byte {self.offset - 1}")
+
+    def post_op(self) -> ir.PostOp:
+        code = self.u8()
+        if code == 0:
+            return ir.EltwisePostOp(self.string(), self.f64(), self.f64())
+        if code == 1:
+            return ir.BinaryPostOp(self.string(), self.i64())
+        if code == 2:
+            return ir.SumPostOp(self.f64())
+        raise DecodeError(f"post-op type {code} at byte {self.offset - 1}")
