@@ -1,0 +1,7 @@
+"""One form for each idea, before anything is decided: see the text of each pass."""
+
+from .fold_constants import FoldConstants
+from .recover_operators import RecoverOperators
+from .simplify_inference import SimplifyInference
+
+__all__ = ["FoldConstants", "RecoverOperators", "SimplifyInference"]

@@ -1,0 +1,76 @@
+"""``FoldConstants``: evaluate operators on constants with numpy.
+
+Before   lv = R.reshape(const[64], (1, 64, 1, 1));  gv = R.add(x, lv)
+After    gv = R.add(x, const[1, 64, 1, 1])
+
+TVM's own ``FoldConstant`` compiles and runs a function for each binding, which takes most of a minute on
+a ResNet.  Only the operators that importers wrap around parameters are folded here; a transposed matrix
+is left alone, since a library reads it as it stands.  TVM folds the rest later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import tvm
+from tvm import relax
+
+from ..relax_types import constant_of, dtype_of, is_constant, make_constant, shape_of
+from .rewriter import Site, is_call_to, rewrite_bindings
+
+Evaluate = Callable[[relax.Call, list[np.ndarray]], np.ndarray]
+
+
+def _to_output_shape(call: relax.Call, args: list[np.ndarray]) -> np.ndarray:
+    return args[0].reshape(shape_of(call))  # type: ignore[arg-type]
+
+
+_EVALUATE: dict[str, Evaluate] = {
+    "reshape": _to_output_shape,
+    "expand_dims": _to_output_shape,
+    "squeeze": _to_output_shape,
+    "broadcast_to": lambda call, args: np.broadcast_to(args[0], shape_of(call)),  # type: ignore[arg-type]
+    "permute_dims": lambda call, args: np.transpose(
+        args[0], None if call.attrs.axes is None else [int(axis) for axis in call.attrs.axes]
+    ),
+    "astype": lambda call, args: args[0].astype(dtype_of(call)),
+    "ones_like": lambda call, args: np.ones_like(args[0]),
+    "zeros_like": lambda call, args: np.zeros_like(args[0]),
+    "isnan": lambda call, args: np.isnan(args[0]),
+    "where": lambda call, args: np.where(*args),
+    "negative": lambda call, args: -args[0],
+    "sqrt": lambda call, args: np.sqrt(args[0]),
+    "rsqrt": lambda call, args: 1 / np.sqrt(args[0]),
+    "add": lambda call, args: args[0] + args[1],
+    "subtract": lambda call, args: args[0] - args[1],
+    "multiply": lambda call, args: args[0] * args[1],
+    "divide": lambda call, args: args[0] / args[1],
+}
+
+
+def _is_matrix_transpose(call: relax.Call) -> bool:
+    return is_call_to(call, "permute_dims") and len(call.args[0].ty.shape) == 2
+
+
+def _rule(site: Site, value: relax.Expr) -> relax.Expr | None:
+    if not is_call_to(value, *_EVALUATE) or _is_matrix_transpose(value):
+        return None
+    tensors = [arg for arg in value.args if isinstance(arg.ty, relax.TensorType)]
+    shape = shape_of(value)
+    if shape is None or not all(isinstance(dim, int) for dim in shape):
+        return None
+    if not tensors or not all(is_constant(arg) for arg in tensors):
+        return None
+    arrays = [constant_of(arg) for arg in tensors]
+    with np.errstate(all="ignore"):
+        result = _EVALUATE[value.op.name.removeprefix("relax.")](value, arrays)  # type: ignore[arg-type]
+    return make_constant(np.asarray(result, dtype=dtype_of(value)))
+
+
+@tvm.transform.module_pass(opt_level=0, name="FoldConstants")
+class FoldConstants:
+    """Module pass; see the module's text."""
+
+    def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
+        return rewrite_bindings(mod, _rule)

@@ -1,0 +1,112 @@
+"""``RecoverOperators``: Relax operators in place of the TIR that an importer wrote for them.
+
+    R.call_tir(pad, (x,), ...)             -> R.nn.pad(x, ...)
+    R.call_tir(maximum, (x, scalar), ...)  -> R.maximum(x, const)      (also minimum)
+
+The ONNX importer emits Pad (and the padding of auto_pad) and Clip as TIR.  A candidate operator is read
+off the function's body, built again with TE, and taken only if the two functions are structurally equal:
+nothing is trusted to a name.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import tvm
+import tvm_ffi
+from tvm import relax, te, tirx, topi
+
+from tvm_mxplan.core.dims import Shape
+
+from ..relax_types import dtype_of, make_constant, scalar_of, shape_of
+from .rewriter import Site, is_call_to, rewrite_bindings
+
+
+def _rule(site: Site, value: relax.Expr) -> relax.Expr | None:
+    if not is_call_to(value, "call_tir") or not isinstance(value.args[0], tvm.ir.GlobalVar):
+        return None
+    function = site.mod[value.args[0]]
+    args = list(value.args[1].fields)
+    shapes = [shape_of(arg) for arg in args]
+    if any(shape is None or not all(isinstance(d, int) for d in shape) for shape in shapes):
+        return None
+    pad = _pad(function, args, shape_of(value))
+    return pad if pad is not None else _extremum(function, args)
+
+
+def _same(function: tirx.PrimFunc, tensors: list[te.Tensor]) -> bool:
+    rebuilt = te.create_prim_func(tensors, index_dtype_override="int64")
+    return tvm_ffi.structural_equal(_bare(function), _bare(rebuilt), map_free_vars=True)
+
+
+def _bare(function: tirx.PrimFunc) -> tirx.PrimFunc:
+    for name in function.attrs.keys() if function.attrs else ():
+        function = function.without_attr(name)
+    return function
+
+
+def _placeholders(args: list[relax.Expr]) -> list[te.Tensor]:
+    return [te.placeholder(arg.ty.shape.values, dtype_of(arg), name="x") for arg in args]
+
+
+def _stored_value(function: tirx.PrimFunc) -> tvm.ir.Expr | None:
+    """What the function's innermost statement stores, if it is one store in one nest of loops."""
+    node = function.body
+    while node is not None and not isinstance(node, tirx.BufferStore):
+        node = getattr(node, "body", None) or getattr(node, "block", None)
+    return None if node is None else node.value
+
+
+def _pad(function: tirx.PrimFunc, args: list[relax.Expr], out_shape: Shape) -> relax.Expr | None:
+    select = _stored_value(function)
+    if len(args) != 1 or not isinstance(select, relax.Call) or len(select.args) != 3:
+        return None
+    load, fill = select.args[1:]
+    if not hasattr(load, "indices") or not isinstance(fill, tirx.FloatImm):
+        return None
+    fill = float(fill.value)
+    before = []
+    for index in load.indices:
+        shift = index.b if isinstance(index, tirx.Sub) else tirx.IntImm("int64", 0)
+        if not isinstance(shift, tirx.IntImm):
+            return None
+        before.append(int(shift.value))
+    in_shape = shape_of(args[0])
+    after = [out - size - low for out, size, low in zip(out_shape, in_shape, before, strict=True)]  # type: ignore[arg-type,operator]
+    if min(before + after) < 0:
+        return None
+    (x,) = _placeholders(args)
+    for value in (fill, tirx.const(fill, x.dtype)):
+        if _same(function, [x, topi.nn.pad(x, before, after, value)]):
+            width = [number for pair in zip(before, after, strict=True) for number in pair]
+            return relax.op.nn.pad(args[0], width, "constant", fill)
+    return None
+
+
+_EXTREMA = {
+    tirx.Max: (topi.maximum, relax.op.maximum),
+    tirx.Min: (topi.minimum, relax.op.minimum),
+}
+
+
+def _extremum(function: tirx.PrimFunc, args: list[relax.Expr]) -> relax.Expr | None:
+    stored = _stored_value(function)
+    build, operator = _EXTREMA.get(type(stored), (None, None))
+    if build is None:
+        return None
+    tensors = _placeholders(args)
+    if len(args) == 2 and scalar_of(args[1]) is not None:
+        if _same(function, [*tensors, build(*tensors)]):
+            return operator(args[0], args[1])
+    elif len(args) == 1 and isinstance(stored.b, tirx.FloatImm):
+        bound = float(stored.b.value)
+        if _same(function, [*tensors, build(tensors[0], tirx.const(bound, tensors[0].dtype))]):
+            return operator(args[0], make_constant(np.array(bound, dtype_of(args[0]))))
+    return None
+
+
+@tvm.transform.module_pass(opt_level=0, name="RecoverOperators")
+class RecoverOperators:
+    """Module pass; see the module's text."""
+
+    def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
+        return rewrite_bindings(mod, _rule)

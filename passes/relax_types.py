@@ -1,0 +1,73 @@
+"""From Relax's types to plain Python and ``core``: shapes, element types, constants."""
+
+from __future__ import annotations
+
+import numpy as np
+import tvm
+from tvm import relax, tirx
+
+from tvm_mxplan.core.dims import Dim, Expr, Operator, Shape, Symbol
+
+_OPERATORS: dict[type, Operator] = {
+    tirx.Add: "+",
+    tirx.Sub: "-",
+    tirx.Mul: "*",
+    tirx.FloorDiv: "//",
+    tirx.FloorMod: "%",
+    tirx.Max: "max",
+    tirx.Min: "min",
+}
+
+
+def dim_of(expr: object) -> Dim | None:
+    """A Relax dimension as a core one; None for an expression that core does not know."""
+    if isinstance(expr, int):
+        return expr
+    if isinstance(expr, tirx.IntImm):
+        return int(expr.value)
+    if isinstance(expr, tirx.Var):
+        return Symbol(str(expr.name))
+    operator = _OPERATORS.get(type(expr))
+    if operator is None:
+        return None
+    left, right = dim_of(expr.a), dim_of(expr.b)  # type: ignore[attr-defined]
+    if left is None or right is None:
+        return None
+    return Expr(operator, left, right)
+
+
+def shape_of(expr: relax.Expr) -> Shape | None:
+    """Logical shape of a tensor expression; None if it is no tensor or not expressible."""
+    shape = getattr(expr.ty, "shape", None)
+    if not isinstance(expr.ty, relax.TensorType) or not isinstance(shape, relax.ShapeExpr):
+        return None
+    dims = [dim_of(dim) for dim in shape.values]
+    return None if any(dim is None for dim in dims) else tuple(dims)  # type: ignore[arg-type]
+
+
+def dtype_of(expr: relax.Expr) -> str:
+    """Element type of a tensor expression, '' if unknown."""
+    dtype = getattr(expr.ty, "dtype", None)
+    return str(dtype) if dtype is not None else ""
+
+
+def is_constant(expr: relax.Expr) -> bool:
+    return isinstance(expr, tvm.ir.GenericConst)
+
+
+def constant_of(expr: relax.Expr) -> np.ndarray | None:
+    """The numbers of a constant without copying them; None for anything else."""
+    return np.from_dlpack(expr.value) if is_constant(expr) else None
+
+
+def scalar_of(expr: relax.Expr) -> float | None:
+    """The number of a constant with one element; None for anything else."""
+    if not is_constant(expr):
+        return None
+    value = expr.value.numpy() if expr.value.shape == () else np.from_dlpack(expr.value)
+    return float(value.reshape(-1)[0]) if value.size == 1 else None
+
+
+def make_constant(array: np.ndarray) -> tvm.ir.GenericConst:
+    """A Relax constant that holds ``array``."""
+    return relax.const(np.ascontiguousarray(array))
