@@ -70,4 +70,4 @@ def scalar_of(expr: relax.Expr) -> float | None:
 
 def make_constant(array: np.ndarray) -> tvm.ir.GenericConst:
     """A Relax constant that holds ``array``."""
-    return relax.const(np.ascontiguousarray(array))
+    return relax.const(np.asarray(array, order="C"))

@@ -1,0 +1,198 @@
+"""What oneDNN can take: one small function for each composite, giving None or the reason for a refusal.
+
+Reasons are shown to the user in the report; they name what was met and what would have been taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tvm import relax
+
+from tvm_mxplan.core.dims import Shape, is_static
+from tvm_mxplan.passes.relax_types import dtype_of, is_constant, scalar_of, shape_of
+
+Match = Mapping[str, relax.Expr]
+MAX_RANK = 6
+DTYPES = ("float32",)
+
+
+def _tensors(call: relax.Expr) -> list[relax.Expr]:
+    tensors: list[relax.Expr] = []
+    for arg in call.args:
+        if isinstance(arg.ty, relax.TensorType):
+            tensors.append(arg)
+        elif isinstance(arg, relax.Tuple):
+            tensors.extend(arg.fields)
+    return tensors
+
+
+def tensors_ok(root: relax.Expr) -> str | None:
+    """Element types, ranks and shapes that every composite asks of its operands and its result."""
+    for tensor in [*_tensors(root), root]:
+        dtype, shape = dtype_of(tensor), shape_of(tensor)
+        if dtype not in DTYPES:
+            return f"element type {dtype or 'unknown'}, oneDNN takes {', '.join(DTYPES)} here"
+        if shape is None:
+            return "a shape that is not known at compile time"
+        if len(shape) > MAX_RANK:
+            return f"rank {len(shape)}, at most {MAX_RANK} is taken"
+        if 0 in shape:
+            return "an empty tensor"
+    return None
+
+
+def convolution(match: Match) -> str | None:
+    call = match["root"]
+    weights = shape_of(call.args[1])
+    layouts = (str(call.attrs.data_layout), str(call.attrs.kernel_layout))
+    transposed = "transpose" in call.op.name
+    expected = {
+        3: ("NCW", "IOW" if transposed else "OIW"),
+        4: ("NCHW", "IOHW" if transposed else "OIHW"),
+        5: ("NCDHW", "IODHW" if transposed else "OIDHW"),
+    }[len(weights)]  # type: ignore[arg-type]
+    if layouts != expected:
+        return f"data and kernel layouts {layouts}, expected {expected}"
+    if str(call.attrs.out_layout) not in ("", expected[0]):
+        return f"output layout {call.attrs.out_layout}, expected {expected[0]}"
+    if not is_static(weights):  # type: ignore[arg-type]
+        return "weights of unknown shape"
+    return None
+
+
+def matmul(match: Match) -> str | None:
+    ranks = [len(shape_of(arg)) for arg in match["root"].args]  # type: ignore[arg-type]
+    return None if min(ranks) >= 2 else f"ranks {ranks}, matmul takes 2 and more"
+
+
+def pooling(match: Match) -> str | None:
+    call = match["root"]
+    layout = str(call.attrs.layout)
+    if layout not in ("NCW", "NCHW", "NCDHW") or str(call.attrs.out_layout) not in ("", layout):
+        return f"layout {layout}, expected channels first"
+    kernel, padding = list(call.attrs.pool_size), list(call.attrs.padding)
+    if any(int(pad) >= int(size) for pad, size in zip(padding, kernel + kernel, strict=True)):
+        return f"padding {padding} is not smaller than the kernel {kernel}"
+    shape = shape_of(call)
+    source = shape_of(call.args[0])
+    if bool(call.attrs.ceil_mode):
+        if not (is_static(shape) and is_static(source)):  # type: ignore[arg-type]
+            return "ceil mode with symbolic shapes"
+        if "avg" in call.op.name and bool(call.attrs.count_include_pad):
+            return _ceil_window_overhangs(call, source, shape)  # type: ignore[arg-type]
+    return None
+
+
+def _ceil_window_overhangs(call: relax.Call, source: Shape, shape: Shape) -> str | None:
+    """Counting padding, TVM clips a window that ends beyond the padded input; oneDNN does not."""
+    spatial = len(source) - 2
+    for axis in range(spatial):
+        stride, size = int(call.attrs.strides[axis]), int(call.attrs.pool_size[axis])
+        before, after = int(call.attrs.padding[axis]), int(call.attrs.padding[spatial + axis])
+        needed = (shape[2 + axis] - 1) * stride + size  # type: ignore[operator]
+        if needed > source[2 + axis] + before + after:  # type: ignore[operator]
+            return "average pooling in ceil mode that counts padding, with a window past the padded input"
+    return None
+
+
+def adaptive_pooling(match: Match) -> str | None:
+    call = match["root"]
+    shape, source = shape_of(call), shape_of(call.args[0])
+    if not (is_static(shape) and is_static(source)):  # type: ignore[arg-type]
+        return "adaptive pooling with symbolic shapes"
+    uneven = any(i % o for i, o in zip(source[2:], shape[2:], strict=True))  # type: ignore[index,operator]
+    return "adaptive pooling whose windows differ in size" if uneven else None
+
+
+def binary(match: Match) -> str | None:
+    call = match["root"]
+    left, right, out = (shape_of(expr) for expr in (*call.args, call))
+    if len(out) == 0:  # type: ignore[arg-type]
+        return "a scalar result"
+    if all(is_constant(arg) for arg in call.args):
+        return "constants only"
+    if any(scalar_of(arg) is not None for arg in call.args) and out in (left, right):
+        return None
+    if left == out:
+        return None
+    if right == out and call.op.name in ("relax.add", "relax.multiply", "relax.maximum", "relax.minimum"):
+        return None
+    return f"the first operand {left} is broadcast to {out}, oneDNN broadcasts the second only"
+
+
+def power(match: Match) -> str | None:
+    return None if scalar_of(match["root"].args[1]) is not None else "an exponent that is no constant number"
+
+
+def reduction(match: Match) -> str | None:
+    if match["root"].attrs.axis is None:
+        return "a reduction over all axes"
+    return "a scalar result" if len(shape_of(match["root"].args[0])) == 0 else None  # type: ignore[arg-type]
+
+
+def normalized_axes(match: Match) -> str | None:
+    call = match["root"]
+    rank = len(shape_of(call.args[0]))  # type: ignore[arg-type]
+    axes = sorted(int(axis) % rank for axis in call.attrs.axes)
+    return None if axes == list(range(rank - len(axes), rank)) else f"axes {axes} are not the last ones"
+
+
+def channel_normalization(match: Match) -> str | None:
+    call = match["root"]
+    source = shape_of(call.args[0])
+    rank = len(source)  # type: ignore[arg-type]
+    axes = sorted(int(axis) % rank for axis in call.attrs.axes)
+    if int(call.attrs.channel_axis) % rank != 1 or axes != list(range(2, rank)):
+        return f"channel axis {call.attrs.channel_axis} and axes {axes}, expected 1 and all after it"
+    return None if is_static(source[1:]) else "symbolic channels or extents"  # type: ignore[index]
+
+
+def concat(match: Match) -> str | None:
+    call = match["root"]
+    if not isinstance(call.args[0], relax.Tuple) or call.attrs.axis is None:
+        return "a tuple that is not written out, or no axis"
+    return None
+
+
+def reshape(match: Match) -> str | None:
+    return None if len(shape_of(match["root"])) > 0 else "a scalar result"  # type: ignore[arg-type]
+
+
+def resize(match: Match) -> str | None:
+    call = match["root"]
+    attrs = call.attrs
+    source, out = shape_of(call.args[0]), shape_of(call)
+    if str(attrs.layout) not in ("NCW", "NCHW", "NCDHW"):
+        return f"layout {attrs.layout}, expected channels first"
+    mode, method = str(attrs.coordinate_transformation_mode), str(attrs.method)
+    if method == "linear":
+        if mode == "half_pixel" or (mode == "pytorch_half_pixel" and 1 not in out[2:]):  # type: ignore[index]
+            return None
+        return f"linear resize with {mode} coordinates, oneDNN has half_pixel"
+    if method != "nearest_neighbor":
+        return f"resize method {method}, oneDNN has nearest and linear"
+    if not (is_static(source) and is_static(out)):  # type: ignore[arg-type]
+        return "nearest resize with symbolic shapes"
+    if any(o % i for i, o in zip(source[2:], out[2:], strict=True)):  # type: ignore[index,operator]
+        return "nearest resize by a factor that is not whole: the rounding rules differ"
+    if (mode, str(attrs.rounding_method)) == ("asymmetric", "floor") or mode == "half_pixel":
+        return None
+    return f"nearest resize with {mode} coordinates and rounding {attrs.rounding_method}"
+
+
+def pad(match: Match) -> str | None:
+    call = match["root"]
+    if str(call.attrs.pad_mode) != "constant":
+        return f"pad mode {call.attrs.pad_mode}, only constant is taken"
+    return "negative padding" if min(int(width) for width in call.attrs.pad_width) < 0 else None
+
+
+def prelu(match: Match) -> str | None:
+    rank = len(shape_of(match["root"]))  # type: ignore[arg-type]
+    return None if 0 <= int(match["root"].attrs.axis) % rank < rank else "axis out of range"
+
+
+def softplus(match: Match) -> str | None:
+    beta = float(match["root"].attrs.beta)
+    return None if beta > 0 else f"beta {beta}, expected more than 0"

@@ -1,0 +1,264 @@
+"""The composites that oneDNN takes: one table, read top to bottom, first match wins.
+
+Nearly all are a single Relax operator; what oneDNN fuses is decided later on the region program, where
+chains of any length and order are plain data.  Only what an importer spreads over several operators, and
+oneDNN has as one, is matched here as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import tvm
+from tvm import relax
+from tvm.relax.dpl import DFPattern, is_const, is_op, wildcard
+
+from tvm_mxplan.passes.relax_types import scalar_of, shape_of
+
+from . import checks
+from .checks import Match
+
+NAME = "mxplan_onednn"
+
+
+@dataclass(frozen=True)
+class Composite:
+    """One row: a pattern with names for what the check and the code generator look at.
+
+    Attributes
+    ----------
+    name : what ``codegen.TRANSLATE`` knows it by.
+    pattern : root pattern and named sub-patterns; ``root`` is added.
+    check : None, or why a match is refused.
+    """
+
+    name: str
+    pattern: Callable[[], tuple[DFPattern, dict[str, DFPattern]]]
+    check: Callable[[Match], str | None]
+    label: str
+
+
+def _accept(_match: Match) -> str | None:
+    return None
+
+
+def _single(operator: str, arity: int) -> Callable[[], tuple[DFPattern, dict[str, DFPattern]]]:
+    return lambda: (is_op(f"relax.{operator}")(*[wildcard() for _ in range(arity)]), {})
+
+
+def _operators(
+    name: str, arity: int, check: Callable[[Match], str | None], *operators: str
+) -> list[Composite]:
+    return [Composite(name, _single(operator, arity), check, operator) for operator in operators]
+
+
+def _either(operator: str, left: DFPattern, right: DFPattern) -> DFPattern:
+    return is_op(operator)(left, right) | is_op(operator)(right, left)
+
+
+def _swish() -> tuple[DFPattern, dict[str, DFPattern]]:
+    x = wildcard()
+    return _either("relax.multiply", x, is_op("relax.sigmoid")(x)), {"x": x}
+
+
+def _hardswish() -> tuple[DFPattern, dict[str, DFPattern]]:
+    x, three, six, low, high = wildcard(), is_const(), is_const(), wildcard(), wildcard()
+    clip = is_op("relax.clip")(_either("relax.add", x, three), low, high)
+    scaled = is_op("relax.divide")(clip, six)
+    named = {"x": x, "three": three, "six": six, "low": low, "high": high}
+    return _either("relax.multiply", x, scaled), named
+
+
+def _check_hardswish(match: Match) -> str | None:
+    numbers = [_number(match[name]) for name in ("three", "six", "low", "high")]
+    return None if numbers == [3.0, 6.0, 0.0, 6.0] else f"constants {numbers} are not those of hardswish"
+
+
+def _hardsigmoid() -> tuple[DFPattern, dict[str, DFPattern]]:
+    x, alpha, beta, low, high = wildcard(), is_const(), is_const(), wildcard(), wildcard()
+    inner = _either("relax.add", _either("relax.multiply", x, alpha), beta)
+    named = {"x": x, "alpha": alpha, "beta": beta, "low": low, "high": high}
+    return is_op("relax.clip")(inner, low, high), named
+
+
+def _check_hardsigmoid(match: Match) -> str | None:
+    if scalar_of(match["alpha"]) is None or scalar_of(match["beta"]) is None:
+        return "hardsigmoid with a factor for each channel"
+    bounds = [_number(match["low"]), _number(match["high"])]
+    return None if bounds == [0.0, 1.0] else f"bounds {bounds} are not those of hardsigmoid"
+
+
+def _mish() -> tuple[DFPattern, dict[str, DFPattern]]:
+    x, one = wildcard(), is_const()
+    soft = is_op("relax.log")(_either("relax.add", one, is_op("relax.exp")(x)))
+    return _either("relax.multiply", x, is_op("relax.tanh")(soft)), {"x": x, "one": one}
+
+
+def _check_mish(match: Match) -> str | None:
+    return None if scalar_of(match["one"]) == 1.0 else "a constant that is not mish's"
+
+
+def _elu() -> tuple[DFPattern, dict[str, DFPattern]]:
+    x, one, alpha = wildcard(), is_const(), is_const()
+    negative = is_op("relax.nn.relu")(is_op("relax.subtract")(one, is_op("relax.exp")(x)))
+    scaled = _either("relax.multiply", alpha, negative)
+    return _either("relax.add", scaled, is_op("relax.nn.relu")(x)), {"x": x, "one": one, "alpha": alpha}
+
+
+def _check_elu(match: Match) -> str | None:
+    if scalar_of(match["one"]) != 1.0 or scalar_of(match["alpha"]) is None:
+        return "constants that are not elu's"
+    return None
+
+
+def _softplus() -> tuple[DFPattern, dict[str, DFPattern]]:
+    x, zero, one = wildcard(), is_const(), is_const()
+    decay = is_op("relax.exp")(is_op("relax.negative")(is_op("relax.abs")(x)))
+    log = is_op("relax.log")(_either("relax.add", one, decay))
+    positive = is_op("relax.maximum")(x, zero) | is_op("relax.nn.relu")(x)
+    return _either("relax.add", positive, log), {"x": x, "one": one}
+
+
+def _lrn() -> tuple[DFPattern, dict[str, DFPattern]]:
+    x, alpha, bias, beta = wildcard(), is_const(), is_const(), is_const()
+    square = is_op("relax.multiply")(x, x)
+    window = is_op("relax.nn.avg_pool3d")(is_op("relax.expand_dims")(square))
+    scaled = _either("relax.multiply", is_op("relax.squeeze")(window), alpha)
+    power = is_op("relax.power")(_either("relax.add", scaled, bias), beta)
+    named = {"x": x, "alpha": alpha, "bias": bias, "beta": beta, "window": window}
+    return is_op("relax.divide")(x, power), named
+
+
+def _check_lrn(match: Match) -> str | None:
+    window = match["window"]
+    size, padding = [int(n) for n in window.attrs.pool_size], [int(n) for n in window.attrs.padding]
+    if len(shape_of(match["root"])) != 4 or size[1:] != [1, 1] or size[0] % 2 == 0:  # type: ignore[arg-type]
+        return f"LRN window {size}, expected an odd number of channels of an image"
+    if padding != [size[0] // 2, 0, 0, size[0] // 2, 0, 0] or not bool(window.attrs.count_include_pad):
+        return f"LRN padding {padding}, expected a centred window that counts it"
+    if any(scalar_of(match[name]) is None for name in ("alpha", "bias", "beta")):
+        return "LRN with parameters that are not numbers"
+    return None
+
+
+def _instance_norm() -> tuple[DFPattern, dict[str, DFPattern]]:
+    x, epsilon = wildcard(), is_const()
+    mean, variance = is_op("relax.mean")(x), is_op("relax.variance")(x)
+    centred = is_op("relax.subtract")(x, mean)
+    deviation = is_op("relax.sqrt")(_either("relax.add", variance, epsilon))
+    named = {"x": x, "epsilon": epsilon, "mean": mean, "variance": variance}
+    return is_op("relax.divide")(centred, deviation), named
+
+
+def _check_instance_norm(match: Match) -> str | None:
+    shape = shape_of(match["root"])
+    spatial = list(range(2, len(shape)))  # type: ignore[arg-type]
+    for name in ("mean", "variance"):
+        attrs = match[name].attrs
+        if attrs.axis is None or sorted(int(axis) % len(shape) for axis in attrs.axis) != spatial:  # type: ignore[arg-type]
+            return f"{name} over other axes than those after the channels"
+        if not bool(attrs.keepdims):
+            return f"{name} without keepdims"
+    return None if scalar_of(match["epsilon"]) is not None else "an epsilon that is no number"
+
+
+def _channel_shuffle() -> tuple[DFPattern, dict[str, DFPattern]]:
+    x = wildcard()
+    split = is_op("relax.reshape")(x, wildcard())
+    swapped = is_op("relax.permute_dims")(split)
+    return is_op("relax.reshape")(swapped, wildcard()), {"x": x, "split": split, "swapped": swapped}
+
+
+def _check_channel_shuffle(match: Match) -> str | None:
+    shape, split = shape_of(match["x"]), shape_of(match["split"])
+    axes = match["swapped"].attrs.axes
+    order = None if axes is None else [int(axis) for axis in axes]
+    rank = len(shape)  # type: ignore[arg-type]
+    if shape != shape_of(match["root"]) or order != [0, 2, 1, *range(3, rank + 1)]:
+        return "not a channel shuffle"
+    if split[0] != shape[0] or split[3:] != shape[2:]:  # type: ignore[index]
+        return "not a channel shuffle"
+    return None
+
+
+def _transposed_weights() -> tuple[DFPattern, dict[str, DFPattern]]:
+    weights = wildcard()
+    transpose = is_op("relax.permute_dims")(weights)
+    return is_op("relax.matmul")(wildcard(), transpose), {"transpose": transpose}
+
+
+def _check_transposed_weights(match: Match) -> str | None:
+    return None if len(shape_of(match["transpose"])) == 2 else "not a matrix"  # type: ignore[arg-type]
+
+
+def _number(expr: relax.Expr) -> float | None:
+    """A constant's or an attribute's number."""
+    scalar = scalar_of(expr)
+    return scalar if scalar is not None else float(getattr(expr, "value", "nan"))
+
+
+_SPATIAL = ("1d", "2d", "3d")
+
+COMPOSITES: list[Composite] = [
+    # what an importer spreads over several operators
+    Composite("lrn", _lrn, _check_lrn, "LRN"),
+    Composite("instance_norm", _instance_norm, _check_instance_norm, "instance norm"),
+    Composite("hardswish", _hardswish, _check_hardswish, "hardswish"),
+    Composite("hardsigmoid", _hardsigmoid, _check_hardsigmoid, "hardsigmoid"),
+    Composite("mish", _mish, _check_mish, "mish"),
+    Composite("softplus_stable", _softplus, _check_mish, "softplus"),
+    Composite("elu", _elu, _check_elu, "elu"),
+    Composite("swish", _swish, _accept, "swish"),
+    Composite("channel_shuffle", _channel_shuffle, _check_channel_shuffle, "channel shuffle"),
+    Composite("matmul_transposed", _transposed_weights, _check_transposed_weights, "matmul, transposed"),
+    # one operator each
+    *_operators("convolution", 2, checks.convolution, *[f"nn.conv{n}" for n in _SPATIAL]),
+    *_operators("deconvolution", 2, checks.convolution, *[f"nn.conv{n}_transpose" for n in _SPATIAL]),
+    *_operators("matmul", 2, checks.matmul, "matmul"),
+    *_operators("pooling", 1, checks.pooling, *[f"nn.{k}_pool{n}" for k in ("max", "avg") for n in _SPATIAL]),
+    *_operators("adaptive_pooling", 1, checks.adaptive_pooling, *[f"nn.adaptive_avg_pool{n}" for n in _SPATIAL]),
+    *_operators("softmax", 1, _accept, "nn.softmax", "nn.log_softmax"),
+    *_operators("layer_norm", 3, checks.normalized_axes, "nn.layer_norm"),
+    *_operators("channel_norm", 3, checks.channel_normalization, "nn.group_norm", "nn.instance_norm"),
+    *_operators("prelu", 2, checks.prelu, "nn.prelu"),
+    *_operators("resize", 2, checks.resize, "image.resize2d", "image.resize3d"),
+    *_operators("pad", 1, checks.pad, "nn.pad"),
+    *_operators("reduction", 1, checks.reduction, "mean", "sum", "max", "min", "prod"),
+    *_operators("concat", 1, checks.concat, "concat"),
+    *_operators("binary", 2, checks.binary, "add", "subtract", "multiply", "divide", "maximum", "minimum"),
+    *_operators("power", 2, checks.power, "power"),
+    *_operators("clip", 3, _accept, "clip"),
+    *_operators("softplus", 1, checks.softplus, "nn.softplus"),
+    *_operators(
+        "eltwise", 1, _accept,
+        "nn.relu", "nn.leakyrelu", "nn.gelu", "nn.gelu_tanh", "nn.silu", "tanh", "sigmoid", "exp",
+        "log", "abs", "sqrt", "square", "negative",
+    ),
+    # views: no work unless a layout asks for it
+    *_operators("reshape", 2, checks.reshape, "reshape"),
+    *_operators("reshape", 1, checks.reshape, "squeeze", "expand_dims", "flatten", "nn.batch_flatten"),
+    *_operators("permute", 1, _accept, "permute_dims"),
+]  # fmt: skip
+
+
+def fusion_patterns(rejections: dict[str, str]) -> list[relax.transform.FusionPattern]:
+    """The table as TVM's fusion patterns; ``rejections`` collects reasons by the operator's label."""
+    return [_fusion_pattern(row, rejections) for row in COMPOSITES]
+
+
+def _fusion_pattern(row: Composite, rejections: dict[str, str]) -> relax.transform.FusionPattern:
+    root, named = row.pattern()
+
+    def check(context: relax.transform.PatternCheckContext) -> bool:
+        match = {**dict(context.annotated_expr), "root": context.matched_expr}
+        reason = checks.tensors_ok(context.matched_expr) or row.check(match)
+        if reason is not None:
+            rejections[_key(context.matched_expr)] = f"{row.label}: {reason}"
+        return reason is None
+
+    return relax.transform.FusionPattern(f"{NAME}.{row.name}", root, named, check, None)
+
+
+def _key(expr: relax.Expr) -> str:
+    return expr.op.name if isinstance(expr.op, tvm.ir.Op) else str(expr.op)

@@ -1,0 +1,117 @@
+"""Physical layouts as values: tags, their permutations and the bytes they take.
+
+A tag lists dimensions from the outermost to the innermost.  Letters name logical dimensions (``a`` the
+first); an upper-case letter says that the dimension is blocked, and its inner blocks follow at the end as
+number and letter, e.g. ``aBcd16b``: 16 channels innermost, the channel count rounded up to 16.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_TAG = re.compile(r"^([a-zA-Z]+)((?:\d+[a-z])*)$")
+_BLOCK = re.compile(r"(\d+)([a-z])")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A parsed tag.
+
+    Attributes
+    ----------
+    order : logical dimensions from the outermost to the innermost.
+    blocks : (block size, logical dimension), outermost first.
+    """
+
+    order: tuple[int, ...]
+    blocks: tuple[tuple[int, int], ...]
+
+    @property
+    def tag(self) -> str:
+        blocked = {dim for _, dim in self.blocks}
+        letters = [
+            string.ascii_uppercase[dim] if dim in blocked else string.ascii_lowercase[dim] for dim in self.order
+        ]
+        return "".join(letters) + "".join(f"{size}{string.ascii_lowercase[dim]}" for size, dim in self.blocks)
+
+    def padded_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """``shape`` with every blocked dimension rounded up to its blocks."""
+        multiple = [1] * len(shape)
+        for size, dim in self.blocks:
+            multiple[dim] *= size
+        return tuple(-(-extent // m) * m for extent, m in zip(shape, multiple, strict=True))
+
+    def elements(self, shape: Sequence[int]) -> int:
+        """Number of elements stored for ``shape``, padding included."""
+        count = 1
+        for extent in self.padded_shape(shape):
+            count *= extent
+        return count
+
+
+def parse_layout(tag: str) -> Layout:
+    """Parse a tag; ValueError if it names a dimension twice, misses one, or blocks a lower-case one."""
+    match = _TAG.match(tag)
+    if not match:
+        raise ValueError(f"layout {tag!r}: expected letters and blocks such as abcd, acdb or aBcd16b")
+    letters, tail = match.groups()
+    order = tuple(string.ascii_lowercase.index(letter.lower()) for letter in letters)
+    blocks = tuple((int(size), string.ascii_lowercase.index(dim)) for size, dim in _BLOCK.findall(tail))
+    upper = {string.ascii_lowercase.index(letter.lower()) for letter in letters if letter.isupper()}
+    if sorted(order) != list(range(len(order))) or upper != {dim for _, dim in blocks}:
+        raise ValueError(f"layout {tag!r}: every dimension once, and blocks for the upper-case ones only")
+    return Layout(order, blocks)
+
+
+def plain_layout(rank: int) -> str:
+    """Row-major: ``abcd`` for rank 4."""
+    return string.ascii_lowercase[:rank]
+
+
+def channels_last(rank: int) -> str:
+    """Channels (dimension 1) innermost: ``acdb`` for rank 4."""
+    letters = string.ascii_lowercase[:rank]
+    return letters[0] + letters[2:] + letters[1]
+
+
+def channels_blocked(rank: int, block: int) -> str:
+    """Channels (dimension 1) blocked: ``aBcd16b`` for rank 4 and block 16."""
+    letters = string.ascii_lowercase[:rank]
+    return f"{letters[0]}{letters[1].upper()}{letters[2:]}{block}b"
+
+
+def permute_layout(tag: str, axes: Sequence[int]) -> str:
+    """Tag of the same bytes after ``transpose(axes)``: new dimension i is old dimension axes[i]."""
+    new_of_old = {old: new for new, old in enumerate(axes)}
+    layout = parse_layout(tag)
+    return Layout(
+        tuple(new_of_old[dim] for dim in layout.order),
+        tuple((size, new_of_old[dim]) for size, dim in layout.blocks),
+    ).tag
+
+
+def same_bytes(a: str, b: str, shape: Sequence[object]) -> bool:
+    """True if both layouts store ``shape`` in the same order, for what dimensions of extent 1 allow."""
+    if a == b:
+        return True
+    first, second = parse_layout(a), parse_layout(b)
+
+    def significant(layout: Layout) -> list[tuple[int, int]] | None:
+        """Dimensions with more than one element in storage order, blocks merged where that is exact."""
+        sequence = [(dim, 0) for dim in layout.order if shape[dim] != 1]
+        for size, dim in layout.blocks:
+            extent = shape[dim]
+            if not isinstance(extent, int) or extent % size:
+                return None
+            if sequence and sequence[-1][0] == dim:
+                continue
+            if extent != size:
+                return None
+            sequence = [item for item in sequence if item[0] != dim] + [(dim, 0)]
+        return sequence
+
+    left, right = significant(first), significant(second)
+    return left is not None and left == right
