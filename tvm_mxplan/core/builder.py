@@ -29,7 +29,7 @@ class ProgramBuilder:
         self.steps: list[ir.Step] = []
         self.symbols: list[ir.SymbolBinding] = []
         self.constants: list[np.ndarray] = []
-        self._constant_ids: dict[int, int] = {}
+        self._constant_ids: dict[tuple[int, tuple[int, ...], str], int] = {}
         self._counts = {"input": 0, "output": 0}
         self._names: dict[str, int] = {}
 
@@ -44,16 +44,17 @@ class ProgramBuilder:
         return self._add(ir.Value(name, shape, dtype, kind, plain_layout(len(shape)), index))
 
     def constant(self, array: np.ndarray, name: str = "") -> int:
-        """A constant; the same array object gives the same value."""
-        if id(array) not in self._constant_ids:
+        """A constant; the same bytes in memory, seen with the same shape, give the same value."""
+        key = (array.__array_interface__["data"][0], array.shape, str(array.dtype))
+        if key not in self._constant_ids:
             index = len(self.constants)
             self.constants.append(array)
             layout = plain_layout(array.ndim)
             value = ir.Value(
                 name or f"constant{index}", array.shape, str(array.dtype), "constant", layout, index
             )
-            self._constant_ids[id(array)] = self._add(value)
-        return self._constant_ids[id(array)]
+            self._constant_ids[key] = self._add(value)
+        return self._constant_ids[key]
 
     def local(self, name: str, shape: Shape, dtype: str = "float32") -> int:
         return self._add(ir.Value(name, shape, dtype, "local", plain_layout(len(shape))))

@@ -1,0 +1,175 @@
+"""What disappears into constants and attributes before anything runs.
+
+    pad (zeros, spatial)  -> convolution or pooling   becomes padding of the latter
+    convolution -> * scale for each channel -> + shift   becomes other weights and a bias (batch norm)
+    * scale -> + shift [-> relu], not after a convolution   becomes one batch normalization,
+                                                            also where several follow one another
+
+Before   v1 = convolution(x, w);  v2 = binary mul(v1, s);  v3 = binary add(v2, t)
+After    v3 = convolution(x, w * s, bias = t)
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tvm_mxplan.core import program as ir
+
+from .graph import Graph
+
+_WEIGHTED = (ir.Convolution, ir.Deconvolution, ir.MatMul)
+
+
+def fold(graph: Graph) -> None:
+    """Apply every folding once, in the order of the module's text."""
+    for at in range(len(graph.steps)):
+        _fold_pad(graph, at)
+    for at in range(len(graph.steps)):
+        _fold_into_weights(graph, at)
+    for at in range(len(graph.steps)):
+        _recognise_batch_normalization(graph, at)
+
+
+def _fold_pad(graph: Graph, at: int) -> None:
+    step = graph.steps[at]
+    if not step or not isinstance(step.attrs, ir.Convolution | ir.Pooling):
+        return
+    producer = graph.producer(step.operand("src"))
+    pad = graph.steps[producer] if producer is not None else None
+    if not pad or not isinstance(pad.attrs, ir.Pad) or pad.attrs.value != 0.0 or any(pad.attrs.begin[:2]):
+        return
+    source, padded = graph.values[pad.operand("src")].shape, graph.values[pad.dst].shape
+    if source[:2] != padded[:2] or not all(isinstance(dim, int) for dim in (*source[2:], *padded[2:])):
+        return
+    begin = pad.attrs.begin[2:]
+    end = [p - s - b for s, p, b in zip(source[2:], padded[2:], begin, strict=True)]  # type: ignore[operator]
+    spatial = len(begin)
+    padding = step.attrs.padding
+    attrs: ir.Attributes
+    if isinstance(step.attrs, ir.Convolution):
+        both = zip(padding, (*begin, *end), strict=True)
+        attrs = replace(step.attrs, padding=tuple(a + b for a, b in both))
+    else:
+        if step.attrs.algorithm != "avg_include_padding":
+            return
+        if any(b >= k or e >= k for b, e, k in zip(begin, end, step.attrs.kernel, strict=True)):
+            return
+        attrs = replace(step.attrs, padding=tuple(a + b for a, b in zip(padding, begin, strict=True)))
+    assert spatial == len(end)
+    graph.merge(producer, at, _with_source(step, pad.operand("src"), attrs))  # type: ignore[arg-type]
+
+
+def _with_source(step: ir.Step, src: int, attrs: ir.Attributes) -> ir.Step:
+    operands = tuple(
+        ir.Operand("src", src) if operand.role == "src" else operand for operand in step.operands
+    )
+    return replace(step, attrs=attrs, operands=operands)
+
+
+def _per_channel(graph: Graph, step: ir.Step | None, algorithm: str) -> np.ndarray | None:
+    """The vector that ``step`` multiplies with or adds along the channels, as a flat array.
+
+    The channels are dimension 1, or the last one of a matrix.  An elementwise linear step with a single
+    number counts as well.
+    """
+    if not step or step.post_ops:
+        return None
+    shape = graph.values[step.dst].shape
+    axis = 1
+    if not isinstance(shape[axis], int):
+        return None
+    if isinstance(step.attrs, ir.Eltwise) and step.attrs.algorithm == "linear":
+        number = {"mul": step.attrs.alpha, "add": step.attrs.beta}[algorithm]
+        neutral = step.attrs.beta == 0.0 if algorithm == "mul" else step.attrs.alpha == 1.0
+        return np.full(shape[axis], number, "float32") if neutral else None
+    if not isinstance(step.attrs, ir.Binary) or step.attrs.algorithm not in (algorithm, _INVERSE[algorithm]):
+        return None
+    if graph.values[step.operand("src")].shape != shape:
+        return None
+    array = graph.constant(step.operand("src1"))
+    if array is None or array.shape != tuple(shape[axis] if i == axis else 1 for i in range(len(shape))):
+        return None
+    flat = array.reshape(-1)
+    if step.attrs.algorithm == _INVERSE[algorithm]:
+        flat = 1 / flat if algorithm == "mul" else -flat
+    return flat
+
+
+_INVERSE = {"mul": "div", "add": "sub"}
+
+
+def _fold_into_weights(graph: Graph, at: int) -> None:
+    step = graph.steps[at]
+    if not step or not isinstance(step.attrs, ir.Binary | ir.Eltwise) or len(graph.values[step.dst].shape) < 2:
+        return
+    producer = graph.producer(step.operand("src"))
+    root = graph.steps[producer] if producer is not None else None
+    if not root or not isinstance(root.attrs, _WEIGHTED) or root.post_ops:
+        return
+    rank = len(graph.values[root.dst].shape)
+    if isinstance(root.attrs, ir.MatMul) and rank != 2:
+        return
+    roles = {operand.role: operand.value for operand in root.operands}
+    scale, shift = _per_channel(graph, step, "mul"), _per_channel(graph, step, "add")
+    bias = graph.constant(roles["bias"]).reshape(-1) if "bias" in roles else None  # type: ignore[union-attr]
+    if shift is not None:
+        bias = shift if bias is None else bias + shift
+    elif scale is not None:
+        weights = _scaled_weights(graph, root, roles["weights"], scale)
+        if weights is None:
+            return
+        roles["weights"] = weights
+        bias = None if bias is None else bias * scale
+    else:
+        return
+    if bias is not None:
+        shape = (1, -1) if isinstance(root.attrs, ir.MatMul) else (-1,)
+        roles["bias"] = graph.add_constant(bias.reshape(shape), f"{root.name}.bias")
+    roles["dst"] = step.dst
+    operands = tuple(ir.Operand(role, value) for role, value in roles.items())
+    graph.merge(producer, at, replace(root, operands=operands))  # type: ignore[arg-type]
+
+
+def _scaled_weights(graph: Graph, root: ir.Step, weights: int, scale: np.ndarray) -> int | None:
+    array = graph.constant(weights)
+    if array is None or isinstance(root.attrs, ir.MatMul):
+        return None
+    grouped = root.attrs.groups > 1  # type: ignore[union-attr]
+    outer = array.shape[:2] if grouped else array.shape[:1]
+    factor = scale.reshape(*outer, *(1,) * (array.ndim - len(outer)))
+    return graph.add_constant(array * factor, f"{root.name}.weights")
+
+
+def _recognise_batch_normalization(graph: Graph, at: int) -> None:
+    add = graph.steps[at]
+    shift = _per_channel(graph, add, "add")
+    if not add or shift is None or not isinstance(add.attrs, ir.Binary):
+        return
+    producer = graph.producer(add.operand("src"))
+    mul = graph.steps[producer] if producer is not None else None
+    scale = _per_channel(graph, mul, "mul")
+    if not mul or scale is None or not isinstance(mul.attrs, ir.Binary) or shift.size != scale.size:
+        return
+    before = graph.producer(mul.operand("src"))
+    inner = graph.steps[before] if before is not None else None
+    src = mul.operand("src")
+    if inner and isinstance(inner.attrs, ir.BatchNormalization) and not inner.attrs.relu:
+        # Always one of ours: mean 0, variance 1.  Two affine maps in a row are one.
+        src = inner.operand("src")
+        shift = shift + graph.constant(inner.operand("shift")) * scale  # type: ignore[operator]
+        scale = scale * graph.constant(inner.operand("scale"))  # type: ignore[operator]
+        graph.steps[before] = None  # type: ignore[call-overload]
+    parameters = {
+        "mean": np.zeros_like(scale),
+        "variance": np.ones_like(scale),
+        "scale": scale,
+        "shift": shift,
+    }
+    operands = [ir.Operand("src", src)]
+    for role, array in parameters.items():
+        operands.append(ir.Operand(role, graph.add_constant(array, f"{mul.name}.{role}")))
+    operands.append(ir.Operand("dst", add.dst))
+    name = mul.name.replace("binary", "batch_norm")
+    graph.merge(producer, at, ir.Step(name, ir.BatchNormalization(0.0, False), tuple(operands)))  # type: ignore[arg-type]

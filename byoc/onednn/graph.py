@@ -1,0 +1,100 @@
+"""A region program opened for rewriting: who writes a value, who reads it, and putting it back together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+
+from tvm_mxplan.core import program as ir
+
+
+class Graph:
+    """Mutable view of a program; positions of removed steps hold None until ``finish``."""
+
+    def __init__(self, program: ir.Program, constants: list[np.ndarray]) -> None:
+        self.program = program
+        self.values = list(program.values)
+        self.steps: list[ir.Step | None] = list(program.steps)
+        self.constants = list(constants)
+        self._index()
+
+    def _index(self) -> None:
+        self.reads = Counter(value for step in self.steps if step for value in step.reads())
+        self.views = Counter(value.alias_of for value in self.values if value.alias_of >= 0)
+        self.writer = {step.dst: at for at, step in enumerate(self.steps) if step}
+
+    def is_private(self, value: int) -> bool:
+        """True for a local that one step reads and that nothing else can see."""
+        local = self.values[value].kind == "local" and self.values[value].alias_of < 0
+        return local and self.reads[value] == 1 and not self.views[value]
+
+    def producer(self, value: int) -> int | None:
+        """Position of the step that writes a private value; None for all others."""
+        return self.writer.get(value) if self.is_private(value) else None
+
+    def merge(self, producer: int, consumer: int, merged: ir.Step) -> None:
+        """Put ``merged``, which writes what ``consumer`` wrote, in the place of both steps."""
+        self.steps[producer] = None
+        self.steps[consumer] = merged
+        self._index()
+
+    def constant(self, value: int) -> np.ndarray | None:
+        """Numbers of a constant or of a reshaped constant, in the value's own shape."""
+        root = self.program.root(value) if value < len(self.program.values) else value
+        if self.values[root].kind != "constant" or self.values[value].layout != _plain(self.values[value]):
+            return None
+        if any(self.values[v].layout != _plain(self.values[v]) for v in self._chain(value)):
+            return None
+        return self.constants[self.values[root].index].reshape(self.values[value].shape)  # type: ignore[arg-type]
+
+    def _chain(self, value: int) -> list[int]:
+        chain = [value]
+        while self.values[chain[-1]].alias_of >= 0:
+            chain.append(self.values[chain[-1]].alias_of)
+        return chain
+
+    def add_constant(self, array: np.ndarray, name: str) -> int:
+        array = np.ascontiguousarray(array, dtype="float32")
+        self.constants.append(array)
+        index = len(self.constants) - 1
+        layout = "abcdefgh"[: array.ndim]
+        self.values.append(ir.Value(name, array.shape, "float32", "constant", layout, index))
+        return len(self.values) - 1
+
+    def finish(self) -> tuple[ir.Program, list[np.ndarray]]:
+        """The program without removed steps and without values and constants that nothing uses."""
+        steps = [step for step in self.steps if step]
+        used = {value for step in steps for value in (*step.reads(), step.dst)}
+        for value in sorted(used, reverse=True):
+            used.update(self._chain(value))
+        keep = [
+            i for i, value in enumerate(self.values) if i in used or value.kind in ("input", "output")
+        ]
+        number = {old: new for new, old in enumerate(keep)}
+        constants: list[np.ndarray] = []
+        values = []
+        for old in keep:
+            value = self.values[old]
+            if value.kind == "constant":
+                constants.append(self.constants[value.index])
+                value = replace(value, index=len(constants) - 1)
+            if value.alias_of >= 0:
+                value = replace(value, alias_of=number[value.alias_of])
+            values.append(value)
+        renumbered = tuple(_renumber(step, number) for step in steps)
+        return replace(self.program, values=tuple(values), steps=renumbered), constants
+
+
+def _plain(value: ir.Value) -> str:
+    return "abcdefgh"[: len(value.shape)]
+
+
+def _renumber(step: ir.Step, number: dict[int, int]) -> ir.Step:
+    operands = tuple(ir.Operand(operand.role, number[operand.value]) for operand in step.operands)
+    post_ops = tuple(
+        replace(post_op, value=number[post_op.value]) if isinstance(post_op, ir.BinaryPostOp) else post_op
+        for post_op in step.post_ops
+    )
+    return replace(step, operands=operands, post_ops=post_ops)

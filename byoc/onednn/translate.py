@@ -1,0 +1,94 @@
+"""A Relax region as a region program: walks the region, one composite after the other.
+
+Before   a region function whose body calls local composite functions
+After    a program in plain layouts with one or a few steps for each composite
+
+What each composite becomes is said in ``codegen``; what oneDNN fuses is found in ``fusion``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import tvm
+from tvm import relax
+
+from tvm_mxplan.core.builder import ProgramBuilder
+from tvm_mxplan.core.dims import Symbol
+from tvm_mxplan.core.program import Program, SymbolBinding
+from tvm_mxplan.errors import InternalError
+from tvm_mxplan.passes.relax_types import dtype_of, is_constant, shape_of
+
+from .codegen import TRANSLATE, Composite
+from .patterns import NAME
+
+
+def translate_region(region: relax.Function, name: str) -> tuple[Program, list[np.ndarray]]:
+    """The program of ``region`` and the arrays of its constants, by their index."""
+    builder = ProgramBuilder(name)
+    values: dict[tvm.ir.Var, int] = {}
+    for param in region.params:
+        values[param] = builder.port("input", str(param.name), shape_of(param), dtype_of(param))  # type: ignore[arg-type]
+    _bind_symbols(builder)
+    bindings = list(_bindings(region.body))
+    results, aliases = _results(region, bindings)
+    outputs = [
+        builder.port("output", f"output{i}", shape_of(result), dtype_of(result))  # type: ignore[arg-type]
+        for i, result in enumerate(results)
+    ]
+    composites: dict[tvm.ir.Var, relax.Function] = {}
+    for binding in bindings:
+        value = binding.value
+        if isinstance(value, relax.Function):
+            composites[binding.var] = value
+        elif isinstance(value, relax.Call) and value.op in composites:
+            values[binding.var] = _translate_call(builder, composites[value.op], value, values)
+        elif isinstance(value, tvm.ir.Var) and value in values:
+            values[binding.var] = values[value]
+        elif binding.var not in aliases:
+            raise InternalError(f"region {name}: {binding.var.name} is bound to an unexpected {value}")
+    for result, output in zip(results, outputs, strict=True):
+        builder.write_output(values[result], output)
+    return builder.finish(), builder.constants
+
+
+def _translate_call(
+    builder: ProgramBuilder,
+    function: relax.Function,
+    call: relax.Call,
+    values: dict[tvm.ir.Var, int],
+) -> int:
+    name = str(function.attrs["Composite"]).removeprefix(f"{NAME}.")
+    inner = {param: values[arg] for param, arg in zip(function.params, call.args, strict=True)}
+    definitions = {binding.var: binding.value for binding in _bindings(function.body)}
+    return TRANSLATE[name](Composite(builder, inner, definitions, function.body.body))
+
+
+def _bindings(body: relax.Expr) -> Iterator[relax.VarBinding]:
+    for block in body.blocks:
+        yield from block.bindings
+
+
+def _results(
+    region: relax.Function, bindings: list[relax.VarBinding]
+) -> tuple[list[relax.Expr], set[tvm.ir.Var]]:
+    """The region's results, and the variables that only gather them into a tuple."""
+    definitions = {binding.var: binding.value for binding in bindings}
+    result, tuples = region.body.body, set()
+    while isinstance(result, tvm.ir.Var) and isinstance(definitions.get(result), tvm.ir.Var | relax.Tuple):
+        tuples.add(result)
+        result = definitions[result]
+    fields = list(result.fields) if isinstance(result, relax.Tuple) else [result]
+    if any(is_constant(field) for field in fields):
+        raise InternalError("a region returns a constant")
+    return fields, tuples
+
+
+def _bind_symbols(builder: ProgramBuilder) -> None:
+    bound: set[str] = set()
+    for number, value in enumerate(list(builder.values)):
+        for axis, dim in enumerate(value.shape):
+            if isinstance(dim, Symbol) and dim.name not in bound:
+                bound.add(dim.name)
+                builder.symbols.append(SymbolBinding(dim.name, number, axis))
