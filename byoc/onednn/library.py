@@ -1,0 +1,176 @@
+"""The C++ runtime from Python: loads the shared library on first use and wraps its functions.
+
+Needs ``tvm_ffi`` alone, so that a deployment with TVM's runtime library works too.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.metadata
+import json
+import mmap
+import re
+import sys
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tvm_mxplan.core import codec
+from tvm_mxplan.core.program import Program
+
+LIBRARY = "libmxplan_runtime.so"
+_ONEDNN_DISTRIBUTION = "onednn-cpu-gomp"
+_ONEDNN_LIBRARY = "libdnnl.so.3"
+_STAMP = re.compile(rb"mxplan-tvm-ffi=([0-9.]+);")
+
+_lock = threading.Lock()
+_loaded: list[ctypes.CDLL] = []  # kept open for good: TVM holds functions of it
+
+
+class LibraryError(RuntimeError):
+    """The runtime library is missing or does not fit what is installed."""
+
+
+@dataclass(frozen=True)
+class StepInfo:
+    """What the backend would do for one step; ``error`` says why it cannot, else it is empty."""
+
+    implementation: str
+    scratchpad_bytes: int
+    weights_bytes: int
+    error: str
+
+    @property
+    def is_reference(self) -> bool:
+        """Whether one of the step's primitives is a slow reference implementation."""
+        return any(part.split(":")[0] == "ref" for part in self.implementation.split("+"))
+
+
+@dataclass(frozen=True)
+class ValueInfo:
+    """Layout and bytes (padding included) of one value; -1 bytes where no step decided."""
+
+    layout: str
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class Description:
+    """One entry for each step and value of the program asked about."""
+
+    steps: tuple[StepInfo, ...]
+    values: tuple[ValueInfo, ...]
+
+
+def library_path() -> Path:
+    """Where the shared library is, built or not."""
+    return Path(__file__).resolve().parent.parent / "runtime" / LIBRARY
+
+
+def load() -> None:
+    """Load the library once; raises :class:`LibraryError` with the way out."""
+    with _lock:
+        if _loaded:
+            return
+        path = library_path()
+        if not path.exists():
+            raise LibraryError(f"{path} does not exist; build it with `pip install -e .`")
+        _check_tvm_ffi(path)
+        import tvm_ffi  # noqa: F401  (puts libtvm_ffi into the process before ours asks for it)
+
+        libraries = [_load_onednn()]
+        try:
+            libraries.append(ctypes.CDLL(str(path)))
+        except OSError as error:
+            raise LibraryError(f"cannot load {path}: {error}") from error
+        _loaded.extend(libraries)
+
+
+def describe(program: Program, symbols: Sequence[int] = ()) -> Description:
+    """Build every primitive of a program without running any and say what came of it.
+
+    ``symbols`` has a number for each of the program's symbols.  Values in layout ``any`` come back with
+    the layout that the first step to touch them decides.
+    """
+    load()
+    text = _function("describe")(codec.encode(program), [int(symbol) for symbol in symbols])
+    answer = json.loads(str(text))
+    return Description(
+        tuple(StepInfo(**step) for step in answer["steps"]),
+        tuple(ValueInfo(**value) for value in answer["values"]),
+    )
+
+
+def create_module(symbol: str, program: Program, constants: Sequence[Any] = ()) -> Any:
+    """A runtime module whose function ``symbol`` takes inputs, then outputs.
+
+    ``constants`` are tensors that ``tvm_ffi.from_dlpack`` takes (TVM's own, numpy's); they are not copied.
+    """
+    load()
+    import tvm_ffi
+
+    tensors = [
+        constant if isinstance(constant, tvm_ffi.Tensor) else tvm_ffi.from_dlpack(constant)
+        for constant in constants
+    ]
+    return _function("create")(symbol, codec.encode(program), tensors)
+
+
+def stats(module: Any) -> dict[str, Any]:
+    """Counters of a module: specializations, contexts, arena and weights bytes, implementations."""
+    answer: dict[str, Any] = json.loads(str(module["mxplan.stats"]()))
+    return answer
+
+
+def version() -> str:
+    """Version of oneDNN, as ``3.2.0``."""
+    load()
+    return str(_function("version")())
+
+
+def isa() -> str:
+    """Instruction set oneDNN generates code for."""
+    load()
+    return str(_function("isa")())
+
+
+def _function(name: str) -> Any:
+    import tvm_ffi
+
+    return tvm_ffi.get_global_func(f"tvm_mxplan.onednn.{name}")
+
+
+def _check_tvm_ffi(path: Path) -> None:
+    """The module ABI moves with every tvm-ffi release: refuse any other than the one built against."""
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        stamp = _STAMP.search(data)
+        built = stamp.group(1).decode() if stamp else "an unknown version"
+    installed = importlib.metadata.version("apache-tvm-ffi")
+    if installed.split(".")[:3] != built.split("."):
+        raise LibraryError(
+            f"the runtime was built against apache-tvm-ffi {built}, installed is {installed}; "
+            "reinstall tvm_mxplan, or install that version"
+        )
+
+
+def _load_onednn() -> ctypes.CDLL:
+    """Load oneDNN from the distribution that brings it, so that no search path has to be set."""
+    candidates: list[str] = []
+    try:
+        for file in importlib.metadata.files(_ONEDNN_DISTRIBUTION) or []:
+            if file.name == _ONEDNN_LIBRARY:
+                candidates.append(str(Path(str(file.locate())).resolve()))
+    except importlib.metadata.PackageNotFoundError:
+        pass
+    candidates += [str(Path(sys.prefix) / "lib" / _ONEDNN_LIBRARY), _ONEDNN_LIBRARY]
+    failures = []
+    for candidate in candidates:
+        try:
+            return ctypes.CDLL(candidate)
+        except OSError as error:
+            failures.append(str(error))
+    raise LibraryError(
+        f"cannot load oneDNN ({'; '.join(failures)}); install {_ONEDNN_DISTRIBUTION}==2023.2.0"
+    )

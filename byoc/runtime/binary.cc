@@ -1,0 +1,47 @@
+// Elementwise functions of two tensors with broadcasting, and PReLU.
+#include "algorithms.h"
+#include "builders.h"
+#include "engine.h"
+#include "error.h"
+
+namespace mxplan {
+namespace {
+
+// oneDNN broadcasts the second operand only.
+void CheckBroadcast(const StepBuilder& b, const char* second) {
+  const Dims& src = b.Get("src").dims;
+  const Dims& other = b.Get(second).dims;
+  const Dims& dst = b.Get("dst").dims;
+  if (src != dst) ThrowUnsupported("src would have to be broadcast");
+  if (other.size() != dst.size()) {
+    ThrowInvalidInput(second, " has rank ", other.size(), ", dst ", dst.size());
+  }
+  for (size_t i = 0; i < dst.size(); ++i) {
+    if (other[i] != dst[i] && other[i] != 1) {
+      ThrowInvalidInput(second, " has ", other[i], " on axis ", i, ", dst ", dst[i]);
+    }
+  }
+}
+
+}  // namespace
+
+void BuildBinary(StepBuilder* b) {
+  CheckBroadcast(*b, "src1");
+  dnnl::binary::primitive_desc pd(CpuEngine(), BinaryAlgorithm(b->Text("algorithm")),
+                                  b->Fixed("src"), b->Fixed("src1"), b->Desc("dst"), b->Attr());
+  b->Add<dnnl::binary>(pd, {{DNNL_ARG_SRC_0, b->Id("src")},
+                            {DNNL_ARG_SRC_1, b->Id("src1")},
+                            {DNNL_ARG_DST, b->Id("dst")}});
+}
+
+void BuildPRelu(StepBuilder* b) {
+  CheckBroadcast(*b, "weights");
+  dnnl::prelu_forward::primitive_desc pd(CpuEngine(), dnnl::prop_kind::forward_inference,
+                                         b->Fixed("src"), b->Weights("weights"), b->Desc("dst"),
+                                         b->Attr());
+  b->Add<dnnl::prelu_forward>(pd, {{DNNL_ARG_SRC, b->Id("src")},
+                                   {DNNL_ARG_WEIGHTS, b->Id("weights")},
+                                   {DNNL_ARG_DST, b->Id("dst")}});
+}
+
+}  // namespace mxplan

@@ -1,0 +1,25 @@
+// Owned, aligned memory; large buffers ask for huge pages.
+#include "buffer.h"
+
+#include <sys/mman.h>
+
+#include <new>
+
+namespace mxplan {
+
+Buffer::Buffer(int64_t bytes) {
+  constexpr int64_t kHugePage = int64_t{2} << 20;
+  bool huge = bytes >= kHugePage;
+  int64_t alignment = huge ? kHugePage : kAlignment;
+  if (bytes < 0 || bytes > INT64_MAX - alignment) throw std::bad_alloc();
+  int64_t rounded = (bytes + alignment - 1) / alignment * alignment;
+  void* data = nullptr;
+  if (posix_memalign(&data, static_cast<size_t>(alignment),
+                     static_cast<size_t>(rounded > 0 ? rounded : alignment)) != 0) {
+    throw std::bad_alloc();
+  }
+  data_.reset(static_cast<char*>(data));
+  if (huge) madvise(data, static_cast<size_t>(rounded), MADV_HUGEPAGE);  // a wish, not a need
+}
+
+}  // namespace mxplan

@@ -1,0 +1,32 @@
+// Owned, aligned memory; large buffers ask for huge pages.
+#ifndef TVM_MXPLAN_BYOC_RUNTIME_BUFFER_H_
+#define TVM_MXPLAN_BYOC_RUNTIME_BUFFER_H_
+
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+
+namespace mxplan {
+
+constexpr int64_t kAlignment = 64;
+
+inline int64_t AlignUp(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+class Buffer {
+ public:
+  Buffer() = default;
+  // Uninitialised bytes, at least 64-byte aligned.  Throws std::bad_alloc.
+  explicit Buffer(int64_t bytes);
+
+  char* data() const { return data_.get(); }
+
+ private:
+  struct Free {
+    void operator()(char* data) const { std::free(data); }
+  };
+  std::unique_ptr<char, Free> data_;
+};
+
+}  // namespace mxplan
+
+#endif  // TVM_MXPLAN_BYOC_RUNTIME_BUFFER_H_

@@ -1,0 +1,32 @@
+// One builder for each kind of step, each in the file of its family; registry.cc is the table of
+// them.
+#ifndef TVM_MXPLAN_BYOC_RUNTIME_BUILDERS_H_
+#define TVM_MXPLAN_BYOC_RUNTIME_BUILDERS_H_
+
+#include "executable.h"
+
+namespace mxplan {
+
+void BuildConvolution(StepBuilder* b);
+void BuildDeconvolution(StepBuilder* b);
+void BuildMatMul(StepBuilder* b);
+void BuildInnerProduct(StepBuilder* b);
+void BuildPooling(StepBuilder* b);
+void BuildBatchNormalization(StepBuilder* b);
+void BuildLayerNormalization(StepBuilder* b);
+void BuildLrn(StepBuilder* b);
+void BuildSoftmax(StepBuilder* b);
+void BuildEltwise(StepBuilder* b);
+void BuildBinary(StepBuilder* b);
+void BuildPRelu(StepBuilder* b);
+void BuildReduction(StepBuilder* b);
+void BuildConcat(StepBuilder* b);
+void BuildShuffle(StepBuilder* b);
+void BuildResampling(StepBuilder* b);
+void BuildPad(StepBuilder* b);
+void BuildSlice(StepBuilder* b);
+void BuildReorder(StepBuilder* b);
+
+}  // namespace mxplan
+
+#endif  // TVM_MXPLAN_BYOC_RUNTIME_BUILDERS_H_

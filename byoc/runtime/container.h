@@ -1,0 +1,33 @@
+// A region module as bytes: symbol, region program and constants in one block.
+//
+//     "MXMD" version:u32 symbol program count:u32 constant*
+//     constant   dtype rank:u32 i64* bytes:u64 zeros up to a multiple of 64 data
+//     strings (symbol, program, dtype) are u64 length + bytes
+#ifndef TVM_MXPLAN_BYOC_RUNTIME_CONTAINER_H_
+#define TVM_MXPLAN_BYOC_RUNTIME_CONTAINER_H_
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weights.h"
+
+namespace mxplan {
+
+struct Container {
+  std::string symbol;
+  std::string program;
+  std::vector<ConstantData> constants;
+};
+
+std::string Save(const std::string& symbol, std::string_view program,
+                 const std::vector<ConstantData>& constants);
+
+// The constants point into `data`, which `owner` keeps alive.  Throws InvalidInput on anything that
+// Save did not write.
+Container Load(std::string_view data, const std::shared_ptr<const void>& owner);
+
+}  // namespace mxplan
+
+#endif  // TVM_MXPLAN_BYOC_RUNTIME_CONTAINER_H_

@@ -1,0 +1,81 @@
+// Execution contexts; see context.h.
+#include "context.h"
+
+#include "engine.h"
+#include "error.h"
+#include "specialization.h"
+
+namespace mxplan {
+
+ExecutionContext::ExecutionContext(const Specialization& owner)
+    : owner_(owner), arena_(owner.arena_bytes()) {
+  std::vector<std::vector<Known>> known(owner.program().values.size());
+  for (size_t i = 0; i < owner.executables().size(); ++i) {
+    for (const auto& stage : owner.executables()[i].stages) {
+      StageCall call{stage.get(), i, {}};
+      for (const Argument& argument : stage->arguments()) {
+        std::vector<Known>* list =
+            argument.value >= 0 ? &known[static_cast<size_t>(argument.value)] : nullptr;
+        call.arguments.push_back({argument.id, MemoryFor(argument, i, list)});
+      }
+      calls_.push_back(std::move(call));
+    }
+  }
+}
+
+dnnl_memory_t ExecutionContext::NewMemory(const dnnl::memory::desc& desc, const void* data) {
+  memories_.emplace_back(desc, CpuEngine(), const_cast<void*>(data));  // oneDNN has no const memory
+  return memories_.back().get();
+}
+
+dnnl_memory_t ExecutionContext::MemoryFor(const Argument& argument, size_t step,
+                                          std::vector<Known>* known) {
+  if (argument.source == Argument::Source::kScratchpad) {
+    return NewMemory(argument.desc, arena_.data() + owner_.ScratchpadOffset(step));
+  }
+  for (const Known& entry : *known) {
+    if (entry.argument.source == argument.source && entry.argument.desc == argument.desc &&
+        entry.argument.desc.get_submemory_offset() == argument.desc.get_submemory_offset()) {
+      return entry.memory;
+    }
+  }
+  const Program& program = owner_.program();
+  const ResolvedValue& value = owner_.resolved().values[static_cast<size_t>(argument.value)];
+  const Value& root = program.values[static_cast<size_t>(value.root)];
+  dnnl_memory_t memory = nullptr;
+  if (argument.source == Argument::Source::kPacked) {
+    memory = NewMemory(argument.desc, owner_.weights().Get(owner_.PackRequest(argument)));
+  } else if (root.kind == ValueKind::kLocal) {
+    memory =
+        NewMemory(argument.desc, arena_.data() + owner_.ValueOffset(value.root) + value.offset);
+  } else if (root.kind == ValueKind::kConstant) {
+    const ConstantData& constant = owner_.weights().constants()[static_cast<size_t>(root.index)];
+    memory = NewMemory(argument.desc, constant.data + value.offset);
+  } else {
+    memory = NewMemory(argument.desc, nullptr);
+    size_t base = root.kind == ValueKind::kOutput ? program.inputs.size() : 0;
+    followers_.push_back({memory, base + static_cast<size_t>(root.index), value.offset});
+  }
+  known->push_back({argument, memory});
+  return memory;
+}
+
+void ExecutionContext::Run(const std::vector<void*>& io) {
+  for (const Follower& follower : followers_) {
+    dnnl_memory_set_data_handle(follower.memory,
+                                static_cast<char*>(io[follower.io]) + follower.offset);
+  }
+  dnnl_stream_t stream = ThreadStream().get();
+  for (const StageCall& call : calls_) {
+    try {
+      call.stage->Execute(stream, call.arguments);
+    } catch (const dnnl::error& error) {
+      const Step& step = owner_.program().steps[call.step];
+      ThrowInternal(step.kind, " ", step.name, ": oneDNN ", error.what(), " (status ",
+                    static_cast<int>(error.status), ")");
+    }
+  }
+  dnnl::error::wrap_c_api(dnnl_stream_wait(stream), "could not wait for a stream");
+}
+
+}  // namespace mxplan

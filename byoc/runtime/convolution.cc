@@ -1,0 +1,75 @@
+// Convolution and deconvolution (transposed convolution).
+//
+// A region program counts dilation from 1 (dense) and stores both paddings; oneDNN counts from 0,
+// and for a deconvolution the end padding is what makes dst's shape come out.
+#include "builders.h"
+#include "engine.h"
+#include "error.h"
+
+namespace mxplan {
+namespace {
+
+struct Geometry {
+  Dims strides, dilates, padding_l, padding_r;
+};
+
+// Reads the attributes both kinds share, and holds the weights against src and dst.
+Geometry ReadGeometry(const StepBuilder& b, bool transposed) {
+  const Dims& src = b.Get("src").dims;
+  const Dims& weights = b.Get("weights").dims;
+  const Dims& dst = b.Get("dst").dims;
+  if (src.size() < 3 || src.size() > 5) ThrowUnsupported("rank ", src.size());
+  size_t axes = src.size() - 2;
+  int64_t groups = b.Integer("groups");
+  size_t lead = groups == 1 ? 2 : 3;
+  if (dst.size() != src.size() || weights.size() != axes + lead) {
+    ThrowInvalidInput("src has rank ", src.size(), ", weights ", weights.size(), ", dst ",
+                      dst.size(), " with ", groups, " groups");
+  }
+  if (groups < 1 || (groups > 1 && weights[0] != groups)) {
+    ThrowInvalidInput(groups, " groups, but the weights have ", weights[0]);
+  }
+  Geometry g;
+  g.strides = b.Integers("strides", axes, 1);
+  g.dilates = b.Integers("dilation", axes, 1);
+  const Dims& padding = b.Integers("padding", 2 * axes, 0);
+  g.padding_l.assign(padding.begin(), padding.begin() + axes);
+  g.padding_r.assign(padding.begin() + axes, padding.end());
+  for (size_t i = 0; i < axes; ++i) {
+    int64_t reach = (weights[lead + i] - 1) * g.dilates[i] + 1;
+    if (transposed) {
+      g.padding_r[i] = (src[i + 2] - 1) * g.strides[i] - dst[i + 2] + reach - g.padding_l[i];
+    }
+    g.dilates[i] -= 1;
+  }
+  return g;
+}
+
+template <typename Primitive>
+void Build(StepBuilder* b, dnnl::algorithm algorithm, bool transposed) {
+  Geometry g = ReadGeometry(*b, transposed);
+  std::vector<StepBuilder::Binding> bindings = {{DNNL_ARG_SRC, b->Id("src")},
+                                                {DNNL_ARG_WEIGHTS, b->Id("weights")},
+                                                {DNNL_ARG_DST, b->Id("dst")}};
+  dnnl::memory::desc bias;
+  if (b->Has("bias")) {
+    bias = b->Fixed("bias");
+    bindings.push_back({DNNL_ARG_BIAS, b->Id("bias")});
+  }
+  typename Primitive::primitive_desc pd(CpuEngine(), dnnl::prop_kind::forward_inference, algorithm,
+                                        b->Desc("src"), b->Weights("weights"), bias, b->Desc("dst"),
+                                        g.strides, g.dilates, g.padding_l, g.padding_r, b->Attr());
+  b->Add<Primitive>(pd, bindings);
+}
+
+}  // namespace
+
+void BuildConvolution(StepBuilder* b) {
+  Build<dnnl::convolution_forward>(b, dnnl::algorithm::convolution_direct, false);
+}
+
+void BuildDeconvolution(StepBuilder* b) {
+  Build<dnnl::deconvolution_forward>(b, dnnl::algorithm::deconvolution_direct, true);
+}
+
+}  // namespace mxplan

@@ -1,0 +1,48 @@
+// The dry run; see describe.h.
+#include "describe.h"
+
+#include "error.h"
+#include "executable.h"
+#include "json.h"
+
+namespace mxplan {
+
+std::string Describe(const Program& program, const std::vector<int64_t>& symbols) {
+  if (symbols.size() != program.symbols.size()) {
+    ThrowInvalidInput("region ", program.name, " has ", program.symbols.size(), " symbols, not ",
+                      symbols.size());
+  }
+  Resolved resolved = Resolve(program, symbols);
+  JsonWriter json;
+  json.BeginObject().Key("steps").BeginArray();
+  for (const Step& step : program.steps) {
+    Executable executable;
+    std::string failure;
+    try {
+      executable = BuildExecutable(step, &resolved);
+    } catch (const Error& error) {
+      failure = error.what();
+    }
+    json.BeginObject();
+    json.Key("implementation").String(executable.implementation);
+    json.Key("scratchpad_bytes").Integer(executable.scratchpad_bytes);
+    json.Key("weights_bytes").Integer(executable.weights_bytes);
+    json.Key("error").String(failure);
+    json.EndObject();
+  }
+  json.EndArray().Key("values").BeginArray();
+  for (size_t i = 0; i < resolved.values.size(); ++i) {
+    const ResolvedValue& value = resolved.values[i];
+    bool known = value.error.empty();
+    json.BeginObject();
+    // A given tag is kept: axes of extent 1 would make other names as good.
+    bool given = program.values[i].layout != "any" || !known;
+    json.Key("layout").String(given ? program.values[i].layout : TagOf(value.desc));
+    json.Key("nbytes").Integer(known ? value.Bytes() : -1);
+    json.EndObject();
+  }
+  json.EndArray().EndObject();
+  return json.Take();
+}
+
+}  // namespace mxplan

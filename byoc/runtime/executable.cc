@@ -1,0 +1,211 @@
+// The common part of all builders: operands, attributes, post-ops, argument lists; see
+// executable.h.
+#include "executable.h"
+
+#include <algorithm>
+
+#include "algorithms.h"
+#include "engine.h"
+#include "error.h"
+
+namespace mxplan {
+namespace {
+
+using dnnl::memory;
+
+class PrimitiveStage final : public Stage {
+ public:
+  PrimitiveStage(dnnl::primitive primitive, std::vector<Argument> arguments)
+      : Stage(std::move(arguments)), primitive_(std::move(primitive)) {}
+
+  void Execute(dnnl_stream_t stream, const std::vector<dnnl_exec_arg_t>& memories) const override {
+    dnnl::error::wrap_c_api(
+        dnnl_primitive_execute(primitive_.get(), stream, static_cast<int>(memories.size()),
+                               memories.data()),
+        "could not execute a primitive");
+  }
+
+ private:
+  dnnl::primitive primitive_;
+};
+
+std::string Implementation(const dnnl::primitive_desc_base& pd) { return pd.impl_info_str(); }
+
+}  // namespace
+
+int StepBuilder::Id(const char* role) const {
+  int id = step_.Find(role);
+  if (id < 0) ThrowInvalidInput("no operand in role ", role);
+  return id;
+}
+
+const ResolvedValue& StepBuilder::Get(int value) const {
+  const ResolvedValue& resolved = resolved_->values.at(static_cast<size_t>(value));
+  if (!resolved.error.empty()) ThrowUnsupported(resolved.error);
+  return resolved;
+}
+
+memory::desc StepBuilder::Desc(int value) const { return Get(value).desc; }
+
+memory::desc StepBuilder::Fixed(int value) {
+  const ResolvedValue& resolved = Get(value);
+  if (resolved.IsAny()) {
+    resolved_->values[value].desc =
+        MakeDesc(resolved.dims, resolved.desc.get_data_type(), PlainTag(resolved.dims.size()));
+  }
+  return Desc(value);
+}
+
+bool StepBuilder::IsConstant(const char* role) const {
+  const ResolvedValue& value = Get(role);
+  return resolved_->program->values[value.root].kind == ValueKind::kConstant;
+}
+
+memory::desc StepBuilder::Weights(const char* role) const {
+  const ResolvedValue& value = Get(role);
+  if (!IsConstant(role)) return value.desc;
+  return MakeDesc(value.dims, value.desc.get_data_type(), "any");
+}
+
+const Attribute& StepBuilder::Find(const char* name) const {
+  auto found = step_.attributes.find(name);
+  if (found == step_.attributes.end()) ThrowInvalidInput("no attribute ", name);
+  return found->second;
+}
+
+int64_t StepBuilder::Integer(const char* name) const {
+  const auto* number = std::get_if<int64_t>(&Find(name));
+  if (!number) ThrowInvalidInput("attribute ", name, " is no integer");
+  return *number;
+}
+
+double StepBuilder::Real(const char* name) const {
+  // Python writes 1.0 and 1 alike where a float is meant.
+  if (const auto* integer = std::get_if<int64_t>(&Find(name))) return static_cast<double>(*integer);
+  const auto* number = std::get_if<double>(&Find(name));
+  if (!number) ThrowInvalidInput("attribute ", name, " is no number");
+  return *number;
+}
+
+bool StepBuilder::Flag(const char* name) const {
+  const auto* flag = std::get_if<bool>(&Find(name));
+  if (!flag) ThrowInvalidInput("attribute ", name, " is neither true nor false");
+  return *flag;
+}
+
+std::string StepBuilder::Text(const char* name) const {
+  const auto* text = std::get_if<std::string>(&Find(name));
+  if (!text) ThrowInvalidInput("attribute ", name, " is no text");
+  return *text;
+}
+
+const std::vector<int64_t>& StepBuilder::Integers(const char* name) const {
+  const auto* numbers = std::get_if<std::vector<int64_t>>(&Find(name));
+  if (!numbers) ThrowInvalidInput("attribute ", name, " is no list of integers");
+  return *numbers;
+}
+
+const std::vector<int64_t>& StepBuilder::Integers(const char* name, size_t count,
+                                                  int64_t low) const {
+  const std::vector<int64_t>& numbers = Integers(name);
+  if (numbers.size() != count) {
+    ThrowInvalidInput("attribute ", name, " has ", numbers.size(), " entries, expected ", count);
+  }
+  for (int64_t number : numbers) {
+    if (number < low || number > INT32_MAX) {
+      ThrowInvalidInput("attribute ", name, " has the entry ", number);
+    }
+  }
+  return numbers;
+}
+
+dnnl::primitive_attr StepBuilder::Attr() const {
+  dnnl::post_ops post_ops;
+  for (const PostOp& op : step_.post_ops) {
+    switch (op.kind) {
+      case PostOp::Kind::kEltwise:
+        post_ops.append_eltwise(EltwiseAlgorithm(op.algorithm), static_cast<float>(op.alpha),
+                                static_cast<float>(op.beta));
+        break;
+      case PostOp::Kind::kBinary:
+        post_ops.append_binary(BinaryAlgorithm(op.algorithm), Desc(op.value));
+        break;
+      case PostOp::Kind::kSum:
+        post_ops.append_sum(static_cast<float>(op.alpha));
+        break;
+    }
+  }
+  dnnl::primitive_attr attr;
+  attr.set_post_ops(post_ops);
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attr;
+}
+
+Argument StepBuilder::Bind(const dnnl::primitive_desc_base& pd, const Binding& binding) {
+  ResolvedValue& value = resolved_->values.at(static_cast<size_t>(binding.value));
+  Argument argument{binding.id, Argument::Source::kValue, binding.value, value.desc};
+  memory::desc wanted = pd.query_md(dnnl::query::exec_arg_md, binding.id);
+  if (!wanted || wanted.get_ndims() == 0) wanted = value.desc;
+  bool constant = resolved_->program->values[value.root].kind == ValueKind::kConstant;
+  if (value.IsAny()) {
+    value.desc = wanted;
+    argument.desc = wanted;
+  } else if ((constant && binding.id == DNNL_ARG_WEIGHTS) || !SamePlacement(wanted, value.desc)) {
+    if (!constant) {
+      ThrowInternal("oneDNN wants value ", resolved_->program->values[binding.value].name, " as ",
+                    TagOf(wanted), ", not as ", TagOf(value.desc));
+    }
+    argument.source = Argument::Source::kPacked;
+    argument.desc = wanted;
+    executable_.weights_bytes += static_cast<int64_t>(wanted.get_size());
+  }
+  return argument;
+}
+
+void StepBuilder::AddPrimitive(const dnnl::primitive& primitive,
+                               const dnnl::primitive_desc_base& pd,
+                               const std::vector<Binding>& bindings) {
+  std::vector<Argument> arguments;
+  for (const Binding& binding : bindings) arguments.push_back(Bind(pd, binding));
+  for (size_t i = 0; i < step_.post_ops.size(); ++i) {
+    const PostOp& op = step_.post_ops[i];
+    if (op.kind != PostOp::Kind::kBinary) continue;
+    int id = DNNL_ARG_ATTR_MULTIPLE_POST_OP(static_cast<int>(i)) | DNNL_ARG_SRC_1;
+    arguments.push_back(Bind(pd, {id, op.value}));
+  }
+  memory::desc scratchpad = pd.query_md(dnnl::query::exec_arg_md, DNNL_ARG_SCRATCHPAD);
+  if (scratchpad && scratchpad.get_size() > 0) {
+    arguments.push_back({DNNL_ARG_SCRATCHPAD, Argument::Source::kScratchpad, -1, scratchpad});
+    executable_.scratchpad_bytes =
+        std::max(executable_.scratchpad_bytes, static_cast<int64_t>(scratchpad.get_size()));
+  }
+  AddStage(std::make_unique<PrimitiveStage>(primitive, std::move(arguments)), Implementation(pd));
+}
+
+void StepBuilder::AddReorder(int src, const memory::desc& src_desc, int dst,
+                             const memory::desc& dst_desc) {
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  dnnl::reorder::primitive_desc pd(CpuEngine(), src_desc, CpuEngine(), dst_desc, attr);
+  std::vector<Argument> arguments = {{DNNL_ARG_FROM, Argument::Source::kValue, src, src_desc},
+                                     {DNNL_ARG_TO, Argument::Source::kValue, dst, dst_desc}};
+  memory::desc scratchpad = pd.scratchpad_desc();
+  if (scratchpad && scratchpad.get_size() > 0) {
+    arguments.push_back({DNNL_ARG_SCRATCHPAD, Argument::Source::kScratchpad, -1, scratchpad});
+    executable_.scratchpad_bytes =
+        std::max(executable_.scratchpad_bytes, static_cast<int64_t>(scratchpad.get_size()));
+  }
+  AddStage(std::make_unique<PrimitiveStage>(dnnl::reorder(pd), std::move(arguments)),
+           Implementation(pd));
+}
+
+void StepBuilder::AddStage(std::unique_ptr<const Stage> stage, const std::string& implementation) {
+  executable_.stages.push_back(std::move(stage));
+  if (executable_.implementation.empty()) {
+    executable_.implementation = implementation;
+  } else if (executable_.implementation.find(implementation) == std::string::npos) {
+    executable_.implementation += "+" + implementation;
+  }
+}
+
+}  // namespace mxplan

@@ -1,0 +1,122 @@
+// What a step becomes: primitives and host work with their arguments, made once and never changed.
+//
+// An Executable knows value ids and descriptors, no addresses.  An execution context gives each
+// argument a memory object; the same executable runs in many contexts at once.
+#ifndef TVM_MXPLAN_BYOC_RUNTIME_EXECUTABLE_H_
+#define TVM_MXPLAN_BYOC_RUNTIME_EXECUTABLE_H_
+
+#include <memory>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <string>
+#include <vector>
+
+#include "resolved.h"
+
+namespace mxplan {
+
+struct Argument {
+  enum class Source : uint8_t {
+    kValue,   // the value's bytes, seen through `desc`
+    kPacked,  // a constant, reordered once from the value's descriptor into `desc` (or as it is)
+    kScratchpad,  // the step's scratchpad
+  };
+  int id = 0;  // DNNL_ARG_*
+  Source source = Source::kValue;
+  int value = -1;
+  dnnl::memory::desc desc;
+};
+
+// One action of a step; it runs when those before it have finished.
+class Stage {
+ public:
+  explicit Stage(std::vector<Argument> arguments) : arguments_(std::move(arguments)) {}
+  virtual ~Stage() = default;
+  Stage(const Stage&) = delete;
+  Stage& operator=(const Stage&) = delete;
+
+  const std::vector<Argument>& arguments() const { return arguments_; }
+  // `memories` are those of arguments(), in their order.
+  virtual void Execute(dnnl_stream_t stream,
+                       const std::vector<dnnl_exec_arg_t>& memories) const = 0;
+
+ private:
+  std::vector<Argument> arguments_;
+};
+
+struct Executable {
+  std::vector<std::unique_ptr<const Stage>> stages;  // none: the step is done by aliasing
+  std::string implementation;
+  int64_t scratchpad_bytes = 0;
+  int64_t weights_bytes = 0;  // of constant weights, as the primitive wants them
+};
+
+// What a builder sees of its step.  Operands are named by role; missing ones, attributes of the
+// wrong type and the like throw InvalidInput.
+class StepBuilder {
+ public:
+  StepBuilder(const Step& step, Resolved* resolved) : step_(step), resolved_(resolved) {}
+
+  const Step& step() const { return step_; }
+  bool Has(const char* role) const { return step_.Find(role) >= 0; }
+  int Id(const char* role) const;
+  const ResolvedValue& Get(int value) const;
+  const ResolvedValue& Get(const char* role) const { return Get(Id(role)); }
+  size_t Rank(const char* role) const { return Get(role).dims.size(); }
+
+  // Descriptor of an operand; "any" stays.
+  dnnl::memory::desc Desc(int value) const;
+  dnnl::memory::desc Desc(const char* role) const { return Desc(Id(role)); }
+  // The same for a primitive that does not choose: "any" becomes the plain layout for good.
+  dnnl::memory::desc Fixed(int value);
+  dnnl::memory::desc Fixed(const char* role) { return Fixed(Id(role)); }
+  // The same for weights: "any" if they are a constant, which is then packed.
+  dnnl::memory::desc Weights(const char* role) const;
+  bool IsConstant(const char* role) const;
+
+  int64_t Integer(const char* name) const;
+  double Real(const char* name) const;
+  bool Flag(const char* name) const;
+  std::string Text(const char* name) const;
+  const std::vector<int64_t>& Integers(const char* name) const;
+  // `count` integers, each from `low` to 2^31.
+  const std::vector<int64_t>& Integers(const char* name, size_t count, int64_t low) const;
+
+  // The step's post-ops and the user's scratchpad.
+  dnnl::primitive_attr Attr() const;
+
+  // Adds a primitive whose arguments are `roles` (pairs of DNNL_ARG_* and value), the post-ops and
+  // the scratchpad.  Values that were "any" take the layout the primitive wants; packed weights
+  // too.
+  struct Binding {
+    int id;
+    int value;
+  };
+  template <typename Primitive>
+  void Add(const typename Primitive::primitive_desc& pd, const std::vector<Binding>& bindings) {
+    AddPrimitive(Primitive(pd), pd, bindings);
+  }
+  // Adds a plain reorder between two views.
+  void AddReorder(int src, const dnnl::memory::desc& src_desc, int dst,
+                  const dnnl::memory::desc& dst_desc);
+  void AddStage(std::unique_ptr<const Stage> stage, const std::string& implementation);
+
+  Executable Take() { return std::move(executable_); }
+
+ private:
+  void AddPrimitive(const dnnl::primitive& primitive, const dnnl::primitive_desc_base& pd,
+                    const std::vector<Binding>& bindings);
+  Argument Bind(const dnnl::primitive_desc_base& pd, const Binding& binding);
+  const Attribute& Find(const char* name) const;
+
+  const Step& step_;
+  Resolved* resolved_;
+  Executable executable_;
+};
+
+// Makes the executable of a step.  Throws Error with the step's name; what oneDNN refuses is
+// Unsupported.
+Executable BuildExecutable(const Step& step, Resolved* resolved);
+
+}  // namespace mxplan
+
+#endif  // TVM_MXPLAN_BYOC_RUNTIME_EXECUTABLE_H_

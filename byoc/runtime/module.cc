@@ -1,0 +1,235 @@
+// The region module as TVM sees it.  This file alone knows the FFI: it unpacks tensors, hands them
+// to a Region and turns errors into those of Python.
+#include <oneapi/dnnl/dnnl_debug.h>
+#include <tvm/ffi/cast.h>
+#include <tvm/ffi/container/array.h>
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/extra/module.h>
+#include <tvm/ffi/function.h>
+#include <tvm/ffi/reflection/registry.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "container.h"
+#include "describe.h"
+#include "error.h"
+#include "region.h"
+
+namespace mxplan {
+namespace {
+
+namespace ffi = tvm::ffi;
+
+constexpr const char* kKind = "mxplan_onednn";
+
+[[noreturn]] void Rethrow(const Error& error) {
+  switch (error.kind()) {
+    case ErrorKind::kInvalidInput:
+      TVM_FFI_THROW(ValueError) << error.what();
+    case ErrorKind::kInvalidType:
+      TVM_FFI_THROW(TypeError) << error.what();
+    case ErrorKind::kUnsupported:
+      TVM_FFI_THROW(RuntimeError) << error.what();
+    default:
+      TVM_FFI_THROW(InternalError) << error.what();
+  }
+  TVM_FFI_UNREACHABLE();
+}
+
+template <typename F>
+auto Guard(const F& function) -> decltype(function()) {
+  try {
+    return function();
+  } catch (const Error& error) {
+    Rethrow(error);
+  } catch (const dnnl::error& error) {
+    Rethrow(Error(ErrorKind::kInternal, Concat("oneDNN ", error.what())));
+  } catch (const std::bad_alloc&) {
+    Rethrow(Error(ErrorKind::kUnsupported, "out of memory"));
+  }
+}
+
+// The name TVM gives a type, without allocating for the usual ones.
+const char* DtypeName(DLDataType dtype) {
+  struct Name {
+    uint8_t code, bits;
+    const char* name;
+  };
+  constexpr Name kNames[] = {
+      {kDLFloat, 32, "float32"},   {kDLFloat, 64, "float64"}, {kDLFloat, 16, "float16"},
+      {kDLBfloat, 16, "bfloat16"}, {kDLInt, 8, "int8"},       {kDLInt, 16, "int16"},
+      {kDLInt, 32, "int32"},       {kDLInt, 64, "int64"},     {kDLUInt, 8, "uint8"},
+      {kDLUInt, 16, "uint16"},     {kDLUInt, 32, "uint32"},   {kDLUInt, 64, "uint64"},
+      {kDLBool, 8, "bool"}};
+  for (const Name& entry : kNames) {
+    if (entry.code == dtype.code && entry.bits == dtype.bits && dtype.lanes == 1) return entry.name;
+  }
+  return "a type unknown to oneDNN";
+}
+
+bool OnCpu(DLDevice device) {
+  return device.device_type == kDLCPU || device.device_type == kDLCUDAHost ||
+         device.device_type == kDLROCMHost;
+}
+
+TensorRef ToRef(const DLTensor& tensor) {
+  TensorRef ref;
+  ref.data = static_cast<char*>(tensor.data) + tensor.byte_offset;
+  ref.shape = tensor.shape;
+  ref.strides = tensor.strides;
+  ref.rank = tensor.ndim;
+  ref.dtype = DtypeName(tensor.dtype);
+  ref.on_cpu = OnCpu(tensor.device);
+  return ref;
+}
+
+ConstantData ToConstant(const ffi::Tensor& tensor, int64_t number) {
+  if (!tensor.IsContiguous() || !OnCpu(tensor.device())) {
+    ThrowInvalidInput("constant ", number, " is not contiguous on the CPU");
+  }
+  const DLTensor* raw = tensor.GetDLTensorPtr();
+  ConstantData constant;
+  constant.dtype = DtypeName(raw->dtype);
+  constant.shape.assign(raw->shape, raw->shape + raw->ndim);
+  constant.data = static_cast<const char*>(raw->data) + raw->byte_offset;
+  constant.bytes = (raw->dtype.bits + 7) / 8;
+  for (int64_t dim : constant.shape) constant.bytes *= dim;
+  constant.owner = std::make_shared<ffi::Tensor>(tensor);
+  return constant;
+}
+
+class RegionModule final : public ffi::ModuleObj {
+ public:
+  RegionModule(std::string symbol, std::string program, std::vector<ConstantData> constants)
+      : symbol_(std::move(symbol)),
+        program_(std::move(program)),
+        region_(Decode(program_), std::move(constants)) {}
+
+  const char* kind() const final { return kKind; }
+  int GetPropertyMask() const final {
+    return ffi::Module::kBinarySerializable | ffi::Module::kRunnable;
+  }
+
+  ffi::Optional<ffi::Function> GetFunction(const ffi::String& name) final {
+    ffi::ObjectPtr<ffi::Object> self = ffi::GetObjectPtr<ffi::Object>(this);
+    if (name == symbol_) {
+      return ffi::Function(
+          [self, this](ffi::PackedArgs args, ffi::Any*) { Guard([&] { Run(args); }); });
+    }
+    if (name == "get_symbol") {
+      return ffi::Function::FromTyped([self, this] { return ffi::String(symbol_); });
+    }
+    if (name == "get_const_vars") {
+      return ffi::Function::FromTyped([] { return ffi::Array<ffi::String>(); });
+    }
+    if (name == "mxplan.program") {
+      return ffi::Function::FromTyped([self, this] { return ffi::Bytes(program_); });
+    }
+    if (name == "mxplan.prepare") {
+      return ffi::Function::FromTyped([self, this] { Guard([&] { region_.Prepare(); }); });
+    }
+    if (name == "mxplan.stats") {
+      return ffi::Function::FromTyped([self, this] { return ffi::String(region_.Stats()); });
+    }
+    return std::nullopt;
+  }
+
+  ffi::Bytes SaveToBytes() const final {
+    return ffi::Bytes(Save(symbol_, program_, region_.constants()));
+  }
+
+  ffi::String InspectSource(const ffi::String&) const final {
+    return ffi::String(ToText(region_.program()));
+  }
+
+ private:
+  void Run(const ffi::PackedArgs& args) {
+    thread_local std::vector<TensorRef> tensors;  // kept, so that a warm call allocates nothing
+    tensors.clear();
+    for (int i = 0; i < args.size(); ++i) {
+      std::optional<DLTensor*> tensor = args[i].try_cast<DLTensor*>();
+      if (!tensor.has_value()) {
+        throw Error(ErrorKind::kInvalidType,
+                    Concat("region ", region_.program().name, ": argument ", i, " is no tensor"));
+      }
+      tensors.push_back(ToRef(**tensor));
+    }
+    region_.Run(tensors);
+  }
+
+  std::string symbol_;
+  std::string program_;
+  Region region_;
+};
+
+ffi::Module MakeModule(std::string symbol, std::string program,
+                       std::vector<ConstantData> constants) {
+  return ffi::Module(
+      ffi::make_object<RegionModule>(std::move(symbol), std::move(program), std::move(constants)));
+}
+
+ffi::Module Create(const ffi::String& symbol, const ffi::Bytes& program,
+                   const ffi::Array<ffi::Tensor>& constants) {
+  return Guard([&] {
+    std::vector<ConstantData> data;
+    for (const ffi::Tensor& tensor : constants) {
+      data.push_back(ToConstant(tensor, static_cast<int64_t>(data.size())));
+    }
+    return MakeModule(symbol, std::string(program.data(), program.size()), std::move(data));
+  });
+}
+
+ffi::Module LoadFromBytes(const ffi::Bytes& bytes) {
+  return Guard([&] {
+    auto owner = std::make_shared<ffi::Bytes>(bytes);
+    Container container = Load(std::string_view(owner->data(), owner->size()), owner);
+    return MakeModule(std::move(container.symbol), std::move(container.program),
+                      std::move(container.constants));
+  });
+}
+
+ffi::String DescribeProgram(const ffi::Bytes& program, const ffi::Array<int64_t>& symbols) {
+  return Guard([&] {
+    return ffi::String(Describe(Decode(std::string_view(program.data(), program.size())),
+                                std::vector<int64_t>(symbols.begin(), symbols.end())));
+  });
+}
+
+ffi::String Version() {
+  const dnnl_version_t* version = dnnl_version();
+  return ffi::String(Concat(version->major, ".", version->minor, ".", version->patch));
+}
+
+ffi::String Abi() {
+  return ffi::String(
+      Concat(TVM_FFI_VERSION_MAJOR, ".", TVM_FFI_VERSION_MINOR, ".", TVM_FFI_VERSION_PATCH));
+}
+
+ffi::String Isa() { return ffi::String(dnnl_cpu_isa2str(dnnl_get_effective_cpu_isa())); }
+
+TVM_FFI_STATIC_INIT_BLOCK() {
+  namespace refl = tvm::ffi::reflection;
+  refl::GlobalDef()
+      .def("tvm_mxplan.onednn.create", Create)
+      .def("tvm_mxplan.onednn.describe", DescribeProgram)
+      .def("tvm_mxplan.onednn.version", Version)
+      .def("tvm_mxplan.onednn.abi", Abi)
+      .def("tvm_mxplan.onednn.isa", Isa)
+      .def("ffi.Module.load_from_bytes.mxplan_onednn", LoadFromBytes);
+}
+
+}  // namespace
+}  // namespace mxplan
+
+// byoc/onednn/library.py finds this text in the file and compares it with the tvm-ffi installed,
+// before it loads anything: registering with another version could crash.
+#define MXPLAN_TEXT(x) #x
+#define MXPLAN_STAMP(a, b, c) \
+  "mxplan-tvm-ffi=" MXPLAN_TEXT(a) "." MXPLAN_TEXT(b) "." MXPLAN_TEXT(c) ";"
+extern "C" __attribute__((visibility("default"))) const char* MxplanTvmFfiStamp() {
+  return MXPLAN_STAMP(TVM_FFI_VERSION_MAJOR, TVM_FFI_VERSION_MINOR, TVM_FFI_VERSION_PATCH);
+}

@@ -1,0 +1,118 @@
+// The checks of a call's tensors; see signature.h.
+#include "signature.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "error.h"
+
+namespace mxplan {
+namespace {
+
+std::string ToString(const int64_t* shape, size_t rank) {
+  std::string text = "(";
+  for (size_t i = 0; i < rank; ++i) text += Concat(i ? ", " : "", shape[i]);
+  return text + ")";
+}
+
+const Value& ValueOf(const Program& program, size_t i) {
+  size_t inputs = program.inputs.size();
+  return program.values[i < inputs ? program.inputs[i] : program.outputs[i - inputs]];
+}
+
+// "region r: input 2 (x)"
+std::string Where(const Program& program, size_t i) {
+  bool input = i < program.inputs.size();
+  size_t number = input ? i : i - program.inputs.size();
+  return Concat("region ", program.name, ": ", input ? "input " : "output ", number, " (",
+                ValueOf(program, i).name, ")");
+}
+
+bool IsCompact(const TensorRef& tensor) {
+  if (tensor.strides == nullptr) return true;
+  int64_t stride = 1;
+  for (int i = tensor.rank; i-- > 0;) {
+    if (tensor.shape[i] == 0) return true;
+    if (tensor.shape[i] != 1 && tensor.strides[i] != stride) return false;
+    stride *= tensor.shape[i];
+  }
+  return true;
+}
+
+// Rank of the tensor that holds a value in its stored order: blocks add axes.
+int PhysicalRank(const std::string& tag) {
+  int rank = 0;
+  for (char c : tag) rank += std::isalpha(static_cast<unsigned char>(c)) ? 1 : 0;
+  return rank;
+}
+
+bool Equal(const Dims& shape, const TensorRef& tensor) {
+  return static_cast<int>(shape.size()) == tensor.rank &&
+         std::equal(shape.begin(), shape.end(), tensor.shape);
+}
+
+}  // namespace
+
+void CheckTensors(const Program& program, const std::vector<TensorRef>& tensors) {
+  size_t expected = program.inputs.size() + program.outputs.size();
+  if (tensors.size() != expected) {
+    throw Error(ErrorKind::kInvalidType,
+                Concat("region ", program.name, " takes ", program.inputs.size(), " inputs and ",
+                       program.outputs.size(), " outputs, not ", tensors.size(), " tensors"));
+  }
+  for (size_t i = 0; i < expected; ++i) {
+    const Value& value = ValueOf(program, i);
+    const TensorRef& tensor = tensors[i];
+    if (value.dtype != tensor.dtype) {
+      throw Error(ErrorKind::kInvalidType,
+                  Concat(Where(program, i), ": expected ", value.dtype, ", got ", tensor.dtype));
+    }
+    if (!tensor.on_cpu) ThrowInvalidInput(Where(program, i), " is not on the CPU");
+    int rank = static_cast<int>(value.shape.size());
+    if (tensor.rank != rank && tensor.rank != PhysicalRank(value.layout)) {
+      ThrowInvalidInput(Where(program, i), ": expected rank ", rank, ", got ", tensor.rank,
+                        " with shape ", ToString(tensor.shape, static_cast<size_t>(tensor.rank)));
+    }
+    if (!IsCompact(tensor))
+      ThrowInvalidInput(Where(program, i), " has strides that are not compact");
+  }
+}
+
+void ReadSymbols(const Program& program, const std::vector<TensorRef>& tensors,
+                 std::vector<int64_t>* symbols) {
+  symbols->clear();
+  for (const SymbolBinding& binding : program.symbols) {
+    const TensorRef& tensor = tensors[static_cast<size_t>(binding.input)];
+    const Value& value = ValueOf(program, static_cast<size_t>(binding.input));
+    auto axis = static_cast<size_t>(binding.axis);
+    if (tensor.rank != static_cast<int>(value.shape.size())) {
+      size_t place = value.layout.find(static_cast<char>('a' + axis));
+      if (place == std::string::npos || place >= value.shape.size()) {
+        ThrowUnsupported(Where(program, static_cast<size_t>(binding.input)), ": symbol ",
+                         binding.name, " is on a blocked axis");
+      }
+      axis = place;
+    }
+    symbols->push_back(tensor.shape[axis]);
+  }
+}
+
+void CheckShapes(const Resolved& resolved, const std::vector<TensorRef>& tensors) {
+  const Program& program = *resolved.program;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    size_t inputs = program.inputs.size();
+    int id = i < inputs ? program.inputs[i] : program.outputs[i - inputs];
+    const ResolvedValue& value = resolved.values[id];
+    const Value& declared = program.values[id];
+    bool padded = value.dims != value.desc.get_padded_dims();
+    if (!padded && Equal(value.dims, tensors[i])) continue;
+    bool plain = declared.layout == PlainTag(value.dims.size());
+    if (!plain && Equal(PhysicalShape(value.desc, declared.layout), tensors[i])) continue;
+    Dims expected = padded ? PhysicalShape(value.desc, declared.layout) : value.dims;
+    ThrowInvalidInput(Where(program, i), ": expected shape ",
+                      ToString(expected.data(), expected.size()), ", got ",
+                      ToString(tensors[i].shape, static_cast<size_t>(tensors[i].rank)));
+  }
+}
+
+}  // namespace mxplan

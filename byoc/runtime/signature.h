@@ -1,0 +1,38 @@
+// Checks the tensors a caller hands over against a region's inputs and outputs, and reads the
+// symbols.
+#ifndef TVM_MXPLAN_BYOC_RUNTIME_SIGNATURE_H_
+#define TVM_MXPLAN_BYOC_RUNTIME_SIGNATURE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "resolved.h"
+
+namespace mxplan {
+
+// A caller's tensor, without its FFI.
+struct TensorRef {
+  void* data = nullptr;  // first element
+  const int64_t* shape = nullptr;
+  const int64_t* strides = nullptr;  // in elements; null: compact
+  int rank = 0;
+  const char* dtype = "";
+  bool on_cpu = true;
+};
+
+// Throws unless there are as many tensors as inputs and outputs, each of the right type and rank,
+// on the CPU and compact.  Inputs come first, then outputs.
+void CheckTensors(const Program& program, const std::vector<TensorRef>& tensors);
+
+// The number behind every symbol.
+void ReadSymbols(const Program& program, const std::vector<TensorRef>& tensors,
+                 std::vector<int64_t>* symbols);
+
+// Throws unless every shape is the value's logical shape, or its physical one (the stored order
+// read as dimensions), which is the only one accepted where the layout pads.
+void CheckShapes(const Resolved& resolved, const std::vector<TensorRef>& tensors);
+
+}  // namespace mxplan
+
+#endif  // TVM_MXPLAN_BYOC_RUNTIME_SIGNATURE_H_

@@ -1,0 +1,20 @@
+// Softmax and its logarithm along one axis.
+#include "algorithms.h"
+#include "builders.h"
+#include "engine.h"
+#include "error.h"
+
+namespace mxplan {
+
+void BuildSoftmax(StepBuilder* b) {
+  int64_t axis = b->Integer("axis");
+  if (axis < 0 || axis >= static_cast<int64_t>(b->Rank("src"))) {
+    ThrowInvalidInput("axis ", axis, " of a tensor of rank ", b->Rank("src"));
+  }
+  dnnl::softmax_forward::primitive_desc pd(CpuEngine(), dnnl::prop_kind::forward_inference,
+                                           SoftmaxAlgorithm(b->Text("algorithm")), b->Fixed("src"),
+                                           b->Desc("dst"), static_cast<int>(axis), b->Attr());
+  b->Add<dnnl::softmax_forward>(pd, {{DNNL_ARG_SRC, b->Id("src")}, {DNNL_ARG_DST, b->Id("dst")}});
+}
+
+}  // namespace mxplan

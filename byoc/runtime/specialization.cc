@@ -1,0 +1,167 @@
+// Building and running a specialization; see specialization.h.
+#include "specialization.h"
+
+#include <algorithm>
+
+#include "context.h"
+#include "error.h"
+#include "planner.h"
+
+namespace mxplan {
+
+Specialization::Specialization(const Program& program, Weights* weights,
+                               std::vector<int64_t> symbols)
+    : program_(program), weights_(weights), symbols_(std::move(symbols)) {
+  resolved_ = Resolve(program_, symbols_);
+  CheckPlaceable(resolved_);
+  CheckConstants();
+  for (const Step& step : program_.steps) {
+    executables_.push_back(BuildExecutable(step, &resolved_));
+  }
+  std::vector<Weights::Request> requests;
+  for (const Executable& executable : executables_) {
+    for (const auto& stage : executable.stages) {
+      for (const Argument& argument : stage->arguments()) {
+        if (argument.source == Argument::Source::kPacked) requests.push_back(PackRequest(argument));
+      }
+    }
+  }
+  weights_->Pack(requests);
+  value_offsets_.assign(program_.values.size(), -1);
+  scratchpad_offsets_.assign(program_.steps.size(), 0);
+  if (HasPlan()) {
+    UsePlan();
+  } else {
+    MakePlan();
+  }
+}
+
+Specialization::~Specialization() = default;
+
+Weights::Request Specialization::PackRequest(const Argument& argument) const {
+  const ResolvedValue& value = resolved_.values[static_cast<size_t>(argument.value)];
+  return {program_.values[static_cast<size_t>(value.root)].index, value.offset, value.desc,
+          argument.desc};
+}
+
+void Specialization::CheckConstants() const {
+  const std::vector<ConstantData>& constants = weights_->constants();
+  for (size_t i = 0; i < program_.constants.size(); ++i) {
+    const Value& value = program_.values[program_.constants[i]];
+    int64_t bytes = resolved_.values[program_.constants[i]].Bytes();
+    if (constants[i].dtype != value.dtype || constants[i].bytes != bytes) {
+      ThrowInvalidInput("constant ", i, " (", value.name, ") should be ", bytes, " bytes of ",
+                        value.dtype, ", not ", constants[i].bytes, " of ", constants[i].dtype);
+    }
+  }
+}
+
+bool Specialization::HasPlan() const {
+  if (!program_.IsStatic() || program_.arena_bytes < 0) return false;
+  for (const Value& value : program_.values) {
+    bool root_local = value.kind == ValueKind::kLocal && value.alias_of < 0;
+    if (root_local && value.offset < 0) return false;
+  }
+  for (size_t i = 0; i < executables_.size(); ++i) {
+    if (executables_[i].scratchpad_bytes > 0 && program_.steps[i].scratchpad_offset < 0)
+      return false;
+  }
+  return true;
+}
+
+// Takes the program's offsets, and holds them against what oneDNN really asks for.
+void Specialization::UsePlan() {
+  arena_bytes_ = program_.arena_bytes;
+  for (size_t i = 0; i < program_.values.size(); ++i) {
+    const Value& value = program_.values[i];
+    if (value.kind != ValueKind::kLocal || value.alias_of >= 0) continue;
+    int64_t bytes = resolved_.values[i].Bytes();
+    if (value.nbytes >= 0 && value.nbytes < bytes) {
+      ThrowInternal("value ", value.name, " was planned with ", value.nbytes, " bytes, it takes ",
+                    bytes);
+    }
+    if (value.offset > arena_bytes_ - bytes) {
+      ThrowInternal("value ", value.name, " at byte ", value.offset, " with ", bytes,
+                    " bytes leaves the arena of ", arena_bytes_);
+    }
+    value_offsets_[i] = value.offset;
+  }
+  for (size_t i = 0; i < executables_.size(); ++i) {
+    const Step& step = program_.steps[i];
+    int64_t bytes = executables_[i].scratchpad_bytes;
+    if (bytes == 0) continue;
+    if (step.scratchpad_bytes < bytes || step.scratchpad_offset > arena_bytes_ - bytes) {
+      ThrowInternal("step ", step.name, ": the scratchpad takes ", bytes, " bytes; planned are ",
+                    step.scratchpad_bytes, " at ", step.scratchpad_offset, " of ", arena_bytes_);
+    }
+    scratchpad_offsets_[i] = step.scratchpad_offset;
+  }
+}
+
+// Plans here: one item for each root local that a step touches, one for each scratchpad.
+void Specialization::MakePlan() {
+  std::vector<ArenaItem> items(program_.values.size());
+  std::vector<bool> used(program_.values.size(), false);
+  auto touch = [&](int value, int step) {
+    int root = resolved_.values[value].root;
+    if (program_.values[root].kind != ValueKind::kLocal) return;
+    ArenaItem& item = items[root];
+    if (!used[root]) item = {step, step + 1, resolved_.values[root].Bytes()};
+    used[root] = true;
+    item.death = step + 1;
+  };
+  for (size_t i = 0; i < program_.steps.size(); ++i) {
+    const Step& step = program_.steps[i];
+    for (const Operand& operand : step.operands) touch(operand.value, static_cast<int>(i));
+    for (const PostOp& op : step.post_ops) {
+      if (op.kind == PostOp::Kind::kBinary) touch(op.value, static_cast<int>(i));
+    }
+  }
+  for (size_t i = 0; i < executables_.size(); ++i) {
+    int step = static_cast<int>(i);
+    items.push_back({step, step + 1, executables_[i].scratchpad_bytes});
+  }
+  ArenaPlan plan = PlanArena(items);
+  arena_bytes_ = plan.bytes;
+  auto split = plan.offsets.begin() + static_cast<std::ptrdiff_t>(program_.values.size());
+  value_offsets_.assign(plan.offsets.begin(), split);
+  scratchpad_offsets_.assign(split, plan.offsets.end());
+}
+
+std::unique_ptr<ExecutionContext> Specialization::Acquire() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (!idle_.empty()) {
+      std::unique_ptr<ExecutionContext> context = std::move(idle_.back());
+      idle_.pop_back();
+      return context;
+    }
+    ++contexts_;
+    idle_.reserve(contexts_);  // so that Release never allocates
+  }
+  return std::make_unique<ExecutionContext>(*this);
+}
+
+void Specialization::Release(std::unique_ptr<ExecutionContext> context) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  idle_.push_back(std::move(context));
+}
+
+void Specialization::Run(const std::vector<void*>& io) {
+  std::unique_ptr<ExecutionContext> context = Acquire();
+  try {
+    context->Run(io);
+  } catch (...) {
+    Release(std::move(context));
+    throw;
+  }
+  Release(std::move(context));
+  calls_.fetch_add(1, std::memory_order_relaxed);
+}
+
+size_t Specialization::contexts() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return contexts_;
+}
+
+}  // namespace mxplan

@@ -1,0 +1,69 @@
+// A region for one assignment of its symbols: executables, and where everything stands in the
+// arena. Immutable once built; the contexts it lends out hold what changes from call to call.
+#ifndef TVM_MXPLAN_BYOC_RUNTIME_SPECIALIZATION_H_
+#define TVM_MXPLAN_BYOC_RUNTIME_SPECIALIZATION_H_
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "executable.h"
+#include "weights.h"
+
+namespace mxplan {
+
+class ExecutionContext;
+
+class Specialization {
+ public:
+  // `program` and `weights` outlive the object.  Builds all primitives and packs what they need.
+  Specialization(const Program& program, Weights* weights, std::vector<int64_t> symbols);
+  ~Specialization();
+  Specialization(const Specialization&) = delete;
+  Specialization& operator=(const Specialization&) = delete;
+
+  const Program& program() const { return program_; }
+  const Resolved& resolved() const { return resolved_; }
+  const std::vector<int64_t>& symbols() const { return symbols_; }
+  const std::vector<Executable>& executables() const { return executables_; }
+  int64_t arena_bytes() const { return arena_bytes_; }
+  // Arena offset of a root local's bytes, or of a step's scratchpad.
+  int64_t ValueOffset(int root) const { return value_offsets_[static_cast<size_t>(root)]; }
+  int64_t ScratchpadOffset(size_t step) const { return scratchpad_offsets_[step]; }
+  const Weights& weights() const { return *weights_; }
+  Weights::Request PackRequest(const Argument& argument) const;
+
+  // Runs the region; `io` holds the addresses of inputs, then outputs.
+  void Run(const std::vector<void*>& io);
+
+  size_t contexts() const;
+  int64_t calls() const { return calls_.load(std::memory_order_relaxed); }
+
+ private:
+  void UsePlan();
+  void MakePlan();
+  bool HasPlan() const;
+  void CheckConstants() const;
+  std::unique_ptr<ExecutionContext> Acquire();
+  void Release(std::unique_ptr<ExecutionContext> context);
+
+  const Program& program_;
+  Weights* weights_;
+  std::vector<int64_t> symbols_;
+  Resolved resolved_;
+  std::vector<Executable> executables_;
+  std::vector<int64_t> value_offsets_;
+  std::vector<int64_t> scratchpad_offsets_;
+  int64_t arena_bytes_ = 0;
+
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<ExecutionContext>> idle_;
+  size_t contexts_ = 0;
+  std::atomic<int64_t> calls_{0};
+};
+
+}  // namespace mxplan
+
+#endif  // TVM_MXPLAN_BYOC_RUNTIME_SPECIALIZATION_H_

@@ -1,0 +1,128 @@
+"""Builds the C++ runtime; everything else about the package is in setup.cfg.
+
+``byoc/runtime/*.cc`` become ``libmxplan_runtime.so`` beside the sources' package (in place for an editable
+install).  Headers and libraries come from the distributions that pip installs for the build: tvm-ffi and
+oneDNN.  Files are compiled on all cores, and again only where they or a header have changed.
+``MXPLAN_CXX`` names another compiler, ``MXPLAN_CXXFLAGS`` adds flags (say, a sanitizer's).
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+SOURCE = Path("byoc/runtime")
+LIBRARY = "libmxplan_runtime.so"
+# From <prefix>/lib/pythonX.Y/site-packages/tvm_mxplan/byoc/runtime: oneDNN's library and tvm-ffi's.
+RPATHS = ("$ORIGIN/../../../../..", "$ORIGIN/../../../tvm_ffi/lib")
+FLAGS = (
+    "-std=c++17",
+    "-O2",
+    "-g0",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    "-MMD",
+)
+
+
+def distribution_file(distribution: str, name: str) -> Path:
+    """A file that an installed distribution brought, by the end of its path."""
+    try:
+        files = importlib.metadata.files(distribution) or []
+    except importlib.metadata.PackageNotFoundError:
+        raise SystemExit(f"{distribution} is needed to build the runtime; install it") from None
+    for file in files:
+        if file.as_posix().endswith("/" + name):
+            return Path(os.path.normpath(file.locate()))
+    raise SystemExit(f"{distribution} is installed without {name}")
+
+
+def tvm_ffi_folder() -> Path:
+    """Folder of the tvm_ffi package, without importing it."""
+    spec = importlib.util.find_spec("tvm_ffi")
+    if spec is None or spec.origin is None:
+        raise SystemExit("apache-tvm-ffi is needed to build the runtime; install it")
+    return Path(spec.origin).parent
+
+
+def is_stale(target: Path) -> bool:
+    """Whether an object is older than something it was made of (as the compiler noted beside it)."""
+    notes = target.with_suffix(".d")
+    if not target.exists() or not notes.exists():
+        return True
+    made = target.stat().st_mtime
+    _, _, prerequisites = notes.read_text().replace("\\\n", " ").partition(":")
+    paths = [Path(name) for name in prerequisites.split()]
+    return any(not path.exists() or path.stat().st_mtime > made for path in [*paths, Path(__file__)])
+
+
+class BuildRuntime(build_ext):
+    """Compiles and links the runtime by calling the compiler."""
+
+    def get_ext_filename(self, fullname: str) -> str:
+        """A plain shared library, not a Python module: no ABI suffix."""
+        return str(Path(*fullname.split(".")[:-1]) / LIBRARY)
+
+    def build_extension(self, ext: Extension) -> None:
+        compiler = os.environ.get("MXPLAN_CXX", "g++")
+        extra = os.environ.get("MXPLAN_CXXFLAGS", "").split()
+        ffi = tvm_ffi_folder()
+        header = distribution_file("onednn-devel-cpu-gomp", "include/oneapi/dnnl/dnnl.hpp")
+        onednn = distribution_file("onednn-cpu-gomp", "libdnnl.so.3")
+        includes = [f"-isystem{header.parents[2]}", f"-isystem{ffi / 'include'}"]
+        command = [compiler, *FLAGS, *extra, *includes, "-c"]
+        objects_folder = Path(self.build_temp) / "runtime"
+        objects_folder.mkdir(parents=True, exist_ok=True)
+        # Headers of other distributions are not among the compiler's notes; their versions are here.
+        versions = [importlib.metadata.version(name) for name in ("apache-tvm-ffi", "onednn-devel-cpu-gomp")]
+        settings = objects_folder / "settings"
+        wanted = " ".join([*command, *versions])
+        unchanged = settings.exists() and settings.read_text() == wanted
+        sources = sorted(SOURCE.glob("*.cc"))
+        objects = [objects_folder / (source.stem + ".o") for source in sources]
+
+        def compile_one(source: Path, target: Path) -> None:
+            if not unchanged or is_stale(target):
+                print(f"compiling {source}", flush=True)
+                subprocess.run([*command, str(source), "-o", str(target)], check=True)
+
+        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+            list(pool.map(compile_one, sources, objects))
+        settings.write_text(wanted)
+
+        output = Path(self.get_ext_fullpath(ext.name))
+        output.parent.mkdir(parents=True, exist_ok=True)
+        partial = output.with_suffix(f".{os.getpid()}")  # a running process may have the old one mapped
+        subprocess.run(
+            [
+                compiler,
+                "-shared",
+                *extra,
+                *map(str, objects),
+                str(onednn),
+                f"-L{ffi / 'lib'}",
+                "-ltvm_ffi",
+                *(f"-Wl,-rpath,{path}" for path in RPATHS),
+                "-Wl,--no-undefined",
+                "-o",
+                str(partial),
+            ],
+            check=True,
+        )
+        os.replace(partial, output)
+
+
+setup(
+    ext_modules=[Extension("tvm_mxplan.byoc.runtime.libmxplan_runtime", [str(SOURCE / "module.cc")])],
+    cmdclass={"build_ext": BuildRuntime},
+)
