@@ -1,0 +1,1 @@
+"""Helpers for tests, demonstrations and benchmarks, shipped with the package as `tvm.testing` is."""
