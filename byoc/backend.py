@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -10,7 +9,11 @@ import tvm
 from tvm import relax
 
 from tvm_mxplan.core.description import Description
-from tvm_mxplan.core.program import Program, Step
+from tvm_mxplan.core.program import Program
+
+
+Rejections = dict[str, str]
+"""Why operators were refused, by the operator's name."""
 
 
 class Backend(Protocol):
@@ -19,26 +22,29 @@ class Backend(Protocol):
     Attributes
     ----------
     name : name of the external code generator; ``relax.ext.<name>`` must be registered under it.
+    block : channels in one block of its blocked layouts on this machine.
     """
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
-    def patterns(self, rejections: dict[str, str]) -> list[relax.transform.FusionPattern]:
-        """Composites in order of preference; checks note why an operator was refused, by operator."""
+    @property
+    def block(self) -> int: ...
+
+    def patterns(self, rejections: Rejections) -> list[relax.transform.FusionPattern]:
+        """Composites in order of preference; checks note their refusals."""
         ...
 
     def translate(self, region: relax.Function, name: str) -> tuple[Program, list[np.ndarray]]:
         """The region as a program in plain layouts, fused as this library fuses, and its constants."""
         ...
 
-    def layouts(self, step: Step, program: Program) -> Sequence[str]:
-        """Layouts worth asking for on the image operands of ``step``, best guess first."""
-        ...
-
     def describe(self, program: Program) -> Description:
         """What the library would do: implementations, layouts, bytes; nothing is executed."""
         ...
 
-    def create_module(self, symbol: str, program: Program, constants: list[np.ndarray]) -> tvm.runtime.Module:
+    def create_module(
+        self, symbol: str, program: Program, constants: list[tvm.runtime.Tensor]
+    ) -> tvm.runtime.Module:
         """The runtime module that executes the program under the name ``symbol``."""
         ...

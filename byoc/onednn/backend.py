@@ -1,0 +1,42 @@
+"""oneDNN as a backend: the tables of this folder behind the protocol that the passes know."""
+
+from __future__ import annotations
+
+import numpy as np
+import tvm
+from tvm import relax
+
+from tvm_mxplan.byoc.backend import Rejections
+from tvm_mxplan.core.description import Description
+from tvm_mxplan.core.program import Program
+
+from . import library
+from .fusion import fuse
+from .patterns import NAME, fusion_patterns
+from .translate import translate_region
+
+
+class OneDNN:
+    """oneDNN on the CPU; see :class:`tvm_mxplan.byoc.backend.Backend`."""
+
+    @property
+    def name(self) -> str:
+        return NAME
+
+    @property
+    def block(self) -> int:
+        return 16 if "avx512" in library.isa() else 8
+
+    def patterns(self, rejections: Rejections) -> list[relax.transform.FusionPattern]:
+        return fusion_patterns(rejections)
+
+    def translate(self, region: relax.Function, name: str) -> tuple[Program, list[np.ndarray]]:
+        return fuse(*translate_region(region, name))
+
+    def describe(self, program: Program) -> Description:
+        return library.describe(program)
+
+    def create_module(
+        self, symbol: str, program: Program, constants: list[tvm.runtime.Tensor]
+    ) -> tvm.runtime.Module:
+        return library.create_module(symbol, program, constants)

@@ -1,0 +1,127 @@
+"""Rewriting a region program for chosen layouts: reorders only where layouts meet.
+
+Before   v2 abcd = convolution(v0 abcd, ...)         choice: (acdb, ..., acdb)
+After    v1 acdb = reorder(v0);  v2 acdb = convolution(v1 acdb, ...)
+
+A value that several steps want in the same other layout is reordered once.  Two layouts that store a shape
+in the same order (channels last of one pixel, say) are the same bytes and cost nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.layout import same_bytes
+
+from .candidates import Layouts, operands_of
+
+
+def apply_layouts(
+    program: ir.Program, choices: Sequence[Layouts], *, back_to_plain: bool = False
+) -> ir.Program:
+    """The program with every step's operands in the layouts chosen for it.
+
+    Parameters
+    ----------
+    choices : for each step the layouts of ``operands_of(step)``, in that order.
+    back_to_plain : reorder every result back at once, as a framework without a layout plan does.
+    """
+    applier = _Applier(program, back_to_plain)
+    for step, layouts in zip(program.steps, choices, strict=True):
+        applier.step(step, layouts)
+    return replace(program, values=tuple(applier.values), steps=tuple(applier.steps))
+
+
+class _Applier:
+    def __init__(self, program: ir.Program, back_to_plain: bool) -> None:
+        self.old = program
+        self.back_to_plain = back_to_plain
+        self.values: list[ir.Value] = []
+        self.steps: list[ir.Step] = []
+        self.home: dict[int, int] = {}
+        self.copies: dict[tuple[int, str], int] = {}
+        self.written = {step.dst for step in program.steps}
+        for number, value in enumerate(program.values):
+            if value.kind != "local":
+                self.home[number] = self._add(value)
+
+    def _add(self, value: ir.Value) -> int:
+        self.values.append(value)
+        return len(self.values) - 1
+
+    def step(self, step: ir.Step, layouts: Layouts) -> None:
+        chosen = [
+            -1 if role == "dst" else self._get(value, layout, step.name)
+            for (role, value), layout in zip(operands_of(step), layouts, strict=True)
+        ]
+        wanted = layouts[[role for role, _ in operands_of(step)].index("dst")]
+        target, final = self._destination(step.dst, wanted)
+        operands = tuple(
+            ir.Operand(operand.role, target if operand.role == "dst" else number)
+            for operand, number in zip(step.operands, chosen, strict=False)
+        )
+        rest = iter(chosen[len(step.operands) :])
+        post_ops = tuple(
+            replace(post_op, value=next(rest)) if isinstance(post_op, ir.BinaryPostOp) else post_op
+            for post_op in step.post_ops
+        )
+        self.steps.append(replace(step, operands=operands, post_ops=post_ops))
+        if final is not None:
+            self._reorder(target, final, f"reorder_{step.name}")
+
+    def _destination(self, old: int, layout: str) -> tuple[int, int | None]:
+        """Where a step writes, and the value it has to be reordered into afterwards, if any."""
+        value = self.old.values[old]
+        shown = value.kind == "output" or value.alias_of >= 0
+        if not shown and self.back_to_plain and not same_bytes(layout, value.layout, value.shape):
+            self.home[old] = self._add(value)
+            return self._add(replace(value, layout=layout)), self.home[old]
+        if not shown:
+            self.home[old] = self._add(replace(value, layout=layout))
+            return self.home[old], None
+        output = self.home[old] if value.kind == "output" else self._view(old)
+        if same_bytes(layout, value.layout, value.shape):
+            target = output if layout == value.layout else self._relabel(output, layout)
+            self.home[old] = target
+            return target, None
+        target = self._add(ir.Value(value.name, value.shape, value.dtype, "local", layout))
+        self.home[old] = target
+        return target, output
+
+    def _view(self, old: int) -> int:
+        value = self.old.values[old]
+        base = value.alias_of
+        alias_of = self.home[base] if base in self.home and self.old.values[base].kind != "local" else (
+            self._get(base, self.old.values[base].layout, value.name)
+        )
+        return self._add(replace(value, alias_of=alias_of))
+
+    def _relabel(self, number: int, layout: str) -> int:
+        value = self.values[number]
+        return self._add(
+            ir.Value(value.name, value.shape, value.dtype, "local", layout, alias_of=number)
+        )
+
+    def _get(self, old: int, layout: str, reader: str) -> int:
+        """The new value that holds ``old`` in ``layout``, reordered on first demand."""
+        if (old, layout) in self.copies:
+            return self.copies[old, layout]
+        if old not in self.home:
+            self.home[old] = self._view(old)
+        home = self.home[old]
+        value = self.values[home]
+        if value.layout == layout:
+            return home
+        if same_bytes(value.layout, layout, value.shape):
+            number = self._relabel(home, layout)
+        else:
+            number = self._add(ir.Value(value.name, value.shape, value.dtype, "local", layout))
+            self._reorder(home, number, f"reorder_{value.name}_{reader}")
+        self.copies[old, layout] = number
+        return number
+
+    def _reorder(self, src: int, dst: int, name: str) -> None:
+        operands = (ir.Operand("src", src), ir.Operand("dst", dst))
+        self.steps.append(ir.Step(name, ir.Reorder(), operands))

@@ -1,0 +1,91 @@
+"""Which layouts a step may be asked for: one tuple of layouts, operand by operand, for each candidate.
+
+Nothing is decided here.  Steps on images (convolution, pooling, ...) are offered channels last, channels
+blocked and plain; steps that do not care follow the layout in which their source already is; the rest
+works on values as they stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, TypeAlias
+
+from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.layout import channels_blocked, channels_last, plain_layout
+
+Policy: TypeAlias = Literal["channels_last", "blocked", "plain", "naive"]
+POLICIES: tuple[Policy, ...] = ("channels_last", "blocked", "plain", "naive")
+Layouts: TypeAlias = tuple[str, ...]
+
+IMAGE_STEPS = (
+    ir.Convolution,
+    ir.Deconvolution,
+    ir.Pooling,
+    ir.LRN,
+    ir.Resampling,
+    ir.BatchNormalization,
+    ir.Shuffle,
+)
+AGNOSTIC_STEPS = (ir.Eltwise, ir.Binary, ir.Concat, ir.PReLU, ir.Pad, ir.Slice, ir.Reduction, ir.Softmax)
+
+
+def operands_of(step: ir.Step) -> list[tuple[str, int]]:
+    """Roles and values of everything a step touches: operands, then those of its post-ops."""
+    pairs = [(operand.role, operand.value) for operand in step.operands]
+    pairs += [("post_op", p.value) for p in step.post_ops if isinstance(p, ir.BinaryPostOp)]
+    return pairs
+
+
+def image_layouts(rank: int, policy: Policy, block: int) -> list[str]:
+    """Layouts of an image by preference."""
+    last, blocked, plain = channels_last(rank), channels_blocked(rank, block), plain_layout(rank)
+    return {
+        "channels_last": [last, blocked, plain],
+        "blocked": [blocked, last, plain],
+        "plain": [plain, last, blocked],
+        "naive": [last, blocked, plain],
+    }[policy]
+
+
+def candidates(
+    program: ir.Program, step: ir.Step, source_layout: str, policy: Policy, block: int
+) -> list[Layouts]:
+    """Candidates for ``step``, best guess first; ``source_layout`` is where its first source is now."""
+    rank = len(program.values[step.dst].shape)
+    own = _own(program, step)
+    if 3 <= rank <= 5 and isinstance(step.attrs, IMAGE_STEPS):
+        preferred = image_layouts(rank, policy, block)
+    elif 3 <= rank <= 5 and isinstance(step.attrs, AGNOSTIC_STEPS):
+        preferred = [source_layout, *image_layouts(rank, policy, block)]
+    else:
+        return _distinct([own, _plain(program, step)])
+    return _distinct([*(_uniform(program, step, layout) for layout in preferred), own])
+
+
+def _own(program: ir.Program, step: ir.Step) -> Layouts:
+    return tuple(program.values[value].layout for _, value in operands_of(step))
+
+
+def _plain(program: ir.Program, step: ir.Step) -> Layouts:
+    return tuple(
+        program.values[value].layout
+        if role == "weights"
+        else plain_layout(len(program.values[value].shape))
+        for role, value in operands_of(step)
+    )
+
+
+def _uniform(program: ir.Program, step: ir.Step, layout: str) -> Layouts:
+    """Every image in ``layout``; weights and parameters, which the backend packs itself, as they are."""
+    rank = len(program.values[step.dst].shape)
+    chosen = []
+    for role, value in operands_of(step):
+        shape, own = program.values[value].shape, program.values[value].layout
+        broadcast = role in ("src1", "post_op") and all(dim == 1 for i, dim in enumerate(shape) if i != 1)
+        image = role != "weights" and len(shape) == rank and not broadcast
+        chosen.append(layout if image else own)
+    return tuple(chosen)
+
+
+def _distinct(items: Iterable[Layouts]) -> list[Layouts]:
+    return list(dict.fromkeys(items))

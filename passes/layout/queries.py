@@ -1,0 +1,56 @@
+"""Asking the backend about one step in given layouts, each question once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tvm_mxplan.byoc.backend import Backend
+from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.description import StepInfo
+
+from .candidates import Layouts, operands_of
+
+
+class StepQueries:
+    """Answers of one backend by step and layouts; equal steps of a model share one answer."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._answers: dict[ir.Program, StepInfo] = {}
+
+    def ask(self, program: ir.Program, step: ir.Step, layouts: Layouts) -> StepInfo:
+        """What the library would run for ``step`` with its operands in ``layouts``."""
+        question = single_step_program(program, step, layouts)
+        if question not in self._answers:
+            self._answers[question] = self._backend.describe(question).steps[0]
+        return self._answers[question]
+
+
+def single_step_program(program: ir.Program, step: ir.Step, layouts: Layouts) -> ir.Program:
+    """``step`` alone: what it reads are inputs (or constants), what it writes is a local.
+
+    Names are left out, so that equal steps give equal programs.
+    """
+    values: list[ir.Value] = []
+    numbers: dict[tuple[int, str], int] = {}
+    for (role, old), layout in zip(operands_of(step), layouts, strict=True):
+        if (old, layout) in numbers:
+            continue
+        value = program.values[old]
+        constant = program.values[program.root(old)].kind == "constant"
+        kind: ir.ValueKind = "local" if role == "dst" else "constant" if constant else "input"
+        index = -1 if kind == "local" else sum(other.kind == kind for other in values)
+        numbers[old, layout] = len(values)
+        values.append(ir.Value("", value.shape, value.dtype, kind, layout, index))
+    ids = [numbers[old, layout] for (_, old), layout in zip(operands_of(step), layouts, strict=True)]
+    operands = tuple(
+        ir.Operand(operand.role, number)
+        for operand, number in zip(step.operands, ids, strict=False)
+    )
+    rest = iter(ids[len(step.operands) :])
+    post_ops = tuple(
+        replace(post_op, value=next(rest)) if isinstance(post_op, ir.BinaryPostOp) else post_op
+        for post_op in step.post_ops
+    )
+    single = ir.Step("", step.attrs, operands, post_ops)
+    return ir.Program("", tuple(values), (single,), program.symbols)

@@ -1,0 +1,7 @@
+"""Regions: which operators a backend gets, the programs that say what they do, and their modules."""
+
+from .build_programs import BuildPrograms
+from .emit_modules import EmitModules
+from .partition_regions import PartitionRegions
+
+__all__ = ["BuildPrograms", "EmitModules", "PartitionRegions"]

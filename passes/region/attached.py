@@ -1,0 +1,63 @@
+"""Region programs as they travel on the IR: attributes of the region functions.
+
+``mxplan.program`` holds the encoded program, ``mxplan.constants`` its constants.  A pass that works on
+programs is ``map_programs(mod, backend, function)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import tvm
+from tvm import relax
+
+from tvm_mxplan.core import codec
+from tvm_mxplan.core.program import Program
+
+PROGRAM = "mxplan.program"
+CONSTANTS = "mxplan.constants"
+
+
+def regions(mod: tvm.IRModule, backend: str) -> Iterator[tuple[tvm.ir.GlobalVar, relax.Function]]:
+    """The functions that ``backend`` is to generate code for."""
+    for gvar, function in mod.functions.items():
+        attrs = getattr(function, "attrs", None)
+        if isinstance(function, relax.Function) and attrs and attrs.get("Codegen") == backend:
+            yield gvar, function
+
+
+def attach(
+    function: relax.Function, program: Program, constants: list[np.ndarray] | None = None
+) -> relax.Function:
+    """``function`` carrying ``program``; constants only where they are new."""
+    function = function.with_attr(PROGRAM, tvm.runtime.tensor(np.frombuffer(codec.encode(program), np.uint8)))
+    if constants is not None:
+        function = function.with_attr(CONSTANTS, [_tensor(array) for array in constants])
+    return function
+
+
+def program_of(function: relax.Function) -> Program:
+    return codec.decode(function.attrs[PROGRAM].numpy().tobytes())
+
+
+def constants_of(function: relax.Function) -> list[tvm.runtime.Tensor]:
+    return list(function.attrs[CONSTANTS])
+
+
+def map_programs(
+    mod: tvm.IRModule, backend: str, transform: Callable[[Program], Program]
+) -> tvm.IRModule:
+    """The module with the program of each region replaced by what ``transform`` makes of it."""
+    mod = mod.clone()
+    for gvar, function in list(regions(mod, backend)):
+        mod.update_func(gvar, attach(function, transform(program_of(function))))
+    return mod
+
+
+def _tensor(array: np.ndarray) -> tvm.runtime.Tensor:
+    """The array as TVM's tensor, without a copy where the memory allows."""
+    try:
+        return tvm.runtime.from_dlpack(array)
+    except (BufferError, RuntimeError, ValueError, TypeError):
+        return tvm.runtime.tensor(array)

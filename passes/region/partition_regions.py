@@ -1,0 +1,89 @@
+"""``PartitionRegions``: group what a backend takes into regions.
+
+Before   gv = R.nn.relu(R.add(R.nn.conv2d(x, w), b))
+After    gv = mxplan_onednn_0(x)      a function with the attribute Codegen, one composite for each operator
+
+TVM's own ``FuseOpsByPattern`` and ``MergeCompositeFunctions`` do the work; regions get short names.
+"""
+
+from __future__ import annotations
+
+import tvm
+from tvm import relax
+
+from tvm_mxplan.byoc.backend import Backend, Rejections
+
+from .attached import regions
+
+
+@tvm.transform.module_pass(opt_level=0, name="PartitionRegions")
+class PartitionRegions:
+    """Module pass; see the module's text.
+
+    Parameters
+    ----------
+    backend : the library to partition for.
+    rejections : filled with the reasons for which operators were refused.
+    """
+
+    def __init__(self, backend: Backend, rejections: Rejections | None = None) -> None:
+        self.backend = backend
+        self.rejections = {} if rejections is None else rejections
+
+    def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
+        patterns = self.backend.patterns(self.rejections)
+        mod = relax.transform.FuseOpsByPattern(patterns, bind_constants=True, annotate_codegen=False)(mod)
+        mod = relax.transform.MergeCompositeFunctions()(mod)
+        return _rename(mod, self.backend.name)
+
+
+@relax.expr_functor.mutator
+class _GlobalReplacer(relax.PyExprMutator):
+    def __init__(self, mod: tvm.IRModule) -> None:
+        super().__init__(mod)
+        self.new: dict[tvm.ir.GlobalVar, tvm.ir.GlobalVar] = {}
+
+    def add(self, function: relax.Function, name: str) -> tvm.ir.GlobalVar:
+        return self.builder_.add_func(function.with_attr("global_symbol", name), name)
+
+    def visit_global_var_(self, gvar: tvm.ir.GlobalVar) -> tvm.ir.GlobalVar:
+        return self.new.get(gvar, gvar)
+
+    def replace_in(self, gvar: tvm.ir.GlobalVar, function: relax.Function) -> None:
+        self.builder_.update_func(gvar, self.visit_expr(function))
+
+    def module(self) -> tvm.IRModule:
+        return self.builder_.get()
+
+
+def _rename(mod: tvm.IRModule, backend: str) -> tvm.IRModule:
+    """Short, stable names, ``<backend>_<number>``, in place of all the fused operators in a row."""
+    replacer = _GlobalReplacer(mod)
+    taken = {gvar.name_hint for gvar in mod.functions}
+    number = 0
+    for gvar in _in_order_of_use(mod, backend):
+        while f"{backend}_{number}" in taken:
+            number += 1
+        replacer.new[gvar] = replacer.add(mod[gvar], f"{backend}_{number}")
+        number += 1
+    for gvar, function in list(mod.functions.items()):
+        if isinstance(function, relax.Function) and gvar not in replacer.new:
+            replacer.replace_in(gvar, function)
+    mod = replacer.module()
+    for gvar in replacer.new:
+        del mod[gvar]
+    return mod
+
+
+def _in_order_of_use(mod: tvm.IRModule, backend: str) -> list[tvm.ir.GlobalVar]:
+    found = {gvar: function for gvar, function in regions(mod, backend)}
+    order: list[tvm.ir.GlobalVar] = []
+
+    def visit(expr: relax.Expr) -> None:
+        if isinstance(expr, tvm.ir.GlobalVar) and expr in found and expr not in order:
+            order.append(expr)
+
+    for gvar, function in sorted(mod.functions.items(), key=lambda item: item[0].name_hint):
+        if isinstance(function, relax.Function) and gvar not in found:
+            relax.analysis.post_order_visit(function, visit)
+    return order
