@@ -129,6 +129,9 @@ class RegionModule final : public ffi::ModuleObj {
     if (name == "mxplan.program") {
       return ffi::Function::FromTyped([self, this] { return ffi::Bytes(program_); });
     }
+    if (name == "mxplan.save") {
+      return ffi::Function::FromTyped([self, this] { return SaveToBytes(); });
+    }
     if (name == "mxplan.prepare") {
       return ffi::Function::FromTyped([self, this] { Guard([&] { region_.Prepare(); }); });
     }

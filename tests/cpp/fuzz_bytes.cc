@@ -1,0 +1,94 @@
+// Feeds damaged region programs and module containers to their decoders.
+//
+//     fuzz_bytes ROUNDS FILE...
+//
+// Each FILE holds a sound region program or container; every round damages one of them at random and
+// decodes, resolves and describes what is left.  Built with sanitizers, any read outside the data ends
+// the run; what the decoders throw is what they are for.
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "../../byoc/runtime/container.h"
+#include "../../byoc/runtime/describe.h"
+#include "../../byoc/runtime/error.h"
+#include "../../byoc/runtime/resolved.h"
+
+namespace {
+
+std::string ReadFile(const char* path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+std::string Damage(std::string data, std::mt19937* random) {
+  auto below = [random](size_t limit) { return (*random)() % limit; };
+  if (below(8) == 0) data.resize(below(data.size()));
+  for (size_t i = below(4) + 1; i-- > 0 && !data.empty();) {
+    size_t place = below(data.size());
+    switch (below(4)) {
+      case 0:
+        data[place] = static_cast<char>(below(256));
+        break;
+      case 1:
+        data[place] = static_cast<char>(data[place] ^ (1 << below(8)));
+        break;
+      case 2:
+        data.erase(place, below(9));
+        break;
+      default:
+        data.insert(place, below(9), static_cast<char>(below(3) * 127));
+    }
+  }
+  return data;
+}
+
+// Returns whether the program was still sound.
+bool Try(const std::string& data) {
+  try {
+    std::string bytes = data;
+    if (data.compare(0, 4, "MXMD") == 0) bytes = mxplan::Load(data, nullptr).program;
+    mxplan::Program program = mxplan::Decode(bytes);
+    mxplan::ToText(program);
+    std::vector<int64_t> symbols(program.symbols.size(), 3);
+    mxplan::Describe(program, symbols);
+    mxplan::CheckPlaceable(mxplan::Resolve(program, symbols));
+    return true;
+  } catch (const mxplan::Error&) {
+    return false;
+  } catch (const dnnl::error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 3) {
+    std::fprintf(stderr, "usage: fuzz_bytes ROUNDS FILE...\n");
+    return 2;
+  }
+  std::mt19937 random(1);
+  std::vector<std::string> seeds;
+  for (int i = 2; i < argc; ++i) seeds.push_back(ReadFile(argv[i]));
+  long sound = 0;
+  long rounds = std::atol(argv[1]);
+  for (long i = 0; i < rounds; ++i) {
+    std::string data = Damage(seeds[random() % seeds.size()], &random);
+    if (std::getenv("FUZZ_TRACE")) std::ofstream("last.bin", std::ios::binary) << data;
+    sound += Try(data) ? 1 : 0;
+  }
+  for (const std::string& seed : seeds) {
+    if (!Try(seed)) {
+      std::fprintf(stderr, "an undamaged file was rejected\n");
+      return 1;
+    }
+  }
+  std::printf("%ld rounds, %ld still sound\n", rounds, sound);
+  return 0;
+}
