@@ -23,12 +23,22 @@ void CheckBroadcast(const StepBuilder& b, const char* second) {
   }
 }
 
+// A constant second operand is packed into src's layout: in a blocked one, oneDNN has but a
+// reference implementation for plain vectors of channels.
+dnnl::memory::desc SecondDesc(StepBuilder* b, const dnnl::memory::desc& src) {
+  dnnl::memory::desc second = b->Fixed("src1");
+  std::string tag = TagOf(src);
+  if (!b->IsConstant("src1") || tag == "opaque") return second;
+  return MakeDesc(second.get_dims(), second.get_data_type(), tag);
+}
+
 }  // namespace
 
 void BuildBinary(StepBuilder* b) {
   CheckBroadcast(*b, "src1");
-  dnnl::binary::primitive_desc pd(CpuEngine(), BinaryAlgorithm(b->Text("algorithm")),
-                                  b->Fixed("src"), b->Fixed("src1"), b->Desc("dst"), b->Attr());
+  dnnl::memory::desc src = b->Fixed("src");
+  dnnl::binary::primitive_desc pd(CpuEngine(), BinaryAlgorithm(b->Text("algorithm")), src,
+                                  SecondDesc(b, src), b->Desc("dst"), b->Attr());
   b->Add<dnnl::binary>(pd, {{DNNL_ARG_SRC_0, b->Id("src")},
                             {DNNL_ARG_SRC_1, b->Id("src1")},
                             {DNNL_ARG_DST, b->Id("dst")}});

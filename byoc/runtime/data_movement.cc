@@ -86,7 +86,7 @@ void CheckNoPostOps(const StepBuilder& b) {
 void BuildReorder(StepBuilder* b) {
   CheckNoPostOps(*b);
   dnnl::memory::desc src = b->Fixed("src");
-  dnnl::memory::desc dst = b->Fixed("dst");
+  dnnl::memory::desc dst = b->FixedLike("dst", src);
   if (src.get_dims() != dst.get_dims()) ThrowInvalidInput("src and dst differ in shape");
   b->AddReorder(b->Id("src"), src, b->Id("dst"), dst);
 }
@@ -94,7 +94,7 @@ void BuildReorder(StepBuilder* b) {
 void BuildSlice(StepBuilder* b) {
   CheckNoPostOps(*b);
   dnnl::memory::desc src = b->Fixed("src");
-  dnnl::memory::desc dst = b->Fixed("dst");
+  dnnl::memory::desc dst = b->FixedLike("dst", src);
   Dims begin = ReadBegin(*b, src.get_dims(), dst.get_dims());
   b->AddReorder(b->Id("src"), src.submemory_desc(dst.get_dims(), begin), b->Id("dst"), dst);
 }
@@ -102,7 +102,7 @@ void BuildSlice(StepBuilder* b) {
 void BuildPad(StepBuilder* b) {
   CheckNoPostOps(*b);
   dnnl::memory::desc src = b->Fixed("src");
-  dnnl::memory::desc dst = b->Fixed("dst");
+  dnnl::memory::desc dst = b->FixedLike("dst", src);
   Dims begin = ReadBegin(*b, dst.get_dims(), src.get_dims());
   auto value = static_cast<float>(b->Real("value"));
   if (value != 0 && dst.get_data_type() != dnnl::memory::data_type::f32) {

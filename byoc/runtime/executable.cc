@@ -56,6 +56,15 @@ memory::desc StepBuilder::Fixed(int value) {
   return Desc(value);
 }
 
+memory::desc StepBuilder::FixedLike(const char* role, const memory::desc& other) {
+  const ResolvedValue& resolved = Get(role);
+  std::string tag = TagOf(other);
+  if (resolved.IsAny() && tag != "opaque" && resolved.dims.size() == other.get_dims().size()) {
+    resolved_->values[Id(role)].desc = MakeDesc(resolved.dims, resolved.desc.get_data_type(), tag);
+  }
+  return Fixed(role);
+}
+
 bool StepBuilder::IsConstant(const char* role) const {
   const ResolvedValue& value = Get(role);
   return resolved_->program->values[value.root].kind == ValueKind::kConstant;

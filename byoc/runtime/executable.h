@@ -69,6 +69,8 @@ class StepBuilder {
   // The same for a primitive that does not choose: "any" becomes the plain layout for good.
   dnnl::memory::desc Fixed(int value);
   dnnl::memory::desc Fixed(const char* role) { return Fixed(Id(role)); }
+  // The same for dst of a step that moves bytes: "any" becomes the layout of src.
+  dnnl::memory::desc FixedLike(const char* role, const dnnl::memory::desc& other);
   // The same for weights: "any" if they are a constant, which is then packed.
   dnnl::memory::desc Weights(const char* role) const;
   bool IsConstant(const char* role) const;

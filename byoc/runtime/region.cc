@@ -88,6 +88,7 @@ std::string Region::Stats() const {
     }
     json.EndObject();
     json.Key("arena_bytes").Integer(specialization.arena_bytes());
+    json.Key("spilled_scratchpad_bytes").Integer(specialization.spilled_bytes());
     json.Key("contexts").Integer(static_cast<int64_t>(specialization.contexts()));
     json.Key("calls").Integer(specialization.calls());
     json.Key("steps").BeginArray();

@@ -62,14 +62,10 @@ bool Specialization::HasPlan() const {
     bool root_local = value.kind == ValueKind::kLocal && value.alias_of < 0;
     if (root_local && value.offset < 0) return false;
   }
-  for (size_t i = 0; i < executables_.size(); ++i) {
-    if (executables_[i].scratchpad_bytes > 0 && program_.steps[i].scratchpad_offset < 0)
-      return false;
-  }
   return true;
 }
 
-// Takes the program's offsets, and holds them against what oneDNN really asks for.
+// Takes the program's offsets, and holds them against what oneDNN asks for.
 void Specialization::UsePlan() {
   arena_bytes_ = program_.arena_bytes;
   for (size_t i = 0; i < program_.values.size(); ++i) {
@@ -86,16 +82,20 @@ void Specialization::UsePlan() {
     }
     value_offsets_[i] = value.offset;
   }
+  // Layouts fix the bytes of values, but scratchpads also depend on the number of threads and on
+  // the processor: one that outgrew its plan stands behind the arena, where all such take turns.
   for (size_t i = 0; i < executables_.size(); ++i) {
     const Step& step = program_.steps[i];
     int64_t bytes = executables_[i].scratchpad_bytes;
-    if (bytes == 0) continue;
-    if (step.scratchpad_bytes < bytes || step.scratchpad_offset > arena_bytes_ - bytes) {
-      ThrowInternal("step ", step.name, ": the scratchpad takes ", bytes, " bytes; planned are ",
-                    step.scratchpad_bytes, " at ", step.scratchpad_offset, " of ", arena_bytes_);
+    bool fits = step.scratchpad_offset >= 0 && step.scratchpad_bytes >= bytes;
+    if (fits && step.scratchpad_offset > program_.arena_bytes - bytes) {
+      ThrowInternal("step ", step.name, ": the scratchpad at byte ", step.scratchpad_offset,
+                    " with ", bytes, " bytes leaves the arena of ", program_.arena_bytes);
     }
-    scratchpad_offsets_[i] = step.scratchpad_offset;
+    scratchpad_offsets_[i] = fits ? step.scratchpad_offset : AlignUp(program_.arena_bytes);
+    if (!fits) spilled_bytes_ = std::max(spilled_bytes_, AlignUp(bytes));
   }
+  if (spilled_bytes_ > 0) arena_bytes_ = AlignUp(program_.arena_bytes) + spilled_bytes_;
 }
 
 // Plans here: one item for each root local that a step touches, one for each scratchpad.

@@ -29,6 +29,8 @@ class Specialization {
   const std::vector<int64_t>& symbols() const { return symbols_; }
   const std::vector<Executable>& executables() const { return executables_; }
   int64_t arena_bytes() const { return arena_bytes_; }
+  // Bytes behind the planned arena: scratchpads that grew since, because of more threads, say.
+  int64_t spilled_bytes() const { return spilled_bytes_; }
   // Arena offset of a root local's bytes, or of a step's scratchpad.
   int64_t ValueOffset(int root) const { return value_offsets_[static_cast<size_t>(root)]; }
   int64_t ScratchpadOffset(size_t step) const { return scratchpad_offsets_[step]; }
@@ -57,6 +59,7 @@ class Specialization {
   std::vector<int64_t> value_offsets_;
   std::vector<int64_t> scratchpad_offsets_;
   int64_t arena_bytes_ = 0;
+  int64_t spilled_bytes_ = 0;
 
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<ExecutionContext>> idle_;

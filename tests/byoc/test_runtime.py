@@ -256,7 +256,25 @@ def test_planned_offsets_are_used():
     x, y = random(2, 3, 8, 8), out()
     call(module, "small", x, y)
     check(y, expected(x), 27)
-    assert library.stats(module)["specializations"][0]["arena_bytes"] == program.arena_bytes
+    (stats,) = library.stats(module)["specializations"]
+    assert stats["arena_bytes"] == program.arena_bytes
+    assert stats["spilled_scratchpad_bytes"] == 0
+
+
+def test_a_scratchpad_that_outgrew_its_plan_stands_behind_the_arena():
+    """More threads than the plan was made with, say."""
+    program = planned(small(layout="abcd").build())
+    needed = program.steps[1].scratchpad_bytes
+    assert needed > 0, "the case needs a convolution with a scratchpad"
+    steps = list(program.steps)
+    steps[1] = replace(steps[1], scratchpad_bytes=needed - 64)
+    module = library.create_module("small", replace(program, steps=tuple(steps)), [W])
+    x, y = random(2, 3, 8, 8), out()
+    call(module, "small", x, y)
+    check(y, expected(x), 27)
+    (stats,) = library.stats(module)["specializations"]
+    assert stats["spilled_scratchpad_bytes"] >= needed
+    assert stats["arena_bytes"] >= program.arena_bytes + needed
 
 
 def test_a_plan_with_too_few_bytes_is_an_internal_error():
@@ -299,6 +317,16 @@ def test_describe_settles_any():
     assert answer.values[x].layout not in ("any", "opaque")
     assert answer.values[y].layout == answer.values[z].layout
     assert answer.values[y].nbytes == 64 * 14 * 14 * 4
+
+
+def test_describe_lets_data_movement_keep_the_layout():
+    b = Builder()
+    x = b.input((1, 32, 8, 8), "acdb")
+    padded, cut = b.local((1, 32, 10, 10), "any"), b.local((1, 16, 4, 4), "any")
+    b.step(ir.Pad((0, 0, 1, 1), 0.0), src=x, dst=padded)
+    b.step(ir.Slice((0, 3, 1, 1)), src=padded, dst=cut)
+    answer = library.describe(b.build())
+    assert [value.layout for value in answer.values] == ["acdb"] * 3
 
 
 def test_describe_counts_padding():

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from program_builder import (
     Builder,
+    call,
     check,
     convolution,
     grouped,
@@ -310,6 +311,19 @@ def test_binary(algorithm, shape):
     check(b.run(x, y), getattr(np, functions.get(algorithm, "divide"))(x, y))
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("channels", [32, 19])
+def test_binary_with_a_vector_of_channels(channels, layout):
+    x, y = random(2, channels, 5, 3), random(1, channels, 1, 1, seed=1)
+    b = Builder()
+    src = b.reorder(b.input(x.shape), layout)
+    dst = b.local(x.shape, layout)
+    b.step(ir.Binary("mul"), src=src, src1=b.constant(y), dst=dst)
+    b.finish(dst)
+    check(b.run(x), x * y)
+    assert not library.describe(b.build()).steps[1].is_reference
+
+
 def test_binary_with_broadcast_src_is_refused():
     b = Builder()
     src, src1 = b.input((1, 3, 1, 1)), b.input((2, 3, 4, 4))
@@ -453,3 +467,42 @@ def test_reorder_there_and_back(layout):
     b = Builder()
     b.finish(b.reorder(b.reorder(b.input(x.shape), layout), "acdb"))
     check(b.run(x), x)
+
+
+TAILS = {
+    "exp": (ir.Eltwise("exp", 0.0, 0.0), {}),
+    "linear": (ir.Eltwise("linear", 1.0, 3.0), {}),
+    "division": (ir.Binary("div"), {"src1": np.abs(random(1, 19, 1, 1)) + 1}),
+    "addition": (ir.Binary("add"), {"src1": random(1, 19, 1, 1)}),
+    "batch normalization": (
+        ir.BatchNormalization(1e-5, False),
+        {role: np.ones(19, "float32") for role in ("mean", "variance", "scale", "shift")},
+    ),
+    "resampling": (ir.Resampling("linear"), {}),
+    "lrn": (ir.LRN(5, 1.0, 0.75, 1.0), {}),
+    "softmax": (ir.Softmax("softmax", 1), {}),
+    "prelu": (ir.PReLU(), {"weights": random(1, 19, 1, 1)}),
+    "pooling": (ir.Pooling("avg_include_padding", (3, 3), (1, 1), (1, 1), (1, 1)), {}),
+    "reorder": (ir.Reorder(), {}),
+    "pad": (ir.Pad((0, 0, 0, 0), 7.0), {}),
+    "convolution": (
+        ir.Convolution((1, 1), (0, 0, 0, 0), (1, 1), 1),
+        {"weights": random(19, 19, 1, 1), "bias": random(19)},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TAILS)
+def test_tails_of_blocked_layouts_are_written_as_zero(name):
+    attrs, constants = TAILS[name]
+    x = np.zeros((1, 2, 4, 4, 16), "float32")
+    x[:, 0] = random(1, 4, 4, 16)
+    x[:, 1, ..., :3] = random(1, 4, 4, 3)
+    b = Builder()
+    src = b.input((1, 19, 4, 4), "aBcd16b")
+    ids = {role: b.constant(data) for role, data in constants.items()}
+    b.step(attrs, src=src, **ids, dst=b.output((1, 19, 4, 4), "aBcd16b"))
+    y = np.full_like(x, np.nan)
+    call(b.module(), b.name, x, y)
+    assert np.isfinite(y[:, 0]).all()
+    np.testing.assert_array_equal(y[:, 1, ..., 3:], 0)

@@ -2,9 +2,9 @@
 //
 //     fuzz_bytes ROUNDS FILE...
 //
-// Each FILE holds a sound region program or container; every round damages one of them at random and
-// decodes, resolves and describes what is left.  Built with sanitizers, any read outside the data ends
-// the run; what the decoders throw is what they are for.
+// Each FILE holds a sound region program or container; every round damages one of them at random
+// and decodes, resolves and describes what is left.  Built with sanitizers, any read outside the
+// data ends the run; what the decoders throw is what they are for.
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
