@@ -1,0 +1,79 @@
+"""From a region program to an allocation problem: what lives when, and how many bytes it takes.
+
+Time is counted in steps; a value born at step i that is last read at step j lives [i, j + 1).  A value and
+all its views are one item: they stand at fixed distances from one another.  Inputs, outputs, constants and
+their views take no bytes of the arena.  The scratchpad of step i lives [i, i + 1).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.allocation import Item, Problem, Rectangle
+
+ALIGNMENT = 64
+
+
+@dataclass(frozen=True)
+class ArenaProblem:
+    """An allocation problem and what its items stand for.
+
+    Attributes
+    ----------
+    values : for each of the first items the value that owns its bytes.
+    scratchpads : for each of the remaining items the step it belongs to.
+    """
+
+    problem: Problem
+    values: tuple[int, ...]
+    scratchpads: tuple[int, ...]
+
+
+def arena_problem(program: ir.Program) -> ArenaProblem:
+    """The problem of a program whose values know their bytes; sizes are rounded up to the alignment."""
+    births, deaths = _lives(program)
+    groups: dict[int, list[Rectangle]] = defaultdict(list)
+    for number, value in enumerate(program.values):
+        root = program.root(number)
+        if program.values[root].kind != "local" or number not in births:
+            continue
+        offset = _offset_in_root(program, number)
+        rectangle = Rectangle(births[number], deaths[number], offset, _rounded(value.nbytes))
+        groups[root].append(rectangle)
+    owners = sorted(groups)
+    items = [Item(program.values[root].name, tuple(groups[root]), ALIGNMENT) for root in owners]
+    scratchpads = [at for at, step in enumerate(program.steps) if step.scratchpad_bytes > 0]
+    for at in scratchpads:
+        step = program.steps[at]
+        whole = Rectangle(at, at + 1, 0, _rounded(step.scratchpad_bytes))
+        items.append(Item(f"{step.name}.scratchpad", (whole,), ALIGNMENT))
+    return ArenaProblem(Problem(tuple(items)), tuple(owners), tuple(scratchpads))
+
+
+def _lives(program: ir.Program) -> tuple[dict[int, int], dict[int, int]]:
+    """First and one past the last step at which each value's bytes matter; views keep their base alive."""
+    births: dict[int, int] = {}
+    deaths: dict[int, int] = {}
+    for at, step in enumerate(program.steps):
+        for value in (step.dst, *step.reads()):
+            while value >= 0:
+                births.setdefault(value, at)
+                deaths[value] = at + 1
+                value = program.values[value].alias_of
+    return births, deaths
+
+
+def _offset_in_root(program: ir.Program, value: int) -> int:
+    offset = 0
+    while program.values[value].alias_of >= 0:
+        step = program.values[value].alias_offset
+        assert isinstance(step, int), "a program with symbolic offsets is planned at run time"
+        offset += step
+        value = program.values[value].alias_of
+    return offset
+
+
+def _rounded(nbytes: int) -> int:
+    return -(-nbytes // ALIGNMENT) * ALIGNMENT

@@ -1,0 +1,64 @@
+"""``PlanMemory``: one arena for each region, every value and scratchpad at a fixed byte of it.
+
+Before   values that know their bytes (``InferLayouts``)
+After    the same with offsets, and the arena's size
+
+Every plan is checked by a validator that shares nothing with the solver.  Programs with symbolic shapes
+are left alone: the runtime plans each shape when it first sees it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import tvm
+
+from tvm_mxplan.byoc.backend import Backend
+from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.allocation import Plan, solve, validate
+from tvm_mxplan.core.dims import is_static
+from tvm_mxplan.errors import InternalError
+
+from ..region.attached import map_programs
+from .liveness import ArenaProblem, arena_problem
+
+
+def plan_memory(program: ir.Program) -> ir.Program:
+    """Offsets for one program; see the module's text."""
+    if not all(is_static(value.shape) for value in program.values):
+        return program
+    problem = arena_problem(program)
+    plan = solve(problem.problem)
+    faults = validate(problem.problem, plan)
+    if faults:
+        raise InternalError(f"{program.name}: the memory plan is wrong: {faults[0]}")
+    return _with_offsets(program, problem, plan)
+
+
+def _with_offsets(program: ir.Program, problem: ArenaProblem, plan: Plan) -> ir.Program:
+    values, steps = list(program.values), list(program.steps)
+    count = len(problem.values)
+    base = dict(zip(problem.values, plan.offsets[:count], strict=True))
+    for number, value in enumerate(program.values):
+        root = program.root(number)
+        if value.alias_of < 0 and root in base:
+            values[number] = replace(value, offset=base[root])
+        elif value.kind == "local" and value.alias_of < 0:
+            values[number] = replace(value, offset=0)
+    for at, offset in zip(problem.scratchpads, plan.offsets[count:], strict=True):
+        steps[at] = replace(steps[at], scratchpad_offset=offset)
+    steps = [
+        step if step.scratchpad_bytes > 0 else replace(step, scratchpad_offset=0) for step in steps
+    ]
+    return replace(program, values=tuple(values), steps=tuple(steps), arena_bytes=plan.height)
+
+
+@tvm.transform.module_pass(opt_level=0, name="PlanMemory")
+class PlanMemory:
+    """Module pass; see the module's text."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+
+    def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
+        return map_programs(mod, self.backend.name, plan_memory)

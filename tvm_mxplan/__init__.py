@@ -1,0 +1,66 @@
+"""tvm_mxplan plans libraries, layouts and memory for whole TVM Relax functions, and lowers them to oneDNN.
+
+    import tvm_mxplan
+    ex = tvm_mxplan.compile("resnet50.onnx", target="dnnl, llvm")
+    y, = ex(x)
+    print(ex.report)
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from .errors import InternalError, InvalidInputError, MxplanError, UnsupportedError
+
+if TYPE_CHECKING:
+    from . import transform
+    from .compiler import compile
+    from .executable import Executable, load
+    from .options import Options
+    from .report import Report
+
+__version__ = "0.1.0"
+
+_LAZY = {
+    "compile": "compiler",
+    "Executable": "executable",
+    "load": "executable",
+    "Options": "options",
+    "Report": "report",
+}
+
+__all__ = [
+    "Executable",
+    "InternalError",
+    "InvalidInputError",
+    "MxplanError",
+    "Options",
+    "Report",
+    "UnsupportedError",
+    "compile",
+    "load",
+    "transform",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Public names on first use, so that importing the package (as TVM does) stays cheap."""
+    if name in _LAZY:
+        return getattr(importlib.import_module(f".{_LAZY[name]}", __name__), name)
+    if name == "transform":
+        return importlib.import_module(".transform", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _autoload() -> None:
+    """Called by TVM at ``import tvm``: loads the runtime, and registers the pipeline where there is Relax."""
+    import tvm
+
+    from .byoc.onednn import library
+
+    library.load()
+    if not tvm._RUNTIME_ONLY:
+        from . import pipeline_registration
+
+        pipeline_registration.register()

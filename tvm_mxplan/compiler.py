@@ -1,0 +1,98 @@
+"""``compile``: a model in, an executable out; the library behind the Python call and the command line."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import tvm
+from tvm import relax
+
+from .byoc.backend import Backend
+from .byoc.onednn.backend import OneDNN
+from .errors import InvalidInputError
+from .executable import METADATA, Executable, metadata_text
+from .frontend.onnx import import_model, input_names, read_model
+from .options import Options
+from .pipeline import build_pipeline
+from .recorder import Recorder
+from .signature import signature_of
+from .targets import parse_target
+
+_BACKENDS: dict[str, type[Backend]] = {"onednn": OneDNN}
+
+
+def compile(
+    model: Any,
+    target: str | tvm.target.Target = "dnnl, llvm",
+    *,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    options: Options | dict[str, Any] | None = None,
+) -> Executable:
+    """Compile a model for this machine's CPU.
+
+    Parameters
+    ----------
+    model : path of an ONNX file, an ``onnx.ModelProto``, or a Relax module whose function is ``main``.
+    target : libraries and TVM's target by preference, e.g. ``"dnnl, llvm"`` or ``"llvm -mcpu=x86-64-v3"``.
+    shapes : input shapes by name, in place of those in an ONNX model.
+    options : see :class:`tvm_mxplan.Options`.
+
+    Returns
+    -------
+    executable : callable; see :class:`tvm_mxplan.Executable`.
+
+    Raises
+    ------
+    InvalidInputError : the file, the shapes, the target or an option.
+    UnsupportedError : an operator that TVM's importer does not know, or a target not in this build.
+    """
+    options = Options.of(options)
+    parsed = parse_target(target)
+    recorder = Recorder()
+    start = time.perf_counter()
+    mod, names = _import(model, shapes)
+    recorder.seconds["import"] = round(time.perf_counter() - start, 3)
+    signature = signature_of(mod["main"], names)
+    backends = [_BACKENDS[name]() for name in parsed.libraries]
+    start = time.perf_counter()
+    with parsed.host:
+        planned = build_pipeline(backends, options, parsed.host, recorder)(mod)
+    recorder.seconds["passes"] = round(time.perf_counter() - start, 3)
+    start = time.perf_counter()
+    planned = _with_metadata(planned, metadata_text(signature, recorder.report))
+    built = relax.build(planned, parsed.host, relax_pipeline=None)
+    recorder.seconds["build"] = round(time.perf_counter() - start, 3)
+    return Executable(built, signature, recorder.report)
+
+
+def _import(model: Any, shapes: Mapping[str, Sequence[int]] | None) -> tuple[tvm.IRModule, list[str] | None]:
+    if isinstance(model, tvm.IRModule):
+        if shapes:
+            raise InvalidInputError("shapes are for ONNX models; a Relax module states its own")
+        if "main" not in [gvar.name_hint for gvar in model.functions]:
+            raise InvalidInputError("the Relax module has no function main; rename the one to compile")
+        return model, None
+    source = "model"
+    if isinstance(model, str | os.PathLike):
+        source = str(Path(model))
+        model = read_model(model)
+    if not hasattr(model, "graph"):
+        raise InvalidInputError(
+            f"cannot compile a {type(model).__name__}; expected a path, an onnx.ModelProto or a Relax IRModule"
+        )
+    return import_model(model, shapes, source), input_names(model)
+
+
+def _with_metadata(mod: tvm.IRModule, text: str) -> tvm.IRModule:
+    """The lowered module with one more function, which gives ``text``; stock TVM loads and ignores it."""
+    builder = relax.BlockBuilder()
+    with builder.function(METADATA, []):
+        builder.emit_func_output(tvm.ir.StringImm(text))
+    function = builder.get()[METADATA].with_attr("global_symbol", METADATA)
+    mod = mod.clone()
+    mod[METADATA] = function
+    return mod

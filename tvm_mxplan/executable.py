@@ -1,0 +1,140 @@
+"""A compiled model: call it, export it, read its report."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tvm
+
+from .errors import InvalidInputError
+from .report import Report
+from .signature import Port, Signature
+
+METADATA = "mxplan_metadata"
+_SCHEMA = 1
+
+
+class Executable:
+    """A compiled model, from :func:`tvm_mxplan.compile` or :func:`tvm_mxplan.load`.
+
+    Calls are safe from many threads: each thread has a virtual machine of its own over the same code,
+    weights and primitives.
+
+    Attributes
+    ----------
+    signature : inputs and outputs with names, shapes and element types.
+    report : what ran where, and why the rest did not; empty for libraries that carry none.
+    module : the TVM runtime module, for use with TVM's own virtual machine.
+    """
+
+    def __init__(self, module: Any, signature: Signature, report: Report) -> None:
+        self.module = module
+        self.signature = signature
+        self.report = report
+        self._thread = threading.local()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> list[tvm.runtime.Tensor]:
+        """Run the model on numpy arrays or TVM tensors, by position or by input name.
+
+        Returns
+        -------
+        outputs : list of TVM tensors, also where there is only one.
+
+        Raises
+        ------
+        InvalidInputError : an unknown name, a missing input, a wrong shape or element type.
+        """
+        bound = [_tensor(value) for value in self.signature.bind(args, kwargs)]
+        result = self._main()(*bound)
+        return [result] if isinstance(result, tvm.runtime.Tensor) else list(result)
+
+    def _main(self) -> Any:
+        if not hasattr(self._thread, "main"):
+            self._thread.vm = _virtual_machine(self.module)
+            self._thread.main = self._thread.vm["main"]
+        return self._thread.main
+
+    def export(self, path: str | os.PathLike[str]) -> None:
+        """Write a stock TVM library; the file appears whole or not at all.
+
+        Raises
+        ------
+        InvalidInputError : a path that does not end in .so, or a folder that cannot be written.
+        """
+        path = Path(path)
+        if path.suffix != ".so":
+            raise InvalidInputError(f"{path}: expected a name that ends in .so")
+        if not hasattr(self.module, "export_library"):
+            raise InvalidInputError(f"{path}: a loaded library is exported by copying its file")
+        try:
+            with tempfile.TemporaryDirectory(dir=path.parent, prefix=".mxplan-") as folder:
+                whole = Path(folder) / path.name
+                self.module.export_library(str(whole))
+                os.replace(whole, path)
+        except OSError as error:
+            raise InvalidInputError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+def load(path: str | os.PathLike[str]) -> Executable:
+    """Load a library that :meth:`Executable.export` or stock TVM wrote.
+
+    Raises
+    ------
+    InvalidInputError : the file is missing, truncated or no library of TVM's.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise InvalidInputError(f"{path}: no such file; expected a library written by export")
+    try:
+        module = tvm.runtime.load_module(str(path))
+        vm = _virtual_machine(module)
+        vm["main"]
+    except Exception as error:
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        raise InvalidInputError(f"{path}: not a compiled model, or truncated ({lines[-1]})") from error
+    metadata = _metadata(vm)
+    if metadata is None:
+        return Executable(module, _unknown_signature(vm), Report())
+    return Executable(module, Signature.from_json(metadata["signature"]), Report.from_json(metadata["report"]))
+
+
+def metadata_text(signature: Signature, report: Report) -> str:
+    """What a compiled library carries about itself, as text."""
+    return json.dumps({"schema": _SCHEMA, "signature": signature.to_json(), "report": report.to_json()})
+
+
+def _metadata(vm: Any) -> dict[str, Any] | None:
+    try:
+        data = json.loads(str(vm[METADATA]()))
+    except Exception:
+        return None
+    return data if data.get("schema") == _SCHEMA else None
+
+
+def _unknown_signature(vm: Any) -> Signature:
+    module = vm.module
+    arity = int(module["get_function_arity"]("main"))
+    names = [str(module["get_function_param_name"]("main", i)) for i in range(arity)]
+    return Signature(tuple(Port(name, ("*",), "") for name in names), ())
+
+
+def _virtual_machine(module: Any) -> Any:
+    from tvm.runtime.vm import VirtualMachine
+
+    return VirtualMachine(module, tvm.cpu())
+
+
+def _tensor(value: Any) -> tvm.runtime.Tensor:
+    if isinstance(value, tvm.runtime.Tensor):
+        return value
+    return tvm.runtime.tensor(np.ascontiguousarray(value))
+
+
+__all__: Sequence[str] = ["Executable", "load"]

@@ -1,0 +1,76 @@
+"""ONNX models as Relax modules, with the names that their users know kept beside them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import tvm
+
+from ..errors import InvalidInputError, UnsupportedError
+
+if TYPE_CHECKING:
+    import onnx
+
+
+def read_model(path: str | Path) -> onnx.ModelProto:
+    """Read a model file; InvalidInputError if it is missing, truncated or no ONNX model."""
+    import onnx
+
+    path = Path(path)
+    try:
+        model = onnx.load(path)
+    except FileNotFoundError:
+        raise InvalidInputError(f"{path}: no such file; expected an ONNX model") from None
+    except IsADirectoryError:
+        raise InvalidInputError(f"{path}: is a directory; expected an ONNX model") from None
+    except Exception as error:
+        raise InvalidInputError(f"{path}: not an ONNX model or truncated ({_first_line(error)})") from error
+    if not model.graph.node or not model.opset_import:
+        raise InvalidInputError(f"{path}: not an ONNX model: it holds no operators")
+    return model
+
+
+def input_names(model: onnx.ModelProto) -> list[str]:
+    """Names of the inputs that are no parameters, in order."""
+    parameters = {tensor.name for tensor in model.graph.initializer}
+    return [value.name for value in model.graph.input if value.name not in parameters]
+
+
+def import_model(
+    model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]] | None = None, source: str = "model"
+) -> tvm.IRModule:
+    """The model as a Relax module with its parameters as constants.
+
+    Parameters
+    ----------
+    shapes : shapes of inputs by name, in place of those in the model.
+    source : what messages call the model.
+
+    Raises
+    ------
+    InvalidInputError : a name in ``shapes`` that is no input, or a model that contradicts itself.
+    UnsupportedError : an operator that TVM's importer does not know.
+    """
+    from tvm.relax.frontend.onnx import from_onnx
+
+    names = input_names(model)
+    for name in shapes or {}:
+        if name not in names:
+            raise InvalidInputError(f"{source}: no input {name!r}; the inputs are {', '.join(names)}")
+    overrides = {name: list(shape) for name, shape in (shapes or {}).items()}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return from_onnx(model, shape_dict=overrides or None)
+    except tvm.error.OpNotImplemented as error:
+        raise UnsupportedError(f"{source}: {_first_line(error)}") from error
+    except Exception as error:
+        raise InvalidInputError(f"{source}: TVM cannot import this model ({_first_line(error)})") from error
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__

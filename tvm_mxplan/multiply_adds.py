@@ -1,0 +1,58 @@
+"""Counting multiply-adds, the measure of how much of a model is offloaded."""
+
+from __future__ import annotations
+
+import math
+
+import tvm
+from tvm import relax
+
+from .core import program as ir
+from .core.dims import Shape
+from .passes.relax_types import shape_of
+
+
+def of_function(function: relax.Function) -> int:
+    """Multiply-adds of the convolutions and matrix products in a Relax function; symbols count as 1."""
+    total = 0
+
+    def visit(expr: relax.Expr) -> None:
+        nonlocal total
+        if not isinstance(expr, relax.Call) or not isinstance(expr.op, tvm.ir.Op):
+            return
+        name = expr.op.name
+        if name.startswith("relax.nn.conv"):
+            weights, transposed = shape_of(expr.args[1]), "transpose" in name
+            positions = shape_of(expr.args[0] if transposed else expr)
+            if weights is not None and positions is not None:
+                total += _size(positions) * _size(weights[1:])
+        elif name == "relax.matmul":
+            left, out = shape_of(expr.args[0]), shape_of(expr)
+            if left is not None and out is not None:
+                total += _size(out) * _size(left[-1:])
+
+    relax.analysis.post_order_visit(function, visit)
+    return total
+
+
+def of_program(program: ir.Program) -> int:
+    """Multiply-adds of a region program."""
+    total = 0
+    for step in program.steps:
+        if isinstance(step.attrs, ir.Convolution | ir.Deconvolution):
+            weights = program.values[step.operand("weights")].shape
+            inner = weights[2:] if step.attrs.groups > 1 else weights[1:]
+            if isinstance(step.attrs, ir.Deconvolution):
+                outer = weights[1:2] if step.attrs.groups > 1 else weights[:1]
+                positions = program.values[step.operand("src")].shape
+                total += _size(positions) * _size(outer) * _size(inner[1:])
+            else:
+                total += _size(program.values[step.dst].shape) * _size(inner)
+        elif isinstance(step.attrs, ir.MatMul | ir.InnerProduct):
+            depth = program.values[step.operand("src")].shape[-1:]
+            total += _size(program.values[step.dst].shape) * _size(depth)
+    return total
+
+
+def _size(shape: Shape) -> int:
+    return math.prod(dim if isinstance(dim, int) else 1 for dim in shape)

@@ -1,0 +1,43 @@
+"""Options of a compilation: one immutable value, checked when it is made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from .errors import InvalidInputError
+from .passes.layout.candidates import POLICIES, Policy
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a user can choose.
+
+    Attributes
+    ----------
+    layouts : ``channels_last`` (default), ``blocked``, ``plain``, or ``naive``, which reorders around
+        every operator and serves as a yardstick.  Part of the fingerprint.
+    """
+
+    layouts: Policy = "channels_last"
+
+    def __post_init__(self) -> None:
+        _one_of("layouts", self.layouts, POLICIES)
+
+    @classmethod
+    def of(cls, options: Options | dict[str, Any] | None) -> Options:
+        """Options from a mapping; InvalidInputError names an unknown field and the known ones."""
+        if options is None:
+            return cls()
+        if isinstance(options, Options):
+            return options
+        known = [field.name for field in fields(cls)]
+        unknown = sorted(set(options) - set(known))
+        if unknown:
+            raise InvalidInputError(f"unknown option {unknown[0]!r}; the options are {', '.join(known)}")
+        return cls(**options)
+
+
+def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise InvalidInputError(f"option {name}={value!r}; expected one of {', '.join(allowed)}")

@@ -1,0 +1,27 @@
+"""``relax_pipeline="mxplan"``: the pipeline under a name, made when it is first asked for."""
+
+from __future__ import annotations
+
+import tvm
+from tvm import relax
+
+NAME = "mxplan"
+
+
+def register() -> None:
+    """Register the pipeline with Relax; a second call does nothing."""
+    if NAME not in relax.pipeline.PIPELINE_MAP:
+        relax.register_pipeline(NAME)(_mxplan_pipeline)
+
+
+def _mxplan_pipeline(**options: object) -> tvm.transform.Pass:
+    @tvm.transform.module_pass(opt_level=0, name=NAME)
+    def run(mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
+        from .byoc.onednn.backend import OneDNN
+        from .options import Options
+        from .pipeline import build_pipeline
+
+        target = tvm.target.Target.current(allow_none=True) or tvm.target.Target("llvm")
+        return build_pipeline([OneDNN()], Options.of(options), target)(mod)
+
+    return run

@@ -1,0 +1,109 @@
+"""``Recorder``: passes that change nothing and note what the report needs, between those that work."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import tvm
+from tvm import relax
+
+from . import multiply_adds
+from .byoc.backend import Backend, Rejections
+from .core import program as ir
+from .passes.region.attached import constants_of, program_of, regions
+from .report import Fallback, RegionReport, Report, StepReport
+
+
+class Recorder:
+    """Collects one compilation's facts; ``report`` gives them."""
+
+    def __init__(self) -> None:
+        self.rejections: Rejections = {}
+        self._multiply_adds = 0
+        self._regions: list[RegionReport] = []
+        self._fallbacks: tuple[Fallback, ...] = ()
+        self.seconds: dict[str, float] = {}
+
+    @property
+    def report(self) -> Report:
+        return Report(tuple(self._regions), self._fallbacks, self._multiply_adds, dict(self.seconds))
+
+    def before_partition(self) -> tvm.transform.Pass:
+        def note(mod: tvm.IRModule) -> None:
+            self._multiply_adds = sum(multiply_adds.of_function(f) for f in _plain_functions(mod))
+
+        return _observer("RecordModel", note)
+
+    def after_partition(self) -> tvm.transform.Pass:
+        def note(mod: tvm.IRModule) -> None:
+            left: Counter[str] = Counter()
+            for function in _plain_functions(mod):
+                relax.analysis.post_order_visit(function, lambda expr: left.update(_operator(expr)))
+            self._fallbacks = tuple(
+                Fallback(name, count, self.rejections.get(name, "no implementation in the library"))
+                for name, count in sorted(left.items())
+            )
+
+        return _observer("RecordFallbacks", note)
+
+    def planned(self, backend: Backend) -> tvm.transform.Pass:
+        def note(mod: tvm.IRModule) -> None:
+            for _, function in regions(mod, backend.name):
+                nbytes = sum(_nbytes(tensor) for tensor in constants_of(function))
+                self._regions.append(region_report(program_of(function), backend.name, nbytes))
+
+        return _observer("RecordRegions", note)
+
+
+def region_report(program: ir.Program, backend: str, constant_bytes: int) -> RegionReport:
+    """What the report says of one region program."""
+    steps = tuple(
+        StepReport(
+            step.name,
+            step.kind,
+            step.implementation,
+            tuple(program.values[o.value].layout for o in step.operands if o.role in ("src", "dst")),
+            tuple(_post_op(post_op) for post_op in step.post_ops),
+            tuple(str(dim) for dim in program.values[step.dst].shape),
+        )
+        for step in program.steps
+    )
+    work = multiply_adds.of_program(program)
+    return RegionReport(program.name, backend, steps, program.arena_bytes, constant_bytes, work)
+
+
+def _post_op(post_op: ir.PostOp) -> str:
+    if isinstance(post_op, ir.EltwisePostOp):
+        return post_op.algorithm
+    return f"binary {post_op.algorithm}" if isinstance(post_op, ir.BinaryPostOp) else "sum"
+
+
+def _plain_functions(mod: tvm.IRModule) -> list[relax.Function]:
+    return [
+        function
+        for function in mod.functions.values()
+        if isinstance(function, relax.Function) and not (function.attrs and function.attrs.get("Codegen"))
+    ]
+
+
+def _operator(expr: relax.Expr) -> list[str]:
+    if isinstance(expr, relax.Call) and isinstance(expr.op, tvm.ir.Op) and expr.op.name.startswith("relax."):
+        return [expr.op.name]
+    return []
+
+
+def _nbytes(tensor: tvm.runtime.Tensor) -> int:
+    count = 4
+    for dim in tensor.shape:
+        count *= int(dim)
+    return count
+
+
+def _observer(name: str, note: Callable[[tvm.IRModule], None]) -> tvm.transform.Pass:
+    @tvm.transform.module_pass(opt_level=0, name=name)
+    def observe(mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
+        note(mod)
+        return mod
+
+    return observe

@@ -1,0 +1,128 @@
+"""What a compilation decided, as plain data that prints, saves and loads."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class StepReport:
+    """One primitive: what runs it, on which layouts, with what fused into it."""
+
+    name: str
+    kind: str
+    implementation: str
+    layouts: tuple[str, ...]
+    post_ops: tuple[str, ...]
+    shape: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RegionReport:
+    """One region: its primitives, reorders and bytes.
+
+    Attributes
+    ----------
+    arena_bytes : bytes of all values between steps and of scratchpads, -1 if planned at run time.
+    constant_bytes : bytes of plain weights and parameters.
+    """
+
+    name: str
+    backend: str
+    steps: tuple[StepReport, ...]
+    arena_bytes: int
+    constant_bytes: int
+    multiply_adds: int
+
+    @property
+    def reorders(self) -> tuple[StepReport, ...]:
+        return tuple(step for step in self.steps if step.kind == "reorder")
+
+    @property
+    def reference_steps(self) -> tuple[StepReport, ...]:
+        """Steps for which the library has nothing but its slow reference code."""
+        return tuple(step for step in self.steps if step.implementation.startswith("ref"))
+
+
+@dataclass(frozen=True)
+class Fallback:
+    """Operators of one kind that TVM's own code keeps, and why."""
+
+    operator: str
+    count: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """What ran where, and why the rest did not.
+
+    Attributes
+    ----------
+    multiply_adds : of the whole module; what regions hold is in ``offloaded``.
+    """
+
+    regions: tuple[RegionReport, ...] = ()
+    fallbacks: tuple[Fallback, ...] = ()
+    multiply_adds: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def offloaded(self) -> float:
+        """Share of the multiply-adds that regions hold, 0 to 1; 1 where there are none."""
+        if not self.multiply_adds:
+            return 1.0
+        return sum(region.multiply_adds for region in self.regions) / self.multiply_adds
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Report:
+        """Inverse of :meth:`to_json`."""
+        regions = []
+        for region in data["regions"]:
+            steps = tuple(
+                StepReport(**{key: tuple(v) if isinstance(v, list) else v for key, v in step.items()})
+                for step in region["steps"]
+            )
+            regions.append(RegionReport(**{**region, "steps": steps}))
+        fallbacks = tuple(Fallback(**fallback) for fallback in data["fallbacks"])
+        return cls(tuple(regions), fallbacks, data["multiply_adds"], data["seconds"])
+
+    def __str__(self) -> str:
+        lines = [f"{100 * self.offloaded:.1f} % of {self.multiply_adds / 1e6:,.1f} M multiply-adds offloaded"]
+        for region in self.regions:
+            lines.append("")
+            lines += _region_lines(region)
+        lines.append("")
+        if self.fallbacks:
+            lines.append("left to TVM:")
+            lines += [f"  {f.count:4d} x {f.operator}: {f.reason}" for f in self.fallbacks]
+        else:
+            lines.append("left to TVM: nothing")
+        if self.seconds:
+            spent = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in self.seconds.items())
+            lines.append(f"compile time: {spent}")
+        return "\n".join(lines)
+
+
+def _region_lines(region: RegionReport) -> list[str]:
+    kinds = Counter(step.kind for step in region.steps)
+    summary = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
+    arena = "planned at run time" if region.arena_bytes < 0 else f"{region.arena_bytes:,} bytes"
+    lines = [
+        f"region {region.name} on {region.backend}: {len(region.steps)} primitives ({summary})",
+        f"  arena {arena}, constants {region.constant_bytes:,} bytes",
+    ]
+    width = max((len(step.name) for step in region.steps), default=0)
+    for step in region.steps:
+        fused = f"  + {', '.join(step.post_ops)}" if step.post_ops else ""
+        layouts = " -> ".join(dict.fromkeys(step.layouts))
+        shape = "x".join(step.shape)
+        lines.append(f"  {step.name:{width}}  {step.implementation or '?':26} {layouts:14} {shape}{fused}")
+    for step in region.reference_steps:
+        lines.append(f"  slow: {step.name} has reference code only")
+    return lines

@@ -1,0 +1,71 @@
+"""Target strings as tvmc took them: external code generators and TVM's own, separated by commas.
+
+``"dnnl, llvm"`` is oneDNN for what it takes and LLVM for the rest; ``"llvm -mcpu=x86-64-v3"`` is TVM alone.
+LLVM without ``-mcpu`` means the machine at hand, since oneDNN generates code for it too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import tvm
+
+from .errors import InvalidInputError, UnsupportedError
+
+LIBRARIES = {"dnnl": "onednn", "onednn": "onednn", "mkldnn": "onednn"}
+_LATER = {"cudnn": "cuDNN regions are not in this build yet", "cuda": "GPUs are not in this build yet"}
+
+
+@dataclass(frozen=True)
+class ParsedTarget:
+    """Libraries by preference, and TVM's target for what is left."""
+
+    libraries: tuple[str, ...]
+    host: tvm.target.Target
+
+
+def parse_target(target: str | tvm.target.Target) -> ParsedTarget:
+    """Split a target string; InvalidInputError names the part that is not known.
+
+    Raises
+    ------
+    InvalidInputError : an unknown part, or more than one TVM target.
+    UnsupportedError : a library or device that this build does not have.
+    """
+    if isinstance(target, tvm.target.Target):
+        return ParsedTarget(("onednn",), target)
+    parts = [part.strip() for part in target.split(",") if part.strip()]
+    libraries: list[str] = []
+    hosts: list[tvm.target.Target] = []
+    for part in parts:
+        name = part.split()[0]
+        if name in LIBRARIES:
+            if part != name:
+                raise InvalidInputError(f"target {target!r}: {name} takes no options, got {part!r}")
+            libraries.append(LIBRARIES[name])
+        elif name in _LATER:
+            raise UnsupportedError(f"target {target!r}: {_LATER[name]}; use 'dnnl, llvm'")
+        elif name == "llvm":
+            hosts.append(_llvm(target, part))
+        else:
+            known = ", ".join([*LIBRARIES, "llvm"])
+            raise InvalidInputError(f"target {target!r}: unknown part {name!r}; known are {known}")
+    if len(hosts) > 1:
+        raise InvalidInputError(f"target {target!r}: more than one TVM target; expected one, e.g. 'dnnl, llvm'")
+    if not parts:
+        raise InvalidInputError("empty target; expected for example 'dnnl, llvm'")
+    return ParsedTarget(tuple(dict.fromkeys(libraries)), hosts[0] if hosts else _llvm(target, "llvm"))
+
+
+def _llvm(target: str, part: str) -> tvm.target.Target:
+    config: dict[str, object] = {"kind": "llvm", "mcpu": tvm.target.codegen.llvm_get_system_cpu()}
+    for flag in part.split()[1:]:
+        name, _, value = flag.lstrip("-").partition("=")
+        if not flag.startswith("-") or not value:
+            raise InvalidInputError(f"target {target!r}: expected -name=value after llvm, got {flag!r}")
+        config[name] = value.split("+") if name == "mattr" else int(value) if value.isdigit() else value
+    try:
+        return tvm.target.Target(config)
+    except Exception as error:
+        reason = str(error).strip().splitlines()[-1]
+        raise InvalidInputError(f"target {target!r}: TVM does not take {part!r}: {reason}") from error
