@@ -11,7 +11,6 @@ from tvm import relax
 from tvm_mxplan.core.description import Description
 from tvm_mxplan.core.program import Program
 
-
 Rejections = dict[str, str]
 """Why operators were refused, by the operator's name."""
 

@@ -1,9 +1,9 @@
 """tvm_mxplan plans libraries, layouts and memory for whole TVM Relax functions, and lowers them to oneDNN.
 
-    import tvm_mxplan
-    ex = tvm_mxplan.compile("resnet50.onnx", target="dnnl, llvm")
-    y, = ex(x)
-    print(ex.report)
+import tvm_mxplan
+ex = tvm_mxplan.compile("resnet50.onnx", target="dnnl, llvm")
+y, = ex(x)
+print(ex.report)
 """
 
 from __future__ import annotations

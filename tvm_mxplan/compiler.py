@@ -82,7 +82,7 @@ def _import(model: Any, shapes: Mapping[str, Sequence[int]] | None) -> tuple[tvm
         model = read_model(model)
     if not hasattr(model, "graph"):
         raise InvalidInputError(
-            f"cannot compile a {type(model).__name__}; expected a path, an onnx.ModelProto or a Relax IRModule"
+            f"cannot compile a {type(model).__name__}; expected a path, an onnx.ModelProto or an IRModule"
         )
     return import_model(model, shapes, source), input_names(model)
 

@@ -102,7 +102,8 @@ def load(path: str | os.PathLike[str]) -> Executable:
     metadata = _metadata(vm)
     if metadata is None:
         return Executable(module, _unknown_signature(vm), Report())
-    return Executable(module, Signature.from_json(metadata["signature"]), Report.from_json(metadata["report"]))
+    signature = Signature.from_json(metadata["signature"])
+    return Executable(module, signature, Report.from_json(metadata["report"]))
 
 
 def metadata_text(signature: Signature, report: Report) -> str:

@@ -1,12 +1,12 @@
 """The order of the passes, written once.
 
-    canonicalize   RecoverOperators, SimplifyInference between two FoldConstants
-    dispatch       PartitionRegions: what the library takes; the reasons for what it does not
-    lower          BuildPrograms: a region program for each region
-    layouts        InferLayouts
-    memory         PlanMemory
-    emit           EmitModules
-    TVM            its own pipeline for everything that is left
+canonicalize   RecoverOperators, SimplifyInference between two FoldConstants
+dispatch       PartitionRegions: what the library takes; the reasons for what it does not
+lower          BuildPrograms: a region program for each region
+layouts        InferLayouts
+memory         PlanMemory
+emit           EmitModules
+TVM            its own pipeline for everything that is left
 """
 
 from __future__ import annotations

@@ -84,10 +84,7 @@ class Report:
         """Inverse of :meth:`to_json`."""
         regions = []
         for region in data["regions"]:
-            steps = tuple(
-                StepReport(**{key: tuple(v) if isinstance(v, list) else v for key, v in step.items()})
-                for step in region["steps"]
-            )
+            steps = tuple(_step_from_json(step) for step in region["steps"])
             regions.append(RegionReport(**{**region, "steps": steps}))
         fallbacks = tuple(Fallback(**fallback) for fallback in data["fallbacks"])
         return cls(tuple(regions), fallbacks, data["multiply_adds"], data["seconds"])
@@ -107,6 +104,11 @@ class Report:
             spent = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in self.seconds.items())
             lines.append(f"compile time: {spent}")
         return "\n".join(lines)
+
+
+def _step_from_json(data: dict[str, Any]) -> StepReport:
+    lists = {key: tuple(data[key]) for key in ("layouts", "post_ops", "shape")}
+    return StepReport(data["name"], data["kind"], data["implementation"], **lists)
 
 
 def _region_lines(region: RegionReport) -> list[str]:

@@ -73,7 +73,8 @@ class Signature:
 def _check(port: Port, value: Any, symbols: dict[str, int]) -> None:
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     if shape is None or dtype is None:
-        raise InvalidInputError(f"input {port}: expected a numpy array or a TVM tensor, got {type(value).__name__}")
+        kind = type(value).__name__
+        raise InvalidInputError(f"input {port}: expected a numpy array or a TVM tensor, got {kind}")
     shape = tuple(int(dim) for dim in shape)
     if str(dtype) != port.dtype:
         raise InvalidInputError(f"input {port}: expected element type {port.dtype}, got {dtype}")
@@ -95,9 +96,7 @@ def signature_of(function: relax.Function, input_names: Sequence[str] | None = N
     inputs = [_port(name, param) for name, param in zip(names, function.params, strict=True)]
     result = function.ret_ty
     fields = list(result.fields) if isinstance(result, relax.TupleType) else [result]
-    outputs = [
-        _port(f"output{i}", relax.Var(f"output{i}", field)) for i, field in enumerate(fields)
-    ]
+    outputs = [_port(f"output{i}", relax.Var(f"output{i}", field)) for i, field in enumerate(fields)]
     return Signature(tuple(inputs), tuple(outputs))
 
 

@@ -51,7 +51,7 @@ def parse_target(target: str | tvm.target.Target) -> ParsedTarget:
             known = ", ".join([*LIBRARIES, "llvm"])
             raise InvalidInputError(f"target {target!r}: unknown part {name!r}; known are {known}")
     if len(hosts) > 1:
-        raise InvalidInputError(f"target {target!r}: more than one TVM target; expected one, e.g. 'dnnl, llvm'")
+        raise InvalidInputError(f"target {target!r}: more than one TVM target, expected one")
     if not parts:
         raise InvalidInputError("empty target; expected for example 'dnnl, llvm'")
     return ParsedTarget(tuple(dict.fromkeys(libraries)), hosts[0] if hosts else _llvm(target, "llvm"))

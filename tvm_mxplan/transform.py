@@ -1,7 +1,7 @@
 """The passes by name, for use in anyone's pipeline.
 
-    tvm.transform.Sequential([FoldConstants(), SimplifyInference(), PartitionRegions(), BuildPrograms(),
-                              InferLayouts(), PlanMemory(), EmitModules()])(mod)
+tvm.transform.Sequential([FoldConstants(), SimplifyInference(), PartitionRegions(), BuildPrograms(),
+                          InferLayouts(), PlanMemory(), EmitModules()])(mod)
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tvm import relax
+from tvm_mxplan.passes.relax_types import dtype_of, is_constant, scalar_of, shape_of
 
 from tvm_mxplan.core.dims import Shape, is_static
-from tvm_mxplan.passes.relax_types import dtype_of, is_constant, scalar_of, shape_of
 
 Match = Mapping[str, relax.Expr]
 MAX_RANK = 6

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 import tvm
 from tvm import relax
+from tvm_mxplan.passes.relax_types import constant_of, is_constant, scalar_of, shape_of
 
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.builder import ProgramBuilder
 from tvm_mxplan.core.dims import Dim, Expr, Shape, is_static
-from tvm_mxplan.passes.relax_types import constant_of, is_constant, scalar_of, shape_of
 
 
 @dataclass(frozen=True)
@@ -176,8 +176,11 @@ def _reduction(c: Composite) -> int:
     kept = tuple(1 if axis in axes else dim for axis, dim in enumerate(shape))
     algorithm = call.op.name.removeprefix("relax.")
     spatial = shape[2:]
-    if algorithm in ("mean", "max") and 3 <= len(shape) <= 5 and is_static(spatial) and axes == set(
-        range(2, len(shape))
+    if (
+        algorithm in ("mean", "max")
+        and 3 <= len(shape) <= 5
+        and is_static(spatial)
+        and axes == set(range(2, len(shape)))
     ):
         pooling = "max" if algorithm == "max" else "avg_exclude_padding"
         zeros, ones = (0,) * len(spatial), (1,) * len(spatial)
@@ -348,7 +351,7 @@ def _prelu(c: Composite) -> int:
     return c.emit("prelu", ir.PReLU(), ("src", src), ("weights", c.builder.reshape(alpha, shape)))
 
 
-# --- data movement -------------------------------------------------------------------------------------------
+# --- data movement ---------------------------------------------------------------------------------------
 
 
 def _concat(c: Composite) -> int:

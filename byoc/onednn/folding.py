@@ -102,7 +102,11 @@ _INVERSE = {"mul": "div", "add": "sub"}
 
 def _fold_into_weights(graph: Graph, at: int) -> None:
     step = graph.steps[at]
-    if not step or not isinstance(step.attrs, ir.Binary | ir.Eltwise) or len(graph.values[step.dst].shape) < 2:
+    if (
+        not step
+        or not isinstance(step.attrs, ir.Binary | ir.Eltwise)
+        or len(graph.values[step.dst].shape) < 2
+    ):
         return
     producer = graph.producer(step.operand("src"))
     root = graph.steps[producer] if producer is not None else None

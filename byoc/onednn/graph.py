@@ -69,9 +69,7 @@ class Graph:
         used = {value for step in steps for value in (*step.reads(), step.dst)}
         for value in sorted(used, reverse=True):
             used.update(self._chain(value))
-        keep = [
-            i for i, value in enumerate(self.values) if i in used or value.kind in ("input", "output")
-        ]
+        keep = [i for i, value in enumerate(self.values) if i in used or value.kind in ("input", "output")]
         number = {old: new for new, old in enumerate(keep)}
         constants: list[np.ndarray] = []
         values = []

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import tvm
 from tvm import relax
 from tvm.relax.dpl import DFPattern, is_const, is_op, wildcard
-
 from tvm_mxplan.passes.relax_types import scalar_of, shape_of
 
 from . import checks
@@ -217,7 +216,9 @@ COMPOSITES: list[Composite] = [
     *_operators("deconvolution", 2, checks.convolution, *[f"nn.conv{n}_transpose" for n in _SPATIAL]),
     *_operators("matmul", 2, checks.matmul, "matmul"),
     *_operators("pooling", 1, checks.pooling, *[f"nn.{k}_pool{n}" for k in ("max", "avg") for n in _SPATIAL]),
-    *_operators("adaptive_pooling", 1, checks.adaptive_pooling, *[f"nn.adaptive_avg_pool{n}" for n in _SPATIAL]),
+    *_operators(
+        "adaptive_pooling", 1, checks.adaptive_pooling, *[f"nn.adaptive_avg_pool{n}" for n in _SPATIAL]
+    ),
     *_operators("softmax", 1, _accept, "nn.softmax", "nn.log_softmax"),
     *_operators("layer_norm", 3, checks.normalized_axes, "nn.layer_norm"),
     *_operators("channel_norm", 3, checks.channel_normalization, "nn.group_norm", "nn.instance_norm"),

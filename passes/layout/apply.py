@@ -93,16 +93,16 @@ class _Applier:
     def _view(self, old: int) -> int:
         value = self.old.values[old]
         base = value.alias_of
-        alias_of = self.home[base] if base in self.home and self.old.values[base].kind != "local" else (
-            self._get(base, self.old.values[base].layout, value.name)
+        alias_of = (
+            self.home[base]
+            if base in self.home and self.old.values[base].kind != "local"
+            else (self._get(base, self.old.values[base].layout, value.name))
         )
         return self._add(replace(value, alias_of=alias_of))
 
     def _relabel(self, number: int, layout: str) -> int:
         value = self.values[number]
-        return self._add(
-            ir.Value(value.name, value.shape, value.dtype, "local", layout, alias_of=number)
-        )
+        return self._add(ir.Value(value.name, value.shape, value.dtype, "local", layout, alias_of=number))
 
     def _get(self, old: int, layout: str, reader: str) -> int:
         """The new value that holds ``old`` in ``layout``, reordered on first demand."""

@@ -68,9 +68,7 @@ def _own(program: ir.Program, step: ir.Step) -> Layouts:
 
 def _plain(program: ir.Program, step: ir.Step) -> Layouts:
     return tuple(
-        program.values[value].layout
-        if role == "weights"
-        else plain_layout(len(program.values[value].shape))
+        program.values[value].layout if role == "weights" else plain_layout(len(program.values[value].shape))
         for role, value in operands_of(step)
     )
 

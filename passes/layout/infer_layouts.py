@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import tvm
-
 from tvm_mxplan.byoc.backend import Backend
+
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.dims import is_static
 from tvm_mxplan.errors import UnsupportedError
@@ -54,9 +54,7 @@ def choose(program: ir.Program, backend: Backend, policy: Policy) -> list[Layout
     return choices
 
 
-def _first_fast(
-    program: ir.Program, step: ir.Step, options: list[Layouts], queries: StepQueries
-) -> Layouts:
+def _first_fast(program: ir.Program, step: ir.Step, options: list[Layouts], queries: StepQueries) -> Layouts:
     slow: Layouts | None = None
     reasons = []
     for option in options:

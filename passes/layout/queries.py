@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tvm_mxplan.byoc.backend import Backend
+
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.description import StepInfo
 
@@ -44,8 +45,7 @@ def single_step_program(program: ir.Program, step: ir.Step, layouts: Layouts) ->
         values.append(ir.Value("", value.shape, value.dtype, kind, layout, index))
     ids = [numbers[old, layout] for (_, old), layout in zip(operands_of(step), layouts, strict=True)]
     operands = tuple(
-        ir.Operand(operand.role, number)
-        for operand, number in zip(step.operands, ids, strict=False)
+        ir.Operand(operand.role, number) for operand, number in zip(step.operands, ids, strict=False)
     )
     rest = iter(ids[len(step.operands) :])
     post_ops = tuple(

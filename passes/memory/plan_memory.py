@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import tvm
-
 from tvm_mxplan.byoc.backend import Backend
+
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.allocation import Plan, solve, validate
 from tvm_mxplan.core.dims import is_static
@@ -47,9 +47,7 @@ def _with_offsets(program: ir.Program, problem: ArenaProblem, plan: Plan) -> ir.
             values[number] = replace(value, offset=0)
     for at, offset in zip(problem.scratchpads, plan.offsets[count:], strict=True):
         steps[at] = replace(steps[at], scratchpad_offset=offset)
-    steps = [
-        step if step.scratchpad_bytes > 0 else replace(step, scratchpad_offset=0) for step in steps
-    ]
+    steps = [step if step.scratchpad_bytes > 0 else replace(step, scratchpad_offset=0) for step in steps]
     return replace(program, values=tuple(values), steps=tuple(steps), arena_bytes=plan.height)
 
 

@@ -45,9 +45,7 @@ def constants_of(function: relax.Function) -> list[tvm.runtime.Tensor]:
     return list(function.attrs[CONSTANTS])
 
 
-def map_programs(
-    mod: tvm.IRModule, backend: str, transform: Callable[[Program], Program]
-) -> tvm.IRModule:
+def map_programs(mod: tvm.IRModule, backend: str, transform: Callable[[Program], Program]) -> tvm.IRModule:
     """The module with the program of each region replaced by what ``transform`` makes of it."""
     mod = mod.clone()
     for gvar, function in list(regions(mod, backend)):

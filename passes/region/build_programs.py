@@ -9,7 +9,6 @@ The region's body stays as it is: it says what the program must compute, and TVM
 from __future__ import annotations
 
 import tvm
-
 from tvm_mxplan.byoc.backend import Backend
 
 from .attached import attach, regions

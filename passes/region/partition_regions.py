@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import tvm
 from tvm import relax
-
 from tvm_mxplan.byoc.backend import Backend, Rejections
 
 from .attached import regions
@@ -76,7 +75,7 @@ def _rename(mod: tvm.IRModule, backend: str) -> tvm.IRModule:
 
 
 def _in_order_of_use(mod: tvm.IRModule, backend: str) -> list[tvm.ir.GlobalVar]:
-    found = {gvar: function for gvar, function in regions(mod, backend)}
+    found = dict(regions(mod, backend))
     order: list[tvm.ir.GlobalVar] = []
 
     def visit(expr: relax.Expr) -> None:

@@ -82,9 +82,7 @@ class ProgramBuilder:
         source = self.values[value]
         shape = tuple(source.shape[axis] for axis in axes)
         layout = permute_layout(source.layout, axes)
-        return self._add(
-            ir.Value(source.name, shape, source.dtype, "local", layout, alias_of=value)
-        )
+        return self._add(ir.Value(source.name, shape, source.dtype, "local", layout, alias_of=value))
 
     def align(self, value: int, rank: int) -> int:
         """``value`` with axes of extent 1 put in front until it has ``rank`` axes."""

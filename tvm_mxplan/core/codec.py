@@ -58,9 +58,7 @@ def decode(data: bytes) -> ir.Program:
     if version != ir.VERSION:
         raise DecodeError(f"region program version {version}, this build reads {ir.VERSION}")
     name, arena_bytes = r.string(), r.i64()
-    symbols = tuple(
-        ir.SymbolBinding(r.string(), r.i64(), r.i64()) for _ in range(r.count(20))
-    )
+    symbols = tuple(ir.SymbolBinding(r.string(), r.i64(), r.i64()) for _ in range(r.count(20)))
     r.symbols = [binding.name for binding in symbols]
     values = tuple(r.value() for _ in range(r.count(54)))
     steps = tuple(r.step() for _ in range(r.count(40)))
@@ -214,11 +212,11 @@ class _Reader:
         except UnicodeDecodeError as error:
             raise DecodeError(f"bad text before byte {self.offset}: {error}") from None
 
-    def enum(self, names: tuple[str, ...]) -> str:
-        index = self.u8()
-        if index >= len(names):
-            raise DecodeError(f"code {index} at byte {self.offset - 1} is not below {len(names)}")
-        return names[index]
+    def code(self, end: int) -> int:
+        number = self.u8()
+        if number >= end:
+            raise DecodeError(f"code {number} at byte {self.offset - 1} is not below {end}")
+        return number
 
     def dim(self, depth: int = 0) -> Dim:
         if depth > _MAX_EXPRESSION_DEPTH:
@@ -237,13 +235,12 @@ class _Reader:
 
     def value(self) -> ir.Value:
         name, dtype = self.string(), self.string()
-        kind = self.enum(ir.VALUE_KINDS)
+        kind: ir.ValueKind = ir.VALUE_KINDS[self.code(len(ir.VALUE_KINDS))]
         layout, index, alias_of = self.string(), self.i64(), self.i64()
         alias_offset, offset, nbytes = self.dim(), self.i64(), self.i64()
         shape = tuple(self.dim() for _ in range(self.count(5)))
-        return ir.Value(
-            name, shape, dtype, kind, layout, index, alias_of, alias_offset, offset, nbytes  # type: ignore[arg-type]
-        )
+        head = (name, shape, dtype, kind, layout)
+        return ir.Value(*head, index, alias_of, alias_offset, offset, nbytes)
 
     def step(self) -> ir.Step:
         kind, name, implementation = self.string(), self.string(), self.string()
@@ -257,9 +254,7 @@ class _Reader:
             attrs = ir.STEP_KINDS[kind](**attributes)
         except TypeError as error:
             raise DecodeError(f"step {name!r} of kind {kind}: {error}") from None
-        return ir.Step(
-            name, attrs, operands, post_ops, implementation, scratchpad_offset, scratchpad_bytes
-        )
+        return ir.Step(name, attrs, operands, post_ops, implementation, scratchpad_offset, scratchpad_bytes)
 
     def attribute(self) -> object:
         code = self.u8()

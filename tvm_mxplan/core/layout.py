@@ -33,7 +33,8 @@ class Layout:
     def tag(self) -> str:
         blocked = {dim for _, dim in self.blocks}
         letters = [
-            string.ascii_uppercase[dim] if dim in blocked else string.ascii_lowercase[dim] for dim in self.order
+            string.ascii_uppercase[dim] if dim in blocked else string.ascii_lowercase[dim]
+            for dim in self.order
         ]
         return "".join(letters) + "".join(f"{size}{string.ascii_lowercase[dim]}" for size, dim in self.blocks)
 
