@@ -30,9 +30,11 @@ std::string Where(const Program& program, size_t i) {
 
 bool IsCompact(const TensorRef& tensor) {
   if (tensor.strides == nullptr) return true;
+  if (std::find(tensor.shape, tensor.shape + tensor.rank, 0) != tensor.shape + tensor.rank) {
+    return true;  // nothing to step over
+  }
   int64_t stride = 1;
   for (int i = tensor.rank; i-- > 0;) {
-    if (tensor.shape[i] == 0) return true;
     if (tensor.shape[i] != 1 && tensor.strides[i] != stride) return false;
     stride *= tensor.shape[i];
   }
@@ -97,20 +99,31 @@ void ReadSymbols(const Program& program, const std::vector<TensorRef>& tensors,
   }
 }
 
-void CheckShapes(const Resolved& resolved, const std::vector<TensorRef>& tensors) {
+std::vector<AcceptedShapes> AcceptedShapesOf(const Resolved& resolved) {
   const Program& program = *resolved.program;
+  std::vector<AcceptedShapes> accepted;
+  for (const std::vector<int>* ids : {&program.inputs, &program.outputs}) {
+    for (int id : *ids) {
+      const ResolvedValue& value = resolved.values[id];
+      const std::string& tag = program.values[id].layout;
+      bool padded = value.dims != value.desc.get_padded_dims();
+      bool plain = tag == PlainTag(value.dims.size());
+      Dims physical = plain ? Dims() : PhysicalShape(value.desc, tag);
+      accepted.push_back(padded ? AcceptedShapes{physical, {}}
+                                : AcceptedShapes{value.dims, physical});
+    }
+  }
+  return accepted;
+}
+
+void CheckShapes(const Program& program, const std::vector<AcceptedShapes>& accepted,
+                 const std::vector<TensorRef>& tensors) {
   for (size_t i = 0; i < tensors.size(); ++i) {
-    size_t inputs = program.inputs.size();
-    int id = i < inputs ? program.inputs[i] : program.outputs[i - inputs];
-    const ResolvedValue& value = resolved.values[id];
-    const Value& declared = program.values[id];
-    bool padded = value.dims != value.desc.get_padded_dims();
-    if (!padded && Equal(value.dims, tensors[i])) continue;
-    bool plain = declared.layout == PlainTag(value.dims.size());
-    if (!plain && Equal(PhysicalShape(value.desc, declared.layout), tensors[i])) continue;
-    Dims expected = padded ? PhysicalShape(value.desc, declared.layout) : value.dims;
+    const AcceptedShapes& shapes = accepted[i];
+    if (Equal(shapes.preferred, tensors[i])) continue;
+    if (!shapes.other.empty() && Equal(shapes.other, tensors[i])) continue;
     ThrowInvalidInput(Where(program, i), ": expected shape ",
-                      ToString(expected.data(), expected.size()), ", got ",
+                      ToString(shapes.preferred.data(), shapes.preferred.size()), ", got ",
                       ToString(tensors[i].shape, static_cast<size_t>(tensors[i].rank)));
   }
 }

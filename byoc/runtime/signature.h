@@ -29,9 +29,18 @@ void CheckTensors(const Program& program, const std::vector<TensorRef>& tensors)
 void ReadSymbols(const Program& program, const std::vector<TensorRef>& tensors,
                  std::vector<int64_t>* symbols);
 
-// Throws unless every shape is the value's logical shape, or its physical one (the stored order
-// read as dimensions), which is the only one accepted where the layout pads.
-void CheckShapes(const Resolved& resolved, const std::vector<TensorRef>& tensors);
+// Shapes that a tensor of one input or output may have: the value's logical shape, or its physical
+// one (the stored order read as dimensions), which is the only one where the layout pads.
+struct AcceptedShapes {
+  Dims preferred;
+  Dims other;  // empty: none
+};
+
+// For inputs, then outputs.
+std::vector<AcceptedShapes> AcceptedShapesOf(const Resolved& resolved);
+
+void CheckShapes(const Program& program, const std::vector<AcceptedShapes>& accepted,
+                 const std::vector<TensorRef>& tensors);
 
 }  // namespace mxplan
 

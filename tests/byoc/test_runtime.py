@@ -60,6 +60,14 @@ def test_symbolic_batch_keeps_a_bounded_number_of_specializations():
     assert stats["packed_weight_bytes"] < 3 * W.nbytes + 64
 
 
+def test_empty_batch():
+    module = symbolic().module()
+    call(module, "small", random(0, 3, 8, 8), out(0))
+    x, y = random(1, 3, 8, 8), out(1)
+    call(module, "small", x, y)
+    check(y, expected(x), 27)
+
+
 def test_alias_at_a_symbolic_offset():
     """Two inputs are written side by side along a symbolic axis."""
     n = Symbol("n")
