@@ -1,7 +1,9 @@
 """From a region program to an allocation problem: what lives when, and how many bytes it takes.
 
 Time is counted in steps; a value born at step i that is last read at step j lives [i, j + 1).  A value and
-all its views are one item: they stand at fixed distances from one another.  Inputs, outputs, constants and
+all its aliases are one item: they stand at fixed distances from one another.  A view keeps what it views
+alive; a value that is written itself (a piece of a concatenation, a result in place) stands for its own
+bytes alone.  Inputs, outputs, constants and
 their views take no bytes of the arena.  The scratchpad of step i lives [i, i + 1).
 """
 
@@ -53,15 +55,16 @@ def arena_problem(program: ir.Program) -> ArenaProblem:
 
 
 def _lives(program: ir.Program) -> tuple[dict[int, int], dict[int, int]]:
-    """First and one past the last step at which each value's bytes matter; views keep their base alive."""
+    """First and one past the last step at which each value's bytes matter."""
     births: dict[int, int] = {}
     deaths: dict[int, int] = {}
+    written = {step.dst for step in program.steps}
     for at, step in enumerate(program.steps):
         for value in (step.dst, *step.reads()):
             while value >= 0:
                 births.setdefault(value, at)
                 deaths[value] = at + 1
-                value = program.values[value].alias_of
+                value = -1 if value in written else program.values[value].alias_of
     return births, deaths
 
 

@@ -20,6 +20,7 @@ from tvm_mxplan.core.dims import is_static
 from tvm_mxplan.errors import InternalError
 
 from ..region.attached import map_programs
+from .elide_concats import elide_concats
 from .liveness import ArenaProblem, arena_problem
 
 
@@ -27,6 +28,7 @@ def plan_memory(program: ir.Program) -> ir.Program:
     """Offsets for one program; see the module's text."""
     if not all(is_static(value.shape) for value in program.values):
         return program
+    program = elide_concats(program)
     problem = arena_problem(program)
     plan = solve(problem.problem)
     faults = validate(problem.problem, plan)
