@@ -15,7 +15,7 @@ from .byoc.backend import Backend
 from .byoc.onednn.backend import OneDNN
 from .errors import InvalidInputError
 from .executable import METADATA, Executable, metadata_text
-from .frontend.onnx import import_model, input_names, read_model
+from .frontend.onnx import import_model, input_names, output_names, read_model
 from .options import Options
 from .pipeline import build_pipeline
 from .recorder import Recorder
@@ -54,9 +54,9 @@ def compile(
     parsed = parse_target(target)
     recorder = Recorder()
     start = time.perf_counter()
-    mod, names = _import(model, shapes)
+    mod, inputs, outputs = _import(model, shapes)
     recorder.seconds["import"] = round(time.perf_counter() - start, 3)
-    signature = signature_of(mod["main"], names)
+    signature = signature_of(mod["main"], inputs, outputs)
     backends = [_BACKENDS[name]() for name in parsed.libraries]
     start = time.perf_counter()
     with parsed.host:
@@ -69,13 +69,16 @@ def compile(
     return Executable(built, signature, recorder.report)
 
 
-def _import(model: Any, shapes: Mapping[str, Sequence[int]] | None) -> tuple[tvm.IRModule, list[str] | None]:
+def _import(
+    model: Any, shapes: Mapping[str, Sequence[int]] | None
+) -> tuple[tvm.IRModule, list[str] | None, list[str] | None]:
+    """The model in Relax, and the names of its inputs and outputs where it has any."""
     if isinstance(model, tvm.IRModule):
         if shapes:
             raise InvalidInputError("shapes are for ONNX models; a Relax module states its own")
         if "main" not in [gvar.name_hint for gvar in model.functions]:
             raise InvalidInputError("the Relax module has no function main; rename the one to compile")
-        return model, None
+        return model, None, None
     source = "model"
     if isinstance(model, str | os.PathLike):
         source = str(Path(model))
@@ -84,7 +87,7 @@ def _import(model: Any, shapes: Mapping[str, Sequence[int]] | None) -> tuple[tvm
         raise InvalidInputError(
             f"cannot compile a {type(model).__name__}; expected a path, an onnx.ModelProto or an IRModule"
         )
-    return import_model(model, shapes, source), input_names(model)
+    return import_model(model, shapes, source), input_names(model), output_names(model)
 
 
 def _with_metadata(mod: tvm.IRModule, text: str) -> tvm.IRModule:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,9 +11,12 @@ from typing import Any
 
 import numpy as np
 import tvm
+from tvm.support.cc import get_cc
 
-from .errors import InvalidInputError
+from .errors import InvalidInputError, UnsupportedError
+from .files import check_destination, whole_file
 from .report import Report
+from .shared_library import check_library
 from .signature import Port, Signature
 
 METADATA = "mxplan_metadata"
@@ -40,7 +42,7 @@ class Executable:
         self.report = report
         self._thread = threading.local()
 
-    def __call__(self, *args: Any, **kwargs: Any) -> list[tvm.runtime.Tensor]:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> list[tvm.runtime.Tensor]:
         """Run the model on numpy arrays or TVM tensors, by position or by input name.
 
         Returns
@@ -67,19 +69,18 @@ class Executable:
         Raises
         ------
         InvalidInputError : a path that does not end in .so, or a folder that cannot be written.
+        UnsupportedError : no compiler to link with.
         """
-        path = Path(path)
-        if path.suffix != ".so":
-            raise InvalidInputError(f"{path}: expected a name that ends in .so")
-        if not hasattr(self.module, "export_library"):
+        path = check_destination(path, ".so")
+        if isinstance(self.module, tvm.runtime.Module):
             raise InvalidInputError(f"{path}: a loaded library is exported by copying its file")
-        try:
-            with tempfile.TemporaryDirectory(dir=path.parent, prefix=".mxplan-") as folder:
-                whole = Path(folder) / path.name
-                self.module.export_library(str(whole))
-                os.replace(whole, path)
-        except OSError as error:
-            raise InvalidInputError(f"{path}: cannot be written: {error.strerror or error}") from error
+        if get_cc() is None:
+            raise UnsupportedError(f"{path}: no C compiler to link with; install g++ or name one in CXX")
+        with whole_file(path) as partial:
+            try:
+                self.module.export_library(str(partial))
+            except RuntimeError as error:
+                raise UnsupportedError(f"{path}: linking with {get_cc()} failed ({error})") from error
 
 
 def load(path: str | os.PathLike[str]) -> Executable:
@@ -90,8 +91,7 @@ def load(path: str | os.PathLike[str]) -> Executable:
     InvalidInputError : the file is missing, truncated or no library of TVM's.
     """
     path = Path(path)
-    if not path.is_file():
-        raise InvalidInputError(f"{path}: no such file; expected a library written by export")
+    check_library(path)
     try:
         module = tvm.runtime.load_module(str(path))
         vm = _virtual_machine(module)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -31,6 +32,9 @@ class Options:
             return cls()
         if isinstance(options, Options):
             return options
+        if not isinstance(options, Mapping):
+            kind = type(options).__name__
+            raise InvalidInputError(f"options: expected an Options or a dict, got {kind}")
         known = [field.name for field in fields(cls)]
         unknown = sorted(set(options) - set(known))
         if unknown:

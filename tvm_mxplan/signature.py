@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-from tvm import relax
+from typing import TYPE_CHECKING, Any
 
 from .errors import InvalidInputError
-from .passes.relax_types import dtype_of, shape_of
+
+if TYPE_CHECKING:
+    from tvm import relax
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,8 @@ def _check(port: Port, value: Any, symbols: dict[str, int]) -> None:
     if shape is None or dtype is None:
         kind = type(value).__name__
         raise InvalidInputError(f"input {port}: expected a numpy array or a TVM tensor, got {kind}")
+    if not port.dtype:
+        return  # a library that TVM wrote, which carries no types; its own check has to do
     shape = tuple(int(dim) for dim in shape)
     if str(dtype) != port.dtype:
         raise InvalidInputError(f"input {port}: expected element type {port.dtype}, got {dtype}")
@@ -90,17 +92,26 @@ def _is_symbol(dim: int | str) -> bool:
     return isinstance(dim, str) and dim.isidentifier()
 
 
-def signature_of(function: relax.Function, input_names: Sequence[str] | None = None) -> Signature:
-    """The signature of a Relax function; parameters take ``input_names`` where they are given."""
+def signature_of(
+    function: relax.Function,
+    input_names: Sequence[str] | None = None,
+    output_names: Sequence[str] | None = None,
+) -> Signature:
+    """The signature of a Relax function; the names given stand in place of those that it has."""
+    from tvm import relax
+
     names = list(input_names or [str(param.name) for param in function.params])
     inputs = [_port(name, param) for name, param in zip(names, function.params, strict=True)]
     result = function.ret_ty
     fields = list(result.fields) if isinstance(result, relax.TupleType) else [result]
-    outputs = [_port(f"output{i}", relax.Var(f"output{i}", field)) for i, field in enumerate(fields)]
+    names = list(output_names or [f"output{i}" for i in range(len(fields))])
+    outputs = [_port(name, relax.Var(name, field)) for name, field in zip(names, fields, strict=True)]
     return Signature(tuple(inputs), tuple(outputs))
 
 
 def _port(name: str, expr: relax.Expr) -> Port:
+    from .passes.relax_types import dtype_of, shape_of
+
     shape = shape_of(expr)
     return Port(name, _dims(shape), dtype_of(expr))
 

@@ -6,9 +6,11 @@ LLVM without ``-mcpu`` means the machine at hand, since oneDNN generates code fo
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import tvm
+from tvm.target import codegen
 
 from .errors import InvalidInputError, UnsupportedError
 
@@ -33,8 +35,14 @@ def parse_target(target: str | tvm.target.Target) -> ParsedTarget:
     UnsupportedError : a library or device that this build does not have.
     """
     if isinstance(target, tvm.target.Target):
+        if target.kind.name != "llvm":
+            raise UnsupportedError(f"target {target.kind.name!r} is not in this build; use an llvm target")
         return ParsedTarget(("onednn",), target)
-    parts = [part.strip() for part in target.split(",") if part.strip()]
+    if not isinstance(target, str):
+        kind = type(target).__name__
+        raise InvalidInputError(f"target: expected text such as 'dnnl, llvm' or a tvm Target, got {kind}")
+    # A comma before + or - goes on with a list of CPU features: -mattr=+avx2,+fma.
+    parts = [part.strip() for part in re.split(r",(?!\s*[+-])", target) if part.strip()]
     libraries: list[str] = []
     hosts: list[tvm.target.Target] = []
     for part in parts:
@@ -58,14 +66,23 @@ def parse_target(target: str | tvm.target.Target) -> ParsedTarget:
 
 
 def _llvm(target: str, part: str) -> tvm.target.Target:
-    config: dict[str, object] = {"kind": "llvm", "mcpu": tvm.target.codegen.llvm_get_system_cpu()}
+    config: dict[str, object] = {"kind": "llvm"}
     for flag in part.split()[1:]:
         name, _, value = flag.lstrip("-").partition("=")
         if not flag.startswith("-") or not value:
             raise InvalidInputError(f"target {target!r}: expected -name=value after llvm, got {flag!r}")
-        config[name] = value.split("+") if name == "mattr" else int(value) if value.isdigit() else value
+        config[name] = value.split(",") if name == "mattr" else int(value) if value.isdigit() else value
+    if "mtriple" not in config:
+        config.setdefault("mcpu", codegen.llvm_get_system_cpu())
     try:
-        return tvm.target.Target(config)
+        host = tvm.target.Target(config)
     except Exception as error:
-        reason = str(error).strip().splitlines()[-1]
+        reason = str(error).strip().splitlines()[-1].partition(" Target creation from config")[0]
         raise InvalidInputError(f"target {target!r}: TVM does not take {part!r}: {reason}") from error
+    # LLVM itself would warn and go on with a generic CPU.
+    if "mcpu" in config and config["mcpu"] not in [str(cpu) for cpu in codegen.llvm_get_cpu_archlist(host)]:
+        raise InvalidInputError(
+            f"target {target!r}: LLVM knows no CPU {config['mcpu']!r}; expected for example "
+            f"'llvm -mcpu={codegen.llvm_get_system_cpu()}', which this machine has"
+        )
+    return host

@@ -22,14 +22,16 @@ def read_model(path: str | Path) -> onnx.ModelProto:
     path = Path(path)
     try:
         model = onnx.load(path)
-    except FileNotFoundError:
-        raise InvalidInputError(f"{path}: no such file; expected an ONNX model") from None
+    except FileNotFoundError as error:
+        if not path.exists():
+            raise InvalidInputError(f"{path}: no such file; expected an ONNX model") from None
+        raise InvalidInputError(f"{path}: its external data is missing ({_first_line(error)})") from error
     except IsADirectoryError:
         raise InvalidInputError(f"{path}: is a directory; expected an ONNX model") from None
     except Exception as error:
         raise InvalidInputError(f"{path}: not an ONNX model or truncated ({_first_line(error)})") from error
     if not model.graph.node or not model.opset_import:
-        raise InvalidInputError(f"{path}: not an ONNX model: it holds no operators")
+        raise InvalidInputError(f"{path}: not an ONNX model or truncated (no operators or no opset)")
     return model
 
 
@@ -37,6 +39,11 @@ def input_names(model: onnx.ModelProto) -> list[str]:
     """Names of the inputs that are no parameters, in order."""
     parameters = {tensor.name for tensor in model.graph.initializer}
     return [value.name for value in model.graph.input if value.name not in parameters]
+
+
+def output_names(model: onnx.ModelProto) -> list[str]:
+    """Names of the outputs, in order."""
+    return [value.name for value in model.graph.output]
 
 
 def import_model(
@@ -57,9 +64,10 @@ def import_model(
     from tvm.relax.frontend.onnx import from_onnx
 
     names = input_names(model)
-    for name in shapes or {}:
+    for name, shape in (shapes or {}).items():
         if name not in names:
             raise InvalidInputError(f"{source}: no input {name!r}; the inputs are {', '.join(names)}")
+        _check_shape(model, name, shape, source)
     overrides = {name: list(shape) for name, shape in (shapes or {}).items()}
     try:
         with warnings.catch_warnings():
@@ -69,6 +77,16 @@ def import_model(
         raise UnsupportedError(f"{source}: {_first_line(error)}") from error
     except Exception as error:
         raise InvalidInputError(f"{source}: TVM cannot import this model ({_first_line(error)})") from error
+
+
+def _check_shape(model: onnx.ModelProto, name: str, shape: Sequence[int], source: str) -> None:
+    text = f"[{', '.join(map(str, shape))}]"
+    if not all(isinstance(dim, int) and dim > 0 for dim in shape):
+        raise InvalidInputError(f"{source}: input {name!r}: expected positive numbers as shape, got {text}")
+    declared = next(value.type.tensor_type for value in model.graph.input if value.name == name)
+    if declared.HasField("shape") and len(declared.shape.dim) != len(shape):
+        rank = len(declared.shape.dim)
+        raise InvalidInputError(f"{source}: input {name!r}: expected {rank} dimensions, got {text}")
 
 
 def _first_line(error: BaseException) -> str:
