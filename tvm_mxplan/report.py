@@ -6,6 +6,8 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from .core.description import is_reference
+
 
 @dataclass(frozen=True)
 class StepReport:
@@ -43,7 +45,7 @@ class RegionReport:
     @property
     def reference_steps(self) -> tuple[StepReport, ...]:
         """Steps for which the library has nothing but its slow reference code."""
-        return tuple(step for step in self.steps if step.implementation.startswith("ref"))
+        return tuple(step for step in self.steps if is_reference(step.implementation))
 
 
 @dataclass(frozen=True)

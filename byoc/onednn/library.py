@@ -13,11 +13,11 @@ import re
 import sys
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tvm_mxplan.core import codec
+from tvm_mxplan.core.description import Description, StepInfo, ValueInfo
 from tvm_mxplan.core.program import Program
 
 LIBRARY = "libmxplan_runtime.so"
@@ -31,37 +31,6 @@ _loaded: list[ctypes.CDLL] = []  # kept open for good: TVM holds functions of it
 
 class LibraryError(RuntimeError):
     """The runtime library is missing or does not fit what is installed."""
-
-
-@dataclass(frozen=True)
-class StepInfo:
-    """What the backend would do for one step; ``error`` says why it cannot, else it is empty."""
-
-    implementation: str
-    scratchpad_bytes: int
-    weights_bytes: int
-    error: str
-
-    @property
-    def is_reference(self) -> bool:
-        """Whether one of the step's primitives is a slow reference implementation."""
-        return any(part.split(":")[0] == "ref" for part in self.implementation.split("+"))
-
-
-@dataclass(frozen=True)
-class ValueInfo:
-    """Layout and bytes (padding included) of one value; -1 bytes where no step decided."""
-
-    layout: str
-    nbytes: int
-
-
-@dataclass(frozen=True)
-class Description:
-    """One entry for each step and value of the program asked about."""
-
-    steps: tuple[StepInfo, ...]
-    values: tuple[ValueInfo, ...]
 
 
 def library_path() -> Path:

@@ -49,6 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "subject": options.engines[0],
         "rounds": options.rounds,
         "iterations": options.iterations,
+        "realtime": options.realtime,
         "results": [],
         "summary": [],
     }

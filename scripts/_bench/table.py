@@ -35,11 +35,14 @@ def format_row(record: Record) -> str:
 
 
 def _legend(document: Record) -> str:
+    engines = [engine for record in document["results"] for engine in record["engines"].values()]
+    refused = document["realtime"] and any(e["status"] == "ok" and not e["realtime"] for e in engines)
     return (
         "Latency in ms: median (10th to 90th percentile) over all rounds. "
         f"Ratio: {document['subject']} / the best other engine of the same round, median over rounds "
         "(10th to 90th percentile); below 1 is faster. Load: from the engine's import to its first answer. "
         "MiB: peak of the process after its first answers, less what Python with numpy holds."
+        + (" Real-time priority was asked for and not permitted." if refused else "")
     )
 
 
@@ -81,7 +84,12 @@ def _latency(engine: Record) -> str:
     latency = engine["latency_ms"]
     if latency is None:
         return engine["status"]
-    return f"{latency['median']:.2f} ({latency['p10']:.2f}-{latency['p90']:.2f})"
+    return f"{_digits(latency['median'])} ({_digits(latency['p10'])}-{_digits(latency['p90'])})"
+
+
+def _digits(value: float) -> str:
+    """At least three significant digits."""
+    return f"{value:.2f}" if value >= 1 else f"{value:.3g}"
 
 
 def _ratio(ratio: Record | None) -> str:

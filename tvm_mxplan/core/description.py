@@ -5,6 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
+def is_reference(implementation: str) -> bool:
+    """True if an implementation, or one of several joined by ``+``, is the library's slow fallback code."""
+    return any(part.split(":")[0] == "ref" for part in implementation.split("+"))
+
+
 @dataclass(frozen=True)
 class StepInfo:
     """One step as the library would run it; ``error`` is why it cannot be made, '' if it can."""
@@ -16,13 +21,13 @@ class StepInfo:
 
     @property
     def is_reference(self) -> bool:
-        """True for the library's slow fallback code."""
-        return self.implementation.startswith("ref")
+        """True if one of the step's primitives is the library's slow fallback code."""
+        return is_reference(self.implementation)
 
 
 @dataclass(frozen=True)
 class ValueInfo:
-    """Physical layout and bytes, padding included, of one value."""
+    """Physical layout and bytes, padding included, of one value; -1 bytes where no step decides."""
 
     layout: str
     nbytes: int

@@ -2,9 +2,10 @@
 
 A check with dead, exploding or constant activations proves nothing, so every parameter is drawn for its role:
 
-- weights are normal with He's variance, 1 / (fan-in * mean square of the input); behind a ReLU a filter has
-  a zero sum besides, so that it answers to what varies in its input and not to the mean, which in a deep
-  network drowns everything else and makes all images give one answer;
+- weights are normal with He's variance, 1 / (fan-in * mean square of the input); behind a ReLU part of each
+  filter's mean is taken away, so that it answers more to what varies in its input and less to the input's mean,
+  which in a deep network drowns everything else and makes all images give one answer. Rounding errors vary too:
+  the deeper the network, the smaller the part;
 - batch-norm scales are uniform in [0.5, 1.5], its variances uniform with the same relative width around the
   value that makes scale and variance cancel on average; means and biases are small;
 - what ends the branch of a residual sum is scaled down by the number of sums;
@@ -38,9 +39,12 @@ PROJECTION_GAIN = math.sqrt(0.5)
 LRN_MODEL_GAIN = 50.0
 
 CENTRED_FAN_IN = 9
-"""Filters at least this large sum to zero where their input is rectified."""
+"""Filters at least this large lose a part of their mean where their input is rectified."""
+CENTRED_GROWTH = 4.0
+"""By how much centred filters let differences grow, relative to the values, from the input to the output."""
+RECTIFIED_SQUARE = 0.5
 RECTIFIED_VARIANCE = 0.5 - 0.5 / math.pi
-"""The variance of max(x, 0) for x ~ N(0, 1)."""
+"""The mean square and the variance of max(x, 0) for x ~ N(0, 1)."""
 
 _WEIGHTED = ("Conv", "Gemm")
 _RECTIFIERS = ("Relu", "Clip")
@@ -65,16 +69,17 @@ class Rule:
     high: float = 0.0
     deviation: float = 0.0
     gain: float = 1.0
-    centred_axis: int | None = None
-    """Weights sum to zero over all axes but this, which counts the filters."""
+    centred: float = 0.0
+    """The part of each filter's mean that is taken away."""
+    filter_axis: int = 0
 
     def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
         if self.deviation:
             values = rng.standard_normal(shape, np.float32)
             values *= np.float32(self.deviation * self.gain)
-            if self.centred_axis is not None:
-                axes = tuple(axis for axis in range(len(shape)) if axis != self.centred_axis)
-                values -= values.mean(axis=axes, keepdims=True)
+            if self.centred:
+                axes = tuple(axis for axis in range(len(shape)) if axis != self.filter_axis)
+                values -= np.float32(self.centred) * values.mean(axis=axes, keepdims=True)
             return values
         width = np.float32((self.high - self.low) * self.gain)
         return rng.random(shape, np.float32) * width + np.float32(self.low * self.gain)
@@ -98,11 +103,12 @@ def derive_rules(skeleton: Skeleton, logits_gain: float = 1.0) -> dict[str, Rule
     gains = _layer_gains(graph, logits_gain)
     level = LRN_MODEL_GAIN if graph.has("LRN") else 1.0
     last = graph.last_weighted()
+    depth = _depth(graph)
     rules: dict[str, Rule] = {}
     for node, index, name in graph.parameter_uses():
         gain = gains.get(node.output[0], 1.0)
         if node.op_type in _WEIGHTED and index == 1:
-            rule = _weight_rule(*graph.filters(node, name), graph.is_rectified(node.input[0]), gain)
+            rule = _weight_rule(*graph.filters(node, name), graph.is_rectified(node.input[0]), depth, gain)
         elif node.op_type == "Mul" or (node.op_type == "BatchNormalization" and index == 1):
             low, high = SCALE_RANGE
             rule = Rule(low, high, gain=gain)
@@ -116,11 +122,32 @@ def derive_rules(skeleton: Skeleton, logits_gain: float = 1.0) -> dict[str, Rule
     return rules
 
 
-def _weight_rule(fan_in: int, axis: int, rectified: bool, gain: float) -> Rule:
-    if rectified and fan_in >= CENTRED_FAN_IN:
-        deviation = 1 / math.sqrt(fan_in * RECTIFIED_VARIANCE)
-        return Rule(deviation=deviation, gain=gain, centred_axis=axis)
-    return Rule(deviation=1 / math.sqrt(fan_in * (0.5 if rectified else 1.0)), gain=gain)
+def _weight_rule(fan_in: int, axis: int, rectified: bool, depth: float, gain: float) -> Rule:
+    if not rectified:
+        return Rule(deviation=1 / math.sqrt(fan_in), gain=gain)
+    if fan_in < CENTRED_FAN_IN:
+        return Rule(deviation=1 / math.sqrt(fan_in * RECTIFIED_SQUARE), gain=gain)
+    # A filter that keeps the part k of its mean sees a mean square of variance + k^2 * mean^2, and differences
+    # between inputs grow by what it does not see.
+    seen = max(RECTIFIED_SQUARE / CENTRED_GROWTH ** (2 / depth), RECTIFIED_VARIANCE)
+    kept = math.sqrt((seen - RECTIFIED_VARIANCE) / (RECTIFIED_SQUARE - RECTIFIED_VARIANCE))
+    return Rule(deviation=1 / math.sqrt(fan_in * seen), gain=gain, centred=1 - kept, filter_axis=axis)
+
+
+def _depth(graph: _Graph) -> float:
+    """Weighted layers on the way to the output, where a residual branch counts by its share of the sum."""
+    sums = graph.residual_sums()
+    share = RESIDUAL_GROWTH / (RESIDUAL_GROWTH + len(sums))
+    depths: dict[str, float] = {}
+    for node in graph.nodes:
+        behind = sorted(depths.get(name, 0.0) for name in node.input)
+        depth = behind[-1]
+        if node in sums:
+            depth = behind[0] + (behind[1] - behind[0]) * share
+        elif node.op_type in _WEIGHTED:
+            depth += 1
+        depths.update(dict.fromkeys(node.output, depth))
+    return max(depths.values())
 
 
 def _layer_gains(graph: _Graph, logits_gain: float) -> dict[str, float]:

@@ -34,9 +34,7 @@ def instance_bound(instance: Instance) -> int:
         |#######|####...|#######|##.....|         256 bytes of grains, 208 bytes needed
         0      64      128     192     256
     """
-    grain = 0
-    for shape in instance.shapes:
-        grain = gcd(grain, shape.alignment, *(block.low for block in shape.blocks))
+    grain = grain_of(instance)
     change = np.zeros(instance.sections + 1, dtype=np.int64)
     spare = np.zeros(instance.sections, dtype=np.int64)
     for shape in instance.shapes:
@@ -51,6 +49,14 @@ def instance_bound(instance: Instance) -> int:
     load = np.cumsum(change[:-1]) - spare
     tallest = max(shape.extent for shape in instance.shapes)
     return max(tallest, int(load.max()))
+
+
+def grain_of(instance: Instance) -> int:
+    """Greatest number of which every block begins at a multiple."""
+    grain = 0
+    for shape in instance.shapes:
+        grain = gcd(grain, shape.alignment, *(block.low for block in shape.blocks))
+    return grain
 
 
 def section_loads(instance: Instance) -> list[int]:
