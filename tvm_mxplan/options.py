@@ -16,14 +16,23 @@ class Options:
 
     Attributes
     ----------
-    layouts : ``channels_last`` (default), ``blocked``, ``plain``, or ``naive``, which reorders around
-        every operator and serves as a yardstick.  Part of the fingerprint.
+    layouts : ``cost`` (default) chooses over the whole region; ``channels_last``, ``blocked`` and
+        ``plain`` use one layout wherever it is possible; ``naive`` also reorders around every operator and
+        serves as a yardstick.  Part of the fingerprint.
+    tune : ``model`` (default) estimates what operators cost in each layout; ``measure`` times them on this
+        machine.  Part of the fingerprint.
+    tune_seconds : what measuring may take, for each region.
     """
 
-    layouts: Policy = "channels_last"
+    layouts: Policy = "cost"
+    tune: str = "model"
+    tune_seconds: float = 5.0
 
     def __post_init__(self) -> None:
         _one_of("layouts", self.layouts, POLICIES)
+        _one_of("tune", self.tune, ("model", "measure"))
+        if not self.tune_seconds > 0:
+            raise InvalidInputError(f"option tune_seconds={self.tune_seconds!r}; expected more than 0")
 
     @classmethod
     def of(cls, options: Options | dict[str, Any] | None) -> Options:

@@ -44,7 +44,7 @@ def region_passes(backend: Backend, options: Options, recorder: Recorder) -> lis
         PartitionRegions(backend, recorder.rejections),
         recorder.after_partition(),
         BuildPrograms(backend),
-        InferLayouts(backend, options.layouts),
+        InferLayouts(backend, options.layouts, options.tune_seconds if options.tune == "measure" else 0.0),
         PlanMemory(backend),
         recorder.planned(backend),
         EmitModules(backend),

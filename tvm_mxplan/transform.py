@@ -25,7 +25,7 @@ def BuildPrograms(backend: Backend | None = None) -> Any:
     return region.BuildPrograms(backend or OneDNN())
 
 
-def InferLayouts(backend: Backend | None = None, policy: str = "channels_last") -> Any:
+def InferLayouts(backend: Backend | None = None, policy: str = "cost") -> Any:
     """A physical layout for every value; reorders where layouts meet."""
     return layout.InferLayouts(backend or OneDNN(), policy)
 

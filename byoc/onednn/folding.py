@@ -2,8 +2,7 @@
 
     pad (zeros, spatial)  -> convolution or pooling   becomes padding of the latter
     convolution -> * scale for each channel -> + shift   becomes other weights and a bias (batch norm)
-    * scale -> + shift [-> relu], not after a convolution   becomes one batch normalization,
-                                                            also where several follow one another
+    * scale -> + shift -> * scale -> ...      becomes one scale and one shift
 
 Before   v1 = convolution(x, w);  v2 = binary mul(v1, s);  v3 = binary add(v2, t)
 After    v3 = convolution(x, w * s, bias = t)
@@ -29,7 +28,7 @@ def fold(graph: Graph) -> None:
     for at in range(len(graph.steps)):
         _fold_into_weights(graph, at)
     for at in range(len(graph.steps)):
-        _recognise_batch_normalization(graph, at)
+        _merge_affine(graph, at)
 
 
 def _fold_pad(graph: Graph, at: int) -> None:
@@ -146,34 +145,47 @@ def _scaled_weights(graph: Graph, root: ir.Step, weights: int, scale: np.ndarray
     return graph.add_constant(array * factor, f"{root.name}.weights")
 
 
-def _recognise_batch_normalization(graph: Graph, at: int) -> None:
-    add = graph.steps[at]
-    shift = _per_channel(graph, add, "add")
-    if not add or shift is None or not isinstance(add.attrs, ir.Binary):
+def _merge_affine(graph: Graph, at: int) -> None:
+    """Make the chain of scales and shifts that ends at ``at`` one scale and one shift.
+
+    A binary multiplication with its post-ops runs at twice the speed of oneDNN 3.2's batch normalization,
+    which is why batch norm that follows no convolution becomes that.
+    """
+    chain = _affine_chain(graph, at)
+    if len(chain) < 3:
         return
-    producer = graph.producer(add.operand("src"))
-    mul = graph.steps[producer] if producer is not None else None
-    scale = _per_channel(graph, mul, "mul")
-    if not mul or scale is None or not isinstance(mul.attrs, ir.Binary) or shift.size != scale.size:
-        return
-    before = graph.producer(mul.operand("src"))
-    inner = graph.steps[before] if before is not None else None
-    src = mul.operand("src")
-    if inner and isinstance(inner.attrs, ir.BatchNormalization) and not inner.attrs.relu:
-        # Always one of ours: mean 0, variance 1.  Two affine maps in a row are one.
-        src = inner.operand("src")
-        shift = shift + graph.constant(inner.operand("shift")) * scale  # type: ignore[operator]
-        scale = scale * graph.constant(inner.operand("scale"))  # type: ignore[operator]
-        graph.steps[before] = None  # type: ignore[call-overload]
-    parameters = {
-        "mean": np.zeros_like(scale),
-        "variance": np.ones_like(scale),
-        "scale": scale,
-        "shift": shift,
-    }
-    operands = [ir.Operand("src", src)]
-    for role, array in parameters.items():
-        operands.append(ir.Operand(role, graph.add_constant(array, f"{mul.name}.{role}")))
-    operands.append(ir.Operand("dst", add.dst))
-    name = mul.name.replace("binary", "batch_norm")
-    graph.merge(producer, at, ir.Step(name, ir.BatchNormalization(0.0, False), tuple(operands)))  # type: ignore[arg-type]
+    channels = graph.values[graph.steps[at].dst].shape[1]  # type: ignore[union-attr]
+    scale, shift = np.ones(channels, "float32"), np.zeros(channels, "float32")  # type: ignore[arg-type]
+    for position in chain:
+        factor = _per_channel(graph, graph.steps[position], "mul")
+        if factor is not None:
+            scale, shift = scale * factor, shift * factor
+        else:
+            shift = shift + _per_channel(graph, graph.steps[position], "add")
+    first, middle, last = (graph.steps[position] for position in (chain[0], chain[-2], chain[-1]))
+    shape = (1, -1, *(1,) * (len(graph.values[last.dst].shape) - 2))  # type: ignore[union-attr]
+    for position in chain[:-2]:
+        graph.steps[position] = None
+    for position, step, src, algorithm, array in (
+        (chain[-2], middle, first.operand("src"), "mul", scale),  # type: ignore[union-attr]
+        (chain[-1], last, middle.dst, "add", shift),  # type: ignore[union-attr]
+    ):
+        constant = graph.add_constant(array.reshape(shape), f"{step.name}.{algorithm}")  # type: ignore[union-attr]
+        operands = (ir.Operand("src", src), ir.Operand("src1", constant), ir.Operand("dst", step.dst))  # type: ignore[union-attr]
+        graph.replace(position, ir.Step(step.name, ir.Binary(algorithm), operands))  # type: ignore[union-attr]
+
+
+def _affine_chain(graph: Graph, at: int) -> list[int]:
+    """Positions of scales and shifts that follow one another and end at ``at``, oldest first."""
+    chain: list[int] = []
+    position: int | None = at
+    while position is not None and _is_affine(graph, graph.steps[position]):
+        chain.insert(0, position)
+        position = graph.producer(graph.steps[position].operand("src"))  # type: ignore[union-attr]
+    return chain
+
+
+def _is_affine(graph: Graph, step: ir.Step | None) -> bool:
+    if not step or not isinstance(step.attrs, ir.Binary | ir.Eltwise) or len(graph.values[step.dst].shape) < 3:
+        return False
+    return any(_per_channel(graph, step, algorithm) is not None for algorithm in ("mul", "add"))

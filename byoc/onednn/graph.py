@@ -40,6 +40,11 @@ class Graph:
         self.steps[consumer] = merged
         self._index()
 
+    def replace(self, at: int, step: ir.Step) -> None:
+        """Put ``step`` in the place of the one at position ``at``."""
+        self.steps[at] = step
+        self._index()
+
     def constant(self, value: int) -> np.ndarray | None:
         """Numbers of a constant or of a reshaped constant, in the value's own shape."""
         root = self.program.root(value) if value < len(self.program.values) else value

@@ -13,8 +13,8 @@ from typing import Literal, TypeAlias
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.layout import channels_blocked, channels_last, plain_layout
 
-Policy: TypeAlias = Literal["channels_last", "blocked", "plain", "naive"]
-POLICIES: tuple[Policy, ...] = ("channels_last", "blocked", "plain", "naive")
+Policy: TypeAlias = Literal["cost", "channels_last", "blocked", "plain", "naive"]
+POLICIES: tuple[Policy, ...] = ("cost", "channels_last", "blocked", "plain", "naive")
 Layouts: TypeAlias = tuple[str, ...]
 
 IMAGE_STEPS = (
@@ -39,12 +39,9 @@ def operands_of(step: ir.Step) -> list[tuple[str, int]]:
 def image_layouts(rank: int, policy: Policy, block: int) -> list[str]:
     """Layouts of an image by preference."""
     last, blocked, plain = channels_last(rank), channels_blocked(rank, block), plain_layout(rank)
-    return {
-        "channels_last": [last, blocked, plain],
-        "blocked": [blocked, last, plain],
-        "plain": [plain, last, blocked],
-        "naive": [last, blocked, plain],
-    }[policy]
+    return {"blocked": [blocked, last, plain], "plain": [plain, last, blocked]}.get(
+        policy, [last, blocked, plain]
+    )
 
 
 def candidates(
@@ -60,6 +57,17 @@ def candidates(
     else:
         return _distinct([own, _plain(program, step)])
     return _distinct([*(_uniform(program, step, layout) for layout in preferred), own])
+
+
+def options_of(program: ir.Program, step: ir.Step, block: int) -> list[Layouts]:
+    """Every candidate for ``step``, for a choice by cost."""
+    options = candidates(program, step, plain_layout(len(program.values[step.dst].shape)), "cost", block)
+    if isinstance(step.attrs, ir.Convolution) and len(program.values[step.dst].shape) == 4:
+        # A first layer with three channels may read the plain image and write any layout.
+        source = [role for role, _ in operands_of(step)].index("src")
+        plain = plain_layout(4)
+        options += [(*o[:source], plain, *o[source + 1 :]) for o in options if o[source] != plain]
+    return _distinct(options)
 
 
 def _own(program: ir.Program, step: ir.Step) -> Layouts:

@@ -15,32 +15,49 @@ import tvm
 from tvm_mxplan.byoc.backend import Backend
 
 from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.dims import is_static
 from tvm_mxplan.errors import UnsupportedError
 
 from ..region.attached import map_programs
 from .apply import apply_layouts
 from .candidates import Layouts, Policy, candidates
+from .choose import choose_by_cost
+from .costs import Machine, step_cost
+from .measure import StepTimer
 from .queries import StepQueries
 
 
-def infer_layouts(program: ir.Program, backend: Backend, policy: Policy = "channels_last") -> ir.Program:
+def infer_layouts(
+    program: ir.Program, backend: Backend, policy: Policy = "cost", tune_seconds: float = 0.0
+) -> ir.Program:
     """Layouts for one program; see the module's text.
 
     Raises
     ------
     UnsupportedError : no candidate of some step can be made by the backend.
     """
-    choices = choose(program, backend, policy)
+    choices = choose(program, backend, policy, tune_seconds)
     laid_out = apply_layouts(program, choices, back_to_plain=policy == "naive")
     return annotate(laid_out, backend)
 
 
-def choose(program: ir.Program, backend: Backend, policy: Policy) -> list[Layouts]:
-    """One candidate for each step: the first whose implementation is no reference code."""
+def choose(
+    program: ir.Program, backend: Backend, policy: Policy, tune_seconds: float = 0.0
+) -> list[Layouts]:
+    """Layouts of every step's operands: by cost, or the policy's first that is no reference code."""
     queries = StepQueries(backend)
-    homes = [value.layout for value in program.values]
     static = all(is_static(value.shape) for value in program.values)
+    if policy == "cost" and static:
+        machine = Machine()
+
+        def cost(program: ir.Program, step: ir.Step, layouts: Layouts, info: StepInfo) -> float:
+            return step_cost(program, step, layouts, info, machine)
+
+        if tune_seconds > 0:
+            cost = StepTimer(backend, cost, tune_seconds)  # type: ignore[assignment]
+        return choose_by_cost(program, queries, cost, backend.block, machine)[0]
+    homes = [value.layout for value in program.values]
     choices = []
     for step in program.steps:
         source = next(operand.value for operand in step.operands if operand.role == "src")
@@ -93,14 +110,18 @@ class InferLayouts:
     Parameters
     ----------
     backend : whose regions to lay out.
-    policy : ``channels_last``, ``blocked``, ``plain``, or ``naive`` (reorders around every step).
+    policy : ``cost``, or one layout wherever it is possible: ``channels_last``, ``blocked``, ``plain``, or
+        ``naive``, which also reorders around every step.
+    tune_seconds : seconds to spend on measuring candidates; 0 trusts the cost model.
     """
 
-    def __init__(self, backend: Backend, policy: Policy = "channels_last") -> None:
+    def __init__(self, backend: Backend, policy: Policy = "cost", tune_seconds: float = 0.0) -> None:
         self.backend = backend
         self.policy = policy
+        self.tune_seconds = tune_seconds
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
-        return map_programs(
-            mod, self.backend.name, lambda program: infer_layouts(program, self.backend, self.policy)
-        )
+        return map_programs(mod, self.backend.name, self._infer)
+
+    def _infer(self, program: ir.Program) -> ir.Program:
+        return infer_layouts(program, self.backend, self.policy, self.tune_seconds)

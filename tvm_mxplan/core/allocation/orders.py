@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -19,11 +19,20 @@ RECIPES = ("TWA", "TAW", "WAT", "A", "S", "W", "SW", "WS", "AT", "C", "CS", "B",
 def orders(instance: Instance) -> list[Order]:
     """The different orders that the recipes give, each a permutation of the items."""
     measures = _measures(instance)
-    found: dict[Order, None] = {}
-    for recipe in RECIPES:
-        keys = [tuple(-measures[letter][i] for letter in recipe) for i in range(len(instance.shapes))]
-        found.setdefault(tuple(sorted(range(len(keys)), key=lambda i: (keys[i], i))))
-    return list(found)
+    return list(dict.fromkeys(_sorted(measures, recipe, None) for recipe in RECIPES))
+
+
+def order_by(instance: Instance, recipe: str, blur: Sequence[float] | None = None) -> Order:
+    """The order that a recipe gives; ``blur`` multiplies the first measure of each item."""
+    return _sorted(_measures(instance), recipe, blur)
+
+
+def _sorted(measures: dict[str, list[int]], recipe: str, blur: Sequence[float] | None) -> Order:
+    columns: list[Sequence[float]] = [measures[letter] for letter in recipe]
+    if blur is not None:
+        columns[0] = [value * factor for value, factor in zip(columns[0], blur, strict=True)]
+    rows = list(zip(*columns, strict=True))
+    return tuple(sorted(range(len(rows)), key=lambda i: (*(-value for value in rows[i]), i)))
 
 
 def _measures(instance: Instance) -> dict[str, list[int]]:

@@ -16,10 +16,11 @@ from .instance import Instance, instances
 from .orders import orders
 from .plan import Plan, Status
 from .problem import Problem
+from .race import MAX_ITEMS, Race
 
-DEFAULT_MAX_NODES = 2_000_000
+DEFAULT_MAX_NODES = 40_000
 # Vector operations that the quick plans may spend, as items times placed items.
-_QUICK_WORK = 12_000_000_000
+_QUICK_WORK = 6_000_000_000
 
 
 @dataclass(slots=True)
@@ -61,7 +62,7 @@ def solve(problem: Problem, *, seconds: float | None = None, max_nodes: int = DE
         bounds[scope] = parts[0][0] if parts else 0
         target, proven_height = bounds[scope], bounds[scope]
         for _, instance in parts:
-            answer = _solve_part(instance, target, max_nodes - nodes, expired)
+            answer = _solve_part(instance, target, problem.capacity, max_nodes - nodes, expired)
             nodes += answer.nodes
             target = max(target, answer.height)
             if answer.proven:
@@ -79,7 +80,9 @@ def solve(problem: Problem, *, seconds: float | None = None, max_nodes: int = DE
     return Plan(tuple(offsets), heights, bounds, status, nodes)
 
 
-def _solve_part(instance: Instance, target: int, max_nodes: int, expired: Callable[[], bool]) -> Answer:
+def _solve_part(
+    instance: Instance, target: int, capacity: int | None, max_nodes: int, expired: Callable[[], bool]
+) -> Answer:
     best: Answer | None = None
     for bases in _quick_plans(instance):
         height = height_of(instance, bases)
@@ -88,16 +91,22 @@ def _solve_part(instance: Instance, target: int, max_nodes: int, expired: Callab
         if best.height <= target or expired():
             break
     assert best is not None
-    return best
+    if best.height <= target or len(instance.shapes) > MAX_ITEMS or max_nodes <= 0 or expired():
+        return best
+    race = Race(instance, best.bases, target, capacity, max_nodes, expired)
+    standing = race.run()
+    return Answer(standing.bases, standing.height, race.exhausted, standing.nodes)
 
 
 def _quick_plans(instance: Instance) -> Iterator[Bases]:
     """Plans in the order in which they usually help; as many as the work allows."""
     count = sum(len(shape.blocks) for shape in instance.shapes)
-    rounds = max(1, _QUICK_WORK // (count * count))
-    for order in orders(instance)[:rounds]:
+    plans = max(4, _QUICK_WORK // (count * count))
+    for order in orders(instance):
         for place in (best_fit, first_fit, skyline):
+            if plans <= 0:
+                return
+            plans -= 2
             bases = place(instance, order)
             yield bases
-            if place is not first_fit:
-                yield settle(instance, bases)
+            yield settle(instance, bases)

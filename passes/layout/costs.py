@@ -1,0 +1,89 @@
+"""What a step costs in given layouts: a model in microseconds, used where nothing was measured.
+
+The model is a roofline with an efficiency for each implementation, so it answers two questions only: which
+of a library's kernels suits a shape, and whether a reorder pays.  The efficiencies were read off oneDNN 3.2
+on a two-core AVX-512 machine (scripts/bench_layouts measures them again); ratios carry over to others far
+better than absolute times do.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.description import StepInfo
+from tvm_mxplan.core.layout import parse_layout
+
+from .candidates import Layouts, operands_of
+
+REORDER_OVERHEAD_US = 3.0
+_REFERENCE_PENALTY = 50.0
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Peak arithmetic and memory speed of the threads that run a region."""
+
+    gflops: float = 480.0
+    gbytes_per_s: float = 40.0
+
+
+def step_cost(
+    program: ir.Program, step: ir.Step, layouts: Layouts, info: StepInfo, machine: Machine
+) -> float:
+    """Microseconds for one step."""
+    moved = sum(
+        value_bytes(program.values[value].shape, layout)
+        for (_, value), layout in zip(operands_of(step), layouts, strict=True)
+    )
+    transfer = moved / machine.gbytes_per_s / 1e3
+    arithmetic = _operations(program, step, layouts) / machine.gflops / 1e3
+    cost = max(transfer, arithmetic / _efficiency(program, step, info))
+    return cost * _REFERENCE_PENALTY if info.is_reference else cost
+
+
+def reorder_cost(shape: tuple[int, ...], source: str, target: str, machine: Machine) -> float:
+    """Microseconds to convert a value of ``shape`` from one layout into another."""
+    moved = value_bytes(shape, source) + value_bytes(shape, target)
+    return REORDER_OVERHEAD_US + moved / machine.gbytes_per_s / 1e3
+
+
+def value_bytes(shape: tuple[object, ...], layout: str) -> int:
+    """Bytes of a float32 value, padding included."""
+    return 4 * parse_layout(layout).elements(shape)  # type: ignore[arg-type]
+
+
+def _operations(program: ir.Program, step: ir.Step, layouts: Layouts) -> float:
+    """Floating-point operations, those on padded channels included."""
+    if not isinstance(step.attrs, ir.Convolution | ir.Deconvolution | ir.MatMul | ir.InnerProduct):
+        return 0.0
+    shapes = {
+        role: parse_layout(layout).padded_shape(program.values[value].shape)  # type: ignore[arg-type]
+        for (role, value), layout in zip(operands_of(step), layouts, strict=True)
+        if role in ("src", "dst")
+    }
+    if isinstance(step.attrs, ir.MatMul | ir.InnerProduct):
+        return 2.0 * math.prod(shapes["dst"]) * shapes["src"][-1]
+    kernel = program.values[step.operand("weights")].shape[2 + (step.attrs.groups > 1) :]
+    positions = "src" if isinstance(step.attrs, ir.Deconvolution) else "dst"
+    depth = "dst" if positions == "src" else "src"
+    channels = shapes[depth][1] / step.attrs.groups
+    return 2.0 * math.prod(shapes[positions]) * max(channels, 1.0) * math.prod(kernel)  # type: ignore[arg-type]
+
+
+def _efficiency(program: ir.Program, step: ir.Step, info: StepInfo) -> float:
+    """Share of the peak that an implementation reaches when memory is no limit."""
+    name = info.implementation
+    if "gemm" in name:
+        return 0.3
+    if "dw" in name:
+        return 0.25
+    pixels = math.prod(program.values[step.dst].shape[2:])  # type: ignore[arg-type]
+    if name.startswith("jit_1x1"):
+        return 0.94 if pixels >= 28 * 28 else 0.80
+    if name.startswith("brgconv_1x1"):
+        return 0.88
+    if name.startswith("jit"):
+        return 0.85
+    return 0.93

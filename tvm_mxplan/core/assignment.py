@@ -1,0 +1,156 @@
+"""Choosing one layout for every edge of a graph: the problem as plain data, and its exact solution.
+
+Each step has options; an option has a cost, wants each value it reads in some form, and gives the value it
+writes in some form.  A value that is wanted in another form than it was given in is converted once, at a
+cost, however many steps want it.  The sum of all costs is minimised over the whole graph.
+
+    step A  gives v as x (cost 3) or y (cost 2)
+    step B  wants v as x (cost 1) or y (cost 4)         v: x -> y or y -> x costs 1
+
+    A as y, convert, B as x: 2 + 1 + 1 = 4       A as x, B as x: 3 + 1 = 4       A as y, B as y: 6
+
+Solved as an integer program (``scipy.optimize.milp``, the HiGHS solver): one binary variable for each
+option, one for each conversion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.sparse import coo_array
+
+Form = tuple[int, str]
+"""A value and the form it is in."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """One way to run a step.
+
+    Attributes
+    ----------
+    cost : any unit, not negative.
+    wants : forms of values that are read.
+    gives : forms of values that are written.
+    """
+
+    cost: float
+    wants: tuple[Form, ...]
+    gives: tuple[Form, ...]
+
+
+@dataclass(frozen=True)
+class AssignmentProblem:
+    """Steps with their options, and what conversions cost.
+
+    Attributes
+    ----------
+    steps : options of each step, one or more.
+    conversions : cost of making a form of a value out of the one it was given in; forms that are absent
+        cannot be made.
+    """
+
+    steps: tuple[tuple[Option, ...], ...]
+    conversions: Mapping[Form, float]
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """The chosen option of each step.
+
+    Attributes
+    ----------
+    cost : sum over chosen options and the conversions they need.
+    lower_bound : no assignment costs less.
+    """
+
+    choices: tuple[int, ...]
+    cost: float
+    lower_bound: float
+
+    @property
+    def is_optimal(self) -> bool:
+        return self.cost <= self.lower_bound + 1e-6 * max(1.0, abs(self.cost))
+
+
+def solve_assignment(problem: AssignmentProblem, *, max_nodes: int = 2000) -> Assignment:
+    """Cheapest assignment; exact unless ``max_nodes`` of the branch and bound are not enough.
+
+    Raises
+    ------
+    ValueError : no assignment satisfies what the options want.
+    """
+    variables = [(s, o) for s, options in enumerate(problem.steps) for o in range(len(options))]
+    column = {variable: i for i, variable in enumerate(variables)}
+    conversions = {form: len(variables) + i for i, form in enumerate(problem.conversions)}
+    costs = np.array(
+        [problem.steps[s][o].cost for s, o in variables] + [problem.conversions[f] for f in conversions]
+    )
+    rows = _Rows()
+    for s, options in enumerate(problem.steps):
+        rows.add({column[s, o]: 1.0 for o in range(len(options))}, 1.0, 1.0)
+    givers: dict[Form, list[int]] = {}
+    for s, o in variables:
+        for form in problem.steps[s][o].gives:
+            givers.setdefault(form, []).append(column[s, o])
+    for s, options in enumerate(problem.steps):
+        wanted: dict[Form, list[int]] = {}
+        for o, option in enumerate(options):
+            for form in option.wants:
+                wanted.setdefault(form, []).append(column[s, o])
+        for form, columns in wanted.items():
+            row = {c: 1.0 for c in columns}
+            for giver in givers.get(form, []):
+                row[giver] = row.get(giver, 0.0) - 1.0
+            if form in conversions:
+                row[conversions[form]] = -1.0
+            rows.add(row, -np.inf, 0.0)
+    result = milp(
+        costs,
+        integrality=np.ones(len(costs)),
+        bounds=Bounds(0, 1),
+        constraints=rows.constraint(len(costs)),
+        options={"node_limit": max_nodes},
+    )
+    if result.x is None:
+        raise ValueError(f"no assignment: {result.message}")
+    taken = result.x[: len(variables)] > 0.5
+    choices = tuple(
+        next(o for o in range(len(options)) if taken[column[s, o]])
+        for s, options in enumerate(problem.steps)
+    )
+    cost = assignment_cost(problem, choices)
+    bound = cost if result.mip_dual_bound is None else float(result.mip_dual_bound)
+    return Assignment(choices, cost, min(bound, cost))
+
+
+def assignment_cost(problem: AssignmentProblem, choices: Sequence[int]) -> float:
+    """Cost of given choices, conversions included; infinite where one that is needed cannot be made."""
+    options = [steps[choice] for steps, choice in zip(problem.steps, choices, strict=True)]
+    given = {form for option in options for form in option.gives}
+    needed = {form for option in options for form in option.wants} - given
+    total = sum(option.cost for option in options)
+    return total + sum(problem.conversions.get(form, float("inf")) for form in needed)
+
+
+class _Rows:
+    """Constraint rows collected sparsely."""
+
+    def __init__(self) -> None:
+        self._entries: list[tuple[int, int, float]] = []
+        self._low: list[float] = []
+        self._high: list[float] = []
+
+    def add(self, row: Mapping[int, float], low: float, high: float) -> None:
+        number = len(self._low)
+        self._entries += [(number, column, value) for column, value in row.items()]
+        self._low.append(low)
+        self._high.append(high)
+
+    def constraint(self, columns: int) -> LinearConstraint:
+        row, column, value = zip(*self._entries, strict=True)
+        matrix = coo_array((value, (row, column)), shape=(len(self._low), columns)).tocsr()
+        return LinearConstraint(matrix, self._low, self._high)
