@@ -4,7 +4,26 @@ from __future__ import annotations
 
 import os
 
+VARIABLES = (
+    "TVM_MXPLAN_DISABLE",
+    "TVM_DEVICE_BACKEND_AUTOLOAD",
+    "TVM_USE_RUNTIME_LIB",
+    "TVM_NUM_THREADS",
+    "TVM_BIND_THREADS",
+    "OMP_NUM_THREADS",
+    "GOMP_SPINCOUNT",
+    "ONEDNN_MAX_CPU_ISA",
+    "ONEDNN_VERBOSE",
+    "CXX",
+)
+"""The first is ours; TVM, OpenMP and oneDNN read the others, and export links with CXX."""
+
 
 def disabled() -> bool:
     """``TVM_MXPLAN_DISABLE=1``: compile as stock TVM does, with no region of ours."""
     return os.environ.get("TVM_MXPLAN_DISABLE", "0") not in ("", "0")
+
+
+def settings() -> dict[str, str | None]:
+    """The variables that change what a compiled model does, ours and others', with their values."""
+    return {name: os.environ.get(name) for name in VARIABLES}

@@ -1,0 +1,37 @@
+"""What is installed and set: versions, the machine's instruction sets, environment variables."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+
+from . import environment
+
+_DISTRIBUTIONS = ("tvm_mxplan", "apache-tvm", "apache-tvm-ffi", "onnx", "numpy")
+
+
+def configuration() -> dict[str, dict[str, str]]:
+    """Facts by section, as ``tvmc show-config`` prints them."""
+    from tvm.target import codegen
+
+    from .byoc.onednn import library
+    from .targets import LIBRARIES
+
+    versions = {name: _version(name) for name in _DISTRIBUTIONS}
+    return {
+        "versions": {**versions, "oneDNN": library.version()},
+        "machine": {
+            "CPU for LLVM": codegen.llvm_get_system_cpu(),
+            "instruction set for oneDNN": library.isa(),
+            "CPUs allowed": str(len(os.sched_getaffinity(0))),
+        },
+        "targets": {"parts": ", ".join([*LIBRARIES, "llvm"])},
+        "environment": {name: value or "not set" for name, value in environment.settings().items()},
+    }
+
+
+def _version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"

@@ -1,0 +1,46 @@
+"""What a compilation made, as text: the Relax module between its phases, and the programs of regions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tvm
+
+from .pipeline_registration import NAME
+
+
+@tvm.instrument.pass_instrument
+class RelaxDump:
+    """Keeps the module with its regions replaced by calls, before TVM lowers the rest.
+
+    with tvm.transform.PassContext(instruments=[dump := RelaxDump()]):
+        tvm_mxplan.compile(model)
+    print(dump.text)
+
+    Where nothing of ours runs, it is the module as imported.  Constants are left out.
+    """
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def run_before_pass(self, mod: tvm.IRModule, info: tvm.transform.PassInfo) -> None:
+        if info.name == NAME:
+            self.text = mod.script(show_meta=False)
+
+    def run_after_pass(self, mod: tvm.IRModule, info: tvm.transform.PassInfo) -> None:
+        if info.name == "EmitModules":
+            self.text = mod.script(show_meta=False)
+
+
+def region_programs(module: Any) -> str:
+    """The program of every region in a runtime module, in the runtime's own words; '' if there is none."""
+    found: list[str] = []
+
+    def visit(node: Any) -> None:
+        if node.kind.startswith("mxplan_"):
+            found.append(node.inspect_source())
+        for child in node.imports:
+            visit(child)
+
+    visit(getattr(module, "mod", module))
+    return "\n\n".join(found)

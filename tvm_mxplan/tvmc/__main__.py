@@ -1,0 +1,7 @@
+"""``python -m tvm_mxplan.tvmc``."""
+
+import sys
+
+from .main import main
+
+sys.exit(main())

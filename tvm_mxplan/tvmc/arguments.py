@@ -1,0 +1,83 @@
+"""What the verbs share: a parser that answers in one line, types of values, flags that TVM once had."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+_SHAPE = re.compile(r"[\s,;]*(?P<name>[^\s\[\]]+?)\s*:\s*\[(?P<dims>[^\[\]]*)\]")
+
+
+class Parser(argparse.ArgumentParser):
+    """Flags are written out, and a wrong one costs one line and exit code 2."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(allow_abbrev=False, **kwargs)
+
+    def error(self, message: str) -> NoReturn:
+        line = " ".join(message.split())
+        print(f"{self.prog}: error: {line}; see {self.prog} --help", file=sys.stderr)
+        raise SystemExit(2)
+
+
+def add_verbosity(parser: argparse.ArgumentParser) -> None:
+    """-v and -q, before the verb as well as behind it."""
+    group = parser.add_mutually_exclusive_group()
+    kept = {"action": "store_true", "default": argparse.SUPPRESS}
+    group.add_argument("-v", "--verbose", help="tracebacks, and all that TVM prints", **kept)
+    group.add_argument("-q", "--quiet", help="print nothing but errors", **kept)
+
+
+def add_input_shapes(parser: argparse.ArgumentParser, help: str) -> None:
+    parser.add_argument(
+        "--input-shapes",
+        type=input_shapes,
+        metavar="SHAPES",
+        help=f'{help}, as "data:[1,3,224,224] mask:[1]"',
+    )
+
+
+def input_shapes(text: str) -> dict[str, tuple[int, ...]]:
+    """``"data:[1,3,224,224] mask:[1,8]"`` as a dict; a name may hold colons."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    position = 0
+    while text[position:].strip(" ,;"):
+        match = _SHAPE.match(text, position)
+        if match is None:
+            rest = text[position:].strip()
+            raise argparse.ArgumentTypeError(f'expected shapes as "name:[1,3,224,224]", got {rest!r}')
+        name, dims = match["name"], [dim.strip() for dim in match["dims"].split(",")]
+        if not all(dim.isdecimal() and int(dim) > 0 for dim in dims):
+            raise argparse.ArgumentTypeError(
+                f"input {name!r}: expected positive numbers as shape, got [{match['dims']}]"
+            )
+        if name in shapes:
+            raise argparse.ArgumentTypeError(f"input {name!r} is given two shapes")
+        shapes[name] = tuple(int(dim) for dim in dims)
+        position = match.end()
+    if not shapes:
+        raise argparse.ArgumentTypeError('expected shapes as "name:[1,3,224,224]", got nothing')
+    return shapes
+
+
+def positive(text: str) -> int:
+    """A number from 1 on."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a number from 1 on, got {text!r}")
+    return int(text)
+
+
+def add_gone(parser: argparse.ArgumentParser, answers: Mapping[str, str]) -> None:
+    """Flags of TVM's old command line that do nothing here, each with its answer; help leaves them out."""
+    for flag, answer in answers.items():
+        parser.add_argument(flag, action=_Gone, nargs="?", const=answer, help=argparse.SUPPRESS)
+
+
+class _Gone(argparse.Action):
+    """Answers instead of acting."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any, **__: Any) -> NoReturn:
+        raise argparse.ArgumentError(self, str(self.const))

@@ -1,0 +1,172 @@
+"""``tvmc compile``: a model file in, a library out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from ..errors import InvalidInputError, UnsupportedError
+from .arguments import Parser, add_gone, add_input_shapes, add_verbosity
+
+_FORMATS = ("onnx", "keras", "paddle", "pb", "pytorch", "relay", "tflite")
+_SUFFIXES = {
+    ".onnx": "onnx",
+    ".h5": "keras",
+    ".keras": "keras",
+    ".json": "relay",
+    ".pb": "pb",
+    ".pdmodel": "paddle",
+    ".pt": "pytorch",
+    ".pth": "pytorch",
+    ".relay": "relay",
+    ".tflite": "tflite",
+}
+_LAYOUTS = {"NCHW": "plain", "NHWC": "channels_last", "NCHW16c": "blocked"}
+_DUMPS = {"relax": ".relax.py", "program": ".program.txt", "report": ".report.json"}
+_NO_TUNING = "tuning is not in this build yet; compile without it"
+_NO_MACHINERY = "Relax has one executor and one runtime; leave it out"
+_GONE = {
+    "--tuning-records": _NO_TUNING,
+    "--cross-compiler": "only this machine's CPU yet; name another linker in the environment variable CXX",
+    "--cross-compiler-options": "only this machine's CPU yet; leave it out",
+    "--pass-config": "passes are set by --opt NAME=VALUE; see tvm_mxplan.Options",
+    "--disabled-pass": "TVM_MXPLAN_DISABLE=1 in the environment turns all passes of tvm_mxplan off",
+    "--opt-level": "there are no levels; leave it out",
+    "-O": "there are no levels; leave it out",
+    "--dump-offloads": "use --dump-code report, or --report",
+    "--desired-layout-ops": "layouts are chosen for whole regions; use --desired-layout alone",
+    "--mixed-precision": "models are compiled in their own types yet",
+    "--target-llvm-mcpu": "write it into the target: --target 'dnnl, llvm -mcpu=NAME'",
+    "--target-llvm-mattr": "write it into the target: --target 'dnnl, llvm -mattr=+NAME,-NAME'",
+    "--executor": _NO_MACHINERY,
+    "--runtime": _NO_MACHINERY,
+    "--module-name": "the library's function is main; leave it out",
+}
+
+
+def add_parser(verbs: Any) -> None:
+    parser: Parser = verbs.add_parser(
+        "compile", help="compile a model", description="Compile a model into a library."
+    )
+    parser.set_defaults(verb=compile_model)
+    parser.add_argument("FILE", type=Path, help="the model")
+    parser.add_argument(
+        "--target",
+        default="dnnl, llvm",
+        help="libraries and TVM's target by preference, as 'dnnl, llvm -mcpu=x86-64-v3' (%(default)s)",
+    )
+    parser.add_argument(
+        "-o", "--output", type=Path, default=Path("module.so"), help="the library to write (%(default)s)"
+    )
+    parser.add_argument(
+        "-f", "--output-format", choices=("so", "tar", "mlf"), default="so", help="only so today"
+    )
+    parser.add_argument(
+        "--model-format", choices=_FORMATS, help="only onnx today; by default by FILE's suffix"
+    )
+    add_input_shapes(parser, "shapes in place of the model's")
+    parser.add_argument(
+        "--layouts",
+        metavar="POLICY",
+        help="channels_last, blocked, plain or naive: short for --opt layouts=POLICY",
+    )
+    parser.add_argument("--desired-layout", choices=_LAYOUTS, help="the same under the names TVM had")
+    parser.add_argument(
+        "--opt",
+        action="append",
+        type=_assignment,
+        default=[],
+        metavar="NAME=VALUE",
+        help="a field of tvm_mxplan.Options; may be given several times",
+    )
+    parser.add_argument(
+        "--dump-code",
+        type=_dumps,
+        default=(),
+        metavar="KINDS",
+        help=f"write {', '.join(_DUMPS)} (separated by commas) beside the output",
+    )
+    parser.add_argument("--report", action="store_true", help="print what runs where, and why")
+    add_verbosity(parser)
+    add_gone(parser, _GONE)
+
+
+def compile_model(args: argparse.Namespace) -> str:
+    """Compile and write; the text says what came of it."""
+    options = _options(args)
+    _check_format(args.FILE, args.model_format)
+    if args.output_format != "so" or args.output.suffix == ".tar":
+        kind = args.output.suffix[1:] if args.output_format == "so" else args.output_format
+        raise UnsupportedError(
+            f"{args.output}: libraries are written as .so only, not as {kind}; name one .so"
+        )
+    import tvm
+
+    import tvm_mxplan
+
+    from ..files import check_destination
+    from ..inspection import RelaxDump
+
+    check_destination(args.output, ".so")
+    dump = RelaxDump()
+    with tvm.transform.PassContext(instruments=[dump] if "relax" in args.dump_code else []):
+        ex = tvm_mxplan.compile(args.FILE, args.target, shapes=args.input_shapes, options=options)
+    ex.export(args.output)
+    _write_dumps(args, ex, dump.text)
+    if args.report:
+        return str(ex.report)
+    share = f"{100 * ex.report.offloaded:.1f} % of the multiply-adds in {len(ex.report.regions)} region(s)"
+    return f"{args.output}: {share if ex.report.regions else 'nothing offloaded'}"
+
+
+def _options(args: argparse.Namespace) -> dict[str, Any]:
+    options = dict(args.opt)
+    for value in (args.layouts, _LAYOUTS.get(args.desired_layout)):
+        if value and options.setdefault("layouts", value) != value:
+            raise InvalidInputError(f"layouts are given as {options['layouts']} and as {value}; choose one")
+    return options
+
+
+def _check_format(path: Path, stated: str | None) -> None:
+    """Whether it is a format that can be read; what is in the file is left to its reader."""
+    if stated is None and path.is_file():
+        stated = _SUFFIXES.get(path.suffix.lower())
+        if stated is None:
+            raise InvalidInputError(f"{path}: no known suffix; expected .onnx, or give --model-format onnx")
+    if stated not in (None, "onnx"):
+        raise UnsupportedError(f"{path}: {stated} models are not read by this build; convert it to ONNX")
+
+
+def _write_dumps(args: argparse.Namespace, ex: Any, relax: str) -> None:
+    from ..files import whole_file
+    from ..inspection import region_programs
+
+    for kind in args.dump_code:
+        if kind == "relax":
+            text = relax
+        elif kind == "program":
+            text = region_programs(ex.module)
+        else:
+            text = json.dumps(ex.report.to_json(), indent=1)
+        with whole_file(args.output.with_name(args.output.name + _DUMPS[kind])) as partial:
+            partial.write_text(text + "\n")
+
+
+def _dumps(text: str) -> tuple[str, ...]:
+    kinds = tuple(kind.strip() for kind in text.split(","))
+    for kind in kinds:
+        if kind not in _DUMPS:
+            raise argparse.ArgumentTypeError(f"no code {kind!r} to dump; choose from {', '.join(_DUMPS)}")
+    return kinds
+
+
+def _assignment(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, got {text!r}")
+    words = {"true": True, "false": False, "none": None}
+    if value.lower() in words:
+        return name, words[value.lower()]
+    return name, int(value) if value.lstrip("-").isdecimal() else value

@@ -1,0 +1,79 @@
+"""The entry point: parses, calls a verb, prints what it returns, and turns errors into one line and a code.
+
+Exit codes: 0 done; 1 a model, file or input that cannot be used (or a mistake of ours); 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import importlib.metadata
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+from ..errors import MxplanError
+from . import compile, gone, run, show, show_config
+from .arguments import Parser, add_verbosity
+from .output import captured
+
+_VERBS = (compile, run, show, show_config, gone)
+LONGEST = 600
+"""Characters of a message; TVM's may quote whole modules."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; ``argv`` is without the program's name."""
+    try:
+        args = _parser().parse_args(argv)
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    with captured(show=args.verbose):
+        text, code = _call(args)
+    try:
+        if code:
+            print(f"tvmc: error: {text}", file=sys.stderr)
+        elif text and not args.quiet:
+            print(text, flush=True)
+    except BrokenPipeError:  # the reader, head say, has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return code
+
+
+def _call(args: argparse.Namespace) -> tuple[str, int]:
+    """What the verb says, or one line on what went wrong; and the exit code.
+
+    The exception does not get out: what dies with it may print, as TVM's block builder does.
+    """
+    try:
+        return args.verb(args), 0
+    except (Exception, KeyboardInterrupt) as error:
+        if args.verbose:
+            traceback.print_exc()
+        line, code = " ".join(_reason(error).split()), 130 if isinstance(error, KeyboardInterrupt) else 1
+    gc.collect()
+    return line if len(line) <= LONGEST else line[:LONGEST] + " ...", code
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, MxplanError):
+        return str(error)
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted"
+    if isinstance(error, MemoryError):
+        return "out of memory"
+    return f"internal error, please report it with what -v prints ({type(error).__name__}: {error})"
+
+
+def _parser() -> Parser:
+    parser = Parser(prog="tvmc", description="Compile and run models with TVM and oneDNN.")
+    version = importlib.metadata.version
+    text = f"tvm_mxplan {version('tvm_mxplan')}, apache-tvm {version('apache-tvm')}"
+    parser.add_argument("--version", action="version", version=text)
+    parser.set_defaults(verbose=False, quiet=False)
+    add_verbosity(parser)
+    verbs = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for verb in _VERBS:
+        verb.add_parser(verbs)
+    return parser

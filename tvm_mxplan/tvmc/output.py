@@ -1,0 +1,30 @@
+"""Keeps off the screen what TVM and its importers print: warnings of the block builder, failing operators."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+
+
+@contextmanager
+def captured(show: bool) -> Iterator[None]:
+    """Swallow standard output and error, C++'s included; with ``show``, let everything through."""
+    if show:
+        yield
+        return
+    sys.stdout.flush()
+    sys.stderr.flush()
+    saved = {number: os.dup(number) for number in (1, 2)}
+    with tempfile.TemporaryFile("w") as sink:
+        try:
+            for number in saved:
+                os.dup2(sink.fileno(), number)
+            with redirect_stdout(sink), redirect_stderr(sink):
+                yield
+        finally:
+            for number, copy in saved.items():
+                os.dup2(copy, number)
+                os.close(copy)

@@ -1,0 +1,86 @@
+"""``tvmc run``: run a compiled model, for its outputs or for its times."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .arguments import Parser, add_gone, add_input_shapes, add_verbosity, positive
+
+if TYPE_CHECKING:
+    from ..executable import Executable
+
+_NO_RPC = "RPC is not in this build; copy the library and run tvmc over there"
+_GONE = {
+    "--profile": "profiling is not in this build yet; ONEDNN_VERBOSE=1 with -v prints each primitive's time",
+    "--rpc-key": _NO_RPC,
+    "--rpc-tracker": _NO_RPC,
+    "--hostname": _NO_RPC,
+    "--port": _NO_RPC,
+    "--project-dir": "microTVM is gone from TVM; leave it out",
+    "--list-options": "microTVM is gone from TVM; leave it out",
+}
+
+
+def add_parser(verbs: Any) -> None:
+    parser: Parser = verbs.add_parser(
+        "run",
+        help="run a compiled model",
+        description="Run a compiled model, for its outputs or for its times.",
+    )
+    parser.set_defaults(verb=run_model)
+    parser.add_argument("FILE", type=Path, help="the library that tvmc compile wrote")
+    parser.add_argument("--device", choices=("cpu",), default="cpu", help="only cpu today")
+    parser.add_argument(
+        "--fill-mode",
+        choices=("random", "zeros", "ones"),
+        help="how to make up inputs (random where none are given); with -i, for inputs that its file lacks",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="for --fill-mode random (%(default)s)")
+    parser.add_argument("-i", "--inputs", type=Path, help="an .npz file with the inputs by name")
+    add_input_shapes(parser, "shapes for inputs with symbolic dimensions, else 1")
+    parser.add_argument("-o", "--outputs", type=Path, help="the .npz file to write the outputs to")
+    parser.add_argument("--print-time", action="store_true", help="print a table of times")
+    parser.add_argument("--repeat", type=positive, default=1, help="number of measurements (%(default)s)")
+    parser.add_argument("--number", type=positive, default=1, help="calls in each measurement (%(default)s)")
+    parser.add_argument("--end-to-end", action="store_true", help="time copies from and to numpy too")
+    parser.add_argument(
+        "--print-top", type=positive, metavar="N", help="print each output's N largest elements"
+    )
+    add_verbosity(parser)
+    add_gone(parser, _GONE)
+
+
+def run_model(args: argparse.Namespace) -> str:
+    """Run and write; the text has the table, the largest elements, or the outputs' types."""
+    from .. import runner
+    from ..executable import load
+    from ..files import check_destination
+
+    if args.outputs:
+        check_destination(args.outputs, ".npz")
+    ex = load(args.FILE)
+    inputs = _inputs(args, ex)
+    repeat = args.repeat if args.print_time else 0
+    outputs, timing = runner.measure(ex, inputs, repeat, args.number, args.end_to_end)
+    named = dict(zip(runner.output_names(ex.signature, len(outputs)), outputs, strict=True))
+    if args.outputs:
+        runner.save_outputs(args.outputs, named)
+    parts = [str(timing)] if args.print_time else []
+    if args.print_top:
+        for name, output in named.items():
+            rows = [f"{index:>9}  {value:g}" for index, value in runner.top_elements(output, args.print_top)]
+            parts.append("\n".join([f"{name}, largest elements:", *rows]))
+    if not parts:
+        parts = [f"{name}: {a.dtype}[{', '.join(map(str, a.shape))}]" for name, a in named.items()]
+    return "\n".join(parts)
+
+
+def _inputs(args: argparse.Namespace, ex: Executable) -> dict[str, Any]:
+    from .. import runner
+
+    given = runner.read_inputs(args.inputs) if args.inputs else {}
+    if args.inputs and args.fill_mode is None:
+        return given
+    return runner.fill_inputs(ex.signature, args.fill_mode or "random", args.seed, args.input_shapes, given)
