@@ -152,11 +152,8 @@ def test_a_broken_engine_is_a_row_and_the_others_are_timed(tmp_path, monkeypatch
 def test_workers_end_with_the_run(tmp_path, number):
     endless = ["--rounds", "100000", "--engines", "onnxruntime"]
     command = [sys.executable, "-m", "_bench.models", *QUICK, *endless]
-    variables = {
-        **os.environ,
-        "TMPDIR": str(tmp_path),
-        "PYTHONPATH": f"{SCRIPTS}:{os.environ.get('PYTHONPATH', '')}",
-    }
+    path = os.pathsep.join([str(SCRIPTS), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
+    variables = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": path}
     run = subprocess.Popen(command, env=variables, stderr=subprocess.DEVNULL, start_new_session=True)
     try:
         _wait(lambda: list(tmp_path.glob("*/answer_onnxruntime.npz")))

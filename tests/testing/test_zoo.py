@@ -9,7 +9,7 @@ pytest.importorskip("onnxruntime")
 from tvm_mxplan.testing import zoo  # noqa: E402
 from tvm_mxplan.testing.reference import onnxruntime_outputs, relative_l2  # noqa: E402
 
-HEAVY = ("vgg19", "bvlc_alexnet", "zfnet512", "resnet152")
+HEAVY = ("vgg19", "bvlc_alexnet", "zfnet512", "resnet152", "inception_v4")
 SMALL = tuple(name for name in zoo.names() if name not in HEAVY)
 EVERY = [pytest.param(name, marks=pytest.mark.slow if name in HEAVY else ()) for name in zoo.names()]
 
@@ -81,6 +81,15 @@ def test_activations_neither_explode_nor_vanish(name):
     for value in activations:
         assert 1e-3 < np.abs(value).max() < 1e3
         assert value.std() > 1e-3
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_rounding_errors_stay_small(name):
+    """A comparison at 1e-4 must tell an error from sums in another order."""
+    model = zoo.load(name)
+    inputs = zoo.random_inputs(model)
+    fused, plain = (onnxruntime_outputs(model, inputs, threads=2, optimise=flag) for flag in (True, False))
+    assert relative_l2(fused[0], plain[0]) < 1e-5
 
 
 def test_weights_depend_on_the_seed_and_not_on_the_batch():

@@ -2,10 +2,10 @@
 
 A check with dead, exploding or constant activations proves nothing, so every parameter is drawn for its role:
 
-- weights are normal with He's variance, 1 / (fan-in * mean square of the input); behind a ReLU part of each
-  filter's mean is taken away, so that it answers more to what varies in its input and less to the input's mean,
-  which in a deep network drowns everything else and makes all images give one answer. Rounding errors vary too:
-  the deeper the network, the smaller the part;
+- weights are normal with He's variance, 1 / (fan-in * mean square of the input); behind a ReLU a part of each
+  filter's mean is taken away, so that it answers to what varies in its input more than to the input's mean,
+  which in a deep network drowns everything else and makes all images give one answer. Rounding errors vary
+  too, so the deeper the network, the smaller the part;
 - batch-norm scales are uniform in [0.5, 1.5], its variances uniform with the same relative width around the
   value that makes scale and variance cancel on average; means and biases are small;
 - what ends the branch of a residual sum is scaled down by the number of sums;
@@ -127,8 +127,8 @@ def _weight_rule(fan_in: int, axis: int, rectified: bool, depth: float, gain: fl
         return Rule(deviation=1 / math.sqrt(fan_in), gain=gain)
     if fan_in < CENTRED_FAN_IN:
         return Rule(deviation=1 / math.sqrt(fan_in * RECTIFIED_SQUARE), gain=gain)
-    # A filter that keeps the part k of its mean sees a mean square of variance + k^2 * mean^2, and differences
-    # between inputs grow by what it does not see.
+    # A filter that keeps the part k of its mean sees a mean square of variance + k^2 * mean^2, and
+    # differences grow by what it does not see.
     seen = max(RECTIFIED_SQUARE / CENTRED_GROWTH ** (2 / depth), RECTIFIED_VARIANCE)
     kept = math.sqrt((seen - RECTIFIED_VARIANCE) / (RECTIFIED_SQUARE - RECTIFIED_VARIANCE))
     return Rule(deviation=1 / math.sqrt(fan_in * seen), gain=gain, centred=1 - kept, filter_axis=axis)
