@@ -60,7 +60,7 @@ def _lives(program: ir.Program) -> tuple[dict[int, int], dict[int, int]]:
     deaths: dict[int, int] = {}
     written = {step.dst for step in program.steps}
     for at, step in enumerate(program.steps):
-        for value in (step.dst, *step.reads()):
+        for value in (step.dst, *program.reads(step)):
             while value >= 0:
                 births.setdefault(value, at)
                 deaths[value] = at + 1

@@ -22,13 +22,14 @@ from tvm_mxplan.errors import InternalError
 from ..region.attached import map_programs
 from .elide_concats import elide_concats
 from .liveness import ArenaProblem, arena_problem
+from .share_in_place import share_in_place
 
 
-def plan_memory(program: ir.Program) -> ir.Program:
+def plan_memory(program: ir.Program, backend: Backend) -> ir.Program:
     """Offsets for one program; see the module's text."""
     if not all(is_static(value.shape) for value in program.values):
         return program
-    program = elide_concats(program)
+    program = share_in_place(elide_concats(program), backend)
     problem = arena_problem(program)
     plan = solve(problem.problem)
     faults = validate(problem.problem, plan)
@@ -61,4 +62,4 @@ class PlanMemory:
         self.backend = backend
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
-        return map_programs(mod, self.backend.name, plan_memory)
+        return map_programs(mod, self.backend.name, lambda program: plan_memory(program, self.backend))

@@ -337,7 +337,10 @@ class Step:
         return self.operand("dst")
 
     def reads(self) -> Iterator[int]:
-        """Ids of all values this step reads, those of post-ops included, with repetitions."""
+        """Ids of the operands this step reads, those of post-ops included, with repetitions.
+
+        What a sum adds is known to the program alone: see :meth:`Program.reads`.
+        """
         for operand in self.operands:
             if operand.role != "dst":
                 yield operand.value
@@ -372,6 +375,13 @@ class Program:
         """
         ids = [i for i, value in enumerate(self.values) if value.kind == kind]
         return sorted(ids, key=lambda i: self.values[i].index)
+
+    def reads(self, step: Step) -> list[int]:
+        """All values that ``step`` reads, the one that a sum adds to its destination included."""
+        values = list(step.reads())
+        if any(isinstance(post_op, SumPostOp) for post_op in step.post_ops):
+            values.append(self.values[step.dst].alias_of)
+        return values
 
     def root(self, value: int) -> int:
         """Id of the value that owns the bytes of ``value``."""
