@@ -1,0 +1,118 @@
+"""``tvmc compile``: what it writes and prints, and its options."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import tvm_mxplan
+
+
+def test_compile_writes_a_library_that_computes_what_the_model_does(tvmc, models, tmp_path):
+    result = tvmc("compile", models / "small.onnx", "--target", "dnnl, llvm", "-o", tmp_path / "m.so")
+    assert (result.code, result.err) == (0, "")
+    assert "100.0 %" in result.out
+    assert [path.name for path in tmp_path.iterdir()] == ["m.so"]
+    x = np.random.default_rng(1).standard_normal((1, 3, 9, 9), np.float32)
+    (expected,) = tvm_mxplan.compile(models / "small.onnx", target="llvm")(x)
+    ex = tvm_mxplan.load(tmp_path / "m.so")
+    assert ex.report.regions
+    np.testing.assert_allclose(ex(x)[0].numpy(), expected.numpy(), rtol=1e-5, atol=1e-5)
+
+
+def test_the_default_output_is_module_so(tvmc, models, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert tvmc("compile", models / "small.onnx").code == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["module.so"]
+
+
+def test_an_existing_library_is_replaced(tvmc, models, tmp_path):
+    (tmp_path / "m.so").write_text("old")
+    assert tvmc("compile", models / "small.onnx", "-o", tmp_path / "m.so").code == 0
+    assert tvm_mxplan.load(tmp_path / "m.so").report.regions
+
+
+def test_target_llvm_offloads_nothing_and_says_so(tvmc, models, tmp_path):
+    result = tvmc("compile", models / "small.onnx", "--target", "llvm", "-o", tmp_path / "m.so")
+    assert result.code == 0
+    assert "nothing offloaded" in result.out
+    assert not tvm_mxplan.load(tmp_path / "m.so").report.regions
+
+
+def test_input_shapes_take_the_place_of_the_models(tvmc, models, tmp_path):
+    shapes = "image:[2, 3, 11, 5]"
+    assert tvmc("compile", models / "batch.onnx", "--input-shapes", shapes, "-o", tmp_path / "m.so").code == 0
+    assert tvm_mxplan.load(tmp_path / "m.so").signature.inputs[0].shape == (2, 3, 11, 5)
+
+
+@pytest.mark.parametrize(
+    "flags", [("--layouts", "blocked"), ("--opt", "layouts=blocked"), ("--desired-layout", "NCHW16c")]
+)
+def test_options_reach_the_library(tvmc, models, tmp_path, flags):
+    assert tvmc("compile", models / "small.onnx", *flags, "-o", tmp_path / "m.so").code == 0
+    expected = tvm_mxplan.compile(models / "small.onnx", options={"layouts": "blocked"}).report
+    (region,) = tvm_mxplan.load(tmp_path / "m.so").report.regions
+    assert region.steps == expected.regions[0].steps
+
+
+def test_dumps_lie_beside_the_output(tvmc, models, tmp_path):
+    output = tmp_path / "m.so"
+    assert (
+        tvmc("compile", models / "small.onnx", "-o", output, "--dump-code", "relax, program,report").code == 0
+    )
+    dumps = {path.name: path for path in tmp_path.iterdir()}
+    assert set(dumps) == {"m.so", "m.so.relax.py", "m.so.program.txt", "m.so.report.json"}
+    assert "R.call_dps_packed" in dumps["m.so.relax.py"].read_text()
+    assert "convolution" in dumps["m.so.program.txt"].read_text()
+    report = json.loads(dumps["m.so.report.json"].read_text())
+    assert report["regions"]
+
+
+def test_the_relax_dump_of_a_model_for_llvm_is_the_model(tvmc, models, tmp_path):
+    flags = ("--target", "llvm", "--dump-code", "relax")
+    assert tvmc("compile", models / "small.onnx", "-o", tmp_path / "m.so", *flags).code == 0
+    assert "R.nn.conv2d" in (tmp_path / "m.so.relax.py").read_text()
+
+
+def test_report_says_what_runs_where(tvmc, models, tmp_path):
+    result = tvmc("compile", models / "small.onnx", "-o", tmp_path / "m.so", "--report")
+    assert result.code == 0
+    assert "region" in result.out
+    assert "left to TVM" in result.out
+
+
+def test_quiet_prints_nothing(tvmc, models, tmp_path):
+    result = tvmc("compile", models / "small.onnx", "-q", "-o", tmp_path / "m.so")
+    assert (result.code, result.out, result.err) == (0, "", "")
+
+
+def test_a_model_format_can_be_stated_where_the_suffix_says_nothing(tvmc, models, tmp_path):
+    model = tmp_path / "model.bin"
+    model.write_bytes((models / "small.onnx").read_bytes())
+    assert "--model-format onnx" in tvmc("compile", model, "-o", tmp_path / "m.so").error()
+    assert tvmc("compile", model, "--model-format", "onnx", "-o", tmp_path / "m.so").code == 0
+
+
+@pytest.mark.parametrize("suffix, name", [(".tflite", "tflite"), (".pt", "pytorch"), (".h5", "keras")])
+def test_other_formats_are_named(tvmc, tmp_path, suffix, name):
+    model = tmp_path / f"model{suffix}"
+    model.write_bytes(b"0")
+    error = tvmc("compile", model, "-o", tmp_path / "m.so").error()
+    assert str(model) in error
+    assert name in error
+    assert "convert it to ONNX" in error
+
+
+def test_it_runs_as_a_module_in_a_process_of_its_own(models, tmp_path):
+    command = [sys.executable, "-m", "tvm_mxplan.tvmc", "compile", models / "small.onnx"]
+    command += ["-o", tmp_path / "m.so", "--input-shapes", "image:[1,5,9,9]"]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 1
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1, result.stderr
+    assert "small.onnx" in result.stderr
+    assert list(tmp_path.iterdir()) == []
