@@ -58,16 +58,13 @@ def read_inputs(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     if not path.exists():
         raise InvalidInputError(f"{path}: no such file; expected an .npz file with the inputs")
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            if isinstance(archive, np.ndarray):
-                raise InvalidInputError(f"{path}: one array without a name; expected an .npz file")
+        archive = np.load(path, allow_pickle=False)
+        if isinstance(archive, np.ndarray):
+            raise TypeError("it holds one array without a name")
+        with archive:
             return {name: archive[name] for name in archive.files}
-    except InvalidInputError:
-        raise
     except Exception as error:
-        raise InvalidInputError(
-            f"{path}: not an .npz file of plain arrays, or truncated ({error})"
-        ) from error
+        raise InvalidInputError(f"{path}: not an .npz file of plain arrays, or truncated ({error})") from error
 
 
 def fill_inputs(

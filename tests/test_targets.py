@@ -1,0 +1,63 @@
+"""Target strings: what they mean, and which are refused."""
+
+from __future__ import annotations
+
+import pytest
+import tvm
+from tvm.target import codegen
+
+from tvm_mxplan import InvalidInputError, UnsupportedError
+from tvm_mxplan.targets import parse_target
+
+
+@pytest.mark.parametrize(
+    "text, libraries",
+    [
+        ("dnnl, llvm", ("onednn",)),
+        ("llvm,dnnl", ("onednn",)),
+        ("dnnl", ("onednn",)),
+        ("onednn, mkldnn, dnnl", ("onednn",)),
+        ("llvm", ()),
+    ],
+)
+def test_libraries_and_this_machines_cpu(text, libraries):
+    parsed = parse_target(text)
+    assert parsed.libraries == libraries
+    assert parsed.host.kind.name == "llvm"
+    assert parsed.host.attrs["mcpu"] == codegen.llvm_get_system_cpu()
+
+
+def test_options_of_llvm():
+    host = parse_target("dnnl, llvm -mcpu=x86-64-v3 -mattr=+avx2,-sse4a -num-cores=2").host
+    assert host.attrs["mcpu"] == "x86-64-v3"
+    assert list(host.attrs["mattr"]) == ["+avx2", "-sse4a"]
+    assert host.attrs["num-cores"] == 2
+
+
+def test_targets_of_tvm_are_taken_as_they_are():
+    host = tvm.target.Target({"kind": "llvm", "mcpu": "x86-64-v2"})
+    assert parse_target(host).host == host
+
+
+@pytest.mark.parametrize(
+    "target, error, words",
+    [
+        ("", InvalidInputError, ["empty", "dnnl, llvm"]),
+        (" , ", InvalidInputError, ["empty"]),
+        ("dnnl, foo", InvalidInputError, ["'foo'", "dnnl, onednn, mkldnn, llvm"]),
+        ("llvm, llvm", InvalidInputError, ["more than one"]),
+        ("dnnl -threads=2", InvalidInputError, ["dnnl takes no options"]),
+        ("llvm mcpu", InvalidInputError, ["-name=value", "'mcpu'"]),
+        ("llvm -mcpu", InvalidInputError, ["-name=value", "'-mcpu'"]),
+        ("llvm -mcpu=pentium9", InvalidInputError, ["'pentium9'"]),
+        ("llvm -colour=blue", InvalidInputError, ["'colour'", "'mcpu'"]),
+        ("cuda", UnsupportedError, ["not in this build", "dnnl, llvm"]),
+        ("cudnn, llvm", UnsupportedError, ["not in this build", "dnnl, llvm"]),
+        (tvm.target.Target("c"), UnsupportedError, ["'c'", "llvm"]),
+        (3, InvalidInputError, ["int", "dnnl, llvm"]),
+    ],
+)
+def test_refused(target, error, words):
+    with pytest.raises(error) as refusal:
+        parse_target(target)
+    assert all(word in str(refusal.value) for word in words), refusal.value
