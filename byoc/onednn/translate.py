@@ -8,7 +8,7 @@ What each composite becomes is said in ``codegen``; what oneDNN fuses is found i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import tvm
@@ -28,7 +28,7 @@ def translate_region(region: relax.Function, name: str) -> tuple[Program, list[n
     """The program of ``region`` and the arrays of its constants, by their index."""
     builder = ProgramBuilder(name)
     values: dict[tvm.ir.Var, int] = {}
-    for param in region.params:
+    for param in _tensors(region.params):
         values[param] = builder.port("input", str(param.name), shape_of(param), dtype_of(param))  # type: ignore[arg-type]
     _bind_symbols(builder)
     bindings = list(_bindings(region.body))
@@ -60,9 +60,15 @@ def _translate_call(
     values: dict[tvm.ir.Var, int],
 ) -> int:
     name = str(function.attrs["Composite"]).removeprefix(f"{NAME}.")
-    inner = {param: values[arg] for param, arg in zip(function.params, call.args, strict=True)}
+    arguments = zip(function.params, call.args, strict=True)
+    inner = {param: values[arg] for param, arg in arguments if isinstance(param.ty, relax.TensorType)}
     definitions = {binding.var: binding.value for binding in _bindings(function.body)}
     return TRANSLATE[name](Composite(builder, inner, definitions, function.body.body))
+
+
+def _tensors(params: Iterable[tvm.ir.Var]) -> list[tvm.ir.Var]:
+    """Parameters without the shapes that a reshape with symbols takes; results state their own."""
+    return [param for param in params if isinstance(param.ty, relax.TensorType)]
 
 
 def _bindings(body: relax.Expr) -> Iterator[relax.VarBinding]:

@@ -154,6 +154,8 @@ class RegionModule final : public ffi::ModuleObj {
     thread_local std::vector<TensorRef> tensors;  // kept, so that a warm call allocates nothing
     tensors.clear();
     for (int i = 0; i < args.size(); ++i) {
+      // Relax also hands over the shape that a reshape with symbols was given; the program has it.
+      if (args[i].type_index() == ffi::TypeIndex::kTVMFFIShape) continue;
       std::optional<DLTensor*> tensor = args[i].try_cast<DLTensor*>();
       if (!tensor.has_value()) {
         throw Error(ErrorKind::kInvalidType,

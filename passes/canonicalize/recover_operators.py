@@ -27,7 +27,7 @@ def _rule(site: Site, value: relax.Expr) -> relax.Expr | None:
     function = site.mod[value.args[0]]
     args = list(value.args[1].fields)
     shapes = [shape_of(arg) for arg in args]
-    if any(shape is None or not all(isinstance(d, int) for d in shape) for shape in shapes):
+    if any(shape is None for shape in shapes):
         return None
     pad = _pad(function, args, shape_of(value))
     return pad if pad is not None else _extremum(function, args)
@@ -71,7 +71,14 @@ def _pad(function: tirx.PrimFunc, args: list[relax.Expr], out_shape: Shape) -> r
             return None
         before.append(int(shift.value))
     in_shape = shape_of(args[0])
-    after = [out - size - low for out, size, low in zip(out_shape, in_shape, before, strict=True)]  # type: ignore[arg-type,operator]
+    after = []
+    for out, size, low in zip(out_shape, in_shape, before, strict=True):
+        if isinstance(out, int) and isinstance(size, int):
+            after.append(out - size - low)
+        elif out == size:
+            after.append(-low)
+        else:
+            return None
     if min(before + after) < 0:
         return None
     (x,) = _placeholders(args)

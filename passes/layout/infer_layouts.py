@@ -4,7 +4,7 @@ Before   programs in plain layouts, implementations unknown
 After    programs with layouts, reorders where layouts meet, implementations, padded bytes, scratchpads
 
 The backend is asked which implementation it would run for each candidate; reference implementations are
-refused unless nothing else exists.  Where buffers stand is ``PlanMemory``'s work.
+refused unless nothing else exists.  Symbolic shapes are decided on at typical numbers.  Where buffers stand is ``PlanMemory``'s work.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from tvm_mxplan.byoc.backend import Backend
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.dims import is_static
+from tvm_mxplan.core.specialize import typical
 from tvm_mxplan.errors import UnsupportedError
 
 from ..region.attached import map_programs
@@ -47,8 +48,8 @@ def choose(
 ) -> list[Layouts]:
     """Layouts of every step's operands: by cost, or the policy's first that is no reference code."""
     queries = StepQueries(backend)
-    static = all(is_static(value.shape) for value in program.values)
-    if policy == "cost" and static:
+    program = typical(program)
+    if policy == "cost":
         machine = Machine()
 
         def cost(program: ir.Program, step: ir.Step, layouts: Layouts, info: StepInfo) -> float:
@@ -62,7 +63,7 @@ def choose(
     for step in program.steps:
         source = next(operand.value for operand in step.operands if operand.role == "src")
         options = candidates(program, step, homes[source], policy, backend.block)
-        choice = _first_fast(program, step, options, queries) if static else options[0]
+        choice = _first_fast(program, step, options, queries)
         choices.append(choice)
         position = [operand.role for operand in step.operands].index("dst")
         homes[step.dst] = choice[position]
@@ -88,10 +89,17 @@ def _first_fast(program: ir.Program, step: ir.Step, options: list[Layouts], quer
 
 
 def annotate(program: ir.Program, backend: Backend) -> ir.Program:
-    """Fill in implementations, bytes and scratchpads from the backend's own answer."""
+    """Fill in implementations, bytes and scratchpads from the backend's own answer.
+
+    Programs with symbolic shapes get implementations only: those of typical shapes.
+    """
+    description = backend.describe(typical(program))
     if not all(is_static(value.shape) for value in program.values):
-        return program
-    description = backend.describe(program)
+        steps = tuple(
+            replace(step, implementation=info.implementation)
+            for step, info in zip(program.steps, description.steps, strict=True)
+        )
+        return replace(program, steps=steps)
     steps = tuple(
         replace(step, implementation=info.implementation, scratchpad_bytes=info.scratchpad_bytes)
         for step, info in zip(program.steps, description.steps, strict=True)

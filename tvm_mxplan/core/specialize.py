@@ -1,0 +1,36 @@
+"""A program with symbolic shapes at given numbers: what compile-time decisions about it are made on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from . import program as ir
+from .dims import evaluate
+
+_TYPICAL_BATCH = 4
+_TYPICAL_EXTENT = 64
+
+
+def specialize(program: ir.Program, symbols: Mapping[str, int]) -> ir.Program:
+    """The program with every symbol replaced by its number; KeyError where one is missing."""
+    values = tuple(
+        replace(
+            value,
+            shape=tuple(evaluate(dim, symbols) for dim in value.shape),
+            alias_offset=evaluate(value.alias_offset, symbols),
+        )
+        for value in program.values
+    )
+    return replace(program, values=values, symbols=())
+
+
+def typical(program: ir.Program) -> ir.Program:
+    """The program at plausible numbers: a few images in a batch, some dozens of pixels or tokens."""
+    return specialize(
+        program,
+        {
+            binding.name: _TYPICAL_BATCH if binding.axis == 0 else _TYPICAL_EXTENT
+            for binding in program.symbols
+        },
+    )
