@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -93,7 +94,7 @@ def load(path: str | os.PathLike[str]) -> Executable:
     path = Path(path)
     check_library(path)
     try:
-        module = tvm.runtime.load_module(str(path))
+        module = _load_module(path)
         vm = _virtual_machine(module)
         vm["main"]
     except Exception as error:
@@ -104,6 +105,18 @@ def load(path: str | os.PathLike[str]) -> Executable:
         return Executable(module, _unknown_signature(vm), Report())
     signature = Signature.from_json(metadata["signature"])
     return Executable(module, signature, Report.from_json(metadata["report"]))
+
+
+def _load_module(path: Path) -> Any:
+    """Load under a new name: by the old one, the system gives what it loaded before, not the file of now."""
+    try:
+        folder = tempfile.TemporaryDirectory(prefix="mxplan-")
+    except OSError:  # nowhere to put a link
+        return tvm.runtime.load_module(str(path))
+    with folder as name:
+        link = Path(name) / "model.so"
+        link.symlink_to(path.resolve())
+        return tvm.runtime.load_module(str(link))
 
 
 def metadata_text(signature: Signature, report: Report) -> str:
