@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import tvm
+import tvm_ffi
 from tvm.support.cc import get_cc
 
 from .errors import InvalidInputError, UnsupportedError
@@ -116,7 +117,7 @@ def _load_module(path: Path) -> Any:
     with folder as name:
         link = Path(name) / "model.so"
         link.symlink_to(path.resolve())
-        return tvm.runtime.load_module(str(link))
+        return tvm_ffi.load_module(link)  # TVM's own would follow the link
 
 
 def metadata_text(signature: Signature, report: Report) -> str:
