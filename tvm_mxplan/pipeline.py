@@ -39,14 +39,15 @@ def canonicalize_passes() -> list[tvm.transform.Pass]:
 
 def region_passes(backend: Backend, options: Options, recorder: Recorder) -> list[tvm.transform.Pass]:
     """Everything between canonical Relax and runtime modules."""
+    tune_seconds = options.tune_seconds if options.tune == "measure" else 0.0
     return [
         recorder.before_partition(),
         PartitionRegions(backend, recorder.rejections),
-        recorder.after_partition(),
-        BuildPrograms(backend),
-        InferLayouts(backend, options.layouts, options.tune_seconds if options.tune == "measure" else 0.0),
+        BuildPrograms(backend, recorder.rejections),
+        InferLayouts(backend, options.layouts, tune_seconds, recorder.rejections),
         PlanMemory(backend),
         recorder.planned(backend),
+        recorder.left_to_tvm(),
         EmitModules(backend),
     ]
 

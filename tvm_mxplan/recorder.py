@@ -35,7 +35,7 @@ class Recorder:
 
         return _observer("RecordModel", note)
 
-    def after_partition(self) -> tvm.transform.Pass:
+    def left_to_tvm(self) -> tvm.transform.Pass:
         def note(mod: tvm.IRModule) -> None:
             left: Counter[str] = Counter()
             for function in _plain_functions(mod):

@@ -54,9 +54,7 @@ class _Chooser:
         steps += self._fixed()
         problem = AssignmentProblem(tuple(steps), self._conversions(steps))
         assignment = solve_assignment(problem)
-        chosen = [
-            usable[choice][0] for usable, choice in zip(candidates, assignment.choices, strict=False)
-        ]
+        chosen = [usable[choice][0] for usable, choice in zip(candidates, assignment.choices, strict=False)]
         return chosen, assignment
 
     def _usable(self, step: ir.Step) -> list[tuple[Layouts, float]]:

@@ -4,7 +4,8 @@ Before   programs in plain layouts, implementations unknown
 After    programs with layouts, reorders where layouts meet, implementations, padded bytes, scratchpads
 
 The backend is asked which implementation it would run for each candidate; reference implementations are
-refused unless nothing else exists.  Symbolic shapes are decided on at typical numbers.  Where buffers stand is ``PlanMemory``'s work.
+refused unless nothing else exists.  Symbolic shapes are decided on at typical numbers.  Where buffers stand
+is ``PlanMemory``'s work.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import tvm
-from tvm_mxplan.byoc.backend import Backend
 
+from tvm_mxplan.byoc.backend import Backend, Rejections
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.dims import is_static
@@ -43,9 +44,7 @@ def infer_layouts(
     return annotate(laid_out, backend)
 
 
-def choose(
-    program: ir.Program, backend: Backend, policy: Policy, tune_seconds: float = 0.0
-) -> list[Layouts]:
+def choose(program: ir.Program, backend: Backend, policy: Policy, tune_seconds: float = 0.0) -> list[Layouts]:
     """Layouts of every step's operands: by cost, or the policy's first that is no reference code."""
     queries = StepQueries(backend)
     program = typical(program)
@@ -121,15 +120,23 @@ class InferLayouts:
     policy : ``cost``, or one layout wherever it is possible: ``channels_last``, ``blocked``, ``plain``, or
         ``naive``, which also reorders around every step.
     tune_seconds : seconds to spend on measuring candidates; 0 trusts the cost model.
+    rejections : filled with the reasons for which regions went back to TVM.
     """
 
-    def __init__(self, backend: Backend, policy: Policy = "cost", tune_seconds: float = 0.0) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        policy: Policy = "cost",
+        tune_seconds: float = 0.0,
+        rejections: Rejections | None = None,
+    ) -> None:
         self.backend = backend
+        self.rejections = {} if rejections is None else rejections
         self.policy = policy
         self.tune_seconds = tune_seconds
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
-        return map_programs(mod, self.backend.name, self._infer)
+        return map_programs(mod, self.backend.name, self._infer, self.rejections)
 
     def _infer(self, program: ir.Program) -> ir.Program:
         return infer_layouts(program, self.backend, self.policy, self.tune_seconds)

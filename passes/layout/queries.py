@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tvm_mxplan.byoc.backend import Backend
-
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.description import StepInfo
 

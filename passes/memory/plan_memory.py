@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import tvm
-from tvm_mxplan.byoc.backend import Backend
 
+from tvm_mxplan.byoc.backend import Backend
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.allocation import Plan, solve, validate
 from tvm_mxplan.core.dims import is_static
@@ -62,4 +62,4 @@ class PlanMemory:
         self.backend = backend
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
-        return map_programs(mod, self.backend.name, lambda program: plan_memory(program, self.backend))
+        return map_programs(mod, self.backend.name, lambda program: plan_memory(program, self.backend), {})

@@ -32,14 +32,7 @@ _SAME_BYTES = (
     "vm.builtin.ensure_zero_offset",
 )
 _PART_OF_THE_BYTES = ("relax.memory.view",)
-_KEEPS_NOTHING = (
-    "relax.vm.call_tir_dyn",
-    "relax.shape_of",
-    "relax.size",
-    "relax.tensor_to_shape",
-    "relax.print",
-    "relax.assert_op",
-)
+_DYNAMIC_KERNEL = "relax.vm.call_tir_dyn"
 _ALLOCATE = "relax.builtin.alloc_tensor"
 
 
@@ -194,7 +187,7 @@ class _Tracer:
 
     def _result(self, call: tvm.ir.Call, name: str, args: tuple[Alias, ...]) -> Alias:
         """Where the result of a call may be; arguments that it may keep escape."""
-        if name in _KEEPS_NOTHING or isinstance(call.ty, tvm.ir.PrimType | relax.ShapeType):
+        if name == _DYNAMIC_KERNEL or isinstance(call.ty, tvm.ir.PrimType | relax.ShapeType):
             return NOWHERE
         if isinstance(call.op, tvm.ir.GlobalVar):
             is_kernel = isinstance(self.mod[call.op], tirx.PrimFunc)
@@ -204,9 +197,7 @@ class _Tracer:
         self._escape(args)
         return NOWHERE
 
-    def _branch(
-        self, value: relax.If, branches: tuple[tuple[int, bool], ...], nodes: list[Node]
-    ) -> Alias:
+    def _branch(self, value: relax.If, branches: tuple[tuple[int, bool], ...], nodes: list[Node]) -> Alias:
         number = self.branch_count
         self.branch_count += 1
         then, then_result = self.sequence(value.true_branch, (*branches, (number, True)))

@@ -82,9 +82,7 @@ class Bounds:
             return None
         return _checked(self._bounded(nbytes, symbolic, used) or _factored(nbytes, symbolic))
 
-    def _bounded(
-        self, nbytes: int, symbolic: Sequence[tvm.ir.Expr], used: Sequence[tirx.Var]
-    ) -> Size | None:
+    def _bounded(self, nbytes: int, symbolic: Sequence[tvm.ir.Expr], used: Sequence[tirx.Var]) -> Size | None:
         if not all(var in self.upper for var in used):
             return None
         analyzer = sym.Analyzer()

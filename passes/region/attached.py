@@ -12,8 +12,12 @@ import numpy as np
 import tvm
 from tvm import relax
 
+from tvm_mxplan.byoc.backend import Rejections
 from tvm_mxplan.core import codec
 from tvm_mxplan.core.program import Program
+from tvm_mxplan.errors import UnsupportedError
+
+from .dissolve import dissolve
 
 PROGRAM = "mxplan.program"
 CONSTANTS = "mxplan.constants"
@@ -45,12 +49,21 @@ def constants_of(function: relax.Function) -> list[tvm.runtime.Tensor]:
     return list(function.attrs[CONSTANTS])
 
 
-def map_programs(mod: tvm.IRModule, backend: str, transform: Callable[[Program], Program]) -> tvm.IRModule:
-    """The module with the program of each region replaced by what ``transform`` makes of it."""
+def map_programs(
+    mod: tvm.IRModule, backend: str, transform: Callable[[Program], Program], rejections: Rejections
+) -> tvm.IRModule:
+    """The module with the program of each region replaced by what ``transform`` makes of it.
+
+    Regions for which it raises UnsupportedError go back to TVM, with the reason in ``rejections``.
+    """
     mod = mod.clone()
+    refused: dict[tvm.ir.GlobalVar, str] = {}
     for gvar, function in list(regions(mod, backend)):
-        mod.update_func(gvar, attach(function, transform(program_of(function))))
-    return mod
+        try:
+            mod.update_func(gvar, attach(function, transform(program_of(function))))
+        except UnsupportedError as error:
+            refused[gvar] = str(error)
+    return dissolve(mod, refused, rejections)
 
 
 def _tensor(array: np.ndarray) -> tvm.runtime.Tensor:

@@ -3,27 +3,50 @@
 Before   mxplan_onednn_0: composites that call Relax operators
 After    the same, carrying ``mxplan.program`` and ``mxplan.constants``
 
-The region's body stays as it is: it says what the program must compute, and TVM can run it.
+The region's body stays as it is: it says what the program must compute, and TVM can run it.  A region that
+the backend cannot translate, or that only moves data, goes back to TVM.
 """
 
 from __future__ import annotations
 
 import tvm
-from tvm_mxplan.byoc.backend import Backend
+
+from tvm_mxplan.byoc.backend import Backend, Rejections
+from tvm_mxplan.core.program import Program, Reorder
+from tvm_mxplan.errors import UnsupportedError
 
 from .attached import attach, regions
+from .dissolve import dissolve
 
 
 @tvm.transform.module_pass(opt_level=0, name="BuildPrograms")
 class BuildPrograms:
-    """Module pass; see the module's text."""
+    """Module pass; see the module's text.
 
-    def __init__(self, backend: Backend) -> None:
+    Parameters
+    ----------
+    rejections : filled with the reasons for which regions went back.
+    """
+
+    def __init__(self, backend: Backend, rejections: Rejections | None = None) -> None:
         self.backend = backend
+        self.rejections = {} if rejections is None else rejections
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
         mod = mod.clone()
+        refused: dict[tvm.ir.GlobalVar, str] = {}
         for gvar, function in list(regions(mod, self.backend.name)):
-            program, constants = self.backend.translate(function, gvar.name_hint)
-            mod.update_func(gvar, attach(function, program, constants))
-        return mod
+            try:
+                program, constants = self.backend.translate(function, gvar.name_hint)
+            except UnsupportedError as error:
+                refused[gvar] = str(error)
+                continue
+            if _only_moves_data(program):
+                refused[gvar] = "only moves data, which no library does better"
+            else:
+                mod.update_func(gvar, attach(function, program, constants))
+        return dissolve(mod, refused, self.rejections)
+
+
+def _only_moves_data(program: Program) -> bool:
+    return all(isinstance(step.attrs, Reorder) for step in program.steps)

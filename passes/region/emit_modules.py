@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import tvm
 from tvm import relax
+
 from tvm_mxplan.byoc.backend import Backend
 
 from .attached import constants_of, program_of

@@ -102,7 +102,7 @@ def solve_assignment(problem: AssignmentProblem, *, max_nodes: int = 2000) -> As
             for form in option.wants:
                 wanted.setdefault(form, []).append(column[s, o])
         for form, columns in wanted.items():
-            row = {c: 1.0 for c in columns}
+            row = dict.fromkeys(columns, 1.0)
             for giver in givers.get(form, []):
                 row[giver] = row.get(giver, 0.0) - 1.0
             if form in conversions:

@@ -1,0 +1,221 @@
+"""From a traced Relax function to an allocation problem: what lives when, and what may share bytes.
+
+Time is counted in calls. Control flow has no loops, so the two branches of an `if` follow one another in
+time; bytes that one branch does not need are free there, even while they wait for the other::
+
+    step               a    b    c        a is used in the second branch alone
+    0  f(x, a)         |
+    1  if              |
+    2    g(x, b)            |             b may stand where a is: whoever reads a never comes here
+    3  else
+    3    g(a, c)       |         |
+
+An allocation is an item, its intervals are rectangles. Two allocations become one item
+- where a call may write its result over an operand that dies there (`tir_in_place` proves it), and
+- where they are the same result of the two branches of an `if`.
+
+Left to others: aliases (relax_aliases), offsets (core.allocation).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from tvm_mxplan.core.allocation import Item, Problem, Rectangle
+
+from .relax_aliases import Allocation, Branch, Node, Places, Step, Tensor, Trace, union
+
+ALIGNMENT = 64
+
+InPlacePairs = Callable[[Step], Sequence[tuple[int, int]]]
+"""Pairs of (argument that may be overwritten, argument that the result is written to) of a call."""
+Interval = tuple[int, int]
+
+
+@dataclass
+class Lives:
+    """When each allocation's bytes matter.
+
+    Attributes
+    ----------
+    intervals : for each allocation its half-open intervals, in order of time.
+    steps : the calls with their times.
+    last : for each time the allocations whose bytes nobody needs afterwards.
+    joined : pairs of allocations that are the same result of the two branches of an `if`.
+    """
+
+    intervals: list[list[Interval]]
+    steps: list[tuple[int, Step]] = field(default_factory=list)
+    last: dict[int, frozenset[int]] = field(default_factory=dict)
+    joined: list[tuple[int, int]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class StorageProblem:
+    """An allocation problem and what it stands for.
+
+    Attributes
+    ----------
+    problem : the items, one for each group.
+    groups : for each item its allocations, all at its base.
+    in_place : by the variable of a call, the argument that its result overwrites and the result.
+    """
+
+    problem: Problem
+    groups: tuple[tuple[int, ...], ...]
+    in_place: dict[object, tuple[int, int]]
+
+
+def find_lives(trace: Trace) -> Lives:
+    """Liveness over structured control flow, backwards."""
+    lives = Lives([[] for _ in trace.tensors])
+    times = _Times(lives)
+    times.count(trace.nodes)
+    times.backward(trace.nodes, frozenset())
+    for intervals in lives.intervals:
+        intervals.reverse()
+    return lives
+
+
+def storage_problem(
+    trace: Trace, lives: Lives, arenas: dict[int, str], in_place_pairs: InPlacePairs
+) -> StorageProblem:
+    """The problem of the allocations that have an arena.
+
+    Parameters
+    ----------
+    arenas : the arena of each allocation to be planned.
+    in_place_pairs : what each call may write in place.
+    """
+    groups = _Groups(trace.tensors, lives)
+    in_place: dict[object, tuple[int, int]] = {}
+    for a, b in lives.joined:
+        if a in arenas and arenas.get(b) == arenas[a] and trace.tensors[a].excludes(trace.tensors[b]):
+            groups.merge(a, b)
+    for time, step in lives.steps:
+        for source, destination in in_place_pairs(step):
+            a, b = _exact(step, source), _exact(step, destination)
+            if a not in arenas or arenas.get(b) != arenas[a] or a == b:
+                continue
+            if _may_overwrite(lives, time, step, source, destination) and groups.merge(a, b, time):
+                in_place[step.var] = (source, destination)
+                break
+    members = [group for group in groups.members() if group[0] in arenas]
+    items = tuple(_item(trace, lives, group, arenas[group[0]]) for group in members)
+    return StorageProblem(Problem(items), tuple(members), in_place)
+
+
+class _Times:
+    def __init__(self, lives: Lives) -> None:
+        self._lives = lives
+        self._time: dict[int, int] = {}
+
+    def count(self, nodes: Sequence[Node]) -> None:
+        for node in nodes:
+            if isinstance(node, Allocation):
+                continue
+            self._time[id(node)] = len(self._time)
+            if isinstance(node, Step):
+                self._lives.steps.append((self._time[id(node)], node))
+            else:
+                self._lives.joined.extend(node.joined)
+                self.count(node.then)
+                self.count(node.otherwise)
+
+    def backward(self, nodes: Sequence[Node], live: frozenset[int]) -> frozenset[int]:
+        """What lives before ``nodes`` if ``live`` lives after them."""
+        for node in reversed(nodes):
+            if isinstance(node, Allocation):
+                live -= {node.tensor}
+                continue
+            time, after = self._time[id(node)], live
+            if isinstance(node, Branch):
+                otherwise = self.backward(node.otherwise, live - _made_in(node.then))
+                live = otherwise | self.backward(node.then, live - _made_in(node.otherwise))
+            live |= node.touches
+            self._lives.last[time] = live - after
+            for tensor in live:
+                self._mark(tensor, time)
+        return live
+
+    def _mark(self, tensor: int, time: int) -> None:
+        """Add ``time`` to intervals that are filled from the last to the first."""
+        intervals = self._lives.intervals[tensor]
+        if intervals and intervals[-1][0] == time + 1:
+            intervals[-1] = (time, intervals[-1][1])
+        else:
+            intervals.append((time, time + 1))
+
+
+def _made_in(nodes: Sequence[Node]) -> frozenset[int]:
+    """Allocations made by ``nodes``: in the other branch they do not exist."""
+    made: set[int] = set()
+    for node in nodes:
+        if isinstance(node, Allocation):
+            made.add(node.tensor)
+        elif isinstance(node, Branch):
+            made |= _made_in(node.then) | _made_in(node.otherwise)
+    return frozenset(made)
+
+
+def _exact(step: Step, argument: int) -> int:
+    """The allocation that an argument is exactly, -1 if it is none or not known."""
+    alias = step.args[argument]
+    return min(alias.tensors) if isinstance(alias, Places) and alias.exact else -1
+
+
+def _may_overwrite(lives: Lives, time: int, step: Step, source: int, destination: int) -> bool:
+    """True if nobody else sees the source die and the result be born."""
+    a, b = _exact(step, source), _exact(step, destination)
+    others = [arg for at, arg in enumerate(step.args) if at not in (source, destination)]
+    born_here = lives.intervals[b][0][0] == time
+    return a in lives.last[time] and born_here and not union(others) & {a, b}
+
+
+class _Groups:
+    """Allocations that stand at one base; merging keeps that sound."""
+
+    def __init__(self, tensors: Sequence[Tensor], lives: Lives) -> None:
+        self._tensors = tensors
+        self._lives = lives
+        self._group = {number: [number] for number in range(len(tensors))}
+
+    def merge(self, a: int, b: int, time: int | None = None) -> bool:
+        """Join the groups of ``a`` and ``b``, which may overlap at ``time``; False if others would clash."""
+        left, right = self._group[a], self._group[b]
+        if left is right:
+            return False
+        for x in left:
+            for y in right:
+                allowed = time if (x, y) == (a, b) else None
+                if not self._tensors[x].excludes(self._tensors[y]) and self._overlap(x, y, allowed):
+                    return False
+        left.extend(right)
+        for member in right:
+            self._group[member] = left
+        return True
+
+    def _overlap(self, a: int, b: int, allowed: int | None) -> bool:
+        for first, end in self._lives.intervals[a]:
+            for other, other_end in self._lives.intervals[b]:
+                low, high = max(first, other), min(end, other_end)
+                if low < high and (low, high) != (allowed, (allowed or 0) + 1):
+                    return True
+        return False
+
+    def members(self) -> Iterator[tuple[int, ...]]:
+        by_first: dict[int, list[int]] = defaultdict(list)
+        for number, group in self._group.items():
+            by_first[min(group)].append(number)
+        return (tuple(by_first[first]) for first in sorted(by_first))
+
+
+def _item(trace: Trace, lives: Lives, group: Sequence[int], arena: str) -> Item:
+    rectangles = []
+    for number in group:
+        size = trace.tensors[number].size
+        assert size is not None
+        rectangles += [Rectangle(first, end, 0, size.nbytes) for first, end in lives.intervals[number]]
+    return Item(trace.tensors[group[0]].var.name_hint, tuple(rectangles), ALIGNMENT, arena)

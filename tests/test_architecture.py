@@ -1,0 +1,79 @@
+"""Importing runs one way, and imports do nothing: the rules of docs/architecture.md."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDERS = {"tvm_mxplan.passes": ROOT / "passes", "tvm_mxplan.byoc": ROOT / "byoc"}
+
+
+def imports_of(path: Path, package: str) -> set[str]:
+    """Absolute names of the modules that a file imports, relative imports resolved against ``package``."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            found.add(module)
+            found.update(f"{module}.{alias.name}" for alias in node.names)
+    return found
+
+
+def files(folder: Path, package: str) -> list[tuple[Path, str]]:
+    return [
+        (path, ".".join([package, *path.relative_to(folder).parent.parts]))
+        for path in sorted(folder.rglob("*.py"))
+    ]
+
+
+@pytest.mark.parametrize("path, package", files(ROOT / "tvm_mxplan" / "core", "tvm_mxplan.core"))
+def test_core_imports_no_tvm_and_nothing_of_ours(path: Path, package: str) -> None:
+    for name in imports_of(path, package):
+        assert name.split(".")[0] not in ("tvm", "tvm_ffi"), f"{path} imports {name}"
+        if name.startswith("tvm_mxplan"):
+            assert name.startswith("tvm_mxplan.core"), f"{path} imports {name}"
+
+
+@pytest.mark.parametrize("path, package", files(ROOT / "passes", "tvm_mxplan.passes"))
+def test_passes_know_the_protocol_but_no_backend(path: Path, package: str) -> None:
+    allowed = ("tvm_mxplan.core", "tvm_mxplan.passes", "tvm_mxplan.byoc.backend", "tvm_mxplan.errors")
+    for name in imports_of(path, package):
+        if name.startswith("tvm_mxplan"):
+            assert name.startswith(allowed), f"{path} imports {name}"
+
+
+@pytest.mark.parametrize("path, package", files(ROOT / "byoc", "tvm_mxplan.byoc"))
+def test_backends_know_core_and_types_only(path: Path, package: str) -> None:
+    allowed = (
+        "tvm_mxplan.core",
+        "tvm_mxplan.byoc",
+        "tvm_mxplan.errors",
+        "tvm_mxplan.passes.relax_types",
+    )
+    for name in imports_of(path, package):
+        if name.startswith("tvm_mxplan"):
+            assert name.startswith(allowed), f"{path} imports {name}"
+
+
+def test_one_file_reads_the_environment() -> None:
+    readers = [
+        path.name
+        for folder in ("tvm_mxplan", "passes", "byoc")
+        for path in (ROOT / folder).rglob("*.py")
+        if "testing" not in path.parts and "os.environ" in path.read_text()
+    ]
+    assert readers == ["environment.py"]
+
+
+def test_importing_the_package_is_cheap() -> None:
+    """``import tvm_mxplan`` loads neither TVM nor the runtime; its names load on first use."""
+    code = "import sys, tvm_mxplan; sys.exit('tvm' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

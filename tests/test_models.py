@@ -1,0 +1,66 @@
+"""Whole networks: every one offloaded whole, and its numbers those of onnxruntime."""
+
+from __future__ import annotations
+
+import pytest
+
+import tvm_mxplan
+from tvm_mxplan.testing import zoo
+from tvm_mxplan.testing.reference import onnxruntime_outputs, worst_relative_l2
+
+LIGHT = [
+    "bvlc_alexnet",
+    "densenet121",
+    "inception_v1",
+    "inception_v2",
+    "resnet50",
+    "shufflenet",
+    "squeezenet",
+    "vgg19",
+    "zfnet512",
+]
+TOLERANCE = 1e-4
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+@pytest.mark.parametrize("name", [*LIGHT, "mobilenet_v2", "resnet18"])
+def test_numbers_and_coverage(name: str, batch: int) -> None:
+    """One region, at least 99 % of the multiply-adds in it, no reference code, within 1e-4 (L2)."""
+    model = zoo.load(name, batch=batch)
+    executable = tvm_mxplan.compile(model)
+    report = executable.report
+    assert len(report.regions) == 1
+    assert report.offloaded >= 0.99
+    assert report.regions[0].reference_steps == ()
+    inputs = zoo.random_inputs(model, batch=batch)
+    actual = [tensor.numpy() for tensor in executable(**inputs)]
+    assert worst_relative_l2(actual, onnxruntime_outputs(model, inputs)) <= TOLERANCE
+
+
+@pytest.mark.parametrize("layouts", ["channels_last", "blocked", "plain", "naive"])
+def test_every_layout_policy_gives_the_same_numbers(layouts: str) -> None:
+    model = zoo.load("squeezenet")
+    executable = tvm_mxplan.compile(model, options={"layouts": layouts})
+    assert len(executable.report.regions) == 1
+    inputs = zoo.random_inputs(model)
+    actual = [tensor.numpy() for tensor in executable(**inputs)]
+    assert worst_relative_l2(actual, onnxruntime_outputs(model, inputs)) <= TOLERANCE
+
+
+def test_symbolic_batch() -> None:
+    """One executable for every batch: a region specialises on sight."""
+    model = zoo.load("mobilenet_v2", batch="N")
+    executable = tvm_mxplan.compile(model)
+    assert executable.report.offloaded == 1.0
+    for batch in (1, 3, 8, 1):
+        inputs = zoo.random_inputs(model, batch=batch)
+        actual = [tensor.numpy() for tensor in executable(**inputs)]
+        assert worst_relative_l2(actual, onnxruntime_outputs(model, inputs)) <= TOLERANCE
+
+
+def test_resnet50_memory() -> None:
+    """The residual sums go in place: activations and scratchpads within 5.25 million bytes."""
+    report = tvm_mxplan.compile(zoo.load("resnet50"), options={"layouts": "channels_last"}).report
+    (region,) = report.regions
+    assert region.arena_bytes == 5_230_592
+    assert sum("sum" in step.post_ops for step in region.steps) == 16
