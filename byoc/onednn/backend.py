@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import tvm
 from tvm import relax
-from tvm_mxplan.byoc.backend import Rejections
 
+from tvm_mxplan.byoc.backend import Rejections
 from tvm_mxplan.core.description import Description
 from tvm_mxplan.core.program import Program
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tvm import relax
-from tvm_mxplan.passes.relax_types import dtype_of, is_constant, scalar_of, shape_of
 
 from tvm_mxplan.core.dims import Shape, is_static
+from tvm_mxplan.passes.relax_types import dtype_of, is_constant, scalar_of, shape_of
+
+from .broadcasting import can_be_fast
 
 Match = Mapping[str, relax.Expr]
 MAX_RANK = 6
@@ -27,19 +29,30 @@ def _tensors(call: relax.Expr) -> list[relax.Expr]:
     return tensors
 
 
-def tensors_ok(root: relax.Expr) -> str | None:
+def tensors_ok(match: Match) -> str | None:
     """Element types, ranks and shapes that every composite asks of its operands and its result."""
+    root = match["root"]
+    operands = [match["x"]] if "x" in match else _tensors(root)
     for tensor in [*_tensors(root), root]:
-        dtype, shape = dtype_of(tensor), shape_of(tensor)
-        if dtype not in DTYPES:
-            return f"element type {dtype or 'unknown'}, oneDNN takes {', '.join(DTYPES)} here"
-        if shape is None:
-            return "a shape that is not known at compile time"
-        if len(shape) > MAX_RANK:
-            return f"rank {len(shape)}, at most {MAX_RANK} is taken"
-        if 0 in shape:
-            return "an empty tensor"
+        reason = _tensor_ok(tensor)
+        if reason is not None:
+            return reason
+    if all(is_constant(operand) for operand in operands):
+        return "constants only"
     return None
+
+
+def _tensor_ok(tensor: relax.Expr) -> str | None:
+    dtype, shape = dtype_of(tensor), shape_of(tensor)
+    if dtype not in DTYPES:
+        return f"element type {dtype or 'unknown'}, oneDNN takes {', '.join(DTYPES)} here"
+    if shape is None:
+        return "a shape that is not known at compile time"
+    if len(shape) > MAX_RANK:
+        return f"rank {len(shape)}, at most {MAX_RANK} is taken"
+    if not shape and not is_constant(tensor):
+        return "a scalar, oneDNN has no tensors of rank 0"
+    return "an empty tensor" if 0 in shape else None
 
 
 def convolution(match: Match) -> str | None:
@@ -71,6 +84,8 @@ def pooling(match: Match) -> str | None:
     layout = str(call.attrs.layout)
     if layout not in ("NCW", "NCHW", "NCDHW") or str(call.attrs.out_layout) not in ("", layout):
         return f"layout {layout}, expected channels first"
+    if any(int(step) != 1 for step in call.attrs.dilation):
+        return "a dilated window, for which oneDNN has reference code only"
     kernel, padding = list(call.attrs.pool_size), list(call.attrs.padding)
     if any(int(pad) >= int(size) for pad, size in zip(padding, kernel + kernel, strict=True)):
         return f"padding {padding} is not smaller than the kernel {kernel}"
@@ -108,17 +123,17 @@ def adaptive_pooling(match: Match) -> str | None:
 def binary(match: Match) -> str | None:
     call = match["root"]
     left, right, out = (shape_of(expr) for expr in (*call.args, call))
-    if len(out) == 0:  # type: ignore[arg-type]
-        return "a scalar result"
-    if all(is_constant(arg) for arg in call.args):
-        return "constants only"
     if any(scalar_of(arg) is not None for arg in call.args) and out in (left, right):
         return None
-    if left == out:
-        return None
-    if right == out and call.op.name in ("relax.add", "relax.multiply", "relax.maximum", "relax.minimum"):
-        return None
-    return f"the first operand {left} is broadcast to {out}, oneDNN broadcasts the second only"
+    if out not in (left, right):
+        return f"both operands, {left} and {right}, are broadcast; oneDNN broadcasts one of them"
+    operand: Shape = right if left == out else left  # type: ignore[assignment]
+    aligned = (1,) * (len(out) - len(operand)) + operand  # type: ignore[arg-type]
+    if not can_be_fast(aligned, out):  # type: ignore[arg-type]
+        return (
+            f"{operand} is broadcast to {out} along axes that are far apart: oneDNN has reference code only"
+        )
+    return None
 
 
 def power(match: Match) -> str | None:
@@ -126,9 +141,23 @@ def power(match: Match) -> str | None:
 
 
 def reduction(match: Match) -> str | None:
-    if match["root"].attrs.axis is None:
+    call = match["root"]
+    rank = len(shape_of(call.args[0]))  # type: ignore[arg-type]
+    if call.attrs.axis is None:
         return "a reduction over all axes"
-    return "a scalar result" if len(shape_of(match["root"].args[0])) == 0 else None  # type: ignore[arg-type]
+    axes = sorted(int(axis) % rank for axis in call.attrs.axis)
+    if axes != list(range(rank - len(axes), rank)):
+        return f"axes {axes} are not the last ones: oneDNN has reference code only"
+    return None
+
+
+def softmax(match: Match) -> str | None:
+    return None if is_static(shape_of(match["root"])) else _softmax_axis(match["root"])  # type: ignore[arg-type]
+
+
+def _softmax_axis(call: relax.Call) -> str | None:
+    rank = len(shape_of(call))  # type: ignore[arg-type]
+    return None if int(call.attrs.axis) % rank == rank - 1 else "symbolic shapes and not the last axis"
 
 
 def normalized_axes(match: Match) -> str | None:
@@ -161,24 +190,27 @@ def reshape(match: Match) -> str | None:
 
 def resize(match: Match) -> str | None:
     call = match["root"]
-    attrs = call.attrs
     source, out = shape_of(call.args[0]), shape_of(call)
-    if str(attrs.layout) not in ("NCW", "NCHW", "NCDHW"):
-        return f"layout {attrs.layout}, expected channels first"
-    mode, method = str(attrs.coordinate_transformation_mode), str(attrs.method)
+    if str(call.attrs.layout) not in ("NCW", "NCHW", "NCDHW"):
+        return f"layout {call.attrs.layout}, expected channels first"
+    mode, method = str(call.attrs.coordinate_transformation_mode), str(call.attrs.method)
+    if mode == "pytorch_half_pixel" and 1 not in out[2:]:  # type: ignore[index]
+        mode = "half_pixel"
     if method == "linear":
-        if mode == "half_pixel" or (mode == "pytorch_half_pixel" and 1 not in out[2:]):  # type: ignore[index]
-            return None
-        return f"linear resize with {mode} coordinates, oneDNN has half_pixel"
+        return (
+            None if mode == "half_pixel" else f"linear resize with {mode} coordinates, oneDNN has half_pixel"
+        )
     if method != "nearest_neighbor":
         return f"resize method {method}, oneDNN has nearest and linear"
     if not (is_static(source) and is_static(out)):  # type: ignore[arg-type]
         return "nearest resize with symbolic shapes"
     if any(o % i for i, o in zip(source[2:], out[2:], strict=True)):  # type: ignore[index,operator]
         return "nearest resize by a factor that is not whole: the rounding rules differ"
-    if (mode, str(attrs.rounding_method)) == ("asymmetric", "floor") or mode == "half_pixel":
+    rounding = str(call.attrs.rounding_method)
+    # With whole factors, half-pixel coordinates never fall between two pixels.
+    if (mode, rounding) == ("asymmetric", "floor") or (mode == "half_pixel" and rounding.startswith("round")):
         return None
-    return f"nearest resize with {mode} coordinates and rounding {attrs.rounding_method}"
+    return f"nearest resize with {mode} coordinates and rounding {rounding}"
 
 
 def pad(match: Match) -> str | None:
@@ -189,8 +221,12 @@ def pad(match: Match) -> str | None:
 
 
 def prelu(match: Match) -> str | None:
-    rank = len(shape_of(match["root"]))  # type: ignore[arg-type]
-    return None if 0 <= int(match["root"].attrs.axis) % rank < rank else "axis out of range"
+    call = match["root"]
+    shape, slopes = shape_of(call), shape_of(call.args[1])
+    axis = int(call.attrs.axis) % len(shape)  # type: ignore[arg-type]
+    if scalar_of(call.args[1]) is not None or slopes == (shape[axis],):  # type: ignore[index]
+        return None
+    return f"slopes {slopes}, expected a constant number or one for each of {shape[axis]}"  # type: ignore[index]
 
 
 def softplus(match: Match) -> str | None:

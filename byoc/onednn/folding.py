@@ -2,6 +2,7 @@
 
     pad (zeros, spatial)  -> convolution or pooling   becomes padding of the latter
     convolution -> * scale for each channel -> + shift   becomes other weights and a bias (batch norm)
+    layer norm -> * scale -> + shift, along the last axis   becomes operands of the former
     * scale -> + shift -> * scale -> ...      becomes one scale and one shift
 
 Before   v1 = convolution(x, w);  v2 = binary mul(v1, s);  v3 = binary add(v2, t)
@@ -16,6 +17,7 @@ import numpy as np
 
 from tvm_mxplan.core import program as ir
 
+from .broadcasting import is_per_channel
 from .graph import Graph
 
 _WEIGHTED = (ir.Convolution, ir.Deconvolution, ir.MatMul)
@@ -27,6 +29,8 @@ def fold(graph: Graph) -> None:
         _fold_pad(graph, at)
     for at in range(len(graph.steps)):
         _fold_into_weights(graph, at)
+    for at in range(len(graph.steps)):
+        _fold_into_layer_norm(graph, at)
     for at in range(len(graph.steps)):
         _merge_affine(graph, at)
 
@@ -67,17 +71,15 @@ def _with_source(step: ir.Step, src: int, attrs: ir.Attributes) -> ir.Step:
     return replace(step, attrs=attrs, operands=operands)
 
 
-def _per_channel(graph: Graph, step: ir.Step | None, algorithm: str) -> np.ndarray | None:
-    """The vector that ``step`` multiplies with or adds along the channels, as a flat array.
+def _per_channel(graph: Graph, step: ir.Step | None, algorithm: str, axis: int = 1) -> np.ndarray | None:
+    """The vector that ``step`` multiplies with or adds along ``axis``, as a flat array.
 
-    The channels are dimension 1, or the last one of a matrix.  An elementwise linear step with a single
-    number counts as well.
+    An elementwise linear step with a single number counts as well.
     """
     if not step or step.post_ops:
         return None
     shape = graph.values[step.dst].shape
-    axis = 1
-    if not isinstance(shape[axis], int):
+    if axis >= len(shape) or not isinstance(shape[axis], int):
         return None
     if isinstance(step.attrs, ir.Eltwise) and step.attrs.algorithm == "linear":
         number = {"mul": step.attrs.alpha, "add": step.attrs.beta}[algorithm]
@@ -88,10 +90,13 @@ def _per_channel(graph: Graph, step: ir.Step | None, algorithm: str) -> np.ndarr
     if graph.values[step.operand("src")].shape != shape:
         return None
     array = graph.constant(step.operand("src1"))
-    if array is None or array.shape != tuple(shape[axis] if i == axis else 1 for i in range(len(shape))):
+    if array is None or not is_per_channel(array.shape, shape, axis):
         return None
+    array = np.broadcast_to(array.reshape(-1), shape[axis])
     flat = array.reshape(-1)
     if step.attrs.algorithm == _INVERSE[algorithm]:
+        if algorithm == "mul" and not flat.all():
+            return None
         flat = 1 / flat if algorithm == "mul" else -flat
     return flat
 
@@ -112,10 +117,9 @@ def _fold_into_weights(graph: Graph, at: int) -> None:
     if not root or not isinstance(root.attrs, _WEIGHTED) or root.post_ops:
         return
     rank = len(graph.values[root.dst].shape)
-    if isinstance(root.attrs, ir.MatMul) and rank != 2:
-        return
+    axis = rank - 1 if isinstance(root.attrs, ir.MatMul) else 1
     roles = {operand.role: operand.value for operand in root.operands}
-    scale, shift = _per_channel(graph, step, "mul"), _per_channel(graph, step, "add")
+    scale, shift = (_per_channel(graph, step, algorithm, axis) for algorithm in ("mul", "add"))
     bias = graph.constant(roles["bias"]).reshape(-1) if "bias" in roles else None  # type: ignore[union-attr]
     if shift is not None:
         bias = shift if bias is None else bias + shift
@@ -128,7 +132,7 @@ def _fold_into_weights(graph: Graph, at: int) -> None:
     else:
         return
     if bias is not None:
-        shape = (1, -1) if isinstance(root.attrs, ir.MatMul) else (-1,)
+        shape = (*(1,) * (rank - 1), -1) if isinstance(root.attrs, ir.MatMul) else (-1,)
         roles["bias"] = graph.add_constant(bias.reshape(shape), f"{root.name}.bias")
     roles["dst"] = step.dst
     operands = tuple(ir.Operand(role, value) for role, value in roles.items())
@@ -143,6 +147,27 @@ def _scaled_weights(graph: Graph, root: ir.Step, weights: int, scale: np.ndarray
     outer = array.shape[:2] if grouped else array.shape[:1]
     factor = scale.reshape(*outer, *(1,) * (array.ndim - len(outer)))
     return graph.add_constant(array * factor, f"{root.name}.weights")
+
+
+def _fold_into_layer_norm(graph: Graph, at: int) -> None:
+    step = graph.steps[at]
+    if not step or not isinstance(step.attrs, ir.Binary):
+        return
+    producer = graph.producer(step.operand("src"))
+    root = graph.steps[producer] if producer is not None else None
+    if not root or not isinstance(root.attrs, ir.LayerNormalization):
+        return
+    axis = len(graph.values[root.dst].shape) - 1
+    roles = {operand.role: operand.value for operand in root.operands}
+    scale, shift = (_per_channel(graph, step, algorithm, axis) for algorithm in ("mul", "add"))
+    role, array = ("scale", scale) if scale is not None else ("shift", shift)
+    if array is None or "shift" in roles or role in roles:
+        return
+    roles[role] = graph.add_constant(array, f"{root.name}.{role}")
+    roles["dst"] = step.dst
+    order = ("src", "scale", "shift", "dst")
+    operands = tuple(ir.Operand(name, roles[name]) for name in order if name in roles)
+    graph.merge(producer, at, replace(root, operands=operands))  # type: ignore[arg-type]
 
 
 def _merge_affine(graph: Graph, at: int) -> None:
@@ -186,6 +211,8 @@ def _affine_chain(graph: Graph, at: int) -> list[int]:
 
 
 def _is_affine(graph: Graph, step: ir.Step | None) -> bool:
-    if not step or not isinstance(step.attrs, ir.Binary | ir.Eltwise) or len(graph.values[step.dst].shape) < 3:
+    if not step or not isinstance(step.attrs, ir.Binary | ir.Eltwise):
+        return False
+    if len(graph.values[step.dst].shape) < 3:
         return False
     return any(_per_channel(graph, step, algorithm) is not None for algorithm in ("mul", "add"))

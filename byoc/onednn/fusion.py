@@ -4,31 +4,30 @@ Before   v1 = convolution(x, w);  v2 = binary add(v1, r);  v3 = eltwise relu(v2)
 After    v3 = convolution(x, w) post_ops=[binary add r, eltwise relu]
 
 A step is fused into its latest producer, which moves to the step's place, so that everything it reads is
-there.  Chains grow to any length and in any order.
+there.  Chains grow to any length and in any order.  A table says which broadcasts of a second operand keep
+each kind of step off oneDNN's reference code; what the table does not name stays a step of its own.
+
+An elementwise step takes no post-ops in oneDNN 3.2 but by reference code.  Where a chain starts with one, it
+becomes a binary step with a number, which does.
+
+Before   v1 = eltwise exp(x);  v2 = eltwise sqrt(v1)
+After    v2 = binary mul(x, 1) post_ops=[eltwise exp, eltwise sqrt]
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
 from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.dims import Shape
 
+from .broadcasting import is_per_channel
 from .folding import fold
 from .graph import Graph
 
-_ROOTS = (
-    ir.Convolution,
-    ir.Deconvolution,
-    ir.MatMul,
-    ir.InnerProduct,
-    ir.Pooling,
-    ir.Eltwise,
-    ir.Binary,
-    ir.Reduction,
-    ir.Resampling,
-)
 _COMMUTATIVE = ("add", "mul", "max", "min")
 # oneDNN 3.2 takes at most 32 post-ops; long chains stop being one pass over registers well before.
 MAX_POST_OPS = 16
@@ -43,51 +42,122 @@ def fuse(program: ir.Program, constants: list[np.ndarray]) -> tuple[ir.Program, 
     return graph.finish()
 
 
+# --- what each kind of step takes --------------------------------------------------------------------------
+
+
+def _vector(operand: Shape, dst: Shape) -> bool:
+    return is_per_channel(operand, dst, 1)
+
+
+def _vector_or_whole(operand: Shape, dst: Shape) -> bool:
+    return operand == dst or _vector(operand, dst)
+
+
+def _last_or_whole(operand: Shape, dst: Shape) -> bool:
+    """A row, the whole, or one row for each sample: an attention mask."""
+    if operand == dst or is_per_channel(operand, dst, len(dst) - 1):
+        return True
+    return len(dst) > 3 and operand == (dst[0], *(1,) * (len(dst) - 2), dst[-1])
+
+
+_BINARY_POST_OPS: dict[type, Callable[[Shape, Shape], bool]] = {
+    ir.Convolution: _vector_or_whole,
+    ir.Deconvolution: _vector_or_whole,
+    ir.MatMul: _last_or_whole,
+    ir.InnerProduct: _vector_or_whole,
+    ir.Pooling: _vector_or_whole,
+    ir.Binary: _vector_or_whole,
+    ir.Eltwise: _vector_or_whole,
+    ir.Resampling: _vector,
+    ir.Reduction: _vector_or_whole,
+}
+# Worth more than others that could take the same post-op: their result would travel to memory and back.
+_HEAVY = (ir.Convolution, ir.Deconvolution, ir.MatMul, ir.InnerProduct)
+
+
+def _takes_eltwise(graph: Graph, producer: int) -> bool:
+    root = graph.steps[producer]
+    return bool(root) and type(root.attrs) in _BINARY_POST_OPS and len(root.post_ops) < MAX_POST_OPS  # type: ignore[union-attr]
+
+
+def _takes_binary(graph: Graph, producer: int, operand: Shape) -> bool:
+    root = graph.steps[producer]
+    if not root or not _takes_eltwise(graph, producer):
+        return False
+    return _BINARY_POST_OPS[type(root.attrs)](operand, graph.values[root.dst].shape)
+
+
+# --- rewriting ----------------------------------------------------------------------------------------------
+
+
 def _fuse_step(graph: Graph, at: int) -> None:
     step = graph.steps[at]
     if not step or step.post_ops:
         return
     if isinstance(step.attrs, ir.Eltwise):
         producer = graph.producer(step.operand("src"))
-        _fuse_eltwise(graph, producer, at, step.attrs)
+        if producer is not None and _takes_eltwise(graph, producer):
+            _append(graph, producer, at, ir.EltwisePostOp(*_fields(step.attrs)))
     elif isinstance(step.attrs, ir.Binary):
-        candidates = []
-        for role, other in (("src", "src1"), ("src1", "src")):
-            if role == "src1" and step.attrs.algorithm not in _COMMUTATIVE:
-                continue
-            producer = graph.producer(step.operand(role))
-            same_shape = graph.values[step.operand(role)].shape == graph.values[step.dst].shape
-            if producer is not None and same_shape and _takes_post_op(graph, producer):
-                candidates.append((producer, step.operand(other)))
+        candidates = _producers(graph, step, step.attrs)
         if candidates:
-            producer, other_value = max(candidates)
-            _append(graph, producer, at, ir.BinaryPostOp(step.attrs.algorithm, other_value))
+            _, producer, operand = max(candidates)
+            _append(graph, producer, at, ir.BinaryPostOp(step.attrs.algorithm, operand))
 
 
-def _fuse_eltwise(graph: Graph, producer: int | None, at: int, attrs: ir.Eltwise) -> None:
-    root = graph.steps[producer] if producer is not None else None
-    if producer is None or not root:
-        return
-    if isinstance(root.attrs, ir.BatchNormalization):
-        if attrs.algorithm == "relu" and attrs.alpha == 0.0 and not root.attrs.relu:
-            step = graph.steps[at]
-            operands = (*root.operands[:-1], ir.Operand("dst", step.dst))  # type: ignore[union-attr]
-            fused = replace(root, attrs=replace(root.attrs, relu=True), operands=operands)
-            graph.merge(producer, at, fused)
-    elif _takes_post_op(graph, producer):
-        _append(graph, producer, at, ir.EltwisePostOp(attrs.algorithm, attrs.alpha, attrs.beta))
-
-
-def _takes_post_op(graph: Graph, producer: int) -> bool:
-    root = graph.steps[producer]
-    return bool(root) and isinstance(root.attrs, _ROOTS) and len(root.post_ops) < MAX_POST_OPS  # type: ignore[union-attr]
+def _producers(graph: Graph, step: ir.Step, attrs: ir.Binary) -> list[tuple[bool, int, int]]:
+    """Steps that could take ``step`` as a post-op: whether heavy, position, the other operand."""
+    shape = graph.values[step.dst].shape
+    found = []
+    for role, other in (("src", "src1"), ("src1", "src")):
+        if role == "src1" and attrs.algorithm not in _COMMUTATIVE:
+            continue
+        value, operand = step.operand(role), step.operand(other)
+        producer = graph.producer(value)
+        if producer is None or graph.values[value].shape != shape:
+            continue
+        if _takes_binary(graph, producer, graph.values[operand].shape):
+            found.append((isinstance(graph.steps[producer].attrs, _HEAVY), producer, operand))  # type: ignore[union-attr]
+    return found
 
 
 def _append(graph: Graph, producer: int, at: int, post_op: ir.PostOp) -> None:
     root, step = graph.steps[producer], graph.steps[at]
+    assert root and step
+    if isinstance(root.attrs, ir.Eltwise):
+        root = _as_binary(graph, root, root.attrs)
     operands = tuple(
-        ir.Operand("dst", step.dst) if operand.role == "dst" else operand  # type: ignore[union-attr]
-        for operand in root.operands  # type: ignore[union-attr]
+        ir.Operand("dst", step.dst) if operand.role == "dst" else operand for operand in root.operands
     )
-    merged = replace(root, operands=operands, post_ops=(*root.post_ops, post_op))  # type: ignore[union-attr]
-    graph.merge(producer, at, merged)  # type: ignore[arg-type]
+    merged = replace(root, operands=operands, post_ops=_joined(root.post_ops, post_op))
+    graph.merge(producer, at, merged)
+
+
+def _as_binary(graph: Graph, step: ir.Step, attrs: ir.Eltwise) -> ir.Step:
+    """The same function as a binary step with a number, which takes post-ops."""
+    algorithm, number, post_ops = "mul", 1.0, (ir.EltwisePostOp(*_fields(attrs)),)
+    if attrs.algorithm == "linear" and attrs.beta == 0.0:
+        number, post_ops = attrs.alpha, ()
+    elif attrs.algorithm == "linear" and attrs.alpha == 1.0:
+        algorithm, number, post_ops = "add", attrs.beta, ()
+    rank = len(graph.values[step.dst].shape)
+    constant = graph.add_constant(np.full((1,) * rank, number), f"{step.name}.number")
+    operands = (
+        ir.Operand("src", step.operand("src")), ir.Operand("src1", constant), ir.Operand("dst", step.dst),
+    )  # fmt: skip
+    return ir.Step(step.name, ir.Binary(algorithm), operands, post_ops)
+
+
+def _joined(post_ops: tuple[ir.PostOp, ...], last: ir.PostOp) -> tuple[ir.PostOp, ...]:
+    """``post_ops`` and one more; two lines in a row are one."""
+    before = post_ops[-1] if post_ops else None
+    if not (isinstance(before, ir.EltwisePostOp) and before.algorithm == "linear"):
+        return (*post_ops, last)
+    if not (isinstance(last, ir.EltwisePostOp) and last.algorithm == "linear"):
+        return (*post_ops, last)
+    line = ir.EltwisePostOp("linear", last.alpha * before.alpha, last.alpha * before.beta + last.beta)
+    return (*post_ops[:-1], line)
+
+
+def _fields(attrs: ir.Eltwise) -> tuple[str, float, float]:
+    return attrs.algorithm, attrs.alpha, attrs.beta

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.layout import parse_layout, plain_layout
 
 
 class Graph:
@@ -46,13 +47,16 @@ class Graph:
         self._index()
 
     def constant(self, value: int) -> np.ndarray | None:
-        """Numbers of a constant or of a reshaped constant, in the value's own shape."""
-        root = self.program.root(value) if value < len(self.program.values) else value
-        if self.values[root].kind != "constant" or self.values[value].layout != _plain(self.values[value]):
+        """Numbers of a constant, or of one seen in another shape or with its axes permuted."""
+        chain = self._chain(value)
+        root, seen = self.values[chain[-1]], self.values[value]
+        layout = parse_layout(seen.layout)
+        if root.kind != "constant" or layout.blocks or root.layout != plain_layout(len(root.shape)):
             return None
-        if any(self.values[v].layout != _plain(self.values[v]) for v in self._chain(value)):
+        if any(self.values[v].alias_offset != 0 for v in chain):
             return None
-        return self.constants[self.values[root].index].reshape(self.values[value].shape)  # type: ignore[arg-type]
+        stored = self.constants[root.index].reshape([seen.shape[axis] for axis in layout.order])  # type: ignore[arg-type]
+        return stored.transpose(np.argsort(layout.order))
 
     def _chain(self, value: int) -> list[int]:
         chain = [value]
@@ -64,7 +68,7 @@ class Graph:
         array = np.ascontiguousarray(array, dtype="float32")
         self.constants.append(array)
         index = len(self.constants) - 1
-        layout = "abcdefgh"[: array.ndim]
+        layout = plain_layout(array.ndim)
         self.values.append(ir.Value(name, array.shape, "float32", "constant", layout, index))
         return len(self.values) - 1
 
@@ -88,10 +92,6 @@ class Graph:
             values.append(value)
         renumbered = tuple(_renumber(step, number) for step in steps)
         return replace(self.program, values=tuple(values), steps=renumbered), constants
-
-
-def _plain(value: ir.Value) -> str:
-    return "abcdefgh"[: len(value.shape)]
 
 
 def _renumber(step: ir.Step, number: dict[int, int]) -> ir.Step:

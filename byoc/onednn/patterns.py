@@ -13,9 +13,11 @@ from dataclasses import dataclass
 import tvm
 from tvm import relax
 from tvm.relax.dpl import DFPattern, is_const, is_op, wildcard
+
 from tvm_mxplan.passes.relax_types import scalar_of, shape_of
 
 from . import checks
+from .activations import ACTIVATIONS, either
 from .checks import Match
 
 NAME = "mxplan_onednn"
@@ -52,79 +54,12 @@ def _operators(
     return [Composite(name, _single(operator, arity), check, operator) for operator in operators]
 
 
-def _either(operator: str, left: DFPattern, right: DFPattern) -> DFPattern:
-    return is_op(operator)(left, right) | is_op(operator)(right, left)
-
-
-def _swish() -> tuple[DFPattern, dict[str, DFPattern]]:
-    x = wildcard()
-    return _either("relax.multiply", x, is_op("relax.sigmoid")(x)), {"x": x}
-
-
-def _hardswish() -> tuple[DFPattern, dict[str, DFPattern]]:
-    x, three, six, low, high = wildcard(), is_const(), is_const(), wildcard(), wildcard()
-    clip = is_op("relax.clip")(_either("relax.add", x, three), low, high)
-    scaled = is_op("relax.divide")(clip, six)
-    named = {"x": x, "three": three, "six": six, "low": low, "high": high}
-    return _either("relax.multiply", x, scaled), named
-
-
-def _check_hardswish(match: Match) -> str | None:
-    numbers = [_number(match[name]) for name in ("three", "six", "low", "high")]
-    return None if numbers == [3.0, 6.0, 0.0, 6.0] else f"constants {numbers} are not those of hardswish"
-
-
-def _hardsigmoid() -> tuple[DFPattern, dict[str, DFPattern]]:
-    x, alpha, beta, low, high = wildcard(), is_const(), is_const(), wildcard(), wildcard()
-    inner = _either("relax.add", _either("relax.multiply", x, alpha), beta)
-    named = {"x": x, "alpha": alpha, "beta": beta, "low": low, "high": high}
-    return is_op("relax.clip")(inner, low, high), named
-
-
-def _check_hardsigmoid(match: Match) -> str | None:
-    if scalar_of(match["alpha"]) is None or scalar_of(match["beta"]) is None:
-        return "hardsigmoid with a factor for each channel"
-    bounds = [_number(match["low"]), _number(match["high"])]
-    return None if bounds == [0.0, 1.0] else f"bounds {bounds} are not those of hardsigmoid"
-
-
-def _mish() -> tuple[DFPattern, dict[str, DFPattern]]:
-    x, one = wildcard(), is_const()
-    soft = is_op("relax.log")(_either("relax.add", one, is_op("relax.exp")(x)))
-    return _either("relax.multiply", x, is_op("relax.tanh")(soft)), {"x": x, "one": one}
-
-
-def _check_mish(match: Match) -> str | None:
-    return None if scalar_of(match["one"]) == 1.0 else "a constant that is not mish's"
-
-
-def _elu() -> tuple[DFPattern, dict[str, DFPattern]]:
-    x, one, alpha = wildcard(), is_const(), is_const()
-    negative = is_op("relax.nn.relu")(is_op("relax.subtract")(one, is_op("relax.exp")(x)))
-    scaled = _either("relax.multiply", alpha, negative)
-    return _either("relax.add", scaled, is_op("relax.nn.relu")(x)), {"x": x, "one": one, "alpha": alpha}
-
-
-def _check_elu(match: Match) -> str | None:
-    if scalar_of(match["one"]) != 1.0 or scalar_of(match["alpha"]) is None:
-        return "constants that are not elu's"
-    return None
-
-
-def _softplus() -> tuple[DFPattern, dict[str, DFPattern]]:
-    x, zero, one = wildcard(), is_const(), is_const()
-    decay = is_op("relax.exp")(is_op("relax.negative")(is_op("relax.abs")(x)))
-    log = is_op("relax.log")(_either("relax.add", one, decay))
-    positive = is_op("relax.maximum")(x, zero) | is_op("relax.nn.relu")(x)
-    return _either("relax.add", positive, log), {"x": x, "one": one}
-
-
 def _lrn() -> tuple[DFPattern, dict[str, DFPattern]]:
     x, alpha, bias, beta = wildcard(), is_const(), is_const(), is_const()
     square = is_op("relax.multiply")(x, x)
     window = is_op("relax.nn.avg_pool3d")(is_op("relax.expand_dims")(square))
-    scaled = _either("relax.multiply", is_op("relax.squeeze")(window), alpha)
-    power = is_op("relax.power")(_either("relax.add", scaled, bias), beta)
+    scaled = either("relax.multiply", is_op("relax.squeeze")(window), alpha)
+    power = is_op("relax.power")(either("relax.add", scaled, bias), beta)
     named = {"x": x, "alpha": alpha, "bias": bias, "beta": beta, "window": window}
     return is_op("relax.divide")(x, power), named
 
@@ -138,25 +73,51 @@ def _check_lrn(match: Match) -> str | None:
         return f"LRN padding {padding}, expected a centred window that counts it"
     if any(scalar_of(match[name]) is None for name in ("alpha", "bias", "beta")):
         return "LRN with parameters that are not numbers"
-    return None
+    beta = scalar_of(match["beta"])
+    return None if beta == 0.75 else f"LRN with beta {beta:.7g}: oneDNN has reference code only, but for 0.75"
 
 
 def _instance_norm() -> tuple[DFPattern, dict[str, DFPattern]]:
     x, epsilon = wildcard(), is_const()
     mean, variance = is_op("relax.mean")(x), is_op("relax.variance")(x)
     centred = is_op("relax.subtract")(x, mean)
-    deviation = is_op("relax.sqrt")(_either("relax.add", variance, epsilon))
+    deviation = is_op("relax.sqrt")(either("relax.add", variance, epsilon))
     named = {"x": x, "epsilon": epsilon, "mean": mean, "variance": variance}
     return is_op("relax.divide")(centred, deviation), named
 
 
 def _check_instance_norm(match: Match) -> str | None:
-    shape = shape_of(match["root"])
-    spatial = list(range(2, len(shape)))  # type: ignore[arg-type]
+    spatial = list(range(2, len(shape_of(match["root"]))))  # type: ignore[arg-type]
+    return _check_statistics(match, spatial, "those after the channels")
+
+
+def _layer_norm_parts() -> tuple[DFPattern, dict[str, DFPattern]]:
+    x, epsilon, two = wildcard(), is_const(), is_const()
+    mean = is_op("relax.mean")(x)
+    centred = is_op("relax.subtract")(x, mean)
+    power = is_op("relax.power")(centred, two)
+    square = power | is_op("relax.multiply")(centred, centred) | is_op("relax.square")(centred)
+    variance = is_op("relax.mean")(square)
+    deviation = is_op("relax.sqrt")(either("relax.add", variance, epsilon))
+    named = {"x": x, "epsilon": epsilon, "two": two, "mean": mean, "variance": variance}
+    return is_op("relax.divide")(centred, deviation), named
+
+
+def _check_layer_norm_parts(match: Match) -> str | None:
+    if "two" in match and scalar_of(match["two"]) != 2.0:
+        return "an exponent that is not 2"
+    rank, axes = len(shape_of(match["root"])), match["mean"].attrs.axis  # type: ignore[arg-type]
+    last = list(range(rank - len(axes or ()), rank))
+    return _check_statistics(match, last, "the last ones")
+
+
+def _check_statistics(match: Match, expected: list[int], wording: str) -> str | None:
+    """Mean and variance over the axes ``expected``, which keep their dimensions, and a plain epsilon."""
+    rank = len(shape_of(match["root"]))  # type: ignore[arg-type]
     for name in ("mean", "variance"):
         attrs = match[name].attrs
-        if attrs.axis is None or sorted(int(axis) % len(shape) for axis in attrs.axis) != spatial:  # type: ignore[arg-type]
-            return f"{name} over other axes than those after the channels"
+        if attrs.axis is None or sorted(int(axis) % rank for axis in attrs.axis) != expected:
+            return f"{name} over other axes than {wording}"
         if not bool(attrs.keepdims):
             return f"{name} without keepdims"
     return None if scalar_of(match["epsilon"]) is not None else "an epsilon that is no number"
@@ -191,24 +152,14 @@ def _check_transposed_weights(match: Match) -> str | None:
     return None if len(shape_of(match["transpose"])) == 2 else "not a matrix"  # type: ignore[arg-type]
 
 
-def _number(expr: relax.Expr) -> float | None:
-    """A constant's or an attribute's number."""
-    scalar = scalar_of(expr)
-    return scalar if scalar is not None else float(getattr(expr, "value", "nan"))
-
-
 _SPATIAL = ("1d", "2d", "3d")
 
 COMPOSITES: list[Composite] = [
     # what an importer spreads over several operators
     Composite("lrn", _lrn, _check_lrn, "LRN"),
     Composite("instance_norm", _instance_norm, _check_instance_norm, "instance norm"),
-    Composite("hardswish", _hardswish, _check_hardswish, "hardswish"),
-    Composite("hardsigmoid", _hardsigmoid, _check_hardsigmoid, "hardsigmoid"),
-    Composite("mish", _mish, _check_mish, "mish"),
-    Composite("softplus_stable", _softplus, _check_mish, "softplus"),
-    Composite("elu", _elu, _check_elu, "elu"),
-    Composite("swish", _swish, _accept, "swish"),
+    Composite("layer_norm_parts", _layer_norm_parts, _check_layer_norm_parts, "layer norm"),
+    *[Composite(*row) for row in ACTIVATIONS],
     Composite("channel_shuffle", _channel_shuffle, _check_channel_shuffle, "channel shuffle"),
     Composite("matmul_transposed", _transposed_weights, _check_transposed_weights, "matmul, transposed"),
     # one operator each
@@ -219,7 +170,7 @@ COMPOSITES: list[Composite] = [
     *_operators(
         "adaptive_pooling", 1, checks.adaptive_pooling, *[f"nn.adaptive_avg_pool{n}" for n in _SPATIAL]
     ),
-    *_operators("softmax", 1, _accept, "nn.softmax", "nn.log_softmax"),
+    *_operators("softmax", 1, checks.softmax, "nn.softmax", "nn.log_softmax"),
     *_operators("layer_norm", 3, checks.normalized_axes, "nn.layer_norm"),
     *_operators("channel_norm", 3, checks.channel_normalization, "nn.group_norm", "nn.instance_norm"),
     *_operators("prelu", 2, checks.prelu, "nn.prelu"),
@@ -253,7 +204,7 @@ def _fusion_pattern(row: Composite, rejections: dict[str, str]) -> relax.transfo
 
     def check(context: relax.transform.PatternCheckContext) -> bool:
         match = {**dict(context.annotated_expr), "root": context.matched_expr}
-        reason = checks.tensors_ok(context.matched_expr) or row.check(match)
+        reason = checks.tensors_ok(match) or row.check(match)
         if reason is not None:
             rejections[_key(context.matched_expr)] = f"{row.label}: {reason}"
         return reason is None

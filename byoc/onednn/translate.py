@@ -13,12 +13,12 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import tvm
 from tvm import relax
-from tvm_mxplan.passes.relax_types import dtype_of, is_constant, shape_of
 
 from tvm_mxplan.core.builder import ProgramBuilder
 from tvm_mxplan.core.dims import Symbol
 from tvm_mxplan.core.program import Program, SymbolBinding
 from tvm_mxplan.errors import InternalError
+from tvm_mxplan.passes.relax_types import dtype_of, is_constant, shape_of
 
 from .codegen import TRANSLATE, Composite
 from .patterns import NAME

@@ -4,8 +4,9 @@ Before   lv = R.reshape(const[64], (1, 64, 1, 1));  gv = R.add(x, lv)
 After    gv = R.add(x, const[1, 64, 1, 1])
 
 TVM's own ``FoldConstant`` compiles and runs a function for each binding, which takes most of a minute on
-a ResNet.  Only the operators that importers wrap around parameters are folded here; a transposed matrix
-is left alone, since a library reads it as it stands.  TVM folds the rest later.
+a ResNet.  Only the operators that importers wrap around parameters are folded here.  A transposed matrix is
+left alone, since a library reads it as it stands, and so is a broadcast, which operators do themselves.  TVM
+folds the rest later.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from collections.abc import Callable
 import numpy as np
 import tvm
 from tvm import relax
+
+from tvm_mxplan.core.dims import Shape
 
 from ..relax_types import constant_of, dtype_of, is_constant, make_constant, shape_of
 from .rewriter import Site, is_call_to, rewrite_bindings
@@ -49,20 +52,38 @@ _EVALUATE: dict[str, Evaluate] = {
 }
 
 
-def _is_matrix_transpose(call: relax.Call) -> bool:
-    return is_call_to(call, "permute_dims") and len(call.args[0].ty.shape) == 2
+def _better_left(call: relax.Call) -> bool:
+    source, result = shape_of(call.args[0]), shape_of(call)
+    if is_call_to(call, "broadcast_to"):
+        return _grows(source, result)  # type: ignore[arg-type]
+    return is_call_to(call, "permute_dims") and len(source) == 2  # type: ignore[arg-type]
+
+
+def _grows(source: Shape, result: Shape) -> bool:
+    return [dim for dim in source if dim != 1] != [dim for dim in result if dim != 1]
+
+
+def _known(site: Site, expr: relax.Expr) -> np.ndarray | None:
+    """The numbers of a constant, or of one that is broadcast, without copying them."""
+    if is_constant(expr):
+        return constant_of(expr)
+    definition = site.definition(expr)
+    if is_call_to(definition, "broadcast_to") and is_constant(definition.args[0]):
+        shape = shape_of(definition)
+        return None if shape is None else np.broadcast_to(constant_of(definition.args[0]), shape)  # type: ignore[arg-type]
+    return None
 
 
 def _rule(site: Site, value: relax.Expr) -> relax.Expr | None:
-    if not is_call_to(value, *_EVALUATE) or _is_matrix_transpose(value):
+    if not is_call_to(value, *_EVALUATE):
         return None
     tensors = [arg for arg in value.args if isinstance(arg.ty, relax.TensorType)]
     shape = shape_of(value)
     if shape is None or not all(isinstance(dim, int) for dim in shape):
         return None
-    if not tensors or not all(is_constant(arg) for arg in tensors):
+    arrays = [_known(site, arg) for arg in tensors]
+    if not arrays or any(array is None for array in arrays) or _better_left(value):
         return None
-    arrays = [constant_of(arg) for arg in tensors]
     with np.errstate(all="ignore"):
         result = _EVALUATE[value.op.name.removeprefix("relax.")](value, arrays)  # type: ignore[arg-type]
     return make_constant(np.asarray(result, dtype=dtype_of(value)))

@@ -3,11 +3,12 @@
     dropout(x)[0]                          -> x
     batch_norm(x, constants...)[0]         -> x * scale + shift      (constants, folded)
     broadcast_to(x, shape of x)            -> x                      (also reshape, astype)
+    a + broadcast_to(b, shape of a)        -> a + b                  (also other binary operators)
     sum(stack((a, b, ...), axis), [axis])  -> a + b + ...            (also max and min)
     minimum(maximum(x, lo), hi)            -> clip(x, lo, hi)
 
-The ONNX importer writes Sum, Max and Min with several inputs as a reduction over a stack, which hides
-every residual connection.  What TVM's importer hides in TIR is ``RecoverOperators``' work.
+The ONNX importer writes Sum, Max and Min with several inputs as a reduction over a stack of broadcast
+tensors, which hides every residual connection.  What it hides in TIR is ``RecoverOperators``' work.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import tvm
 import tvm_ffi
 from tvm import relax
 
-from ..relax_types import constant_of, dtype_of, make_constant, scalar_of
+from ..relax_types import constant_of, dtype_of, make_constant, scalar_of, shape_of
 from .rewriter import Site, is_call_to, rewrite_bindings
 
 _STACK_REDUCTIONS: dict[str, Callable[[relax.Expr, relax.Expr], relax.Expr]] = {
@@ -28,6 +29,8 @@ _STACK_REDUCTIONS: dict[str, Callable[[relax.Expr, relax.Expr], relax.Expr]] = {
     "max": relax.op.maximum,
     "min": relax.op.minimum,
 }
+
+_BINARY = ("add", "subtract", "multiply", "divide", "maximum", "minimum")
 
 
 def _rule(site: Site, value: relax.Expr) -> relax.Expr | None:
@@ -41,9 +44,10 @@ def _rule(site: Site, value: relax.Expr) -> relax.Expr | None:
         return _identity(value)
     if is_call_to(value, *_STACK_REDUCTIONS):
         return _chain(site, value)
-    if is_call_to(value, "minimum"):
-        return _clip(site, value)
-    return None
+    clip = _clip(site, value) if is_call_to(value, "minimum") else None
+    if clip is None and is_call_to(value, *_BINARY):
+        return _unbroadcast(site, value)
+    return clip
 
 
 def _scale_and_shift(site: Site, call: relax.Call) -> relax.Expr | None:
@@ -80,7 +84,31 @@ def _chain(site: Site, call: relax.Call) -> relax.Expr | None:
     if not isinstance(tensors, relax.Tuple):
         return None
     operator = _STACK_REDUCTIONS[call.op.name.removeprefix("relax.")]
-    return reduce(lambda left, right: site.emit(operator(left, right)), tensors.fields)
+    operands = _bare_operands(site, list(tensors.fields), call)
+    return reduce(lambda left, right: site.emit(operator(left, right)), operands)
+
+
+def _unbroadcast(site: Site, call: relax.Call) -> relax.Expr | None:
+    operands = _bare_operands(site, list(call.args), call)
+    if all(bare.same_as(arg) for bare, arg in zip(operands, call.args, strict=True)):
+        return None
+    return relax.Call(call.op, operands, call.attrs)
+
+
+def _bare_operands(site: Site, operands: list[relax.Expr], result: relax.Expr) -> list[relax.Expr]:
+    """Operands without their ``broadcast_to``, if together they still broadcast to ``result``'s shape."""
+    bare = []
+    for operand in operands:
+        definition = site.definition(operand)
+        bare.append(definition.args[0] if is_call_to(definition, "broadcast_to") else operand)
+    shapes, expected = [shape_of(operand) for operand in bare], shape_of(result)
+    if expected is None or any(shape is None for shape in shapes):
+        return operands
+    reached = all(
+        any(len(shape) >= back and shape[-back] == expected[-back] for shape in shapes)  # type: ignore[arg-type,index]
+        for back in range(1, len(expected) + 1)
+    )
+    return bare if reached else operands
 
 
 def _clip(site: Site, call: relax.Call) -> relax.Expr | None:

@@ -218,4 +218,4 @@ def _item(trace: Trace, lives: Lives, group: Sequence[int], arena: str) -> Item:
         size = trace.tensors[number].size
         assert size is not None
         rectangles += [Rectangle(first, end, 0, size.nbytes) for first, end in lives.intervals[number]]
-    return Item(trace.tensors[group[0]].var.name_hint, tuple(rectangles), ALIGNMENT, arena)
+    return Item(trace.tensors[group[0]].var.name, tuple(rectangles), ALIGNMENT, arena)

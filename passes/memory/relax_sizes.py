@@ -30,12 +30,12 @@ class Size:
     ----------
     nbytes : bytes, or the factor of ``unit``.
     unit : an expression over variables of the parameters; None for a plain number.
-    bounded : the variables whose upper bounds ``nbytes`` relies on.
+    bounded : variables with the upper bounds that ``nbytes`` relies on.
     """
 
     nbytes: int
     unit: tvm.ir.Expr | None = None
-    bounded: tuple[tirx.Var, ...] = ()
+    bounded: tuple[tuple[tirx.Var, int], ...] = ()
 
 
 @dataclass
@@ -90,7 +90,7 @@ class Bounds:
             analyzer.bind(var, tvm.ir.Range(0, self.upper[var] + 1))
         for dim in symbolic:
             nbytes *= max(0, int(analyzer.const_int_bound(dim).max_value))
-        return Size(nbytes, None, tuple(dict.fromkeys(used)))
+        return Size(nbytes, None, tuple((var, self.upper[var]) for var in dict.fromkeys(used)))
 
 
 def _factored(nbytes: int, symbolic: Sequence[tvm.ir.Expr]) -> Size:

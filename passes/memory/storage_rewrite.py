@@ -7,96 +7,154 @@ After    arena = R.memory.alloc_storage(R.shape([4096]), 0, "global", R.dtype("u
          alloc = R.memory.ensure_zero_offset(view)
          exp(x, alloc)
 
-Takes the place of TVM's ``StaticPlanBlockMemory``, after ``CallTIRRewrite``, for modules with regions or
-without. Aliases, liveness over control flow, in-place kernels and the problem they make are in the files
-beside this one; the offsets come from ``core.allocation``, and every plan is validated.
+Takes the place of TVM's ``StaticPlanBlockMemory``, behind ``CallTIRRewrite``, for modules with regions and
+without.
 
-- The arena is allocated at the function's entry, so it dominates all uses.
-- TIR kernels take no byte offset: ``ensure_zero_offset`` moves it into the pointer, without a copy where
-  the offset is a multiple of 64, as all are. Tensors of one type at one offset share one view.
+- The arena is allocated at the function's entry, so it dominates all uses, also those in branches.
+- TIR kernels refuse byte offsets: ``ensure_zero_offset`` moves them into the pointer, without a copy where
+  they are multiples of 64, as all are. Tensors of one type at one offset share one view.
+- A kernel that writes its result over an operand is one that names a single buffer (tir_in_place).
 - Symbolic sizes: with upper bounds for all their variables (``tir_var_upper_bound``) they are planned at
-  their largest, and the arena is empty, so that allocation fails, where a bound is exceeded; else sizes
+  their largest, and where a bound is exceeded the arena is empty, so that allocation fails; else sizes
   that are multiples of one expression have an arena of their own, planned in its units; else
   ``LowerAllocTensor`` allocates them one by one, as it does what escapes.
 
-Left to others: two-dimensional texture scopes, which keep their own allocation.
+Left to others: what lives where (storage_plan).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 import tvm
 import tvm_ffi
 from tvm import relax, tirx
+from tvm.relax.op import memory
 
-from tvm_mxplan.core.allocation import Plan, solve, validate
-from tvm_mxplan.errors import InternalError
+from .storage_plan import Arena, Kernels, StoragePlan, plan_storage
+from .tir_in_place import write_in_place
 
-from .relax_aliases import Step, Trace, trace_function
-from .relax_liveness import StorageProblem, find_lives, storage_problem
-from .tir_in_place import in_place_pairs, write_in_place
-
-
-@dataclass(frozen=True)
-class Arena:
-    """What the allocations of one arena have in common.
-
-    Attributes
-    ----------
-    scope : its name in the allocation problem.
-    device : index of the virtual device.
-    unit : the expression that sizes and offsets are multiples of; None for bytes.
-    bounded : variables whose upper bounds its size relies on, each with its bound.
-    """
-
-    scope: str
-    device: tvm.ir.Expr
-    unit: tvm.ir.Expr | None
-    bounded: tuple[tuple[tirx.Var, int], ...] = ()
+Views = dict[tuple[object, ...], tvm.ir.Var]
 
 
-@dataclass(frozen=True)
-class StoragePlan:
-    """The plan of one function.
+@tvm.transform.module_pass(opt_level=0, name="StorageRewrite")
+class StorageRewrite:
+    """Module pass; see the module's text."""
 
-    Attributes
-    ----------
-    trace : the allocations, by number.
-    problem, plan : what was asked and answered.
-    arenas : by scope.
-    """
-
-    trace: Trace
-    problem: StorageProblem
-    plan: Plan
-    arenas: dict[str, Arena]
-
-    def placements(self) -> dict[tvm.ir.Var, tuple[Arena, int]]:
-        """Arena and offset by the variable of the allocation."""
-        found = {}
-        pairs = zip(self.problem.problem.items, self.problem.groups, self.plan.offsets, strict=True)
-        for item, group, offset in pairs:
-            for number in group:
-                found[self.trace.tensors[number].var] = (self.arenas[item.scope], offset)
-        return found
+    def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
+        builder = relax.BlockBuilder(mod.clone())
+        kernels = Kernels(mod)
+        replaced: set[tvm.ir.GlobalVar] = set()
+        for gvar, function in mod.functions.items():
+            if isinstance(function, relax.Function) and isinstance(function.body, relax.SeqExpr):
+                plan = plan_storage(mod, function, kernels.pairs)
+                rewriter = _Rewriter(plan, mod, builder)
+                builder.update_func(gvar, rewriter.function(function))
+                replaced |= rewriter.replaced
+        result = relax.transform.Normalize()(builder.get())
+        return _without_unused(result, replaced)
 
 
-def plan_storage(mod: tvm.IRModule, function: relax.Function, kernels: Kernels | None = None) -> StoragePlan:
-    """Plan ``function``, a function of ``mod``; the IR stays as it is."""
-    kernels = Kernels(mod) if kernels is None else kernels
-    trace = trace_function(mod, function)
-    lives = find_lives(trace)
-    arenas: list[Arena] = []
-    of_tensor = {}
-    for number, tensor in enumerate(trace.tensors):
-        wanted = number not in trace.escaping and lives.intervals[number] and tensor.size is not None
-        if wanted and str(tensor.call.args[3].value) == "global":
-            of_tensor[number] = _arena_of(tensor, arenas)
-    problem = storage_problem(trace, lives, of_tensor, kernels.pairs)
-    plan = solve(problem.problem)
-    faults = validate(problem.problem, plan)
-    if faults:
-        raise InternalError(f"the memory plan of a function is wrong: {faults[0]}")
-    return StoragePlan(trace, problem, plan, {arena.scope: arena for arena in arenas})
+class _Rewriter:
+    """Writes a plan into its function."""
+
+    def __init__(self, plan: StoragePlan, mod: tvm.IRModule, builder: relax.BlockBuilder) -> None:
+        self.placements = plan.placements()
+        self.heights = plan.plan.heights
+        self.arenas = plan.arenas
+        self.in_place = plan.problem.in_place
+        self.mod = mod
+        self.builder = builder
+        self.storages: dict[str, tvm.ir.Var] = {}
+        self.replaced: set[tvm.ir.GlobalVar] = set()
+
+    def function(self, function: relax.Function) -> relax.Function:
+        entry = []
+        for arena in self.arenas.values():
+            if arena.scope in self.heights:
+                size = relax.ShapeExpr([_arena_size(arena, self.heights[arena.scope])])
+                storage = relax.Var("arena", relax.AnyType())
+                self.storages[arena.scope] = storage
+                entry.append(
+                    relax.VarBinding(storage, memory.alloc_storage(size, arena.device, "global", "uint8"))
+                )
+        body = self._sequence(function.body, {})
+        body = relax.SeqExpr([relax.BindingBlock(entry), *body.blocks], body.body)
+        return relax.Function(
+            function.params, body, function.ret_ty, function.is_pure, function.attrs, function.span
+        )
+
+    def _sequence(self, seq: relax.SeqExpr, views: Views) -> relax.SeqExpr:
+        """``seq`` with allocations placed; ``views`` made there already may be used again."""
+        blocks = []
+        for block in seq.blocks:
+            bindings: list[relax.Binding] = []
+            for binding in block.bindings:
+                if binding.var in self.placements:
+                    new_var = relax.DataflowVar if isinstance(block, relax.DataflowBlock) else relax.Var
+                    bindings += self._place(binding, views, new_var)
+                else:
+                    bindings.append(self._rewrite(binding, views))
+            blocks.append(type(block)(bindings))
+        return relax.SeqExpr(blocks, seq.body)
+
+    def _place(
+        self, binding: relax.VarBinding, views: Views, new_var: type[tvm.ir.Var]
+    ) -> list[relax.Binding]:
+        """The bindings that put an allocation where the plan says."""
+        var = binding.var
+        shape, dtype, device, _ = binding.value.args
+        arena, offset = self.placements[var]
+        key = (arena.scope, offset, tvm_ffi.StructuralKey(shape), str(dtype.value))
+        if key in views:
+            return [relax.VarBinding(var, views[key])]
+        views[key] = var
+        at = tirx.IntImm("int64", offset)
+        if arena.unit is not None:
+            at = arena.unit * at
+        tensor = memory.alloc_tensor(self.storages[arena.scope], at, shape, dtype, device)
+        if offset == 0:
+            return [relax.VarBinding(var, tensor)]
+        view = new_var("view", var.ty)
+        return [relax.VarBinding(view, tensor), relax.VarBinding(var, memory.ensure_zero_offset(view))]
+
+    def _rewrite(self, binding: relax.Binding, views: Views) -> relax.Binding:
+        value = binding.value
+        if isinstance(value, relax.If):
+            then = self._sequence(value.true_branch, dict(views))
+            otherwise = self._sequence(value.false_branch, dict(views))
+            return relax.VarBinding(binding.var, relax.If(value.cond, then, otherwise, value.span))
+        if binding.var in self.in_place:
+            return relax.VarBinding(binding.var, self._in_place_call(value, *self.in_place[binding.var]))
+        return binding
+
+    def _in_place_call(self, call: tvm.ir.Call, source: int, destination: int) -> tvm.ir.Call:
+        kernel = write_in_place(self.mod[call.op], source, destination)
+        gvar = self.builder.add_func(kernel, f"{call.op.name_hint}_in_place")
+        self.replaced.add(call.op)
+        args = [arg for at, arg in enumerate(call.args) if at != source]
+        return tvm.ir.Call(gvar, args, call.attrs, call.ty_args, call.span, call.ty)
+
+
+def _arena_size(arena: Arena, height: int) -> tvm.ir.Expr:
+    size = tirx.IntImm("int64", height)
+    if arena.unit is not None:
+        return arena.unit * size
+    for var, bound in arena.bounded:
+        size = tirx.Select(var <= tirx.IntImm(var.ty.dtype, bound), size, tirx.IntImm("int64", 0))
+    return size
+
+
+def _without_unused(mod: tvm.IRModule, kernels: set[tvm.ir.GlobalVar]) -> tvm.IRModule:
+    """The module without those of ``kernels`` that nothing refers to any more."""
+    used: set[tvm.ir.GlobalVar] = set()
+
+    def visit(expr: relax.Expr) -> None:
+        if isinstance(expr, tvm.ir.GlobalVar):
+            used.add(expr)
+
+    for function in mod.functions.values():
+        if isinstance(function, relax.Function):
+            relax.analysis.post_order_visit(function, visit)
+    for gvar in kernels - used:
+        if not (mod[gvar].attrs and "global_symbol" in mod[gvar].attrs):
+            del mod[gvar]
+    return mod

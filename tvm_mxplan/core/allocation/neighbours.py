@@ -52,8 +52,10 @@ class Neighbours:
         For each item those that are alive together with it.
     pieces : tuple of tuple of Piece
         For each section the blocks alive in it.
-    sections : tuple of tuple of int
-        For each item the sections of its blocks.
+    loads : tuple of dict
+        For each item the sections of its blocks, and its bytes there.
+    levels : tuple of int
+        For each item the begin of its topmost block, relative to its base.
     hulls : tuple of tuple of int
         For each item its first section and the one after its last.
     blocks, alive : tuple of int
@@ -64,7 +66,8 @@ class Neighbours:
 
     around: tuple[tuple[Neighbour, ...], ...]
     pieces: tuple[tuple[Piece, ...], ...]
-    sections: tuple[tuple[int, ...], ...]
+    loads: tuple[dict[int, int], ...]
+    levels: tuple[int, ...]
     hulls: tuple[tuple[int, int], ...]
     blocks: tuple[int, ...]
     alive: tuple[int, ...]
@@ -101,7 +104,8 @@ def neighbours(instance: Instance) -> Neighbours:
     pieces: list[list[Piece]] = [[] for _ in range(instance.sections)]
     met: list[set[int]] = [set() for _ in shapes]
     alive_blocks = [0] * instance.sections
-    sections, blocks, bit = [], [0] * len(shapes), 1
+    loads: list[dict[int, int]] = [{} for _ in shapes]
+    blocks, bit = [0] * len(shapes), 1
     for index, shape in enumerate(shapes):
         for block in shape.blocks:
             blocks[index] |= bit
@@ -109,9 +113,9 @@ def neighbours(instance: Instance) -> Neighbours:
             piece = Piece(index, block.low, size, size - (block.high - block.low))
             for s in range(block.first, block.last):
                 pieces[s].append(piece)
+                loads[index][s] = loads[index].get(s, 0) + size
                 alive_blocks[s] |= bit
             bit <<= 1
-        sections.append(tuple(sorted({s for b in shape.blocks for s in range(b.first, b.last)})))
     for alive in pieces:
         items = {piece.item for piece in alive}
         for item in items:
@@ -127,7 +131,8 @@ def neighbours(instance: Instance) -> Neighbours:
     return Neighbours(
         tuple(tuple(row) for row in around),
         tuple(tuple(row) for row in pieces),
-        tuple(sections),
+        tuple(loads),
+        tuple(max(block.low for block in shape.blocks) for shape in shapes),
         tuple((shape.first, shape.last) for shape in shapes),
         tuple(blocks),
         tuple(alive_blocks),

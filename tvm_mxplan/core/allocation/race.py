@@ -1,26 +1,27 @@
-"""Races the exact search over orders and heights: many short searches before few long ones.
+"""Races the exact search over orders and heights: many short searches rather than few long ones.
 
-A search that is lucky with its order needs little more than one node for each item; one that is not
-may need millions.  So every order gets a few nodes, for the height aimed at and then for heights
-halfway between what is known to be too low and what is known to do; then all get four times as many.
+A search that is lucky with its order and its height needs little more than one node for each item;
+one that is not may need millions.  So there are several runners, each with an order of its own, and
+each attempt is short.  First all try the height aimed at; then each in turn tries a height between
+what is known to be too low and what is known to do; the limit doubles after each round.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import count
 
 from .heuristics import Bases, height_of
 from .instance import Instance
 from .interlock import search_zones
 from .neighbours import Neighbours, neighbours, step_of
 from .orders import Order, order_by
-from .search import Outcome, Search, Tie, Verdict
+from .search import Search, Tie, Verdict
 
-# The first limit of a search, in nodes for each item, and its growth from round to round.
-_FIRST_LIMIT = 4
-_GROWTH = 4
+# Nodes of an attempt in the first round: so many for each item, and at least so many.
+_NODES_PER_ITEM, _LEAST_NODES = 4, 1000
 # Beyond this many items the exact search would need too much memory for too little.
 MAX_ITEMS = 3000
 # Beyond this many items nothing is proven about groups that interlock.
@@ -30,13 +31,13 @@ _RUNNERS: tuple[tuple[str, Tie], ...] = (
     ("A", Tie.TIGHTEST),
     ("S", Tie.TIGHTEST),
     ("TWA", Tie.ORDER),
-    ("W", Tie.TIGHTEST),
-    ("A", Tie.ORDER),
-    ("TAW", Tie.ORDER),
     ("WAT", Tie.ORDER),
-    ("TWA", Tie.TIGHTEST),
-    ("S", Tie.ORDER),
-    ("W", Tie.ORDER),
+    ("A", Tie.ORDER),
+    ("W", Tie.TIGHTEST),
+    ("TAW", Tie.TIGHTEST),
+    ("B", Tie.ORDER),
+    ("TAW", Tie.ORDER),
+    ("WAT", Tie.TIGHTEST),
 )
 
 
@@ -50,6 +51,15 @@ class Standing:
     nodes: int = 0
 
 
+@dataclass(slots=True)
+class _Runner:
+    """A way to search; without an order it is the search for groups that interlock."""
+
+    order: Order | None
+    tie: Tie = Tie.ORDER
+    wins: int = 0
+
+
 class Race:
     """The race for one instance.
 
@@ -59,8 +69,10 @@ class Race:
         What to lay out.
     bases : list of int
         A plan to beat.
+    floor : int
+        Nothing below this height is possible.
     goal : int
-        Height at which to stop; nothing below it is possible, or of use.
+        Height at which to stop; nothing below it is of use.
     capacity : int, optional
         A height of special interest: aimed at before the others.
     max_nodes : int
@@ -73,6 +85,7 @@ class Race:
         self,
         instance: Instance,
         bases: Bases,
+        floor: int,
         goal: int,
         capacity: int | None,
         max_nodes: int,
@@ -85,78 +98,79 @@ class Race:
         self._expired = expired
         self._near: Neighbours = neighbours(instance)
         self._step = step_of(instance)
-        self.standing = Standing(bases, height_of(instance, bases), goal)
-
-    def run(self) -> Standing:
-        """Run until the goal is reached or proven impossible as far as it is, or a limit."""
-        standing, limit, number = self.standing, _FIRST_LIMIT * len(self._instance.shapes), 0
-        while not self._over():
-            runners = list(_runners(self._instance, number))
-            too_low = standing.floor - 1
-            for height in self._heights():
-                if too_low < height < standing.height and not self._attempt(height, runners, limit):
-                    too_low = height
-            while standing.height - max(too_low, standing.floor - 1) > self._step and not self._over():
-                middle = (max(too_low, standing.floor - 1) + standing.height) // 2
-                if not self._attempt(middle, runners, limit):
-                    too_low = middle
-            limit, number = limit * _GROWTH, number + 1
-        return standing
-
-    def _heights(self) -> Iterator[int]:
-        yield self._goal
-        if self._capacity is not None:
-            yield self._capacity
+        self.standing = Standing(bases, height_of(instance, bases), floor)
 
     @property
     def exhausted(self) -> bool:
-        """True if no lower plan is possible, or none that would be of use."""
+        """True if it is proven that no lower plan is possible."""
         return self.standing.height - self._step < self.standing.floor
+
+    def run(self) -> Standing:
+        """Run until the goal is reached, the best plan is proven to be that, or a limit."""
+        standing, runners = self.standing, _runners(self._instance)
+        limit = max(_NODES_PER_ITEM * len(self._instance.shapes), _LEAST_NODES)
+        for height in (self._goal, -1 if self._capacity is None else self._capacity):
+            for runner in runners:
+                if standing.floor <= height < standing.height and not self._over():
+                    self._attempt(height, runner, limit)
+        fractions = _fractions()
+        for number in count():
+            # Those that won so far go first.
+            for runner in sorted(runners, key=lambda runner: -runner.wins):
+                if self._over():
+                    return standing
+                lowest = max(standing.floor, self._goal)
+                drop = max(self._step, int((standing.height - lowest) * next(fractions)))
+                self._attempt(max(lowest, standing.height - drop), runner, limit)
+            limit *= 2
+            runners += _shuffled_runners(self._instance, number)
+        raise AssertionError("unreachable")
 
     def _over(self) -> bool:
         standing = self.standing
         return (
-            self.exhausted
+            standing.height <= self._goal
+            or self.exhausted
             or standing.nodes >= self._max_nodes
             or self._expired()
         )
 
-    def _attempt(self, height: int, runners: Sequence[tuple[Order, Tie]], limit: int) -> bool:
-        """Look for a plan of ``height``; True if something came to be known."""
-        for order, tie in runners:
-            if self._over():
-                return False
-            search = Search(self._instance, self._near, order, tie, height)
-            outcome = search.run(min(limit, self._max_nodes - self.standing.nodes), self._expired)
-            if self._note(outcome, height):
-                return True
-        if self._instance.rigid and len(self._instance.shapes) <= _MAX_INTERLOCKED:
-            outcome = search_zones(
-                self._instance, self._near, height, min(limit, self._max_nodes - self.standing.nodes)
-            )
-            return self._note(outcome, height)
-        return False
-
-    def _note(self, outcome: Outcome, height: int) -> bool:
-        standing = self.standing
+    def _attempt(self, height: int, runner: _Runner, limit: int) -> None:
+        """Let a runner look for a plan of ``height``, and note what comes of it."""
+        standing, instance = self.standing, self._instance
+        limit = min(limit, self._max_nodes - standing.nodes)
+        if runner.order is None:
+            outcome = search_zones(instance, self._near, height, limit)
+        else:
+            outcome = Search(instance, self._near, runner.order, runner.tie, height).run(limit, self._expired)
         standing.nodes += outcome.nodes
         if outcome.bases is not None:
-            standing.bases, standing.height = outcome.bases, height_of(self._instance, outcome.bases)
+            standing.bases, standing.height = outcome.bases, height_of(instance, outcome.bases)
+            runner.wins += 1
         elif outcome.verdict is Verdict.IMPOSSIBLE:
             standing.floor = height + 1
-        return outcome.verdict is not Verdict.UNKNOWN
 
 
-def _runners(instance: Instance, number: int) -> Iterator[tuple[Order, Tie]]:
-    """Orders for a round: the same ones always, and from the second round on also shuffled ones."""
-    seen = set()
-    for recipe, tie in _RUNNERS:
-        runner = (order_by(instance, recipe), tie)
-        if runner not in seen:
-            seen.add(runner)
-            yield runner
-    for seed in range(6 if number else 0):
-        dice = random.Random(100 * number + seed)
+def _runners(instance: Instance) -> list[_Runner]:
+    """A runner for each different order, and one for interlocking groups if there can be any."""
+    different = dict.fromkeys((order_by(instance, recipe), tie) for recipe, tie in _RUNNERS)
+    runners = [_Runner(order, tie) for order, tie in different]
+    if instance.rigid and len(instance.shapes) <= _MAX_INTERLOCKED:
+        runners.append(_Runner(None))
+    return runners
+
+
+def _shuffled_runners(instance: Instance, number: int) -> list[_Runner]:
+    """More runners for a later round, with orders that are a little at random."""
+    dice = random.Random(number)
+    runners = []
+    for recipe, tie in (("A", Tie.TIGHTEST), ("WAT", Tie.ORDER), ("TWA", Tie.ORDER), ("W", Tie.TIGHTEST)):
         blur = [1 + dice.random() for _ in instance.shapes]
-        recipe = "AWS"[seed % 3]
-        yield order_by(instance, recipe, blur), (Tie.TIGHTEST, Tie.ORDER)[seed % 2]
+        runners.append(_Runner(order_by(instance, recipe, blur), tie))
+    return runners
+
+
+def _fractions() -> Iterator[float]:
+    """1/2, 1/4, 3/4, 1/8, 5/8, 3/8, 7/8, 1/16 and so on: evenly spread however many are taken."""
+    for number in count(1):
+        yield sum(int(bit) / 2**place for place, bit in enumerate(reversed(f"{number:b}"), 1))

@@ -120,6 +120,10 @@ class Search:
         for first, last in near.hulls:
             for s in range(first + 1, last):
                 self._crossing[s] += 1
+        self._load = [0] * instance.sections
+        for loads in near.loads:
+            for s, size in loads.items():
+                self._load[s] += size
         self._trail: list[tuple[list[int], int, int]] = []
         self._choices: list[_Choice] = []
         self._proof = True
@@ -127,7 +131,7 @@ class Search:
     def run(self, max_nodes: int, expired: Callable[[], bool]) -> Outcome:
         """Search until a plan is found, the choices or ``max_nodes`` run out, or time has."""
         whole = sorted(range(len(self._open)), key=self._rank.__getitem__)
-        if min(self._last_base) < 0 or not self._sections_fit(range(len(self._near.pieces))):
+        if min(self._last_base) < 0 or not self._sections_fit(range(len(self._load)), self._capacity):
             return Outcome(Verdict.IMPOSSIBLE, 0)
         agenda: Agenda = (whole, -1, None)
         nodes = 0
@@ -189,13 +193,13 @@ class Search:
     def _tightest(self, items: list[int]) -> int:
         """The item in the section with the fewest bytes to spare, if all that is open is stacked there."""
         bound, is_open, pieces = self._bound, self._open, self._near.pieces
-        sections = self._near.sections
+        loads = self._near.loads
         spare = {}
-        for s in {s for item in items for s in sections[item]}:
+        for s in {s for item in items for s in loads[item]}:
             alive = [piece for piece in pieces[s] if is_open[piece[0]]]
             floor = min([bound[piece[0]] + piece[1] for piece in alive])
             spare[s] = -floor - sum([piece[2] for piece in alive])
-        return min(items, key=lambda item: min(map(spare.__getitem__, sections[item])))
+        return min(items, key=lambda item: min(map(spare.__getitem__, loads[item])))
 
     def _place(self, component: Component, item: int) -> bool:
         """Place the item at its least base; False if that leaves too little room for the others."""
@@ -203,6 +207,8 @@ class Search:
         base = least[item]
         is_open[item] = 0
         self._alive ^= self._near.blocks[item]
+        for s, size in self._near.loads[item].items():
+            self._load[s] -= size
         first, last = self._near.hulls[item]
         crossing = self._crossing
         for s in range(first + 1, last):
@@ -264,13 +270,20 @@ class Search:
                     bound[item] = need
                     raised.add(item)
                     again = True
-        return self._sections_fit(sorted({s for item in raised for s in self._near.sections[item]}))
+        loads, levels = self._near.loads, self._near.levels
+        level = max([bound[item] + levels[item] for item in raised])
+        return self._sections_fit(sorted({s for item in raised for s in loads[item]}), level)
 
-    def _sections_fit(self, sections: Iterable[int]) -> bool:
-        """True if in each section the open blocks from any bound on, stacked, end in the capacity."""
+    def _sections_fit(self, sections: Iterable[int], level: int) -> bool:
+        """True if in each section the open blocks from any bound on, stacked, end in the capacity.
+
+        Blocks above ``level`` are known to do so by themselves.
+        """
         bound, is_open, near = self._bound, self._open, self._near
         kept: list[tuple[int, int]] = []
         for s in sections:
+            if level + self._load[s] <= self._capacity:
+                continue
             # Of neighbouring sections only those matter that hold something the others do not.
             alive = near.alive[s] & self._alive
             if kept and alive | kept[-1][0] == kept[-1][0]:
@@ -315,6 +328,8 @@ class Search:
             for undone in self._choices[failed:]:
                 self._open[undone.item] = 1
                 self._alive |= self._near.blocks[undone.item]
+                for s, size in self._near.loads[undone.item].items():
+                    self._load[s] += size
             del self._choices[failed:]
             self._undo(choice.mark)
             if not choice.dominant and self._push_up(choice.component, choice.item):

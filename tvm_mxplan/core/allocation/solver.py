@@ -61,8 +61,8 @@ def solve(problem: Problem, *, seconds: float | None = None, max_nodes: int = DE
         parts.sort(key=lambda part: -part[0])
         bounds[scope] = parts[0][0] if parts else 0
         target, proven_height = bounds[scope], bounds[scope]
-        for _, instance in parts:
-            answer = _solve_part(instance, target, problem.capacity, max_nodes - nodes, expired)
+        for bound, instance in parts:
+            answer = _solve_part(instance, bound, target, problem.capacity, max_nodes - nodes, expired)
             nodes += answer.nodes
             target = max(target, answer.height)
             if answer.proven:
@@ -81,7 +81,12 @@ def solve(problem: Problem, *, seconds: float | None = None, max_nodes: int = DE
 
 
 def _solve_part(
-    instance: Instance, target: int, capacity: int | None, max_nodes: int, expired: Callable[[], bool]
+    instance: Instance,
+    bound: int,
+    target: int,
+    capacity: int | None,
+    max_nodes: int,
+    expired: Callable[[], bool],
 ) -> Answer:
     best: Answer | None = None
     for bases in _quick_plans(instance):
@@ -93,7 +98,7 @@ def _solve_part(
     assert best is not None
     if best.height <= target or len(instance.shapes) > MAX_ITEMS or max_nodes <= 0 or expired():
         return best
-    race = Race(instance, best.bases, target, capacity, max_nodes, expired)
+    race = Race(instance, best.bases, bound, target, capacity, max_nodes, expired)
     standing = race.run()
     return Answer(standing.bases, standing.height, race.exhausted, standing.nodes)
 
