@@ -1,0 +1,143 @@
+"""The plan of one lowered Relax function: an arena and an offset for each allocation that can have them.
+
+Before   alloc = R.builtin.alloc_tensor(...)       in the IR, which stays as it is
+After    alloc: arena "0", byte 128                in a `StoragePlan`
+
+What escapes, what nobody touches, and what has no size at the function's entry gets no place. Plans are
+checked by a validator that shares nothing with the solver, and never need more than the allocations in
+which no result is written over an operand.
+
+Left to others: writing the plan into the IR (storage_rewrite).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import tvm
+import tvm_ffi
+from tvm import relax, tirx
+
+from tvm_mxplan.core.allocation import Plan, solve, validate
+from tvm_mxplan.errors import InternalError
+
+from .relax_aliases import Step, Tensor, Trace, trace_function
+from .relax_liveness import InPlacePairs, StorageProblem, find_lives, storage_problem
+from .tir_in_place import in_place_pairs
+
+
+@dataclass(frozen=True)
+class Arena:
+    """What the allocations of one arena have in common.
+
+    Attributes
+    ----------
+    scope : its name in the allocation problem.
+    device : index of the virtual device.
+    unit : the expression that sizes and offsets are multiples of; None for bytes.
+    bounded : variables with the upper bounds that its size relies on.
+    """
+
+    scope: str
+    device: int
+    unit: tvm.ir.Expr | None
+    bounded: tuple[tuple[tirx.Var, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class StoragePlan:
+    """The plan of one function.
+
+    Attributes
+    ----------
+    trace : the allocations, by number.
+    problem, plan : what was asked and answered.
+    arenas : by scope.
+    """
+
+    trace: Trace
+    problem: StorageProblem
+    plan: Plan
+    arenas: dict[str, Arena]
+
+    def placements(self) -> dict[tvm.ir.Var, tuple[Arena, int]]:
+        """Arena and offset by the variable of the allocation."""
+        found = {}
+        pairs = zip(self.problem.problem.items, self.problem.groups, self.plan.offsets, strict=True)
+        for item, group, offset in pairs:
+            for number in group:
+                found[self.trace.tensors[number].var] = (self.arenas[item.scope], offset)
+        return found
+
+
+class Kernels:
+    """What the TIR kernels of a module may do in place; each is looked at once."""
+
+    def __init__(self, mod: tvm.IRModule) -> None:
+        self._mod = mod
+        self._pairs: dict[tvm.ir.GlobalVar, list[tuple[int, int]]] = {}
+
+    def pairs(self, step: Step) -> Sequence[tuple[int, int]]:
+        """Pairs of arguments (overwritten, result) of a call."""
+        kernel = step.call.op
+        if not isinstance(kernel, tvm.ir.GlobalVar) or not isinstance(self._mod[kernel], tirx.PrimFunc):
+            return ()
+        if kernel not in self._pairs:
+            self._pairs[kernel] = in_place_pairs(self._mod[kernel])
+        return self._pairs[kernel]
+
+
+def plan_storage(
+    mod: tvm.IRModule, function: relax.Function, pairs: InPlacePairs | None = None
+) -> StoragePlan:
+    """Plan ``function``, a function of ``mod`` as ``CallTIRRewrite`` leaves it.
+
+    Parameters
+    ----------
+    pairs : what calls may do in place; by default what their kernels' bodies prove.
+    """
+    trace = trace_function(mod, function)
+    lives = find_lives(trace)
+    arenas: dict[str, Arena] = {}
+    scopes: dict[int, str] = {}
+    for number, tensor in enumerate(trace.tensors):
+        if number not in trace.escaping and lives.intervals[number]:
+            arena = _arena_of(tensor, arenas)
+            if arena is not None:
+                scopes[number] = arena.scope
+    best: tuple[StorageProblem, Plan] | None = None
+    for in_place in (pairs or Kernels(mod).pairs, lambda _step: ()):
+        problem = storage_problem(trace, lives, scopes, in_place)
+        plan = solve(problem.problem)
+        faults = validate(problem.problem, plan)
+        if faults:
+            raise InternalError(f"the memory plan of a function is wrong: {faults[0]}")
+        if best is None or plan.height < best[1].height:
+            best = (problem, plan)
+        if plan.height == plan.lower_bound:
+            break
+    assert best is not None
+    return StoragePlan(trace, *best, arenas)
+
+
+def _arena_of(tensor: Tensor, arenas: dict[str, Arena]) -> Arena | None:
+    """The arena that ``tensor`` can stand in, added to ``arenas`` if it is new."""
+    _, _, device, scope = tensor.call.args
+    size = tensor.size
+    if size is None or str(scope.value) != "global" or not isinstance(device, tirx.IntImm):
+        return None
+    for arena in arenas.values():
+        if arena.device == int(device.value) and _same_unit(arena.unit, size.unit):
+            break
+    else:
+        arena = Arena(str(len(arenas)), int(device.value), size.unit)
+    arena = replace(arena, bounded=tuple(dict.fromkeys((*arena.bounded, *size.bounded))))
+    arenas[arena.scope] = arena
+    return arena
+
+
+def _same_unit(a: tvm.ir.Expr | None, b: tvm.ir.Expr | None) -> bool:
+    if a is None or b is None:
+        return a is b
+    return bool(tvm_ffi.structural_equal(a, b))

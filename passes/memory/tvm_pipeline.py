@@ -1,0 +1,48 @@
+"""TVM's default pipeline with ``StorageRewrite`` in the place of ``StaticPlanBlockMemory``.
+
+    tvm.compile(mod, target, relax_pipeline=default_pipeline(target))
+
+Only for targets where a byte offset is pointer arithmetic: CPUs, CUDA and ROCm. TVM's own pipeline serves
+the others, where ``ensure_zero_offset`` would copy.
+"""
+
+from __future__ import annotations
+
+import tvm
+from tvm import relax
+from tvm.relax.backend.cpu_generic import pipeline as cpu_generic
+from tvm.relax.backend.cuda import pipeline as cuda
+from tvm.relax.backend.rocm import pipeline as rocm
+
+from .storage_rewrite import StorageRewrite
+
+_PIPELINES = {"llvm": cpu_generic, "cuda": cuda, "rocm": rocm}
+_REPLACED = "StaticPlanBlockMemory"
+
+
+def finalize_passes(target: tvm.target.Target) -> list[tvm.transform.Pass]:
+    """TVM's last passes for ``target``, which turn lowered Relax into what the VM executes."""
+    passes = relax.pipeline.finalize_passes(target)
+    if target.kind.name not in _PIPELINES:
+        return passes
+    return [StorageRewrite() if step.info.name == _REPLACED else step for step in passes]
+
+
+def default_pipeline(target: tvm.target.Target) -> tvm.transform.Pass:
+    """``relax.get_default_pipeline`` with ``StorageRewrite``."""
+    if target.kind.name not in _PIPELINES:
+        return relax.get_default_pipeline(target)
+    stages = _PIPELINES[target.kind.name]
+
+    @tvm.transform.module_pass(opt_level=0, name="default_pipeline")
+    def run(mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
+        passes = (
+            stages.library_dispatch_passes(target)
+            + stages.legalize_passes(target)
+            + stages.dataflow_lower_passes(target)
+            + finalize_passes(target)
+        )
+        with target:
+            return tvm.transform.Sequential(passes)(mod)
+
+    return run
