@@ -1,0 +1,164 @@
+"""What elementwise composites become: functions of one tensor, and of two with broadcasting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tvm_mxplan.core import program as ir
+from tvm_mxplan.passes.relax_types import scalar_of, shape_of
+
+from .broadcasting import broadcast_runs, is_fast
+from .composite import Composite, product
+
+# --- of one tensor ---------------------------------------------------------------------------------------
+
+_ELTWISE: dict[str, tuple[str, float, float]] = {
+    "nn.relu": ("relu", 0.0, 0.0),
+    "nn.gelu": ("gelu_erf", 0.0, 0.0),
+    "nn.gelu_tanh": ("gelu_tanh", 0.0, 0.0),
+    "nn.silu": ("swish", 1.0, 0.0),
+    "tanh": ("tanh", 0.0, 0.0),
+    "sigmoid": ("logistic", 0.0, 0.0),
+    "exp": ("exp", 0.0, 0.0),
+    "log": ("log", 0.0, 0.0),
+    "abs": ("abs", 0.0, 0.0),
+    "sqrt": ("sqrt", 0.0, 0.0),
+    "square": ("square", 0.0, 0.0),
+    "negative": ("linear", -1.0, 0.0),
+}
+
+
+def _unary(c: Composite, src: int, algorithm: str, alpha: float = 0.0, beta: float = 0.0) -> int:
+    return c.emit("eltwise", ir.Eltwise(algorithm, alpha, beta), ("src", src))
+
+
+def _of_only_param(algorithm: str, alpha: float = 0.0, beta: float = 0.0) -> Callable[[Composite], int]:
+    return lambda c: _unary(c, c.only_param(), algorithm, alpha, beta)
+
+
+def _eltwise(c: Composite) -> int:
+    call = c.root
+    src = c.value(call.args[0])
+    if call.op.name == "relax.nn.leakyrelu":
+        return _unary(c, src, "relu", float(call.attrs.alpha))
+    return _unary(c, src, *_ELTWISE[call.op.name.removeprefix("relax.")])
+
+
+def _clip(c: Composite) -> int:
+    x, low, high = c.root.args
+    return _unary(c, c.value(x), "clip_v2", float(low.value), float(high.value))
+
+
+def _softplus(c: Composite) -> int:
+    return _unary(c, c.value(c.root.args[0]), "soft_relu", float(c.root.attrs.beta))
+
+
+def _hard(algorithm: str) -> Callable[[Composite], int]:
+    """hardsigmoid or hardswish written as a clipped line; hardswish multiplies by x in the end."""
+    return lambda c: _unary(c, c.only_param(), algorithm, c.find_scalar("multiply"), c.find_scalar("add"))
+
+
+def _elu(c: Composite) -> int:
+    return _unary(c, c.only_param(), "elu", -c.find_scalar("multiply"))
+
+
+def _power(c: Composite) -> int:
+    src, exponent = c.root.args
+    return _unary(c, c.value(src), "pow", 1.0, scalar_of(exponent))  # type: ignore[arg-type]
+
+
+# --- of two tensors --------------------------------------------------------------------------------------
+
+_BINARY = {
+    "add": "add",
+    "subtract": "sub",
+    "multiply": "mul",
+    "divide": "div",
+    "maximum": "max",
+    "minimum": "min",
+}
+
+
+def _binary(c: Composite) -> int:
+    algorithm = _BINARY[c.root.op.name.removeprefix("relax.")]
+    left, right = c.root.args
+    for number, tensor, swapped in ((scalar_of(right), left, False), (scalar_of(left), right, True)):
+        if number is not None and shape_of(tensor) == c.shape:
+            return _unary(c, c.value(tensor), *_with_scalar(algorithm, number, swapped))
+    src, src1 = c.value(left), c.value(right)
+    if shape_of(left) != c.shape:
+        src, src1 = src1, src
+        # oneDNN broadcasts the second operand only: a - x = -x + a, a / x = 1 / x * a
+        if algorithm == "sub":
+            src, algorithm = _unary(c, src, "linear", -1.0), "add"
+        elif algorithm == "div":
+            src, algorithm = _unary(c, src, "pow", 1.0, -1.0), "mul"
+    return _broadcast_binary(c, algorithm, src, src1)
+
+
+def _broadcast_binary(c: Composite, algorithm: str, src: int, src1: int) -> int:
+    src1 = c.builder.align(src1, len(c.shape))
+    runs = broadcast_runs(c.builder.values[src1].shape, c.shape)
+    if is_fast(c.builder.values[src1].shape, c.shape):
+        return c.emit("binary", ir.Binary(algorithm), ("src", src), ("src1", src1))
+    full = tuple(product(tuple(c.shape[axis] for axis in axes)) for _, axes in runs)
+    part = tuple(1 if broadcast else dim for (broadcast, _), dim in zip(runs, full, strict=True))
+    operands = [("src", c.builder.reshape(src, full)), ("src1", c.builder.reshape(src1, part))]
+    return c.builder.reshape(c.builder.step("binary", ir.Binary(algorithm), full, operands), c.shape)
+
+
+def _with_scalar(algorithm: str, number: float, swapped: bool) -> tuple[str, float, float]:
+    """x (algorithm) number, or number (algorithm) x, as an elementwise algorithm of oneDNN."""
+    if (algorithm, number) == ("max", 0.0):
+        return "relu", 0.0, 0.0
+    if algorithm == "div":
+        return ("pow", number, -1.0) if swapped else ("linear", 1.0 / number, 0.0)
+    return {
+        "add": ("linear", 1.0, number),
+        "sub": ("linear", -1.0, number) if swapped else ("linear", 1.0, -number),
+        "mul": ("linear", number, 0.0),
+        "max": ("clip_v2", number, float(np.finfo("float32").max)),
+        "min": ("clip_v2", float(np.finfo("float32").min), number),
+    }[algorithm]
+
+
+def _prelu(c: Composite) -> int:
+    src, alpha = (c.value(arg) for arg in c.root.args)
+    slope = scalar_of(c.root.args[1])
+    if slope is not None:
+        return _unary(c, src, "relu", slope)
+    rank = len(c.shape)
+    axis = int(c.root.attrs.axis) % rank
+    channels = c.builder.values[alpha].shape[0]
+    if axis == 1:
+        weights = c.builder.reshape(alpha, (1, channels, *(1,) * (rank - 2)))
+        return c.emit("prelu", ir.PReLU(), ("src", src), ("weights", weights))
+    # oneDNN has but reference code for slopes along another axis than the second one.
+    flat = (product(c.shape[:axis]), channels, product(c.shape[axis + 1 :]))
+    operands = [
+        ("src", c.builder.reshape(src, flat)),
+        ("weights", c.builder.reshape(alpha, (1, channels, 1))),
+    ]
+    return c.builder.reshape(c.builder.step("prelu", ir.PReLU(), flat, operands), c.shape)
+
+
+ELEMENTWISE: dict[str, Callable[[Composite], int]] = {
+    "eltwise": _eltwise,
+    "clip": _clip,
+    "softplus": _softplus,
+    "softplus_stable": _of_only_param("soft_relu", 1.0),
+    "swish": _of_only_param("swish", 1.0),
+    "gelu_erf": _of_only_param("gelu_erf"),
+    "gelu_tanh": _of_only_param("gelu_tanh"),
+    "hardswish": _of_only_param("hardswish", 1 / 6, 0.5),
+    "hardswish_line": _hard("hardswish"),
+    "hardsigmoid": _hard("hardsigmoid"),
+    "hardsigmoid_sixth": _of_only_param("hardsigmoid", 1 / 6, 0.5),
+    "mish": _of_only_param("mish"),
+    "elu": _elu,
+    "power": _power,
+    "binary": _binary,
+    "prelu": _prelu,
+}
