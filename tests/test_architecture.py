@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import configparser
 import subprocess
 import sys
 from pathlib import Path
@@ -61,6 +62,20 @@ def test_backends_know_core_and_types_only(path: Path, package: str) -> None:
     for name in imports_of(path, package):
         if name.startswith("tvm_mxplan"):
             assert name.startswith(allowed), f"{path} imports {name}"
+
+
+def test_every_package_is_in_the_wheel() -> None:
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg")
+    listed = set(config["options"]["packages"].split())
+    folders = {"tvm_mxplan": ROOT / "tvm_mxplan", **FOLDERS}
+    present = {
+        package
+        for top, folder in folders.items()
+        for path, package in files(folder, top)
+        if path.name == "__init__.py"
+    }
+    assert present == listed
 
 
 def test_one_file_reads_the_environment() -> None:
