@@ -4,8 +4,7 @@ Before   alloc = R.builtin.alloc_tensor(...)       in the IR, which stays as it 
 After    alloc: arena "0", byte 128                in a `StoragePlan`
 
 What escapes, what nobody touches, and what has no size at the function's entry gets no place. Plans are
-checked by a validator that shares nothing with the solver, and never need more than the allocations in
-which no result is written over an operand.
+checked by a validator that shares nothing with the solver, and never need more than TVM's own.
 
 Left to others: writing the plan into the IR (storage_rewrite).
 """
@@ -17,13 +16,14 @@ from dataclasses import dataclass, replace
 
 import tvm
 import tvm_ffi
-from tvm import relax, tirx
+from tvm import tirx
 
 from tvm_mxplan.core.allocation import Plan, solve, validate
 from tvm_mxplan.errors import InternalError
 
 from .relax_aliases import Step, Tensor, Trace, trace_function
 from .relax_liveness import InPlacePairs, StorageProblem, find_lives, storage_problem
+from .stock_plan import stock_plan
 from .tir_in_place import in_place_pairs
 
 
@@ -88,16 +88,14 @@ class Kernels:
         return self._pairs[kernel]
 
 
-def plan_storage(
-    mod: tvm.IRModule, function: relax.Function, pairs: InPlacePairs | None = None
-) -> StoragePlan:
-    """Plan ``function``, a function of ``mod`` as ``CallTIRRewrite`` leaves it.
+def plan_storage(mod: tvm.IRModule, gvar: tvm.ir.GlobalVar, pairs: InPlacePairs | None = None) -> StoragePlan:
+    """Plan a function of ``mod`` as ``CallTIRRewrite`` leaves it.
 
     Parameters
     ----------
     pairs : what calls may do in place; by default what their kernels' bodies prove.
     """
-    trace = trace_function(mod, function)
+    trace = trace_function(mod, mod[gvar])
     lives = find_lives(trace)
     arenas: dict[str, Arena] = {}
     scopes: dict[int, str] = {}
@@ -106,19 +104,33 @@ def plan_storage(
             arena = _arena_of(tensor, arenas)
             if arena is not None:
                 scopes[number] = arena.scope
-    best: tuple[StorageProblem, Plan] | None = None
-    for in_place in (pairs or Kernels(mod).pairs, lambda _step: ()):
-        problem = storage_problem(trace, lives, scopes, in_place)
-        plan = solve(problem.problem)
-        faults = validate(problem.problem, plan)
-        if faults:
-            raise InternalError(f"the memory plan of a function is wrong: {faults[0]}")
-        if best is None or plan.height < best[1].height:
-            best = (problem, plan)
-        if plan.height == plan.lower_bound:
-            break
-    assert best is not None
-    return StoragePlan(trace, *best, arenas)
+    problem = storage_problem(trace, lives, scopes, pairs or Kernels(mod).pairs)
+    plan = _solved(problem)
+    if plan.height > plan.lower_bound:
+        plain = storage_problem(trace, lives, scopes, lambda _step: ())
+        candidates = [(problem, plan), (plain, _solved(plain)), *_stacked(plain, mod, gvar)]
+        problem, plan = min(candidates, key=lambda candidate: candidate[1].height)
+    return StoragePlan(trace, problem, plan, arenas)
+
+
+def _solved(problem: StorageProblem) -> Plan:
+    plan = solve(problem.problem)
+    faults = validate(problem.problem, plan)
+    if faults:
+        raise InternalError(f"the memory plan of a function is wrong: {faults[0]}")
+    return plan
+
+
+def _stacked(
+    plain: StorageProblem, mod: tvm.IRModule, gvar: tvm.ir.GlobalVar
+) -> list[tuple[StorageProblem, Plan]]:
+    """TVM's own plan where it has one and that is valid."""
+    try:
+        stock = stock_plan(mod, gvar)
+    except RuntimeError:
+        return []
+    plan = stock.as_plan(plain.problem, plain.groups) if stock else None
+    return [(plain, plan)] if plan is not None and not validate(plain.problem, plan) else []
 
 
 def _arena_of(tensor: Tensor, arenas: dict[str, Arena]) -> Arena | None:

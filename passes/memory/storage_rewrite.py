@@ -19,6 +19,9 @@ without.
   that are multiples of one expression have an arena of their own, planned in its units; else
   ``LowerAllocTensor`` allocates them one by one, as it does what escapes.
 
+The result is checked along paths through the function, by code that shares nothing with the planner
+(storage_check).
+
 Left to others: what lives where (storage_plan).
 """
 
@@ -29,6 +32,9 @@ import tvm_ffi
 from tvm import relax, tirx
 from tvm.relax.op import memory
 
+from tvm_mxplan.errors import InternalError
+
+from .storage_check import check_storage
 from .storage_plan import Arena, Kernels, StoragePlan, plan_storage
 from .tir_in_place import write_in_place
 
@@ -44,10 +50,14 @@ class StorageRewrite:
         kernels = Kernels(mod)
         replaced: set[tvm.ir.GlobalVar] = set()
         for gvar, function in mod.functions.items():
-            if isinstance(function, relax.Function) and isinstance(function.body, relax.SeqExpr):
-                plan = plan_storage(mod, function, kernels.pairs)
+            if isinstance(function, relax.Function):
+                plan = plan_storage(mod, gvar, kernels.pairs)
                 rewriter = _Rewriter(plan, mod, builder)
-                builder.update_func(gvar, rewriter.function(function))
+                rewritten = rewriter.function(function)
+                faults = check_storage(function, rewritten)
+                if faults:
+                    raise InternalError(f"{gvar.name_hint}: the rewritten memory is wrong: {faults[0]}")
+                builder.update_func(gvar, rewritten)
                 replaced |= rewriter.replaced
         result = relax.transform.Normalize()(builder.get())
         return _without_unused(result, replaced)
