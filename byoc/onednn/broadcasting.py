@@ -30,8 +30,8 @@ def broadcast_runs(operand: Shape, dst: Shape) -> Runs:
 def is_fast(operand: Shape, dst: Shape) -> bool:
     """True if oneDNN 3.2 generates code for a binary step with these shapes as they are.
 
-    That is: all axes, the trailing ones (with or without the batch), the channels (axis 1), batch and channels,
-    or none.  An extent of 1 counts as broadcast.
+    That is: all axes, the trailing ones (with or without the batch), the channels (axis 1), batch and
+    channels, or none.  An extent of 1 counts as broadcast.
     """
     if operand == dst:
         return True

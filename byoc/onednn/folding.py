@@ -1,6 +1,7 @@
 """What disappears into constants and attributes before anything runs.
 
     pad (zeros, spatial)  -> convolution or pooling   becomes padding of the latter
+    * number -> convolution or matmul         becomes other weights
     convolution -> * scale for each channel -> + shift   becomes other weights and a bias (batch norm)
     layer norm -> * scale -> + shift, along the last axis   becomes operands of the former
     * scale -> + shift -> * scale -> ...      becomes one scale and one shift
@@ -27,6 +28,8 @@ def fold(graph: Graph) -> None:
     """Apply every folding once, in the order of the module's text."""
     for at in range(len(graph.steps)):
         _fold_pad(graph, at)
+    for at in range(len(graph.steps)):
+        _fold_scaled_source(graph, at)
     for at in range(len(graph.steps)):
         _fold_into_weights(graph, at)
     for at in range(len(graph.steps)):
@@ -147,6 +150,24 @@ def _scaled_weights(graph: Graph, root: ir.Step, weights: int, scale: np.ndarray
     outer = array.shape[:2] if grouped else array.shape[:1]
     factor = scale.reshape(*outer, *(1,) * (array.ndim - len(outer)))
     return graph.add_constant(array * factor, f"{root.name}.weights")
+
+
+def _fold_scaled_source(graph: Graph, at: int) -> None:
+    step = graph.steps[at]
+    if not step or not isinstance(step.attrs, _WEIGHTED):
+        return
+    producer = graph.producer(step.operand("src"))
+    line = graph.steps[producer].attrs if producer is not None else None  # type: ignore[union-attr]
+    if not isinstance(line, ir.Eltwise) or line.algorithm != "linear" or line.beta != 0.0:
+        return
+    weights = graph.constant(step.operand("weights"))
+    if weights is None:
+        return
+    scaled = graph.add_constant(weights * np.float32(line.alpha), f"{step.name}.weights")
+    source = graph.steps[producer].operand("src")  # type: ignore[union-attr,index]
+    roles = {operand.role: operand.value for operand in step.operands} | {"src": source, "weights": scaled}
+    operands = tuple(ir.Operand(role, value) for role, value in roles.items())
+    graph.merge(producer, at, replace(step, operands=operands))  # type: ignore[arg-type]
 
 
 def _fold_into_layer_norm(graph: Graph, at: int) -> None:

@@ -57,7 +57,7 @@ def _last_or_whole(operand: Shape, dst: Shape) -> bool:
     """A row, the whole, or one row for each sample: an attention mask."""
     if operand == dst or is_per_channel(operand, dst, len(dst) - 1):
         return True
-    return len(dst) > 3 and operand == (dst[0], *(1,) * (len(dst) - 2), dst[-1])
+    return len(dst) > 2 and dst[-1] != 1 and operand == (dst[0], *(1,) * (len(dst) - 2), dst[-1])
 
 
 _BINARY_POST_OPS: dict[type, Callable[[Shape, Shape], bool]] = {

@@ -1,0 +1,129 @@
+"""Matrix products: ranks, broadcasting batches, transposes, Gemm, and what fuses behind them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx_node import LAYOUTS, Graph, check, post_ops
+
+ONE = {"matmul": 1}
+
+
+@pytest.mark.parametrize("constant", [False, True])
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ((3, 17), (17, 67)),
+        ((1, 100), (100, 1)),
+        ((2, 5, 17), (17, 67)),
+        ((2, 5, 17), (2, 17, 3)),
+        ((5, 17), (2, 17, 3)),
+        ((2, 3, 5, 17), (2, 3, 17, 9)),
+        ((2, 3, 5, 17), (17, 9)),
+        ((2, 1, 5, 17), (1, 3, 17, 9)),
+        ((2, 3, 2, 5, 17), (2, 3, 2, 17, 7)),
+    ],
+)
+def test_matmul(left, right, constant):
+    g = Graph()
+    weights = g.constant(*right) if constant else g.input(*right)
+    check(g, g.op("MatMul", g.input(*left), weights), steps=ONE, reduction=100)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "reason"),
+    [
+        ((17,), (17, 3), "takes 2 and more"),
+        ((2, 5, 17), (17,), "takes 2 and more"),
+        ((17,), (17,), "no tensors of rank 0"),
+    ],
+)
+def test_vectors_are_left_to_tvm(left, right, reason):
+    g = Graph()
+    y = g.op("MatMul", g.input(*left), g.constant(*right))
+    check(g, y, steps={}, fallbacks={"matmul": reason}, reduction=17)
+
+
+@pytest.mark.parametrize("constant", [False, True])
+@pytest.mark.parametrize("transpose_b", [0, 1])
+@pytest.mark.parametrize("transpose_a", [0, 1])
+def test_gemm_transposes(transpose_a, transpose_b, constant):
+    g = Graph()
+    a = g.input(*((17, 3) if transpose_a else (3, 17)))
+    shape = (67, 17) if transpose_b else (17, 67)
+    b = g.constant(*shape) if constant else g.input(*shape)
+    y = g.op("Gemm", a, b, g.constant(67), transA=transpose_a, transB=transpose_b)
+    report = check(g, y, steps=ONE, reduction=17)
+    assert post_ops(report, "matmul") == [()], "the bias is an operand"
+
+
+@pytest.mark.parametrize("bias", [(67,), (1, 67), (3, 67), (1,), ()])
+def test_gemm_bias_and_factors(bias):
+    g = Graph()
+    c = g.constant(data=np.asarray(g.random.standard_normal(bias), "float32"))
+    y = g.op("Gemm", g.input(3, 17), g.constant(17, 67), c, alpha=0.5, beta=1.5)
+    check(g, y, steps=ONE, reduction=17)
+
+
+def test_bias_for_each_row_is_a_step_of_its_own():
+    g = Graph()
+    y = g.op("Gemm", g.input(3, 17), g.constant(17, 67), g.constant(3, 1))
+    check(g, y, steps={"matmul": 1, "binary": 1}, reduction=17)
+
+
+@pytest.mark.parametrize("shape", [(5, 17), (2, 5, 17), (2, 3, 5, 17)])
+def test_dense_bias_and_activation_are_one_step(shape):
+    g = Graph()
+    y = g.op("Add", g.op("MatMul", g.input(*shape), g.constant(17, 67)), g.constant(67))
+    report = check(g, g.op("Relu", y), steps=ONE, reduction=17)
+    assert post_ops(report, "matmul") == [("relu",)]
+
+
+@pytest.mark.parametrize("shape", [(5, 17), (2, 5, 17)])
+def test_transposed_weights_are_read_as_they_stand(shape):
+    g = Graph()
+    weights = g.op("Transpose", g.constant(67, 17), perm=[1, 0])
+    y = g.op("Tanh", g.op("Add", g.op("MatMul", g.input(*shape), weights), g.constant(67)))
+    report = check(g, y, steps=ONE, reduction=17)
+    assert post_ops(report, "matmul") == [("tanh",)]
+    assert not any(region.reorders for region in report.regions)
+
+
+@pytest.mark.parametrize("layouts", LAYOUTS)
+def test_transposed_heads(layouts):
+    """The product of queries and keys as attention writes it, both operands transposed views."""
+    g, (batch, time, heads, depth) = Graph(), (2, 5, 3, 17)
+
+    def split(axes: list[int]) -> str:
+        rows = g.op("Relu", g.input(batch, time, heads * depth))
+        return g.op("Transpose", g.op("Reshape", rows, g.ints(batch, time, heads, depth)), perm=axes)
+
+    y = g.op("MatMul", split([0, 2, 1, 3]), split([0, 2, 3, 1]))
+    check(g, y, steps={"matmul": 1, "eltwise": 2}, reduction=depth, layouts=layouts)
+
+
+@pytest.mark.parametrize("mask", [(2, 1, 1, 7), (1, 1, 1, 7), (2, 3, 5, 7), (1,)])
+def test_mask_is_fused(mask):
+    g = Graph()
+    scores = g.op("Div", g.op("MatMul", g.input(2, 3, 5, 17), g.input(2, 3, 17, 7)), g.scalar(17**0.5))
+    report = check(g, g.op("Add", scores, g.input(*mask)), steps=ONE, reduction=17)
+    assert post_ops(report, "matmul") in ([("linear", "binary add")], [("linear", "sum")])
+
+
+@pytest.mark.parametrize("mask", [(1, 1, 5, 7), (5, 1), (2, 1, 5, 7), (3, 1, 7)])
+def test_mask_that_would_need_reference_code_is_a_step_of_its_own(mask):
+    g = Graph()
+    y = g.op("Add", g.op("MatMul", g.input(2, 3, 5, 17), g.input(2, 3, 17, 7)), g.input(*mask))
+    far = {} if mask != (3, 1, 7) else {"add": "far apart"}
+    check(g, y, steps={"matmul": 1} | ({} if far else {"binary": 1}), fallbacks=far, reduction=17)
+
+
+@pytest.mark.parametrize("case", range(10))
+def test_random_shapes(case):
+    random = np.random.default_rng(case)
+    batch = random.integers(1, 4, int(random.integers(0, 4))).tolist()
+    m, k, n = random.choice([1, 3, 16, 17, 67, 100], 3).tolist()
+    g = Graph(case)
+    other = [dim if keep else 1 for dim, keep in zip(batch, random.random(len(batch)) < 0.5, strict=True)]
+    weights = g.constant(*other, k, n) if random.random() < 0.5 else g.input(*other, k, n)
+    check(g, g.op("MatMul", g.input(*batch, m, k), weights), steps=ONE, reduction=k)

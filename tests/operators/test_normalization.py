@@ -1,0 +1,141 @@
+"""Normalizations and softmax: batch, layer, group, instance, local response."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx_node import LAYOUTS, Graph, check, post_ops
+
+
+@pytest.mark.parametrize("layouts", LAYOUTS)
+@pytest.mark.parametrize("channels", [1, 3, 17, 64])
+def test_batch_norm_on_its_own(channels, layouts):
+    g = Graph()
+    y = g.op("Relu", g.batch_norm(g.input(2, channels, 5, 7), channels))
+    check(g, y, steps={"binary": 1}, layouts=layouts)
+
+
+@pytest.mark.parametrize("shape", [(3, 17), (2, 17, 5), (1, 17, 3, 4, 5)])
+def test_batch_norm_of_other_ranks(shape):
+    g = Graph()
+    check(g, g.batch_norm(g.input(*shape), 17), steps={"binary": 1})
+
+
+def test_batch_norms_in_a_row_are_one():
+    g = Graph()
+    y = g.batch_norm(g.batch_norm(g.input(2, 17, 5, 5), 17), 17)
+    check(g, y, steps={"binary": 1})
+
+
+def test_batch_norm_after_a_shared_convolution_is_not_folded():
+    g = Graph()
+    x = g.conv(g.input(1, 3, 7, 7), 3, 17)
+    check(g, x, g.batch_norm(x, 17), steps={"convolution": 1, "binary": 1}, reduction=27)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((3, 17), -1), ((2, 5, 67), -1), ((2, 3, 5, 7), 2), ((2, 3, 5, 7), 1), ((1, 1, 100), -1)]
+)
+def test_layer_norm(shape, axis, bias):
+    g = Graph()
+    normalized = shape[axis:]
+    weights = [g.constant(*normalized) for _ in range(1 + bias)]
+    y = g.op("LayerNormalization", g.input(*shape), *weights, axis=axis)
+    check(g, y, steps={"layer_normalization": 1}, reduction=105)
+
+
+def _spelt_out_layer_norm(g: Graph, x: str, square) -> str:
+    centred = g.op("Sub", x, g.op("ReduceMean", x, axes=[-1]))
+    variance = g.op("ReduceMean", square(centred), axes=[-1])
+    return g.op("Div", centred, g.op("Sqrt", g.op("Add", variance, g.scalar(1e-5))))
+
+
+@pytest.mark.parametrize("form", ["power", "product"])
+def test_spelt_out_layer_norm(form):
+    g = Graph()
+    square = {
+        "power": lambda x: g.op("Pow", x, g.scalar(2.0)),
+        "product": lambda x: g.op("Mul", x, x),
+    }[form]
+    y = _spelt_out_layer_norm(g, g.input(2, 5, 67), square)
+    y = g.op("Add", g.op("Mul", y, g.vector(67)), g.constant(67))
+    check(g, y, steps={"layer_normalization": 1}, reduction=67)
+
+
+def test_what_only_looks_like_layer_norm():
+    g = Graph()
+    y = _spelt_out_layer_norm(g, g.input(2, 5, 67), lambda x: g.op("Pow", x, g.scalar(4.0)))
+    check(g, y, steps={"pooling": 2, "binary": 2, "eltwise": 1}, reduction=67)
+
+
+@pytest.mark.parametrize("shape", [(2, 17, 5), (2, 3, 5, 7), (2, 1, 4, 4), (1, 64, 3, 4, 5)])
+def test_instance_norm(shape):
+    g = Graph()
+    y = g.op("InstanceNormalization", g.input(*shape), g.vector(shape[1]), g.constant(shape[1]))
+    check(g, y, steps={"layer_normalization": 1, "binary": 1}, reduction=60)
+
+
+@pytest.mark.parametrize("layouts", LAYOUTS)
+def test_instance_norm_after_a_convolution(layouts):
+    g = Graph()
+    y = g.op("InstanceNormalization", g.conv(g.input(2, 3, 7, 7), 3, 17), g.vector(17), g.constant(17))
+    steps = {"convolution": 1, "layer_normalization": 1, "binary": 1}
+    check(g, g.op("Relu", y), steps=steps, reduction=49, layouts=layouts)
+
+
+@pytest.mark.parametrize("opset", [18, 21])
+@pytest.mark.parametrize(("channels", "groups"), [(6, 3), (17, 1), (17, 17), (64, 8)])
+def test_group_norm(channels, groups, opset):
+    g = Graph(opset=opset)
+    count = channels if opset == 21 else groups
+    x, scale, shift = g.input(2, channels, 5, 7), g.vector(count), g.constant(count)
+    y = g.op("GroupNormalization", x, scale, shift, num_groups=groups)
+    check(g, y, steps={"layer_normalization": 1, "binary": 1}, reduction=280)
+
+
+def test_group_norm_as_exporters_spell_it():
+    g, ones, zeros = Graph(), np.ones(3, "float32"), np.zeros(3, "float32")
+    grouped = g.op("Reshape", g.input(2, 6, 5, 7), g.ints(0, 3, -1))
+    normal = g.op("InstanceNormalization", grouped, g.constant(data=ones), g.constant(data=zeros))
+    y = g.op("Mul", g.op("Reshape", normal, g.ints(2, 6, 5, 7)), g.constant(6, 1, 1))
+    y = g.op("Add", y, g.constant(6, 1, 1))
+    report = check(g, y, steps={"layer_normalization": 1, "binary": 2}, reduction=70)
+    assert report.regions
+
+
+@pytest.mark.parametrize("layouts", LAYOUTS)
+@pytest.mark.parametrize("size", [1, 3, 5])
+@pytest.mark.parametrize("channels", [3, 17, 64])
+def test_lrn(channels, size, layouts):
+    g = Graph()
+    y = g.op("LRN", g.input(2, channels, 5, 7), size=size, alpha=0.02, beta=0.75, bias=1.5)
+    check(g, y, steps={"lrn": 1}, reduction=size, layouts=layouts)
+
+
+def test_lrn_with_another_exponent_runs_piece_by_piece():
+    """oneDNN's reference code takes more than six times as long as TVM's own; the pieces are fast."""
+    g = Graph()
+    y = g.op("LRN", g.input(1, 17, 5, 7), size=5, alpha=0.02, beta=0.6, bias=1.5)
+    check(g, y, steps={"binary": 3, "pooling": 1}, reduction=5)
+
+
+@pytest.mark.parametrize("kind", ["Softmax", "LogSoftmax"])
+@pytest.mark.parametrize("shape", [(17,), (2, 17), (2, 67, 5), (2, 3, 5, 7), (1, 17, 3, 4, 5)])
+def test_softmax_along_every_axis(kind, shape):
+    for axis in range(len(shape)):
+        g = Graph(axis)
+        check(g, g.op(kind, g.input(*shape), axis=axis), steps={"softmax": 1}, reduction=67)
+
+
+def test_softmax_of_opset_11_flattens():
+    g = Graph(opset=11)
+    check(g, g.op("Softmax", g.input(2, 17, 3, 3), axis=1), steps={"softmax": 1}, reduction=153)
+
+
+@pytest.mark.parametrize("layouts", LAYOUTS)
+def test_softmax_of_channels_after_a_convolution(layouts):
+    g = Graph()
+    y = g.op("Softmax", g.conv(g.input(2, 3, 5, 5), 3, 17), axis=1)
+    report = check(g, y, steps={"convolution": 1, "softmax": 1}, reduction=27, layouts=layouts)
+    assert post_ops(report, "softmax") == [()]

@@ -1,0 +1,144 @@
+"""Pooling: both count modes, ceil mode, automatic padding, global and adaptive; what oneDNN would be slow at."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx_node import LAYOUTS, Graph, check, tolerance
+
+from tvm_mxplan.testing.reference import relative_l2
+
+SPATIAL = {3: (13,), 4: (9, 11), 5: (5, 6, 7)}
+ONE = {"pooling": 1}
+
+
+def pool(g: Graph, kind: str, shape: tuple, kernel: int = 3, stride: int = 2, **attrs) -> str:
+    axes = len(shape) - 2
+    return g.op(kind, g.input(*shape), kernel_shape=[kernel] * axes, strides=[stride] * axes, **attrs)
+
+
+@pytest.mark.parametrize("channels", [1, 3, 17, 64])
+@pytest.mark.parametrize("rank", [3, 4, 5])
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("MaxPool", {}),
+        ("MaxPool", {"pads": True, "ceil_mode": 1}),
+        ("AveragePool", {"pads": True}),
+        ("AveragePool", {"pads": True, "count_include_pad": 1}),
+    ],
+)
+def test_pooling(kind, options, rank, channels):
+    g = Graph()
+    options = {**options, **({"pads": [1] * 2 * (rank - 2)} if "pads" in options else {})}
+    y = pool(g, kind, (2, channels, *SPATIAL[rank]), **options)
+    check(g, y, steps=ONE, reduction=27)
+
+
+@pytest.mark.parametrize("layouts", LAYOUTS)
+@pytest.mark.parametrize("channels", [17, 64])
+@pytest.mark.parametrize("kind", ["MaxPool", "AveragePool"])
+def test_every_layout(kind, channels, layouts):
+    g = Graph()
+    x = g.conv(g.input(2, 3, 9, 9), 3, channels)
+    y = g.op(kind, x, kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 0, 1])
+    check(g, y, steps={"convolution": 1, "pooling": 1}, reduction=27, layouts=layouts)
+
+
+@pytest.mark.parametrize("size", range(5, 13))
+@pytest.mark.parametrize("kind", ["MaxPool", "AveragePool"])
+def test_ceil_mode_at_every_remainder(kind, size):
+    g = Graph()
+    y = pool(g, kind, (1, 17, size, size + 1), stride=3, ceil_mode=1, pads=[1, 0, 0, 1])
+    check(g, y, steps=ONE, reduction=9)
+
+
+def test_ceil_mode_that_counts_padding():
+    """A window past the padded input is shorter for ONNX and TVM, and whole for oneDNN."""
+    g = Graph()
+    y = pool(g, "AveragePool", (1, 17, 6, 6), ceil_mode=1, pads=[1] * 4, count_include_pad=1)
+    check(g, y, steps={}, fallbacks={"nn.avg_pool2d": "past the padded input"}, reduction=9)
+    g = Graph()
+    y = pool(g, "AveragePool", (1, 17, 7, 7), ceil_mode=1, pads=[1] * 4, count_include_pad=1)
+    check(g, y, steps=ONE, reduction=9)
+
+
+@pytest.mark.parametrize("auto_pad", ["SAME_UPPER", "VALID"])
+@pytest.mark.parametrize("kind", ["MaxPool", "AveragePool"])
+def test_auto_pad(kind, auto_pad):
+    g = Graph()
+    check(g, pool(g, kind, (2, 17, 10, 11), auto_pad=auto_pad), steps=ONE, reduction=9)
+
+
+@pytest.mark.parametrize("rank", [3, 4, 5])
+@pytest.mark.parametrize("kind", ["GlobalAveragePool", "GlobalMaxPool"])
+def test_global_pooling(kind, rank):
+    g = Graph()
+    check(g, g.op(kind, g.input(2, 67, *SPATIAL[rank])), steps=ONE, reduction=210)
+
+
+@pytest.mark.parametrize("layouts", LAYOUTS)
+@pytest.mark.parametrize("channels", [3, 17, 64])
+def test_global_pooling_in_every_layout(channels, layouts):
+    g = Graph()
+    y = g.op("GlobalAveragePool", g.conv(g.input(2, 3, 7, 7), 3, channels))
+    check(g, y, steps={"convolution": 1, "pooling": 1}, reduction=49, layouts=layouts)
+
+
+@pytest.mark.parametrize("size", [(1, 1), (3, 2)])
+def test_adaptive_average_pooling(size):
+    """ONNX has none, Relax has: 9x8 pixels to 1x1 and to 3x2, against numpy."""
+    import tvm_mxplan
+    from tvm import relax
+
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((2, 17, 9, 8), "float32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            y = builder.emit_output(relax.op.nn.adaptive_avg_pool2d(x, list(size)))
+        builder.emit_func_output(y)
+    ex = tvm_mxplan.compile(builder.get())
+    assert [step.kind for region in ex.report.regions for step in region.steps if step.kind != "reorder"] == [
+        "pooling"
+    ]
+    data = np.random.default_rng(0).standard_normal((2, 17, 9, 8)).astype("float32")
+    windows = data.reshape(2, 17, size[0], 9 // size[0], size[1], 8 // size[1])
+    assert relative_l2(ex(data)[0].numpy(), windows.astype("float64").mean((3, 5))) <= tolerance(72)
+
+
+@pytest.mark.parametrize("rank", [3, 4])
+def test_dilated_windows_are_left_to_tvm(rank):
+    g = Graph()
+    y = pool(g, "MaxPool", (1, 17, *SPATIAL[rank]), dilations=[2] * (rank - 2))
+    check(g, y, steps={}, fallbacks={f"nn.max_pool{rank - 2}d": "reference code only"})
+
+
+def test_pad_before_average_pooling_that_counts_it():
+    g = Graph()
+    padded = g.op("Pad", g.input(1, 17, 7, 7), g.ints(0, 0, 1, 1, 0, 0, 1, 1))
+    y = g.op("AveragePool", padded, kernel_shape=[3, 3], count_include_pad=1)
+    check(g, y, steps=ONE, reduction=9)
+
+
+@pytest.mark.parametrize("kind", ["MaxPool", "AveragePool"])
+def test_pad_before_other_pooling_stays(kind):
+    g = Graph()
+    padded = g.op("Pad", g.input(1, 17, 7, 7), g.ints(0, 0, 1, 1, 0, 0, 1, 1))
+    y = g.op(kind, padded, kernel_shape=[3, 3], strides=[2, 2])
+    check(g, y, steps={"pad": 1, "pooling": 1}, reduction=9)
+
+
+@pytest.mark.parametrize("case", range(8))
+def test_random_geometry(case):
+    random = np.random.default_rng(case)
+    kernel = random.integers(1, 5, 2)
+    g = Graph(case)
+    y = g.op(
+        str(random.choice(["MaxPool", "AveragePool"])),
+        g.input(int(random.integers(1, 3)), int(random.choice([1, 3, 17, 64, 67])), *random.integers(6, 12, 2).tolist()),
+        kernel_shape=kernel.tolist(),
+        strides=random.integers(1, 4, 2).tolist(),
+        pads=random.integers(0, np.concatenate([kernel, kernel])).tolist(),
+        ceil_mode=int(random.integers(0, 2)),
+    )
+    check(g, y, steps=ONE, reduction=16)
