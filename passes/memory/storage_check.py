@@ -205,6 +205,8 @@ def _in_units(expr: tvm.ir.Expr, unit: tvm.ir.Expr | None) -> int:
     """The number of units in an offset or a size; -1 if it is no such thing."""
     while isinstance(expr, tirx.Select):
         expr = expr.true_value
+    if unit is not None and tvm_ffi.structural_equal(expr, unit):
+        return 1
     if unit is not None and isinstance(expr, tirx.Mul) and tvm_ffi.structural_equal(expr.a, unit):
         return int(expr.b.value)
     if isinstance(expr, tirx.IntImm) and (unit is None or int(expr.value) == 0):

@@ -26,6 +26,8 @@ from .relax_liveness import InPlacePairs, StorageProblem, find_lives, storage_pr
 from .stock_plan import stock_plan
 from .tir_in_place import in_place_pairs
 
+_LEAST_FACTOR = 512
+
 
 @dataclass(frozen=True)
 class Arena:
@@ -134,10 +136,16 @@ def _stacked(
 
 
 def _arena_of(tensor: Tensor, arenas: dict[str, Arena]) -> Arena | None:
-    """The arena that ``tensor`` can stand in, added to ``arenas`` if it is new."""
+    """The arena that ``tensor`` can stand in, added to ``arenas`` if it is new.
+
+    Offsets are multiples of 64 units, so for small multiples of a large expression gaps would outweigh
+    what sharing saves; those go without.
+    """
     _, _, device, scope = tensor.call.args
     size = tensor.size
     if size is None or str(scope.value) != "global" or not isinstance(device, tirx.IntImm):
+        return None
+    if size.unit is not None and size.nbytes < _LEAST_FACTOR:
         return None
     for arena in arenas.values():
         if arena.device == int(device.value) and _same_unit(arena.unit, size.unit):

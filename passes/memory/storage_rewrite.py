@@ -16,7 +16,7 @@ without.
 - A kernel that writes its result over an operand is one that names a single buffer (tir_in_place).
 - Symbolic sizes: with upper bounds for all their variables (``tir_var_upper_bound``) they are planned at
   their largest, and where a bound is exceeded the arena is empty, so that allocation fails; else sizes
-  that are multiples of one expression have an arena of their own, planned in its units; else
+  that are large multiples of one expression have an arena of their own, planned in its units; else
   ``LowerAllocTensor`` allocates them one by one, as it does what escapes.
 
 The result is checked along paths through the function, by code that shares nothing with the planner
@@ -77,6 +77,8 @@ class _Rewriter:
         self.replaced: set[tvm.ir.GlobalVar] = set()
 
     def function(self, function: relax.Function) -> relax.Function:
+        if not self.placements:
+            return function
         entry = []
         for arena in self.arenas.values():
             if arena.scope in self.heights:
