@@ -11,8 +11,10 @@ from tvm import relax
 from . import multiply_adds
 from .byoc.backend import Backend, Rejections
 from .core import program as ir
+from .core.dims import is_static
+from .passes.layout.costs import Machine, reorder_cost
 from .passes.region.attached import constants_of, program_of, regions
-from .report import Fallback, RegionReport, Report, StepReport
+from .report import Fallback, RegionReport, ReorderReport, Report, StepReport
 
 
 class Recorder:
@@ -70,7 +72,37 @@ def region_report(program: ir.Program, backend: str, constant_bytes: int) -> Reg
         for step in program.steps
     )
     work = multiply_adds.of_program(program)
-    return RegionReport(program.name, backend, steps, program.arena_bytes, constant_bytes, work)
+    return RegionReport(
+        program.name, backend, steps, program.arena_bytes, constant_bytes, work, _reorders(program)
+    )
+
+
+def _reorders(program: ir.Program) -> tuple[ReorderReport, ...]:
+    """Conversions of activations, each with the step before and the first step after it."""
+    writers = {step.dst: step.name for step in program.steps}
+    found = []
+    for at, step in enumerate(program.steps):
+        if not isinstance(step.attrs, ir.Reorder):
+            continue
+        source, target = program.values[step.operand("src")], program.values[step.dst]
+        root = program.root(step.dst)
+        readers = [
+            later.name
+            for later in program.steps[at + 1 :]
+            if any(program.root(value) == root for value in later.reads())
+        ]
+        static = is_static(source.shape)
+        found.append(
+            ReorderReport(
+                writers.get(step.operand("src"), source.name),
+                readers[0] if readers else program.values[root].name,
+                source.layout,
+                target.layout,
+                source.nbytes + target.nbytes if static else -1,
+                reorder_cost(source.shape, source.layout, target.layout, Machine()) if static else -1.0,
+            )
+        )
+    return tuple(found)
 
 
 def _post_op(post_op: ir.PostOp) -> str:

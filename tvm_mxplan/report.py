@@ -22,6 +22,25 @@ class StepReport:
 
 
 @dataclass(frozen=True)
+class ReorderReport:
+    """One layout conversion at run time, and the two operators between which it stands.
+
+    Attributes
+    ----------
+    producer, consumer : steps, or names of the region's inputs and outputs.
+    nbytes : bytes read and written.
+    cost_us : microseconds, as the cost model estimates them; -1 where shapes are symbolic.
+    """
+
+    producer: str
+    consumer: str
+    source_layout: str
+    target_layout: str
+    nbytes: int
+    cost_us: float
+
+
+@dataclass(frozen=True)
 class RegionReport:
     """One region: its primitives, reorders and bytes.
 
@@ -37,10 +56,7 @@ class RegionReport:
     arena_bytes: int
     constant_bytes: int
     multiply_adds: int
-
-    @property
-    def reorders(self) -> tuple[StepReport, ...]:
-        return tuple(step for step in self.steps if step.kind == "reorder")
+    reorders: tuple[ReorderReport, ...] = ()
 
     @property
     def reference_steps(self) -> tuple[StepReport, ...]:
@@ -87,7 +103,8 @@ class Report:
         regions = []
         for region in data["regions"]:
             steps = tuple(_step_from_json(step) for step in region["steps"])
-            regions.append(RegionReport(**{**region, "steps": steps}))
+            reorders = tuple(ReorderReport(**reorder) for reorder in region["reorders"])
+            regions.append(RegionReport(**{**region, "steps": steps, "reorders": reorders}))
         fallbacks = tuple(Fallback(**fallback) for fallback in data["fallbacks"])
         return cls(tuple(regions), fallbacks, data["multiply_adds"], data["seconds"])
 
@@ -127,6 +144,11 @@ def _region_lines(region: RegionReport) -> list[str]:
         layouts = " -> ".join(dict.fromkeys(step.layouts))
         shape = "x".join(step.shape)
         lines.append(f"  {step.name:{width}}  {step.implementation or '?':26} {layouts:14} {shape}{fused}")
+    for reorder in region.reorders:
+        lines.append(
+            f"  reorder {reorder.source_layout} -> {reorder.target_layout} between {reorder.producer} and "
+            f"{reorder.consumer}: {reorder.nbytes:,} bytes, about {reorder.cost_us:.0f} us"
+        )
     for step in region.reference_steps:
         lines.append(f"  slow: {step.name} has reference code only")
     return lines
