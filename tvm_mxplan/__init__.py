@@ -57,9 +57,12 @@ def _autoload() -> None:
     """Called by TVM at ``import tvm``: loads the runtime, and registers the pipeline where there is Relax."""
     import tvm
 
+    from . import environment
     from .byoc.onednn import library
 
     library.load()
+    if environment.debug_memory():
+        library.set_debug(True)
     if not tvm._RUNTIME_ONLY:
         from . import pipeline_registration
 

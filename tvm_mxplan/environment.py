@@ -6,6 +6,7 @@ import os
 
 VARIABLES = (
     "TVM_MXPLAN_DISABLE",
+    "TVM_MXPLAN_DEBUG",
     "TVM_DEVICE_BACKEND_AUTOLOAD",
     "TVM_USE_RUNTIME_LIB",
     "TVM_NUM_THREADS",
@@ -16,12 +17,17 @@ VARIABLES = (
     "ONEDNN_VERBOSE",
     "CXX",
 )
-"""The first is ours; TVM, OpenMP and oneDNN read the others, and export links with CXX."""
+"""The first two are ours; TVM, OpenMP and oneDNN read the others, and export links with CXX."""
 
 
 def disabled() -> bool:
     """``TVM_MXPLAN_DISABLE=1``: compile as stock TVM does, with no region of ours."""
     return os.environ.get("TVM_MXPLAN_DISABLE", "0") not in ("", "0")
+
+
+def debug_memory() -> bool:
+    """``TVM_MXPLAN_DEBUG=memory``: every run checks each step's memory."""
+    return os.environ.get("TVM_MXPLAN_DEBUG", "") == "memory"
 
 
 def settings() -> dict[str, str | None]:

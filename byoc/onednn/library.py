@@ -93,6 +93,12 @@ def stats(module: Any) -> dict[str, Any]:
     return answer
 
 
+def set_debug(memory: bool) -> None:
+    """Whether runs that begin from now on check every step's memory; slow, and off at first."""
+    load()
+    _function("set_debug")(int(memory))
+
+
 def version() -> str:
     """Version of oneDNN, as ``3.2.0``."""
     load()

@@ -66,16 +66,34 @@ void ExecutionContext::Run(const std::vector<void*>& io) {
                                 static_cast<char*>(io[follower.io]) + follower.offset);
   }
   dnnl_stream_t stream = ThreadStream().get();
-  for (const StageCall& call : calls_) {
-    try {
-      call.stage->Execute(stream, call.arguments);
-    } catch (const dnnl::error& error) {
-      const Step& step = owner_.program().steps[call.step];
-      ThrowInternal(step.kind, " ", step.name, ": oneDNN ", error.what(), " (status ",
-                    static_cast<int>(error.status), ")");
-    }
+  if (MemoryDebugOn()) {
+    RunWatched(stream, io);
+    return;
   }
+  for (const StageCall& call : calls_) Execute(stream, call);
   dnnl::error::wrap_c_api(dnnl_stream_wait(stream), "could not wait for a stream");
+}
+
+void ExecutionContext::Execute(dnnl_stream_t stream, const StageCall& call) const {
+  try {
+    call.stage->Execute(stream, call.arguments);
+  } catch (const dnnl::error& error) {
+    const Step& step = owner_.program().steps[call.step];
+    ThrowInternal(step.kind, " ", step.name, ": oneDNN ", error.what(), " (status ",
+                  static_cast<int>(error.status), ")");
+  }
+}
+
+void ExecutionContext::RunWatched(dnnl_stream_t stream, const std::vector<void*>& io) {
+  if (!debug_) debug_ = std::make_unique<MemoryDebug>(owner_, arena_.data());
+  debug_->Begin(io);
+  auto call = calls_.begin();
+  for (size_t step = 0; step < owner_.program().steps.size(); ++step) {
+    debug_->Before(step);
+    for (; call != calls_.end() && call->step == step; ++call) Execute(stream, *call);
+    dnnl::error::wrap_c_api(dnnl_stream_wait(stream), "could not wait for a stream");
+    debug_->After(step);
+  }
 }
 
 }  // namespace mxplan

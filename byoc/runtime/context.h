@@ -3,11 +3,13 @@
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_CONTEXT_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_CONTEXT_H_
 
+#include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <vector>
 
 #include "buffer.h"
 #include "executable.h"
+#include "memory_debug.h"
 
 namespace mxplan {
 
@@ -36,6 +38,9 @@ class ExecutionContext {
     dnnl_memory_t memory;
   };
 
+  void Execute(dnnl_stream_t stream, const StageCall& call) const;
+  // The same run with every step under watch; see memory_debug.h.
+  void RunWatched(dnnl_stream_t stream, const std::vector<void*>& io);
   dnnl_memory_t MemoryFor(const Argument& argument, size_t step, std::vector<Known>* known);
   dnnl_memory_t NewMemory(const dnnl::memory::desc& desc, const void* data);
 
@@ -44,6 +49,7 @@ class ExecutionContext {
   std::vector<dnnl::memory> memories_;
   std::vector<Follower> followers_;
   std::vector<StageCall> calls_;
+  std::unique_ptr<MemoryDebug> debug_;  // none until a run is watched
 };
 
 }  // namespace mxplan

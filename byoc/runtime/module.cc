@@ -17,6 +17,7 @@
 #include "container.h"
 #include "describe.h"
 #include "error.h"
+#include "memory_debug.h"
 #include "region.h"
 
 namespace mxplan {
@@ -216,6 +217,9 @@ ffi::String Abi() {
 
 ffi::String Isa() { return ffi::String(dnnl_cpu_isa2str(dnnl_get_effective_cpu_isa())); }
 
+// What to check at run time; 1 is memory, 0 nothing.
+void SetDebug(int64_t what) { SetMemoryDebug(what != 0); }
+
 TVM_FFI_STATIC_INIT_BLOCK() {
   namespace refl = tvm::ffi::reflection;
   refl::GlobalDef()
@@ -224,6 +228,7 @@ TVM_FFI_STATIC_INIT_BLOCK() {
       .def("tvm_mxplan.onednn.version", Version)
       .def("tvm_mxplan.onednn.abi", Abi)
       .def("tvm_mxplan.onednn.isa", Isa)
+      .def("tvm_mxplan.onednn.set_debug", SetDebug)
       .def("ffi.Module.load_from_bytes.mxplan_onednn", LoadFromBytes);
 }
 

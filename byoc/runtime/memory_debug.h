@@ -1,0 +1,73 @@
+// Memory under watch: what a run in debug mode checks around every step, so that a wrong plan, a
+// life cut short or a tail that is not zero stops the run with names instead of wrong numbers.
+//
+//   poison    bytes that no value holds are NaN (0xFF): at first, at birth and at death of a value
+//   canaries  nothing but the step's result and scratchpad changes, neither values nor poison
+//   tails     the padding of blocked layouts is zero, in what a step reads and in what it wrote
+//
+// Lives follow from the program by the rules of passes/memory/liveness.py, never from the plan.
+#ifndef TVM_MXPLAN_BYOC_RUNTIME_MEMORY_DEBUG_H_
+#define TVM_MXPLAN_BYOC_RUNTIME_MEMORY_DEBUG_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace mxplan {
+
+class Specialization;
+
+// Whether runs that begin from now on are watched; off at first.  Safe to call from any thread.
+void SetMemoryDebug(bool on);
+bool MemoryDebugOn();
+
+// Watches one context's runs.  Throws InternalError that names the step and the values.
+class MemoryDebug {
+ public:
+  MemoryDebug(const Specialization& owner, char* arena);
+
+  // `io` holds the addresses of inputs, then outputs, and outlives the run.
+  void Begin(const std::vector<void*>& io);
+  void Before(size_t step);
+  void After(size_t step);
+
+ private:
+  struct Span {
+    char* begin;
+    char* end;
+    bool Overlaps(const Span& other) const { return begin < other.end && other.begin < end; }
+  };
+  struct Watched {
+    int value;
+    Span bytes;
+    uint64_t sum;
+  };
+
+  void FindLives();
+  bool IsLocal(int value) const;
+  int WriterOf(int value) const;
+  Span Bytes(int value) const;
+  Span Scratchpad(size_t step) const;
+  std::vector<int> Reads(size_t step) const;
+
+  void Watch(int value);
+  void CheckReads(size_t step) const;
+  void CheckTails(size_t step, int value, const char* how) const;
+  void CheckWatched(size_t step, const char* when) const;
+  void CheckPoison(size_t step) const;
+  void Poison(Span span, int root) const;
+  std::string Name(int value) const;
+  std::string Name(size_t step) const;
+
+  const Specialization& owner_;
+  char* arena_;
+  std::vector<bool> written_;  // by a step of its own
+  std::vector<size_t> deaths_;
+  const std::vector<void*>* io_ = nullptr;
+  std::vector<Watched> alive_;
+};
+
+}  // namespace mxplan
+
+#endif  // TVM_MXPLAN_BYOC_RUNTIME_MEMORY_DEBUG_H_
