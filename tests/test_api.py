@@ -153,6 +153,25 @@ def test_a_symbolic_batch_takes_any_size():
         assert close(ex(**inputs)[0], onnxruntime_outputs(model, inputs)[0])
 
 
+def test_dimensions_without_names_are_different_ones():
+    """TVM's importer alone would take them for one, and refuse all images that are not square."""
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("Conv", ["x", "w"], ["c"]), onnx.helper.make_node("Add", ["c", "b"], ["y"])],
+        "unnamed",
+        [
+            onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, (None, 3, None, "width")),
+            onnx.helper.make_tensor_value_info("b", onnx.TensorProto.FLOAT, (1, 1, 1, "width")),
+        ],
+        [onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, (None, 17, None, "width"))],
+        [onnx.numpy_helper.from_array(zoo.random_images((17, 3, 1, 1)), "w")],
+    )
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    ex = offloaded(tvm_mxplan.compile(model))
+    assert ex.signature.inputs[0].shape == ("x_0", 3, "x_2", "width")
+    inputs = {"x": zoo.random_images((2, 3, 5, 7)), "b": zoo.random_images((1, 1, 1, 7))}
+    assert close(ex(**inputs)[0], onnxruntime_outputs(model, inputs)[0])
+
+
 # --- libraries ----------------------------------------------------------------------------------------
 
 

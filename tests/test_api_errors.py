@@ -150,6 +150,17 @@ def test_a_model_without_operators_and_one_with_an_unknown_operator(model):
         tvm_mxplan.compile(unknown)
 
 
+def test_an_input_without_a_rank_needs_a_shape(model):
+    unknown = onnx.ModelProto()
+    unknown.CopyFrom(model)
+    unknown.graph.input[0].type.tensor_type.ClearField("shape")
+    with pytest.raises(InvalidInputError, match=r"'image' has no shape"):
+        tvm_mxplan.compile(unknown)
+    ex = tvm_mxplan.compile(unknown, shapes={"image": X.shape})
+    assert ex.report.regions
+    assert ex(X)[0].shape == (1, 10)
+
+
 # --- export and load ----------------------------------------------------------------------------------
 
 
@@ -182,4 +193,14 @@ def test_load_refuses_what_is_no_library(tmp_path):
         tvm_mxplan.load(path)
     path.write_text("hello")
     with pytest.raises(InvalidInputError, match="not a shared library"):
+        tvm_mxplan.load(path)
+
+
+def test_load_refuses_what_another_version_wrote(ex, tmp_path):
+    path = tmp_path / "m.so"
+    ex.export(path)
+    data = path.read_bytes()
+    assert data.count(b'"post_ops"')
+    path.write_bytes(data.replace(b'"post_ops"', b'"pre_ops_"'))
+    with pytest.raises(InvalidInputError, match="another version"):
         tvm_mxplan.load(path)

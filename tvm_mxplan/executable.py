@@ -104,8 +104,14 @@ def load(path: str | os.PathLike[str]) -> Executable:
     metadata = _metadata(vm)
     if metadata is None:
         return Executable(module, _unknown_signature(vm), Report())
-    signature = Signature.from_json(metadata["signature"])
-    return Executable(module, signature, Report.from_json(metadata["report"]))
+    try:
+        signature, report = Signature.from_json(metadata["signature"]), Report.from_json(metadata["report"])
+    except (KeyError, TypeError, ValueError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise InvalidInputError(
+            f"{path}: damaged, or of another version; compile the model again ({reason})"
+        ) from error
+    return Executable(module, signature, report)
 
 
 def _load_module(path: Path) -> Any:

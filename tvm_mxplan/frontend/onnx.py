@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -68,7 +69,9 @@ def import_model(
         if name not in names:
             raise InvalidInputError(f"{source}: no input {name!r}; the inputs are {', '.join(names)}")
         _check_shape(model, name, shape, source)
-    overrides = {name: list(shape) for name, shape in (shapes or {}).items()}
+    overrides = _symbolic_shapes(model, names)
+    overrides |= {name: list(shape) for name, shape in (shapes or {}).items()}
+    _check_ranks(model, names, overrides, source)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -83,10 +86,41 @@ def _check_shape(model: onnx.ModelProto, name: str, shape: Sequence[int], source
     text = f"[{', '.join(map(str, shape))}]"
     if not all(isinstance(dim, int) and dim > 0 for dim in shape):
         raise InvalidInputError(f"{source}: input {name!r}: expected positive numbers as shape, got {text}")
-    declared = next(value.type.tensor_type for value in model.graph.input if value.name == name)
-    if declared.HasField("shape") and len(declared.shape.dim) != len(shape):
-        rank = len(declared.shape.dim)
-        raise InvalidInputError(f"{source}: input {name!r}: expected {rank} dimensions, got {text}")
+    declared = next(_dims(value) for value in model.graph.input if value.name == name)
+    if declared is not None and len(declared) != len(shape):
+        raise InvalidInputError(f"{source}: input {name!r}: expected {len(declared)} dimensions, got {text}")
+
+
+def _check_ranks(
+    model: onnx.ModelProto, names: Sequence[str], known: Mapping[str, object], source: str
+) -> None:
+    for value in model.graph.input:
+        stated = value.name not in names or value.name in known
+        if not stated and value.type.HasField("tensor_type") and _dims(value) is None:
+            raise InvalidInputError(f"{source}: input {value.name!r} has no shape in the model; state one")
+
+
+def _symbolic_shapes(model: onnx.ModelProto, names: Sequence[str]) -> dict[str, list[object]]:
+    """Shapes of all inputs if a dimension has no name; the importer would take all such for one symbol."""
+    from tvm.relax.frontend.onnx.onnx_frontend import parse_shape_name
+
+    inputs = [value for value in model.graph.input if value.name in names and _dims(value) is not None]
+    if all(dim.dim_value or dim.dim_param for value in inputs for dim in _dims(value)):
+        return {}
+    variables: dict[str, object] = {}
+    return {
+        value.name: [
+            dim.dim_value
+            or parse_shape_name(dim.dim_param or re.sub(r"\W", "_", f"{value.name}_{axis}"), variables)
+            for axis, dim in enumerate(_dims(value))
+        ]
+        for value in inputs
+    }
+
+
+def _dims(value: onnx.ValueInfoProto) -> Sequence[onnx.TensorShapeProto.Dimension] | None:
+    tensor = value.type.tensor_type
+    return tensor.shape.dim if tensor.HasField("shape") else None
 
 
 def _first_line(error: BaseException) -> str:
