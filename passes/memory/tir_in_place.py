@@ -58,13 +58,13 @@ def in_place_pairs(kernel: tirx.PrimFunc) -> list[tuple[int, int]]:
 
 
 def write_in_place(kernel: tirx.PrimFunc, source: int, destination: int) -> tirx.PrimFunc:
-    """The kernel without the parameter ``source``, whose values it finds in ``destination``."""
+    """The kernel without the parameter ``source``, whose values it finds in ``destination``; it is private."""
     operand, result = kernel.params[source], kernel.params[destination]
     body = tvm_ffi.structural_map(
         kernel.body, (tvm.ir.Var, lambda var: result if var.same_as(operand) else var)
     )
     params = [param for at, param in enumerate(kernel.params) if at != source]
-    return tirx.PrimFunc(params, body, kernel.ret_type, kernel.attrs)
+    return tirx.PrimFunc(params, body, kernel.ret_type, kernel.attrs).without_attr("global_symbol")
 
 
 def _statements(body: tirx.Stmt) -> list[tirx.Stmt]:
