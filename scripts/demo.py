@@ -38,7 +38,8 @@ def main() -> None:
         session = onnxruntime.InferenceSession(model.SerializeToString())
         (name, x), *_ = zoo.random_inputs(model).items()
         check(loaded(x)[0].numpy(), session.run(None, {name: x})[0])
-        print(latency_table({"tvm_mxplan": lambda: loaded(x), "onnxruntime": lambda: session.run(None, {name: x})}))
+        engines = {"tvm_mxplan": lambda: loaded(x), "onnxruntime": lambda: session.run(None, {name: x})}
+        print(latency_table(engines))
 
 
 def check(actual: np.ndarray, expected: np.ndarray) -> None:

@@ -1,0 +1,113 @@
+"""The command line of scripts/bench_layouts: one model under every layout policy, taking turns.
+
+For each policy the median latency as a ratio to that of ``cost``, and the share of the time that oneDNN
+spends in reorders, which a second process reads off oneDNN's own log.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import tvm_mxplan
+from tvm_mxplan.testing import zoo
+from tvm_mxplan.testing.environment_info import environment, format_environment
+from tvm_mxplan.testing.reference import onnxruntime_outputs, worst_relative_l2
+
+POLICIES = ("cost", "channels_last", "blocked", "plain", "naive")
+MODELS = "bvlc_alexnet,densenet121,inception_v1,inception_v2,resnet50,shufflenet,squeezenet,vgg19,zfnet512"
+TOLERANCE = 1e-4
+_LOGGED_CALLS = 5
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print a table in Markdown; returns the exit status."""
+    options = _parse(arguments)
+    if options.log:
+        _run_for_the_log(options.models, int(options.batch), options.log)
+        return 0
+    print(format_environment(environment(Path(__file__).resolve().parents[2])))
+    print(f"\n| model | batch | cost ms | {' | '.join(POLICIES[1:])} | reorders: {', '.join(POLICIES)} |")
+    print(f"| --- | ---: | ---: | {' | '.join('---:' for _ in POLICIES[1:])} | --- |")
+    for batch in (int(number) for number in options.batch.split(",")):
+        for name in options.models.split(","):
+            medians = _medians(name, batch, options.rounds)
+            shares = [_reorder_share(name, batch, policy) for policy in POLICIES]
+            ratios = " | ".join(f"{medians[policy] / medians['cost']:.2f}" for policy in POLICIES[1:])
+            listed = ", ".join(f"{100 * share:.0f} %" for share in shares)
+            print(f"| {name} | {batch} | {medians['cost']:.2f} | {ratios} | {listed} |", flush=True)
+    return 0
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="bench_layouts", description=__doc__)
+    parser.add_argument("--models", default=MODELS, help="comma-separated (the nine light ones)")
+    parser.add_argument("--batch", default="1,8", help="batches (1,8)")
+    parser.add_argument("--rounds", type=int, default=15, help="turns of each policy (15)")
+    parser.add_argument("--log", help=argparse.SUPPRESS)
+    return parser.parse_args(arguments)
+
+
+def _medians(name: str, batch: int, rounds: int) -> dict[str, float]:
+    """Median milliseconds of each policy; results are checked first."""
+    model = zoo.load(name, batch=batch)
+    inputs = zoo.random_inputs(model, batch=batch)
+    expected = onnxruntime_outputs(model, inputs)
+    calls: dict[str, Callable[[], object]] = {}
+    for policy in POLICIES:
+        executable = tvm_mxplan.compile(model, options={"layouts": policy})
+        error = worst_relative_l2([tensor.numpy() for tensor in executable(**inputs)], expected)
+        if not error <= TOLERANCE:
+            raise SystemExit(f"bench_layouts: {name} under {policy} is off by {error:.1e}")
+        calls[policy] = lambda executable=executable: executable(**inputs)
+    times: dict[str, list[float]] = {policy: [] for policy in POLICIES}
+    for _ in range(rounds):
+        for policy, call in calls.items():
+            call()
+            for _ in range(3):
+                start = time.perf_counter()
+                call()
+                times[policy].append(1e3 * (time.perf_counter() - start))
+    return {policy: statistics.median(samples) for policy, samples in times.items()}
+
+
+def _reorder_share(name: str, batch: int, policy: str) -> float:
+    """Share of oneDNN's own time that goes into reorders, 0 to 1."""
+    command = [
+        sys.executable,
+        "-m",
+        "_bench.layouts",
+        "--models",
+        name,
+        "--batch",
+        str(batch),
+        "--log",
+        policy,
+    ]
+    environ = {**os.environ, "ONEDNN_VERBOSE": "1"}
+    log = subprocess.run(command, env=environ, check=True, capture_output=True, text=True).stdout
+    timed = log[log.rindex("steady state") :].splitlines()
+    rows = [line.split(",") for line in timed if line.startswith("onednn_verbose,exec")]
+    total = sum(float(row[-1]) for row in rows)
+    reorders = sum(float(row[-1]) for row in rows if row[3] == "reorder")
+    return reorders / total if total else 0.0
+
+
+def _run_for_the_log(name: str, batch: int, policy: str) -> None:
+    model = zoo.load(name, batch=batch)
+    inputs = zoo.random_inputs(model, batch=batch)
+    executable = tvm_mxplan.compile(model, options={"layouts": policy})
+    executable(**inputs)
+    print("steady state", flush=True)
+    for _ in range(_LOGGED_CALLS):
+        executable(**inputs)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
