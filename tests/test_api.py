@@ -19,6 +19,7 @@ import tvm_mxplan
 from tvm_mxplan import transform
 from tvm_mxplan.frontend.onnx import import_model
 from tvm_mxplan.inspection import region_programs
+from tvm_mxplan.passes.layout.candidates import POLICIES
 from tvm_mxplan.report import Report
 from tvm_mxplan.signature import Signature
 from tvm_mxplan.testing import zoo
@@ -82,7 +83,7 @@ def test_the_model_given_is_not_changed(model):
     tvm.ir.assert_structural_equal(module, before)
 
 
-@pytest.mark.parametrize("layouts", ["channels_last", "blocked", "plain", "naive"])
+@pytest.mark.parametrize("layouts", POLICIES)
 def test_every_layout_policy_gives_the_same(model, x, expected, layouts):
     (y,) = offloaded(tvm_mxplan.compile(model, options={"layouts": layouts}))(x)
     assert close(y, expected)

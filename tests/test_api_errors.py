@@ -131,6 +131,8 @@ def test_wrong_shapes(model, shapes, words):
     [
         ({"colour": "blue"}, ["'colour'", "layouts"]),
         ({"layouts": "diagonal"}, ["'diagonal'", "channels_last", "blocked", "plain"]),
+        ({"tune": "often"}, ["'often'", "measure"]),
+        ({"tune_seconds": 0}, ["tune_seconds", "above 0"]),
         (3, ["Options", "int"]),
     ],
 )

@@ -22,17 +22,23 @@ class Options:
     tune : ``model`` (default) estimates what operators cost in each layout; ``measure`` times them on this
         machine.  Part of the fingerprint.
     tune_seconds : what measuring may take, for each region.
+    memory : ``reuse`` (default) lets values that are not alive together share bytes; ``no_reuse`` gives each
+        its own, for comparison and debugging.  Symbolic shapes are planned at run time, always with reuse.
+        Part of the fingerprint.
     """
 
     layouts: Policy = "cost"
     tune: str = "model"
     tune_seconds: float = 5.0
+    memory: str = "reuse"
 
     def __post_init__(self) -> None:
         _one_of("layouts", self.layouts, POLICIES)
         _one_of("tune", self.tune, ("model", "measure"))
-        if not self.tune_seconds > 0:
-            raise InvalidInputError(f"option tune_seconds={self.tune_seconds!r}; expected more than 0")
+        _one_of("memory", self.memory, ("reuse", "no_reuse"))
+        number = isinstance(self.tune_seconds, int | float) and not isinstance(self.tune_seconds, bool)
+        if not number or not self.tune_seconds > 0:
+            raise InvalidInputError(f"option tune_seconds={self.tune_seconds!r}; expected a number above 0")
 
     @classmethod
     def of(cls, options: Options | dict[str, Any] | None) -> Options:

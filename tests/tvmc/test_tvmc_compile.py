@@ -59,6 +59,12 @@ def test_options_reach_the_library(tvmc, models, tmp_path, flags):
     assert region.steps == expected.regions[0].steps
 
 
+def test_options_are_numbers_and_words(tvmc, models, tmp_path):
+    flags = ("--opt", "tune=measure", "--opt", "tune_seconds=0.5")
+    assert tvmc("compile", models / "small.onnx", *flags, "-o", tmp_path / "m.so").code == 0
+    assert tvm_mxplan.load(tmp_path / "m.so").report.regions
+
+
 def test_dumps_lie_beside_the_output(tvmc, models, tmp_path):
     output = tmp_path / "m.so"
     assert (

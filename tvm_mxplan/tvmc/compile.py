@@ -25,10 +25,9 @@ _SUFFIXES = {
 }
 _LAYOUTS = {"NCHW": "plain", "NHWC": "channels_last", "NCHW16c": "blocked"}
 _DUMPS = {"relax": ".relax.py", "program": ".program.txt", "report": ".report.json"}
-_NO_TUNING = "tuning is not in this build yet; compile without it"
 _NO_MACHINERY = "Relax has one executor and one runtime; leave it out"
 _GONE = {
-    "--tuning-records": _NO_TUNING,
+    "--tuning-records": "no records are kept yet; --opt tune=measure times layouts while it compiles",
     "--cross-compiler": "only this machine's CPU yet; name another linker in the environment variable CXX",
     "--cross-compiler-options": "only this machine's CPU yet; leave it out",
     "--pass-config": "passes are set by --opt NAME=VALUE; see tvm_mxplan.Options",
@@ -70,7 +69,7 @@ def add_parser(verbs: Any) -> None:
     parser.add_argument(
         "--layouts",
         metavar="POLICY",
-        help="channels_last, blocked, plain or naive: short for --opt layouts=POLICY",
+        help="cost, channels_last, blocked, plain or naive: short for --opt layouts=POLICY",
     )
     parser.add_argument("--desired-layout", choices=_LAYOUTS, help="the same under the names TVM had")
     parser.add_argument(
@@ -87,6 +86,12 @@ def add_parser(verbs: Any) -> None:
         default=(),
         metavar="KINDS",
         help=f"write {', '.join(_DUMPS)} (separated by commas) beside the output",
+    )
+    parser.add_argument(
+        "--dump-memory",
+        type=Path,
+        metavar="PLAN.svg",
+        help="write the memory plan as a picture, and as PLAN.csv for other planners",
     )
     parser.add_argument("--report", action="store_true", help="print what runs where, and why")
     add_verbosity(parser)
@@ -110,9 +115,13 @@ def compile_model(args: argparse.Namespace) -> str:
     from ..inspection import RelaxDump
 
     check_destination(args.output, ".so")
+    if args.dump_memory:
+        check_destination(args.dump_memory, ".svg")
     dump = RelaxDump()
     with tvm.transform.PassContext(instruments=[dump] if "relax" in args.dump_code else []):
         ex = tvm_mxplan.compile(args.FILE, args.target, shapes=args.input_shapes, options=options)
+    if args.dump_memory:
+        _write_memory(args.dump_memory, ex)
     ex.export(args.output)
     _write_dumps(args, ex, dump.text)
     if args.report:
@@ -154,6 +163,28 @@ def _write_dumps(args: argparse.Namespace, ex: Any, relax: str) -> None:
             partial.write_text(text + "\n")
 
 
+def _write_memory(path: Path, ex: Any) -> None:
+    """A picture with a panel for each region; the first one's plan as .csv, those of others numbered."""
+    from ..arena import planned_arena
+    from ..core.allocation import write_csv
+    from ..core.allocation.flatten import flatten
+    from ..files import whole_file
+    from ..inspection import decoded_programs
+    from ..memory_picture import memory_picture
+
+    arenas = [arena for program in decoded_programs(ex.module) if (arena := planned_arena(program))]
+    if not arenas:
+        raise UnsupportedError(
+            f"{path}: no plan to draw; only regions of libraries in fixed shapes are planned here"
+        )
+    with whole_file(path) as partial:
+        partial.write_text(memory_picture([(a.name, a.problem, a.plan, a.kinds) for a in arenas]))
+    for number, arena in enumerate(arenas):
+        name = f"{path.stem}.csv" if number == 0 else f"{path.stem}-{number}.csv"
+        with whole_file(path.with_name(name)) as partial:
+            write_csv(partial, *flatten(arena.problem, arena.plan))
+
+
 def _dumps(text: str) -> tuple[str, ...]:
     kinds = tuple(kind.strip() for kind in text.split(","))
     for kind in kinds:
@@ -169,4 +200,9 @@ def _assignment(text: str) -> tuple[str, Any]:
     words = {"true": True, "false": False, "none": None}
     if value.lower() in words:
         return name, words[value.lower()]
-    return name, int(value) if value.lstrip("-").isdecimal() else value
+    for convert in (int, float):
+        try:
+            return name, convert(value)
+        except ValueError:
+            continue
+    return name, value

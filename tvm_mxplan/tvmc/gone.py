@@ -8,7 +8,7 @@ from typing import Any
 from ..errors import UnsupportedError
 
 _ANSWERS = {
-    "tune": "tune: tuning is not in this build yet; tvmc compile chooses layouts and code without it",
+    "tune": "tune: not in this build yet; tvmc compile --opt tune=measure times layouts while it compiles",
     "micro": "micro: microTVM is gone from TVM; there is nothing to use instead",
 }
 
