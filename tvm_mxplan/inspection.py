@@ -6,6 +6,8 @@ from typing import Any
 
 import tvm
 
+from .core import codec
+from .core.program import Program
 from .pipeline_registration import NAME
 
 
@@ -34,13 +36,22 @@ class RelaxDump:
 
 def region_programs(module: Any) -> str:
     """The program of every region in a runtime module, in the runtime's own words; '' if there is none."""
-    found: list[str] = []
+    return "\n\n".join(node.inspect_source() for node in _region_modules(module))
+
+
+def decoded_programs(module: Any) -> list[Program]:
+    """The program of every region in a runtime module, as data."""
+    return [codec.decode(bytes(node["mxplan.program"]())) for node in _region_modules(module)]
+
+
+def _region_modules(module: Any) -> list[Any]:
+    found: list[Any] = []
 
     def visit(node: Any) -> None:
         if node.kind.startswith("mxplan_"):
-            found.append(node.inspect_source())
+            found.append(node)
         for child in node.imports:
             visit(child)
 
     visit(getattr(module, "mod", module))
-    return "\n\n".join(found)
+    return found

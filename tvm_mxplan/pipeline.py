@@ -45,7 +45,7 @@ def region_passes(backend: Backend, options: Options, recorder: Recorder) -> lis
         PartitionRegions(backend, recorder.rejections),
         BuildPrograms(backend, recorder.rejections),
         InferLayouts(backend, options.layouts, tune_seconds, recorder.rejections),
-        PlanMemory(backend),
+        PlanMemory(backend, reuse=options.memory == "reuse"),
         recorder.planned(backend),
         recorder.left_to_tvm(),
         EmitModules(backend),

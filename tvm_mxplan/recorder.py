@@ -9,9 +9,11 @@ import tvm
 from tvm import relax
 
 from . import multiply_adds
+from .arena import memory_report
 from .byoc.backend import Backend, Rejections
 from .core import program as ir
 from .core.dims import is_static
+from .memory_report import MemoryReport
 from .passes.layout.costs import Machine, reorder_cost
 from .passes.region.attached import constants_of, program_of, regions
 from .report import Fallback, RegionReport, ReorderReport, Report, StepReport
@@ -24,12 +26,19 @@ class Recorder:
         self.rejections: Rejections = {}
         self._multiply_adds = 0
         self._regions: list[RegionReport] = []
+        self._memory: list[MemoryReport] = []
         self._fallbacks: tuple[Fallback, ...] = ()
         self.seconds: dict[str, float] = {}
 
     @property
     def report(self) -> Report:
-        return Report(tuple(self._regions), self._fallbacks, self._multiply_adds, dict(self.seconds))
+        return Report(
+            tuple(self._regions),
+            self._fallbacks,
+            self._multiply_adds,
+            dict(self.seconds),
+            tuple(self._memory),
+        )
 
     def before_partition(self) -> tvm.transform.Pass:
         def note(mod: tvm.IRModule) -> None:
@@ -53,7 +62,11 @@ class Recorder:
         def note(mod: tvm.IRModule) -> None:
             for _, function in regions(mod, backend.name):
                 nbytes = sum(_nbytes(tensor) for tensor in constants_of(function))
-                self._regions.append(region_report(program_of(function), backend.name, nbytes))
+                program = program_of(function)
+                self._regions.append(region_report(program, backend.name, nbytes))
+                memory = memory_report(program)
+                if memory is not None:
+                    self._memory.append(memory)
 
         return _observer("RecordRegions", note)
 

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from .core.description import is_reference
+from .memory_report import MemoryReport
 
 
 @dataclass(frozen=True)
@@ -80,12 +81,14 @@ class Report:
     Attributes
     ----------
     multiply_adds : of the whole module; what regions hold is in ``offloaded``.
+    memory : of each region that is planned ahead of time.
     """
 
     regions: tuple[RegionReport, ...] = ()
     fallbacks: tuple[Fallback, ...] = ()
     multiply_adds: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
+    memory: tuple[MemoryReport, ...] = ()
 
     @property
     def offloaded(self) -> float:
@@ -106,13 +109,17 @@ class Report:
             reorders = tuple(ReorderReport(**reorder) for reorder in region["reorders"])
             regions.append(RegionReport(**{**region, "steps": steps, "reorders": reorders}))
         fallbacks = tuple(Fallback(**fallback) for fallback in data["fallbacks"])
-        return cls(tuple(regions), fallbacks, data["multiply_adds"], data["seconds"])
+        memory = tuple(MemoryReport.from_json(region) for region in data["memory"])
+        return cls(tuple(regions), fallbacks, data["multiply_adds"], data["seconds"], memory)
 
     def __str__(self) -> str:
         lines = [f"{100 * self.offloaded:.1f} % of {self.multiply_adds / 1e6:,.1f} M multiply-adds offloaded"]
         for region in self.regions:
             lines.append("")
             lines += _region_lines(region)
+            for memory in self.memory:
+                if memory.region == region.name:
+                    lines += [f"  {line}" for line in str(memory).splitlines()]
         lines.append("")
         if self.fallbacks:
             lines.append("left to TVM:")

@@ -4,38 +4,48 @@ Before   values that know their bytes (``InferLayouts``)
 After    the same with offsets, and the arena's size
 
 Every plan is checked by a validator that shares nothing with the solver.  Programs with symbolic shapes
-are left alone: the runtime plans each shape when it first sees it.
+are left alone: the runtime plans each shape when it first sees it.  Without ``reuse`` every value (with its
+views) and scratchpad has bytes of its own, for comparison and for finding faults of a plan.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import accumulate
 
 import tvm
 
 from tvm_mxplan.byoc.backend import Backend
 from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.allocation import Plan, solve, validate
+from tvm_mxplan.core.allocation import Plan, Problem, solve, validate
+from tvm_mxplan.core.allocation.bounds import lower_bounds
 from tvm_mxplan.core.dims import is_static
 from tvm_mxplan.errors import InternalError
 
 from ..region.attached import map_programs
 from .elide_concats import elide_concats
-from .liveness import ArenaProblem, arena_problem
+from .liveness import ALIGNMENT, ArenaProblem, arena_problem
 from .share_in_place import share_in_place
 
 
-def plan_memory(program: ir.Program, backend: Backend) -> ir.Program:
+def plan_memory(program: ir.Program, backend: Backend, reuse: bool = True) -> ir.Program:
     """Offsets for one program; see the module's text."""
     if not all(is_static(value.shape) for value in program.values):
         return program
     program = share_in_place(elide_concats(program), backend)
     problem = arena_problem(program)
-    plan = solve(problem.problem)
+    plan = solve(problem.problem) if reuse else stacked(problem.problem)
     faults = validate(problem.problem, plan)
     if faults:
         raise InternalError(f"{program.name}: the memory plan is wrong: {faults[0]}")
     return _with_offsets(program, problem, plan)
+
+
+def stacked(problem: Problem) -> Plan:
+    """Every item on top of the one before it: no byte is used twice."""
+    sizes = [-(-item.extent // ALIGNMENT) * ALIGNMENT for item in problem.items]
+    tops = list(accumulate(sizes, initial=0))
+    return Plan(tuple(tops[:-1]), dict.fromkeys(problem.scopes, tops[-1]), lower_bounds(problem))
 
 
 def _with_offsets(program: ir.Program, problem: ArenaProblem, plan: Plan) -> ir.Program:
@@ -58,8 +68,12 @@ def _with_offsets(program: ir.Program, problem: ArenaProblem, plan: Plan) -> ir.
 class PlanMemory:
     """Module pass; see the module's text."""
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, reuse: bool = True) -> None:
         self.backend = backend
+        self.reuse = reuse
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
-        return map_programs(mod, self.backend.name, lambda program: plan_memory(program, self.backend), {})
+        def plan(program: ir.Program) -> ir.Program:
+            return plan_memory(program, self.backend, self.reuse)
+
+        return map_programs(mod, self.backend.name, plan, {})
