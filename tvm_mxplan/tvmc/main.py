@@ -31,14 +31,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(stop.code or 0)
     with captured(show=args.verbose):
         text, code = _call(args)
-    try:
-        if code:
-            print(f"tvmc: error: {text}", file=sys.stderr)
-        elif text and not args.quiet:
-            print(text, flush=True)
-    except BrokenPipeError:  # the reader, head say, has had enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if code:
+        print(f"tvmc: error: {text}", file=sys.stderr)
+    elif text and not args.quiet:
+        return _print(text)
     return code
+
+
+def _print(text: str) -> int:
+    try:
+        print(text, flush=True)
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more at its end
+        if not isinstance(error, BrokenPipeError):  # a reader, head say, may have had enough
+            print(f"tvmc: error: cannot write to standard output ({error.strerror})", file=sys.stderr)
+            return 1
+    return 0
 
 
 def _call(args: argparse.Namespace) -> tuple[str, int]:
