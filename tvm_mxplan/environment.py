@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_SPIN_COUNT = "3000"
 
 VARIABLES = (
     "TVM_MXPLAN_DISABLE",
@@ -13,6 +17,7 @@ VARIABLES = (
     "TVM_BIND_THREADS",
     "OMP_NUM_THREADS",
     "GOMP_SPINCOUNT",
+    "OMP_WAIT_POLICY",
     "ONEDNN_MAX_CPU_ISA",
     "ONEDNN_VERBOSE",
     "CXX",
@@ -28,6 +33,23 @@ def disabled() -> bool:
 def debug_memory() -> bool:
     """``TVM_MXPLAN_DEBUG=memory``: every run checks each step's memory."""
     return os.environ.get("TVM_MXPLAN_DEBUG", "") == "memory"
+
+
+@contextmanager
+def brief_spinning() -> Iterator[None]:
+    """Let GNU OpenMP, if it is loaded inside, wait some microseconds for work and then sleep.
+
+    Its default, milliseconds, gains nothing between primitives that follow at once, and costs a busy
+    machine whole time slices.  A user's own ``GOMP_SPINCOUNT`` or ``OMP_WAIT_POLICY`` stands.
+    """
+    if "GOMP_SPINCOUNT" in os.environ or "OMP_WAIT_POLICY" in os.environ:
+        yield
+        return
+    os.environ["GOMP_SPINCOUNT"] = _SPIN_COUNT
+    try:
+        yield
+    finally:
+        os.environ.pop("GOMP_SPINCOUNT", None)
 
 
 def settings() -> dict[str, str | None]:

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tvm_mxplan import environment
 from tvm_mxplan.core import codec
 from tvm_mxplan.core.description import Description, StepInfo, ValueInfo
 from tvm_mxplan.core.program import Program
@@ -49,7 +50,8 @@ def load() -> None:
         _check_tvm_ffi(path)
         import tvm_ffi  # noqa: F401  (puts libtvm_ffi into the process before ours asks for it)
 
-        libraries = [_load_onednn()]
+        with environment.brief_spinning():
+            libraries = [_load_onednn()]
         try:
             libraries.append(ctypes.CDLL(str(path)))
         except OSError as error:
