@@ -113,7 +113,8 @@ class Report:
         return cls(tuple(regions), fallbacks, data["multiply_adds"], data["seconds"], memory)
 
     def __str__(self) -> str:
-        lines = [f"{100 * self.offloaded:.1f} % of {self.multiply_adds / 1e6:,.1f} M multiply-adds offloaded"]
+        share = f"{100 * self.offloaded:.1f} % of {self.multiply_adds / 1e6:,.1f} M multiply-adds offloaded"
+        lines = [share if self.multiply_adds else "no convolutions or matrix products"]
         for region in self.regions:
             lines.append("")
             lines += _region_lines(region)

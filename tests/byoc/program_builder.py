@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import tvm_ffi
-from tvm_mxplan.byoc.onednn import library
 
+from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.dims import Shape
 

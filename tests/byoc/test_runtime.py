@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import tvm_ffi
 from program_builder import Builder, call, check, convolution, output_shape, random
-from tvm_mxplan.byoc.onednn import library
 
+from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.core import codec
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.dims import Expr, Symbol

@@ -17,8 +17,8 @@ from program_builder import (
     random,
     windows,
 )
-from tvm_mxplan.byoc.onednn import library
 
+from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.core import program as ir
 
 LAYOUTS = ["abcd", "acdb", "aBcd16b"]

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tvm_mxplan.byoc.onednn import library
 
+from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.core import codec
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.dims import Expr, Symbol

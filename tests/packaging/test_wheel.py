@@ -38,5 +38,6 @@ def test_wheel_runs_in_a_fresh_environment(tmp_path: Path) -> None:
     python = tmp_path / "env" / "bin" / "python"
     subprocess.run([python, *pip[1:], "install", str(wheel)], check=True)
     subprocess.run([python, "-c", PROGRAM], cwd=tmp_path, check=True)
-    tvmc = subprocess.run([python.parent / "tvmc", "show", "model.so"], cwd=tmp_path, check=True, capture_output=True)
-    assert b"convolution0" in tvmc.stdout
+    tvmc = [python.parent / "tvmc", "show", "model.so"]
+    shown = subprocess.run(tvmc, cwd=tmp_path, check=True, capture_output=True)
+    assert b"convolution0" in shown.stdout
