@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
@@ -11,7 +12,7 @@ from .core import program as ir
 from .core.allocation import Plan, Problem, Status, lower_bound
 from .core.allocation.token_reuse import token_reuse
 from .memory_report import MemoryItem, MemoryReport, status_text
-from .passes.memory.liveness import arena_problem
+from .passes.memory.liveness import ArenaProblem, arena_problem
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class Arena:
     ----------
     kinds : ``values`` or ``scratchpads``, for each item of the problem.
     roots : for each of the first items the value that owns its bytes.
+    names : for each item the names of its rectangles.
     """
 
     name: str
@@ -29,6 +31,7 @@ class Arena:
     plan: Plan
     kinds: tuple[str, ...]
     roots: tuple[int, ...]
+    names: tuple[tuple[str, ...], ...]
 
 
 def planned_arena(program: ir.Program) -> Arena | None:
@@ -43,7 +46,21 @@ def planned_arena(program: ir.Program) -> Arena | None:
     scopes = posed.problem.scopes or ("global",)
     plan = Plan(tuple(offsets), {scopes[0]: height}, {scopes[0]: bound}, status)
     kinds = ("values",) * len(posed.values) + ("scratchpads",) * len(posed.scratchpads)
-    return Arena(program.name, posed.problem, plan, kinds, posed.values)
+    return Arena(program.name, posed.problem, plan, kinds, posed.values, _names(program, posed))
+
+
+def _names(program: ir.Program, posed: ArenaProblem) -> tuple[tuple[str, ...], ...]:
+    """Rectangles of a group are in the order of the values that stand for them."""
+    views: dict[int, list[str]] = defaultdict(list)
+    for number, value in enumerate(program.values):
+        views[program.root(number)].append(value.name)
+    names = []
+    for at, item in enumerate(posed.problem.items):
+        own = views[posed.values[at]] if at < len(posed.values) else [item.name]
+        if len(own) != len(item.rectangles):  # some views are never touched
+            own = [f"{item.name} (part {part + 1})" for part in range(len(item.rectangles))]
+        names.append(tuple(own))
+    return tuple(names)
 
 
 def memory_report(program: ir.Program) -> MemoryReport | None:

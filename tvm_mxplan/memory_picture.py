@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 from .core.allocation import Item, Plan, Problem, Rectangle
@@ -27,35 +28,46 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 110, 20, 60, 50
 _TICKS = 8
 
 
-def memory_picture(plans: Sequence[tuple[str, Problem, Plan, Sequence[str]]]) -> str:
-    """One SVG document with a panel for each plan.
+@dataclass(frozen=True)
+class Panel:
+    """What one panel shows.
 
-    Parameters
+    Attributes
     ----------
-    plans : for each panel its title, the problem, the plan, and the kind (``values`` or ``scratchpads``)
-        of each item.
+    kinds : ``values`` or ``scratchpads``, for each item.
+    names : for each item the names of its rectangles.
     """
-    height = _HEIGHT * max(len(plans), 1)
+
+    title: str
+    problem: Problem
+    plan: Plan
+    kinds: Sequence[str]
+    names: Sequence[Sequence[str]]
+
+
+def memory_picture(panels: Sequence[Panel]) -> str:
+    """One SVG document, panels below one another."""
+    height = _HEIGHT * max(len(panels), 1)
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" '
         'font-family="sans-serif" font-size="12">',
         f'<rect width="{_WIDTH}" height="{height}" fill="white"/>',
     ]
-    for number, (title, problem, plan, kinds) in enumerate(plans):
+    for number, panel in enumerate(panels):
         lines.append(f'<g transform="translate(0 {number * _HEIGHT})">')
-        lines += _Panel(problem, plan).lines(title, kinds)
+        lines += _Drawing(panel).lines()
         lines.append("</g>")
     return "\n".join([*lines, "</svg>"]) + "\n"
 
 
-class _Panel:
+class _Drawing:
     """One plan, and the scales that turn steps and bytes into places."""
 
-    def __init__(self, problem: Problem, plan: Plan) -> None:
-        self.problem = problem
-        self.plan = plan
-        self.steps = max((item.death for item in problem.items), default=1)
-        self.bytes = max(plan.height, plan.lower_bound, 1)
+    def __init__(self, panel: Panel) -> None:
+        self.panel = panel
+        self.plan = panel.plan
+        self.steps = max((item.death for item in panel.problem.items), default=1)
+        self.bytes = max(panel.plan.height, panel.plan.lower_bound, 1)
 
     def x(self, step: int) -> float:
         return round(_LEFT + (_WIDTH - _LEFT - _RIGHT) * step / self.steps, 2)
@@ -63,14 +75,16 @@ class _Panel:
     def y(self, address: int) -> float:
         return round(_HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * address / self.bytes, 2)
 
-    def lines(self, title: str, kinds: Sequence[str]) -> list[str]:
-        plan = self.plan
-        heading = f"{title}: {plan.height:,} bytes, lower bound {plan.lower_bound:,}"
+    def lines(self) -> list[str]:
+        panel, plan = self.panel, self.plan
+        heading = f"{panel.title}: {plan.height:,} bytes, lower bound {plan.lower_bound:,}"
         lines = [f'<text x="{_LEFT}" y="20" font-size="15">{escape(heading)}</text>']
         lines += self._legend()
         lines += self._axes()
-        for item, offset, kind in zip(self.problem.items, plan.offsets, kinds, strict=True):
-            lines += self._item(item, offset, kind)
+        for item, offset, kind, names in zip(
+            panel.problem.items, plan.offsets, panel.kinds, panel.names, strict=True
+        ):
+            lines += self._item(item, offset, kind, names)
         return lines + self._bound()
 
     def _legend(self) -> list[str]:
@@ -96,7 +110,7 @@ class _Panel:
         lines.append(f'<text x="{left - 8}" y="{top - 14}" text-anchor="end">bytes</text>')
         return lines
 
-    def _item(self, item: Item, base: int, kind: str) -> list[str]:
+    def _item(self, item: Item, base: int, kind: str, names: Sequence[str]) -> list[str]:
         shared = len(item.rectangles) > 1
         colour = _COLOURS["shared" if shared else kind]
         lines = []
@@ -105,8 +119,8 @@ class _Panel:
         for number in order:
             part = item.rectangles[number]
             offset = base + part.offset
-            name = f"{item.name} (part {number + 1} of {len(item.rectangles)})" if shared else item.name
-            text = f"{name}\n{part.nbytes:,} bytes at {offset:,}\nsteps {part.birth} to {part.death - 1}"
+            life = f"steps {part.birth} to {part.death - 1}"
+            text = f"{names[number]}\n{part.nbytes:,} bytes at {offset:,}\n{life}"
             x, y = self.x(part.birth), self.y(offset + part.nbytes)
             lines.append(
                 f'<rect x="{x}" y="{y}" width="{round(self.x(part.death) - x, 2)}" '

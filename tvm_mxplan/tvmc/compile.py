@@ -170,7 +170,7 @@ def _write_memory(path: Path, ex: Any) -> None:
     from ..core.allocation.flatten import flatten
     from ..files import whole_file
     from ..inspection import decoded_programs
-    from ..memory_picture import memory_picture
+    from ..memory_picture import Panel, memory_picture
 
     arenas = [arena for program in decoded_programs(ex.module) if (arena := planned_arena(program))]
     if not arenas:
@@ -178,7 +178,8 @@ def _write_memory(path: Path, ex: Any) -> None:
             f"{path}: no plan to draw; only regions of libraries in fixed shapes are planned here"
         )
     with whole_file(path) as partial:
-        partial.write_text(memory_picture([(a.name, a.problem, a.plan, a.kinds) for a in arenas]))
+        panels = [Panel(a.name, a.problem, a.plan, a.kinds, a.names) for a in arenas]
+        partial.write_text(memory_picture(panels))
     for number, arena in enumerate(arenas):
         name = f"{path.stem}.csv" if number == 0 else f"{path.stem}-{number}.csv"
         with whole_file(path.with_name(name)) as partial:
