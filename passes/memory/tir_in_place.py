@@ -58,7 +58,7 @@ def in_place_pairs(kernel: tirx.PrimFunc) -> list[tuple[int, int]]:
 
 
 def write_in_place(kernel: tirx.PrimFunc, source: int, destination: int) -> tirx.PrimFunc:
-    """The kernel without the parameter ``source``, whose values it finds in ``destination``; it is private."""
+    """The kernel, private, without the parameter ``source``, whose values it finds in ``destination``."""
     operand, result = kernel.params[source], kernel.params[destination]
     body = tvm_ffi.structural_map(
         kernel.body, (tvm.ir.Var, lambda var: result if var.same_as(operand) else var)

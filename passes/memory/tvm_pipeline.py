@@ -2,6 +2,9 @@
 
     tvm.compile(mod, target, relax_pipeline=default_pipeline(target))
 
+Without ``reuse`` nobody plans, and every tensor has memory of its own, for comparison and for finding
+faults of a plan.
+
 Only for targets where a byte offset is pointer arithmetic: CPUs, CUDA and ROCm. TVM's own pipeline serves
 the others, where ``ensure_zero_offset`` would copy.
 """
@@ -20,15 +23,16 @@ _PIPELINES = {"llvm": cpu_generic, "cuda": cuda, "rocm": rocm}
 _REPLACED = "StaticPlanBlockMemory"
 
 
-def finalize_passes(target: tvm.target.Target) -> list[tvm.transform.Pass]:
+def finalize_passes(target: tvm.target.Target, reuse: bool = True) -> list[tvm.transform.Pass]:
     """TVM's last passes for ``target``, which turn lowered Relax into what the VM executes."""
     passes = relax.pipeline.finalize_passes(target)
     if target.kind.name not in _PIPELINES:
         return passes
-    return [StorageRewrite() if step.info.name == _REPLACED else step for step in passes]
+    planner = [StorageRewrite()] if reuse else []
+    return [new for old in passes for new in (planner if old.info.name == _REPLACED else [old])]
 
 
-def default_pipeline(target: tvm.target.Target) -> tvm.transform.Pass:
+def default_pipeline(target: tvm.target.Target, reuse: bool = True) -> tvm.transform.Pass:
     """``relax.get_default_pipeline`` with ``StorageRewrite``."""
     if target.kind.name not in _PIPELINES:
         return relax.get_default_pipeline(target)
@@ -40,7 +44,7 @@ def default_pipeline(target: tvm.target.Target) -> tvm.transform.Pass:
             stages.library_dispatch_passes(target)
             + stages.legalize_passes(target)
             + stages.dataflow_lower_passes(target)
-            + finalize_passes(target)
+            + finalize_passes(target, reuse)
         )
         with target:
             return tvm.transform.Sequential(passes)(mod)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import dataclass
 
 import tvm
@@ -45,9 +46,24 @@ class RandomFunction:
         x = Value("x", (4, 6))
         scope = [x, Value("y", (4, 6))]
         self.statements(scope, length, 2, branches)
-        results = self.rng.sample(scope, min(len(scope), self.rng.choice([1, 2, 3])))
+        results = [self.digest(scope), *self.rng.sample(scope, self.rng.choice([0, 1, 2]))]
         names = ", ".join(value.name for value in results)
         self.lines.append(f"        return {names}" if len(results) == 1 else f"        return ({names})")
+
+    def digest(self, scope: list[Value]) -> Value:
+        """A number that depends on every value that nothing else reads."""
+        text = "\n".join(self.lines)
+        unread = [value for value in scope[2:] if len(re.findall(rf"\b{value.name}\b", text)) == 1]
+        total = ""
+        for value in unread or scope[-1:]:
+            part = self.name()
+            self.emit(2, f"{part} = R.sum(R.tanh({value.name}))")
+            if total:
+                both = self.name()
+                self.emit(2, f"{both} = R.add({total}, {part})")
+                part = both
+            total = part
+        return Value(total, ())
 
     def source(self) -> str:
         conditions = "".join(f', c{i}: R.Tensor((), "bool")' for i in range(self.conditions))

@@ -445,6 +445,8 @@ def test_the_default_pipeline() -> None:
     names = [step.info.name for step in tvm_pipeline.finalize_passes(target)]
     stock = [step.info.name for step in rp.pipeline.finalize_passes(target)]
     assert names == ["StorageRewrite" if name == "StaticPlanBlockMemory" else name for name in stock]
+    names = [step.info.name for step in tvm_pipeline.finalize_passes(target, reuse=False)]
+    assert names == [name for name in stock if name != "StaticPlanBlockMemory"]
 
 
 def test_targets_without_pointer_arithmetic_keep_tvms_planner() -> None:

@@ -1,0 +1,147 @@
+"""The command line of scripts/bench_memory: arena bytes of memory plans, nothing is run.
+
+For each model the plan of the Relax function that TVM alone makes of it (``relax``), and the plans inside
+the regions that oneDNN gets of it (``regions``, summed). Bytes are MiB, tensors that leave the function
+included:
+
+lower bound   what any plan needs that writes the same results in place
+ours          the plan; ours / bound is 1.000 where it is known to be the best
+TVM           StaticPlanBlockMemory on the same function
+no reuse      every tensor in bytes of its own
+seconds       analysis and search; for regions the search alone
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import tvm
+from tvm.relax.backend.cpu_generic import pipeline as tvm_pipeline
+
+from tvm_mxplan.byoc.onednn.backend import OneDNN
+from tvm_mxplan.core.allocation import Plan, solve
+from tvm_mxplan.frontend.onnx import import_model
+from tvm_mxplan.options import Options
+from tvm_mxplan.passes.memory.liveness import arena_problem
+from tvm_mxplan.passes.memory.plan_memory import stacked
+from tvm_mxplan.passes.memory.stock_plan import stock_plan
+from tvm_mxplan.passes.memory.storage_plan import plan_storage
+from tvm_mxplan.passes.region.attached import program_of, regions
+from tvm_mxplan.pipeline import canonicalize_passes, region_passes
+from tvm_mxplan.recorder import Recorder
+from tvm_mxplan.testing import zoo
+from tvm_mxplan.testing.environment_info import environment, format_environment
+
+MODELS = ",".join((*zoo.LIGHT, "resnet18", "mobilenet_v2", "inception_v3"))
+HEADER = "| model | batch | plan | lower bound | ours | ours / bound | TVM | no reuse | seconds | status |"
+RULE = "| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |"
+_TARGET = tvm.target.Target("llvm")
+
+
+@dataclass
+class Figures:
+    """Bytes of one or several plans; ``tvm`` is None where TVM has no plan."""
+
+    kind: str
+    bound: int = 0
+    ours: int = 0
+    tvm: int | None = None
+    no_reuse: int = 0
+    seconds: float = 0.0
+    statuses: tuple[str, ...] = ()
+
+    def add(self, plan: Plan, no_reuse: int, seconds: float) -> None:
+        self.bound += plan.lower_bound
+        self.ours += plan.height
+        self.no_reuse += no_reuse
+        self.seconds += seconds
+        self.statuses = (*self.statuses, plan.status.name.lower())
+
+    def row(self, model: str, batch: int) -> str:
+        status = ", ".join(sorted(set(self.statuses)))
+        ratio = f"{self.ours / self.bound:.3f}" if self.bound else "-"
+        cells = [_mib(self.bound), _mib(self.ours), ratio, _mib(self.tvm), _mib(self.no_reuse)]
+        return f"| {model} | {batch} | {self.kind} | {' | '.join(cells)} | {self.seconds:.2f} | {status} |"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print a table in Markdown; returns the exit status."""
+    options = _parse(arguments)
+    print(format_environment(environment(Path(__file__).resolve().parents[2])))
+    print(f"\n{HEADER}\n{RULE}")
+    for name, batch in itertools.product(options.models.split(","), options.batch.split(",")):
+        for figures in _figures(name, int(batch)):
+            print(figures.row(name, int(batch)), flush=True)
+    return 0
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="bench_memory", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--models", default=MODELS, help="comma-separated names from the zoo")
+    parser.add_argument("--batch", default="1,8", help="batches (1,8)")
+    return parser.parse_args(arguments)
+
+
+def _figures(name: str, batch: int) -> Iterator[Figures]:
+    with _TARGET:
+        mod = tvm.transform.Sequential(canonicalize_passes())(import_model(zoo.load(name, batch), None, name))
+        yield _relax_figures(_lowered(mod))
+        yield _region_figures(mod)
+
+
+def _lowered(mod: tvm.IRModule) -> tvm.IRModule:
+    """What TVM's planner would get."""
+    passes = (
+        tvm_pipeline.library_dispatch_passes(_TARGET)
+        + tvm_pipeline.legalize_passes(_TARGET)
+        + tvm_pipeline.dataflow_lower_passes(_TARGET)
+    )
+    return tvm.transform.Sequential(passes)(mod)
+
+
+def _relax_figures(mod: tvm.IRModule) -> Figures:
+    gvar = mod.get_global_var("main")
+    start = time.perf_counter()
+    planned = plan_storage(mod, gvar)
+    seconds = time.perf_counter() - start
+    placed = {number for group in planned.problem.groups for number in group}
+    sizes = [_rounded(tensor.size.nbytes) for tensor in planned.trace.tensors if tensor.size]
+    own = sum(size for number, size in enumerate(sizes) if number not in placed)
+    stock = stock_plan(mod, gvar)
+    figures = Figures("relax", own, own, stock.total if stock else None)
+    figures.add(planned.plan, sum(sizes), seconds)
+    return figures
+
+
+def _region_figures(mod: tvm.IRModule) -> Figures:
+    backend = OneDNN()
+    passes = region_passes(backend, Options(), Recorder())
+    last = next(at for at, step in enumerate(passes) if step.info.name == "PlanMemory")
+    mod = tvm.transform.Sequential(passes[: last + 1])(mod)
+    figures = Figures("regions")
+    for _, function in regions(mod, backend.name):
+        problem = arena_problem(program_of(function)).problem
+        start = time.perf_counter()
+        plan = solve(problem)
+        figures.add(plan, stacked(problem).height, time.perf_counter() - start)
+    return figures
+
+
+def _mib(nbytes: int | None) -> str:
+    return "-" if nbytes is None else f"{nbytes / 2**20:.2f}"
+
+
+def _rounded(nbytes: int) -> int:
+    return -(-nbytes // 64) * 64
+
+
+if __name__ == "__main__":
+    sys.exit(main())
