@@ -82,13 +82,7 @@ def find_lives(trace: Trace) -> Lives:
 def storage_problem(
     trace: Trace, lives: Lives, arenas: dict[int, str], in_place_pairs: InPlacePairs
 ) -> StorageProblem:
-    """The problem of the allocations that have an arena.
-
-    Parameters
-    ----------
-    arenas : the arena of each allocation to be planned.
-    in_place_pairs : what each call may write in place.
-    """
+    """The problem of the allocations that ``arenas`` names an arena for."""
     groups = _Groups(trace.tensors, lives)
     in_place: dict[object, tuple[int, int]] = {}
     for a, b in lives.joined:

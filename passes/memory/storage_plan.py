@@ -93,9 +93,7 @@ class Kernels:
 def plan_storage(mod: tvm.IRModule, gvar: tvm.ir.GlobalVar, pairs: InPlacePairs | None = None) -> StoragePlan:
     """Plan a function of ``mod`` as ``CallTIRRewrite`` leaves it.
 
-    Parameters
-    ----------
-    pairs : what calls may do in place; by default what their kernels' bodies prove.
+    Calls may do in place what ``pairs`` says; by default what the bodies of their kernels prove.
     """
     trace = trace_function(mod, mod[gvar])
     lives = find_lives(trace)

@@ -2,7 +2,8 @@
 
 For each model the plan of the Relax function that TVM alone makes of it (``relax``), and the plans inside
 the regions that oneDNN gets of it (``regions``, summed). Bytes are MiB, tensors that leave the function
-included:
+included; what a TVM kernel allocates while it runs is in none of the columns, what a oneDNN primitive needs
+is in all:
 
 lower bound   what any plan needs that writes the same results in place
 ours          the plan; ours / bound is 1.000 where it is known to be the best
