@@ -216,6 +216,10 @@ void MemoryDebug::Before(size_t step) {
   Poison(Bytes(dst), program.roots[static_cast<size_t>(dst)]);
   Poison(Scratchpad(step), -1);
   CheckWatched(step, "has its result or scratchpad on top of");
+  // Not left to the canaries: a scratchpad may hold addresses, which a result on top would break.
+  if (Bytes(dst).Overlaps(Scratchpad(step))) {
+    ThrowInternal(Name(step), " has its scratchpad on top of its result, ", Name(dst));
+  }
 }
 
 void MemoryDebug::After(size_t step) {

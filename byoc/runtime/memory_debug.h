@@ -9,6 +9,7 @@
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_MEMORY_DEBUG_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_MEMORY_DEBUG_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -36,7 +37,9 @@ class MemoryDebug {
   struct Span {
     char* begin;
     char* end;
-    bool Overlaps(const Span& other) const { return begin < other.end && other.begin < end; }
+    bool Overlaps(const Span& other) const {
+      return std::max(begin, other.begin) < std::min(end, other.end);
+    }
   };
   struct Watched {
     int value;

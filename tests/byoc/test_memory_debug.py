@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -12,6 +15,7 @@ from program_builder import Builder, call, check, random
 
 import tvm_mxplan
 from tvm_mxplan.byoc.onednn import library
+from tvm_mxplan.core import codec
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.testing import zoo
 
@@ -71,6 +75,25 @@ def test_the_same_fault_without_the_watch_is_silent():
     assert not np.allclose(run(chain(second=64), x), x**2 + x**4)
 
 
+@pytest.mark.parametrize(("value", "expected"), [("memory", "memory: step 1"), ("", "ran")])
+def test_the_environment_variable_turns_it_on(tmp_path, value, expected):
+    """Read once, when TVM loads the plug-in."""
+    (tmp_path / "program").write_bytes(codec.encode(chain(second=64)))
+    code = f"""
+import numpy as np, tvm, tvm_ffi
+from tvm_mxplan.byoc.onednn import library
+from tvm_mxplan.core import codec
+module = library.create_module("chain", codec.decode(open("program", "rb").read()), ())
+module["chain"](*(tvm_ffi.from_dlpack(np.ones({SHAPE}, "float32")) for _ in range(2)))
+print("ran")
+"""
+    environment = {**os.environ, "TVM_MXPLAN_DEBUG": value}
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert expected in result.stdout + result.stderr
+
+
 def test_a_scratchpad_on_a_living_value_is_caught():
     """t1 is read after the convolution, whose scratchpad stands on it."""
     b = Builder("pad")
@@ -97,6 +120,9 @@ def test_a_scratchpad_on_a_living_value_is_caught():
     run(good, random(*shape), constants=[w])
     steps[1] = replace(steps[1], scratchpad_offset=64)
     with pytest.raises(RuntimeError, match=r"convolution s1, .* result or scratchpad on top of value t1"):
+        run(replace(good, steps=tuple(steps)), random(*shape), constants=[w])
+    steps[1] = replace(steps[1], scratchpad_offset=values[dst].offset)
+    with pytest.raises(RuntimeError, match="s1 has its scratchpad on top of its result, value t"):
         run(replace(good, steps=tuple(steps)), random(*shape), constants=[w])
 
 
