@@ -88,25 +88,27 @@ def _binary(c: Composite) -> int:
         if number is not None and shape_of(tensor) == c.shape:
             return _unary(c, c.value(tensor), *_with_scalar(algorithm, number, swapped))
     src, src1 = c.value(left), c.value(right)
-    if shape_of(left) != c.shape:
-        src, src1 = src1, src
-        # oneDNN broadcasts the second operand only: a - x = -x + a, a / x = 1 / x * a
-        if algorithm == "sub":
-            src, algorithm = _unary(c, src, "linear", -1.0), "add"
-        elif algorithm == "div":
-            src, algorithm = _unary(c, src, "pow", 1.0, -1.0), "mul"
-    return _broadcast_binary(c, algorithm, src, src1)
+    if shape_of(left) == c.shape:
+        return _broadcast_binary(c, algorithm, src, src1, None)
+    return _broadcast_binary(c, algorithm, src1, src, _UNDO_SWAP.get(algorithm))
 
 
-def _broadcast_binary(c: Composite, algorithm: str, src: int, src1: int) -> int:
+# oneDNN broadcasts the second operand only: a - x = -(x - a), a / x = (x / a) ^ -1
+_UNDO_SWAP = {"sub": ir.Eltwise("linear", -1.0, 0.0), "div": ir.Eltwise("pow", 1.0, -1.0)}
+
+
+def _broadcast_binary(c: Composite, algorithm: str, src: int, src1: int, after: ir.Eltwise | None) -> int:
     src1 = c.builder.align(src1, len(c.shape))
-    runs = broadcast_runs(c.builder.values[src1].shape, c.shape)
-    if is_fast(c.builder.values[src1].shape, c.shape):
-        return c.emit("binary", ir.Binary(algorithm), ("src", src), ("src1", src1))
-    full = tuple(product(tuple(c.shape[axis] for axis in axes)) for _, axes in runs)
-    part = tuple(1 if broadcast else dim for (broadcast, _), dim in zip(runs, full, strict=True))
-    operands = [("src", c.builder.reshape(src, full)), ("src1", c.builder.reshape(src1, part))]
-    return c.builder.reshape(c.builder.step("binary", ir.Binary(algorithm), full, operands), c.shape)
+    shape, part = c.shape, c.builder.values[src1].shape
+    if not is_fast(part, shape):
+        runs = broadcast_runs(part, shape)
+        shape = tuple(product(tuple(c.shape[axis] for axis in axes)) for _, axes in runs)
+        part = tuple(1 if broadcast else dim for (broadcast, _), dim in zip(runs, shape, strict=True))
+    operands = [("src", c.builder.reshape(src, shape)), ("src1", c.builder.reshape(src1, part))]
+    result = c.builder.step("binary", ir.Binary(algorithm), shape, operands)
+    if after is not None:
+        result = c.builder.step("eltwise", after, shape, [("src", result)])
+    return c.builder.reshape(result, c.shape)
 
 
 def _with_scalar(algorithm: str, number: float, swapped: bool) -> tuple[str, float, float]:

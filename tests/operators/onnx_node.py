@@ -15,6 +15,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 import tvm_mxplan
+from tvm_mxplan.executable import Executable
 from tvm_mxplan.report import Report, StepReport
 from tvm_mxplan.testing.reference import onnxruntime_outputs, relative_l2
 
@@ -71,7 +72,9 @@ class Graph:
         self.nodes.append(helper.make_node(kind, list(srcs), names, **attrs))
         return names
 
-    def conv(self, src: str, inputs: int, outputs: int, kernel: int = 3, groups: int = 1, **attrs: object) -> str:
+    def conv(
+        self, src: str, inputs: int, outputs: int, kernel: int = 3, groups: int = 1, **attrs: object
+    ) -> str:
         """A two-dimensional convolution with bias that keeps the size."""
         weights = self.constant(outputs, inputs // groups, kernel, kernel)
         attrs.setdefault("pads", [kernel // 2] * 4)
@@ -127,19 +130,30 @@ def check(
     reference : float64 results from the inputs by position, where onnxruntime has none.
     slow_steps : kinds of step for which oneDNN is known to have reference code only.
     """
+    ex, actual, expected = run(graph, *outputs, layouts=layouts, reference=reference)
+    assert_offloaded(ex.report, steps, fallbacks or {}, slow_steps)
+    errors = [relative_l2(ours, theirs) for ours, theirs in zip(actual, expected, strict=True)]
+    allowed = tolerance(reduction)
+    wrong = [f"output {i} is off by {error:.1e}" for i, error in enumerate(errors) if error > allowed]
+    assert not wrong, "\n".join([*wrong, str(ex.report)])
+    return ex.report
+
+
+def run(
+    graph: Graph,
+    *outputs: str,
+    layouts: str = "channels_last",
+    reference: Callable[..., Sequence[np.ndarray]] | None = None,
+) -> tuple[Executable, list[np.ndarray], Sequence[np.ndarray]]:
+    """The compiled graph, its outputs, and what they should be."""
     model = graph.model(*outputs)
     ex = tvm_mxplan.compile(model, options={"layouts": layouts})
-    assert_offloaded(ex.report, steps, fallbacks or {}, slow_steps)
     if reference is None:
         # Unoptimised: onnxruntime 1.31 folds zeros padded before a MaxPool into its padding, which is wrong.
         expected = onnxruntime_outputs(model, graph.inputs, optimise=False)
     else:
         expected = reference(*[array.astype("float64") for array in graph.inputs.values()])
-    actual = [tensor.numpy() for tensor in ex(*graph.inputs.values())]
-    assert len(actual) == len(expected)
-    for ours, theirs in zip(actual, expected, strict=True):
-        assert relative_l2(ours, theirs) <= tolerance(reduction), str(ex.report)
-    return ex.report
+    return ex, [tensor.numpy() for tensor in ex(*graph.inputs.values())], expected
 
 
 def assert_offloaded(

@@ -17,8 +17,9 @@ def draw(rank: int, case: int) -> dict:
     kernel = random.integers(1, 4, axes)
     dilation = random.integers(1, 3, axes)
     reach = (kernel - 1) * dilation
+    batch, inputs, sizes = random.integers(1, 4), random.choice(CHANNELS), random.integers(7, 10, axes)
     return {
-        "shape": (int(random.integers(1, 4)), int(random.choice(CHANNELS)), *random.integers(7, 10, axes).tolist()),
+        "shape": (int(batch), int(inputs), *sizes.tolist()),
         "outputs": int(random.choice(CHANNELS)),
         "kernel_shape": kernel.tolist(),
         "dilations": dilation.tolist(),
@@ -28,7 +29,9 @@ def draw(rank: int, case: int) -> dict:
     }
 
 
-def convolve(g: Graph, shape: tuple, outputs: int, kernel_shape: list, bias: bool = True, groups: int = 1, **attrs):
+def convolve(
+    g: Graph, shape: tuple, outputs: int, kernel_shape: list, bias: bool = True, groups: int = 1, **attrs
+) -> str:
     weights = [g.constant(outputs, shape[1] // groups, *kernel_shape)]
     if bias:
         weights.append(g.constant(outputs))
@@ -39,38 +42,38 @@ def terms(shape: tuple, kernel_shape: list) -> int:
     return shape[1] * int(np.prod(kernel_shape))
 
 
-@pytest.mark.parametrize("case", range(8))
 @pytest.mark.parametrize("rank", [3, 4, 5])
-def test_random_geometry(rank, case):
-    g, drawn = Graph(case), draw(rank, case)
-    check(g, convolve(g, **drawn), steps=ONE, reduction=terms(drawn["shape"], drawn["kernel_shape"]))
+def test_random_geometry(rank):
+    g, drawn = Graph(rank), [draw(rank, case) for case in range(10)]
+    outputs = [convolve(g, **one) for one in drawn]
+    longest = max(terms(one["shape"], one["kernel_shape"]) for one in drawn)
+    check(g, *outputs, steps={"convolution": len(drawn)}, reduction=longest)
+
+
+GROUPS = [
+    (3, 17, 1), (17, 67, 1), (64, 32, 1), (24, 48, 2), (6, 9, 3), (17, 17, 17), (64, 64, 64), (67, 134, 67),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("layouts", LAYOUTS)
-@pytest.mark.parametrize(
-    ("inputs", "outputs", "groups"),
-    [(3, 17, 1), (17, 67, 1), (64, 32, 1), (24, 48, 2), (6, 9, 3), (17, 17, 17), (64, 64, 64), (67, 134, 67)],
-)
-def test_groups_in_every_layout(inputs, outputs, groups, layouts):
-    g = Graph()
-    y = convolve(g, (2, inputs, 9, 11), outputs, [3, 3], groups=groups, strides=[2, 1], pads=[1, 0, 2, 1])
-    check(g, y, steps=ONE, reduction=inputs // groups * 9, layouts=layouts)
+@pytest.mark.parametrize("rank", [3, 4, 5])
+def test_groups(rank, layouts):
+    g, axes, outputs = Graph(), rank - 2, []
+    for inputs, channels, groups in GROUPS:
+        shape, pads = (2, inputs, *(9, 6, 5)[:axes]), [1] * axes + [2] * axes
+        outputs.append(
+            convolve(g, shape, channels, [3] * axes, groups=groups, strides=[2, 1, 1][:axes], pads=pads)
+        )
+    check(g, *outputs, steps={"convolution": len(GROUPS)}, reduction=64 * 27, layouts=layouts)
 
 
-@pytest.mark.parametrize("rank", [3, 5])
-@pytest.mark.parametrize(("inputs", "outputs", "groups"), [(32, 64, 2), (17, 17, 17), (6, 9, 3)])
-def test_groups_in_other_ranks(inputs, outputs, groups, rank):
-    g = Graph()
-    y = convolve(g, (1, inputs, *(6,) * (rank - 2)), outputs, [3] * (rank - 2), groups=groups, pads=[1] * 2 * (rank - 2))
-    check(g, y, steps=ONE, reduction=inputs // groups * 27)
-
-
-@pytest.mark.parametrize("stride", [1, 2, 3])
 @pytest.mark.parametrize("auto_pad", ["SAME_UPPER", "SAME_LOWER", "VALID"])
-def test_auto_pad_is_padding_of_the_convolution(auto_pad, stride):
-    g = Graph()
-    y = convolve(g, (1, 17, 10, 11), 3, [3, 4], auto_pad=auto_pad, strides=[stride] * 2)
-    check(g, y, steps=ONE, reduction=17 * 12)
+def test_auto_pad_is_padding_of_the_convolution(auto_pad):
+    g, shape = Graph(), (1, 17, 10, 11)
+    outputs = [
+        convolve(g, shape, 3, [3, 4], auto_pad=auto_pad, strides=[stride] * 2) for stride in (1, 2, 3)
+    ]
+    check(g, *outputs, steps={"convolution": 3}, reduction=17 * 12)
 
 
 def test_pad_of_zeros_is_padding_of_the_convolution():
@@ -80,7 +83,8 @@ def test_pad_of_zeros_is_padding_of_the_convolution():
 
 
 @pytest.mark.parametrize(
-    ("pads", "value"), [((0, 0, 1, 1, 0, 0, 1, 1), 0.5), ((0, 1, 0, 0, 0, 2, 0, 0), 0.0), ((1, 0, 0, 0, 0, 0, 0, 0), 0.0)]
+    ("pads", "value"),
+    [((0, 0, 1, 1, 0, 0, 1, 1), 0.5), ((0, 1, 0, 0, 0, 2, 0, 0), 0.0), ((1, 0, 0, 0, 0, 0, 0, 0), 0.0)],
 )
 def test_other_pads_stay(pads, value):
     g = Graph()
@@ -89,13 +93,14 @@ def test_other_pads_stay(pads, value):
     check(g, g.conv(padded, channels, 3), steps={"convolution": 1, "pad": 1}, reduction=20 * 9)
 
 
-@pytest.mark.parametrize("groups", [1, 17])
 @pytest.mark.parametrize("rank", [3, 4, 5])
-def test_batch_norm_is_folded(rank, groups):
-    g = Graph()
-    y = g.batch_norm(convolve(g, (2, 17, *(5,) * (rank - 2)), 34, [2] * (rank - 2), groups=groups), 34)
-    report = check(g, y, steps=ONE, reduction=17 * 8)
-    assert post_ops(report, "convolution") == [()]
+def test_batch_norm_is_folded(rank):
+    g, outputs = Graph(), []
+    for groups in (1, 17):
+        y = convolve(g, (2, 17, *(5,) * (rank - 2)), 34, [2] * (rank - 2), groups=groups)
+        outputs.append(g.batch_norm(y, 34))
+    report = check(g, *outputs, steps={"convolution": 2}, reduction=17 * 8)
+    assert post_ops(report, "convolution") == [(), ()]
 
 
 def test_scales_and_shifts_by_numbers_are_folded():

@@ -9,7 +9,9 @@ from onnx_node import LAYOUTS, Graph, check, post_ops
 ONE = {"deconvolution": 1}
 
 
-def deconvolve(g: Graph, shape: tuple, outputs: int, groups: int = 1, kernel: int = 3, bias: bool = True, **attrs):
+def deconvolve(
+    g: Graph, shape: tuple, outputs: int, groups: int = 1, kernel: int = 3, bias: bool = True, **attrs
+) -> str:
     axes = len(shape) - 2
     weights = [g.constant(shape[1], outputs // groups, *(kernel,) * axes)]
     if bias:
@@ -18,42 +20,40 @@ def deconvolve(g: Graph, shape: tuple, outputs: int, groups: int = 1, kernel: in
 
 
 @pytest.mark.parametrize("rank", [3, 4, 5])
-@pytest.mark.parametrize(
-    ("batch", "inputs", "outputs", "groups"),
-    [(1, 3, 17, 1), (2, 17, 17, 17), (1, 32, 64, 2), (2, 6, 9, 3), (1, 67, 3, 1), (1, 1, 1, 1)],
-)
-def test_output_padding(batch, inputs, outputs, groups, rank):
-    g, axes = Graph(), rank - 2
+def test_output_padding(rank):
+    g, axes, outputs = Graph(), rank - 2, []
     geometry = {"strides": [2] * axes, "pads": [1] * axes + [0] * axes, "output_padding": [1] * axes}
-    y = deconvolve(g, (batch, inputs, *(4, 5, 3)[:axes]), outputs, groups, **geometry)
-    check(g, y, steps=ONE, reduction=inputs // groups * 3**axes)
+    for batch, inputs, channels, groups in (
+        (1, 3, 17, 1), (2, 17, 17, 17), (1, 32, 64, 2), (2, 6, 9, 3), (1, 67, 3, 1), (1, 1, 1, 1),
+    ):  # fmt: skip
+        outputs.append(deconvolve(g, (batch, inputs, *(4, 5, 3)[:axes]), channels, groups, **geometry))
+    check(g, *outputs, steps={"deconvolution": len(outputs)}, reduction=67 * 3**axes)
 
 
 @pytest.mark.parametrize("layouts", LAYOUTS)
-@pytest.mark.parametrize(("inputs", "outputs"), [(3, 17), (64, 32), (67, 1)])
-def test_every_layout(inputs, outputs, layouts):
+def test_every_layout(layouts):
     g = Graph()
-    y = deconvolve(g, (2, inputs, 5, 6), outputs, strides=[2, 1], pads=[0, 1, 1, 0])
-    check(g, y, steps=ONE, reduction=inputs * 9, layouts=layouts)
+    outputs = [
+        deconvolve(g, (2, inputs, 5, 6), channels, strides=[2, 1], pads=[0, 1, 1, 0])
+        for inputs, channels in ((3, 17), (64, 32), (67, 1))
+    ]
+    check(g, *outputs, steps={"deconvolution": 3}, reduction=67 * 9, layouts=layouts)
 
 
-@pytest.mark.parametrize("case", range(8))
-def test_random_geometry(case):
-    random = np.random.default_rng(case)
-    kernel, strides = int(random.integers(2, 5)), random.integers(1, 4, 2)
-    inputs, outputs = random.choice([3, 17, 32, 67], 2).tolist()
-    g = Graph(case)
-    y = deconvolve(
-        g,
-        (int(random.integers(1, 3)), inputs, *random.integers(5, 8, 2).tolist()),
-        outputs,
-        kernel=kernel,
-        bias=bool(random.integers(0, 2)),
-        strides=strides.tolist(),
-        pads=random.integers(0, kernel, 4).tolist(),
-        output_padding=random.integers(0, strides).tolist(),
-    )
-    check(g, y, steps=ONE, reduction=inputs * kernel**2)
+def test_random_geometry():
+    random, g, outputs = np.random.default_rng(0), Graph(), []
+    for _ in range(10):
+        kernel, strides = int(random.integers(2, 5)), random.integers(1, 4, 2)
+        inputs, channels = random.choice([3, 17, 32, 67], 2).tolist()
+        shape = (int(random.integers(1, 3)), inputs, *random.integers(5, 8, 2).tolist())
+        geometry = {
+            "strides": strides.tolist(),
+            "pads": random.integers(0, kernel, 4).tolist(),
+            "output_padding": random.integers(0, strides).tolist(),
+        }
+        bias = bool(random.integers(0, 2))
+        outputs.append(deconvolve(g, shape, channels, kernel=kernel, bias=bias, **geometry))
+    check(g, *outputs, steps={"deconvolution": 10}, reduction=67 * 16)
 
 
 @pytest.mark.parametrize("groups", [1, 2])

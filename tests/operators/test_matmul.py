@@ -9,25 +9,26 @@ from onnx_node import LAYOUTS, Graph, check, post_ops
 ONE = {"matmul": 1}
 
 
+SHAPES = [
+    ((3, 17), (17, 67)),
+    ((1, 100), (100, 1)),
+    ((2, 5, 17), (17, 67)),
+    ((2, 5, 17), (2, 17, 3)),
+    ((5, 17), (2, 17, 3)),
+    ((2, 3, 5, 17), (2, 3, 17, 9)),
+    ((2, 3, 5, 17), (17, 9)),
+    ((2, 1, 5, 17), (1, 3, 17, 9)),
+    ((2, 3, 2, 5, 17), (2, 3, 2, 17, 7)),
+]
+
+
 @pytest.mark.parametrize("constant", [False, True])
-@pytest.mark.parametrize(
-    ("left", "right"),
-    [
-        ((3, 17), (17, 67)),
-        ((1, 100), (100, 1)),
-        ((2, 5, 17), (17, 67)),
-        ((2, 5, 17), (2, 17, 3)),
-        ((5, 17), (2, 17, 3)),
-        ((2, 3, 5, 17), (2, 3, 17, 9)),
-        ((2, 3, 5, 17), (17, 9)),
-        ((2, 1, 5, 17), (1, 3, 17, 9)),
-        ((2, 3, 2, 5, 17), (2, 3, 2, 17, 7)),
-    ],
-)
-def test_matmul(left, right, constant):
-    g = Graph()
-    weights = g.constant(*right) if constant else g.input(*right)
-    check(g, g.op("MatMul", g.input(*left), weights), steps=ONE, reduction=100)
+def test_matmul(constant):
+    g, outputs = Graph(), []
+    for left, right in SHAPES:
+        weights = g.constant(*right) if constant else g.input(*right)
+        outputs.append(g.op("MatMul", g.input(*left), weights))
+    check(g, *outputs, steps={"matmul": len(SHAPES)}, reduction=100)
 
 
 @pytest.mark.parametrize(
@@ -45,24 +46,23 @@ def test_vectors_are_left_to_tvm(left, right, reason):
 
 
 @pytest.mark.parametrize("constant", [False, True])
-@pytest.mark.parametrize("transpose_b", [0, 1])
-@pytest.mark.parametrize("transpose_a", [0, 1])
-def test_gemm_transposes(transpose_a, transpose_b, constant):
-    g = Graph()
-    a = g.input(*((17, 3) if transpose_a else (3, 17)))
-    shape = (67, 17) if transpose_b else (17, 67)
-    b = g.constant(*shape) if constant else g.input(*shape)
-    y = g.op("Gemm", a, b, g.constant(67), transA=transpose_a, transB=transpose_b)
-    report = check(g, y, steps=ONE, reduction=17)
-    assert post_ops(report, "matmul") == [()], "the bias is an operand"
+def test_gemm_transposes(constant):
+    g, outputs = Graph(), []
+    for transpose_a, transpose_b in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        a = g.input(*((17, 3) if transpose_a else (3, 17)))
+        shape = (67, 17) if transpose_b else (17, 67)
+        b = g.constant(*shape) if constant else g.input(*shape)
+        outputs.append(g.op("Gemm", a, b, g.constant(67), transA=transpose_a, transB=transpose_b))
+    report = check(g, *outputs, steps={"matmul": 4}, reduction=17)
+    assert post_ops(report, "matmul") == [()] * 4, "the bias is an operand"
 
 
-@pytest.mark.parametrize("bias", [(67,), (1, 67), (3, 67), (1,), ()])
-def test_gemm_bias_and_factors(bias):
-    g = Graph()
-    c = g.constant(data=np.asarray(g.random.standard_normal(bias), "float32"))
-    y = g.op("Gemm", g.input(3, 17), g.constant(17, 67), c, alpha=0.5, beta=1.5)
-    check(g, y, steps=ONE, reduction=17)
+def test_gemm_bias_and_factors():
+    g, outputs = Graph(), []
+    for bias in ((67,), (1, 67), (3, 67), (1,), ()):
+        c = g.constant(data=np.asarray(g.random.standard_normal(bias), "float32"))
+        outputs.append(g.op("Gemm", g.input(3, 17), g.constant(17, 67), c, alpha=0.5, beta=1.5))
+    check(g, *outputs, steps={"matmul": 5}, reduction=17)
 
 
 def test_bias_for_each_row_is_a_step_of_its_own():
@@ -118,12 +118,13 @@ def test_mask_that_would_need_reference_code_is_a_step_of_its_own(mask):
     check(g, y, steps={"matmul": 1} | ({} if far else {"binary": 1}), fallbacks=far, reduction=17)
 
 
-@pytest.mark.parametrize("case", range(10))
-def test_random_shapes(case):
-    random = np.random.default_rng(case)
-    batch = random.integers(1, 4, int(random.integers(0, 4))).tolist()
-    m, k, n = random.choice([1, 3, 16, 17, 67, 100], 3).tolist()
-    g = Graph(case)
-    other = [dim if keep else 1 for dim, keep in zip(batch, random.random(len(batch)) < 0.5, strict=True)]
-    weights = g.constant(*other, k, n) if random.random() < 0.5 else g.input(*other, k, n)
-    check(g, g.op("MatMul", g.input(*batch, m, k), weights), steps=ONE, reduction=k)
+def test_random_shapes():
+    random, g, outputs = np.random.default_rng(0), Graph(), []
+    for _ in range(12):
+        batch = random.integers(1, 4, int(random.integers(0, 4))).tolist()
+        m, k, n = random.choice([1, 3, 16, 17, 67, 100], 3).tolist()
+        kept = random.random(len(batch)) < 0.5
+        other = [dim if keep else 1 for dim, keep in zip(batch, kept, strict=True)]
+        weights = g.constant(*other, k, n) if random.random() < 0.5 else g.input(*other, k, n)
+        outputs.append(g.op("MatMul", g.input(*batch, m, k), weights))
+    check(g, *outputs, steps={"matmul": 12}, reduction=100)

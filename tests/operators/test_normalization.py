@@ -8,11 +8,10 @@ from onnx_node import LAYOUTS, Graph, check, post_ops
 
 
 @pytest.mark.parametrize("layouts", LAYOUTS)
-@pytest.mark.parametrize("channels", [1, 3, 17, 64])
-def test_batch_norm_on_its_own(channels, layouts):
+def test_batch_norm_on_its_own(layouts):
     g = Graph()
-    y = g.op("Relu", g.batch_norm(g.input(2, channels, 5, 7), channels))
-    check(g, y, steps={"binary": 1}, layouts=layouts)
+    outputs = [g.op("Relu", g.batch_norm(g.input(2, count, 5, 7), count)) for count in (1, 3, 17, 64)]
+    check(g, *outputs, steps={"binary": 4}, layouts=layouts)
 
 
 @pytest.mark.parametrize("shape", [(3, 17), (2, 17, 5), (1, 17, 3, 4, 5)])
@@ -33,16 +32,15 @@ def test_batch_norm_after_a_shared_convolution_is_not_folded():
     check(g, x, g.batch_norm(x, 17), steps={"convolution": 1, "binary": 1}, reduction=27)
 
 
-@pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize(
-    ("shape", "axis"), [((3, 17), -1), ((2, 5, 67), -1), ((2, 3, 5, 7), 2), ((2, 3, 5, 7), 1), ((1, 1, 100), -1)]
-)
-def test_layer_norm(shape, axis, bias):
-    g = Graph()
-    normalized = shape[axis:]
-    weights = [g.constant(*normalized) for _ in range(1 + bias)]
-    y = g.op("LayerNormalization", g.input(*shape), *weights, axis=axis)
-    check(g, y, steps={"layer_normalization": 1}, reduction=105)
+def test_layer_norm():
+    g, outputs = Graph(), []
+    for shape, axis in (
+        ((3, 17), -1), ((2, 5, 67), -1), ((2, 3, 5, 7), 2), ((2, 3, 5, 7), 1), ((1, 1, 100), -1),
+    ):  # fmt: skip
+        for count in (1, 2):
+            weights = [g.constant(*shape[axis:]) for _ in range(count)]
+            outputs.append(g.op("LayerNormalization", g.input(*shape), *weights, axis=axis))
+    check(g, *outputs, steps={"layer_normalization": 10}, reduction=105)
 
 
 def _spelt_out_layer_norm(g: Graph, x: str, square) -> str:
@@ -69,11 +67,12 @@ def test_what_only_looks_like_layer_norm():
     check(g, y, steps={"pooling": 2, "binary": 2, "eltwise": 1}, reduction=67)
 
 
-@pytest.mark.parametrize("shape", [(2, 17, 5), (2, 3, 5, 7), (2, 1, 4, 4), (1, 64, 3, 4, 5)])
-def test_instance_norm(shape):
-    g = Graph()
-    y = g.op("InstanceNormalization", g.input(*shape), g.vector(shape[1]), g.constant(shape[1]))
-    check(g, y, steps={"layer_normalization": 1, "binary": 1}, reduction=60)
+def test_instance_norm():
+    g, outputs = Graph(), []
+    for shape in ((2, 17, 5), (2, 3, 5, 7), (2, 1, 4, 4), (1, 64, 3, 4, 5)):
+        x, channels = g.input(*shape), shape[1]
+        outputs.append(g.op("InstanceNormalization", x, g.vector(channels), g.constant(channels)))
+    check(g, *outputs, steps={"layer_normalization": 4, "binary": 4}, reduction=60)
 
 
 @pytest.mark.parametrize("layouts", LAYOUTS)
@@ -85,13 +84,13 @@ def test_instance_norm_after_a_convolution(layouts):
 
 
 @pytest.mark.parametrize("opset", [18, 21])
-@pytest.mark.parametrize(("channels", "groups"), [(6, 3), (17, 1), (17, 17), (64, 8)])
-def test_group_norm(channels, groups, opset):
-    g = Graph(opset=opset)
-    count = channels if opset == 21 else groups
-    x, scale, shift = g.input(2, channels, 5, 7), g.vector(count), g.constant(count)
-    y = g.op("GroupNormalization", x, scale, shift, num_groups=groups)
-    check(g, y, steps={"layer_normalization": 1, "binary": 1}, reduction=280)
+def test_group_norm(opset):
+    g, outputs = Graph(opset=opset), []
+    for channels, groups in ((6, 3), (17, 1), (17, 17), (64, 8)):
+        count = channels if opset == 21 else groups
+        x, scale, shift = g.input(2, channels, 5, 7), g.vector(count), g.constant(count)
+        outputs.append(g.op("GroupNormalization", x, scale, shift, num_groups=groups))
+    check(g, *outputs, steps={"layer_normalization": 4, "binary": 4}, reduction=280)
 
 
 def test_group_norm_as_exporters_spell_it():
@@ -105,12 +104,14 @@ def test_group_norm_as_exporters_spell_it():
 
 
 @pytest.mark.parametrize("layouts", LAYOUTS)
-@pytest.mark.parametrize("size", [1, 3, 5])
-@pytest.mark.parametrize("channels", [3, 17, 64])
-def test_lrn(channels, size, layouts):
+def test_lrn(layouts):
     g = Graph()
-    y = g.op("LRN", g.input(2, channels, 5, 7), size=size, alpha=0.02, beta=0.75, bias=1.5)
-    check(g, y, steps={"lrn": 1}, reduction=size, layouts=layouts)
+    outputs = [
+        g.op("LRN", g.input(2, channels, 5, 7), size=size, alpha=0.02, beta=0.75, bias=1.5)
+        for channels in (3, 17, 64)
+        for size in (1, 3, 5)
+    ]
+    check(g, *outputs, steps={"lrn": 9}, reduction=5, layouts=layouts)
 
 
 def test_lrn_with_another_exponent_runs_piece_by_piece():
@@ -121,11 +122,10 @@ def test_lrn_with_another_exponent_runs_piece_by_piece():
 
 
 @pytest.mark.parametrize("kind", ["Softmax", "LogSoftmax"])
-@pytest.mark.parametrize("shape", [(17,), (2, 17), (2, 67, 5), (2, 3, 5, 7), (1, 17, 3, 4, 5)])
-def test_softmax_along_every_axis(kind, shape):
-    for axis in range(len(shape)):
-        g = Graph(axis)
-        check(g, g.op(kind, g.input(*shape), axis=axis), steps={"softmax": 1}, reduction=67)
+def test_softmax_along_every_axis(kind):
+    g, shapes = Graph(), [(17,), (2, 17), (2, 67, 5), (2, 3, 5, 7), (1, 17, 3, 4, 5)]
+    outputs = [g.op(kind, g.input(*shape), axis=axis) for shape in shapes for axis in range(len(shape))]
+    check(g, *outputs, steps={"softmax": len(outputs)}, reduction=67)
 
 
 def test_softmax_of_opset_11_flattens():

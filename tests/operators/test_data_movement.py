@@ -1,0 +1,242 @@
+"""Reshape, transpose, concat, pad, resize, channel shuffle, next to what makes a region worth while."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from onnx_node import LAYOUTS, Graph, check
+
+
+def test_reshape_between_steps():
+    g, outputs = Graph(), []
+    for shape, target in (
+        ((2, 12), (2, 3, 4)),
+        ((2, 3, 4), (6, 4)),
+        ((2, 3, 4, 5), (2, -1)),
+        ((1, 17, 1, 1), (17,)),
+        ((2, 6), (12,)),
+    ):
+        view = g.op("Reshape", g.op("Exp", g.input(*shape)), g.ints(*target))
+        outputs.append(g.op("Tanh", view))
+    check(g, *outputs, steps={"eltwise": 10})
+
+
+@pytest.mark.parametrize("layouts", LAYOUTS)
+def test_views_of_a_convolution(layouts):
+    g = Graph()
+
+    def conv() -> str:
+        return g.conv(g.input(2, 3, 5, 1), 3, 17)
+
+    outputs = [
+        g.op("Flatten", conv()),
+        g.op("Reshape", conv(), g.ints(2, 5, 17)),
+        g.op("Squeeze", conv(), g.ints(3)),
+        g.op("Unsqueeze", conv(), g.ints(0, 3)),
+    ]
+    check(g, *outputs, steps={"convolution": 4}, reduction=27, layouts=layouts)
+
+
+def _some_orders(rank: int) -> list[tuple[int, ...]]:
+    orders = list(itertools.permutations(range(rank)))[1:]
+    return orders[:: max(1, len(orders) // 6)]
+
+
+@pytest.mark.parametrize("shape", [(2, 17), (2, 3, 17), (2, 3, 17, 5), (2, 3, 4, 5, 6)], ids=str)
+def test_transpose_between_steps(shape):
+    g, orders = Graph(), _some_orders(len(shape))
+    outputs = [
+        g.op("Tanh", g.op("Transpose", g.op("Exp", g.input(*shape)), perm=order)) for order in orders
+    ]
+    check(g, *outputs, steps={"eltwise": 2 * len(orders)})
+
+
+@pytest.mark.parametrize("layouts", LAYOUTS)
+def test_transposes_of_a_convolution(layouts):
+    g = Graph()
+    x = g.conv(g.input(2, 3, 5, 4), 3, 17)
+    outputs = [g.op("Transpose", x, perm=order) for order in ((0, 2, 3, 1), (0, 1, 3, 2), (3, 0, 2, 1))]
+    check(g, *outputs, steps={"convolution": 1}, reduction=27, layouts=layouts)
+
+
+def test_transpose_into_and_out_of_a_convolution():
+    """Channels last outside: the copies of an importer from TensorFlow."""
+    g = Graph()
+    x = g.op("Transpose", g.input(2, 7, 8, 17), perm=[0, 3, 1, 2])
+    y = g.op("Transpose", g.op("Relu", g.conv(x, 17, 67)), perm=[0, 2, 3, 1])
+    check(g, y, steps={"convolution": 1}, reduction=17 * 9)
+
+
+@pytest.mark.parametrize("layouts", LAYOUTS)
+@pytest.mark.parametrize("extents", [(3, 17), (16, 32), (17, 17, 67)])
+def test_concat(extents, layouts):
+    g, outputs, axes = Graph(), [], (0, 1, 2, 3, -1)
+    for axis in axes:
+        pieces = []
+        for extent in extents:
+            shape = [2, 3, 5, 4]
+            shape[axis] = extent
+            pieces.append(g.op("Tanh", g.input(*shape)))
+        outputs.append(g.op("Concat", *pieces, axis=axis))
+    check(g, *outputs, steps={"eltwise": len(extents) * len(axes), "concat": len(axes)}, layouts=layouts)
+
+
+@pytest.mark.parametrize("layouts", LAYOUTS)
+@pytest.mark.parametrize("batch", [1, 2])
+def test_concat_of_convolutions(batch, layouts):
+    """Fire modules; then a convolution reads the whole, and another one piece of it."""
+    g, outputs = Graph(), []
+    for channels in ((3, 17), (16, 48), (32, 17)):
+        x = g.input(batch, 3, 6, 6)
+        pieces = [g.op("Relu", g.conv(x, 3, count)) for count in channels]
+        whole = g.conv(g.op("Concat", *pieces, axis=1), sum(channels), 17)
+        outputs.append(g.op("Concat", whole, g.conv(pieces[0], channels[0], 8), axis=1))
+    check(g, *outputs, steps={"convolution": 12, "concat": 6}, reduction=65 * 9, layouts=layouts)
+
+
+@pytest.mark.parametrize("layouts", LAYOUTS)
+def test_concat_with_itself_with_an_input_and_with_a_constant(layouts):
+    g = Graph()
+    x = g.input(2, 17, 5, 5)
+    a = g.op("Tanh", x)
+    y = g.op("Concat", a, a, x, g.constant(2, 3, 5, 5), x, axis=1)
+    check(g, y, a, steps={"eltwise": 1, "concat": 1}, layouts=layouts)
+
+
+def test_concat_of_one():
+    g = Graph()
+    y = g.op("Concat", g.op("Tanh", g.input(2, 17, 5)), axis=1)
+    check(g, g.op("Exp", y), steps={"eltwise": 2, "concat": 1})
+
+
+def test_concat_of_concats():
+    g = Graph()
+    x = [g.op("Tanh", g.input(1, 16, 4, 4)) for _ in range(3)]
+    inner = g.op("Concat", x[0], x[1], axis=1)
+    y = g.op("Concat", inner, x[2], inner, axis=1)
+    check(g, y, inner, steps={"eltwise": 3, "concat": 2})
+
+
+PADS = [
+    ((2, 17, 5, 6), (0, 0, 1, 2, 0, 0, 3, 1)),
+    ((2, 17, 5, 6), (0, 1, 0, 0, 0, 2, 0, 0)),
+    ((2, 17, 5, 6), (1, 0, 0, 0, 0, 0, 0, 0)),
+    ((5, 6), (1, 2, 3, 4)),
+    ((2, 17, 6), (0, 0, 3, 0, 0, 4)),
+    ((1, 17, 3, 4, 5), (0, 0, 1, 1, 0, 0, 0, 0, 2, 1)),
+]
+
+
+@pytest.mark.parametrize("value", [0.0, 1.5])
+def test_pad(value):
+    g = Graph()
+    outputs = [
+        g.op("Pad", g.op("Tanh", g.input(*shape)), g.ints(*pads), g.scalar(value)) for shape, pads in PADS
+    ]
+    check(g, *outputs, steps={"eltwise": len(PADS), "pad": len(PADS)})
+
+
+@pytest.mark.parametrize("layouts", LAYOUTS)
+@pytest.mark.parametrize("value", [0.0, -1.5])
+def test_pad_after_a_convolution(value, layouts):
+    g = Graph()
+    x = g.op("Pad", g.conv(g.input(2, 3, 5, 5), 3, 17), g.ints(0, 0, 1, 1, 0, 0, 2, 0), g.scalar(value))
+    y = g.op("MaxPool", x, kernel_shape=[2, 2])
+    check(g, y, steps={"convolution": 1, "pad": 1, "pooling": 1}, reduction=27, layouts=layouts)
+
+
+@pytest.mark.parametrize(
+    ("mode", "pads"),
+    [("reflect", (0, 0, 1, 2, 0, 0, 3, 1)), ("edge", (0, 1, 0, 0, 0, 2, 0, 0)), ("constant", (0, -1))],
+)
+def test_other_pads_are_left_to_tvm(mode, pads):
+    g = Graph()
+    x = g.op("Tanh", g.input(*((2, 17, 5, 6) if len(pads) > 2 else (17,))))
+    check(g, g.op("Pad", x, g.ints(*pads), mode=mode), steps={"eltwise": 1}, fallbacks={"call_tir": ""})
+
+
+def resize(g: Graph, x: str, factors: tuple, mode: str, coordinates: str, rounding: str = "floor") -> str:
+    scales = g.constant(data=np.array((1, 1, *factors), "float32"))
+    options = {"mode": mode, "coordinate_transformation_mode": coordinates, "nearest_mode": rounding}
+    return g.op("Resize", x, "", scales, **options)
+
+
+@pytest.mark.parametrize("layouts", LAYOUTS)
+@pytest.mark.parametrize("channels", [3, 17, 64])
+def test_resize(channels, layouts):
+    g, outputs = Graph(), []
+    for mode, coordinates, factors in (
+        ("nearest", "asymmetric", (2, 3)),
+        ("linear", "half_pixel", (2, 3)),
+        ("linear", "pytorch_half_pixel", (0.5, 1.5)),
+    ):
+        outputs.append(resize(g, g.op("Tanh", g.input(2, channels, 6, 8)), factors, mode, coordinates))
+    check(g, *outputs, steps={"eltwise": 3, "resampling": 3}, layouts=layouts)
+
+
+@pytest.mark.parametrize("rounding", ["round_prefer_floor", "round_prefer_ceil"])
+@pytest.mark.parametrize("coordinates", ["half_pixel", "pytorch_half_pixel"])
+def test_nearest_resize_of_half_pixels(coordinates, rounding):
+    g = Graph()
+    y = resize(g, g.op("Tanh", g.input(1, 17, 5, 4)), (2, 3), "nearest", coordinates, rounding)
+    check(g, y, steps={"eltwise": 1, "resampling": 1})
+
+
+@pytest.mark.parametrize(("mode", "coordinates"), [("nearest", "asymmetric"), ("linear", "half_pixel")])
+def test_resize_of_volumes(mode, coordinates):
+    g = Graph()
+    x = g.op("Tanh", g.input(1, 17, 3, 4, 5))
+    y = g.op(
+        "Resize", x, "", "", g.ints(1, 17, 6, 8, 10),
+        mode=mode, coordinate_transformation_mode=coordinates, nearest_mode="floor",
+    )  # fmt: skip
+    check(g, y, steps={"eltwise": 1, "resampling": 1})
+
+
+@pytest.mark.parametrize(
+    ("mode", "coordinates", "rounding", "factors", "reason"),
+    [
+        ("nearest", "half_pixel", "floor", (2, 2), "half_pixel coordinates and rounding floor"),
+        ("nearest", "half_pixel", "ceil", (3, 1), "half_pixel coordinates and rounding ceil"),
+        ("nearest", "half_pixel", "round_prefer_floor", (1.5, 1.5), "not whole"),
+        ("nearest", "asymmetric", "floor", (0.5, 0.5), "not whole"),
+        ("nearest", "asymmetric", "round_prefer_floor", (3, 3), "rounding round_prefer_floor"),
+        ("nearest", "asymmetric", "ceil", (2, 2), "rounding ceil"),
+        ("nearest", "align_corners", "round_prefer_floor", (2, 2), "align_corners"),
+        ("linear", "asymmetric", "floor", (2, 2), "asymmetric coordinates"),
+        ("linear", "align_corners", "floor", (2, 2), "align_corners coordinates"),
+        ("cubic", "half_pixel", "floor", (2, 2), "method cubic"),
+    ],
+)
+def test_other_resizes_are_left_to_tvm(mode, coordinates, rounding, factors, reason):
+    g = Graph()
+    y = resize(g, g.op("Tanh", g.input(1, 17, 6, 8)), factors, mode, coordinates, rounding)
+    check(g, y, steps={"eltwise": 1}, fallbacks={"image.resize2d": reason}, reduction=16)
+
+
+@pytest.mark.parametrize("layouts", LAYOUTS)
+def test_channel_shuffle(layouts):
+    g, outputs = Graph(), []
+    for channels, groups in ((6, 3), (16, 2), (134, 2), (64, 4)):
+        x = g.conv(g.input(2, 3, 5, 5), 3, channels)
+        x = g.op("Reshape", x, g.ints(2, groups, channels // groups, 5, 5))
+        x = g.op("Transpose", x, perm=[0, 2, 1, 3, 4])
+        outputs.append(g.op("Reshape", x, g.ints(2, channels, 5, 5)))
+    check(g, *outputs, steps={"convolution": 4, "shuffle": 4}, reduction=27, layouts=layouts)
+
+
+def test_what_only_looks_like_a_channel_shuffle():
+    g = Graph()
+    x = g.op("Reshape", g.op("Tanh", g.input(2, 12, 5, 5)), g.ints(2, 3, 4, 5, 5))
+    x = g.op("Transpose", x, perm=[0, 1, 2, 4, 3])
+    y = g.op("Exp", g.op("Reshape", x, g.ints(2, 12, 5, 5)))
+    check(g, y, steps={"eltwise": 2})
+
+
+@pytest.mark.parametrize("kind", ["DepthToSpace", "SpaceToDepth"])
+def test_depth_and_space(kind):
+    g = Graph()
+    y = g.op("Exp", g.op(kind, g.op("Tanh", g.input(2, 36, 4, 6)), blocksize=2))
+    check(g, y, steps={"eltwise": 2})

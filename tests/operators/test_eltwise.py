@@ -1,0 +1,264 @@
+"""Functions of one tensor: every activation as an operator, and as exporters spell it out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx_node import LAYOUTS, Graph, check, computing, post_ops, run, tolerance
+
+from tvm_mxplan.testing.reference import relative_l2
+
+SHAPES = [(2, 17, 5, 7), (1, 67, 3), (3, 17), (5,), (1, 3, 3, 4, 5), (2, 1, 2, 3, 2, 2)]
+ONE = {"eltwise": 1}
+# kind, attributes, whether it needs positive numbers
+FUNCTIONS = [
+    ("Relu", {}, False),
+    ("LeakyRelu", {"alpha": 0.3}, False),
+    ("Elu", {"alpha": 0.7}, False),
+    ("Gelu", {}, False),
+    ("Gelu", {"approximate": "tanh"}, False),
+    ("Tanh", {}, False),
+    ("Sigmoid", {}, False),
+    ("HardSwish", {}, False),
+    ("HardSigmoid", {"alpha": 0.3, "beta": 0.4}, False),
+    ("Mish", {}, False),
+    ("Softplus", {}, False),
+    ("Exp", {}, False),
+    ("Abs", {}, False),
+    ("Neg", {}, False),
+    ("Sqrt", {}, True),
+    ("Reciprocal", {}, True),
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES[:4], ids=str)
+def test_every_function(shape):
+    g, outputs = Graph(opset=20), []
+    for kind, attrs, positive in FUNCTIONS:
+        x = g.positive(*shape) if positive else g.input(*shape)
+        outputs.append(g.op(kind, x, **attrs))
+    check(g, *outputs, steps={"eltwise": len(FUNCTIONS)})
+
+
+def test_logarithm():
+    """oneDNN's has fewer digits around 1, where the result is small."""
+    g = Graph()
+    check(g, g.op("Log", g.positive(2, 17, 5, 7)), steps=ONE, reduction=400)
+
+
+@pytest.mark.parametrize("layouts", LAYOUTS)
+def test_other_ranks(layouts):
+    g = Graph()
+    outputs = [g.op(kind, g.input(*shape)) for shape in SHAPES[4:] for kind in ("Relu", "Sigmoid", "Exp")]
+    check(g, *outputs, steps={"eltwise": len(outputs)}, layouts=layouts)
+
+
+@pytest.mark.parametrize("layouts", LAYOUTS)
+def test_what_makes_numbers_of_zeros_leaves_the_padding_alone(layouts):
+    """17 channels in blocks of 16 end in zeros that the next convolution reads."""
+    g, outputs = Graph(), []
+    for kind in ("Exp", "Sigmoid", "Softplus"):
+        x = g.op("MaxPool", g.conv(g.input(1, 3, 7, 7), 3, 17), kernel_shape=[2, 2])
+        outputs.append(g.conv(g.op(kind, x), 17, 67))
+    steps = {"convolution": 6, "pooling": 3}
+    check(g, *outputs, steps=steps, reduction=17 * 9, layouts=layouts)
+
+
+def test_clip():
+    g, outputs = Graph(), []
+    for bounds in ((0, 6), (None, 0.5), (-0.5, None), (-0.7, 0.3)):
+        low, high = ("" if bound is None else g.scalar(bound) for bound in bounds)
+        outputs.append(g.op("Clip", g.input(1, 17, 5, 5), low, high))
+    check(g, *outputs, steps={"eltwise": 4})
+
+
+def test_clip_without_bounds_is_nothing():
+    g = Graph()
+    check(g, g.op("Relu", g.op("Clip", g.input(1, 17, 5, 5))), steps=ONE)
+
+
+def test_clip_of_opset_6():
+    g = Graph(opset=6)
+    check(g, g.op("Clip", g.input(1, 17, 5, 5), min=0.0, max=6.0), steps=ONE)
+
+
+def test_power():
+    g = Graph()
+    outputs = [g.op("Pow", g.positive(1, 17, 5, 5), g.scalar(power)) for power in (2.0, 0.5, 3.0, -1.0)]
+    check(g, *outputs, steps={"eltwise": 4})
+
+
+def test_power_of_a_tensor_is_left_to_tvm():
+    g = Graph()
+    y = g.op("Pow", g.positive(2, 17), g.input(2, 17))
+    check(g, y, steps={}, fallbacks={"power": "no constant number"})
+
+
+def test_prelu():
+    g, outputs = Graph(), []
+    for shape, slope in (
+        ((1, 17, 5, 5), (17, 1, 1)),
+        ((3, 17), (17,)),
+        ((2, 3, 5), (3, 1)),
+        ((2, 17, 5, 5), (5,)),
+        ((2, 17, 5, 5), (5, 1)),
+    ):
+        slopes = g.constant(data=g.random.uniform(0.1, 0.9, slope).astype("float32"))
+        outputs.append(g.op("PRelu", g.input(*shape), slopes))
+    check(g, *outputs, steps={"prelu": 5})
+
+
+@pytest.mark.parametrize("layouts", LAYOUTS)
+def test_prelu_after_a_convolution(layouts):
+    g = Graph()
+    slopes = g.constant(data=g.random.uniform(0.1, 0.9, (67, 1, 1)).astype("float32"))
+    y = g.op("PRelu", g.conv(g.input(2, 3, 5, 5), 3, 67), slopes)
+    check(g, y, steps={"convolution": 1, "prelu": 1}, reduction=27, layouts=layouts)
+
+
+def test_prelu_with_one_slope_is_leaky_relu():
+    g = Graph()
+    check(g, g.op("PRelu", g.input(1, 17, 5, 5), g.constant(data=np.array([0.3], "float32"))), steps=ONE)
+
+
+def test_prelu_with_a_slope_for_each_pixel_is_left_to_tvm():
+    g = Graph()
+    y = g.op("PRelu", g.input(2, 17, 5, 5), g.vector(17 * 25))
+    g.constants["c0"] = g.constants["c0"].reshape(17, 5, 5)
+    check(g, y, steps={"binary": 1}, fallbacks={"less": "", "where": ""})
+
+
+# --- spelt out -------------------------------------------------------------------------------------------
+
+
+def _swish(g: Graph, x: str) -> str:
+    return g.op("Mul", x, g.op("Sigmoid", x))
+
+
+def _swish_swapped(g: Graph, x: str) -> str:
+    return g.op("Mul", g.op("Sigmoid", x), x)
+
+
+def _relu6_of_x_plus_3(g: Graph, x: str) -> str:
+    return g.op("Clip", g.op("Add", x, g.scalar(3)), g.scalar(0), g.scalar(6))
+
+
+def _hardswish(g: Graph, x: str) -> str:
+    return g.op("Mul", x, g.op("Div", _relu6_of_x_plus_3(g, x), g.scalar(6)))
+
+
+def _hardswish_product_first(g: Graph, x: str) -> str:
+    return g.op("Div", g.op("Mul", x, _relu6_of_x_plus_3(g, x)), g.scalar(6))
+
+
+def _hardswish_of_hardsigmoid(g: Graph, x: str) -> str:
+    return g.op("Mul", x, g.op("HardSigmoid", x, alpha=1 / 6, beta=0.5))
+
+
+def _hardsigmoid(g: Graph, x: str) -> str:
+    return g.op("Mul", _relu6_of_x_plus_3(g, x), g.scalar(1 / 6))
+
+
+def _mish(g: Graph, x: str) -> str:
+    return g.op("Mul", x, g.op("Tanh", g.op("Softplus", x)))
+
+
+def _erf_gate(g: Graph, x: str) -> str:
+    return g.op("Add", g.op("Erf", g.op("Div", x, g.scalar(2**0.5))), g.scalar(1))
+
+
+def _gelu_half_last(g: Graph, x: str) -> str:
+    return g.op("Mul", g.op("Mul", x, _erf_gate(g, x)), g.scalar(0.5))
+
+
+def _gelu_half_inside(g: Graph, x: str) -> str:
+    return g.op("Mul", x, g.op("Mul", g.scalar(0.5), _erf_gate(g, x)))
+
+
+def _gelu_half_first(g: Graph, x: str) -> str:
+    return g.op("Mul", g.op("Mul", x, g.scalar(0.5)), _erf_gate(g, x))
+
+
+def _gelu_tanh(g: Graph, x: str, cube: str) -> str:
+    bent = g.op("Add", x, g.op("Mul", g.scalar(0.044715), cube))
+    gate = g.op("Add", g.scalar(1), g.op("Tanh", g.op("Mul", bent, g.scalar((2 / np.pi) ** 0.5))))
+    return g.op("Mul", g.op("Mul", g.scalar(0.5), x), gate)
+
+
+def _gelu_tanh_power(g: Graph, x: str) -> str:
+    return _gelu_tanh(g, x, g.op("Pow", x, g.scalar(3)))
+
+
+def _gelu_tanh_products(g: Graph, x: str) -> str:
+    return _gelu_tanh(g, x, g.op("Mul", g.op("Mul", x, x), x))
+
+
+def _square(g: Graph, x: str) -> str:
+    return g.op("Mul", x, x)
+
+
+SPELT_OUT = [
+    (_swish, "swish"),
+    (_swish_swapped, "swish"),
+    (_hardswish, "hardswish"),
+    (_hardswish_product_first, "hardswish"),
+    (_hardswish_of_hardsigmoid, "hardswish"),
+    (_hardsigmoid, "hardsigmoid"),
+    (_mish, "mish"),
+    (_gelu_half_last, "gelu_erf"),
+    (_gelu_half_inside, "gelu_erf"),
+    (_gelu_half_first, "gelu_erf"),
+    (_gelu_tanh_power, "gelu_tanh"),
+    (_gelu_tanh_products, "gelu_tanh"),
+]
+
+
+def test_spelt_out_functions_are_one_post_op():
+    g = Graph()
+    x = [g.op("MatMul", g.input(2, 5, 17), g.constant(17, 67)) for _ in SPELT_OUT]
+    outputs = [spell(g, y) for y, (spell, _) in zip(x, SPELT_OUT, strict=True)]
+    report = check(g, *outputs, steps={"matmul": len(outputs)}, reduction=17)
+    assert post_ops(report, "matmul") == [(algorithm,) for _, algorithm in SPELT_OUT]
+
+
+def test_square():
+    g = Graph()
+    check(g, _square(g, g.input(2, 17, 5)), steps={"binary": 1})
+
+
+@pytest.mark.parametrize(("three", "six"), [(2.5, 6.0), (3.0, 5.0)])
+def test_what_only_looks_like_hardswish(three, six):
+    g = Graph()
+    x = g.input(1, 17, 5, 5)
+    clip = g.op("Clip", g.op("Add", x, g.scalar(three)), g.scalar(0), g.scalar(6))
+    y = g.op("Mul", x, g.op("Div", clip, g.scalar(six)))
+    report = check(g, y, steps={"binary": 1})
+    assert "hardswish" not in str(report)
+
+
+def test_what_only_looks_like_gelu():
+    g = Graph()
+    x = g.input(2, 5, 17)
+    gate = g.op("Add", g.op("Erf", g.op("Div", x, g.scalar(1.5))), g.scalar(1))
+    y = g.op("Mul", g.op("Mul", x, gate), g.scalar(0.5))
+    check(g, y, steps={"eltwise": 1, "binary": 1}, fallbacks={"erf": ""})
+
+
+@pytest.mark.parametrize("kind", ["HardSwish", "Gelu", "Mish"])
+def test_function_of_a_constant_is_left_to_tvm(kind):
+    g = Graph(opset=20)
+    y = g.op("Add", g.op("Relu", g.input(2, 17)), g.op(kind, g.constant(2, 17)))
+    ex, outputs, expected = run(g, y)
+    assert "binary" in {step.kind for step in computing(ex.report)}
+    assert ex.report.fallbacks, "TVM folds it"
+    assert relative_l2(outputs[0], expected[0]) <= tolerance(1)
+
+
+def test_extreme_numbers():
+    """Infinities and large numbers go the way they go elsewhere."""
+    data = np.array([[-np.inf, -1e30, -100.0, -1.5, 0.0, 1.5, 100.0, 1e30, np.inf]], "float32")
+    for kind in ("Relu", "Sigmoid", "Tanh", "Abs", "Exp", "HardSigmoid"):
+        g = Graph()
+        ex, outputs, expected = run(g, g.op(kind, g.input(data=data)))
+        assert [step.kind for step in computing(ex.report)] == ["eltwise"]
+        np.testing.assert_allclose(outputs[0], expected[0], rtol=1e-5, atol=1e-6, err_msg=kind)
