@@ -114,7 +114,15 @@ void MemoryDebug::FindLives() {
     touched.push_back(program.steps[at].Find("dst"));
     for (int value : touched) {
       int writer = WriterOf(value);
-      if (writer >= 0) deaths_[static_cast<size_t>(writer)] = at + 1;
+      if (writer >= 0) {
+        deaths_[static_cast<size_t>(writer)] = at + 1;
+        continue;
+      }
+      // A whole that no step writes itself: the pieces under the same root are what is read.
+      for (size_t piece = 0; piece < written_.size(); ++piece) {
+        bool under = program.roots[piece] == program.roots[static_cast<size_t>(value)];
+        if (under && written_[piece]) deaths_[piece] = at + 1;
+      }
     }
   }
   // What the caller owns is never dead before the end.

@@ -154,6 +154,17 @@ def test_a_value_read_before_it_is_written_is_caught():
         run(replace(program, steps=tuple(program.steps[i] for i in (1, 0, 2))), random(*SHAPE))
 
 
+def test_pieces_of_a_whole_live_until_it_is_read():
+    """No step writes the whole; its pieces are not dead when the step that wrote them is over."""
+    b = Builder("pieces")
+    whole = b.local((32, 8, 8))
+    for at in range(2):
+        square(b, b.input((16, 8, 8)), b.view(whole, (16, 8, 8), offset=4096 * at))
+    b.finish(whole)
+    first, last = random(16, 8, 8), random(16, 8, 8, seed=1)
+    check(run(b.build(), first, last), np.concatenate([first, last]) ** 2)
+
+
 def padded_input() -> ir.Program:
     b = Builder("tail")
     src = b.input((1, 17, 8, 8), "aBcd16b")
