@@ -109,7 +109,7 @@ class Report:
             reorders = tuple(ReorderReport(**reorder) for reorder in region["reorders"])
             regions.append(RegionReport(**{**region, "steps": steps, "reorders": reorders}))
         fallbacks = tuple(Fallback(**fallback) for fallback in data["fallbacks"])
-        memory = tuple(MemoryReport.from_json(region) for region in data["memory"])
+        memory = tuple(MemoryReport.from_json(region) for region in data.get("memory", ()))
         return cls(tuple(regions), fallbacks, data["multiply_adds"], data["seconds"], memory)
 
     def __str__(self) -> str:
