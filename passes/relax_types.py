@@ -69,5 +69,5 @@ def scalar_of(expr: relax.Expr) -> float | None:
 
 
 def make_constant(array: np.ndarray) -> tvm.ir.GenericConst:
-    """A Relax constant that holds ``array``."""
-    return relax.const(np.asarray(array, order="C"))
+    """A Relax constant that holds ``array``, of the same element type."""
+    return relax.const(np.asarray(array, order="C"), str(array.dtype))  # without one, TVM narrows 64 bits

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import tvm
 from tvm import relax
+from tvm.relax.backend.utils import has_leaking_intermediate_variables
 from tvm.relax.dpl import DFPattern, is_const, is_op, wildcard
 
 from tvm_mxplan.passes.relax_types import scalar_of, shape_of
@@ -203,6 +204,8 @@ def _fusion_pattern(row: Composite, rejections: dict[str, str]) -> relax.transfo
     root, named = row.pattern()
 
     def check(context: relax.transform.PatternCheckContext) -> bool:
+        if has_leaking_intermediate_variables(context):
+            return False  # it is its parts, then, which other rows match
         match = {**dict(context.annotated_expr), "root": context.matched_expr}
         reason = checks.tensors_ok(match) or row.check(match)
         if reason is not None:

@@ -85,7 +85,10 @@ def _chain(site: Site, call: relax.Call) -> relax.Expr | None:
         return None
     operator = _STACK_REDUCTIONS[call.op.name.removeprefix("relax.")]
     operands = _bare_operands(site, list(tensors.fields), call)
-    return reduce(lambda left, right: site.emit(operator(left, right)), operands)
+    if len(operands) == 1:
+        return operands[0]
+    left = reduce(lambda left, right: site.emit(operator(left, right)), operands[:-1])
+    return operator(left, operands[-1])
 
 
 def _unbroadcast(site: Site, call: relax.Call) -> relax.Expr | None:

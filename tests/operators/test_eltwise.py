@@ -221,6 +221,14 @@ def test_spelt_out_functions_are_one_post_op():
     assert post_ops(report, "matmul") == [(algorithm,) for _, algorithm in SPELT_OUT]
 
 
+def test_spelt_out_function_whose_inside_is_read_elsewhere_is_its_parts():
+    g = Graph()
+    x = g.input(2, 17)
+    gate = g.op("Sigmoid", x)
+    product = g.op("Mul", gate, x)
+    check(g, g.op("Add", gate, product), gate, steps={"eltwise": 1, "binary": 1})
+
+
 def test_square():
     g = Graph()
     check(g, _square(g, g.input(2, 17, 5)), steps={"binary": 1})

@@ -1,0 +1,121 @@
+"""FoldConstants: what importers wrap around parameters is gone, what a library does itself stays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tvm
+from dataflow_text import assert_becomes, assert_unchanged, constants, dataflow
+
+from tvm_mxplan.passes.canonicalize import FoldConstants
+
+VECTOR = 'R.const([1.0, 2.0, 3.0], "float32")'
+
+
+def test_reshaped_bias():
+    assert_becomes(
+        FoldConstants(),
+        f"""
+        b = R.reshape({VECTOR}, (1, 3, 1, 1))
+        y = R.add(x, b)
+        """,
+        """
+        y = R.add(x, R.const([[[[1.0]], [[2.0]], [[3.0]]]], "float32"))
+        """,
+    )
+
+
+def test_chain_of_operators():
+    assert_becomes(
+        FoldConstants(),
+        f"""
+        a = R.sqrt(R.const([4.0, 9.0, 16.0], "float32"))
+        b = R.divide({VECTOR}, a)
+        c = R.expand_dims(R.negative(b), [1, 2])
+        y = R.multiply(x, c)
+        """,
+        """
+        y = R.multiply(x, R.const([[[-0.5]], [[-0.6666667]], [[-0.75]]], "float32"))
+        """,
+    )
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ('R.permute_dims(R.const([[[1.0, 2.0]]], "float32"), [2, 0, 1])', [[[1.0]], [[2.0]]]),
+        ('R.squeeze(R.const([[[4.0]]], "float32"), [0, 2])', [4.0]),
+        ('R.subtract(R.const(3.0, "float32"), R.const(1.0, "float32"))', 2.0),
+        ('R.rsqrt(R.const([4.0], "float32"))', [0.5]),
+        ('R.zeros_like(R.const([4.0], "float32"))', [0.0]),
+        ('R.astype(R.const([4, 5], "int64"), "float32")', [4.0, 5.0]),
+        ('R.where(R.isnan(R.const(1.0, "float32")), R.const(2.0, "float32"), R.const(3.0, "float32"))', 3.0),
+    ],
+)
+def test_operator(expression, expected):
+    parameters = 'x: R.Tensor((2, 2, 2, 2), "float32")'
+    mod = FoldConstants()(dataflow(f"c = {expression}\ny = R.add(x, c)", parameters=parameters))
+    (folded,) = constants(mod)
+    assert np.array_equal(folded, np.array(expected, "float32"))
+    assert folded.dtype == np.float32
+
+
+def test_element_type_is_the_operators():
+    """64 bits stay 64 bits: ``relax.const`` by itself would make 32 of them."""
+    lines = 'c = R.astype(R.add(R.const([1, 2], "int32"), R.const(3, "int32")), "int64")\ny = R.add(x, c)'
+    mod = FoldConstants()(dataflow(lines, parameters='x: R.Tensor((2,), "int64")'))
+    (folded,) = constants(mod)
+    assert folded.tolist() == [4, 5]
+    assert folded.dtype == np.int64
+
+
+def test_broadcast_to_a_larger_shape_stays():
+    lines = f"c = R.broadcast_to({VECTOR}, (4, 3))\ny = R.matmul(x, R.permute_dims(c))"
+    assert_unchanged(FoldConstants(), lines, parameters='x: R.Tensor((5, 3), "float32")')
+
+
+def test_broadcast_that_is_seen_in_another_shape_is_folded():
+    """Group norm of opset 18: a factor for each group, repeated for its channels."""
+    assert_becomes(
+        FoldConstants(),
+        """
+        a = R.reshape(R.const([1.0, 2.0], "float32"), (2, 1))
+        b = R.broadcast_to(a, (2, 2))
+        c = R.reshape(b, (4, 1, 1))
+        y = R.multiply(x, c)
+        """,
+        """
+        y = R.multiply(x, R.const([[[1.0]], [[1.0]], [[2.0]], [[2.0]]], "float32"))
+        """,
+        parameters='x: R.Tensor((2, 4, 3, 3), "float32")',
+    )
+
+
+def test_matrix_transpose_stays():
+    """A library reads it as it stands."""
+    assert_unchanged(
+        FoldConstants(),
+        'w = R.permute_dims(R.const([[1.0, 2.0]], "float32"))\ny = R.matmul(x, w)',
+        parameters='x: R.Tensor((5, 2), "float32")',
+    )
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "y = R.add(x, x)",
+        f"y = R.add(x, {VECTOR})",
+        f"a = R.exp({VECTOR})\ny = R.add(x, a)",
+        "a = R.reshape(x, (6, 4))\ny = R.permute_dims(a)",
+    ],
+)
+def test_ir_unchanged(lines):
+    assert_unchanged(FoldConstants(), lines, parameters='x: R.Tensor((2, 4, 3), "float32")')
+
+
+def test_shared_constant_is_not_changed_in_place():
+    lines = f"c = {VECTOR}\na = R.negative(c)\ny = R.add(R.add(x, c), a)"
+    mod = dataflow(lines, parameters='x: R.Tensor((2, 3), "float32")')
+    folded = FoldConstants()(mod)
+    assert sorted(array.tolist() for array in constants(folded)) == [[-1.0, -2.0, -3.0], [1.0, 2.0, 3.0]]
+    tvm.ir.assert_structural_equal(FoldConstants()(mod), folded)

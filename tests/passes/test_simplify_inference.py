@@ -1,0 +1,150 @@
+"""SimplifyInference: one form for each idea; what only looks alike stays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from dataflow_text import assert_becomes, assert_unchanged, constants, dataflow
+
+from tvm_mxplan.passes.canonicalize import SimplifyInference
+
+TWO = 'x: R.Tensor((2, 3, 4, 4), "float32"), z: R.Tensor((2, 3, 4, 4), "float32")'
+
+
+def test_dropout():
+    assert_becomes(
+        SimplifyInference(), "a = R.nn.dropout(x, rate=0.5)\nb = a[0]\ny = R.nn.relu(b)", "y = R.nn.relu(x)"
+    )
+
+
+def test_batch_norm_is_scale_and_shift():
+    """Numbers against the definition; constants computed in double precision."""
+    numbers = 'R.const([1.5, 2.5, 0.5], "float32"), R.const([0.1, 0.2, 0.3], "float32"), ' \
+        'R.const([-0.3, 0.4, 0.7], "float32"), R.const([0.9, 0.2, 1.1], "float32")'  # fmt: skip
+    options = "axis=1, epsilon=1e-3, center=True, scale=True, training=False"
+    mod = dataflow(f"a = R.nn.batch_norm(x, {numbers}, {options})\ny = a[0]")
+    simple = SimplifyInference()(mod)
+    scale, shift = constants(simple)
+    gamma, beta = np.array([1.5, 2.5, 0.5]), np.array([0.1, 0.2, 0.3])
+    mean, variance = np.array([-0.3, 0.4, 0.7]), np.array([0.9, 0.2, 1.1])
+    factor = gamma / np.sqrt(variance + 1e-3)
+    np.testing.assert_allclose(scale, factor.reshape(1, 3, 1, 1), rtol=1e-6)
+    np.testing.assert_allclose(shift, (beta - mean * factor).reshape(1, 3, 1, 1), rtol=1e-6)
+    assert [op.name for op in _operators(simple)] == ["relax.multiply", "relax.add"]
+
+
+def _operators(mod) -> list:
+    return [binding.value.op for binding in mod["main"].body.blocks[0].bindings]
+
+
+FOUR = ", ".join(['R.const([1.0, 2.0, 3.0], "float32")'] * 4)
+
+
+@pytest.mark.parametrize(("training", "index"), [(True, 0), (False, 1)])
+def test_batch_norm_in_training_or_for_its_average_stays(training, index):
+    lines = f"a = R.nn.batch_norm(x, {FOUR}, axis=1, training={training})\ny = a[{index}]"
+    assert_unchanged(SimplifyInference(), lines)
+
+
+def test_batch_norm_of_parameters_stays():
+    vectors = ", ".join(f'{name}: R.Tensor((3,), "float32")' for name in "gbmv")
+    lines = "a = R.nn.batch_norm(x, g, b, m, v, axis=1, training=False)\ny = a[0]"
+    parameters = f'x: R.Tensor((2, 3, 4, 4), "float32"), {vectors}'
+    assert_unchanged(SimplifyInference(), lines, parameters=parameters)
+
+
+@pytest.mark.parametrize(
+    "call", ["R.broadcast_to(x, (2, 3, 4, 4))", "R.reshape(x, (2, 3, 4, 4))", 'R.astype(x, "float32")']
+)
+def test_identities(call):
+    assert_becomes(SimplifyInference(), f"a = {call}\ny = R.nn.relu(a)", "y = R.nn.relu(x)")
+
+
+@pytest.mark.parametrize(("reduction", "operator"), [("sum", "add"), ("max", "maximum"), ("min", "minimum")])
+def test_reduction_over_a_stack_is_a_chain(reduction, operator):
+    assert_becomes(
+        SimplifyInference(),
+        f"s = R.stack((x, z, x), axis=0)\ny = R.{reduction}(s, axis=[0], keepdims=False)",
+        f"a = R.{operator}(x, z)\ny = R.{operator}(a, x)",
+        parameters=TWO,
+    )
+
+
+def test_stack_of_one():
+    assert_becomes(
+        SimplifyInference(),
+        "a = R.nn.relu(x)\ns = R.stack((a,), axis=0)\nb = R.sum(s, axis=[0], keepdims=False)\ny = R.exp(b)",
+        "a = R.nn.relu(x)\ny = R.exp(a)",
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "y = R.sum(s, axis=[0], keepdims=True)",
+        "y = R.sum(s, axis=[1], keepdims=False)",
+        "y = R.sum(s, axis=[0, 1], keepdims=False)",
+        "y = R.sum(s)",
+        "y = R.prod(s, axis=[0], keepdims=False)",
+    ],
+)
+def test_other_reductions_over_a_stack_stay(line):
+    assert_unchanged(SimplifyInference(), f"s = R.stack((x, z), axis=0)\n{line}", parameters=TWO)
+
+
+VECTOR_PARAMETER = 'x: R.Tensor((2, 3, 4, 4), "float32"), v: R.Tensor((3, 1, 1), "float32")'
+
+
+def test_broadcast_in_front_of_a_binary_operator():
+    assert_becomes(
+        SimplifyInference(),
+        "b = R.broadcast_to(v, (2, 3, 4, 4))\ny = R.multiply(b, x)",
+        "y = R.multiply(v, x)",
+        parameters=VECTOR_PARAMETER,
+    )
+
+
+def test_broadcast_in_a_stack():
+    assert_becomes(
+        SimplifyInference(),
+        """
+        b = R.broadcast_to(v, (2, 3, 4, 4))
+        c = R.broadcast_to(R.const(0.5, "float32"), (2, 3, 4, 4))
+        s = R.stack((b, x, c), axis=0)
+        y = R.max(s, axis=[0], keepdims=False)
+        """,
+        """
+        a = R.maximum(v, x)
+        y = R.maximum(a, R.const(0.5, "float32"))
+        """,
+        parameters=VECTOR_PARAMETER,
+    )
+
+
+def test_broadcast_beyond_the_other_operand_stays():
+    assert_unchanged(
+        SimplifyInference(),
+        "b = R.broadcast_to(v, (5, 2, 3, 4, 4))\nc = R.broadcast_to(v, (5, 2, 3, 4, 4))\ny = R.add(b, c)",
+        parameters=VECTOR_PARAMETER,
+    )
+
+
+def test_clip():
+    assert_becomes(
+        SimplifyInference(),
+        'a = R.maximum(x, R.const(-0.5, "float32"))\ny = R.minimum(a, R.const(2.0, "float32"))',
+        "y = R.clip(x, R.prim_value(T.float64(-0.5)), R.prim_value(T.float64(2.0)))",
+    )
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        'a = R.maximum(x, z)\ny = R.minimum(a, R.const(2.0, "float32"))',
+        'a = R.minimum(x, R.const(2.0, "float32"))\ny = R.maximum(a, R.const(0.0, "float32"))',
+        "y = R.add(x, z)",
+        "a = R.reshape(x, (6, 16))\ny = R.exp(a)",
+    ],
+)
+def test_ir_unchanged(lines):
+    assert_unchanged(SimplifyInference(), lines, parameters=TWO)
