@@ -20,6 +20,7 @@ from .options import Options
 from .passes.canonicalize import FoldConstants, RecoverOperators, SimplifyInference
 from .passes.layout import InferLayouts
 from .passes.memory import PlanMemory
+from .passes.memory.tvm_pipeline import default_pipeline
 from .passes.region import BuildPrograms, EmitModules, PartitionRegions
 from .passes.region.emit_modules import register_codegen
 from .pipeline_registration import NAME
@@ -57,11 +58,11 @@ def build_pipeline(
 ) -> tvm.transform.Pass:
     """The whole pipeline for one compilation, TVM's own part included."""
     recorder = Recorder() if recorder is None else recorder
-    passes: list[tvm.transform.Pass] = []
-    if backends and not environment.disabled():
-        passes += canonicalize_passes()
-        for backend in backends:
-            register_codegen(backend)
-            passes += region_passes(backend, options, recorder)
-    passes.append(relax.get_default_pipeline(target))
+    if not backends or environment.disabled():
+        return tvm.transform.Sequential([relax.get_default_pipeline(target)], name=NAME)
+    passes = canonicalize_passes()
+    for backend in backends:
+        register_codegen(backend)
+        passes += region_passes(backend, options, recorder)
+    passes.append(default_pipeline(target, reuse=options.memory == "reuse"))
     return tvm.transform.Sequential(passes, name=NAME)

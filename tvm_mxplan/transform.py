@@ -12,6 +12,7 @@ from .byoc.backend import Backend
 from .byoc.onednn.backend import OneDNN
 from .passes import layout, memory, region
 from .passes.canonicalize import FoldConstants, RecoverOperators, SimplifyInference
+from .passes.memory import storage_rewrite
 from .passes.region.emit_modules import register_codegen
 
 
@@ -35,6 +36,11 @@ def PlanMemory(backend: Backend | None = None) -> Any:
     return memory.PlanMemory(backend or OneDNN())
 
 
+def StorageRewrite() -> Any:
+    """One arena for each lowered function; takes the place of TVM's ``StaticPlanBlockMemory``."""
+    return storage_rewrite.StorageRewrite()
+
+
 def EmitModules(backend: Backend | None = None) -> Any:
     """Runtime modules in place of regions."""
     backend = backend or OneDNN()
@@ -51,4 +57,5 @@ __all__ = [
     "PlanMemory",
     "RecoverOperators",
     "SimplifyInference",
+    "StorageRewrite",
 ]
