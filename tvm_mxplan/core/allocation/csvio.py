@@ -7,6 +7,7 @@ line is one buffer, so only items of a single rectangle at relative offset 0 can
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -38,13 +39,14 @@ def read_csv(path: str | Path, *, capacity: int | None = None, alignment: int = 
         raise ProblemError(f"{path}: cannot be read ({reason}), expected a CSV file") from error
     items: list[Item] = []
     places: list[int] = []
-    rows = csv.reader(text.splitlines())
+    rows = csv.reader(io.StringIO(text, newline=""))
     try:
-        for line, row in enumerate(rows, start=1):
-            if line == 1:
-                places = _places(row, f"{path}:{line}")
+        for number, row in enumerate(rows):
+            where = f"{path}:{rows.line_num}"
+            if number == 0:
+                places = _places(row, where)
             elif row:
-                items.append(_item(row, places, f"{path}:{line}", alignment))
+                items.append(_item(row, places, where, alignment))
     except csv.Error as error:
         raise ProblemError(f"{path}:{rows.line_num}: {error}, expected CSV") from error
     if not places:
@@ -92,12 +94,12 @@ def write_csv(path: str | Path, problem: Problem, plan: Plan | None = None) -> N
     """
     if len(problem.scopes) > 1:
         raise ProblemError(f"{path}: the problem has scopes {problem.scopes}, expected one in CSV")
+    table: list[Sequence[str | int]] = [COLUMNS if plan is None else (*COLUMNS, "offset")]
+    for index, item in enumerate(problem.items):
+        if len(item.rectangles) != 1 or item.rectangles[0].offset:
+            raise ProblemError(f"{path}: item {item.name!r} is a group, expected one rectangle in CSV")
+        only = item.rectangles[0]
+        row = (item.name, only.birth, only.death, only.nbytes)
+        table.append(row if plan is None else (*row, plan.offsets[index]))
     with open(path, "w", encoding="utf-8", newline="") as file:
-        table = csv.writer(file, lineterminator="\n")
-        table.writerow(COLUMNS if plan is None else (*COLUMNS, "offset"))
-        for index, item in enumerate(problem.items):
-            if len(item.rectangles) != 1 or item.rectangles[0].offset:
-                raise ProblemError(f"{path}: item {item.name!r} is a group, expected one rectangle in CSV")
-            only = item.rectangles[0]
-            row = [item.name, only.birth, only.death, only.nbytes]
-            table.writerow(row if plan is None else [*row, plan.offsets[index]])
+        csv.writer(file, lineterminator="\n").writerows(table)

@@ -35,26 +35,34 @@ def _sorted(measures: dict[str, list[int]], recipe: str, blur: Sequence[float] |
     return tuple(sorted(range(len(rows)), key=lambda i: (*(-value for value in rows[i]), i)))
 
 
+def conflicts(instance: Instance) -> int:
+    """Pairs of items whose lives meet."""
+    return sum(_meetings(instance)) // 2
+
+
+def _meetings(instance: Instance) -> list[int]:
+    """For each item the others whose lives meet its own: begun before its end, not over before it begins."""
+    first = np.array([shape.first for shape in instance.shapes])
+    last = np.array([shape.last for shape in instance.shapes])
+    begun = np.searchsorted(np.sort(first), last)
+    over = np.searchsorted(np.sort(last), first, side="right")
+    meetings: list[int] = (begun - over - 1).tolist()
+    return meetings
+
+
 def _measures(instance: Instance) -> dict[str, list[int]]:
     shapes = instance.shapes
     loads = section_loads(instance)
     table = _Maximum(loads)
-    births = np.sort(np.array([shape.first for shape in shapes]))
-    deaths = np.sort(np.array([shape.last for shape in shapes]))
-
     def each(measure: Callable[[Shape], int]) -> list[int]:
         return [measure(shape) for shape in shapes]
-
-    def conflicts(shape: Shape) -> int:
-        """Items whose life meets this one's: born before its end, less dead before its birth."""
-        return int(np.searchsorted(births, shape.last) - np.searchsorted(deaths, shape.first, side="right"))
 
     return {
         "T": each(lambda shape: max(table.over(block.first, block.last) for block in shape.blocks)),
         "A": each(lambda shape: sum((b.last - b.first) * (b.high - b.low) for b in shape.blocks)),
         "S": each(lambda shape: shape.extent),
         "W": each(lambda shape: shape.last - shape.first),
-        "C": each(conflicts),
+        "C": _meetings(instance),
         "B": each(lambda shape: -shape.first),
         "E": each(lambda shape: shape.last),
     }

@@ -20,10 +20,8 @@ from .neighbours import Neighbours, neighbours, step_of
 from .orders import Order, order_by
 from .search import Search, Tie, Verdict
 
-# Nodes of an attempt in the first round: so many for each item, and at least so many.
-_NODES_PER_ITEM, _LEAST_NODES = 4, 1000
-# Beyond this many items the exact search would need too much memory for too little.
-MAX_ITEMS = 3000
+# Nodes that an attempt is worth however few the items.
+_LEAST_NODES = 500
 # Beyond this many items nothing is proven about groups that interlock.
 _MAX_INTERLOCKED = 32
 
@@ -108,11 +106,12 @@ class Race:
     def run(self) -> Standing:
         """Run until the goal is reached, the best plan is proven to be that, or a limit."""
         standing, runners = self.standing, _runners(self._instance)
-        limit = max(_NODES_PER_ITEM * len(self._instance.shapes), _LEAST_NODES)
+        limit = max(_LEAST_NODES, 5 * len(self._instance.shapes) // 2)
         for height in (self._goal, -1 if self._capacity is None else self._capacity):
             for runner in runners:
                 if standing.floor <= height < standing.height and not self._over():
                     self._attempt(height, runner, limit)
+        limit = max(_LEAST_NODES, 4 * len(self._instance.shapes))
         fractions = _fractions()
         for number in count():
             # Those that won so far go first.
@@ -124,7 +123,7 @@ class Race:
                 self._attempt(max(lowest, standing.height - drop), runner, limit)
             limit *= 2
             runners += _shuffled_runners(self._instance, number)
-        raise AssertionError("unreachable")
+        return standing
 
     def _over(self) -> bool:
         standing = self.standing

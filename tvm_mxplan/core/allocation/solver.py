@@ -13,14 +13,16 @@ from dataclasses import dataclass
 from .bounds import instance_bound
 from .heuristics import Bases, best_fit, first_fit, height_of, settle, skyline
 from .instance import Instance, instances
-from .orders import orders
+from .orders import conflicts, orders
 from .plan import Plan, Status
 from .problem import Problem
-from .race import MAX_ITEMS, Race
+from .race import Race
 
-DEFAULT_MAX_NODES = 40_000
+DEFAULT_MAX_NODES = 30_000
 # Vector operations that the quick plans may spend, as items times placed items.
 _QUICK_WORK = 6_000_000_000
+# Pairs of items alive together beyond which the exact search would need too much memory.
+_MAX_PAIRS = 250_000
 
 
 @dataclass(slots=True)
@@ -96,7 +98,7 @@ def _solve_part(
         if best.height <= target or expired():
             break
     assert best is not None
-    if best.height <= target or len(instance.shapes) > MAX_ITEMS or max_nodes <= 0 or expired():
+    if best.height <= target or max_nodes <= 0 or expired() or conflicts(instance) > _MAX_PAIRS:
         return best
     race = Race(instance, best.bases, bound, target, capacity, max_nodes, expired)
     standing = race.run()

@@ -93,7 +93,8 @@ def _check_aliases(item: Item) -> list[str]:
                 or a.offset >= b.offset + b.nbytes
                 or b.offset >= a.offset + a.nbytes
             )
-            if not apart and not any(
+            nested = (low, high) in ((a.offset, a.offset + a.nbytes), (b.offset, b.offset + b.nbytes))
+            if not (apart or nested) and not any(
                 c.offset <= low and high <= c.offset + c.nbytes for c in item.rectangles
             ):
                 reasons.append(

@@ -1,0 +1,146 @@
+"""Heights equal brute force on small problems, and what must not matter does not."""
+
+import random
+from dataclasses import replace
+
+import pytest
+from allocation_cases import (
+    brute_force,
+    dense_network,
+    random_groups,
+    random_singles,
+    renamed,
+    residual_network,
+    retimed,
+    single,
+    tight,
+)
+
+from tvm_mxplan.core.allocation import Item, Plan, Problem, Rectangle, Status, lower_bound, solve, validate
+
+
+def solved(problem: Problem) -> Plan:
+    """The plan, which must be valid and no lower than the bound."""
+    plan = solve(problem)
+    assert validate(replace(problem, capacity=None), plan) == []
+    assert plan.height >= plan.lower_bound == lower_bound(problem)
+    return plan
+
+
+def mixed_alignments(seed: int, items: int) -> Problem:
+    """Alignment makes the lower bound unreachable in about a third of these."""
+    dice = random.Random(seed)
+    found = []
+    for number in range(items):
+        birth = dice.randrange(6)
+        death = dice.randint(birth + 1, min(7, birth + 4))
+        found.append(single(f"m{number}", birth, death, dice.randint(1, 6), dice.choice((1, 2, 3, 4))))
+    return Problem(tuple(found))
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_equal_to_brute_force(seed: int) -> None:
+    kinds = (random_singles, tight, lambda seed: mixed_alignments(seed, 6), random_groups)
+    problem = kinds[seed % 4](seed)
+    plan = solved(problem)
+    assert plan.status.is_optimal
+    assert plan.height == brute_force(problem)
+
+
+def test_some_of_these_need_the_search_and_its_proof() -> None:
+    plans = [solve(mixed_alignments(seed, 6)) for seed in range(40)]
+    assert sum(plan.status is Status.EXHAUSTED for plan in plans) >= 8
+    assert sum(plan.nodes > 0 and plan.status is Status.LOWER_BOUND for plan in plans) >= 4
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("kind", [random_groups, tight, random_singles])
+def test_neither_names_nor_order_nor_stretching_matter(kind, seed: int) -> None:
+    problem = kind(seed)
+    plan = solved(problem)
+    assert solved(renamed(problem, seed)).height == plan.height
+    assert solved(retimed(problem, [7 * step * step + 3 for step in range(40)])).height == plan.height
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("kind", [random_groups, tight, random_singles])
+def test_time_backwards_keeps_the_optimum(kind, seed: int) -> None:
+    problem = kind(seed)
+    assert solved(retimed(problem, [40 - step for step in range(41)])).height == solved(problem).height
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_parts_that_never_meet_keep_the_maximum(seed: int) -> None:
+    first, second = random_groups(seed), random_groups(seed + 1000)
+    later = retimed(second, [step + 6 for step in range(40)])
+    both = solved(Problem(first.items + later.items))
+    assert both.height == max(solved(first).height, solved(second).height)
+    assert both.status.is_optimal
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_scopes_are_arenas_of_their_own(seed: int) -> None:
+    here, there = random_groups(seed), random_groups(seed + 1000)
+    moved = tuple(replace(item, scope="local") for item in there.items)
+    plan = solved(Problem(here.items + moved))
+    assert plan.heights == {"global": solved(here).height, "local": solved(there).height}
+    assert plan.height == sum(plan.heights.values())
+
+
+def test_the_same_problem_gives_the_same_plan() -> None:
+    problem = mixed_alignments(5, 9)
+    assert solve(problem) == solve(problem)
+
+
+def test_nothing_and_empty_buffers() -> None:
+    assert solved(Problem(())).height == 0
+    plan = solved(Problem((single("empty", 0, 3, 0, 64), single("full", 0, 3, 5, 64))))
+    assert (plan.height, plan.status) == (5, Status.LOWER_BOUND)
+
+
+def test_three_lives_that_overlap_by_pairs() -> None:
+    plan = solved(Problem((single("a", 0, 2, 100), single("b", 1, 3, 80), single("c", 2, 4, 60))))
+    assert (plan.height, plan.status, plan.nodes) == (180, Status.LOWER_BOUND, 0)
+
+
+def test_a_buffer_goes_below_the_later_part_of_a_concatenation() -> None:
+    """The second part is born at step 2; until then its bytes are free for ``b``."""
+    concat = Item("concat", (Rectangle(0, 4, 0, 64), Rectangle(2, 4, 64, 64)))
+    plan = solved(Problem((concat, Item("b", (Rectangle(0, 2, 0, 64),)))))
+    assert plan.height == 128
+
+
+def test_groups_that_interlock() -> None:
+    """Two combs fit into each other only with neither wholly above the other one."""
+    comb = (Rectangle(0, 2, 0, 1), Rectangle(0, 1, 1, 1), Rectangle(0, 2, 3, 1))
+    other = (Rectangle(0, 2, 0, 1), Rectangle(0, 2, 3, 1))
+    problem = Problem((Item("comb", comb, 1), Item("other", other, 1)))
+    plan = solved(problem)
+    assert plan.height == brute_force(problem) == 5
+    assert plan.status.is_optimal
+
+
+def test_a_capacity_neither_stops_nor_fails_the_solver() -> None:
+    items = (single("a", 0, 2, 100), single("b", 0, 2, 50))
+    small, large = solve(Problem(items, 120)), solve(Problem(items, 1000))
+    assert small.height == large.height == 150
+    assert not small.fits(120) and large.fits(1000)
+    assert any("capacity 120" in reason for reason in validate(Problem(items, 120), small))
+
+
+def test_limits_leave_a_valid_plan() -> None:
+    problem = mixed_alignments(3, 12)
+    for plan in (solve(problem, max_nodes=0), solve(problem, seconds=0.0), solve(problem, max_nodes=5)):
+        assert validate(problem, plan) == []
+        assert plan.nodes <= 5
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [residual_network(75), residual_network(150, seed=3), dense_network(4, 24), dense_network(4, 48)],
+    ids=["residual307", "residual615", "dense104", "dense200"],
+)
+def test_networks_reach_the_lower_bound_without_search(problem: Problem) -> None:
+    plan = solved(problem)
+    assert plan.status is Status.LOWER_BOUND
+    assert plan.nodes == 0
