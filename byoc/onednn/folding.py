@@ -17,6 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.dims import is_static
 
 from .broadcasting import is_per_channel
 from .graph import Graph
@@ -44,27 +45,34 @@ def _fold_pad(graph: Graph, at: int) -> None:
         return
     producer = graph.producer(step.operand("src"))
     pad = graph.steps[producer] if producer is not None else None
-    if not pad or not isinstance(pad.attrs, ir.Pad) or pad.attrs.value != 0.0 or any(pad.attrs.begin[:2]):
-        return
+    borders = _zero_borders(graph, pad) if pad else None
+    attrs = _padded(step.attrs, *borders) if borders else None
+    if pad and attrs is not None:
+        graph.merge(producer, at, _with_source(step, pad.operand("src"), attrs))  # type: ignore[arg-type]
+
+
+def _zero_borders(graph: Graph, pad: ir.Step) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """Zeros that ``pad`` puts before and after each spatial axis; None if it does anything else."""
+    if not isinstance(pad.attrs, ir.Pad) or pad.attrs.value != 0.0 or any(pad.attrs.begin[:2]):
+        return None
     source, padded = graph.values[pad.operand("src")].shape, graph.values[pad.dst].shape
-    if source[:2] != padded[:2] or not all(isinstance(dim, int) for dim in (*source[2:], *padded[2:])):
-        return
+    if source[:2] != padded[:2] or not is_static((*source[2:], *padded[2:])):
+        return None
     begin = pad.attrs.begin[2:]
-    end = [p - s - b for s, p, b in zip(source[2:], padded[2:], begin, strict=True)]  # type: ignore[operator]
-    spatial = len(begin)
-    padding = step.attrs.padding
-    attrs: ir.Attributes
-    if isinstance(step.attrs, ir.Convolution):
-        both = zip(padding, (*begin, *end), strict=True)
-        attrs = replace(step.attrs, padding=tuple(a + b for a, b in both))
-    else:
-        if step.attrs.algorithm != "avg_include_padding":
-            return
-        if any(b >= k or e >= k for b, e, k in zip(begin, end, step.attrs.kernel, strict=True)):
-            return
-        attrs = replace(step.attrs, padding=tuple(a + b for a, b in zip(padding, begin, strict=True)))
-    assert spatial == len(end)
-    graph.merge(producer, at, _with_source(step, pad.operand("src"), attrs))  # type: ignore[arg-type]
+    end = tuple(p - s - b for s, p, b in zip(source[2:], padded[2:], begin, strict=True))  # type: ignore[operator]
+    return begin, end
+
+
+def _padded(
+    attrs: ir.Convolution | ir.Pooling, begin: tuple[int, ...], end: tuple[int, ...]
+) -> ir.Attributes | None:
+    if isinstance(attrs, ir.Convolution):
+        both = zip(attrs.padding, (*begin, *end), strict=True)
+        return replace(attrs, padding=tuple(a + b for a, b in both))
+    overlaps = any(max(b, e) >= k for b, e, k in zip(begin, end, attrs.kernel, strict=True))
+    if attrs.algorithm != "avg_include_padding" or overlaps:
+        return None
+    return replace(attrs, padding=tuple(a + b for a, b in zip(attrs.padding, begin, strict=True)))
 
 
 def _with_source(step: ir.Step, src: int, attrs: ir.Attributes) -> ir.Step:
@@ -95,8 +103,7 @@ def _per_channel(graph: Graph, step: ir.Step | None, algorithm: str, axis: int =
     array = graph.constant(step.operand("src1"))
     if array is None or not is_per_channel(array.shape, shape, axis):
         return None
-    array = np.broadcast_to(array.reshape(-1), shape[axis])
-    flat = array.reshape(-1)
+    flat = array.reshape(-1) * np.ones(shape[axis], "float32")
     if step.attrs.algorithm == _INVERSE[algorithm]:
         if algorithm == "mul" and not flat.all():
             return None

@@ -80,11 +80,10 @@ def _takes_eltwise(graph: Graph, producer: int) -> bool:
     return bool(root) and type(root.attrs) in _BINARY_POST_OPS and len(root.post_ops) < MAX_POST_OPS  # type: ignore[union-attr]
 
 
-def _takes_binary(graph: Graph, producer: int, operand: Shape) -> bool:
-    root = graph.steps[producer]
-    if not root or not _takes_eltwise(graph, producer):
-        return False
-    return _BINARY_POST_OPS[type(root.attrs)](operand, graph.values[root.dst].shape)
+def takes_binary(attrs: ir.Attributes, operand: Shape, dst: Shape) -> bool:
+    """True if a step of this kind with a result of shape ``dst`` takes ``operand`` as a binary post-op."""
+    rule = _BINARY_POST_OPS.get(type(attrs))
+    return rule is not None and rule(operand, dst)
 
 
 # --- rewriting ----------------------------------------------------------------------------------------------
@@ -105,19 +104,20 @@ def _fuse_step(graph: Graph, at: int) -> None:
             _append(graph, producer, at, ir.BinaryPostOp(step.attrs.algorithm, operand))
 
 
-def _producers(graph: Graph, step: ir.Step, attrs: ir.Binary) -> list[tuple[bool, int, int]]:
+def _producers(graph: Graph, step: ir.Step, binary: ir.Binary) -> list[tuple[bool, int, int]]:
     """Steps that could take ``step`` as a post-op: whether heavy, position, the other operand."""
     shape = graph.values[step.dst].shape
     found = []
     for role, other in (("src", "src1"), ("src1", "src")):
-        if role == "src1" and attrs.algorithm not in _COMMUTATIVE:
+        if role == "src1" and binary.algorithm not in _COMMUTATIVE:
             continue
         value, operand = step.operand(role), step.operand(other)
         producer = graph.producer(value)
         if producer is None or graph.values[value].shape != shape:
             continue
-        if _takes_binary(graph, producer, graph.values[operand].shape):
-            found.append((isinstance(graph.steps[producer].attrs, _HEAVY), producer, operand))  # type: ignore[union-attr]
+        attrs = graph.steps[producer].attrs  # type: ignore[union-attr]
+        if _takes_eltwise(graph, producer) and takes_binary(attrs, graph.values[operand].shape, shape):
+            found.append((isinstance(attrs, _HEAVY), producer, operand))
     return found
 
 
