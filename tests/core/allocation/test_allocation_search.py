@@ -51,8 +51,9 @@ def test_the_search_by_pairs_is_exact_for_groups_too(seed: int) -> None:
     for instance in instances(problem, "global"):
         items = tuple(problem.items[member] for member in instance.members)
         optimum, near = brute_force(Problem(items)), neighbours(instance)
-        check(problem, instance, search_zones(instance, near, optimum, 100_000), optimum)
-        assert search_zones(instance, near, optimum - 1, 100_000).verdict is Verdict.IMPOSSIBLE
+        check(problem, instance, search_zones(instance, near, optimum, 100_000, lambda: False), optimum)
+        below = search_zones(instance, near, optimum - 1, 100_000, lambda: False)
+        assert below.verdict is Verdict.IMPOSSIBLE
 
 
 def test_limits_end_the_search_without_a_claim() -> None:

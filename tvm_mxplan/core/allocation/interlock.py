@@ -7,6 +7,7 @@ no longer in reach are struck out.  When every pair has one zone left, the least
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from .instance import Instance, align_up
@@ -31,7 +32,9 @@ class _State:
         return _State(list(self.least), list(self.most), dict(self.zones))
 
 
-def search_zones(instance: Instance, near: Neighbours, capacity: int, max_nodes: int) -> Outcome:
+def search_zones(
+    instance: Instance, near: Neighbours, capacity: int, max_nodes: int, expired: Callable[[], bool]
+) -> Outcome:
     """Search for a plan of at most ``capacity`` bytes.
 
     Parameters
@@ -44,6 +47,8 @@ def search_zones(instance: Instance, near: Neighbours, capacity: int, max_nodes:
         Height allowed.
     max_nodes : int
         Limit of the decisions.
+    expired : callable
+        True if time is up.
     """
     shapes = instance.shapes
     pairs = {
@@ -56,7 +61,7 @@ def search_zones(instance: Instance, near: Neighbours, capacity: int, max_nodes:
     stack = [_State([0] * len(shapes), most, pairs)]
     nodes, proof = 0, True
     while stack:
-        if nodes >= max_nodes:
+        if nodes >= max_nodes or expired():
             return Outcome(Verdict.UNKNOWN, nodes)
         nodes += 1
         state = stack.pop()

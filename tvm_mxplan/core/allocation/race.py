@@ -23,7 +23,7 @@ from .search import Search, Tie, Verdict
 # Nodes that an attempt is worth however few the items.
 _LEAST_NODES = 500
 # Beyond this many items nothing is proven about groups that interlock.
-_MAX_INTERLOCKED = 32
+_MAX_INTERLOCKED = 64
 
 _RUNNERS: tuple[tuple[str, Tie], ...] = (
     ("A", Tie.TIGHTEST),
@@ -139,7 +139,7 @@ class Race:
         standing, instance = self.standing, self._instance
         limit = min(limit, self._max_nodes - standing.nodes)
         if runner.order is None:
-            outcome = search_zones(instance, self._near, height, limit)
+            outcome = search_zones(instance, self._near, height, limit, self._expired)
         else:
             outcome = Search(instance, self._near, runner.order, runner.tie, height).run(limit, self._expired)
         standing.nodes += outcome.nodes

@@ -20,7 +20,7 @@ from .race import Race
 
 DEFAULT_MAX_NODES = 30_000
 # Vector operations that the quick plans may spend, as items times placed items.
-_QUICK_WORK = 6_000_000_000
+_QUICK_WORK = 4_000_000_000
 # Pairs of items alive together beyond which the exact search would need too much memory.
 _MAX_PAIRS = 250_000
 
