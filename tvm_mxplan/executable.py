@@ -149,7 +149,9 @@ def _unknown_signature(vm: Any) -> Signature:
 def _virtual_machine(module: Any) -> Any:
     from tvm.runtime.vm import VirtualMachine
 
-    return VirtualMachine(module, tvm.cpu())
+    # What was just built runs as it stands.  Given TVM's wrapper, the machine would export it to a
+    # temporary library and load that: a second copy of all weights, which is never given back.
+    return VirtualMachine(getattr(module, "mod", module), tvm.cpu())
 
 
 def _tensor(value: Any) -> tvm.runtime.Tensor:
