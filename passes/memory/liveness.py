@@ -42,7 +42,9 @@ def arena_problem(program: ir.Program) -> ArenaProblem:
         if program.values[root].kind != "local" or number not in births:
             continue
         offset = _offset_in_root(program, number)
-        rectangle = Rectangle(births[number], deaths[number], offset, _rounded(value.nbytes))
+        # A piece of a whole ends where the next begins; only what owns the bytes is rounded up.
+        nbytes = _rounded(value.nbytes) if number == root else value.nbytes
+        rectangle = Rectangle(births[number], deaths[number], offset, nbytes)
         groups[root].append(rectangle)
     owners = sorted(groups)
     items = [Item(program.values[root].name, tuple(groups[root]), ALIGNMENT) for root in owners]

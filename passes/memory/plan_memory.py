@@ -27,6 +27,9 @@ from .elide_concats import elide_concats
 from .liveness import ALIGNMENT, ArenaProblem, arena_problem
 from .share_in_place import share_in_place
 
+MAX_NODES = 3000
+"""Placements the exact search may try: a second or two for a plan that cannot be proven to be the best."""
+
 
 def plan_memory(program: ir.Program, backend: Backend, reuse: bool = True) -> ir.Program:
     """Offsets for one program; see the module's text."""
@@ -34,7 +37,7 @@ def plan_memory(program: ir.Program, backend: Backend, reuse: bool = True) -> ir
         return program
     program = share_in_place(elide_concats(program), backend)
     problem = arena_problem(program)
-    plan = solve(problem.problem) if reuse else stacked(problem.problem)
+    plan = solve(problem.problem, max_nodes=MAX_NODES) if reuse else stacked(problem.problem)
     faults = validate(problem.problem, plan)
     if faults:
         raise InternalError(f"{program.name}: the memory plan is wrong: {faults[0]}")
