@@ -169,7 +169,7 @@ def test_random_plans_are_judged_alike(tiny, watched):
 
 
 def test_a_wrong_plan_never_leaves_the_pass(tiny, monkeypatch):
-    def careless(problem: Problem) -> Plan:
+    def careless(problem: Problem, **_limits: int) -> Plan:
         return replace(solve(problem), offsets=(0,) * len(problem.items))
 
     bare = tuple(replace(value, offset=-1) for value in tiny.values)
