@@ -1,0 +1,71 @@
+"""The layout choice as plain data: exact against brute force on small random graphs."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from tvm_mxplan.core.assignment import (
+    AssignmentProblem,
+    Option,
+    assignment_cost,
+    solve_assignment,
+)
+
+FORMS = ("x", "y", "z")
+
+
+def random_problem(seed: int) -> AssignmentProblem:
+    """A chain with branches: each step reads one or two earlier values and writes its own."""
+    generator = np.random.default_rng(seed)
+    steps = []
+    for step in range(int(generator.integers(2, 7))):
+        count = int(generator.integers(0, min(step, 2) + 1))
+        reads = generator.choice(step, size=count, replace=False) if step else []
+        options = tuple(
+            Option(
+                float(generator.integers(0, 20)),
+                tuple((int(value), str(generator.choice(FORMS))) for value in reads),
+                ((step, form),),
+            )
+            for form in FORMS[: int(generator.integers(1, 4))]
+        )
+        steps.append(options)
+    conversions = {
+        (value, form): float(generator.integers(1, 15)) for value in range(len(steps)) for form in FORMS
+    }
+    return AssignmentProblem(tuple(steps), conversions)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_equals_brute_force(seed: int) -> None:
+    problem = random_problem(seed)
+    found = solve_assignment(problem)
+    best = min(
+        assignment_cost(problem, choices)
+        for choices in itertools.product(*(range(len(options)) for options in problem.steps))
+    )
+    assert found.cost == pytest.approx(best)
+    assert found.is_optimal
+
+
+def test_the_example_of_the_module() -> None:
+    a = (Option(3, (), ((0, "x"),)), Option(2, (), ((0, "y"),)))
+    b = (Option(1, ((0, "x"),), ()), Option(4, ((0, "y"),), ()))
+    found = solve_assignment(AssignmentProblem((a, b), {(0, "x"): 1.0, (0, "y"): 1.0}))
+    assert found.cost == 4
+
+
+def test_a_conversion_is_paid_once_however_many_want_it() -> None:
+    source = (Option(0, (), ((0, "x"),)),)
+    reader = (Option(0, ((0, "y"),), ()),)
+    found = solve_assignment(AssignmentProblem((source, reader, reader, reader), {(0, "y"): 5.0}))
+    assert found.cost == 5
+
+
+def test_no_assignment_is_an_error() -> None:
+    source, reader = (Option(0, (), ((0, "x"),)),), (Option(0, ((0, "y"),), ()),)
+    with pytest.raises(ValueError, match="no assignment"):
+        solve_assignment(AssignmentProblem((source, reader), {}))

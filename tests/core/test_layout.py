@@ -1,0 +1,76 @@
+"""Layouts as values: tags, padding, permutations, and when two of them are the same bytes."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from tvm_mxplan.core.layout import (
+    channels_blocked,
+    channels_last,
+    parse_layout,
+    permute_layout,
+    plain_layout,
+    same_bytes,
+)
+
+
+def storage_order(tag: str, shape: tuple[int, ...]) -> np.ndarray:
+    """Logical indices (flat) in the order of memory, -1 for padding: an independent reading of a tag."""
+    layout = parse_layout(tag)
+    padded = layout.padded_shape(shape)
+    logical = np.full(padded, -1)
+    logical[tuple(slice(extent) for extent in shape)] = np.arange(np.prod(shape)).reshape(shape)
+    outer = list(padded)
+    for size, dim in layout.blocks:
+        outer[dim] //= size
+    order = list(layout.order)
+    blocks = list(layout.blocks)
+    if not blocks:
+        return logical.transpose(order).reshape(-1)
+    ((size, dim),) = blocks
+    split = logical.reshape(*padded[:dim], outer[dim], size, *padded[dim + 1 :])
+    axes = [axis if axis <= dim else axis + 1 for axis in order]
+    return split.transpose([*axes, dim + 1]).reshape(-1)
+
+
+@pytest.mark.parametrize("tag", ["abcd", "acdb", "aBcd16b", "aBcd8b", "abcde", "aBcde16b", "ba"])
+def test_tags_round_trip(tag: str) -> None:
+    assert parse_layout(tag).tag == tag
+
+
+@pytest.mark.parametrize("tag", ["", "abd", "aab", "aBcd", "abcd16b", "16b", "aBcd16c"])
+def test_bad_tags_are_refused(tag: str) -> None:
+    with pytest.raises(ValueError, match="layout"):
+        parse_layout(tag)
+
+
+@pytest.mark.parametrize("channels", [1, 3, 16, 17, 35, 100, 1000])
+def test_padded_channels(channels: int) -> None:
+    layout = parse_layout(channels_blocked(4, 16))
+    assert layout.padded_shape((2, channels, 5, 7)) == (2, -(-channels // 16) * 16, 5, 7)
+    assert layout.elements((2, channels, 5, 7)) == storage_order(layout.tag, (2, channels, 5, 7)).size
+
+
+def test_permutation_sees_the_same_bytes() -> None:
+    shape, axes = (2, 3, 4, 5), (0, 2, 3, 1)
+    permuted = permute_layout("abcd", axes)
+    logical = np.arange(np.prod(shape)).reshape(shape).transpose(axes)
+    np.testing.assert_array_equal(
+        logical.reshape(-1)[storage_order(permuted, logical.shape)], np.arange(np.prod(shape))
+    )
+
+
+@pytest.mark.parametrize("shape", list(itertools.product((1, 2), (1, 3, 16, 17, 32), (1, 4), (1, 5))))
+def test_same_bytes_says_what_memory_says(shape: tuple[int, ...]) -> None:
+    """Never yes where the orders differ, and yes wherever two unblocked layouts agree."""
+    tags = (plain_layout(4), channels_last(4), channels_blocked(4, 16))
+    for a, b in itertools.combinations(tags, 2):
+        left, right = storage_order(a, shape), storage_order(b, shape)
+        equal = left.size == right.size and bool((left == right).all())
+        if same_bytes(a, b, shape):
+            assert equal, (a, b, shape)
+        elif not parse_layout(a).blocks and not parse_layout(b).blocks:
+            assert not equal, (a, b, shape)
