@@ -117,6 +117,11 @@ def _reduction(c: Composite) -> int:
     elif all(shape[axis] == 1 for axis in axes):
         dst = src
     else:
+        if any(shape[axis] == 1 for axis in axes):
+            # Reduced extents of 1 between others would make it reference code.
+            first = min(axes)
+            src = c.builder.reshape(src, (product(shape[:first]), product(shape[first:])))
+            kept = (product(shape[:first]), 1)
         attrs = ir.Reduction(_REDUCTIONS[algorithm])
         dst = c.builder.step("reduction", attrs, kept, [("src", src)])
     return c.builder.reshape(dst, c.shape)
@@ -209,8 +214,22 @@ def _layer_norm_parts(c: Composite) -> int:
 
 def _concat(c: Composite) -> int:
     axis = int(c.root.attrs.axis) % len(c.shape)
-    fields = c.definition(c.root.args[0]).fields
-    return c.emit("concat", ir.Concat(axis), *[("src", c.value(field)) for field in fields])
+    pieces: list[int] = []
+    owners: set[int] = set()
+    for field in c.definition(c.root.args[0]).fields:
+        value = c.value(field)
+        owner = _owner(c, value)
+        # Bytes that are made inside the result can stand in one place of it.
+        pieces.append(c.builder.plain_copy(value) if owner in owners else value)
+        owners.add(owner)
+    return c.emit("concat", ir.Concat(axis), *[("src", piece) for piece in pieces])
+
+
+def _owner(c: Composite, value: int) -> int:
+    """The value whose bytes ``value`` views."""
+    while c.builder.values[value].alias_of >= 0:
+        value = c.builder.values[value].alias_of
+    return value
 
 
 def _reshape(c: Composite) -> int:

@@ -46,9 +46,13 @@ def _fold_pad(graph: Graph, at: int) -> None:
     producer = graph.producer(step.operand("src"))
     pad = graph.steps[producer] if producer is not None else None
     borders = _zero_borders(graph, pad) if pad else None
-    attrs = _padded(step.attrs, *borders) if borders else None
-    if pad and attrs is not None:
-        graph.merge(producer, at, _with_source(step, pad.operand("src"), attrs))  # type: ignore[arg-type]
+    if not pad or not borders:
+        return
+    src = pad.operand("src")
+    attrs = _padded(step.attrs, *borders)
+    if isinstance(attrs, ir.Pooling) and not _windows_meet(attrs, graph.values[src], graph.values[step.dst]):
+        return
+    graph.merge(producer, at, _with_source(step, src, attrs))  # type: ignore[arg-type]
 
 
 def _zero_borders(graph: Graph, pad: ir.Step) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
@@ -65,14 +69,21 @@ def _zero_borders(graph: Graph, pad: ir.Step) -> tuple[tuple[int, ...], tuple[in
 
 def _padded(
     attrs: ir.Convolution | ir.Pooling, begin: tuple[int, ...], end: tuple[int, ...]
-) -> ir.Attributes | None:
-    if isinstance(attrs, ir.Convolution):
-        both = zip(attrs.padding, (*begin, *end), strict=True)
-        return replace(attrs, padding=tuple(a + b for a, b in both))
-    overlaps = any(max(b, e) >= k for b, e, k in zip(begin, end, attrs.kernel, strict=True))
-    if attrs.algorithm != "avg_include_padding" or overlaps:
-        return None
-    return replace(attrs, padding=tuple(a + b for a, b in zip(attrs.padding, begin, strict=True)))
+) -> ir.Convolution | ir.Pooling:
+    """``attrs`` with more padding; pooling stores what is before the image only."""
+    more = (*begin, *end) if isinstance(attrs, ir.Convolution) else begin
+    return replace(attrs, padding=tuple(a + b for a, b in zip(attrs.padding, more, strict=True)))
+
+
+def _windows_meet(attrs: ir.Pooling, src: ir.Value, dst: ir.Value) -> bool:
+    """True if zeros may be padding of ``attrs``: it counts them, and each window meets the image."""
+    if attrs.algorithm != "avg_include_padding" or not is_static(dst.shape):
+        return False
+    axes = zip(attrs.kernel, attrs.strides, attrs.padding, src.shape[2:], dst.shape[2:], strict=True)
+    return all(
+        before < kernel and (count - 1) * stride - before < size  # type: ignore[operator]
+        for kernel, stride, before, size, count in axes
+    )
 
 
 def _with_source(step: ir.Step, src: int, attrs: ir.Attributes) -> ir.Step:

@@ -27,6 +27,7 @@ from tvm_mxplan.core.dims import Shape
 from .broadcasting import is_per_channel
 from .folding import fold
 from .graph import Graph
+from .transposes import copy_transposed
 
 _COMMUTATIVE = ("add", "mul", "max", "min")
 # oneDNN 3.2 takes at most 32 post-ops; long chains stop being one pass over registers well before.
@@ -34,11 +35,12 @@ MAX_POST_OPS = 16
 
 
 def fuse(program: ir.Program, constants: list[np.ndarray]) -> tuple[ir.Program, list[np.ndarray]]:
-    """Fold constants into weights, then fuse post-ops; returns the smaller program and its constants."""
+    """Fold constants, fuse post-ops, copy what no step can read; returns a new program and its constants."""
     graph = Graph(program, constants)
     fold(graph)
     for at in range(len(graph.steps)):
         _fuse_step(graph, at)
+    copy_transposed(graph)
     return graph.finish()
 
 

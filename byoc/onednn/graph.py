@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.dims import Shape
 from tvm_mxplan.core.layout import parse_layout, plain_layout
 
 
@@ -71,6 +72,14 @@ class Graph:
         layout = plain_layout(array.ndim)
         self.values.append(ir.Value(name, array.shape, "float32", "constant", layout, index))
         return len(self.values) - 1
+
+    def add_local(self, name: str, shape: Shape) -> int:
+        self.values.append(ir.Value(name, shape, "float32", "local", plain_layout(len(shape))))
+        return len(self.values) - 1
+
+    def set_steps(self, steps: list[ir.Step | None]) -> None:
+        self.steps = steps
+        self._index()
 
     def finish(self) -> tuple[ir.Program, list[np.ndarray]]:
         """The program without removed steps and without values and constants that nothing uses."""

@@ -6,7 +6,9 @@ import itertools
 
 import numpy as np
 import pytest
-from onnx_node import LAYOUTS, Graph, check
+from onnx_node import LAYOUTS, Graph, check, run, tolerance
+
+from tvm_mxplan.testing.reference import relative_l2
 
 
 def test_reshape_between_steps():
@@ -51,6 +53,47 @@ def test_transpose_between_steps(shape):
         g.op("Tanh", g.op("Transpose", g.op("Exp", g.input(*shape)), perm=order)) for order in orders
     ]
     check(g, *outputs, steps={"eltwise": 2 * len(orders)})
+
+
+TRANSPOSED = [((2, 3, 5, 7), (0, 2, 3, 1)), ((2, 5, 7), (1, 2, 0)), ((2, 3, 4, 5, 6), (1, 3, 4, 0, 2))]
+
+
+@pytest.mark.parametrize("layouts", LAYOUTS)
+@pytest.mark.parametrize(("shape", "order"), TRANSPOSED, ids=str)
+def test_every_kind_of_step_reads_transposed_views(shape, order, layouts):
+    """oneDNN itself computes nonsense from some of them."""
+    g, outputs = Graph(), []
+    s = tuple(shape[axis] for axis in order)
+    rest = (1,) * (len(s) - 2)
+
+    def view() -> str:
+        return g.op("Transpose", g.op("Tanh", g.input(*shape)), perm=order)
+
+    def slopes(*size: int) -> str:
+        return g.constant(data=g.random.uniform(0.1, 0.9, size).astype("float32"))
+
+    outputs += [
+        g.op("LayerNormalization", view(), g.vector(s[-1]), g.constant(s[-1]), axis=-1),
+        g.op("PRelu", view(), slopes(s[1], *rest)),
+        g.op("PRelu", g.op("Exp", view()), slopes(s[-1])),
+        g.op("Relu", g.op("Add", g.op("Mul", view(), g.input(*s)), g.constant(s[1], *rest))),
+        g.op("Softmax", view(), axis=-1),
+        g.op("Softmax", g.op("Exp", view()), axis=1),
+        g.op("ReduceMax", view(), axes=[-1]),
+        g.op("GlobalAveragePool", view()),
+        g.op("Sub", g.input(s[-1]), view()),
+        g.op("Mul", view(), g.input(*s[:-1], 1)),
+        g.op("Concat", view(), g.op("Exp", view()), axis=1),
+        g.op("Pad", view(), g.ints(*[1] * len(s), *[0] * len(s)), g.scalar(0.5)),
+        g.op("MatMul", view(), g.constant(s[-1], 17)),
+        g.op("MatMul", g.input(*s[:-2], 3, s[-2]), view()),
+        g.op("InstanceNormalization", view(), g.vector(s[1]), g.constant(s[1])),
+        g.op("Conv", view(), g.constant(17, s[1], *rest)),
+    ]
+    ex, actual, expected = run(g, *outputs, layouts=layouts)
+    assert not ex.report.fallbacks, str(ex.report)
+    errors = [relative_l2(ours, theirs) for ours, theirs in zip(actual, expected, strict=True)]
+    assert max(errors) <= tolerance(30), errors
 
 
 @pytest.mark.parametrize("layouts", LAYOUTS)

@@ -1,0 +1,88 @@
+"""Copies of transposed views for the steps that cannot read them.
+
+Before   v1 = x seen as acbd;  v2 = binary mul(v1, s)
+After    v1 = x seen as acbd;  v3 = reorder(v1) abcd;  v2 = binary mul(v3, s)
+
+Matrix products read transposed operands as they stand.  Most other primitives of oneDNN 3.2 take any order of
+dimensions too, but compute nonsense from some: layer norm writes rows to the wrong places, PReLU and post-ops
+take the wrong elements of vectors, beyond their end even.  So they are given plain layouts, or channels last,
+which are what oneDNN is tested with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.layout import channels_last, parse_layout, plain_layout, same_bytes
+
+from .graph import Graph
+
+_PACKED_BY_THE_RUNTIME = (ir.Convolution, ir.Deconvolution, ir.InnerProduct)
+
+
+def copy_transposed(graph: Graph) -> None:
+    """Insert a reorder in front of each step that reads a view it cannot take; each view is copied once."""
+    for number, value in enumerate(graph.values):
+        if value.alias_of >= 0:
+            graph.values[number] = replace(value, layout=_common_name(value))
+    copies: dict[int, int] = {}
+    steps: list[ir.Step | None] = []
+    for step in graph.steps:
+        if step:
+            operands = tuple(
+                operand
+                if operand.role == "dst" or _takes(graph, step, operand.role, operand.value)
+                else replace(operand, value=_copy(graph, operand.value, copies, steps))
+                for operand in step.operands
+            )
+            post_ops = tuple(
+                replace(post_op, value=_copy(graph, post_op.value, copies, steps))
+                if isinstance(post_op, ir.BinaryPostOp) and not _is_common(graph.values[post_op.value])
+                else post_op
+                for post_op in step.post_ops
+            )
+            steps.append(replace(step, operands=operands, post_ops=post_ops))
+    graph.set_steps(steps)
+
+
+def _takes(graph: Graph, step: ir.Step, role: str, number: int) -> bool:
+    value = graph.values[number]
+    if isinstance(step.attrs, ir.Reorder) or (_is_common(value) and not isinstance(step.attrs, ir.MatMul)):
+        return True
+    if role == "weights" and isinstance(step.attrs, _PACKED_BY_THE_RUNTIME):
+        return True
+    if not isinstance(step.attrs, ir.MatMul):
+        return False
+    # Weights that are contiguous along neither rows nor columns make a product reference code.
+    rank = len(value.shape)
+    along = parse_layout(value.layout).order[-1] >= rank - 2
+    return role == "src" or along or graph.constant(number) is not None
+
+
+def _common_layouts(rank: int) -> list[str]:
+    return [plain_layout(rank)] + ([channels_last(rank)] if 3 <= rank <= 5 else [])
+
+
+def _is_common(value: ir.Value) -> bool:
+    return value.layout in _common_layouts(len(value.shape))
+
+
+def _common_name(value: ir.Value) -> str:
+    """The value's layout under a common name if extents of 1 make it the same bytes."""
+    if _is_common(value):
+        return value.layout
+    common = _common_layouts(len(value.shape))
+    return next((name for name in common if same_bytes(value.layout, name, value.shape)), value.layout)
+
+
+def _copy(graph: Graph, number: int, copies: dict[int, int], steps: list[ir.Step | None]) -> int:
+    if number not in copies:
+        value, constant = graph.values[number], graph.constant(number)
+        if constant is not None:
+            copies[number] = graph.add_constant(constant, value.name)
+        else:
+            copies[number] = graph.add_local(value.name, value.shape)
+            operands = (ir.Operand("src", number), ir.Operand("dst", copies[number]))
+            steps.append(ir.Step(f"transpose_{value.name}_{number}", ir.Reorder(), operands))
+    return copies[number]

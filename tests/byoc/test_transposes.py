@@ -1,0 +1,89 @@
+"""Copies of transposed views on plain programs: who reads what, each view once, constants ahead of time."""
+
+from __future__ import annotations
+
+import pytest
+from small_programs import Small, fused, kinds
+
+from tvm_mxplan.byoc.onednn.fusion import fuse
+from tvm_mxplan.core import program as ir
+
+SHAPE = (2, 3, 4, 5)
+
+
+def rewritten(b: Small, result: int) -> ir.Program:
+    """The program afterwards; it cannot be run before, that is the point."""
+    b.write_output(result, b.output)
+    return fuse(b.finish(), b.constants)[0]
+
+
+def source_layouts(program: ir.Program) -> list[str]:
+    return [program.values[step.operand("src")].layout for step in program.steps]
+
+
+def test_elementwise_steps_read_a_copy():
+    b = Small((2, 4, 3, 5), SHAPE)
+    after = rewritten(b, b.eltwise(b.permute(b.inputs[0], (0, 2, 1, 3)), "exp"))
+    assert kinds(after) == ["reorder", "eltwise"]
+    assert source_layouts(after) == ["acbd", "abcd"]
+
+
+def test_channels_last_is_read_as_it_stands():
+    b = Small((2, 5, 3, 4), SHAPE)
+    after = rewritten(b, b.eltwise(b.permute(b.inputs[0], (0, 3, 1, 2)), "exp"))
+    assert kinds(after) == ["eltwise"]
+    assert source_layouts(after) == ["acdb"]
+
+
+def test_extents_of_one_change_no_bytes():
+    b = Small((5, 4, 1), (1, 5, 4))
+    after = fused(b, b.eltwise(b.permute(b.inputs[0], (1, 2, 0)), "exp"))
+    assert kinds(after) == ["eltwise"]
+    assert source_layouts(after) == ["abc"]
+
+
+def test_one_copy_for_several_readers():
+    b = Small((2, 4, 3, 5), SHAPE)
+    view = b.permute(b.inputs[0], (0, 2, 1, 3))
+    after = rewritten(b, b.binary(b.eltwise(view, "exp"), view, "mul"))
+    assert kinds(after).count("reorder") == 1
+
+
+def test_post_op_operands_are_copied():
+    b = Small((2, 7, 3, 5), (2, 7, 3, 5), (2, 3, 7, 5))
+    y = b.binary(b.conv(b.inputs[0], 7), b.permute(b.inputs[1], (0, 2, 1, 3)))
+    after = fused(b, y)
+    assert kinds(after) == ["reorder", "convolution"]
+    assert len(after.steps[1].post_ops) == 1
+
+
+def test_constants_are_transposed_ahead_of_time():
+    b = Small((2, 4, 3, 5), (2, 4, 3, 5))
+    after = fused(b, b.binary(b.inputs[0], b.permute(b.numbers(*SHAPE), (0, 2, 1, 3))))
+    assert kinds(after) == ["binary"]
+
+
+@pytest.mark.parametrize(
+    ("axes", "copied"),
+    [((0, 1, 3, 2), False), ((1, 0, 2, 3), False), ((2, 0, 3, 1), False), ((0, 3, 1, 2), True)],
+)
+def test_products_read_weights_along_rows_or_columns(axes, copied):
+    shape = tuple(SHAPE[axis] for axis in axes)
+    leading, (depth, width) = shape[:2], shape[2:]
+    b = Small((*leading, 6, width), (*leading, 6, depth), SHAPE)
+    operands = [("src", b.inputs[0]), ("weights", b.permute(b.inputs[1], axes))]
+    after = fused(b, b.step("matmul", ir.MatMul(), (*leading, 6, width), operands))
+    assert kinds(after) == (["reorder", "matmul"] if copied else ["matmul"])
+
+
+def test_products_read_any_source():
+    b = Small((4, 2, 5, 6), SHAPE)
+    after = fused(b, b.matmul(b.permute(b.inputs[0], (2, 0, 3, 1)), 6))
+    assert kinds(after) == ["matmul"]
+
+
+def test_layer_norm_of_transposed_heads():
+    b = Small((2, 4, 3, 5), SHAPE)
+    view = b.permute(b.inputs[0], (0, 2, 1, 3))
+    y = b.step("layer_norm", ir.LayerNormalization(1e-5), (2, 4, 3, 5), [("src", view)])
+    assert kinds(rewritten(b, y)) == ["reorder", "layer_normalization"]

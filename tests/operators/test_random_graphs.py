@@ -1,0 +1,21 @@
+"""Random small graphs: whatever the layouts, fusions and memory plans, the numbers are onnxruntime's."""
+
+from __future__ import annotations
+
+import pytest
+from onnx_node import LAYOUTS, computing, is_reference, run
+from random_graphs import image_graph, matrix_graph, well_conditioned
+
+from tvm_mxplan.testing.reference import relative_l2
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("make", [image_graph, matrix_graph])
+def test_random_graph(make, seed):
+    graph, outputs = make(seed)
+    ex, actual, expected = run(graph, *outputs, layouts=LAYOUTS[seed % 3])
+    assert computing(ex.report)
+    assert not [step for step in computing(ex.report) if is_reference(step)], str(ex.report)
+    assert well_conditioned(list(expected))
+    for ours, theirs in zip(actual, expected, strict=True):
+        assert relative_l2(ours, theirs) <= 1e-4, str(ex.report)
