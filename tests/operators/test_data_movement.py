@@ -154,12 +154,15 @@ def test_concat_of_one():
     check(g, g.op("Exp", y), steps={"eltwise": 2, "concat": 1})
 
 
-def test_concat_of_concats():
+@pytest.mark.parametrize("order", ["whole first", "piece first"])
+def test_concat_of_concats(order):
+    """With one image, pieces are made where they stand: one that occurs twice cannot be."""
     g = Graph()
     x = [g.op("Tanh", g.input(1, 16, 4, 4)) for _ in range(3)]
     inner = g.op("Concat", x[0], x[1], axis=1)
-    y = g.op("Concat", inner, x[2], inner, axis=1)
-    check(g, y, inner, steps={"eltwise": 3, "concat": 2})
+    pieces = [inner, x[2], inner, x[0]]
+    y = g.op("Concat", *(pieces if order == "whole first" else pieces[::-1]), axis=1)
+    check(g, y, steps={"eltwise": 3, "concat": 2})
 
 
 PADS = [
