@@ -47,10 +47,16 @@ def first_operand_broadcast(g: Graph) -> tuple[str, dict[str, int]]:
     return g.op("Sub", g.input(3, 17, 5, 1), g.input(3, 17, 5, 7)), {"binary": 1}
 
 
-@pytest.mark.parametrize(
-    "build",
-    [squeeze_and_excite, attention, concat_with_a_piece_twice, transposed_layer_norm, first_operand_broadcast],
-)
+BUILDERS = [
+    squeeze_and_excite,
+    attention,
+    concat_with_a_piece_twice,
+    transposed_layer_norm,
+    first_operand_broadcast,
+]
+
+
+@pytest.mark.parametrize("build", BUILDERS)
 def test_every_batch(build: Callable[[Graph], tuple[str, dict[str, int]]]):
     g = Graph()
     output, steps = build(g)
