@@ -8,22 +8,11 @@ import tvm_mxplan
 from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.reference import onnxruntime_outputs, worst_relative_l2
 
-LIGHT = [
-    "bvlc_alexnet",
-    "densenet121",
-    "inception_v1",
-    "inception_v2",
-    "resnet50",
-    "shufflenet",
-    "squeezenet",
-    "vgg19",
-    "zfnet512",
-]
 TOLERANCE = 1e-4
 
 
 @pytest.mark.parametrize("batch", [1, 4])
-@pytest.mark.parametrize("name", [*LIGHT, "mobilenet_v2", "resnet18"])
+@pytest.mark.parametrize("name", [*zoo.LIGHT, "mobilenet_v2", "resnet18"])
 def test_numbers_and_coverage(name: str, batch: int) -> None:
     """One region, at least 99 % of the multiply-adds in it, no reference code, within 1e-4 (L2)."""
     model = zoo.load(name, batch=batch)

@@ -157,7 +157,7 @@ def _virtual_machine(module: Any) -> Any:
 def _tensor(value: Any) -> tvm.runtime.Tensor:
     if isinstance(value, tvm.runtime.Tensor):
         return value
-    return tvm.runtime.tensor(np.ascontiguousarray(value))
+    return tvm.runtime.tensor(np.asarray(value, order="C"))
 
 
 __all__: Sequence[str] = ["Executable", "load"]

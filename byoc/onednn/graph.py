@@ -10,6 +10,7 @@ import numpy as np
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.dims import Shape
 from tvm_mxplan.core.layout import parse_layout, plain_layout
+from tvm_mxplan.core.renumber import renumber_step
 
 
 class Graph:
@@ -99,14 +100,5 @@ class Graph:
             if value.alias_of >= 0:
                 value = replace(value, alias_of=number[value.alias_of])
             values.append(value)
-        renumbered = tuple(_renumber(step, number) for step in steps)
+        renumbered = tuple(renumber_step(step, number) for step in steps)
         return replace(self.program, values=tuple(values), steps=renumbered), constants
-
-
-def _renumber(step: ir.Step, number: dict[int, int]) -> ir.Step:
-    operands = tuple(ir.Operand(operand.role, number[operand.value]) for operand in step.operands)
-    post_ops = tuple(
-        replace(post_op, value=number[post_op.value]) if isinstance(post_op, ir.BinaryPostOp) else post_op
-        for post_op in step.post_ops
-    )
-    return replace(step, operands=operands, post_ops=post_ops)
