@@ -56,9 +56,11 @@ void Build(StepBuilder* b, dnnl::algorithm algorithm, bool transposed) {
     bias = b->Fixed("bias");
     bindings.push_back({DNNL_ARG_BIAS, b->Id("bias")});
   }
+  dnnl::memory::desc src = b->Desc("src"), dst = b->Desc("dst");
+  AgreeOnNames(&src, &dst);
   typename Primitive::primitive_desc pd(CpuEngine(), dnnl::prop_kind::forward_inference, algorithm,
-                                        b->Desc("src"), b->Weights("weights"), bias, b->Desc("dst"),
-                                        g.strides, g.dilates, g.padding_l, g.padding_r, b->Attr());
+                                        src, b->Weights("weights"), bias, dst, g.strides, g.dilates,
+                                        g.padding_l, g.padding_r, b->Attr());
   b->Add<Primitive>(pd, bindings);
 }
 

@@ -177,6 +177,27 @@ bool SamePlacement(const memory::desc& a, const memory::desc& b) {
   return true;
 }
 
+void AgreeOnNames(memory::desc* src, memory::desc* dst) {
+  size_t rank = src->get_dims().size();
+  if (dst->get_dims().size() != rank) return;
+  // Where both names fit both, spatial axes are single points or channels are: the kernels for
+  // channels last are the ones made for points.
+  for (const std::string& tag : {ChannelsLastTag(rank), PlainTag(rank)}) {
+    bool fits = true;
+    for (const memory::desc* desc : {src, dst}) {
+      fits = fits && (desc->get_format_kind() == memory::format_kind::any ||
+                      SamePlacement(*desc, MakeDesc(desc->get_dims(), desc->get_data_type(), tag)));
+    }
+    if (!fits) continue;
+    for (memory::desc* desc : {src, dst}) {
+      if (desc->get_format_kind() != memory::format_kind::any) {
+        *desc = MakeDesc(desc->get_dims(), desc->get_data_type(), tag);
+      }
+    }
+    return;
+  }
+}
+
 bool IsDense(const memory::desc& desc) {
   int64_t elements = 1;
   for (int64_t dim : desc.get_padded_dims()) elements *= dim;

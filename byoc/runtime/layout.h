@@ -30,6 +30,11 @@ std::string TagOf(const dnnl::memory::desc& desc);
 // in their strides.
 bool SamePlacement(const dnnl::memory::desc& a, const dnnl::memory::desc& b);
 
+// Renames, without moving any element, two operands of one primitive so that both are plain or both
+// channels last where they can be.  Axes of extent 1 give one placement several names, oneDNN picks
+// its kernel by name, and its primitive cache answers with whichever name was asked first.
+void AgreeOnNames(dnnl::memory::desc* src, dnnl::memory::desc* dst);
+
 // True if the bytes are stored without gaps, padded tails included.
 bool IsDense(const dnnl::memory::desc& desc);
 
