@@ -46,6 +46,12 @@ def of_program(program: ir.Program) -> int:
                 outer = weights[1:2] if step.attrs.groups > 1 else weights[:1]
                 positions = program.values[step.operand("src")].shape
                 total += _size(positions) * _size(outer) * _size(inner[1:])
+            elif any(isinstance(post_op, ir.DepthwisePostOp) for post_op in step.post_ops):
+                # Pointwise at every position of the source, then depthwise at every position of dst.
+                positions = program.values[step.operand("src")].shape
+                total += _size((positions[0], *positions[2:])) * _size(weights)
+                depthwise = program.values[step.operand("depthwise_weights")].shape
+                total += _size(program.values[step.dst].shape) * _size(depthwise[2:])
             else:
                 total += _size(program.values[step.dst].shape) * _size(inner)
         elif isinstance(step.attrs, ir.MatMul | ir.InnerProduct):

@@ -121,6 +121,8 @@ def _reorders(program: ir.Program) -> tuple[ReorderReport, ...]:
 def _post_op(post_op: ir.PostOp) -> str:
     if isinstance(post_op, ir.EltwisePostOp):
         return post_op.algorithm
+    if isinstance(post_op, ir.DepthwisePostOp):
+        return f"depthwise {post_op.kernel}x{post_op.kernel}"
     return f"binary {post_op.algorithm}" if isinstance(post_op, ir.BinaryPostOp) else "sum"
 
 

@@ -25,6 +25,7 @@ from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.dims import Shape
 
 from .broadcasting import is_per_channel
+from .depthwise import fuse_depthwise
 from .folding import fold
 from .graph import Graph
 from .transposes import copy_transposed
@@ -82,6 +83,12 @@ def _takes_eltwise(graph: Graph, producer: int) -> bool:
     return bool(root) and type(root.attrs) in _BINARY_POST_OPS and len(root.post_ops) < MAX_POST_OPS  # type: ignore[union-attr]
 
 
+def _has_depthwise(graph: Graph, producer: int) -> bool:
+    """True for a pair, whose result oneDNN 3.2 combines with no other tensor."""
+    root = graph.steps[producer]
+    return root is not None and any(isinstance(post_op, ir.DepthwisePostOp) for post_op in root.post_ops)
+
+
 def takes_binary(attrs: ir.Attributes, operand: Shape, dst: Shape) -> bool:
     """True if a step of this kind with a result of shape ``dst`` takes ``operand`` as a binary post-op."""
     rule = _BINARY_POST_OPS.get(type(attrs))
@@ -95,7 +102,10 @@ def _fuse_step(graph: Graph, at: int) -> None:
     step = graph.steps[at]
     if not step or step.post_ops:
         return
-    if isinstance(step.attrs, ir.Eltwise):
+    pair = fuse_depthwise(graph, at)
+    if pair is not None:
+        graph.merge(graph.producer(step.operand("src")), at, pair)  # type: ignore[arg-type]
+    elif isinstance(step.attrs, ir.Eltwise):
         producer = graph.producer(step.operand("src"))
         if producer is not None and _takes_eltwise(graph, producer):
             _append(graph, producer, at, ir.EltwisePostOp(*_fields(step.attrs)))
@@ -116,6 +126,8 @@ def _producers(graph: Graph, step: ir.Step, binary: ir.Binary) -> list[tuple[boo
         value, operand = step.operand(role), step.operand(other)
         producer = graph.producer(value)
         if producer is None or graph.values[value].shape != shape:
+            continue
+        if _has_depthwise(graph, producer):
             continue
         attrs = graph.steps[producer].attrs  # type: ignore[union-attr]
         if _takes_eltwise(graph, producer) and takes_binary(attrs, graph.values[operand].shape, shape):

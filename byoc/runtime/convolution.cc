@@ -45,6 +45,20 @@ Geometry ReadGeometry(const StepBuilder& b, bool transposed) {
   return g;
 }
 
+// What a depthwise post-op reads: the result of the convolution before it, which has dst's
+// channels.
+Dims BeforeDepthwise(const StepBuilder& b, const Geometry& g) {
+  Dims dims = b.Get("dst").dims;
+  const Dims& src = b.Get("src").dims;
+  const Dims& weights = b.Get("weights").dims;
+  size_t axes = g.strides.size();
+  for (size_t i = 0; i < axes; ++i) {
+    int64_t reach = (weights[weights.size() - axes + i] - 1) * (g.dilates[i] + 1) + 1;
+    dims[i + 2] = (src[i + 2] + g.padding_l[i] + g.padding_r[i] - reach) / g.strides[i] + 1;
+  }
+  return dims;
+}
+
 template <typename Primitive>
 void Build(StepBuilder* b, dnnl::algorithm algorithm, bool transposed) {
   Geometry g = ReadGeometry(*b, transposed);
@@ -57,6 +71,14 @@ void Build(StepBuilder* b, dnnl::algorithm algorithm, bool transposed) {
     bindings.push_back({DNNL_ARG_BIAS, b->Id("bias")});
   }
   dnnl::memory::desc src = b->Desc("src"), dst = b->Desc("dst");
+  if (b->HasPostOp(PostOp::Kind::kDepthwise)) {
+    if (transposed) ThrowUnsupported("a depthwise post-op behind a deconvolution");
+    dst = b->Desc(BeforeDepthwise(*b, g), "dst");
+    bindings.push_back({DNNL_ARG_ATTR_POST_OP_DW | DNNL_ARG_WEIGHTS, b->Id("depthwise_weights")});
+    if (b->Has("depthwise_bias")) {
+      bindings.push_back({DNNL_ARG_ATTR_POST_OP_DW | DNNL_ARG_BIAS, b->Id("depthwise_bias")});
+    }
+  }
   AgreeOnNames(&src, &dst);
   typename Primitive::primitive_desc pd(CpuEngine(), dnnl::prop_kind::forward_inference, algorithm,
                                         src, b->Weights("weights"), bias, dst, g.strides, g.dilates,

@@ -2,6 +2,7 @@
 //
 // Two stages: Reader parses the bytes and never runs past their end; Check* then hold the program's
 // own rules (ids in range, aliases backwards, numbering without gaps).
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -208,6 +209,17 @@ class Reader {
       case 2:
         op.kind = PostOp::Kind::kSum;
         op.alpha = Real();
+        break;
+      case 3:
+        op.kind = PostOp::Kind::kDepthwise;
+        op.kernel = Number<int64_t>();
+        op.stride = Number<int64_t>();
+        op.padding = Number<int64_t>();
+        if (std::min(op.kernel, op.stride) < 1 || op.padding < 0 ||
+            std::max({op.kernel, op.stride, op.padding}) > INT32_MAX) {
+          ThrowInvalidInput("depthwise post-op with kernel ", op.kernel, ", stride ", op.stride,
+                            ", padding ", op.padding);
+        }
         break;
       default:
         ThrowInvalidInput("post-op type ", int{code}, " at byte ", offset_ - 1);

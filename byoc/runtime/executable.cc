@@ -47,6 +47,17 @@ const ResolvedValue& StepBuilder::Get(int value) const {
 
 memory::desc StepBuilder::Desc(int value) const { return Get(value).desc; }
 
+memory::desc StepBuilder::Desc(const Dims& dims, const char* role) const {
+  const ResolvedValue& like = Get(role);
+  const std::string& tag = resolved_->program->values[Id(role)].layout;
+  return MakeDesc(dims, like.desc.get_data_type(), tag);
+}
+
+bool StepBuilder::HasPostOp(PostOp::Kind kind) const {
+  return std::any_of(step_.post_ops.begin(), step_.post_ops.end(),
+                     [kind](const PostOp& op) { return op.kind == kind; });
+}
+
 memory::desc StepBuilder::Fixed(int value) {
   const ResolvedValue& resolved = Get(value);
   if (resolved.IsAny()) {
@@ -142,6 +153,12 @@ dnnl::primitive_attr StepBuilder::Attr() const {
       case PostOp::Kind::kSum:
         post_ops.append_sum(static_cast<float>(op.alpha));
         break;
+      case PostOp::Kind::kDepthwise: {
+        auto f32 = memory::data_type::f32;
+        auto bias = Has("depthwise_bias") ? f32 : memory::data_type::undef;
+        post_ops.append_dw(f32, bias, f32, op.kernel, op.stride, op.padding);
+        break;
+      }
     }
   }
   dnnl::primitive_attr attr;
@@ -161,8 +178,8 @@ Argument StepBuilder::Bind(const dnnl::primitive_desc_base& pd, const Binding& b
     argument.desc = wanted;
   } else if ((constant && binding.id == DNNL_ARG_WEIGHTS) || !SamePlacement(wanted, value.desc)) {
     if (!constant) {
-      ThrowInternal("oneDNN wants value ", resolved_->program->values[binding.value].name, " as ",
-                    TagOf(wanted), ", not as ", TagOf(value.desc));
+      ThrowUnsupported("oneDNN wants value ", resolved_->program->values[binding.value].name,
+                       " as ", TagOf(wanted), ", not as ", TagOf(value.desc));
     }
     argument.source = Argument::Source::kPacked;
     argument.desc = wanted;

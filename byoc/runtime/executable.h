@@ -66,6 +66,8 @@ class StepBuilder {
   // Descriptor of an operand; "any" stays.
   dnnl::memory::desc Desc(int value) const;
   dnnl::memory::desc Desc(const char* role) const { return Desc(Id(role)); }
+  // Of a tensor of `dims` laid out like an operand.
+  dnnl::memory::desc Desc(const Dims& dims, const char* role) const;
   // The same for a primitive that does not choose: "any" becomes the plain layout for good.
   dnnl::memory::desc Fixed(int value);
   dnnl::memory::desc Fixed(const char* role) { return Fixed(Id(role)); }
@@ -83,6 +85,7 @@ class StepBuilder {
   // `count` integers, each from `low` to 2^31.
   const std::vector<int64_t>& Integers(const char* name, size_t count, int64_t low) const;
 
+  bool HasPostOp(PostOp::Kind kind) const;
   // The step's post-ops and the user's scratchpad.
   dnnl::primitive_attr Attr() const;
 

@@ -72,8 +72,10 @@ std::string ToString(const PostOp& op) {
       return Concat(op.algorithm, "(", op.alpha, ", ", op.beta, ")");
     case PostOp::Kind::kBinary:
       return Concat(op.algorithm, "(v", op.value, ")");
-    default:
+    case PostOp::Kind::kSum:
       return Concat("sum(", op.alpha, ")");
+    default:
+      return Concat("depthwise(", op.kernel, ", ", op.stride, ", ", op.padding, ")");
   }
 }
 

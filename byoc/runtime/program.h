@@ -63,12 +63,13 @@ struct Operand {
 };
 
 struct PostOp {
-  enum class Kind : uint8_t { kEltwise, kBinary, kSum };
+  enum class Kind : uint8_t { kEltwise, kBinary, kSum, kDepthwise };
   Kind kind = Kind::kEltwise;
-  std::string algorithm;  // eltwise and binary
-  double alpha = 0;       // eltwise; the scale of a sum
-  double beta = 0;        // eltwise
-  int value = -1;         // binary
+  std::string algorithm;                        // eltwise and binary
+  double alpha = 0;                             // eltwise; the scale of a sum
+  double beta = 0;                              // eltwise
+  int value = -1;                               // binary
+  int64_t kernel = 0, stride = 0, padding = 0;  // depthwise
 };
 
 struct Step {

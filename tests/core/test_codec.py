@@ -22,7 +22,12 @@ PROGRAM = ir.Program(
             "conv",
             ir.Convolution((1,), (1, 0), (2,), 1),
             (ir.Operand("src", 0), ir.Operand("weights", 1), ir.Operand("dst", 3)),
-            (ir.SumPostOp(0.5), ir.BinaryPostOp("mul", 2), ir.EltwisePostOp("clip_v2", 0.0, 6.0)),
+            (
+                ir.SumPostOp(0.5),
+                ir.BinaryPostOp("mul", 2),
+                ir.EltwisePostOp("clip_v2", 0.0, 6.0),
+                ir.DepthwisePostOp(3, 2, 1),
+            ),
             "jit",
             0,
             256,

@@ -8,7 +8,8 @@ Little-endian; strings are u32 length + UTF-8; counts are u32, other integers i6
     steps    n * (kind name implementation scratchpad_offset scratchpad_bytes attrs operands post_ops)
     attrs    n * (name type:u8 value)      type: 0 i64, 1 f64, 2 string, 3 u32 count + i64*, 4 bool (u8)
     operands n * (role value)
-    post_ops n * (type:u8 ...)             0 eltwise: name alpha beta; 1 binary: name value; 2 sum: scale
+    post_ops n * (type:u8 ...)             0 eltwise: name alpha beta; 1 binary: name value; 2 sum: scale;
+                                           3 depthwise: kernel stride padding
     dim      type:u8 ...                   0 constant: i64; 1 symbol: u32; 2 + k: operator k, left, right
 """
 
@@ -168,9 +169,14 @@ class _Writer:
             self.u8(1)
             self.string(post_op.algorithm)
             self.i64(post_op.value)
-        else:
+        elif isinstance(post_op, ir.SumPostOp):
             self.u8(2)
             self.f64(post_op.scale)
+        else:
+            self.u8(3)
+            self.i64(post_op.kernel)
+            self.i64(post_op.stride)
+            self.i64(post_op.padding)
 
 
 class _Reader:
@@ -278,4 +284,6 @@ class _Reader:
             return ir.BinaryPostOp(self.string(), self.i64())
         if code == 2:
             return ir.SumPostOp(self.f64())
+        if code == 3:
+            return ir.DepthwisePostOp(self.i64(), self.i64(), self.i64())
         raise DecodeError(f"post-op type {code} at byte {self.offset - 1}")

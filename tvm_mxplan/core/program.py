@@ -30,7 +30,7 @@ from typing import Literal, TypeAlias
 
 from .dims import Dim, Shape
 
-VERSION = 1
+VERSION = 2
 
 ValueKind = Literal["input", "output", "constant", "local"]
 VALUE_KINDS: tuple[ValueKind, ...] = ("input", "output", "constant", "local")
@@ -289,7 +289,20 @@ class SumPostOp:
     scale: float = 1.0
 
 
-PostOp: TypeAlias = EltwisePostOp | BinaryPostOp | SumPostOp
+@dataclass(frozen=True)
+class DepthwisePostOp:
+    """dst = depthwise convolution of dst, whose size along both spatial axes it may change.
+
+    Square ``kernel``, the same ``stride`` and ``padding`` along both axes; the step's operands
+    ``depthwise_weights`` and ``depthwise_bias`` (which may be missing) belong to it.
+    """
+
+    kernel: int
+    stride: int
+    padding: int
+
+
+PostOp: TypeAlias = EltwisePostOp | BinaryPostOp | SumPostOp | DepthwisePostOp
 
 
 # --- steps and the whole ------------------------------------------------------------------------------
@@ -297,7 +310,10 @@ PostOp: TypeAlias = EltwisePostOp | BinaryPostOp | SumPostOp
 
 @dataclass(frozen=True)
 class Operand:
-    """A value in a role: src, src1, weights, bias, scale, shift, mean, variance, dst."""
+    """A value in a role: src, src1, weights, bias, scale, shift, mean, variance, dst.
+
+    A depthwise post-op adds depthwise_weights and depthwise_bias.
+    """
 
     role: str
     value: int
