@@ -12,7 +12,7 @@
 namespace mxplan {
 namespace {
 
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 constexpr int kMaxExpressionDepth = 64;
 constexpr size_t kMaxRank = 12;     // what oneDNN's descriptors hold
 constexpr size_t kMaxPostOps = 32;  // likewise
