@@ -14,6 +14,7 @@ from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.dims import is_static
 from tvm_mxplan.passes.relax_types import scalar_of, shape_of
 
+from .checks import slice_begin
 from .codegen_elementwise import ELEMENTWISE
 from .composite import Composite, ints, product
 
@@ -237,6 +238,15 @@ def _owners(c: Composite, value: int, concats: dict[int, ir.Step]) -> set[int]:
     return owners
 
 
+def _slice(c: Composite) -> int:
+    source = c.value(c.root.args[0])
+    shape = c.builder.values[source].shape
+    if shape == c.shape:
+        return source
+    begin = slice_begin(c.root, shape, c.shape)
+    return c.emit("slice", ir.Slice(begin), ("src", source))  # type: ignore[arg-type]
+
+
 def _reshape(c: Composite) -> int:
     return c.builder.reshape(c.value(c.root.args[0]), c.shape)
 
@@ -279,6 +289,7 @@ TRANSLATE: dict[str, Callable[[Composite], int]] = {
     "instance_norm": _instance_norm,
     **ELEMENTWISE,
     "concat": _concat,
+    "slice": _slice,
     "reshape": _reshape,
     "permute": _permute,
     "channel_shuffle": _channel_shuffle,

@@ -179,6 +179,7 @@ COMPOSITES: list[Composite] = [
     *_operators("pad", 1, checks.pad, "nn.pad"),
     *_operators("reduction", 1, checks.reduction, "mean", "sum", "max", "min", "prod"),
     *_operators("concat", 1, checks.concat, "concat"),
+    *[row for arity in (4, 5) for row in _operators("slice", arity, checks.strided_slice, "strided_slice")],
     *_operators("binary", 2, checks.binary, "add", "subtract", "multiply", "divide", "maximum", "minimum"),
     *_operators("power", 2, checks.power, "power"),
     *_operators("clip", 3, _accept, "clip"),

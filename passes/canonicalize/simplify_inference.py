@@ -2,6 +2,7 @@
 
     dropout(x)[0]                          -> x
     batch_norm(x, constants...)[0]         -> x * scale + shift      (constants, folded)
+    split(x, ...)[i]                       -> strided_slice(x, ...)
     broadcast_to(x, shape of x)            -> x                      (also reshape, astype)
     a + broadcast_to(b, shape of a)        -> a + b                  (also other binary operators)
     sum(stack((a, b, ...), axis), [axis])  -> a + b + ...            (also max and min)
@@ -34,11 +35,13 @@ _BINARY = ("add", "subtract", "multiply", "divide", "maximum", "minimum")
 
 
 def _rule(site: Site, value: relax.Expr) -> relax.Expr | None:
-    if isinstance(value, relax.TupleGetItem) and value.index == 0:
+    if isinstance(value, relax.TupleGetItem):
         call = site.definition(value.tuple_value)
-        if is_call_to(call, "nn.dropout"):
+        if is_call_to(call, "split"):
+            return _section(call, value.index)
+        if value.index == 0 and is_call_to(call, "nn.dropout"):
             return call.args[0]
-        if is_call_to(call, "nn.batch_norm"):
+        if value.index == 0 and is_call_to(call, "nn.batch_norm"):
             return _scale_and_shift(site, call)
     if is_call_to(value, "broadcast_to", "reshape", "astype"):
         return _identity(value)
@@ -48,6 +51,17 @@ def _rule(site: Site, value: relax.Expr) -> relax.Expr | None:
     if clip is None and is_call_to(value, *_BINARY):
         return _unbroadcast(site, value)
     return clip
+
+
+def _section(split: relax.Call, index: int) -> relax.Expr | None:
+    """Section ``index`` of a split as a slice; None where extents are not known."""
+    axis = int(split.attrs.axis)
+    shapes = [shape_of(relax.TupleGetItem(split, i)) for i in range(len(split.ty.fields))]
+    extents = [None if shape is None else shape[axis] for shape in shapes]
+    if not all(isinstance(extent, int) for extent in extents):
+        return None
+    begin = sum(extents[:index])  # type: ignore[arg-type]
+    return relax.op.strided_slice(split.args[0], [axis], [begin], [begin + extents[index]])  # type: ignore[operator]
 
 
 def _scale_and_shift(site: Site, call: relax.Call) -> relax.Expr | None:

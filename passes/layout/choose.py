@@ -12,6 +12,7 @@ offered only where nothing else exists.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.assignment import Assignment, AssignmentProblem, Form, Option, solve_assignment
@@ -19,9 +20,9 @@ from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.layout import plain_layout, same_bytes
 from tvm_mxplan.errors import UnsupportedError
 
-from ..memory.elide_concats import pieces_are_contiguous
+from ..memory.boxes import box_offset, piece_offsets
 from .candidates import Layouts, operands_of, options_of
-from .costs import Machine, reorder_cost, value_bytes
+from .costs import REORDER_OVERHEAD_US, Machine, reorder_cost, value_bytes
 from .queries import StepQueries
 
 StepCost = Callable[[ir.Program, ir.Step, Layouts, StepInfo], float]
@@ -72,14 +73,27 @@ class _Chooser:
         return fast or slow
 
     def _step_cost(self, step: ir.Step, layouts: Layouts, info: StepInfo) -> float:
+        operands = [
+            replace(self.program.values[value], layout=layout)
+            for (_, value), layout in zip(operands_of(step), layouts, strict=True)
+        ]
         if isinstance(step.attrs, ir.Concat):
-            whole = self.program.values[step.dst]
-            layout = layouts[[role for role, _ in operands_of(step)].index("dst")]
-            laid_out = ir.Value(whole.name, whole.shape, whole.dtype, "local", layout)
-            if pieces_are_contiguous(laid_out, step.attrs.axis):
-                return 0.0
-            return 2 * value_bytes(whole.shape, layout) / self.machine.gbytes_per_s / 1e3
+            *pieces, whole = operands
+            offsets = piece_offsets(whole, step.attrs.axis, pieces)
+            return sum(
+                self._copy_cost(piece)
+                for piece, offset in zip(pieces, offsets, strict=True)
+                if offset is None
+            )
+        if isinstance(step.attrs, ir.Slice) and not info.is_reference:
+            source, result = operands
+            own = result.kind == "local" and result.alias_of < 0
+            is_view = own and box_offset(source, step.attrs.begin, result) is not None
+            return 0.0 if is_view else REORDER_OVERHEAD_US + self._copy_cost(result)
         return self.cost(self.program, step, layouts, info)
+
+    def _copy_cost(self, value: ir.Value) -> float:
+        return 2 * value_bytes(value.shape, value.layout) / self.machine.gbytes_per_s / 1e3
 
     def _option(self, step: ir.Step, layouts: Layouts, cost: float) -> Option:
         wants, gives = [], []

@@ -6,7 +6,7 @@ After    v1 and v2 alias v3 at their offsets; concat has nothing left to copy
     v3   | v1: channels 0 .. 31 | v2: channels 32 .. 63 |      one image, channels blocked or plain
 
 It works where a piece is contiguous inside the whole: every dimension outside the concatenated one has one
-element, and pieces end at block boundaries.  Chains (DenseNet) nest: a whole may be a piece itself.
+element, and pieces begin and end at block boundaries.  Chains (DenseNet) nest: a whole may be a piece itself.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.dims import is_static
-from tvm_mxplan.core.layout import parse_layout
 from tvm_mxplan.core.renumber import sort_values
+
+from .boxes import piece_offsets
 
 
 def elide_concats(program: ir.Program) -> ir.Program:
@@ -42,33 +42,9 @@ def copied_pieces(program: ir.Program, step: ir.Step) -> list[int]:
 def _alias_pieces(
     values: list[ir.Value], written: set[int], axis: int, pieces: list[int], whole: int
 ) -> None:
-    if not pieces_are_contiguous(values[whole], axis):
-        return
-    block = next((size for size, dim in parse_layout(values[whole].layout).blocks if dim == axis), 1)
-    offset = 0
-    stride = _bytes_per_index(values[whole], axis)
-    for number in pieces:
+    offsets = piece_offsets(values[whole], axis, [values[piece] for piece in pieces])
+    for number, offset in zip(pieces, offsets, strict=True):
         piece = values[number]
         free = piece.kind == "local" and piece.alias_of < 0 and number in written and number != whole
-        if free and piece.layout == values[whole].layout and offset % block == 0:
-            values[number] = replace(piece, alias_of=whole, alias_offset=offset * stride)
-        offset += piece.shape[axis]  # type: ignore[operator]
-        if offset % block:
-            break
-
-
-def pieces_are_contiguous(whole: ir.Value, axis: int) -> bool:
-    """True if a range of indices of ``axis`` is one piece of memory in the value's layout."""
-    if not is_static(whole.shape):
-        return False
-    layout = parse_layout(whole.layout)
-    outside = layout.order[: layout.order.index(axis)]
-    blocked = [dim for _, dim in layout.blocks]
-    return all(whole.shape[dim] == 1 for dim in outside) and blocked in ([], [axis])
-
-
-def _bytes_per_index(whole: ir.Value, axis: int) -> int:
-    count = 1
-    for dim, extent in enumerate(whole.shape):
-        count *= 1 if dim == axis else extent  # type: ignore[assignment,operator]
-    return 4 * count
+        if free and offset is not None:
+            values[number] = replace(piece, alias_of=whole, alias_offset=offset)

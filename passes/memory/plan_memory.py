@@ -26,6 +26,7 @@ from ..region.attached import map_programs
 from .elide_concats import elide_concats
 from .liveness import ALIGNMENT, ArenaProblem, arena_problem
 from .share_in_place import share_in_place
+from .view_slices import view_slices
 
 MAX_NODES = 3000
 """Placements the exact search may try: a second or two for a plan that cannot be proven to be the best."""
@@ -35,7 +36,7 @@ def plan_memory(program: ir.Program, backend: Backend, reuse: bool = True) -> ir
     """Offsets for one program; see the module's text."""
     if not all(is_static(value.shape) for value in program.values):
         return program
-    program = share_in_place(elide_concats(program), backend)
+    program = share_in_place(elide_concats(view_slices(program)), backend)
     problem = arena_problem(program)
     plan = solve(problem.problem, max_nodes=MAX_NODES) if reuse else stacked(problem.problem)
     faults = validate(problem.problem, plan)

@@ -57,19 +57,20 @@ class _Sharing:
     def _share(self, at: int, step: ir.Step) -> None:
         for position, post_op in enumerate(step.post_ops):
             if isinstance(post_op, ir.BinaryPostOp) and post_op.algorithm == "add":
-                others = [o.value for o in step.operands]
-                others += [
-                    p.value for p in step.post_ops if isinstance(p, ir.BinaryPostOp) and p is not post_op
-                ]
-                if self._dies(post_op.value, at, step.dst) and post_op.value not in others:
+                if self._dies(post_op.value, at, step.dst) and self._is_read_once(step, post_op.value):
                     post_ops = (*step.post_ops[:position], ir.SumPostOp(), *step.post_ops[position + 1 :])
                     self.steps[at] = replace(step, post_ops=post_ops)
                     self._alias(step.dst, post_op.value)
                     return
         if isinstance(step.attrs, ir.Eltwise | ir.Binary):
             src = step.operand("src")
-            if self._dies(src, at, step.dst) and list(step.reads()).count(src) == 1:
+            if self._dies(src, at, step.dst) and self._is_read_once(step, src):
                 self._alias(step.dst, src)
+
+    def _is_read_once(self, step: ir.Step, source: int) -> bool:
+        """True if ``step`` reads the bytes of ``source`` nowhere else: no other view of them, say."""
+        root = self._root(source)
+        return sum(self._root(value) == root for value in step.reads()) == 1
 
     def _alias(self, dst: int, source: int) -> None:
         self.values[dst] = replace(self.values[dst], alias_of=source)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import tvm
 
 from tvm_mxplan.byoc.backend import Backend, Rejections
-from tvm_mxplan.core.program import Program, Reorder
+from tvm_mxplan.core.program import Program, Reorder, Slice
 from tvm_mxplan.errors import UnsupportedError
 
 from .attached import attach, regions
@@ -49,4 +49,4 @@ class BuildPrograms:
 
 
 def _only_moves_data(program: Program) -> bool:
-    return all(isinstance(step.attrs, Reorder) for step in program.steps)
+    return all(isinstance(step.attrs, Reorder | Slice) for step in program.steps)

@@ -7,6 +7,7 @@ number and letter, e.g. ``aBcd16b``: 16 channels innermost, the channel count ro
 
 from __future__ import annotations
 
+import math
 import re
 import string
 from collections.abc import Sequence
@@ -92,6 +93,30 @@ def permute_layout(tag: str, axes: Sequence[int]) -> str:
         tuple(new_of_old[dim] for dim in layout.order),
         tuple((size, new_of_old[dim]) for size, dim in layout.blocks),
     ).tag
+
+
+def dense_box(tag: str, shape: Sequence[int], begin: Sequence[int], extents: Sequence[int]) -> int | None:
+    """Where a box of a tensor starts, in elements, if it is stored as one piece; None if it is not.
+
+    Such a box is a tensor in the same layout itself: blocked dimensions begin with a block, and what is
+    padded of their last one is padding of the whole.
+
+        8 channels of 32, one image     abcd: one piece     acdb: one piece for each pixel
+    """
+    layout = parse_layout(tag)
+    blocks = layout.padded_shape([1] * len(shape))
+    stride = math.prod(blocks)
+    offset, partial = 0, False
+    for dim in reversed(layout.order):
+        size, low, high = blocks[dim], begin[dim], begin[dim] + extents[dim]
+        if low % size or (high % size and high != shape[dim]):
+            return None
+        if partial and extents[dim] > size:
+            return None
+        partial = partial or extents[dim] != shape[dim]
+        offset += low // size * stride
+        stride *= -(-shape[dim] // size)
+    return offset
 
 
 def same_bytes(a: str, b: str, shape: Sequence[object]) -> bool:

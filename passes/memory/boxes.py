@@ -1,0 +1,31 @@
+"""Boxes of values that are one piece of memory: what concatenations and slices without copies rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.dims import is_static, static_shape
+from tvm_mxplan.core.layout import dense_box
+
+ELEMENT_BYTES = 4
+
+
+def box_offset(whole: ir.Value, begin: Sequence[int], part: ir.Value) -> int | None:
+    """Byte of ``whole`` at which a box of ``part``'s shape stands if ``part`` could view it; else None."""
+    if part.layout != whole.layout or not is_static((*whole.shape, *part.shape)):
+        return None
+    offset = dense_box(whole.layout, static_shape(whole.shape), begin, static_shape(part.shape))
+    return None if offset is None else ELEMENT_BYTES * offset
+
+
+def piece_offsets(whole: ir.Value, axis: int, pieces: Sequence[ir.Value]) -> list[int | None]:
+    """For each piece of a concatenation along ``axis`` the byte of ``whole`` at which it could stand."""
+    offsets, begin = [], [0] * len(whole.shape)
+    for piece in pieces:
+        offsets.append(box_offset(whole, begin, piece))
+        extent = piece.shape[axis]
+        if not isinstance(extent, int):
+            return [None] * len(pieces)
+        begin[axis] += extent
+    return offsets
