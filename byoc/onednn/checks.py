@@ -191,7 +191,9 @@ def strided_slice(match: Match) -> str | None:
 
 def slice_begin(call: relax.Call, source: Shape, shape: Shape) -> tuple[int, ...] | None:
     """Where a slice of unit strides begins on each axis of ``source``; None for any other slice."""
-    bounds = [[dim_of(field) for field in arg.fields] for arg in call.args[1:] if isinstance(arg, relax.Tuple)]
+    bounds = [
+        [dim_of(field) for field in arg.fields] for arg in call.args[1:] if isinstance(arg, relax.Tuple)
+    ]
     if len(bounds) != len(call.args) - 1 or not all(isinstance(n, int) for arg in bounds for n in arg):
         return None
     axes, begins, ends, *strides = bounds

@@ -1,5 +1,6 @@
-// Concatenation.  A piece that already stands in dst's bytes (an alias the memory planner made) is
-// not copied; if all do, the step does nothing.
+// Concatenation.  A piece that already stands in its place in dst (an alias the memory planner
+// made) is not copied; if all do, the step does nothing.  A piece that stands in another piece's
+// place (it was sliced out of that one) is copied from there.
 #include "builders.h"
 #include "engine.h"
 #include "error.h"
@@ -36,16 +37,40 @@ std::vector<Piece> Pieces(const StepBuilder& b, int64_t axis) {
   return pieces;
 }
 
-// Throws unless the piece's bytes are where dst wants them.
-void CheckInPlace(const StepBuilder& b, const Piece& piece) {
+dnnl::memory::desc Window(const StepBuilder& b, const Piece& piece) {
+  return b.Get("dst").desc.submemory_desc(b.Get(piece.value).dims, piece.begin);
+}
+
+bool SharesBytes(const StepBuilder& b, const Piece& piece) {
+  return b.Get(piece.value).root == b.Get("dst").root;
+}
+
+// First byte, in the value that owns them, of where dst wants the piece.
+int64_t WantedOffset(const StepBuilder& b, const dnnl::memory::desc& window) {
+  size_t bytes = dnnl::memory::data_type_size(window.get_data_type());
+  return b.Get("dst").offset + window.get_submemory_offset() * static_cast<int64_t>(bytes);
+}
+
+bool StandsInPlace(const StepBuilder& b, const Piece& piece) {
+  if (!SharesBytes(b, piece)) return false;
   const ResolvedValue& src = b.Get(piece.value);
-  const ResolvedValue& dst = b.Get("dst");
-  dnnl::memory::desc window = dst.desc.submemory_desc(src.dims, piece.begin);
-  int64_t bytes = static_cast<int64_t>(dnnl::memory::data_type_size(dst.desc.get_data_type()));
-  int64_t expected = dst.offset + window.get_submemory_offset() * bytes;
-  if (src.offset != expected || !SamePlacement(src.desc, window)) {
-    ThrowInternal("a piece shares dst's bytes but does not stand where dst wants it (byte ",
-                  src.offset, ", expected ", expected, ", or another layout)");
+  dnnl::memory::desc window = Window(b, piece);
+  return src.offset == WantedOffset(b, window) && SamePlacement(src.desc, window);
+}
+
+// Throws if the piece, which is copied, stands where a copy is written.
+void CheckSurvivesCopies(const StepBuilder& b, const Piece& piece,
+                         const std::vector<Piece>& copied) {
+  const ResolvedValue& src = b.Get(piece.value);
+  for (const Piece& other : copied) {
+    dnnl::memory::desc window = Window(b, other);
+    int64_t begin = WantedOffset(b, window);
+    int64_t end = begin + static_cast<int64_t>(window.get_size());
+    if (src.offset < end && begin < src.offset + src.Bytes()) {
+      ThrowInternal("a piece shares dst's bytes but does not stand where dst wants it (byte ",
+                    src.offset, ", expected ", WantedOffset(b, Window(b, piece)),
+                    ", or another layout)");
+    }
   }
 }
 
@@ -56,21 +81,17 @@ void BuildConcat(StepBuilder* b) {
   std::vector<Piece> pieces = Pieces(*b, axis);
   std::vector<Piece> copied;
   for (const Piece& piece : pieces) {
-    bool alias = b->Get(piece.value).root == b->Get("dst").root;
-    if (alias) {
-      b->Fixed("dst");
-      b->Fixed(piece.value);
-      CheckInPlace(*b, piece);
-    } else {
-      copied.push_back(piece);
-    }
+    b->Fixed(piece.value);
+    if (SharesBytes(*b, piece)) b->Fixed("dst");
+    if (!StandsInPlace(*b, piece)) copied.push_back(piece);
+  }
+  for (const Piece& piece : copied) {
+    if (SharesBytes(*b, piece)) CheckSurvivesCopies(*b, piece, copied);
   }
   if (copied.size() < pieces.size()) {
     if (!b->step().post_ops.empty()) ThrowUnsupported("post-ops on a concat in place");
     for (const Piece& piece : copied) {
-      dnnl::memory::desc src = b->Fixed(piece.value);
-      b->AddReorder(piece.value, src, b->Id("dst"),
-                    b->Desc("dst").submemory_desc(src.get_dims(), piece.begin));
+      b->AddReorder(piece.value, b->Desc(piece.value), b->Id("dst"), Window(*b, piece));
     }
     return;
   }

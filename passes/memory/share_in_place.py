@@ -56,12 +56,13 @@ class _Sharing:
 
     def _share(self, at: int, step: ir.Step) -> None:
         for position, post_op in enumerate(step.post_ops):
-            if isinstance(post_op, ir.BinaryPostOp) and post_op.algorithm == "add":
-                if self._dies(post_op.value, at, step.dst) and self._is_read_once(step, post_op.value):
-                    post_ops = (*step.post_ops[:position], ir.SumPostOp(), *step.post_ops[position + 1 :])
-                    self.steps[at] = replace(step, post_ops=post_ops)
-                    self._alias(step.dst, post_op.value)
-                    return
+            if not isinstance(post_op, ir.BinaryPostOp) or post_op.algorithm != "add":
+                continue
+            if self._dies(post_op.value, at, step.dst) and self._is_read_once(step, post_op.value):
+                post_ops = (*step.post_ops[:position], ir.SumPostOp(), *step.post_ops[position + 1 :])
+                self.steps[at] = replace(step, post_ops=post_ops)
+                self._alias(step.dst, post_op.value)
+                return
         if isinstance(step.attrs, ir.Eltwise | ir.Binary):
             src = step.operand("src")
             if self._dies(src, at, step.dst) and self._is_read_once(step, src):

@@ -27,9 +27,7 @@ def view_slices(program: ir.Program) -> ir.Program:
         if offset is None:
             steps.append(step)
         else:
-            values[step.dst] = replace(
-                values[step.dst], alias_of=step.operand("src"), alias_offset=offset
-            )
+            values[step.dst] = replace(values[step.dst], alias_of=step.operand("src"), alias_offset=offset)
     return sort_values(replace(program, values=tuple(values), steps=tuple(steps)))
 
 

@@ -106,10 +106,23 @@ def _shuffle(r: RandomGraph, x: str, s: Shape) -> None:
 
 
 def _split(r: RandomGraph, x: str, s: Shape) -> None:
-    if s[1] % 2 == 0:
-        half = s[1] // 2
-        for name in r.graph.ops("Split", 2, x, r.graph.ints(half, half), axis=1):
-            r.add(name, (s[0], half, *s[2:]))
+    axis = int(r.random.integers(0, len(s)))
+    if s[axis] > 1:
+        first = int(r.choice(s[axis] // 2, r.random.integers(1, s[axis])))
+        for name, part in zip(
+            r.graph.ops("Split", 2, x, r.graph.ints(first, s[axis] - first), axis=axis),
+            (first, s[axis] - first),
+            strict=True,
+        ):
+            r.add(name, (*s[:axis], part, *s[axis + 1 :]))
+
+
+def _slice(r: RandomGraph, x: str, s: Shape) -> None:
+    starts = [int(r.random.integers(0, extent)) for extent in s]
+    ends = [int(r.random.integers(low + 1, high + 1)) for low, high in zip(starts, s, strict=True)]
+    bounds = [[low - size for low, size in zip(starts, s, strict=True)], ends, range(len(s)), [1] * len(s)]
+    sliced = r.graph.op("Slice", x, *[r.graph.ints(*numbers) for numbers in bounds])
+    r.add(sliced, tuple(high - low for low, high in zip(starts, ends, strict=True)))
 
 
 def _softmax(r: RandomGraph, x: str, s: Shape) -> None:
@@ -119,7 +132,7 @@ def _softmax(r: RandomGraph, x: str, s: Shape) -> None:
 def image_graph(seed: int) -> tuple[Graph, list[str]]:
     operators = [
         _conv, _conv, _conv, _depthwise, _batch_norm, _function, _function, _two, _two, _vector, _number,
-        _gate, _concat_channels, _concat_channels, _pool, _pad, _shuffle, _split, _softmax,
+        _gate, _concat_channels, _concat_channels, _pool, _pad, _shuffle, _split, _split, _slice, _softmax,
     ]  # fmt: skip
     r = RandomGraph(seed, operators)
     batch, size = int(r.choice(1, 2)), int(r.choice(4, 5))
@@ -179,7 +192,7 @@ def _concat(r: RandomGraph, x: str, s: Shape) -> None:
 def matrix_graph(seed: int) -> tuple[Graph, list[str]]:
     operators = [
         _dense, _dense, _gram, _transpose, _transpose, _heads, _layer_norm, _gelu, _function, _two, _vector,
-        _vector, _number, _softmax, _reduce, _concat,
+        _vector, _number, _softmax, _reduce, _concat, _split, _slice,
     ]  # fmt: skip
     r = RandomGraph(seed, operators)
     batch, time = int(r.choice(1, 2)), int(r.choice(1, 5, 7))
