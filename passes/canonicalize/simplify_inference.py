@@ -22,6 +22,8 @@ import tvm
 import tvm_ffi
 from tvm import relax
 
+from tvm_mxplan.core.dims import is_static
+
 from ..relax_types import constant_of, dtype_of, make_constant, scalar_of, shape_of
 from .rewriter import Site, is_call_to, rewrite_bindings
 
@@ -55,10 +57,12 @@ def _rule(site: Site, value: relax.Expr) -> relax.Expr | None:
 
 def _section(split: relax.Call, index: int) -> relax.Expr | None:
     """Section ``index`` of a split as a slice; None where extents are not known."""
-    axis = int(split.attrs.axis)
     shapes = [shape_of(relax.TupleGetItem(split, i)) for i in range(len(split.ty.fields))]
-    extents = [None if shape is None else shape[axis] for shape in shapes]
-    if not all(isinstance(extent, int) for extent in extents):
+    if any(shape is None for shape in shapes):
+        return None
+    axis = int(split.attrs.axis) % len(shapes[0])  # type: ignore[arg-type]
+    extents = [shape[axis] for shape in shapes]  # type: ignore[index]
+    if not is_static(tuple(extents)):
         return None
     begin = sum(extents[:index])  # type: ignore[arg-type]
     return relax.op.strided_slice(split.args[0], [axis], [begin], [begin + extents[index]])  # type: ignore[operator]

@@ -10,6 +10,7 @@ import pytest
 from tvm_mxplan.core.layout import (
     channels_blocked,
     channels_last,
+    dense_box,
     parse_layout,
     permute_layout,
     plain_layout,
@@ -74,3 +75,26 @@ def test_same_bytes_says_what_memory_says(shape: tuple[int, ...]) -> None:
             assert equal, (a, b, shape)
         elif not parse_layout(a).blocks and not parse_layout(b).blocks:
             assert not equal, (a, b, shape)
+
+
+@pytest.mark.parametrize("tag", ["abcd", "acdb", "aBcd16b", "aBcd4b", "bacd"])
+def test_dense_box_says_what_memory_says(tag: str) -> None:
+    """A box is one piece exactly if its own storage order is a run of the whole's, padding included."""
+    rng, dense = np.random.default_rng(0), 0
+    for _ in range(400):
+        shape = tuple(int(n) for n in rng.choice((1, 2, 3), 4) * [1, int(rng.choice((1, 8, 16))), 1, 1])
+        begin = [int(rng.choice((0, extent // 2, rng.integers(0, extent)))) for extent in shape]
+        extents = [
+            int(rng.choice((extent - low, rng.integers(1, extent - low + 1))))
+            for low, extent in zip(begin, shape, strict=True)
+        ]
+        box = tuple(slice(low, low + extent) for low, extent in zip(begin, extents, strict=True))
+        logical = np.arange(np.prod(shape)).reshape(shape)[box].reshape(-1)
+        part = storage_order(tag, tuple(extents))
+        part = np.where(part < 0, -1, logical[part])
+        whole = storage_order(tag, shape)
+        first = int(np.argmax(whole == part[0]))
+        expected = first if np.array_equal(whole[first : first + part.size], part) else None
+        assert dense_box(tag, shape, begin, extents) == expected, (tag, shape, begin, extents)
+        dense += expected is not None
+    assert 40 < dense < 360

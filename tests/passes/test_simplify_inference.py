@@ -17,6 +17,23 @@ def test_dropout():
     )
 
 
+@pytest.mark.parametrize(
+    ("split", "bounds"),
+    [("indices_or_sections=2, axis=-1", (3, 2, 4)), ("indices_or_sections=[1, 3], axis=2", (2, 1, 3))],
+)
+def test_a_section_of_a_split_is_a_slice(split, bounds):
+    axis, begin, end = bounds
+    assert_becomes(
+        SimplifyInference(),
+        f"a = R.split(x, {split})\nb = a[1]\ny = R.nn.relu(b)",
+        f"b = R.strided_slice(x, [{axis}], [{begin}], [{end}])\ny = R.nn.relu(b)",
+    )
+
+
+def test_a_split_that_is_used_as_a_whole_stays():
+    assert_unchanged(SimplifyInference(), "a = R.split(x, 2, axis=2)\ny = R.concat(a, axis=1)")
+
+
 def test_batch_norm_is_scale_and_shift():
     """Numbers against the definition; constants computed in double precision."""
     numbers = 'R.const([1.5, 2.5, 0.5], "float32"), R.const([0.1, 0.2, 0.3], "float32"), ' \

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 import relax_programs as rp
 import tvm
+from agreeable_backend import Agreeable
 from tvm import relax
 from tvm.script import tirx as T
 
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.allocation import Item, Problem, Rectangle, solve, validate
 from tvm_mxplan.core.builder import ProgramBuilder
-from tvm_mxplan.core.description import Description, StepInfo, ValueInfo
 from tvm_mxplan.passes.memory import StorageRewrite
 from tvm_mxplan.passes.memory.elide_concats import copied_pieces, elide_concats
 from tvm_mxplan.passes.memory.liveness import arena_problem
@@ -187,15 +187,6 @@ def test_onnxruntime_32611_packed_elements_are_not_counted_as_bytes() -> None:
 # --- concatenation and sums in place, inside regions --------------------------------------------------
 
 
-class _Agreeable:
-    """A backend that takes every program as it is."""
-
-    def describe(self, program: ir.Program) -> Description:
-        steps = tuple(StepInfo(step.implementation, 0, 0, "") for step in program.steps)
-        values = tuple(ValueInfo(value.layout, value.nbytes) for value in program.values)
-        return Description(steps, values)
-
-
 IMAGE = (1, 8, 4, 4)
 RELU = ir.Eltwise("relu", 0.0, 0.0)
 
@@ -251,14 +242,14 @@ def test_openvino_6193_a_piece_is_no_destination_for_a_sum() -> None:
     builder.write_output(doubled, out)
     builder.write_output(shuffled, other)
     copied = sized(builder.finish())
-    program = share_in_place(elide_concats(copied), _Agreeable())  # type: ignore[arg-type]
+    program = share_in_place(elide_concats(copied), Agreeable())  # type: ignore[arg-type]
     by_name = {value.name: number for number, value in enumerate(program.values)}
     pieces = [by_name["eltwise0"], by_name["eltwise1"]]
     assert all(program.values[piece].alias_of == by_name["concat0"] for piece in pieces)
     assert program.values[by_name["binary0"]].alias_of == -1
     found = addresses(program)
     assert apart(found[by_name["binary0"]], found[by_name["concat0"]])
-    in_place = share_in_place(copied, _Agreeable())  # type: ignore[arg-type]
+    in_place = share_in_place(copied, Agreeable())  # type: ignore[arg-type]
     assert any(value.name == "binary0" and value.alias_of >= 0 for value in in_place.values)
 
 

@@ -18,7 +18,8 @@ Rules
 - Constants hold plain, dense data in the layout of their value.  Constants in the role ``weights`` are
   prepacked by the runtime into whatever the primitive asks for.
 - A value with ``alias_of`` views the bytes of an earlier value of any kind; it owns none of its own and
-  is written when the other is, unless it is itself a step's ``dst`` (in place, or a piece of a concat).
+  is written when the other is (a reshape, a slice), unless it is itself a step's ``dst`` (in place, or a
+  piece of a concat).
 - ``offset`` is a byte offset into the arena, or -1 where the runtime has to plan (symbolic shapes).
 """
 
