@@ -22,14 +22,14 @@ def slices(
 @pytest.mark.parametrize("sections", [(1, 16), (5, 12), (3, 3, 11)], ids=str)
 def test_split_along_every_axis(sections, layouts):
     g, outputs = Graph(), []
-    for axis in (0, 1, 2, 3, -1):
+    for axis in (0, 1, 2, -1):
         shape = list(SHAPE)
         shape[axis] = 17
         pieces = g.ops("Split", len(sections), g.op("Tanh", g.input(*shape)), g.ints(*sections), axis=axis)
         outputs += [g.op("Exp", piece) for piece in pieces]
     report = run_offloaded(g, outputs, layouts)
     kinds = [step.kind for step in computing(report)]
-    assert kinds.count("eltwise") == 5 + len(outputs)
+    assert kinds.count("eltwise") == 4 + len(outputs)
     assert kinds.count("slice") < len(outputs)  # along axis 0 they are views
 
 
