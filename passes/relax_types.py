@@ -6,7 +6,7 @@ import numpy as np
 import tvm
 from tvm import relax, tirx
 
-from tvm_mxplan.core.dims import Dim, Expr, Operator, Shape, Symbol
+from tvm_mxplan.core.dims import Dim, Expr, Operator, Shape, Symbol, is_static
 
 _OPERATORS: dict[type, Operator] = {
     tirx.Add: "+",
@@ -66,6 +66,33 @@ def scalar_of(expr: relax.Expr) -> float | None:
         return None
     value = expr.value.numpy() if expr.value.shape == () else np.from_dlpack(expr.value)
     return float(value.reshape(-1)[0]) if value.size == 1 else None
+
+
+def slice_begin(call: relax.Call) -> tuple[int, ...] | None:
+    """Where a ``strided_slice`` of unit strides begins on each axis of its source; None for any other.
+
+    Known are constant bounds of axes of constant extent; negative ones and those past the end are resolved.
+    """
+    source, shape = shape_of(call.args[0]), shape_of(call)
+    bounds = [
+        [dim_of(field) for field in arg.fields] for arg in call.args[1:] if isinstance(arg, relax.Tuple)
+    ]
+    known = len(bounds) == len(call.args) - 1 and is_static(tuple(n for arg in bounds for n in arg))  # type: ignore[arg-type]
+    if source is None or shape is None or not known:
+        return None
+    axes, begins, ends, *strides = bounds
+    if any(step != 1 for arg in strides for step in arg):
+        return None
+    begin = [0] * len(source)
+    for axis, first, last in zip(axes, begins, ends, strict=True):
+        extent = source[axis]  # type: ignore[index]
+        if not isinstance(extent, int):
+            return None
+        low, high, _ = slice(first, last).indices(extent)
+        if high - low != shape[axis]:  # type: ignore[index]
+            return None
+        begin[axis] = low  # type: ignore[index]
+    return tuple(begin)
 
 
 def make_constant(array: np.ndarray) -> tvm.ir.GenericConst:

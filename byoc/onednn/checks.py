@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from tvm import relax
 
 from tvm_mxplan.core.dims import Shape, is_static
-from tvm_mxplan.passes.relax_types import dim_of, dtype_of, is_constant, scalar_of, shape_of
+from tvm_mxplan.passes.relax_types import dtype_of, is_constant, scalar_of, shape_of, slice_begin
 
 from .broadcasting import can_be_fast
 
@@ -183,30 +183,8 @@ def concat(match: Match) -> str | None:
 
 
 def strided_slice(match: Match) -> str | None:
-    call = match["root"]
-    source, shape = shape_of(call.args[0]), shape_of(call)
-    begin = slice_begin(call, source, shape)  # type: ignore[arg-type]
+    begin = slice_begin(match["root"])
     return "strides, or bounds that are no constant numbers" if begin is None else None
-
-
-def slice_begin(call: relax.Call, source: Shape, shape: Shape) -> tuple[int, ...] | None:
-    """Where a slice of unit strides begins on each axis of ``source``; None for any other slice."""
-    bounds = [
-        [dim_of(field) for field in arg.fields] for arg in call.args[1:] if isinstance(arg, relax.Tuple)
-    ]
-    if len(bounds) != len(call.args) - 1 or not all(isinstance(n, int) for arg in bounds for n in arg):
-        return None
-    axes, begins, ends, *strides = bounds
-    begin = [0] * len(source)
-    for axis, first, last in zip(axes, begins, ends, strict=True):
-        extent = source[axis]  # type: ignore[index]
-        if not isinstance(extent, int):
-            return None
-        low, high, _ = slice(first, last).indices(extent)
-        if high - low != shape[axis]:  # type: ignore[index]
-            return None
-        begin[axis] = low  # type: ignore[index]
-    return tuple(begin) if all(step == 1 for arg in strides for step in arg) else None
 
 
 def reshape(match: Match) -> str | None:

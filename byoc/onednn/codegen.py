@@ -12,9 +12,8 @@ from tvm import relax
 
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.dims import is_static
-from tvm_mxplan.passes.relax_types import scalar_of, shape_of
+from tvm_mxplan.passes.relax_types import scalar_of, shape_of, slice_begin
 
-from .checks import slice_begin
 from .codegen_elementwise import ELEMENTWISE
 from .composite import Composite, ints, product
 
@@ -243,8 +242,7 @@ def _slice(c: Composite) -> int:
     shape = c.builder.values[source].shape
     if shape == c.shape:
         return source
-    begin = slice_begin(c.root, shape, c.shape)
-    return c.emit("slice", ir.Slice(begin), ("src", source))  # type: ignore[arg-type]
+    return c.emit("slice", ir.Slice(slice_begin(c.root)), ("src", source))  # type: ignore[arg-type]
 
 
 def _reshape(c: Composite) -> int:

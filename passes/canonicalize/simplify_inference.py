@@ -3,6 +3,7 @@
     dropout(x)[0]                          -> x
     batch_norm(x, constants...)[0]         -> x * scale + shift      (constants, folded)
     split(x, ...)[i]                       -> strided_slice(x, ...)
+    concat(x[a:b], x[b:c], y)              -> concat(x[a:c], y)      (also: all of x)
     broadcast_to(x, shape of x)            -> x                      (also reshape, astype)
     a + broadcast_to(b, shape of a)        -> a + b                  (also other binary operators)
     sum(stack((a, b, ...), axis), [axis])  -> a + b + ...            (also max and min)
@@ -22,10 +23,9 @@ import tvm
 import tvm_ffi
 from tvm import relax
 
-from tvm_mxplan.core.dims import is_static
-
 from ..relax_types import constant_of, dtype_of, make_constant, scalar_of, shape_of
 from .rewriter import Site, is_call_to, rewrite_bindings
+from .sections import join_sections, section_of_split
 
 _STACK_REDUCTIONS: dict[str, Callable[[relax.Expr, relax.Expr], relax.Expr]] = {
     "sum": relax.op.add,
@@ -40,11 +40,13 @@ def _rule(site: Site, value: relax.Expr) -> relax.Expr | None:
     if isinstance(value, relax.TupleGetItem):
         call = site.definition(value.tuple_value)
         if is_call_to(call, "split"):
-            return _section(call, value.index)
+            return section_of_split(call, value.index)
         if value.index == 0 and is_call_to(call, "nn.dropout"):
             return call.args[0]
         if value.index == 0 and is_call_to(call, "nn.batch_norm"):
             return _scale_and_shift(site, call)
+    if is_call_to(value, "concat"):
+        return join_sections(site, value)
     if is_call_to(value, "broadcast_to", "reshape", "astype"):
         return _identity(value)
     if is_call_to(value, *_STACK_REDUCTIONS):
@@ -53,19 +55,6 @@ def _rule(site: Site, value: relax.Expr) -> relax.Expr | None:
     if clip is None and is_call_to(value, *_BINARY):
         return _unbroadcast(site, value)
     return clip
-
-
-def _section(split: relax.Call, index: int) -> relax.Expr | None:
-    """Section ``index`` of a split as a slice; None where extents are not known."""
-    shapes = [shape_of(relax.TupleGetItem(split, i)) for i in range(len(split.ty.fields))]
-    if any(shape is None for shape in shapes):
-        return None
-    axis = int(split.attrs.axis) % len(shapes[0])  # type: ignore[arg-type]
-    extents = [shape[axis] for shape in shapes]  # type: ignore[index]
-    if not is_static(tuple(extents)):
-        return None
-    begin = sum(extents[:index])  # type: ignore[arg-type]
-    return relax.op.strided_slice(split.args[0], [axis], [begin], [begin + extents[index]])  # type: ignore[operator]
 
 
 def _scale_and_shift(site: Site, call: relax.Call) -> relax.Expr | None:

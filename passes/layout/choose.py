@@ -12,7 +12,6 @@ offered only where nothing else exists.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.assignment import Assignment, AssignmentProblem, Form, Option, solve_assignment
@@ -20,9 +19,9 @@ from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.layout import plain_layout, same_bytes
 from tvm_mxplan.errors import UnsupportedError
 
-from ..memory.boxes import box_offset, piece_offsets
 from .candidates import Layouts, operands_of, options_of
-from .costs import REORDER_OVERHEAD_US, Machine, reorder_cost, value_bytes
+from .costs import Machine, reorder_cost
+from .movement_costs import concat_cost, slice_cost
 from .queries import StepQueries
 
 StepCost = Callable[[ir.Program, ir.Step, Layouts, StepInfo], float]
@@ -45,6 +44,7 @@ class _Chooser:
         self.block = block
         self.machine = machine
         self.forms: dict[int, list[str]] = {}
+        self.writers = {step.dst: step for step in program.steps}
 
     def choose(self) -> tuple[list[Layouts], Assignment]:
         candidates = [self._usable(step) for step in self.program.steps]
@@ -73,27 +73,11 @@ class _Chooser:
         return fast or slow
 
     def _step_cost(self, step: ir.Step, layouts: Layouts, info: StepInfo) -> float:
-        operands = [
-            replace(self.program.values[value], layout=layout)
-            for (_, value), layout in zip(operands_of(step), layouts, strict=True)
-        ]
         if isinstance(step.attrs, ir.Concat):
-            *pieces, whole = operands
-            offsets = piece_offsets(whole, step.attrs.axis, pieces)
-            return sum(
-                self._copy_cost(piece)
-                for piece, offset in zip(pieces, offsets, strict=True)
-                if offset is None
-            )
-        if isinstance(step.attrs, ir.Slice) and not info.is_reference:
-            source, result = operands
-            own = result.kind == "local" and result.alias_of < 0
-            is_view = own and box_offset(source, step.attrs.begin, result) is not None
-            return 0.0 if is_view else REORDER_OVERHEAD_US + self._copy_cost(result)
+            return concat_cost(self.program, self.writers, step, layouts, self.machine)
+        if isinstance(step.attrs, ir.Slice):
+            return slice_cost(self.program, step, layouts, self.machine)
         return self.cost(self.program, step, layouts, info)
-
-    def _copy_cost(self, value: ir.Value) -> float:
-        return 2 * value_bytes(value.shape, value.layout) / self.machine.gbytes_per_s / 1e3
 
     def _option(self, step: ir.Step, layouts: Layouts, cost: float) -> Option:
         wants, gives = [], []

@@ -17,6 +17,7 @@ from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.renumber import sort_values
 
 from .boxes import piece_offsets
+from .liveness import offset_in_root
 
 
 def elide_concats(program: ir.Program) -> ir.Program:
@@ -32,10 +33,16 @@ def elide_concats(program: ir.Program) -> ir.Program:
 
 def copied_pieces(program: ir.Program, step: ir.Step) -> list[int]:
     """Pieces that a concat step still copies."""
+    assert isinstance(step.attrs, ir.Concat)
+    numbers = [operand.value for operand in step.operands if operand.role == "src"]
+    whole, start = program.values[step.dst], offset_in_root(program, step.dst)
+    offsets = piece_offsets(whole, step.attrs.axis, [program.values[number] for number in numbers])
     return [
-        operand.value
-        for operand in step.operands
-        if operand.role == "src" and program.values[operand.value].alias_of != step.dst
+        number
+        for number, offset in zip(numbers, offsets, strict=True)
+        if offset is None
+        or program.root(number) != program.root(step.dst)
+        or offset_in_root(program, number) != start + offset
     ]
 
 
@@ -43,8 +50,19 @@ def _alias_pieces(
     values: list[ir.Value], written: set[int], axis: int, pieces: list[int], whole: int
 ) -> None:
     offsets = piece_offsets(values[whole], axis, [values[piece] for piece in pieces])
-    for number, offset in zip(pieces, offsets, strict=True):
-        piece = values[number]
-        free = piece.kind == "local" and piece.alias_of < 0 and number in written and number != whole
+    for piece, offset in zip(pieces, offsets, strict=True):
+        number = _owner(values, written, piece)
+        owner = values[number]
+        free = owner.kind == "local" and owner.alias_of < 0 and number in written and number != whole
         if free and offset is not None:
-            values[number] = replace(piece, alias_of=whole, alias_offset=offset)
+            values[number] = replace(owner, alias_of=whole, alias_offset=offset)
+
+
+def _owner(values: list[ir.Value], written: set[int], number: int) -> int:
+    """The value of which ``number`` is all bytes, seen in another shape or under another layout's name."""
+    while number not in written and values[number].alias_of >= 0:
+        value, base = values[number], values[values[number].alias_of]
+        if value.alias_offset != 0 or value.nbytes != base.nbytes:
+            break
+        number = value.alias_of
+    return number

@@ -83,7 +83,8 @@ def _gate(r: RandomGraph, x: str, s: Shape) -> None:
 
 
 def _concat_channels(r: RandomGraph, x: str, s: Shape) -> None:
-    others = [r.pick(lambda shape: shape[:1] + shape[2:] == s[:1] + s[2:]) for _ in range(int(r.choice(1, 2)))]
+    fitting = lambda shape: (shape[0], *shape[2:]) == (s[0], *s[2:])  # noqa: E731
+    others = [r.pick(fitting) for _ in range(int(r.choice(1, 2)))]
     channels = s[1] + sum(shape[1] for _, shape in others)
     r.add(r.graph.op("Concat", x, *[name for name, _ in others], axis=1), (s[0], channels, *s[2:]))
 

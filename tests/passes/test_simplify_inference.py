@@ -34,6 +34,41 @@ def test_a_split_that_is_used_as_a_whole_stays():
     assert_unchanged(SimplifyInference(), "a = R.split(x, 2, axis=2)\ny = R.concat(a, axis=1)")
 
 
+def test_neighbouring_sections_that_meet_again_are_one():
+    halves = "a = R.strided_slice(x, [1], [0], [1])\nb = R.strided_slice(x, [1], [1], [3])\n"
+    assert_becomes(
+        SimplifyInference(),
+        halves + "y = R.concat((a, b, z), axis=1)",
+        "y = R.concat((x, z), axis=1)",
+        parameters=TWO,
+    )
+    assert_becomes(
+        SimplifyInference(), halves + "c = R.concat((a, b), axis=-3)\ny = R.nn.relu(c)", "y = R.nn.relu(x)"
+    )
+    assert_becomes(
+        SimplifyInference(),
+        "a = R.strided_slice(x, [2], [0], [1])\nb = R.strided_slice(x, [2], [1], [3])\n"
+        "y = R.concat((z, a, b), axis=2)",
+        "a = R.strided_slice(x, [2], [0], [3])\ny = R.concat((z, a), axis=2)",
+        parameters=TWO,
+    )
+
+
+@pytest.mark.parametrize(
+    ("second", "axis"),
+    [
+        ("R.strided_slice(x, [1], [2], [3])", 1),
+        ("R.strided_slice(z, [1], [1], [2])", 1),
+        ("R.strided_slice(x, [1], [1], [2])", 2),
+        ("R.strided_slice(x, [1], [1], [3], [2])", 1),
+    ],
+    ids=["a gap", "another tensor", "another axis", "a stride"],
+)
+def test_other_slices_stay_apart(second, axis):
+    lines = f"a = R.strided_slice(x, [1], [0], [1])\nb = {second}\ny = R.concat((a, b), axis={axis})"
+    assert_unchanged(SimplifyInference(), lines, parameters=TWO)
+
+
 def test_batch_norm_is_scale_and_shift():
     """Numbers against the definition; constants computed in double precision."""
     numbers = 'R.const([1.5, 2.5, 0.5], "float32"), R.const([0.1, 0.2, 0.3], "float32"), ' \
