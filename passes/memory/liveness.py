@@ -3,8 +3,8 @@
 Time is counted in steps; a value born at step i that is last read at step j lives [i, j + 1).  A value and
 all its aliases are one item: they stand at fixed distances from one another.  A view keeps what it views
 alive; a value that is written itself (a piece of a concatenation, a result in place) stands for its own
-bytes alone.  Inputs, outputs, constants and
-their views take no bytes of the arena.  The scratchpad of step i lives [i, i + 1).
+bytes alone; reading a whole that no step writes itself is reading all pieces of it that are written.  Inputs,
+outputs, constants and their views take no bytes of the arena.  The scratchpad of step i lives [i, i + 1).
 """
 
 from __future__ import annotations
@@ -61,13 +61,26 @@ def _lives(program: ir.Program) -> tuple[dict[int, int], dict[int, int]]:
     births: dict[int, int] = {}
     deaths: dict[int, int] = {}
     written = {step.dst for step in program.steps}
+    pieces: dict[int, list[int]] = defaultdict(list)
+    for value in written:
+        pieces[program.root(value)].append(value)
     for at, step in enumerate(program.steps):
-        for value in (step.dst, *program.reads(step)):
-            while value >= 0:
+        for touched in (step.dst, *program.reads(step)):
+            views = _views(program, written, touched)
+            for value in views:
                 births.setdefault(value, at)
                 deaths[value] = at + 1
-                value = -1 if value in written else program.values[value].alias_of
+            if views[-1] not in written:
+                deaths.update((piece, at + 1) for piece in pieces[views[-1]] if piece in births)
     return births, deaths
+
+
+def _views(program: ir.Program, written: set[int], value: int) -> list[int]:
+    """``value`` and what it views, up to the nearest one that a step writes or that owns the bytes."""
+    views = [value]
+    while views[-1] not in written and program.values[views[-1]].alias_of >= 0:
+        views.append(program.values[views[-1]].alias_of)
+    return views
 
 
 def offset_in_root(program: ir.Program, value: int) -> int:

@@ -71,6 +71,30 @@ def test_the_option_is_checked():
         tvm_mxplan.Options(memory="none")
 
 
+# --- lives -------------------------------------------------------------------------------------------------
+
+
+def test_reading_a_whole_that_no_step_writes_keeps_its_pieces():
+    """left and right are written into one value, which is read two steps later, then its left half again."""
+    half, relu = (1, 8, 2, 2), ir.Eltwise("relu", 0.0, 0.0)
+    values = [ir.Value("x", half, "float32", "input", "abcd", 0, nbytes=128)]
+    values.append(ir.Value("whole", (1, 16, 2, 2), "float32", "local", "abcd", nbytes=256))
+    for name, offset in (("left", 0), ("right", 128)):
+        piece = ir.Value(name, half, "float32", "local", "abcd", alias_of=1, alias_offset=offset, nbytes=128)
+        values.append(piece)
+    values.append(ir.Value("between", half, "float32", "local", "abcd", nbytes=128))
+    values.append(ir.Value("last", (1, 16, 2, 2), "float32", "local", "abcd", nbytes=256))
+    reads_and_writes = [(0, 2), (0, 3), (0, 4), (1, 5), (2, 4)]
+    steps = [
+        ir.Step(f"s{at}", relu, (ir.Operand("src", src), ir.Operand("dst", dst)))
+        for at, (src, dst) in enumerate(reads_and_writes)
+    ]
+    problem = arena_problem(ir.Program("region", tuple(values), tuple(steps))).problem
+    (whole,) = [item for item in problem.items if item.name == "whole"]
+    lives = {(r.offset, r.nbytes): (r.birth, r.death) for r in whole.rectangles}
+    assert lives == {(0, 256): (3, 4), (0, 128): (0, 5), (128, 128): (1, 4)}
+
+
 # --- faults ------------------------------------------------------------------------------------------------
 
 
