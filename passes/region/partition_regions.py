@@ -3,7 +3,8 @@
 Before   gv = R.nn.relu(R.add(R.nn.conv2d(x, w), b))
 After    gv = mxplan_onednn_0(x)      a function with the attribute Codegen, one composite for each operator
 
-TVM's own ``FuseOpsByPattern`` and ``MergeCompositeFunctions`` do the work; regions get short names.
+TVM's own ``FuseOpsByPattern`` and ``MergeCompositeFunctions`` do the work; regions get short names.  The
+latter knows no function but ``main``, so each function of the module takes its turn under that name.
 """
 
 from __future__ import annotations
@@ -33,8 +34,54 @@ class PartitionRegions:
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
         patterns = self.backend.patterns(self.rejections)
         mod = relax.transform.FuseOpsByPattern(patterns, bind_constants=True, annotate_codegen=False)(mod)
-        mod = relax.transform.MergeCompositeFunctions()(mod)
-        return _rename(mod, self.backend.name)
+        return _merge(mod, self.backend.name)
+
+
+def _merge(mod: tvm.IRModule, backend: str) -> tvm.IRModule:
+    """Composites grouped into regions in every Relax function, by the functions' names."""
+    merged = mod.clone()
+    for gvar, function in sorted(mod.functions.items(), key=lambda item: item[0].name_hint):
+        if _is_composite(function):
+            del merged[gvar]
+        elif isinstance(function, relax.Function):
+            _merge_in_function(merged, mod, gvar, backend)
+    return merged
+
+
+def _is_composite(function: tvm.ir.BaseFunc) -> bool:
+    return bool(function.attrs and function.attrs.get("Composite"))
+
+
+def _merge_in_function(merged: tvm.IRModule, mod: tvm.IRModule, gvar: tvm.ir.GlobalVar, backend: str) -> None:
+    """Put into ``merged`` one function of ``mod`` with regions in the place of its composites."""
+    alone, originals = _alone_as_main(mod, gvar)
+    alone = relax.transform.MergeCompositeFunctions()(alone)
+    alone = _rename(alone, backend, {other.name_hint for other in merged.functions})
+    for region, body in regions(alone, backend):
+        merged[region] = body
+    replacer = _GlobalReplacer(alone)
+    replacer.new = originals
+    function = replacer.visit_expr(alone["main"]).without_attr("global_symbol")
+    symbol = mod[gvar].attrs.get("global_symbol") if mod[gvar].attrs else None
+    merged.update_func(gvar, function.with_attr("global_symbol", symbol) if symbol else function)
+
+
+def _alone_as_main(
+    mod: tvm.IRModule, gvar: tvm.ir.GlobalVar
+) -> tuple[tvm.IRModule, dict[tvm.ir.GlobalVar, tvm.ir.GlobalVar]]:
+    """A module in which the function is ``main`` and other functions cannot be looked into.
+
+    Also the originals of the names by which it calls those others.
+    """
+    others = [g for g, f in mod.functions.items() if isinstance(f, relax.Function) and not _is_composite(f)]
+    replacer = _GlobalReplacer(tvm.IRModule({g: f for g, f in mod.functions.items() if g not in others}))
+    for other in others:
+        opaque = mod[other].without_attr("Codegen").with_attr("Primitive", True)
+        replacer.new[other] = replacer.add(opaque, f"{other.name_hint}.original")
+    main = replacer.visit_expr(mod[gvar])
+    alone = replacer.module()
+    alone["main"] = main.with_attr("global_symbol", "main")
+    return alone, {stand_in: other for other, stand_in in replacer.new.items()}
 
 
 @relax.expr_functor.mutator
@@ -56,10 +103,9 @@ class _GlobalReplacer(relax.PyExprMutator):
         return self.builder_.get()
 
 
-def _rename(mod: tvm.IRModule, backend: str) -> tvm.IRModule:
+def _rename(mod: tvm.IRModule, backend: str, taken: set[str]) -> tvm.IRModule:
     """Short, stable names, ``<backend>_<number>``, in place of all the fused operators in a row."""
     replacer = _GlobalReplacer(mod)
-    taken = {gvar.name_hint for gvar in mod.functions}
     number = 0
     for gvar in _in_order_of_use(mod, backend):
         while f"{backend}_{number}" in taken:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import tvm
 from dataflow_text import dataflow
@@ -149,3 +150,68 @@ def test_reasons(lines, parameters, operator, reason):
     mod, rejections = partition(lines, parameters=parameters)
     assert region_names(mod) == []
     assert reason in rejections[f"relax.{operator}"]
+
+
+SEVERAL_FUNCTIONS = """
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((2, 8), "float32")):
+        with R.dataflow():
+            a = R.nn.relu(x)
+            y = R.exp(a)
+            R.output(y)
+        return y
+
+    @R.function(private=True)
+    def helper(x: R.Tensor((2, 8), "float32")):
+        with R.dataflow():
+            y = R.tanh(x)
+            R.output(y)
+        return y
+
+    @R.function
+    def second(x: R.Tensor((2, 8), "float32")):
+        cls = Module
+        with R.dataflow():
+            a = R.nn.relu(x)
+            b = R.exp(a)
+            R.output(b)
+        c = cls.helper(b)
+        y = cls.main(c)
+        return y
+"""
+
+
+def test_every_function_gets_its_regions():
+    """Also private ones, also one that calls ``main``; equal regions of two functions are two."""
+    mod = PartitionRegions(OneDNN())(tvm.script.from_source(SEVERAL_FUNCTIONS))
+    assert region_names(mod) == [f"{NAME}_{number}" for number in range(3)]
+    calls = {}
+    for gvar, function in mod.functions.items():
+        if gvar.name_hint not in region_names(mod):
+            bindings = [binding for block in function.body.blocks for binding in block.bindings]
+            calls[gvar.name_hint] = [binding.value.op.name_hint for binding in bindings]
+    assert calls == {
+        "helper": [f"{NAME}_0"],
+        "main": [f"{NAME}_1"],
+        "second": [f"{NAME}_2", "helper", "main"],
+    }
+    assert composites(mod, f"{NAME}_1") == composites(mod, f"{NAME}_2") == ["eltwise", "eltwise"]
+    symbols = {gvar.name_hint: function.attrs for gvar, function in mod.functions.items()}
+    assert symbols["second"]["global_symbol"] == "second" and "global_symbol" not in symbols["helper"]
+
+
+def test_several_functions_run():
+    library = tvm.compile(tvm.script.from_source(SEVERAL_FUNCTIONS), "llvm", relax_pipeline="mxplan")
+    vm = relax.VirtualMachine(library, tvm.cpu())
+    x = np.random.default_rng(0).standard_normal((2, 8), np.float32)
+    once = np.exp(np.maximum(x, 0))
+    np.testing.assert_allclose(vm["main"](tvm.runtime.tensor(x)).numpy(), once, rtol=1e-5)
+    twice = np.exp(np.maximum(np.tanh(once), 0))
+    np.testing.assert_allclose(vm["second"](tvm.runtime.tensor(x)).numpy(), twice, rtol=1e-5)
+
+
+def test_a_module_without_main():
+    text = SEVERAL_FUNCTIONS.replace("def main", "def first").replace("cls.main", "cls.first")
+    assert len(region_names(PartitionRegions(OneDNN())(tvm.script.from_source(text)))) == 3
