@@ -31,6 +31,7 @@ FLAGS = (
     "-Wall",
     "-Wextra",
     "-Werror",
+    "-fopenmp",
     "-MMD",
 )
 
@@ -107,6 +108,7 @@ class BuildRuntime(build_ext):
             [
                 compiler,
                 "-shared",
+                "-fopenmp",
                 *extra,
                 *map(str, objects),
                 str(onednn),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
 from .errors import InvalidInputError
+from .passes.dispatch.convolutions import RULES, Rule
 from .passes.layout.candidates import POLICIES, Policy
 
 
@@ -22,6 +23,10 @@ class Options:
     tune : ``model`` (default) estimates what operators cost in each layout; ``measure`` times them on this
         machine.  Part of the fingerprint.
     tune_seconds : what measuring may take, for each region.
+    convolutions : ``cost`` (default) chooses an algorithm for each; ``direct``, ``winograd_f2`` and
+        ``winograd_f4`` use that one wherever it is possible.  Part of the fingerprint.
+    max_relative_error : what the algorithms chosen for speed may add to the relative error (in the L2 norm)
+        of the model's results, by their own statements.  Part of the fingerprint.
     memory : ``reuse`` (default) lets values that are not alive together share bytes; ``no_reuse`` gives each
         its own, for comparison and debugging.  Symbolic shapes are planned at run time, always with reuse.
         Part of the fingerprint.
@@ -31,14 +36,16 @@ class Options:
     tune: str = "model"
     tune_seconds: float = 5.0
     memory: str = "reuse"
+    convolutions: Rule = "cost"
+    max_relative_error: float = 1e-4
 
     def __post_init__(self) -> None:
         _one_of("layouts", self.layouts, POLICIES)
         _one_of("tune", self.tune, ("model", "measure"))
         _one_of("memory", self.memory, ("reuse", "no_reuse"))
-        number = isinstance(self.tune_seconds, int | float) and not isinstance(self.tune_seconds, bool)
-        if not number or not self.tune_seconds > 0:
-            raise InvalidInputError(f"option tune_seconds={self.tune_seconds!r}; expected a number above 0")
+        _one_of("convolutions", self.convolutions, RULES)
+        _number("tune_seconds", self.tune_seconds, "above 0", lambda x: x > 0)
+        _number("max_relative_error", self.max_relative_error, "of at least 0", lambda x: x >= 0)
 
     @classmethod
     def of(cls, options: Options | dict[str, Any] | None) -> Options:
@@ -60,3 +67,9 @@ class Options:
 def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
         raise InvalidInputError(f"option {name}={value!r}; expected one of {', '.join(allowed)}")
+
+
+def _number(name: str, value: object, expected: str, accepts: Callable[[float], bool]) -> None:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not accepts(value):  # type: ignore[arg-type]
+        raise InvalidInputError(f"option {name}={value!r}; expected a number {expected}")

@@ -3,6 +3,7 @@
 canonicalize   RecoverOperators, SimplifyInference between two FoldConstants
 dispatch       PartitionRegions: what the library takes; the reasons for what it does not
 lower          BuildPrograms: a region program for each region
+algorithms     ChooseAlgorithms
 layouts        InferLayouts
 memory         PlanMemory
 emit           EmitModules
@@ -18,6 +19,8 @@ from . import environment
 from .byoc.backend import Backend
 from .options import Options
 from .passes.canonicalize import FoldConstants, RecoverOperators, SimplifyInference
+from .passes.dispatch import ChooseAlgorithms
+from .passes.dispatch.convolutions import Rule
 from .passes.layout import InferLayouts
 from .passes.memory import PlanMemory
 from .passes.memory.tvm_pipeline import default_pipeline
@@ -41,11 +44,14 @@ def canonicalize_passes() -> list[tvm.transform.Pass]:
 def region_passes(backend: Backend, options: Options, recorder: Recorder) -> list[tvm.transform.Pass]:
     """Everything between canonical Relax and runtime modules."""
     tune_seconds = options.tune_seconds if options.tune == "measure" else 0.0
+    # Winograd's algorithms have no code for plain images.
+    rule: Rule = "direct" if options.layouts == "plain" else options.convolutions
     return [
         recorder.before_partition(),
         PartitionRegions(backend, recorder.rejections),
         BuildPrograms(backend, recorder.rejections),
-        InferLayouts(backend, options.layouts, tune_seconds, recorder.rejections),
+        ChooseAlgorithms(backend, rule, options.max_relative_error, tune_seconds / 2, recorder.rejections),
+        InferLayouts(backend, options.layouts, tune_seconds / 2, recorder.rejections),
         PlanMemory(backend, reuse=options.memory == "reuse"),
         recorder.planned(backend),
         recorder.left_to_tvm(),

@@ -1,7 +1,7 @@
 """The passes by name, for use in anyone's pipeline.
 
 tvm.transform.Sequential([FoldConstants(), SimplifyInference(), PartitionRegions(), BuildPrograms(),
-                          InferLayouts(), PlanMemory(), EmitModules()])(mod)
+                          ChooseAlgorithms(), InferLayouts(), PlanMemory(), EmitModules()])(mod)
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from typing import Any
 
 from .byoc.backend import Backend
 from .byoc.onednn.backend import OneDNN
-from .passes import layout, memory, region
+from .passes import dispatch, layout, memory, region
 from .passes.canonicalize import FoldConstants, RecoverOperators, SimplifyInference
+from .passes.dispatch.convolutions import Rule
 from .passes.memory import storage_rewrite
 from .passes.region.emit_modules import register_codegen
 
@@ -24,6 +25,11 @@ def PartitionRegions(backend: Backend | None = None, rejections: dict[str, str] 
 def BuildPrograms(backend: Backend | None = None) -> Any:
     """A region program for every region."""
     return region.BuildPrograms(backend or OneDNN())
+
+
+def ChooseAlgorithms(backend: Backend | None = None, rule: Rule = "cost") -> Any:
+    """An algorithm for every convolution."""
+    return dispatch.ChooseAlgorithms(backend or OneDNN(), rule)
 
 
 def InferLayouts(backend: Backend | None = None, policy: str = "cost") -> Any:
@@ -50,6 +56,7 @@ def EmitModules(backend: Backend | None = None) -> Any:
 
 __all__ = [
     "BuildPrograms",
+    "ChooseAlgorithms",
     "EmitModules",
     "FoldConstants",
     "InferLayouts",

@@ -31,7 +31,8 @@ dnnl_memory_t ExecutionContext::NewMemory(const dnnl::memory::desc& desc, const 
 dnnl_memory_t ExecutionContext::MemoryFor(const Argument& argument, size_t step,
                                           std::vector<Known>* known) {
   if (argument.source == Argument::Source::kScratchpad) {
-    return NewMemory(argument.desc, arena_.data() + owner_.ScratchpadOffset(step));
+    return NewMemory(argument.desc,
+                     arena_.data() + owner_.ScratchpadOffset(step) + argument.offset);
   }
   for (const Known& entry : *known) {
     if (entry.argument.source == argument.source && entry.argument.desc == argument.desc &&

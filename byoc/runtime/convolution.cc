@@ -5,6 +5,7 @@
 #include "builders.h"
 #include "engine.h"
 #include "error.h"
+#include "winograd.h"
 
 namespace mxplan {
 namespace {
@@ -89,6 +90,10 @@ void Build(StepBuilder* b, dnnl::algorithm algorithm, bool transposed) {
 }  // namespace
 
 void BuildConvolution(StepBuilder* b) {
+  std::string algorithm = b->Text("algorithm");
+  if (algorithm == "winograd_f2") return winograd::Build(b, winograd::Variant::kF2);
+  if (algorithm == "winograd_f4") return winograd::Build(b, winograd::Variant::kF4);
+  if (algorithm != "direct") ThrowUnsupported("convolution algorithm ", algorithm, " is not known");
   Build<dnnl::convolution_forward>(b, dnnl::algorithm::convolution_direct, false);
 }
 

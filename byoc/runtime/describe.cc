@@ -27,6 +27,7 @@ std::string Describe(const Program& program, const std::vector<int64_t>& symbols
     json.Key("implementation").String(executable.implementation);
     json.Key("scratchpad_bytes").Integer(executable.scratchpad_bytes);
     json.Key("weights_bytes").Integer(executable.weights_bytes);
+    json.Key("relative_error").Real(executable.relative_error);
     json.Key("error").String(failure);
     json.EndObject();
   }

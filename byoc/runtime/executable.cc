@@ -202,8 +202,7 @@ void StepBuilder::AddPrimitive(const dnnl::primitive& primitive,
   memory::desc scratchpad = pd.query_md(dnnl::query::exec_arg_md, DNNL_ARG_SCRATCHPAD);
   if (scratchpad && scratchpad.get_size() > 0) {
     arguments.push_back({DNNL_ARG_SCRATCHPAD, Argument::Source::kScratchpad, -1, scratchpad});
-    executable_.scratchpad_bytes =
-        std::max(executable_.scratchpad_bytes, static_cast<int64_t>(scratchpad.get_size()));
+    NeedScratchpad(static_cast<int64_t>(scratchpad.get_size()));
   }
   AddStage(std::make_unique<PrimitiveStage>(primitive, std::move(arguments)), Implementation(pd));
 }
@@ -218,11 +217,14 @@ void StepBuilder::AddReorder(int src, const memory::desc& src_desc, int dst,
   memory::desc scratchpad = pd.scratchpad_desc();
   if (scratchpad && scratchpad.get_size() > 0) {
     arguments.push_back({DNNL_ARG_SCRATCHPAD, Argument::Source::kScratchpad, -1, scratchpad});
-    executable_.scratchpad_bytes =
-        std::max(executable_.scratchpad_bytes, static_cast<int64_t>(scratchpad.get_size()));
+    NeedScratchpad(static_cast<int64_t>(scratchpad.get_size()));
   }
   AddStage(std::make_unique<PrimitiveStage>(dnnl::reorder(pd), std::move(arguments)),
            Implementation(pd));
+}
+
+void StepBuilder::NeedScratchpad(int64_t bytes) {
+  executable_.scratchpad_bytes = std::max(executable_.scratchpad_bytes, bytes);
 }
 
 void StepBuilder::AddStage(std::unique_ptr<const Stage> stage, const std::string& implementation) {

@@ -10,20 +10,23 @@
 #include <string>
 #include <vector>
 
+#include "packing.h"
 #include "resolved.h"
 
 namespace mxplan {
 
 struct Argument {
   enum class Source : uint8_t {
-    kValue,   // the value's bytes, seen through `desc`
-    kPacked,  // a constant, reordered once from the value's descriptor into `desc` (or as it is)
-    kScratchpad,  // the step's scratchpad
+    kValue,       // the value's bytes, seen through `desc`
+    kPacked,      // a constant, packed once from the value's descriptor into `desc` (or as it is)
+    kScratchpad,  // the step's scratchpad, from byte `offset`
   };
   int id = 0;  // DNNL_ARG_*
   Source source = Source::kValue;
   int value = -1;
   dnnl::memory::desc desc;
+  int64_t offset = 0;
+  Packing packing = Packing::kReorder;
 };
 
 // One action of a step; it runs when those before it have finished.
@@ -48,6 +51,7 @@ struct Executable {
   std::string implementation;
   int64_t scratchpad_bytes = 0;
   int64_t weights_bytes = 0;  // of constant weights, as the primitive wants them
+  double relative_error = 0;  // in the L2 norm, beyond what rounding a sum in float32 costs
 };
 
 // What a builder sees of its step.  Operands are named by role; missing ones, attributes of the
@@ -104,6 +108,10 @@ class StepBuilder {
   void AddReorder(int src, const dnnl::memory::desc& src_desc, int dst,
                   const dnnl::memory::desc& dst_desc);
   void AddStage(std::unique_ptr<const Stage> stage, const std::string& implementation);
+  // What stages that come without a primitive's descriptor need.
+  void NeedScratchpad(int64_t bytes);
+  void NeedWeights(int64_t bytes) { executable_.weights_bytes += bytes; }
+  void StateError(double relative_error) { executable_.relative_error = relative_error; }
 
   Executable Take() { return std::move(executable_); }
 

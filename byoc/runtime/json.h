@@ -28,6 +28,15 @@ class JsonWriter {
     return *this;
   }
 
+  // `number` is finite.
+  JsonWriter& Real(double number) {
+    Separate();
+    char digits[32];
+    std::snprintf(digits, sizeof(digits), "%.9g", number);
+    text_ += digits;
+    return *this;
+  }
+
   JsonWriter& String(const std::string& value) {
     Separate();
     text_ += '"';

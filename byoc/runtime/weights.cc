@@ -1,7 +1,6 @@
 // Prepacking of constants; see weights.h.
 #include "weights.h"
 
-#include "engine.h"
 #include "error.h"
 #include "layout.h"
 
@@ -9,15 +8,8 @@ namespace mxplan {
 namespace {
 
 bool Same(const Weights::Request& a, const Weights::Request& b) {
-  return a.constant == b.constant && a.offset == b.offset && a.from == b.from && a.to == b.to;
-}
-
-void Reorder(const dnnl::memory::desc& from, const char* src, const dnnl::memory::desc& to,
-             char* dst) {
-  dnnl::memory source(from, CpuEngine(), const_cast<char*>(src));  // oneDNN has no const memory
-  dnnl::memory target(to, CpuEngine(), dst);
-  dnnl::reorder(source, target).execute(ThreadStream(), source, target);
-  ThreadStream().wait();
+  return a.constant == b.constant && a.offset == b.offset && a.from == b.from && a.to == b.to &&
+         a.packing == b.packing;
 }
 
 }  // namespace
@@ -27,7 +19,7 @@ const char* Weights::Source(const Request& request) const {
 }
 
 bool Weights::UsableInPlace(const Request& request) const {
-  return SamePlacement(request.from, request.to) &&
+  return request.packing == Packing::kReorder && SamePlacement(request.from, request.to) &&
          reinterpret_cast<uintptr_t>(Source(request)) % kAlignment == 0;
 }
 
@@ -53,7 +45,8 @@ void Weights::Pack(const std::vector<Request>& requests) {
   Buffer buffer(bytes);  // one block for all, so that huge pages fit
   char* next = buffer.data();
   for (Entry& entry : missing) {
-    Reorder(entry.request.from, Source(entry.request), entry.request.to, next);
+    const Request& request = entry.request;
+    PackConstant(request.packing, request.from, Source(request), request.to, next);
     entry.data = next;
     next += AlignUp(static_cast<int64_t>(entry.request.to.get_size()));
   }

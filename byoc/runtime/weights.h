@@ -1,6 +1,6 @@
 // The constants of a region and their packed forms.
 //
-// A constant is packed once for each descriptor that some primitive asks for; all specializations
+// A constant is packed once for each form that some primitive asks for; all specializations
 // of a region share the result.  Safe to use from many threads.
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_WEIGHTS_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_WEIGHTS_H_
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "buffer.h"
+#include "packing.h"
 
 namespace mxplan {
 
@@ -34,6 +35,7 @@ class Weights {
     int64_t constant = 0;
     int64_t offset = 0;  // bytes
     dnnl::memory::desc from, to;
+    Packing packing = Packing::kReorder;
   };
 
   const std::vector<ConstantData>& constants() const { return constants_; }

@@ -16,6 +16,7 @@ from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.layout import parse_layout
 
 from .candidates import Layouts, operands_of
+from .winograd_costs import winograd_cost
 
 REORDER_OVERHEAD_US = 3.0
 _REFERENCE_PENALTY = 50.0
@@ -38,6 +39,10 @@ def step_cost(
         for (_, value), layout in zip(operands_of(step), layouts, strict=True)
     )
     transfer = moved / machine.gbytes_per_s / 1e3
+    if isinstance(step.attrs, ir.Convolution) and step.attrs.algorithm != "direct":
+        channels, dst = program.values[step.operand("src")].shape[1], program.values[step.dst].shape
+        peak = (machine.gflops, machine.gbytes_per_s)
+        return max(transfer, winograd_cost(step.attrs.algorithm, channels, dst, *peak))  # type: ignore[arg-type]
     arithmetic = _operations(program, step, layouts) / machine.gflops / 1e3
     cost = max(transfer, arithmetic / _efficiency(program, step, info))
     return cost * _REFERENCE_PENALTY if info.is_reference else cost

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent / "byoc"))
 from program_builder import Builder, random  # noqa: E402
 
-FLAGS = ["-std=c++17", "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+FLAGS = ["-std=c++17", "-O1", "-g", "-fopenmp", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 
 def onednn_file(distribution: str, name: str) -> Path:
@@ -38,8 +39,10 @@ def seeds() -> list[bytes]:
     conv, pool = b.local((n, 16, 9, 9), "aBcd16b"), b.local((n, 16, 4, 4), "aBcd16b")
     post_ops = [ir.EltwisePostOp("relu", 0.0, 0.0), ir.BinaryPostOp("add", src)]
     attrs = ir.Convolution((1, 1), (1, 1, 1, 1), (1, 1), 1)
+    winograd = replace(attrs, algorithm="winograd_f4")
     weights = b.constant(random(16, 16, 3, 3))
     b.step(attrs, post_ops, src=src, weights=weights, dst=conv)
+    b.step(winograd, post_ops, src=src, weights=weights, dst=b.local((n, 16, 9, 9), "aBcd16b"))
     b.step(ir.Pooling("max", (2, 2), (2, 2), (0, 0), (1, 1)), src=conv, dst=pool)
     whole = b.local((n, 32, Expr("//", Expr("+", 4, Expr("*", n, 4)), Expr("+", n, 1)), 4))
     b.step(ir.Concat(1), src=[pool, pool], dst=whole)

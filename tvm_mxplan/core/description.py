@@ -12,12 +12,17 @@ def is_reference(implementation: str) -> bool:
 
 @dataclass(frozen=True)
 class StepInfo:
-    """One step as the library would run it; ``error`` is why it cannot be made, '' if it can."""
+    """One step as the library would run it; ``error`` is why it cannot be made, '' if it can.
+
+    ``relative_error`` is what the implementation adds to the rounding of plain float32 sums, relative to
+    its result in the L2 norm.
+    """
 
     implementation: str
     scratchpad_bytes: int
     weights_bytes: int
     error: str
+    relative_error: float = 0.0
 
     @property
     def is_reference(self) -> bool:

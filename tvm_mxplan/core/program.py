@@ -33,6 +33,9 @@ from .dims import Dim, Shape
 
 VERSION = 2
 
+ConvolutionAlgorithm = Literal["direct", "winograd_f2", "winograd_f4"]
+CONVOLUTION_ALGORITHMS: tuple[ConvolutionAlgorithm, ...] = ("direct", "winograd_f2", "winograd_f4")
+
 ValueKind = Literal["input", "output", "constant", "local"]
 VALUE_KINDS: tuple[ValueKind, ...] = ("input", "output", "constant", "local")
 
@@ -68,12 +71,16 @@ class Value:
 
 @dataclass(frozen=True)
 class Convolution:
-    """src, weights [G?, O, I, k...] (a leading group axis iff ``groups`` > 1), bias? -> dst."""
+    """src, weights [G?, O, I, k...] (a leading group axis iff ``groups`` > 1), bias? -> dst.
+
+    ``algorithm`` other than ``direct``: Winograd's F(2x2, 3x3) or F(4x4, 3x3), where the backend has it.
+    """
 
     strides: tuple[int, ...]
     padding: tuple[int, ...]  # begin of each spatial axis, then end of each
     dilation: tuple[int, ...]  # 1 is dense
     groups: int
+    algorithm: ConvolutionAlgorithm = "direct"
 
 
 @dataclass(frozen=True)

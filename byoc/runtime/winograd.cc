@@ -1,0 +1,354 @@
+// The executable of a Winograd convolution; see winograd.h.
+#include "winograd.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+
+#include "buffer.h"
+#include "engine.h"
+#include "error.h"
+#include "winograd_chunks.h"
+
+namespace mxplan::winograd {
+namespace {
+
+using dnnl::memory;
+
+constexpr size_t kMaxPostOps = 32;
+
+// Makes oneDNN create primitives for one thread while it lives.
+class OneThread {
+ public:
+  OneThread() : threads_(omp_get_max_threads()) { omp_set_num_threads(1); }
+  ~OneThread() { omp_set_num_threads(threads_); }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  int threads_;
+};
+
+// The stage's arguments in their order; buffers of kPatches, kProducts and kScratchpad follow.
+enum ArgumentIndex : size_t { kSrc, kDst, kWeights, kFirstOperand };
+enum BufferIndex : size_t { kPatches, kProducts, kMatMulScratchpad, kBufferArguments };
+
+struct Plan {
+  Images src, dst;
+  Grid grid;
+  int64_t tiles = 0;
+  int64_t src_columns = 0, dst_columns = 0;  // of the matrices: channels, rounded up
+  Chunks chunks;
+  int threads = 1;
+  Kernels kernels;
+  dnnl::matmul matmul;
+  bool bias = false;
+  std::vector<PostOp> post_ops;  // `data` is not null where an operand has to be filled in
+  size_t first_buffer = 0;       // index of its arguments
+};
+
+class WinogradStage final : public Stage {
+ public:
+  WinogradStage(Plan plan, std::vector<Argument> arguments)
+      : Stage(std::move(arguments)), plan_(std::move(plan)) {}
+
+  void Execute(dnnl_stream_t stream, const std::vector<dnnl_exec_arg_t>& memories) const override {
+    Call call(plan_, memories);
+    std::atomic<int> status{dnnl_success};
+    if (plan_.chunks.shared) {
+      for (int64_t chunk = 0; chunk < plan_.chunks.count; ++chunk) {
+        Range tiles = TilesOf(chunk);
+#pragma omp parallel num_threads(plan_.threads)
+        TransformInput(call, tiles, Share(tiles, omp_get_thread_num(), omp_get_num_threads()), 0);
+        Multiply(call, stream, 0, &status);
+#pragma omp parallel num_threads(plan_.threads)
+        TransformOutput(call, tiles, Share(tiles, omp_get_thread_num(), omp_get_num_threads()), 0);
+      }
+    } else {
+#pragma omp parallel num_threads(plan_.threads)
+      {
+        auto buffer = static_cast<size_t>(omp_get_thread_num());
+        Range mine = Share({0, plan_.chunks.count}, omp_get_thread_num(), omp_get_num_threads());
+        for (int64_t chunk = mine.begin; chunk < mine.end; ++chunk) {
+          Range tiles = TilesOf(chunk);
+          TransformInput(call, tiles, tiles, buffer);
+          Multiply(call, ThreadStream().get(), buffer, &status);
+          TransformOutput(call, tiles, tiles, buffer);
+        }
+      }
+    }
+    dnnl::error::wrap_c_api(static_cast<dnnl_status_t>(status.load()),
+                            "could not execute a primitive");
+  }
+
+ private:
+  struct Range {
+    int64_t begin, end;
+  };
+
+  // Addresses of one call.
+  struct Call {
+    const std::vector<dnnl_exec_arg_t>& memories;
+    size_t first_buffer;
+    std::array<PostOp, kMaxPostOps> post_ops;
+    Output output;
+
+    Call(const Plan& plan, const std::vector<dnnl_exec_arg_t>& memories)
+        : memories(memories), first_buffer(plan.first_buffer) {
+      size_t operand = kFirstOperand;
+      if (plan.bias) output.bias = Data(operand++);
+      for (size_t i = 0; i < plan.post_ops.size(); ++i) {
+        post_ops[i] = plan.post_ops[i];
+        if (post_ops[i].data) post_ops[i].data = Data(operand++);
+      }
+      output.post_ops = post_ops.data();
+      output.post_op_count = static_cast<int>(plan.post_ops.size());
+    }
+
+    float* Data(size_t index) const {
+      void* data = nullptr;
+      dnnl_memory_get_data_handle(memories[index].memory, &data);
+      return static_cast<float*>(data);
+    }
+    size_t Index(size_t buffer, BufferIndex which) const {
+      return first_buffer + buffer * kBufferArguments + which;
+    }
+  };
+
+  static Range Share(Range range, int thread, int threads) {
+    int64_t size = range.end - range.begin;
+    return {range.begin + size * thread / threads, range.begin + size * (thread + 1) / threads};
+  }
+
+  Range TilesOf(int64_t chunk) const {
+    int64_t begin = chunk * plan_.chunks.tiles;
+    return {begin, std::min(begin + plan_.chunks.tiles, plan_.tiles)};
+  }
+
+  // The part of a buffer's matrices that starts with tile `first` of a chunk.
+  Patches PatchesAt(float* data, int64_t columns, int64_t first) const {
+    return {data + first * columns, plan_.chunks.tiles * columns, columns};
+  }
+
+  void TransformInput(const Call& call, Range chunk, Range tiles, size_t buffer) const {
+    plan_.kernels.input(plan_.src, call.Data(kSrc), plan_.grid, tiles.begin, tiles.end,
+                        PatchesAt(call.Data(call.Index(buffer, kPatches)), plan_.src_columns,
+                                  tiles.begin - chunk.begin));
+  }
+
+  void Multiply(const Call& call, dnnl_stream_t stream, size_t buffer,
+                std::atomic<int>* status) const {
+    auto memory = [&](BufferIndex which) {
+      return call.memories[call.Index(buffer, which)].memory;
+    };
+    std::array<dnnl_exec_arg_t, 4> arguments = {{{DNNL_ARG_SRC, memory(kPatches)},
+                                                 {DNNL_ARG_WEIGHTS, call.memories[kWeights].memory},
+                                                 {DNNL_ARG_DST, memory(kProducts)},
+                                                 {DNNL_ARG_SCRATCHPAD, memory(kMatMulScratchpad)}}};
+    dnnl_status_t result = dnnl_primitive_execute(
+        plan_.matmul.get(), stream, static_cast<int>(arguments.size()), arguments.data());
+    if (result != dnnl_success) *status = result;
+  }
+
+  void TransformOutput(const Call& call, Range chunk, Range tiles, size_t buffer) const {
+    plan_.kernels.output(plan_.dst, call.Data(kDst), plan_.grid, tiles.begin, tiles.end,
+                         PatchesAt(call.Data(call.Index(buffer, kProducts)), plan_.dst_columns,
+                                   tiles.begin - chunk.begin),
+                         call.output);
+  }
+
+  Plan plan_;
+};
+
+// Channels-innermost images of a descriptor.
+Images ImagesOf(const memory::desc& desc, const char* role) {
+  Dims dims = desc.get_dims(), strides = desc.get_strides();
+  Images images;
+  images.height = dims[2];
+  images.width = dims[3];
+  images.channels = dims[1];
+  images.image = strides[0];
+  images.row = strides[2];
+  images.column = strides[3];
+  bool blocked = desc.get_format_kind() == memory::format_kind::blocked;
+  if (blocked && desc.get_inner_nblks() == 0 && strides[1] == 1) {
+    images.block = kBlock;
+  } else if (blocked && desc.get_inner_nblks() == 1 && desc.get_inner_idxs()[0] == 1 &&
+             desc.get_inner_blks()[0] == kBlock) {
+    images.block = strides[1];
+    images.padded = true;
+  } else {
+    ThrowUnsupported("Winograd takes ", role, " as acdb or aBcd16b, not as ", TagOf(desc));
+  }
+  return images;
+}
+
+// Throws unless the step is one that this file's algorithm computes.
+void CheckGeometry(const StepBuilder& b) {
+  const Dims& src = b.Get("src").dims;
+  const Dims& weights = b.Get("weights").dims;
+  const Dims& dst = b.Get("dst").dims;
+  if (src.size() != 4 || b.Integer("groups") != 1) {
+    ThrowUnsupported("Winograd takes images with one group");
+  }
+  if (weights.size() != 4 || dst.size() != 4 || weights[0] != dst[1] || weights[1] != src[1] ||
+      src[0] != dst[0]) {
+    ThrowInvalidInput("src, weights and dst do not fit each other");
+  }
+  const Dims ones = {1, 1};
+  if (weights[2] != 3 || weights[3] != 3 || b.Integers("strides", 2, 1) != ones ||
+      b.Integers("dilation", 2, 1) != ones) {
+    ThrowUnsupported("Winograd takes dense 3x3 filters with stride 1");
+  }
+  const Dims& padding = b.Integers("padding", 4, 0);
+  for (size_t i = 0; i < 2; ++i) {
+    if (dst[i + 2] != src[i + 2] + padding[i] + padding[i + 2] - 2) {
+      ThrowInvalidInput("dst has extent ", dst[i + 2], " on spatial axis ", i, ", expected ",
+                        src[i + 2] + padding[i] + padding[i + 2] - 2);
+    }
+  }
+  if (src[1] == 0) ThrowUnsupported("Winograd takes images with channels");
+  if (!b.IsConstant("weights") || b.Desc("weights").get_inner_nblks() != 0) {
+    ThrowUnsupported("Winograd takes constant weights in a layout without blocks");
+  }
+  for (const char* role : {"src", "weights", "dst"}) {
+    if (b.Desc(role).get_data_type() != memory::data_type::f32) {
+      ThrowUnsupported("Winograd takes float32, ", role, " is not");
+    }
+  }
+}
+
+PostOp EltwisePostOp(const mxplan::PostOp& op) {
+  PostOp result;
+  result.alpha = static_cast<float>(op.alpha);
+  result.beta = static_cast<float>(op.beta);
+  if (op.algorithm == "relu") {
+    result.code = op.alpha == 0 ? PostOp::Code::kRelu : PostOp::Code::kLeakyRelu;
+  } else if (op.algorithm == "clip" || op.algorithm == "clip_v2") {
+    result.code = PostOp::Code::kClip;
+  } else if (op.algorithm == "linear") {
+    result.code = PostOp::Code::kLinear;
+  } else {
+    ThrowUnsupported("Winograd has no post-op ", op.algorithm);
+  }
+  return result;
+}
+
+PostOp BinaryPostOp(const StepBuilder& b, const mxplan::PostOp& op) {
+  constexpr std::pair<const char*, PostOp::Code> kCodes[] = {
+      {"add", PostOp::Code::kAdd}, {"sub", PostOp::Code::kSub}, {"mul", PostOp::Code::kMul},
+      {"div", PostOp::Code::kDiv}, {"min", PostOp::Code::kMin}, {"max", PostOp::Code::kMax}};
+  static const float kFilledIn = 0;
+  PostOp result;
+  for (const auto& [name, code] : kCodes) {
+    if (op.algorithm != name) continue;
+    result.code = code;
+    result.data = &kFilledIn;
+  }
+  if (!result.data) ThrowUnsupported("Winograd has no post-op ", op.algorithm);
+  const memory::desc operand = b.Desc(op.value);
+  const memory::desc dst = b.Desc("dst");
+  const Dims channels = {1, dst.get_dims()[1], 1, 1};
+  result.per_channel = operand.get_dims() == channels && operand.get_inner_nblks() == 0;
+  if (!result.per_channel && !SamePlacement(operand, dst)) {
+    ThrowUnsupported("Winograd takes a post-op's operand for each channel, or stored as dst is");
+  }
+  return result;
+}
+
+std::vector<PostOp> PostOpsOf(const StepBuilder& b) {
+  std::vector<PostOp> result;
+  for (const mxplan::PostOp& op : b.step().post_ops) {
+    switch (op.kind) {
+      case mxplan::PostOp::Kind::kEltwise:
+        result.push_back(EltwisePostOp(op));
+        break;
+      case mxplan::PostOp::Kind::kBinary:
+        result.push_back(BinaryPostOp(b, op));
+        break;
+      case mxplan::PostOp::Kind::kSum:
+        result.push_back({PostOp::Code::kSum, static_cast<float>(op.alpha), 0, nullptr, false});
+        break;
+      default:
+        ThrowUnsupported("Winograd takes eltwise, binary and sum post-ops");
+    }
+  }
+  if (result.size() > kMaxPostOps) ThrowUnsupported(result.size(), " post-ops");
+  return result;
+}
+
+}  // namespace
+
+void Build(StepBuilder* b, Variant variant) {
+  CheckGeometry(*b);
+  for (int64_t dim : b->Get("dst").dims) {
+    if (dim == 0) return;  // nothing to write
+  }
+  const int64_t elements = PatchElements(variant), tile = TileSize(variant);
+  const Dims& padding = b->Integers("padding");
+  Plan plan;
+  plan.src = ImagesOf(b->Desc("src"), "src");
+  plan.dst = ImagesOf(b->Desc("dst"), "dst");
+  plan.grid = {(plan.dst.height + tile - 1) / tile, (plan.dst.width + tile - 1) / tile, padding[0],
+               padding[1]};
+  plan.tiles = b->Get("dst").dims[0] * plan.grid.rows * plan.grid.columns;
+  plan.src_columns = RoundUpToBlock(plan.src.channels);
+  plan.dst_columns = RoundUpToBlock(plan.dst.channels);
+  plan.threads = omp_get_max_threads();
+  plan.kernels = SelectKernels(variant);
+  plan.bias = b->Has("bias");
+  plan.post_ops = PostOpsOf(*b);
+  constexpr int64_t kFloat = sizeof(float);
+  plan.chunks = PlanChunks(plan.tiles, elements * (plan.src_columns + plan.dst_columns) * kFloat,
+                           elements * plan.src_columns * plan.dst_columns * kFloat, plan.threads);
+
+  auto matrices = [elements](int64_t rows, int64_t columns, const char* layout) {
+    return MakeDesc({elements, rows, columns}, memory::data_type::f32, layout);
+  };
+  memory::desc patches = matrices(plan.chunks.tiles, plan.src_columns, "abc");
+  memory::desc products = matrices(plan.chunks.tiles, plan.dst_columns, "abc");
+  memory::desc filters = matrices(plan.src_columns, plan.dst_columns, "any");
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  std::unique_ptr<OneThread> one;
+  if (!plan.chunks.shared) one = std::make_unique<OneThread>();
+  dnnl::matmul::primitive_desc pd(CpuEngine(), patches, filters, products, attr);
+  if (std::string(pd.impl_info_str()).rfind("ref", 0) == 0) {
+    ThrowUnsupported("Winograd without fast matrix products");
+  }
+  plan.matmul = dnnl::matmul(pd);
+  one.reset();
+
+  auto value = [&](const char* role) {
+    return Argument{0, Argument::Source::kValue, b->Id(role), b->Desc(role)};
+  };
+  std::vector<Argument> arguments = {value("src"), value("dst")};
+  auto packing = variant == Variant::kF4 ? Packing::kWinogradF4 : Packing::kWinogradF2;
+  arguments.push_back(
+      {0, Argument::Source::kPacked, b->Id("weights"), pd.weights_desc(), 0, packing});
+  if (plan.bias) {
+    b->Fixed("bias");
+    arguments.push_back(value("bias"));
+  }
+  for (const mxplan::PostOp& op : b->step().post_ops) {
+    if (op.kind != mxplan::PostOp::Kind::kBinary) continue;
+    arguments.push_back({0, Argument::Source::kValue, op.value, b->Desc(op.value)});
+  }
+  plan.first_buffer = arguments.size();
+  int64_t offset = 0;
+  for (int i = 0; i < (plan.chunks.shared ? 1 : plan.threads); ++i) {
+    for (const memory::desc& desc : {patches, products, pd.scratchpad_desc()}) {
+      arguments.push_back({0, Argument::Source::kScratchpad, -1, desc, offset});
+      offset += AlignUp(static_cast<int64_t>(desc.get_size()));
+    }
+  }
+  b->NeedScratchpad(offset);
+  b->NeedWeights(static_cast<int64_t>(pd.weights_desc().get_size()));
+  b->StateError(2e-6);
+  b->AddStage(std::make_unique<WinogradStage>(std::move(plan), std::move(arguments)),
+              variant == Variant::kF4 ? "winograd_f4" : "winograd_f2");
+}
+
+}  // namespace mxplan::winograd

@@ -1,0 +1,20 @@
+// How the tiles of a Winograd convolution are cut into chunks.  Plain data in, plain data out.
+#ifndef TVM_MXPLAN_BYOC_RUNTIME_WINOGRAD_CHUNKS_H_
+#define TVM_MXPLAN_BYOC_RUNTIME_WINOGRAD_CHUNKS_H_
+
+#include <cstdint>
+
+namespace mxplan::winograd {
+
+struct Chunks {
+  int64_t tiles = 0;  // of each, the last one possibly less
+  int64_t count = 0;
+  bool shared = false;  // all threads on one chunk; else each thread on its own
+};
+
+// `tile_bytes` are those of one tile's patches before and after the matrix products.
+Chunks PlanChunks(int64_t tiles, int64_t tile_bytes, int64_t filter_bytes, int threads);
+
+}  // namespace mxplan::winograd
+
+#endif  // TVM_MXPLAN_BYOC_RUNTIME_WINOGRAD_CHUNKS_H_

@@ -1,0 +1,306 @@
+// The transforms of winograd_kernels.h over vectors of MXPLAN_LANES channels; included once for
+// each instruction set, by a file that names it.
+//
+// A vector holds the same pixel of several channels, so a transform is sums of whole vectors and
+// needs no shuffles.  The compiler's vector types serve all instruction sets alike.  Everything
+// here has internal linkage, and headers come before the instruction set is named: no inline
+// function of one set may end up in code of another.
+#include "winograd_kernels.h"
+
+namespace mxplan::winograd {
+namespace {
+
+constexpr int64_t kLanes = MXPLAN_LANES;
+using Vec = float __attribute__((vector_size(4 * MXPLAN_LANES)));
+using Unaligned = float __attribute__((vector_size(4 * MXPLAN_LANES), aligned(4), may_alias));
+
+#define MXPLAN_INLINE inline __attribute__((always_inline))
+
+MXPLAN_INLINE Vec Broadcast(float x) { return Vec{} + x; }
+MXPLAN_INLINE Vec Load(const float* from) { return *reinterpret_cast<const Unaligned*>(from); }
+MXPLAN_INLINE void Store(float* to, Vec x) { *reinterpret_cast<Unaligned*>(to) = x; }
+MXPLAN_INLINE Vec Min(Vec a, Vec b) { return a < b ? a : b; }
+MXPLAN_INLINE Vec Max(Vec a, Vec b) { return a > b ? a : b; }
+
+// The first `count` lanes, zeros in the rest.
+MXPLAN_INLINE Vec LoadSome(const float* from, int64_t count) {
+  float lanes[kLanes] = {};
+  for (int64_t i = 0; i < count; ++i) lanes[i] = from[i];
+  return Load(lanes);
+}
+
+MXPLAN_INLINE void StoreSome(float* to, Vec x, int64_t count) {
+  float lanes[kLanes];
+  Store(lanes, x);
+  for (int64_t i = 0; i < count; ++i) to[i] = lanes[i];
+}
+
+struct F2 {
+  static constexpr int kTile = 2;
+  static constexpr int kPatch = 4;
+  static MXPLAN_INLINE void Input(const Vec* x, Vec* y) {
+    y[0] = x[2] - x[0];
+    y[1] = x[2] + x[1];
+    y[2] = x[2] - x[1];
+    y[3] = x[3] - x[1];
+  }
+  static MXPLAN_INLINE void Output(const Vec* x, Vec* y) {
+    y[0] = x[0] + (x[1] + x[2]);
+    y[1] = (x[1] - x[2]) + x[3];
+  }
+};
+
+struct F4 {
+  static constexpr int kTile = 4;
+  static constexpr int kPatch = 6;
+  static constexpr float kA = 0.625F, kB = 1.5F;  // the points are 0, kA, -kA, kB, -kB
+  static constexpr float kA2 = kA * kA, kB2 = kB * kB;
+  static MXPLAN_INLINE void Input(const Vec* x, Vec* y) {
+    Vec even_a = x[4] - kB2 * x[2], odd_a = kA * (x[3] - kB2 * x[1]);
+    Vec even_b = x[4] - kA2 * x[2], odd_b = kB * (x[3] - kA2 * x[1]);
+    y[0] = kA2 * kB2 * x[0] + (x[4] - (kA2 + kB2) * x[2]);
+    y[1] = even_a + odd_a;
+    y[2] = even_a - odd_a;
+    y[3] = even_b + odd_b;
+    y[4] = even_b - odd_b;
+    y[5] = kA2 * kB2 * x[1] + (x[5] - (kA2 + kB2) * x[3]);
+  }
+  static MXPLAN_INLINE void Output(const Vec* x, Vec* y) {
+    Vec even_a = x[1] + x[2], odd_a = x[1] - x[2];
+    Vec even_b = x[3] + x[4], odd_b = x[3] - x[4];
+    y[0] = x[0] + (even_a + even_b);
+    y[1] = kA * odd_a + kB * odd_b;
+    y[2] = kA2 * even_a + kB2 * even_b;
+    y[3] = kA * kA2 * odd_a + (kB * kB2 * odd_b + x[5]);
+  }
+};
+
+// Steps through tiles in their order without dividing for each.
+struct Cursor {
+  int64_t image, row, column;
+  Cursor(const Grid& grid, int64_t tile)
+      : image(tile / (grid.rows * grid.columns)),
+        row(tile / grid.columns % grid.rows),
+        column(tile % grid.columns) {}
+  MXPLAN_INLINE void Next(const Grid& grid) {
+    if (++column < grid.columns) return;
+    column = 0;
+    if (++row < grid.rows) return;
+    row = 0;
+    ++image;
+  }
+};
+
+// One patch of kLanes channels.  `offsets` are those of its pixels, negative where src has none.
+template <typename F, bool kBorder>
+MXPLAN_INLINE void InputPatch(const float* src, const int64_t (*offsets)[F::kPatch], int64_t count,
+                              int64_t next, float* patch, int64_t element) {
+  Vec columns[F::kPatch][F::kPatch];
+#pragma GCC unroll 6
+  for (int x = 0; x < F::kPatch; ++x) {
+    Vec pixels[F::kPatch], transformed[F::kPatch];
+#pragma GCC unroll 6
+    for (int y = 0; y < F::kPatch; ++y) {
+      int64_t offset = offsets[y][x];
+      if (kBorder) {
+        pixels[y] = offset < 0        ? Vec{}
+                    : count == kLanes ? Load(src + offset)
+                                      : LoadSome(src + offset, count);
+      } else {
+        pixels[y] = Load(src + offset);
+        if (x >= 2) __builtin_prefetch(src + offset + F::kTile * next);
+      }
+    }
+    F::Input(pixels, transformed);
+#pragma GCC unroll 6
+    for (int y = 0; y < F::kPatch; ++y) columns[y][x] = transformed[y];
+  }
+#pragma GCC unroll 6
+  for (int y = 0; y < F::kPatch; ++y) {
+    Vec transformed[F::kPatch];
+    F::Input(columns[y], transformed);
+#pragma GCC unroll 6
+    for (int x = 0; x < F::kPatch; ++x) {
+      Store(patch + (y * F::kPatch + x) * element, transformed[x]);
+    }
+  }
+}
+
+template <typename F>
+void TransformInput(const Images& src, const float* data, const Grid& grid, int64_t begin,
+                    int64_t end, const Patches& patches) {
+  Cursor at(grid, begin);
+  for (int64_t tile = begin; tile < end; ++tile, at.Next(grid)) {
+    int64_t top = at.row * F::kTile - grid.top, left = at.column * F::kTile - grid.left;
+    bool border =
+        top < 0 || left < 0 || top + F::kPatch > src.height || left + F::kPatch > src.width;
+    int64_t offsets[F::kPatch][F::kPatch];
+    for (int y = 0; y < F::kPatch; ++y) {
+      for (int x = 0; x < F::kPatch; ++x) {
+        bool inside = top + y >= 0 && top + y < src.height && left + x >= 0 && left + x < src.width;
+        offsets[y][x] = inside ? (top + y) * src.row + (left + x) * src.column : -1;
+      }
+    }
+    const float* image = data + at.image * src.image;
+    float* patch = patches.data + (tile - begin) * patches.tile;
+    for (int64_t c = 0; c < RoundUpToBlock(src.channels); c += kLanes) {
+      const float* block = image + c / kBlock * src.block + c % kBlock;
+      int64_t count = src.padded || src.channels - c > kLanes ? kLanes : src.channels - c;
+      if (border || count < kLanes) {
+        InputPatch<F, true>(block, offsets, count, src.column, patch + c, patches.element);
+      } else {
+        InputPatch<F, false>(block, offsets, count, src.column, patch + c, patches.element);
+      }
+    }
+  }
+}
+
+MXPLAN_INLINE Vec Apply(const PostOp& op, Vec x, Vec other) {
+  switch (op.code) {
+    case PostOp::Code::kRelu:
+      return x < 0 ? Vec{} : x;
+    case PostOp::Code::kLeakyRelu:
+      return x < 0 ? op.alpha * x : x;
+    case PostOp::Code::kClip:
+      return Min(Max(x, Broadcast(op.alpha)), Broadcast(op.beta));
+    case PostOp::Code::kLinear:
+      return op.alpha * x + op.beta;
+    case PostOp::Code::kSum:
+      return x + op.alpha * other;
+    case PostOp::Code::kAdd:
+      return x + other;
+    case PostOp::Code::kSub:
+      return x - other;
+    case PostOp::Code::kMul:
+      return x * other;
+    case PostOp::Code::kDiv:
+      return x / other;
+    case PostOp::Code::kMin:
+      return Min(x, other);
+    case PostOp::Code::kMax:
+      return Max(x, other);
+  }
+  return x;
+}
+
+// One tile of kLanes channels as it goes through the post-ops; `rows` and `columns` of it are
+// dst's.
+template <typename F, bool kSome>
+struct OutputTile {
+  Vec pixels[F::kTile][F::kTile];
+  int64_t rows, columns, count;
+
+  static MXPLAN_INLINE Vec Read(const float* from, int64_t count) {
+    return kSome ? LoadSome(from, count) : Load(from);
+  }
+
+  MXPLAN_INLINE void Transform(const float* patch, int64_t element) {
+    Vec middle[F::kTile][F::kPatch];
+#pragma GCC unroll 6
+    for (int x = 0; x < F::kPatch; ++x) {
+      Vec column[F::kPatch], transformed[F::kTile];
+#pragma GCC unroll 6
+      for (int y = 0; y < F::kPatch; ++y) column[y] = Load(patch + (y * F::kPatch + x) * element);
+      F::Output(column, transformed);
+#pragma GCC unroll 4
+      for (int y = 0; y < F::kTile; ++y) middle[y][x] = transformed[y];
+    }
+#pragma GCC unroll 4
+    for (int y = 0; y < F::kTile; ++y) F::Output(middle[y], pixels[y]);
+  }
+
+  MXPLAN_INLINE void Add(Vec x) {
+#pragma GCC unroll 4
+    for (auto& row : pixels) {
+#pragma GCC unroll 4
+      for (Vec& pixel : row) pixel += x;
+    }
+  }
+
+  // An operator whose second operand, if it has one, is the same for all pixels.
+  MXPLAN_INLINE void ApplyToAll(const PostOp& op, Vec other) {
+    for (auto& row : pixels) {
+      for (Vec& pixel : row) pixel = Apply(op, pixel, other);
+    }
+  }
+
+  // An operator whose second operand is stored as dst is.
+  MXPLAN_INLINE void ApplyEach(const PostOp& op, const float* from, int64_t row, int64_t column) {
+    for (int64_t y = 0; y < rows; ++y) {
+      for (int64_t x = 0; x < columns; ++x) {
+        pixels[y][x] = Apply(op, pixels[y][x], Read(from + y * row + x * column, count));
+      }
+    }
+  }
+
+  MXPLAN_INLINE void Write(float* to, int64_t row, int64_t column, bool padded) {
+    for (int64_t y = 0; y < rows; ++y) {
+      for (int64_t x = 0; x < columns; ++x) {
+        float* pixel = to + y * row + x * column;
+        if (!kSome) {
+          Store(pixel, pixels[y][x]);
+          __builtin_prefetch(pixel + F::kTile * column, 1);
+        } else {
+          if (padded) Store(pixel, Vec{});
+          StoreSome(pixel, pixels[y][x], count);
+        }
+      }
+    }
+  }
+};
+
+template <typename F, bool kSome>
+MXPLAN_INLINE void OutputBlock(const Images& dst, float* to, int64_t to_dst, int64_t channel,
+                               const float* patch, int64_t element, int64_t rows, int64_t columns,
+                               const Output& output) {
+  OutputTile<F, kSome> tile;
+  tile.rows = rows;
+  tile.columns = columns;
+  tile.count = dst.channels - channel;
+  tile.Transform(patch, element);
+  if (output.bias) tile.Add(tile.Read(output.bias + channel, tile.count));
+  for (int i = 0; i < output.post_op_count; ++i) {
+    const PostOp& op = output.post_ops[i];
+    if (op.code == PostOp::Code::kSum) {
+      tile.ApplyEach(op, to, dst.row, dst.column);
+    } else if (!op.data) {
+      tile.ApplyToAll(op, Vec{});
+    } else if (op.per_channel) {
+      tile.ApplyToAll(op, tile.Read(op.data + channel, tile.count));
+    } else {
+      tile.ApplyEach(op, op.data + to_dst, dst.row, dst.column);
+    }
+  }
+  tile.Write(to, dst.row, dst.column, dst.padded);
+}
+
+template <typename F>
+void TransformOutput(const Images& dst, float* data, const Grid& grid, int64_t begin, int64_t end,
+                     const Patches& patches, const Output& output) {
+  Cursor at(grid, begin);
+  for (int64_t tile = begin; tile < end; ++tile, at.Next(grid)) {
+    int64_t top = at.row * F::kTile, left = at.column * F::kTile;
+    int64_t rows = dst.height - top < F::kTile ? dst.height - top : F::kTile;
+    int64_t columns = dst.width - left < F::kTile ? dst.width - left : F::kTile;
+    int64_t origin = at.image * dst.image + top * dst.row + left * dst.column;
+    const float* patch = patches.data + (tile - begin) * patches.tile;
+    for (int64_t c = 0; c < dst.channels; c += kLanes) {
+      int64_t offset = origin + c / kBlock * dst.block + c % kBlock;
+      if (dst.channels - c >= kLanes) {
+        OutputBlock<F, false>(dst, data + offset, offset, c, patch + c, patches.element, rows,
+                              columns, output);
+      } else {
+        OutputBlock<F, true>(dst, data + offset, offset, c, patch + c, patches.element, rows,
+                             columns, output);
+      }
+    }
+  }
+}
+
+Kernels Get(Variant variant) {
+  if (variant == Variant::kF4) return {TransformInput<F4>, TransformOutput<F4>};
+  return {TransformInput<F2>, TransformOutput<F2>};
+}
+
+}  // namespace
+}  // namespace mxplan::winograd

@@ -1,0 +1,79 @@
+"""``ChooseAlgorithms``: which algorithm computes each convolution of every region.
+
+Before   convolution conv1 {...} algorithm=direct
+After    convolution conv1 {...} algorithm=winograd_f4      where that costs less and errs little enough
+
+The decision is made in ``convolutions``; symbolic shapes are decided on at typical numbers.
+"""
+
+from __future__ import annotations
+
+import tvm
+
+from tvm_mxplan.byoc.backend import Backend, Rejections
+from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.description import StepInfo
+
+from ..layout.candidates import Layouts
+from ..layout.costs import Machine, step_cost
+from ..layout.measure import StepTimer
+from ..layout.queries import StepQueries
+from ..region.attached import map_programs, regions
+from .convolutions import Rule, choose_algorithms
+
+_MODEL_MARGIN = 0.8
+_MEASURED_MARGIN = 0.97
+
+
+@tvm.transform.module_pass(opt_level=0, name="ChooseAlgorithms")
+class ChooseAlgorithms:
+    """Module pass; see the module's text.
+
+    Parameters
+    ----------
+    rule : ``cost``, or one algorithm wherever it is possible.
+    max_relative_error : limit on what algorithms add to the error of a module's results; regions share it
+        evenly.
+    tune_seconds : seconds to spend on measuring, for each region; 0 trusts the cost model.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        rule: Rule = "cost",
+        max_relative_error: float = 1e-4,
+        tune_seconds: float = 0.0,
+        rejections: Rejections | None = None,
+    ) -> None:
+        self.backend = backend
+        self.rule = rule
+        self.max_relative_error = max_relative_error
+        self.tune_seconds = tune_seconds
+        self.rejections = {} if rejections is None else rejections
+
+    def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
+        if self.rule == "direct":
+            return mod
+        count = sum(1 for _ in regions(mod, self.backend.name))
+
+        def choose(program: ir.Program) -> ir.Program:
+            return self._choose(program, self.max_relative_error / count)
+
+        return map_programs(mod, self.backend.name, choose, self.rejections)
+
+    def _choose(self, program: ir.Program, max_error: float) -> ir.Program:
+        machine = Machine()
+
+        def cost(program: ir.Program, step: ir.Step, layouts: Layouts, info: StepInfo) -> float:
+            return step_cost(program, step, layouts, info, machine)
+
+        measured = self.tune_seconds > 0
+        return choose_algorithms(
+            program,
+            StepQueries(self.backend),
+            StepTimer(self.backend, cost, self.tune_seconds) if measured else cost,
+            self.backend.block,
+            rule=self.rule,
+            max_error=max_error,
+            margin=_MEASURED_MARGIN if measured else _MODEL_MARGIN,
+        )

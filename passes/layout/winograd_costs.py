@@ -1,0 +1,46 @@
+"""What a Winograd convolution costs: matrix products on transformed patches, and the transforms.
+
+filters    every matrix of transformed filters is read once, from memory: a model's do not fit caches
+products   at the speed of dense matrix products, or that of reading the filters if this is slower
+patches    written and read once each, in caches
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tvm_mxplan.core.program import ConvolutionAlgorithm
+
+_TILES: dict[ConvolutionAlgorithm, int] = {"winograd_f2": 2, "winograd_f4": 4}
+_CHANNELS = 16  # rows of patches are padded to multiples of it
+_EFFICIENCY = 0.93  # of the matrix products
+_CACHE_SPEED = 2.0  # of the transforms, as a multiple of the speed of memory
+
+
+def winograd_cost(
+    algorithm: ConvolutionAlgorithm,
+    src_channels: int,
+    dst: Sequence[int],
+    gflops: float,
+    gbytes_per_s: float,
+) -> float:
+    """Microseconds, without what moving src and dst takes.
+
+    Parameters
+    ----------
+    dst : logical shape [N, K, H, W] of the result.
+    gflops, gbytes_per_s : peak arithmetic and memory speed.
+    """
+    size = _TILES[algorithm]
+    images, channels, height, width = dst
+    tiles = images * -(-height // size) * -(-width // size)
+    elements = (size + 2) ** 2
+    rows, columns = _padded(src_channels), _padded(channels)
+    products = 2.0 * elements * tiles * rows * columns / gflops / _EFFICIENCY / 1e3
+    filters = 4.0 * elements * rows * columns / gbytes_per_s / 1e3
+    patches = 4.0 * elements * tiles * (rows + columns) / (_CACHE_SPEED * gbytes_per_s) / 1e3
+    return max(products, filters) + patches
+
+
+def _padded(channels: int) -> int:
+    return -(-channels // _CHANNELS) * _CHANNELS

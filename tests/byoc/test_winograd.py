@@ -1,0 +1,324 @@
+"""Winograd's convolutions against the direct sum in float64, and what they refuse."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from program_builder import Array, Builder, call, convolution, output_shape, random
+
+from tvm_mxplan.byoc.onednn import library
+from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.description import StepInfo
+from tvm_mxplan.core.dims import Symbol
+from tvm_mxplan.testing.reference import relative_l2
+
+ALGORITHMS: tuple[ir.ConvolutionAlgorithm, ...] = ("winograd_f2", "winograd_f4")
+ROUNDING = 5e-7  # of float32 sums, in the L2 norm
+RELU = ir.EltwisePostOp("relu", 0.0, 0.0)
+
+
+def attributes(algorithm: ir.ConvolutionAlgorithm, padding: tuple[int, ...] = (1, 1, 1, 1)) -> ir.Convolution:
+    return ir.Convolution((1, 1), padding, (1, 1), 1, algorithm)
+
+
+def filters(outputs: int, inputs: int) -> Array:
+    return random(outputs, inputs, 3, 3) / np.float32(3 * inputs**0.5)
+
+
+class Case:
+    """input -> reorder -> Winograd convolution with bias and post-ops -> reorder -> output."""
+
+    def __init__(
+        self,
+        algorithm: ir.ConvolutionAlgorithm,
+        src: tuple[int, ...],
+        outputs: int,
+        padding: tuple[int, ...] = (1, 1, 1, 1),
+        layouts: tuple[str, str] = ("acdb", "acdb"),
+    ) -> None:
+        self.attrs = attributes(algorithm, padding)
+        self.x, self.w, self.bias = random(*src), filters(outputs, src[1]), random(outputs, seed=1)
+        self.shape = output_shape(src, self.w.shape, self.attrs)
+        self.builder = Builder("case")
+        self.layout = layouts[1]
+        self.src = self.builder.reorder(self.builder.input(src), layouts[0])
+        self.dst = self.builder.local(self.shape, self.layout)
+
+    def convolve(self, *post_ops: ir.PostOp) -> Case:
+        b = self.builder
+        weights, bias = b.constant(self.w), b.constant(self.bias)
+        b.step(self.attrs, post_ops, src=self.src, weights=weights, bias=bias, dst=self.dst)
+        b.finish(self.dst)
+        return self
+
+    def direct(self) -> Array:
+        return convolution(self.x, self.w, self.attrs, self.bias)
+
+    def info(self) -> StepInfo:
+        (info,) = (
+            info
+            for step, info in zip(
+                self.builder.build().steps, library.describe(self.builder.build()).steps, strict=True
+            )
+            if step.kind == "convolution"
+        )
+        return info
+
+    def check(self, expected: Array, *inputs: Array) -> None:
+        info = self.info()
+        assert (info.implementation, info.error) == (self.attrs.algorithm, "")
+        assert 0 < info.relative_error < 1e-5
+        error = relative_l2(self.builder.run(self.x, *inputs), expected)
+        assert error <= info.relative_error + ROUNDING
+
+
+SHAPES = [
+    ((1, 3, 5, 5), 17, (0, 0, 0, 0)),
+    ((1, 16, 4, 4), 16, (1, 1, 1, 1)),
+    ((3, 17, 7, 10), 67, (1, 1, 1, 1)),
+    ((2, 67, 13, 9), 3, (1, 0, 2, 1)),
+    ((1, 1, 3, 3), 1, (0, 0, 0, 0)),
+    ((1, 5, 1, 1), 7, (1, 1, 1, 1)),
+    ((1, 20, 6, 31), 33, (4, 5, 6, 7)),
+    ((2, 64, 30, 29), 64, (1, 1, 1, 1)),  # several chunks for each thread
+    ((1, 200, 19, 21), 190, (1, 1, 1, 1)),  # filters too large for a core's cache: threads share chunks
+    ((3, 208, 14, 14), 208, (1, 1, 1, 1)),
+]
+
+
+@pytest.fixture(params=[1, 2, 3])
+def threads(request: pytest.FixtureRequest) -> Iterator[int]:
+    openmp = ctypes.CDLL("libgomp.so.1")
+    before = openmp.omp_get_max_threads()
+    openmp.omp_set_num_threads(request.param)
+    yield request.param
+    openmp.omp_set_num_threads(before)
+
+
+@pytest.mark.parametrize("src, outputs, padding", SHAPES)
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_shapes(algorithm, src, outputs, padding, threads):
+    case = Case(algorithm, src, outputs, padding).convolve()
+    case.check(case.direct())
+
+
+@pytest.mark.parametrize("layouts", [("aBcd16b", "aBcd16b"), ("acdb", "aBcd16b"), ("aBcd16b", "acdb")])
+@pytest.mark.parametrize("src, outputs, padding", [SHAPES[2], SHAPES[3], SHAPES[7]])
+def test_layouts(src, outputs, padding, layouts):
+    case = Case("winograd_f4", src, outputs, padding, layouts).convolve(RELU)
+    case.check(np.maximum(case.direct(), 0))
+
+
+def test_random_shapes():
+    generator = np.random.default_rng(0)
+    for _ in range(40):
+        src = tuple(int(generator.integers(1, high)) for high in (4, 70, 30, 30))
+        padding = tuple(int(generator.integers(0, 3)) for _ in range(4))
+        if min(src[2] + padding[0] + padding[2], src[3] + padding[1] + padding[3]) < 3:
+            continue
+        algorithm = ALGORITHMS[int(generator.integers(2))]
+        layouts = tuple(generator.choice(["acdb", "aBcd16b"], 2))
+        case = Case(algorithm, src, int(generator.integers(1, 70)), padding, layouts).convolve()
+        case.check(case.direct())
+
+
+# --- post-ops ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", ["acdb", "aBcd16b"])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize(
+    "post_op, reference",
+    [
+        (ir.EltwisePostOp("relu", 0.25, 0.0), lambda y: np.where(y > 0, y, 0.25 * y)),
+        (ir.EltwisePostOp("clip", -0.5, 0.75), lambda y: np.clip(y, -0.5, 0.75)),
+        (ir.EltwisePostOp("clip_v2", 0.0, 6.0), lambda y: np.clip(y, 0, 6)),
+        (ir.EltwisePostOp("linear", 1.5, -0.5), lambda y: 1.5 * y - 0.5),
+    ],
+)
+def test_eltwise(algorithm, layout, post_op, reference):
+    case = Case(algorithm, (2, 19, 9, 10), 35, layouts=(layout, layout)).convolve(post_op)
+    case.check(reference(case.direct()).astype("float32"))
+
+
+BINARY: dict[str, Any] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "min": np.minimum,
+    "max": np.maximum,
+}
+
+
+@pytest.mark.parametrize("layout", ["acdb", "aBcd16b"])
+@pytest.mark.parametrize("name", BINARY)
+@pytest.mark.parametrize("per_channel", [False, True])
+def test_binary(layout, name, per_channel):
+    case = Case("winograd_f4", (2, 19, 9, 10), 35, layouts=(layout, layout))
+    other = np.abs(random(*((1, 35, 1, 1) if per_channel else case.shape), seed=2)) + np.float32(0.5)
+    b = case.builder
+    value = b.constant(other) if per_channel else b.reorder(b.input(case.shape), layout)
+    case.convolve(ir.BinaryPostOp(name, value), RELU)
+    apply: Any = {
+        "sub": np.subtract,
+        "mul": np.multiply,
+        "div": np.divide,
+        "min": np.minimum,
+        "max": np.maximum,
+    }
+    expected = np.maximum(apply.get(name, np.add)(case.direct(), other), 0)
+    case.check(expected, *([] if per_channel else [other]))
+
+
+@pytest.mark.parametrize("layout", ["acdb", "aBcd16b"])
+def test_sum_then_relu(layout):
+    """The residual's bytes are the destination's."""
+    case = Case("winograd_f4", (2, 19, 9, 10), 35, layouts=(layout, layout))
+    b = case.builder
+    residual = random(*case.shape, seed=2)
+    held = b.reorder(b.input(case.shape), layout)
+    case.dst = b.view(held, case.shape, layout)
+    case.convolve(ir.SumPostOp(0.5), RELU)
+    case.check(np.maximum(case.direct() + 0.5 * residual, 0), residual)
+
+
+def test_values_that_are_no_numbers_stay_where_they_are():
+    """One NaN reaches the tiles that read it, and no stale bytes of a scratchpad reach any."""
+    case = Case("winograd_f4", (1, 16, 40, 40), 16).convolve(RELU)
+    case.x[0, 3, 20, 20] = np.nan
+    y = case.builder.run(case.x)
+    assert np.isnan(y[0, :, 20, 20]).all()
+    assert np.isfinite(y[0, :, :16]).all() and np.isfinite(y[0, :, 25:]).all()
+
+
+# --- memory, weights, symbols ------------------------------------------------------------------------------
+
+
+def test_filters_are_packed_once():
+    case = Case("winograd_f4", (1, 17, 9, 9), 35).convolve()
+    module = case.builder.module()
+    for _ in range(2):
+        call(module, "case", case.x, np.empty(case.shape, "float32"))
+    stats = library.stats(module)
+    assert stats["packed_weight_bytes"] == case.info().weights_bytes >= 36 * 17 * 35 * 4
+    (specialization,) = stats["specializations"]
+    steps = {step["kind"]: step for step in specialization["steps"]}
+    assert steps["convolution"]["implementation"] == "winograd_f4"
+    assert steps["convolution"]["scratchpad_bytes"] == case.info().scratchpad_bytes > 0
+
+
+def test_one_constant_serves_both_algorithms():
+    """Direct and Winograd's forms of the same filters do not mix."""
+    x, w = random(1, 16, 9, 9), filters(16, 16)
+    b = Builder("both")
+    src, weights = b.reorder(b.input(x.shape), "acdb"), b.constant(w)
+    for algorithm in ("direct", *ALGORITHMS):
+        dst = b.local(x.shape, "acdb")
+        b.step(attributes(algorithm), src=src, weights=weights, dst=dst)
+        src = dst
+    b.finish(src)
+    expected = x
+    for _ in range(3):
+        expected = convolution(expected, w, attributes("direct"))
+    assert relative_l2(b.run(x), expected) < 1e-5
+
+
+def test_weights_in_another_layout():
+    case = Case("winograd_f4", (1, 17, 9, 9), 35)
+    b = case.builder
+    weights = b.constant(case.w.transpose(1, 0, 3, 2), layout="badc", shape=case.w.shape)
+    b.step(case.attrs, src=case.src, weights=weights, dst=case.dst)
+    b.finish(case.dst)
+    case.check(convolution(case.x, case.w, case.attrs))
+
+
+def test_symbolic_batch():
+    b, n = Builder("symbolic"), Symbol("n")
+    b.symbols.append(ir.SymbolBinding("n", 0, 0))
+    w = filters(17, 3)
+    dst = b.local((n, 17, 9, 9), "acdb")
+    src = b.reorder(b.input((n, 3, 9, 9)), "acdb")
+    b.step(attributes("winograd_f4"), src=src, weights=b.constant(w), dst=dst)
+    b.finish(dst)
+    module = b.module()
+    for batch in (2, 0, 1, 5):
+        x, y = random(batch, 3, 9, 9), np.full((batch, 17, 9, 9), np.nan, "float32")
+        call(module, "symbolic", x, y)
+        if batch:
+            assert relative_l2(y, convolution(x, w, attributes("direct"))) < 2e-6
+    (once,) = {step.weights_bytes for step in library.describe(b.build(), [1]).steps if step.weights_bytes}
+    assert library.stats(module)["packed_weight_bytes"] == once
+
+
+@pytest.mark.parametrize("src", [(2, 19, 9, 10), (1, 200, 19, 21)])
+def test_memory_under_watch(src):
+    case = Case("winograd_f4", src, 200, layouts=("aBcd16b", "aBcd16b")).convolve(RELU)
+    library.set_debug(True)
+    try:
+        case.check(np.maximum(case.direct(), 0))
+    finally:
+        library.set_debug(False)
+
+
+# --- refusals ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "change, reason",
+    [
+        (lambda s: replace(s, attrs=replace(s.attrs, strides=(2, 2))), "stride 1"),
+        (lambda s: replace(s, attrs=replace(s.attrs, dilation=(2, 2))), "dense 3x3"),
+        (lambda s: replace(s, attrs=replace(s.attrs, padding=(2, 2, 2, 2))), "dst has extent 8"),
+        (lambda s: replace(s, post_ops=(ir.EltwisePostOp("tanh", 0.0, 0.0),)), "no post-op tanh"),
+        (lambda s: replace(s, attrs=replace(s.attrs, algorithm="fft")), "algorithm fft is not known"),
+    ],
+)
+def test_refused_steps(change, reason):
+    program = Case("winograd_f4", (1, 16, 8, 8), 16).convolve().builder.build()
+    steps = tuple(change(step) if step.kind == "convolution" else step for step in program.steps)
+    info = library.describe(replace(program, steps=steps)).steps[1]
+    assert reason in info.error
+
+
+@pytest.mark.parametrize("layout", ["abcd", "aBcd8b"])
+def test_refused_layouts(layout):
+    info = Case("winograd_f4", (1, 16, 8, 8), 16, layouts=(layout, "acdb")).convolve().info()
+    assert f"src as acdb or aBcd16b, not as {layout}" in info.error
+
+
+def test_refused_weights():
+    b = Builder()
+    src, w = b.input((1, 16, 8, 8), "acdb"), b.input((16, 16, 3, 3))
+    b.step(attributes("winograd_f4"), src=src, weights=w, dst=b.output((1, 16, 8, 8), "acdb"))
+    assert "constant weights" in library.describe(b.build()).steps[0].error
+
+
+# --- instruction sets --------------------------------------------------------------------------------------
+
+SCRIPT = """
+from test_winograd import Case, RELU, np
+from tvm_mxplan.byoc.onednn import library
+for layout in ("acdb", "aBcd16b"):
+    for algorithm in ("winograd_f2", "winograd_f4"):
+        case = Case(algorithm, (2, 19, 11, 9), 37, (1, 0, 1, 2), (layout, layout)).convolve(RELU)
+        case.check(np.maximum(case.direct(), 0))
+print(library.isa())
+"""
+
+
+@pytest.mark.parametrize("isa", ["AVX2", "SSE41"])
+def test_other_instruction_sets(isa):
+    environ = {**os.environ, "ONEDNN_MAX_CPU_ISA": isa, "PYTHONPATH": str(Path(__file__).parent)}
+    answer = subprocess.run([sys.executable, "-c", SCRIPT], env=environ, capture_output=True, text=True)
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout.strip() in ("cpu_isa_avx2", "cpu_isa_sse41", "cpu_isa_avx")

@@ -1,0 +1,153 @@
+"""``ChooseAlgorithms``: the decision on plain data, and what comes of it in whole models."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import onnx
+import pytest
+
+import tvm_mxplan
+from tvm_mxplan.errors import InvalidInputError
+from tvm_mxplan.options import Options
+from tvm_mxplan.passes.dispatch.convolutions import Candidate, decide
+from tvm_mxplan.passes.layout.winograd_costs import winograd_cost
+from tvm_mxplan.testing import zoo
+from tvm_mxplan.testing.reference import onnxruntime_outputs, worst_relative_l2
+
+DIRECT = Candidate("direct", 100.0, 0.0)
+F2 = Candidate("winograd_f2", 60.0, 1e-6)
+F4 = Candidate("winograd_f4", 40.0, 2e-6)
+
+
+@pytest.mark.parametrize(
+    "candidates, rule, max_error, chosen",
+    [
+        ([DIRECT, F2, F4], "cost", 1e-4, "winograd_f4"),
+        ([DIRECT, F2, replace(F4, cost=70.0)], "cost", 1e-4, "winograd_f2"),
+        ([DIRECT, replace(F2, cost=81.0), replace(F4, cost=99.0)], "cost", 1e-4, "direct"),
+        ([DIRECT], "cost", 1e-4, "direct"),
+        ([DIRECT, F2, F4], "cost", 1.5e-6, "winograd_f2"),
+        ([DIRECT, F2, F4], "cost", 0.5e-6, "direct"),
+        ([DIRECT, F2, F4], "winograd_f2", 1e-4, "winograd_f2"),
+        ([DIRECT, replace(F4, cost=900.0)], "winograd_f4", 1e-4, "winograd_f4"),
+        ([DIRECT, F2], "winograd_f4", 1e-4, "direct"),
+        ([DIRECT, F4], "winograd_f4", 0.0, "direct"),
+        ([DIRECT, F2, F4], "direct", 1e-4, "direct"),
+    ],
+)
+def test_one_step(candidates, rule, max_error, chosen):
+    assert decide({0: candidates}, rule, max_error, 0.8) == {0: chosen}
+
+
+def test_errors_add_up_and_the_largest_gains_go_first():
+    large = [Candidate("direct", 1000.0, 0.0), Candidate("winograd_f4", 400.0, 2e-6)]
+    small = [DIRECT, F2, F4]
+    chosen = decide({0: small, 1: large, 2: small, 3: small}, "cost", 5e-6, 0.8)
+    assert chosen == {0: "winograd_f4", 1: "winograd_f4", 2: "winograd_f2", 3: "direct"}
+
+
+def test_cost_of_winograd():
+    """Products where channels are few, filters where tiles are few."""
+    many_tiles = winograd_cost("winograd_f4", 64, (1, 64, 56, 56), 480.0, 40.0)
+    products = 2 * 36 * 196 * 64 * 64 / 480e3 / 0.93
+    patches = 4 * 36 * 196 * 128 / 80e3
+    assert many_tiles == pytest.approx(products + patches)
+    few_tiles = winograd_cost("winograd_f4", 512, (1, 512, 7, 7), 480.0, 40.0)
+    assert few_tiles > 4 * 36 * 512 * 512 / 40e3
+    assert winograd_cost("winograd_f4", 3, (1, 64, 8, 8), 480.0, 40.0) == winograd_cost(
+        "winograd_f4", 16, (1, 64, 8, 8), 480.0, 40.0
+    )
+
+
+# --- whole models ------------------------------------------------------------------------------------------
+
+
+def implementations(executable: tvm_mxplan.Executable) -> list[str]:
+    return [
+        step.implementation
+        for region in executable.report.regions
+        for step in region.steps
+        if step.kind == "convolution"
+    ]
+
+
+@pytest.fixture(scope="module")
+def resnet18() -> onnx.ModelProto:
+    return zoo.load("resnet18")
+
+
+def test_resnet18_uses_winograd_and_keeps_its_numbers(resnet18):
+    executable = tvm_mxplan.compile(resnet18)
+    chosen = implementations(executable)
+    assert chosen.count("winograd_f4") >= 7  # 64 and 128 channels
+    assert any("conv" in name or "jit" in name for name in chosen)  # 7x7, 1x1, strided, 512 channels at 7x7
+    inputs = zoo.random_inputs(resnet18)
+    outputs = [tensor.numpy() for tensor in executable(**inputs)]
+    assert worst_relative_l2(outputs, onnxruntime_outputs(resnet18, inputs)) < 1e-5
+
+
+@pytest.mark.parametrize("rule", ["winograd_f2", "winograd_f4"])
+@pytest.mark.parametrize("layouts", ["cost", "blocked", "naive"])
+def test_one_algorithm_for_all(resnet18, rule, layouts):
+    executable = tvm_mxplan.compile(resnet18, options={"convolutions": rule, "layouts": layouts})
+    assert implementations(executable).count(rule) == 13  # every 3x3 of stride 1
+    inputs = zoo.random_inputs(resnet18)
+    outputs = [tensor.numpy() for tensor in executable(**inputs)]
+    assert worst_relative_l2(outputs, onnxruntime_outputs(resnet18, inputs)) < 1e-5
+
+
+@pytest.mark.parametrize(
+    "options", [{"convolutions": "direct"}, {"max_relative_error": 0}, {"layouts": "plain"}]
+)
+def test_no_winograd(resnet18, options):
+    assert not any(
+        "winograd" in name for name in implementations(tvm_mxplan.compile(resnet18, options=options))
+    )
+
+
+def test_the_limit_on_errors_holds_for_the_sum(resnet18):
+    chosen = implementations(tvm_mxplan.compile(resnet18, options={"max_relative_error": 6e-6}))
+    assert 1 <= sum("winograd" in name for name in chosen) <= 6
+
+
+def test_measured_choice(resnet18):
+    options = {"tune": "measure", "tune_seconds": 20.0}
+    executable = tvm_mxplan.compile(resnet18, options=options)
+    assert "winograd_f4" in implementations(executable)
+
+
+def test_symbolic_batch(resnet18):
+    model = zoo.load("resnet18", batch="n")
+    executable = tvm_mxplan.compile(model)
+    assert "winograd_f4" in implementations(executable)
+    for batch in (1, 3):
+        inputs = zoo.random_inputs(model, batch=batch)
+        outputs = [tensor.numpy() for tensor in executable(**inputs)]
+        assert worst_relative_l2(outputs, onnxruntime_outputs(model, inputs)) < 1e-5
+
+
+def test_exported_and_loaded(resnet18, tmp_path):
+    executable = tvm_mxplan.compile(resnet18)
+    executable.export(tmp_path / "model.so")
+    inputs = zoo.random_inputs(resnet18)
+    ours, loaded = (e(**inputs)[0].numpy() for e in (executable, tvm_mxplan.load(tmp_path / "model.so")))
+    assert np.array_equal(ours, loaded)
+
+
+# --- options -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "field, value, expected",
+    [
+        ("convolutions", "fft", "one of cost, direct, winograd_f2, winograd_f4"),
+        ("max_relative_error", -1e-9, "a number of at least 0"),
+        ("max_relative_error", "small", "a number of at least 0"),
+        ("max_relative_error", True, "a number of at least 0"),
+    ],
+)
+def test_bad_options(field, value, expected):
+    with pytest.raises(InvalidInputError, match=f"option {field}=.*; expected {expected}"):
+        Options.of({field: value})
