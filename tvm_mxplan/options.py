@@ -16,9 +16,9 @@ class Options:
 
     Attributes
     ----------
-    layouts : ``cost`` (default) chooses over the whole region; ``channels_last``, ``blocked`` and
-        ``plain`` use one layout wherever it is possible; ``naive`` also reorders around every operator and
-        serves as a yardstick.  Part of the fingerprint.
+    layouts : ``cost`` (default) chooses over the whole region; ``any`` takes what the library picks for each
+        operator alone; ``channels_last``, ``blocked`` and ``plain`` use one layout wherever it is possible;
+        ``naive`` also reorders around every operator and serves as a yardstick.  Part of the fingerprint.
     tune : ``model`` (default) estimates what operators cost in each layout; ``measure`` times them on this
         machine.  Part of the fingerprint.
     tune_seconds : what measuring may take, for each region.

@@ -13,8 +13,8 @@ from typing import Literal, TypeAlias
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.layout import channels_blocked, channels_last, plain_layout
 
-Policy: TypeAlias = Literal["cost", "channels_last", "blocked", "plain", "naive"]
-POLICIES: tuple[Policy, ...] = ("cost", "channels_last", "blocked", "plain", "naive")
+Policy: TypeAlias = Literal["cost", "any", "channels_last", "blocked", "plain", "naive"]
+POLICIES: tuple[Policy, ...] = ("cost", "any", "channels_last", "blocked", "plain", "naive")
 Layouts: TypeAlias = tuple[str, ...]
 
 IMAGE_STEPS = (
@@ -50,13 +50,13 @@ def candidates(
     """Candidates for ``step``, best guess first; ``source_layout`` is where its first source is now."""
     rank = len(program.values[step.dst].shape)
     own = _own(program, step)
-    if 3 <= rank <= 5 and isinstance(step.attrs, IMAGE_STEPS):
+    if 3 <= rank <= 5 and isinstance(step.attrs, IMAGE_STEPS + AGNOSTIC_STEPS):
         preferred = image_layouts(rank, policy, block)
-    elif 3 <= rank <= 5 and isinstance(step.attrs, AGNOSTIC_STEPS):
-        preferred = [source_layout, *image_layouts(rank, policy, block)]
+        if isinstance(step.attrs, AGNOSTIC_STEPS) or policy == "any":
+            preferred = [source_layout, *preferred]
     else:
         return _distinct([own, _plain(program, step)])
-    return _distinct([*(_uniform(program, step, layout) for layout in preferred), own])
+    return _distinct([*(uniform(program, step, layout) for layout in preferred), own])
 
 
 def options_of(program: ir.Program, step: ir.Step, block: int) -> list[Layouts]:
@@ -81,7 +81,7 @@ def _plain(program: ir.Program, step: ir.Step) -> Layouts:
     )
 
 
-def _uniform(program: ir.Program, step: ir.Step, layout: str) -> Layouts:
+def uniform(program: ir.Program, step: ir.Step, layout: str) -> Layouts:
     """Every image in ``layout``; weights and parameters, which the backend packs itself, as they are."""
     rank = len(program.values[step.dst].shape)
     chosen = []

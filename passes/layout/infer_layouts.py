@@ -19,13 +19,13 @@ from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.dims import is_static
 from tvm_mxplan.core.specialize import typical
-from tvm_mxplan.errors import UnsupportedError
 
 from ..region.attached import map_programs
 from .apply import apply_layouts
-from .candidates import Layouts, Policy, candidates
+from .candidates import Layouts, Policy
 from .choose import choose_by_cost
 from .costs import Machine, step_cost
+from .greedy import choose_greedily
 from .measure import StepTimer
 from .queries import StepQueries
 
@@ -45,7 +45,7 @@ def infer_layouts(
 
 
 def choose(program: ir.Program, backend: Backend, policy: Policy, tune_seconds: float = 0.0) -> list[Layouts]:
-    """Layouts of every step's operands: by cost, or the policy's first that is no reference code."""
+    """Layouts of every step's operands: by cost over the whole region, or step by step."""
     queries = StepQueries(backend)
     program = typical(program)
     if policy == "cost":
@@ -57,34 +57,7 @@ def choose(program: ir.Program, backend: Backend, policy: Policy, tune_seconds: 
         if tune_seconds > 0:
             cost = StepTimer(backend, cost, tune_seconds)  # type: ignore[assignment]
         return choose_by_cost(program, queries, cost, backend.block, machine)[0]
-    homes = [value.layout for value in program.values]
-    choices = []
-    for step in program.steps:
-        source = next(operand.value for operand in step.operands if operand.role == "src")
-        options = candidates(program, step, homes[source], policy, backend.block)
-        choice = _first_fast(program, step, options, queries)
-        choices.append(choice)
-        position = [operand.role for operand in step.operands].index("dst")
-        homes[step.dst] = choice[position]
-        if policy == "naive":
-            homes[step.dst] = program.values[step.dst].layout
-    return choices
-
-
-def _first_fast(program: ir.Program, step: ir.Step, options: list[Layouts], queries: StepQueries) -> Layouts:
-    slow: Layouts | None = None
-    reasons = []
-    for option in options:
-        answer = queries.ask(program, step, option)
-        if answer.error:
-            reasons.append(answer.error)
-        elif not answer.is_reference:
-            return option
-        elif slow is None:
-            slow = option
-    if slow is None:
-        raise UnsupportedError(f"{step.name}: {'; '.join(dict.fromkeys(reasons))}")
-    return slow
+    return choose_greedily(program, queries, policy, backend.block, {})
 
 
 def annotate(program: ir.Program, backend: Backend) -> ir.Program:
@@ -117,8 +90,7 @@ class InferLayouts:
     Parameters
     ----------
     backend : whose regions to lay out.
-    policy : ``cost``, or one layout wherever it is possible: ``channels_last``, ``blocked``, ``plain``, or
-        ``naive``, which also reorders around every step.
+    policy : ``cost`` for the whole region at once, or one of those in ``greedy``.
     tune_seconds : seconds to spend on measuring candidates; 0 trusts the cost model.
     rejections : filled with the reasons for which regions went back to TVM.
     """
