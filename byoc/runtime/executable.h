@@ -24,6 +24,8 @@ struct Argument {
   Source source = Source::kValue;
   int value = -1;
   dnnl::memory::desc desc;
+  // A constant that is reordered into `through` first, whose bytes are then seen as `seen`.
+  dnnl::memory::desc through = {}, seen = {};
 };
 
 // One action of a step; it runs when those before it have finished.
@@ -95,6 +97,9 @@ class StepBuilder {
   struct Binding {
     int id;
     int value;
+    dnnl::memory::desc seen = {};  // the value's bytes in another shape, if not empty
+    dnnl::memory::desc through =
+        {};  // constants only: the order their bytes are brought into first
   };
   template <typename Primitive>
   void Add(const typename Primitive::primitive_desc& pd, const std::vector<Binding>& bindings) {

@@ -41,8 +41,12 @@ Specialization::~Specialization() = default;
 
 Weights::Request Specialization::PackRequest(const Argument& argument) const {
   const ResolvedValue& value = resolved_.values[static_cast<size_t>(argument.value)];
-  return {program_.values[static_cast<size_t>(value.root)].index, value.offset, value.desc,
-          argument.desc};
+  return {program_.values[static_cast<size_t>(value.root)].index,
+          value.offset,
+          value.desc,
+          argument.desc,
+          argument.through,
+          argument.seen};
 }
 
 void Specialization::CheckConstants() const {

@@ -9,7 +9,8 @@ namespace mxplan {
 namespace {
 
 bool Same(const Weights::Request& a, const Weights::Request& b) {
-  return a.constant == b.constant && a.offset == b.offset && a.from == b.from && a.to == b.to;
+  return a.constant == b.constant && a.offset == b.offset && a.from == b.from && a.to == b.to &&
+         a.through == b.through && a.seen == b.seen;
 }
 
 void Reorder(const dnnl::memory::desc& from, const char* src, const dnnl::memory::desc& to,
@@ -18,6 +19,16 @@ void Reorder(const dnnl::memory::desc& from, const char* src, const dnnl::memory
   dnnl::memory target(to, CpuEngine(), dst);
   dnnl::reorder(source, target).execute(ThreadStream(), source, target);
   ThreadStream().wait();
+}
+
+void Convert(const Weights::Request& request, const char* src, char* dst) {
+  if (request.seen.is_zero()) return Reorder(request.from, src, request.to, dst);
+  if (SamePlacement(request.from, request.through)) {
+    return Reorder(request.seen, src, request.to, dst);
+  }
+  Buffer between(static_cast<int64_t>(request.through.get_size()));
+  Reorder(request.from, src, request.through, between.data());
+  Reorder(request.seen, between.data(), request.to, dst);
 }
 
 }  // namespace
@@ -53,7 +64,7 @@ void Weights::Pack(const std::vector<Request>& requests) {
   Buffer buffer(bytes);  // one block for all, so that huge pages fit
   char* next = buffer.data();
   for (Entry& entry : missing) {
-    Reorder(entry.request.from, Source(entry.request), entry.request.to, next);
+    Convert(entry.request, Source(entry.request), next);
     entry.data = next;
     next += AlignUp(static_cast<int64_t>(entry.request.to.get_size()));
   }

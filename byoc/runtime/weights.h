@@ -29,11 +29,13 @@ class Weights {
  public:
   explicit Weights(std::vector<ConstantData> constants) : constants_(std::move(constants)) {}
 
-  // A view of a constant and the form some primitive wants it in.
+  // A view of a constant and the form some primitive wants it in.  Where that has another shape,
+  // the constant is brought into the order `through` first, and its bytes are then `seen` so.
   struct Request {
     int64_t constant = 0;
     int64_t offset = 0;  // bytes
     dnnl::memory::desc from, to;
+    dnnl::memory::desc through = {}, seen = {};
   };
 
   const std::vector<ConstantData>& constants() const { return constants_; }

@@ -50,6 +50,12 @@ def candidates(
     """Candidates for ``step``, best guess first; ``source_layout`` is where its first source is now."""
     rank = len(program.values[step.dst].shape)
     own = _own(program, step)
+    if isinstance(step.attrs, ir.InnerProduct):
+        images = [
+            source_layout,
+            *image_layouts(len(program.values[step.operand("src")].shape), policy, block),
+        ]
+        return _distinct([_with_source(step, own, layout) for layout in images])
     if 3 <= rank <= 5 and isinstance(step.attrs, IMAGE_STEPS + AGNOSTIC_STEPS):
         preferred = image_layouts(rank, policy, block)
         if isinstance(step.attrs, AGNOSTIC_STEPS) or policy == "any":
@@ -61,13 +67,18 @@ def candidates(
 
 def options_of(program: ir.Program, step: ir.Step, block: int) -> list[Layouts]:
     """Every candidate for ``step``, for a choice by cost."""
-    options = candidates(program, step, plain_layout(len(program.values[step.dst].shape)), "cost", block)
+    plain = plain_layout(len(program.values[step.operand("src")].shape))
+    options = candidates(program, step, plain, "cost", block)
     if isinstance(step.attrs, ir.Convolution) and len(program.values[step.dst].shape) == 4:
         # A first layer with three channels may read the plain image and write any layout.
-        source = [role for role, _ in operands_of(step)].index("src")
-        plain = plain_layout(4)
-        options += [(*o[:source], plain, *o[source + 1 :]) for o in options if o[source] != plain]
+        options += [_with_source(step, option, plain_layout(4)) for option in options]
     return _distinct(options)
+
+
+def _with_source(step: ir.Step, layouts: Layouts, source_layout: str) -> Layouts:
+    """``layouts`` with another one for the first source."""
+    source = [role for role, _ in operands_of(step)].index("src")
+    return (*layouts[:source], source_layout, *layouts[source + 1 :])
 
 
 def _own(program: ir.Program, step: ir.Step) -> Layouts:

@@ -1,7 +1,7 @@
 """Layouts one step at a time, in program order: the policies that ``cost`` is compared with.
 
     channels_last, blocked, plain   that layout wherever a fast kernel takes it
-    any                             what the library picks when it is asked for ``any``, its neighbours unseen;
+    any                             what the library picks for each step alone when it is asked for ``any``;
                                     steps that pick nothing follow their source
     naive                           channels last, and back to plain after every step
 
@@ -20,7 +20,7 @@ from .candidates import Layouts, Policy, candidates, operands_of, uniform
 from .queries import StepQueries
 
 _ANY = "any"
-_PICKING_STEPS = (ir.Convolution, ir.Deconvolution, ir.InnerProduct)
+_PICKING_STEPS = (ir.Convolution, ir.Deconvolution)
 
 
 def choose_greedily(

@@ -26,7 +26,7 @@ class StepQueries:
         return self._answers[question]
 
     def settle(self, program: ir.Program, step: ir.Step, layouts: Layouts) -> Layouts | None:
-        """``layouts`` with every ``any`` as the library picks it; None if it takes none or has no name for it."""
+        """``layouts`` with every ``any`` as the library picks it; None if it has no name for its pick."""
         question = single_step_program(program, step, layouts)
         description = self._backend.describe(question)
         settled = tuple(description.values[value].layout for _, value in operands_of(question.steps[0]))
