@@ -55,7 +55,7 @@ def candidates(
             source_layout,
             *image_layouts(len(program.values[step.operand("src")].shape), policy, block),
         ]
-        return _distinct([_with_source(step, own, layout) for layout in images])
+        return _distinct([in_layout(program, step, layout) for layout in images])
     if 3 <= rank <= 5 and isinstance(step.attrs, IMAGE_STEPS + AGNOSTIC_STEPS):
         preferred = image_layouts(rank, policy, block)
         if isinstance(step.attrs, AGNOSTIC_STEPS) or policy == "any":
@@ -73,6 +73,13 @@ def options_of(program: ir.Program, step: ir.Step, block: int) -> list[Layouts]:
         # A first layer with three channels may read the plain image and write any layout.
         options += [_with_source(step, option, plain_layout(4)) for option in options]
     return _distinct(options)
+
+
+def in_layout(program: ir.Program, step: ir.Step, layout: str) -> Layouts:
+    """The candidate that has every image of ``step`` in ``layout``."""
+    if isinstance(step.attrs, ir.InnerProduct):
+        return _with_source(step, _own(program, step), layout)
+    return uniform(program, step, layout)
 
 
 def _with_source(step: ir.Step, layouts: Layouts, source_layout: str) -> Layouts:
