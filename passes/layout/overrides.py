@@ -1,6 +1,6 @@
 """Layouts that a user gives for single steps by name, while looking for what is slow or wrong.
 
-``{"conv2d_3": "nChw16c"}``: the images that this step reads and writes stand so, all others are chosen as ever.
+``{"conv2d_3": "nChw16c"}``: the images that this step reads and writes stand so, all others are still chosen.
 """
 
 from __future__ import annotations
