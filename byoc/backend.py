@@ -9,6 +9,7 @@ import tvm
 from tvm import relax
 
 from tvm_mxplan.core.description import Description
+from tvm_mxplan.core.layout_registry import LayoutRegistry
 from tvm_mxplan.core.program import Program
 
 Rejections = dict[str, str]
@@ -29,6 +30,10 @@ class Backend(Protocol):
 
     @property
     def block(self) -> int: ...
+
+    def layouts(self) -> LayoutRegistry:
+        """The layouts it knows by name, with converters between them."""
+        ...
 
     def patterns(self, rejections: Rejections) -> list[relax.transform.FusionPattern]:
         """Composites in order of preference; checks note their refusals."""

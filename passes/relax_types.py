@@ -17,6 +17,7 @@ _OPERATORS: dict[type, Operator] = {
     tirx.Max: "max",
     tirx.Min: "min",
 }
+_NAMED = "mxplan operator "
 
 
 def dim_of(expr: object) -> Dim | None:
@@ -34,6 +35,18 @@ def dim_of(expr: object) -> Dim | None:
     if left is None or right is None:
         return None
     return Expr(operator, left, right)
+
+
+def with_operator_name(call: relax.Call, name: str) -> relax.Call:
+    """The call under a name; it is kept in the span, which passes hand on."""
+    span = tvm.ir.Span(tvm.ir.SourceName(_NAMED + name), 0, 0, 0, 0)
+    return relax.Call(call.op, call.args, call.attrs, call.ty_args, span)
+
+
+def operator_name(expr: relax.Expr) -> str | None:
+    """The name that ``with_operator_name`` gave; None for all others."""
+    source = str(expr.span.source_name.name) if expr.span is not None else ""
+    return source.removeprefix(_NAMED) if source.startswith(_NAMED) else None
 
 
 def shape_of(expr: relax.Expr) -> Shape | None:

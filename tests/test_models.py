@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tvm_mxplan
+from tvm_mxplan.passes.layout.candidates import POLICIES
 from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.reference import onnxruntime_outputs, worst_relative_l2
 
@@ -26,7 +27,7 @@ def test_numbers_and_coverage(name: str, batch: int) -> None:
     assert worst_relative_l2(actual, onnxruntime_outputs(model, inputs)) <= TOLERANCE
 
 
-@pytest.mark.parametrize("layouts", ["channels_last", "blocked", "plain", "naive"])
+@pytest.mark.parametrize("layouts", [policy for policy in POLICIES if policy != "cost"])
 def test_every_layout_policy_gives_the_same_numbers(layouts: str) -> None:
     model = zoo.load("squeezenet")
     executable = tvm_mxplan.compile(model, options={"layouts": layouts})

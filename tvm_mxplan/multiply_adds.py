@@ -55,7 +55,8 @@ def of_program(program: ir.Program) -> int:
             else:
                 total += _size(program.values[step.dst].shape) * _size(inner)
         elif isinstance(step.attrs, ir.MatMul | ir.InnerProduct):
-            depth = program.values[step.operand("src")].shape[-1:]
+            source = program.values[step.operand("src")].shape
+            depth = source[-1:] if isinstance(step.attrs, ir.MatMul) else source[1:]
             total += _size(program.values[step.dst].shape) * _size(depth)
     return total
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
+from .core.layout_names import layout_named
 from .errors import InvalidInputError
 from .passes.dispatch.convolutions import RULES, Rule
 from .passes.layout.candidates import POLICIES, Policy
+
+_OFF = "off"
+_FAMILIES = ("plain", "channels_last", "blocked")
 
 
 @dataclass(frozen=True)
@@ -17,9 +21,9 @@ class Options:
 
     Attributes
     ----------
-    layouts : ``cost`` (default) chooses over the whole region; ``channels_last``, ``blocked`` and
-        ``plain`` use one layout wherever it is possible; ``naive`` also reorders around every operator and
-        serves as a yardstick.  Part of the fingerprint.
+    layouts : ``cost`` (default) chooses over the whole region; ``any`` takes what the library picks for each
+        operator alone; ``channels_last``, ``blocked`` and ``plain`` use one layout wherever it is possible;
+        ``naive`` also reorders around every operator and serves as a yardstick.  Part of the fingerprint.
     tune : ``model`` (default) estimates what operators cost in each layout; ``measure`` times them on this
         machine.  Part of the fingerprint.
     tune_seconds : what measuring may take, for each region.
@@ -30,6 +34,10 @@ class Options:
     memory : ``reuse`` (default) lets values that are not alive together share bytes; ``no_reuse`` gives each
         its own, for comparison and debugging.  Symbolic shapes are planned at run time, always with reuse.
         Part of the fingerprint.
+    layers : what single operators get in place of what is chosen, by the names that the report prints:
+        ``off`` leaves one to TVM; a layout (``nhwc``, ``nChw16c``, ``plain``, ``channels_last``,
+        ``blocked``) is forced.  A mapping, or text such as ``conv2d_3=off,conv2d_4=nhwc``.  Part of the
+        fingerprint.
     """
 
     layouts: Policy = "cost"
@@ -38,6 +46,7 @@ class Options:
     memory: str = "reuse"
     convolutions: Rule = "cost"
     max_relative_error: float = 1e-4
+    layers: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         _one_of("layouts", self.layouts, POLICIES)
@@ -46,6 +55,17 @@ class Options:
         _one_of("convolutions", self.convolutions, RULES)
         _number("tune_seconds", self.tune_seconds, "above 0", lambda x: x > 0)
         _number("max_relative_error", self.max_relative_error, "of at least 0", lambda x: x >= 0)
+        object.__setattr__(self, "layers", _layers(self.layers))
+
+    @property
+    def layers_off(self) -> frozenset[str]:
+        """Names of the operators that are left to TVM."""
+        return frozenset(name for name, choice in self.layers.items() if choice == _OFF)
+
+    @property
+    def layer_layouts(self) -> dict[str, str]:
+        """Layouts of single operators, by their names."""
+        return {name: choice for name, choice in self.layers.items() if choice != _OFF}
 
     @classmethod
     def of(cls, options: Options | dict[str, Any] | None) -> Options:
@@ -62,6 +82,25 @@ class Options:
         if unknown:
             raise InvalidInputError(f"unknown option {unknown[0]!r}; the options are {', '.join(known)}")
         return cls(**options)
+
+
+def _layers(given: object) -> dict[str, str]:
+    """The option ``layers`` as a mapping; InvalidInputError shows how it is written."""
+    if isinstance(given, str):
+        pairs = [part.partition("=") for part in given.split(",") if part.strip()]
+        given = {name.strip(): choice.strip() for name, _, choice in pairs}
+    if not isinstance(given, Mapping):
+        raise InvalidInputError(f"option layers={given!r}; expected for example 'conv2d_3=off,conv2d_4=nhwc'")
+    for name, choice in given.items():
+        if choice in (_OFF, *_FAMILIES):
+            continue
+        try:
+            layout_named(str(choice))
+        except ValueError:
+            raise InvalidInputError(
+                f"option layers: {name}={choice!r}; expected off, {', '.join(_FAMILIES)} or a layout's name"
+            ) from None
+    return dict(given)
 
 
 def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:

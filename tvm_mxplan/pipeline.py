@@ -1,7 +1,7 @@
 """The order of the passes, written once.
 
 canonicalize   RecoverOperators, SimplifyInference between two FoldConstants
-dispatch       PartitionRegions: what the library takes; the reasons for what it does not
+dispatch       NameOperators; PartitionRegions: what the library takes; the reasons for what it does not
 lower          BuildPrograms: a region program for each region
 algorithms     ChooseAlgorithms
 layouts        InferLayouts
@@ -13,10 +13,12 @@ TVM            its own pipeline for everything that is left
 from __future__ import annotations
 
 import tvm
+import tvm_ffi
 from tvm import relax
 
 from . import environment
 from .byoc.backend import Backend
+from .errors import InvalidInputError
 from .options import Options
 from .passes.canonicalize import FoldConstants, RecoverOperators, SimplifyInference
 from .passes.dispatch import ChooseAlgorithms
@@ -24,7 +26,7 @@ from .passes.dispatch.convolutions import Rule
 from .passes.layout import InferLayouts
 from .passes.memory import PlanMemory
 from .passes.memory.tvm_pipeline import default_pipeline
-from .passes.region import BuildPrograms, EmitModules, PartitionRegions
+from .passes.region import BuildPrograms, EmitModules, NameOperators, PartitionRegions
 from .passes.region.emit_modules import register_codegen
 from .pipeline_registration import NAME
 from .recorder import Recorder
@@ -48,10 +50,17 @@ def region_passes(backend: Backend, options: Options, recorder: Recorder) -> lis
     rule: Rule = "direct" if options.layouts == "plain" else options.convolutions
     return [
         recorder.before_partition(),
-        PartitionRegions(backend, recorder.rejections),
+        PartitionRegions(backend, recorder.rejections, options.layers_off),
         BuildPrograms(backend, recorder.rejections),
         ChooseAlgorithms(backend, rule, options.max_relative_error, tune_seconds / 2, recorder.rejections),
-        InferLayouts(backend, options.layouts, tune_seconds / 2, recorder.rejections),
+        InferLayouts(
+            backend,
+            options.layouts,
+            tune_seconds / 2,
+            options.layer_layouts,
+            recorder.rejections,
+            recorder.decisions,
+        ),
         PlanMemory(backend, reuse=options.memory == "reuse"),
         recorder.planned(backend),
         recorder.left_to_tvm(),
@@ -63,10 +72,11 @@ def build_pipeline(
     backends: list[Backend], options: Options, target: tvm.target.Target, recorder: Recorder | None = None
 ) -> tvm.transform.Pass:
     """The whole pipeline for one compilation, TVM's own part included."""
+    tvm_ffi.register_error(InvalidInputError)  # so that passes raise it through TVM as what it is
     recorder = Recorder() if recorder is None else recorder
     if not backends or environment.disabled():
         return tvm.transform.Sequential([relax.get_default_pipeline(target)], name=NAME)
-    passes = canonicalize_passes()
+    passes = [*canonicalize_passes(), NameOperators(options.layers)]
     for backend in backends:
         register_codegen(backend)
         passes += region_passes(backend, options, recorder)

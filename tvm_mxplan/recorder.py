@@ -13,6 +13,7 @@ from .arena import memory_report
 from .byoc.backend import Backend, Rejections
 from .core import program as ir
 from .core.dims import is_static
+from .core.layout_decision import LayoutDecision
 from .memory_report import MemoryReport
 from .passes.layout.costs import Machine, reorder_cost
 from .passes.region.attached import constants_of, program_of, regions
@@ -24,6 +25,7 @@ class Recorder:
 
     def __init__(self) -> None:
         self.rejections: Rejections = {}
+        self.decisions: dict[str, LayoutDecision] = {}
         self._multiply_adds = 0
         self._regions: list[RegionReport] = []
         self._memory: list[MemoryReport] = []
@@ -63,7 +65,8 @@ class Recorder:
             for _, function in regions(mod, backend.name):
                 nbytes = sum(_nbytes(tensor) for tensor in constants_of(function))
                 program = program_of(function)
-                self._regions.append(region_report(program, backend.name, nbytes))
+                decision = self.decisions.get(program.name)
+                self._regions.append(region_report(program, backend.name, nbytes, decision))
                 memory = memory_report(program)
                 if memory is not None:
                     self._memory.append(memory)
@@ -71,7 +74,9 @@ class Recorder:
         return _observer("RecordRegions", note)
 
 
-def region_report(program: ir.Program, backend: str, constant_bytes: int) -> RegionReport:
+def region_report(
+    program: ir.Program, backend: str, constant_bytes: int, decision: LayoutDecision | None = None
+) -> RegionReport:
     """What the report says of one region program."""
     steps = tuple(
         StepReport(
@@ -86,7 +91,7 @@ def region_report(program: ir.Program, backend: str, constant_bytes: int) -> Reg
     )
     work = multiply_adds.of_program(program)
     return RegionReport(
-        program.name, backend, steps, program.arena_bytes, constant_bytes, work, _reorders(program)
+        program.name, backend, steps, program.arena_bytes, constant_bytes, work, _reorders(program), decision
     )
 
 

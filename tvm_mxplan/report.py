@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from .core.description import is_reference
+from .core.layout_decision import LayoutDecision
 from .memory_report import MemoryReport
 
 
@@ -49,6 +50,7 @@ class RegionReport:
     ----------
     arena_bytes : bytes of all values between steps and of scratchpads, -1 if planned at run time.
     constant_bytes : bytes of plain weights and parameters.
+    layouts : how its layouts were chosen, and what is proved about that.
     """
 
     name: str
@@ -58,6 +60,7 @@ class RegionReport:
     constant_bytes: int
     multiply_adds: int
     reorders: tuple[ReorderReport, ...] = ()
+    layouts: LayoutDecision | None = None
 
     @property
     def reference_steps(self) -> tuple[StepReport, ...]:
@@ -107,7 +110,10 @@ class Report:
         for region in data["regions"]:
             steps = tuple(_step_from_json(step) for step in region["steps"])
             reorders = tuple(ReorderReport(**reorder) for reorder in region["reorders"])
-            regions.append(RegionReport(**{**region, "steps": steps, "reorders": reorders}))
+            layouts = _decision_from_json(region.get("layouts"))
+            regions.append(
+                RegionReport(**{**region, "steps": steps, "reorders": reorders, "layouts": layouts})
+            )
         fallbacks = tuple(Fallback(**fallback) for fallback in data["fallbacks"])
         memory = tuple(MemoryReport.from_json(region) for region in data.get("memory", ()))
         return cls(tuple(regions), fallbacks, data["multiply_adds"], data["seconds"], memory)
@@ -138,6 +144,10 @@ def _step_from_json(data: dict[str, Any]) -> StepReport:
     return StepReport(data["name"], data["kind"], data["implementation"], **lists)
 
 
+def _decision_from_json(data: dict[str, Any] | None) -> LayoutDecision | None:
+    return LayoutDecision(**{**data, "forced": tuple(data["forced"])}) if data else None
+
+
 def _region_lines(region: RegionReport) -> list[str]:
     kinds = Counter(step.kind for step in region.steps)
     summary = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
@@ -146,6 +156,8 @@ def _region_lines(region: RegionReport) -> list[str]:
         f"region {region.name} on {region.backend}: {len(region.steps)} primitives ({summary})",
         f"  arena {arena}, constants {region.constant_bytes:,} bytes",
     ]
+    if region.layouts:
+        lines.append(f"  {region.layouts}")
     width = max((len(step.name) for step in region.steps), default=0)
     for step in region.steps:
         fused = f"  + {', '.join(step.post_ops)}" if step.post_ops else ""

@@ -8,10 +8,12 @@ from tvm import relax
 
 from tvm_mxplan.byoc.backend import Rejections
 from tvm_mxplan.core.description import Description
+from tvm_mxplan.core.layout_registry import LayoutRegistry
 from tvm_mxplan.core.program import Program
 
 from . import library
 from .fusion import fuse
+from .layouts import layout_registry
 from .patterns import NAME, fusion_patterns
 from .translate import translate_region
 
@@ -26,6 +28,9 @@ class OneDNN:
     @property
     def block(self) -> int:
         return 16 if "avx512" in library.isa() else 8
+
+    def layouts(self) -> LayoutRegistry:
+        return layout_registry(self.block)
 
     def patterns(self, rejections: Rejections) -> list[relax.transform.FusionPattern]:
         return fusion_patterns(rejections)

@@ -26,6 +26,7 @@ from tvm_mxplan.core.dims import Shape
 
 from .broadcasting import is_per_channel
 from .depthwise import fuse_depthwise
+from .flattened import read_images
 from .folding import fold
 from .graph import Graph
 from .transposes import copy_transposed
@@ -41,6 +42,7 @@ def fuse(program: ir.Program, constants: list[np.ndarray]) -> tuple[ir.Program, 
     fold(graph)
     for at in range(len(graph.steps)):
         _fuse_step(graph, at)
+    read_images(graph)
     copy_transposed(graph)
     return graph.finish()
 

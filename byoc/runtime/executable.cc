@@ -169,20 +169,24 @@ dnnl::primitive_attr StepBuilder::Attr() const {
 
 Argument StepBuilder::Bind(const dnnl::primitive_desc_base& pd, const Binding& binding) {
   ResolvedValue& value = resolved_->values.at(static_cast<size_t>(binding.value));
-  Argument argument{binding.id, Argument::Source::kValue, binding.value, value.desc};
+  memory::desc given = binding.seen.is_zero() ? value.desc : binding.seen;
+  Argument argument{binding.id, Argument::Source::kValue, binding.value, given};
   memory::desc wanted = pd.query_md(dnnl::query::exec_arg_md, binding.id);
-  if (!wanted || wanted.get_ndims() == 0) wanted = value.desc;
+  if (!wanted || wanted.get_ndims() == 0) wanted = given;
   bool constant = resolved_->program->values[value.root].kind == ValueKind::kConstant;
   if (value.IsAny()) {
     value.desc = wanted;
     argument.desc = wanted;
-  } else if ((constant && binding.id == DNNL_ARG_WEIGHTS) || !SamePlacement(wanted, value.desc)) {
+  } else if ((constant && binding.id == DNNL_ARG_WEIGHTS) || !SamePlacement(wanted, given)) {
     if (!constant) {
       ThrowUnsupported("oneDNN wants value ", resolved_->program->values[binding.value].name,
-                       " as ", TagOf(wanted), ", not as ", TagOf(value.desc));
+                       " as ", TagOf(wanted), ", not as ", TagOf(given));
     }
     argument.source = Argument::Source::kPacked;
     argument.desc = wanted;
+    if (!binding.seen.is_zero()) {
+      argument.packing = {Packing::Kind::kReread, binding.through, binding.seen};
+    }
     executable_.weights_bytes += static_cast<int64_t>(wanted.get_size());
   }
   return argument;

@@ -26,7 +26,7 @@ struct Argument {
   int value = -1;
   dnnl::memory::desc desc;
   int64_t offset = 0;
-  Packing packing = Packing::kReorder;
+  Packing packing = {};
 };
 
 // One action of a step; it runs when those before it have finished.
@@ -99,6 +99,9 @@ class StepBuilder {
   struct Binding {
     int id;
     int value;
+    dnnl::memory::desc seen = {};  // the value's bytes in another shape, if not empty
+    dnnl::memory::desc through =
+        {};  // constants only: the order their bytes are brought into first
   };
   template <typename Primitive>
   void Add(const typename Primitive::primitive_desc& pd, const std::vector<Binding>& bindings) {

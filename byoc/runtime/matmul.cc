@@ -1,6 +1,11 @@
-// Matrix products: matmul with batch dimensions, and inner product on flattened samples.
+// Matrix products: matmul with batch dimensions, and inner product on whole samples.
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "builders.h"
 #include "engine.h"
+#include "error.h"
 
 namespace mxplan {
 namespace {
@@ -20,11 +25,47 @@ void Build(StepBuilder* b, First... first) {
   b->Add<Primitive>(pd, bindings);
 }
 
+// An inner product as the matrix product of samples as rows, which oneDNN 3.2 runs faster.  Rows
+// hold a sample in whatever order it is stored, and constant weights are packed in that order too.
+void BuildRows(StepBuilder* b) {
+  dnnl::memory::desc src = b->Fixed("src");
+  dnnl::memory::desc weights = b->Get("weights").desc;
+  dnnl::memory::desc dst = b->Fixed("dst");
+  Dims sample = src.get_dims();
+  Dims filter = weights.get_dims();
+  if (dst.get_dims() != Dims{sample[0], filter[0]} ||
+      !std::equal(sample.begin() + 1, sample.end(), filter.begin() + 1, filter.end())) {
+    ThrowInvalidInput("an inner product of other shapes than [N, ...], [O, ...] and [N, O]");
+  }
+  std::string order = TagOf(src);
+  if (order[0] != 'a' || src.get_padded_dims() != sample) {
+    ThrowUnsupported("samples in layout ", order, " are no rows");
+  }
+  int64_t rows = sample[0], columns = filter[0], depth = 1;
+  for (size_t i = 1; i < sample.size(); ++i) depth *= sample[i];
+  dnnl::memory::data_type type = src.get_data_type();
+  dnnl::memory::desc seen_src = MakeDesc({rows, depth}, type, "ab");
+  dnnl::memory::desc seen_weights = MakeDesc({depth, columns}, type, "ba");
+  std::vector<StepBuilder::Binding> bindings = {
+      {DNNL_ARG_SRC, b->Id("src"), seen_src},
+      {DNNL_ARG_WEIGHTS, b->Id("weights"), seen_weights, MakeDesc(filter, type, order)},
+      {DNNL_ARG_DST, b->Id("dst")}};
+  dnnl::memory::desc bias;
+  if (b->Has("bias")) {
+    bias = MakeDesc({1, columns}, type, "ab");
+    bindings.push_back({DNNL_ARG_BIAS, b->Id("bias"), bias});
+  }
+  dnnl::matmul::primitive_desc pd(CpuEngine(), seen_src, MakeDesc({depth, columns}, type, "any"),
+                                  bias, dst, b->Attr());
+  b->Add<dnnl::matmul>(pd, bindings);
+}
+
 }  // namespace
 
 void BuildMatMul(StepBuilder* b) { Build<dnnl::matmul>(b); }
 
 void BuildInnerProduct(StepBuilder* b) {
+  if (b->IsConstant("weights")) return BuildRows(b);
   Build<dnnl::inner_product_forward>(b, dnnl::prop_kind::forward_inference);
 }
 

@@ -7,13 +7,22 @@
 
 namespace mxplan {
 
-enum class Packing : uint8_t {
-  kReorder,     // into another layout
-  kWinogradF2,  // a convolution's filters [K, C, 3, 3] into matrices [16, C, K], padded
-  kWinogradF4,  // likewise, [36, C, K]
+struct Packing {
+  enum class Kind : uint8_t {
+    kReorder,     // into another layout
+    kReread,      // into the order `through`, whose bytes are then those of the shape in `seen`
+    kWinogradF2,  // a convolution's filters [K, C, 3, 3] into matrices [16, C, K], padded
+    kWinogradF4,  // likewise, [36, C, K]
+  };
+  Kind kind = Kind::kReorder;
+  dnnl::memory::desc through = {}, seen = {};  // kReread
+
+  bool operator==(const Packing& other) const {
+    return kind == other.kind && through == other.through && seen == other.seen;
+  }
 };
 
-void PackConstant(Packing packing, const dnnl::memory::desc& from, const char* src,
+void PackConstant(const Packing& packing, const dnnl::memory::desc& from, const char* src,
                   const dnnl::memory::desc& to, char* dst);
 
 }  // namespace mxplan

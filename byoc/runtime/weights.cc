@@ -19,7 +19,8 @@ const char* Weights::Source(const Request& request) const {
 }
 
 bool Weights::UsableInPlace(const Request& request) const {
-  return request.packing == Packing::kReorder && SamePlacement(request.from, request.to) &&
+  return request.packing.kind == Packing::Kind::kReorder &&
+         SamePlacement(request.from, request.to) &&
          reinterpret_cast<uintptr_t>(Source(request)) % kAlignment == 0;
 }
 

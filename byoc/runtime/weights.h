@@ -35,7 +35,7 @@ class Weights {
     int64_t constant = 0;
     int64_t offset = 0;  // bytes
     dnnl::memory::desc from, to;
-    Packing packing = Packing::kReorder;
+    Packing packing = {};
   };
 
   const std::vector<ConstantData>& constants() const { return constants_; }

@@ -325,7 +325,8 @@ void Build(StepBuilder* b, Variant variant) {
     return Argument{0, Argument::Source::kValue, b->Id(role), b->Desc(role)};
   };
   std::vector<Argument> arguments = {value("src"), value("dst")};
-  auto packing = variant == Variant::kF4 ? Packing::kWinogradF4 : Packing::kWinogradF2;
+  Packing packing;
+  packing.kind = variant == Variant::kF4 ? Packing::Kind::kWinogradF4 : Packing::Kind::kWinogradF2;
   arguments.push_back(
       {0, Argument::Source::kPacked, b->Id("weights"), pd.weights_desc(), 0, packing});
   if (plan.bias) {

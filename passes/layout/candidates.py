@@ -13,8 +13,8 @@ from typing import Literal, TypeAlias
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.layout import channels_blocked, channels_last, plain_layout
 
-Policy: TypeAlias = Literal["cost", "channels_last", "blocked", "plain", "naive"]
-POLICIES: tuple[Policy, ...] = ("cost", "channels_last", "blocked", "plain", "naive")
+Policy: TypeAlias = Literal["cost", "any", "channels_last", "blocked", "plain", "naive"]
+POLICIES: tuple[Policy, ...] = ("cost", "any", "channels_last", "blocked", "plain", "naive")
 Layouts: TypeAlias = tuple[str, ...]
 
 IMAGE_STEPS = (
@@ -50,24 +50,42 @@ def candidates(
     """Candidates for ``step``, best guess first; ``source_layout`` is where its first source is now."""
     rank = len(program.values[step.dst].shape)
     own = _own(program, step)
-    if 3 <= rank <= 5 and isinstance(step.attrs, IMAGE_STEPS):
+    if isinstance(step.attrs, ir.InnerProduct):
+        images = [
+            source_layout,
+            *image_layouts(len(program.values[step.operand("src")].shape), policy, block),
+        ]
+        return _distinct([in_layout(program, step, layout) for layout in images])
+    if 3 <= rank <= 5 and isinstance(step.attrs, IMAGE_STEPS + AGNOSTIC_STEPS):
         preferred = image_layouts(rank, policy, block)
-    elif 3 <= rank <= 5 and isinstance(step.attrs, AGNOSTIC_STEPS):
-        preferred = [source_layout, *image_layouts(rank, policy, block)]
+        if isinstance(step.attrs, AGNOSTIC_STEPS) or policy == "any":
+            preferred = [source_layout, *preferred]
     else:
         return _distinct([own, _plain(program, step)])
-    return _distinct([*(_uniform(program, step, layout) for layout in preferred), own])
+    return _distinct([*(uniform(program, step, layout) for layout in preferred), own])
 
 
 def options_of(program: ir.Program, step: ir.Step, block: int) -> list[Layouts]:
     """Every candidate for ``step``, for a choice by cost."""
-    options = candidates(program, step, plain_layout(len(program.values[step.dst].shape)), "cost", block)
+    plain = plain_layout(len(program.values[step.operand("src")].shape))
+    options = candidates(program, step, plain, "cost", block)
     if isinstance(step.attrs, ir.Convolution) and len(program.values[step.dst].shape) == 4:
         # A first layer with three channels may read the plain image and write any layout.
-        source = [role for role, _ in operands_of(step)].index("src")
-        plain = plain_layout(4)
-        options += [(*o[:source], plain, *o[source + 1 :]) for o in options if o[source] != plain]
+        options += [_with_source(step, option, plain_layout(4)) for option in options]
     return _distinct(options)
+
+
+def in_layout(program: ir.Program, step: ir.Step, layout: str) -> Layouts:
+    """The candidate that has every image of ``step`` in ``layout``."""
+    if isinstance(step.attrs, ir.InnerProduct):
+        return _with_source(step, _own(program, step), layout)
+    return uniform(program, step, layout)
+
+
+def _with_source(step: ir.Step, layouts: Layouts, source_layout: str) -> Layouts:
+    """``layouts`` with another one for the first source."""
+    source = [role for role, _ in operands_of(step)].index("src")
+    return (*layouts[:source], source_layout, *layouts[source + 1 :])
 
 
 def _own(program: ir.Program, step: ir.Step) -> Layouts:
@@ -81,7 +99,7 @@ def _plain(program: ir.Program, step: ir.Step) -> Layouts:
     )
 
 
-def _uniform(program: ir.Program, step: ir.Step, layout: str) -> Layouts:
+def uniform(program: ir.Program, step: ir.Step, layout: str) -> Layouts:
     """Every image in ``layout``; weights and parameters, which the backend packs itself, as they are."""
     rank = len(program.values[step.dst].shape)
     chosen = []

@@ -11,7 +11,7 @@ offered only where nothing else exists.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.assignment import Assignment, AssignmentProblem, Form, Option, solve_assignment
@@ -28,21 +28,38 @@ StepCost = Callable[[ir.Program, ir.Step, Layouts, StepInfo], float]
 
 
 def choose_by_cost(
-    program: ir.Program, queries: StepQueries, cost: StepCost, block: int, machine: Machine
+    program: ir.Program,
+    queries: StepQueries,
+    cost: StepCost,
+    block: int,
+    machine: Machine,
+    forced: Mapping[str, Layouts],
 ) -> tuple[list[Layouts], Assignment]:
-    """Layouts of every step's operands with the least cost over the whole region, and the proof."""
-    return _Chooser(program, queries, cost, block, machine).choose()
+    """Layouts of every step's operands with the least cost over the whole region, and the proof.
+
+    Parameters
+    ----------
+    forced : layouts of single steps by name, the only candidates for these.
+    """
+    return _Chooser(program, queries, cost, block, machine, forced).choose()
 
 
 class _Chooser:
     def __init__(
-        self, program: ir.Program, queries: StepQueries, cost: StepCost, block: int, machine: Machine
+        self,
+        program: ir.Program,
+        queries: StepQueries,
+        cost: StepCost,
+        block: int,
+        machine: Machine,
+        forced: Mapping[str, Layouts],
     ) -> None:
         self.program = program
         self.queries = queries
         self.cost = cost
         self.block = block
         self.machine = machine
+        self.forced = forced
         self.forms: dict[int, list[str]] = {}
         self.writers = {step.dst: step for step in program.steps}
 
@@ -61,7 +78,8 @@ class _Chooser:
     def _usable(self, step: ir.Step) -> list[tuple[Layouts, float]]:
         """Candidates that the library can make, with costs; reference code only if there is nothing else."""
         fast, slow, reasons = [], [], []
-        for layouts in options_of(self.program, step, self.block):
+        forced = self.forced.get(step.name)
+        for layouts in [forced] if forced else options_of(self.program, step, self.block):
             info = self.queries.ask(self.program, step, layouts)
             if info.error:
                 reasons.append(info.error)

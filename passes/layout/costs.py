@@ -44,7 +44,7 @@ def step_cost(
         peak = (machine.gflops, machine.gbytes_per_s)
         return max(transfer, winograd_cost(step.attrs.algorithm, channels, dst, *peak))  # type: ignore[arg-type]
     arithmetic = _operations(program, step, layouts) / machine.gflops / 1e3
-    cost = max(transfer, arithmetic / _efficiency(program, step, info))
+    cost = max(transfer, arithmetic / _efficiency(info))
     return cost * _REFERENCE_PENALTY if info.is_reference else cost
 
 
@@ -68,8 +68,10 @@ def _operations(program: ir.Program, step: ir.Step, layouts: Layouts) -> float:
         for (role, value), layout in zip(operands_of(step), layouts, strict=True)
         if role in ("src", "dst")
     }
-    if isinstance(step.attrs, ir.MatMul | ir.InnerProduct):
+    if isinstance(step.attrs, ir.MatMul):
         return 2.0 * math.prod(shapes["dst"]) * shapes["src"][-1]
+    if isinstance(step.attrs, ir.InnerProduct):
+        return 2.0 * math.prod(shapes["dst"]) * math.prod(shapes["src"][1:])
     kernel = program.values[step.operand("weights")].shape[2 + (step.attrs.groups > 1) :]
     if any(isinstance(post_op, ir.DepthwisePostOp) for post_op in step.post_ops):
         # A pointwise convolution at every position of its source; what follows hides behind memory.
@@ -80,17 +82,14 @@ def _operations(program: ir.Program, step: ir.Step, layouts: Layouts) -> float:
     return 2.0 * math.prod(shapes[positions]) * max(channels, 1.0) * math.prod(kernel)  # type: ignore[arg-type]
 
 
-def _efficiency(program: ir.Program, step: ir.Step, info: StepInfo) -> float:
+def _efficiency(info: StepInfo) -> float:
     """Share of the peak that an implementation reaches when memory is no limit."""
     name = info.implementation
     if "gemm" in name:
         return 0.3
     if "dw" in name:
         return 0.25
-    pixels = math.prod(program.values[step.dst].shape[2:])  # type: ignore[arg-type]
-    if name.startswith("jit_1x1"):
-        return 0.94 if pixels >= 28 * 28 else 0.80
-    if name.startswith("brgconv_1x1"):
+    if name.startswith(("jit_1x1", "brgconv_1x1")):
         return 0.88
     if name.startswith("jit"):
         return 0.85

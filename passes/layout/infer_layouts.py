@@ -10,81 +10,73 @@ is ``PlanMemory``'s work.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 import tvm
 
 from tvm_mxplan.byoc.backend import Backend, Rejections
 from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.assignment import Assignment
 from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.dims import is_static
+from tvm_mxplan.core.layout_decision import LayoutDecision
 from tvm_mxplan.core.specialize import typical
-from tvm_mxplan.errors import UnsupportedError
+from tvm_mxplan.errors import InvalidInputError
 
 from ..region.attached import map_programs
 from .apply import apply_layouts
-from .candidates import Layouts, Policy, candidates
+from .candidates import Layouts, Policy
 from .choose import choose_by_cost
 from .costs import Machine, step_cost
+from .greedy import choose_greedily
 from .measure import StepTimer
+from .overrides import forced_layouts
 from .queries import StepQueries
 
 
 def infer_layouts(
-    program: ir.Program, backend: Backend, policy: Policy = "cost", tune_seconds: float = 0.0
-) -> ir.Program:
-    """Layouts for one program; see the module's text.
+    program: ir.Program,
+    backend: Backend,
+    policy: Policy = "cost",
+    tune_seconds: float = 0.0,
+    layers: Mapping[str, str] = MappingProxyType({}),
+) -> tuple[ir.Program, LayoutDecision]:
+    """Layouts for one program, and what is to be said about the choice; see the module's text.
 
     Raises
     ------
     UnsupportedError : no candidate of some step can be made by the backend.
+    InvalidInputError : a step cannot run in the layout that ``layers`` gives it.
     """
-    choices = choose(program, backend, policy, tune_seconds)
-    laid_out = apply_layouts(program, choices, back_to_plain=policy == "naive")
-    return annotate(laid_out, backend)
+    start = time.perf_counter()
+    choices, assignment, forced = _choose(typical(program), backend, policy, tune_seconds, layers)
+    laid_out = annotate(apply_layouts(program, choices, back_to_plain=policy == "naive"), backend)
+    decision = LayoutDecision(policy, round(time.perf_counter() - start, 3), forced=forced)
+    if assignment is not None:
+        decision = replace(decision, cost_us=assignment.cost, lower_bound_us=assignment.lower_bound)
+    return laid_out, decision
 
 
-def choose(program: ir.Program, backend: Backend, policy: Policy, tune_seconds: float = 0.0) -> list[Layouts]:
-    """Layouts of every step's operands: by cost, or the policy's first that is no reference code."""
+def _choose(
+    program: ir.Program, backend: Backend, policy: Policy, tune_seconds: float, layers: Mapping[str, str]
+) -> tuple[list[Layouts], Assignment | None, tuple[str, ...]]:
+    """Layouts of every step's operands, the proof if costs were weighed, and the steps that were forced."""
     queries = StepQueries(backend)
-    program = typical(program)
-    if policy == "cost":
-        machine = Machine()
+    forced = forced_layouts(program, layers, queries, backend.block)
+    if policy != "cost":
+        return choose_greedily(program, queries, policy, backend.block, forced), None, tuple(forced)
+    machine = Machine()
 
-        def cost(program: ir.Program, step: ir.Step, layouts: Layouts, info: StepInfo) -> float:
-            return step_cost(program, step, layouts, info, machine)
+    def cost(program: ir.Program, step: ir.Step, layouts: Layouts, info: StepInfo) -> float:
+        return step_cost(program, step, layouts, info, machine)
 
-        if tune_seconds > 0:
-            cost = StepTimer(backend, cost, tune_seconds)  # type: ignore[assignment]
-        return choose_by_cost(program, queries, cost, backend.block, machine)[0]
-    homes = [value.layout for value in program.values]
-    choices = []
-    for step in program.steps:
-        source = next(operand.value for operand in step.operands if operand.role == "src")
-        options = candidates(program, step, homes[source], policy, backend.block)
-        choice = _first_fast(program, step, options, queries)
-        choices.append(choice)
-        position = [operand.role for operand in step.operands].index("dst")
-        homes[step.dst] = choice[position]
-        if policy == "naive":
-            homes[step.dst] = program.values[step.dst].layout
-    return choices
-
-
-def _first_fast(program: ir.Program, step: ir.Step, options: list[Layouts], queries: StepQueries) -> Layouts:
-    slow: Layouts | None = None
-    reasons = []
-    for option in options:
-        answer = queries.ask(program, step, option)
-        if answer.error:
-            reasons.append(answer.error)
-        elif not answer.is_reference:
-            return option
-        elif slow is None:
-            slow = option
-    if slow is None:
-        raise UnsupportedError(f"{step.name}: {'; '.join(dict.fromkeys(reasons))}")
-    return slow
+    if tune_seconds > 0:
+        cost = StepTimer(backend, cost, tune_seconds)  # type: ignore[assignment]
+    choices, assignment = choose_by_cost(program, queries, cost, backend.block, machine, forced)
+    return choices, assignment, tuple(forced)
 
 
 def annotate(program: ir.Program, backend: Backend) -> ir.Program:
@@ -117,10 +109,11 @@ class InferLayouts:
     Parameters
     ----------
     backend : whose regions to lay out.
-    policy : ``cost``, or one layout wherever it is possible: ``channels_last``, ``blocked``, ``plain``, or
-        ``naive``, which also reorders around every step.
+    policy : ``cost`` for the whole region at once, or one of those in ``greedy``.
     tune_seconds : seconds to spend on measuring candidates; 0 trusts the cost model.
+    layers : layouts of single steps, by their names.
     rejections : filled with the reasons for which regions went back to TVM.
+    decisions : filled with what was decided, by the region's name.
     """
 
     def __init__(
@@ -128,15 +121,29 @@ class InferLayouts:
         backend: Backend,
         policy: Policy = "cost",
         tune_seconds: float = 0.0,
+        layers: Mapping[str, str] = MappingProxyType({}),
         rejections: Rejections | None = None,
+        decisions: dict[str, LayoutDecision] | None = None,
     ) -> None:
         self.backend = backend
-        self.rejections = {} if rejections is None else rejections
         self.policy = policy
         self.tune_seconds = tune_seconds
+        self.layers = layers
+        self.rejections = {} if rejections is None else rejections
+        self.decisions = {} if decisions is None else decisions
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
-        return map_programs(mod, self.backend.name, self._infer, self.rejections)
+        mod = map_programs(mod, self.backend.name, self._infer, self.rejections)
+        taken = {name for decision in self.decisions.values() for name in decision.forced}
+        for name in self.layers:
+            if name not in taken:
+                raise InvalidInputError(
+                    f"option layers: {name} is no step of the library's own: it is fused into another step, "
+                    "or left to TVM; the report says which"
+                )
+        return mod
 
     def _infer(self, program: ir.Program) -> ir.Program:
-        return infer_layouts(program, self.backend, self.policy, self.tune_seconds)
+        laid_out, decision = infer_layouts(program, self.backend, self.policy, self.tune_seconds, self.layers)
+        self.decisions[program.name] = decision
+        return laid_out

@@ -25,6 +25,14 @@ class StepQueries:
             self._answers[question] = self._backend.describe(question).steps[0]
         return self._answers[question]
 
+    def settle(self, program: ir.Program, step: ir.Step, layouts: Layouts) -> Layouts | None:
+        """``layouts`` with every ``any`` as the library picks it; None if it has no name for its pick."""
+        question = single_step_program(program, step, layouts)
+        description = self._backend.describe(question)
+        settled = tuple(description.values[value].layout for _, value in operands_of(question.steps[0]))
+        known = not description.steps[0].error and not {"any", "opaque"} & set(settled)
+        return settled if known else None
+
 
 def single_step_program(program: ir.Program, step: ir.Step, layouts: Layouts) -> ir.Program:
     """``step`` alone: what it reads are inputs (or constants), what it writes is a local.

@@ -2,6 +2,7 @@
 
 from .build_programs import BuildPrograms
 from .emit_modules import EmitModules
+from .name_operators import NameOperators
 from .partition_regions import PartitionRegions
 
-__all__ = ["BuildPrograms", "EmitModules", "PartitionRegions"]
+__all__ = ["BuildPrograms", "EmitModules", "NameOperators", "PartitionRegions"]

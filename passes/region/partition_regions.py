@@ -9,12 +9,17 @@ latter knows no function but ``main``, so each function of the module takes its 
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import tvm
 from tvm import relax
 
 from tvm_mxplan.byoc.backend import Backend, Rejections
 
+from ..relax_types import operator_name
 from .attached import regions
+
+_SWITCHED_OFF = "switched off by option: "
 
 
 @tvm.transform.module_pass(opt_level=0, name="PartitionRegions")
@@ -25,14 +30,20 @@ class PartitionRegions:
     ----------
     backend : the library to partition for.
     rejections : filled with the reasons for which operators were refused.
+    switched_off : names of operators that TVM keeps whatever the library can do.
     """
 
-    def __init__(self, backend: Backend, rejections: Rejections | None = None) -> None:
+    def __init__(
+        self, backend: Backend, rejections: Rejections | None = None, switched_off: Collection[str] = ()
+    ) -> None:
         self.backend = backend
+        self.switched_off = switched_off
         self.rejections = {} if rejections is None else rejections
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
         patterns = self.backend.patterns(self.rejections)
+        if self.switched_off:
+            patterns = [self._without_switched_off(pattern) for pattern in patterns]
         mod = relax.transform.FuseOpsByPattern(patterns, bind_constants=True, annotate_codegen=False)(mod)
         return _merge(mod, self.backend.name)
 
@@ -82,6 +93,24 @@ def _alone_as_main(
     alone = replacer.module()
     alone["main"] = main.with_attr("global_symbol", "main")
     return alone, {stand_in: other for other, stand_in in replacer.new.items()}
+
+    def _without_switched_off(self, pattern: relax.transform.FusionPattern) -> relax.transform.FusionPattern:
+        def check(context: relax.transform.PatternCheckContext) -> bool:
+            for call in context.matched_bindings.values():
+                if operator_name(call) in self.switched_off:
+                    self.rejections[call.op.name] = _switched_off(self.rejections.get(call.op.name, ""), call)
+                    return False
+            return bool(pattern.check(context))
+
+        return relax.transform.FusionPattern(
+            pattern.name, pattern.pattern, pattern.annotation_patterns, check, pattern.attrs_getter
+        )
+
+
+def _switched_off(so_far: str, call: relax.Call) -> str:
+    """The reason for which a kind of operator is left, with the name of one more that is switched off."""
+    names = so_far.removeprefix(_SWITCHED_OFF).split(", ") if so_far.startswith(_SWITCHED_OFF) else []
+    return _SWITCHED_OFF + ", ".join(dict.fromkeys([*names, str(operator_name(call))]))
 
 
 @relax.expr_functor.mutator

@@ -16,11 +16,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import tvm_mxplan
+from tvm_mxplan.passes.layout.candidates import POLICIES
 from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.environment_info import environment, format_environment
 from tvm_mxplan.testing.reference import onnxruntime_outputs, worst_relative_l2
 
-POLICIES = ("cost", "channels_last", "blocked", "plain", "naive")
 MODELS = "bvlc_alexnet,densenet121,inception_v1,inception_v2,resnet50,shufflenet,squeezenet,vgg19,zfnet512"
 TOLERANCE = 1e-4
 _LOGGED_CALLS = 5

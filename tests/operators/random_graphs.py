@@ -142,6 +142,27 @@ def image_graph(seed: int) -> tuple[Graph, list[str]]:
     return r.grow(int(r.random.integers(5, 14)))
 
 
+def _conv_of_any_width(r: RandomGraph, x: str, s: Shape) -> None:
+    """Up to 130 channels, in as many groups as both sides divide into."""
+    outputs, kernel = int(r.random.integers(1, 131)), int(r.choice(1, 3))
+    divisors = [n for n in range(1, s[1] + 1) if s[1] % n == 0 and outputs % n == 0]
+    groups = int(r.random.choice(divisors))
+    r.add(r.graph.conv(x, s[1], outputs, kernel, groups), (s[0], outputs, *s[2:]))
+
+
+def wide_graph(seed: int) -> tuple[Graph, list[str]]:
+    """Branches of convolutions of 1 to 130 channels that meet in sums and concats."""
+    operators = [
+        _conv_of_any_width, _conv_of_any_width, _conv_of_any_width, _depthwise, _batch_norm, _function, _two,
+        _two, _vector, _gate, _concat_channels, _concat_channels, _pool,
+    ]  # fmt: skip
+    r = RandomGraph(seed, operators)
+    batch, channels, size = int(r.choice(1, 2)), int(r.random.integers(1, 131)), int(r.choice(4, 5))
+    r.add(r.graph.input(batch, channels, size, size), (batch, channels, size, size))
+    _conv_of_any_width(r, *r.pick())
+    return r.grow(int(r.random.integers(6, 14)))
+
+
 # --- matrices --------------------------------------------------------------------------------------------
 
 

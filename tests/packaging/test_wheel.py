@@ -40,4 +40,4 @@ def test_wheel_runs_in_a_fresh_environment(tmp_path: Path) -> None:
     subprocess.run([python, "-c", PROGRAM], cwd=tmp_path, check=True)
     tvmc = [python.parent / "tvmc", "show", "model.so"]
     shown = subprocess.run(tvmc, cwd=tmp_path, check=True, capture_output=True)
-    assert b"convolution0" in shown.stdout
+    assert b"conv2d_0" in shown.stdout

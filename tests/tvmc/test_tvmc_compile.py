@@ -59,6 +59,16 @@ def test_options_reach_the_library(tvmc, models, tmp_path, flags):
     assert region.steps == expected.regions[0].steps
 
 
+def test_single_operators_are_chosen_by_name(tvmc, models, tmp_path):
+    flags = ("--opt", "layers=conv2d_0=nchw")
+    assert tvmc("compile", models / "small.onnx", *flags, "-o", tmp_path / "m.so").code == 0
+    (region,) = tvm_mxplan.load(tmp_path / "m.so").report.regions
+    assert [step.layouts for step in region.steps if step.name == "conv2d_0"] == [("abcd", "abcd")]
+    wrong = ("--opt", "layers=conv2d_1=off")
+    error = tvmc("compile", models / "small.onnx", *wrong, "-o", tmp_path / "m.so").error()
+    assert "no operator 'conv2d_1'; the nearest are conv2d_0" in error
+
+
 def test_options_are_numbers_and_words(tvmc, models, tmp_path):
     flags = ("--opt", "tune=measure", "--opt", "tune_seconds=0.5")
     assert tvmc("compile", models / "small.onnx", *flags, "-o", tmp_path / "m.so").code == 0

@@ -21,6 +21,7 @@ class ProgramBuilder:
     Attributes
     ----------
     constants : arrays in the order of the constant values' ``index``; plain and C-contiguous.
+    operator : the operator that steps from now on stem from, '' if it has no name.
     """
 
     def __init__(self, name: str) -> None:
@@ -32,6 +33,7 @@ class ProgramBuilder:
         self._constant_ids: dict[tuple[int, tuple[int, ...], str], int] = {}
         self._counts = {"input": 0, "output": 0}
         self._names: dict[str, int] = {}
+        self.operator = ""
 
     def _add(self, value: ir.Value) -> int:
         self.values.append(value)
@@ -102,11 +104,20 @@ class ProgramBuilder:
         dtype: str = "float32",
     ) -> int:
         """Append a step that writes a new local of ``shape``; returns that value."""
-        name = self.unique(stem)
+        name = self._step_name(stem, attrs)
         dst = self.local(name, shape, dtype)
         roles = [ir.Operand(role, value) for role, value in operands]
         self.steps.append(ir.Step(name, attrs, (*roles, ir.Operand("dst", dst))))
         return dst
+
+    def _step_name(self, stem: str, attrs: ir.Attributes) -> str:
+        """The operator's own name for the first step that computes something, names below it for others."""
+        if not self.operator:
+            return self.unique(stem)
+        if self.operator not in self._names and not isinstance(attrs, ir.Reorder):
+            self._names[self.operator] = 1
+            return self.operator
+        return self.unique(f"{self.operator}.{stem}")
 
     def write_output(self, value: int, output: int) -> None:
         """Make ``output`` hold ``value``: without a copy where the bytes are the region's own."""

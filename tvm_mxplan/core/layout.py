@@ -48,10 +48,33 @@ class Layout:
 
     def elements(self, shape: Sequence[int]) -> int:
         """Number of elements stored for ``shape``, padding included."""
-        count = 1
-        for extent in self.padded_shape(shape):
-            count *= extent
-        return count
+        return math.prod(self.padded_shape(shape))
+
+    def padded_bytes(self, shape: Sequence[int], itemsize: int) -> int:
+        """Bytes stored for ``shape``, padding included."""
+        return itemsize * self.elements(shape)
+
+    def physical_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """Extents as they stand in memory: numbers of blocks in ``order``, then the blocks themselves."""
+        outer = self._outer(shape)
+        return (*(outer[dim] for dim in self.order), *(size for size, _ in self.blocks))
+
+    def strides(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """For each logical dimension the elements from one index (or block of indices) to the next."""
+        outer = self._outer(shape)
+        result = [0] * len(shape)
+        step = math.prod(size for size, _ in self.blocks)
+        for dim in reversed(self.order):
+            result[dim] = step
+            step *= outer[dim]
+        return tuple(result)
+
+    def _outer(self, shape: Sequence[int]) -> list[int]:
+        """Number of blocks along each logical dimension."""
+        outer = list(self.padded_shape(shape))
+        for size, dim in self.blocks:
+            outer[dim] //= size
+        return outer
 
 
 def parse_layout(tag: str) -> Layout:

@@ -69,7 +69,7 @@ def add_parser(verbs: Any) -> None:
     parser.add_argument(
         "--layouts",
         metavar="POLICY",
-        help="cost, channels_last, blocked, plain or naive: short for --opt layouts=POLICY",
+        help="cost, any, channels_last, blocked, plain or naive: short for --opt layouts=POLICY",
     )
     parser.add_argument("--desired-layout", choices=_LAYOUTS, help="the same under the names TVM had")
     parser.add_argument(

@@ -1,0 +1,73 @@
+"""``NameOperators``: a name for every operator, by which reports and options speak of it.
+
+Before   lv3 = R.nn.conv2d(lv2, w)
+After    the same, its span naming it ``conv2d_1``: the second of its kind in the module
+
+The name stays with the operator when it is partitioned, so it does not depend on what else is offloaded.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Collection
+
+import tvm
+from tvm import relax
+
+from tvm_mxplan.errors import InvalidInputError
+
+from ..relax_types import with_operator_name
+
+
+@tvm.transform.module_pass(opt_level=0, name="NameOperators")
+class NameOperators:
+    """Module pass; see the module's text.
+
+    Parameters
+    ----------
+    expected : names that have to exist; InvalidInputError tells of the first that does not.
+    """
+
+    def __init__(self, expected: Collection[str] = ()) -> None:
+        self.expected = expected
+
+    def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
+        namer = _Namer(mod)
+        for gvar, function in sorted(mod.functions.items(), key=lambda item: item[0].name_hint):
+            if isinstance(function, relax.Function):
+                namer.rewrite(gvar, function)
+        _check(self.expected, namer.names)
+        return namer.module()
+
+
+@relax.expr_functor.mutator
+class _Namer(relax.PyExprMutator):
+    def __init__(self, mod: tvm.IRModule) -> None:
+        super().__init__(mod)
+        self.names: list[str] = []
+        self._counts: Counter[str] = Counter()
+
+    def rewrite(self, gvar: tvm.ir.GlobalVar, function: relax.Function) -> None:
+        self.builder_.update_func(gvar, self.visit_expr(function))
+
+    def module(self) -> tvm.IRModule:
+        return self.builder_.get()
+
+    def visit_call_(self, call: relax.Call) -> relax.Expr:
+        call = self.visit_expr_post_order(call)
+        if not isinstance(call.op, tvm.ir.Op):
+            return call
+        kind = call.op.name.rpartition(".")[2]
+        name = f"{kind}_{self._counts[kind]}"
+        self._counts[kind] += 1
+        self.names.append(name)
+        return with_operator_name(call, name)
+
+
+def _check(expected: Collection[str], names: list[str]) -> None:
+    for name in expected:
+        if name not in names:
+            close = difflib.get_close_matches(name, names, n=4, cutoff=0.5)
+            hint = f"the nearest are {', '.join(close)}" if close else "its report lists them"
+            raise InvalidInputError(f"option layers: the model has no operator {name!r}; {hint}")

@@ -1,0 +1,42 @@
+"""What oneDNN announces to the layout registry, held against the same layouts in numpy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tvm_mxplan.byoc.onednn.backend import OneDNN
+from tvm_mxplan.byoc.onednn.layouts import layout_registry
+from tvm_mxplan.core.layout_registry import STANDARD, numpy_registry
+
+IMAGES = ("nchw", "nhwc", "nChw8c")
+
+
+@pytest.mark.parametrize("channels", [1, 3, 8, 17, 130])
+@pytest.mark.parametrize("source", [STANDARD, *IMAGES])
+@pytest.mark.parametrize("target", [STANDARD, *IMAGES])
+def test_onednn_converts_as_numpy_does(source: str, target: str, channels: int) -> None:
+    ours, reference = layout_registry(8), numpy_registry(IMAGES)
+    shape = (2, channels, 3, 5)
+    array = np.random.default_rng(0).standard_normal(shape, np.float32)
+    given = reference.convert(array, shape, STANDARD, source)
+    expected = reference.convert(array, shape, STANDARD, target)
+    np.testing.assert_array_equal(ours.convert(given, shape, source, target), expected)
+    assert len(ours.path(source, target)) <= 2
+
+
+@pytest.mark.parametrize("name", ["OIhw16i16o", "hwio", "Oihw16o"])
+def test_layouts_of_weights(name: str) -> None:
+    shape = (35, 17, 3, 3)
+    array = np.random.default_rng(0).standard_normal(shape, np.float32)
+    registry = layout_registry(16)
+    packed = registry.convert(array, shape, STANDARD, name)
+    np.testing.assert_array_equal(packed, numpy_registry([name]).convert(array, shape, STANDARD, name))
+    np.testing.assert_array_equal(registry.convert(packed, shape, name, STANDARD), array)
+
+
+def test_the_backend_announces_blocks_of_its_vector_length() -> None:
+    backend = OneDNN()
+    names = [record.name for record in backend.layouts()]
+    assert f"nChw{backend.block}c" in names
+    assert f"OIhw{backend.block}i{backend.block}o" in names

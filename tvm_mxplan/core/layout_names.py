@@ -1,0 +1,80 @@
+"""Layouts by the names that people use for them: ``nchw``, ``nhwc``, ``nChw16c``, ``OIhw16i16o``.
+
+A name spells the same thing as a tag, with a letter for what each dimension means:
+
+    activations   n c (d h) w          nChw16c     = aBcd16b
+    weights       (g) o i (d h) w      OIhw16i16o  = ABcd16b16a,   gOihw16o = aBcde16b
+"""
+
+from __future__ import annotations
+
+import re
+import string
+
+from .layout import Layout, channels_blocked, channels_last, parse_layout, plain_layout
+
+_NAME = re.compile(r"^([a-zA-Z]+)((?:\d+[a-z])*)$")
+_LETTERS = tuple(leading + spatial for leading in ("nc", "oi", "goi") for spatial in ("w", "hw", "dhw"))
+
+
+def layout_named(name: str) -> Layout:
+    """The layout that ``name``, or a tag such as ``acdb``, stands for.
+
+    Raises
+    ------
+    ValueError : it is neither.
+    """
+    match = _NAME.match(name)
+    letters = match.group(1).lower() if match else ""
+    for alphabet in _LETTERS:
+        if sorted(letters) == sorted(alphabet):
+            tag = "".join(_translated(character, alphabet) for character in name)
+            return parse_layout(tag)
+    try:
+        return parse_layout(name)
+    except ValueError:
+        raise ValueError(
+            f"layout {name!r}: expected a name such as nchw, nhwc or nChw16c, or a tag"
+        ) from None
+
+
+def name_of(layout: Layout, *, weights: bool = False) -> str:
+    """The name of a layout of activations or of weights; its tag where ranks have no name."""
+    rank = len(layout.order)
+    leading = "oi" if weights else "nc"
+    if not 3 <= rank <= 5:
+        return layout.tag
+    alphabet = leading + "dhw"[5 - rank :]
+    return "".join(
+        alphabet[string.ascii_lowercase.index(character)]
+        if character.islower()
+        else alphabet[string.ascii_uppercase.index(character)].upper()
+        if character.isupper()
+        else character
+        for character in layout.tag
+    )
+
+
+def image_layout(name: str, rank: int, block: int) -> Layout:
+    """A layout of activations of ``rank`` by name, by tag, or as ``plain``, ``channels_last`` or ``blocked``.
+
+    Raises
+    ------
+    ValueError : no such name, or one of another rank.
+    """
+    families = {
+        "plain": plain_layout(rank),
+        "channels_last": channels_last(rank),
+        "blocked": channels_blocked(rank, block),
+    }
+    layout = layout_named(families.get(name, name))
+    if len(layout.order) != rank:
+        raise ValueError(f"layout {name!r} is of rank {len(layout.order)}, the tensor of rank {rank}")
+    return layout
+
+
+def _translated(character: str, alphabet: str) -> str:
+    if character.isdigit():
+        return character
+    letter = string.ascii_lowercase[alphabet.index(character.lower())]
+    return letter if character.islower() else letter.upper()
