@@ -14,7 +14,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from tvm_mxplan import environment
 from tvm_mxplan.core import codec
@@ -28,6 +28,19 @@ _STAMP = re.compile(rb"mxplan-tvm-ffi=([0-9.]+);")
 
 _lock = threading.Lock()
 _loaded: list[ctypes.CDLL] = []  # kept open for good: TVM holds functions of it
+
+
+class Observer(Protocol):
+    """Who is shown steps; tensors of bytes are good until the method returns, padding included."""
+
+    def begin(self, module: Any, symbols: Sequence[int]) -> None:
+        """A run of ``module`` begins, with numbers for the symbols of its program."""
+
+    def before(self, step: int, values: Sequence[int], tensors: Sequence[Any]) -> None:
+        """A step is about to run; the values that it reads."""
+
+    def after(self, step: int, value: int, tensor: Any) -> None:
+        """A step has written ``value``."""
 
 
 class LibraryError(RuntimeError):
@@ -99,6 +112,16 @@ def set_debug(memory: bool) -> None:
     """Whether runs that begin from now on check every step's memory; slow, and off at first."""
     load()
     _function("set_debug")(int(memory))
+
+
+def observe(observer: Observer | None) -> None:
+    """Show every step of the regions that the calling thread runs from now on to ``observer``; None: no more.
+
+    Such runs take their steps one by one, as they are planned.
+    """
+    load()
+    functions = (None, None, None) if observer is None else (observer.begin, observer.before, observer.after)
+    _function("observe")(*functions)
 
 
 def version() -> str:
