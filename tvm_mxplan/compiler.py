@@ -66,7 +66,8 @@ def compile(
     planned = _with_metadata(planned, metadata_text(signature, recorder.report))
     built = relax.build(planned, parsed.host, relax_pipeline=None)
     recorder.seconds["build"] = round(time.perf_counter() - start, 3)
-    return Executable(built, signature, recorder.report)
+    folder = options.opcheck_folder
+    return Executable(built, signature, recorder.report, opcheck=options.opcheck, opcheck_folder=folder)
 
 
 def _import(

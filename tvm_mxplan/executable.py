@@ -15,6 +15,7 @@ import tvm
 import tvm_ffi
 from tvm.support.cc import get_cc
 
+from . import environment
 from .errors import InvalidInputError, UnsupportedError
 from .files import check_destination, whole_file
 from .report import Report
@@ -38,10 +39,19 @@ class Executable:
     module : the TVM runtime module, for use with TVM's own virtual machine.
     """
 
-    def __init__(self, module: Any, signature: Signature, report: Report) -> None:
+    def __init__(
+        self,
+        module: Any,
+        signature: Signature,
+        report: Report,
+        opcheck: bool = False,
+        opcheck_folder: str | None = None,
+    ) -> None:
         self.module = module
         self.signature = signature
         self.report = report
+        self._opcheck = opcheck or environment.debug_opcheck()
+        self._opcheck_folder = opcheck_folder or environment.opcheck_folder()
         self._thread = threading.local()
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> list[tvm.runtime.Tensor]:
@@ -54,10 +64,19 @@ class Executable:
         Raises
         ------
         InvalidInputError : an unknown name, a missing input, a wrong shape or element type.
+        InternalError : under opcheck, a step whose numbers are not those of its reference.
         """
         bound = [_tensor(value) for value in self.signature.bind(args, kwargs)]
-        result = self._main()(*bound)
+        result = self._checked(bound) if self._opcheck else self._main()(*bound)
         return [result] if isinstance(result, tvm.runtime.Tensor) else list(result)
+
+    def _checked(self, bound: list[tvm.runtime.Tensor]) -> Any:
+        from .opcheck import checking
+
+        with checking(self._opcheck_folder) as checker:
+            result = self._main()(*bound)
+        checker.result().raise_first()
+        return result
 
     def _main(self) -> Any:
         if not hasattr(self._thread, "main"):

@@ -25,17 +25,26 @@ class Options:
     memory : ``reuse`` (default) lets values that are not alive together share bytes; ``no_reuse`` gives each
         its own, for comparison and debugging.  Symbolic shapes are planned at run time, always with reuse.
         Part of the fingerprint.
+    opcheck : every call works each step out again in float64 and raises InternalError at the first that
+        differs (see :mod:`tvm_mxplan.opcheck`); slow.  Not exported with a library.
+    opcheck_folder : where that step is then written, for a replay; nothing is written without.
     """
 
     layouts: Policy = "cost"
     tune: str = "model"
     tune_seconds: float = 5.0
     memory: str = "reuse"
+    opcheck: bool = False
+    opcheck_folder: str | None = None
 
     def __post_init__(self) -> None:
         _one_of("layouts", self.layouts, POLICIES)
         _one_of("tune", self.tune, ("model", "measure"))
         _one_of("memory", self.memory, ("reuse", "no_reuse"))
+        if not isinstance(self.opcheck, bool):
+            raise InvalidInputError(f"option opcheck={self.opcheck!r}; expected True or False")
+        if not isinstance(self.opcheck_folder, str | None):
+            raise InvalidInputError(f"option opcheck_folder={self.opcheck_folder!r}; expected a path")
         number = isinstance(self.tune_seconds, int | float) and not isinstance(self.tune_seconds, bool)
         if not number or not self.tune_seconds > 0:
             raise InvalidInputError(f"option tune_seconds={self.tune_seconds!r}; expected a number above 0")

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from tvm_mxplan import environment
+from tvm_mxplan import environment, errors
 from tvm_mxplan.core import codec
 from tvm_mxplan.core.description import Description, StepInfo, ValueInfo
 from tvm_mxplan.core.program import Program
@@ -70,6 +70,7 @@ def load() -> None:
         except OSError as error:
             raise LibraryError(f"cannot load {path}: {error}") from error
         _loaded.extend(libraries)
+        errors.register()
 
 
 def describe(program: Program, symbols: Sequence[int] = ()) -> Description:

@@ -29,17 +29,20 @@ namespace ffi = tvm::ffi;
 constexpr const char* kKind = "mxplan_onednn";
 
 [[noreturn]] void Rethrow(const Error& error) {
-  switch (error.kind()) {
-    case ErrorKind::kInvalidInput:
-      TVM_FFI_THROW(ValueError) << error.what();
-    case ErrorKind::kInvalidType:
-      TVM_FFI_THROW(TypeError) << error.what();
-    case ErrorKind::kUnsupported:
-      TVM_FFI_THROW(RuntimeError) << error.what();
-    default:
-      TVM_FFI_THROW(InternalError) << error.what();
-  }
-  TVM_FFI_UNREACHABLE();
+  // The kinds that tvm_mxplan/errors.py registers.
+  auto kind = [&] {
+    switch (error.kind()) {
+      case ErrorKind::kInvalidInput:
+        return "tvm_mxplan.InvalidInputError";
+      case ErrorKind::kInvalidType:
+        return "TypeError";
+      case ErrorKind::kUnsupported:
+        return "tvm_mxplan.UnsupportedError";
+      default:
+        return "tvm_mxplan.InternalError";
+    }
+  };
+  throw ffi::Error(kind(), error.what(), TVMFFIBacktrace(__FILE__, __LINE__, __func__, 0));
 }
 
 template <typename F>

@@ -18,9 +18,7 @@ from .replay import Replay, replay
 from .result import Difference, Finding, OpCheck
 
 
-def check(
-    ex: Any, /, *args: Any, folder: str | os.PathLike[str] | None = None, **kwargs: Any
-) -> OpCheck:
+def check(ex: Any, /, *args: Any, folder: str | os.PathLike[str] | None = None, **kwargs: Any) -> OpCheck:
     """Call an executable once with every step checked.
 
     Parameters

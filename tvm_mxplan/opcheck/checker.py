@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ from .compare import judge, prior_of
 from .physical import Tensor, read
 from .replay import write
 from .result import Difference, Finding, OpCheck
+
+_thread = threading.local()
 
 
 @dataclass
@@ -93,16 +96,23 @@ class Checker:
 def checking(folder: str | os.PathLike[str] | None = None) -> Iterator[Checker]:
     """Check every region that the calling thread runs inside, by whatever means it calls it.
 
+    Inside of another check the outer one sees the calls, the inner one none.
+
     with checking() as checker:
         vm["main"](x)
     print(checker.result())
     """
     checker = Checker(folder)
+    if getattr(_thread, "checks", False):
+        yield checker
+        return
+    _thread.checks = True
     library.observe(checker)
     try:
         yield checker
     finally:
         library.observe(None)
+        _thread.checks = False
 
 
 def _implementations(module: Any, numbers: dict[str, int]) -> list[str]:

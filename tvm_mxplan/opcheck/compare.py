@@ -93,10 +93,9 @@ def differ(name: str, actual: Array, estimate: Estimate) -> tuple[Finding | None
         allowed = estimate.error + np.abs(rounded - estimate.value)
         got = actual.astype(np.float64)
         gap = np.abs(got - estimate.value)
-        share = np.where(gap > 0, gap / allowed, 0.0)
-    known = ~np.isnan(estimate.value)
-    equal = got == rounded
-    share = np.where(equal | ~known, 0.0, np.where(np.isnan(share), np.inf, share))
+        share = np.where(gap == 0, 0.0, gap / allowed)
+    share[np.isnan(share)] = np.inf
+    share[(got == rounded) | np.isnan(estimate.value)] = 0.0
     if not share.size:
         return None, 0.0
     wrong = share > 1
@@ -117,4 +116,3 @@ def _alignment(program: ir.Program, value: int) -> int:
     if what.kind == "local" and what.alias_of < 0:
         return ALIGNMENT
     return np.dtype(what.dtype).itemsize
-

@@ -68,7 +68,9 @@ def write(
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InvalidInputError(f"{folder}: no folder for opcheck's files ({error.strerror or error})") from error
+        raise InvalidInputError(
+            f"{folder}: no folder for opcheck's files ({error.strerror or error})"
+        ) from error
     single, order = _alone(program, step)
     estimate = reference(program, step, reads, prior)
     path = folder / (re.sub(r"[^\w.-]", "_", stem) + ".npz")

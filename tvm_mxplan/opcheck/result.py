@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from tvm_mxplan.errors import InternalError
+
 Kind = Literal["values", "not finite", "tail", "alignment"]
 
 
@@ -90,6 +92,11 @@ class OpCheck:
     def first(self) -> Difference | None:
         """The first step that differs, None if there is none."""
         return self.differences[0] if self.differences else None
+
+    def raise_first(self) -> None:
+        """Nothing where all steps agree; else InternalError with what ``str`` says."""
+        if self.first is not None:
+            raise InternalError(str(self))
 
     def __str__(self) -> str:
         if not self.steps:

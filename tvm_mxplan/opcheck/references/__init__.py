@@ -50,9 +50,7 @@ def evaluate(
     operands : by role, in any type.
     post_operands : for each post-op, what a binary reads, or what the destination held for a sum.
     """
-    doubles = {
-        role: [np.asarray(array, np.float64) for array in arrays] for role, arrays in operands.items()
-    }
+    doubles = {role: [np.asarray(array, np.float64) for array in arrays] for role, arrays in operands.items()}
     with np.errstate(all="ignore"):
         estimate = REFERENCES[type(step.attrs)](step.attrs, Operands(doubles, shape))
         for post_op, operand in zip(step.post_ops, post_operands, strict=True):

@@ -53,5 +53,7 @@ def softmax(attrs: ir.Softmax, operands: Operands) -> Estimate:
             weights = np.exp(value)
             inside = UNIT_ROUNDOFF * (weights * below).sum(axis, keepdims=True)
             log_sum = np.abs(value) + below
-            return Estimate(value, inside + sums + _EXP * log_sum + 4 * UNIT_ROUNDOFF * (below + np.abs(value)))
+            return Estimate(
+                value, inside + sums + _EXP * log_sum + 4 * UNIT_ROUNDOFF * (below + np.abs(value))
+            )
     raise KeyError(attrs.algorithm)
