@@ -59,7 +59,7 @@ def run(program: ir.Program, folder) -> checker_module.OpCheck:
 
 @pytest.fixture
 def written(tmp_path, monkeypatch):
-    """The file of a convolution whose sum is not the one checked against; and nothing in the working folder."""
+    """The file of a convolution whose sum is not the one checked against."""
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
     right, ran = network(), network()

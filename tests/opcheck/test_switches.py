@@ -28,7 +28,7 @@ def library(tmp_path_factory):
 
 @pytest.fixture
 def wrong(monkeypatch):
-    """Every program is read with its poolings as those of the sum of their windows, not the mean."""
+    """Every program is read as one whose convolutions give twice what they do."""
 
     def decode(data: bytes) -> ir.Program:
         program = real(data)
