@@ -7,6 +7,7 @@ import os
 import tempfile
 import threading
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,7 @@ class Executable:
         self.report = report
         self._opcheck = opcheck or environment.debug_opcheck()
         self._opcheck_folder = opcheck_folder or environment.opcheck_folder()
+        self._determinism = report.determinism
         self._thread = threading.local()
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> list[tvm.runtime.Tensor]:
@@ -67,8 +69,18 @@ class Executable:
         InternalError : under opcheck, a step whose numbers are not those of its reference.
         """
         bound = [_tensor(value) for value in self.signature.bind(args, kwargs)]
-        result = self._checked(bound) if self._opcheck else self._main()(*bound)
+        with self._determinism.held() if self._determinism else nullcontext():
+            result = self._checked(bound) if self._opcheck else self._main()(*bound)
         return [result] if isinstance(result, tvm.runtime.Tensor) else list(result)
+
+    @property
+    def determinism_lost(self) -> list[str]:
+        """Why calls may not give the bits they gave where the model was compiled; empty if they do."""
+        if self._determinism is None:
+            return ["compiled without the option deterministic"]
+        from .inspection import other_implementations
+
+        return self._determinism.lost() + other_implementations(self.module)
 
     def _checked(self, bound: list[tvm.runtime.Tensor]) -> Any:
         from .opcheck import checking

@@ -25,6 +25,8 @@ class Options:
     memory : ``reuse`` (default) lets values that are not alive together share bytes; ``no_reuse`` gives each
         its own, for comparison and debugging.  Symbolic shapes are planned at run time, always with reuse.
         Part of the fingerprint.
+    deterministic : every call gives the same bits, in any process, and so does a second compile with
+        ``tune=model``; ``Executable.determinism_lost`` says where that cannot be.
     opcheck : every call works each step out again in float64 and raises InternalError at the first that
         differs (see :mod:`tvm_mxplan.opcheck`); slow.  Not exported with a library.
     opcheck_folder : where that step is then written, for a replay; nothing is written without.
@@ -34,6 +36,7 @@ class Options:
     tune: str = "model"
     tune_seconds: float = 5.0
     memory: str = "reuse"
+    deterministic: bool = False
     opcheck: bool = False
     opcheck_folder: str | None = None
 
@@ -41,8 +44,8 @@ class Options:
         _one_of("layouts", self.layouts, POLICIES)
         _one_of("tune", self.tune, ("model", "measure"))
         _one_of("memory", self.memory, ("reuse", "no_reuse"))
-        if not isinstance(self.opcheck, bool):
-            raise InvalidInputError(f"option opcheck={self.opcheck!r}; expected True or False")
+        _one_of("deterministic", self.deterministic, (True, False))
+        _one_of("opcheck", self.opcheck, (True, False))
         if not isinstance(self.opcheck_folder, str | None):
             raise InvalidInputError(f"option opcheck_folder={self.opcheck_folder!r}; expected a path")
         number = isinstance(self.tune_seconds, int | float) and not isinstance(self.tune_seconds, bool)
@@ -66,6 +69,6 @@ class Options:
         return cls(**options)
 
 
-def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
+def _one_of(name: str, value: object, allowed: tuple[str | bool, ...]) -> None:
     if value not in allowed:
-        raise InvalidInputError(f"option {name}={value!r}; expected one of {', '.join(allowed)}")
+        raise InvalidInputError(f"option {name}={value!r}; expected one of {', '.join(map(str, allowed))}")

@@ -13,6 +13,7 @@ from .arena import memory_report
 from .byoc.backend import Backend, Rejections
 from .core import program as ir
 from .core.dims import is_static
+from .determinism import Determinism
 from .memory_report import MemoryReport
 from .passes.layout.costs import Machine, reorder_cost
 from .passes.region.attached import constants_of, program_of, regions
@@ -29,6 +30,7 @@ class Recorder:
         self._memory: list[MemoryReport] = []
         self._fallbacks: tuple[Fallback, ...] = ()
         self.seconds: dict[str, float] = {}
+        self.determinism: Determinism | None = None
 
     @property
     def report(self) -> Report:
@@ -38,6 +40,7 @@ class Recorder:
             self._multiply_adds,
             dict(self.seconds),
             tuple(self._memory),
+            self.determinism,
         )
 
     def before_partition(self) -> tvm.transform.Pass:

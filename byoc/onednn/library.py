@@ -125,6 +125,24 @@ def observe(observer: Observer | None) -> None:
     _function("observe")(*functions)
 
 
+def threads() -> int:
+    """Number of threads that primitives which the calling thread makes and runs will use."""
+    load()
+    return int(_loaded[0].omp_get_max_threads())  # of the OpenMP runtime that oneDNN is linked to
+
+
+def set_threads(count: int) -> None:
+    """Set what :func:`threads` says, for the calling thread."""
+    load()
+    _loaded[0].omp_set_num_threads(count)
+
+
+def thread_limit() -> int:
+    """The most threads that OpenMP gives, whatever is asked for; 1 where it may give fewer as it likes."""
+    load()
+    return 1 if _loaded[0].omp_get_dynamic() else int(_loaded[0].omp_get_thread_limit())
+
+
 def version() -> str:
     """Version of oneDNN, as ``3.2.0``."""
     load()

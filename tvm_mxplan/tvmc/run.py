@@ -88,6 +88,8 @@ def run_model(args: argparse.Namespace) -> str:
         for name, output in named.items():
             rows = [f"{index:>9}  {value:g}" for index, value in runner.top_elements(output, args.print_top)]
             parts.append("\n".join([f"{name}, largest elements:", *rows]))
+    if ex.report.determinism:
+        parts += [f"not deterministic: {reason}" for reason in ex.determinism_lost]
     if not parts:
         parts = [f"{name}: {a.dtype}[{', '.join(map(str, a.shape))}]" for name, a in named.items()]
     return "\n".join(parts)
