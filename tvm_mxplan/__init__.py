@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from .errors import InternalError, InvalidInputError, MxplanError, UnsupportedError
 
 if TYPE_CHECKING:
-    from . import transform
+    from . import opcheck, transform
     from .compiler import compile
     from .executable import Executable, load
     from .options import Options
@@ -40,6 +40,7 @@ __all__ = [
     "UnsupportedError",
     "compile",
     "load",
+    "opcheck",
     "transform",
 ]
 
@@ -48,8 +49,8 @@ def __getattr__(name: str) -> Any:
     """Public names on first use, so that importing the package (as TVM does) stays cheap."""
     if name in _LAZY:
         return getattr(importlib.import_module(f".{_LAZY[name]}", __name__), name)
-    if name == "transform":
-        return importlib.import_module(".transform", __name__)
+    if name in ("opcheck", "transform"):
+        return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tvm_mxplan import UnsupportedError
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.opcheck.physical import read
 
@@ -40,6 +41,11 @@ def test_blocked_layouts_and_their_tails(layout):
     stored[-1, 1, 0, 0, -1 if batches == 1 else slice(None)] = np.nan
     dirty = read(raw, value(layout, *shape))
     assert dirty.dirty > 0
+
+
+def test_a_type_that_is_not_numpys_is_refused():
+    with pytest.raises(UnsupportedError, match="value v: opcheck reads no float4"):
+        read(np.zeros(4, np.uint8), ir.Value("v", (4,), "float4", "local", "a"))
 
 
 def test_more_bytes_than_the_value_has_are_left_alone():

@@ -93,8 +93,8 @@ def test_the_step_runs_again_as_it_should_have(written):
     assert "agrees with its reference now" in str(again)
 
 
-def test_what_is_wrong_in_the_file_stays_wrong(written):
-    """With other weights recorded than those that the numbers were made of."""
+def test_the_file_holds_what_was_read_and_expected(written):
+    """The expectation, worked out by hand once more from what the step read."""
     with np.load(written) as archive:
         arrays = dict(archive)
     assert {"program", "text", "read0", "read1", "read2", "prior", "actual"} <= set(arrays)

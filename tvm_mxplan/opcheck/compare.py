@@ -10,7 +10,7 @@ import numpy as np
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.dims import static_shape
 
-from .estimate import Array, Estimate
+from .estimate import Array, Estimate, unit_roundoff
 from .physical import Tensor, read
 from .references import evaluate
 from .result import Finding
@@ -90,7 +90,10 @@ def differ(name: str, actual: Array, estimate: Estimate) -> tuple[Finding | None
     """
     with np.errstate(all="ignore"):
         rounded = estimate.value.astype(actual.dtype).astype(np.float64)
-        allowed = estimate.error + np.abs(rounded - estimate.value)
+        stored = np.abs(rounded - estimate.value)  # what the best result would be off by
+        if np.any(estimate.error):
+            stored = np.maximum(stored, unit_roundoff(actual.dtype) * np.abs(estimate.value))
+        allowed = estimate.error + stored
         got = actual.astype(np.float64)
         gap = np.abs(got - estimate.value)
         share = np.where(gap == 0, 0.0, gap / allowed)

@@ -9,6 +9,7 @@ order of summation (Higham, Accuracy and Stability of Numerical Algorithms, 2nd 
 lambda * sqrt(n) * u holds with a probability of at least 1 - 2 n exp(-lambda^2 / 2) for each element
 (Higham and Mary, A New Approach to Probabilistic Rounding Error Analysis, SIAM J. Sci. Comput. 41, 2019),
 which for lambda = 10 leaves one false alarm in more than 10^17 elements of a million terms each.
+A result in a shorter type than float32 is rounded once more, by that type's u.
 Approximated functions (exp, tanh, ...) add what the library's own tests allow them.
 """
 
@@ -29,6 +30,11 @@ _LAMBDA = 10.0
 def gamma(terms: int) -> float:
     """Relative error of a sum of ``terms`` products against the sum of their absolute values."""
     return min(terms, _LAMBDA * sqrt(terms)) * UNIT_ROUNDOFF
+
+
+def unit_roundoff(dtype: np.dtype[Any]) -> float:
+    """Relative error of rounding to an element type; 0 for integers, which are not rounded to."""
+    return float(np.finfo(dtype).eps) / 2 if np.issubdtype(dtype, np.floating) else 0.0
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import numpy as np
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.dims import static_shape
 from tvm_mxplan.core.layout import parse_layout
+from tvm_mxplan.errors import UnsupportedError
 
 from .estimate import Array
 
@@ -33,7 +34,10 @@ class Tensor:
 def read(raw: Array, value: ir.Value, address: int = 0) -> Tensor:
     """The tensor at the start of ``raw``, bytes in the layout of ``value``, whose shape is of numbers."""
     layout, shape = parse_layout(value.layout), static_shape(value.shape)
-    dtype = np.dtype(value.dtype)
+    try:
+        dtype = np.dtype(value.dtype)
+    except TypeError:
+        raise UnsupportedError(f"value {value.name}: opcheck reads no {value.dtype}; leave it out") from None
     padded = layout.padded_shape(shape)
     first_block = len(layout.order)
     axes: list[int] = []

@@ -158,8 +158,6 @@ def _physical(logical: Array, value: ir.Value, like: Array) -> Array:
 
 
 def _tensor(raw: Array, value: ir.Value) -> Array:
-    """Bytes as the array that a region takes for ``value``: by physical shape where it is padded."""
+    """Bytes as the array that a region takes for ``value``: of its physical shape."""
     array = np.ascontiguousarray(raw).view(np.dtype(value.dtype))
-    layout, shape = parse_layout(value.layout), static_shape(value.shape)
-    padded = layout.padded_shape(shape) != shape
-    return array.reshape(layout.physical_shape(shape) if padded else shape)
+    return array.reshape(parse_layout(value.layout).physical_shape(static_shape(value.shape)))
