@@ -9,7 +9,7 @@ import tvm_ffi
 
 import tvm_mxplan
 from tvm_mxplan import InternalError, InvalidInputError, UnsupportedError
-from tvm_mxplan.byoc.onednn import library
+from tvm_mxplan.byoc.onednn import library, translate
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.passes.memory import plan_memory
 from tvm_mxplan.testing import zoo
@@ -31,6 +31,16 @@ def test_compile_says_what_a_pass_found(monkeypatch):
     """A plan that is wrong is ours to answer for, with the region's name."""
     monkeypatch.setattr(plan_memory, "validate", lambda *_: ["a overlaps b"])
     with pytest.raises(InternalError, match="mxplan_onednn_0: the memory plan is wrong: a overlaps b"):
+        tvm_mxplan.compile(zoo.load("tiny"))
+
+
+def test_compile_names_the_operator_it_fails_on(monkeypatch):
+    def fails(_composite: object) -> int:
+        raise KeyError("stride")
+
+    monkeypatch.setitem(translate.TRANSLATE, "convolution", fails)
+    message = r"region mxplan_onednn_0: operator convolution of \[1, 3, 32, 32\].*KeyError: 'stride'"
+    with pytest.raises(InternalError, match=message):
         tvm_mxplan.compile(zoo.load("tiny"))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -195,6 +196,21 @@ def test_nothing_is_watched_outside_and_an_inner_check_leaves_the_calls_to_the_o
         tvm_ffi.from_dlpack(X), tvm_ffi.from_dlpack(np.zeros(SHAPE, np.float32))
     )
     assert outer.result().steps == 5
+
+
+def test_other_threads_are_not_watched():
+    module = library.create_module("net", network(), [WEIGHTS])
+
+    def call() -> None:
+        module["net"](tvm_ffi.from_dlpack(X), tvm_ffi.from_dlpack(np.zeros(SHAPE, np.float32)))
+
+    with checking() as checker:
+        thread = threading.Thread(target=call)
+        thread.start()
+        thread.join()
+        assert checker.result().steps == 0
+        call()
+    assert checker.result().steps == 5
 
 
 def test_the_check_sees_what_the_codec_wrote():
