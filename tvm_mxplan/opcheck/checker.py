@@ -6,7 +6,6 @@ import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -24,22 +23,23 @@ from .result import Difference, Finding, OpCheck
 _thread = threading.local()
 
 
-@dataclass
 class Checker:
-    """An observer of the runtime's that judges each step; ``result`` says what came of it.
+    """An observer of the runtime's that judges each step.
 
-    Attributes
+    Parameters
     ----------
     folder : where the first step that differs is written for a replay, None for nowhere.
     """
 
-    folder: str | os.PathLike[str] | None = None
-    _steps: int = 0
-    _differences: list[Difference] = field(default_factory=list)
-    _not_finite: list[str] = field(default_factory=list)
-    _worst: tuple[float, str] = (0.0, "")
+    def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
+        self._folder = folder
+        self._steps = 0
+        self._differences: list[Difference] = []
+        self._not_finite: list[str] = []
+        self._worst = (0.0, "")
 
     def result(self) -> OpCheck:
+        """What has come of it so far."""
         worst, step = self._worst
         return OpCheck(self._steps, tuple(self._differences), tuple(self._not_finite), worst, step)
 
@@ -77,9 +77,9 @@ class Checker:
             self._not_finite.append(step.name)
         for finding in verdict.findings:
             difference = self._difference(number, step, finding)
-            if self.folder is not None and not self._differences:
+            if self._folder is not None and not self._differences:
                 stem = f"opcheck-{program.name}-{number}-{step.name}"
-                path = write(self.folder, stem, str(difference), program, step, self._reads, dst, prior)
+                path = write(self._folder, stem, str(difference), program, step, self._reads, dst, prior)
                 difference = self._difference(number, step, finding, str(path))
             self._differences.append(difference)
 
