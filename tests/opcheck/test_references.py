@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
 
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.opcheck.estimate import UNIT_ROUNDOFF, Estimate, gamma
-from tvm_mxplan.opcheck.references import REFERENCES, evaluate
+from tvm_mxplan.opcheck.references import POST_OPS, REFERENCES, evaluate
 from tvm_mxplan.opcheck.references.elementwise import BINARY_ALGORITHMS, FUNCTIONS, apply_eltwise
 from tvm_mxplan.opcheck.references.movement import resampling
 from tvm_mxplan.opcheck.references.operands import Operands
@@ -30,6 +31,10 @@ def test_every_kind_of_step_has_a_reference():
     kinds = set(re.findall(r'\{"(\w+)", &?Build', registry))
     assert kinds == set(ir.STEP_KINDS)
     assert set(REFERENCES) == set(ir.STEP_KINDS.values())
+
+
+def test_every_post_op_has_a_reference():
+    assert set(POST_OPS) == set(get_args(ir.PostOp))
 
 
 def test_every_function_has_a_reference():

@@ -9,7 +9,7 @@ import numpy as np
 
 from tvm_mxplan.core import program as ir
 
-from ..estimate import UNIT_ROUNDOFF, Array, Estimate
+from ..estimate import Array, Estimate
 from . import convolution, elementwise, matmul, movement, normalization, pooling, reduction
 from .operands import Operands
 
@@ -35,6 +35,16 @@ REFERENCES: dict[type, Callable[[Any, Operands], Estimate]] = {
     ir.Reorder: movement.reorder,
 }
 
+# From the post-op, what it is applied to, the tensor that a binary reads or a sum adds, and the operands.
+POST_OPS: dict[type, Callable[[Any, Estimate, Any, Operands], Estimate]] = {
+    ir.EltwisePostOp: lambda p, estimate, _, __: elementwise.apply_eltwise(
+        estimate, p.algorithm, p.alpha, p.beta
+    ),
+    ir.BinaryPostOp: lambda p, estimate, other, _: elementwise.apply_binary(estimate, p.algorithm, other),
+    ir.SumPostOp: lambda p, estimate, added, _: elementwise.apply_sum(estimate, p.scale, added),
+    ir.DepthwisePostOp: lambda p, estimate, _, operands: convolution.depthwise(p, estimate, operands),
+}
+
 
 def evaluate(
     step: ir.Step,
@@ -51,20 +61,14 @@ def evaluate(
     post_operands : for each post-op, what a binary reads, or what the destination held for a sum.
     """
     doubles = {role: [np.asarray(array, np.float64) for array in arrays] for role, arrays in operands.items()}
+    given = Operands(doubles, shape)
     with np.errstate(all="ignore"):
-        estimate = REFERENCES[type(step.attrs)](step.attrs, Operands(doubles, shape))
+        root = given
+        if any(isinstance(post_op, ir.DepthwisePostOp) for post_op in step.post_ops):
+            assert isinstance(step.attrs, ir.Convolution)
+            root = Operands(doubles, convolution.before_depthwise(step.attrs, given))
+        estimate = REFERENCES[type(step.attrs)](step.attrs, root)
         for post_op, operand in zip(step.post_ops, post_operands, strict=True):
-            estimate = _apply(post_op, estimate, operand)
+            other = None if operand is None else np.asarray(operand, np.float64)
+            estimate = POST_OPS[type(post_op)](post_op, estimate, other, given)
     return estimate
-
-
-def _apply(post_op: ir.PostOp, estimate: Estimate, operand: Array | None) -> Estimate:
-    if isinstance(post_op, ir.EltwisePostOp):
-        return elementwise.apply_eltwise(estimate, post_op.algorithm, post_op.alpha, post_op.beta)
-    assert operand is not None
-    other = np.asarray(operand, np.float64)
-    if isinstance(post_op, ir.BinaryPostOp):
-        return elementwise.apply_binary(estimate, post_op.algorithm, other)
-    added = post_op.scale * other
-    error = estimate.error + UNIT_ROUNDOFF * np.abs(added)
-    return Estimate(estimate.value + added, error).rounded()

@@ -1,4 +1,4 @@
-"""Convolution and deconvolution: a matrix product for each tap of the window."""
+"""Convolution, deconvolution and the depthwise post-op: a matrix product for each tap of the window."""
 
 from __future__ import annotations
 
@@ -15,19 +15,53 @@ from .windows import pad_for, reach, taps
 
 
 def convolution(attrs: ir.Convolution, operands: Operands) -> Estimate:
-    def correlate(src: Array, weights: Array) -> Array:
-        weights = _grouped(weights, attrs.groups)
-        kernel, out = weights.shape[3:], operands.shape[2:]
-        begin = attrs.padding[: len(kernel)]
-        padded = pad_for(src, out, kernel, attrs.strides, attrs.dilation, begin, 0.0)
-        total: Array | None = None
-        for tap, seen in taps(padded, out, kernel, attrs.strides, attrs.dilation):
-            part = _product(weights[(slice(None),) * 3 + tap], seen, attrs.groups)
-            total = part if total is None else np.add(total, part, out=total)
-        assert total is not None
-        return total.reshape(operands.shape)
+    def linear(src: Array, weights: Array) -> Array:
+        return _correlate(attrs, src, weights, operands.shape)
 
-    return _with_bias(correlate, operands, prod(_grouped(operands["weights"], attrs.groups).shape[2:]))
+    return _with_bias(linear, operands, prod(_grouped(operands["weights"], attrs.groups).shape[2:]))
+
+
+def before_depthwise(attrs: ir.Convolution, operands: Operands) -> tuple[int, ...]:
+    """Shape of what a depthwise post-op reads: the convolution's own result."""
+    src, axes = operands.src.shape, len(attrs.strides)
+    spans = reach(_grouped(operands["weights"], attrs.groups).shape[3:], attrs.dilation)
+    sizes = [
+        (src[2 + i] + attrs.padding[i] + attrs.padding[i + axes] - spans[i]) // attrs.strides[i] + 1
+        for i in range(axes)
+    ]
+    return (*operands.shape[:2], *sizes)
+
+
+def depthwise(post_op: ir.DepthwisePostOp, estimate: Estimate, operands: Operands) -> Estimate:
+    """A depthwise convolution of an estimate, whose error passes through by the weights' absolute values."""
+    axes, channels = len(operands.shape) - 2, operands.shape[1]
+    padding = (post_op.padding,) * (2 * axes)
+    attrs = ir.Convolution((post_op.stride,) * axes, padding, (1,) * axes, channels)
+
+    def linear(src: Array, weights: Array) -> Array:
+        return _correlate(attrs, src, weights, operands.shape)
+
+    weights = operands["depthwise_weights"]
+    value, size = linear(estimate.value, weights), linear(np.abs(estimate.value), np.abs(weights))
+    if operands.get("depthwise_bias") is not None:
+        bias = operands.channels("depthwise_bias")
+        value, size = value + bias, size + np.abs(bias)
+    passed = linear(np.broadcast_to(estimate.error, estimate.value.shape), np.abs(weights))
+    terms = prod(weights.shape[2:])
+    return Estimate(value, gamma(terms + 1) * (size + passed) + passed)
+
+
+def _correlate(attrs: ir.Convolution, src: Array, weights: Array, shape: tuple[int, ...]) -> Array:
+    weights = _grouped(weights, attrs.groups)
+    kernel, out = weights.shape[3:], shape[2:]
+    begin = attrs.padding[: len(kernel)]
+    padded = pad_for(src, out, kernel, attrs.strides, attrs.dilation, begin, 0.0)
+    total: Array | None = None
+    for tap, seen in taps(padded, out, kernel, attrs.strides, attrs.dilation):
+        part = _product(weights[(slice(None),) * 3 + tap], seen, attrs.groups)
+        total = part if total is None else np.add(total, part, out=total)
+    assert total is not None
+    return total.reshape(shape)
 
 
 def deconvolution(attrs: ir.Deconvolution, operands: Operands) -> Estimate:

@@ -112,3 +112,10 @@ def apply_binary(estimate: Estimate, algorithm: str, other: Array) -> Estimate:
     if algorithm in ("min", "max"):
         return Estimate(value, error)
     return Estimate(value, error).rounded(2)
+
+
+def apply_sum(estimate: Estimate, scale: float, added: Array) -> Estimate:
+    """``estimate + scale * added``."""
+    scaled = scale * added
+    error = estimate.error + UNIT_ROUNDOFF * np.abs(scaled)
+    return Estimate(estimate.value + scaled, error).rounded()
