@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from .errors import InternalError, InvalidInputError, MxplanError, UnsupportedError
 
 if TYPE_CHECKING:
-    from . import op, transform
+    from . import op, opcheck, transform
     from .compiler import compile
     from .executable import Executable, load
     from .options import Options
@@ -41,6 +41,7 @@ __all__ = [
     "compile",
     "load",
     "op",
+    "opcheck",
     "transform",
 ]
 
@@ -49,7 +50,7 @@ def __getattr__(name: str) -> Any:
     """Public names on first use, so that importing the package (as TVM does) stays cheap."""
     if name in _LAZY:
         return getattr(importlib.import_module(f".{_LAZY[name]}", __name__), name)
-    if name in ("op", "transform"):
+    if name in ("op", "opcheck", "transform"):
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -13,6 +13,7 @@ from tvm import relax
 
 from .byoc.backend import Backend
 from .byoc.onednn.backend import OneDNN
+from .determinism import Determinism
 from .errors import InvalidInputError
 from .executable import METADATA, Executable, metadata_text
 from .frontend.onnx import import_model, input_names, output_names, read_model
@@ -53,6 +54,8 @@ def compile(
     options = Options.of(options)
     parsed = parse_target(target)
     recorder = Recorder()
+    if options.deterministic:
+        recorder.determinism = Determinism.here(measured=options.tune == "measure")
     start = time.perf_counter()
     mod, inputs, outputs = _import(model, shapes)
     recorder.seconds["import"] = round(time.perf_counter() - start, 3)
@@ -66,7 +69,8 @@ def compile(
     planned = _with_metadata(planned, metadata_text(signature, recorder.report))
     built = relax.build(planned, parsed.host, relax_pipeline=None)
     recorder.seconds["build"] = round(time.perf_counter() - start, 3)
-    return Executable(built, signature, recorder.report)
+    folder = options.opcheck_folder
+    return Executable(built, signature, recorder.report, opcheck=options.opcheck, opcheck_folder=folder)
 
 
 def _import(

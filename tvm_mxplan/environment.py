@@ -11,6 +11,7 @@ _SPIN_COUNT = "3000"
 VARIABLES = (
     "TVM_MXPLAN_DISABLE",
     "TVM_MXPLAN_DEBUG",
+    "TVM_MXPLAN_OPCHECK_DIR",
     "TVM_DEVICE_BACKEND_AUTOLOAD",
     "TVM_USE_RUNTIME_LIB",
     "TVM_NUM_THREADS",
@@ -22,7 +23,7 @@ VARIABLES = (
     "ONEDNN_VERBOSE",
     "CXX",
 )
-"""The first two are ours; TVM, OpenMP and oneDNN read the others, and export links with CXX."""
+"""The first three are ours; TVM, OpenMP and oneDNN read the others, and export links with CXX."""
 
 
 def disabled() -> bool:
@@ -32,7 +33,21 @@ def disabled() -> bool:
 
 def debug_memory() -> bool:
     """``TVM_MXPLAN_DEBUG=memory``: every run checks each step's memory."""
-    return os.environ.get("TVM_MXPLAN_DEBUG", "") == "memory"
+    return "memory" in _debug()
+
+
+def debug_opcheck() -> bool:
+    """``TVM_MXPLAN_DEBUG=opcheck``: every call of an executable checks each step's numbers."""
+    return "opcheck" in _debug()
+
+
+def opcheck_folder() -> str | None:
+    """``TVM_MXPLAN_OPCHECK_DIR``: where the first step that differs is written, None for nowhere."""
+    return os.environ.get("TVM_MXPLAN_OPCHECK_DIR") or None
+
+
+def _debug() -> list[str]:
+    return os.environ.get("TVM_MXPLAN_DEBUG", "").split(",")
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import os
 import tempfile
 import threading
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import tvm
 import tvm_ffi
 from tvm.support.cc import get_cc
 
+from . import environment
 from .errors import InvalidInputError, UnsupportedError
 from .files import check_destination, whole_file
 from .report import Report
@@ -38,10 +40,20 @@ class Executable:
     module : the TVM runtime module, for use with TVM's own virtual machine.
     """
 
-    def __init__(self, module: Any, signature: Signature, report: Report) -> None:
+    def __init__(
+        self,
+        module: Any,
+        signature: Signature,
+        report: Report,
+        opcheck: bool = False,
+        opcheck_folder: str | None = None,
+    ) -> None:
         self.module = module
         self.signature = signature
         self.report = report
+        self._opcheck = opcheck or environment.debug_opcheck()
+        self._opcheck_folder = opcheck_folder or environment.opcheck_folder()
+        self._determinism = report.determinism
         self._thread = threading.local()
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> list[tvm.runtime.Tensor]:
@@ -54,10 +66,29 @@ class Executable:
         Raises
         ------
         InvalidInputError : an unknown name, a missing input, a wrong shape or element type.
+        InternalError : under opcheck, a step whose numbers are not those of its reference.
         """
         bound = [_tensor(value) for value in self.signature.bind(args, kwargs)]
-        result = self._main()(*bound)
+        with self._determinism.held() if self._determinism else nullcontext():
+            result = self._checked(bound) if self._opcheck else self._main()(*bound)
         return [result] if isinstance(result, tvm.runtime.Tensor) else list(result)
+
+    @property
+    def determinism_lost(self) -> list[str]:
+        """Why calls may not give the bits they gave where the model was compiled; empty if they do."""
+        if self._determinism is None:
+            return ["compiled without the option deterministic"]
+        from .inspection import other_implementations
+
+        return self._determinism.lost() + other_implementations(self.module)
+
+    def _checked(self, bound: list[tvm.runtime.Tensor]) -> Any:
+        from .opcheck import checking
+
+        with checking(self._opcheck_folder) as checker:
+            result = self._main()(*bound)
+        checker.result().raise_first()
+        return result
 
     def _main(self) -> Any:
         if not hasattr(self._thread, "main"):

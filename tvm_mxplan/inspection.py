@@ -6,6 +6,7 @@ from typing import Any
 
 import tvm
 
+from .byoc.onednn import library
 from .core import codec
 from .core.program import Program
 from .pipeline_registration import NAME
@@ -36,15 +37,16 @@ class RelaxDump:
 
 def region_programs(module: Any) -> str:
     """The program of every region in a runtime module, in the runtime's own words; '' if there is none."""
-    return "\n\n".join(node.inspect_source() for node in _region_modules(module))
+    return "\n\n".join(node.inspect_source() for node in region_modules(module))
 
 
 def decoded_programs(module: Any) -> list[Program]:
     """The program of every region in a runtime module, as data."""
-    return [codec.decode(bytes(node["mxplan.program"]())) for node in _region_modules(module)]
+    return [codec.decode(bytes(node["mxplan.program"]())) for node in region_modules(module)]
 
 
-def _region_modules(module: Any) -> list[Any]:
+def region_modules(module: Any) -> list[Any]:
+    """The modules of regions that a runtime module holds."""
     found: list[Any] = []
 
     def visit(node: Any) -> None:
@@ -55,3 +57,21 @@ def _region_modules(module: Any) -> list[Any]:
 
     visit(getattr(module, "mod", module))
     return found
+
+
+def other_implementations(module: Any) -> list[str]:
+    """Steps of a runtime module that have run, and not by the implementation they were planned for."""
+    reasons = []
+    for region in region_modules(module):
+        program = codec.decode(bytes(region["mxplan.program"]()))
+        if program.symbols:  # planned for typical numbers, made for those at hand
+            continue
+        for specialization in library.stats(region)["specializations"]:
+            for step, ran in zip(program.steps, specialization["steps"], strict=True):
+                # A concatenation whose pieces stand where they belong has nothing to run.
+                if ran["implementation"] not in ("", step.implementation):
+                    reasons.append(
+                        f"{step.kind} {step.name} runs on {ran['implementation']} here, "
+                        f"and was planned for {step.implementation}"
+                    )
+    return reasons

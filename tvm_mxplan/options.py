@@ -38,6 +38,11 @@ class Options:
         ``off`` leaves one to TVM; a layout (``nhwc``, ``nChw16c``, ``plain``, ``channels_last``,
         ``blocked``) is forced.  A mapping, or text such as ``conv2d_3=off,conv2d_4=nhwc``.  Part of the
         fingerprint.
+    deterministic : every call gives the same bits, in any process, and so does a second compile with
+        ``tune=model``; ``Executable.determinism_lost`` says where that cannot be.
+    opcheck : every call works each step out again in float64 and raises InternalError at the first that
+        differs (see :mod:`tvm_mxplan.opcheck`); slow.  Not exported with a library.
+    opcheck_folder : where that step is then written, for a replay; nothing is written without.
     """
 
     layouts: Policy = "cost"
@@ -47,6 +52,9 @@ class Options:
     convolutions: Rule = "cost"
     max_relative_error: float = 1e-4
     layers: Mapping[str, str] = field(default_factory=dict, hash=False)
+    deterministic: bool = False
+    opcheck: bool = False
+    opcheck_folder: str | None = None
 
     def __post_init__(self) -> None:
         _one_of("layouts", self.layouts, POLICIES)
@@ -55,6 +63,10 @@ class Options:
         _one_of("convolutions", self.convolutions, RULES)
         _number("tune_seconds", self.tune_seconds, "above 0", lambda x: x > 0)
         _number("max_relative_error", self.max_relative_error, "of at least 0", lambda x: x >= 0)
+        _one_of("deterministic", self.deterministic, (True, False))
+        _one_of("opcheck", self.opcheck, (True, False))
+        if not isinstance(self.opcheck_folder, str | None):
+            raise InvalidInputError(f"option opcheck_folder={self.opcheck_folder!r}; expected a path")
         object.__setattr__(self, "layers", _layers(self.layers))
 
     @property
@@ -103,9 +115,9 @@ def _layers(given: object) -> dict[str, str]:
     return dict(given)
 
 
-def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
+def _one_of(name: str, value: object, allowed: tuple[str | bool, ...]) -> None:
     if value not in allowed:
-        raise InvalidInputError(f"option {name}={value!r}; expected one of {', '.join(allowed)}")
+        raise InvalidInputError(f"option {name}={value!r}; expected one of {', '.join(map(str, allowed))}")
 
 
 def _number(name: str, value: object, expected: str, accepts: Callable[[float], bool]) -> None:

@@ -14,6 +14,7 @@ from .byoc.backend import Backend, Rejections
 from .core import program as ir
 from .core.dims import is_static
 from .core.layout_decision import LayoutDecision
+from .determinism import Determinism
 from .memory_report import MemoryReport
 from .passes.layout.costs import Machine, reorder_cost
 from .passes.region.attached import constants_of, program_of, regions
@@ -31,6 +32,7 @@ class Recorder:
         self._memory: list[MemoryReport] = []
         self._fallbacks: tuple[Fallback, ...] = ()
         self.seconds: dict[str, float] = {}
+        self.determinism: Determinism | None = None
 
     @property
     def report(self) -> Report:
@@ -40,6 +42,7 @@ class Recorder:
             self._multiply_adds,
             dict(self.seconds),
             tuple(self._memory),
+            self.determinism,
         )
 
     def before_partition(self) -> tvm.transform.Pass:

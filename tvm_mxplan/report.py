@@ -8,6 +8,7 @@ from typing import Any
 
 from .core.description import is_reference
 from .core.layout_decision import LayoutDecision
+from .determinism import Determinism
 from .memory_report import MemoryReport
 
 
@@ -85,6 +86,7 @@ class Report:
     ----------
     multiply_adds : of the whole module; what regions hold is in ``offloaded``.
     memory : of each region that is planned ahead of time.
+    determinism : what the bits of results rest on; None unless the option asked for them.
     """
 
     regions: tuple[RegionReport, ...] = ()
@@ -92,6 +94,7 @@ class Report:
     multiply_adds: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
     memory: tuple[MemoryReport, ...] = ()
+    determinism: Determinism | None = None
 
     @property
     def offloaded(self) -> float:
@@ -116,7 +119,8 @@ class Report:
             )
         fallbacks = tuple(Fallback(**fallback) for fallback in data["fallbacks"])
         memory = tuple(MemoryReport.from_json(region) for region in data.get("memory", ()))
-        return cls(tuple(regions), fallbacks, data["multiply_adds"], data["seconds"], memory)
+        determinism = Determinism.from_json(data.get("determinism"))
+        return cls(tuple(regions), fallbacks, data["multiply_adds"], data["seconds"], memory, determinism)
 
     def __str__(self) -> str:
         share = f"{100 * self.offloaded:.1f} % of {self.multiply_adds / 1e6:,.1f} M multiply-adds offloaded"
@@ -133,6 +137,8 @@ class Report:
             lines += [f"  {f.count:4d} x {f.operator}: {f.reason}" for f in self.fallbacks]
         else:
             lines.append("left to TVM: nothing")
+        if self.determinism:
+            lines.append(str(self.determinism))
         if self.seconds:
             spent = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in self.seconds.items())
             lines.append(f"compile time: {spent}")

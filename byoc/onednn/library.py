@@ -14,9 +14,9 @@ import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from tvm_mxplan import environment
+from tvm_mxplan import environment, errors
 from tvm_mxplan.core import codec
 from tvm_mxplan.core.description import Description, StepInfo, ValueInfo
 from tvm_mxplan.core.program import Program
@@ -28,6 +28,19 @@ _STAMP = re.compile(rb"mxplan-tvm-ffi=([0-9.]+);")
 
 _lock = threading.Lock()
 _loaded: list[ctypes.CDLL] = []  # kept open for good: TVM holds functions of it
+
+
+class Observer(Protocol):
+    """Who is shown steps; tensors of bytes are good until the method returns, padding included."""
+
+    def begin(self, module: Any, symbols: Sequence[int]) -> None:
+        """A run of ``module`` begins, with numbers for the symbols of its program."""
+
+    def before(self, step: int, values: Sequence[int], tensors: Sequence[Any]) -> None:
+        """A step is about to run; the values that it reads."""
+
+    def after(self, step: int, value: int, tensor: Any) -> None:
+        """A step has written ``value``."""
 
 
 class LibraryError(RuntimeError):
@@ -57,6 +70,7 @@ def load() -> None:
         except OSError as error:
             raise LibraryError(f"cannot load {path}: {error}") from error
         _loaded.extend(libraries)
+        errors.register()
 
 
 def describe(program: Program, symbols: Sequence[int] = ()) -> Description:
@@ -99,6 +113,34 @@ def set_debug(memory: bool) -> None:
     """Whether runs that begin from now on check every step's memory; slow, and off at first."""
     load()
     _function("set_debug")(int(memory))
+
+
+def observe(observer: Observer | None) -> None:
+    """Show every step of the regions that the calling thread runs from now on to ``observer``; None: no more.
+
+    Such runs take their steps one by one, as they are planned.
+    """
+    load()
+    functions = (None, None, None) if observer is None else (observer.begin, observer.before, observer.after)
+    _function("observe")(*functions)
+
+
+def threads() -> int:
+    """Number of threads that primitives which the calling thread makes and runs will use."""
+    load()
+    return int(_loaded[0].omp_get_max_threads())  # of the OpenMP runtime that oneDNN is linked to
+
+
+def set_threads(count: int) -> None:
+    """Set what :func:`threads` says, for the calling thread."""
+    load()
+    _loaded[0].omp_set_num_threads(count)
+
+
+def thread_limit() -> int:
+    """The most threads that OpenMP gives, whatever is asked for; 1 where it may give fewer as it likes."""
+    load()
+    return 1 if _loaded[0].omp_get_dynamic() else int(_loaded[0].omp_get_thread_limit())
 
 
 def version() -> str:

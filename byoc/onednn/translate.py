@@ -17,7 +17,7 @@ from tvm import relax
 from tvm_mxplan.core.builder import ProgramBuilder
 from tvm_mxplan.core.dims import Symbol
 from tvm_mxplan.core.program import Program, SymbolBinding
-from tvm_mxplan.errors import InternalError
+from tvm_mxplan.errors import InternalError, MxplanError
 from tvm_mxplan.passes.relax_types import dtype_of, is_constant, operator_name, shape_of
 
 from .codegen import TRANSLATE, Composite
@@ -66,7 +66,16 @@ def _translate_call(
     definitions = {binding.var: binding.value for binding in _bindings(function.body)}
     composite = Composite(builder, inner, definitions, function.body.body)
     builder.operator = operator_name(composite.root) or ""
-    return TRANSLATE[name](composite)
+    try:
+        return TRANSLATE[name](composite)
+    except MxplanError:
+        raise
+    except Exception as error:
+        shapes = ", ".join(f"[{', '.join(map(str, shape_of(param)))}]" for param in inner)
+        raise InternalError(
+            f"region {builder.name}: operator {name} of {shapes} was accepted and cannot be translated "
+            f"({type(error).__name__}: {error})"
+        ) from error
 
 
 def _tensors(params: Iterable[tvm.ir.Var]) -> list[tvm.ir.Var]:

@@ -1,8 +1,11 @@
 // Execution contexts; see context.h.
 #include "context.h"
 
+#include <optional>
+
 #include "engine.h"
 #include "error.h"
+#include "observer.h"
 #include "specialization.h"
 
 namespace mxplan {
@@ -67,7 +70,7 @@ void ExecutionContext::Run(const std::vector<void*>& io) {
                                 static_cast<char*>(io[follower.io]) + follower.offset);
   }
   dnnl_stream_t stream = ThreadStream().get();
-  if (MemoryDebugOn()) {
+  if (MemoryDebugOn() || ThreadObserver()) {
     RunWatched(stream, io);
     return;
   }
@@ -86,14 +89,21 @@ void ExecutionContext::Execute(dnnl_stream_t stream, const StageCall& call) cons
 }
 
 void ExecutionContext::RunWatched(dnnl_stream_t stream, const std::vector<void*>& io) {
-  if (!debug_) debug_ = std::make_unique<MemoryDebug>(owner_, arena_.data());
-  debug_->Begin(io);
+  std::vector<StepWatcher*> watchers;
+  std::optional<ObservedRun> observed;  // the first to look: the other poisons what is dead
+  if (ThreadObserver())
+    watchers.push_back(&observed.emplace(owner_, arena_.data(), ThreadObserver()));
+  if (MemoryDebugOn()) {
+    if (!debug_) debug_ = std::make_unique<MemoryDebug>(owner_, arena_.data());
+    watchers.push_back(debug_.get());
+  }
+  for (StepWatcher* watcher : watchers) watcher->Begin(io);
   auto call = calls_.begin();
   for (size_t step = 0; step < owner_.program().steps.size(); ++step) {
-    debug_->Before(step);
+    for (StepWatcher* watcher : watchers) watcher->Before(step);
     for (; call != calls_.end() && call->step == step; ++call) Execute(stream, *call);
     dnnl::error::wrap_c_api(dnnl_stream_wait(stream), "could not wait for a stream");
-    debug_->After(step);
+    for (StepWatcher* watcher : watchers) watcher->After(step);
   }
 }
 

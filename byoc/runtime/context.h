@@ -39,7 +39,7 @@ class ExecutionContext {
   };
 
   void Execute(dnnl_stream_t stream, const StageCall& call) const;
-  // The same run with every step under watch; see memory_debug.h.
+  // The same run with every step under watch; see step_watcher.h.
   void RunWatched(dnnl_stream_t stream, const std::vector<void*>& io);
   dnnl_memory_t MemoryFor(const Argument& argument, size_t step, std::vector<Known>* known);
   dnnl_memory_t NewMemory(const dnnl::memory::desc& desc, const void* data);

@@ -10,9 +10,9 @@
 namespace mxplan {
 
 enum class ErrorKind {
-  kInvalidInput,  // the caller handed over something wrong (a shape, a file): ValueError
+  kInvalidInput,  // the caller handed over something wrong (a shape, a file): InvalidInputError
   kInvalidType,   // the caller handed over the wrong type: TypeError
-  kUnsupported,   // the library has no primitive for this: RuntimeError
+  kUnsupported,   // the library has no primitive for this: UnsupportedError
   kInternal,      // this project contradicts itself: InternalError
 };
 

@@ -110,7 +110,7 @@ void MemoryDebug::FindLives() {
   deaths_.assign(program.values.size(), 0);
   for (const Step& step : program.steps) written_[static_cast<size_t>(step.Find("dst"))] = true;
   for (size_t at = 0; at < program.steps.size(); ++at) {
-    std::vector<int> touched = Reads(at);
+    std::vector<int> touched = ReadsOf(program, at);
     touched.push_back(program.steps[at].Find("dst"));
     for (int value : touched) {
       int writer = WriterOf(value);
@@ -129,23 +129,6 @@ void MemoryDebug::FindLives() {
   for (size_t i = 0; i < deaths_.size(); ++i) {
     if (!IsLocal(static_cast<int>(i))) deaths_[i] = program.steps.size() + 1;
   }
-}
-
-std::vector<int> MemoryDebug::Reads(size_t step) const {
-  const Program& program = owner_.program();
-  const Step& what = program.steps[step];
-  std::vector<int> reads;
-  for (const Operand& operand : what.operands) {
-    if (operand.role != "dst") reads.push_back(operand.value);
-  }
-  for (const PostOp& op : what.post_ops) {
-    if (op.kind == PostOp::Kind::kBinary) reads.push_back(op.value);
-    if (op.kind == PostOp::Kind::kSum) {
-      int64_t added = program.values[static_cast<size_t>(what.Find("dst"))].alias_of;
-      if (added >= 0) reads.push_back(static_cast<int>(added));
-    }
-  }
-  return reads;
 }
 
 // The value whose bytes are read where `value` is: itself or the nearest one it views that a step
@@ -167,24 +150,7 @@ bool MemoryDebug::IsLocal(int value) const {
   return program.values[static_cast<size_t>(root)].kind == ValueKind::kLocal;
 }
 
-MemoryDebug::Span MemoryDebug::Bytes(int value) const {
-  const Program& program = owner_.program();
-  const ResolvedValue& resolved = owner_.resolved().values[static_cast<size_t>(value)];
-  const Value& root = program.values[static_cast<size_t>(resolved.root)];
-  char* base = nullptr;
-  if (root.kind == ValueKind::kLocal) {
-    base = arena_ + owner_.ValueOffset(resolved.root);
-  } else if (root.kind == ValueKind::kConstant) {
-    base = const_cast<char*>(owner_.weights().constants()[static_cast<size_t>(root.index)].data);
-  } else {
-    size_t skip = root.kind == ValueKind::kOutput ? program.inputs.size() : 0;
-    base = static_cast<char*>((*io_)[skip + static_cast<size_t>(root.index)]);
-  }
-  base += resolved.offset;
-  return {base, base + resolved.Bytes()};
-}
-
-MemoryDebug::Span MemoryDebug::Scratchpad(size_t step) const {
+Span MemoryDebug::Scratchpad(size_t step) const {
   char* base = arena_ + owner_.ScratchpadOffset(step);
   return {base, base + owner_.executables()[step].scratchpad_bytes};
 }
@@ -265,7 +231,7 @@ void MemoryDebug::Watch(int value) {
 // --- checks --------------------------------------------------------------------------------------
 
 void MemoryDebug::CheckReads(size_t step) const {
-  for (int value : Reads(step)) {
+  for (int value : ReadsOf(owner_.program(), step)) {
     int writer = WriterOf(value);
     bool there = writer < 0 || std::any_of(
                                    alive_.begin(), alive_.end(),

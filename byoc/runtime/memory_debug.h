@@ -9,11 +9,13 @@
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_MEMORY_DEBUG_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_MEMORY_DEBUG_H_
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include "step_watcher.h"
+#include "value_bytes.h"
 
 namespace mxplan {
 
@@ -24,23 +26,15 @@ void SetMemoryDebug(bool on);
 bool MemoryDebugOn();
 
 // Watches one context's runs.  Throws InternalError that names the step and the values.
-class MemoryDebug {
+class MemoryDebug final : public StepWatcher {
  public:
   MemoryDebug(const Specialization& owner, char* arena);
 
-  // `io` holds the addresses of inputs, then outputs, and outlives the run.
-  void Begin(const std::vector<void*>& io);
-  void Before(size_t step);
-  void After(size_t step);
+  void Begin(const std::vector<void*>& io) override;
+  void Before(size_t step) override;
+  void After(size_t step) override;
 
  private:
-  struct Span {
-    char* begin;
-    char* end;
-    bool Overlaps(const Span& other) const {
-      return std::max(begin, other.begin) < std::min(end, other.end);
-    }
-  };
   struct Watched {
     int value;
     Span bytes;
@@ -50,9 +44,8 @@ class MemoryDebug {
   void FindLives();
   bool IsLocal(int value) const;
   int WriterOf(int value) const;
-  Span Bytes(int value) const;
+  Span Bytes(int value) const { return BytesOf(owner_, arena_, *io_, value); }
   Span Scratchpad(size_t step) const;
-  std::vector<int> Reads(size_t step) const;
 
   void Watch(int value);
   void CheckReads(size_t step) const;

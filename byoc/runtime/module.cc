@@ -18,6 +18,7 @@
 #include "describe.h"
 #include "error.h"
 #include "memory_debug.h"
+#include "observer.h"
 #include "region.h"
 
 namespace mxplan {
@@ -28,17 +29,20 @@ namespace ffi = tvm::ffi;
 constexpr const char* kKind = "mxplan_onednn";
 
 [[noreturn]] void Rethrow(const Error& error) {
-  switch (error.kind()) {
-    case ErrorKind::kInvalidInput:
-      TVM_FFI_THROW(ValueError) << error.what();
-    case ErrorKind::kInvalidType:
-      TVM_FFI_THROW(TypeError) << error.what();
-    case ErrorKind::kUnsupported:
-      TVM_FFI_THROW(RuntimeError) << error.what();
-    default:
-      TVM_FFI_THROW(InternalError) << error.what();
-  }
-  TVM_FFI_UNREACHABLE();
+  // The kinds that tvm_mxplan/errors.py registers.
+  auto kind = [&] {
+    switch (error.kind()) {
+      case ErrorKind::kInvalidInput:
+        return "tvm_mxplan.InvalidInputError";
+      case ErrorKind::kInvalidType:
+        return "TypeError";
+      case ErrorKind::kUnsupported:
+        return "tvm_mxplan.UnsupportedError";
+      default:
+        return "tvm_mxplan.InternalError";
+    }
+  };
+  throw ffi::Error(kind(), error.what(), TVMFFIBacktrace(__FILE__, __LINE__, __func__, 0));
 }
 
 template <typename F>
@@ -103,6 +107,48 @@ ConstantData ToConstant(const ffi::Tensor& tensor, int64_t number) {
   return constant;
 }
 
+// A tensor of bytes that somebody else owns.
+ffi::Tensor ViewOfBytes(const Span& bytes) {
+  struct Borrowed {
+    void AllocData(DLTensor* tensor, char* data) { tensor->data = data; }
+    void FreeData(DLTensor*) {}
+  };
+  int64_t shape[] = {bytes.end - bytes.begin};
+  return ffi::Tensor::FromNDAlloc(Borrowed(), ffi::ShapeView(shape, 1), DLDataType{kDLUInt, 8, 1},
+                                  DLDevice{kDLCPU, 0}, bytes.begin);
+}
+
+// An observer that hands on to functions of Python's.  begin(module, symbols) is called for each
+// run, before(step, values, bytes) and after(step, value, bytes) around each step; the tensors of
+// bytes are views that are good until the function returns.
+class FunctionObserver final : public Observer {
+ public:
+  FunctionObserver(ffi::Function begin, ffi::Function before, ffi::Function after)
+      : begin_(std::move(begin)), before_(std::move(before)), after_(std::move(after)) {}
+
+  void Enter(ffi::Module module) { module_ = std::move(module); }
+
+  void Begin(const std::vector<int64_t>& symbols) override {
+    begin_(module_, ffi::Array<int64_t>(symbols.begin(), symbols.end()));
+  }
+  void Before(size_t step, const std::vector<Seen>& reads) override {
+    ffi::Array<int64_t> values;
+    ffi::Array<ffi::Tensor> bytes;
+    for (const Seen& seen : reads) {
+      values.push_back(seen.value);
+      bytes.push_back(ViewOfBytes(seen.bytes));
+    }
+    before_(static_cast<int64_t>(step), values, bytes);
+  }
+  void After(size_t step, const Seen& dst) override {
+    after_(static_cast<int64_t>(step), static_cast<int64_t>(dst.value), ViewOfBytes(dst.bytes));
+  }
+
+ private:
+  ffi::Function begin_, before_, after_;
+  ffi::Optional<ffi::Module> module_;
+};
+
 class RegionModule final : public ffi::ModuleObj {
  public:
   RegionModule(std::string symbol, std::string program, std::vector<ConstantData> constants)
@@ -164,6 +210,9 @@ class RegionModule final : public ffi::ModuleObj {
       }
       tensors.push_back(ToRef(**tensor));
     }
+    if (auto* observer = dynamic_cast<FunctionObserver*>(ThreadObserver().get())) {
+      observer->Enter(ffi::GetRef<ffi::Module>(this));
+    }
     region_.Run(tensors);
   }
 
@@ -220,6 +269,14 @@ ffi::String Isa() { return ffi::String(dnnl_cpu_isa2str(dnnl_get_effective_cpu_i
 // What to check at run time; 1 is memory, 0 nothing.
 void SetDebug(int64_t what) { SetMemoryDebug(what != 0); }
 
+void Observe(const ffi::Optional<ffi::Function>& begin, const ffi::Optional<ffi::Function>& before,
+             const ffi::Optional<ffi::Function>& after) {
+  bool any = begin.has_value() && before.has_value() && after.has_value();
+  SetThreadObserver(
+      any ? std::make_shared<FunctionObserver>(begin.value(), before.value(), after.value())
+          : nullptr);
+}
+
 TVM_FFI_STATIC_INIT_BLOCK() {
   namespace refl = tvm::ffi::reflection;
   refl::GlobalDef()
@@ -229,6 +286,7 @@ TVM_FFI_STATIC_INIT_BLOCK() {
       .def("tvm_mxplan.onednn.abi", Abi)
       .def("tvm_mxplan.onednn.isa", Isa)
       .def("tvm_mxplan.onednn.set_debug", SetDebug)
+      .def("tvm_mxplan.onednn.observe", Observe)
       .def("ffi.Module.load_from_bytes.mxplan_onednn", LoadFromBytes);
 }
 

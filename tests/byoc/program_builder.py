@@ -12,6 +12,7 @@ import tvm_ffi
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.dims import Shape
+from tvm_mxplan.opcheck import checking
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -80,10 +81,14 @@ class Builder:
         )
 
     def run(self, *inputs: Array) -> Array:
-        """Outcome of the one output."""
+        """Outcome of the one output; every step has been held against its reference too."""
         (dst,) = self.build().of_kind("output")
         out = np.full([int(d) for d in self.values[dst].shape], np.nan, "float32")  # type: ignore[arg-type]
-        call(self.module(), self.name, *inputs, out)
+        with checking() as checker:
+            call(self.module(), self.name, *inputs, out)
+        result = checker.result()
+        assert result.steps == len(self.steps)
+        assert result.first is None, result
         return out
 
     def _numbered(self, kind: ir.ValueKind, shape: Shape, layout: str, dtype: str) -> int:

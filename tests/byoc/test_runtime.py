@@ -10,6 +10,7 @@ import pytest
 import tvm_ffi
 from program_builder import Builder, call, check, convolution, output_shape, random
 
+from tvm_mxplan import InternalError
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.core import codec
 from tvm_mxplan.core import program as ir
@@ -292,8 +293,7 @@ def test_a_plan_with_too_few_bytes_is_an_internal_error():
         replace(program, arena_bytes=100),
         program.with_value(1, offset=program.arena_bytes - 64),
     ):
-        # TVM's InternalError; tvm_ffi alone knows it as a RuntimeError.
-        with pytest.raises(RuntimeError, match=r"bytes leaves the arena|was planned with"):
+        with pytest.raises(InternalError, match=r"bytes leaves the arena|was planned with"):
             library.create_module("small", wrong, [W])["mxplan.prepare"]()
 
 

@@ -6,6 +6,7 @@ import pytest
 from onnx_node import LAYOUTS, computing, is_reference, run
 from random_graphs import image_graph, matrix_graph, well_conditioned
 
+from tvm_mxplan import opcheck
 from tvm_mxplan.testing.reference import relative_l2
 
 
@@ -16,6 +17,9 @@ def test_random_graph(make, seed):
     ex, actual, expected = run(graph, *outputs, layouts=LAYOUTS[seed % 3])
     assert computing(ex.report)
     assert not [step for step in computing(ex.report) if is_reference(step)], str(ex.report)
+    checked = opcheck.check(ex, *graph.inputs.values())
+    assert checked.steps >= len(computing(ex.report))
+    assert checked.first is None, checked
     assert well_conditioned(list(expected))
     for ours, theirs in zip(actual, expected, strict=True):
         assert relative_l2(ours, theirs) <= 1e-4, str(ex.report)

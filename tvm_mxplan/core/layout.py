@@ -46,6 +46,13 @@ class Layout:
             multiple[dim] *= size
         return tuple(-(-extent // m) * m for extent, m in zip(shape, multiple, strict=True))
 
+    def physical_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """The stored order read as dimensions: [1, 64, 56, 56] in aBcd16b is [1, 4, 56, 56, 16]."""
+        outer = list(self.padded_shape(shape))
+        for size, dim in self.blocks:
+            outer[dim] //= size
+        return tuple(outer[dim] for dim in self.order) + tuple(size for size, _ in self.blocks)
+
     def elements(self, shape: Sequence[int]) -> int:
         """Number of elements stored for ``shape``, padding included."""
         return math.prod(self.padded_shape(shape))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..errors import InvalidInputError
 from .arguments import Parser, add_gone, add_input_shapes, add_verbosity, positive
 
 if TYPE_CHECKING:
@@ -48,6 +50,12 @@ def add_parser(verbs: Any) -> None:
     parser.add_argument(
         "--print-top", type=positive, metavar="N", help="print each output's N largest elements"
     )
+    parser.add_argument(
+        "--opcheck", action="store_true", help="work out every step a second time, in float64, and compare"
+    )
+    parser.add_argument(
+        "--opcheck-dir", type=Path, metavar="DIR", help="where to write the first step that differs"
+    )
     add_verbosity(parser)
     add_gone(parser, _GONE)
 
@@ -57,21 +65,31 @@ def run_model(args: argparse.Namespace) -> str:
     from .. import runner
     from ..executable import load
     from ..files import check_destination
+    from ..opcheck import checking
 
     if args.outputs:
         check_destination(args.outputs, ".npz")
+    if args.opcheck and args.print_time:
+        raise InvalidInputError("--opcheck makes times meaningless; leave --print-time out")
+    if args.opcheck_dir and not args.opcheck:
+        raise InvalidInputError("--opcheck-dir says where --opcheck writes; give --opcheck too")
     ex = load(args.FILE)
     inputs = _inputs(args, ex)
     repeat = args.repeat if args.print_time else 0
-    outputs, timing = runner.measure(ex, inputs, repeat, args.number, args.end_to_end)
+    with checking(args.opcheck_dir) if args.opcheck else nullcontext() as checker:
+        outputs, timing = runner.measure(ex, inputs, repeat, args.number, args.end_to_end)
+    if checker:
+        checker.result().raise_first()
     named = dict(zip(runner.output_names(ex.signature, len(outputs)), outputs, strict=True))
     if args.outputs:
         runner.save_outputs(args.outputs, named)
-    parts = [str(timing)] if args.print_time else []
+    parts = [str(timing)] if args.print_time else [str(checker.result())] if checker else []
     if args.print_top:
         for name, output in named.items():
             rows = [f"{index:>9}  {value:g}" for index, value in runner.top_elements(output, args.print_top)]
             parts.append("\n".join([f"{name}, largest elements:", *rows]))
+    if ex.report.determinism:
+        parts += [f"not deterministic: {reason}" for reason in ex.determinism_lost]
     if not parts:
         parts = [f"{name}: {a.dtype}[{', '.join(map(str, a.shape))}]" for name, a in named.items()]
     return "\n".join(parts)

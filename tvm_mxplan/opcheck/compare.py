@@ -1,0 +1,121 @@
+"""Judging one step: what it wrote against its reference, its tails and its alignment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.dims import static_shape
+
+from .estimate import Array, Estimate, unit_roundoff
+from .physical import Tensor, read
+from .references import evaluate
+from .result import Finding
+
+ALIGNMENT = 64
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Findings of one step; ``worst`` is its largest error as a share of what is allowed."""
+
+    findings: tuple[Finding, ...]
+    worst: float
+    finite: bool
+
+
+def judge(
+    program: ir.Program, step: ir.Step, reads: Mapping[int, Tensor], dst: Tensor, prior: Array | None
+) -> Verdict:
+    """Compare what ``step`` wrote with what its program asks for.
+
+    Parameters
+    ----------
+    reads : what the step read, before it ran, by value.
+    dst : what it wrote.
+    prior : what ``dst`` held before, where a sum adds to it.
+    """
+    findings = [
+        Finding("tail", program.values[value].name, tensor.dirty)
+        for value, tensor in [*reads.items(), (step.dst, dst)]
+        if tensor.dirty
+    ]
+    findings += [
+        Finding("alignment", program.values[value].name, address=tensor.address)
+        for value, tensor in [*reads.items(), (step.dst, dst)]
+        if tensor.address % _alignment(program, value)
+    ]
+    estimate = reference(program, step, reads, prior)
+    finding, worst = differ(program.values[step.dst].name, dst.logical, estimate)
+    if finding:
+        findings.insert(0, finding)
+    return Verdict(tuple(findings), worst, bool(np.isfinite(dst.logical).all()))
+
+
+def reference(
+    program: ir.Program, step: ir.Step, reads: Mapping[int, Tensor], prior: Array | None
+) -> Estimate:
+    """What the step should have given for what it read."""
+    operands: dict[str, list[Array]] = {}
+    for operand in step.operands:
+        if operand.role != "dst":
+            operands.setdefault(operand.role, []).append(reads[operand.value].logical)
+    post_operands = [
+        reads[post_op.value].logical
+        if isinstance(post_op, ir.BinaryPostOp)
+        else prior
+        if isinstance(post_op, ir.SumPostOp)
+        else None
+        for post_op in step.post_ops
+    ]
+    return evaluate(step, static_shape(program.values[step.dst].shape), operands, post_operands)
+
+
+def prior_of(program: ir.Program, step: ir.Step, reads: Mapping[int, Tensor]) -> Array | None:
+    """What a sum adds: the bytes under ``dst``, seen as ``dst`` sees them; None where there is no sum."""
+    if not any(isinstance(post_op, ir.SumPostOp) for post_op in step.post_ops):
+        return None
+    value = program.values[step.dst]
+    begin = int(value.alias_offset)  # type: ignore[arg-type]
+    return read(reads[value.alias_of].raw[begin:], value).logical
+
+
+def differ(name: str, actual: Array, estimate: Estimate) -> tuple[Finding | None, float]:
+    """The worst element outside of its error, if any, and the largest share of its error that one takes.
+
+    A reference that is no number says nothing; an infinite one must be met.
+    """
+    with np.errstate(all="ignore"):
+        rounded = estimate.value.astype(actual.dtype).astype(np.float64)
+        stored = np.abs(rounded - estimate.value)  # what the best result would be off by
+        if np.any(estimate.error):
+            stored = np.maximum(stored, unit_roundoff(actual.dtype) * np.abs(estimate.value))
+        allowed = estimate.error + stored
+        got = actual.astype(np.float64)
+        gap = np.abs(got - estimate.value)
+        share = np.where(gap == 0, 0.0, gap / allowed)
+    share[np.isnan(share)] = np.inf
+    share[(got == rounded) | np.isnan(estimate.value)] = 0.0
+    if not share.size:
+        return None, 0.0
+    wrong = share > 1
+    at = np.unravel_index(int(share.argmax()), share.shape)
+    worst = float(share[at])
+    if not wrong.any():
+        return None, worst
+    kind = "values" if np.isfinite(got[at]) else "not finite"
+    where = tuple(int(i) for i in at)
+    error = np.broadcast_to(allowed, share.shape)[at]
+    numbers = (float(got[at]), float(estimate.value[at]), float(error))
+    return Finding(kind, name, int(wrong.sum()), share.size, where, *numbers), worst
+
+
+def _alignment(program: ir.Program, value: int) -> int:
+    """Bytes to a multiple of which a value must stand: 64 for what the plan places, else its elements'."""
+    what = program.values[value]
+    if what.kind == "local" and what.alias_of < 0:
+        return ALIGNMENT
+    return np.dtype(what.dtype).itemsize

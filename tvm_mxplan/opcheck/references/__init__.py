@@ -1,0 +1,74 @@
+"""Every kind of step in float64: one function for each, by family, independent of any library of kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tvm_mxplan.core import program as ir
+
+from ..estimate import Array, Estimate
+from . import convolution, elementwise, matmul, movement, normalization, pooling, reduction
+from .operands import Operands
+
+REFERENCES: dict[type, Callable[[Any, Operands], Estimate]] = {
+    ir.Convolution: convolution.convolution,
+    ir.Deconvolution: convolution.deconvolution,
+    ir.MatMul: matmul.matmul,
+    ir.InnerProduct: matmul.inner_product,
+    ir.Pooling: pooling.pooling,
+    ir.BatchNormalization: normalization.batch_normalization,
+    ir.LayerNormalization: normalization.layer_normalization,
+    ir.LRN: normalization.lrn,
+    ir.Softmax: reduction.softmax,
+    ir.Reduction: reduction.reduction,
+    ir.Eltwise: elementwise.eltwise,
+    ir.Binary: elementwise.binary,
+    ir.PReLU: elementwise.prelu,
+    ir.Concat: movement.concat,
+    ir.Shuffle: movement.shuffle,
+    ir.Resampling: movement.resampling,
+    ir.Pad: movement.pad,
+    ir.Slice: movement.slice_,
+    ir.Reorder: movement.reorder,
+}
+
+# From the post-op, what it is applied to, the tensor that a binary reads or a sum adds, and the operands.
+POST_OPS: dict[type, Callable[[Any, Estimate, Any, Operands], Estimate]] = {
+    ir.EltwisePostOp: lambda p, estimate, _, __: elementwise.apply_eltwise(
+        estimate, p.algorithm, p.alpha, p.beta
+    ),
+    ir.BinaryPostOp: lambda p, estimate, other, _: elementwise.apply_binary(estimate, p.algorithm, other),
+    ir.SumPostOp: lambda p, estimate, added, _: elementwise.apply_sum(estimate, p.scale, added),
+    ir.DepthwisePostOp: lambda p, estimate, _, operands: convolution.depthwise(p, estimate, operands),
+}
+
+
+def evaluate(
+    step: ir.Step,
+    shape: tuple[int, ...],
+    operands: Mapping[str, Sequence[Array]],
+    post_operands: Sequence[Array | None],
+) -> Estimate:
+    """What ``step`` should give.
+
+    Parameters
+    ----------
+    shape : logical shape of its result.
+    operands : by role, in any type.
+    post_operands : for each post-op, what a binary reads, or what the destination held for a sum.
+    """
+    doubles = {role: [np.asarray(array, np.float64) for array in arrays] for role, arrays in operands.items()}
+    given = Operands(doubles, shape)
+    with np.errstate(all="ignore"):
+        root = given
+        if any(isinstance(post_op, ir.DepthwisePostOp) for post_op in step.post_ops):
+            assert isinstance(step.attrs, ir.Convolution)
+            root = Operands(doubles, convolution.before_depthwise(step.attrs, given))
+        estimate = REFERENCES[type(step.attrs)](step.attrs, root)
+        for post_op, operand in zip(step.post_ops, post_operands, strict=True):
+            other = None if operand is None else np.asarray(operand, np.float64)
+            estimate = POST_OPS[type(post_op)](post_op, estimate, other, given)
+    return estimate

@@ -1,0 +1,121 @@
+"""Functions of one number and of two, as steps and as post-ops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from tvm_mxplan.core import program as ir
+
+from ..estimate import UNIT_ROUNDOFF, Array, Estimate
+from .operands import Operands
+
+# What oneDNN's own tests (benchdnn, driver eltwise) allow in float32: relative to the result, or absolute
+# where a difference of two near numbers cancels.
+_EXACT = 4 * UNIT_ROUNDOFF
+_CLOSE = 4e-6
+_ROUGH = 4e-5
+
+
+@dataclass(frozen=True)
+class Function:
+    """``compute(x, alpha, beta)``; ``relative`` is its error, in absolute terms where it ``cancels``."""
+
+    compute: Callable[[Array, float, float], Array]
+    relative: float = _EXACT
+    cancels: bool = False
+
+
+def _soft_relu(x: Array, alpha: float) -> Array:
+    return np.logaddexp(0.0, alpha * x) / alpha
+
+
+def _gelu_tanh(x: Array) -> Array:
+    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+
+
+FUNCTIONS: dict[str, Function] = {
+    "relu": Function(lambda x, a, b: np.where(x > 0, x, a * x)),
+    "tanh": Function(lambda x, a, b: np.tanh(x), _ROUGH),
+    "elu": Function(lambda x, a, b: np.where(x > 0, x, a * np.expm1(np.minimum(x, 0))), _ROUGH, True),
+    "square": Function(lambda x, a, b: np.square(x)),
+    "abs": Function(lambda x, a, b: np.abs(x)),
+    "sqrt": Function(lambda x, a, b: np.sqrt(x)),
+    "linear": Function(lambda x, a, b: a * x + b, cancels=True),
+    "soft_relu": Function(lambda x, a, b: _soft_relu(x, a), _ROUGH, True),
+    "hardsigmoid": Function(lambda x, a, b: np.clip(a * x + b, 0, 1), cancels=True),
+    "logistic": Function(lambda x, a, b: special.expit(x), _CLOSE),
+    "mish": Function(lambda x, a, b: x * np.tanh(_soft_relu(x, 1.0)), _ROUGH, True),
+    "exp": Function(lambda x, a, b: np.exp(x), _CLOSE),
+    "gelu_tanh": Function(lambda x, a, b: _gelu_tanh(x), _ROUGH, True),
+    "gelu_erf": Function(lambda x, a, b: x * special.ndtr(x), _CLOSE, True),
+    "swish": Function(lambda x, a, b: x * special.expit(a * x), _ROUGH),
+    "log": Function(lambda x, a, b: np.log(x), _ROUGH, True),
+    "clip": Function(lambda x, a, b: np.clip(x, a, b)),
+    "clip_v2": Function(lambda x, a, b: np.clip(x, a, b)),
+    "hardswish": Function(lambda x, a, b: x * np.clip(a * x + b, 0, 1), cancels=True),
+    "pow": Function(lambda x, a, b: a * np.power(x, b), _CLOSE),
+    "round": Function(lambda x, a, b: np.round(x)),
+}
+
+_BINARY: dict[str, np.ufunc] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "min": np.minimum,
+    "max": np.maximum,
+}
+BINARY_ALGORITHMS = frozenset(_BINARY)
+
+
+def eltwise(attrs: ir.Eltwise, operands: Operands) -> Estimate:
+    return apply_eltwise(Estimate(operands.src), attrs.algorithm, attrs.alpha, attrs.beta)
+
+
+def binary(attrs: ir.Binary, operands: Operands) -> Estimate:
+    return apply_binary(Estimate(operands.src), attrs.algorithm, operands["src1"])
+
+
+def prelu(_attrs: ir.PReLU, operands: Operands) -> Estimate:
+    src = operands.src
+    return Estimate(np.where(src > 0, src, src * operands["weights"])).rounded()
+
+
+def apply_eltwise(estimate: Estimate, algorithm: str, alpha: float, beta: float) -> Estimate:
+    """A function of an estimate; what its error becomes is seen at both ends of it."""
+    function = FUNCTIONS[algorithm]
+    value = function.compute(estimate.value, alpha, beta)
+    size = np.abs(value)
+    if function.cancels:
+        size = size + np.minimum(np.abs(estimate.value), 1) * max(1, abs(alpha)) + abs(beta)
+    error = function.relative * size
+    if np.any(estimate.error):
+        for end in (estimate.value - estimate.error, estimate.value + estimate.error):
+            error = error + np.abs(function.compute(end, alpha, beta) - value)
+    return Estimate(value, error)
+
+
+def apply_binary(estimate: Estimate, algorithm: str, other: Array) -> Estimate:
+    """``estimate (algorithm) other``, ``other`` broadcast."""
+    value = _BINARY[algorithm](estimate.value, other)
+    match algorithm:
+        case "mul":
+            error = estimate.error * np.abs(other)
+        case "div":
+            error = estimate.error / np.abs(other)
+        case _:
+            error = estimate.error
+    if algorithm in ("min", "max"):
+        return Estimate(value, error)
+    return Estimate(value, error).rounded(2)
+
+
+def apply_sum(estimate: Estimate, scale: float, added: Array) -> Estimate:
+    """``estimate + scale * added``."""
+    scaled = scale * added
+    error = estimate.error + UNIT_ROUNDOFF * np.abs(scaled)
+    return Estimate(estimate.value + scaled, error).rounded()

@@ -1,0 +1,56 @@
+"""Steps that move numbers, and interpolation."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tvm_mxplan.core import program as ir
+
+from ..estimate import UNIT_ROUNDOFF, Estimate
+from .operands import Operands
+
+
+def concat(attrs: ir.Concat, operands: Operands) -> Estimate:
+    return Estimate(np.concatenate(operands.by_role["src"], attrs.axis))
+
+
+def shuffle(attrs: ir.Shuffle, operands: Operands) -> Estimate:
+    shape, axis = operands.shape, attrs.axis
+    split = (*shape[:axis], attrs.groups, shape[axis] // attrs.groups, *shape[axis + 1 :])
+    return Estimate(operands.src.reshape(split).swapaxes(axis, axis + 1).reshape(shape))
+
+
+def pad(attrs: ir.Pad, operands: Operands) -> Estimate:
+    pairs = [
+        (begin, whole - size - begin)
+        for begin, size, whole in zip(attrs.begin, operands.src.shape, operands.shape, strict=True)
+    ]
+    return Estimate(np.pad(operands.src, pairs, constant_values=np.float32(attrs.value)))
+
+
+def slice_(attrs: ir.Slice, operands: Operands) -> Estimate:
+    box = tuple(slice(b, b + size) for b, size in zip(attrs.begin, operands.shape, strict=True))
+    return Estimate(operands.src[box])
+
+
+def reorder(_attrs: ir.Reorder, operands: Operands) -> Estimate:
+    return Estimate(operands.src)
+
+
+def resampling(attrs: ir.Resampling, operands: Operands) -> Estimate:
+    """Half-pixel centres, one axis after the other."""
+    value, size, relative = operands.src, np.abs(operands.src), 0.0
+    for axis in range(2, value.ndim):
+        extent, count = value.shape[axis], operands.shape[axis]
+        place = (np.arange(count) + 0.5) * extent / count - 0.5
+        if attrs.algorithm == "nearest":
+            value = value.take(np.clip(np.floor(place + 0.5).astype(int), 0, extent - 1), axis)
+            continue
+        low = np.floor(place).astype(int)
+        weight = (place - low).reshape([-1 if other == axis else 1 for other in range(value.ndim)])
+        ends = [np.clip(low + at, 0, extent - 1) for at in (0, 1)]
+        left, right = (value.take(end, axis) for end in ends)
+        value = left * (1 - weight) + right * weight
+        size = size.take(ends[0], axis) + size.take(ends[1], axis)
+        relative += (2 * extent + 4) * UNIT_ROUNDOFF  # a place is rounded before its fraction is taken
+    return Estimate(value, relative * size if relative else 0.0)

@@ -1,0 +1,59 @@
+"""Reductions, softmax and its logarithm."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+from scipy import special
+
+from tvm_mxplan.core import program as ir
+
+from ..estimate import UNIT_ROUNDOFF, Estimate, gamma
+from .operands import Operands
+
+_EXP = 4e-6  # relative error that oneDNN's tests allow exp and log in float32
+
+
+def reduction(attrs: ir.Reduction, operands: Operands) -> Estimate:
+    src = operands.src
+    axes = tuple(
+        axis for axis, (size, kept) in enumerate(zip(src.shape, operands.shape, strict=True)) if size != kept
+    )
+    terms = prod(src.shape[axis] for axis in axes)
+    match attrs.algorithm:
+        case "max":
+            return Estimate(src.max(axes, keepdims=True))
+        case "min":
+            return Estimate(src.min(axes, keepdims=True))
+        case "mul":
+            return Estimate(src.prod(axes, keepdims=True)).rounded(terms)
+        case "sum":
+            size = np.abs(src).sum(axes, keepdims=True)
+            return Estimate(src.sum(axes, keepdims=True), gamma(terms) * size)
+        case "mean":
+            size = np.abs(src).mean(axes, keepdims=True)
+            return Estimate(src.mean(axes, keepdims=True), gamma(terms + 1) * size)
+    raise KeyError(attrs.algorithm)
+
+
+def softmax(attrs: ir.Softmax, operands: Operands) -> Estimate:
+    src, axis = operands.src, attrs.axis
+    below = np.abs(src - src.max(axis, keepdims=True))  # the exponents, rounded once
+    sums = gamma(src.shape[axis]) + _EXP
+    match attrs.algorithm:
+        case "softmax":
+            value = special.softmax(src, axis)
+            # The exponents' errors are those of every term of the sum, weighted as the terms are.
+            inside = (value * below).sum(axis, keepdims=True)
+            relative = UNIT_ROUNDOFF * (below + inside + 4) + _EXP + sums
+            return Estimate(value, relative * value + np.finfo(np.float32).tiny)
+        case "log_softmax":
+            value = special.log_softmax(src, axis)
+            weights = np.exp(value)
+            inside = UNIT_ROUNDOFF * (weights * below).sum(axis, keepdims=True)
+            log_sum = np.abs(value) + below
+            return Estimate(
+                value, inside + sums + _EXP * log_sum + 4 * UNIT_ROUNDOFF * (below + np.abs(value))
+            )
+    raise KeyError(attrs.algorithm)

@@ -1,0 +1,163 @@
+"""One step in a file: its program, what it read and what it wrote, byte for byte; and running it again.
+
+The file is an .npz archive: ``program`` (codec.py's bytes of a program of this step alone), ``reads`` as
+``read0``, ``read1``, ... (bytes of the program's inputs and constants in their layouts), ``prior`` (what the
+destination held, for a sum), ``actual``, ``expected`` and ``allowed`` (logical), and ``text``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from tvm_mxplan.core import codec
+from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.dims import static_shape
+from tvm_mxplan.core.layout import parse_layout
+from tvm_mxplan.core.renumber import renumber_step
+from tvm_mxplan.errors import InvalidInputError
+from tvm_mxplan.files import whole_file
+
+from .compare import differ, reference
+from .estimate import Array
+from .physical import Tensor, read
+from .result import Finding
+
+_NAME = "step"
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A step run again.
+
+    Attributes
+    ----------
+    recorded : what was said when the file was written.
+    finding : what is wrong with the new result, None if nothing is.
+    same_bytes : whether the new result is the recorded one, bit for bit.
+    """
+
+    recorded: str
+    program: ir.Program
+    finding: Finding | None
+    same_bytes: bool
+
+    def __str__(self) -> str:
+        now = "it agrees with its reference now" if self.finding is None else f"now {self.finding}"
+        same = "the same bits" if self.same_bytes else "other bits"
+        return f"recorded: {self.recorded}\nreplayed: {same} as recorded; {now}"
+
+
+def write(
+    folder: str | os.PathLike[str],
+    stem: str,
+    text: str,
+    program: ir.Program,
+    step: ir.Step,
+    reads: Mapping[int, Tensor],
+    dst: Tensor,
+    prior: Array | None,
+) -> Path:
+    """Write the file into ``folder``, which is made if it is missing; its path."""
+    folder = Path(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInputError(
+            f"{folder}: no folder for opcheck's files ({error.strerror or error})"
+        ) from error
+    single, order = _alone(program, step)
+    estimate = reference(program, step, reads, prior)
+    path = folder / (re.sub(r"[^\w.-]", "_", stem) + ".npz")
+    arrays = {f"read{at}": reads[value].raw for at, value in enumerate(order)}
+    if prior is not None:
+        arrays["prior"] = _physical(prior, program.values[step.dst], dst.raw)
+    with whole_file(path) as partial, partial.open("wb") as file:
+        np.savez_compressed(
+            file,
+            program=np.frombuffer(codec.encode(single), np.uint8),
+            text=np.frombuffer(text.encode(), np.uint8),
+            actual=dst.raw,
+            expected=estimate.value,
+            allowed=np.broadcast_to(estimate.error, estimate.value.shape),
+            **arrays,
+        )
+    return path
+
+
+def replay(path: str | os.PathLike[str]) -> Replay:
+    """Run the step of a file again and compare.
+
+    A concatenation that was done without copies is done with copies here.
+
+    Raises
+    ------
+    InvalidInputError : the file is missing, damaged or none of these.
+    """
+    import tvm_ffi
+
+    from tvm_mxplan.byoc.onednn import library
+
+    path = Path(path)
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        program = codec.decode(arrays["program"].tobytes())
+        text = arrays["text"].tobytes().decode()
+        actual = arrays["actual"]
+        raws = [arrays[f"read{at}"] for at in range(len(program.values) - 1)]
+    except Exception as error:
+        raise InvalidInputError(f"{path}: not a file of opcheck's, or damaged ({error})") from error
+    (step,) = program.steps
+    reads = {at: read(raw, program.values[at]) for at, raw in enumerate(raws)}
+    prior = arrays.get("prior")
+    out = np.zeros_like(actual) if prior is None else prior.copy()
+    constants = [_tensor(raws[at], program.values[at]) for at in program.of_kind("constant")]
+    module = library.create_module(_NAME, program, [tvm_ffi.from_dlpack(array) for array in constants])
+    arguments = [_tensor(raws[at], program.values[at]) for at in program.of_kind("input")]
+    arguments.append(_tensor(out, program.values[step.dst]))
+    module[_NAME](*(tvm_ffi.from_dlpack(array) for array in arguments))
+    dst_value = program.values[step.dst]
+    before = None if prior is None else read(prior, dst_value).logical
+    estimate = reference(program, step, reads, before)
+    finding, _ = differ(dst_value.name, read(out, dst_value).logical, estimate)
+    return Replay(text, program, finding, bool(np.array_equal(out, actual)))
+
+
+def _alone(program: ir.Program, step: ir.Step) -> tuple[ir.Program, list[int]]:
+    """A program of ``step`` alone, and the values that its inputs and constants were, in their order."""
+    order = list(dict.fromkeys(step.reads()))
+    values: list[ir.Value] = []
+    for old in order:
+        kind: ir.ValueKind = "constant" if program.values[program.root(old)].kind == "constant" else "input"
+        values.append(_own(program.values[old], kind, sum(value.kind == kind for value in values)))
+    values.append(_own(program.values[step.dst], "output", 0))
+    number = {old: new for new, old in enumerate(order)}
+    # What a step writes may be what it reads, in place; here it is a value of its own.
+    operands = tuple(operand for operand in step.operands if operand.role != "dst")
+    single = renumber_step(replace(step, operands=operands), number)
+    operands = (*single.operands, ir.Operand("dst", len(order)))
+    single = replace(single, operands=operands, scratchpad_offset=-1, scratchpad_bytes=-1)
+    return ir.Program(_NAME, tuple(values), (single,)), order
+
+
+def _own(value: ir.Value, kind: ir.ValueKind, index: int) -> ir.Value:
+    return replace(value, kind=kind, index=index, alias_of=-1, alias_offset=0, offset=-1, nbytes=-1)
+
+
+def _physical(logical: Array, value: ir.Value, like: Array) -> Array:
+    """``logical`` as bytes in the layout of ``value``."""
+    raw = np.zeros_like(like)
+    read(raw, value).logical[...] = logical
+    return raw
+
+
+def _tensor(raw: Array, value: ir.Value) -> Array:
+    """Bytes as the array that a region takes for ``value``: of its physical shape."""
+    array = np.ascontiguousarray(raw).view(np.dtype(value.dtype))
+    return array.reshape(parse_layout(value.layout).physical_shape(static_shape(value.shape)))
