@@ -6,6 +6,7 @@ tvm.transform.Sequential([FoldConstants(), SimplifyInference(), PartitionRegions
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from .byoc.backend import Backend
@@ -14,6 +15,11 @@ from .passes import layout, memory, region
 from .passes.canonicalize import FoldConstants, RecoverOperators, SimplifyInference
 from .passes.memory import storage_rewrite
 from .passes.region.emit_modules import register_codegen
+
+
+def NameOperators() -> Any:
+    """A name for every operator, which its steps carry then; without it, steps are numbered in each region."""
+    return region.NameOperators()
 
 
 def PartitionRegions(backend: Backend | None = None, rejections: dict[str, str] | None = None) -> Any:
@@ -26,9 +32,11 @@ def BuildPrograms(backend: Backend | None = None) -> Any:
     return region.BuildPrograms(backend or OneDNN())
 
 
-def InferLayouts(backend: Backend | None = None, policy: str = "cost") -> Any:
-    """A physical layout for every value; reorders where layouts meet."""
-    return layout.InferLayouts(backend or OneDNN(), policy)
+def InferLayouts(
+    backend: Backend | None = None, policy: str = "cost", layers: Mapping[str, str] | None = None
+) -> Any:
+    """A physical layout for every value; reorders where layouts meet; ``layers`` forces some by name."""
+    return layout.InferLayouts(backend or OneDNN(), policy, layers=layers or {})
 
 
 def PlanMemory(backend: Backend | None = None) -> Any:
@@ -53,6 +61,7 @@ __all__ = [
     "EmitModules",
     "FoldConstants",
     "InferLayouts",
+    "NameOperators",
     "PartitionRegions",
     "PlanMemory",
     "RecoverOperators",
