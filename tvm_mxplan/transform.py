@@ -18,7 +18,7 @@ from .passes.region.emit_modules import register_codegen
 
 
 def NameOperators() -> Any:
-    """A name for every operator, which its steps carry then; without it, steps are numbered in each region."""
+    """A name for every operator, which its steps carry; without it, steps are numbered in each region."""
     return region.NameOperators()
 
 
