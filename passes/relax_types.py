@@ -17,6 +17,9 @@ _OPERATORS: dict[type, Operator] = {
     tirx.Max: "max",
     tirx.Min: "min",
 }
+OPERATOR = "mxplan.operator"
+"""Attribute of a composite: the name of the operator that it was."""
+
 _NAMED = "mxplan operator "
 
 

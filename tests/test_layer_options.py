@@ -128,4 +128,3 @@ def test_layouts_of_densenet_take_less_than_two_seconds():
         return region.layouts.seconds
 
     assert any(0 < seconds() < 2.0 for _ in range(3))
-

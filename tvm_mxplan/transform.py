@@ -6,6 +6,7 @@ tvm.transform.Sequential([FoldConstants(), SimplifyInference(), PartitionRegions
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from .byoc.backend import Backend
@@ -15,6 +16,11 @@ from .passes.canonicalize import FoldConstants, RecoverOperators, SimplifyInfere
 from .passes.dispatch.convolutions import Rule
 from .passes.memory import storage_rewrite
 from .passes.region.emit_modules import register_codegen
+
+
+def NameOperators() -> Any:
+    """A name for every operator, which its steps carry; without it, steps are numbered in each region."""
+    return region.NameOperators()
 
 
 def PartitionRegions(backend: Backend | None = None, rejections: dict[str, str] | None = None) -> Any:
@@ -32,9 +38,11 @@ def ChooseAlgorithms(backend: Backend | None = None, rule: Rule = "cost") -> Any
     return dispatch.ChooseAlgorithms(backend or OneDNN(), rule)
 
 
-def InferLayouts(backend: Backend | None = None, policy: str = "cost") -> Any:
-    """A physical layout for every value; reorders where layouts meet."""
-    return layout.InferLayouts(backend or OneDNN(), policy)
+def InferLayouts(
+    backend: Backend | None = None, policy: str = "cost", layers: Mapping[str, str] | None = None
+) -> Any:
+    """A physical layout for every value; reorders where layouts meet; ``layers`` forces some by name."""
+    return layout.InferLayouts(backend or OneDNN(), policy, layers=layers or {})
 
 
 def PlanMemory(backend: Backend | None = None) -> Any:
@@ -60,6 +68,7 @@ __all__ = [
     "EmitModules",
     "FoldConstants",
     "InferLayouts",
+    "NameOperators",
     "PartitionRegions",
     "PlanMemory",
     "RecoverOperators",

@@ -18,7 +18,7 @@ from tvm_mxplan.core.builder import ProgramBuilder
 from tvm_mxplan.core.dims import Symbol
 from tvm_mxplan.core.program import Program, SymbolBinding
 from tvm_mxplan.errors import InternalError, MxplanError
-from tvm_mxplan.passes.relax_types import dtype_of, is_constant, operator_name, shape_of
+from tvm_mxplan.passes.relax_types import OPERATOR, dtype_of, is_constant, shape_of
 
 from .codegen import TRANSLATE, Composite
 from .patterns import NAME
@@ -65,7 +65,7 @@ def _translate_call(
     inner = {param: values[arg] for param, arg in arguments if isinstance(param.ty, relax.TensorType)}
     definitions = {binding.var: binding.value for binding in _bindings(function.body)}
     composite = Composite(builder, inner, definitions, function.body.body)
-    builder.operator = operator_name(composite.root) or ""
+    builder.operator = str(function.attrs.get(OPERATOR, ""))
     try:
         return TRANSLATE[name](composite)
     except MxplanError:

@@ -3,7 +3,7 @@
 Before   lv3 = R.nn.conv2d(lv2, w)
 After    the same, its span naming it ``conv2d_1``: the second of its kind in the module
 
-The name stays with the operator when it is partitioned, so it does not depend on what else is offloaded.
+The name stays with the operator when it is partitioned, and does not depend on what else is offloaded.
 """
 
 from __future__ import annotations

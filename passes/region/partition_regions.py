@@ -9,16 +9,17 @@ latter knows no function but ``main``, so each function of the module takes its 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import tvm
 from tvm import relax
 
 from tvm_mxplan.byoc.backend import Backend, Rejections
 
-from ..relax_types import operator_name
+from ..relax_types import OPERATOR, operator_name
 from .attached import regions
 
+_ROOT = "the whole pattern"
 _SWITCHED_OFF = "switched off by option: "
 
 
@@ -42,8 +43,7 @@ class PartitionRegions:
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
         patterns = self.backend.patterns(self.rejections)
-        if self.switched_off:
-            patterns = [self._without_switched_off(pattern) for pattern in patterns]
+        patterns = [self._for_named_operators(pattern) for pattern in patterns]
         mod = relax.transform.FuseOpsByPattern(patterns, bind_constants=True, annotate_codegen=False)(mod)
         return _merge(mod, self.backend.name)
 
@@ -94,7 +94,9 @@ def _alone_as_main(
     alone["main"] = main.with_attr("global_symbol", "main")
     return alone, {stand_in: other for other, stand_in in replacer.new.items()}
 
-    def _without_switched_off(self, pattern: relax.transform.FusionPattern) -> relax.transform.FusionPattern:
+    def _for_named_operators(self, pattern: relax.transform.FusionPattern) -> relax.transform.FusionPattern:
+        """The pattern, which leaves what is switched off and writes the root's name on the composite."""
+
         def check(context: relax.transform.PatternCheckContext) -> bool:
             for call in context.matched_bindings.values():
                 if operator_name(call) in self.switched_off:
@@ -102,9 +104,14 @@ def _alone_as_main(
                     return False
             return bool(pattern.check(context))
 
-        return relax.transform.FusionPattern(
-            pattern.name, pattern.pattern, pattern.annotation_patterns, check, pattern.attrs_getter
-        )
+        def attributes(matched: Mapping[str, relax.Expr]) -> dict[str, object]:
+            own = dict(pattern.attrs_getter(matched)) if pattern.attrs_getter else {}
+            name = operator_name(matched[_ROOT])
+            # Without it, equal composites would become one function under one name.
+            return {**own, OPERATOR: name} if name else own
+
+        named = {**dict(pattern.annotation_patterns), _ROOT: pattern.pattern}
+        return relax.transform.FusionPattern(pattern.name, pattern.pattern, named, check, attributes)
 
 
 def _switched_off(so_far: str, call: relax.Call) -> str:

@@ -28,8 +28,7 @@ def layout_named(name: str) -> Layout:
     letters = match.group(1).lower() if match else ""
     for alphabet in _LETTERS:
         if sorted(letters) == sorted(alphabet):
-            tag = "".join(_translated(character, alphabet) for character in name)
-            return parse_layout(tag)
+            return parse_layout(name.translate(_table(alphabet, string.ascii_lowercase)))
     try:
         return parse_layout(name)
     except ValueError:
@@ -45,14 +44,7 @@ def name_of(layout: Layout, *, weights: bool = False) -> str:
     if not 3 <= rank <= 5:
         return layout.tag
     alphabet = leading + "dhw"[5 - rank :]
-    return "".join(
-        alphabet[string.ascii_lowercase.index(character)]
-        if character.islower()
-        else alphabet[string.ascii_uppercase.index(character)].upper()
-        if character.isupper()
-        else character
-        for character in layout.tag
-    )
+    return layout.tag.translate(_table(string.ascii_lowercase, alphabet))
 
 
 def image_layout(name: str, rank: int, block: int) -> Layout:
@@ -73,8 +65,8 @@ def image_layout(name: str, rank: int, block: int) -> Layout:
     return layout
 
 
-def _translated(character: str, alphabet: str) -> str:
-    if character.isdigit():
-        return character
-    letter = string.ascii_lowercase[alphabet.index(character.lower())]
-    return letter if character.islower() else letter.upper()
+def _table(source: str, target: str) -> dict[int, int]:
+    """Letters of ``source`` to those of ``target`` at the same place, small ones and capitals."""
+    pairs = list(zip(source, target, strict=False))
+    letters = {ord(a): ord(b) for a, b in pairs}
+    return letters | {ord(a.upper()): ord(b.upper()) for a, b in pairs}
