@@ -3,7 +3,7 @@
 canonicalize   RecoverOperators, SimplifyInference between two FoldConstants
 dispatch       PartitionRegions: what the library takes; the reasons for what it does not
 lower          BuildPrograms: a region program for each region
-layouts        InferLayouts
+layouts        InferLayouts, PropagateLayouts
 memory         PlanMemory
 emit           EmitModules
 TVM            its own pipeline for everything that is left
@@ -18,7 +18,7 @@ from . import environment
 from .byoc.backend import Backend
 from .options import Options
 from .passes.canonicalize import FoldConstants, RecoverOperators, SimplifyInference
-from .passes.layout import InferLayouts
+from .passes.layout import InferLayouts, PropagateLayouts
 from .passes.memory import PlanMemory
 from .passes.memory.tvm_pipeline import default_pipeline
 from .passes.region import BuildPrograms, EmitModules, PartitionRegions
@@ -46,6 +46,7 @@ def region_passes(backend: Backend, options: Options, recorder: Recorder) -> lis
         PartitionRegions(backend, recorder.rejections),
         BuildPrograms(backend, recorder.rejections),
         InferLayouts(backend, options.layouts, tune_seconds, recorder.rejections),
+        *([] if options.layouts == "naive" else [PropagateLayouts(backend)]),
         PlanMemory(backend, reuse=options.memory == "reuse"),
         recorder.planned(backend),
         recorder.left_to_tvm(),

@@ -11,6 +11,7 @@ import re
 import string
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 _TAG = re.compile(r"^([a-zA-Z]+)((?:\d+[a-z])*)$")
 _BLOCK = re.compile(r"(\d+)([a-z])")
@@ -51,6 +52,20 @@ class Layout:
         for extent in self.padded_shape(shape):
             count *= extent
         return count
+
+    def pads(self, shape: Sequence[int]) -> bool:
+        """True if storing ``shape`` takes more elements than it has."""
+        return self.padded_shape(shape) != tuple(shape)
+
+    def physical_shape(self, shape: Sequence[Any]) -> tuple[Any, ...]:
+        """The stored order read as dimensions: (1, 17, 8, 8) in aBcd16b is (1, 2, 8, 8, 16).
+
+        Dimensions that are not blocked may be expressions of any kind.
+        """
+        outer = list(shape)
+        for size, dim in self.blocks:
+            outer[dim] = -(-outer[dim] // size)
+        return (*(outer[dim] for dim in self.order), *(size for size, _ in self.blocks))
 
 
 def parse_layout(tag: str) -> Layout:
