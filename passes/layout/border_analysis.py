@@ -16,7 +16,6 @@ from tvm import relax, tirx
 from tvm_mxplan.core.dims import is_static
 from tvm_mxplan.core.layout import parse_layout
 from tvm_mxplan.core.specialize import typical_shape
-
 from tvm_mxplan.errors import InternalError
 
 from ..relax_types import dtype_of, is_constant, shape_of

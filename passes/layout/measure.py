@@ -70,12 +70,5 @@ class StepTimer:
 
 def _random(generator: np.random.Generator, value: ir.Value) -> tvm.runtime.Tensor:
     """A tensor of the physical shape of ``value``."""
-    layout = parse_layout(value.layout)
-    padded = list(layout.padded_shape(value.shape))  # type: ignore[arg-type]
-    if layout.blocks and tuple(padded) != value.shape:
-        for size, dim in layout.blocks:
-            padded[dim] //= size
-        shape = [padded[dim] for dim in layout.order] + [size for size, _ in layout.blocks]
-    else:
-        shape = list(value.shape)  # type: ignore[arg-type]
+    shape = parse_layout(value.layout).physical_shape(value.shape)
     return tvm.runtime.tensor(generator.random(shape, dtype="float32") + np.float32(0.5))

@@ -1,4 +1,4 @@
-"""``PropagateLayouts``: tensors between regions stay in the layout in which they are, where that saves reorders.
+"""``PropagateLayouts``: tensors between regions keep the layout in which they are, where that saves reorders.
 
 Before   lv = mxplan_onednn_0(x)     (1, 16, 8, 8)      reorders what it has in aBcd16b to abcd
          lv1 = R.sin(lv)
