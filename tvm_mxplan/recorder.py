@@ -13,6 +13,7 @@ from .arena import memory_report
 from .byoc.backend import Backend, Rejections
 from .core import program as ir
 from .core.dims import is_static
+from .core.layout import plain_layout
 from .memory_report import MemoryReport
 from .passes.layout.costs import Machine, reorder_cost
 from .passes.region.attached import constants_of, program_of, regions
@@ -86,7 +87,22 @@ def region_report(program: ir.Program, backend: str, constant_bytes: int) -> Reg
     )
     work = multiply_adds.of_program(program)
     return RegionReport(
-        program.name, backend, steps, program.arena_bytes, constant_bytes, work, _reorders(program)
+        program.name,
+        backend,
+        steps,
+        program.arena_bytes,
+        constant_bytes,
+        work,
+        _reorders(program),
+        _crossing(program),
+    )
+
+
+def _crossing(program: ir.Program) -> tuple[str, ...]:
+    """Inputs and outputs whose tensors have a physical shape."""
+    ports = [program.values[value] for kind in ("input", "output") for value in program.of_kind(kind)]  # type: ignore[arg-type]
+    return tuple(
+        f"{port.name} {port.layout}" for port in ports if port.layout != plain_layout(len(port.shape))
     )
 
 

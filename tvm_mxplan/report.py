@@ -49,6 +49,7 @@ class RegionReport:
     ----------
     arena_bytes : bytes of all values between steps and of scratchpads, -1 if planned at run time.
     constant_bytes : bytes of plain weights and parameters.
+    crossing : inputs and outputs that come and go in a physical layout, and that layout, as ``output0 acdb``.
     """
 
     name: str
@@ -58,6 +59,7 @@ class RegionReport:
     constant_bytes: int
     multiply_adds: int
     reorders: tuple[ReorderReport, ...] = ()
+    crossing: tuple[str, ...] = ()
 
     @property
     def reference_steps(self) -> tuple[StepReport, ...]:
@@ -107,7 +109,9 @@ class Report:
         for region in data["regions"]:
             steps = tuple(_step_from_json(step) for step in region["steps"])
             reorders = tuple(ReorderReport(**reorder) for reorder in region["reorders"])
-            regions.append(RegionReport(**{**region, "steps": steps, "reorders": reorders}))
+            crossing = tuple(region.get("crossing", ()))
+            changed = {"steps": steps, "reorders": reorders, "crossing": crossing}
+            regions.append(RegionReport(**{**region, **changed}))
         fallbacks = tuple(Fallback(**fallback) for fallback in data["fallbacks"])
         memory = tuple(MemoryReport.from_json(region) for region in data.get("memory", ()))
         return cls(tuple(regions), fallbacks, data["multiply_adds"], data["seconds"], memory)
@@ -157,6 +161,8 @@ def _region_lines(region: RegionReport) -> list[str]:
             f"  reorder {reorder.source_layout} -> {reorder.target_layout} between {reorder.producer} and "
             f"{reorder.consumer}: {reorder.nbytes:,} bytes, about {reorder.cost_us:.0f} us"
         )
+    if region.crossing:
+        lines.append(f"  crossing without a reorder: {', '.join(region.crossing)}")
     for step in region.reference_steps:
         lines.append(f"  slow: {step.name} has reference code only")
     return lines

@@ -1,7 +1,7 @@
 """The passes by name, for use in anyone's pipeline.
 
 tvm.transform.Sequential([FoldConstants(), SimplifyInference(), PartitionRegions(), BuildPrograms(),
-                          InferLayouts(), PlanMemory(), EmitModules()])(mod)
+                          InferLayouts(), PropagateLayouts(), PlanMemory(), EmitModules()])(mod)
 """
 
 from __future__ import annotations
@@ -31,6 +31,11 @@ def InferLayouts(backend: Backend | None = None, policy: str = "cost") -> Any:
     return layout.InferLayouts(backend or OneDNN(), policy)
 
 
+def PropagateLayouts(backend: Backend | None = None) -> Any:
+    """Tensors between regions keep the layout in which they are, where that saves reorders."""
+    return layout.PropagateLayouts(backend or OneDNN())
+
+
 def PlanMemory(backend: Backend | None = None) -> Any:
     """One arena for each region."""
     return memory.PlanMemory(backend or OneDNN())
@@ -55,6 +60,7 @@ __all__ = [
     "InferLayouts",
     "PartitionRegions",
     "PlanMemory",
+    "PropagateLayouts",
     "RecoverOperators",
     "SimplifyInference",
     "StorageRewrite",

@@ -9,6 +9,8 @@ The body says what the program computes, layouts included, so it stays true, and
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import tvm
 from tvm import relax
 
@@ -21,9 +23,11 @@ from .infer_layouts import annotate
 from .physical import physical_type, to_physical, to_plain
 
 
-def cross_region(region: relax.Function, takes: Forms, gives: Forms, backend: Backend) -> relax.Function:
-    """``region`` with its inputs and results in the layouts given, body and program alike."""
-    program = annotate(cross_borders(program_of(region), takes, gives), backend)
+def cross_region(
+    region: relax.Function, name: str, takes: Forms, gives: Forms, backend: Backend
+) -> relax.Function:
+    """``region`` as ``name`` with its inputs and results in the layouts given, body and program alike."""
+    program = replace(annotate(cross_borders(program_of(region), takes, gives), backend), name=name)
     params, entry = _parameters(region, takes)
     leave, results = _results(region, gives)
     blocks = [relax.BindingBlock(entry), *region.body.blocks, relax.BindingBlock(leave)]
@@ -32,7 +36,8 @@ def cross_region(region: relax.Function, takes: Forms, gives: Forms, backend: Ba
     else:
         body, type_ = relax.Tuple(results), relax.TupleType([result.ty for result in results])
     body = relax.SeqExpr([block for block in blocks if len(block.bindings)], body)
-    return attach(relax.Function(params, body, type_, region.is_pure, region.attrs), program)
+    crossed = relax.Function(params, body, type_, region.is_pure, region.attrs)
+    return attach(crossed.with_attr("global_symbol", name), program)
 
 
 def _parameters(region: relax.Function, takes: Forms) -> tuple[list[tvm.ir.Var], list[relax.Binding]]:

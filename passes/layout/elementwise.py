@@ -100,7 +100,6 @@ OPERATORS: dict[str, Callable[..., object]] = {
     "subtract": np.subtract,
     # three operands
     "clip": np.clip,
-    "ewise_fma": lambda a, b, c: a * b + c,
     "where": np.where,
 }
 

@@ -15,12 +15,15 @@ stay plain.  What could cross is found in ``border_analysis`` and ``border_progr
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import count
+from typing import NamedTuple
 
 import tvm
 from tvm import relax
 
 from tvm_mxplan.byoc.backend import Backend
+from tvm_mxplan.core.dims import Shape
 
 from ..region.attached import program_of, regions
 from ..relax_types import is_constant, make_constant, shape_of
@@ -32,6 +35,14 @@ from .costs import Machine
 from .physical import physical_array, physical_type
 
 
+class Variant(NamedTuple):
+    """A region with its inputs and results in certain layouts."""
+
+    region: tvm.ir.GlobalVar
+    takes: Forms
+    gives: Forms
+
+
 @tvm.transform.module_pass(opt_level=0, name="PropagateLayouts")
 class PropagateLayouts:
     """Module pass; see the module's text."""
@@ -41,21 +52,21 @@ class PropagateLayouts:
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
         found = dict(regions(mod, self.backend.name))
-        calls = _calls(mod)
-        borders = {gvar: borders_of(program_of(region)) for gvar, region in found.items() if calls[gvar] == 1}
-        new: dict[tvm.ir.GlobalVar, relax.Function] = {}
-        gvars: dict[tvm.ir.GlobalVar, tvm.ir.GlobalVar] = {}
+        borders = {gvar: borders_of(program_of(region)) for gvar, region in found.items()}
+        rewriters: dict[tvm.ir.GlobalVar, _Rewriter] = {}
         for gvar, function in mod.functions.items():
-            if gvar in found or not isinstance(function, relax.Function):
-                continue
-            read = analyse(function, borders)
-            rewriter = _Rewriter(read, choose_layouts(read.graph, Machine()))
-            for region, (takes, gives) in rewriter.crossing.items():
-                new[region] = cross_region(found[region], takes, gives, self.backend)
-                gvars[region] = rewriter.gvars[region]
+            if gvar not in found and isinstance(function, relax.Function):
+                read = analyse(function, borders)
+                rewriters[gvar] = _Rewriter(read, choose_layouts(read.graph, Machine()))
+        wanted = [variant for rewriter in rewriters.values() for variant in rewriter.crossing.values()]
+        if not wanted:
+            return mod
+        mod = mod.clone()
+        variants = _add_regions(mod, found, wanted, self.backend)
+        for gvar, rewriter in rewriters.items():
             if rewriter.crossing:
-                new[gvar] = rewriter.function(function)
-        return _replace(mod, new, gvars) if new else mod
+                mod.update_func(gvar, rewriter.function(mod[gvar], variants))
+        return relax.transform.Normalize()(mod)
 
 
 class _Rewriter:
@@ -63,27 +74,28 @@ class _Rewriter:
 
     Attributes
     ----------
-    crossing : layouts of inputs and of results of the regions that change, and ``gvars`` their new names.
+    crossing : by the variable that a call is bound to, the region that it needs instead.
     """
 
     def __init__(self, borders: FunctionBorders, choice: Choice) -> None:
         self.borders = borders
         self.choice = choice
-        self.crossing: dict[tvm.ir.GlobalVar, tuple[Forms, Forms]] = {}
-        self.gvars: dict[tvm.ir.GlobalVar, tvm.ir.GlobalVar] = {}
-        for call in borders.calls.values():
-            takes = [choice.takes[number] for number in call.takes]
-            gives = [choice.gives[number] for number in call.gives]
+        self.crossing: dict[tvm.ir.Var, Variant] = {}
+        for var, call in borders.calls.items():
+            takes = tuple(choice.takes[number] for number in call.takes)
+            gives = tuple(choice.gives[number] for number in call.gives)
             values = [borders.graph.takes[number].value for number in call.takes]
             values += [borders.graph.gives[number].value for number in call.gives]
-            plain = [(borders.graph.tensors[value].plain,) for value in values]
-            if [*takes, *gives] != plain:
-                self.crossing[call.gvar] = takes, gives
-                self.gvars[call.gvar] = tvm.ir.GlobalVar(call.gvar.name_hint)
+            if (*takes, *gives) != tuple((self._plain(value),) for value in values):
+                self.crossing[var] = Variant(call.gvar, takes, gives)
+        self.variants: Mapping[Variant, tvm.ir.GlobalVar] = {}
         self.homes: dict[tuple[int, str], tvm.ir.Var] = {}
         self.results: dict[tvm.ir.Var, dict[tuple[int, str], relax.TupleGetItem]] = {}
 
-    def function(self, function: relax.Function) -> relax.Function:
+    def function(
+        self, function: relax.Function, variants: Mapping[Variant, tvm.ir.GlobalVar]
+    ) -> relax.Function:
+        self.variants = variants
         blocks = [
             type(block)([new for binding in block.bindings for new in self._binding(binding)])
             for block in function.body.blocks
@@ -96,7 +108,7 @@ class _Rewriter:
     def _binding(self, binding: relax.Binding) -> list[relax.Binding]:
         var = binding.var
         call = self.borders.calls.get(var)
-        if call is not None and call.gvar in self.crossing:
+        if call is not None and var in self.crossing:
             return self._call(var, binding.value, call)
         if var in self.borders.operators:
             layout = self.choice.operators[self.borders.operators[var]]
@@ -116,11 +128,8 @@ class _Rewriter:
         return expr if number is None else self.homes.get((number, layout), expr)
 
     def _operator(self, var: tvm.ir.Var, call: relax.Call, layout: str) -> relax.Binding:
-        shape = shape_of(var)
         args = [
-            make_constant(physical_array(arg.value.numpy(), layout, shape))  # type: ignore[arg-type]
-            if is_constant(arg)
-            else self._in(arg, layout)
+            _stored(arg, layout, shape_of(var)) if is_constant(arg) else self._in(arg, layout)
             for arg in call.args
         ]
         new = self._home(var, self.borders.numbers[var], layout, physical_type(var.ty, layout))
@@ -132,13 +141,13 @@ class _Rewriter:
         return self.homes[value, layout]
 
     def _call(self, var: tvm.ir.Var, value: relax.Call, call: RegionCall) -> list[relax.Binding]:
-        takes, gives = self.crossing[call.gvar]
+        variant = self.crossing[var]
         tensors = [arg for arg in value.args if isinstance(arg.ty, relax.TensorType)]
-        ports = [self._in(tensors[number], layout) for number, layout in ports_of(takes)]
+        ports = [self._in(tensors[number], layout) for number, layout in ports_of(variant.takes)]
         first = iter(ports)
         args = [next(first) if isinstance(arg.ty, relax.TensorType) else arg for arg in value.args]
-        new_call = relax.Call(self.gvars[call.gvar], [*args, *first], value.attrs, value.ty_args)
-        return self._results(var, new_call, call, gives)
+        new_call = relax.Call(self.variants[variant], [*args, *first], value.attrs, value.ty_args)
+        return self._results(var, new_call, call, variant.gives)
 
     def _results(
         self, var: tvm.ir.Var, new_call: relax.Call, call: RegionCall, gives: Forms
@@ -176,32 +185,51 @@ class _Rewriter:
         return [] if new is None else [relax.VarBinding(var, new)]
 
 
+def _add_regions(
+    mod: tvm.IRModule,
+    found: Mapping[tvm.ir.GlobalVar, relax.Function],
+    wanted: Sequence[Variant],
+    backend: Backend,
+) -> dict[Variant, tvm.ir.GlobalVar]:
+    """Put the variants of regions into the module; one that replaces its region takes its name."""
+    calls, crossing = _calls(mod), Counter(variant.region for variant in wanted)
+    free = {region: region.name_hint for region in crossing if crossing[region] == calls[region]}
+    for region in free:
+        del mod[region]
+    taken = {gvar.name_hint for gvar in mod.functions} | set(free.values())
+    gvars: dict[Variant, tvm.ir.GlobalVar] = {}
+    for variant in dict.fromkeys(wanted):
+        name = free.pop(variant.region, None) or _unique(variant.region.name_hint, taken)
+        taken.add(name)
+        region = found[variant.region]
+        if name != variant.region.name_hint:
+            region = relax.utils.copy_with_new_vars(region)
+        region = cross_region(region, name, variant.takes, variant.gives, backend)
+        gvars[variant] = tvm.ir.GlobalVar(name)
+        relax.expr._update_type(gvars[variant], region.ty)
+        mod[gvars[variant]] = region
+    return gvars
+
+
+def _stored(constant: tvm.ir.GenericConst, layout: str, shape: Shape | None) -> tvm.ir.GenericConst:
+    """A constant that broadcasts to ``shape``, in ``layout``; a single number fits every layout."""
+    array = constant.value.numpy()
+    return constant if array.size == 1 else make_constant(physical_array(array, layout, shape))  # type: ignore[arg-type]
+
+
+def _unique(stem: str, taken: set[str]) -> str:
+    return next(name for name in (f"{stem}_{number}" for number in count(1)) if name not in taken)
+
+
 def _calls(mod: tvm.IRModule) -> Counter[tvm.ir.GlobalVar]:
     """How often each function is named by others."""
-    count: Counter[tvm.ir.GlobalVar] = Counter()
+    found: Counter[tvm.ir.GlobalVar] = Counter()
 
     def visit(expr: relax.Expr) -> None:
         if isinstance(expr, relax.Call):
-            count.update(part for part in (expr.op, *expr.args) if isinstance(part, tvm.ir.GlobalVar))
+            found.update(part for part in (expr.op, *expr.args) if isinstance(part, tvm.ir.GlobalVar))
 
     for function in mod.functions.values():
         if isinstance(function, relax.Function):
             relax.analysis.post_order_visit(function, visit)
-    return count
-
-
-def _replace(
-    mod: tvm.IRModule,
-    new: Mapping[tvm.ir.GlobalVar, relax.Function],
-    gvars: Mapping[tvm.ir.GlobalVar, tvm.ir.GlobalVar],
-) -> tvm.IRModule:
-    """The module with ``new`` functions; those in ``gvars`` are of another type, so of another variable."""
-    mod = mod.clone()
-    for gvar, function in new.items():
-        if gvar in gvars:
-            del mod[gvar]
-            relax.expr._update_type(gvars[gvar], function.ty)
-            mod[gvars[gvar]] = function
-        else:
-            mod.update_func(gvar, function)
-    return relax.transform.Normalize()(mod)
+    return found
