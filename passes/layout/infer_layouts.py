@@ -27,19 +27,28 @@ from .candidates import Layouts, Policy, candidates
 from .choose import choose_by_cost
 from .costs import Machine, step_cost
 from .measure import StepTimer
+from .neighbours import Neighbours
 from .queries import StepQueries
 
 
 def infer_layouts(
-    program: ir.Program, backend: Backend, policy: Policy = "cost", tune_seconds: float = 0.0
+    program: ir.Program,
+    backend: Backend,
+    policy: Policy = "cost",
+    tune_seconds: float = 0.0,
+    assumed: ir.Program | None = None,
 ) -> ir.Program:
     """Layouts for one program; see the module's text.
+
+    Parameters
+    ----------
+    assumed : the program as ``Neighbours`` lets it see its borders, for the choice alone.
 
     Raises
     ------
     UnsupportedError : no candidate of some step can be made by the backend.
     """
-    choices = choose(program, backend, policy, tune_seconds)
+    choices = choose(program if assumed is None else assumed, backend, policy, tune_seconds)
     laid_out = apply_layouts(program, choices, back_to_plain=policy == "naive")
     return annotate(laid_out, backend)
 
@@ -136,7 +145,12 @@ class InferLayouts:
         self.tune_seconds = tune_seconds
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
-        return map_programs(mod, self.backend.name, self._infer, self.rejections)
+        neighbours = Neighbours(mod, self.backend.name)
 
-    def _infer(self, program: ir.Program) -> ir.Program:
-        return infer_layouts(program, self.backend, self.policy, self.tune_seconds)
+        def infer(program: ir.Program) -> ir.Program:
+            assumed = program if self.policy == "naive" else neighbours.seen_by(program)
+            laid_out = infer_layouts(program, self.backend, self.policy, self.tune_seconds, assumed)
+            neighbours.chosen(laid_out)
+            return laid_out
+
+        return map_programs(mod, self.backend.name, infer, self.rejections)

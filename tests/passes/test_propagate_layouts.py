@@ -188,7 +188,8 @@ UNCHANGED = {
     "a parameter": ("b = R.sin(x)\nc = pool5(b)\nreturn c", X64, "blocked"),
     "cos in the tail": ("a = pool3(x)\nb = R.cos(a)\nc = pool5(b)\nreturn c", X17, "blocked"),
     "-0 in the tail": (
-        'a = pool3(x)\nb = R.multiply(R.floor(a), R.const(-1, "float32"))\nc = pool5(R.ceil(b))\nreturn c',
+        "a = pool3(x)\nb = R.greater(a, R.const(0, 'float32'))\n"
+        "c = R.where(b, a, R.const(-0.0, 'float32'))\nd = pool5(c)\nreturn d",
         X17,
         "blocked",
     ),
