@@ -43,7 +43,7 @@ class Tensor:
         return plain_layout(len(self.shape))
 
     def pads(self, layout: str) -> bool:
-        return parse_layout(layout).padded_shape(self.shape) != self.shape
+        return parse_layout(layout).pads(self.shape)
 
 
 @dataclass(frozen=True)

@@ -74,3 +74,16 @@ def test_same_bytes_says_what_memory_says(shape: tuple[int, ...]) -> None:
             assert equal, (a, b, shape)
         elif not parse_layout(a).blocks and not parse_layout(b).blocks:
             assert not equal, (a, b, shape)
+
+
+def test_physical_shapes():
+    assert parse_layout("abcd").physical_shape((1, 17, 8, 9)) == (1, 17, 8, 9)
+    assert parse_layout("acdb").physical_shape((1, 17, 8, 9)) == (1, 8, 9, 17)
+    assert parse_layout("aBcd16b").physical_shape((1, 17, 8, 9)) == (1, 2, 8, 9, 16)
+    assert parse_layout("aBcd16b").physical_shape(("n", 17, "h", "w")) == ("n", 2, "h", "w", 16)
+
+
+def test_what_pads():
+    assert parse_layout("aBcd16b").pads((1, 17, 8, 9))
+    assert not parse_layout("aBcd16b").pads((1, 32, 8, 9))
+    assert not parse_layout("acdb").pads((1, 17, 8, 9))

@@ -20,6 +20,7 @@ from tvm_mxplan.report import Report
 from tvm_mxplan.testing.reference import relative_l2
 
 FORCED = ("blocked", "channels_last")
+LAYOUTS = ("cost", *FORCED)
 CHANNELS = (17, 64, 67)
 
 
@@ -69,7 +70,7 @@ def test_one_operator_between_convolutions(layouts: str, channels: int, batch: i
 
 @pytest.mark.parametrize("batch", [1, 3])
 def test_by_cost(batch: int) -> None:
-    """Where a layout pays for its way in and out, nothing is paid in between."""
+    """Where a layout pays for its way in and out, nothing is paid in between; the report says so."""
     g = Graph()
     y = g.conv(g.op("Sin", g.conv(g.input(batch, 64, 28, 28), 64, 64)), 64, 64)
     report = check(g, y, layouts="cost", convs=2, left=2, reduction=9 * 64)
@@ -98,6 +99,38 @@ def test_from_region_to_region(layouts: str, channels: int) -> None:
     a = g.conv(g.input(2, channels, 9, 9), channels, channels)
     y = g.op("Add", g.conv(g.op("Sin", a), channels, channels), a)
     check(g, y, layouts=layouts, convs=2, left=2, reduction=9 * channels)
+
+
+@pytest.mark.parametrize("layouts", LAYOUTS)
+@pytest.mark.parametrize("channels", CHANNELS)
+@pytest.mark.parametrize("batch", [1, 3])
+def test_squeeze_and_excite_with_a_gate_of_tvm(layouts: str, channels: int, batch: int) -> None:
+    """Image and gate leave one region and meet in the next, which starts with their product."""
+    g = Graph()
+    image = g.conv(g.input(batch, channels, 28, 28), channels, channels)
+    squeezed = g.conv(g.op("GlobalAveragePool", image), channels, channels, kernel=1)
+    y = g.conv(g.op("Mul", image, g.op("Sin", squeezed)), channels, channels)
+    check(g, y, layouts=layouts, convs=3, left=2, reduction=9 * channels)
+
+
+@pytest.mark.parametrize("layouts", LAYOUTS)
+@pytest.mark.parametrize("channels", CHANNELS)
+@pytest.mark.parametrize("batch", [1, 3])
+def test_a_region_that_starts_with_a_binary_operator(layouts: str, channels: int, batch: int) -> None:
+    g = Graph()
+    src = g.conv(g.input(batch, channels, 28, 28), channels, channels)
+    y = g.conv(g.op("Mul", g.op("Erf", src), g.op("Floor", src)), channels, channels)
+    check(g, y, layouts=layouts, convs=2, left=2, reduction=9 * channels)
+
+
+@pytest.mark.parametrize("layouts", LAYOUTS)
+def test_a_chain_of_regions(layouts: str) -> None:
+    """More than ten: regions are laid out in the order in which they run."""
+    g = Graph()
+    y = g.input(1, 64, 14, 14)
+    for _ in range(11):
+        y = g.conv(g.op("Sin", y) if g.nodes else y, 64, 64)
+    check(g, y, layouts=layouts, convs=11, regions=11, left=2, reduction=9 * 64)
 
 
 @pytest.mark.parametrize("layouts", FORCED)

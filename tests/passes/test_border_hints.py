@@ -77,6 +77,11 @@ def test_assumptions_change_borders_only() -> None:
     operands = (ir.Operand("src", 0), ir.Operand("src1", 1), ir.Operand("dst", 2))
     program = ir.Program("p", values, (ir.Step("add", ir.Binary("add"), operands),))
     assumed = assume(program, {0: LAST, 1: LAST}, frozenset({0}))
-    assert [value.layout for value in assumed.values] == [LAST, PLAIN, PLAIN, "ab"]  # 1 is read in another shape
+    assert [value.layout for value in assumed.values] == [
+        LAST,
+        PLAIN,
+        PLAIN,
+        "ab",
+    ]  # 1 is read in another shape
     assert [value.kind for value in assumed.values] == ["input", "input", "local", "local"]
     assert assumed.steps == program.steps
