@@ -49,7 +49,9 @@ def _some_orders(rank: int) -> list[tuple[int, ...]]:
 @pytest.mark.parametrize("shape", [(2, 17), (2, 3, 17), (2, 3, 17, 5), (2, 3, 4, 5, 6)], ids=str)
 def test_transpose_between_steps(shape):
     g, orders = Graph(), _some_orders(len(shape))
-    outputs = [g.op("Tanh", g.op("Transpose", g.op("Exp", g.input(*shape)), perm=order)) for order in orders]
+    outputs = [
+        g.op("Tanh", g.op("Transpose", g.op("Exp", g.input(*shape)), perm=order)) for order in orders
+    ]
     check(g, *outputs, steps={"eltwise": 2 * len(orders)})
 
 

@@ -46,7 +46,9 @@ def test_integer_operators_stay_with_tvm():
     g = Graph()
     x = g.input(data=np.arange(-6, 6, dtype="int32").reshape(3, 4))
     y = g.op("Mul", g.op("Add", x, g.constant(data=np.int32(5))), x)
-    report = check(g, y, steps={}, fallbacks={"add": "element type int32", "multiply": "element type int32"})
+    report = check(
+        g, y, steps={}, fallbacks={"add": "element type int32", "multiply": "element type int32"}
+    )
     assert not report.regions
 
 
