@@ -114,12 +114,12 @@ class _Reader:
             self._call(var, value)
         elif isinstance(value, relax.TupleGetItem) and value.tuple_value in self.calls:
             call = self.calls[value.tuple_value]
-            self.numbers[var] = self.graph_value(call, int(value.index))
+            self.numbers[var] = self._result(call, int(value.index))
         elif not self._operator(var, value):
             self.pin(binding)
             self.tensor(var)
 
-    def graph_value(self, call: RegionCall, index: int) -> int:
+    def _result(self, call: RegionCall, index: int) -> int:
         return self.gives[call.gives[index]].value
 
     def pin(self, what: relax.Binding | relax.Expr) -> None:
@@ -130,7 +130,7 @@ class _Reader:
             elif var in self.calls:
                 call = self.calls[var]
                 call.whole = True
-                self.pinned |= {self.graph_value(call, index) for index in range(len(call.gives))}
+                self.pinned |= {self._result(call, index) for index in range(len(call.gives))}
 
     def _call(self, var: tvm.ir.Var, call: relax.Call) -> None:
         borders = self.borders[call.op]
@@ -139,9 +139,10 @@ class _Reader:
         for arg, layouts in zip(tensors, borders.takes, strict=True):
             record.takes.append(len(self.takes))
             self.takes.append(self._take(arg, layouts))
-        results = var.ty.fields if isinstance(var.ty, relax.TupleType) else [var.ty]
+        several = isinstance(var.ty, relax.TupleType)
+        results = [relax.Var("result", field) for field in var.ty.fields] if several else [var]
         for result, layout in zip(results, borders.gives, strict=True):
-            number = self._number(var if len(results) == 1 else relax.Var("result", result), np.float32(0))
+            number = self._number(result, np.float32(0))
             record.gives.append(len(self.gives))
             self.gives.append(Give(number, layout if self._usable(number, layout) else self._plain(number)))
         self.calls[var] = record
