@@ -4,8 +4,9 @@ Before   programs in plain layouts, implementations unknown
 After    programs with layouts, reorders where layouts meet, implementations, padded bytes, scratchpads
 
 The backend is asked which implementation it would run for each candidate; reference implementations are
-refused unless nothing else exists.  Symbolic shapes are decided on at typical numbers.  Where buffers stand
-is ``PlanMemory``'s work.
+refused unless nothing else exists.  Symbolic shapes are decided on at typical numbers.  Inputs and outputs
+stay plain, but the choice reckons with ``PropagateLayouts``, which lets them cross in other layouts.  Where
+buffers stand is ``PlanMemory``'s work.
 """
 
 from __future__ import annotations
