@@ -292,6 +292,7 @@ def test_the_passes_work_in_anyones_pipeline(model, x, expected):
         transform.PartitionRegions(),
         transform.BuildPrograms(),
         transform.InferLayouts(),
+        transform.PropagateLayouts(),
         transform.PlanMemory(),
         transform.EmitModules(),
     ]

@@ -4,7 +4,7 @@ canonicalize   RecoverOperators, SimplifyInference between two FoldConstants
 dispatch       NameOperators; PartitionRegions: what the library takes; the reasons for what it does not
 lower          BuildPrograms: a region program for each region
 algorithms     ChooseAlgorithms
-layouts        InferLayouts
+layouts        InferLayouts, PropagateLayouts
 memory         PlanMemory
 emit           EmitModules
 TVM            its own pipeline for everything that is left
@@ -23,7 +23,7 @@ from .options import Options
 from .passes.canonicalize import FoldConstants, RecoverOperators, SimplifyInference
 from .passes.dispatch import ChooseAlgorithms
 from .passes.dispatch.convolutions import Rule
-from .passes.layout import InferLayouts
+from .passes.layout import InferLayouts, PropagateLayouts
 from .passes.memory import PlanMemory
 from .passes.memory.tvm_pipeline import default_pipeline
 from .passes.region import BuildPrograms, EmitModules, NameOperators, PartitionRegions
@@ -61,6 +61,7 @@ def region_passes(backend: Backend, options: Options, recorder: Recorder) -> lis
             recorder.rejections,
             recorder.decisions,
         ),
+        *([] if options.layouts == "naive" else [PropagateLayouts(backend)]),
         PlanMemory(backend, reuse=options.memory == "reuse"),
         recorder.planned(backend),
         recorder.left_to_tvm(),

@@ -13,6 +13,7 @@ from .arena import memory_report
 from .byoc.backend import Backend, Rejections
 from .core import program as ir
 from .core.dims import is_static
+from .core.layout import plain_layout
 from .core.layout_decision import LayoutDecision
 from .determinism import Determinism
 from .memory_report import MemoryReport
@@ -94,7 +95,23 @@ def region_report(
     )
     work = multiply_adds.of_program(program)
     return RegionReport(
-        program.name, backend, steps, program.arena_bytes, constant_bytes, work, _reorders(program), decision
+        program.name,
+        backend,
+        steps,
+        program.arena_bytes,
+        constant_bytes,
+        work,
+        _reorders(program),
+        decision,
+        _crossing(program),
+    )
+
+
+def _crossing(program: ir.Program) -> tuple[str, ...]:
+    """Inputs and outputs whose tensors have a physical shape."""
+    ports = [program.values[value] for kind in ("input", "output") for value in program.of_kind(kind)]  # type: ignore[arg-type]
+    return tuple(
+        f"{port.name} {port.layout}" for port in ports if port.layout != plain_layout(len(port.shape))
     )
 
 

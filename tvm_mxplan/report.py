@@ -52,6 +52,7 @@ class RegionReport:
     arena_bytes : bytes of all values between steps and of scratchpads, -1 if planned at run time.
     constant_bytes : bytes of plain weights and parameters.
     layouts : how its layouts were chosen, and what is proved about that.
+    crossing : inputs and outputs that come and go in a physical layout, and that layout, as ``output0 acdb``.
     """
 
     name: str
@@ -62,6 +63,7 @@ class RegionReport:
     multiply_adds: int
     reorders: tuple[ReorderReport, ...] = ()
     layouts: LayoutDecision | None = None
+    crossing: tuple[str, ...] = ()
 
     @property
     def reference_steps(self) -> tuple[StepReport, ...]:
@@ -113,10 +115,13 @@ class Report:
         for region in data["regions"]:
             steps = tuple(_step_from_json(step) for step in region["steps"])
             reorders = tuple(ReorderReport(**reorder) for reorder in region["reorders"])
-            layouts = _decision_from_json(region.get("layouts"))
-            regions.append(
-                RegionReport(**{**region, "steps": steps, "reorders": reorders, "layouts": layouts})
-            )
+            changed = {
+                "steps": steps,
+                "reorders": reorders,
+                "layouts": _decision_from_json(region.get("layouts")),
+                "crossing": tuple(region.get("crossing", ())),
+            }
+            regions.append(RegionReport(**{**region, **changed}))
         fallbacks = tuple(Fallback(**fallback) for fallback in data["fallbacks"])
         memory = tuple(MemoryReport.from_json(region) for region in data.get("memory", ()))
         determinism = Determinism.from_json(data.get("determinism"))
@@ -175,6 +180,8 @@ def _region_lines(region: RegionReport) -> list[str]:
             f"  reorder {reorder.source_layout} -> {reorder.target_layout} between {reorder.producer} and "
             f"{reorder.consumer}: {reorder.nbytes:,} bytes, about {reorder.cost_us:.0f} us"
         )
+    if region.crossing:
+        lines.append(f"  crossing without a reorder: {', '.join(region.crossing)}")
     for step in region.reference_steps:
         lines.append(f"  slow: {step.name} has reference code only")
     return lines

@@ -1,7 +1,7 @@
 """The passes by name, for use in anyone's pipeline.
 
 tvm.transform.Sequential([FoldConstants(), SimplifyInference(), PartitionRegions(), BuildPrograms(),
-                          ChooseAlgorithms(), InferLayouts(), PlanMemory(), EmitModules()])(mod)
+                          ChooseAlgorithms(), InferLayouts(), PropagateLayouts(), PlanMemory(), EmitModules()])(mod)
 """
 
 from __future__ import annotations
@@ -45,6 +45,11 @@ def InferLayouts(
     return layout.InferLayouts(backend or OneDNN(), policy, layers=layers or {})
 
 
+def PropagateLayouts(backend: Backend | None = None) -> Any:
+    """Tensors between regions keep the layout in which they are, where that saves reorders."""
+    return layout.PropagateLayouts(backend or OneDNN())
+
+
 def PlanMemory(backend: Backend | None = None) -> Any:
     """One arena for each region."""
     return memory.PlanMemory(backend or OneDNN())
@@ -71,6 +76,7 @@ __all__ = [
     "NameOperators",
     "PartitionRegions",
     "PlanMemory",
+    "PropagateLayouts",
     "RecoverOperators",
     "SimplifyInference",
     "StorageRewrite",

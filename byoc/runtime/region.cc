@@ -65,7 +65,7 @@ void Region::Run(const std::vector<TensorRef>& tensors) {
   CheckTensors(program_, tensors);
   ReadSymbols(program_, tensors, &symbols);
   std::shared_ptr<Specialization> specialization = Get(symbols);
-  CheckShapes(program_, specialization->accepted_shapes(), tensors);
+  CheckShapes(program_, specialization->physical_shapes(), tensors);
   io.clear();
   for (const TensorRef& tensor : tensors) io.push_back(tensor.data);
   specialization->Run(io);

@@ -70,8 +70,8 @@ void CheckTensors(const Program& program, const std::vector<TensorRef>& tensors)
                   Concat(Where(program, i), ": expected ", value.dtype, ", got ", tensor.dtype));
     }
     if (!tensor.on_cpu) ThrowInvalidInput(Where(program, i), " is not on the CPU");
-    int rank = static_cast<int>(value.shape.size());
-    if (tensor.rank != rank && tensor.rank != PhysicalRank(value.layout)) {
+    int rank = PhysicalRank(value.layout);
+    if (tensor.rank != rank) {
       ThrowInvalidInput(Where(program, i), ": expected rank ", rank, ", got ", tensor.rank,
                         " with shape ", ToString(tensor.shape, static_cast<size_t>(tensor.rank)));
     }
@@ -86,44 +86,38 @@ void ReadSymbols(const Program& program, const std::vector<TensorRef>& tensors,
   for (const SymbolBinding& binding : program.symbols) {
     const TensorRef& tensor = tensors[static_cast<size_t>(binding.input)];
     const Value& value = ValueOf(program, static_cast<size_t>(binding.input));
-    auto axis = static_cast<size_t>(binding.axis);
-    if (tensor.rank != static_cast<int>(value.shape.size())) {
-      size_t place = value.layout.find(static_cast<char>('a' + axis));
-      if (place == std::string::npos || place >= value.shape.size()) {
-        ThrowUnsupported(Where(program, static_cast<size_t>(binding.input)), ": symbol ",
-                         binding.name, " is on a blocked axis");
-      }
-      axis = place;
+    size_t axis = value.layout.find(static_cast<char>('a' + binding.axis));
+    if (axis == std::string::npos || axis >= value.shape.size()) {
+      ThrowUnsupported(Where(program, static_cast<size_t>(binding.input)), ": symbol ",
+                       binding.name, " is on a blocked axis");
     }
     symbols->push_back(tensor.shape[axis]);
   }
 }
 
-std::vector<AcceptedShapes> AcceptedShapesOf(const Resolved& resolved) {
+std::vector<Dims> PhysicalShapesOf(const Resolved& resolved) {
   const Program& program = *resolved.program;
-  std::vector<AcceptedShapes> accepted;
+  std::vector<Dims> shapes;
   for (const std::vector<int>* ids : {&program.inputs, &program.outputs}) {
     for (int id : *ids) {
       const ResolvedValue& value = resolved.values[id];
       const std::string& tag = program.values[id].layout;
-      bool padded = value.dims != value.desc.get_padded_dims();
       bool plain = tag == PlainTag(value.dims.size());
-      Dims physical = plain ? Dims() : PhysicalShape(value.desc, tag);
-      accepted.push_back(padded ? AcceptedShapes{physical, {}}
-                                : AcceptedShapes{value.dims, physical});
+      shapes.push_back(plain ? value.dims : PhysicalShape(value.desc, tag));
     }
   }
-  return accepted;
+  return shapes;
 }
 
-void CheckShapes(const Program& program, const std::vector<AcceptedShapes>& accepted,
+void CheckShapes(const Program& program, const std::vector<Dims>& shapes,
                  const std::vector<TensorRef>& tensors) {
   for (size_t i = 0; i < tensors.size(); ++i) {
-    const AcceptedShapes& shapes = accepted[i];
-    if (Equal(shapes.preferred, tensors[i])) continue;
-    if (!shapes.other.empty() && Equal(shapes.other, tensors[i])) continue;
+    if (Equal(shapes[i], tensors[i])) continue;
+    const std::string& tag = ValueOf(program, i).layout;
+    bool plain = tag == PlainTag(shapes[i].size());
     ThrowInvalidInput(Where(program, i), ": expected shape ",
-                      ToString(shapes.preferred.data(), shapes.preferred.size()), ", got ",
+                      ToString(shapes[i].data(), shapes[i].size()),
+                      plain ? "" : Concat(" (layout ", tag, ")"), ", got ",
                       ToString(tensors[i].shape, static_cast<size_t>(tensors[i].rank)));
   }
 }

@@ -29,17 +29,11 @@ void CheckTensors(const Program& program, const std::vector<TensorRef>& tensors)
 void ReadSymbols(const Program& program, const std::vector<TensorRef>& tensors,
                  std::vector<int64_t>* symbols);
 
-// Shapes that a tensor of one input or output may have: the value's logical shape, or its physical
-// one (the stored order read as dimensions), which is the only one where the layout pads.
-struct AcceptedShapes {
-  Dims preferred;
-  Dims other;  // empty: none
-};
+// The shapes that the tensors must have, inputs first: those of the values' stored order, which a
+// plain layout shares with the logical shape.
+std::vector<Dims> PhysicalShapesOf(const Resolved& resolved);
 
-// For inputs, then outputs.
-std::vector<AcceptedShapes> AcceptedShapesOf(const Resolved& resolved);
-
-void CheckShapes(const Program& program, const std::vector<AcceptedShapes>& accepted,
+void CheckShapes(const Program& program, const std::vector<Dims>& shapes,
                  const std::vector<TensorRef>& tensors);
 
 }  // namespace mxplan

@@ -15,7 +15,7 @@ Specialization::Specialization(const Program& program, Weights* weights,
   resolved_ = Resolve(program_, symbols_);
   CheckPlaceable(resolved_);
   CheckConstants();
-  accepted_shapes_ = AcceptedShapesOf(resolved_);
+  physical_shapes_ = PhysicalShapesOf(resolved_);
   for (const Step& step : program_.steps) {
     executables_.push_back(BuildExecutable(step, &resolved_));
   }

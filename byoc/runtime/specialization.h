@@ -27,7 +27,7 @@ class Specialization {
 
   const Program& program() const { return program_; }
   const Resolved& resolved() const { return resolved_; }
-  const std::vector<AcceptedShapes>& accepted_shapes() const { return accepted_shapes_; }
+  const std::vector<Dims>& physical_shapes() const { return physical_shapes_; }
   const std::vector<int64_t>& symbols() const { return symbols_; }
   const std::vector<Executable>& executables() const { return executables_; }
   int64_t arena_bytes() const { return arena_bytes_; }
@@ -57,7 +57,7 @@ class Specialization {
   Weights* weights_;
   std::vector<int64_t> symbols_;
   Resolved resolved_;
-  std::vector<AcceptedShapes> accepted_shapes_;
+  std::vector<Dims> physical_shapes_;
   std::vector<Executable> executables_;
   std::vector<int64_t> value_offsets_;
   std::vector<int64_t> scratchpad_offsets_;

@@ -106,6 +106,9 @@ def uniform(program: ir.Program, step: ir.Step, layout: str) -> Layouts:
     for role, value in operands_of(step):
         shape, own = program.values[value].shape, program.values[value].layout
         broadcast = role in ("src1", "post_op") and all(dim == 1 for i, dim in enumerate(shape) if i != 1)
+        if role == "src1" and shape[1:2] == program.values[step.dst].shape[1:2]:
+            # A gate for each channel is read in the layout of what it multiplies, or by reference code.
+            broadcast = program.values[program.root(value)].kind == "constant"
         image = role != "weights" and len(shape) == rank and not broadcast
         chosen.append(layout if image else own)
     return tuple(chosen)

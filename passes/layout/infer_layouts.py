@@ -4,8 +4,9 @@ Before   programs in plain layouts, implementations unknown
 After    programs with layouts, reorders where layouts meet, implementations, padded bytes, scratchpads
 
 The backend is asked which implementation it would run for each candidate; reference implementations are
-refused unless nothing else exists.  Symbolic shapes are decided on at typical numbers.  Where buffers stand
-is ``PlanMemory``'s work.
+refused unless nothing else exists.  Symbolic shapes are decided on at typical numbers.  Inputs and outputs
+stay plain, but the choice reckons with ``PropagateLayouts``, which lets them cross in other layouts.  Where
+buffers stand is ``PlanMemory``'s work.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from .choose import choose_by_cost
 from .costs import Machine, step_cost
 from .greedy import choose_greedily
 from .measure import StepTimer
+from .neighbours import Neighbours
 from .overrides import forced_layouts
 from .queries import StepQueries
 
@@ -43,8 +45,13 @@ def infer_layouts(
     policy: Policy = "cost",
     tune_seconds: float = 0.0,
     layers: Mapping[str, str] = MappingProxyType({}),
+    assumed: ir.Program | None = None,
 ) -> tuple[ir.Program, LayoutDecision]:
     """Layouts for one program, and what is to be said about the choice; see the module's text.
+
+    Parameters
+    ----------
+    assumed : the program as ``Neighbours`` lets it see its borders, for the choice alone.
 
     Raises
     ------
@@ -52,7 +59,8 @@ def infer_layouts(
     InvalidInputError : a step cannot run in the layout that ``layers`` gives it.
     """
     start = time.perf_counter()
-    choices, assignment, forced = _choose(typical(program), backend, policy, tune_seconds, layers)
+    seen = typical(program if assumed is None else assumed)
+    choices, assignment, forced = _choose(seen, backend, policy, tune_seconds, layers)
     laid_out = annotate(apply_layouts(program, choices, back_to_plain=policy == "naive"), backend)
     decision = LayoutDecision(policy, round(time.perf_counter() - start, 3), forced=forced)
     if assignment is not None:
@@ -133,7 +141,17 @@ class InferLayouts:
         self.decisions = {} if decisions is None else decisions
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
-        mod = map_programs(mod, self.backend.name, self._infer, self.rejections)
+        neighbours = Neighbours(mod, self.backend.name)
+
+        def infer(program: ir.Program) -> ir.Program:
+            assumed = program if self.policy == "naive" else neighbours.seen_by(program)
+            laid_out, self.decisions[program.name] = infer_layouts(
+                program, self.backend, self.policy, self.tune_seconds, self.layers, assumed
+            )
+            neighbours.chosen(laid_out)
+            return laid_out
+
+        mod = map_programs(mod, self.backend.name, infer, self.rejections)
         taken = {name for decision in self.decisions.values() for name in decision.forced}
         for name in self.layers:
             if name not in taken:
@@ -142,8 +160,3 @@ class InferLayouts:
                     "or left to TVM; the report says which"
                 )
         return mod
-
-    def _infer(self, program: ir.Program) -> ir.Program:
-        laid_out, decision = infer_layouts(program, self.backend, self.policy, self.tune_seconds, self.layers)
-        self.decisions[program.name] = decision
-        return laid_out

@@ -70,7 +70,5 @@ class StepTimer:
 
 def _random(generator: np.random.Generator, value: ir.Value) -> tvm.runtime.Tensor:
     """A tensor of the physical shape of ``value``."""
-    layout = parse_layout(value.layout)
-    padded = layout.padded_shape(value.shape) != value.shape  # type: ignore[arg-type]
-    shape = layout.physical_shape(value.shape) if padded else value.shape  # type: ignore[arg-type]
+    shape = parse_layout(value.layout).physical_shape(value.shape)
     return tvm.runtime.tensor(generator.random(shape, dtype="float32") + np.float32(0.5))

@@ -98,3 +98,16 @@ def test_dense_box_says_what_memory_says(tag: str) -> None:
         assert dense_box(tag, shape, begin, extents) == expected, (tag, shape, begin, extents)
         dense += expected is not None
     assert 40 < dense < 360
+
+
+def test_physical_shapes():
+    assert parse_layout("abcd").physical_shape((1, 17, 8, 9)) == (1, 17, 8, 9)
+    assert parse_layout("acdb").physical_shape((1, 17, 8, 9)) == (1, 8, 9, 17)
+    assert parse_layout("aBcd16b").physical_shape((1, 17, 8, 9)) == (1, 2, 8, 9, 16)
+    assert parse_layout("aBcd16b").physical_shape(("n", 17, "h", "w")) == ("n", 2, "h", "w", 16)
+
+
+def test_what_pads():
+    assert parse_layout("aBcd16b").pads((1, 17, 8, 9))
+    assert not parse_layout("aBcd16b").pads((1, 32, 8, 9))
+    assert not parse_layout("acdb").pads((1, 17, 8, 9))

@@ -130,6 +130,16 @@ def _softmax(r: RandomGraph, x: str, s: Shape) -> None:
     r.add(r.graph.op("Softmax", x, axis=int(r.random.integers(0, len(s)))), s)
 
 
+def _function_of_tvm(r: RandomGraph, x: str, s: Shape) -> None:
+    r.add(r.graph.op(str(r.choice("Sin", "Cos", "Erf", "Atan")), x), s)
+
+
+def _two_of_tvm(r: RandomGraph, x: str, s: Shape) -> None:
+    """No choice between numbers that rounding could turn around."""
+    other, _ = r.pick(lambda shape: shape == s)
+    r.add(r.graph.op("Sin", r.graph.op("Add", r.graph.op("Atan", x), r.graph.op("Erf", other))), s)
+
+
 def image_graph(seed: int) -> tuple[Graph, list[str]]:
     operators = [
         _conv, _conv, _conv, _depthwise, _batch_norm, _function, _function, _two, _two, _vector, _number,
@@ -161,6 +171,18 @@ def wide_graph(seed: int) -> tuple[Graph, list[str]]:
     r.add(r.graph.input(batch, channels, size, size), (batch, channels, size, size))
     _conv_of_any_width(r, *r.pick())
     return r.grow(int(r.random.integers(6, 14)))
+
+
+def crossing_graph(seed: int) -> tuple[Graph, list[str]]:
+    """Images in several regions, with operators between them that the library does not have."""
+    operators = [
+        _conv, _conv, _conv, _function, _two, _vector, _gate, _concat_channels, _pool,
+        _function_of_tvm, _function_of_tvm, _two_of_tvm,
+    ]  # fmt: skip
+    r = RandomGraph(seed, operators)
+    batch, channels = int(r.choice(1, 2)), int(r.choice(3, 16, 17))
+    r.add(r.graph.input(batch, channels, 5, 5), (batch, channels, 5, 5))
+    return r.grow(int(r.random.integers(6, 16)))
 
 
 # --- matrices --------------------------------------------------------------------------------------------

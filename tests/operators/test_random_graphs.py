@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from onnx_node import LAYOUTS, computing, is_reference, run
-from random_graphs import image_graph, matrix_graph, well_conditioned
+from random_graphs import crossing_graph, image_graph, matrix_graph, well_conditioned
 
 from tvm_mxplan import opcheck
 from tvm_mxplan.testing.reference import relative_l2
@@ -23,3 +23,17 @@ def test_random_graph(make, seed):
     assert well_conditioned(list(expected))
     for ours, theirs in zip(actual, expected, strict=True):
         assert relative_l2(ours, theirs) <= 1e-4, str(ex.report)
+
+
+@pytest.mark.parametrize("layouts", ["cost", "channels_last", "blocked"])
+def test_random_graphs_of_several_regions(layouts):
+    """Tensors cross from region to region, through operators that TVM keeps."""
+    crossing = 0
+    for seed in range(8):
+        graph, outputs = crossing_graph(seed)
+        ex, actual, expected = run(graph, *outputs, layouts=layouts)
+        assert well_conditioned(list(expected))
+        for ours, theirs in zip(actual, expected, strict=True):
+            assert relative_l2(ours, theirs) <= 1e-4, str(ex.report)
+        crossing += sum(len(region.crossing) for region in ex.report.regions)
+    assert crossing > 0

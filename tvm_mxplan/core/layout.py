@@ -12,6 +12,7 @@ import re
 import string
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 _TAG = re.compile(r"^([a-zA-Z]+)((?:\d+[a-z])*)$")
 _BLOCK = re.compile(r"(\d+)([a-z])")
@@ -46,13 +47,6 @@ class Layout:
             multiple[dim] *= size
         return tuple(-(-extent // m) * m for extent, m in zip(shape, multiple, strict=True))
 
-    def physical_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """The stored order read as dimensions: [1, 64, 56, 56] in aBcd16b is [1, 4, 56, 56, 16]."""
-        outer = list(self.padded_shape(shape))
-        for size, dim in self.blocks:
-            outer[dim] //= size
-        return tuple(outer[dim] for dim in self.order) + tuple(size for size, _ in self.blocks)
-
     def elements(self, shape: Sequence[int]) -> int:
         """Number of elements stored for ``shape``, padding included."""
         return math.prod(self.padded_shape(shape))
@@ -60,11 +54,6 @@ class Layout:
     def padded_bytes(self, shape: Sequence[int], itemsize: int) -> int:
         """Bytes stored for ``shape``, padding included."""
         return itemsize * self.elements(shape)
-
-    def physical_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """Extents as they stand in memory: numbers of blocks in ``order``, then the blocks themselves."""
-        outer = self._outer(shape)
-        return (*(outer[dim] for dim in self.order), *(size for size, _ in self.blocks))
 
     def strides(self, shape: Sequence[int]) -> tuple[int, ...]:
         """For each logical dimension the elements from one index (or block of indices) to the next."""
@@ -76,11 +65,23 @@ class Layout:
             step *= outer[dim]
         return tuple(result)
 
-    def _outer(self, shape: Sequence[int]) -> list[int]:
+    def pads(self, shape: Sequence[int]) -> bool:
+        """True if storing ``shape`` takes more elements than it has."""
+        return self.padded_shape(shape) != tuple(shape)
+
+    def physical_shape(self, shape: Sequence[Any]) -> tuple[Any, ...]:
+        """The stored order read as dimensions: (1, 17, 8, 8) in aBcd16b is (1, 2, 8, 8, 16).
+
+        Dimensions that are not blocked may be expressions of any kind.
+        """
+        outer = self._outer(shape)
+        return (*(outer[dim] for dim in self.order), *(size for size, _ in self.blocks))
+
+    def _outer(self, shape: Sequence[Any]) -> list[Any]:
         """Number of blocks along each logical dimension."""
-        outer = list(self.padded_shape(shape))
+        outer = list(shape)
         for size, dim in self.blocks:
-            outer[dim] //= size
+            outer[dim] = -(-outer[dim] // size)
         return outer
 
 

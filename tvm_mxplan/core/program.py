@@ -15,6 +15,8 @@ Rules
   an upper-case letter is a blocked dimension whose inner blocks follow as number and letter (oneDNN's
   notation).  For activations: ``abcd`` = nchw, ``acdb`` = nhwc, ``aBcd16b`` = nChw16c.  Tails of blocked
   dimensions are zero.  ``any`` lets the backend choose and occurs only in queries.
+- The tensor handed over for an input or output has the physical shape of its value's layout: the stored
+  order read as dimensions, padding included.  Plain ones have the logical shape.
 - Constants hold plain, dense data in the layout of their value.  Constants in the role ``weights`` are
   prepacked by the runtime into whatever the primitive asks for.
 - A value with ``alias_of`` views the bytes of an earlier value of any kind; it owns none of its own and

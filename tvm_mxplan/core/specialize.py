@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from . import program as ir
-from .dims import evaluate
+from .dims import Shape, evaluate, symbols_of
 
 _TYPICAL_BATCH = 4
 _TYPICAL_EXTENT = 64
@@ -33,4 +33,12 @@ def typical(program: ir.Program) -> ir.Program:
             binding.name: _TYPICAL_BATCH if binding.axis == 0 else _TYPICAL_EXTENT
             for binding in program.symbols
         },
+    )
+
+
+def typical_shape(shape: Shape) -> tuple[int, ...]:
+    """One shape at plausible numbers."""
+    return tuple(
+        evaluate(dim, dict.fromkeys(symbols_of(dim), _TYPICAL_EXTENT if axis else _TYPICAL_BATCH))
+        for axis, dim in enumerate(shape)
     )
