@@ -1,7 +1,8 @@
 """The passes by name, for use in anyone's pipeline.
 
 tvm.transform.Sequential([FoldConstants(), SimplifyInference(), PartitionRegions(), BuildPrograms(),
-                          ChooseAlgorithms(), InferLayouts(), PropagateLayouts(), PlanMemory(), EmitModules()])(mod)
+                          ChooseAlgorithms(), InferLayouts(), PropagateLayouts(), PlanMemory(),
+                          EmitModules()])(mod)
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.renumber import renumber_step, select_values, sort_values
 
-from ..memory.elide_concats import pieces_are_contiguous
+from ..memory.boxes import piece_offsets
 
 Forms = Sequence[Sequence[str]]
 """The layouts of every input, or of every output, by its number."""
@@ -123,9 +123,18 @@ class _Uses:
 
     def _is_piece(self, value: int) -> bool:
         return any(
-            isinstance(step.attrs, ir.Concat)
-            and pieces_are_contiguous(self.program.values[step.dst], step.attrs.axis)
+            self._stands_inside(step.attrs, step, value)
             for step in self.readers.get(value, ())
+            if isinstance(step.attrs, ir.Concat)
+        )
+
+    def _stands_inside(self, concat: ir.Concat, step: ir.Step, value: int) -> bool:
+        """True if ``value`` could be made where the result of the concatenation stands."""
+        values = self.program.values
+        pieces = [operand.value for operand in step.operands if operand.role == "src"]
+        offsets = piece_offsets(values[step.dst], concat.axis, [values[piece] for piece in pieces])
+        return any(
+            piece == value and offset is not None for piece, offset in zip(pieces, offsets, strict=True)
         )
 
 

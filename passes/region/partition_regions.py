@@ -47,6 +47,25 @@ class PartitionRegions:
         mod = relax.transform.FuseOpsByPattern(patterns, bind_constants=True, annotate_codegen=False)(mod)
         return _merge(mod, self.backend.name)
 
+    def _for_named_operators(self, pattern: relax.transform.FusionPattern) -> relax.transform.FusionPattern:
+        """The pattern, which leaves what is switched off and writes the root's name on the composite."""
+
+        def check(context: relax.transform.PatternCheckContext) -> bool:
+            for call in context.matched_bindings.values():
+                if operator_name(call) in self.switched_off:
+                    self.rejections[call.op.name] = _switched_off(self.rejections.get(call.op.name, ""), call)
+                    return False
+            return bool(pattern.check(context))
+
+        def attributes(matched: Mapping[str, relax.Expr]) -> dict[str, object]:
+            own = dict(pattern.attrs_getter(matched)) if pattern.attrs_getter else {}
+            name = operator_name(matched[_ROOT])
+            # Without it, equal composites would become one function under one name.
+            return {**own, OPERATOR: name} if name else own
+
+        named = {**dict(pattern.annotation_patterns), _ROOT: pattern.pattern}
+        return relax.transform.FusionPattern(pattern.name, pattern.pattern, named, check, attributes)
+
 
 def _merge(mod: tvm.IRModule, backend: str) -> tvm.IRModule:
     """Composites grouped into regions in every Relax function, by the functions' names."""
@@ -93,25 +112,6 @@ def _alone_as_main(
     alone = replacer.module()
     alone["main"] = main.with_attr("global_symbol", "main")
     return alone, {stand_in: other for other, stand_in in replacer.new.items()}
-
-    def _for_named_operators(self, pattern: relax.transform.FusionPattern) -> relax.transform.FusionPattern:
-        """The pattern, which leaves what is switched off and writes the root's name on the composite."""
-
-        def check(context: relax.transform.PatternCheckContext) -> bool:
-            for call in context.matched_bindings.values():
-                if operator_name(call) in self.switched_off:
-                    self.rejections[call.op.name] = _switched_off(self.rejections.get(call.op.name, ""), call)
-                    return False
-            return bool(pattern.check(context))
-
-        def attributes(matched: Mapping[str, relax.Expr]) -> dict[str, object]:
-            own = dict(pattern.attrs_getter(matched)) if pattern.attrs_getter else {}
-            name = operator_name(matched[_ROOT])
-            # Without it, equal composites would become one function under one name.
-            return {**own, OPERATOR: name} if name else own
-
-        named = {**dict(pattern.annotation_patterns), _ROOT: pattern.pattern}
-        return relax.transform.FusionPattern(pattern.name, pattern.pattern, named, check, attributes)
 
 
 def _switched_off(so_far: str, call: relax.Call) -> str:
