@@ -18,7 +18,8 @@ from tvm_mxplan.core.layout import parse_layout
 from .candidates import Layouts, operands_of
 from .winograd_costs import winograd_cost
 
-REORDER_OVERHEAD_US = 3.0
+# Waking the threads, and what a reorder drives out of the caches; less than that is the error of the model.
+REORDER_OVERHEAD_US = 6.0
 _REFERENCE_PENALTY = 50.0
 
 
