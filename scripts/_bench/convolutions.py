@@ -34,6 +34,7 @@ from tvm_mxplan.testing.environment_info import environment, format_environment
 MODELS = "vgg19,resnet18,resnet50"
 WEIGHTS_BYTES = 80 << 20
 """Of all instances of a layer together: well above the last-level cache."""
+_ROLES = ("src", "weights", "dst")
 HEADER = "| model | batch | layer | direct us | F2 | F4 | chosen | best | chosen / best |"
 RULE = "| --- | ---: | --- | ---: | ---: | ---: | --- | --- | ---: |"
 
