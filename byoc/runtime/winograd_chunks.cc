@@ -1,7 +1,7 @@
 // Chunks of tiles; see winograd_chunks.h.
 //
-// The numbers were measured on a core with 1 MiB of second-level cache (scripts/bench_winograd);
-// times change by a few percent within a factor of two of each.
+// The numbers were measured on a core with 1 MiB of second-level cache
+// (scripts/bench_convolutions); times change by a few percent within a factor of two of each.
 #include "winograd_chunks.h"
 
 #include <algorithm>

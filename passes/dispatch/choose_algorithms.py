@@ -68,10 +68,17 @@ class ChooseAlgorithms:
             return step_cost(program, step, layouts, info, machine)
 
         measured = self.tune_seconds > 0
+        timer = StepTimer(self.backend, cost, self.tune_seconds) if measured else cost
+
+        def cold(program: ir.Program, step: ir.Step, layouts: Layouts, info: StepInfo) -> float:
+            # A timer's weights are in caches, those of a model come from memory.
+            reading = info.weights_bytes / machine.gbytes_per_s / 1e3
+            return max(timer(program, step, layouts, info), reading)
+
         return choose_algorithms(
             program,
             StepQueries(self.backend),
-            StepTimer(self.backend, cost, self.tune_seconds) if measured else cost,
+            cold,
             self.backend.block,
             rule=self.rule,
             max_error=max_error,

@@ -131,6 +131,17 @@ def test_random_shapes():
         case.check(case.direct())
 
 
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("channels", [64, 512, 2048])
+def test_the_stated_error_holds_beside_that_of_the_direct_sum(algorithm, channels):
+    src = (1, channels, 8, 8)
+    direct, fast = (Case(name, src, 32).convolve() for name in ("direct", algorithm))
+    expected = fast.direct()
+    rounding = relative_l2(direct.builder.run(direct.x), expected)
+    error = relative_l2(fast.builder.run(fast.x), expected)
+    assert error <= rounding + fast.info().relative_error
+
+
 # --- post-ops ----------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,29 @@
+"""The benchmark of convolutions: a row for each layer, with the algorithm that the compiler chose."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+sys.path.insert(0, str(SCRIPTS))
+
+from _bench import convolutions  # noqa: E402
+
+from tvm_mxplan.core import program as ir  # noqa: E402
+
+
+def test_a_row_for_each_layer(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(convolutions, "WEIGHTS_BYTES", 1 << 20)
+    assert convolutions.main(["--models", "squeezenet", "--rounds", "3"]) == 0
+    rows = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines()]
+    rows = [row for row in rows if row[0] == "squeezenet"]
+    assert {row[2] for row in rows} >= {"16 to 64, 55x55", "32 to 128, 27x27", "64 to 256, 13x13"}
+    for row in rows:
+        direct, f2, f4 = (float(number) for number in row[3:6])
+        assert direct > 0 and f2 > 0 and f4 > 0
+        chosen, best, ratio = row[6:]
+        assert {chosen, best} <= set(ir.CONVOLUTION_ALGORITHMS)
+        assert float(ratio) >= 1 and (chosen != best or float(ratio) == 1)
