@@ -89,6 +89,14 @@ def create_module(symbol: str, program: Program, constants: Sequence[Any] = ()) 
     return _function("create")(symbol, codec.encode(program), tensors)
 
 
+def split_weights(module: Any) -> Any:
+    """A module that exports the weights of ``module`` as data of the library, where loading does not copy them.
+
+    From now on ``module`` is saved without them, so the two belong into one library.
+    """
+    return module["mxplan.split_weights"]()
+
+
 def stats(module: Any) -> dict[str, Any]:
     """Counters of a module: specializations, contexts, arena and weights bytes, implementations."""
     answer: dict[str, Any] = json.loads(str(module["mxplan.stats"]()))

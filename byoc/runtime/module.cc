@@ -17,6 +17,7 @@
 #include "container.h"
 #include "describe.h"
 #include "error.h"
+#include "linked_weights.h"
 #include "memory_debug.h"
 #include "region.h"
 
@@ -26,6 +27,7 @@ namespace {
 namespace ffi = tvm::ffi;
 
 constexpr const char* kKind = "mxplan_onednn";
+constexpr const char* kWeightsKind = "mxplan_weights";
 
 [[noreturn]] void Rethrow(const Error& error) {
   switch (error.kind()) {
@@ -103,6 +105,26 @@ ConstantData ToConstant(const ffi::Tensor& tensor, int64_t number) {
   return constant;
 }
 
+// The constants of a region, for export alone: TVM links the object file it writes into the library.
+class WeightsModule final : public ffi::ModuleObj {
+ public:
+  WeightsModule(std::string symbol, std::vector<ConstantData> constants)
+      : symbol_(std::move(symbol)), constants_(std::move(constants)) {}
+
+  const char* kind() const final { return kWeightsKind; }
+  int GetPropertyMask() const final { return ffi::Module::kCompilationExportable; }
+  ffi::Array<ffi::String> GetWriteFormats() const final { return {"o"}; }
+  ffi::Optional<ffi::Function> GetFunction(const ffi::String&) final { return std::nullopt; }
+
+  void WriteToFile(const ffi::String& path, const ffi::String&) const final {
+    Guard([&] { WriteWeightsObject(std::string(path), symbol_, constants_); });
+  }
+
+ private:
+  std::string symbol_;
+  std::vector<ConstantData> constants_;
+};
+
 class RegionModule final : public ffi::ModuleObj {
  public:
   RegionModule(std::string symbol, std::string program, std::vector<ConstantData> constants)
@@ -131,7 +153,10 @@ class RegionModule final : public ffi::ModuleObj {
       return ffi::Function::FromTyped([self, this] { return ffi::Bytes(program_); });
     }
     if (name == "mxplan.save") {
-      return ffi::Function::FromTyped([self, this] { return SaveToBytes(); });
+      return ffi::Function::FromTyped([self, this] { return SaveWithWeights(); });
+    }
+    if (name == "mxplan.split_weights") {
+      return ffi::Function::FromTyped([self, this] { return SplitWeights(); });
     }
     if (name == "mxplan.prepare") {
       return ffi::Function::FromTyped([self, this] { Guard([&] { region_.Prepare(); }); });
@@ -143,7 +168,7 @@ class RegionModule final : public ffi::ModuleObj {
   }
 
   ffi::Bytes SaveToBytes() const final {
-    return ffi::Bytes(Save(symbol_, program_, region_.constants()));
+    return ffi::Bytes(Save(symbol_, program_, region_.constants(), weights_symbol_));
   }
 
   ffi::String InspectSource(const ffi::String&) const final {
@@ -151,6 +176,17 @@ class RegionModule final : public ffi::ModuleObj {
   }
 
  private:
+  // From now on the module is saved without its constants; the module that is returned has them and
+  // has to be exported with this one.
+  ffi::Module SplitWeights() {
+    weights_symbol_ = WeightsSymbol(symbol_ + program_, region_.constants());
+    return ffi::Module(ffi::make_object<WeightsModule>(weights_symbol_, region_.constants()));
+  }
+
+  ffi::Bytes SaveWithWeights() const {
+    return ffi::Bytes(Save(symbol_, program_, region_.constants()));
+  }
+
   void Run(const ffi::PackedArgs& args) {
     thread_local std::vector<TensorRef> tensors;  // kept, so that a warm call allocates nothing
     tensors.clear();
@@ -169,6 +205,7 @@ class RegionModule final : public ffi::ModuleObj {
 
   std::string symbol_;
   std::string program_;
+  std::string weights_symbol_;  // not empty: the constants are exported beside the module
   Region region_;
 };
 
@@ -189,10 +226,23 @@ ffi::Module Create(const ffi::String& symbol, const ffi::Bytes& program,
   });
 }
 
+// Points constants into the library that holds them.
+void Link(const std::string& symbol, std::vector<ConstantData>* constants) {
+  WeightsPlan plan = PlanWeights(*constants);
+  std::shared_ptr<const char> data = FindWeights(symbol, plan.bytes);
+  for (size_t i = 0; i < constants->size(); ++i) {
+    ConstantData& constant = (*constants)[i];
+    constant.data = data.get() + plan.offsets[i];
+    constant.owner = data;
+    constant.mapped = true;
+  }
+}
+
 ffi::Module LoadFromBytes(const ffi::Bytes& bytes) {
   return Guard([&] {
     auto owner = std::make_shared<ffi::Bytes>(bytes);
     Container container = Load(std::string_view(owner->data(), owner->size()), owner);
+    if (!container.weights.empty()) Link(container.weights, &container.constants);
     return MakeModule(std::move(container.symbol), std::move(container.program),
                       std::move(container.constants));
   });

@@ -13,17 +13,9 @@
 #include <vector>
 
 #include "buffer.h"
+#include "constant.h"
 
 namespace mxplan {
-
-// Bytes of one constant, kept alive by `owner`.
-struct ConstantData {
-  std::string dtype;
-  std::vector<int64_t> shape;
-  const char* data = nullptr;
-  int64_t bytes = 0;
-  std::shared_ptr<const void> owner;
-};
 
 class Weights {
  public:
