@@ -48,7 +48,7 @@ def _region_modules(module: Any) -> list[Any]:
     found: list[Any] = []
 
     def visit(node: Any) -> None:
-        if node.kind.startswith("mxplan_"):
+        if node.implements_function("mxplan.program"):
             found.append(node)
         for child in node.imports:
             visit(child)

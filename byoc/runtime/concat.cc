@@ -1,7 +1,6 @@
 // Concatenation.  A piece that already stands in dst's bytes (an alias the memory planner made) is
 // not copied; if all do, the step does nothing.
 #include "builders.h"
-#include "engine.h"
 #include "error.h"
 
 namespace mxplan {
@@ -81,12 +80,11 @@ void BuildConcat(StepBuilder* b) {
     bindings.push_back({DNNL_ARG_MULTIPLE_SRC + static_cast<int>(i), pieces[i].value});
   }
   // Both constructors exist: with dst's layout given, and with oneDNN choosing it.
-  dnnl::concat::primitive_desc pd =
-      b->Get("dst").IsAny()
-          ? dnnl::concat::primitive_desc(CpuEngine(), static_cast<int>(axis), descs, b->Attr())
-          : dnnl::concat::primitive_desc(CpuEngine(), b->Desc("dst"), static_cast<int>(axis), descs,
-                                         b->Attr());
-  b->Add<dnnl::concat>(pd, bindings);
+  if (b->Get("dst").IsAny()) {
+    b->Add<dnnl::concat>(bindings, static_cast<int>(axis), descs);
+  } else {
+    b->Add<dnnl::concat>(bindings, b->Desc("dst"), static_cast<int>(axis), descs);
+  }
 }
 
 }  // namespace mxplan

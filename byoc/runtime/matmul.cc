@@ -1,6 +1,5 @@
 // Matrix products: matmul with batch dimensions, and inner product on flattened samples.
 #include "builders.h"
-#include "engine.h"
 
 namespace mxplan {
 namespace {
@@ -15,9 +14,8 @@ void Build(StepBuilder* b, First... first) {
     bias = b->Fixed("bias");
     bindings.push_back({DNNL_ARG_BIAS, b->Id("bias")});
   }
-  typename Primitive::primitive_desc pd(CpuEngine(), first..., b->Desc("src"),
-                                        b->Weights("weights"), bias, b->Desc("dst"), b->Attr());
-  b->Add<Primitive>(pd, bindings);
+  b->Add<Primitive>(bindings, first..., b->Desc("src"), b->Weights("weights"), bias,
+                    b->Desc("dst"));
 }
 
 }  // namespace
