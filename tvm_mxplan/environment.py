@@ -6,11 +6,15 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from .errors import InvalidInputError
+
 _SPIN_COUNT = "3000"
 
 VARIABLES = (
     "TVM_MXPLAN_DISABLE",
     "TVM_MXPLAN_DEBUG",
+    "TVM_MXPLAN_PRIMITIVE_CACHE",
+    "TVM_MXPLAN_WEIGHTS_CACHE",
     "TVM_DEVICE_BACKEND_AUTOLOAD",
     "TVM_USE_RUNTIME_LIB",
     "TVM_NUM_THREADS",
@@ -22,7 +26,7 @@ VARIABLES = (
     "ONEDNN_VERBOSE",
     "CXX",
 )
-"""The first two are ours; TVM, OpenMP and oneDNN read the others, and export links with CXX."""
+"""The first four are ours; TVM, OpenMP and oneDNN read the others, and export links with CXX."""
 
 
 def disabled() -> bool:
@@ -33,6 +37,25 @@ def disabled() -> bool:
 def debug_memory() -> bool:
     """``TVM_MXPLAN_DEBUG=memory``: every run checks each step's memory."""
     return os.environ.get("TVM_MXPLAN_DEBUG", "") == "memory"
+
+
+def primitive_cache() -> int | None:
+    """``TVM_MXPLAN_PRIMITIVE_CACHE=<entries>``: how many primitives are kept beyond use; 0 for no cache."""
+    return _count("TVM_MXPLAN_PRIMITIVE_CACHE")
+
+
+def weights_cache_mib() -> int | None:
+    """``TVM_MXPLAN_WEIGHTS_CACHE=<MiB>``: packed weights that are kept beyond use; 0 for no cache."""
+    return _count("TVM_MXPLAN_WEIGHTS_CACHE")
+
+
+def _count(name: str) -> int | None:
+    text = os.environ.get(name, "")
+    if not text:
+        return None
+    if not text.isdecimal():
+        raise InvalidInputError(f"{name}={text!r}; expected a whole number from 0")
+    return int(text)
 
 
 @contextmanager

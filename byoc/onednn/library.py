@@ -103,6 +103,18 @@ def stats(module: Any) -> dict[str, Any]:
     return answer
 
 
+def cache_counters(cache: str) -> dict[str, int]:
+    """Counters and capacity of the process's cache of ``primitives`` or packed ``weights``."""
+    load()
+    return {str(name): int(number) for name, number in _function("cache_counters")(cache).items()}
+
+
+def set_cache_capacity(cache: str, entries: int, bytes: int) -> None:
+    """What a cache may keep beyond use; 0 of either switches it off."""
+    load()
+    _function("set_cache_capacity")(cache, entries, bytes)
+
+
 def set_debug(memory: bool) -> None:
     """Whether runs that begin from now on check every step's memory; slow, and off at first."""
     load()

@@ -3,6 +3,7 @@
 #include <oneapi/dnnl/dnnl_debug.h>
 #include <tvm/ffi/cast.h>
 #include <tvm/ffi/container/array.h>
+#include <tvm/ffi/container/map.h>
 #include <tvm/ffi/container/tensor.h>
 #include <tvm/ffi/extra/module.h>
 #include <tvm/ffi/function.h>
@@ -19,6 +20,7 @@
 #include "error.h"
 #include "linked_weights.h"
 #include "memory_debug.h"
+#include "primitive_cache.h"
 #include "region.h"
 
 namespace mxplan {
@@ -27,7 +29,7 @@ namespace {
 namespace ffi = tvm::ffi;
 
 constexpr const char* kKind = "mxplan_onednn";
-constexpr const char* kWeightsKind = "mxplan_weights";
+constexpr const char* kWeightsKind = "mxplan.weights";  // no backend's name
 
 [[noreturn]] void Rethrow(const Error& error) {
   switch (error.kind()) {
@@ -267,6 +269,32 @@ ffi::String Abi() {
 
 ffi::String Isa() { return ffi::String(dnnl_cpu_isa2str(dnnl_get_effective_cpu_isa())); }
 
+CacheStatistics StatisticsOf(const std::string& cache) {
+  if (cache == "primitives") return PrimitiveStatistics();
+  if (cache == "weights") return PackedWeightsStatistics();
+  ThrowInvalidInput("no cache ", cache, "; expected primitives or weights");
+}
+
+ffi::Map<ffi::String, int64_t> CacheCounters(const ffi::String& cache) {
+  return Guard([&] {
+    CacheStatistics s = StatisticsOf(cache);
+    return ffi::Map<ffi::String, int64_t>({{"hits", s.hits},
+                                           {"misses", s.misses},
+                                           {"evictions", s.evictions},
+                                           {"entries", s.entries},
+                                           {"bytes", s.bytes},
+                                           {"most_entries", s.capacity.entries},
+                                           {"most_bytes", s.capacity.bytes}});
+  });
+}
+
+void SetCacheCapacity(const ffi::String& cache, int64_t entries, int64_t bytes) {
+  Guard([&] {
+    StatisticsOf(cache);  // the name is known
+    (cache == "primitives" ? SetPrimitiveCapacity : SetPackedWeightsCapacity)({entries, bytes});
+  });
+}
+
 // What to check at run time; 1 is memory, 0 nothing.
 void SetDebug(int64_t what) { SetMemoryDebug(what != 0); }
 
@@ -279,6 +307,8 @@ TVM_FFI_STATIC_INIT_BLOCK() {
       .def("tvm_mxplan.onednn.abi", Abi)
       .def("tvm_mxplan.onednn.isa", Isa)
       .def("tvm_mxplan.onednn.set_debug", SetDebug)
+      .def("tvm_mxplan.onednn.cache_counters", CacheCounters)
+      .def("tvm_mxplan.onednn.set_cache_capacity", SetCacheCapacity)
       .def("ffi.Module.load_from_bytes.mxplan_onednn", LoadFromBytes);
 }
 
