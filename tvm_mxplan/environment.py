@@ -23,6 +23,7 @@ VARIABLES = (
     "GOMP_SPINCOUNT",
     "OMP_WAIT_POLICY",
     "ONEDNN_MAX_CPU_ISA",
+    "ONEDNN_PRIMITIVE_CACHE_CAPACITY",
     "ONEDNN_VERBOSE",
     "CXX",
 )
@@ -37,6 +38,11 @@ def disabled() -> bool:
 def debug_memory() -> bool:
     """``TVM_MXPLAN_DEBUG=memory``: every run checks each step's memory."""
     return os.environ.get("TVM_MXPLAN_DEBUG", "") == "memory"
+
+
+def sizes_onednn_cache() -> bool:
+    """Whether the user sizes oneDNN's own cache of primitives."""
+    return "ONEDNN_PRIMITIVE_CACHE_CAPACITY" in os.environ
 
 
 def primitive_cache() -> int | None:

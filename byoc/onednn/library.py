@@ -24,6 +24,8 @@ from tvm_mxplan.core.program import Program
 LIBRARY = "libmxplan_runtime.so"
 _ONEDNN_DISTRIBUTION = "onednn-cpu-gomp"
 _ONEDNN_LIBRARY = "libdnnl.so.3"
+_ONEDNN_CACHE = 64
+"""Primitives that oneDNN keeps: those inside of others and what packs weights; ours are in our own cache."""
 _STAMP = re.compile(rb"mxplan-tvm-ffi=([0-9.]+);")
 
 _lock = threading.Lock()
@@ -57,6 +59,8 @@ def load() -> None:
         except OSError as error:
             raise LibraryError(f"cannot load {path}: {error}") from error
         _loaded.extend(libraries)
+        if not environment.sizes_onednn_cache():
+            _function("set_library_cache")(_ONEDNN_CACHE)
 
 
 def describe(program: Program, symbols: Sequence[int] = ()) -> Description:

@@ -1,5 +1,5 @@
-// A region module as bytes: symbol, region program and constants in one block, or the constants' name
-// where they are data of a library instead (linked_weights.h).
+// A region module as bytes: symbol, region program and constants in one block, or the constants'
+// name where they are data of a library instead (linked_weights.h).
 //
 //     "MXMD" version:u32 symbol program weights count:u32 constant*
 //     constant   dtype rank:u32 i64* bytes:u64, then if weights is empty

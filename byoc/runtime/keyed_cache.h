@@ -1,5 +1,5 @@
-// A cache of values by key, shared by all threads: each value is made once, held while it is in use,
-// and kept beyond that within bounds, least recently used first.
+// A cache of values by key, shared by all threads: each value is made once, held while it is in
+// use, and kept beyond that within bounds, least recently used first.
 //
 // What is in use is found whatever the bounds: they limit what the cache alone keeps alive.  A
 // capacity of 0 entries or 0 bytes switches the cache off: values are made and not remembered.
@@ -132,8 +132,8 @@ class KeyedCache {
 
   void Evict(std::vector<Pointer>* dropped) {
     const CacheCapacity& most = statistics_.capacity;
-    while (!kept_.empty() && (static_cast<int64_t>(kept_.size()) > most.entries ||
-                              statistics_.bytes > most.bytes)) {
+    while (!kept_.empty() &&
+           (static_cast<int64_t>(kept_.size()) > most.entries || statistics_.bytes > most.bytes)) {
       Kept& last = kept_.back();
       statistics_.bytes -= last.value->bytes();
       ++statistics_.evictions;

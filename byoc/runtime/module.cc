@@ -107,7 +107,8 @@ ConstantData ToConstant(const ffi::Tensor& tensor, int64_t number) {
   return constant;
 }
 
-// The constants of a region, for export alone: TVM links the object file it writes into the library.
+// The constants of a region, for export alone: TVM links the object file it writes into the
+// library.
 class WeightsModule final : public ffi::ModuleObj {
  public:
   WeightsModule(std::string symbol, std::vector<ConstantData> constants)
@@ -295,6 +296,11 @@ void SetCacheCapacity(const ffi::String& cache, int64_t entries, int64_t bytes) 
   });
 }
 
+// How many primitives oneDNN itself keeps, which are dead weight where they are in our cache too.
+void SetLibraryCache(int64_t entries) {
+  dnnl::set_primitive_cache_capacity(static_cast<int>(entries));
+}
+
 // What to check at run time; 1 is memory, 0 nothing.
 void SetDebug(int64_t what) { SetMemoryDebug(what != 0); }
 
@@ -309,6 +315,7 @@ TVM_FFI_STATIC_INIT_BLOCK() {
       .def("tvm_mxplan.onednn.set_debug", SetDebug)
       .def("tvm_mxplan.onednn.cache_counters", CacheCounters)
       .def("tvm_mxplan.onednn.set_cache_capacity", SetCacheCapacity)
+      .def("tvm_mxplan.onednn.set_library_cache", SetLibraryCache)
       .def("ffi.Module.load_from_bytes.mxplan_onednn", LoadFromBytes);
 }
 

@@ -19,14 +19,14 @@ void BuildBatchNormalization(StepBuilder* b) {
       ThrowInvalidInput(role, " is no vector of ", channels);
     }
   }
-  b->Add<dnnl::batch_normalization_forward>(
-      {{DNNL_ARG_SRC, b->Id("src")},
-       {DNNL_ARG_MEAN, b->Id("mean")},
-       {DNNL_ARG_VARIANCE, b->Id("variance")},
-       {DNNL_ARG_SCALE, b->Id("scale")},
-       {DNNL_ARG_SHIFT, b->Id("shift")},
-       {DNNL_ARG_DST, b->Id("dst")}},
-      kInference, b->Fixed("src"), b->Desc("dst"), static_cast<float>(b->Real("epsilon")), flags);
+  b->Add<dnnl::batch_normalization_forward>({{DNNL_ARG_SRC, b->Id("src")},
+                                             {DNNL_ARG_MEAN, b->Id("mean")},
+                                             {DNNL_ARG_VARIANCE, b->Id("variance")},
+                                             {DNNL_ARG_SCALE, b->Id("scale")},
+                                             {DNNL_ARG_SHIFT, b->Id("shift")},
+                                             {DNNL_ARG_DST, b->Id("dst")}},
+                                            kInference, b->Fixed("src"), b->Desc("dst"),
+                                            static_cast<float>(b->Real("epsilon")), flags);
 }
 
 void BuildLayerNormalization(StepBuilder* b) {

@@ -11,8 +11,8 @@ namespace mxplan {
 // Bytes that mapped constants are read in at a time, so that few of their pages are resident.
 constexpr int64_t kSliceBytes = int64_t{8} << 20;
 
-// Memory for the packed forms of one region.  Large ones stand alone; small ones share one block, so
-// that huge pages fit, and it goes when the last of them does.
+// Memory for the packed forms of one region.  Large ones stand alone; small ones share one block,
+// so that huge pages fit, and it goes when the last of them does.
 class PackingMemory {
  public:
   // `small_bytes` is the sum over all small forms that will be asked for, each aligned.

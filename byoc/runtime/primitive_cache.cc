@@ -61,7 +61,7 @@ size_t PrimitiveKey::Hash() const {
 
 PrimitiveCache& ThePrimitiveCache() {
   // Never destroyed: modules that outlive main's statics use it.
-  static auto* cache = new PrimitiveCache({1024, INT64_MAX});
+  static auto* cache = new PrimitiveCache({256, INT64_MAX});
   return *cache;
 }
 

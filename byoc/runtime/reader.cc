@@ -77,9 +77,7 @@ void ByteReader::Header(std::string_view magic, uint32_t version) {
   }
 }
 
-void ByteReader::Align(size_t alignment) {
-  Take((alignment - offset_ % alignment) % alignment);
-}
+void ByteReader::Align(size_t alignment) { Take((alignment - offset_ % alignment) % alignment); }
 
 void ByteReader::End() const {
   if (offset_ != data_.size()) {

@@ -1,4 +1,5 @@
-// Reads numbers and text from bytes that may be anything: never past their end, never more than they hold.
+// Reads numbers and text from bytes that may be anything: never past their end, never more than
+// they hold.
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_READER_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_READER_H_
 
@@ -10,7 +11,8 @@
 
 namespace mxplan {
 
-// Every call throws InvalidInput where the bytes end too early; `what` is how messages name the data.
+// Every call throws InvalidInput where the bytes end too early; `what` is how messages name the
+// data.
 class ByteReader {
  public:
   ByteReader(std::string_view data, const char* what) : data_(data), what_(what) {}

@@ -12,7 +12,8 @@
 namespace mxplan {
 namespace {
 
-// The plain bytes are compared by their digest (taken with a seed of this process), the rest in full.
+// The plain bytes are compared by their digest (taken with a seed of this process), the rest in
+// full.
 struct PackedKey {
   Digest source;
   dnnl::memory::desc from, to;
