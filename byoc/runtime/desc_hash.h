@@ -8,8 +8,10 @@
 
 namespace mxplan {
 
+// Stricter than ==, for which axes of extent 1 have no strides: oneDNN picks kernels by them.
 inline bool SameDesc(const dnnl::memory::desc& a, const dnnl::memory::desc& b) {
-  return a == b && a.get_submemory_offset() == b.get_submemory_offset();
+  return a == b && a.get_submemory_offset() == b.get_submemory_offset() &&
+         a.get_strides() == b.get_strides();
 }
 
 inline size_t CombineHash(size_t seed, uint64_t value) {
