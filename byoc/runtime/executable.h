@@ -90,10 +90,10 @@ class StepBuilder {
 
   bool HasPostOp(PostOp::Kind kind) const;
 
-  // Adds a primitive whose arguments are `bindings` (pairs of DNNL_ARG_* and value), the post-ops and
-  // the scratchpad.  `described` is what Primitive::primitive_desc takes between the engine and the
-  // attributes; equal ones share a primitive.  Values that were "any" take the layout the primitive
-  // wants; packed weights too.
+  // Adds a primitive whose arguments are `bindings` (pairs of DNNL_ARG_* and value), the post-ops
+  // and the scratchpad.  `described` is what Primitive::primitive_desc takes between the engine and
+  // the attributes; equal ones share a primitive.  Values that were "any" take the layout the
+  // primitive wants; packed weights too.
   struct Binding {
     int id;
     int value;

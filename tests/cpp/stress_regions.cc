@@ -2,9 +2,9 @@
 //
 //     stress_regions THREADS CALLS FILE
 //
-// FILE holds a container whose region has one symbolic dimension, the batch of its one input and its
-// one output.  Every thread takes batches in an order of its own and compares each answer, bit for bit,
-// with the one a single thread gave.  Small caches make entries come and go meanwhile.
+// FILE holds a container whose region has one symbolic dimension, the batch of its one input and
+// its one output.  Every thread takes batches in an order of its own and compares each answer, bit
+// for bit, with the one a single thread gave.  Small caches make entries come and go meanwhile.
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
