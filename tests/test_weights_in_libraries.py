@@ -1,7 +1,8 @@
-"""Weights of an exported library: read where the system maps them, held once, saved again in plain layouts."""
+"""Weights of an exported library: read where the system maps them, held once, saved again as they were."""
 
 from __future__ import annotations
 
+import functools
 import json
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 import tvm
 import tvm_ffi
@@ -94,6 +96,35 @@ def test_a_library_may_go_once_its_modules_are_loaded(libraries: dict[str, Path]
     ex = tvm_mxplan.load(path)
     path.unlink()
     np.testing.assert_array_equal(ex(**x)[0].numpy(), expected)
+
+
+def test_large_weights_are_packed_slice_by_slice(tmp_path: Path) -> None:
+    """Rows that are no multiple of a block, in the last slice too."""
+    weights = np.random.default_rng(5).standard_normal((2503, 1003)).astype("float32")
+    assert weights.nbytes > 2**23  # a slice
+    tensor = functools.partial(onnx.helper.make_tensor_value_info, elem_type=onnx.TensorProto.FLOAT)
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("MatMul", ["x", "w"], ["y"])],
+        "large",
+        [tensor("x", shape=(7, 2503))],
+        [tensor("y", shape=(7, 1003))],
+        [onnx.numpy_helper.from_array(weights, "w")],
+    )
+    opset = onnx.helper.make_opsetid("", 17)
+    ex = tvm_mxplan.compile(onnx.helper.make_model(graph, opset_imports=[opset], ir_version=8))
+    ex.export(tmp_path / "large.so")
+    x = np.random.default_rng(6).standard_normal((7, 2503)).astype("float32")
+    expected = ex(x)[0].numpy()
+    np.testing.assert_allclose(expected, x.astype("float64") @ weights, rtol=1e-4, atol=1e-3)
+    capacity = tvm_mxplan.cache_statistics()["weights"].most_bytes
+    tvm_mxplan.set_cache_capacity("weights", bytes=0)  # the loaded library packs for itself
+    try:
+        packed = tvm_mxplan.cache_statistics()["weights"].misses
+        actual = tvm_mxplan.load(tmp_path / "large.so")(x)[0].numpy()
+        assert tvm_mxplan.cache_statistics()["weights"].misses == packed + 1
+    finally:
+        tvm_mxplan.set_cache_capacity("weights", bytes=capacity)
+    np.testing.assert_array_equal(actual, expected)
 
 
 def test_stock_export_splits_the_weights_too(tmp_path: Path) -> None:

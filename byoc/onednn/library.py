@@ -94,7 +94,7 @@ def create_module(symbol: str, program: Program, constants: Sequence[Any] = ()) 
 
 
 def split_weights(module: Any) -> Any:
-    """A module that exports the weights of ``module`` as data of the library, where loading does not copy them.
+    """A module that exports the weights of ``module`` as data of the library: loading does not copy them.
 
     From now on ``module`` is saved without them, so the two belong into one library.
     """

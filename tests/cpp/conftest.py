@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 sys.path.append(str(Path(__file__).resolve().parent))
-from sanitized import build  # noqa: E402
+from sanitized import build
 
 
 @pytest.fixture(scope="session")

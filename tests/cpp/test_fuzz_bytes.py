@@ -19,6 +19,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent / "byoc"))
 from program_builder import Builder, random  # noqa: E402
 
+
 def seeds() -> list[bytes]:
     n = Symbol("n")
     b = Builder("fuzz")
@@ -53,7 +54,7 @@ def test_damaged_bytes(address_sanitized: Path, tmp_path: Path) -> None:
     for i, seed in enumerate(seeds()):
         files.append(tmp_path / f"seed{i}")
         files[-1].write_bytes(seed)
-    rounds = str(int(np.clip(int(os.environ.get("MXPLAN_FUZZ_ROUNDS", "3000")), 1, 10**9)))
+    rounds = str(int(np.clip(int(os.environ.get("MXPLAN_FUZZ_ROUNDS", "30000")), 1, 10**9)))
     program = address_sanitized / "fuzz_bytes"
     answer = subprocess.run([program, rounds, *files], capture_output=True, text=True, cwd=tmp_path)
     assert answer.returncode == 0, answer.stdout + answer.stderr
