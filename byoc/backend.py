@@ -52,3 +52,7 @@ class Backend(Protocol):
     ) -> tvm.runtime.Module:
         """The runtime module that executes the program under the name ``symbol``."""
         ...
+
+    def modules_to_export(self, module: tvm.runtime.Module) -> list[tvm.runtime.Module]:
+        """A module of :meth:`create_module`, and what is exported beside it: say, its weights as data."""
+        ...

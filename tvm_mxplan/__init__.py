@@ -15,6 +15,7 @@ from .errors import InternalError, InvalidInputError, MxplanError, UnsupportedEr
 
 if TYPE_CHECKING:
     from . import op, opcheck, transform
+    from .caches import CacheStatistics, cache_statistics, set_cache_capacity
     from .compiler import compile
     from .executable import Executable, load
     from .options import Options
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _LAZY = {
+    "CacheStatistics": "caches",
+    "cache_statistics": "caches",
+    "set_cache_capacity": "caches",
     "compile": "compiler",
     "Executable": "executable",
     "load": "executable",
@@ -31,6 +35,7 @@ _LAZY = {
 }
 
 __all__ = [
+    "CacheStatistics",
     "Executable",
     "InternalError",
     "InvalidInputError",
@@ -38,10 +43,12 @@ __all__ = [
     "Options",
     "Report",
     "UnsupportedError",
+    "cache_statistics",
     "compile",
     "load",
     "op",
     "opcheck",
+    "set_cache_capacity",
     "transform",
 ]
 
@@ -59,7 +66,7 @@ def _autoload() -> None:
     """Called by TVM at ``import tvm``: loads the runtime, and registers the pipeline where there is Relax."""
     import tvm
 
-    from . import environment
+    from . import caches, environment
     from .byoc.onednn import library
 
     library.load()
@@ -69,3 +76,4 @@ def _autoload() -> None:
         from . import pipeline_registration
 
         pipeline_registration.register()
+    caches.read_environment()

@@ -15,8 +15,10 @@ def configuration() -> dict[str, dict[str, str]]:
     from tvm.target import codegen
 
     from .byoc.onednn import library
+    from .caches import cache_statistics
     from .targets import LIBRARIES
 
+    caches = cache_statistics()
     versions = {name: _version(name) for name in _DISTRIBUTIONS}
     return {
         "versions": {**versions, "oneDNN": library.version()},
@@ -26,6 +28,10 @@ def configuration() -> dict[str, dict[str, str]]:
             "CPUs allowed": str(len(os.sched_getaffinity(0))),
         },
         "targets": {"parts": ", ".join([*LIBRARIES, "llvm"])},
+        "caches, kept at most": {
+            "primitives": f"{caches['primitives'].most_entries:,}",
+            "packed weights": f"{caches['weights'].most_bytes:,} bytes",
+        },
         "environment": {name: value or "not set" for name, value in environment.settings().items()},
     }
 

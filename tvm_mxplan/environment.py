@@ -6,12 +6,16 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from .errors import InvalidInputError
+
 _SPIN_COUNT = "3000"
 
 VARIABLES = (
     "TVM_MXPLAN_DISABLE",
     "TVM_MXPLAN_DEBUG",
     "TVM_MXPLAN_OPCHECK_DIR",
+    "TVM_MXPLAN_PRIMITIVE_CACHE",
+    "TVM_MXPLAN_WEIGHTS_CACHE",
     "TVM_DEVICE_BACKEND_AUTOLOAD",
     "TVM_USE_RUNTIME_LIB",
     "TVM_NUM_THREADS",
@@ -20,10 +24,11 @@ VARIABLES = (
     "GOMP_SPINCOUNT",
     "OMP_WAIT_POLICY",
     "ONEDNN_MAX_CPU_ISA",
+    "ONEDNN_PRIMITIVE_CACHE_CAPACITY",
     "ONEDNN_VERBOSE",
     "CXX",
 )
-"""The first three are ours; TVM, OpenMP and oneDNN read the others, and export links with CXX."""
+"""The first five are ours; TVM, OpenMP and oneDNN read the others, and export links with CXX."""
 
 
 def disabled() -> bool:
@@ -48,6 +53,30 @@ def opcheck_folder() -> str | None:
 
 def _debug() -> list[str]:
     return os.environ.get("TVM_MXPLAN_DEBUG", "").split(",")
+
+
+def sizes_onednn_cache() -> bool:
+    """Whether the user sizes oneDNN's own cache of primitives."""
+    return "ONEDNN_PRIMITIVE_CACHE_CAPACITY" in os.environ
+
+
+def primitive_cache() -> int | None:
+    """``TVM_MXPLAN_PRIMITIVE_CACHE=<entries>``: how many primitives are kept beyond use; 0 for no cache."""
+    return _count("TVM_MXPLAN_PRIMITIVE_CACHE")
+
+
+def weights_cache_mib() -> int | None:
+    """``TVM_MXPLAN_WEIGHTS_CACHE=<MiB>``: packed weights that are kept beyond use; 0 for no cache."""
+    return _count("TVM_MXPLAN_WEIGHTS_CACHE")
+
+
+def _count(name: str) -> int | None:
+    text = os.environ.get(name, "")
+    if not text:
+        return None
+    if not text.isdecimal():
+        raise InvalidInputError(f"{name}={text!r}; expected a whole number from 0")
+    return int(text)
 
 
 @contextmanager

@@ -50,7 +50,7 @@ def region_modules(module: Any) -> list[Any]:
     found: list[Any] = []
 
     def visit(node: Any) -> None:
-        if node.kind.startswith("mxplan_"):
+        if node.kind.startswith("mxplan_"):  # the name of a backend
             found.append(node)
         for child in node.imports:
             visit(child)

@@ -45,3 +45,6 @@ class OneDNN:
         self, symbol: str, program: Program, constants: list[tvm.runtime.Tensor]
     ) -> tvm.runtime.Module:
         return library.create_module(symbol, program, constants)
+
+    def modules_to_export(self, module: tvm.runtime.Module) -> list[tvm.runtime.Module]:
+        return [module, library.split_weights(module)]

@@ -24,6 +24,8 @@ from tvm_mxplan.core.program import Program
 LIBRARY = "libmxplan_runtime.so"
 _ONEDNN_DISTRIBUTION = "onednn-cpu-gomp"
 _ONEDNN_LIBRARY = "libdnnl.so.3"
+_ONEDNN_CACHE = 64
+"""Primitives that oneDNN keeps: those inside of others and what packs weights; ours are in our own cache."""
 _STAMP = re.compile(rb"mxplan-tvm-ffi=([0-9.]+);")
 
 _lock = threading.Lock()
@@ -71,6 +73,8 @@ def load() -> None:
             raise LibraryError(f"cannot load {path}: {error}") from error
         _loaded.extend(libraries)
         errors.register()
+        if not environment.sizes_onednn_cache():
+            _function("set_library_cache")(_ONEDNN_CACHE)
 
 
 def describe(program: Program, symbols: Sequence[int] = ()) -> Description:
@@ -103,10 +107,30 @@ def create_module(symbol: str, program: Program, constants: Sequence[Any] = ()) 
     return _function("create")(symbol, codec.encode(program), tensors)
 
 
+def split_weights(module: Any) -> Any:
+    """A module that exports the weights of ``module`` as data of the library: loading does not copy them.
+
+    From now on ``module`` is saved without them, so the two belong into one library.
+    """
+    return module["mxplan.split_weights"]()
+
+
 def stats(module: Any) -> dict[str, Any]:
     """Counters of a module: specializations, contexts, arena and weights bytes, implementations."""
     answer: dict[str, Any] = json.loads(str(module["mxplan.stats"]()))
     return answer
+
+
+def cache_counters(cache: str) -> dict[str, int]:
+    """Counters and capacity of the process's cache of ``primitives`` or packed ``weights``."""
+    load()
+    return {str(name): int(number) for name, number in _function("cache_counters")(cache).items()}
+
+
+def set_cache_capacity(cache: str, entries: int, bytes: int) -> None:
+    """What a cache may keep beyond use; 0 of either switches it off."""
+    load()
+    _function("set_cache_capacity")(cache, entries, bytes)
 
 
 def set_debug(memory: bool) -> None:

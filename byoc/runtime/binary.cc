@@ -1,7 +1,6 @@
 // Elementwise functions of two tensors with broadcasting, and PReLU.
 #include "algorithms.h"
 #include "builders.h"
-#include "engine.h"
 #include "error.h"
 
 namespace mxplan {
@@ -37,21 +36,20 @@ dnnl::memory::desc SecondDesc(StepBuilder* b, const dnnl::memory::desc& src) {
 void BuildBinary(StepBuilder* b) {
   CheckBroadcast(*b, "src1");
   dnnl::memory::desc src = b->Fixed("src");
-  dnnl::binary::primitive_desc pd(CpuEngine(), BinaryAlgorithm(b->Text("algorithm")), src,
-                                  SecondDesc(b, src), b->Desc("dst"), b->Attr());
-  b->Add<dnnl::binary>(pd, {{DNNL_ARG_SRC_0, b->Id("src")},
-                            {DNNL_ARG_SRC_1, b->Id("src1")},
-                            {DNNL_ARG_DST, b->Id("dst")}});
+  b->Add<dnnl::binary>({{DNNL_ARG_SRC_0, b->Id("src")},
+                        {DNNL_ARG_SRC_1, b->Id("src1")},
+                        {DNNL_ARG_DST, b->Id("dst")}},
+                       BinaryAlgorithm(b->Text("algorithm")), src, SecondDesc(b, src),
+                       b->Desc("dst"));
 }
 
 void BuildPRelu(StepBuilder* b) {
   CheckBroadcast(*b, "weights");
-  dnnl::prelu_forward::primitive_desc pd(CpuEngine(), dnnl::prop_kind::forward_inference,
-                                         b->Fixed("src"), b->Weights("weights"), b->Desc("dst"),
-                                         b->Attr());
-  b->Add<dnnl::prelu_forward>(pd, {{DNNL_ARG_SRC, b->Id("src")},
-                                   {DNNL_ARG_WEIGHTS, b->Id("weights")},
-                                   {DNNL_ARG_DST, b->Id("dst")}});
+  b->Add<dnnl::prelu_forward>({{DNNL_ARG_SRC, b->Id("src")},
+                               {DNNL_ARG_WEIGHTS, b->Id("weights")},
+                               {DNNL_ARG_DST, b->Id("dst")}},
+                              dnnl::prop_kind::forward_inference, b->Fixed("src"),
+                              b->Weights("weights"), b->Desc("dst"));
 }
 
 }  // namespace mxplan

@@ -1,4 +1,4 @@
-// Owned, aligned memory; large buffers ask for huge pages.
+// Owned, aligned memory; large buffers stand on huge pages as far as these are whole.
 #include "buffer.h"
 
 #include <sys/mman.h>
@@ -6,20 +6,46 @@
 #include <new>
 
 namespace mxplan {
+namespace {
+
+// Maps `bytes` at a multiple of a huge page: a little more is mapped, and what is over given back.
+char* MapAligned(int64_t bytes) {
+  auto size = static_cast<size_t>(bytes + kHugePage);
+  void* mapped = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) throw std::bad_alloc();
+  auto* begin = static_cast<char*>(mapped);
+  auto over = static_cast<size_t>(reinterpret_cast<uintptr_t>(begin) % kHugePage);
+  size_t before = over > 0 ? kHugePage - over : 0;
+  if (before > 0) munmap(begin, before);
+  constexpr int64_t kPage = 4096;
+  auto used = static_cast<size_t>((bytes + kPage - 1) / kPage * kPage);
+  if (size > before + used) munmap(begin + before + used, size - before - used);
+  return begin + before;
+}
+
+}  // namespace
 
 Buffer::Buffer(int64_t bytes) {
-  constexpr int64_t kHugePage = int64_t{2} << 20;
-  bool huge = bytes >= kHugePage;
-  int64_t alignment = huge ? kHugePage : kAlignment;
-  if (bytes < 0 || bytes > INT64_MAX - alignment) throw std::bad_alloc();
-  int64_t rounded = (bytes + alignment - 1) / alignment * alignment;
-  void* data = nullptr;
-  if (posix_memalign(&data, static_cast<size_t>(alignment),
-                     static_cast<size_t>(rounded > 0 ? rounded : alignment)) != 0) {
-    throw std::bad_alloc();
+  if (bytes < 0 || bytes > INT64_MAX - 2 * kHugePage) throw std::bad_alloc();
+  if (bytes >= kHugePage) {
+    data_ = {MapAligned(bytes), Free(bytes)};
+    // A wish, not a need.  The last pages stay small, or they would take a huge one for themselves.
+    auto whole = static_cast<size_t>(bytes / kHugePage * kHugePage);
+    madvise(data_.get(), whole, MADV_HUGEPAGE);
+    return;
   }
+  void* data = nullptr;
+  auto size = static_cast<size_t>(AlignUp(bytes > 0 ? bytes : 1));
+  if (posix_memalign(&data, kAlignment, size) != 0) throw std::bad_alloc();
   data_.reset(static_cast<char*>(data));
-  if (huge) madvise(data, static_cast<size_t>(rounded), MADV_HUGEPAGE);  // a wish, not a need
+}
+
+void Buffer::Free::operator()(char* data) const {
+  if (mapped > 0) {
+    munmap(data, static_cast<size_t>(mapped));
+  } else {
+    std::free(data);
+  }
 }
 
 }  // namespace mxplan

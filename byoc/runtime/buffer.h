@@ -1,4 +1,4 @@
-// Owned, aligned memory; large buffers ask for huge pages.
+// Owned, aligned memory.  Large buffers ask for huge pages, and go back to the system at once.
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_BUFFER_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_BUFFER_H_
 
@@ -9,6 +9,7 @@
 namespace mxplan {
 
 constexpr int64_t kAlignment = 64;
+constexpr int64_t kHugePage = int64_t{2} << 20;
 
 inline int64_t AlignUp(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -22,7 +23,10 @@ class Buffer {
 
  private:
   struct Free {
-    void operator()(char* data) const { std::free(data); }
+    int64_t mapped;  // bytes; 0: from the heap
+    Free() : mapped(0) {}
+    explicit Free(int64_t bytes) : mapped(bytes) {}
+    void operator()(char* data) const;
   };
   std::unique_ptr<char, Free> data_;
 };

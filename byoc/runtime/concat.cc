@@ -2,7 +2,6 @@
 // made) is not copied; if all do, the step does nothing.  A piece that stands in another piece's
 // place (it was sliced out of that one) is copied from there.
 #include "builders.h"
-#include "engine.h"
 #include "error.h"
 
 namespace mxplan {
@@ -102,12 +101,11 @@ void BuildConcat(StepBuilder* b) {
     bindings.push_back({DNNL_ARG_MULTIPLE_SRC + static_cast<int>(i), pieces[i].value});
   }
   // Both constructors exist: with dst's layout given, and with oneDNN choosing it.
-  dnnl::concat::primitive_desc pd =
-      b->Get("dst").IsAny()
-          ? dnnl::concat::primitive_desc(CpuEngine(), static_cast<int>(axis), descs, b->Attr())
-          : dnnl::concat::primitive_desc(CpuEngine(), b->Desc("dst"), static_cast<int>(axis), descs,
-                                         b->Attr());
-  b->Add<dnnl::concat>(pd, bindings);
+  if (b->Get("dst").IsAny()) {
+    b->Add<dnnl::concat>(bindings, static_cast<int>(axis), descs);
+  } else {
+    b->Add<dnnl::concat>(bindings, b->Desc("dst"), static_cast<int>(axis), descs);
+  }
 }
 
 }  // namespace mxplan

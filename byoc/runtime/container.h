@@ -1,8 +1,10 @@
-// A region module as bytes: symbol, region program and constants in one block.
+// A region module as bytes: symbol, region program and constants in one block, or the constants'
+// name where they are data of a library instead (linked_weights.h).
 //
-//     "MXMD" version:u32 symbol program count:u32 constant*
-//     constant   dtype rank:u32 i64* bytes:u64 zeros up to a multiple of 64 data
-//     strings (symbol, program, dtype) are u64 length + bytes
+//     "MXMD" version:u32 symbol program weights count:u32 constant*
+//     constant   dtype rank:u32 i64* bytes:u64, then if weights is empty
+//                zeros up to a multiple of 64 data
+//     strings (symbol, program, weights, dtype) are u64 length + bytes
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_CONTAINER_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_CONTAINER_H_
 
@@ -11,21 +13,22 @@
 #include <string_view>
 #include <vector>
 
-#include "weights.h"
+#include "constant.h"
 
 namespace mxplan {
 
 struct Container {
   std::string symbol;
   std::string program;
+  std::string weights;  // the data's symbol; empty: in the container
   std::vector<ConstantData> constants;
 };
 
 std::string Save(const std::string& symbol, std::string_view program,
-                 const std::vector<ConstantData>& constants);
+                 const std::vector<ConstantData>& constants, const std::string& weights = "");
 
-// The constants point into `data`, which `owner` keeps alive.  Throws InvalidInput on anything that
-// Save did not write.
+// Constants in the container point into `data`, which `owner` keeps alive; others have no data yet.
+// Throws InvalidInput on anything that Save did not write.
 Container Load(std::string_view data, const std::shared_ptr<const void>& owner);
 
 }  // namespace mxplan

@@ -48,7 +48,7 @@ dnnl_memory_t ExecutionContext::MemoryFor(const Argument& argument, size_t step,
   const Value& root = program.values[static_cast<size_t>(value.root)];
   dnnl_memory_t memory = nullptr;
   if (argument.source == Argument::Source::kPacked) {
-    memory = NewMemory(argument.desc, owner_.weights().Get(owner_.PackRequest(argument)));
+    memory = NewMemory(argument.desc, owner_.PackedData(argument));
   } else if (root.kind == ValueKind::kLocal) {
     memory =
         NewMemory(argument.desc, arena_.data() + owner_.ValueOffset(value.root) + value.offset);

@@ -3,7 +3,6 @@
 // A region program counts dilation from 1 (dense) and stores both paddings; oneDNN counts from 0,
 // and for a deconvolution the end padding is what makes dst's shape come out.
 #include "builders.h"
-#include "engine.h"
 #include "error.h"
 #include "winograd.h"
 
@@ -81,10 +80,9 @@ void Build(StepBuilder* b, dnnl::algorithm algorithm, bool transposed) {
     }
   }
   AgreeOnNames(&src, &dst);
-  typename Primitive::primitive_desc pd(CpuEngine(), dnnl::prop_kind::forward_inference, algorithm,
-                                        src, b->Weights("weights"), bias, dst, g.strides, g.dilates,
-                                        g.padding_l, g.padding_r, b->Attr());
-  b->Add<Primitive>(pd, bindings);
+  b->Add<Primitive>(bindings, dnnl::prop_kind::forward_inference, algorithm, src,
+                    b->Weights("weights"), bias, dst, g.strides, g.dilates, g.padding_l,
+                    g.padding_r);
 }
 
 }  // namespace

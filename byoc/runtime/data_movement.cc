@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "builders.h"
-#include "engine.h"
 #include "error.h"
 
 namespace mxplan {

@@ -1,13 +1,12 @@
 // Bytes -> Program, the inverse of tvm_mxplan/core/codec.py; see program.h for what it guarantees.
 //
-// Two stages: Reader parses the bytes and never runs past their end; Check* then hold the program's
-// own rules (ids in range, aliases backwards, numbering without gaps).
+// Two stages: ProgramReader parses the bytes; Check* then hold the program's own rules (ids in
+// range, aliases backwards, numbering without gaps).
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 
 #include "error.h"
 #include "program.h"
+#include "reader.h"
 
 namespace mxplan {
 namespace {
@@ -18,42 +17,12 @@ constexpr size_t kMaxRank = 12;     // what oneDNN's descriptors hold
 constexpr size_t kMaxPostOps = 32;  // likewise
 constexpr size_t kMaxSymbols = 64;
 
-bool IsUtf8(std::string_view text) {
-  size_t i = 0;
-  while (i < text.size()) {
-    auto lead = static_cast<unsigned char>(text[i]);
-    int more = lead < 0x80         ? 0
-               : (lead >> 5) == 6  ? 1
-               : (lead >> 4) == 14 ? 2
-               : (lead >> 3) == 30 ? 3
-                                   : -1;
-    if (more < 0 || i + more >= text.size()) return false;
-    uint32_t code = more ? lead & (0x3Fu >> more) : lead;
-    for (int k = 1; k <= more; ++k) {
-      auto next = static_cast<unsigned char>(text[i + k]);
-      if ((next >> 6) != 2) return false;
-      code = (code << 6) | (next & 0x3Fu);
-    }
-    constexpr uint32_t kSmallest[] = {0, 0x80, 0x800, 0x10000};
-    if (code < kSmallest[more] || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000))
-      return false;
-    i += more + 1;
-  }
-  return true;
-}
-
-class Reader {
+class ProgramReader : private ByteReader {
  public:
-  explicit Reader(std::string_view data) : data_(data) {}
+  explicit ProgramReader(std::string_view data) : ByteReader(data, "region program") {}
 
   Program ReadProgram() {
-    if (Take(4) != "MXPR") {
-      ThrowInvalidInput("not a region program: the first four bytes are not MXPR");
-    }
-    uint32_t version = Number<uint32_t>();
-    if (version != kVersion) {
-      ThrowInvalidInput("region program version ", version, ", this build reads ", kVersion);
-    }
+    Header("MXPR", kVersion);
     Program program;
     program.name = String();
     program.arena_bytes = Number<int64_t>();
@@ -63,52 +32,12 @@ class Reader {
     symbols_ = symbols;
     for (size_t i = 0, n = Count(54); i < n; ++i) program.values.push_back(ReadValue());
     for (size_t i = 0, n = Count(40); i < n; ++i) program.steps.push_back(ReadStep());
-    if (offset_ != data_.size()) {
-      ThrowInvalidInput(data_.size() - offset_, " bytes after the end of the region program");
-    }
+    End();
     return program;
   }
 
  private:
-  std::string_view Take(size_t size) {
-    if (size > data_.size() - offset_) {
-      ThrowInvalidInput("region program ends at byte ", data_.size(), ", ", size,
-                        " more were expected at byte ", offset_);
-    }
-    std::string_view piece = data_.substr(offset_, size);
-    offset_ += size;
-    return piece;
-  }
-
-  template <typename T>
-  T Number() {
-    T number;
-    std::memcpy(&number, Take(sizeof(T)).data(), sizeof(T));
-    return number;
-  }
-
-  // A count of items of at least `smallest` bytes each, so that garbage cannot ask for memory.
-  size_t Count(size_t smallest) {
-    size_t count = Number<uint32_t>();
-    if (count > (data_.size() - offset_) / smallest) {
-      ThrowInvalidInput("count ", count, " at byte ", offset_ - 4,
-                        " is more than the data can hold");
-    }
-    return count;
-  }
-
-  std::string String() {
-    std::string_view text = Take(Number<uint32_t>());
-    if (!IsUtf8(text)) ThrowInvalidInput("bad text before byte ", offset_);
-    return std::string(text);
-  }
-
-  double Real() {
-    auto number = Number<double>();
-    if (std::isnan(number))
-      ThrowInvalidInput("a real number before byte ", offset_, " is no number");
-    return number;
-  }
+  std::string String() { return Text(Number<uint32_t>()); }
 
   // A value id; its range is checked once all values are known.
   int Id() {
@@ -123,7 +52,7 @@ class Reader {
     auto code = Number<uint8_t>();
     DimNode node;
     if (code > static_cast<uint8_t>(DimNode::Code::kMin)) {
-      ThrowInvalidInput("code ", int{code}, " at byte ", offset_ - 1, " is no dimension");
+      ThrowInvalidInput("code ", int{code}, " at byte ", offset() - 1, " is no dimension");
     }
     node.code = static_cast<DimNode::Code>(code);
     if (node.code == DimNode::Code::kConstant) {
@@ -154,7 +83,7 @@ class Reader {
     value.dtype = String();
     auto kind = Number<uint8_t>();
     if (kind > static_cast<uint8_t>(ValueKind::kLocal)) {
-      ThrowInvalidInput("code ", int{kind}, " at byte ", offset_ - 1, " is no kind of value");
+      ThrowInvalidInput("code ", int{kind}, " at byte ", offset() - 1, " is no kind of value");
     }
     value.kind = static_cast<ValueKind>(kind);
     value.layout = String();
@@ -187,7 +116,7 @@ class Reader {
       case 4:
         return Number<uint8_t>() != 0;
       default:
-        ThrowInvalidInput("attribute type ", int{code}, " at byte ", offset_ - 1);
+        ThrowInvalidInput("attribute type ", int{code}, " at byte ", offset() - 1);
     }
   }
 
@@ -222,7 +151,7 @@ class Reader {
         }
         break;
       default:
-        ThrowInvalidInput("post-op type ", int{code}, " at byte ", offset_ - 1);
+        ThrowInvalidInput("post-op type ", int{code}, " at byte ", offset() - 1);
     }
     return op;
   }
@@ -250,8 +179,6 @@ class Reader {
     return step;
   }
 
-  std::string_view data_;
-  size_t offset_ = 0;
   size_t symbols_ = 0;
 };
 
@@ -336,7 +263,7 @@ void CheckSymbols(const Program& program) {
 }  // namespace
 
 Program Decode(std::string_view data) {
-  Program program = Reader(data).ReadProgram();
+  Program program = ProgramReader(data).ReadProgram();
   program.inputs = CheckNumbering(program, ValueKind::kInput, "input");
   program.outputs = CheckNumbering(program, ValueKind::kOutput, "output");
   program.constants = CheckNumbering(program, ValueKind::kConstant, "constant");

@@ -15,18 +15,18 @@ using dnnl::memory;
 
 class PrimitiveStage final : public Stage {
  public:
-  PrimitiveStage(dnnl::primitive primitive, std::vector<Argument> arguments)
-      : Stage(std::move(arguments)), primitive_(std::move(primitive)) {}
+  PrimitiveStage(PrimitivePointer made, std::vector<Argument> arguments)
+      : Stage(std::move(arguments)), made_(std::move(made)) {}
 
   void Execute(dnnl_stream_t stream, const std::vector<dnnl_exec_arg_t>& memories) const override {
     dnnl::error::wrap_c_api(
-        dnnl_primitive_execute(primitive_.get(), stream, static_cast<int>(memories.size()),
+        dnnl_primitive_execute(made_->primitive.get(), stream, static_cast<int>(memories.size()),
                                memories.data()),
         "could not execute a primitive");
   }
 
  private:
-  dnnl::primitive primitive_;
+  PrimitivePointer made_;
 };
 
 std::string Implementation(const dnnl::primitive_desc_base& pd) { return pd.impl_info_str(); }
@@ -139,24 +139,33 @@ const std::vector<int64_t>& StepBuilder::Integers(const char* name, size_t count
   return numbers;
 }
 
-dnnl::primitive_attr StepBuilder::Attr() const {
+dnnl::primitive_attr StepBuilder::Attr(PrimitiveKey* key) const {
   dnnl::post_ops post_ops;
   for (const PostOp& op : step_.post_ops) {
+    auto alpha = static_cast<float>(op.alpha), beta = static_cast<float>(op.beta);
+    key->Put(op.kind);
     switch (op.kind) {
       case PostOp::Kind::kEltwise:
-        post_ops.append_eltwise(EltwiseAlgorithm(op.algorithm), static_cast<float>(op.alpha),
-                                static_cast<float>(op.beta));
+        post_ops.append_eltwise(EltwiseAlgorithm(op.algorithm), alpha, beta);
+        key->Put(EltwiseAlgorithm(op.algorithm));
+        key->Put(alpha);
+        key->Put(beta);
         break;
       case PostOp::Kind::kBinary:
         post_ops.append_binary(BinaryAlgorithm(op.algorithm), Desc(op.value));
+        key->Put(BinaryAlgorithm(op.algorithm));
+        key->Put(Desc(op.value));
         break;
       case PostOp::Kind::kSum:
-        post_ops.append_sum(static_cast<float>(op.alpha));
+        post_ops.append_sum(alpha);
+        key->Put(alpha);
         break;
       case PostOp::Kind::kDepthwise: {
         auto f32 = memory::data_type::f32;
         auto bias = Has("depthwise_bias") ? f32 : memory::data_type::undef;
         post_ops.append_dw(f32, bias, f32, op.kernel, op.stride, op.padding);
+        key->Put(bias);
+        key->Put(Dims{op.kernel, op.stride, op.padding});
         break;
       }
     }
@@ -192,9 +201,17 @@ Argument StepBuilder::Bind(const dnnl::primitive_desc_base& pd, const Binding& b
   return argument;
 }
 
-void StepBuilder::AddPrimitive(const dnnl::primitive& primitive,
-                               const dnnl::primitive_desc_base& pd,
-                               const std::vector<Binding>& bindings) {
+void StepBuilder::BindScratchpad(const dnnl::primitive_desc_base& pd,
+                                 std::vector<Argument>* arguments) {
+  memory::desc scratchpad = pd.query_md(dnnl::query::exec_arg_md, DNNL_ARG_SCRATCHPAD);
+  if (!scratchpad || scratchpad.get_size() == 0) return;
+  arguments->push_back({DNNL_ARG_SCRATCHPAD, Argument::Source::kScratchpad, -1, scratchpad});
+  executable_.scratchpad_bytes =
+      std::max(executable_.scratchpad_bytes, static_cast<int64_t>(scratchpad.get_size()));
+}
+
+void StepBuilder::AddPrimitive(const PrimitivePointer& made, const std::vector<Binding>& bindings) {
+  const dnnl::primitive_desc_base& pd = made->desc;
   std::vector<Argument> arguments;
   for (const Binding& binding : bindings) arguments.push_back(Bind(pd, binding));
   for (size_t i = 0; i < step_.post_ops.size(); ++i) {
@@ -203,28 +220,25 @@ void StepBuilder::AddPrimitive(const dnnl::primitive& primitive,
     int id = DNNL_ARG_ATTR_MULTIPLE_POST_OP(static_cast<int>(i)) | DNNL_ARG_SRC_1;
     arguments.push_back(Bind(pd, {id, op.value}));
   }
-  memory::desc scratchpad = pd.query_md(dnnl::query::exec_arg_md, DNNL_ARG_SCRATCHPAD);
-  if (scratchpad && scratchpad.get_size() > 0) {
-    arguments.push_back({DNNL_ARG_SCRATCHPAD, Argument::Source::kScratchpad, -1, scratchpad});
-    NeedScratchpad(static_cast<int64_t>(scratchpad.get_size()));
-  }
-  AddStage(std::make_unique<PrimitiveStage>(primitive, std::move(arguments)), Implementation(pd));
+  BindScratchpad(pd, &arguments);
+  AddStage(std::make_unique<PrimitiveStage>(made, std::move(arguments)), Implementation(pd));
 }
 
 void StepBuilder::AddReorder(int src, const memory::desc& src_desc, int dst,
                              const memory::desc& dst_desc) {
-  dnnl::primitive_attr attr;
-  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  dnnl::reorder::primitive_desc pd(CpuEngine(), src_desc, CpuEngine(), dst_desc, attr);
+  PrimitiveKey key(typeid(dnnl::reorder));
+  key.Put(src_desc);
+  key.Put(dst_desc);
+  PrimitivePointer made = GetPrimitive<dnnl::reorder>(key, [&] {
+    dnnl::primitive_attr attr;
+    attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    return dnnl::reorder::primitive_desc(CpuEngine(), src_desc, CpuEngine(), dst_desc, attr);
+  });
   std::vector<Argument> arguments = {{DNNL_ARG_FROM, Argument::Source::kValue, src, src_desc},
                                      {DNNL_ARG_TO, Argument::Source::kValue, dst, dst_desc}};
-  memory::desc scratchpad = pd.scratchpad_desc();
-  if (scratchpad && scratchpad.get_size() > 0) {
-    arguments.push_back({DNNL_ARG_SCRATCHPAD, Argument::Source::kScratchpad, -1, scratchpad});
-    NeedScratchpad(static_cast<int64_t>(scratchpad.get_size()));
-  }
-  AddStage(std::make_unique<PrimitiveStage>(dnnl::reorder(pd), std::move(arguments)),
-           Implementation(pd));
+  BindScratchpad(made->desc, &arguments);
+  AddStage(std::make_unique<PrimitiveStage>(made, std::move(arguments)),
+           Implementation(made->desc));
 }
 
 void StepBuilder::NeedScratchpad(int64_t bytes) {

@@ -8,9 +8,12 @@
 #include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string>
+#include <typeinfo>
 #include <vector>
 
+#include "engine.h"
 #include "packing.h"
+#include "primitive_cache.h"
 #include "resolved.h"
 
 namespace mxplan {
@@ -90,12 +93,11 @@ class StepBuilder {
   const std::vector<int64_t>& Integers(const char* name, size_t count, int64_t low) const;
 
   bool HasPostOp(PostOp::Kind kind) const;
-  // The step's post-ops and the user's scratchpad.
-  dnnl::primitive_attr Attr() const;
 
-  // Adds a primitive whose arguments are `roles` (pairs of DNNL_ARG_* and value), the post-ops and
-  // the scratchpad.  Values that were "any" take the layout the primitive wants; packed weights
-  // too.
+  // Adds a primitive whose arguments are `bindings` (pairs of DNNL_ARG_* and value), the post-ops
+  // and the scratchpad.  `described` is what Primitive::primitive_desc takes between the engine and
+  // the attributes; equal ones share a primitive.  Values that were "any" take the layout the
+  // primitive wants; packed weights too.
   struct Binding {
     int id;
     int value;
@@ -103,9 +105,15 @@ class StepBuilder {
     dnnl::memory::desc through =
         {};  // constants only: the order their bytes are brought into first
   };
-  template <typename Primitive>
-  void Add(const typename Primitive::primitive_desc& pd, const std::vector<Binding>& bindings) {
-    AddPrimitive(Primitive(pd), pd, bindings);
+  template <typename Primitive, typename... Described>
+  void Add(const std::vector<Binding>& bindings, const Described&... described) {
+    PrimitiveKey key(typeid(Primitive));
+    (key.Put(described), ...);
+    dnnl::primitive_attr attr = Attr(&key);
+    auto describe = [&] {
+      return typename Primitive::primitive_desc(CpuEngine(), described..., attr);
+    };
+    AddPrimitive(GetPrimitive<Primitive>(key, describe), bindings);
   }
   // Adds a plain reorder between two views.
   void AddReorder(int src, const dnnl::memory::desc& src_desc, int dst,
@@ -119,8 +127,11 @@ class StepBuilder {
   Executable Take() { return std::move(executable_); }
 
  private:
-  void AddPrimitive(const dnnl::primitive& primitive, const dnnl::primitive_desc_base& pd,
-                    const std::vector<Binding>& bindings);
+  // The step's post-ops and the user's scratchpad; what distinguishes them goes into the key.
+  dnnl::primitive_attr Attr(PrimitiveKey* key) const;
+  void AddPrimitive(const PrimitivePointer& made, const std::vector<Binding>& bindings);
+  // Adds the scratchpad a primitive asks for to its arguments.
+  void BindScratchpad(const dnnl::primitive_desc_base& pd, std::vector<Argument>* arguments);
   Argument Bind(const dnnl::primitive_desc_base& pd, const Binding& binding);
   const Attribute& Find(const char* name) const;
 

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "builders.h"
-#include "engine.h"
 #include "error.h"
 
 namespace mxplan {
@@ -20,9 +19,8 @@ void Build(StepBuilder* b, First... first) {
     bias = b->Fixed("bias");
     bindings.push_back({DNNL_ARG_BIAS, b->Id("bias")});
   }
-  typename Primitive::primitive_desc pd(CpuEngine(), first..., b->Desc("src"),
-                                        b->Weights("weights"), bias, b->Desc("dst"), b->Attr());
-  b->Add<Primitive>(pd, bindings);
+  b->Add<Primitive>(bindings, first..., b->Desc("src"), b->Weights("weights"), bias,
+                    b->Desc("dst"));
 }
 
 // An inner product as the matrix product of samples as rows, which oneDNN 3.2 runs faster.  Rows
@@ -55,9 +53,7 @@ void BuildRows(StepBuilder* b) {
     bias = MakeDesc({1, columns}, type, "ab");
     bindings.push_back({DNNL_ARG_BIAS, b->Id("bias"), bias});
   }
-  dnnl::matmul::primitive_desc pd(CpuEngine(), seen_src, MakeDesc({depth, columns}, type, "any"),
-                                  bias, dst, b->Attr());
-  b->Add<dnnl::matmul>(pd, bindings);
+  b->Add<dnnl::matmul>(bindings, seen_src, MakeDesc({depth, columns}, type, "any"), bias, dst);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <oneapi/dnnl/dnnl_debug.h>
 #include <tvm/ffi/cast.h>
 #include <tvm/ffi/container/array.h>
+#include <tvm/ffi/container/map.h>
 #include <tvm/ffi/container/tensor.h>
 #include <tvm/ffi/extra/module.h>
 #include <tvm/ffi/function.h>
@@ -17,8 +18,10 @@
 #include "container.h"
 #include "describe.h"
 #include "error.h"
+#include "linked_weights.h"
 #include "memory_debug.h"
 #include "observer.h"
+#include "primitive_cache.h"
 #include "region.h"
 
 namespace mxplan {
@@ -27,6 +30,7 @@ namespace {
 namespace ffi = tvm::ffi;
 
 constexpr const char* kKind = "mxplan_onednn";
+constexpr const char* kWeightsKind = "mxplan.weights";  // no backend's name
 
 [[noreturn]] void Rethrow(const Error& error) {
   // The kinds that tvm_mxplan/errors.py registers.
@@ -149,6 +153,27 @@ class FunctionObserver final : public Observer {
   ffi::Optional<ffi::Module> module_;
 };
 
+// The constants of a region, for export alone: TVM links the object file it writes into the
+// library.
+class WeightsModule final : public ffi::ModuleObj {
+ public:
+  WeightsModule(std::string symbol, std::vector<ConstantData> constants)
+      : symbol_(std::move(symbol)), constants_(std::move(constants)) {}
+
+  const char* kind() const final { return kWeightsKind; }
+  int GetPropertyMask() const final { return ffi::Module::kCompilationExportable; }
+  ffi::Array<ffi::String> GetWriteFormats() const final { return {"o"}; }
+  ffi::Optional<ffi::Function> GetFunction(const ffi::String&) final { return std::nullopt; }
+
+  void WriteToFile(const ffi::String& path, const ffi::String&) const final {
+    Guard([&] { WriteWeightsObject(std::string(path), symbol_, constants_); });
+  }
+
+ private:
+  std::string symbol_;
+  std::vector<ConstantData> constants_;
+};
+
 class RegionModule final : public ffi::ModuleObj {
  public:
   RegionModule(std::string symbol, std::string program, std::vector<ConstantData> constants)
@@ -177,7 +202,10 @@ class RegionModule final : public ffi::ModuleObj {
       return ffi::Function::FromTyped([self, this] { return ffi::Bytes(program_); });
     }
     if (name == "mxplan.save") {
-      return ffi::Function::FromTyped([self, this] { return SaveToBytes(); });
+      return ffi::Function::FromTyped([self, this] { return SaveWithWeights(); });
+    }
+    if (name == "mxplan.split_weights") {
+      return ffi::Function::FromTyped([self, this] { return SplitWeights(); });
     }
     if (name == "mxplan.prepare") {
       return ffi::Function::FromTyped([self, this] { Guard([&] { region_.Prepare(); }); });
@@ -189,7 +217,7 @@ class RegionModule final : public ffi::ModuleObj {
   }
 
   ffi::Bytes SaveToBytes() const final {
-    return ffi::Bytes(Save(symbol_, program_, region_.constants()));
+    return ffi::Bytes(Save(symbol_, program_, region_.constants(), weights_symbol_));
   }
 
   ffi::String InspectSource(const ffi::String&) const final {
@@ -197,6 +225,17 @@ class RegionModule final : public ffi::ModuleObj {
   }
 
  private:
+  // From now on the module is saved without its constants; the module that is returned has them and
+  // has to be exported with this one.
+  ffi::Module SplitWeights() {
+    weights_symbol_ = WeightsSymbol(symbol_ + program_, region_.constants());
+    return ffi::Module(ffi::make_object<WeightsModule>(weights_symbol_, region_.constants()));
+  }
+
+  ffi::Bytes SaveWithWeights() const {
+    return ffi::Bytes(Save(symbol_, program_, region_.constants()));
+  }
+
   void Run(const ffi::PackedArgs& args) {
     thread_local std::vector<TensorRef> tensors;  // kept, so that a warm call allocates nothing
     tensors.clear();
@@ -218,6 +257,7 @@ class RegionModule final : public ffi::ModuleObj {
 
   std::string symbol_;
   std::string program_;
+  std::string weights_symbol_;  // not empty: the constants are exported beside the module
   Region region_;
 };
 
@@ -238,10 +278,23 @@ ffi::Module Create(const ffi::String& symbol, const ffi::Bytes& program,
   });
 }
 
+// Points constants into the library that holds them.
+void Link(const std::string& symbol, std::vector<ConstantData>* constants) {
+  WeightsPlan plan = PlanWeights(*constants);
+  std::shared_ptr<const char> data = FindWeights(symbol, plan.bytes);
+  for (size_t i = 0; i < constants->size(); ++i) {
+    ConstantData& constant = (*constants)[i];
+    constant.data = data.get() + plan.offsets[i];
+    constant.owner = data;
+    constant.mapped = true;
+  }
+}
+
 ffi::Module LoadFromBytes(const ffi::Bytes& bytes) {
   return Guard([&] {
     auto owner = std::make_shared<ffi::Bytes>(bytes);
     Container container = Load(std::string_view(owner->data(), owner->size()), owner);
+    if (!container.weights.empty()) Link(container.weights, &container.constants);
     return MakeModule(std::move(container.symbol), std::move(container.program),
                       std::move(container.constants));
   });
@@ -266,6 +319,37 @@ ffi::String Abi() {
 
 ffi::String Isa() { return ffi::String(dnnl_cpu_isa2str(dnnl_get_effective_cpu_isa())); }
 
+CacheStatistics StatisticsOf(const std::string& cache) {
+  if (cache == "primitives") return PrimitiveStatistics();
+  if (cache == "weights") return PackedWeightsStatistics();
+  ThrowInvalidInput("no cache ", cache, "; expected primitives or weights");
+}
+
+ffi::Map<ffi::String, int64_t> CacheCounters(const ffi::String& cache) {
+  return Guard([&] {
+    CacheStatistics s = StatisticsOf(cache);
+    return ffi::Map<ffi::String, int64_t>({{"hits", s.hits},
+                                           {"misses", s.misses},
+                                           {"evictions", s.evictions},
+                                           {"entries", s.entries},
+                                           {"bytes", s.bytes},
+                                           {"most_entries", s.capacity.entries},
+                                           {"most_bytes", s.capacity.bytes}});
+  });
+}
+
+void SetCacheCapacity(const ffi::String& cache, int64_t entries, int64_t bytes) {
+  Guard([&] {
+    StatisticsOf(cache);  // the name is known
+    (cache == "primitives" ? SetPrimitiveCapacity : SetPackedWeightsCapacity)({entries, bytes});
+  });
+}
+
+// How many primitives oneDNN itself keeps, which are dead weight where they are in our cache too.
+void SetLibraryCache(int64_t entries) {
+  dnnl::set_primitive_cache_capacity(static_cast<int>(entries));
+}
+
 // What to check at run time; 1 is memory, 0 nothing.
 void SetDebug(int64_t what) { SetMemoryDebug(what != 0); }
 
@@ -287,6 +371,9 @@ TVM_FFI_STATIC_INIT_BLOCK() {
       .def("tvm_mxplan.onednn.isa", Isa)
       .def("tvm_mxplan.onednn.set_debug", SetDebug)
       .def("tvm_mxplan.onednn.observe", Observe)
+      .def("tvm_mxplan.onednn.cache_counters", CacheCounters)
+      .def("tvm_mxplan.onednn.set_cache_capacity", SetCacheCapacity)
+      .def("tvm_mxplan.onednn.set_library_cache", SetLibraryCache)
       .def("ffi.Module.load_from_bytes.mxplan_onednn", LoadFromBytes);
 }
 

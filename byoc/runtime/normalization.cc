@@ -1,6 +1,5 @@
 // Batch normalization with given statistics, layer normalization, local response normalization.
 #include "builders.h"
-#include "engine.h"
 #include "error.h"
 
 namespace mxplan {
@@ -20,15 +19,14 @@ void BuildBatchNormalization(StepBuilder* b) {
       ThrowInvalidInput(role, " is no vector of ", channels);
     }
   }
-  dnnl::batch_normalization_forward::primitive_desc pd(
-      CpuEngine(), kInference, b->Fixed("src"), b->Desc("dst"),
-      static_cast<float>(b->Real("epsilon")), flags, b->Attr());
-  b->Add<dnnl::batch_normalization_forward>(pd, {{DNNL_ARG_SRC, b->Id("src")},
-                                                 {DNNL_ARG_MEAN, b->Id("mean")},
-                                                 {DNNL_ARG_VARIANCE, b->Id("variance")},
-                                                 {DNNL_ARG_SCALE, b->Id("scale")},
-                                                 {DNNL_ARG_SHIFT, b->Id("shift")},
-                                                 {DNNL_ARG_DST, b->Id("dst")}});
+  b->Add<dnnl::batch_normalization_forward>({{DNNL_ARG_SRC, b->Id("src")},
+                                             {DNNL_ARG_MEAN, b->Id("mean")},
+                                             {DNNL_ARG_VARIANCE, b->Id("variance")},
+                                             {DNNL_ARG_SCALE, b->Id("scale")},
+                                             {DNNL_ARG_SHIFT, b->Id("shift")},
+                                             {DNNL_ARG_DST, b->Id("dst")}},
+                                            kInference, b->Fixed("src"), b->Desc("dst"),
+                                            static_cast<float>(b->Real("epsilon")), flags);
 }
 
 void BuildLayerNormalization(StepBuilder* b) {
@@ -45,20 +43,17 @@ void BuildLayerNormalization(StepBuilder* b) {
   };
   vector("scale", Flags::use_scale, DNNL_ARG_SCALE);
   vector("shift", Flags::use_shift, DNNL_ARG_SHIFT);
-  dnnl::layer_normalization_forward::primitive_desc pd(
-      CpuEngine(), kInference, b->Fixed("src"), b->Desc("dst"),
-      static_cast<float>(b->Real("epsilon")), flags, b->Attr());
-  b->Add<dnnl::layer_normalization_forward>(pd, bindings);
+  b->Add<dnnl::layer_normalization_forward>(bindings, kInference, b->Fixed("src"), b->Desc("dst"),
+                                            static_cast<float>(b->Real("epsilon")), flags);
 }
 
 void BuildLrn(StepBuilder* b) {
   int64_t size = b->Integer("size");
   if (size < 1 || size > INT32_MAX) ThrowInvalidInput("attribute size is ", size);
-  dnnl::lrn_forward::primitive_desc pd(
-      CpuEngine(), kInference, dnnl::algorithm::lrn_across_channels, b->Fixed("src"),
-      b->Desc("dst"), size, static_cast<float>(b->Real("alpha")),
-      static_cast<float>(b->Real("beta")), static_cast<float>(b->Real("k")), b->Attr());
-  b->Add<dnnl::lrn_forward>(pd, {{DNNL_ARG_SRC, b->Id("src")}, {DNNL_ARG_DST, b->Id("dst")}});
+  b->Add<dnnl::lrn_forward>({{DNNL_ARG_SRC, b->Id("src")}, {DNNL_ARG_DST, b->Id("dst")}},
+                            kInference, dnnl::algorithm::lrn_across_channels, b->Fixed("src"),
+                            b->Desc("dst"), size, static_cast<float>(b->Real("alpha")),
+                            static_cast<float>(b->Real("beta")), static_cast<float>(b->Real("k")));
 }
 
 }  // namespace mxplan

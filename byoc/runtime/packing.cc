@@ -2,8 +2,9 @@
 #include "packing.h"
 
 #include "buffer.h"
-#include "engine.h"
+#include "constant.h"
 #include "layout.h"
+#include "mapped_reorder.h"
 #include "winograd_weights.h"
 
 namespace mxplan {
@@ -11,19 +12,12 @@ namespace {
 
 using dnnl::memory;
 
-void Reorder(const memory::desc& from, const char* src, const memory::desc& to, char* dst) {
-  memory source(from, CpuEngine(), const_cast<char*>(src));  // oneDNN has no const memory
-  memory target(to, CpuEngine(), dst);
-  dnnl::reorder(source, target).execute(ThreadStream(), source, target);
-  ThreadStream().wait();
-}
-
 void Reread(const Packing& packing, const memory::desc& from, const char* src,
             const memory::desc& to, char* dst) {
-  if (SamePlacement(from, packing.through)) return Reorder(packing.seen, src, to, dst);
+  if (SamePlacement(from, packing.through)) return Reorder(packing.seen, src, false, to, dst);
   Buffer between(static_cast<int64_t>(packing.through.get_size()));
-  Reorder(from, src, packing.through, between.data());
-  Reorder(packing.seen, between.data(), to, dst);
+  Reorder(from, src, false, packing.through, between.data());
+  Reorder(packing.seen, between.data(), false, to, dst);
 }
 
 void TransformFilters(winograd::Variant variant, const memory::desc& from, const char* src,
@@ -32,23 +26,27 @@ void TransformFilters(winograd::Variant variant, const memory::desc& from, const
   Buffer matrices(static_cast<int64_t>(plain.get_size()));
   winograd::TransformWeights(variant, from, reinterpret_cast<const float*>(src), to.get_dims()[1],
                              to.get_dims()[2], reinterpret_cast<float*>(matrices.data()));
-  Reorder(plain, matrices.data(), to, dst);
+  Reorder(plain, matrices.data(), false, to, dst);
 }
 
 }  // namespace
 
-void PackConstant(const Packing& packing, const memory::desc& from, const char* src,
+void PackConstant(const Packing& packing, const memory::desc& from, const char* src, bool mapped,
                   const memory::desc& to, char* dst) {
   switch (packing.kind) {
     case Packing::Kind::kReorder:
-      return Reorder(from, src, to, dst);
+      return Reorder(from, src, mapped, to, dst);
     case Packing::Kind::kReread:
-      return Reread(packing, from, src, to, dst);
+      Reread(packing, from, src, to, dst);
+      break;
     case Packing::Kind::kWinogradF2:
-      return TransformFilters(winograd::Variant::kF2, from, src, to, dst);
+      TransformFilters(winograd::Variant::kF2, from, src, to, dst);
+      break;
     case Packing::Kind::kWinogradF4:
-      return TransformFilters(winograd::Variant::kF4, from, src, to, dst);
+      TransformFilters(winograd::Variant::kF4, from, src, to, dst);
+      break;
   }
+  if (mapped) DropPages(src, static_cast<int64_t>(from.get_size()));
 }
 
 }  // namespace mxplan

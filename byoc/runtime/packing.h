@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <oneapi/dnnl/dnnl.hpp>
 
+#include "desc_hash.h"
+
 namespace mxplan {
 
 struct Packing {
@@ -18,12 +20,14 @@ struct Packing {
   dnnl::memory::desc through = {}, seen = {};  // kReread
 
   bool operator==(const Packing& other) const {
-    return kind == other.kind && through == other.through && seen == other.seen;
+    if (kind != other.kind || kind != Kind::kReread) return kind == other.kind;
+    return SameDesc(through, other.through) && SameDesc(seen, other.seen);
   }
 };
 
+// `mapped`: src is pages of a file, which are given back once read.
 void PackConstant(const Packing& packing, const dnnl::memory::desc& from, const char* src,
-                  const dnnl::memory::desc& to, char* dst);
+                  bool mapped, const dnnl::memory::desc& to, char* dst);
 
 }  // namespace mxplan
 

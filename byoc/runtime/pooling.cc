@@ -3,7 +3,6 @@
 
 #include "algorithms.h"
 #include "builders.h"
-#include "engine.h"
 #include "error.h"
 
 namespace mxplan {
@@ -30,10 +29,10 @@ void BuildPooling(StepBuilder* b) {
     padding_r.push_back(std::max<int64_t>(end, 0));
     dilates[i] -= 1;
   }
-  dnnl::pooling_forward::primitive_desc pd(
-      CpuEngine(), dnnl::prop_kind::forward_inference, PoolingAlgorithm(b->Text("algorithm")),
-      b->Fixed("src"), b->Desc("dst"), strides, kernel, dilates, padding_l, padding_r, b->Attr());
-  b->Add<dnnl::pooling_forward>(pd, {{DNNL_ARG_SRC, b->Id("src")}, {DNNL_ARG_DST, b->Id("dst")}});
+  b->Add<dnnl::pooling_forward>({{DNNL_ARG_SRC, b->Id("src")}, {DNNL_ARG_DST, b->Id("dst")}},
+                                dnnl::prop_kind::forward_inference,
+                                PoolingAlgorithm(b->Text("algorithm")), b->Fixed("src"),
+                                b->Desc("dst"), strides, kernel, dilates, padding_l, padding_r);
 }
 
 }  // namespace mxplan

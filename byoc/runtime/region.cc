@@ -2,6 +2,7 @@
 #include "region.h"
 
 #include <algorithm>
+#include <set>
 
 #include "error.h"
 #include "json.h"
@@ -71,12 +72,23 @@ void Region::Run(const std::vector<TensorRef>& tensors) {
   specialization->Run(io);
 }
 
+int64_t Region::PackedBytes() const {
+  std::set<const PackedWeights*> counted;
+  int64_t bytes = 0;
+  for (const Slot& slot : slots_) {
+    for (const Weights::Packed& packed : slot.specialization->packed()) {
+      if (counted.insert(packed.weights.get()).second) bytes += packed.weights->bytes();
+    }
+  }
+  return bytes;
+}
+
 std::string Region::Stats() const {
   std::lock_guard<std::mutex> lock(mutex_);
   JsonWriter json;
   json.BeginObject();
   json.Key("region").String(program_.name);
-  json.Key("packed_weight_bytes").Integer(weights_.packed_bytes());
+  json.Key("packed_weight_bytes").Integer(PackedBytes());
   json.Key("evictions").Integer(evictions_);
   json.Key("specializations").BeginArray();
   for (const Slot& slot : slots_) {

@@ -36,6 +36,7 @@ class Region {
     int64_t last_use = 0;
   };
   std::shared_ptr<Specialization> Find(const std::vector<int64_t>& symbols);
+  int64_t PackedBytes() const;  // of all specializations; with mutex_ held
   std::shared_ptr<Specialization> Get(const std::vector<int64_t>& symbols);
 
   Program program_;

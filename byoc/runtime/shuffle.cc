@@ -6,7 +6,6 @@
 //   src  (..., group, channel, ...) with strides (size / groups * s, s)
 //   dst  (..., group, channel, ...) with strides (s, groups * s)
 #include "builders.h"
-#include "engine.h"
 #include "error.h"
 
 namespace mxplan {
@@ -48,10 +47,9 @@ void BuildShuffle(StepBuilder* b) {
       return;
     }
   }
-  dnnl::shuffle_forward::primitive_desc pd(CpuEngine(), dnnl::prop_kind::forward_inference, src,
-                                           b->Desc("dst"), static_cast<int>(axis),
-                                           static_cast<int>(size), b->Attr());
-  b->Add<dnnl::shuffle_forward>(pd, {{DNNL_ARG_SRC, b->Id("src")}, {DNNL_ARG_DST, b->Id("dst")}});
+  b->Add<dnnl::shuffle_forward>({{DNNL_ARG_SRC, b->Id("src")}, {DNNL_ARG_DST, b->Id("dst")}},
+                                dnnl::prop_kind::forward_inference, src, b->Desc("dst"),
+                                static_cast<int>(axis), static_cast<int>(size));
 }
 
 }  // namespace mxplan

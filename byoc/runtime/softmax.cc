@@ -1,7 +1,6 @@
 // Softmax and its logarithm along one axis.
 #include "algorithms.h"
 #include "builders.h"
-#include "engine.h"
 #include "error.h"
 
 namespace mxplan {
@@ -11,10 +10,10 @@ void BuildSoftmax(StepBuilder* b) {
   if (axis < 0 || axis >= static_cast<int64_t>(b->Rank("src"))) {
     ThrowInvalidInput("axis ", axis, " of a tensor of rank ", b->Rank("src"));
   }
-  dnnl::softmax_forward::primitive_desc pd(CpuEngine(), dnnl::prop_kind::forward_inference,
-                                           SoftmaxAlgorithm(b->Text("algorithm")), b->Fixed("src"),
-                                           b->Desc("dst"), static_cast<int>(axis), b->Attr());
-  b->Add<dnnl::softmax_forward>(pd, {{DNNL_ARG_SRC, b->Id("src")}, {DNNL_ARG_DST, b->Id("dst")}});
+  b->Add<dnnl::softmax_forward>({{DNNL_ARG_SRC, b->Id("src")}, {DNNL_ARG_DST, b->Id("dst")}},
+                                dnnl::prop_kind::forward_inference,
+                                SoftmaxAlgorithm(b->Text("algorithm")), b->Fixed("src"),
+                                b->Desc("dst"), static_cast<int>(axis));
 }
 
 }  // namespace mxplan

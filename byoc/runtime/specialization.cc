@@ -27,7 +27,7 @@ Specialization::Specialization(const Program& program, Weights* weights,
       }
     }
   }
-  weights_->Pack(requests);
+  packed_ = weights_->Pack(requests);
   value_offsets_.assign(program_.values.size(), -1);
   scratchpad_offsets_.assign(program_.steps.size(), 0);
   if (HasPlan()) {
@@ -43,6 +43,17 @@ Weights::Request Specialization::PackRequest(const Argument& argument) const {
   const ResolvedValue& value = resolved_.values[static_cast<size_t>(argument.value)];
   return {program_.values[static_cast<size_t>(value.root)].index, value.offset, value.desc,
           argument.desc, argument.packing};
+}
+
+const char* Specialization::PackedData(const Argument& argument) const {
+  Weights::Request request = PackRequest(argument);
+  for (const Weights::Packed& packed : packed_) {
+    if (packed.request == request) return packed.weights->data();
+  }
+  if (!weights_->UsableInPlace(request)) {
+    ThrowInternal("constant ", request.constant, " was not packed");
+  }
+  return weights_->Source(request);
 }
 
 void Specialization::CheckConstants() const {

@@ -37,7 +37,9 @@ class Specialization {
   int64_t ValueOffset(int root) const { return value_offsets_[static_cast<size_t>(root)]; }
   int64_t ScratchpadOffset(size_t step) const { return scratchpad_offsets_[step]; }
   const Weights& weights() const { return *weights_; }
-  Weights::Request PackRequest(const Argument& argument) const;
+  // Where a packed argument's bytes are: in their packed form, or as they came.
+  const char* PackedData(const Argument& argument) const;
+  const std::vector<Weights::Packed>& packed() const { return packed_; }
 
   // Runs the region; `io` holds the addresses of inputs, then outputs.
   void Run(const std::vector<void*>& io);
@@ -50,6 +52,7 @@ class Specialization {
   void MakePlan();
   bool HasPlan() const;
   void CheckConstants() const;
+  Weights::Request PackRequest(const Argument& argument) const;
   std::unique_ptr<ExecutionContext> Acquire();
   void Release(std::unique_ptr<ExecutionContext> context);
 
@@ -59,6 +62,7 @@ class Specialization {
   Resolved resolved_;
   std::vector<Dims> physical_shapes_;
   std::vector<Executable> executables_;
+  std::vector<Weights::Packed> packed_;
   std::vector<int64_t> value_offsets_;
   std::vector<int64_t> scratchpad_offsets_;
   int64_t arena_bytes_ = 0;

@@ -1,18 +1,57 @@
-// Prepacking of constants; see weights.h.
+// Prepacking of constants and the cache of packed forms; see weights.h.
 #include "weights.h"
 
+#include <algorithm>
+
+#include "buffer.h"
+#include "desc_hash.h"
 #include "error.h"
 #include "layout.h"
+#include "mapped_reorder.h"
+#include "packing_memory.h"
 
 namespace mxplan {
 namespace {
 
-bool Same(const Weights::Request& a, const Weights::Request& b) {
-  return a.constant == b.constant && a.offset == b.offset && a.from == b.from && a.to == b.to &&
-         a.packing == b.packing;
+// The plain bytes are compared by their digest (taken with a seed of this process), the rest in
+// full.
+struct PackedKey {
+  Digest source;
+  dnnl::memory::desc from, to;
+  Packing packing;
+  bool operator==(const PackedKey& other) const {
+    return source == other.source && SameDesc(from, other.from) && SameDesc(to, other.to) &&
+           packing == other.packing;
+  }
+};
+
+struct PackedKeyHash {
+  size_t operator()(const PackedKey& key) const { return static_cast<size_t>(key.source[0]); }
+};
+
+using PackedCache = KeyedCache<PackedKey, PackedWeights, PackedKeyHash>;
+
+PackedCache& Cache() {
+  // Never destroyed: modules that outlive main's statics use it.
+  static auto* cache = new PackedCache({4096, int64_t{128} << 20});
+  return *cache;
+}
+
+int64_t SmallBytes(const std::vector<Weights::Request>& requests) {
+  int64_t bytes = 0;
+  for (const Weights::Request& request : requests) {
+    auto size = static_cast<int64_t>(request.to.get_size());
+    if (PackingMemory::IsSmall(size)) bytes += AlignUp(size);
+  }
+  return bytes;
 }
 
 }  // namespace
+
+bool Weights::Request::operator==(const Request& other) const {
+  return constant == other.constant && offset == other.offset && SameDesc(from, other.from) &&
+         SameDesc(to, other.to) && packing == other.packing;
+}
 
 const char* Weights::Source(const Request& request) const {
   return constants_.at(static_cast<size_t>(request.constant)).data + request.offset;
@@ -24,49 +63,50 @@ bool Weights::UsableInPlace(const Request& request) const {
          reinterpret_cast<uintptr_t>(Source(request)) % kAlignment == 0;
 }
 
-const char* Weights::Find(const Request& request) const {
-  for (const Entry& entry : entries_) {
-    if (Same(entry.request, request)) return entry.data;
+Digest Weights::DigestOf(const Request& request) {
+  auto bytes = static_cast<int64_t>(request.from.get_size());
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (const Known& known : digests_) {
+    if (known.constant == request.constant && known.offset == request.offset &&
+        known.bytes == bytes) {
+      return known.digest;
+    }
   }
-  return nullptr;
+  bool mapped = constants_[static_cast<size_t>(request.constant)].mapped;
+  Digester digester(ProcessSeed());
+  for (int64_t begin = 0; begin < bytes; begin += kSliceBytes) {
+    int64_t slice = std::min(kSliceBytes, bytes - begin);
+    digester.Add(Source(request) + begin, static_cast<size_t>(slice));
+    if (mapped && bytes > kSliceBytes) DropPages(Source(request) + begin, slice);
+  }
+  digests_.push_back({request.constant, request.offset, bytes, digester.Take()});
+  return digests_.back().digest;
 }
 
-void Weights::Pack(const std::vector<Request>& requests) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  std::vector<Entry> missing;
-  int64_t bytes = 0;
+std::vector<Weights::Packed> Weights::Pack(const std::vector<Request>& requests) {
+  std::vector<Request> needed;
   for (const Request& request : requests) {
-    bool queued = Find(request) != nullptr;
-    for (const Entry& entry : missing) queued = queued || Same(entry.request, request);
-    if (queued || UsableInPlace(request)) continue;
-    missing.push_back({request, nullptr});
-    bytes += AlignUp(static_cast<int64_t>(request.to.get_size()));
+    bool queued = std::find(needed.begin(), needed.end(), request) != needed.end();
+    if (!queued && !UsableInPlace(request)) needed.push_back(request);
   }
-  if (missing.empty()) return;
-  Buffer buffer(bytes);  // one block for all, so that huge pages fit
-  char* next = buffer.data();
-  for (Entry& entry : missing) {
-    const Request& request = entry.request;
-    PackConstant(request.packing, request.from, Source(request), request.to, next);
-    entry.data = next;
-    next += AlignUp(static_cast<int64_t>(entry.request.to.get_size()));
+  PackingMemory memory(SmallBytes(needed));
+  std::vector<Packed> packed;
+  for (const Request& request : needed) {
+    auto make = [&] {
+      auto bytes = static_cast<int64_t>(request.to.get_size());
+      std::shared_ptr<char> data = memory.Allocate(bytes);
+      bool mapped = constants_[static_cast<size_t>(request.constant)].mapped;
+      PackConstant(request.packing, request.from, Source(request), mapped, request.to, data.get());
+      return std::make_shared<const PackedWeights>(std::move(data), bytes);
+    };
+    PackedKey key{DigestOf(request), request.from, request.to, request.packing};
+    packed.push_back({request, Cache().GetOrMake(key, make)});
   }
-  entries_.insert(entries_.end(), missing.begin(), missing.end());
-  buffers_.push_back(std::move(buffer));
-  packed_bytes_ += bytes;
+  return packed;
 }
 
-const char* Weights::Get(const Request& request) const {
-  if (UsableInPlace(request)) return Source(request);
-  std::lock_guard<std::mutex> lock(mutex_);
-  const char* data = Find(request);
-  if (!data) ThrowInternal("constant ", request.constant, " was not packed");
-  return data;
-}
+CacheStatistics PackedWeightsStatistics() { return Cache().statistics(); }
 
-int64_t Weights::packed_bytes() const {
-  std::lock_guard<std::mutex> lock(mutex_);
-  return packed_bytes_;
-}
+void SetPackedWeightsCapacity(CacheCapacity capacity) { Cache().SetCapacity(capacity); }
 
 }  // namespace mxplan

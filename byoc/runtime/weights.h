@@ -1,29 +1,34 @@
 // The constants of a region and their packed forms.
 //
-// A constant is packed once for each form that some primitive asks for; all specializations
-// of a region share the result.  Safe to use from many threads.
+// Packed forms are shared by the whole process: equal bytes that two primitives want in one form,
+// in two specializations or two modules, are packed and held once.  Safe to use from many threads.
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_WEIGHTS_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_WEIGHTS_H_
 
-#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <oneapi/dnnl/dnnl.hpp>
-#include <string>
+#include <utility>
 #include <vector>
 
-#include "buffer.h"
+#include "constant.h"
+#include "digest.h"
+#include "keyed_cache.h"
 #include "packing.h"
 
 namespace mxplan {
 
-// Bytes of one constant, kept alive by `owner`.
-struct ConstantData {
-  std::string dtype;
-  std::vector<int64_t> shape;
-  const char* data = nullptr;
-  int64_t bytes = 0;
-  std::shared_ptr<const void> owner;
+// A constant as some primitive wants it; immutable.
+class PackedWeights {
+ public:
+  PackedWeights(std::shared_ptr<const char> data, int64_t bytes)
+      : data_(std::move(data)), bytes_(bytes) {}
+  const char* data() const { return data_.get(); }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  std::shared_ptr<const char> data_;
+  int64_t bytes_;
 };
 
 class Weights {
@@ -36,30 +41,36 @@ class Weights {
     int64_t offset = 0;  // bytes
     dnnl::memory::desc from, to;
     Packing packing = {};
+    bool operator==(const Request& other) const;
+  };
+  struct Packed {
+    Request request;
+    std::shared_ptr<const PackedWeights> weights;
   };
 
   const std::vector<ConstantData>& constants() const { return constants_; }
-  // Makes what is missing.
-  void Pack(const std::vector<Request>& requests);
-  // Address of a packed form; Pack has made it.
-  const char* Get(const Request& request) const;
-  int64_t packed_bytes() const;
+  // Where the constant's own bytes can be used as they are.
+  bool UsableInPlace(const Request& request) const;
+  const char* Source(const Request& request) const;
+  // The packed forms, each once, of requests that need one.
+  std::vector<Packed> Pack(const std::vector<Request>& requests);
 
  private:
-  struct Entry {
-    Request request;
-    const char* data;
+  struct Known {
+    int64_t constant, offset, bytes;
+    Digest digest;
   };
-  const char* Find(const Request& request) const;
-  const char* Source(const Request& request) const;
-  bool UsableInPlace(const Request& request) const;
+  // Digest of the view's bytes, taken once.
+  Digest DigestOf(const Request& request);
 
   std::vector<ConstantData> constants_;
-  mutable std::mutex mutex_;
-  std::vector<Entry> entries_;
-  std::vector<Buffer> buffers_;
-  int64_t packed_bytes_ = 0;
+  std::mutex mutex_;
+  std::vector<Known> digests_;
 };
+
+// The cache of packed forms.
+CacheStatistics PackedWeightsStatistics();
+void SetPackedWeightsCapacity(CacheCapacity capacity);
 
 }  // namespace mxplan
 

@@ -45,7 +45,7 @@ struct Plan {
   Chunks chunks;
   int threads = 1;
   Kernels kernels;
-  dnnl::matmul matmul;
+  dnnl::primitive matmul;
   bool bias = false;
   std::vector<PostOp> post_ops;  // `data` is not null where an operand has to be filled in
   size_t first_buffer = 0;       // index of its arguments
@@ -316,15 +316,20 @@ void Build(StepBuilder* b, Variant variant) {
   memory::desc patches = matrices(plan.chunks.tiles, plan.src_columns, "abc");
   memory::desc products = matrices(plan.chunks.tiles, plan.dst_columns, "abc");
   memory::desc filters = matrices(plan.src_columns, plan.dst_columns, "any");
-  dnnl::primitive_attr attr;
-  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   std::unique_ptr<OneThread> one;
   if (!plan.chunks.shared) one = std::make_unique<OneThread>();
-  dnnl::matmul::primitive_desc pd(CpuEngine(), patches, filters, products, attr);
+  PrimitiveKey key(typeid(dnnl::matmul));
+  for (const memory::desc& desc : {patches, filters, products}) key.Put(desc);
+  PrimitivePointer made = GetPrimitive<dnnl::matmul>(key, [&] {
+    dnnl::primitive_attr attr;
+    attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    return dnnl::matmul::primitive_desc(CpuEngine(), patches, filters, products, attr);
+  });
+  const dnnl::primitive_desc_base& pd = made->desc;
   if (std::string(pd.impl_info_str()).rfind("ref", 0) == 0) {
     ThrowUnsupported("Winograd without fast matrix products");
   }
-  plan.matmul = dnnl::matmul(pd);
+  plan.matmul = made->primitive;
   one.reset();
 
   auto value = [&](const char* role) {

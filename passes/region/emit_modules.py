@@ -44,11 +44,11 @@ def register_codegen(backend: Backend) -> None:
     def codegen(
         functions: list[relax.Function], _options: object, _constant_names: object
     ) -> list[tvm.runtime.Module]:
-        return [
-            backend.create_module(
-                str(function.attrs["global_symbol"]), program_of(function), constants_of(function)
-            )
-            for function in functions
-        ]
+        modules: list[tvm.runtime.Module] = []
+        for function in functions:
+            symbol = str(function.attrs["global_symbol"])
+            module = backend.create_module(symbol, program_of(function), constants_of(function))
+            modules += backend.modules_to_export(module)
+        return modules
 
     tvm.register_global_func(f"relax.ext.{backend.name}", codegen, override=True)

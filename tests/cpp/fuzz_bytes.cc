@@ -17,6 +17,7 @@
 #include "../../byoc/runtime/container.h"
 #include "../../byoc/runtime/describe.h"
 #include "../../byoc/runtime/error.h"
+#include "../../byoc/runtime/linked_weights.h"
 #include "../../byoc/runtime/resolved.h"
 
 namespace {
@@ -48,11 +49,23 @@ std::string Damage(std::string data, std::mt19937* random) {
   return data;
 }
 
+bool IsContainer(const std::string& data) { return data.compare(0, 4, "MXMD") == 0; }
+
+// The same container with its constants elsewhere.
+std::string WithLinkedWeights(const std::string& data) {
+  mxplan::Container container = mxplan::Load(data, nullptr);
+  return mxplan::Save(container.symbol, container.program, container.constants, "weights");
+}
+
 // Returns whether the program was still sound.
 bool Try(const std::string& data) {
   try {
     std::string bytes = data;
-    if (data.compare(0, 4, "MXMD") == 0) bytes = mxplan::Load(data, nullptr).program;
+    if (IsContainer(data)) {
+      mxplan::Container container = mxplan::Load(data, nullptr);
+      if (!container.weights.empty()) mxplan::PlanWeights(container.constants);
+      bytes = container.program;
+    }
     mxplan::Program program = mxplan::Decode(bytes);
     mxplan::ToText(program);
     std::vector<int64_t> symbols(program.symbols.size(), 3);
@@ -75,7 +88,10 @@ int main(int argc, char** argv) {
   }
   std::mt19937 random(1);
   std::vector<std::string> seeds;
-  for (int i = 2; i < argc; ++i) seeds.push_back(ReadFile(argv[i]));
+  for (int i = 2; i < argc; ++i) {
+    seeds.push_back(ReadFile(argv[i]));
+    if (IsContainer(seeds.back())) seeds.push_back(WithLinkedWeights(seeds.back()));
+  }
   long sound = 0;
   long rounds = std::atol(argv[1]);
   for (long i = 0; i < rounds; ++i) {

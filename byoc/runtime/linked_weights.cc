@@ -1,0 +1,90 @@
+// Naming constants and finding them in loaded libraries; see linked_weights.h.
+#include "linked_weights.h"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <cstdio>
+
+#include "buffer.h"
+#include "digest.h"
+#include "error.h"
+
+namespace mxplan {
+namespace {
+
+// Closes what dlopen gave.
+struct Handle {
+  void* library;
+  explicit Handle(void* opened) : library(opened) {}
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+  ~Handle() { dlclose(library); }
+};
+
+// Names of the loaded libraries as the loader knows them, the last one first.
+std::vector<std::string> LoadedLibraries() {
+  std::vector<std::string> names;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* list) {
+        static_cast<std::vector<std::string>*>(list)->emplace_back(info->dlpi_name);
+        return 0;
+      },
+      &names);
+  return {names.rbegin(), names.rend()};
+}
+
+int64_t SizeOfSymbol(const void* address) {
+  Dl_info info;
+  void* symbol = nullptr;
+  if (!dladdr1(address, &info, &symbol, RTLD_DL_SYMENT) || !symbol) return -1;
+  return static_cast<int64_t>(static_cast<const ElfW(Sym)*>(symbol)->st_size);
+}
+
+}  // namespace
+
+std::string WeightsSymbol(std::string_view region, const std::vector<ConstantData>& constants) {
+  Digester digester(0);
+  digester.Add(region.data(), region.size());
+  for (const ConstantData& constant : constants) {
+    digester.Add(constant.data, static_cast<size_t>(constant.bytes));
+  }
+  Digest digest = digester.Take();
+  char name[64];
+  std::snprintf(name, sizeof(name), "mxplan_weights_%016llx%016llx",
+                static_cast<unsigned long long>(digest[0]),
+                static_cast<unsigned long long>(digest[1]));
+  return name;
+}
+
+WeightsPlan PlanWeights(const std::vector<ConstantData>& constants) {
+  WeightsPlan plan;
+  for (const ConstantData& constant : constants) {
+    plan.offsets.push_back(plan.bytes);
+    constexpr int64_t kMost = int64_t{1} << 46;  // no address space holds more
+    if (constant.bytes < 0 || constant.bytes > kMost - plan.bytes) {
+      ThrowInvalidInput("constants of ", constant.bytes, " bytes and more");
+    }
+    plan.bytes += AlignUp(constant.bytes);
+  }
+  return plan;
+}
+
+std::shared_ptr<const char> FindWeights(const std::string& symbol, int64_t bytes) {
+  for (const std::string& name : LoadedLibraries()) {
+    void* opened = dlopen(name.empty() ? nullptr : name.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+    if (!opened) continue;
+    auto handle = std::make_shared<Handle>(opened);
+    void* address = dlsym(opened, symbol.c_str());
+    if (!address) continue;
+    if (SizeOfSymbol(address) != bytes) {
+      ThrowInvalidInput(name, ": the data ", symbol, " has ", SizeOfSymbol(address), " bytes, not ",
+                        bytes);
+    }
+    return {handle, static_cast<const char*>(address)};
+  }
+  ThrowInvalidInput("no loaded library has the data ", symbol,
+                    "; export the whole compiled module, not a region of it");
+}
+
+}  // namespace mxplan

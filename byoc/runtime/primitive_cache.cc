@@ -1,0 +1,76 @@
+// Keys of primitives, and their cache; see primitive_cache.h.
+#include "primitive_cache.h"
+
+#include <cstring>
+
+#include "desc_hash.h"
+#include "engine.h"
+
+// Of the OpenMP library that oneDNN brings; 1 thread where there is none.
+extern "C" int omp_get_max_threads() __attribute__((weak));
+
+namespace mxplan {
+
+PrimitiveKey::PrimitiveKey(std::type_index kind) : kind_(kind) {
+  dnnl_fpmath_mode_t math = dnnl_fpmath_mode_strict;
+  dnnl_get_default_fpmath_mode(&math);
+  Put(CpuEngine().get_kind());
+  Put(dnnl_get_effective_cpu_isa());
+  Put(math);
+  Put(omp_get_max_threads ? omp_get_max_threads() : 1);
+}
+
+void PrimitiveKey::Put(float number) {
+  uint32_t bits;  // so that -0 and NaN are values like others
+  std::memcpy(&bits, &number, sizeof(bits));
+  Put(bits);
+}
+
+void PrimitiveKey::Put(const std::vector<dnnl::memory::desc>& descs) {
+  Put(descs.size());
+  for (const dnnl::memory::desc& desc : descs) Put(desc);
+}
+
+bool PrimitiveKey::Same(const Field& a, const Field& b) {
+  const auto* desc = std::get_if<dnnl::memory::desc>(&a);
+  const auto* other = std::get_if<dnnl::memory::desc>(&b);
+  return desc && other ? SameDesc(*desc, *other) : a == b;
+}
+
+bool PrimitiveKey::operator==(const PrimitiveKey& other) const {
+  if (kind_ != other.kind_ || fields_.size() != other.fields_.size()) return false;
+  for (size_t i = 0; i < fields_.size(); ++i) {
+    if (!Same(fields_[i], other.fields_[i])) return false;
+  }
+  return true;
+}
+
+size_t PrimitiveKey::Hash() const {
+  size_t hash = kind_.hash_code();
+  for (const Field& field : fields_) {
+    if (const auto* number = std::get_if<int64_t>(&field)) {
+      hash = CombineHash(hash, static_cast<uint64_t>(*number));
+    } else if (const auto* dims = std::get_if<Dims>(&field)) {
+      for (int64_t dim : *dims) hash = CombineHash(hash, static_cast<uint64_t>(dim));
+    } else {
+      hash = CombineHash(hash, HashDesc(std::get<dnnl::memory::desc>(field)));
+    }
+  }
+  return hash;
+}
+
+PrimitiveCache& ThePrimitiveCache() {
+  // Never destroyed: modules that outlive main's statics use it.
+  static auto* cache = new PrimitiveCache({256, INT64_MAX});
+  return *cache;
+}
+
+bool IsRefusal(const dnnl::error& error) {
+  return error.status == dnnl_unimplemented || error.status == dnnl_invalid_arguments;
+}
+
+CacheStatistics PrimitiveStatistics() { return ThePrimitiveCache().statistics(); }
+
+void SetPrimitiveCapacity(CacheCapacity capacity) { ThePrimitiveCache().SetCapacity(capacity); }
+
+}  // namespace mxplan

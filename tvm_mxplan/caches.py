@@ -1,0 +1,82 @@
+"""The process's caches: oneDNN primitives, and weights in the layouts that primitives want.
+
+All modules and threads share them.  What a loaded module uses is shared whatever the capacity, which limits
+what is kept when its last user has gone; 0 switches a cache off, so that each module makes its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from . import environment
+from .errors import InvalidInputError
+
+CACHES = ("primitives", "weights")
+_UNBOUNDED = 2**63 - 1
+_MIB = 2**20
+
+
+@dataclass(frozen=True)
+class CacheStatistics:
+    """Counters of one cache since the process began.
+
+    Attributes
+    ----------
+    hits : found, also where another thread was just making it.
+    misses : made; oneDNN's refusals count once, and are remembered.
+    evictions : no longer kept.
+    entries, bytes : kept now.  oneDNN does not tell what a primitive takes: its bytes count 0.
+    most_entries, most_bytes : the capacity.
+    """
+
+    hits: int
+    misses: int
+    evictions: int
+    entries: int
+    bytes: int
+    most_entries: int
+    most_bytes: int
+
+
+def cache_statistics() -> dict[str, CacheStatistics]:
+    """Counters by cache: ``primitives`` and ``weights``."""
+    from .byoc.onednn import library
+
+    return {name: CacheStatistics(**library.cache_counters(name)) for name in CACHES}
+
+
+def set_cache_capacity(cache: str, *, entries: int | None = None, bytes: int | None = None) -> None:
+    """Bound what a cache keeps beyond use; what is over goes at once, least recently used first.
+
+    Parameters
+    ----------
+    cache : ``primitives`` or ``weights``.
+    entries, bytes : None leaves a bound as it is; 0 of either switches the cache off.
+
+    Raises
+    ------
+    InvalidInputError : another name, or a bound that is no number from 0.
+    """
+    from .byoc.onednn import library
+
+    if cache not in CACHES:
+        raise InvalidInputError(f"no cache {cache!r}; expected one of {', '.join(CACHES)}")
+    for name, bound in (("entries", entries), ("bytes", bytes)):
+        known = bound is None or (isinstance(bound, int) and not isinstance(bound, bool))
+        if not known or not 0 <= (bound or 0) <= _UNBOUNDED:
+            raise InvalidInputError(f"cache {cache}: {name}={bound!r}; expected a whole number from 0")
+    now = library.cache_counters(cache)
+    library.set_cache_capacity(
+        cache,
+        now["most_entries"] if entries is None else entries,
+        now["most_bytes"] if bytes is None else bytes,
+    )
+
+
+def read_environment() -> None:
+    """Set the capacities that environment variables ask for."""
+    primitives, weights_mib = environment.primitive_cache(), environment.weights_cache_mib()
+    if primitives is not None:
+        set_cache_capacity("primitives", entries=primitives)
+    if weights_mib is not None:
+        set_cache_capacity("weights", bytes=weights_mib * _MIB)
