@@ -274,6 +274,16 @@ MXPLAN_INLINE void OutputBlock(const Images& dst, float* to, int64_t to_dst, int
   tile.Write(to, dst.row, dst.column, dst.padded);
 }
 
+// Vectors of the last block behind the last channel, where a block has several vectors.
+MXPLAN_INLINE void ClearTail(const Images& dst, float* to, int64_t rows, int64_t columns) {
+  for (int64_t c = (dst.channels + kLanes - 1) / kLanes * kLanes; c % kBlock; c += kLanes) {
+    float* tail = to + c / kBlock * dst.block + c % kBlock;
+    for (int64_t y = 0; y < rows; ++y) {
+      for (int64_t x = 0; x < columns; ++x) Store(tail + y * dst.row + x * dst.column, Vec{});
+    }
+  }
+}
+
 template <typename F>
 void TransformOutput(const Images& dst, float* data, const Grid& grid, int64_t begin, int64_t end,
                      const Patches& patches, const Output& output) {
@@ -294,6 +304,7 @@ void TransformOutput(const Images& dst, float* data, const Grid& grid, int64_t b
                              columns, output);
       }
     }
+    if (dst.padded) ClearTail(dst, data + origin, rows, columns);
   }
 }
 

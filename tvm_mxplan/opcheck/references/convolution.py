@@ -10,6 +10,7 @@ import numpy as np
 from tvm_mxplan.core import program as ir
 
 from ..estimate import Array, Estimate, gamma
+from . import winograd
 from .operands import Operands, absolute
 from .windows import pad_for, reach, taps
 
@@ -18,7 +19,10 @@ def convolution(attrs: ir.Convolution, operands: Operands) -> Estimate:
     def linear(src: Array, weights: Array) -> Array:
         return _correlate(attrs, src, weights, operands.shape)
 
-    return _with_bias(linear, operands, prod(_grouped(operands["weights"], attrs.groups).shape[2:]))
+    terms = prod(_grouped(operands["weights"], attrs.groups).shape[2:])
+    if attrs.algorithm == "direct":
+        return _with_bias(linear, operands, terms)
+    return _with_bias(linear, operands, terms, lambda size: winograd.reach(attrs.algorithm, size))
 
 
 def before_depthwise(attrs: ir.Convolution, operands: Operands) -> tuple[int, ...]:
@@ -98,10 +102,18 @@ def _product(weights: Array, src: Array, groups: int) -> Array:
     return result.reshape(src.shape[0], count * outputs, -1)
 
 
-def _with_bias(linear: Callable[[Array, Array], Array], operands: Operands, terms: int) -> Estimate:
-    """``linear`` of src and weights plus the bias; its error from the same sum of absolute values."""
+def _with_bias(
+    linear: Callable[[Array, Array], Array],
+    operands: Operands,
+    terms: int,
+    reach: Callable[[Array], Array] = lambda size: size,
+) -> Estimate:
+    """``linear`` of src and weights plus the bias; its error from the same sum of absolute values.
+
+    ``reach`` says how far those sums reach in an algorithm that is not a direct sum.
+    """
     value = linear(operands.src, operands["weights"])
-    size = linear(absolute(operands.src), absolute(operands["weights"])).astype(np.float64)
+    size = reach(linear(absolute(operands.src), absolute(operands["weights"])).astype(np.float64))
     if operands.get("bias") is not None:
         bias = operands.channels("bias")
         value, size = value + bias, size + np.abs(bias)
