@@ -13,6 +13,7 @@ from tvm import relax
 
 from .byoc.backend import Backend
 from .byoc.onednn.backend import OneDNN
+from .cache.compile_cache import CompileCache
 from .errors import InvalidInputError
 from .executable import METADATA, Executable, metadata_text
 from .frontend.onnx import import_model, input_names, output_names, read_model
@@ -52,6 +53,9 @@ def compile(
     """
     options = Options.of(options)
     parsed = parse_target(target)
+    cache = CompileCache(model, shapes, parsed, options)
+    if (found := cache.find()) is not None:
+        return found
     recorder = Recorder()
     start = time.perf_counter()
     mod, inputs, outputs = _import(model, shapes)
@@ -66,7 +70,7 @@ def compile(
     planned = _with_metadata(planned, metadata_text(signature, recorder.report))
     built = relax.build(planned, parsed.host, relax_pipeline=None)
     recorder.seconds["build"] = round(time.perf_counter() - start, 3)
-    return Executable(built, signature, recorder.report)
+    return cache.keep(Executable(built, signature, recorder.report), recorder.constants)
 
 
 def _import(

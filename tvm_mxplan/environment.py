@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 _SPIN_COUNT = "3000"
 
 VARIABLES = (
     "TVM_MXPLAN_DISABLE",
     "TVM_MXPLAN_DEBUG",
+    "TVM_MXPLAN_CACHE_DIR",
+    "TVM_MXPLAN_CACHE_BYTES",
     "TVM_DEVICE_BACKEND_AUTOLOAD",
     "TVM_USE_RUNTIME_LIB",
     "TVM_NUM_THREADS",
@@ -22,7 +25,7 @@ VARIABLES = (
     "ONEDNN_VERBOSE",
     "CXX",
 )
-"""The first two are ours; TVM, OpenMP and oneDNN read the others, and export links with CXX."""
+"""Those with our name are ours; TVM, OpenMP and oneDNN read the others, and export links with CXX."""
 
 
 def disabled() -> bool:
@@ -33,6 +36,21 @@ def disabled() -> bool:
 def debug_memory() -> bool:
     """``TVM_MXPLAN_DEBUG=memory``: every run checks each step's memory."""
     return os.environ.get("TVM_MXPLAN_DEBUG", "") == "memory"
+
+
+def cache_folder() -> Path | None:
+    """``TVM_MXPLAN_CACHE_DIR``, else ``tvm_mxplan`` in the user's cache home; None where neither is absolute."""
+    home = os.environ.get("XDG_CACHE_HOME", "")
+    folder = os.environ.get("TVM_MXPLAN_CACHE_DIR") or os.path.join(
+        home if os.path.isabs(home) else os.path.expanduser("~/.cache"), "tvm_mxplan"
+    )
+    return Path(folder) if os.path.isabs(folder) else None
+
+
+def cache_bytes() -> int:
+    """``TVM_MXPLAN_CACHE_BYTES``: what the files of the cache may hold together; 4 GiB where it is no number."""
+    text = os.environ.get("TVM_MXPLAN_CACHE_BYTES", "")
+    return int(text) if text.isdecimal() else 4 << 30
 
 
 @contextmanager

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from .errors import InvalidInputError
 from .passes.layout.candidates import POLICIES, Policy
+
+CACHES = ("on_compile", "save_reload", "disabled")
+_OUTSIDE = {"fingerprint": False}
+"""Marks a field that decides nothing about the result: two compilations that differ in it are one."""
 
 
 @dataclass(frozen=True)
@@ -18,24 +22,27 @@ class Options:
     ----------
     layouts : ``cost`` (default) chooses over the whole region; ``channels_last``, ``blocked`` and
         ``plain`` use one layout wherever it is possible; ``naive`` also reorders around every operator and
-        serves as a yardstick.  Part of the fingerprint.
+        serves as a yardstick.
     tune : ``model`` (default) estimates what operators cost in each layout; ``measure`` times them on this
-        machine.  Part of the fingerprint.
+        machine.
     tune_seconds : what measuring may take, for each region.
     memory : ``reuse`` (default) lets values that are not alive together share bytes; ``no_reuse`` gives each
         its own, for comparison and debugging.  Symbolic shapes are planned at run time, always with reuse.
-        Part of the fingerprint.
+    cache : ``on_compile`` keeps finished compilations on disk and reads them again; ``disabled`` (default)
+        does not.
     """
 
     layouts: Policy = "cost"
     tune: str = "model"
     tune_seconds: float = 5.0
     memory: str = "reuse"
+    cache: str = field(default="disabled", metadata=_OUTSIDE)
 
     def __post_init__(self) -> None:
         _one_of("layouts", self.layouts, POLICIES)
         _one_of("tune", self.tune, ("model", "measure"))
         _one_of("memory", self.memory, ("reuse", "no_reuse"))
+        _one_of("cache", self.cache, CACHES)
         number = isinstance(self.tune_seconds, int | float) and not isinstance(self.tune_seconds, bool)
         if not number or not self.tune_seconds > 0:
             raise InvalidInputError(f"option tune_seconds={self.tune_seconds!r}; expected a number above 0")
@@ -55,6 +62,10 @@ class Options:
         if unknown:
             raise InvalidInputError(f"unknown option {unknown[0]!r}; the options are {', '.join(known)}")
         return cls(**options)
+
+    def fingerprinted(self) -> dict[str, Any]:
+        """The fields that a finished compilation depends on, by name; each field says whether it is one."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.metadata.get("fingerprint", True)}
 
 
 def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
