@@ -39,7 +39,7 @@ def debug_memory() -> bool:
 
 
 def cache_folder() -> Path | None:
-    """``TVM_MXPLAN_CACHE_DIR``, else ``tvm_mxplan`` in the user's cache home; None where neither is absolute."""
+    """``TVM_MXPLAN_CACHE_DIR``, else a folder in the user's cache home; None if it is not absolute."""
     home = os.environ.get("XDG_CACHE_HOME", "")
     folder = os.environ.get("TVM_MXPLAN_CACHE_DIR") or os.path.join(
         home if os.path.isabs(home) else os.path.expanduser("~/.cache"), "tvm_mxplan"
@@ -48,7 +48,7 @@ def cache_folder() -> Path | None:
 
 
 def cache_bytes() -> int:
-    """``TVM_MXPLAN_CACHE_BYTES``: what the files of the cache may hold together; 4 GiB where it is no number."""
+    """``TVM_MXPLAN_CACHE_BYTES``: what the cache's files may hold together; 4 GiB if it is no number."""
     text = os.environ.get("TVM_MXPLAN_CACHE_BYTES", "")
     return int(text) if text.isdecimal() else 4 << 30
 

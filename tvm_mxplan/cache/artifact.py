@@ -4,7 +4,7 @@
                        {"kind", "imports", "bytes" | "region" | "kernels": name of what follows}
     bytes/<n>          what a module writes of itself: the VM's code, TVM's constants
     program/<n>        a region's program; its constants are listed in the tree as
-                       {"dtype", "shape", "initializer": i} or {"dtype", "shape", "constant": n}
+                       {"dtype", "shape", "initializer": digest} or {"dtype", "shape", "constant": n}
     constant/<n>       bytes of a constant that is no initializer of the model
     object/<n>, library/<n>    TVM's own kernels, to export again and to run
 
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,14 +43,14 @@ def entries_of(
     signature: Signature,
     report: Report,
     constants: Mapping[str, Sequence[tvm.runtime.Tensor]],
-    initializers: Sequence[bytes],
+    initializers: Collection[bytes],
 ) -> list[Entry]:
     """A compilation that was just built.
 
     Parameters
     ----------
     constants : of each region, by its symbol.
-    initializers : digests of the model's, in order.
+    initializers : digests of the model's.
 
     Raises
     ------
@@ -63,15 +63,16 @@ def entries_of(
 
 
 def restore(
-    container: Container, initializer: Callable[[int], Buffer]
+    container: Container, initializer: Callable[[bytes], Buffer]
 ) -> tuple[VMExecutable, Signature, Report]:
-    """The compilation in a cache file; ``initializer`` gives the bytes of the model's.
+    """The compilation in a cache file; ``initializer`` gives the model's bytes of a digest.
 
     Raises
     ------
     UnusableCache : entries that are missing, damaged, or not what this build writes.
     """
     try:
+        container.verify()
         text = json.loads(bytes(container.read("json", "artifact")))
         loader = _Loader(container, initializer)
         runnable = loader.tree(text["tree"], exportable=False)
@@ -96,11 +97,11 @@ class _Restored(VMExecutable):
 
 class _Saver:
     def __init__(
-        self, constants: Mapping[str, Sequence[tvm.runtime.Tensor]], initializers: Sequence[bytes]
+        self, constants: Mapping[str, Sequence[tvm.runtime.Tensor]], initializers: Collection[bytes]
     ) -> None:
         self.entries: list[Entry] = []
         self._constants = constants
-        self._initializers = {digest: number for number, digest in enumerate(initializers)}
+        self._initializers = frozenset(initializers)
         self._modules: list[Any] = []
 
     def node(self, module: Any) -> dict[str, Any]:
@@ -127,8 +128,10 @@ class _Saver:
         payloads = [tensor_bytes(tensor) for tensor in tensors]
         rows = []
         for tensor, payload, digest in zip(tensors, payloads, content_digests(payloads), strict=True):
-            known = self._initializers.get(digest)
-            place = {"constant": self._add("constant", payload)} if known is None else {"initializer": known}
+            if digest in self._initializers:
+                place = {"initializer": digest.hex()}
+            else:
+                place = {"constant": self._add("constant", payload, digest)}
             rows.append({"dtype": str(tensor.dtype), "shape": [int(dim) for dim in tensor.shape], **place})
         program = self._add("program", bytes(module["mxplan.program"]()))
         return {"symbol": symbol, "program": program, "constants": rows}
@@ -144,14 +147,14 @@ class _Saver:
             self.entries.append(Entry("library", name, linked.read_bytes()))
         return name
 
-    def _add(self, kind: str, payload: Buffer) -> str:
+    def _add(self, kind: str, payload: Buffer, digest: bytes | None = None) -> str:
         name = str(sum(entry.kind == kind for entry in self.entries))
-        self.entries.append(Entry(kind, name, payload))
+        self.entries.append(Entry(kind, name, payload, digest))
         return name
 
 
 class _Loader:
-    def __init__(self, container: Container, initializer: Callable[[int], Buffer]) -> None:
+    def __init__(self, container: Container, initializer: Callable[[bytes], Buffer]) -> None:
         self._container = container
         self._initializer = initializer
         self._regions: dict[str, Any] = {}
@@ -177,7 +180,7 @@ class _Loader:
     def _region(self, region: Mapping[str, Any]) -> Any:
         rows = region["constants"]
         known = [number for number, row in enumerate(rows) if "initializer" in row]
-        copies = copy_together([self._initializer(rows[number]["initializer"]) for number in known])
+        copies = copy_together([self._initializer(bytes.fromhex(rows[n]["initializer"])) for n in known])
         payloads: dict[int, Buffer] = dict(zip(known, copies, strict=True))
         for number, row in enumerate(rows):
             if number not in payloads:

@@ -144,6 +144,6 @@ def _store(
     if not request.source.unchanged():
         raise UnusableCache("the model's file changed while it was compiled")
     entries = entries_of(
-        executable.module, executable.signature, executable.report, constants, request.source.digests
+        executable.module, executable.signature, executable.report, constants, request.source.initializers
     )
     return request.store.save(request.fingerprint, request.facts, entries).name

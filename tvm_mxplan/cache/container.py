@@ -1,6 +1,6 @@
 """One cache file: a header and entries with digests; it does not know what the entries mean.
 
-    magic:8 version:u32 header_length:u32 digest:32      the digest covers the 16 bytes before it and the header
+    magic:8 version:u32 header_length:u32 digest:32   the digest covers the 16 bytes before it and the header
     header        canonical JSON: {"entries": [...], "facts": {...}, "fingerprint": "..."}
     zeros, entry  each at the next multiple of 4096, or of 64 where it is shorter than 4096 bytes
 
@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any
 
 from ..core.fingerprint import Buffer, content_digest, content_digests
 
@@ -37,11 +38,15 @@ class UnusableCache(Exception):
 
 @dataclass(frozen=True)
 class Entry:
-    """Bytes to write, under a kind and a name that together are unique in the file."""
+    """Bytes to write, under a kind and a name that together are unique in the file.
+
+    ``digest`` is the payload's `content_digest` where it is known already.
+    """
 
     kind: str
     name: str
     payload: Buffer
+    digest: bytes | None = None
 
 
 @dataclass(frozen=True)
@@ -55,24 +60,43 @@ class EntryInfo:
     sha256: str
 
 
-def write(
-    file: BinaryIO, fingerprint: str, facts: Mapping[str, Any], entries: Sequence[Entry]
-) -> None:
+def write(descriptor: int, fingerprint: str, facts: Mapping[str, Any], entries: Sequence[Entry]) -> None:
     """Write a whole file; ``facts`` is JSON that says in words what the fingerprint covers."""
     payloads = [memoryview(entry.payload).cast("B") for entry in entries]
+    header = _written_header(fingerprint, facts, entries, payloads)
+    _write_at(descriptor, 0, memoryview(header))
+    at = len(header)
+    for payload in payloads:
+        start = _start(at, len(payload))
+        _write_at(descriptor, start, payload)
+        at = start + len(payload)
+    os.ftruncate(descriptor, at)  # what was not written is zeros, also behind the last byte
+
+
+def _written_header(
+    fingerprint: str, facts: Mapping[str, Any], entries: Sequence[Entry], payloads: Sequence[memoryview]
+) -> bytes:
+    """The file up to the end of its header."""
+    unknown = [n for n, entry in enumerate(entries) if entry.digest is None]
+    found = dict(zip(unknown, content_digests([payloads[n] for n in unknown]), strict=True))
     rows = [
-        {"kind": entry.kind, "length": len(payload), "name": entry.name, "sha256": digest.hex()}
-        for entry, payload, digest in zip(entries, payloads, content_digests(payloads), strict=True)
+        {
+            "kind": entry.kind,
+            "length": len(payloads[n]),
+            "name": entry.name,
+            "sha256": (entry.digest or found[n]).hex(),
+        }
+        for n, entry in enumerate(entries)
     ]
     header = _canonical({"entries": rows, "facts": facts, "fingerprint": fingerprint})
     prefix = _PREFIX.pack(MAGIC, VERSION, len(header))
-    file.write(prefix + hashlib.sha256(prefix + header).digest() + header)
-    at = _HEADER_AT + len(header)
-    for payload in payloads:
-        start = _start(at, len(payload))
-        file.write(bytes(start - at))
-        file.write(payload)
-        at = start + len(payload)
+    return prefix + hashlib.sha256(prefix + header).digest() + header
+
+
+def _write_at(descriptor: int, offset: int, data: memoryview) -> None:
+    while len(data):
+        written = os.pwrite(descriptor, data, offset)
+        offset, data = offset + written, data[written:]
 
 
 class Container:
@@ -87,7 +111,8 @@ class Container:
         self._data = memoryview(data).cast("B")
         header = _header(self._data)
         self.fingerprint, self.facts, rows = _fields(header)
-        self.entries = _places(rows, _HEADER_AT + len(header), len(self._data))
+        self._body_at = _HEADER_AT + len(header)
+        self.entries = _places(rows, self._body_at, len(self._data))
         self._by_key = {(entry.kind, entry.name): entry for entry in self.entries}
         if len(self._by_key) != len(self.entries):
             raise UnusableCache("two entries of one name")
@@ -108,7 +133,7 @@ class Container:
 
     def verify(self) -> None:
         """Check every entry and the zeros between them."""
-        at = self.entries[0].offset if self.entries else len(self._data)
+        at = self._body_at
         for entry in self.entries:
             if any(self._data[at : entry.offset]):
                 raise UnusableCache(f"bytes between entries, before {entry.kind}/{entry.name}")

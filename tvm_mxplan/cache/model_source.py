@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,15 +23,17 @@ class ModelSource:
 
     Attributes
     ----------
-    digests : of the bytes of its initializers, or of a Relax module's constants.
-    initializer : the bytes of one, by its number.
+    initializers : by the digests of their bytes, what gives the bytes; a Relax module's constants likewise.
     unchanged : whether it still is what the fingerprint was taken of; a file can be written to meanwhile.
     """
 
     fingerprint: str
-    digests: tuple[bytes, ...]
-    initializer: Callable[[int], Buffer]
+    initializers: Mapping[bytes, Callable[[], Buffer]]
     unchanged: Callable[[], bool] = lambda: True
+
+    def initializer(self, digest: bytes) -> Buffer:
+        """The bytes of the initializer with this digest; KeyError if there is none."""
+        return self.initializers[digest]()
 
 
 def model_source(model: Any, shapes: Mapping[str, Sequence[int]] | None) -> ModelSource | None:
@@ -45,7 +48,7 @@ def model_source(model: Any, shapes: Mapping[str, Sequence[int]] | None) -> Mode
 def _of_relax(mod: tvm.IRModule) -> ModelSource:
     payloads = [tensor_bytes(tensor) for tensor in constants_of(mod)]
     digests = tuple(content_digests(payloads))
-    return ModelSource(relax_fingerprint(mod, digests), digests, payloads.__getitem__)
+    return ModelSource(relax_fingerprint(mod, digests), _by_digest(digests, payloads.__getitem__))
 
 
 def _of_file(path: str | os.PathLike[str], shapes: Mapping[str, Sequence[int]] | None) -> ModelSource | None:
@@ -56,14 +59,19 @@ def _of_file(path: str | os.PathLike[str], shapes: Mapping[str, Sequence[int]] |
     model, weights = split
     digests = tuple(content_digests(weights))
     fingerprint = onnx_fingerprint(model, digests, shapes)
-    return ModelSource(fingerprint, digests, weights.__getitem__, lambda: _state(path) == before)
+    initializers = _by_digest(digests, weights.__getitem__)
+    return ModelSource(fingerprint, initializers, lambda: _state(path) == before)
 
 
 def _of_proto(model: Any, shapes: Mapping[str, Sequence[int]] | None) -> ModelSource:
     tensors = model.graph.initializer
     digests = tuple(content_digest(tensor.raw_data) for tensor in tensors)  # one copy at a time
     fingerprint = onnx_fingerprint(model, digests, shapes)
-    return ModelSource(fingerprint, digests, lambda number: tensors[number].raw_data)
+    return ModelSource(fingerprint, _by_digest(digests, lambda number: tensors[number].raw_data))
+
+
+def _by_digest(digests: Sequence[bytes], get: Callable[[int], Buffer]) -> dict[bytes, Callable[[], Buffer]]:
+    return {digest: functools.partial(get, number) for number, digest in enumerate(digests)}
 
 
 def _state(path: str | os.PathLike[str]) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ import contextlib
 import fcntl
 import os
 import re
+import stat
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -78,10 +79,8 @@ class Store:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._check_folder()
             with self._partial() as (name, descriptor):
-                with os.fdopen(os.dup(descriptor), "wb") as file:
-                    write(file, fingerprint, facts, entries)
-                    file.flush()
-                    os.fsync(file.fileno())
+                write(descriptor, fingerprint, facts, entries)
+                os.fsync(descriptor)
                 with self._locked():
                     os.replace(name, path)
                     self._prune(self.limit, keep=path)
@@ -102,7 +101,9 @@ class Store:
             if _NAME.fullmatch(path.name):
                 with contextlib.suppress(FileNotFoundError):  # another process may prune
                     status = path.lstat()
-                    found.append(StoredFile(path, status.st_size, max(status.st_atime, status.st_mtime)))
+                    if not stat.S_ISDIR(status.st_mode):
+                        used = max(status.st_atime, status.st_mtime)
+                        found.append(StoredFile(path, status.st_size, used))
         return sorted(found, key=lambda file: (-file.used, file.path))
 
     def prune(self, limit: int) -> list[StoredFile]:
@@ -124,7 +125,7 @@ class Store:
             if total <= limit:
                 break
             if file.path != keep:
-                _remove(file.path)
+                file.path.unlink(missing_ok=True)
                 total -= file.nbytes
                 removed.append(file)
         return removed
@@ -157,9 +158,10 @@ class Store:
     @contextmanager
     def _partial(self) -> Iterator[tuple[str, int]]:
         """A new file, locked as long as this process writes it, removed unless it was renamed."""
-        descriptor, name = tempfile.mkstemp(prefix=_PARTIAL, dir=self.folder)
+        with self._locked():  # nobody shall take it for abandoned before it is locked itself
+            descriptor, name = tempfile.mkstemp(prefix=_PARTIAL, dir=self.folder)
+            _try_lock(descriptor)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield name, descriptor
         finally:
             with contextlib.suppress(OSError):
@@ -189,9 +191,3 @@ def _try_lock(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-def _remove(path: Path) -> None:
-    """Remove what goes by the name of a cache file; a folder of that name stays."""
-    with contextlib.suppress(FileNotFoundError, IsADirectoryError, PermissionError):
-        path.unlink()

@@ -25,7 +25,7 @@ _SOURCES = (".py", ".so")
 
 
 def surroundings(target: ParsedTarget, options: Options) -> dict[str, Any]:
-    """Versions, machine, target and options, as JSON; equal where a finished compilation may be used again."""
+    """Versions, machine, target and options, as JSON; where they are equal, so are compilations."""
     return {
         "schema": [SCHEMA, program.VERSION],
         "versions": _versions(),

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeAlias
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
-Plain: TypeAlias = None | bool | int | float | str | bytes | Sequence["Plain"] | Mapping[str, "Plain"]
+Plain: TypeAlias = bool | int | float | str | bytes | Sequence["Plain"] | Mapping[str, "Plain"] | None
 
 PIECE = 4 << 20
 _WORTH_THREADS = 16 << 20
