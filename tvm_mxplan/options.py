@@ -9,7 +9,7 @@ from typing import Any
 from .errors import InvalidInputError
 from .passes.layout.candidates import POLICIES, Policy
 
-CACHES = ("on_compile", "save_reload", "disabled")
+CACHES = ("on_compile", "disabled")
 _OUTSIDE = {"fingerprint": False}
 """Marks a field that decides nothing about the result: two compilations that differ in it are one."""
 
@@ -65,7 +65,9 @@ class Options:
 
     def fingerprinted(self) -> dict[str, Any]:
         """The fields that a finished compilation depends on, by name; each field says whether it is one."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.metadata.get("fingerprint", True)}
+        kept = [field.name for field in fields(self) if field.metadata.get("fingerprint", True)]
+        values = {name: getattr(self, name) for name in kept}
+        return {name: dict(value) if isinstance(value, Mapping) else value for name, value in values.items()}
 
 
 def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
