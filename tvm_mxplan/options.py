@@ -9,7 +9,7 @@ from typing import Any
 from .errors import InvalidInputError
 from .passes.layout.candidates import POLICIES, Policy
 
-CACHES = ("on_compile", "disabled")
+CACHES = ("on_compile", "save_reload", "disabled")
 _OUTSIDE = {"fingerprint": False}
 """Marks a field that decides nothing about the result: two compilations that differ in it are one."""
 
@@ -28,15 +28,16 @@ class Options:
     tune_seconds : what measuring may take, for each region.
     memory : ``reuse`` (default) lets values that are not alive together share bytes; ``no_reuse`` gives each
         its own, for comparison and debugging.  Symbolic shapes are planned at run time, always with reuse.
-    cache : ``on_compile`` keeps finished compilations on disk and reads them again; ``disabled`` (default)
-        does not.
+    cache : ``on_compile`` keeps finished compilations on disk and reads them again; ``save_reload`` (default)
+        touches no disk, notes choices for ``save_cache`` and replays those of ``load_cache``; ``disabled``
+        does neither.
     """
 
     layouts: Policy = "cost"
     tune: str = "model"
     tune_seconds: float = 5.0
     memory: str = "reuse"
-    cache: str = field(default="disabled", metadata=_OUTSIDE)
+    cache: str = field(default="save_reload", metadata=_OUTSIDE)
 
     def __post_init__(self) -> None:
         _one_of("layouts", self.layouts, POLICIES)

@@ -16,6 +16,7 @@ from tvm import relax
 
 from . import environment
 from .byoc.backend import Backend
+from .core.choices import Choices
 from .options import Options
 from .passes.canonicalize import FoldConstants, RecoverOperators, SimplifyInference
 from .passes.layout import InferLayouts
@@ -38,14 +39,16 @@ def canonicalize_passes() -> list[tvm.transform.Pass]:
     ]
 
 
-def region_passes(backend: Backend, options: Options, recorder: Recorder) -> list[tvm.transform.Pass]:
+def region_passes(
+    backend: Backend, options: Options, recorder: Recorder, choices: Choices | None = None
+) -> list[tvm.transform.Pass]:
     """Everything between canonical Relax and runtime modules."""
     tune_seconds = options.tune_seconds if options.tune == "measure" else 0.0
     return [
         recorder.before_partition(),
         PartitionRegions(backend, recorder.rejections),
         BuildPrograms(backend, recorder.rejections),
-        InferLayouts(backend, options.layouts, tune_seconds, recorder.rejections),
+        InferLayouts(backend, options.layouts, tune_seconds, recorder.rejections, choices),
         PlanMemory(backend, reuse=options.memory == "reuse"),
         recorder.planned(backend),
         recorder.left_to_tvm(),
@@ -54,15 +57,19 @@ def region_passes(backend: Backend, options: Options, recorder: Recorder) -> lis
 
 
 def build_pipeline(
-    backends: list[Backend], options: Options, target: tvm.target.Target, recorder: Recorder | None = None
+    backends: list[Backend],
+    options: Options,
+    target: tvm.target.Target,
+    recorder: Recorder | None = None,
+    choices: Choices | None = None,
 ) -> tvm.transform.Pass:
-    """The whole pipeline for one compilation, TVM's own part included."""
+    """The whole pipeline for one compilation, TVM's own part included; ``choices`` as for InferLayouts."""
     recorder = Recorder() if recorder is None else recorder
     if not backends or environment.disabled():
         return tvm.transform.Sequential([relax.get_default_pipeline(target)], name=NAME)
     passes = canonicalize_passes()
     for backend in backends:
         register_codegen(backend)
-        passes += region_passes(backend, options, recorder)
+        passes += region_passes(backend, options, recorder, choices)
     passes.append(default_pipeline(target, reuse=options.memory == "reuse"))
     return tvm.transform.Sequential(passes, name=NAME)

@@ -16,6 +16,7 @@ import tvm
 
 from tvm_mxplan.byoc.backend import Backend, Rejections
 from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.choices import Choices
 from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.dims import is_static
 from tvm_mxplan.core.specialize import typical
@@ -121,6 +122,7 @@ class InferLayouts:
         ``naive``, which also reorders around every step.
     tune_seconds : seconds to spend on measuring candidates; 0 trusts the cost model.
     rejections : filled with the reasons for which regions went back to TVM.
+    choices : what was decided earlier is taken from it, what is decided here is noted in it.
     """
 
     def __init__(
@@ -129,8 +131,10 @@ class InferLayouts:
         policy: Policy = "cost",
         tune_seconds: float = 0.0,
         rejections: Rejections | None = None,
+        choices: Choices | None = None,
     ) -> None:
         self.backend = backend
+        self.choices = choices
         self.rejections = {} if rejections is None else rejections
         self.policy = policy
         self.tune_seconds = tune_seconds
@@ -139,4 +143,15 @@ class InferLayouts:
         return map_programs(mod, self.backend.name, self._infer, self.rejections)
 
     def _infer(self, program: ir.Program) -> ir.Program:
+        if self.choices is None:
+            return self._decide(program)
+        known = self.choices.find(program)
+        if known is not None and annotate(known, self.backend) == known:
+            self.choices.note(program, known, known=True)
+            return known
+        decided = self._decide(program)
+        self.choices.note(program, decided)
+        return decided
+
+    def _decide(self, program: ir.Program) -> ir.Program:
         return infer_layouts(program, self.backend, self.policy, self.tune_seconds)

@@ -13,6 +13,7 @@ from typing import Any
 import tvm
 
 from .. import environment
+from ..core.choices import Choices
 from ..core.fingerprint import Fingerprint
 from ..errors import UnsupportedError
 from ..executable import Executable
@@ -22,6 +23,7 @@ from ..targets import ParsedTarget
 from .artifact import entries_of, restore
 from .container import UnusableCache
 from .model_source import ModelSource, model_source
+from .session import SESSION
 from .store import Store
 from .surroundings import surroundings
 
@@ -50,6 +52,7 @@ class CompileCache:
     Attributes
     ----------
     report : what came of it so far.
+    choices : what the passes replay and note; None where nothing is.
     seconds : what it took so far.
     """
 
@@ -62,6 +65,9 @@ class CompileCache:
     ) -> None:
         self.report = CacheReport()
         self.seconds = 0.0
+        self.choices = None
+        if options.cache != "disabled":
+            self.choices = SESSION.choices(surroundings(target, options))
         self._request: _Request | None = None
         if options.cache == "on_compile":
             start = time.perf_counter()
@@ -92,6 +98,10 @@ class CompileCache:
     ) -> Executable:
         """Write the compilation that ``find`` did not find; ``constants`` are those of each region."""
         request = self._request
+        if self.choices is not None:
+            SESSION.keep(self.choices)
+            if request is None and SESSION.source:
+                self.report = _replayed(self.choices)
         if request is not None:
             start = time.perf_counter()
             stored = ""
@@ -115,6 +125,12 @@ class CompileCache:
             raise UnusableCache("the model's file changed while it was read")
         self.report = CacheReport("hit", "", request.store.path_of(request.fingerprint).name)
         return Executable(module, signature, report)
+
+
+def _replayed(choices: Choices) -> CacheReport:
+    """What came of choices that were loaded."""
+    reason = f"choices for {choices.used} of {choices.regions} region(s) replayed"
+    return CacheReport("hit" if choices.used == choices.regions else "miss", reason, SESSION.source)
 
 
 def _request(

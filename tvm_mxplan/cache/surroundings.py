@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib.metadata
 import os
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import tvm
 
 from .. import environment
+from ..configuration import distribution_version
 from ..core import program
 from ..core.fingerprint import content_digest
 from ..options import Options
@@ -27,20 +27,23 @@ _SOURCES = (".py", ".so")
 def surroundings(target: ParsedTarget, options: Options) -> dict[str, Any]:
     """Versions, machine, target and options, as JSON; where they are equal, so are compilations."""
     return {
-        "schema": [SCHEMA, program.VERSION],
-        "versions": _versions(),
-        "machine": _machine(),
+        **shared_surroundings(),
         "target": [*target.libraries, str(target.host)],
         "options": options.fingerprinted(),
         "TVM": _pass_context(),
     }
 
 
+def shared_surroundings() -> dict[str, Any]:
+    """The part that is the same for all compilations of a process."""
+    return {"schema": [SCHEMA, program.VERSION], "versions": _versions(), "machine": _machine()}
+
+
 @functools.cache
 def _versions() -> dict[str, str]:
     from ..byoc.onednn import library
 
-    versions = {name: importlib.metadata.version(name) for name in _DISTRIBUTIONS}
+    versions = {name: distribution_version(name) for name in _DISTRIBUTIONS}
     return {**versions, "oneDNN": library.version(), "plugin": _plugin_digest()}
 
 
