@@ -27,7 +27,8 @@ COMPILE_HEADER = (
     "| model | without s | cold s | warm s | cold / without | warm / without | warm / cold | file MB |\n"
     "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
 )
-_WAYS = {"without": "disabled", "cold": "on_compile", "warm": "on_compile"}
+_WAYS = {"without": ("disabled", "off"), "cold": ("on_compile", "miss"), "warm": ("on_compile", "hit")}
+"""The option ``cache`` of each way, and what the report must say then."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -74,13 +75,12 @@ def _compile_row(name: str, rounds: int, folder: Path) -> str:
     for number in range(rounds):
         answers = set()
         cache = folder / f"cache{number}"
-        for way, option in _WAYS.items():
+        for way, (option, outcome) in _WAYS.items():
             record = _in_a_process(model, option, cache)
-            if (
-                record["outcome"] != {"without": "off", "cold": "miss", "warm": "hit"}[way]
-                or record["stored"]
-            ):
-                raise RuntimeError(f"{name}, {way}: the cache says {record['outcome']} {record['stored']}")
+            if record["outcome"] != outcome or record["not stored"]:
+                raise RuntimeError(
+                    f"{name}, {way}: {record['outcome']}, not {outcome} {record['not stored']}"
+                )
             seconds[way].append(record["seconds"])
             answers.add(record["answer"])
         if len(answers) != 1:
@@ -116,9 +116,9 @@ def _compile_once(model: str, option: str) -> dict[str, Any]:
     inputs = zoo.random_inputs(onnx.load(model))
     answer = b"".join(output.numpy().tobytes() for output in ex(**inputs))
     cache = ex.report.cache
-    stored = cache.reason.partition("not stored: ")[2]
+    not_stored = cache.reason.partition("not stored: ")[2]
     digest = hashlib.sha256(answer).hexdigest()
-    return {"seconds": seconds, "outcome": cache.outcome, "stored": stored, "answer": digest}
+    return {"seconds": seconds, "outcome": cache.outcome, "not stored": not_stored, "answer": digest}
 
 
 def _ratio(seconds: dict[str, list[float]], above: str, below: str) -> str:

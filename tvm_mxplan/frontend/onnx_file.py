@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import onnx
 
-_GRAPH, _INITIALIZER, _RAW_DATA = 7, 5, 9  # fields of ModelProto, GraphProto, TensorProto
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_GRAPH, _INITIALIZER, _RAW_DATA = (field << 3 | _BYTES for field in (7, 5, 9))
+"""Tags in ModelProto, GraphProto and TensorProto."""
 
 
 def split_file(path: str | os.PathLike[str]) -> tuple[onnx.ModelProto, list[memoryview]] | None:
@@ -43,11 +44,11 @@ def _without_raw_data(message: memoryview, path: tuple[int, ...], raw: list[memo
     """The message with ``raw_data`` left out of the messages at ``path``; appends it to ``raw``."""
     kept = bytearray()
     found = memoryview(b"")
-    for field, whole, payload in _fields(message):
-        if path and field == path[0]:
+    for tag, whole, payload in _fields(message):
+        if path and tag == path[0]:
             inner = _without_raw_data(payload, path[1:], raw)
-            kept += _varint_bytes(field << 3 | _BYTES) + _varint_bytes(len(inner)) + inner
-        elif not path and field == _RAW_DATA:
+            kept += _varint_bytes(tag) + _varint_bytes(len(inner)) + inner
+        elif not path and tag == _RAW_DATA:
             found = payload
         else:
             kept += whole
@@ -57,7 +58,7 @@ def _without_raw_data(message: memoryview, path: tuple[int, ...], raw: list[memo
 
 
 def _fields(message: memoryview) -> Iterator[tuple[int, memoryview, memoryview]]:
-    """Number, whole bytes and payload of each field."""
+    """Tag, whole bytes and payload of each field."""
     at = 0
     while at < len(message):
         start = at
@@ -73,7 +74,7 @@ def _fields(message: memoryview) -> Iterator[tuple[int, memoryview, memoryview]]
             raise ValueError(f"wire type {kind}")
         if length > len(message) - at:
             raise ValueError("a field that ends past its message")
-        yield tag >> 3, message[start : at + length], message[at : at + length]
+        yield tag, message[start : at + length], message[at : at + length]
         at += length
 
 

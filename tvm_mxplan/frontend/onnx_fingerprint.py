@@ -29,9 +29,11 @@ def onnx_fingerprint(
     fingerprint.add("functions", [_message(function) for function in model.functions])
     fingerprint.add("shapes", {name: list(map(int, shape)) for name, shape in (shapes or {}).items()})
     parameters = {
-        tensor.name: [*_tensor(tensor), digest]
+        tensor.name: [_header(tensor), digest]
         for tensor, digest in zip(model.graph.initializer, digests, strict=True)
     }
+    outside = [value.name for value in model.graph.input if value.name not in parameters]
+    fingerprint.add("names", [outside, [value.name for value in model.graph.output]])
     fingerprint.add("graph", _Graph(parameters, {}).describe(model.graph))
     return fingerprint.hexdigest()
 
@@ -47,9 +49,9 @@ class _Graph:
 
     def describe(self, graph: onnx.GraphProto) -> Plain:
         inputs = [value for value in graph.input if value.name not in self._parameters]
-        rows = [[self._define(value.name), value.name, _message(value.type)] for value in inputs]
+        rows = [[self._define(value.name), _message(value.type)] for value in inputs]
         nodes = [self._node(node) for node in graph.node]
-        outputs = [[self._number(value.name), value.name, _message(value.type)] for value in graph.output]
+        outputs = [[self._number(value.name), _message(value.type)] for value in graph.output]
         sparse = [_message(tensor) for tensor in graph.sparse_initializer]
         return [rows, nodes, outputs, self._used, sparse]
 
@@ -61,13 +63,13 @@ class _Graph:
 
     def _attribute(self, attribute: onnx.AttributeProto) -> Plain:
         plain = [_plain(getattr(attribute, name)) for name in _VALUES]
-        tensors = [_message(tensor) for tensor in [attribute.t, *attribute.tensors]]
+        tensors = [_whole(tensor) for tensor in [attribute.t, *attribute.tensors]]
         others = [_message(attribute.sparse_tensor), attribute.ref_attr_name, int(attribute.type)]
         graphs = [graph for graph in [attribute.g, *attribute.graphs] if graph.ByteSize()]
         return [plain, tensors, others, [self._inner(graph) for graph in graphs]]
 
     def _inner(self, graph: onnx.GraphProto) -> Plain:
-        parameters = {tensor.name: [*_tensor(tensor), bytes(tensor.raw_data)] for tensor in graph.initializer}
+        parameters = {tensor.name: _whole(tensor) for tensor in graph.initializer}
         return _Graph({**self._parameters, **parameters}, self._numbers).describe(graph)
 
     def _define(self, name: str) -> int:
@@ -88,12 +90,17 @@ class _Graph:
         return self._numbers[name]
 
 
-def _tensor(tensor: onnx.TensorProto) -> list[Plain]:
-    """Everything of a tensor but its name, its documentation and its raw data."""
+def _whole(tensor: onnx.TensorProto) -> list[Plain]:
+    """Everything of a tensor but its name and its documentation."""
+    return [_header(tensor), bytes(tensor.raw_data)]
+
+
+def _header(tensor: onnx.TensorProto) -> bytes:
+    """The same without its raw data."""
     rest = type(tensor)(data_type=tensor.data_type, dims=tensor.dims)
     for name in _TYPED_DATA:
         getattr(rest, name).extend(getattr(tensor, name))
-    return [_message(rest)]
+    return _message(rest)
 
 
 def _message(message: object) -> bytes:
