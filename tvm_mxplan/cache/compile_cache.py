@@ -100,7 +100,7 @@ class CompileCache:
         request = self._request
         if self.choices is not None:
             SESSION.keep(self.choices)
-            if request is None and SESSION.source:
+            if request is None and SESSION.source and self.choices.regions:
                 self.report = _replayed(self.choices)
         if request is not None:
             start = time.perf_counter()
