@@ -1,12 +1,12 @@
 """A memory plan as a picture: time by address, in SVG; hovering over a rectangle tells what it is.
 
-bytes
-  |- - - - - - - - - - -  lower bound
-  |   +-------+
-  |   |  b    |-----+
-  |---+---+---|  c  |
-  |   a   |   |     |
-  +-------+---+-----+---> step
+    bytes
+      |- - - - - - - - - - -  lower bound
+      |   +-------+
+      |   |  b    |-----+
+      |---+---+---|  c  |
+      |   a   |   |     |
+      +-------+---+-----+---> step
 """
 
 from __future__ import annotations

@@ -145,6 +145,30 @@ def test_no_linker(with_kernels, monkeypatch):
     assert outcome(with_kernels) == "miss"
 
 
+def test_a_linker_that_fails(with_kernels, monkeypatch):
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("ld returned 1")
+
+    monkeypatch.setattr("tvm.support.cc.create_shared", fail)
+    report = compiled(with_kernels).report
+    assert report.cache.reason == "no such file; not stored: RuntimeError: ld returned 1"
+
+
+def test_a_plug_in_that_cannot_read_itself(tiny, monkeypatch):
+    from tvm_mxplan.cache import surroundings
+
+    def unreadable(*_: object) -> bytes:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(surroundings, "_versions", surroundings._versions.__wrapped__)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", unreadable)
+        for cache in ("on_compile", "save_reload"):
+            report = tvm_mxplan.compile(tiny, options={"cache": cache}).report
+            assert report.cache.outcome == "bypassed"
+            assert "own files cannot be read (Permission denied)" in report.cache.reason
+
+
 def test_in_a_fresh_process(tiny, tmp_path):
     onnx.save(tiny, tmp_path / "tiny.onnx")
     expected = compiled(tmp_path / "tiny.onnx")(X)[0].numpy()

@@ -66,16 +66,17 @@ class CompileCache:
         self.report = CacheReport()
         self.seconds = 0.0
         self.choices = None
-        if options.cache != "disabled":
-            self.choices = SESSION.choices(surroundings(target, options))
         self._request: _Request | None = None
-        if options.cache == "on_compile":
-            start = time.perf_counter()
-            try:
+        if options.cache == "disabled":
+            return
+        start = time.perf_counter()
+        try:
+            self.choices = SESSION.choices(surroundings(target, options))
+            if options.cache == "on_compile":
                 self._request = _request(model, shapes, target, options)
-            except UnusableCache as error:
-                self.report = CacheReport("bypassed", str(error))
-            self.seconds += time.perf_counter() - start
+        except UnusableCache as error:
+            self.report = CacheReport("bypassed", str(error))
+        self.seconds += time.perf_counter() - start
 
     def find(self) -> Executable | None:
         """The finished compilation, if the store has it."""
@@ -110,6 +111,8 @@ class CompileCache:
                 stored = _store(request, executable, constants)
             except (UnusableCache, UnsupportedError) as error:
                 reason = f"{reason}; not stored: {error}"
+            except Exception as error:  # a linker, a full folder for temporary files: the result is there
+                reason = f"{reason}; not stored: {type(error).__name__}: {error}"
             self.report = CacheReport(self.report.outcome, reason, stored)
             self.seconds += time.perf_counter() - start
         if self.report.outcome == "off":

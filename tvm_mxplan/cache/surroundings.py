@@ -15,6 +15,7 @@ from ..core import program
 from ..core.fingerprint import content_digest
 from ..options import Options
 from ..targets import ParsedTarget
+from .container import UnusableCache
 
 SCHEMA = 1
 """Of what `artifact` writes; count it up when that changes."""
@@ -54,7 +55,10 @@ def _plugin_digest() -> str:
 
     folders = {Path(package.__path__[0]).resolve() for package in (tvm_mxplan, byoc, passes)}
     files = {path for folder in folders for path in folder.rglob("*") if path.suffix in _SOURCES}
-    named = sorted((path.name, content_digest(path.read_bytes())) for path in files)
+    try:
+        named = sorted((path.name, content_digest(path.read_bytes())) for path in files)
+    except OSError as error:
+        raise UnusableCache(f"this plug-in's own files cannot be read ({error.strerror})") from error
     return content_digest(b"".join(name.encode() + b"\0" + digest for name, digest in named)).hex()[:16]
 
 

@@ -119,3 +119,5 @@ def skyline(instance: Instance, order: Sequence[int]) -> Bases:
 def settle(instance: Instance, bases: Sequence[int]) -> Bases:
     """Lets every item, from the lowest to the highest, fall into the lowest gap it can reach."""
     return first_fit(instance, sorted(range(len(bases)), key=lambda i: (bases[i], i)))
+
+

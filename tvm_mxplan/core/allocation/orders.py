@@ -54,7 +54,6 @@ def _measures(instance: Instance) -> dict[str, list[int]]:
     shapes = instance.shapes
     loads = section_loads(instance)
     table = _Maximum(loads)
-
     def each(measure: Callable[[Shape], int]) -> list[int]:
         return [measure(shape) for shape in shapes]
 

@@ -145,7 +145,9 @@ class Search:
             else:
                 nodes += 1
                 dominant = self._is_dominant(item)
-                self._choices.append(_Choice(component, item, dominant, len(self._trail), parent, rest))
+                self._choices.append(
+                    _Choice(component, item, dominant, len(self._trail), parent, rest)
+                )
                 here = len(self._choices) - 1
                 if self._place(component, item):
                     agenda, alive = self._split(component, item, here, rest), True
@@ -291,7 +293,9 @@ class Search:
             kept.append((alive, s))
         for _, s in kept:
             rows = [
-                (bound[item] + low, size, spare) for item, low, size, spare in near.pieces[s] if is_open[item]
+                (bound[item] + low, size, spare)
+                for item, low, size, spare in near.pieces[s]
+                if is_open[item]
             ]
             rows.sort(reverse=True)
             left, saved = self._capacity, 0
