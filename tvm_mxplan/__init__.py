@@ -15,6 +15,7 @@ from .errors import InternalError, InvalidInputError, MxplanError, UnsupportedEr
 
 if TYPE_CHECKING:
     from . import op, opcheck, transform
+    from .cache.choices_file import load_cache, save_cache
     from .compiler import compile
     from .executable import Executable, load
     from .options import Options
@@ -26,8 +27,10 @@ _LAZY = {
     "compile": "compiler",
     "Executable": "executable",
     "load": "executable",
+    "load_cache": "cache.choices_file",
     "Options": "options",
     "Report": "report",
+    "save_cache": "cache.choices_file",
 }
 
 __all__ = [
@@ -40,8 +43,10 @@ __all__ = [
     "UnsupportedError",
     "compile",
     "load",
+    "load_cache",
     "op",
     "opcheck",
+    "save_cache",
     "transform",
 ]
 

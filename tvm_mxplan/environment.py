@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 _SPIN_COUNT = "3000"
 
@@ -12,6 +13,8 @@ VARIABLES = (
     "TVM_MXPLAN_DISABLE",
     "TVM_MXPLAN_DEBUG",
     "TVM_MXPLAN_OPCHECK_DIR",
+    "TVM_MXPLAN_CACHE_DIR",
+    "TVM_MXPLAN_CACHE_BYTES",
     "TVM_DEVICE_BACKEND_AUTOLOAD",
     "TVM_USE_RUNTIME_LIB",
     "TVM_NUM_THREADS",
@@ -23,7 +26,7 @@ VARIABLES = (
     "ONEDNN_VERBOSE",
     "CXX",
 )
-"""The first three are ours; TVM, OpenMP and oneDNN read the others, and export links with CXX."""
+"""Those with our name are ours; TVM, OpenMP and oneDNN read the others, and export links with CXX."""
 
 
 def disabled() -> bool:
@@ -48,6 +51,21 @@ def opcheck_folder() -> str | None:
 
 def _debug() -> list[str]:
     return os.environ.get("TVM_MXPLAN_DEBUG", "").split(",")
+
+
+def cache_folder() -> Path | None:
+    """``TVM_MXPLAN_CACHE_DIR``, else a folder in the user's cache home; None if it is not absolute."""
+    home = os.environ.get("XDG_CACHE_HOME", "")
+    folder = os.environ.get("TVM_MXPLAN_CACHE_DIR") or os.path.join(
+        home if os.path.isabs(home) else os.path.expanduser("~/.cache"), "tvm_mxplan"
+    )
+    return Path(folder) if os.path.isabs(folder) else None
+
+
+def cache_bytes() -> int:
+    """``TVM_MXPLAN_CACHE_BYTES``: what the cache's files may hold together; 4 GiB if it is no number."""
+    text = os.environ.get("TVM_MXPLAN_CACHE_BYTES", "")
+    return int(text) if text.isdecimal() else 4 << 30
 
 
 @contextmanager

@@ -266,6 +266,9 @@ ffi::String Abi() {
 
 ffi::String Isa() { return ffi::String(dnnl_cpu_isa2str(dnnl_get_effective_cpu_isa())); }
 
+// What a module of any kind writes of itself into an exported library, its imports left out.
+ffi::Bytes ModuleBytes(const ffi::Module& module) { return module->SaveToBytes(); }
+
 // What to check at run time; 1 is memory, 0 nothing.
 void SetDebug(int64_t what) { SetMemoryDebug(what != 0); }
 
@@ -287,6 +290,7 @@ TVM_FFI_STATIC_INIT_BLOCK() {
       .def("tvm_mxplan.onednn.isa", Isa)
       .def("tvm_mxplan.onednn.set_debug", SetDebug)
       .def("tvm_mxplan.onednn.observe", Observe)
+      .def("tvm_mxplan.module_bytes", ModuleBytes)
       .def("ffi.Module.load_from_bytes.mxplan_onednn", LoadFromBytes);
 }
 
