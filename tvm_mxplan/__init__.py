@@ -15,6 +15,7 @@ from .errors import InternalError, InvalidInputError, MxplanError, UnsupportedEr
 
 if TYPE_CHECKING:
     from . import op, opcheck, transform
+    from .cache.choices_file import load_cache, save_cache
     from .caches import CacheStatistics, cache_statistics, set_cache_capacity
     from .compiler import compile
     from .executable import Executable, load
@@ -30,8 +31,10 @@ _LAZY = {
     "compile": "compiler",
     "Executable": "executable",
     "load": "executable",
+    "load_cache": "cache.choices_file",
     "Options": "options",
     "Report": "report",
+    "save_cache": "cache.choices_file",
 }
 
 __all__ = [
@@ -46,8 +49,10 @@ __all__ = [
     "cache_statistics",
     "compile",
     "load",
+    "load_cache",
     "op",
     "opcheck",
+    "save_cache",
     "set_cache_capacity",
     "transform",
 ]

@@ -13,6 +13,7 @@ from tvm import relax
 
 from .byoc.backend import Backend
 from .byoc.onednn.backend import OneDNN
+from .cache.compile_cache import CompileCache
 from .determinism import Determinism
 from .errors import InvalidInputError
 from .executable import METADATA, Executable, metadata_text
@@ -53,6 +54,9 @@ def compile(
     """
     options = Options.of(options)
     parsed = parse_target(target)
+    cache = CompileCache(model, shapes, parsed, options)
+    if (found := cache.find()) is not None:
+        return found
     recorder = Recorder()
     if options.deterministic:
         recorder.determinism = Determinism.here(measured=options.tune == "measure")
@@ -63,14 +67,20 @@ def compile(
     backends = [_BACKENDS[name]() for name in parsed.libraries]
     start = time.perf_counter()
     with parsed.host:
-        planned = build_pipeline(backends, options, parsed.host, recorder)(mod)
+        planned = build_pipeline(backends, options, parsed.host, recorder, cache.choices)(mod)
     recorder.seconds["passes"] = round(time.perf_counter() - start, 3)
     start = time.perf_counter()
     planned = _with_metadata(planned, metadata_text(signature, recorder.report))
     built = relax.build(planned, parsed.host, relax_pipeline=None)
     recorder.seconds["build"] = round(time.perf_counter() - start, 3)
-    folder = options.opcheck_folder
-    return Executable(built, signature, recorder.report, opcheck=options.opcheck, opcheck_folder=folder)
+    made = Executable(
+        built,
+        signature,
+        recorder.report,
+        opcheck=options.opcheck,
+        opcheck_folder=options.opcheck_folder,
+    )
+    return cache.keep(made, recorder.constants)
 
 
 def _import(

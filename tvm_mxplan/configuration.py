@@ -19,7 +19,7 @@ def configuration() -> dict[str, dict[str, str]]:
     from .targets import LIBRARIES
 
     caches = cache_statistics()
-    versions = {name: _version(name) for name in _DISTRIBUTIONS}
+    versions = {name: distribution_version(name) for name in _DISTRIBUTIONS}
     return {
         "versions": {**versions, "oneDNN": library.version()},
         "machine": {
@@ -36,7 +36,8 @@ def configuration() -> dict[str, dict[str, str]]:
     }
 
 
-def _version(name: str) -> str:
+def distribution_version(name: str) -> str:
+    """The installed version, or ``not installed``."""
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:

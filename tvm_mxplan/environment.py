@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from .errors import InvalidInputError
 
@@ -16,6 +17,8 @@ VARIABLES = (
     "TVM_MXPLAN_OPCHECK_DIR",
     "TVM_MXPLAN_PRIMITIVE_CACHE",
     "TVM_MXPLAN_WEIGHTS_CACHE",
+    "TVM_MXPLAN_CACHE_DIR",
+    "TVM_MXPLAN_CACHE_BYTES",
     "TVM_DEVICE_BACKEND_AUTOLOAD",
     "TVM_USE_RUNTIME_LIB",
     "TVM_NUM_THREADS",
@@ -28,7 +31,7 @@ VARIABLES = (
     "ONEDNN_VERBOSE",
     "CXX",
 )
-"""The first five are ours; TVM, OpenMP and oneDNN read the others, and export links with CXX."""
+"""Those with our name are ours; TVM, OpenMP and oneDNN read the others, and export links with CXX."""
 
 
 def disabled() -> bool:
@@ -79,7 +82,24 @@ def _count(name: str) -> int | None:
     return int(text)
 
 
+def cache_folder() -> Path | None:
+    """``TVM_MXPLAN_CACHE_DIR``, else a folder in the user's cache home; None if it is not absolute."""
+    home = os.environ.get("XDG_CACHE_HOME", "")
+    folder = os.environ.get("TVM_MXPLAN_CACHE_DIR") or os.path.join(
+        home if os.path.isabs(home) else os.path.expanduser("~/.cache"), "tvm_mxplan"
+    )
+    return Path(folder) if os.path.isabs(folder) else None
+
+
+def cache_bytes() -> int:
+    """``TVM_MXPLAN_CACHE_BYTES``: what the cache's files may hold together; 4 GiB if it is no number."""
+    text = os.environ.get("TVM_MXPLAN_CACHE_BYTES", "")
+    return int(text) if text.isdecimal() else 4 << 30
+
+
 @contextmanager
+
+
 def brief_spinning() -> Iterator[None]:
     """Let GNU OpenMP, if it is loaded inside, wait some microseconds for work and then sleep.
 

@@ -19,6 +19,7 @@ from tvm.support.cc import get_cc
 from . import environment
 from .errors import InvalidInputError, UnsupportedError
 from .files import check_destination, whole_file
+from .library_digest import append_digest, check_digest
 from .report import Report
 from .shared_library import check_library
 from .signature import Port, Signature
@@ -114,6 +115,7 @@ class Executable:
                 self.module.export_library(str(partial))
             except RuntimeError as error:
                 raise UnsupportedError(f"{path}: linking with {get_cc()} failed ({error})") from error
+            append_digest(partial)
 
 
 def load(path: str | os.PathLike[str]) -> Executable:
@@ -121,10 +123,11 @@ def load(path: str | os.PathLike[str]) -> Executable:
 
     Raises
     ------
-    InvalidInputError : the file is missing, truncated or no library of TVM's.
+    InvalidInputError : the file is missing, truncated, damaged or no library of TVM's.
     """
     path = Path(path)
     check_library(path)
+    check_digest(path)
     try:
         module = _load_module(path)
         vm = _virtual_machine(module)

@@ -13,6 +13,9 @@ from .passes.layout.candidates import POLICIES, Policy
 
 _OFF = "off"
 _FAMILIES = ("plain", "channels_last", "blocked")
+CACHES = ("on_compile", "save_reload", "disabled")
+_OUTSIDE = {"fingerprint": False}
+"""Marks a field that decides nothing about the result: two compilations that differ in it are one."""
 
 
 @dataclass(frozen=True)
@@ -23,26 +26,27 @@ class Options:
     ----------
     layouts : ``cost`` (default) chooses over the whole region; ``any`` takes what the library picks for each
         operator alone; ``channels_last``, ``blocked`` and ``plain`` use one layout wherever it is possible;
-        ``naive`` also reorders around every operator and serves as a yardstick.  Part of the fingerprint.
+        ``naive`` also reorders around every operator and serves as a yardstick.
     tune : ``model`` (default) estimates what operators cost in each layout; ``measure`` times them on this
-        machine.  Part of the fingerprint.
+        machine.
     tune_seconds : what measuring may take, for each region.
     convolutions : ``cost`` (default) chooses an algorithm for each; ``direct``, ``winograd_f2`` and
-        ``winograd_f4`` use that one wherever it is possible.  Part of the fingerprint.
+        ``winograd_f4`` use that one wherever it is possible.
     max_relative_error : what the algorithms chosen for speed may add to the relative error (in the L2 norm)
-        of the model's results, by their own statements.  Part of the fingerprint.
+        of the model's results, by their own statements.
     memory : ``reuse`` (default) lets values that are not alive together share bytes; ``no_reuse`` gives each
         its own, for comparison and debugging.  Symbolic shapes are planned at run time, always with reuse.
-        Part of the fingerprint.
     layers : what single operators get in place of what is chosen, by the names that the report prints:
         ``off`` leaves one to TVM; a layout (``nhwc``, ``nChw16c``, ``plain``, ``channels_last``,
-        ``blocked``) is forced.  A mapping, or text such as ``conv2d_3=off,conv2d_4=nhwc``.  Part of the
-        fingerprint.
+        ``blocked``) is forced.  A mapping, or text such as ``conv2d_3=off,conv2d_4=nhwc``.
     deterministic : every call gives the same bits, in any process, and so does a second compile with
         ``tune=model``; ``Executable.determinism_lost`` says where that cannot be.
     opcheck : every call works each step out again in float64 and raises InternalError at the first that
         differs (see :mod:`tvm_mxplan.opcheck`); slow.  Not exported with a library.
     opcheck_folder : where that step is then written, for a replay; nothing is written without.
+    cache : ``on_compile`` keeps finished compilations on disk and reads them again; ``save_reload`` (default)
+        touches no disk, notes choices for ``save_cache`` and replays those of ``load_cache``; ``disabled``
+        does neither.
     """
 
     layouts: Policy = "cost"
@@ -53,8 +57,9 @@ class Options:
     max_relative_error: float = 1e-4
     layers: Mapping[str, str] = field(default_factory=dict, hash=False)
     deterministic: bool = False
-    opcheck: bool = False
-    opcheck_folder: str | None = None
+    opcheck: bool = field(default=False, metadata=_OUTSIDE)
+    opcheck_folder: str | None = field(default=None, metadata=_OUTSIDE)
+    cache: str = field(default="save_reload", metadata=_OUTSIDE)
 
     def __post_init__(self) -> None:
         _one_of("layouts", self.layouts, POLICIES)
@@ -65,6 +70,7 @@ class Options:
         _number("max_relative_error", self.max_relative_error, "of at least 0", lambda x: x >= 0)
         _one_of("deterministic", self.deterministic, (True, False))
         _one_of("opcheck", self.opcheck, (True, False))
+        _one_of("cache", self.cache, CACHES)
         if not isinstance(self.opcheck_folder, str | None):
             raise InvalidInputError(f"option opcheck_folder={self.opcheck_folder!r}; expected a path")
         object.__setattr__(self, "layers", _layers(self.layers))
@@ -94,6 +100,12 @@ class Options:
         if unknown:
             raise InvalidInputError(f"unknown option {unknown[0]!r}; the options are {', '.join(known)}")
         return cls(**options)
+
+    def fingerprinted(self) -> dict[str, Any]:
+        """The fields that a finished compilation depends on, by name; each field says whether it is one."""
+        kept = [field.name for field in fields(self) if field.metadata.get("fingerprint", True)]
+        values = {name: getattr(self, name) for name in kept}
+        return {name: dict(value) if isinstance(value, Mapping) else value for name, value in values.items()}
 
 
 def _layers(given: object) -> dict[str, str]:

@@ -18,6 +18,7 @@ from tvm import relax
 
 from . import environment
 from .byoc.backend import Backend
+from .core.choices import Choices
 from .errors import InvalidInputError
 from .options import Options
 from .passes.canonicalize import FoldConstants, RecoverOperators, SimplifyInference
@@ -43,7 +44,9 @@ def canonicalize_passes() -> list[tvm.transform.Pass]:
     ]
 
 
-def region_passes(backend: Backend, options: Options, recorder: Recorder) -> list[tvm.transform.Pass]:
+def region_passes(
+    backend: Backend, options: Options, recorder: Recorder, choices: Choices | None = None
+) -> list[tvm.transform.Pass]:
     """Everything between canonical Relax and runtime modules."""
     tune_seconds = options.tune_seconds if options.tune == "measure" else 0.0
     # Winograd's algorithms have no code for plain images.
@@ -52,7 +55,14 @@ def region_passes(backend: Backend, options: Options, recorder: Recorder) -> lis
         recorder.before_partition(),
         PartitionRegions(backend, recorder.rejections, options.layers_off),
         BuildPrograms(backend, recorder.rejections),
-        ChooseAlgorithms(backend, rule, options.max_relative_error, tune_seconds / 2, recorder.rejections),
+        ChooseAlgorithms(
+            backend,
+            rule,
+            options.max_relative_error,
+            tune_seconds / 2,
+            recorder.rejections,
+            choices,
+        ),
         InferLayouts(
             backend,
             options.layouts,
@@ -60,6 +70,7 @@ def region_passes(backend: Backend, options: Options, recorder: Recorder) -> lis
             options.layer_layouts,
             recorder.rejections,
             recorder.decisions,
+            choices,
         ),
         *([] if options.layouts == "naive" else [PropagateLayouts(backend)]),
         PlanMemory(backend, reuse=options.memory == "reuse"),
@@ -70,9 +81,13 @@ def region_passes(backend: Backend, options: Options, recorder: Recorder) -> lis
 
 
 def build_pipeline(
-    backends: list[Backend], options: Options, target: tvm.target.Target, recorder: Recorder | None = None
+    backends: list[Backend],
+    options: Options,
+    target: tvm.target.Target,
+    recorder: Recorder | None = None,
+    choices: Choices | None = None,
 ) -> tvm.transform.Pass:
-    """The whole pipeline for one compilation, TVM's own part included."""
+    """The whole pipeline for one compilation, TVM's own part included; ``choices`` as for InferLayouts."""
     tvm_ffi.register_error(InvalidInputError)  # so that passes raise it through TVM as what it is
     recorder = Recorder() if recorder is None else recorder
     if not backends or environment.disabled():
@@ -80,6 +95,6 @@ def build_pipeline(
     passes = [*canonicalize_passes(), NameOperators(options.layers)]
     for backend in backends:
         register_codegen(backend)
-        passes += region_passes(backend, options, recorder)
+        passes += region_passes(backend, options, recorder, choices)
     passes.append(default_pipeline(target, reuse=options.memory == "reuse"))
     return tvm.transform.Sequential(passes, name=NAME)

@@ -23,7 +23,7 @@ from .report import Fallback, RegionReport, ReorderReport, Report, StepReport
 
 
 class Recorder:
-    """Collects one compilation's facts; ``report`` gives them."""
+    """Collects one compilation's facts; ``report`` gives them, ``constants`` those of each region."""
 
     def __init__(self) -> None:
         self.rejections: Rejections = {}
@@ -32,6 +32,7 @@ class Recorder:
         self._regions: list[RegionReport] = []
         self._memory: list[MemoryReport] = []
         self._fallbacks: tuple[Fallback, ...] = ()
+        self.constants: dict[str, list[tvm.runtime.Tensor]] = {}
         self.seconds: dict[str, float] = {}
         self.determinism: Determinism | None = None
 
@@ -67,7 +68,9 @@ class Recorder:
     def planned(self, backend: Backend) -> tvm.transform.Pass:
         def note(mod: tvm.IRModule) -> None:
             for _, function in regions(mod, backend.name):
-                nbytes = sum(_nbytes(tensor) for tensor in constants_of(function))
+                constants = constants_of(function)
+                self.constants[str(function.attrs["global_symbol"])] = constants
+                nbytes = sum(_nbytes(tensor) for tensor in constants)
                 program = program_of(function)
                 decision = self.decisions.get(program.name)
                 self._regions.append(region_report(program, backend.name, nbytes, decision))

@@ -81,6 +81,25 @@ class Fallback:
 
 
 @dataclass(frozen=True)
+class CacheReport:
+    """Whether the compilation came from the cache on disk, and why not.
+
+    Attributes
+    ----------
+    outcome : ``off``, ``hit``, ``miss``, or ``bypassed`` where it could not even be asked.
+    reason : why it is a miss or bypassed, and why the result was not stored.
+    file : name of the file that was used or written, '' if none was.
+    """
+
+    outcome: str = "off"
+    reason: str = ""
+    file: str = ""
+
+    def __str__(self) -> str:
+        return f"cache: {self.outcome}" + "".join(f"; {part}" for part in (self.reason, self.file) if part)
+
+
+@dataclass(frozen=True)
 class Report:
     """What ran where, and why the rest did not.
 
@@ -89,6 +108,7 @@ class Report:
     multiply_adds : of the whole module; what regions hold is in ``offloaded``.
     memory : of each region that is planned ahead of time.
     determinism : what the bits of results rest on; None unless the option asked for them.
+    cache : whether all this was made now or read from the cache on disk.
     """
 
     regions: tuple[RegionReport, ...] = ()
@@ -97,6 +117,7 @@ class Report:
     seconds: dict[str, float] = field(default_factory=dict)
     memory: tuple[MemoryReport, ...] = ()
     determinism: Determinism | None = None
+    cache: CacheReport = CacheReport()
 
     @property
     def offloaded(self) -> float:
@@ -125,7 +146,10 @@ class Report:
         fallbacks = tuple(Fallback(**fallback) for fallback in data["fallbacks"])
         memory = tuple(MemoryReport.from_json(region) for region in data.get("memory", ()))
         determinism = Determinism.from_json(data.get("determinism"))
-        return cls(tuple(regions), fallbacks, data["multiply_adds"], data["seconds"], memory, determinism)
+        cache = CacheReport(**data.get("cache", {}))
+        return cls(
+            tuple(regions), fallbacks, data["multiply_adds"], data["seconds"], memory, determinism, cache
+        )
 
     def __str__(self) -> str:
         share = f"{100 * self.offloaded:.1f} % of {self.multiply_adds / 1e6:,.1f} M multiply-adds offloaded"
@@ -147,6 +171,8 @@ class Report:
         if self.seconds:
             spent = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in self.seconds.items())
             lines.append(f"compile time: {spent}")
+        if self.cache.outcome != "off":
+            lines.append(str(self.cache))
         return "\n".join(lines)
 
 

@@ -115,6 +115,14 @@ def split_weights(module: Any) -> Any:
     return module["mxplan.split_weights"]()
 
 
+def module_bytes(module: Any) -> bytes:
+    """What a runtime module of any kind writes of itself into an exported library, its imports left out."""
+    load()
+    import tvm_ffi
+
+    return bytes(tvm_ffi.get_global_func("tvm_mxplan.module_bytes")(module))
+
+
 def stats(module: Any) -> dict[str, Any]:
     """Counters of a module: specializations, contexts, arena and weights bytes, implementations."""
     answer: dict[str, Any] = json.loads(str(module["mxplan.stats"]()))

@@ -71,6 +71,8 @@ WeightsPlan PlanWeights(const std::vector<ConstantData>& constants) {
 }
 
 std::shared_ptr<const char> FindWeights(const std::string& symbol, int64_t bytes) {
+  // A symbol without bytes stands where the next one does, and the system cannot tell them apart.
+  if (bytes == 0) return nullptr;
   for (const std::string& name : LoadedLibraries()) {
     void* opened = dlopen(name.empty() ? nullptr : name.c_str(), RTLD_LAZY | RTLD_NOLOAD);
     if (!opened) continue;

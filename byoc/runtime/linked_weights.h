@@ -30,7 +30,7 @@ void WriteWeightsObject(const std::string& path, const std::string& symbol,
                         const std::vector<ConstantData>& constants);
 
 // The bytes behind a symbol of some loaded library, which stays loaded with the pointer.
-// Throws InvalidInput if there is none, or one of another size.
+// Throws InvalidInput if there is none, or one of another size.  Null for no bytes.
 std::shared_ptr<const char> FindWeights(const std::string& symbol, int64_t bytes);
 
 }  // namespace mxplan

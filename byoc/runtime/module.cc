@@ -350,6 +350,9 @@ void SetLibraryCache(int64_t entries) {
   dnnl::set_primitive_cache_capacity(static_cast<int>(entries));
 }
 
+// What a module of any kind writes of itself into an exported library, its imports left out.
+ffi::Bytes ModuleBytes(const ffi::Module& module) { return module->SaveToBytes(); }
+
 // What to check at run time; 1 is memory, 0 nothing.
 void SetDebug(int64_t what) { SetMemoryDebug(what != 0); }
 
@@ -374,6 +377,7 @@ TVM_FFI_STATIC_INIT_BLOCK() {
       .def("tvm_mxplan.onednn.cache_counters", CacheCounters)
       .def("tvm_mxplan.onednn.set_cache_capacity", SetCacheCapacity)
       .def("tvm_mxplan.onednn.set_library_cache", SetLibraryCache)
+      .def("tvm_mxplan.module_bytes", ModuleBytes)
       .def("ffi.Module.load_from_bytes.mxplan_onednn", LoadFromBytes);
 }
 

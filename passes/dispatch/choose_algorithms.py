@@ -12,6 +12,7 @@ import tvm
 
 from tvm_mxplan.byoc.backend import Backend, Rejections
 from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.choices import Choices, Question
 from tvm_mxplan.core.description import StepInfo
 
 from ..layout.candidates import Layouts
@@ -35,6 +36,7 @@ class ChooseAlgorithms:
     max_relative_error : limit on what algorithms add to the error of a module's results; regions share it
         evenly.
     tune_seconds : seconds to spend on measuring, for each region; 0 trusts the cost model.
+    choices : what was decided earlier is taken from it, what is decided here is noted in it.
     """
 
     def __init__(
@@ -44,12 +46,14 @@ class ChooseAlgorithms:
         max_relative_error: float = 1e-4,
         tune_seconds: float = 0.0,
         rejections: Rejections | None = None,
+        choices: Choices | None = None,
     ) -> None:
         self.backend = backend
         self.rule = rule
         self.max_relative_error = max_relative_error
         self.tune_seconds = tune_seconds
         self.rejections = {} if rejections is None else rejections
+        self.choices = Choices() if choices is None else choices
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
         if self.rule == "direct":
@@ -57,7 +61,12 @@ class ChooseAlgorithms:
         count = sum(1 for _ in regions(mod, self.backend.name))
 
         def choose(program: ir.Program) -> ir.Program:
-            return self._choose(program, self.max_relative_error / count)
+            max_error = self.max_relative_error / count
+            question = Question("algorithms", program, max_error)
+            known = self.choices.find(question)
+            chosen = self._choose(program, max_error) if known is None else known
+            self.choices.note(question, chosen, known=known is not None)
+            return chosen
 
         return map_programs(mod, self.backend.name, choose, self.rejections)
 

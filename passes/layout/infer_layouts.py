@@ -19,8 +19,10 @@ from types import MappingProxyType
 import tvm
 
 from tvm_mxplan.byoc.backend import Backend, Rejections
+from tvm_mxplan.core import codec
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.assignment import Assignment
+from tvm_mxplan.core.choices import Choices, Question
 from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.dims import is_static
 from tvm_mxplan.core.layout_decision import LayoutDecision
@@ -122,6 +124,7 @@ class InferLayouts:
     layers : layouts of single steps, by their names.
     rejections : filled with the reasons for which regions went back to TVM.
     decisions : filled with what was decided, by the region's name.
+    choices : what was decided earlier is taken from it, what is decided here is noted in it.
     """
 
     def __init__(
@@ -132,6 +135,7 @@ class InferLayouts:
         layers: Mapping[str, str] = MappingProxyType({}),
         rejections: Rejections | None = None,
         decisions: dict[str, LayoutDecision] | None = None,
+        choices: Choices | None = None,
     ) -> None:
         self.backend = backend
         self.policy = policy
@@ -139,15 +143,14 @@ class InferLayouts:
         self.layers = layers
         self.rejections = {} if rejections is None else rejections
         self.decisions = {} if decisions is None else decisions
+        self.choices = Choices() if choices is None else choices
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
         neighbours = Neighbours(mod, self.backend.name)
 
         def infer(program: ir.Program) -> ir.Program:
             assumed = program if self.policy == "naive" else neighbours.seen_by(program)
-            laid_out, self.decisions[program.name] = infer_layouts(
-                program, self.backend, self.policy, self.tune_seconds, self.layers, assumed
-            )
+            laid_out, self.decisions[program.name] = self._infer(program, assumed)
             neighbours.chosen(laid_out)
             return laid_out
 
@@ -160,3 +163,20 @@ class InferLayouts:
                     "or left to TVM; the report says which"
                 )
         return mod
+
+    def _infer(self, program: ir.Program, assumed: ir.Program) -> tuple[ir.Program, LayoutDecision]:
+        """What was chosen earlier where that is known and the library still runs it so, else a choice."""
+        start = time.perf_counter()
+        question = Question("layouts", program, codec.encode(replace(assumed, name="")))
+        known = self.choices.find(question)
+        if known is not None and annotate(known, self.backend) == known:
+            self.choices.note(question, known, known=True)
+            steps = {step.name for step in program.steps}
+            forced = tuple(name for name in self.layers if name in steps)
+            seconds = round(time.perf_counter() - start, 3)
+            return known, LayoutDecision(self.policy, seconds, forced=forced, replayed=True)
+        decided, decision = infer_layouts(
+            program, self.backend, self.policy, self.tune_seconds, self.layers, assumed
+        )
+        self.choices.note(question, decided)
+        return decided, decision

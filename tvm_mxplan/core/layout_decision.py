@@ -16,6 +16,7 @@ class LayoutDecision:
     cost_us : estimate for the region, reorders included; -1 where the policy weighs no costs.
     lower_bound_us : no choice among the candidates has a smaller estimate.
     forced : steps whose layout an option gave.
+    replayed : whether the choice was loaded, and its costs are those of who made it.
     """
 
     policy: str
@@ -23,6 +24,7 @@ class LayoutDecision:
     cost_us: float = -1.0
     lower_bound_us: float = -1.0
     forced: tuple[str, ...] = ()
+    replayed: bool = False
 
     @property
     def gap(self) -> float:
@@ -32,7 +34,8 @@ class LayoutDecision:
 
     def __str__(self) -> str:
         forced = f", forced for {', '.join(self.forced)}" if self.forced else ""
-        text = f"layouts by policy {self.policy} in {self.seconds:.2f} s{forced}"
+        replayed = " replayed" if self.replayed else ""
+        text = f"layouts by policy {self.policy}{replayed} in {self.seconds:.2f} s{forced}"
         if self.cost_us < 0:
             return text
         proof = f"at most {100 * self.gap:.2g} % above the optimum" if self.gap else "proved optimal"

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
+_UNITS = {"K": 10, "M": 20, "G": 30}
 _SHAPE = re.compile(r"[\s,;]*(?P<name>[^\s\[\]]+?)\s*:\s*\[(?P<dims>[^\[\]]*)\]")
 
 
@@ -68,6 +69,14 @@ def positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"expected a number from 1 on, got {text!r}")
     return int(text)
+
+
+def byte_count(text: str) -> int:
+    """A number of bytes; K, M and G behind it stand for 2**10, 2**20 and 2**30."""
+    number, unit = (text[:-1], text[-1]) if text[-1:] in _UNITS else (text, "")
+    if not number.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected a number of bytes, as 500M or 2G, got {text!r}")
+    return int(number) << _UNITS.get(unit, 0)
 
 
 def add_gone(parser: argparse.ArgumentParser, answers: Mapping[str, str]) -> None:

@@ -1,9 +1,9 @@
 """How much further than a direct sum's the rounding of a Winograd convolution may go.
 
 A tile is Y = A' ((G g) * (B' d)); rounding scales with |A'| (|G| |g| * |B'| |d|), in which the numbers of one
-patch reach all of its tile (Barabasz, Anderson, Soodhalter and Gregg, Error Analysis and Improving the Accuracy
-of Winograd Convolution for Deep Neural Networks, ACM TOMS 46(4), 2020).  The bound here is the largest sum of
-absolute values in reach, times that amplification for filters and patches of ones.
+patch reach all of its tile (Barabasz, Anderson, Soodhalter and Gregg, Error Analysis and Improving the
+Accuracy of Winograd Convolution for Deep Neural Networks, ACM TOMS 46(4), 2020).  The bound here is the
+largest sum of absolute values in reach, times that amplification for filters and patches of ones.
 """
 
 from __future__ import annotations

@@ -1,0 +1,39 @@
+"""A cache folder of its own for every test, and a model of several regions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+
+
+@pytest.fixture(autouse=True)
+def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("TVM_MXPLAN_CACHE_DIR", str(folder))
+    monkeypatch.delenv("TVM_MXPLAN_CACHE_BYTES", raising=False)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def two_regions() -> onnx.ModelProto:
+    """Convolutions that Winograd's algorithms can compute, with an operator of TVM's own between them."""
+    rng = np.random.default_rng(0)
+    weights = [rng.normal(0, 1 / 24, (64, 64, 3, 3)).astype(np.float32) for _ in range(2)]
+    shape = (1, 64, 28, 28)
+    nodes = [
+        helper.make_node("Conv", ["x", "w0"], ["a"], pads=[1] * 4),
+        helper.make_node("Sin", ["a"], ["b"]),
+        helper.make_node("Conv", ["b", "w1"], ["y"], pads=[1] * 4),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "two_regions",
+        [helper.make_tensor_value_info("x", 1, shape)],
+        [helper.make_tensor_value_info("y", 1, shape)],
+        [numpy_helper.from_array(array, f"w{number}") for number, array in enumerate(weights)],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)

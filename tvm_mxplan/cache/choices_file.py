@@ -1,0 +1,146 @@
+"""``save_cache`` and ``load_cache``: what this process chose, in a file for another process to replay.
+
+    json/choices          for who reads it: each region's steps with implementation and layouts
+    algorithms/<digest>   a region's program with the algorithms of its convolutions, in its own bytes
+    layouts/<digest>      the same, laid out
+
+A file that cannot be written or used costs a warning, never a run: what it would have said is decided again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..core import codec
+from ..core import program as ir
+from ..core.choices import KINDS, Key
+from ..core.fingerprint import Fingerprint
+from ..errors import InvalidInputError, UnsupportedError
+from ..files import whole_file
+from .container import Entry, UnusableCache, write
+from .safe_file import open_container
+from .session import SESSION
+from .surroundings import shared_surroundings
+
+_HERE = "mkldnn"
+_ELSEWHERE = {
+    "cudnn": "cuDNN regions are not in this build, so there are no execution plans to keep",
+    "tensorrt": "this build has no TensorRT: its libraries are in no package that a build could depend on",
+}
+TYPES = (*_ELSEWHERE, _HERE)
+
+
+def save_cache(filename: str | os.PathLike[str], type: str) -> int:
+    """Write what this process chose for the regions it compiled, those of static shapes.
+
+    Parameters
+    ----------
+    filename : the file to write; it appears whole or not at all.
+    type : ``mkldnn`` for oneDNN; ``cudnn`` and ``tensorrt`` are not in this build.
+
+    Returns
+    -------
+    count : regions in the file; 0, after a warning, where it could not be written.
+
+    Raises
+    ------
+    ValueError : another type.
+    NotImplementedError : a type that this build has nothing to keep for.
+    InvalidInputError : nothing was compiled yet, or with ``cache="disabled"``.
+    UnsupportedError : only regions with symbolic shapes were compiled.
+    """
+    _check_type(type)
+    made = SESSION.made()
+    regions = [key for key in sorted(made) if key.kind == "layouts"]
+    if not regions and SESSION.symbolic:
+        raise UnsupportedError(f"{filename}: choices are kept for static shapes only; state all shapes")
+    if not regions:
+        raise InvalidInputError(
+            f"{filename}: nothing to save; compile a model first, not with cache='disabled'"
+        )
+    facts = {"type": type, **shared_surroundings()}
+    fingerprint = Fingerprint()
+    fingerprint.add("choices", [facts, sorted(made)])
+    listing = json.dumps([_readable(key, made[key]) for key in regions], sort_keys=True).encode()
+    entries = [Entry(*key, made[key]) for key in sorted(made)]
+    try:
+        _write(Path(filename), fingerprint.hexdigest(), facts, [Entry("json", "choices", listing), *entries])
+    except (InvalidInputError, OSError) as error:
+        warnings.warn(f"no cache was saved: {error}", RuntimeWarning, stacklevel=2)
+        return 0
+    return len(regions)
+
+
+def load_cache(filename: str | os.PathLike[str], type: str) -> int:
+    """Read what another process chose; compilations of the same regions then replay it.
+
+    Parameters
+    ----------
+    filename : what ``save_cache`` wrote.
+    type : as for ``save_cache``.
+
+    Returns
+    -------
+    count : regions that are now known; 0, after a warning with the reason, where the file is missing,
+        damaged, or was made by other versions or on another machine.
+
+    Raises
+    ------
+    ValueError : another type.
+    NotImplementedError : a type that this build has nothing to keep for.
+    """
+    _check_type(type)
+    path = Path(filename)
+    try:
+        container = open_container(path)
+        container.verify()
+        _check_facts(container.facts, {"type": type, **shared_surroundings()})
+    except UnusableCache as error:
+        warnings.warn(f"{path}: not used, all is chosen again: {error}", RuntimeWarning, stacklevel=2)
+        return 0
+    keys = [Key(entry.kind, entry.name) for entry in container.entries if entry.kind in KINDS]
+    SESSION.add_loaded({key: bytes(container.read(*key)) for key in keys}, path.name)
+    return sum(key.kind == "layouts" for key in keys)
+
+
+def _check_type(type: str) -> None:
+    if type not in TYPES:
+        raise ValueError(f"cache type {type!r}; expected one of {', '.join(TYPES)}")
+    if type in _ELSEWHERE:
+        raise NotImplementedError(f"cache type {type}: {_ELSEWHERE[type]}")
+
+
+def _check_facts(found: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
+    """UnusableCache names the first fact that differs, with both values."""
+    for name in sorted(set(found) | set(expected)):
+        theirs, ours = found.get(name), expected.get(name)
+        if isinstance(theirs, Mapping) and isinstance(ours, Mapping):
+            _check_facts(theirs, ours)
+        elif theirs != ours:
+            raise UnusableCache(f"made for {name} {theirs!r}, here it is {ours!r}")
+
+
+def _readable(key: Key, data: bytes) -> dict[str, Any]:
+    program = codec.decode(data)
+    steps = [_step(program, step) for step in program.steps]
+    return {"key": key.digest, "region": program.name, "steps": steps}
+
+
+def _step(program: ir.Program, step: ir.Step) -> list[Any]:
+    layouts = [program.values[o.value].layout for o in step.operands if o.role in ("src", "dst")]
+    return [step.name, step.kind, step.implementation, layouts]
+
+
+def _write(path: Path, fingerprint: str, facts: Mapping[str, Any], entries: list[Entry]) -> None:
+    with whole_file(path) as partial:
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            write(descriptor, fingerprint, facts, entries)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

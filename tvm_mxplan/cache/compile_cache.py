@@ -1,0 +1,170 @@
+"""What ``compile`` asks before it works, and hands its result over to: a cache that can only save time.
+
+Whatever goes wrong in here is a reason in ``report.cache``, and the compilation goes on without.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import tvm
+
+from .. import environment
+from ..core.choices import Choices
+from ..core.fingerprint import Fingerprint
+from ..errors import UnsupportedError
+from ..executable import Executable
+from ..options import Options
+from ..report import CacheReport
+from ..targets import ParsedTarget
+from .artifact import entries_of, restore
+from .container import UnusableCache
+from .model_source import ModelSource, model_source
+from .session import SESSION
+from .store import Store
+from .surroundings import surroundings
+
+
+def default_store() -> Store:
+    """The folder that the environment names; UnusableCache where it names none that could be used."""
+    folder = environment.cache_folder()
+    if folder is None:
+        raise UnusableCache("no absolute folder; set TVM_MXPLAN_CACHE_DIR to one")
+    return Store(folder, environment.cache_bytes())
+
+
+@dataclass(frozen=True)
+class _Request:
+    """A compilation that may be in the store, or that will be."""
+
+    store: Store
+    source: ModelSource
+    facts: dict[str, Any]
+    fingerprint: str
+
+
+class CompileCache:
+    """One compilation's dealings with the cache: ``find``, and where that gives None, ``keep``.
+
+    Attributes
+    ----------
+    report : what came of it so far.
+    choices : what the passes replay and note; None where nothing is.
+    seconds : what it took so far.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        shapes: Mapping[str, Sequence[int]] | None,
+        target: ParsedTarget,
+        options: Options,
+    ) -> None:
+        self.report = CacheReport()
+        self.seconds = 0.0
+        self.choices = None
+        self._request: _Request | None = None
+        self._options = options
+        if options.cache == "disabled":
+            return
+        start = time.perf_counter()
+        try:
+            self.choices = SESSION.choices(surroundings(target, options))
+            if options.cache == "on_compile":
+                self._request = _request(model, shapes, target, options)
+        except UnusableCache as error:
+            self.report = CacheReport("bypassed", str(error))
+        self.seconds += time.perf_counter() - start
+
+    def find(self) -> Executable | None:
+        """The finished compilation, if the store has it."""
+        if self._request is None:
+            return None
+        start = time.perf_counter()
+        try:
+            executable = self._restored(self._request)
+        except UnusableCache as error:
+            self.report = CacheReport("miss", str(error))
+            executable = None
+        self.seconds += time.perf_counter() - start
+        if executable is not None:
+            seconds = {"cache": round(self.seconds, 3)}
+            executable.report = replace(executable.report, cache=self.report, seconds=seconds)
+        return executable
+
+    def keep(
+        self, executable: Executable, constants: Mapping[str, Sequence[tvm.runtime.Tensor]]
+    ) -> Executable:
+        """Write the compilation that ``find`` did not find; ``constants`` are those of each region."""
+        request = self._request
+        if self.choices is not None:
+            SESSION.keep(self.choices)
+            if request is None and SESSION.source and self.choices.regions:
+                self.report = _replayed(self.choices)
+        if request is not None:
+            start = time.perf_counter()
+            stored = ""
+            reason = self.report.reason
+            try:
+                stored = _store(request, executable, constants)
+            except (UnusableCache, UnsupportedError) as error:
+                reason = f"{reason}; not stored: {error}"
+            except Exception as error:  # a linker, a full folder for temporary files: the result is there
+                reason = f"{reason}; not stored: {type(error).__name__}: {error}"
+            self.report = CacheReport(self.report.outcome, reason, stored)
+            self.seconds += time.perf_counter() - start
+        if self.report.outcome == "off":
+            return executable
+        seconds = {**executable.report.seconds, "cache": round(self.seconds, 3)}
+        executable.report = replace(executable.report, cache=self.report, seconds=seconds)
+        return executable
+
+    def _restored(self, request: _Request) -> Executable:
+        container = request.store.find(request.fingerprint)
+        module, signature, report = restore(container, request.source.initializer)
+        if not request.source.unchanged():
+            raise UnusableCache("the model's file changed while it was read")
+        self.report = CacheReport("hit", "", request.store.path_of(request.fingerprint).name)
+        opcheck, folder = self._options.opcheck, self._options.opcheck_folder
+        return Executable(module, signature, report, opcheck=opcheck, opcheck_folder=folder)
+
+
+def _replayed(choices: Choices) -> CacheReport:
+    """What came of choices that were loaded."""
+    reason = f"choices for {choices.used} of {choices.regions} region(s) replayed"
+    return CacheReport("hit" if choices.used == choices.regions else "miss", reason, SESSION.source)
+
+
+def _request(
+    model: Any, shapes: Mapping[str, Sequence[int]] | None, target: ParsedTarget, options: Options
+) -> _Request:
+    if environment.disabled():
+        raise UnusableCache("TVM_MXPLAN_DISABLE is set")
+    if tvm.transform.PassContext.current().instruments:
+        raise UnusableCache("instruments of a pass context want to see every pass")
+    store = default_store()
+    try:
+        source = model_source(model, shapes)
+    except Exception as error:  # the model's own troubles are told by those who compile it
+        raise UnusableCache(f"no fingerprint of this model ({type(error).__name__}: {error})") from error
+    if source is None:
+        raise UnusableCache("no fingerprint of this kind of model")
+    facts = surroundings(target, options)
+    fingerprint = Fingerprint()
+    fingerprint.add("model", source.fingerprint)
+    fingerprint.add("surroundings", facts)
+    return _Request(store, source, {**facts, "model": source.fingerprint}, fingerprint.hexdigest())
+
+
+def _store(
+    request: _Request, executable: Executable, constants: Mapping[str, Sequence[tvm.runtime.Tensor]]
+) -> str:
+    if not request.source.unchanged():
+        raise UnusableCache("the model's file changed while it was compiled")
+    entries = entries_of(
+        executable.module, executable.signature, executable.report, constants, request.source.initializers
+    )
+    return request.store.save(request.fingerprint, request.facts, entries).name

@@ -1,0 +1,97 @@
+"""Everything besides the model that a compilation depends on, in words: the facts of a cache file."""
+
+from __future__ import annotations
+
+import functools
+import os
+from pathlib import Path
+from typing import Any
+
+import tvm
+
+from .. import environment
+from ..configuration import distribution_version
+from ..core import program
+from ..core.fingerprint import content_digest
+from ..options import Options
+from ..targets import ParsedTarget
+from .container import UnusableCache
+
+SCHEMA = 2
+"""Of what `artifact` and `choices_file` write; count it up when that changes."""
+
+_DISTRIBUTIONS = ("tvm_mxplan", "apache-tvm", "apache-tvm-ffi")
+_PROCESSOR = ("vendor_id", "cpu family", "model", "model name", "stepping")
+_SOURCES = (".py", ".so")
+
+
+def surroundings(target: ParsedTarget, options: Options) -> dict[str, Any]:
+    """Versions, machine, target and options, as JSON; where they are equal, so are compilations."""
+    return {
+        **shared_surroundings(),
+        "target": [*target.libraries, str(target.host)],
+        "options": options.fingerprinted(),
+        "TVM": _pass_context(),
+    }
+
+
+def shared_surroundings() -> dict[str, Any]:
+    """The part that is the same for all compilations of a process."""
+    return {"schema": [SCHEMA, program.VERSION], "versions": _versions(), "machine": _machine()}
+
+
+@functools.cache
+def _versions() -> dict[str, str]:
+    from ..byoc.onednn import library
+
+    versions = {name: distribution_version(name) for name in _DISTRIBUTIONS}
+    return {**versions, "oneDNN": library.version(), "plugin": _plugin_digest()}
+
+
+def _plugin_digest() -> str:
+    """Over the files of this package: a plug-in that is worked on has one version and many contents."""
+    import tvm_mxplan
+    from tvm_mxplan import byoc, passes
+
+    folders = {Path(package.__path__[0]).resolve() for package in (tvm_mxplan, byoc, passes)}
+    files = {path for folder in folders for path in folder.rglob("*") if path.suffix in _SOURCES}
+    try:
+        named = sorted((path.name, content_digest(path.read_bytes())) for path in files)
+    except OSError as error:
+        raise UnusableCache(f"this plug-in's own files cannot be read ({error.strerror})") from error
+    return content_digest(b"".join(name.encode() + b"\0" + digest for name, digest in named)).hex()[:16]
+
+
+def _machine() -> dict[str, Any]:
+    from ..byoc.onednn import library
+
+    threads = environment.settings()
+    return {
+        **_processor(),
+        "instruction set": library.isa(),
+        "CPUs allowed": len(os.sched_getaffinity(0)),
+        "OMP_NUM_THREADS": threads["OMP_NUM_THREADS"],
+        "TVM_NUM_THREADS": threads["TVM_NUM_THREADS"],
+        "oneDNN threads": library.threads(),
+    }
+
+
+@functools.cache
+def _processor() -> dict[str, str]:
+    """The first processor as Linux names it; {} elsewhere."""
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return {}
+    fields = (line.partition(":") for line in text.split("\n\n", 1)[0].splitlines())
+    return {name.strip(): value.strip() for name, _, value in fields if name.strip() in _PROCESSOR}
+
+
+def _pass_context() -> dict[str, Any]:
+    context = tvm.transform.PassContext.current()
+    return {
+        "opt_level": int(context.opt_level),
+        "required_pass": [str(name) for name in context.required_pass],
+        "disabled_pass": [str(name) for name in context.disabled_pass],
+        "config": {str(key): str(value) for key, value in context.config.items()},
+    }

@@ -1,0 +1,93 @@
+"""What was decided for regions, by what was asked: programs before and after a choice.
+
+A region has two choices, each an entry of its own: the algorithms of its convolutions, then its layouts with
+reorders and implementations.  A decided program is all of the decision.  The key is a digest over the program
+that was asked about, its name left out, and over what else the decision depends on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Literal, NamedTuple, get_args
+
+from . import codec
+from . import program as ir
+from .dims import is_static
+from .fingerprint import Fingerprint, Plain
+
+Kind = Literal["algorithms", "layouts"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+
+class Question(NamedTuple):
+    """What a pass wants to know about a program, and what it goes by besides."""
+
+    kind: Kind
+    program: ir.Program
+    given: Plain
+
+
+class Key(NamedTuple):
+    """A question as it stands in a file."""
+
+    kind: str
+    digest: str
+
+
+class Choices:
+    """One compilation's decisions: those it was given and those it makes.
+
+    Parameters
+    ----------
+    context : what decisions depend on besides the program.
+    known : decided programs as bytes, by their keys.
+
+    Attributes
+    ----------
+    made : decided programs as bytes, by their keys, those that were known and used included.
+    regions : the number of regions whose layouts were decided, of which
+    used : were known,
+    symbolic : have symbolic shapes, and are decided again each time.
+    """
+
+    def __init__(
+        self,
+        context: Mapping[str, Plain] = MappingProxyType({}),
+        known: Mapping[Key, bytes] = MappingProxyType({}),
+    ) -> None:
+        self._context = context
+        self._known = known
+        self.made: dict[Key, bytes] = {}
+        self.regions = 0
+        self.used = 0
+        self.symbolic = 0
+
+    def find(self, question: Question) -> ir.Program | None:
+        """The decided program; None if there is none, or it cannot be read."""
+        data = self._known.get(self._key(question))
+        if data is None:
+            return None
+        try:
+            return replace(codec.decode(data), name=question.program.name)
+        except codec.DecodeError:
+            return None
+
+    def note(self, question: Question, decided: ir.Program, known: bool = False) -> None:
+        """Keep a decision; ``known`` if ``find`` gave it."""
+        static = all(is_static(value.shape) for value in question.program.values)
+        if static:
+            self.made[self._key(question)] = codec.encode(decided)
+        if question.kind == "layouts":
+            self.regions += 1
+            self.used += known
+            self.symbolic += not static
+
+    def _key(self, question: Question) -> Key:
+        fingerprint = Fingerprint()
+        fingerprint.add("context", self._context)
+        fingerprint.add("kind", question.kind)
+        fingerprint.add("program", codec.encode(replace(question.program, name="")))
+        fingerprint.add("given", question.given)
+        return Key(question.kind, fingerprint.hexdigest())
