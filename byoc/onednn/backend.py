@@ -27,6 +27,10 @@ class OneDNN:
     def block(self) -> int:
         return 16 if "avx512" in library.isa() else 8
 
+    @property
+    def takes_arena(self) -> bool:
+        return True
+
     def patterns(self, rejections: Rejections) -> list[relax.transform.FusionPattern]:
         return fusion_patterns(rejections)
 

@@ -7,8 +7,8 @@
 
 namespace mxplan {
 
-ExecutionContext::ExecutionContext(const Specialization& owner)
-    : owner_(owner), arena_(owner.arena_bytes()) {
+ExecutionContext::ExecutionContext(const Specialization& owner) : owner_(owner) {
+  if (owner.spilled_bytes() > 0) spill_ = Buffer(owner.spilled_bytes());
   std::vector<std::vector<Known>> known(owner.program().values.size());
   for (size_t i = 0; i < owner.executables().size(); ++i) {
     for (const auto& stage : owner.executables()[i].stages) {
@@ -31,7 +31,10 @@ dnnl_memory_t ExecutionContext::NewMemory(const dnnl::memory::desc& desc, const 
 dnnl_memory_t ExecutionContext::MemoryFor(const Argument& argument, size_t step,
                                           std::vector<Known>* known) {
   if (argument.source == Argument::Source::kScratchpad) {
-    return NewMemory(argument.desc, arena_.data() + owner_.ScratchpadOffset(step));
+    if (owner_.IsSpilled(step)) return NewMemory(argument.desc, spill_.data());
+    dnnl_memory_t memory = NewMemory(argument.desc, nullptr);
+    residents_.push_back({memory, owner_.ScratchpadOffset(step)});
+    return memory;
   }
   for (const Known& entry : *known) {
     if (entry.argument.source == argument.source && entry.argument.desc == argument.desc &&
@@ -46,8 +49,8 @@ dnnl_memory_t ExecutionContext::MemoryFor(const Argument& argument, size_t step,
   if (argument.source == Argument::Source::kPacked) {
     memory = NewMemory(argument.desc, owner_.weights().Get(owner_.PackRequest(argument)));
   } else if (root.kind == ValueKind::kLocal) {
-    memory =
-        NewMemory(argument.desc, arena_.data() + owner_.ValueOffset(value.root) + value.offset);
+    memory = NewMemory(argument.desc, nullptr);
+    residents_.push_back({memory, owner_.ValueOffset(value.root) + value.offset});
   } else if (root.kind == ValueKind::kConstant) {
     const ConstantData& constant = owner_.weights().constants()[static_cast<size_t>(root.index)];
     memory = NewMemory(argument.desc, constant.data + value.offset);
@@ -60,7 +63,19 @@ dnnl_memory_t ExecutionContext::MemoryFor(const Argument& argument, size_t step,
   return memory;
 }
 
-void ExecutionContext::Run(const std::vector<void*>& io) {
+void ExecutionContext::Settle(char* lent) {
+  if (lent == nullptr && own_.data() == nullptr) own_ = Buffer(owner_.arena_bytes());
+  char* arena = lent != nullptr ? lent : own_.data();
+  if (arena == arena_) return;
+  if (lent != nullptr) WishHugePages(lent, owner_.arena_bytes());
+  for (const Resident& resident : residents_) {
+    dnnl_memory_set_data_handle(resident.memory, arena + resident.offset);
+  }
+  arena_ = arena;
+}
+
+void ExecutionContext::Run(const std::vector<void*>& io, char* lent) {
+  Settle(lent);
   for (const Follower& follower : followers_) {
     dnnl_memory_set_data_handle(follower.memory,
                                 static_cast<char*>(io[follower.io]) + follower.offset);
@@ -85,8 +100,8 @@ void ExecutionContext::Execute(dnnl_stream_t stream, const StageCall& call) cons
 }
 
 void ExecutionContext::RunWatched(dnnl_stream_t stream, const std::vector<void*>& io) {
-  if (!debug_) debug_ = std::make_unique<MemoryDebug>(owner_, arena_.data());
-  debug_->Begin(io);
+  if (!debug_) debug_ = std::make_unique<MemoryDebug>(owner_, spill_.data());
+  debug_->Begin(io, arena_);
   auto call = calls_.begin();
   for (size_t step = 0; step < owner_.program().steps.size(); ++step) {
     debug_->Before(step);

@@ -98,7 +98,7 @@ void SetMemoryDebug(bool on) { memory_debug.store(on, std::memory_order_relaxed)
 
 bool MemoryDebugOn() { return memory_debug.load(std::memory_order_relaxed); }
 
-MemoryDebug::MemoryDebug(const Specialization& owner, char* arena) : owner_(owner), arena_(arena) {
+MemoryDebug::MemoryDebug(const Specialization& owner, char* spill) : owner_(owner), spill_(spill) {
   FindLives();
 }
 
@@ -185,7 +185,7 @@ MemoryDebug::Span MemoryDebug::Bytes(int value) const {
 }
 
 MemoryDebug::Span MemoryDebug::Scratchpad(size_t step) const {
-  char* base = arena_ + owner_.ScratchpadOffset(step);
+  char* base = owner_.IsSpilled(step) ? spill_ : arena_ + owner_.ScratchpadOffset(step);
   return {base, base + owner_.executables()[step].scratchpad_bytes};
 }
 
@@ -210,8 +210,9 @@ void MemoryDebug::Poison(Span span, int root) const {
 
 // --- a run ---------------------------------------------------------------------------------------
 
-void MemoryDebug::Begin(const std::vector<void*>& io) {
+void MemoryDebug::Begin(const std::vector<void*>& io, char* arena) {
   io_ = &io;
+  arena_ = arena;
   alive_.clear();
   std::memset(arena_, kPoison, static_cast<size_t>(owner_.arena_bytes()));
   for (int input : owner_.program().inputs) Watch(input);

@@ -26,10 +26,11 @@ bool MemoryDebugOn();
 // Watches one context's runs.  Throws InternalError that names the step and the values.
 class MemoryDebug {
  public:
-  MemoryDebug(const Specialization& owner, char* arena);
+  // `spill` holds scratchpads that outgrew the plan.
+  MemoryDebug(const Specialization& owner, char* spill);
 
-  // `io` holds the addresses of inputs, then outputs, and outlives the run.
-  void Begin(const std::vector<void*>& io);
+  // `io` holds the addresses of inputs, then outputs; both outlive the run.
+  void Begin(const std::vector<void*>& io, char* arena);
   void Before(size_t step);
   void After(size_t step);
 
@@ -64,7 +65,8 @@ class MemoryDebug {
   std::string Name(size_t step) const;
 
   const Specialization& owner_;
-  char* arena_;
+  char* spill_;
+  char* arena_ = nullptr;
   std::vector<bool> written_;  // by a step of its own
   std::vector<size_t> deaths_;
   const std::vector<void*>* io_ = nullptr;

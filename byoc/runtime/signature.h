@@ -22,7 +22,7 @@ struct TensorRef {
 };
 
 // Throws unless there are as many tensors as inputs and outputs, each of the right type and rank,
-// on the CPU and compact.  Inputs come first, then outputs.
+// on the CPU and compact.  Inputs come first, then outputs; a lent arena may follow.
 void CheckTensors(const Program& program, const std::vector<TensorRef>& tensors);
 
 // The number behind every symbol.
@@ -35,6 +35,10 @@ struct AcceptedShapes {
   Dims preferred;
   Dims other;  // empty: none
 };
+
+// The address of the arena that the caller lends behind inputs and outputs; null if there is none.
+// Throws unless it holds `bytes` bytes and begins at a multiple of 64.
+char* LentArena(const Program& program, int64_t bytes, const std::vector<TensorRef>& tensors);
 
 // For inputs, then outputs.
 std::vector<AcceptedShapes> AcceptedShapesOf(const Resolved& resolved);
