@@ -46,7 +46,7 @@ def region_passes(backend: Backend, options: Options, recorder: Recorder) -> lis
         PartitionRegions(backend, recorder.rejections),
         BuildPrograms(backend, recorder.rejections),
         InferLayouts(backend, options.layouts, tune_seconds, recorder.rejections),
-        PlanMemory(backend, reuse=options.memory == "reuse"),
+        PlanMemory(backend, options.memory == "reuse", recorder.proofs),
         recorder.planned(backend),
         recorder.left_to_tvm(),
         EmitModules(backend),
@@ -64,5 +64,5 @@ def build_pipeline(
     for backend in backends:
         register_codegen(backend)
         passes += region_passes(backend, options, recorder)
-    passes.append(default_pipeline(target, reuse=options.memory == "reuse"))
+    passes.append(default_pipeline(target, options.memory == "reuse", recorder.stored))
     return tvm.transform.Sequential(passes, name=NAME)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 
 import tvm
 from tvm import relax
@@ -12,9 +13,13 @@ from . import multiply_adds
 from .arena import memory_report
 from .byoc.backend import Backend, Rejections
 from .core import program as ir
+from .core.allocation import Plan
 from .core.dims import is_static
+from .function_arena import function_report
 from .memory_report import MemoryReport
 from .passes.layout.costs import Machine, reorder_cost
+from .passes.memory.relax_aliases import name_of
+from .passes.memory.storage_plan import StoragePlan
 from .passes.region.attached import constants_of, program_of, regions
 from .report import Fallback, RegionReport, ReorderReport, Report, StepReport
 
@@ -24,6 +29,7 @@ class Recorder:
 
     def __init__(self) -> None:
         self.rejections: Rejections = {}
+        self.proofs: dict[str, Plan] = {}
         self._multiply_adds = 0
         self._regions: list[RegionReport] = []
         self._memory: list[MemoryReport] = []
@@ -64,11 +70,22 @@ class Recorder:
                 nbytes = sum(_nbytes(tensor) for tensor in constants_of(function))
                 program = program_of(function)
                 self._regions.append(region_report(program, backend.name, nbytes))
-                memory = memory_report(program)
+                memory = memory_report(program, self.proofs.get(program.name))
                 if memory is not None:
                     self._memory.append(memory)
 
         return _observer("RecordRegions", note)
+
+    def stored(self, function: str, planned: StoragePlan) -> None:
+        """Notes the arena of a function, and which regions keep their values in it."""
+        memory = function_report(function, planned)
+        if memory is None:
+            return
+        held = {name_of(call.step.call) for call in planned.problem.opened}
+        for at, region in enumerate(self._memory):
+            if region.region in held:
+                self._memory[at] = replace(region, stands_in=function)
+        self._memory.append(memory)
 
 
 def region_report(program: ir.Program, backend: str, constant_bytes: int) -> RegionReport:

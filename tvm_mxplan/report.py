@@ -81,7 +81,7 @@ class Report:
     Attributes
     ----------
     multiply_adds : of the whole module; what regions hold is in ``offloaded``.
-    memory : of each region that is planned ahead of time.
+    memory : of each region that is planned ahead of time, then of each function that has an arena.
     """
 
     regions: tuple[RegionReport, ...] = ()
@@ -121,6 +121,13 @@ class Report:
             for memory in self.memory:
                 if memory.region == region.name:
                     lines += [f"  {line}" for line in str(memory).splitlines()]
+        for memory in self.memory:
+            if memory.region not in {region.name for region in self.regions}:
+                lines += [
+                    "",
+                    f"function {memory.region}",
+                    *(f"  {line}" for line in str(memory).splitlines()),
+                ]
         lines.append("")
         if self.fallbacks:
             lines.append("left to TVM:")

@@ -101,7 +101,7 @@ void ExecutionContext::Execute(dnnl_stream_t stream, const StageCall& call) cons
 
 void ExecutionContext::RunWatched(dnnl_stream_t stream, const std::vector<void*>& io) {
   if (!debug_) debug_ = std::make_unique<MemoryDebug>(owner_, spill_.data());
-  debug_->Begin(io, arena_);
+  debug_->Begin(io, arena_, arena_ != own_.data());
   auto call = calls_.begin();
   for (size_t step = 0; step < owner_.program().steps.size(); ++step) {
     debug_->Before(step);

@@ -31,8 +31,13 @@ MAX_NODES = 3000
 """Placements the exact search may try: a second or two for a plan that cannot be proven to be the best."""
 
 
-def plan_memory(program: ir.Program, backend: Backend, reuse: bool = True) -> ir.Program:
-    """Offsets for one program; see the module's text."""
+def plan_memory(
+    program: ir.Program, backend: Backend, reuse: bool = True, proofs: dict[str, Plan] | None = None
+) -> ir.Program:
+    """Offsets for one program; see the module's text.
+
+    ``proofs`` is filled with what the solver knows of the plan, by the program's name.
+    """
     if not all(is_static(value.shape) for value in program.values):
         return program
     program = share_in_place(elide_concats(program), backend)
@@ -41,7 +46,9 @@ def plan_memory(program: ir.Program, backend: Backend, reuse: bool = True) -> ir
     faults = validate(problem.problem, plan)
     if faults:
         raise InternalError(f"{program.name}: the memory plan is wrong: {faults[0]}")
-    return _with_offsets(program, problem, plan)
+    if proofs is not None:
+        proofs[program.name] = plan
+    return with_offsets(program, problem, plan)
 
 
 def stacked(problem: Problem) -> Plan:
@@ -51,7 +58,8 @@ def stacked(problem: Problem) -> Plan:
     return Plan(tuple(tops[:-1]), dict.fromkeys(problem.scopes, tops[-1]), lower_bounds(problem))
 
 
-def _with_offsets(program: ir.Program, problem: ArenaProblem, plan: Plan) -> ir.Program:
+def with_offsets(program: ir.Program, problem: ArenaProblem, plan: Plan) -> ir.Program:
+    """The program with its values and scratchpads where ``plan`` puts the items of its problem."""
     values, steps = list(program.values), list(program.steps)
     count = len(problem.values)
     base = dict(zip(problem.values, plan.offsets[:count], strict=True))
@@ -69,14 +77,20 @@ def _with_offsets(program: ir.Program, problem: ArenaProblem, plan: Plan) -> ir.
 
 @tvm.transform.module_pass(opt_level=0, name="PlanMemory")
 class PlanMemory:
-    """Module pass; see the module's text."""
+    """Module pass; see the module's text.
 
-    def __init__(self, backend: Backend, reuse: bool = True) -> None:
+    Parameters
+    ----------
+    proofs : filled with what the solver knows of each plan, by the region's name.
+    """
+
+    def __init__(self, backend: Backend, reuse: bool = True, proofs: dict[str, Plan] | None = None) -> None:
         self.backend = backend
         self.reuse = reuse
+        self.proofs = proofs
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
         def plan(program: ir.Program) -> ir.Program:
-            return plan_memory(program, self.backend, self.reuse)
+            return plan_memory(program, self.backend, self.reuse, self.proofs)
 
         return map_programs(mod, self.backend.name, plan, {})

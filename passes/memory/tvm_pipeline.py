@@ -17,23 +17,27 @@ from tvm.relax.backend.cpu_generic import pipeline as cpu_generic
 from tvm.relax.backend.cuda import pipeline as cuda
 from tvm.relax.backend.rocm import pipeline as rocm
 
-from .storage_rewrite import StorageRewrite
+from .storage_rewrite import Observer, StorageRewrite
 
 _PIPELINES = {"llvm": cpu_generic, "cuda": cuda, "rocm": rocm}
 _REPLACED = "StaticPlanBlockMemory"
 
 
-def finalize_passes(target: tvm.target.Target, reuse: bool = True) -> list[tvm.transform.Pass]:
+def finalize_passes(
+    target: tvm.target.Target, reuse: bool = True, observe: Observer | None = None
+) -> list[tvm.transform.Pass]:
     """TVM's last passes for ``target``, which turn lowered Relax into what the VM executes."""
     passes = relax.pipeline.finalize_passes(target)
     if target.kind.name not in _PIPELINES:
         return passes
-    planner = [StorageRewrite()] if reuse else []
+    planner = [StorageRewrite(observe)] if reuse else []
     return [new for old in passes for new in (planner if old.info.name == _REPLACED else [old])]
 
 
-def default_pipeline(target: tvm.target.Target, reuse: bool = True) -> tvm.transform.Pass:
-    """``relax.get_default_pipeline`` with ``StorageRewrite``."""
+def default_pipeline(
+    target: tvm.target.Target, reuse: bool = True, observe: Observer | None = None
+) -> tvm.transform.Pass:
+    """``relax.get_default_pipeline`` with ``StorageRewrite``, which tells ``observe`` its plans."""
     if target.kind.name not in _PIPELINES:
         return relax.get_default_pipeline(target)
     stages = _PIPELINES[target.kind.name]
@@ -44,7 +48,7 @@ def default_pipeline(target: tvm.target.Target, reuse: bool = True) -> tvm.trans
             stages.library_dispatch_passes(target)
             + stages.legalize_passes(target)
             + stages.dataflow_lower_passes(target)
-            + finalize_passes(target, reuse)
+            + finalize_passes(target, reuse, observe)
         )
         with target:
             return tvm.transform.Sequential(passes)(mod)
