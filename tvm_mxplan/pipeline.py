@@ -46,7 +46,7 @@ def region_passes(backend: Backend, options: Options, recorder: Recorder) -> lis
         PartitionRegions(backend, recorder.rejections),
         BuildPrograms(backend, recorder.rejections),
         InferLayouts(backend, options.layouts, tune_seconds, recorder.rejections),
-        PlanMemory(backend, options.memory == "reuse", recorder.proofs),
+        PlanMemory(backend, options.memory == "reuse", options.order == "memory", recorder.proofs),
         recorder.planned(backend),
         recorder.left_to_tvm(),
         EmitModules(backend),

@@ -41,7 +41,7 @@ def arena_problem(program: ir.Program) -> ArenaProblem:
         root = program.root(number)
         if program.values[root].kind != "local" or number not in births:
             continue
-        offset = _offset_in_root(program, number)
+        offset = offset_in_root(program, number)
         # A piece of a whole ends where the next begins; only what owns the bytes is rounded up.
         nbytes = _rounded(value.nbytes) if number == root else value.nbytes
         rectangle = Rectangle(births[number], deaths[number], offset, nbytes)
@@ -81,7 +81,8 @@ def _lives(program: ir.Program) -> tuple[dict[int, int], dict[int, int]]:
     return births, deaths
 
 
-def _offset_in_root(program: ir.Program, value: int) -> int:
+def offset_in_root(program: ir.Program, value: int) -> int:
+    """Where a value begins in the one that owns its bytes."""
     offset = 0
     while program.values[value].alias_of >= 0:
         step = program.values[value].alias_offset

@@ -3,6 +3,9 @@
 Before   values that know their bytes (``InferLayouts``)
 After    the same with offsets, and the arena's size
 
+Steps are reordered where that makes the arena smaller, and only there: the primitives are the same in any
+order, but values that are used soon after they were made are in the cache.
+
 Every plan is checked by a validator that shares nothing with the solver.  Programs with symbolic shapes
 are left alone: the runtime plans each shape when it first sees it.  Without ``reuse`` every value (with its
 views) and scratchpad has bytes of its own, for comparison and for finding faults of a plan.
@@ -25,6 +28,7 @@ from tvm_mxplan.errors import InternalError
 from ..region.attached import map_programs
 from .elide_concats import elide_concats
 from .liveness import ALIGNMENT, ArenaProblem, arena_problem
+from .order_steps import order_steps
 from .share_in_place import share_in_place
 
 MAX_NODES = 3000
@@ -32,7 +36,11 @@ MAX_NODES = 3000
 
 
 def plan_memory(
-    program: ir.Program, backend: Backend, reuse: bool = True, proofs: dict[str, Plan] | None = None
+    program: ir.Program,
+    backend: Backend,
+    reuse: bool = True,
+    reorder: bool = True,
+    proofs: dict[str, Plan] | None = None,
 ) -> ir.Program:
     """Offsets for one program; see the module's text.
 
@@ -41,14 +49,24 @@ def plan_memory(
     if not all(is_static(value.shape) for value in program.values):
         return program
     program = share_in_place(elide_concats(program), backend)
+    problem, plan = _planned(program, reuse)
+    other = order_steps(program) if reuse and reorder else program
+    if other is not program:
+        other_problem, other_plan = _planned(other, reuse)
+        if other_plan.height < plan.height:
+            program, problem, plan = other, other_problem, other_plan
+    if proofs is not None:
+        proofs[program.name] = plan
+    return with_offsets(program, problem, plan)
+
+
+def _planned(program: ir.Program, reuse: bool) -> tuple[ArenaProblem, Plan]:
     problem = arena_problem(program)
     plan = solve(problem.problem, max_nodes=MAX_NODES) if reuse else stacked(problem.problem)
     faults = validate(problem.problem, plan)
     if faults:
         raise InternalError(f"{program.name}: the memory plan is wrong: {faults[0]}")
-    if proofs is not None:
-        proofs[program.name] = plan
-    return with_offsets(program, problem, plan)
+    return problem, plan
 
 
 def stacked(problem: Problem) -> Plan:
@@ -81,16 +99,25 @@ class PlanMemory:
 
     Parameters
     ----------
+    reuse : whether values that are not alive together share bytes.
+    reorder : whether steps may be reordered for a smaller arena.
     proofs : filled with what the solver knows of each plan, by the region's name.
     """
 
-    def __init__(self, backend: Backend, reuse: bool = True, proofs: dict[str, Plan] | None = None) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        reuse: bool = True,
+        reorder: bool = True,
+        proofs: dict[str, Plan] | None = None,
+    ) -> None:
         self.backend = backend
         self.reuse = reuse
+        self.reorder = reorder
         self.proofs = proofs
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
         def plan(program: ir.Program) -> ir.Program:
-            return plan_memory(program, self.backend, self.reuse, self.proofs)
+            return plan_memory(program, self.backend, self.reuse, self.reorder, self.proofs)
 
         return map_programs(mod, self.backend.name, plan, {})
