@@ -64,5 +64,6 @@ def build_pipeline(
     for backend in backends:
         register_codegen(backend)
         passes += region_passes(backend, options, recorder)
-    passes.append(default_pipeline(target, options.memory == "reuse", recorder.stored))
+    reuse, reorder = options.memory == "reuse", options.order == "memory"
+    passes.append(default_pipeline(target, reuse, reorder, recorder.stored))
     return tvm.transform.Sequential(passes, name=NAME)
