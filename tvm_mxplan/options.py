@@ -25,21 +25,21 @@ class Options:
     memory : ``reuse`` (default) lets values that are not alive together share bytes; ``no_reuse`` gives each
         its own, for comparison and debugging.  Symbolic shapes are planned at run time, always with reuse.
         Part of the fingerprint.
-    order : ``memory`` (default) lets steps run in an order that needs a smaller arena, where there is one;
-        ``keep`` runs them as the model states them.  Part of the fingerprint.
+    order : ``keep`` (default) runs operators as the model states them; ``memory`` lets them run in an order
+        that needs a smaller arena, where there is one, which may take longer.  Part of the fingerprint.
     """
 
     layouts: Policy = "cost"
     tune: str = "model"
     tune_seconds: float = 5.0
     memory: str = "reuse"
-    order: str = "memory"
+    order: str = "keep"
 
     def __post_init__(self) -> None:
         _one_of("layouts", self.layouts, POLICIES)
         _one_of("tune", self.tune, ("model", "measure"))
         _one_of("memory", self.memory, ("reuse", "no_reuse"))
-        _one_of("order", self.order, ("memory", "keep"))
+        _one_of("order", self.order, ("keep", "memory"))
         number = isinstance(self.tune_seconds, int | float) and not isinstance(self.tune_seconds, bool)
         if not number or not self.tune_seconds > 0:
             raise InvalidInputError(f"option tune_seconds={self.tune_seconds!r}; expected a number above 0")

@@ -3,8 +3,8 @@
 Before   values that know their bytes (``InferLayouts``)
 After    the same with offsets, and the arena's size
 
-Steps are reordered where that makes the arena smaller, and only there: the primitives are the same in any
-order, but values that are used soon after they were made are in the cache.
+On request steps are reordered where that makes the arena smaller, and only there: the primitives are the same
+in any order, but what a step finds in the cache is not.
 
 Every plan is checked by a validator that shares nothing with the solver.  Programs with symbolic shapes
 are left alone: the runtime plans each shape when it first sees it.  Without ``reuse`` every value (with its
@@ -39,7 +39,7 @@ def plan_memory(
     program: ir.Program,
     backend: Backend,
     reuse: bool = True,
-    reorder: bool = True,
+    reorder: bool = False,
     proofs: dict[str, Plan] | None = None,
 ) -> ir.Program:
     """Offsets for one program; see the module's text.
@@ -108,7 +108,7 @@ class PlanMemory:
         self,
         backend: Backend,
         reuse: bool = True,
-        reorder: bool = True,
+        reorder: bool = False,
         proofs: dict[str, Plan] | None = None,
     ) -> None:
         self.backend = backend

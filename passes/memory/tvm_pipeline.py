@@ -36,7 +36,7 @@ def finalize_passes(
 
 
 def default_pipeline(
-    target: tvm.target.Target, reuse: bool = True, reorder: bool = True, observe: Observer | None = None
+    target: tvm.target.Target, reuse: bool = True, reorder: bool = False, observe: Observer | None = None
 ) -> tvm.transform.Pass:
     """``relax.get_default_pipeline`` with ``StorageRewrite``, which tells ``observe`` its plans.
 

@@ -9,7 +9,7 @@ lower bound   what any plan needs that writes the same results in place
 ours          the plan; ours / bound is 1.000 where it is known to be the best
 TVM           StaticPlanBlockMemory on the function without regions
 no reuse      every tensor in bytes of its own
-seconds       analysis, order of steps and search
+seconds       analysis and search
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from tvm_mxplan.core.allocation import Plan, solve
 from tvm_mxplan.frontend.onnx import import_model
 from tvm_mxplan.options import Options
 from tvm_mxplan.passes.memory.liveness import arena_problem
-from tvm_mxplan.passes.memory.order_steps import order_steps
 from tvm_mxplan.passes.memory.plan_memory import stacked
 from tvm_mxplan.passes.memory.stock_plan import stock_plan
 from tvm_mxplan.passes.memory.storage_plan import plan_storage
@@ -78,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(format_environment(environment(Path(__file__).resolve().parents[2])))
     print(f"\n{HEADER}\n{RULE}")
     for name, batch in itertools.product(options.models.split(","), options.batch.split(",")):
-        for figures in _figures(name, int(batch)):
+        for figures in _figures(name, int(batch), Options(order=options.order)):
             print(figures.row(name, int(batch)), flush=True)
     return 0
 
@@ -88,16 +87,17 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         prog="bench_memory", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--models", default=MODELS, help="comma-separated names from the zoo")
+    parser.add_argument("--order", default="keep", choices=("keep", "memory"), help="the option (keep)")
     parser.add_argument("--batch", default="1,8", help="batches (1,8)")
     return parser.parse_args(arguments)
 
 
-def _figures(name: str, batch: int) -> Iterator[Figures]:
+def _figures(name: str, batch: int, options: Options) -> Iterator[Figures]:
     with _TARGET:
         mod = tvm.transform.Sequential(canonicalize_passes())(import_model(zoo.load(name, batch), None, name))
         relax_figures = _relax_figures(_lowered(mod))
         yield relax_figures
-        yield _region_figures(mod, relax_figures.tvm)
+        yield _region_figures(mod, options, relax_figures.tvm)
 
 
 def _lowered(mod: tvm.IRModule) -> tvm.IRModule:
@@ -124,9 +124,9 @@ def _relax_figures(mod: tvm.IRModule) -> Figures:
     return figures
 
 
-def _region_figures(mod: tvm.IRModule, stock: int | None) -> Figures:
+def _region_figures(mod: tvm.IRModule, options: Options, stock: int | None) -> Figures:
     backend = OneDNN()
-    passes = region_passes(backend, Options(), Recorder())
+    passes = region_passes(backend, options, Recorder())
     last = next(at for at, step in enumerate(passes) if step.info.name == "PlanMemory")
     mod = tvm.transform.Sequential(passes[: last + 1])(mod)
     figures = Figures("regions", tvm=stock)
@@ -135,7 +135,7 @@ def _region_figures(mod: tvm.IRModule, stock: int | None) -> Figures:
         leaving = sum(_rounded(program.values[output].nbytes) for output in program.of_kind("output"))
         figures.bound, figures.ours = figures.bound + leaving, figures.ours + leaving
         start = time.perf_counter()
-        problem = arena_problem(order_steps(program)).problem
+        problem = arena_problem(program).problem
         plan = solve(problem)
         figures.add(plan, stacked(problem).height + leaving, time.perf_counter() - start)
     return figures

@@ -115,8 +115,8 @@ def network() -> tvm.IRModule:
 
 @pytest.mark.parametrize("target", ["llvm", "dnnl, llvm"])
 def test_numbers_stay_and_bytes_fall(target):
-    kept = tvm_mxplan.compile(network(), target, options={"order": "keep"})
-    ordered = tvm_mxplan.compile(network(), target)
+    kept = tvm_mxplan.compile(network(), target)
+    ordered = tvm_mxplan.compile(network(), target, options={"order": "memory"})
     x = rp.normal(0, 32, 16)
     np.testing.assert_array_equal(ordered(x)[0].numpy(), kept(x)[0].numpy())
 
