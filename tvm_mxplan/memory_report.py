@@ -7,7 +7,7 @@ from typing import Any
 
 from .core.allocation import Plan, Status
 
-KINDS = ("between", "values", "scratchpads", "constants", "inputs", "outputs")
+KINDS = ("between", "arenas", "values", "scratchpads", "constants", "inputs", "outputs")
 
 
 @dataclass(frozen=True)
@@ -16,10 +16,12 @@ class MemoryItem:
 
     Attributes
     ----------
-    kind : ``values`` or ``scratchpads`` of regions; ``between`` regions and TVM's kernels.
+    kind : ``values`` or ``scratchpads`` of regions; ``arenas`` of regions that several calls share, each a
+        block; ``between`` regions and TVM's kernels.
     nbytes : of all its parts together, rounded up to the alignment.
     birth, death : first step that needs it, and one past the last.
     offset : first byte in the arena.
+    parts : birth, death, offset from the item's and bytes of each part, where a function's item has several.
     """
 
     name: str
@@ -28,6 +30,12 @@ class MemoryItem:
     birth: int
     death: int
     offset: int
+    parts: tuple[tuple[int, int, int, int], ...] = ()
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> MemoryItem:
+        """Inverse of ``dataclasses.asdict``."""
+        return cls(**{**data, "parts": tuple(tuple(part) for part in data.get("parts", ()))})
 
 
 @dataclass(frozen=True)
@@ -62,7 +70,7 @@ class MemoryReport:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> MemoryReport:
         """Inverse of ``dataclasses.asdict``."""
-        items = tuple(MemoryItem(**item) for item in data["items"])
+        items = tuple(MemoryItem.from_json(item) for item in data["items"])
         return cls(**{**data, "items": items})
 
     def __str__(self) -> str:

@@ -81,7 +81,8 @@ class Recorder:
         memory = function_report(function, planned)
         if memory is None:
             return
-        held = {name_of(call.step.call) for call in planned.problem.opened}
+        calls = (*planned.problem.opened, *planned.problem.closed)
+        held = {name_of(call.step.call) for call in calls}
         for at, region in enumerate(self._memory):
             if region.region in held:
                 self._memory[at] = replace(region, stands_in=function)

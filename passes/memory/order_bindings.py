@@ -22,7 +22,7 @@ from tvm import relax
 from tvm_mxplan.core.ordering import Graph, Tensor, choose_order
 
 from ..canonicalize.rewriter import is_call_to
-from .region_calls import open_regions
+from .region_calls import regions_of
 from .relax_sizes import Bounds
 from .storage_plan import plan_storage
 
@@ -64,7 +64,7 @@ def smaller_order(mod: tvm.IRModule, lower: Callable[[tvm.IRModule], tvm.IRModul
 
 
 def _planned_bytes(lowered: tvm.IRModule) -> int:
-    regions = open_regions(lowered)
+    regions = regions_of(lowered)
     return sum(
         plan_storage(lowered, gvar, regions=regions).plan.height
         for gvar, function in lowered.functions.items()

@@ -42,7 +42,7 @@ Interval = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class OpenRegion:
+class Region:
     """What the planner of a function needs of one region.
 
     Attributes
@@ -50,16 +50,18 @@ class OpenRegion:
     program : as it was planned alone.
     posed : its allocation problem.
     touched : for each input, then each output, the steps that touch it.
+    calls : how many calls there are; with one, the region can be opened.
     """
 
     program: Program
     posed: ArenaProblem
     touched: tuple[Interval, ...]
+    calls: int
 
     @classmethod
-    def of(cls, program: Program) -> OpenRegion:
+    def of(cls, program: Program, calls: int) -> Region:
         touched = (*boundary_lives(program, "input"), *boundary_lives(program, "output"))
-        return cls(program, arena_problem(program), touched)
+        return cls(program, arena_problem(program), touched, calls)
 
     @property
     def steps(self) -> int:
@@ -88,7 +90,7 @@ class Timeline:
     ``opened`` has the region and the allocations in its arguments by the coarse time of the call.
     """
 
-    def __init__(self, calls: int, opened: Mapping[int, tuple[OpenRegion, Sequence[frozenset[int]]]]) -> None:
+    def __init__(self, calls: int, opened: Mapping[int, tuple[Region, Sequence[frozenset[int]]]]) -> None:
         widths = [opened[time][0].steps if time in opened else 1 for time in range(calls)]
         self.starts = list(accumulate(widths, initial=0))
         self._touched: dict[tuple[int, int], Interval] = {}
@@ -107,8 +109,8 @@ class Timeline:
         return self.starts[birth] + first, self.starts[last] + end
 
 
-def open_regions(mod: tvm.IRModule) -> dict[str, OpenRegion]:
-    """The regions of a module that can be opened, by the name they are called by."""
+def regions_of(mod: tvm.IRModule) -> dict[str, Region]:
+    """The regions of a module that are planned ahead, by the name they are called by."""
     calls: Counter[str] = Counter()
 
     def visit(expr: relax.Expr) -> None:
@@ -118,9 +120,9 @@ def open_regions(mod: tvm.IRModule) -> dict[str, OpenRegion]:
     for function in mod.functions.values():
         if isinstance(function, relax.Function):
             relax.analysis.post_order_visit(function, visit)
-    programs = {symbol: _program(module) for symbol, module in _modules(mod).items() if calls[symbol] == 1}
+    programs = {symbol: _program(module) for symbol, module in _modules(mod).items() if calls[symbol]}
     return {
-        symbol: OpenRegion.of(program)
+        symbol: Region.of(program, calls[symbol])
         for symbol, program in programs.items()
         if program is not None and program.arena_bytes > 0
     }
@@ -137,7 +139,7 @@ def with_programs(mod: tvm.IRModule, programs: Mapping[str, Program]) -> tvm.IRM
     return mod.with_attr(_MODULES, modules)
 
 
-def lends_arena(region: OpenRegion, arguments: Sequence[Any]) -> bool:
+def lends_arena(region: Region, arguments: Sequence[Any]) -> bool:
     """True if the last argument of a call is an arena."""
     return len(arguments) == len(region.touched) + 1
 

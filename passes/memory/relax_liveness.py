@@ -21,13 +21,14 @@ Left to others: aliases (relax_aliases), offsets (core.allocation).
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tvm_mxplan.core.allocation import Item, Problem, Rectangle
 
-from .region_calls import OpenRegion, Timeline, lends_arena
+from .region_calls import Region, Timeline, lends_arena
 from .relax_aliases import Allocation, Branch, Node, Places, Step, Tensor, Trace, name_of, union
 
 ALIGNMENT = 64
@@ -58,19 +59,19 @@ class Lives:
 
 
 @dataclass(frozen=True)
-class OpenCall:
-    """A call whose region's values are items of their own.
+class RegionCall:
+    """A call that lends a region an arena.
 
     Attributes
     ----------
     time, step : the call.
-    lent : the allocation that was to be its arena; it takes no bytes any more.
-    scope : where its items stand.
+    lent : the allocation that is the arena; where the region is open it takes no bytes.
+    scope : where it stands, or the region's values.
     """
 
     time: int
     step: Step
-    region: OpenRegion
+    region: Region
     lent: int
     scope: str
 
@@ -85,12 +86,14 @@ class StorageProblem:
     groups : for each of the first items its allocations, all at its base.
     in_place : by the variable of a call, the argument that its result overwrites and the result.
     opened : the calls of open regions, in the order in which their items follow.
+    closed : the calls of other regions, whose arenas are among the allocations.
     """
 
     problem: Problem
     groups: tuple[tuple[int, ...], ...]
     in_place: dict[object, tuple[int, int]]
-    opened: tuple[OpenCall, ...] = ()
+    opened: tuple[RegionCall, ...] = ()
+    closed: tuple[RegionCall, ...] = ()
 
 
 def find_lives(trace: Trace) -> Lives:
@@ -109,11 +112,12 @@ def storage_problem(
     lives: Lives,
     arenas: dict[int, str],
     in_place_pairs: InPlacePairs,
-    regions: Mapping[str, OpenRegion],
+    regions: Mapping[str, Region],
+    opening: bool = True,
 ) -> StorageProblem:
     """The problem of the allocations that ``arenas`` names an arena for.
 
-    ``regions`` are to be opened, by the name they are called by.
+    With ``opening`` those of ``regions``, by the name they are called by, are opened that are called once.
     """
     groups = _Groups(trace.tensors, lives)
     in_place: dict[object, tuple[int, int]] = {}
@@ -128,7 +132,10 @@ def storage_problem(
             if _may_overwrite(lives, time, step, source, destination) and groups.merge(a, b, time):
                 in_place[step.var] = (source, destination)
                 break
-    opened = tuple(_open_calls(lives, arenas, regions))
+    calls = list(_region_calls(lives, arenas, regions))
+    can_open = [opening and call.region.calls == 1 for call in calls]
+    opened = tuple(itertools.compress(calls, can_open))
+    closed = tuple(call for call, opens in zip(calls, can_open, strict=True) if not opens)
     lent = {call.lent for call in opened}
     members = [group for group in groups.members() if group[0] in arenas and group[0] not in lent]
     timeline = Timeline(
@@ -138,18 +145,18 @@ def storage_problem(
     items = [_item(trace, lives, group, arenas[group[0]], timeline) for group in members]
     for call in opened:
         items += call.region.items(timeline.starts[call.time], call.scope)
-    return StorageProblem(Problem(tuple(items)), tuple(members), in_place, opened)
+    return StorageProblem(Problem(tuple(items)), tuple(members), in_place, opened, closed)
 
 
-def _open_calls(
-    lives: Lives, arenas: Mapping[int, str], regions: Mapping[str, OpenRegion]
-) -> Iterator[OpenCall]:
+def _region_calls(
+    lives: Lives, arenas: Mapping[int, str], regions: Mapping[str, Region]
+) -> Iterator[RegionCall]:
     for time, step in lives.steps:
         region = regions.get(name_of(step.call))
         if region is not None and lends_arena(region, step.args):
             lent = _exact(step, len(step.args) - 1)
             if lent in arenas:
-                yield OpenCall(time, step, region, lent, arenas[lent])
+                yield RegionCall(time, step, region, lent, arenas[lent])
 
 
 class _Times:

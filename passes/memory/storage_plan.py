@@ -22,7 +22,7 @@ from tvm_mxplan.core.allocation import Plan, solve, validate
 from tvm_mxplan.core.program import Program
 from tvm_mxplan.errors import InternalError
 
-from .region_calls import OpenRegion
+from .region_calls import Region
 from .relax_aliases import Step, Tensor, Trace, name_of, trace_function
 from .relax_liveness import InPlacePairs, StorageProblem, find_lives, storage_problem
 from .stock_plan import stock_plan
@@ -107,12 +107,12 @@ def plan_storage(
     mod: tvm.IRModule,
     gvar: tvm.ir.GlobalVar,
     pairs: InPlacePairs | None = None,
-    regions: Mapping[str, OpenRegion] | None = None,
+    regions: Mapping[str, Region] | None = None,
 ) -> StoragePlan:
     """Plan a function of ``mod`` as ``CallTIRRewrite`` leaves it.
 
     Calls may do in place what ``pairs`` says; by default what the bodies of their kernels prove.  ``regions``
-    may be opened, by the name they are called by.
+    are those of the module, by the name they are called by.
     """
     trace = trace_function(mod, mod[gvar])
     lives = find_lives(trace)
@@ -126,7 +126,7 @@ def plan_storage(
     problem = storage_problem(trace, lives, scopes, pairs or Kernels(mod).pairs, regions or {})
     plan = _solved(problem)
     if plan.height > plan.lower_bound:
-        plain = storage_problem(trace, lives, scopes, lambda _step: (), {})
+        plain = storage_problem(trace, lives, scopes, lambda _step: (), regions or {}, opening=False)
         candidates = [(problem, plan), (plain, _solved(plain)), *_stacked(plain, mod, gvar)]
         problem, plan = min(candidates, key=lambda candidate: candidate[1].height)
     return StoragePlan(trace, problem, plan, arenas)

@@ -39,7 +39,7 @@ from tvm.relax.op import memory
 from tvm_mxplan.core.program import Program
 from tvm_mxplan.errors import InternalError
 
-from .region_calls import open_regions, with_programs
+from .region_calls import regions_of, with_programs
 from .storage_check import check_storage
 from .storage_plan import Arena, Kernels, StoragePlan, plan_storage
 from .tir_in_place import write_in_place
@@ -63,7 +63,7 @@ class StorageRewrite:
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
         builder = relax.BlockBuilder(mod.clone())
         kernels = Kernels(mod)
-        regions = open_regions(mod)
+        regions = regions_of(mod)
         replaced: set[tvm.ir.GlobalVar] = set()
         programs: dict[str, Program] = {}
         for gvar, function in mod.functions.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -15,10 +16,13 @@ from tvm.script import relax as R
 import tvm_mxplan
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.allocation import lower_bound, validate
+from tvm_mxplan.function_arena import function_arena
 from tvm_mxplan.inspection import decoded_programs
 from tvm_mxplan.passes.memory import storage_rewrite
 from tvm_mxplan.passes.memory.storage_check import check_storage
 from tvm_mxplan.passes.region.lend_arenas import lend_arenas
+from tvm_mxplan.report import Report
 
 Array = np.ndarray
 SHAPE = (1, 16, 24, 24)
@@ -164,6 +168,40 @@ def test_a_saved_library_has_the_moved_programs(three, tmp_path):
     loaded = tvm_mxplan.load(tmp_path / "three.so")
     np.testing.assert_array_equal(loaded(x)[0].numpy(), three(x)[0].numpy())
     assert loaded.report.memory == three.report.memory
+
+
+def test_the_arena_of_the_report_is_the_plan(three):
+    """Problem and offsets survive the report, and whoever reads them finds them valid."""
+    loaded = Report.from_json(json.loads(json.dumps(three.report.to_json())))
+    assert loaded == three.report
+    main = loaded.memory[-1]
+    arena = function_arena(main)
+    assert validate(arena.problem, arena.plan) == []
+    assert lower_bound(arena.problem) == main.lower_bound
+    assert set(arena.kinds) == {"between", "values", "scratchpads"}
+
+
+def test_a_region_that_is_called_twice_gets_its_arena_as_a_block():
+    """One program has one set of offsets; calls differ in what is free."""
+    rng = np.random.default_rng(0)
+    weights = relax.const(rng.standard_normal((16, 16, 3, 3)).astype("float32") / 10)
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType(SHAPE, "float32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            y = builder.emit(relax.op.nn.conv2d(x, weights, padding=1))
+            y = builder.emit(relax.op.cumsum(y, axis=1))
+            y = builder.emit_output(relax.op.nn.conv2d(y, weights, padding=1))
+        builder.emit_func_output(y)
+    ex = tvm_mxplan.compile(builder.get())
+    region, main = ex.report.memory
+    assert region.stands_in == "main"
+    assert main.kinds["arenas"] == 2 * region.height > 0
+    assert main.height < main.no_reuse
+    (program,) = decoded_programs(ex.module)
+    assert program.arena_bytes == region.height
+    stock = tvm_mxplan.compile(builder.get(), "llvm")
+    np.testing.assert_allclose(ex(image())[0].numpy(), stock(image())[0].numpy(), rtol=1e-4, atol=1e-4)
 
 
 def test_symbolic_shapes_keep_arenas_of_their_own():
