@@ -34,7 +34,7 @@ def test_plans_of_networks_are_proven_within_a_second(capsys: pytest.CaptureFixt
 
 
 def test_the_order_on_request(capsys: pytest.CaptureFixture[str]) -> None:
-    """ShuffleNet is the one network of the zoo that needs less in another order."""
+    """ShuffleNet needs less in another order."""
     heights = []
     for order in ("keep", "memory"):
         assert memory.main(["--models", "shufflenet", "--batch", "1", "--order", order]) == 0
