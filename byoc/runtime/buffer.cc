@@ -7,8 +7,20 @@
 
 namespace mxplan {
 
+namespace {
+
+constexpr int64_t kHugePage = int64_t{2} << 20;
+
+}  // namespace
+
+void WishHugePages(char* data, int64_t bytes) {
+  auto begin = (reinterpret_cast<uintptr_t>(data) + kHugePage - 1) / kHugePage * kHugePage;
+  auto end =
+      (reinterpret_cast<uintptr_t>(data) + static_cast<uintptr_t>(bytes)) / kHugePage * kHugePage;
+  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+}
+
 Buffer::Buffer(int64_t bytes) {
-  constexpr int64_t kHugePage = int64_t{2} << 20;
   bool huge = bytes >= kHugePage;
   int64_t alignment = huge ? kHugePage : kAlignment;
   if (bytes < 0 || bytes > INT64_MAX - alignment) throw std::bad_alloc();
@@ -19,7 +31,7 @@ Buffer::Buffer(int64_t bytes) {
     throw std::bad_alloc();
   }
   data_.reset(static_cast<char*>(data));
-  if (huge) madvise(data, static_cast<size_t>(rounded), MADV_HUGEPAGE);  // a wish, not a need
+  WishHugePages(data_.get(), rounded);
 }
 
 }  // namespace mxplan

@@ -176,6 +176,11 @@ class RegionModule final : public ffi::ModuleObj {
     if (name == "mxplan.program") {
       return ffi::Function::FromTyped([self, this] { return ffi::Bytes(program_); });
     }
+    if (name == "mxplan.with_program") {
+      return ffi::Function::FromTyped([self, this](const ffi::Bytes& program) {
+        return Guard([&] { return WithProgram(std::string(program.data(), program.size())); });
+      });
+    }
     if (name == "mxplan.save") {
       return ffi::Function::FromTyped([self, this] { return SaveToBytes(); });
     }
@@ -214,6 +219,12 @@ class RegionModule final : public ffi::ModuleObj {
       observer->Enter(ffi::GetRef<ffi::Module>(this));
     }
     region_.Run(tensors);
+  }
+
+  // The same constants under another program, as when its values have moved.
+  ffi::Module WithProgram(std::string program) const {
+    return ffi::Module(
+        ffi::make_object<RegionModule>(symbol_, std::move(program), region_.constants()));
   }
 
   std::string symbol_;

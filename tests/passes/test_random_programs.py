@@ -24,7 +24,7 @@ POLICIES: tuple[Policy, ...] = ("plain", "blocked", "cost")
 
 def planned(case: RandomProgram, policy: Policy) -> tuple[ir.Program, list[np.ndarray]]:
     program, constants = fuse(case.program, case.builder.constants)
-    return plan_memory(infer_layouts(program, OneDNN(), policy), OneDNN()), constants
+    return plan_memory(infer_layouts(program, OneDNN(), policy)[0], OneDNN()), constants
 
 
 def sliced(program: ir.Program) -> int:
