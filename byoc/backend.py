@@ -23,6 +23,7 @@ class Backend(Protocol):
     ----------
     name : name of the external code generator; ``relax.ext.<name>`` must be registered under it.
     block : channels in one block of its blocked layouts on this machine.
+    takes_arena : its modules work in an arena that the caller lends, behind inputs and outputs.
     """
 
     @property
@@ -34,6 +35,9 @@ class Backend(Protocol):
     def layouts(self) -> LayoutRegistry:
         """The layouts it knows by name, with converters between them."""
         ...
+
+    @property
+    def takes_arena(self) -> bool: ...
 
     def patterns(self, rejections: Rejections) -> list[relax.transform.FusionPattern]:
         """Composites in order of preference; checks note their refusals."""

@@ -10,10 +10,11 @@ import pytest
 import tvm_mxplan
 from tvm_mxplan.arena import memory_report, planned_arena
 from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.allocation import Item, Plan, Problem, Rectangle, validate
+from tvm_mxplan.core.allocation import Item, Plan, Problem, Rectangle, Status, solve, validate
 from tvm_mxplan.inspection import decoded_programs
 from tvm_mxplan.memory_picture import Panel, memory_picture
 from tvm_mxplan.memory_report import MemoryItem
+from tvm_mxplan.passes.memory import plan_memory
 from tvm_mxplan.report import Report
 from tvm_mxplan.testing import zoo
 
@@ -76,6 +77,25 @@ def test_a_plan_above_its_bound_says_how_much():
     program = small_program()
     wasteful = ir.Program(program.name, program.values, program.steps, arena_bytes=1728)
     assert memory_report(wasteful).status == "at most 50.0 % above the optimum"
+    proof = Plan((), {"global": 1728}, {"global": 1152}, Status.EXHAUSTED, nodes=1234)
+    assert memory_report(wasteful, proof).status == "optimal: search exhausted after 1,234 placements"
+    proof = Plan((), {"global": 1728}, {"global": 1152}, Status.FEASIBLE, nodes=1234)
+    expected = "at most 50.0 % above the optimum, 1,234 placements searched"
+    assert memory_report(wasteful, proof).status == expected
+
+
+def test_a_compilation_reports_what_the_solver_knew(monkeypatch):
+    """The proof of a plan above its bound is not found again from its offsets."""
+
+    def above(problem: Problem, **limits: int) -> Plan:
+        plan = solve(problem, **limits)
+        heights = {scope: height + 64 for scope, height in plan.heights.items()}
+        return Plan(plan.offsets, heights, plan.lower_bounds, Status.EXHAUSTED, nodes=17)
+
+    monkeypatch.setattr(plan_memory, "solve", above)
+    (memory,) = tvm_mxplan.compile(zoo.load("tiny")).report.memory
+    assert memory.height == memory.lower_bound + 64
+    assert memory.status == "optimal: search exhausted after 17 placements"
 
 
 def test_what_is_planned_at_run_time_has_no_report():

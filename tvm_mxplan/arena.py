@@ -11,7 +11,7 @@ from math import prod
 from .core import program as ir
 from .core.allocation import Plan, Problem, Status, lower_bound
 from .core.allocation.token_reuse import token_reuse
-from .memory_report import MemoryItem, MemoryReport, status_text
+from .memory_report import MemoryItem, MemoryReport, proof_text
 from .passes.memory.liveness import ArenaProblem, arena_problem
 
 
@@ -34,17 +34,21 @@ class Arena:
     names: tuple[tuple[str, ...], ...]
 
 
-def planned_arena(program: ir.Program) -> Arena | None:
-    """The arena of a program; None if it is planned at run time."""
+def planned_arena(program: ir.Program, proof: Plan | None = None) -> Arena | None:
+    """The arena of a program; None if it is planned at run time.
+
+    ``proof`` is what the solver said of it; without it no more is known than what the bound tells.
+    """
     if program.arena_bytes < 0:
         return None
     posed = arena_problem(program)
     offsets = [program.values[root].offset for root in posed.values]
     offsets += [program.steps[at].scratchpad_offset for at in posed.scratchpads]
     height, bound = program.arena_bytes, lower_bound(posed.problem)
-    status = Status.LOWER_BOUND if height == bound else Status.FEASIBLE
+    known = (Status.LOWER_BOUND, 0) if height == bound else (Status.FEASIBLE, 0)
+    status, nodes = (proof.status, proof.nodes) if proof is not None else known
     scopes = posed.problem.scopes or ("global",)
-    plan = Plan(tuple(offsets), {scopes[0]: height}, {scopes[0]: bound}, status)
+    plan = Plan(tuple(offsets), {scopes[0]: height}, {scopes[0]: bound}, status, nodes)
     kinds = ("values",) * len(posed.values) + ("scratchpads",) * len(posed.scratchpads)
     return Arena(program.name, posed.problem, plan, kinds, posed.values, _names(program, posed))
 
@@ -63,9 +67,9 @@ def _names(program: ir.Program, posed: ArenaProblem) -> tuple[tuple[str, ...], .
     return tuple(names)
 
 
-def memory_report(program: ir.Program) -> MemoryReport | None:
+def memory_report(program: ir.Program, proof: Plan | None = None) -> MemoryReport | None:
     """What the report says of a region's memory; None if it is planned at run time."""
-    arena = planned_arena(program)
+    arena = planned_arena(program, proof)
     if arena is None:
         return None
     items = tuple(
@@ -88,7 +92,7 @@ def memory_report(program: ir.Program) -> MemoryReport | None:
         kinds,
         plan.height,
         plan.lower_bound,
-        status_text(plan.height, plan.lower_bound),
+        proof_text(plan),
         token_reuse(arena.problem),
         sum(item.nbytes for item in items),
         items,

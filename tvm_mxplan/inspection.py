@@ -68,8 +68,7 @@ def other_implementations(module: Any) -> list[str]:
             continue
         for specialization in library.stats(region)["specializations"]:
             for step, ran in zip(program.steps, specialization["steps"], strict=True):
-                # A concatenation whose pieces stand where they belong has nothing to run.
-                if ran["implementation"] not in ("", step.implementation):
+                if ran["implementation"] != step.implementation:
                     reasons.append(
                         f"{step.kind} {step.name} runs on {ran['implementation']} here, "
                         f"and was planned for {step.implementation}"

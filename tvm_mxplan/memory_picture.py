@@ -1,12 +1,12 @@
 """A memory plan as a picture: time by address, in SVG; hovering over a rectangle tells what it is.
 
-    bytes
-      |- - - - - - - - - - -  lower bound
-      |   +-------+
-      |   |  b    |-----+
-      |---+---+---|  c  |
-      |   a   |   |     |
-      +-------+---+-----+---> step
+bytes
+  |- - - - - - - - - - -  lower bound
+  |   +-------+
+  |   |  b    |-----+
+  |---+---+---|  c  |
+  |   a   |   |     |
+  +-------+---+-----+---> step
 """
 
 from __future__ import annotations
@@ -17,8 +17,16 @@ from xml.sax.saxutils import escape
 
 from .core.allocation import Item, Plan, Problem, Rectangle
 
-_COLOURS = {"values": "#6b9bc3", "shared": "#7fb77e", "scratchpads": "#f2a65a"}
+_COLOURS = {
+    "between": "#a48ac0",
+    "arenas": "#c9b18b",
+    "values": "#6b9bc3",
+    "shared": "#7fb77e",
+    "scratchpads": "#f2a65a",
+}
 _LEGEND = {
+    "between": "tensor between kernels and regions",
+    "arenas": "arena of a region",
     "values": "value",
     "shared": "value with views, in place or without a copy",
     "scratchpads": "scratchpad",
@@ -34,7 +42,7 @@ class Panel:
 
     Attributes
     ----------
-    kinds : ``values`` or ``scratchpads``, for each item.
+    kinds : a kind of ``MemoryItem``, for each item.
     names : for each item the names of its rectangles.
     """
 

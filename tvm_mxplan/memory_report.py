@@ -1,11 +1,13 @@
-"""Where the bytes of a region go, and how good its plan is, as plain data that prints, saves and loads."""
+"""Where the bytes of an arena go, and how good its plan is, as plain data that prints, saves and loads."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-KINDS = ("values", "scratchpads", "constants", "inputs", "outputs", "padding")
+from .core.allocation import Plan, Status
+
+KINDS = ("between", "arenas", "values", "scratchpads", "constants", "inputs", "outputs")
 
 
 @dataclass(frozen=True)
@@ -14,10 +16,12 @@ class MemoryItem:
 
     Attributes
     ----------
-    kind : ``values`` or ``scratchpads``.
+    kind : ``values`` or ``scratchpads`` of regions; ``arenas`` of regions that several calls share, each a
+        block; ``between`` regions and TVM's kernels.
     nbytes : of all its parts together, rounded up to the alignment.
     birth, death : first step that needs it, and one past the last.
     offset : first byte in the arena.
+    parts : birth, death, offset from the item's and bytes of each part, where a function's item has several.
     """
 
     name: str
@@ -26,15 +30,21 @@ class MemoryItem:
     birth: int
     death: int
     offset: int
+    parts: tuple[tuple[int, int, int, int], ...] = ()
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> MemoryItem:
+        """Inverse of ``dataclasses.asdict``."""
+        return cls(**{**data, "parts": tuple(tuple(part) for part in data.get("parts", ()))})
 
 
 @dataclass(frozen=True)
 class MemoryReport:
-    """The memory of one region.
+    """The memory of one region, or of a function that holds regions and kernels.
 
     Attributes
     ----------
-    region : its name.
+    region : its name, or the function's.
     kinds : bytes by kind, nothing reused.  ``values`` and ``scratchpads`` are what the arena is for;
         ``constants``, ``inputs`` and ``outputs`` stand elsewhere.  ``padding`` is the part of ``values`` in
         which no element stands: tails of blocked layouts and alignment.
@@ -43,6 +53,8 @@ class MemoryReport:
     status : what is known about the height.
     stock : what TVM's own reuse of whole storages would take for the same items.
     no_reuse : what the items take when each has bytes of its own.
+    stands_in : the function whose arena holds the region's values, so that ``height`` is what the region
+        alone would need; empty for an arena that exists.
     """
 
     region: str
@@ -53,24 +65,31 @@ class MemoryReport:
     stock: int
     no_reuse: int
     items: tuple[MemoryItem, ...] = ()
+    stands_in: str = ""
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> MemoryReport:
         """Inverse of ``dataclasses.asdict``."""
-        items = tuple(MemoryItem(**item) for item in data["items"])
+        items = tuple(MemoryItem.from_json(item) for item in data["items"])
         return cls(**{**data, "items": items})
 
     def __str__(self) -> str:
-        kinds = ", ".join(f"{kind} {self.kinds[kind]:,}" for kind in KINDS if kind != "padding")
+        kinds = ", ".join(f"{kind} {self.kinds[kind]:,}" for kind in KINDS if kind in self.kinds)
+        padding = f"; padding {self.kinds['padding']:,} of the values" if "padding" in self.kinds else ""
+        alone = f" alone; its values stand in the arena of {self.stands_in}" if self.stands_in else ""
         return (
             f"memory {self.height:,} bytes ({self.status}; lower bound {self.lower_bound:,}), "
-            f"TVM's reuse {self.stock:,}, no reuse {self.no_reuse:,}\n"
-            f"bytes by kind: {kinds}; padding {self.kinds['padding']:,} of the values"
+            f"TVM's reuse {self.stock:,}, no reuse {self.no_reuse:,}{alone}\n"
+            f"bytes by kind: {kinds}{padding}"
         )
 
 
-def status_text(height: int, lower_bound: int) -> str:
-    """What a height says beside its bound."""
-    if height == lower_bound:
-        return "optimal: equals the lower bound"
-    return f"at most {100 * (height - lower_bound) / max(lower_bound, 1):.1f} % above the optimum"
+def proof_text(plan: Plan) -> str:
+    """What is known about a plan's height, and after how many placements where a search had to say so."""
+    if plan.status is Status.LOWER_BOUND:
+        return plan.status.value
+    if plan.status is Status.EXHAUSTED:
+        return f"{plan.status.value} after {plan.nodes:,} placements"
+    gap = 100 * (plan.height - plan.lower_bound) / max(plan.lower_bound, 1)
+    searched = f", {plan.nodes:,} placements searched" if plan.nodes else ""
+    return f"at most {gap:.1f} % above the optimum{searched}"

@@ -36,6 +36,8 @@ class Options:
         of the model's results, by their own statements.
     memory : ``reuse`` (default) lets values that are not alive together share bytes; ``no_reuse`` gives each
         its own, for comparison and debugging.  Symbolic shapes are planned at run time, always with reuse.
+    order : ``keep`` (default) runs operators as the model states them; ``memory`` lets them run in an order
+        that needs a smaller arena, where there is one, which may take longer.
     layers : what single operators get in place of what is chosen, by the names that the report prints:
         ``off`` leaves one to TVM; a layout (``nhwc``, ``nChw16c``, ``plain``, ``channels_last``,
         ``blocked``) is forced.  A mapping, or text such as ``conv2d_3=off,conv2d_4=nhwc``.
@@ -53,6 +55,7 @@ class Options:
     tune: str = "model"
     tune_seconds: float = 5.0
     memory: str = "reuse"
+    order: str = "keep"
     convolutions: Rule = "cost"
     max_relative_error: float = 1e-4
     layers: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -65,6 +68,7 @@ class Options:
         _one_of("layouts", self.layouts, POLICIES)
         _one_of("tune", self.tune, ("model", "measure"))
         _one_of("memory", self.memory, ("reuse", "no_reuse"))
+        _one_of("order", self.order, ("keep", "memory"))
         _one_of("convolutions", self.convolutions, RULES)
         _number("tune_seconds", self.tune_seconds, "above 0", lambda x: x > 0)
         _number("max_relative_error", self.max_relative_error, "of at least 0", lambda x: x >= 0)

@@ -73,7 +73,7 @@ def region_passes(
             choices,
         ),
         *([] if options.layouts == "naive" else [PropagateLayouts(backend)]),
-        PlanMemory(backend, reuse=options.memory == "reuse"),
+        PlanMemory(backend, options.memory == "reuse", options.order == "memory", recorder.proofs),
         recorder.planned(backend),
         recorder.left_to_tvm(),
         EmitModules(backend),
@@ -96,5 +96,6 @@ def build_pipeline(
     for backend in backends:
         register_codegen(backend)
         passes += region_passes(backend, options, recorder, choices)
-    passes.append(default_pipeline(target, reuse=options.memory == "reuse"))
+    reuse, reorder = options.memory == "reuse", options.order == "memory"
+    passes.append(default_pipeline(target, reuse, reorder, recorder.stored))
     return tvm.transform.Sequential(passes, name=NAME)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 
 import tvm
 from tvm import relax
@@ -12,12 +13,16 @@ from . import multiply_adds
 from .arena import memory_report
 from .byoc.backend import Backend, Rejections
 from .core import program as ir
+from .core.allocation import Plan
 from .core.dims import is_static
 from .core.layout import plain_layout
 from .core.layout_decision import LayoutDecision
 from .determinism import Determinism
+from .function_arena import function_report
 from .memory_report import MemoryReport
 from .passes.layout.costs import Machine, reorder_cost
+from .passes.memory.relax_aliases import name_of
+from .passes.memory.storage_plan import StoragePlan
 from .passes.region.attached import constants_of, program_of, regions
 from .report import Fallback, RegionReport, ReorderReport, Report, StepReport
 
@@ -28,6 +33,7 @@ class Recorder:
     def __init__(self) -> None:
         self.rejections: Rejections = {}
         self.decisions: dict[str, LayoutDecision] = {}
+        self.proofs: dict[str, Plan] = {}
         self._multiply_adds = 0
         self._regions: list[RegionReport] = []
         self._memory: list[MemoryReport] = []
@@ -74,11 +80,23 @@ class Recorder:
                 program = program_of(function)
                 decision = self.decisions.get(program.name)
                 self._regions.append(region_report(program, backend.name, nbytes, decision))
-                memory = memory_report(program)
+                memory = memory_report(program, self.proofs.get(program.name))
                 if memory is not None:
                     self._memory.append(memory)
 
         return _observer("RecordRegions", note)
+
+    def stored(self, function: str, planned: StoragePlan) -> None:
+        """Notes the arena of a function, and which regions keep their values in it."""
+        memory = function_report(function, planned)
+        if memory is None:
+            return
+        calls = (*planned.problem.opened, *planned.problem.closed)
+        held = {name_of(call.step.call) for call in calls}
+        for at, region in enumerate(self._memory):
+            if region.region in held:
+                self._memory[at] = replace(region, stands_in=function)
+        self._memory.append(memory)
 
 
 def region_report(

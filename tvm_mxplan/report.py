@@ -106,7 +106,7 @@ class Report:
     Attributes
     ----------
     multiply_adds : of the whole module; what regions hold is in ``offloaded``.
-    memory : of each region that is planned ahead of time.
+    memory : of each region that is planned ahead of time, then of each function that has an arena.
     determinism : what the bits of results rest on; None unless the option asked for them.
     cache : whether all this was made now or read from the cache on disk.
     """
@@ -160,6 +160,13 @@ class Report:
             for memory in self.memory:
                 if memory.region == region.name:
                     lines += [f"  {line}" for line in str(memory).splitlines()]
+        for memory in self.memory:
+            if memory.region not in {region.name for region in self.regions}:
+                lines += [
+                    "",
+                    f"function {memory.region}",
+                    *(f"  {line}" for line in str(memory).splitlines()),
+                ]
         lines.append("")
         if self.fallbacks:
             lines.append("left to TVM:")
@@ -200,7 +207,8 @@ def _region_lines(region: RegionReport) -> list[str]:
         fused = f"  + {', '.join(step.post_ops)}" if step.post_ops else ""
         layouts = " -> ".join(dict.fromkeys(step.layouts))
         shape = "x".join(step.shape)
-        lines.append(f"  {step.name:{width}}  {step.implementation or '?':26} {layouts:14} {shape}{fused}")
+        runs = step.implementation or "in place"
+        lines.append(f"  {step.name:{width}}  {runs:26} {layouts:14} {shape}{fused}")
     for reorder in region.reorders:
         lines.append(
             f"  reorder {reorder.source_layout} -> {reorder.target_layout} between {reorder.producer} and "

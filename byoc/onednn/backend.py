@@ -32,6 +32,10 @@ class OneDNN:
     def layouts(self) -> LayoutRegistry:
         return layout_registry(self.block)
 
+    @property
+    def takes_arena(self) -> bool:
+        return True
+
     def patterns(self, rejections: Rejections) -> list[relax.transform.FusionPattern]:
         return fusion_patterns(rejections)
 

@@ -25,13 +25,19 @@ char* MapAligned(int64_t bytes) {
 
 }  // namespace
 
+// A wish, not a need.  Pages at the ends stay small, or they would take huge ones for themselves.
+void WishHugePages(char* data, int64_t bytes) {
+  auto begin = (reinterpret_cast<uintptr_t>(data) + kHugePage - 1) / kHugePage * kHugePage;
+  auto end =
+      (reinterpret_cast<uintptr_t>(data) + static_cast<uintptr_t>(bytes)) / kHugePage * kHugePage;
+  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+}
+
 Buffer::Buffer(int64_t bytes) {
   if (bytes < 0 || bytes > INT64_MAX - 2 * kHugePage) throw std::bad_alloc();
   if (bytes >= kHugePage) {
     data_ = {MapAligned(bytes), Free(bytes)};
-    // A wish, not a need.  The last pages stay small, or they would take a huge one for themselves.
-    auto whole = static_cast<size_t>(bytes / kHugePage * kHugePage);
-    madvise(data_.get(), whole, MADV_HUGEPAGE);
+    WishHugePages(data_.get(), bytes);
     return;
   }
   void* data = nullptr;

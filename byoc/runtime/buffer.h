@@ -13,6 +13,9 @@ constexpr int64_t kHugePage = int64_t{2} << 20;
 
 inline int64_t AlignUp(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
+// Asks for huge pages where they fit wholly into `bytes` bytes from `data`: a wish, not a need.
+void WishHugePages(char* data, int64_t bytes);
+
 class Buffer {
  public:
   Buffer() = default;

@@ -10,8 +10,8 @@
 
 namespace mxplan {
 
-ExecutionContext::ExecutionContext(const Specialization& owner)
-    : owner_(owner), arena_(owner.arena_bytes()) {
+ExecutionContext::ExecutionContext(const Specialization& owner) : owner_(owner) {
+  if (owner.spilled_bytes() > 0) spill_ = Buffer(owner.spilled_bytes());
   std::vector<std::vector<Known>> known(owner.program().values.size());
   for (size_t i = 0; i < owner.executables().size(); ++i) {
     for (const auto& stage : owner.executables()[i].stages) {
@@ -34,8 +34,10 @@ dnnl_memory_t ExecutionContext::NewMemory(const dnnl::memory::desc& desc, const 
 dnnl_memory_t ExecutionContext::MemoryFor(const Argument& argument, size_t step,
                                           std::vector<Known>* known) {
   if (argument.source == Argument::Source::kScratchpad) {
-    return NewMemory(argument.desc,
-                     arena_.data() + owner_.ScratchpadOffset(step) + argument.offset);
+    if (owner_.IsSpilled(step)) return NewMemory(argument.desc, spill_.data() + argument.offset);
+    dnnl_memory_t memory = NewMemory(argument.desc, nullptr);
+    residents_.push_back({memory, owner_.ScratchpadOffset(step) + argument.offset});
+    return memory;
   }
   for (const Known& entry : *known) {
     if (entry.argument.source == argument.source && entry.argument.desc == argument.desc &&
@@ -50,8 +52,8 @@ dnnl_memory_t ExecutionContext::MemoryFor(const Argument& argument, size_t step,
   if (argument.source == Argument::Source::kPacked) {
     memory = NewMemory(argument.desc, owner_.PackedData(argument));
   } else if (root.kind == ValueKind::kLocal) {
-    memory =
-        NewMemory(argument.desc, arena_.data() + owner_.ValueOffset(value.root) + value.offset);
+    memory = NewMemory(argument.desc, nullptr);
+    residents_.push_back({memory, owner_.ValueOffset(value.root) + value.offset});
   } else if (root.kind == ValueKind::kConstant) {
     const ConstantData& constant = owner_.weights().constants()[static_cast<size_t>(root.index)];
     memory = NewMemory(argument.desc, constant.data + value.offset);
@@ -64,7 +66,19 @@ dnnl_memory_t ExecutionContext::MemoryFor(const Argument& argument, size_t step,
   return memory;
 }
 
-void ExecutionContext::Run(const std::vector<void*>& io) {
+void ExecutionContext::Settle(char* lent) {
+  if (lent == nullptr && own_.data() == nullptr) own_ = Buffer(owner_.arena_bytes());
+  char* arena = lent != nullptr ? lent : own_.data();
+  if (arena == arena_) return;
+  if (lent != nullptr) WishHugePages(lent, owner_.arena_bytes());
+  for (const Resident& resident : residents_) {
+    dnnl_memory_set_data_handle(resident.memory, arena + resident.offset);
+  }
+  arena_ = arena;
+}
+
+void ExecutionContext::Run(const std::vector<void*>& io, char* lent) {
+  Settle(lent);
   for (const Follower& follower : followers_) {
     dnnl_memory_set_data_handle(follower.memory,
                                 static_cast<char*>(io[follower.io]) + follower.offset);
@@ -91,13 +105,12 @@ void ExecutionContext::Execute(dnnl_stream_t stream, const StageCall& call) cons
 void ExecutionContext::RunWatched(dnnl_stream_t stream, const std::vector<void*>& io) {
   std::vector<StepWatcher*> watchers;
   std::optional<ObservedRun> observed;  // the first to look: the other poisons what is dead
-  if (ThreadObserver())
-    watchers.push_back(&observed.emplace(owner_, arena_.data(), ThreadObserver()));
+  if (ThreadObserver()) watchers.push_back(&observed.emplace(owner_, ThreadObserver()));
   if (MemoryDebugOn()) {
-    if (!debug_) debug_ = std::make_unique<MemoryDebug>(owner_, arena_.data());
+    if (!debug_) debug_ = std::make_unique<MemoryDebug>(owner_, spill_.data());
     watchers.push_back(debug_.get());
   }
-  for (StepWatcher* watcher : watchers) watcher->Begin(io);
+  for (StepWatcher* watcher : watchers) watcher->Begin(io, arena_, arena_ != own_.data());
   auto call = calls_.begin();
   for (size_t step = 0; step < owner_.program().steps.size(); ++step) {
     for (StepWatcher* watcher : watchers) watcher->Before(step);

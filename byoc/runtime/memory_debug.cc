@@ -98,7 +98,7 @@ void SetMemoryDebug(bool on) { memory_debug.store(on, std::memory_order_relaxed)
 
 bool MemoryDebugOn() { return memory_debug.load(std::memory_order_relaxed); }
 
-MemoryDebug::MemoryDebug(const Specialization& owner, char* arena) : owner_(owner), arena_(arena) {
+MemoryDebug::MemoryDebug(const Specialization& owner, char* spill) : owner_(owner), spill_(spill) {
   FindLives();
 }
 
@@ -125,10 +125,16 @@ void MemoryDebug::FindLives() {
       }
     }
   }
-  // What the caller owns is never dead before the end.
-  for (size_t i = 0; i < deaths_.size(); ++i) {
-    if (!IsLocal(static_cast<int>(i))) deaths_[i] = program.steps.size() + 1;
-  }
+}
+
+// Outputs live on, and so do inputs; but in a lent arena something else may stand where an input
+// was that this region has read for the last time.
+bool MemoryDebug::DiesAt(int value, size_t step) const {
+  const Program& program = owner_.program();
+  int root = program.roots[static_cast<size_t>(value)];
+  ValueKind kind = program.values[static_cast<size_t>(root)].kind;
+  bool mortal = kind == ValueKind::kLocal || (kind == ValueKind::kInput && lent_);
+  return mortal && deaths_[static_cast<size_t>(value)] == step + 1;
 }
 
 // The value whose bytes are read where `value` is: itself or the nearest one it views that a step
@@ -151,7 +157,7 @@ bool MemoryDebug::IsLocal(int value) const {
 }
 
 Span MemoryDebug::Scratchpad(size_t step) const {
-  char* base = arena_ + owner_.ScratchpadOffset(step);
+  char* base = owner_.IsSpilled(step) ? spill_ : arena_ + owner_.ScratchpadOffset(step);
   return {base, base + owner_.executables()[step].scratchpad_bytes};
 }
 
@@ -176,10 +182,12 @@ void MemoryDebug::Poison(Span span, int root) const {
 
 // --- a run ---------------------------------------------------------------------------------------
 
-void MemoryDebug::Begin(const std::vector<void*>& io) {
+void MemoryDebug::Begin(const std::vector<void*>& io, char* arena, bool lent) {
   io_ = &io;
+  arena_ = arena;
+  lent_ = lent;
   alive_.clear();
-  std::memset(arena_, kPoison, static_cast<size_t>(owner_.arena_bytes()));
+  if (!lent_) std::memset(arena_, kPoison, static_cast<size_t>(owner_.arena_bytes()));
   for (int input : owner_.program().inputs) Watch(input);
 }
 
@@ -194,6 +202,7 @@ void MemoryDebug::Before(size_t step) {
   if (Bytes(dst).Overlaps(Scratchpad(step))) {
     ThrowInternal(Name(step), " has its scratchpad on top of its result, ", Name(dst));
   }
+  if (lent_) others_ = SumOfOthers(step);
 }
 
 void MemoryDebug::After(size_t step) {
@@ -201,9 +210,7 @@ void MemoryDebug::After(size_t step) {
   int dst = program.steps[step].Find("dst");
   int root = program.roots[static_cast<size_t>(dst)];
   Span result = Bytes(dst);
-  auto dies = [&](const Watched& watched) {
-    return deaths_[static_cast<size_t>(watched.value)] == step + 1;
-  };
+  auto dies = [&](const Watched& watched) { return DiesAt(watched.value, step); };
   // What the result replaces in place was checked before the step.
   auto replaced = [&](const Watched& watched) {
     return dies(watched) && program.roots[static_cast<size_t>(watched.value)] == root &&
@@ -211,16 +218,22 @@ void MemoryDebug::After(size_t step) {
   };
   alive_.erase(std::remove_if(alive_.begin(), alive_.end(), replaced), alive_.end());
   CheckWatched(step, "changed");
+  if (lent_ && SumOfOthers(step) != others_) {
+    ThrowInternal(
+        Name(step), ", which writes ", Name(dst),
+        ", also wrote to bytes of the arena where neither that nor its scratchpad stands");
+  }
   CheckTails(step, dst, "wrote");
   Watch(dst);
   std::vector<Watched> dead;
   std::copy_if(alive_.begin(), alive_.end(), std::back_inserter(dead), dies);
   alive_.erase(std::remove_if(alive_.begin(), alive_.end(), dies), alive_.end());
   for (const Watched& watched : dead) {
+    if (!IsLocal(watched.value)) continue;  // the caller's
     Poison(watched.bytes, program.roots[static_cast<size_t>(watched.value)]);
   }
   Poison(Scratchpad(step), -1);
-  CheckPoison(step);
+  if (!lent_) CheckPoison(step);
 }
 
 void MemoryDebug::Watch(int value) {
@@ -283,6 +296,21 @@ void MemoryDebug::CheckPoison(size_t step) const {
     }
     at = std::max<const char*>(at, keep.end);
   }
+}
+
+// The sum of the arena without the step's result and scratchpad.
+uint64_t MemoryDebug::SumOfOthers(size_t step) const {
+  std::vector<Span> skipped = {Bytes(owner_.program().steps[step].Find("dst")), Scratchpad(step)};
+  std::sort(skipped.begin(), skipped.end(),
+            [](const Span& a, const Span& b) { return a.begin < b.begin; });
+  char* at = arena_;
+  char* end = arena_ + owner_.arena_bytes();
+  uint64_t sum = 0;
+  for (const Span& skip : skipped) {
+    if (at < std::min(skip.begin, end)) sum = sum * 31 + Sum(at, std::min(skip.begin, end));
+    at = std::max(at, std::min(skip.end, end));
+  }
+  return at < end ? sum * 31 + Sum(at, end) : sum;
 }
 
 std::string MemoryDebug::Name(int value) const {

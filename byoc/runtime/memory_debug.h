@@ -2,7 +2,9 @@
 // life cut short or a tail that is not zero stops the run with names instead of wrong numbers.
 //
 //   poison    bytes that no value holds are NaN (0xFF): at first, at birth and at death of a value
-//   canaries  nothing but the step's result and scratchpad changes, neither values nor poison
+//   canaries  nothing but the step's result and scratchpad changes, neither values nor poison; in
+//   an
+//             arena that the caller lends, where others keep theirs: nothing of it at all
 //   tails     the padding of blocked layouts is zero, in what a step reads and in what it wrote
 //
 // Lives follow from the program by the rules of passes/memory/liveness.py, never from the plan.
@@ -28,9 +30,11 @@ bool MemoryDebugOn();
 // Watches one context's runs.  Throws InternalError that names the step and the values.
 class MemoryDebug final : public StepWatcher {
  public:
-  MemoryDebug(const Specialization& owner, char* arena);
+  // `spill` holds scratchpads that outgrew the plan.
+  MemoryDebug(const Specialization& owner, char* spill);
 
-  void Begin(const std::vector<void*>& io) override;
+  // Of a lent arena the bytes that no value of this region holds are left alone.
+  void Begin(const std::vector<void*>& io, char* arena, bool lent) override;
   void Before(size_t step) override;
   void After(size_t step) override;
 
@@ -42,6 +46,7 @@ class MemoryDebug final : public StepWatcher {
   };
 
   void FindLives();
+  bool DiesAt(int value, size_t step) const;
   bool IsLocal(int value) const;
   int WriterOf(int value) const;
   Span Bytes(int value) const { return BytesOf(owner_, arena_, *io_, value); }
@@ -52,12 +57,16 @@ class MemoryDebug final : public StepWatcher {
   void CheckTails(size_t step, int value, const char* how) const;
   void CheckWatched(size_t step, const char* when) const;
   void CheckPoison(size_t step) const;
+  uint64_t SumOfOthers(size_t step) const;
   void Poison(Span span, int root) const;
   std::string Name(int value) const;
   std::string Name(size_t step) const;
 
   const Specialization& owner_;
-  char* arena_;
+  char* spill_;
+  char* arena_ = nullptr;
+  bool lent_ = false;
+  uint64_t others_ = 0;        // of a lent arena: the sum of what the step must not change
   std::vector<bool> written_;  // by a step of its own
   std::vector<size_t> deaths_;
   const std::vector<void*>* io_ = nullptr;

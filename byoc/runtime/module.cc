@@ -201,6 +201,11 @@ class RegionModule final : public ffi::ModuleObj {
     if (name == "mxplan.program") {
       return ffi::Function::FromTyped([self, this] { return ffi::Bytes(program_); });
     }
+    if (name == "mxplan.with_program") {
+      return ffi::Function::FromTyped([self, this](const ffi::Bytes& program) {
+        return Guard([&] { return WithProgram(std::string(program.data(), program.size())); });
+      });
+    }
     if (name == "mxplan.save") {
       return ffi::Function::FromTyped([self, this] { return SaveWithWeights(); });
     }
@@ -253,6 +258,13 @@ class RegionModule final : public ffi::ModuleObj {
       observer->Enter(ffi::GetRef<ffi::Module>(this));
     }
     region_.Run(tensors);
+  }
+
+  // The same constants under another program, as when its values have moved.
+  ffi::Module WithProgram(std::string program) const {
+    auto made = ffi::make_object<RegionModule>(symbol_, std::move(program), region_.constants());
+    made->weights_symbol_ = weights_symbol_;  // the data is the same
+    return ffi::Module(made);
   }
 
   std::string symbol_;

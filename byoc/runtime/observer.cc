@@ -17,8 +17,9 @@ void SetThreadObserver(std::shared_ptr<Observer> observer) { Slot() = std::move(
 
 const std::shared_ptr<Observer>& ThreadObserver() { return Slot(); }
 
-void ObservedRun::Begin(const std::vector<void*>& io) {
+void ObservedRun::Begin(const std::vector<void*>& io, char* arena, bool /*lent*/) {
   io_ = &io;
+  arena_ = arena;
   observer_->Begin(owner_.symbols());
 }
 

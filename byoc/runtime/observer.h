@@ -39,10 +39,10 @@ const std::shared_ptr<Observer>& ThreadObserver();
 // Shows one run of a context to an observer.
 class ObservedRun final : public StepWatcher {
  public:
-  ObservedRun(const Specialization& owner, char* arena, std::shared_ptr<Observer> observer)
-      : owner_(owner), arena_(arena), observer_(std::move(observer)) {}
+  ObservedRun(const Specialization& owner, std::shared_ptr<Observer> observer)
+      : owner_(owner), observer_(std::move(observer)) {}
 
-  void Begin(const std::vector<void*>& io) override;
+  void Begin(const std::vector<void*>& io, char* arena, bool lent) override;
   void Before(size_t step) override;
   void After(size_t step) override;
 
@@ -50,8 +50,8 @@ class ObservedRun final : public StepWatcher {
   Observer::Seen See(int value) const;
 
   const Specialization& owner_;
-  char* arena_;
   std::shared_ptr<Observer> observer_;
+  char* arena_ = nullptr;
   const std::vector<void*>* io_ = nullptr;
 };
 

@@ -67,9 +67,10 @@ void Region::Run(const std::vector<TensorRef>& tensors) {
   ReadSymbols(program_, tensors, &symbols);
   std::shared_ptr<Specialization> specialization = Get(symbols);
   CheckShapes(program_, specialization->physical_shapes(), tensors);
+  char* lent = LentArena(program_, specialization->arena_bytes(), tensors);
   io.clear();
   for (const TensorRef& tensor : tensors) io.push_back(tensor.data);
-  specialization->Run(io);
+  specialization->Run(io, lent);
 }
 
 int64_t Region::PackedBytes() const {
@@ -99,7 +100,7 @@ std::string Region::Stats() const {
       json.Key(program_.symbols[i].name).Integer(specialization.symbols()[i]);
     }
     json.EndObject();
-    json.Key("arena_bytes").Integer(specialization.arena_bytes());
+    json.Key("arena_bytes").Integer(specialization.arena_bytes() + specialization.spilled_bytes());
     json.Key("spilled_scratchpad_bytes").Integer(specialization.spilled_bytes());
     json.Key("contexts").Integer(static_cast<int64_t>(specialization.contexts()));
     json.Key("calls").Integer(specialization.calls());

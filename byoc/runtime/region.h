@@ -25,7 +25,7 @@ class Region {
 
   // Builds the one specialization of a static program; nothing for a symbolic one.
   void Prepare();
-  // Inputs, then outputs.
+  // Inputs, then outputs, then an arena if the caller lends one.
   void Run(const std::vector<TensorRef>& tensors);
   // Counters and implementations as JSON.
   std::string Stats() const;

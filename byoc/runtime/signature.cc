@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <string_view>
 
+#include "buffer.h"
 #include "error.h"
 
 namespace mxplan {
@@ -57,7 +59,7 @@ bool Equal(const Dims& shape, const TensorRef& tensor) {
 
 void CheckTensors(const Program& program, const std::vector<TensorRef>& tensors) {
   size_t expected = program.inputs.size() + program.outputs.size();
-  if (tensors.size() != expected) {
+  if (tensors.size() != expected && tensors.size() != expected + 1) {
     throw Error(ErrorKind::kInvalidType,
                 Concat("region ", program.name, " takes ", program.inputs.size(), " inputs and ",
                        program.outputs.size(), " outputs, not ", tensors.size(), " tensors"));
@@ -95,6 +97,26 @@ void ReadSymbols(const Program& program, const std::vector<TensorRef>& tensors,
   }
 }
 
+char* LentArena(const Program& program, int64_t bytes, const std::vector<TensorRef>& tensors) {
+  size_t before = program.inputs.size() + program.outputs.size();
+  if (tensors.size() == before) return nullptr;
+  const TensorRef& arena = tensors[before];
+  std::string where = Concat("region ", program.name, ": the arena behind the outputs");
+  if (std::string_view(arena.dtype) != "uint8" || arena.rank != 1) {
+    throw Error(ErrorKind::kInvalidType, Concat(where, ": expected uint8 of rank 1, got ",
+                                                arena.dtype, " of rank ", arena.rank));
+  }
+  if (!arena.on_cpu) ThrowInvalidInput(where, " is not on the CPU");
+  if (!IsCompact(arena)) ThrowInvalidInput(where, " has strides that are not compact");
+  if (arena.shape[0] < bytes) {
+    ThrowInvalidInput(where, ": expected at least ", bytes, " bytes, got ", arena.shape[0]);
+  }
+  if (reinterpret_cast<uintptr_t>(arena.data) % kAlignment != 0) {
+    ThrowInvalidInput(where, " does not begin at a multiple of ", kAlignment);
+  }
+  return static_cast<char*>(arena.data);
+}
+
 std::vector<Dims> PhysicalShapesOf(const Resolved& resolved) {
   const Program& program = *resolved.program;
   std::vector<Dims> shapes;
@@ -111,7 +133,7 @@ std::vector<Dims> PhysicalShapesOf(const Resolved& resolved) {
 
 void CheckShapes(const Program& program, const std::vector<Dims>& shapes,
                  const std::vector<TensorRef>& tensors) {
-  for (size_t i = 0; i < tensors.size(); ++i) {
+  for (size_t i = 0; i < shapes.size(); ++i) {
     if (Equal(shapes[i], tensors[i])) continue;
     const std::string& tag = ValueOf(program, i).layout;
     bool plain = tag == PlainTag(shapes[i].size());

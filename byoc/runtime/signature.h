@@ -22,17 +22,22 @@ struct TensorRef {
 };
 
 // Throws unless there are as many tensors as inputs and outputs, each of the right type and rank,
-// on the CPU and compact.  Inputs come first, then outputs.
+// on the CPU and compact.  Inputs come first, then outputs; a lent arena may follow.
 void CheckTensors(const Program& program, const std::vector<TensorRef>& tensors);
 
 // The number behind every symbol.
 void ReadSymbols(const Program& program, const std::vector<TensorRef>& tensors,
                  std::vector<int64_t>* symbols);
 
+// The address of the arena that the caller lends behind inputs and outputs; null if there is none.
+// Throws unless it holds `bytes` bytes and begins at a multiple of 64.
+char* LentArena(const Program& program, int64_t bytes, const std::vector<TensorRef>& tensors);
+
 // The shapes that the tensors must have, inputs first: those of the values' stored order, which a
 // plain layout shares with the logical shape.
 std::vector<Dims> PhysicalShapesOf(const Resolved& resolved);
 
+// Throws unless the tensors of inputs and outputs have these shapes.
 void CheckShapes(const Program& program, const std::vector<Dims>& shapes,
                  const std::vector<TensorRef>& tensors);
 

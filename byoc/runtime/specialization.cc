@@ -95,7 +95,7 @@ void Specialization::UsePlan() {
     value_offsets_[i] = value.offset;
   }
   // Layouts fix the bytes of values, but scratchpads also depend on the number of threads and on
-  // the processor: one that outgrew its plan stands behind the arena, where all such take turns.
+  // the processor: one that outgrew its plan stands beside the arena, where all such take turns.
   for (size_t i = 0; i < executables_.size(); ++i) {
     const Step& step = program_.steps[i];
     int64_t bytes = executables_[i].scratchpad_bytes;
@@ -104,10 +104,9 @@ void Specialization::UsePlan() {
       ThrowInternal("step ", step.name, ": the scratchpad at byte ", step.scratchpad_offset,
                     " with ", bytes, " bytes leaves the arena of ", program_.arena_bytes);
     }
-    scratchpad_offsets_[i] = fits ? step.scratchpad_offset : AlignUp(program_.arena_bytes);
+    scratchpad_offsets_[i] = fits ? step.scratchpad_offset : -1;
     if (!fits) spilled_bytes_ = std::max(spilled_bytes_, AlignUp(bytes));
   }
-  if (spilled_bytes_ > 0) arena_bytes_ = AlignUp(program_.arena_bytes) + spilled_bytes_;
 }
 
 // Plans here: one item for each root local that a step touches, one for each scratchpad.
@@ -140,10 +139,13 @@ void Specialization::MakePlan() {
   scratchpad_offsets_.assign(split, plan.offsets.end());
 }
 
-std::unique_ptr<ExecutionContext> Specialization::Acquire() {
+std::unique_ptr<ExecutionContext> Specialization::Acquire(const char* lent) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (!idle_.empty()) {
+      auto same = std::find_if(idle_.begin(), idle_.end(),
+                               [&](const auto& context) { return context->arena() == lent; });
+      if (same != idle_.end()) std::iter_swap(same, idle_.end() - 1);
       std::unique_ptr<ExecutionContext> context = std::move(idle_.back());
       idle_.pop_back();
       return context;
@@ -159,10 +161,10 @@ void Specialization::Release(std::unique_ptr<ExecutionContext> context) {
   idle_.push_back(std::move(context));
 }
 
-void Specialization::Run(const std::vector<void*>& io) {
-  std::unique_ptr<ExecutionContext> context = Acquire();
+void Specialization::Run(const std::vector<void*>& io, char* lent) {
+  std::unique_ptr<ExecutionContext> context = Acquire(lent);
   try {
-    context->Run(io);
+    context->Run(io, lent);
   } catch (...) {
     Release(std::move(context));
     throw;

@@ -31,8 +31,9 @@ class Specialization {
   const std::vector<int64_t>& symbols() const { return symbols_; }
   const std::vector<Executable>& executables() const { return executables_; }
   int64_t arena_bytes() const { return arena_bytes_; }
-  // Bytes behind the planned arena: scratchpads that grew since, because of more threads, say.
+  // Bytes beside the planned arena: scratchpads that grew since, because of more threads, say.
   int64_t spilled_bytes() const { return spilled_bytes_; }
+  bool IsSpilled(size_t step) const { return scratchpad_offsets_[step] < 0; }
   // Arena offset of a root local's bytes, or of a step's scratchpad.
   int64_t ValueOffset(int root) const { return value_offsets_[static_cast<size_t>(root)]; }
   int64_t ScratchpadOffset(size_t step) const { return scratchpad_offsets_[step]; }
@@ -41,8 +42,9 @@ class Specialization {
   const char* PackedData(const Argument& argument) const;
   const std::vector<Weights::Packed>& packed() const { return packed_; }
 
-  // Runs the region; `io` holds the addresses of inputs, then outputs.
-  void Run(const std::vector<void*>& io);
+  // Runs the region; `io` holds the addresses of inputs, then outputs.  `lent` has arena_bytes()
+  // bytes for this call alone, or is null.
+  void Run(const std::vector<void*>& io, char* lent);
 
   size_t contexts() const;
   int64_t calls() const { return calls_.load(std::memory_order_relaxed); }
@@ -53,7 +55,8 @@ class Specialization {
   bool HasPlan() const;
   void CheckConstants() const;
   Weights::Request PackRequest(const Argument& argument) const;
-  std::unique_ptr<ExecutionContext> Acquire();
+  // Prefers a context that had its arena at `lent` before: nothing in it has to move then.
+  std::unique_ptr<ExecutionContext> Acquire(const char* lent);
   void Release(std::unique_ptr<ExecutionContext> context);
 
   const Program& program_;

@@ -14,8 +14,9 @@ class StepWatcher {
   StepWatcher(const StepWatcher&) = delete;
   StepWatcher& operator=(const StepWatcher&) = delete;
 
-  // `io` holds the addresses of inputs, then outputs, and outlives the run.
-  virtual void Begin(const std::vector<void*>& io) = 0;
+  // `io` holds the addresses of inputs, then outputs; `arena` is the context's own, or `lent` by
+  // the caller, who may keep other things in it.  Both outlive the run.
+  virtual void Begin(const std::vector<void*>& io, char* arena, bool lent) = 0;
   virtual void Before(size_t step) = 0;
   virtual void After(size_t step) = 0;
 };

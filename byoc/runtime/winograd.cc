@@ -166,6 +166,8 @@ class WinogradStage final : public Stage {
 
 // Channels-innermost images of a descriptor.
 Images ImagesOf(const memory::desc& desc, const char* role) {
+  bool blocked = desc.get_format_kind() == memory::format_kind::blocked;
+  if (!blocked) ThrowUnsupported("Winograd takes ", role, " as acdb or aBcd16b, and picks none");
   Dims dims = desc.get_dims(), strides = desc.get_strides();
   Images images;
   images.height = dims[2];
@@ -174,10 +176,9 @@ Images ImagesOf(const memory::desc& desc, const char* role) {
   images.image = strides[0];
   images.row = strides[2];
   images.column = strides[3];
-  bool blocked = desc.get_format_kind() == memory::format_kind::blocked;
-  if (blocked && desc.get_inner_nblks() == 0 && strides[1] == 1) {
+  if (desc.get_inner_nblks() == 0 && strides[1] == 1) {
     images.block = kBlock;
-  } else if (blocked && desc.get_inner_nblks() == 1 && desc.get_inner_idxs()[0] == 1 &&
+  } else if (desc.get_inner_nblks() == 1 && desc.get_inner_idxs()[0] == 1 &&
              desc.get_inner_blks()[0] == kBlock) {
     images.block = strides[1];
     images.padded = true;

@@ -17,9 +17,9 @@ from tvm import relax
 from tvm_mxplan.byoc.backend import Backend
 from tvm_mxplan.core.layout import plain_layout
 
+from ..region.annotate import annotate
 from ..region.attached import attach, program_of
 from .border_programs import Forms, cross_borders, ports_of
-from .infer_layouts import annotate
 from .physical import physical_type, to_physical, to_plain
 
 

@@ -24,11 +24,11 @@ from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.assignment import Assignment
 from tvm_mxplan.core.choices import Choices, Question
 from tvm_mxplan.core.description import StepInfo
-from tvm_mxplan.core.dims import is_static
 from tvm_mxplan.core.layout_decision import LayoutDecision
 from tvm_mxplan.core.specialize import typical
 from tvm_mxplan.errors import InvalidInputError
 
+from ..region.annotate import annotate
 from ..region.attached import map_programs
 from .apply import apply_layouts
 from .candidates import Layouts, Policy
@@ -87,29 +87,6 @@ def _choose(
         cost = StepTimer(backend, cost, tune_seconds)  # type: ignore[assignment]
     choices, assignment = choose_by_cost(program, queries, cost, backend.block, machine, forced)
     return choices, assignment, tuple(forced)
-
-
-def annotate(program: ir.Program, backend: Backend) -> ir.Program:
-    """Fill in implementations, bytes and scratchpads from the backend's own answer.
-
-    Programs with symbolic shapes get implementations only: those of typical shapes.
-    """
-    description = backend.describe(typical(program))
-    if not all(is_static(value.shape) for value in program.values):
-        steps = tuple(
-            replace(step, implementation=info.implementation)
-            for step, info in zip(program.steps, description.steps, strict=True)
-        )
-        return replace(program, steps=steps)
-    steps = tuple(
-        replace(step, implementation=info.implementation, scratchpad_bytes=info.scratchpad_bytes)
-        for step, info in zip(program.steps, description.steps, strict=True)
-    )
-    values = tuple(
-        replace(value, nbytes=info.nbytes)
-        for value, info in zip(program.values, description.values, strict=True)
-    )
-    return replace(program, steps=steps, values=values)
 
 
 @tvm.transform.module_pass(opt_level=0, name="InferLayouts")

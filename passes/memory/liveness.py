@@ -56,6 +56,17 @@ def arena_problem(program: ir.Program) -> ArenaProblem:
     return ArenaProblem(Problem(tuple(items)), tuple(owners), tuple(scratchpads))
 
 
+def boundary_lives(program: ir.Program, kind: ir.ValueKind) -> list[tuple[int, int]]:
+    """For each input, or output, the steps ``[first, last + 1)`` that touch its bytes; all if none does."""
+    births, deaths = _lives(program)
+    lives = []
+    for owner in program.of_kind(kind):
+        family = [value for value in births if program.root(value) == owner]
+        first = min((births[value] for value in family), default=0)
+        lives.append((first, max((deaths[value] for value in family), default=len(program.steps))))
+    return lives
+
+
 def _lives(program: ir.Program) -> tuple[dict[int, int], dict[int, int]]:
     """First and one past the last step at which each value's bytes matter."""
     births: dict[int, int] = {}

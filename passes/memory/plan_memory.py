@@ -1,7 +1,11 @@
 """``PlanMemory``: one arena for each region, every value and scratchpad at a fixed byte of it.
 
 Before   values that know their bytes (``InferLayouts``)
-After    the same with offsets, and the arena's size
+After    the same with offsets, the arena's size, and the implementations and scratchpads that are left where
+         results stand in place
+
+On request steps are reordered where that makes the arena smaller, and only there: the primitives are the same
+in any order, but what a step finds in the cache is not.
 
 Every plan is checked by a validator that shares nothing with the solver.  Programs with symbolic shapes
 are left alone: the runtime plans each shape when it first sees it.  Without ``reuse`` every value (with its
@@ -22,9 +26,11 @@ from tvm_mxplan.core.allocation.bounds import lower_bounds
 from tvm_mxplan.core.dims import is_static
 from tvm_mxplan.errors import InternalError
 
+from ..region.annotate import annotate
 from ..region.attached import map_programs
 from .elide_concats import elide_concats
 from .liveness import ALIGNMENT, ArenaProblem, arena_problem
+from .order_steps import order_steps
 from .share_in_place import share_in_place
 from .view_slices import view_slices
 
@@ -32,17 +38,39 @@ MAX_NODES = 3000
 """Placements the exact search may try: a second or two for a plan that cannot be proven to be the best."""
 
 
-def plan_memory(program: ir.Program, backend: Backend, reuse: bool = True) -> ir.Program:
-    """Offsets for one program; see the module's text."""
+def plan_memory(
+    program: ir.Program,
+    backend: Backend,
+    reuse: bool = True,
+    reorder: bool = False,
+    proofs: dict[str, Plan] | None = None,
+) -> ir.Program:
+    """Offsets for one program; see the module's text.
+
+    ``proofs`` is filled with what the solver knows of the plan, by the program's name.
+    """
     if not all(is_static(value.shape) for value in program.values):
         return program
     program = share_in_place(elide_concats(view_slices(program)), backend)
+    program = annotate(program, backend)  # what stands in place has less to run, or nothing
+    problem, plan = _planned(program, reuse)
+    other = order_steps(program) if reuse and reorder else program
+    if other is not program:
+        other_problem, other_plan = _planned(other, reuse)
+        if other_plan.height < plan.height:
+            program, problem, plan = other, other_problem, other_plan
+    if proofs is not None:
+        proofs[program.name] = plan
+    return with_offsets(program, problem, plan)
+
+
+def _planned(program: ir.Program, reuse: bool) -> tuple[ArenaProblem, Plan]:
     problem = arena_problem(program)
     plan = solve(problem.problem, max_nodes=MAX_NODES) if reuse else stacked(problem.problem)
     faults = validate(problem.problem, plan)
     if faults:
         raise InternalError(f"{program.name}: the memory plan is wrong: {faults[0]}")
-    return _with_offsets(program, problem, plan)
+    return problem, plan
 
 
 def stacked(problem: Problem) -> Plan:
@@ -52,7 +80,8 @@ def stacked(problem: Problem) -> Plan:
     return Plan(tuple(tops[:-1]), dict.fromkeys(problem.scopes, tops[-1]), lower_bounds(problem))
 
 
-def _with_offsets(program: ir.Program, problem: ArenaProblem, plan: Plan) -> ir.Program:
+def with_offsets(program: ir.Program, problem: ArenaProblem, plan: Plan) -> ir.Program:
+    """The program with its values and scratchpads where ``plan`` puts the items of its problem."""
     values, steps = list(program.values), list(program.steps)
     count = len(problem.values)
     base = dict(zip(problem.values, plan.offsets[:count], strict=True))
@@ -70,14 +99,29 @@ def _with_offsets(program: ir.Program, problem: ArenaProblem, plan: Plan) -> ir.
 
 @tvm.transform.module_pass(opt_level=0, name="PlanMemory")
 class PlanMemory:
-    """Module pass; see the module's text."""
+    """Module pass; see the module's text.
 
-    def __init__(self, backend: Backend, reuse: bool = True) -> None:
+    Parameters
+    ----------
+    reuse : whether values that are not alive together share bytes.
+    reorder : whether steps may be reordered for a smaller arena.
+    proofs : filled with what the solver knows of each plan, by the region's name.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        reuse: bool = True,
+        reorder: bool = False,
+        proofs: dict[str, Plan] | None = None,
+    ) -> None:
         self.backend = backend
         self.reuse = reuse
+        self.reorder = reorder
+        self.proofs = proofs
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
         def plan(program: ir.Program) -> ir.Program:
-            return plan_memory(program, self.backend, self.reuse)
+            return plan_memory(program, self.backend, self.reuse, self.reorder, self.proofs)
 
         return map_programs(mod, self.backend.name, plan, {})

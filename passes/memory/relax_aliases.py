@@ -171,7 +171,7 @@ class _Tracer:
             return NOWHERE
         if not isinstance(value, tvm.ir.Call):
             return self._leaf(value)
-        name = _name_of(value)
+        name = name_of(value)
         if name == _ALLOCATE:
             size = self.bounds.size_of(value.args[0].values, str(value.args[1].value))
             nodes.append(Allocation(len(self.trace.tensors)))
@@ -220,7 +220,7 @@ class _Tracer:
         self.trace.escaping |= union(aliases)
 
 
-def _name_of(call: tvm.ir.Call) -> str:
+def name_of(call: tvm.ir.Call) -> str:
     """The name of an operator or of an external function, '' for anything else."""
     if isinstance(call.op, tvm.ir.Op):
         return str(call.op.name)

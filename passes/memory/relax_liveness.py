@@ -14,18 +14,22 @@ An allocation is an item, its intervals are rectangles. Two allocations become o
 - where a call may write its result over an operand that dies there (`tir_in_place` proves it), and
 - where they are the same result of the two branches of an `if`.
 
+Regions that are open take part with their steps, and time is counted in those (region_calls).
+
 Left to others: aliases (relax_aliases), offsets (core.allocation).
 """
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tvm_mxplan.core.allocation import Item, Problem, Rectangle
 
-from .relax_aliases import Allocation, Branch, Node, Places, Step, Tensor, Trace, union
+from .region_calls import Region, Timeline, lends_arena
+from .relax_aliases import Allocation, Branch, Node, Places, Step, Tensor, Trace, name_of, union
 
 ALIGNMENT = 64
 
@@ -42,14 +46,34 @@ class Lives:
     ----------
     intervals : for each allocation its half-open intervals, in order of time.
     steps : the calls with their times.
+    count : how many times there are.
     last : for each time the allocations whose bytes nobody needs afterwards.
     joined : pairs of allocations that are the same result of the two branches of an `if`.
     """
 
     intervals: list[list[Interval]]
     steps: list[tuple[int, Step]] = field(default_factory=list)
+    count: int = 0
     last: dict[int, frozenset[int]] = field(default_factory=dict)
     joined: list[tuple[int, int]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class RegionCall:
+    """A call that lends a region an arena.
+
+    Attributes
+    ----------
+    time, step : the call.
+    lent : the allocation that is the arena; where the region is open it takes no bytes.
+    scope : where it stands, or the region's values.
+    """
+
+    time: int
+    step: Step
+    region: Region
+    lent: int
+    scope: str
 
 
 @dataclass(frozen=True)
@@ -58,14 +82,18 @@ class StorageProblem:
 
     Attributes
     ----------
-    problem : the items, one for each group.
-    groups : for each item its allocations, all at its base.
+    problem : the items, one for each group, then those of open regions.
+    groups : for each of the first items its allocations, all at its base.
     in_place : by the variable of a call, the argument that its result overwrites and the result.
+    opened : the calls of open regions, in the order in which their items follow.
+    closed : the calls of other regions, whose arenas are among the allocations.
     """
 
     problem: Problem
     groups: tuple[tuple[int, ...], ...]
     in_place: dict[object, tuple[int, int]]
+    opened: tuple[RegionCall, ...] = ()
+    closed: tuple[RegionCall, ...] = ()
 
 
 def find_lives(trace: Trace) -> Lives:
@@ -80,9 +108,17 @@ def find_lives(trace: Trace) -> Lives:
 
 
 def storage_problem(
-    trace: Trace, lives: Lives, arenas: dict[int, str], in_place_pairs: InPlacePairs
+    trace: Trace,
+    lives: Lives,
+    arenas: dict[int, str],
+    in_place_pairs: InPlacePairs,
+    regions: Mapping[str, Region],
+    opening: bool = True,
 ) -> StorageProblem:
-    """The problem of the allocations that ``arenas`` names an arena for."""
+    """The problem of the allocations that ``arenas`` names an arena for.
+
+    With ``opening`` those of ``regions``, by the name they are called by, are opened that are called once.
+    """
     groups = _Groups(trace.tensors, lives)
     in_place: dict[object, tuple[int, int]] = {}
     for a, b in lives.joined:
@@ -96,9 +132,31 @@ def storage_problem(
             if _may_overwrite(lives, time, step, source, destination) and groups.merge(a, b, time):
                 in_place[step.var] = (source, destination)
                 break
-    members = [group for group in groups.members() if group[0] in arenas]
-    items = tuple(_item(trace, lives, group, arenas[group[0]]) for group in members)
-    return StorageProblem(Problem(items), tuple(members), in_place)
+    calls = list(_region_calls(lives, arenas, regions))
+    can_open = [opening and call.region.calls == 1 for call in calls]
+    opened = tuple(itertools.compress(calls, can_open))
+    closed = tuple(call for call, opens in zip(calls, can_open, strict=True) if not opens)
+    lent = {call.lent for call in opened}
+    members = [group for group in groups.members() if group[0] in arenas and group[0] not in lent]
+    timeline = Timeline(
+        lives.count,
+        {call.time: (call.region, [union([arg]) for arg in call.step.args[:-1]]) for call in opened},
+    )
+    items = [_item(trace, lives, group, arenas[group[0]], timeline) for group in members]
+    for call in opened:
+        items += call.region.items(timeline.starts[call.time], call.scope)
+    return StorageProblem(Problem(tuple(items)), tuple(members), in_place, opened, closed)
+
+
+def _region_calls(
+    lives: Lives, arenas: Mapping[int, str], regions: Mapping[str, Region]
+) -> Iterator[RegionCall]:
+    for time, step in lives.steps:
+        region = regions.get(name_of(step.call))
+        if region is not None and lends_arena(region, step.args):
+            lent = _exact(step, len(step.args) - 1)
+            if lent in arenas:
+                yield RegionCall(time, step, region, lent, arenas[lent])
 
 
 class _Times:
@@ -110,7 +168,8 @@ class _Times:
         for node in nodes:
             if isinstance(node, Allocation):
                 continue
-            self._time[id(node)] = len(self._time)
+            self._time[id(node)] = self._lives.count
+            self._lives.count += 1
             if isinstance(node, Step):
                 self._lives.steps.append((self._time[id(node)], node))
             else:
@@ -206,10 +265,11 @@ class _Groups:
         return (tuple(by_first[first]) for first in sorted(by_first))
 
 
-def _item(trace: Trace, lives: Lives, group: Sequence[int], arena: str) -> Item:
+def _item(trace: Trace, lives: Lives, group: Sequence[int], arena: str, timeline: Timeline) -> Item:
     rectangles = []
     for number in group:
         size = trace.tensors[number].size
         assert size is not None
-        rectangles += [Rectangle(first, end, 0, size.nbytes) for first, end in lives.intervals[number]]
+        for interval in lives.intervals[number]:
+            rectangles.append(Rectangle(*timeline.fine(number, interval), 0, size.nbytes))
     return Item(trace.tensors[group[0]].var.name, tuple(rectangles), ALIGNMENT, arena)

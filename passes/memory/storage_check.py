@@ -15,42 +15,33 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 
 import tvm
 import tvm_ffi
 from tvm import relax, tirx
 
+from tvm_mxplan.core.program import Program
+
 from .relax_sizes import Bounds
+from .storage_check_regions import Bytes, Local, RegionRun, Roots
 
 _ALIGNMENT = 64
 _PATHS = 8
 _SAME_TENSOR = ("relax.reshape", "relax.memory.view", "relax.memory.ensure_zero_offset", "vm.builtin.reshape")
 
-Roots = frozenset[tvm.ir.Var]
 Value = Roots | tuple["Value", ...]
 
 
-@dataclass(frozen=True)
-class _Region:
-    """Bytes ``[low, high)`` of a storage, in units of the storage."""
-
-    storage: tvm.ir.Var
-    low: int
-    high: int
-
-    def overlaps(self, other: _Region) -> bool:
-        same = self.storage.same_as(other.storage)
-        return same and self.low < other.high and other.low < self.high
-
-
-def check_storage(before: relax.Function, after: relax.Function) -> list[str]:
+def check_storage(
+    before: relax.Function, after: relax.Function, programs: Mapping[str, Program] | None = None
+) -> list[str]:
     """Reasons why ``after`` does not compute what ``before`` does; empty if there are none.
 
-    Both bind what they have in common to the same variables.
+    Both bind what they have in common to the same variables.  ``programs`` are those of the regions that
+    ``after`` lends all of an arena, by the name they are called by.
     """
-    layout = _Layout(before, after)
+    layout = _Layout(before, after, programs or {})
     reasons = list(layout.reasons)
     for decisions in _paths(_count_branches(before.body)):
         if not reasons:
@@ -61,9 +52,12 @@ def check_storage(before: relax.Function, after: relax.Function) -> list[str]:
 class _Layout:
     """Where the rewritten function keeps its allocations, read from its text."""
 
-    def __init__(self, before: relax.Function, after: relax.Function) -> None:
+    def __init__(
+        self, before: relax.Function, after: relax.Function, programs: Mapping[str, Program]
+    ) -> None:
+        self.programs = programs
         self.bounds = Bounds.of(before)
-        self.regions: dict[tvm.ir.Var, _Region] = {}
+        self.regions: dict[tvm.ir.Var, Bytes] = {}
         self.calls: dict[tvm.ir.Var, tvm.ir.Call] = {}
         self.reasons: list[str] = []
         self._sizes: dict[tvm.ir.Var, tvm.ir.Expr] = {}
@@ -109,7 +103,7 @@ class _Layout:
         else:
             low = _in_units(offset, size.unit)
             height = _in_units(self._sizes[storage], size.unit)
-            self.regions[var] = _Region(storage, low, low + size.nbytes)
+            self.regions[var] = Bytes(storage, low, low + size.nbytes)
             if low % _ALIGNMENT or not 0 <= low <= low + size.nbytes <= height:
                 self.reasons.append(
                     f"{var.name} takes bytes {low} to {low + size.nbytes} of a storage of {height}, "
@@ -124,7 +118,7 @@ class _Run:
         self.layout = layout
         self.decisions = decisions
         self.values: dict[tvm.ir.Var, Value] = {}
-        self.intact: dict[tvm.ir.Var, _Region] = {}
+        self.intact: dict[tvm.ir.Var | Local, Bytes] = {}
         self.touched: set[tvm.ir.Var] = set()
         self.reasons: list[str] = []
 
@@ -151,6 +145,8 @@ class _Run:
         name = getattr(value.op, "name", "") or getattr(value.op, "global_symbol", "")
         if str(name) == "relax.builtin.alloc_tensor":
             return frozenset([var])
+        if str(name) in self.layout.programs:
+            return self._region(self.layout.calls[var], value, self.layout.programs[str(name)])
         roots = frozenset().union(*(_flat(self._value(arg)) for arg in value.args))
         if str(name) in _SAME_TENSOR:
             return self._value(value.args[0])
@@ -166,6 +162,18 @@ class _Run:
             whole = self._value(expr.tuple_value)
             return whole[expr.index] if isinstance(whole, tuple) else whole
         return frozenset()
+
+    def _region(self, call: tvm.ir.Call, value: tvm.ir.Call, program: Program) -> Value:
+        """A call whose last argument is all of an arena, where before it was an allocation."""
+        *arguments, _ = (_flat(self._value(arg)) for arg in value.args)
+        arena = self.layout.regions.get(call.args[-1])
+        if arena is None:
+            self.reasons.append(f"{program.name} is lent no arena")
+        else:
+            placed = self.layout.regions
+            run = RegionRun(program, arena, arguments, placed, self.touched, self.intact)
+            self.reasons += run.run()
+        return frozenset().union(*arguments)
 
     def _touch(self, var: tvm.ir.Var, roots: Roots) -> None:
         """A call reads what was touched before, then claims what was not."""

@@ -11,7 +11,7 @@ Left to others: writing the plan into the IR (storage_rewrite).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import tvm
@@ -19,9 +19,11 @@ import tvm_ffi
 from tvm import tirx
 
 from tvm_mxplan.core.allocation import Plan, solve, validate
+from tvm_mxplan.core.program import Program
 from tvm_mxplan.errors import InternalError
 
-from .relax_aliases import Step, Tensor, Trace, trace_function
+from .region_calls import Region
+from .relax_aliases import Step, Tensor, Trace, name_of, trace_function
 from .relax_liveness import InPlacePairs, StorageProblem, find_lives, storage_problem
 from .stock_plan import stock_plan
 from .tir_in_place import in_place_pairs
@@ -66,11 +68,22 @@ class StoragePlan:
     def placements(self) -> dict[tvm.ir.Var, tuple[Arena, int]]:
         """Arena and offset by the variable of the allocation."""
         found = {}
-        pairs = zip(self.problem.problem.items, self.problem.groups, self.plan.offsets, strict=True)
-        for item, group, offset in pairs:
+        for at, group in enumerate(self.problem.groups):
+            item, offset = self.problem.problem.items[at], self.plan.offsets[at]
             for number in group:
                 found[self.trace.tensors[number].var] = (self.arenas[item.scope], offset)
         return found
+
+    def programs(self) -> dict[str, Program]:
+        """The programs of open regions, by name, with their values where the plan puts them."""
+        programs = {}
+        first = len(self.problem.groups)
+        for call in self.problem.opened:
+            end = first + len(call.region.posed.problem.items)
+            height = self.plan.heights[call.scope]
+            programs[name_of(call.step.call)] = call.region.planned(self.plan.offsets[first:end], height)
+            first = end
+        return programs
 
 
 class Kernels:
@@ -90,10 +103,16 @@ class Kernels:
         return self._pairs[kernel]
 
 
-def plan_storage(mod: tvm.IRModule, gvar: tvm.ir.GlobalVar, pairs: InPlacePairs | None = None) -> StoragePlan:
+def plan_storage(
+    mod: tvm.IRModule,
+    gvar: tvm.ir.GlobalVar,
+    pairs: InPlacePairs | None = None,
+    regions: Mapping[str, Region] | None = None,
+) -> StoragePlan:
     """Plan a function of ``mod`` as ``CallTIRRewrite`` leaves it.
 
-    Calls may do in place what ``pairs`` says; by default what the bodies of their kernels prove.
+    Calls may do in place what ``pairs`` says; by default what the bodies of their kernels prove.  ``regions``
+    are those of the module, by the name they are called by.
     """
     trace = trace_function(mod, mod[gvar])
     lives = find_lives(trace)
@@ -104,10 +123,10 @@ def plan_storage(mod: tvm.IRModule, gvar: tvm.ir.GlobalVar, pairs: InPlacePairs 
             arena = _arena_of(tensor, arenas)
             if arena is not None:
                 scopes[number] = arena.scope
-    problem = storage_problem(trace, lives, scopes, pairs or Kernels(mod).pairs)
+    problem = storage_problem(trace, lives, scopes, pairs or Kernels(mod).pairs, regions or {})
     plan = _solved(problem)
     if plan.height > plan.lower_bound:
-        plain = storage_problem(trace, lives, scopes, lambda _step: ())
+        plain = storage_problem(trace, lives, scopes, lambda _step: (), regions or {}, opening=False)
         candidates = [(problem, plan), (plain, _solved(plain)), *_stacked(plain, mod, gvar)]
         problem, plan = min(candidates, key=lambda candidate: candidate[1].height)
     return StoragePlan(trace, problem, plan, arenas)

@@ -14,6 +14,8 @@ without.
 - TIR kernels refuse byte offsets: ``ensure_zero_offset`` moves them into the pointer, without a copy where
   they are multiples of 64, as all are. Tensors of one type at one offset share one view.
 - A kernel that writes its result over an operand is one that names a single buffer (tir_in_place).
+- A region that works in an arena of the function gets all of it, and a program with new offsets
+  (region_calls).
 - Symbolic sizes: with upper bounds for all their variables (``tir_var_upper_bound``) they are planned at
   their largest, and where a bound is exceeded the arena is empty, so that allocation fails; else sizes
   that are large multiples of one expression have an arena of their own, planned in its units; else
@@ -27,40 +29,59 @@ Left to others: what lives where (storage_plan).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import tvm
 import tvm_ffi
 from tvm import relax, tirx
 from tvm.relax.op import memory
 
+from tvm_mxplan.core.program import Program
 from tvm_mxplan.errors import InternalError
 
+from .region_calls import regions_of, with_programs
 from .storage_check import check_storage
 from .storage_plan import Arena, Kernels, StoragePlan, plan_storage
 from .tir_in_place import write_in_place
 
+Observer = Callable[[str, StoragePlan], None]
 Views = dict[tuple[object, ...], tvm.ir.Var]
 
 
 @tvm.transform.module_pass(opt_level=0, name="StorageRewrite")
 class StorageRewrite:
-    """Module pass; see the module's text."""
+    """Module pass; see the module's text.
+
+    Parameters
+    ----------
+    observe : is told the name and the plan of each function.
+    """
+
+    def __init__(self, observe: Observer | None = None) -> None:
+        self.observe = observe
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
         builder = relax.BlockBuilder(mod.clone())
         kernels = Kernels(mod)
+        regions = regions_of(mod)
         replaced: set[tvm.ir.GlobalVar] = set()
+        programs: dict[str, Program] = {}
         for gvar, function in mod.functions.items():
             if isinstance(function, relax.Function):
-                plan = plan_storage(mod, gvar, kernels.pairs)
+                plan = plan_storage(mod, gvar, kernels.pairs, regions)
                 rewriter = _Rewriter(plan, mod, builder)
                 rewritten = rewriter.function(function)
-                faults = check_storage(function, rewritten)
+                moved = plan.programs()
+                faults = check_storage(function, rewritten, moved)
                 if faults:
                     raise InternalError(f"{gvar.name_hint}: the rewritten memory is wrong: {faults[0]}")
                 builder.update_func(gvar, rewritten)
+                if self.observe is not None:
+                    self.observe(gvar.name_hint, plan)
                 replaced |= rewriter.replaced
+                programs |= moved
         result = relax.transform.Normalize()(builder.get())
-        return _without_unused(result, replaced)
+        return with_programs(_without_unused(result, replaced), programs)
 
 
 class _Rewriter:
@@ -71,13 +92,16 @@ class _Rewriter:
         self.heights = plan.plan.heights
         self.arenas = plan.arenas
         self.in_place = plan.problem.in_place
+        self.lends = {call.step.var: call.scope for call in plan.problem.opened}
+        self.unused = {plan.trace.tensors[call.lent].var: call.scope for call in plan.problem.opened}
+        self.wholes: dict[str, tvm.ir.Var] = {}
         self.mod = mod
         self.builder = builder
         self.storages: dict[str, tvm.ir.Var] = {}
         self.replaced: set[tvm.ir.GlobalVar] = set()
 
     def function(self, function: relax.Function) -> relax.Function:
-        if not self.placements:
+        if not self.placements and not self.lends:
             return function
         entry = []
         for arena in self.arenas.values():
@@ -88,11 +112,21 @@ class _Rewriter:
                 entry.append(
                     relax.VarBinding(storage, memory.alloc_storage(size, arena.device, "global", "uint8"))
                 )
+                if arena.scope in self.lends.values():
+                    entry.append(self._whole(arena))
         body = self._sequence(function.body, {})
         body = relax.SeqExpr([relax.BindingBlock(entry), *body.blocks], body.body)
         return relax.Function(
             function.params, body, function.ret_ty, function.is_pure, function.attrs, function.span
         )
+
+    def _whole(self, arena: Arena) -> relax.Binding:
+        """All of an arena as a tensor, for the regions that keep their values in it."""
+        shape = relax.ShapeExpr([self.heights[arena.scope]])
+        storage, at = self.storages[arena.scope], tirx.IntImm("int64", 0)
+        tensor = memory.alloc_tensor(storage, at, shape, "uint8", arena.device)
+        self.wholes[arena.scope] = relax.Var("lent", relax.TensorType(shape, "uint8"))
+        return relax.VarBinding(self.wholes[arena.scope], tensor)
 
     def _sequence(self, seq: relax.SeqExpr, views: Views) -> relax.SeqExpr:
         """``seq`` with allocations placed; ``views`` made there already may be used again."""
@@ -100,7 +134,10 @@ class _Rewriter:
         for block in seq.blocks:
             bindings: list[relax.Binding] = []
             for binding in block.bindings:
-                if binding.var in self.placements:
+                if binding.var in self.unused:
+                    # No longer an argument, but still a field in the tuple of its call's results.
+                    bindings.append(relax.VarBinding(binding.var, self.wholes[self.unused[binding.var]]))
+                elif binding.var in self.placements:
                     new_var = relax.DataflowVar if isinstance(block, relax.DataflowBlock) else relax.Var
                     bindings += self._place(binding, views, new_var)
                 else:
@@ -134,6 +171,10 @@ class _Rewriter:
             then = self._sequence(value.true_branch, dict(views))
             otherwise = self._sequence(value.false_branch, dict(views))
             return relax.VarBinding(binding.var, relax.If(value.cond, then, otherwise, value.span))
+        if binding.var in self.lends:
+            args = [*value.args[:-1], self.wholes[self.lends[binding.var]]]
+            call = tvm.ir.Call(value.op, args, value.attrs, value.ty_args, value.span, value.ty)
+            return relax.VarBinding(binding.var, call)
         if binding.var in self.in_place:
             return relax.VarBinding(binding.var, self._in_place_call(value, *self.in_place[binding.var]))
         return binding

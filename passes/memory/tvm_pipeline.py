@@ -17,36 +17,42 @@ from tvm.relax.backend.cpu_generic import pipeline as cpu_generic
 from tvm.relax.backend.cuda import pipeline as cuda
 from tvm.relax.backend.rocm import pipeline as rocm
 
-from .storage_rewrite import StorageRewrite
+from .order_bindings import smaller_order
+from .storage_rewrite import Observer, StorageRewrite
 
 _PIPELINES = {"llvm": cpu_generic, "cuda": cuda, "rocm": rocm}
 _REPLACED = "StaticPlanBlockMemory"
 
 
-def finalize_passes(target: tvm.target.Target, reuse: bool = True) -> list[tvm.transform.Pass]:
+def finalize_passes(
+    target: tvm.target.Target, reuse: bool = True, observe: Observer | None = None
+) -> list[tvm.transform.Pass]:
     """TVM's last passes for ``target``, which turn lowered Relax into what the VM executes."""
     passes = relax.pipeline.finalize_passes(target)
     if target.kind.name not in _PIPELINES:
         return passes
-    planner = [StorageRewrite()] if reuse else []
+    planner = [StorageRewrite(observe)] if reuse else []
     return [new for old in passes for new in (planner if old.info.name == _REPLACED else [old])]
 
 
-def default_pipeline(target: tvm.target.Target, reuse: bool = True) -> tvm.transform.Pass:
-    """``relax.get_default_pipeline`` with ``StorageRewrite``."""
+def default_pipeline(
+    target: tvm.target.Target, reuse: bool = True, reorder: bool = False, observe: Observer | None = None
+) -> tvm.transform.Pass:
+    """``relax.get_default_pipeline`` with ``StorageRewrite``, which tells ``observe`` its plans.
+
+    With ``reorder`` kernels and regions may change places where the plan gets smaller by it.
+    """
     if target.kind.name not in _PIPELINES:
         return relax.get_default_pipeline(target)
     stages = _PIPELINES[target.kind.name]
 
     @tvm.transform.module_pass(opt_level=0, name="default_pipeline")
     def run(mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
-        passes = (
-            stages.library_dispatch_passes(target)
-            + stages.legalize_passes(target)
-            + stages.dataflow_lower_passes(target)
-            + finalize_passes(target, reuse)
-        )
+        legalize = stages.library_dispatch_passes(target) + stages.legalize_passes(target)
+        lower = tvm.transform.Sequential(stages.dataflow_lower_passes(target))
         with target:
-            return tvm.transform.Sequential(passes)(mod)
+            mod = tvm.transform.Sequential(legalize)(mod)
+            mod = smaller_order(mod, lower) if reuse and reorder else lower(mod)
+            return tvm.transform.Sequential(finalize_passes(target, reuse, observe))(mod)
 
     return run

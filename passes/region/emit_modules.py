@@ -3,7 +3,8 @@
 Before   lv = mxplan_onednn_0(x)
 After    lv = R.call_dps_packed("mxplan_onednn_0", (x,), ...)     and an external module in the attributes
 
-The modules own their constants, so none is handed to TVM a second time.
+The modules own their constants, so none is handed to TVM a second time.  Where a function has more to keep
+than one region's values, its regions work in an arena that it lends them (``lend_arenas``).
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from tvm import relax
 
 from tvm_mxplan.byoc.backend import Backend
 
-from .attached import constants_of, program_of
+from .attached import constants_of, program_of, regions
+from .lend_arenas import lend_arenas
 
 
 @tvm.transform.module_pass(opt_level=0, name="EmitModules")
@@ -24,10 +26,16 @@ class EmitModules:
         self.backend = backend
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
+        arenas = {}
+        if self.backend.takes_arena:
+            arenas = {
+                str(function.attrs["global_symbol"]): program_of(function).arena_bytes
+                for _, function in regions(mod, self.backend.name)
+            }
         mod = relax.transform.RunCodegen(entry_functions=_entry_functions(mod))(mod)
         if mod.attrs and "const_name_to_constant" in mod.attrs:
             mod = mod.with_attr("const_name_to_constant", {})
-        return mod
+        return lend_arenas(mod, arenas)
 
 
 def _entry_functions(mod: tvm.IRModule) -> list[str]:

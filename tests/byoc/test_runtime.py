@@ -289,6 +289,53 @@ def test_a_scratchpad_that_outgrew_its_plan_stands_behind_the_arena():
     assert stats["arena_bytes"] >= program.arena_bytes + needed
 
 
+def aligned(nbytes, skip=0):
+    """Bytes that begin ``skip`` behind a multiple of 64."""
+    whole = np.zeros(nbytes + 128, np.uint8)
+    first = -whole.ctypes.data % 64 + skip
+    return whole[first : first + nbytes]
+
+
+@pytest.mark.parametrize("watched", [False, True])
+def test_a_lent_arena_takes_the_place_of_the_own_one(watched):
+    """Alternating arenas move the values; bytes of the arena outside of the plan stay as they are."""
+    program = planned(small(layout="aBcd16b").build())
+    module = library.create_module("small", program, [W])
+    x = random(2, 3, 8, 8)
+    arenas = [aligned(program.arena_bytes + 64) for _ in range(2)]
+    library.set_debug(watched)
+    try:
+        for arena in (arenas[0], arenas[0], arenas[1], arenas[0]):
+            arena[:] = 0
+            arena[program.arena_bytes :] = 7
+            y = out()
+            call(module, "small", x, y, arena)
+            check(y, expected(x), 27)
+            assert arena[: program.arena_bytes].any()
+            assert (arena[program.arena_bytes :] == 7).all()
+        y = out()
+        call(module, "small", x, y)
+        check(y, expected(x), 27)
+    finally:
+        library.set_debug(False)
+    (stats,) = library.stats(module)["specializations"]
+    assert stats["contexts"] == 1
+
+
+def test_a_lent_arena_that_does_not_fit_is_refused():
+    program = planned(small().build())
+    module = library.create_module("small", program, [W])
+    nbytes = program.arena_bytes
+    for arena, error, message in (
+        (aligned(nbytes - 1), ValueError, f"expected at least {nbytes} bytes, got {nbytes - 1}"),
+        (aligned(nbytes, skip=8), ValueError, "does not begin at a multiple of 64"),
+        (aligned(2 * nbytes)[::2], ValueError, "strides that are not compact"),
+        (np.zeros(nbytes, "float32"), TypeError, "expected uint8 of rank 1, got float32 of rank 1"),
+    ):
+        with pytest.raises(error, match=message):
+            call(module, "small", random(2, 3, 8, 8), out(), arena)
+
+
 def test_a_plan_with_too_few_bytes_is_an_internal_error():
     program = planned(small().build())
     for wrong in (

@@ -308,6 +308,13 @@ def test_refused_layouts(layout):
     assert f"src as acdb or aBcd16b, not as {layout}" in info.error
 
 
+def test_it_picks_no_layout():
+    b = Builder()
+    src, w = b.input((1, 16, 8, 8), "any"), b.constant(np.zeros((16, 16, 3, 3), "float32"))
+    b.step(attributes("winograd_f4"), src=src, weights=w, dst=b.output((1, 16, 8, 8), "any"))
+    assert "src as acdb or aBcd16b, and picks none" in library.describe(b.build()).steps[0].error
+
+
 def test_refused_weights():
     b = Builder()
     src, w = b.input((1, 16, 8, 8), "acdb"), b.input((16, 16, 3, 3))

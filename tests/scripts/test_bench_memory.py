@@ -13,6 +13,37 @@ sys.path.insert(0, str(SCRIPTS))
 from _bench import memory  # noqa: E402
 
 
+def rows_of(text: str) -> list[list[str]]:
+    """The cells of the table's rows, without its head."""
+    lines = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    return lines[2:]
+
+
+@pytest.mark.slow
+def test_plans_of_networks_are_proven_within_a_second(capsys: pytest.CaptureFixture[str]) -> None:
+    """Equal to the lower bound, and never above what TVM takes for the module without regions."""
+    models = ["resnet50", "inception_v3", "mobilenet_v2", "shufflenet"]
+    assert memory.main(["--models", ",".join(models), "--batch", "1,8"]) == 0
+    rows = rows_of(capsys.readouterr().out)
+    assert len(rows) == 2 * 2 * len(models)
+    for model, batch, plan, bound, ours, ratio, tvm, no_reuse, seconds, status in rows:
+        where = f"{model}, batch {batch}, {plan}"
+        assert (ratio, status) == ("1.000", "lower_bound"), where
+        assert float(bound) == float(ours) <= float(tvm) < float(no_reuse), where
+        assert float(seconds) < 1, where
+
+
+def test_the_order_on_request(capsys: pytest.CaptureFixture[str]) -> None:
+    """ShuffleNet needs less in another order."""
+    heights = []
+    for order in ("keep", "memory"):
+        assert memory.main(["--models", "shufflenet", "--batch", "1", "--order", order]) == 0
+        (_, regions) = rows_of(capsys.readouterr().out)
+        assert regions[5] == "1.000"
+        heights.append(float(regions[4]))
+    assert heights[1] < heights[0]
+
+
 def test_a_row_for_each_kind_of_plan(capsys: pytest.CaptureFixture[str]) -> None:
     assert memory.main(["--models", "tiny", "--batch", "2"]) == 0
     rows = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines() if "tiny" in line]

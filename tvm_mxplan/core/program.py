@@ -335,7 +335,8 @@ class Step:
 
     Attributes
     ----------
-    implementation : name of the implementation that the plan is built on, '' if not asked yet.
+    implementation : name of the implementation that the plan is built on, '' if not asked yet or if
+        nothing is left to run.
     scratchpad_offset, scratchpad_bytes : arena bytes lent to this step alone; -1 if not planned.
     """
 

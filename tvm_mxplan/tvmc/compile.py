@@ -164,15 +164,20 @@ def _write_dumps(args: argparse.Namespace, ex: Any, relax: str) -> None:
 
 
 def _write_memory(path: Path, ex: Any) -> None:
-    """A picture with a panel for each region; the first one's plan as .csv, those of others numbered."""
+    """A picture with a panel for each arena; the first one's plan as .csv, those of others numbered."""
     from ..arena import planned_arena
     from ..core.allocation import write_csv
     from ..core.allocation.flatten import flatten
     from ..files import whole_file
+    from ..function_arena import function_arena
     from ..inspection import decoded_programs
     from ..memory_picture import Panel, memory_picture
 
-    arenas = [arena for program in decoded_programs(ex.module) if (arena := planned_arena(program))]
+    regions = {region.name for region in ex.report.regions}
+    held = {memory.region for memory in ex.report.memory if memory.stands_in}
+    programs = [program for program in decoded_programs(ex.module) if program.name not in held]
+    arenas = [arena for program in programs if (arena := planned_arena(program))]
+    arenas += [function_arena(memory) for memory in ex.report.memory if memory.region not in regions]
     if not arenas:
         raise UnsupportedError(
             f"{path}: no plan to draw; only regions of libraries in fixed shapes are planned here"
