@@ -27,6 +27,7 @@ import tvm
 import tvm_mxplan
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.layout import parse_layout
 from tvm_mxplan.inspection import decoded_programs
 from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.environment_info import environment, format_environment
@@ -126,10 +127,14 @@ def _program(layer: Layer, algorithm: ir.ConvolutionAlgorithm) -> ir.Program:
     return ir.Program("layer", values, (step,))
 
 
+def _physical_shape(value: ir.Value) -> tuple[int, ...]:
+    return parse_layout(value.layout).physical_shape(value.shape)
+
+
 def _instance(program: ir.Program, seed: int) -> Callable[[], object]:
     generator = np.random.default_rng(seed)
     src, weights, bias, dst = (
-        tvm.runtime.tensor(generator.standard_normal(value.shape, dtype="float32"))  # type: ignore[arg-type]
+        tvm.runtime.tensor(generator.standard_normal(_physical_shape(value), dtype="float32"))
         for value in program.values
     )
     module = library.create_module("layer", program, [weights, bias])

@@ -29,7 +29,7 @@ def test_a_wrong_step_is_named_and_replayed(tvmc, models, tmp_path, monkeypatch)
 
     monkeypatch.setattr(checker.codec, "decode", decode)
     line = tvmc("run", models / "small.so", "--opcheck", "--opcheck-dir", tmp_path / "found").error()
-    assert "convolution convolution0" in line
+    assert "convolution conv2d_0" in line
     monkeypatch.undo()
     (name,) = listing(tmp_path / "found")
     result = tvmc("replay", tmp_path / "found" / name)
