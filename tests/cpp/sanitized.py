@@ -10,7 +10,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 RUNTIME = HERE.parent.parent / "byoc" / "runtime"
-FLAGS = ["-std=c++17", "-O1", "-g1"]
+FLAGS = ["-std=c++17", "-O1", "-g1", "-fopenmp"]
 
 
 def onednn_file(distribution: str, name: str) -> Path:
