@@ -98,8 +98,6 @@ def cache_bytes() -> int:
 
 
 @contextmanager
-
-
 def brief_spinning() -> Iterator[None]:
     """Let GNU OpenMP, if it is loaded inside, wait some microseconds for work and then sleep.
 

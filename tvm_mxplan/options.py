@@ -29,7 +29,7 @@ class Options:
         ``naive`` also reorders around every operator and serves as a yardstick.
     tune : ``model`` (default) estimates what operators cost in each layout; ``measure`` times them on this
         machine.
-    tune_seconds : what measuring may take, for each region.
+    tune_seconds : what measuring may take, for the whole model.
     convolutions : ``cost`` (default) chooses an algorithm for each; ``direct``, ``winograd_f2`` and
         ``winograd_f4`` use that one wherever it is possible.
     max_relative_error : what the algorithms chosen for speed may add to the relative error (in the L2 norm)

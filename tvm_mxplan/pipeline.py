@@ -13,18 +13,18 @@ TVM            its own pipeline for everything that is left
 from __future__ import annotations
 
 import tvm
-import tvm_ffi
 from tvm import relax
 
-from . import environment
+from . import environment, errors
 from .byoc.backend import Backend
 from .core.choices import Choices
-from .errors import InvalidInputError
 from .options import Options
 from .passes.canonicalize import FoldConstants, RecoverOperators, SimplifyInference
 from .passes.dispatch import ChooseAlgorithms
 from .passes.dispatch.convolutions import Rule
 from .passes.layout import InferLayouts, PropagateLayouts
+from .passes.layout.costs import BY_MODEL, CostSource
+from .passes.layout.measure import StepTimer
 from .passes.memory import PlanMemory
 from .passes.memory.tvm_pipeline import default_pipeline
 from .passes.region import BuildPrograms, EmitModules, NameOperators, PartitionRegions
@@ -48,7 +48,9 @@ def region_passes(
     backend: Backend, options: Options, recorder: Recorder, choices: Choices | None = None
 ) -> list[tvm.transform.Pass]:
     """Everything between canonical Relax and runtime modules."""
-    tune_seconds = options.tune_seconds if options.tune == "measure" else 0.0
+    cost: CostSource = BY_MODEL
+    if options.tune == "measure":
+        cost = StepTimer(backend, cost, options.tune_seconds)
     # Winograd's algorithms have no code for plain images.
     rule: Rule = "direct" if options.layouts == "plain" else options.convolutions
     return [
@@ -59,14 +61,14 @@ def region_passes(
             backend,
             rule,
             options.max_relative_error,
-            tune_seconds / 2,
+            cost,
             recorder.rejections,
             choices,
         ),
         InferLayouts(
             backend,
             options.layouts,
-            tune_seconds / 2,
+            cost,
             options.layer_layouts,
             recorder.rejections,
             recorder.decisions,
@@ -88,7 +90,7 @@ def build_pipeline(
     choices: Choices | None = None,
 ) -> tvm.transform.Pass:
     """The whole pipeline for one compilation, TVM's own part included; ``choices`` as for InferLayouts."""
-    tvm_ffi.register_error(InvalidInputError)  # so that passes raise it through TVM as what it is
+    errors.register()
     recorder = Recorder() if recorder is None else recorder
     if not backends or environment.disabled():
         return tvm.transform.Sequential([relax.get_default_pipeline(target)], name=NAME)

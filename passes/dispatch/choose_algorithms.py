@@ -16,8 +16,7 @@ from tvm_mxplan.core.choices import Choices, Question
 from tvm_mxplan.core.description import StepInfo
 
 from ..layout.candidates import Layouts
-from ..layout.costs import Machine, step_cost
-from ..layout.measure import StepTimer
+from ..layout.costs import BY_MODEL, CostSource, Machine
 from ..layout.queries import StepQueries
 from ..region.attached import map_programs, regions
 from .convolutions import Rule, choose_algorithms
@@ -35,7 +34,7 @@ class ChooseAlgorithms:
     rule : ``cost``, or one algorithm wherever it is possible.
     max_relative_error : limit on what algorithms add to the error of a module's results; regions share it
         evenly.
-    tune_seconds : seconds to spend on measuring, for each region; 0 trusts the cost model.
+    cost : what steps cost: a model, or a ``StepTimer``.
     choices : what was decided earlier is taken from it, what is decided here is noted in it.
     """
 
@@ -44,14 +43,14 @@ class ChooseAlgorithms:
         backend: Backend,
         rule: Rule = "cost",
         max_relative_error: float = 1e-4,
-        tune_seconds: float = 0.0,
+        cost: CostSource = BY_MODEL,
         rejections: Rejections | None = None,
         choices: Choices | None = None,
     ) -> None:
         self.backend = backend
         self.rule = rule
         self.max_relative_error = max_relative_error
-        self.tune_seconds = tune_seconds
+        self.cost = cost
         self.rejections = {} if rejections is None else rejections
         self.choices = Choices() if choices is None else choices
 
@@ -71,18 +70,12 @@ class ChooseAlgorithms:
         return map_programs(mod, self.backend.name, choose, self.rejections)
 
     def _choose(self, program: ir.Program, max_error: float) -> ir.Program:
-        machine = Machine()
-
-        def cost(program: ir.Program, step: ir.Step, layouts: Layouts, info: StepInfo) -> float:
-            return step_cost(program, step, layouts, info, machine)
-
-        measured = self.tune_seconds > 0
-        timer = StepTimer(self.backend, cost, self.tune_seconds) if measured else cost
+        gbytes_per_s = Machine().gbytes_per_s
 
         def cold(program: ir.Program, step: ir.Step, layouts: Layouts, info: StepInfo) -> float:
             # A timer's weights are in caches, those of a model come from memory.
-            reading = info.weights_bytes / machine.gbytes_per_s / 1e3
-            return max(timer(program, step, layouts, info), reading)
+            reading = info.weights_bytes / gbytes_per_s / 1e3
+            return max(self.cost(program, step, layouts, info), reading)
 
         return choose_algorithms(
             program,
@@ -91,5 +84,5 @@ class ChooseAlgorithms:
             self.backend.block,
             rule=self.rule,
             max_error=max_error,
-            margin=_MEASURED_MARGIN if measured else _MODEL_MARGIN,
+            margin=_MEASURED_MARGIN if self.cost.measured else _MODEL_MARGIN,
         )

@@ -8,18 +8,16 @@ gain the most time choose first.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.specialize import typical
 
-from ..layout.candidates import Layouts, options_of
+from ..layout.candidates import options_of
+from ..layout.costs import StepCost
 from ..layout.queries import StepQueries
 
-StepCost = Callable[[ir.Program, ir.Step, Layouts, StepInfo], float]
 Rule: TypeAlias = Literal["cost", "direct", "winograd_f2", "winograd_f4"]
 RULES: tuple[Rule, ...] = ("cost", *ir.CONVOLUTION_ALGORITHMS)
 

@@ -11,7 +11,7 @@ offered only where nothing else exists.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.assignment import Assignment, AssignmentProblem, Form, Option, solve_assignment
@@ -20,11 +20,9 @@ from tvm_mxplan.core.layout import plain_layout, same_bytes
 from tvm_mxplan.errors import UnsupportedError
 
 from .candidates import Layouts, operands_of, options_of
-from .costs import Machine, reorder_cost
+from .costs import Machine, StepCost, reorder_cost
 from .movement_costs import concat_cost, slice_cost
 from .queries import StepQueries
-
-StepCost = Callable[[ir.Program, ir.Step, Layouts, StepInfo], float]
 
 
 def choose_by_cost(

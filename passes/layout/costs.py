@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Protocol
 
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.description import StepInfo
@@ -31,6 +32,30 @@ class Machine:
     gbytes_per_s: float = 40.0
 
 
+class StepCost(Protocol):
+    """What a step costs in given layouts, in microseconds."""
+
+    def __call__(self, program: ir.Program, step: ir.Step, layouts: Layouts, info: StepInfo, /) -> float: ...
+
+
+class CostSource(StepCost, Protocol):
+    """Costs and where they come from: ``measured`` on this machine as far as can be, or by a model."""
+
+    @property
+    def measured(self) -> bool: ...
+
+
+@dataclass(frozen=True)
+class ModelCost:
+    """Costs by the model; see the module's text."""
+
+    machine: Machine = Machine()
+    measured: bool = False
+
+    def __call__(self, program: ir.Program, step: ir.Step, layouts: Layouts, info: StepInfo) -> float:
+        return step_cost(program, step, layouts, info, self.machine)
+
+
 def step_cost(
     program: ir.Program, step: ir.Step, layouts: Layouts, info: StepInfo, machine: Machine
 ) -> float:
@@ -47,6 +72,9 @@ def step_cost(
     arithmetic = _operations(program, step, layouts) / machine.gflops / 1e3
     cost = max(transfer, arithmetic / _efficiency(info))
     return cost * _REFERENCE_PENALTY if info.is_reference else cost
+
+
+BY_MODEL = ModelCost()
 
 
 def reorder_cost(shape: tuple[int, ...], source: str, target: str, machine: Machine) -> float:

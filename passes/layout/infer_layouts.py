@@ -23,7 +23,6 @@ from tvm_mxplan.core import codec
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.assignment import Assignment
 from tvm_mxplan.core.choices import Choices, Question
-from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.layout_decision import LayoutDecision
 from tvm_mxplan.core.specialize import typical
 from tvm_mxplan.errors import InvalidInputError
@@ -33,9 +32,8 @@ from ..region.attached import map_programs
 from .apply import apply_layouts
 from .candidates import Layouts, Policy
 from .choose import choose_by_cost
-from .costs import Machine, step_cost
+from .costs import BY_MODEL, Machine, StepCost
 from .greedy import choose_greedily
-from .measure import StepTimer
 from .neighbours import Neighbours
 from .overrides import forced_layouts
 from .queries import StepQueries
@@ -45,7 +43,7 @@ def infer_layouts(
     program: ir.Program,
     backend: Backend,
     policy: Policy = "cost",
-    tune_seconds: float = 0.0,
+    cost: StepCost = BY_MODEL,
     layers: Mapping[str, str] = MappingProxyType({}),
     assumed: ir.Program | None = None,
 ) -> tuple[ir.Program, LayoutDecision]:
@@ -62,7 +60,7 @@ def infer_layouts(
     """
     start = time.perf_counter()
     seen = typical(program if assumed is None else assumed)
-    choices, assignment, forced = _choose(seen, backend, policy, tune_seconds, layers)
+    choices, assignment, forced = _choose(seen, backend, policy, cost, layers)
     laid_out = annotate(apply_layouts(program, choices, back_to_plain=policy == "naive"), backend)
     decision = LayoutDecision(policy, round(time.perf_counter() - start, 3), forced=forced)
     if assignment is not None:
@@ -71,21 +69,14 @@ def infer_layouts(
 
 
 def _choose(
-    program: ir.Program, backend: Backend, policy: Policy, tune_seconds: float, layers: Mapping[str, str]
+    program: ir.Program, backend: Backend, policy: Policy, cost: StepCost, layers: Mapping[str, str]
 ) -> tuple[list[Layouts], Assignment | None, tuple[str, ...]]:
     """Layouts of every step's operands, the proof if costs were weighed, and the steps that were forced."""
     queries = StepQueries(backend)
     forced = forced_layouts(program, layers, queries, backend.block)
     if policy != "cost":
         return choose_greedily(program, queries, policy, backend.block, forced), None, tuple(forced)
-    machine = Machine()
-
-    def cost(program: ir.Program, step: ir.Step, layouts: Layouts, info: StepInfo) -> float:
-        return step_cost(program, step, layouts, info, machine)
-
-    if tune_seconds > 0:
-        cost = StepTimer(backend, cost, tune_seconds)  # type: ignore[assignment]
-    choices, assignment = choose_by_cost(program, queries, cost, backend.block, machine, forced)
+    choices, assignment = choose_by_cost(program, queries, cost, backend.block, Machine(), forced)
     return choices, assignment, tuple(forced)
 
 
@@ -97,7 +88,7 @@ class InferLayouts:
     ----------
     backend : whose regions to lay out.
     policy : ``cost`` for the whole region at once, or one of those in ``greedy``.
-    tune_seconds : seconds to spend on measuring candidates; 0 trusts the cost model.
+    cost : what steps cost: a model, or a ``StepTimer``.
     layers : layouts of single steps, by their names.
     rejections : filled with the reasons for which regions went back to TVM.
     decisions : filled with what was decided, by the region's name.
@@ -108,7 +99,7 @@ class InferLayouts:
         self,
         backend: Backend,
         policy: Policy = "cost",
-        tune_seconds: float = 0.0,
+        cost: StepCost = BY_MODEL,
         layers: Mapping[str, str] = MappingProxyType({}),
         rejections: Rejections | None = None,
         decisions: dict[str, LayoutDecision] | None = None,
@@ -116,7 +107,7 @@ class InferLayouts:
     ) -> None:
         self.backend = backend
         self.policy = policy
-        self.tune_seconds = tune_seconds
+        self.cost = cost
         self.layers = layers
         self.rejections = {} if rejections is None else rejections
         self.decisions = {} if decisions is None else decisions
@@ -153,7 +144,7 @@ class InferLayouts:
             seconds = round(time.perf_counter() - start, 3)
             return known, LayoutDecision(self.policy, seconds, forced=forced, replayed=True)
         decided, decision = infer_layouts(
-            program, self.backend, self.policy, self.tune_seconds, self.layers, assumed
+            program, self.backend, self.policy, self.cost, self.layers, assumed
         )
         self.choices.note(question, decided)
         return decided, decision

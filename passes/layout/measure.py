@@ -6,7 +6,6 @@ Steps run alone, on random data, warm caches; the least of a few runs counts, si
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -18,9 +17,8 @@ from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.layout import parse_layout
 
 from .candidates import Layouts
+from .costs import StepCost
 from .queries import single_step_program
-
-StepCost = Callable[[ir.Program, ir.Step, Layouts, StepInfo], float]
 
 
 class StepTimer:
@@ -28,13 +26,16 @@ class StepTimer:
 
     Parameters
     ----------
+    seconds : the budget.
     model : gives the cost where the budget is spent, and decides what is not worth measuring.
     """
+
+    measured = True
 
     def __init__(self, backend: Backend, model: StepCost, seconds: float) -> None:
         self._backend = backend
         self._model = model
-        self._deadline = time.perf_counter() + seconds
+        self._left = seconds
         self._times: dict[ir.Program, float] = {}
 
     def __call__(self, program: ir.Program, step: ir.Step, layouts: Layouts, info: StepInfo) -> float:
@@ -43,9 +44,11 @@ class StepTimer:
             return estimate
         question = single_step_program(program, step, layouts)
         if question not in self._times:
-            if time.perf_counter() > self._deadline:
+            if self._left <= 0:
                 return estimate
+            start = time.perf_counter()
             self._times[question] = self._time(question)
+            self._left -= time.perf_counter() - start
         return self._times[question]
 
     def _time(self, question: ir.Program) -> float:

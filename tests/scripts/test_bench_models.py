@@ -154,7 +154,14 @@ def test_workers_end_with_the_run(tmp_path, number):
     command = [sys.executable, "-m", "_bench.models", *QUICK, *endless]
     path = os.pathsep.join([str(SCRIPTS), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
     variables = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": path}
-    run = subprocess.Popen(command, env=variables, stderr=subprocess.DEVNULL, start_new_session=True)
+    run = subprocess.Popen(
+        command,
+        env=variables,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        # What a shell starts in the background ignores SIGINT, and so would this.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
     try:
         _wait(lambda: list(tmp_path.glob("*/answer_onnxruntime.npz")))
         time.sleep(0.3)
