@@ -24,6 +24,8 @@ from tvm_mxplan.cache.session import Session
 from tvm_mxplan.core import codec
 from tvm_mxplan.core.choices import Key
 from tvm_mxplan.inspection import decoded_programs
+from tvm_mxplan.passes.dispatch import choose_algorithms
+from tvm_mxplan.passes.layout import infer_layouts
 from tvm_mxplan.passes.layout.measure import StepTimer
 from tvm_mxplan.testing import zoo
 
