@@ -46,7 +46,7 @@ def of_program(program: ir.Program) -> int:
                 outer = weights[1:2] if step.attrs.groups > 1 else weights[:1]
                 positions = program.values[step.operand("src")].shape
                 total += _size(positions) * _size(outer) * _size(inner[1:])
-            elif any(isinstance(post_op, ir.DepthwisePostOp) for post_op in step.post_ops):
+            elif step.has_depthwise:
                 # Pointwise at every position of the source, then depthwise at every position of dst.
                 positions = program.values[step.operand("src")].shape
                 total += _size((positions[0], *positions[2:])) * _size(weights)

@@ -24,8 +24,11 @@ _LEAST_BYTES = {1: 8 << 20, 2: 4 << 20}
 _CHANNEL_MULTIPLE = 16  # oneDNN fuses whole vectors of channels only
 
 
-def fuse_depthwise(graph: Graph, at: int) -> ir.Step | None:
-    """The step at ``at`` and its producer as one, if they are a pair that pays; the graph stays as it is."""
+def fuse_depthwise(graph: Graph, at: int) -> tuple[int, ir.Step] | None:
+    """Where the producer of the step at ``at`` is, and both as one, if they are a pair that pays.
+
+    The graph stays as it is.
+    """
     step = graph.steps[at]
     if step is None or step.post_ops or not _is_depthwise(graph, step):
         return None
@@ -47,7 +50,8 @@ def fuse_depthwise(graph: Graph, at: int) -> ir.Step | None:
     ]
     kept = [operand for operand in first.operands if operand.role != "dst"]
     post_ops = (*first.post_ops, ir.DepthwisePostOp(3, stride, 1))
-    return ir.Step(first.name, first.attrs, (*kept, ir.Operand("dst", step.dst), *moved), post_ops)
+    pair = ir.Step(first.name, first.attrs, (*kept, ir.Operand("dst", step.dst), *moved), post_ops)
+    return producer, pair
 
 
 def _is_depthwise(graph: Graph, step: ir.Step) -> bool:

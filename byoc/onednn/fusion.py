@@ -85,12 +85,6 @@ def _takes_eltwise(graph: Graph, producer: int) -> bool:
     return bool(root) and type(root.attrs) in _BINARY_POST_OPS and len(root.post_ops) < MAX_POST_OPS  # type: ignore[union-attr]
 
 
-def _has_depthwise(graph: Graph, producer: int) -> bool:
-    """True for a pair, whose result oneDNN 3.2 combines with no other tensor."""
-    root = graph.steps[producer]
-    return root is not None and any(isinstance(post_op, ir.DepthwisePostOp) for post_op in root.post_ops)
-
-
 def takes_binary(attrs: ir.Attributes, operand: Shape, dst: Shape) -> bool:
     """True if a step of this kind with a result of shape ``dst`` takes ``operand`` as a binary post-op."""
     rule = _BINARY_POST_OPS.get(type(attrs))
@@ -106,7 +100,8 @@ def _fuse_step(graph: Graph, at: int) -> None:
         return
     pair = fuse_depthwise(graph, at)
     if pair is not None:
-        graph.merge(graph.producer(step.operand("src")), at, pair)  # type: ignore[arg-type]
+        producer, merged = pair
+        graph.merge(producer, at, merged)
     elif isinstance(step.attrs, ir.Eltwise):
         producer = graph.producer(step.operand("src"))
         if producer is not None and _takes_eltwise(graph, producer):
@@ -129,11 +124,12 @@ def _producers(graph: Graph, step: ir.Step, binary: ir.Binary) -> list[tuple[boo
         producer = graph.producer(value)
         if producer is None or graph.values[value].shape != shape:
             continue
-        if _has_depthwise(graph, producer):
+        root = graph.steps[producer]
+        # A pair's result oneDNN 3.2 combines with no other tensor.
+        if root is None or root.has_depthwise or not _takes_eltwise(graph, producer):
             continue
-        attrs = graph.steps[producer].attrs  # type: ignore[union-attr]
-        if _takes_eltwise(graph, producer) and takes_binary(attrs, graph.values[operand].shape, shape):
-            found.append((isinstance(attrs, _HEAVY), producer, operand))
+        if takes_binary(root.attrs, graph.values[operand].shape, shape):
+            found.append((isinstance(root.attrs, _HEAVY), producer, operand))
     return found
 
 

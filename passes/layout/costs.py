@@ -102,7 +102,7 @@ def _operations(program: ir.Program, step: ir.Step, layouts: Layouts) -> float:
     if isinstance(step.attrs, ir.InnerProduct):
         return 2.0 * math.prod(shapes["dst"]) * math.prod(shapes["src"][1:])
     kernel = program.values[step.operand("weights")].shape[2 + (step.attrs.groups > 1) :]
-    if any(isinstance(post_op, ir.DepthwisePostOp) for post_op in step.post_ops):
+    if step.has_depthwise:
         # A pointwise convolution at every position of its source; what follows hides behind memory.
         return 2.0 * math.prod(shapes["src"]) * shapes["dst"][1]
     positions = "src" if isinstance(step.attrs, ir.Deconvolution) else "dst"

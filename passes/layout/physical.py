@@ -13,6 +13,7 @@ import numpy as np
 from tvm import relax
 
 from tvm_mxplan.core.layout import Layout, parse_layout
+from tvm_mxplan.core.layout_arrays import pack
 
 
 def physical_type(tensor: relax.TensorType, layout: str) -> relax.TensorType:
@@ -23,28 +24,22 @@ def physical_type(tensor: relax.TensorType, layout: str) -> relax.TensorType:
 
 def to_physical(x: relax.Expr, layout: str) -> relax.Expr:
     """``x`` in ``layout``, tails zero."""
-    parsed = parse_layout(layout)
-    shape = _dims(x.ty)
-    padded = _padded(parsed, shape)
-    if any(high is not low for high, low in zip(padded, shape, strict=True)):
-        width = [extent for low, high in zip(shape, padded, strict=True) for extent in (0, _tail(low, high))]
-        x = relax.op.nn.pad(x, width)
-    split, axes = _split(parsed, padded)
+    parsed, shape = parse_layout(layout), _dims(x.ty)
+    tails = parsed.tails(shape)
+    if tails:
+        x = relax.op.nn.pad(x, [extent for dim in range(len(shape)) for extent in (0, tails.get(dim, 0))])
     if parsed.blocks:
-        x = relax.op.reshape(x, split)
-    return relax.op.permute_dims(x, axes)
+        x = relax.op.reshape(x, parsed.split_shape(shape))
+    return relax.op.permute_dims(x, list(parsed.stored_order()))
 
 
 def to_plain(x: relax.Expr, layout: str, plain: relax.TensorType) -> relax.Expr:
     """The tensor of type ``plain`` that ``x`` is in ``layout``."""
-    parsed = parse_layout(layout)
-    shape = _dims(plain)
-    padded = _padded(parsed, shape)
-    _, axes = _split(parsed, padded)
-    x = relax.op.permute_dims(x, [int(axis) for axis in np.argsort(axes)])
+    parsed, shape = parse_layout(layout), _dims(plain)
+    x = relax.op.permute_dims(x, list(parsed.split_order()))
     if parsed.blocks:
-        x = relax.op.reshape(x, padded)
-    cut = [dim for dim, (low, high) in enumerate(zip(shape, padded, strict=True)) if high is not low]
+        x = relax.op.reshape(x, parsed.padded_shape(shape))
+    cut = list(parsed.tails(shape))
     return relax.op.strided_slice(x, cut, [0] * len(cut), [shape[dim] for dim in cut]) if cut else x
 
 
@@ -57,39 +52,9 @@ def physical_array(array: np.ndarray, layout: str, shape: Sequence[object]) -> n
     array = array.reshape((1,) * (len(shape) - array.ndim) + array.shape)
     spread = {dim for dim in range(array.ndim) if array.shape[dim] == 1}
     blocks = tuple((1 if dim in spread else size, dim) for size, dim in parsed.blocks)
-    fitted = Layout(parsed.order, blocks)
-    padded = fitted.padded_shape(array.shape)
-    array = np.pad(array, [(0, high - low) for low, high in zip(array.shape, padded, strict=True)])
-    split, axes = _split(fitted, padded)
-    return np.ascontiguousarray(array.reshape(split).transpose(axes))
+    return pack(array, Layout(parsed.order, blocks))
 
 
 def _dims(tensor: relax.TensorType) -> list[Any]:
     """Dimensions of a type: integers where they are known, else TVM's expressions."""
     return [int(dim.value) if hasattr(dim, "value") else dim for dim in tensor.shape.values]
-
-
-def _padded(layout: Layout, shape: Sequence[Any]) -> list[Any]:
-    """``shape`` rounded up to blocks; a dimension that stays as it is is the same object."""
-    padded = list(shape)
-    for size, dim in layout.blocks:
-        if padded[dim] % size:
-            padded[dim] = -(-padded[dim] // size) * size
-    return padded
-
-
-def _tail(low: Any, high: Any) -> int:
-    return 0 if high is low else int(high - low)
-
-
-def _split(layout: Layout, padded: Sequence[Any]) -> tuple[list[Any], list[int]]:
-    """The shape with blocked dimensions as outer part and blocks, and the order in which those are stored."""
-    split: list[Any] = []
-    outer: list[int] = []
-    inner: dict[int, list[int]] = {}
-    for dim, extent in enumerate(padded):
-        sizes = [size for size, blocked in layout.blocks if blocked == dim]
-        outer.append(len(split))
-        inner[dim] = [len(split) + 1 + at for at in range(len(sizes))]
-        split += [extent // int(np.prod(sizes)) if sizes else extent, *sizes]
-    return split, [*(outer[dim] for dim in layout.order), *(inner[dim].pop(0) for _, dim in layout.blocks)]

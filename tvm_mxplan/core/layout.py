@@ -40,12 +40,17 @@ class Layout:
         ]
         return "".join(letters) + "".join(f"{size}{string.ascii_lowercase[dim]}" for size, dim in self.blocks)
 
-    def padded_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """``shape`` with every blocked dimension rounded up to its blocks."""
-        multiple = [1] * len(shape)
+    def tails(self, shape: Sequence[Any]) -> dict[int, int]:
+        """How much is added to each dimension that blocks do not divide."""
+        multiples: dict[int, int] = {}
         for size, dim in self.blocks:
-            multiple[dim] *= size
-        return tuple(-(-extent // m) * m for extent, m in zip(shape, multiple, strict=True))
+            multiples[dim] = multiples.get(dim, 1) * size
+        return {dim: -shape[dim] % multiple for dim, multiple in multiples.items() if shape[dim] % multiple}
+
+    def padded_shape(self, shape: Sequence[Any]) -> tuple[Any, ...]:
+        """``shape`` with every blocked dimension rounded up to its blocks."""
+        tails = self.tails(shape)
+        return tuple(extent + tails[dim] if dim in tails else extent for dim, extent in enumerate(shape))
 
     def elements(self, shape: Sequence[int]) -> int:
         """Number of elements stored for ``shape``, padding included."""
@@ -67,7 +72,7 @@ class Layout:
 
     def pads(self, shape: Sequence[int]) -> bool:
         """True if storing ``shape`` takes more elements than it has."""
-        return self.padded_shape(shape) != tuple(shape)
+        return bool(self.tails(shape))
 
     def physical_shape(self, shape: Sequence[Any]) -> tuple[Any, ...]:
         """The stored order read as dimensions: (1, 17, 8, 8) in aBcd16b is (1, 2, 8, 8, 16).
@@ -76,6 +81,31 @@ class Layout:
         """
         outer = self._outer(shape)
         return (*(outer[dim] for dim in self.order), *(size for size, _ in self.blocks))
+
+    def split_shape(self, shape: Sequence[Any]) -> tuple[Any, ...]:
+        """The padded shape with every blocked dimension split where it stands, into outer part and blocks.
+
+        (1, 17, 8, 8) in aBcd16b is (1, 2, 16, 8, 8), stored in the order (0, 1, 3, 4, 2) of these.
+        """
+        extents = dict(zip(self._axes(), self.physical_shape(shape), strict=True))
+        return tuple(extents[axis] for axis in sorted(extents))
+
+    def stored_order(self) -> tuple[int, ...]:
+        """Axes of the split shape from the outermost to the innermost: what ``transpose`` takes to store."""
+        split = sorted(self._axes())
+        return tuple(split.index(axis) for axis in self._axes())
+
+    def split_order(self) -> tuple[int, ...]:
+        """The inverse: axes of the physical shape in the order of the split one."""
+        stored = self._axes()
+        return tuple(stored.index(axis) for axis in sorted(stored))
+
+    def _axes(self) -> list[tuple[int, int]]:
+        """What each physical axis is: (dimension, 0) counts its blocks, (dimension, k) is its k-th block."""
+        axes = [(dim, 0) for dim in self.order]
+        for at, (_, dim) in enumerate(self.blocks):
+            axes.append((dim, 1 + sum(other == dim for _, other in self.blocks[:at])))
+        return axes
 
     def _outer(self, shape: Sequence[Any]) -> list[Any]:
         """Number of blocks along each logical dimension."""

@@ -15,12 +15,10 @@ from .layout import Layout
 
 def pack(array: np.ndarray, layout: Layout) -> np.ndarray:
     """``array`` in the physical shape of ``layout``, with zeros in the padding."""
-    padded = layout.padded_shape(array.shape)
-    grown = np.pad(array, [(0, new - old) for old, new in zip(array.shape, padded, strict=True)])
-    axes = split_axes(layout)
-    extents = dict(zip(physical_axes(layout), layout.physical_shape(array.shape), strict=True))
-    split = grown.reshape([extents[axis] for axis in axes])
-    return np.ascontiguousarray(split.transpose([axes.index(axis) for axis in physical_axes(layout)]))
+    tails = layout.tails(array.shape)
+    padded = np.pad(array, [(0, tails.get(dim, 0)) for dim in range(array.ndim)]) if tails else array
+    split = padded.reshape(layout.split_shape(array.shape))
+    return np.ascontiguousarray(split.transpose(layout.stored_order()))
 
 
 def unpack(array: np.ndarray, layout: Layout, shape: Sequence[int]) -> np.ndarray:
@@ -30,22 +28,17 @@ def unpack(array: np.ndarray, layout: Layout, shape: Sequence[int]) -> np.ndarra
     ------
     ValueError : ``array`` has not the physical shape of ``layout`` for ``shape``.
     """
+    return np.ascontiguousarray(crop(unpack_padded(array, layout, shape), shape))
+
+
+def unpack_padded(array: np.ndarray, layout: Layout, shape: Sequence[int]) -> np.ndarray:
+    """The standard layout with the padding still there; a view of ``array`` where that is possible."""
     expected = layout.physical_shape(shape)
     if array.shape != expected:
         raise ValueError(f"layout {layout.tag} of {tuple(shape)} has the shape {expected}, not {array.shape}")
-    axes, stored = split_axes(layout), physical_axes(layout)
-    logical = array.transpose([stored.index(axis) for axis in axes]).reshape(layout.padded_shape(shape))
-    return np.ascontiguousarray(logical[tuple(slice(extent) for extent in shape)])
+    return array.transpose(layout.split_order()).reshape(layout.padded_shape(shape))
 
 
-def physical_axes(layout: Layout) -> list[tuple[int, int]]:
-    """What each physical axis is: (dimension, 0) counts its blocks, (dimension, k) is its k-th block."""
-    axes = [(dim, 0) for dim in layout.order]
-    for at, (_, dim) in enumerate(layout.blocks):
-        axes.append((dim, 1 + sum(other == dim for _, other in layout.blocks[:at])))
-    return axes
-
-
-def split_axes(layout: Layout) -> list[tuple[int, int]]:
-    """The same axes in the order of an array whose dimensions were split where they stand."""
-    return sorted(physical_axes(layout))
+def crop(array: np.ndarray, shape: Sequence[int]) -> np.ndarray:
+    """The view of ``array`` without its padding."""
+    return array[tuple(slice(extent) for extent in shape)]

@@ -363,6 +363,11 @@ class Step:
     def dst(self) -> int:
         return self.operand("dst")
 
+    @property
+    def has_depthwise(self) -> bool:
+        """True for a pointwise convolution with a depthwise one fused into it."""
+        return any(isinstance(post_op, DepthwisePostOp) for post_op in self.post_ops)
+
     def reads(self) -> Iterator[int]:
         """Ids of the operands this step reads, those of post-ops included, with repetitions.
 

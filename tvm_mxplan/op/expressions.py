@@ -14,8 +14,8 @@ from tvm import relax, tirx
 
 from ..core.dims import is_static
 from ..core.layout import Layout
-from ..core.layout_arrays import physical_axes, split_axes
 from ..errors import InvalidInputError
+from ..passes.layout.physical import to_plain as plain_of
 from ..passes.relax_types import shape_of
 from .names import fitting_layout, layout_of
 
@@ -50,13 +50,7 @@ def to_plain(y: relax.Expr, layout: str | None, shape: Sequence[int] | None) -> 
             "to_plain: the definition of the expression is not in sight; give layout and shape"
         )
     parsed = fitting_layout(layout, shape, _static_shape(y))
-    stored = physical_axes(parsed)
-    split = relax.op.permute_dims(y, [stored.index(axis) for axis in split_axes(parsed)])
-    padded = relax.op.reshape(split, parsed.padded_shape(shape))
-    cropped = [dim for dim, extent in enumerate(parsed.padded_shape(shape)) if extent != shape[dim]]
-    if not cropped:
-        return padded
-    return relax.op.strided_slice(padded, cropped, [0] * len(cropped), [shape[dim] for dim in cropped])
+    return plain_of(y, parsed.tag, relax.TensorType(shape, y.ty.dtype))
 
 
 def _physical_index(layout: Layout) -> Callable[..., list[Any]]:

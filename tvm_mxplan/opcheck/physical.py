@@ -9,6 +9,7 @@ import numpy as np
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.dims import static_shape
 from tvm_mxplan.core.layout import parse_layout
+from tvm_mxplan.core.layout_arrays import crop, unpack_padded
 from tvm_mxplan.errors import UnsupportedError
 
 from .estimate import Array
@@ -38,16 +39,10 @@ def read(raw: Array, value: ir.Value, address: int = 0) -> Tensor:
         dtype = np.dtype(value.dtype)
     except TypeError:
         raise UnsupportedError(f"value {value.name}: opcheck reads no {value.dtype}; leave it out") from None
-    padded = layout.padded_shape(shape)
-    first_block = len(layout.order)
-    axes: list[int] = []
-    for dim in range(len(padded)):
-        axes.append(layout.order.index(dim))
-        axes += [first_block + at for at, (_, blocked) in enumerate(layout.blocks) if blocked == dim]
     nbytes = layout.elements(shape) * dtype.itemsize
     stored = raw[:nbytes].view(dtype).reshape(layout.physical_shape(shape))
-    whole = stored.transpose(axes).reshape(padded)
-    logical = whole[tuple(slice(extent) for extent in shape)]
+    whole = unpack_padded(stored, layout, shape)
+    logical = crop(whole, shape)
     dirty = 0
     if logical.size != whole.size:
         bits = np.dtype(f"u{whole.dtype.itemsize}")  # nothing but zero bytes is a zero

@@ -64,7 +64,7 @@ def evaluate(
     given = Operands(doubles, shape)
     with np.errstate(all="ignore"):
         root = given
-        if any(isinstance(post_op, ir.DepthwisePostOp) for post_op in step.post_ops):
+        if step.has_depthwise:
             assert isinstance(step.attrs, ir.Convolution)
             root = Operands(doubles, convolution.before_depthwise(step.attrs, given))
         estimate = REFERENCES[type(step.attrs)](step.attrs, root)
