@@ -1,14 +1,12 @@
 """What a step costs in given layouts: a model in microseconds, used where nothing was measured.
 
-The model is a roofline with an efficiency for each implementation, so it answers two questions only: which
-of a library's kernels suits a shape, and whether a reorder pays.  The efficiencies were read off oneDNN 3.2
-on a two-core AVX-512 machine (scripts/bench_layouts measures them again); ratios carry over to others far
-better than absolute times do.
+The model is a roofline with what each family of kernels reaches (``kernel_costs``), so it answers two
+questions only: which of a library's kernels suits a shape, and whether a reorder pays.  Absolute times are
+those of one machine, ratios carry over to others.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,6 +15,7 @@ from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.layout import parse_layout
 
 from .candidates import Layouts, operands_of
+from .kernel_costs import arithmetic_us, exposed_share, reread_weights_us
 from .winograd_costs import winograd_cost
 
 # Waking the threads, and what a reorder drives out of the caches; less than that is the error of the model.
@@ -26,10 +25,16 @@ _REFERENCE_PENALTY = 50.0
 
 @dataclass(frozen=True)
 class Machine:
-    """Peak arithmetic and memory speed of the threads that run a region."""
+    """Peak arithmetic and memory speed of the threads that run a region, and the caches of their own.
+
+    Attributes
+    ----------
+    cache_bytes : that much of what a step touches moves at twice the speed of memory.
+    """
 
     gflops: float = 480.0
     gbytes_per_s: float = 40.0
+    cache_bytes: int = 2 << 20
 
 
 class StepCost(Protocol):
@@ -64,13 +69,15 @@ def step_cost(
         value_bytes(program.values[value].shape, layout)
         for (_, value), layout in zip(operands_of(step), layouts, strict=True)
     )
-    transfer = moved / machine.gbytes_per_s / 1e3
+    transfer = (moved - min(moved, machine.cache_bytes) / 2) / machine.gbytes_per_s / 1e3
     if isinstance(step.attrs, ir.Convolution) and step.attrs.algorithm != "direct":
         channels, dst = program.values[step.operand("src")].shape[1], program.values[step.dst].shape
         peak = (machine.gflops, machine.gbytes_per_s)
         return max(transfer, winograd_cost(step.attrs.algorithm, channels, dst, *peak))  # type: ignore[arg-type]
-    arithmetic = _operations(program, step, layouts) / machine.gflops / 1e3
-    cost = max(transfer, arithmetic / _efficiency(info))
+    reread = reread_weights_us(program, step, info, machine.cache_bytes, machine.gbytes_per_s)
+    busy = max(arithmetic_us(program, step, layouts, info, machine.gflops), reread)
+    beyond = max(0, moved - machine.cache_bytes) / machine.gbytes_per_s / 1e3
+    cost = max(transfer, busy + exposed_share(info) * beyond)
     return cost * _REFERENCE_PENALTY if info.is_reference else cost
 
 
@@ -86,40 +93,3 @@ def reorder_cost(shape: tuple[int, ...], source: str, target: str, machine: Mach
 def value_bytes(shape: tuple[object, ...], layout: str) -> int:
     """Bytes of a float32 value, padding included."""
     return 4 * parse_layout(layout).elements(shape)  # type: ignore[arg-type]
-
-
-def _operations(program: ir.Program, step: ir.Step, layouts: Layouts) -> float:
-    """Floating-point operations, those on padded channels included."""
-    if not isinstance(step.attrs, ir.Convolution | ir.Deconvolution | ir.MatMul | ir.InnerProduct):
-        return 0.0
-    shapes = {
-        role: parse_layout(layout).padded_shape(program.values[value].shape)  # type: ignore[arg-type]
-        for (role, value), layout in zip(operands_of(step), layouts, strict=True)
-        if role in ("src", "dst")
-    }
-    if isinstance(step.attrs, ir.MatMul):
-        return 2.0 * math.prod(shapes["dst"]) * shapes["src"][-1]
-    if isinstance(step.attrs, ir.InnerProduct):
-        return 2.0 * math.prod(shapes["dst"]) * math.prod(shapes["src"][1:])
-    kernel = program.values[step.operand("weights")].shape[2 + (step.attrs.groups > 1) :]
-    if step.has_depthwise:
-        # A pointwise convolution at every position of its source; what follows hides behind memory.
-        return 2.0 * math.prod(shapes["src"]) * shapes["dst"][1]
-    positions = "src" if isinstance(step.attrs, ir.Deconvolution) else "dst"
-    depth = "dst" if positions == "src" else "src"
-    channels = shapes[depth][1] / step.attrs.groups
-    return 2.0 * math.prod(shapes[positions]) * max(channels, 1.0) * math.prod(kernel)  # type: ignore[arg-type]
-
-
-def _efficiency(info: StepInfo) -> float:
-    """Share of the peak that an implementation reaches when memory is no limit."""
-    name = info.implementation
-    if "gemm" in name:
-        return 0.3
-    if "dw" in name:
-        return 0.25
-    if name.startswith(("jit_1x1", "brgconv_1x1")):
-        return 0.88
-    if name.startswith("jit"):
-        return 0.85
-    return 0.93

@@ -1,0 +1,125 @@
+"""What a library's kernels reach, family by family: the calibrated part of the model in ``costs``.
+
+Read off oneDNN 3.2 on two-core AVX-512 machines, every step of the model zoo timed where it stands in its
+model, batch 1 and 8, under all policies in turns.  Shares of a machine's peak carry over to others.
+
+    brgconv      3x3 and larger at 0.93, on depth (input channels) as it is
+    jit          0.92, on depth in whole vectors; reads its weights again for each row of the result
+    1x1          jit 0.88, brgconv 0.92, which hides only half of what it moves to and from memory
+    depthwise    limited by loads: 0.25, in blocks 0.19; inside a pointwise one 0.25 in addition to that
+    pooling      limited by loads, in blocks more than in channels last
+    LRN          across channels, whose neighbours are at hand in channels last
+
+Output channels come in whole vectors in every layout: 24 take as long as 32.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.description import StepInfo
+from tvm_mxplan.core.layout import parse_layout
+
+from .candidates import Layouts, operands_of
+
+_VECTOR = 16
+_DEPTHWISE, _BLOCKED_DEPTHWISE = 0.25, 0.19
+# Elements of windows, or of the result, for each operation at the peak.
+_POOLING, _BLOCKED_POOLING = 0.095, 0.036
+_LRN, _BLOCKED_LRN = 0.0145, 0.0095
+# The speed of the cache that weights are read from again, as a multiple of the speed of memory.
+_LAST_CACHE_SPEED = 2.5
+_BRGCONV_1X1_EXPOSED = 0.5
+
+_Shapes = Mapping[str, tuple[int, ...]]
+
+
+def arithmetic_us(
+    program: ir.Program, step: ir.Step, layouts: Layouts, info: StepInfo, gflops: float
+) -> float:
+    """Microseconds that a step computes, on what pads its channels too."""
+    by_role = dict(zip((role for role, _ in operands_of(step)), layouts, strict=True))
+    shapes = {
+        role: parse_layout(by_role[role]).padded_shape(program.values[step.operand(role)].shape)
+        for role in ("src", "dst")
+    }
+    blocked, elements = bool(parse_layout(by_role["dst"]).blocks), float(math.prod(shapes["dst"]))
+    if isinstance(step.attrs, ir.MatMul):
+        operations = 2.0 * elements * shapes["src"][-1] / _efficiency(info)
+    elif isinstance(step.attrs, ir.InnerProduct):
+        operations = 2.0 * elements * math.prod(shapes["src"][1:]) / _efficiency(info)
+    elif isinstance(step.attrs, ir.Convolution | ir.Deconvolution):
+        operations = _convolution(program, step, step.attrs, info, shapes)
+    elif isinstance(step.attrs, ir.Pooling):
+        window = [min(k, n) for k, n in zip(step.attrs.kernel, shapes["src"][2:], strict=True)]
+        operations = elements * math.prod(window) / (_BLOCKED_POOLING if blocked else _POOLING)
+    elif isinstance(step.attrs, ir.LRN):
+        operations = elements / (_BLOCKED_LRN if blocked else _LRN)
+    else:
+        return 0.0
+    return operations / gflops / 1e3
+
+
+def reread_weights_us(
+    program: ir.Program, step: ir.Step, info: StepInfo, cache_bytes: int, gbytes_per_s: float
+) -> float:
+    """Microseconds for weights that are read for every row of the result, where caches do not hold them."""
+    if not isinstance(step.attrs, ir.Convolution) or not info.implementation.startswith("jit:"):
+        return 0.0
+    weights = 4 * math.prod(program.values[step.operand("weights")].shape)  # type: ignore[arg-type]
+    if weights <= cache_bytes // 2:
+        return 0.0
+    images, _, *rows, _ = program.values[step.dst].shape
+    speed = _LAST_CACHE_SPEED * gbytes_per_s
+    return images * math.prod(rows) * weights / speed / 1e3  # type: ignore[arg-type, operator]
+
+
+def exposed_share(info: StepInfo) -> float:
+    """Share of what a step moves to and from memory that is not hidden behind arithmetic."""
+    return _BRGCONV_1X1_EXPOSED if info.implementation.startswith("brgconv_1x1") else 0.0
+
+
+def _convolution(
+    program: ir.Program,
+    step: ir.Step,
+    attrs: ir.Convolution | ir.Deconvolution,
+    info: StepInfo,
+    shapes: _Shapes,
+) -> float:
+    """Operations of a convolution, as many as the peak allows in the time that it takes."""
+    window = math.prod(program.values[step.operand("weights")].shape[2 + (attrs.groups > 1) :])  # type: ignore[arg-type]
+    inputs, outputs = shapes["src"][1], shapes["dst"][1]
+    if attrs.groups > 1:
+        inputs = program.values[step.operand("src")].shape[1] // attrs.groups  # type: ignore[operator]
+    else:
+        outputs = _whole_vectors(outputs)
+        if inputs >= _VECTOR and not info.implementation.startswith("brgconv"):
+            inputs = _whole_vectors(inputs)
+    if step.has_depthwise:
+        # Pointwise at every position of the source, then a window of 3x3 for each element of the result.
+        pointwise = 2.0 * _positions(shapes["src"]) * inputs * outputs / _efficiency(info)
+        return pointwise + 2.0 * 9 * math.prod(shapes["dst"]) / _DEPTHWISE
+    positions = _positions(shapes["dst" if isinstance(attrs, ir.Convolution) else "src"])
+    return 2.0 * positions * inputs * outputs * window / _efficiency(info)
+
+
+def _positions(shape: tuple[int, ...]) -> int:
+    return shape[0] * math.prod(shape[2:])
+
+
+def _whole_vectors(channels: int) -> int:
+    return -(-channels // _VECTOR) * _VECTOR
+
+
+def _efficiency(info: StepInfo) -> float:
+    """Share of the peak that an implementation reaches when memory is no limit."""
+    name = info.implementation
+    if "gemm" in name:
+        return 0.3
+    if "dw" in name.split(":")[0].split("_"):
+        return _BLOCKED_DEPTHWISE if name.startswith("jit") else _DEPTHWISE
+    if name.startswith("jit_1x1"):
+        return 0.88
+    return 0.92 if name.startswith(("jit", "brgconv_1x1")) else 0.93
