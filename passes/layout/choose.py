@@ -5,6 +5,7 @@
     every output    wants its value plain
     every value     converts into any form that someone wants, at the cost of a reorder
 
+A reorder of an image in the middle has to gain more than costs are known to; see ``settle_assignment``.
 Forms that store a value's bytes in the same order are one form.  A step's own reference implementation is
 offered only where nothing else exists.
 """
@@ -14,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.assignment import Assignment, AssignmentProblem, Form, Option, solve_assignment
+from tvm_mxplan.core.assignment import Assignment, AssignmentProblem, Form, Option, settle_assignment
 from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.layout import plain_layout, same_bytes
 from tvm_mxplan.errors import UnsupportedError
@@ -23,6 +24,9 @@ from .candidates import Layouts, operands_of, options_of
 from .costs import Machine, StepCost, reorder_cost
 from .movement_costs import concat_cost, slice_cost
 from .queries import StepQueries
+
+# Less than that, of a region's time, is the error of costs: no reason for a reorder in the middle.
+_MARGIN = 0.02
 
 
 def choose_by_cost(
@@ -69,7 +73,7 @@ class _Chooser:
         ]
         steps += self._fixed()
         problem = AssignmentProblem(tuple(steps), self._conversions(steps))
-        assignment = solve_assignment(problem)
+        assignment = settle_assignment(problem, self._inside(problem), _MARGIN)
         chosen = [usable[choice][0] for usable, choice in zip(candidates, assignment.choices, strict=False)]
         return chosen, assignment
 
@@ -132,6 +136,15 @@ class _Chooser:
                 return (value, other)
         known.append(layout)
         return (value, layout)
+
+    def _inside(self, problem: AssignmentProblem) -> set[Form]:
+        """Conversions of images that are neither taken from outside nor handed out."""
+        images = {
+            number
+            for number, value in enumerate(self.program.values)
+            if value.kind == "local" and any(extent != 1 for extent in value.shape[2:])
+        }
+        return {form for form in problem.conversions if form[0] in images}
 
     def _conversions(self, steps: list[tuple[Option, ...]]) -> dict[Form, float]:
         wanted = {form for options in steps for option in options for form in option.wants}

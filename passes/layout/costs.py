@@ -15,7 +15,7 @@ from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.layout import parse_layout
 
 from .candidates import Layouts, operands_of
-from .kernel_costs import arithmetic_us, exposed_share, reread_weights_us
+from .kernel_costs import arithmetic_us, exposed_us, reread_weights_us
 from .winograd_costs import winograd_cost
 
 # Waking the threads, and what a reorder drives out of the caches; less than that is the error of the model.
@@ -76,8 +76,7 @@ def step_cost(
         return max(transfer, winograd_cost(step.attrs.algorithm, channels, dst, *peak))  # type: ignore[arg-type]
     reread = reread_weights_us(program, step, info, machine.cache_bytes, machine.gbytes_per_s)
     busy = max(arithmetic_us(program, step, layouts, info, machine.gflops), reread)
-    beyond = max(0, moved - machine.cache_bytes) / machine.gbytes_per_s / 1e3
-    cost = max(transfer, busy + exposed_share(info) * beyond)
+    cost = max(transfer, busy + exposed_us(program, step, info, machine.gbytes_per_s))
     return cost * _REFERENCE_PENALTY if info.is_reference else cost
 
 

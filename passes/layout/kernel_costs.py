@@ -4,8 +4,8 @@ Read off oneDNN 3.2 on two-core AVX-512 machines, every step of the model zoo ti
 model, batch 1 and 8, under all policies in turns.  Shares of a machine's peak carry over to others.
 
     brgconv      3x3 and larger at 0.93, on depth (input channels) as it is
-    jit          0.92, on depth in whole vectors; reads its weights again for each row of the result
-    1x1          jit 0.88, brgconv 0.92, which hides only half of what it moves to and from memory
+    jit          0.88, on depth in whole vectors; reads its weights again for each row of the result
+    1x1          jit 0.87, with strides 0.8; brgconv 0.92, which hides only half of what comes from memory
     depthwise    limited by loads: 0.25, in blocks 0.19; inside a pointwise one 0.25 in addition to that
     pooling      limited by loads, in blocks more than in channels last
     LRN          across channels, whose neighbours are at hand in channels last
@@ -31,7 +31,8 @@ _POOLING, _BLOCKED_POOLING = 0.095, 0.036
 _LRN, _BLOCKED_LRN = 0.0145, 0.0095
 # The speed of the cache that weights are read from again, as a multiple of the speed of memory.
 _LAST_CACHE_SPEED = 2.5
-_BRGCONV_1X1_EXPOSED = 0.5
+# What brgconv shows of the time for images beyond so many bytes.
+_BRGCONV_1X1_EXPOSED, _NEAR_BYTES = 0.5, 4 << 20
 
 _Shapes = Mapping[str, tuple[int, ...]]
 
@@ -47,9 +48,9 @@ def arithmetic_us(
     }
     blocked, elements = bool(parse_layout(by_role["dst"]).blocks), float(math.prod(shapes["dst"]))
     if isinstance(step.attrs, ir.MatMul):
-        operations = 2.0 * elements * shapes["src"][-1] / _efficiency(info)
+        operations = 2.0 * elements * shapes["src"][-1] / _efficiency(step.attrs, info)
     elif isinstance(step.attrs, ir.InnerProduct):
-        operations = 2.0 * elements * math.prod(shapes["src"][1:]) / _efficiency(info)
+        operations = 2.0 * elements * math.prod(shapes["src"][1:]) / _efficiency(step.attrs, info)
     elif isinstance(step.attrs, ir.Convolution | ir.Deconvolution):
         operations = _convolution(program, step, step.attrs, info, shapes)
     elif isinstance(step.attrs, ir.Pooling):
@@ -76,9 +77,13 @@ def reread_weights_us(
     return images * math.prod(rows) * weights / speed / 1e3  # type: ignore[arg-type, operator]
 
 
-def exposed_share(info: StepInfo) -> float:
-    """Share of what a step moves to and from memory that is not hidden behind arithmetic."""
-    return _BRGCONV_1X1_EXPOSED if info.implementation.startswith("brgconv_1x1") else 0.0
+def exposed_us(program: ir.Program, step: ir.Step, info: StepInfo, gbytes_per_s: float) -> float:
+    """Microseconds of moving images to and from memory that are not hidden behind arithmetic."""
+    if not info.implementation.startswith("brgconv_1x1"):
+        return 0.0
+    images = (program.values[step.operand(role)].shape for role in ("src", "dst"))
+    beyond = sum(4 * math.prod(shape) for shape in images) - _NEAR_BYTES  # type: ignore[arg-type]
+    return max(0.0, _BRGCONV_1X1_EXPOSED * beyond / gbytes_per_s / 1e3)
 
 
 def _convolution(
@@ -99,10 +104,10 @@ def _convolution(
             inputs = _whole_vectors(inputs)
     if step.has_depthwise:
         # Pointwise at every position of the source, then a window of 3x3 for each element of the result.
-        pointwise = 2.0 * _positions(shapes["src"]) * inputs * outputs / _efficiency(info)
+        pointwise = 2.0 * _positions(shapes["src"]) * inputs * outputs / _efficiency(step.attrs, info)
         return pointwise + 2.0 * 9 * math.prod(shapes["dst"]) / _DEPTHWISE
     positions = _positions(shapes["dst" if isinstance(attrs, ir.Convolution) else "src"])
-    return 2.0 * positions * inputs * outputs * window / _efficiency(info)
+    return 2.0 * positions * inputs * outputs * window / _efficiency(step.attrs, info)
 
 
 def _positions(shape: tuple[int, ...]) -> int:
@@ -113,7 +118,7 @@ def _whole_vectors(channels: int) -> int:
     return -(-channels // _VECTOR) * _VECTOR
 
 
-def _efficiency(info: StepInfo) -> float:
+def _efficiency(attrs: ir.Attributes, info: StepInfo) -> float:
     """Share of the peak that an implementation reaches when memory is no limit."""
     name = info.implementation
     if "gemm" in name:
@@ -121,5 +126,7 @@ def _efficiency(info: StepInfo) -> float:
     if "dw" in name.split(":")[0].split("_"):
         return _BLOCKED_DEPTHWISE if name.startswith("jit") else _DEPTHWISE
     if name.startswith("jit_1x1"):
-        return 0.88
-    return 0.92 if name.startswith(("jit", "brgconv_1x1")) else 0.93
+        return 0.8 if max(getattr(attrs, "strides", (1,))) > 1 else 0.87
+    if name.startswith("brgconv_1x1"):
+        return 0.92
+    return 0.88 if name.startswith("jit") else 0.93

@@ -11,6 +11,8 @@ from tvm_mxplan.core.assignment import (
     AssignmentProblem,
     Option,
     assignment_cost,
+    converted,
+    settle_assignment,
     solve_assignment,
 )
 
@@ -69,3 +71,36 @@ def test_no_assignment_is_an_error() -> None:
     source, reader = (Option(0, (), ((0, "x"),)),), (Option(0, ((0, "y"),), ()),)
     with pytest.raises(ValueError, match="no assignment"):
         solve_assignment(AssignmentProblem((source, reader), {}))
+
+
+# --- conversions that gain less than costs are known to -----------------------------------------------------
+
+
+def two_kinds(gain: float) -> AssignmentProblem:
+    """100 as x throughout; a conversion in the middle gains ``gain`` beyond its cost of 5."""
+    first = (Option(50, (), ((0, "x"),)), Option(90, (), ((0, "y"),)))
+    second = (Option(50, ((0, "x"),), ()), Option(45 - gain, ((0, "y"),), ()))
+    return AssignmentProblem((first, second), {(0, "x"): 5.0, (0, "y"): 5.0})
+
+
+@pytest.mark.parametrize(("gain", "converts"), [(-1.0, False), (1.5, False), (3.0, True)])
+def test_a_doubtful_conversion_has_to_gain_more_than_the_margin(gain: float, converts: bool) -> None:
+    problem = two_kinds(gain)
+    settled = settle_assignment(problem, {(0, "y")}, 0.02)
+    assert converted(problem, settled.choices) == ({(0, "y")} if converts else set())
+    assert settled.lower_bound == pytest.approx(min(100.0, 100.0 - gain))
+    assert settled.cost == pytest.approx(100.0 - gain if converts else 100.0)
+
+
+def test_conversions_beyond_doubt_are_as_they_were() -> None:
+    problem = two_kinds(1.5)
+    assert settle_assignment(problem, {(0, "x")}, 0.02) == solve_assignment(problem)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_settling_costs_no_more_than_the_margin(seed: int) -> None:
+    problem = random_problem(seed)
+    best, settled = solve_assignment(problem), settle_assignment(problem, set(problem.conversions), 0.1)
+    assert best.cost - 1e-6 <= settled.cost <= 1.1 * best.cost + 1e-6
+    assert settled.cost == pytest.approx(assignment_cost(problem, settled.choices))
+    assert len(converted(problem, settled.choices)) <= len(converted(problem, best.choices))

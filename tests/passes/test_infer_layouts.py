@@ -13,10 +13,6 @@ NETWORKS = (
     "bvlc_alexnet", "zfnet512", "shufflenet",
 )  # fmt: skip
 
-# The first convolutions are fast on blocks and spare the reorder of the input, later ones are fast channels
-# last; the one reorder stands where the image is small.
-CHEAPER_IN_THE_MIDDLE = ("bvlc_alexnet", "inception_v2")
-
 
 def is_in_the_middle(reorder: ReorderReport, report: Report) -> bool:
     """Whether images stand on both sides: neither the network's input nor what pooling left of the image."""
@@ -33,8 +29,7 @@ def test_at_most_one_reorder_and_none_in_the_middle(name: str) -> None:
     (region,) = report.regions
     assert sum(step.kind == "convolution" for step in region.steps) >= 5
     assert sum(step.kind == "reorder" for step in region.steps) == len(region.reorders) <= 1
-    if name not in CHEAPER_IN_THE_MIDDLE:
-        assert not any(is_in_the_middle(reorder, report) for reorder in region.reorders)
+    assert not any(is_in_the_middle(reorder, report) for reorder in region.reorders)
 
 
 def test_policies_differ_in_their_reorders() -> None:

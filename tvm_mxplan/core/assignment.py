@@ -15,8 +15,8 @@ option, one for each conversion.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
@@ -127,13 +127,39 @@ def solve_assignment(problem: AssignmentProblem, *, max_nodes: int = 2000) -> As
     return Assignment(choices, cost, min(bound, cost))
 
 
+def settle_assignment(problem: AssignmentProblem, doubtful: Collection[Form], margin: float) -> Assignment:
+    """The cheapest assignment, or one that makes fewer ``doubtful`` conversions and costs little more.
+
+    Costs are estimates: a conversion that gains less than their error is as likely to lose.
+
+    Parameters
+    ----------
+    margin : how much more may be spent in all, as a share of the least cost.
+    """
+    best = solve_assignment(problem)
+    if not doubtful or not converted(problem, best.choices).intersection(doubtful):
+        return best
+    dear = {
+        form: cost + margin * best.cost if form in doubtful else cost
+        for form, cost in problem.conversions.items()
+    }
+    choices = solve_assignment(replace(problem, conversions=dear)).choices
+    cost = assignment_cost(problem, choices)
+    return Assignment(choices, cost, best.lower_bound) if cost <= (1 + margin) * best.cost else best
+
+
+def converted(problem: AssignmentProblem, choices: Sequence[int]) -> set[Form]:
+    """Forms that are wanted by chosen options but given by none."""
+    options = [steps[choice] for steps, choice in zip(problem.steps, choices, strict=True)]
+    given = {form for option in options for form in option.gives}
+    return {form for option in options for form in option.wants} - given
+
+
 def assignment_cost(problem: AssignmentProblem, choices: Sequence[int]) -> float:
     """Cost of given choices, conversions included; infinite where one that is needed cannot be made."""
     options = [steps[choice] for steps, choice in zip(problem.steps, choices, strict=True)]
-    given = {form for option in options for form in option.gives}
-    needed = {form for option in options for form in option.wants} - given
     total = sum(option.cost for option in options)
-    return total + sum(problem.conversions.get(form, float("inf")) for form in needed)
+    return total + sum(problem.conversions.get(form, float("inf")) for form in converted(problem, choices))
 
 
 class _Rows:
