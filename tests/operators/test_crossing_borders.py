@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -79,48 +80,57 @@ def test_by_cost(batch: int) -> None:
     assert Report.from_json(json.loads(json.dumps(report.to_json()))) == report
 
 
-@pytest.mark.parametrize("layouts", FORCED)
-@pytest.mark.parametrize("channels", CHANNELS)
-def test_comparison_and_choice(layouts: str, channels: int) -> None:
+def comparison_and_choice(g: Graph, x: str, channels: int) -> str:
     """Two regions meet in operators on float and bool, with a number and with what varies by channel."""
-    g = Graph()
-    x = g.input(2, channels, 9, 9)
     a = g.op("Erf", g.conv(x, channels, channels))
     b = g.op("Floor", g.op("Sin", g.conv(x, channels, channels)))
     greater = g.op("Greater", a, g.constant(channels, 1, 1))
-    y = g.conv(g.op("Where", greater, a, b), channels, channels)
-    check(g, y, layouts=layouts, convs=3, regions=3, left=3, reduction=9 * channels)
+    return g.conv(g.op("Where", greater, a, b), channels, channels)
+
+
+def from_region_to_region(g: Graph, x: str, channels: int) -> str:
+    a = g.conv(x, channels, channels)
+    return g.op("Add", g.conv(g.op("Sin", a), channels, channels), a)
 
 
 @pytest.mark.parametrize("layouts", FORCED)
 @pytest.mark.parametrize("channels", CHANNELS)
-def test_from_region_to_region(layouts: str, channels: int) -> None:
+@pytest.mark.parametrize(
+    ("build", "convs", "left"), [(comparison_and_choice, 3, 3), (from_region_to_region, 2, 2)]
+)
+def test_regions_that_meet(
+    build: Callable[[Graph, str, int], str], convs: int, left: int, channels: int, layouts: str
+) -> None:
     g = Graph()
-    a = g.conv(g.input(2, channels, 9, 9), channels, channels)
-    y = g.op("Add", g.conv(g.op("Sin", a), channels, channels), a)
-    check(g, y, layouts=layouts, convs=2, left=2, reduction=9 * channels)
+    y = build(g, g.input(2, channels, 9, 9), channels)
+    check(g, y, layouts=layouts, convs=convs, regions=convs, left=left, reduction=9 * channels)
 
 
-@pytest.mark.parametrize("layouts", LAYOUTS)
-@pytest.mark.parametrize("channels", CHANNELS)
-@pytest.mark.parametrize("batch", [1, 3])
-def test_squeeze_and_excite_with_a_gate_of_tvm(layouts: str, channels: int, batch: int) -> None:
+def squeeze_and_excite_with_a_gate_of_tvm(g: Graph, x: str, channels: int) -> str:
     """Image and gate leave one region and meet in the next, which starts with their product."""
-    g = Graph()
-    image = g.conv(g.input(batch, channels, 28, 28), channels, channels)
+    image = g.conv(x, channels, channels)
     squeezed = g.conv(g.op("GlobalAveragePool", image), channels, channels, kernel=1)
-    y = g.conv(g.op("Mul", image, g.op("Sin", squeezed)), channels, channels)
-    check(g, y, layouts=layouts, convs=3, left=2, reduction=9 * channels)
+    return g.conv(g.op("Mul", image, g.op("Sin", squeezed)), channels, channels)
+
+
+def a_region_that_starts_with_a_binary_operator(g: Graph, x: str, channels: int) -> str:
+    src = g.conv(x, channels, channels)
+    return g.conv(g.op("Mul", g.op("Erf", src), g.op("Floor", src)), channels, channels)
 
 
 @pytest.mark.parametrize("layouts", LAYOUTS)
 @pytest.mark.parametrize("channels", CHANNELS)
 @pytest.mark.parametrize("batch", [1, 3])
-def test_a_region_that_starts_with_a_binary_operator(layouts: str, channels: int, batch: int) -> None:
+@pytest.mark.parametrize(
+    ("build", "convs"),
+    [(squeeze_and_excite_with_a_gate_of_tvm, 3), (a_region_that_starts_with_a_binary_operator, 2)],
+)
+def test_products_of_what_crosses(
+    build: Callable[[Graph, str, int], str], convs: int, batch: int, channels: int, layouts: str
+) -> None:
     g = Graph()
-    src = g.conv(g.input(batch, channels, 28, 28), channels, channels)
-    y = g.conv(g.op("Mul", g.op("Erf", src), g.op("Floor", src)), channels, channels)
-    check(g, y, layouts=layouts, convs=2, left=2, reduction=9 * channels)
+    y = build(g, g.input(batch, channels, 28, 28), channels)
+    check(g, y, layouts=layouts, convs=convs, left=2, reduction=9 * channels)
 
 
 @pytest.mark.parametrize("layouts", LAYOUTS)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from program_text import lines, text
@@ -141,19 +143,21 @@ def reorders(program: ir.Program) -> list[tuple[object, ...]]:
     return [program.values[step.dst].shape for step in program.steps if isinstance(step.attrs, ir.Reorder)]
 
 
-def test_a_reorder_sinks_below_a_pooling() -> None:
-    b = Images(1, 64, 64, 64)
-    program = b.program(b.pool(b.conv(b.conv(b.x, 64, 3), 64, 3), 8))
-    after, decision = infer_layouts(program, OneDNN())
+@pytest.mark.parametrize(
+    ("size", "change", "left"),
+    [
+        (64, lambda b, y: b.pool(y, 8), [(1, 64, 64, 64), (1, 64, 8, 8)]),
+        (32, lambda b, y: b.enlarge(y, 4), [(1, 64, 32, 32), (1, 64, 32, 32)]),
+    ],
+    ids=["below a pooling", "above an enlargement"],
+)
+def test_a_reorder_stands_where_the_image_is_small(
+    size: int, change: Callable[[Images, int], int], left: list[tuple[int, ...]]
+) -> None:
+    b = Images(1, 64, size, size)
+    after, decision = infer_layouts(b.program(change(b, b.conv(b.conv(b.x, 64, 3), 64, 3))), OneDNN())
     assert decision.gap == 0.0
-    assert reorders(after) == [(1, 64, 64, 64), (1, 64, 8, 8)], text(after)
-
-
-def test_a_reorder_stays_above_an_enlargement() -> None:
-    b = Images(1, 64, 32, 32)
-    y = b.conv(b.conv(b.x, 64, 3), 64, 3)
-    after, _ = infer_layouts(b.program(b.enlarge(y, 4)), OneDNN())
-    assert reorders(after) == [(1, 64, 32, 32), (1, 64, 32, 32)], text(after)
+    assert reorders(after) == left, text(after)
 
 
 def test_a_dense_layer_reads_the_image_as_it_is_pooled() -> None:

@@ -97,20 +97,16 @@ def stub(region: relax.Function) -> relax.Function:
     )
 
 
-def test_an_operator_between_regions() -> None:
-    before = laid_out("a = pool3(x)\nb = R.sin(a)\nc = pool5(b)\nreturn c", X64)
+@pytest.mark.parametrize(
+    ("policy", "operator", "crossing"), [("channels_last", "sin", LAST), ("blocked", "cos", BLOCKED)]
+)
+def test_an_operator_between_regions(policy: Policy, operator: str, crossing: str) -> None:
+    before = laid_out(f"a = pool3(x)\nb = R.{operator}(a)\nc = pool5(b)\nreturn c", X64, policy)
     after = propagate(before)
     assert (reorders(before), reorders(after)) == ([2, 2], [1, 1])
-    bindings = "a = region_0(x)\nb = R.sin(a)\nc = region_1(b)"
-    assert_main(after, X64, bindings, "c", _0=f"{PLAIN} -> {LAST}", _1=f"{LAST} -> {PLAIN}")
-
-
-def test_channels_in_blocks() -> None:
-    before = laid_out("a = pool3(x)\nb = R.cos(a)\nc = pool5(b)\nreturn c", X64, "blocked")
-    after = propagate(before)
-    bindings = "a = region_0(x)\nb = R.cos(a)\nc = region_1(b)"
-    assert_main(after, X64, bindings, "c", _0=f"{PLAIN} -> {BLOCKED}", _1=f"{BLOCKED} -> {PLAIN}")
-    assert reorders(after) == [1, 1]
+    bindings = f"a = region_0(x)\nb = R.{operator}(a)\nc = region_1(b)"
+    signatures = {"_0": f"{PLAIN} -> {crossing}", "_1": f"{crossing} -> {PLAIN}"}
+    assert_main(after, X64, bindings, "c", **signatures)
 
 
 def test_several_operators_other_types_and_constants() -> None:
