@@ -45,7 +45,7 @@ class Options:
         ``blocked``) is forced.  A mapping, or text such as ``conv2d_3=off,conv2d_4=nhwc``.
     prefer : who runs operators in place of the first in the target's order, by their kind or their name:
         ``dnnl`` or ``llvm``.  A kind falls back to the target's order where its library refuses; a name is a
-        demand, and an error where it cannot be met.  A mapping, or text: ``softmax=llvm,conv2d_3=dnnl``.
+        demand, and an error where that library refuses.  A mapping, or text: ``softmax=llvm,conv2d_3=dnnl``.
     deterministic : every call gives the same bits, in any process, and so does a second compile with
         ``tune=model``; ``Executable.determinism_lost`` says where that cannot be.
     opcheck : every call works each step out again in float64 and raises InternalError at the first that
