@@ -6,6 +6,7 @@ import json
 
 import onnx
 import pytest
+from tvm import relax
 
 import tvm_mxplan
 from tvm_mxplan import InvalidInputError, Options
@@ -78,6 +79,26 @@ def test_winograd_is_weighed_with_its_error(usual):
     assert [one.out for one in strided] == ["Winograd takes dense 3x3 filters with stride 1"]
 
 
+def test_a_region_that_goes_back_is_told_as_tvms():
+    x = relax.Var("x", relax.TensorType((2, 3, 5), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            y = builder.emit_output(relax.op.permute_dims(x, [1, 0, 2]))
+        builder.emit_func_output(y)
+    report = tvm_mxplan.compile(builder.get()).report
+    decision = report.dispatch["permute_dims_0"]
+    assert decision.chosen.backend == "llvm"
+    assert [one.out for one in decision.candidates] == ["only moves data, which no library does better", ""]
+
+
+def test_a_step_that_has_nothing_to_do_stands_in_place():
+    """Pieces of a concat that are written where they belong."""
+    report = tvm_mxplan.compile(zoo.load("squeezenet"), options={"layouts": "blocked"}).report
+    concats = [decision for decision in report.dispatch if decision.kind == "concat"]
+    assert concats and any(d.chosen.in_place and not d.chosen.implementation for d in concats)
+
+
 def test_a_limit_on_errors_is_a_reason():
     report = tvm_mxplan.compile(zoo.load("resnet18"), options={"max_relative_error": 6e-6}).report
     convolutions = [decision for decision in report.dispatch if decision.kind == "conv2d"]
@@ -101,7 +122,7 @@ def test_policies_without_costs_tell_the_chosen_one(model):
 
 
 def test_a_forced_layout_is_the_only_one_weighed(model):
-    decision = compiled(model, layers={"conv2d_1": "nchw"}).dispatch["conv2d_1"]
+    decision = compiled(model, layers={"conv2d_2": "nchw"}).dispatch["conv2d_2"]
     assert decision.chosen.layouts == ("abcd", "abcd")
     assert len([one for one in decision.candidates if one.layouts]) == 1
 

@@ -83,13 +83,15 @@ class DispatchOperators:
         self, name: str, call: relax.Call, chosen: str, root: str, reasons: Mapping[tuple[str, str], str]
     ) -> DispatchDecision:
         wanted, key = self.preference.wish(call)
+        asked = [one.name for one in self.preference.order(call)]
+        behind = asked[asked.index(chosen) + 1 :]
         candidates = []
         for one in sorted(self.preference.implementations, key=lambda one: one.name != wanted):
             out = one.absent or reasons.get((one.name, name), "")
             if one.name == chosen:
                 out = ""
             elif not out:
-                out = self.preference.why(call, chosen) if one.name == TVM else _NO_PATTERN
+                out = self.preference.why(call, chosen) if one.name in behind else _NO_PATTERN
             candidates.append(Candidate(one.name, out=out))
             if one.name == wanted and key == name and out:
                 raise InvalidInputError(f"option prefer: {name} cannot run in {wanted}: {out}")
@@ -150,6 +152,9 @@ class _Turns:
 
     def _is_anothers(self, library: Implementation, call: relax.Call) -> bool:
         """Whether someone before ``library`` has ``call``, or has not been asked about it yet."""
+        if operator_name(call) in self.preference.off:
+            self._note(library, call, self.preference.why(call, TVM))
+            return True
         for one in self.preference.order(call):
             if one.name == library.name:
                 return False

@@ -179,6 +179,21 @@ def test_an_operator_that_waits_comes_back_if_it_is_refused():
     ]
 
 
+def test_a_library_behind_the_one_that_takes_it_is_out_for_that():
+    libraries = [Library("a", "exp"), Library("b", "exp")]
+    for preference, reasons in (
+        (preference_of(libraries), ["", "after a in the order of preference"]),
+        (preference_of(libraries, first={"exp": "b"}), ["", "option prefer: exp=b"]),
+    ):
+        _, decisions = dispatched(preference)
+        assert [one.out for one in decisions["exp_0"].candidates][:2] == reasons
+
+
+def test_what_is_switched_off_is_tvms_whatever_it_can_lower():
+    preference = preference_of([Library("a", "nonzero")], off={"nonzero_0"})
+    assert chosen(preference, "y = R.nonzero(x)") == {"nonzero_0": "llvm"}
+
+
 def test_composites_of_several_libraries_become_regions_of_each():
     mod, _ = dispatched(preference_of([Library("a", "nn.relu"), Library("b", "exp")]))
     regions = {
