@@ -52,11 +52,6 @@ def operator_name(expr: relax.Expr) -> str | None:
     return source.removeprefix(_NAMED) if source.startswith(_NAMED) else None
 
 
-def is_operator_name(text: str) -> bool:
-    """True for ``conv2d_3``, False for ``conv2d``: whether options mean one operator or all of a kind."""
-    return text.rpartition("_")[2].isdecimal()
-
-
 def shape_of(expr: relax.Expr) -> Shape | None:
     """Logical shape of a tensor expression; None if it is no tensor or not expressible."""
     shape = getattr(expr.ty, "shape", None)

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from .core.dispatch import is_operator_name
 from .core.layout_names import layout_named
 from .errors import InvalidInputError
 from .passes.dispatch.convolutions import RULES, Rule
 from .passes.layout.candidates import POLICIES, Policy
-from .passes.relax_types import is_operator_name
 from .targets import IMPLEMENTATIONS
 
 _OFF = "off"

@@ -19,11 +19,11 @@ import tvm
 from tvm import relax
 
 from tvm_mxplan.byoc.backend import Rejections
-from tvm_mxplan.core.dispatch import Candidate, DispatchDecision
+from tvm_mxplan.core.dispatch import Candidate, DispatchDecision, is_operator_name
 from tvm_mxplan.errors import InvalidInputError
 
 from ..annotations import TVM, with_dispatch
-from ..relax_types import OPERATOR, is_operator_name, operator_name
+from ..relax_types import OPERATOR, operator_name
 from .implementations import Implementation, Preference, is_operator, kind_of, tvm_refusal
 
 _ROOT = "the whole pattern"

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tvm_mxplan.core.dispatch import Candidate, Dispatch, DispatchDecision
+from tvm_mxplan.core.dispatch import Candidate, Dispatch, DispatchDecision, is_operator_name
 
 DIRECT = Candidate(
     "onednn",
@@ -72,3 +72,8 @@ def test_text():
         "order of preference: TVM alone",
         "TVM runs every operator; nothing was decided",
     ]
+
+
+@pytest.mark.parametrize("text, one", [("conv2d_3", True), ("conv2d", False), ("log_softmax", False)])
+def test_names_of_operators_end_in_their_number(text, one):
+    assert is_operator_name(text) is one

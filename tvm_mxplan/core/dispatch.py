@@ -177,3 +177,8 @@ class Dispatch:
         if not self.decisions:
             lines.append("TVM runs every operator; nothing was decided")
         return "\n".join([*lines, *(str(decision) for decision in self.decisions)])
+
+
+def is_operator_name(text: str) -> bool:
+    """True for ``conv2d_3``, False for ``conv2d``: whether options mean one operator or all of a kind."""
+    return text.rpartition("_")[2].isdecimal()
