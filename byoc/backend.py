@@ -13,7 +13,10 @@ from tvm_mxplan.core.layout_registry import LayoutRegistry
 from tvm_mxplan.core.program import Program
 
 Rejections = dict[str, str]
-"""Why operators were refused, by the operator's name."""
+"""Why operators were refused, by what Relax calls them, and by their own names where a region went back."""
+
+Fused = dict[str, str]
+"""Names of the steps that run inside others, by their own."""
 
 
 class Backend(Protocol):
@@ -21,10 +24,14 @@ class Backend(Protocol):
 
     Attributes
     ----------
+    library : what targets, options and reports call it.
     name : name of the external code generator; ``relax.ext.<name>`` must be registered under it.
     block : channels in one block of its blocked layouts on this machine.
     takes_arena : its modules work in an arena that the caller lends, behind inputs and outputs.
     """
+
+    @property
+    def library(self) -> str: ...
 
     @property
     def name(self) -> str: ...
@@ -43,8 +50,13 @@ class Backend(Protocol):
         """Composites in order of preference; checks note their refusals."""
         ...
 
-    def translate(self, region: relax.Function, name: str) -> tuple[Program, list[np.ndarray]]:
-        """The region as a program in plain layouts, fused as this library fuses, and its constants."""
+    def translate(
+        self, region: relax.Function, name: str, fused: Fused | None = None
+    ) -> tuple[Program, list[np.ndarray]]:
+        """The region as a program in plain layouts, fused as this library fuses, and its constants.
+
+        ``fused`` is filled with the steps that others took in.
+        """
         ...
 
     def describe(self, program: Program) -> Description:

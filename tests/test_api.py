@@ -289,6 +289,8 @@ def test_the_passes_work_in_anyones_pipeline(model, x, expected):
         transform.SimplifyInference(),
         relax.transform.DecomposeOpsForInference(),
         transform.FoldConstants(),
+        transform.NameOperators(),
+        transform.DispatchOperators(),
         transform.PartitionRegions(),
         transform.BuildPrograms(),
         transform.InferLayouts(),

@@ -27,6 +27,24 @@ def test_libraries_and_this_machines_cpu(text, libraries):
     assert parsed.host.attrs["mcpu"] == codegen.llvm_get_system_cpu()
 
 
+@pytest.mark.parametrize(
+    "text, order, absent",
+    [
+        ("dnnl, llvm", ("onednn", "llvm"), ()),
+        ("llvm, dnnl", ("llvm", "onednn"), ()),
+        ("dnnl", ("onednn", "llvm"), ()),
+        ("cudnn, dnnl, llvm", ("cudnn", "onednn", "llvm"), ("cudnn",)),
+        ("cuda -arch=sm_90, llvm", ("cuda", "llvm"), ("cuda",)),
+    ],
+)
+def test_the_order_is_kept_and_what_is_absent_is_told(text, order, absent):
+    parsed = parse_target(text)
+    assert parsed.order == order
+    assert tuple(name for name, _ in parsed.absent) == absent
+    assert all("not in this build" in reason for _, reason in parsed.absent)
+    assert not set(absent) & set(parsed.libraries)
+
+
 def test_options_of_llvm():
     host = parse_target("dnnl, llvm -mcpu=x86-64-v3 -mattr=+avx2,-sse4a -num-cores=2").host
     assert host.attrs["mcpu"] == "x86-64-v3"
@@ -52,7 +70,7 @@ def test_targets_of_tvm_are_taken_as_they_are():
         ("llvm -mcpu=pentium9", InvalidInputError, ["'pentium9'"]),
         ("llvm -colour=blue", InvalidInputError, ["'colour'", "'mcpu'"]),
         ("cuda", UnsupportedError, ["not in this build", "dnnl, llvm"]),
-        ("cudnn, llvm", UnsupportedError, ["not in this build", "dnnl, llvm"]),
+        ("cudnn, cuda", UnsupportedError, ["cuDNN regions", "GPUs", "dnnl, llvm"]),
         (tvm.target.Target("c"), UnsupportedError, ["'c'", "llvm"]),
         (3, InvalidInputError, ["int", "dnnl, llvm"]),
     ],

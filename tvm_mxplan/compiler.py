@@ -67,7 +67,8 @@ def compile(
     backends = [_BACKENDS[name]() for name in parsed.libraries]
     start = time.perf_counter()
     with parsed.host:
-        planned = build_pipeline(backends, options, parsed.host, recorder, cache.choices)(mod)
+        preferred = {"order": parsed.order, "absent": dict(parsed.absent)}
+        planned = build_pipeline(backends, options, parsed.host, recorder, cache.choices, **preferred)(mod)
     recorder.seconds["passes"] = round(time.perf_counter() - start, 3)
     start = time.perf_counter()
     planned = _with_metadata(planned, metadata_text(signature, recorder.report))

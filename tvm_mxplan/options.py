@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from .core.dispatch import is_operator_name
 from .core.layout_names import layout_named
 from .errors import InvalidInputError
 from .passes.dispatch.convolutions import RULES, Rule
 from .passes.layout.candidates import POLICIES, Policy
+from .targets import IMPLEMENTATIONS
 
 _OFF = "off"
 _FAMILIES = ("plain", "channels_last", "blocked")
@@ -41,6 +43,9 @@ class Options:
     layers : what single operators get in place of what is chosen, by the names that the report prints:
         ``off`` leaves one to TVM; a layout (``nhwc``, ``nChw16c``, ``plain``, ``channels_last``,
         ``blocked``) is forced.  A mapping, or text such as ``conv2d_3=off,conv2d_4=nhwc``.
+    prefer : who runs operators in place of the first in the target's order, by their kind or their name:
+        ``dnnl`` or ``llvm``.  A kind falls back to the target's order where its library refuses; a name is a
+        demand, and an error where that library refuses.  A mapping, or text: ``softmax=llvm,conv2d_3=dnnl``.
     deterministic : every call gives the same bits, in any process, and so does a second compile with
         ``tune=model``; ``Executable.determinism_lost`` says where that cannot be.
     opcheck : every call works each step out again in float64 and raises InternalError at the first that
@@ -59,6 +64,7 @@ class Options:
     convolutions: Rule = "cost"
     max_relative_error: float = 1e-4
     layers: Mapping[str, str] = field(default_factory=dict, hash=False)
+    prefer: Mapping[str, str] = field(default_factory=dict, hash=False)
     deterministic: bool = False
     opcheck: bool = field(default=False, metadata=_OUTSIDE)
     opcheck_folder: str | None = field(default=None, metadata=_OUTSIDE)
@@ -78,11 +84,22 @@ class Options:
         if not isinstance(self.opcheck_folder, str | None):
             raise InvalidInputError(f"option opcheck_folder={self.opcheck_folder!r}; expected a path")
         object.__setattr__(self, "layers", _layers(self.layers))
+        object.__setattr__(self, "prefer", _prefer(self.prefer))
+        for name in self.layers_off & self.prefer.keys():
+            if self.prefer[name] != "llvm":
+                raise InvalidInputError(
+                    f"options layers and prefer: {name} is switched off and wanted in {self.prefer[name]}"
+                )
 
     @property
     def layers_off(self) -> frozenset[str]:
         """Names of the operators that are left to TVM."""
         return frozenset(name for name, choice in self.layers.items() if choice == _OFF)
+
+    @property
+    def preferred_operators(self) -> tuple[str, ...]:
+        """Names of the single operators in ``prefer``."""
+        return tuple(name for name in self.prefer if is_operator_name(name))
 
     @property
     def layer_layouts(self) -> dict[str, str]:
@@ -114,11 +131,7 @@ class Options:
 
 def _layers(given: object) -> dict[str, str]:
     """The option ``layers`` as a mapping; InvalidInputError shows how it is written."""
-    if isinstance(given, str):
-        pairs = [part.partition("=") for part in given.split(",") if part.strip()]
-        given = {name.strip(): choice.strip() for name, _, choice in pairs}
-    if not isinstance(given, Mapping):
-        raise InvalidInputError(f"option layers={given!r}; expected for example 'conv2d_3=off,conv2d_4=nhwc'")
+    given = _mapping("layers", given, "conv2d_3=off,conv2d_4=nhwc")
     for name, choice in given.items():
         if choice in (_OFF, *_FAMILIES):
             continue
@@ -128,6 +141,26 @@ def _layers(given: object) -> dict[str, str]:
             raise InvalidInputError(
                 f"option layers: {name}={choice!r}; expected off, {', '.join(_FAMILIES)} or a layout's name"
             ) from None
+    return given
+
+
+def _prefer(given: object) -> dict[str, str]:
+    """The option ``prefer`` as a mapping to the names that reports use."""
+    given = _mapping("prefer", given, "softmax=llvm,conv2d_3=dnnl")
+    for name, choice in given.items():
+        if choice not in IMPLEMENTATIONS:
+            known = ", ".join(IMPLEMENTATIONS)
+            raise InvalidInputError(f"option prefer: {name}={choice!r}; expected one of {known}")
+    return {name: IMPLEMENTATIONS[choice] for name, choice in given.items()}
+
+
+def _mapping(option: str, given: object, example: str) -> dict[str, str]:
+    """A mapping from names of operators, or its text."""
+    if isinstance(given, str):
+        pairs = [part.partition("=") for part in given.split(",") if part.strip()]
+        given = {name.strip(): choice.strip() for name, _, choice in pairs}
+    if not isinstance(given, Mapping):
+        raise InvalidInputError(f"option {option}={given!r}; expected for example {example!r}")
     return dict(given)
 
 

@@ -15,25 +15,39 @@ from .byoc.backend import Backend, Rejections
 from .core import program as ir
 from .core.allocation import Plan
 from .core.dims import is_static
+from .core.dispatch import DispatchDecision, Weighed
 from .core.layout import plain_layout
 from .core.layout_decision import LayoutDecision
 from .determinism import Determinism
+from .dispatch_report import PlannedRegion, dispatch_report
 from .function_arena import function_report
 from .memory_report import MemoryReport
+from .passes.dispatch.implementations import Preference, preference_of
 from .passes.layout.costs import Machine, reorder_cost
 from .passes.memory.relax_aliases import name_of
 from .passes.memory.storage_plan import StoragePlan
-from .passes.region.attached import constants_of, program_of, regions
+from .passes.region.attached import constants_of, fused_of, program_of, regions
 from .report import Fallback, RegionReport, ReorderReport, Report, StepReport
 
 
 class Recorder:
-    """Collects one compilation's facts; ``report`` gives them, ``constants`` those of each region."""
+    """Collects one compilation's facts; ``report`` gives them, ``constants`` those of each region.
+
+    Attributes
+    ----------
+    preference : who is asked for operators, and in which order.
+    dispatched : who runs each operator, by its name.
+    weighed : candidates of the steps of regions, by the steps' names.
+    """
 
     def __init__(self) -> None:
         self.rejections: Rejections = {}
         self.decisions: dict[str, LayoutDecision] = {}
         self.proofs: dict[str, Plan] = {}
+        self.preference = preference_of([])
+        self.dispatched: dict[str, DispatchDecision] = {}
+        self.weighed: Weighed = {}
+        self._planned: list[PlannedRegion] = []
         self._multiply_adds = 0
         self._regions: list[RegionReport] = []
         self._memory: list[MemoryReport] = []
@@ -51,10 +65,14 @@ class Recorder:
             dict(self.seconds),
             tuple(self._memory),
             self.determinism,
+            dispatch=dispatch_report(
+                self.preference, self.dispatched, self._planned, self.weighed, self.rejections
+            ),
         )
 
-    def before_partition(self) -> tvm.transform.Pass:
+    def before_dispatch(self, preference: Preference) -> tvm.transform.Pass:
         def note(mod: tvm.IRModule) -> None:
+            self.preference = preference
             self._multiply_adds = sum(multiply_adds.of_function(f) for f in _plain_functions(mod))
 
         return _observer("RecordModel", note)
@@ -78,6 +96,7 @@ class Recorder:
                 self.constants[str(function.attrs["global_symbol"])] = constants
                 nbytes = sum(_nbytes(tensor) for tensor in constants)
                 program = program_of(function)
+                self._planned.append(PlannedRegion(backend.library, program, fused_of(function)))
                 decision = self.decisions.get(program.name)
                 self._regions.append(region_report(program, backend.name, nbytes, decision))
                 memory = memory_report(program, self.proofs.get(program.name))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from .core.description import is_reference
+from .core.dispatch import Dispatch
 from .core.layout_decision import LayoutDecision
 from .determinism import Determinism
+from .errors import InvalidInputError
 from .memory_report import MemoryReport
 
 
@@ -109,6 +111,7 @@ class Report:
     memory : of each region that is planned ahead of time, then of each function that has an arena.
     determinism : what the bits of results rest on; None unless the option asked for them.
     cache : whether all this was made now or read from the cache on disk.
+    dispatch : for each operator its candidates, who won, and why the others were out.
     """
 
     regions: tuple[RegionReport, ...] = ()
@@ -118,6 +121,7 @@ class Report:
     memory: tuple[MemoryReport, ...] = ()
     determinism: Determinism | None = None
     cache: CacheReport = CacheReport()
+    dispatch: Dispatch = field(default_factory=Dispatch)
 
     @property
     def offloaded(self) -> float:
@@ -127,7 +131,7 @@ class Report:
         return sum(region.multiply_adds for region in self.regions) / self.multiply_adds
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return {**asdict(replace(self, dispatch=Dispatch())), "dispatch": self.dispatch.to_json()}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Report:
@@ -146,10 +150,28 @@ class Report:
         fallbacks = tuple(Fallback(**fallback) for fallback in data["fallbacks"])
         memory = tuple(MemoryReport.from_json(region) for region in data.get("memory", ()))
         determinism = Determinism.from_json(data.get("determinism"))
-        cache = CacheReport(**data.get("cache", {}))
         return cls(
-            tuple(regions), fallbacks, data["multiply_adds"], data["seconds"], memory, determinism, cache
+            tuple(regions),
+            fallbacks,
+            data["multiply_adds"],
+            data["seconds"],
+            memory,
+            determinism,
+            CacheReport(**data.get("cache", {})),
+            Dispatch.from_json(data["dispatch"]) if "dispatch" in data else Dispatch(),
         )
+
+    def explain(self, operator: str = "") -> str:
+        """The decisions on all operators, or on one.
+
+        Raises
+        ------
+        InvalidInputError : the model has no operator of this name.
+        """
+        try:
+            return str(self.dispatch[operator] if operator else self.dispatch)
+        except KeyError as error:
+            raise InvalidInputError(error.args[0]) from None
 
     def __str__(self) -> str:
         share = f"{100 * self.offloaded:.1f} % of {self.multiply_adds / 1e6:,.1f} M multiply-adds offloaded"

@@ -1,6 +1,8 @@
-"""Target strings as tvmc took them: external code generators and TVM's own, separated by commas.
+"""Target strings as tvmc took them: external code generators and TVM's own by preference, between commas.
 
 ``"dnnl, llvm"`` is oneDNN for what it takes and LLVM for the rest; ``"llvm -mcpu=x86-64-v3"`` is TVM alone.
+``"llvm, dnnl"`` prefers TVM, which takes all that oneDNN does: oneDNN gets what the option ``prefer`` gives.
+Libraries that this build does not have drop out with a reason, as long as something is left.
 LLVM without ``-mcpu`` means the machine at hand, since oneDNN generates code for it too.
 """
 
@@ -15,15 +17,30 @@ from tvm.target import codegen
 from .errors import InvalidInputError, UnsupportedError
 
 LIBRARIES = {"dnnl": "onednn", "onednn": "onednn", "mkldnn": "onednn"}
+IMPLEMENTATIONS = {**LIBRARIES, "llvm": "llvm", "cudnn": "cudnn", "cuda": "cuda"}
+"""What parts of a target, and the option ``prefer``, may be called, and what each of them is."""
+
 _LATER = {"cudnn": "cuDNN regions are not in this build yet", "cuda": "GPUs are not in this build yet"}
 
 
 @dataclass(frozen=True)
 class ParsedTarget:
-    """Libraries by preference, and TVM's target for what is left."""
+    """Implementations by preference, and TVM's target for what is left.
 
-    libraries: tuple[str, ...]
+    Attributes
+    ----------
+    order : names of libraries, and ``llvm`` for TVM.
+    absent : why some of them are not here, by name.
+    """
+
+    order: tuple[str, ...]
     host: tvm.target.Target
+    absent: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """Those that are here, by preference."""
+        return tuple(name for name in self.order if name != "llvm" and name not in dict(self.absent))
 
 
 def parse_target(target: str | tvm.target.Target) -> ParsedTarget:
@@ -32,37 +49,41 @@ def parse_target(target: str | tvm.target.Target) -> ParsedTarget:
     Raises
     ------
     InvalidInputError : an unknown part, or more than one TVM target.
-    UnsupportedError : a library or device that this build does not have.
+    UnsupportedError : nothing but libraries and devices that this build does not have.
     """
     if isinstance(target, tvm.target.Target):
         if target.kind.name != "llvm":
             raise UnsupportedError(f"target {target.kind.name!r} is not in this build; use an llvm target")
-        return ParsedTarget(("onednn",), target)
+        return ParsedTarget(("onednn", "llvm"), target)
     if not isinstance(target, str):
         kind = type(target).__name__
         raise InvalidInputError(f"target: expected text such as 'dnnl, llvm' or a tvm Target, got {kind}")
     # A comma before + or - goes on with a list of CPU features: -mattr=+avx2,+fma.
     parts = [part.strip() for part in re.split(r",(?!\s*[+-])", target) if part.strip()]
-    libraries: list[str] = []
+    order: list[str] = []
+    absent: dict[str, str] = {}
     hosts: list[tvm.target.Target] = []
     for part in parts:
         name = part.split()[0]
         if name in LIBRARIES:
             if part != name:
                 raise InvalidInputError(f"target {target!r}: {name} takes no options, got {part!r}")
-            libraries.append(LIBRARIES[name])
         elif name in _LATER:
-            raise UnsupportedError(f"target {target!r}: {_LATER[name]}; use 'dnnl, llvm'")
+            absent[name] = _LATER[name]
         elif name == "llvm":
             hosts.append(_llvm(target, part))
         else:
             known = ", ".join([*LIBRARIES, "llvm"])
             raise InvalidInputError(f"target {target!r}: unknown part {name!r}; known are {known}")
+        order.append(IMPLEMENTATIONS[name])
     if len(hosts) > 1:
         raise InvalidInputError(f"target {target!r}: more than one TVM target, expected one")
     if not parts:
         raise InvalidInputError("empty target; expected for example 'dnnl, llvm'")
-    return ParsedTarget(tuple(dict.fromkeys(libraries)), hosts[0] if hosts else _llvm(target, "llvm"))
+    if absent.keys() >= set(order):
+        raise UnsupportedError(f"target {target!r}: {'; '.join(absent.values())}; use 'dnnl, llvm'")
+    names = tuple(dict.fromkeys([*order, "llvm"]))
+    return ParsedTarget(names, hosts[0] if hosts else _llvm(target, "llvm"), tuple(absent.items()))
 
 
 def _llvm(target: str, part: str) -> tvm.target.Target:

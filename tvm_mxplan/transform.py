@@ -1,8 +1,8 @@
 """The passes by name, for use in anyone's pipeline.
 
-tvm.transform.Sequential([FoldConstants(), SimplifyInference(), PartitionRegions(), BuildPrograms(),
-                          ChooseAlgorithms(), InferLayouts(), PropagateLayouts(), PlanMemory(),
-                          EmitModules()])(mod)
+tvm.transform.Sequential([FoldConstants(), SimplifyInference(), NameOperators(), DispatchOperators(),
+                          PartitionRegions(), BuildPrograms(), ChooseAlgorithms(), InferLayouts(),
+                          PropagateLayouts(), PlanMemory(), EmitModules()])(mod)
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from .byoc.onednn.backend import OneDNN
 from .passes import dispatch, layout, memory, region
 from .passes.canonicalize import FoldConstants, RecoverOperators, SimplifyInference
 from .passes.dispatch.convolutions import Rule
+from .passes.dispatch.implementations import preference_of
 from .passes.memory import storage_rewrite
 from .passes.region.emit_modules import register_codegen
 
@@ -24,9 +25,19 @@ def NameOperators() -> Any:
     return region.NameOperators()
 
 
-def PartitionRegions(backend: Backend | None = None, rejections: dict[str, str] | None = None) -> Any:
-    """Group what the library takes into regions; ``rejections`` is filled with reasons for the rest."""
-    return region.PartitionRegions(backend or OneDNN(), rejections)
+def DispatchOperators(
+    backend: Backend | None = None,
+    rejections: dict[str, str] | None = None,
+    prefer: Mapping[str, str] | None = None,
+) -> Any:
+    """What the library takes becomes composites; ``rejections`` is filled with reasons for the rest."""
+    preference = preference_of([backend or OneDNN()], first=prefer or {})
+    return dispatch.DispatchOperators(preference, rejections)
+
+
+def PartitionRegions() -> Any:
+    """Group composites into regions."""
+    return region.PartitionRegions()
 
 
 def BuildPrograms(backend: Backend | None = None) -> Any:
@@ -71,6 +82,7 @@ def EmitModules(backend: Backend | None = None) -> Any:
 __all__ = [
     "BuildPrograms",
     "ChooseAlgorithms",
+    "DispatchOperators",
     "EmitModules",
     "FoldConstants",
     "InferLayouts",

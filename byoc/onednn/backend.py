@@ -6,7 +6,7 @@ import numpy as np
 import tvm
 from tvm import relax
 
-from tvm_mxplan.byoc.backend import Rejections
+from tvm_mxplan.byoc.backend import Fused, Rejections
 from tvm_mxplan.core.description import Description
 from tvm_mxplan.core.layout_registry import LayoutRegistry
 from tvm_mxplan.core.program import Program
@@ -20,6 +20,10 @@ from .translate import translate_region
 
 class OneDNN:
     """oneDNN on the CPU; see :class:`tvm_mxplan.byoc.backend.Backend`."""
+
+    @property
+    def library(self) -> str:
+        return "onednn"
 
     @property
     def name(self) -> str:
@@ -39,8 +43,10 @@ class OneDNN:
     def patterns(self, rejections: Rejections) -> list[relax.transform.FusionPattern]:
         return fusion_patterns(rejections)
 
-    def translate(self, region: relax.Function, name: str) -> tuple[Program, list[np.ndarray]]:
-        return fuse(*translate_region(region, name))
+    def translate(
+        self, region: relax.Function, name: str, fused: Fused | None = None
+    ) -> tuple[Program, list[np.ndarray]]:
+        return fuse(*translate_region(region, name), fused)
 
     def describe(self, program: Program) -> Description:
         return library.describe(program)

@@ -229,7 +229,7 @@ def _merge_affine(graph: Graph, at: int) -> None:
     first, middle, last = (graph.steps[position] for position in (chain[0], chain[-2], chain[-1]))
     shape = (1, -1, *(1,) * (len(graph.values[last.dst].shape) - 2))  # type: ignore[union-attr]
     for position in chain[:-2]:
-        graph.steps[position] = None
+        graph.drop(position, middle.name)  # type: ignore[union-attr]
     for position, step, src, algorithm, array in (
         (chain[-2], middle, first.operand("src"), "mul", scale),  # type: ignore[union-attr]
         (chain[-1], last, middle.dst, "add", shift),  # type: ignore[union-attr]

@@ -36,14 +36,21 @@ _COMMUTATIVE = ("add", "mul", "max", "min")
 MAX_POST_OPS = 16
 
 
-def fuse(program: ir.Program, constants: list[np.ndarray]) -> tuple[ir.Program, list[np.ndarray]]:
-    """Fold constants, fuse post-ops, copy what no step can read; returns a new program and its constants."""
+def fuse(
+    program: ir.Program, constants: list[np.ndarray], fused: dict[str, str] | None = None
+) -> tuple[ir.Program, list[np.ndarray]]:
+    """Fold constants, fuse post-ops, copy what no step can read; returns a new program and its constants.
+
+    ``fused`` is filled with the names of steps that run inside others, and of these.
+    """
     graph = Graph(program, constants)
     fold(graph)
     for at in range(len(graph.steps)):
         _fuse_step(graph, at)
     read_images(graph)
     copy_transposed(graph)
+    if fused is not None:
+        fused |= graph.fused()
     return graph.finish()
 
 

@@ -21,6 +21,7 @@ class Graph:
         self.values = list(program.values)
         self.steps: list[ir.Step | None] = list(program.steps)
         self.constants = list(constants)
+        self._taken_in: dict[str, str] = {}
         self._index()
 
     def _index(self) -> None:
@@ -39,9 +40,31 @@ class Graph:
 
     def merge(self, producer: int, consumer: int, merged: ir.Step) -> None:
         """Put ``merged``, which writes what ``consumer`` wrote, in the place of both steps."""
+        for position in (producer, consumer):
+            self._note(position, merged.name)
         self.steps[producer] = None
         self.steps[consumer] = merged
         self._index()
+
+    def drop(self, at: int, into: str) -> None:
+        """Remove a step whose work the one named ``into`` does from now on."""
+        self._note(at, into)
+        self.steps[at] = None
+        self._index()
+
+    def _note(self, at: int, into: str) -> None:
+        step = self.steps[at]
+        if step and step.name != into:
+            self._taken_in[step.name] = into
+
+    def fused(self) -> dict[str, str]:
+        """For each step that others took in, the one that is left in the end."""
+        found = {}
+        for name, into in self._taken_in.items():
+            while into in self._taken_in:
+                into = self._taken_in[into]
+            found[name] = into
+        return found
 
     def replace(self, at: int, step: ir.Step) -> None:
         """Put ``step`` in the place of the one at position ``at``."""

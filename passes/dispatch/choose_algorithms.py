@@ -8,12 +8,15 @@ The decision is made in ``convolutions``; symbolic shapes are decided on at typi
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import tvm
 
 from tvm_mxplan.byoc.backend import Backend, Rejections
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.choices import Choices, Question
 from tvm_mxplan.core.description import StepInfo
+from tvm_mxplan.core.dispatch import Weighed
 
 from ..layout.candidates import Layouts
 from ..layout.costs import BY_MODEL, CostSource, Machine
@@ -36,6 +39,7 @@ class ChooseAlgorithms:
         evenly.
     cost : what steps cost: a model, or a ``StepTimer``.
     choices : what was decided earlier is taken from it, what is decided here is noted in it.
+    weighed : filled with the algorithms that convolutions do not get, by the steps' names.
     """
 
     def __init__(
@@ -46,6 +50,7 @@ class ChooseAlgorithms:
         cost: CostSource = BY_MODEL,
         rejections: Rejections | None = None,
         choices: Choices | None = None,
+        weighed: Weighed | None = None,
     ) -> None:
         self.backend = backend
         self.rule = rule
@@ -53,6 +58,7 @@ class ChooseAlgorithms:
         self.cost = cost
         self.rejections = {} if rejections is None else rejections
         self.choices = Choices() if choices is None else choices
+        self.weighed = weighed
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
         if self.rule == "direct":
@@ -70,19 +76,28 @@ class ChooseAlgorithms:
         return map_programs(mod, self.backend.name, choose, self.rejections)
 
     def _choose(self, program: ir.Program, max_error: float) -> ir.Program:
-        gbytes_per_s = Machine().gbytes_per_s
-
-        def cold(program: ir.Program, step: ir.Step, layouts: Layouts, info: StepInfo) -> float:
-            # A timer's weights are in caches, those of a model come from memory.
-            reading = info.weights_bytes / gbytes_per_s / 1e3
-            return max(self.cost(program, step, layouts, info), reading)
-
         return choose_algorithms(
             program,
             StepQueries(self.backend),
-            cold,
+            _Cold(self.cost),
             self.backend.block,
             rule=self.rule,
             max_error=max_error,
             margin=_MEASURED_MARGIN if self.cost.measured else _MODEL_MARGIN,
+            weighed=self.weighed,
         )
+
+
+@dataclass(frozen=True)
+class _Cold:
+    """Costs where weights come from memory: a timer has them in caches, those of a model are not."""
+
+    warm: CostSource
+
+    @property
+    def measured(self) -> bool:
+        return self.warm.measured
+
+    def __call__(self, program: ir.Program, step: ir.Step, layouts: Layouts, info: StepInfo) -> float:
+        reading = info.weights_bytes / Machine().gbytes_per_s / 1e3
+        return max(self.warm(program, step, layouts, info), reading)

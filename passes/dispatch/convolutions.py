@@ -8,38 +8,35 @@ gain the most time choose first.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.dispatch import Candidate, Source, Weighed
 from tvm_mxplan.core.specialize import typical
 
 from ..layout.candidates import options_of
-from ..layout.costs import StepCost
+from ..layout.costs import CostSource
 from ..layout.queries import StepQueries
 
 Rule: TypeAlias = Literal["cost", "direct", "winograd_f2", "winograd_f4"]
 RULES: tuple[Rule, ...] = ("cost", *ir.CONVOLUTION_ALGORITHMS)
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """One algorithm for one step: microseconds, and the relative error it adds."""
-
-    algorithm: ir.ConvolutionAlgorithm
-    cost: float
-    error: float
+_NONE = Candidate(algorithm="direct")
 
 
 def choose_algorithms(
     program: ir.Program,
     queries: StepQueries,
-    cost: StepCost,
+    cost: CostSource,
     block: int,
     *,
     rule: Rule = "cost",
     max_error: float,
     margin: float,
+    weighed: Weighed | None = None,
 ) -> ir.Program:
     """The program with an algorithm in every convolution.
 
@@ -48,6 +45,7 @@ def choose_algorithms(
     rule : ``cost``, or the algorithm to use wherever it exists and ``max_error`` allows it.
     max_error : limit on the sum of the errors of all steps.
     margin : share of the direct cost that another algorithm has to stay below; costs are estimates.
+    weighed : filled with the algorithms that were not chosen, by the steps' names.
     """
     concrete = typical(program)
     candidates = {
@@ -55,50 +53,108 @@ def choose_algorithms(
         for number, step in enumerate(concrete.steps)
         if isinstance(step.attrs, ir.Convolution)
     }
-    chosen = decide(candidates, rule, max_error, margin)
+    decided = decide(candidates, rule, max_error, margin)
     steps = list(program.steps)
-    for number, algorithm in chosen.items():
-        steps[number] = with_algorithm(steps[number], algorithm)
+    for number, options in decided.items():
+        chosen = next((option.algorithm for option in options if not option.out), "direct")
+        steps[number] = with_algorithm(steps[number], chosen)  # type: ignore[arg-type]
+        if weighed is not None:
+            weighed[steps[number].name] = [option for option in options if option.out]
     return replace(program, steps=tuple(steps))
 
 
 def candidates_of(
-    program: ir.Program, step: ir.Step, queries: StepQueries, cost: StepCost, block: int
+    program: ir.Program, step: ir.Step, queries: StepQueries, cost: CostSource, block: int
 ) -> list[Candidate]:
-    """What can compute ``step``, each at its cost in the layout that suits it best."""
+    """Every algorithm for ``step``, at its cost in the layout that suits it best; impossible ones are out."""
     result = []
     for algorithm in ir.CONVOLUTION_ALGORITHMS:
         variant = with_algorithm(step, algorithm)
-        costs, errors = [], []
+        options, reason = [], ""
         for layouts in options_of(program, variant, block):
             info = queries.ask(program, variant, layouts)
-            if not info.error and not info.is_reference:
-                costs.append(cost(program, variant, layouts, info))
-                errors.append(info.relative_error)
-        if costs:
-            result.append(Candidate(algorithm, min(costs), max(errors)))
+            if info.error or info.is_reference:
+                reason = reason or info.error or "the library has nothing but reference code"
+                continue
+            options.append((cost(program, variant, layouts, info), info))
+        if not options:
+            # Questions are about steps without names.
+            result.append(Candidate(algorithm=algorithm, out=reason.removeprefix(f"{step.kind} : ")))
+            continue
+        least, info = min(options, key=lambda option: option[0])
+        error = max(info.relative_error for _, info in options)
+        source: Source = "measured" if cost.measured else "model"
+        result.append(
+            Candidate("", info.implementation, (), algorithm, round(least, 2), source, relative_error=error)
+        )
     return result
 
 
 def decide(
-    candidates: dict[int, list[Candidate]], rule: Rule, max_error: float, margin: float
-) -> dict[int, ir.ConvolutionAlgorithm]:
-    """An algorithm for each step that has candidates."""
+    candidates: Mapping[int, Sequence[Candidate]], rule: Rule, max_error: float, margin: float
+) -> dict[int, list[Candidate]]:
+    """The candidates of each step, all but the chosen one with reasons; without any left, it is direct."""
+    chosen = _choose(candidates, rule, max_error, margin)
+    left = max_error - sum(option.relative_error for option in chosen.values())
+    return {
+        number: [
+            option
+            if option.out or option is chosen.get(number)
+            else replace(option, out=_reason(option, chosen.get(number, _NONE), options, rule, margin, left))
+            for option in options
+        ]
+        for number, options in candidates.items()
+    }
+
+
+def _choose(
+    candidates: Mapping[int, Sequence[Candidate]], rule: Rule, max_error: float, margin: float
+) -> dict[int, Candidate]:
     offers: list[tuple[float, int, Candidate]] = []
+    chosen: dict[int, Candidate] = {}
     for number, options in candidates.items():
-        direct = next((option.cost for option in options if option.algorithm == "direct"), float("inf"))
+        direct = _direct(options)
+        if direct is not None:
+            chosen[number] = direct
         for option in options:
-            gain = direct - option.cost
-            wanted = option.cost < margin * direct if rule == "cost" else option.algorithm == rule
-            if option.algorithm != "direct" and wanted:
-                offers.append((gain, number, option))
-    chosen: dict[int, ir.ConvolutionAlgorithm] = dict.fromkeys(candidates, "direct")
+            if option.algorithm != "direct" and not option.out and _is_wanted(option, direct, rule, margin):
+                offers.append((_cost(direct) - _cost(option), number, option))
     left = max_error
     for _, number, option in sorted(offers, key=lambda offer: -offer[0]):
-        if chosen[number] == "direct" and option.error <= left:
-            chosen[number] = option.algorithm
-            left -= option.error
+        taken = number in chosen and chosen[number].algorithm != "direct"
+        if not taken and option.relative_error <= left:
+            chosen[number] = option
+            left -= option.relative_error
     return chosen
+
+
+def _direct(options: Sequence[Candidate]) -> Candidate | None:
+    return next((option for option in options if option.algorithm == "direct" and not option.out), None)
+
+
+def _cost(option: Candidate | None) -> float:
+    return float("inf") if option is None or option.cost_us is None else option.cost_us
+
+
+def _is_wanted(option: Candidate, direct: Candidate | None, rule: Rule, margin: float) -> bool:
+    return _cost(option) < margin * _cost(direct) if rule == "cost" else option.algorithm == rule
+
+
+def _reason(
+    option: Candidate, chosen: Candidate, options: Sequence[Candidate], rule: Rule, margin: float, left: float
+) -> str:
+    """Why ``option``, which is possible, is not the one."""
+    if option.algorithm == "direct":
+        return f"{chosen.algorithm} costs less" if rule == "cost" else f"option convolutions={rule}"
+    if rule not in ("cost", option.algorithm):
+        return f"option convolutions={rule}"
+    if not _is_wanted(option, _direct(options), rule, margin):
+        if _cost(option) >= _cost(chosen):
+            return f"costs more than {chosen.algorithm}"
+        return f"costs less than {chosen.algorithm}, but not below {margin:.2g} of it, as it has to"
+    if rule == "cost" and _cost(chosen) <= _cost(option):
+        return f"costs more than {chosen.algorithm}"
+    return f"over max_relative_error: adds {option.relative_error:.2g} where {max(left, 0.0):.2g} is left"
 
 
 def with_algorithm(step: ir.Step, algorithm: ir.ConvolutionAlgorithm) -> ir.Step:

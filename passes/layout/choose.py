@@ -13,15 +13,17 @@ offered only where nothing else exists.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.assignment import Assignment, AssignmentProblem, Form, Option, settle_assignment
 from tvm_mxplan.core.description import StepInfo
+from tvm_mxplan.core.dispatch import Candidate, Weighed
 from tvm_mxplan.core.layout import plain_layout, same_bytes
 from tvm_mxplan.errors import UnsupportedError
 
 from .candidates import Layouts, operands_of, options_of
-from .costs import Machine, StepCost, reorder_cost
+from .costs import CostSource, Machine, reorder_cost
 from .movement_costs import concat_cost, slice_cost
 from .queries import StepQueries
 
@@ -29,68 +31,106 @@ from .queries import StepQueries
 _MARGIN = 0.02
 
 
-def choose_by_cost(
-    program: ir.Program,
-    queries: StepQueries,
-    cost: StepCost,
-    block: int,
-    machine: Machine,
-    forced: Mapping[str, Layouts],
-) -> tuple[list[Layouts], Assignment]:
-    """Layouts of every step's operands with the least cost over the whole region, and the proof.
+@dataclass(frozen=True)
+class LayoutChoice:
+    """What ``LayoutChooser`` chose.
+
+    Attributes
+    ----------
+    layouts : of the operands of every step.
+    assignment : the proof.
+    weighed : every candidate of every step, by the steps' names.
+    """
+
+    layouts: list[Layouts]
+    assignment: Assignment
+    weighed: Weighed
+
+
+@dataclass(frozen=True)
+class _Offer:
+    """A candidate that the library can make."""
+
+    layouts: Layouts
+    cost: float
+    info: StepInfo
+
+
+@dataclass
+class LayoutChooser:
+    """Layouts of every step's operands with the least cost over the whole region; see the module's text.
 
     Parameters
     ----------
     forced : layouts of single steps by name, the only candidates for these.
     """
-    return _Chooser(program, queries, cost, block, machine, forced).choose()
 
+    program: ir.Program
+    queries: StepQueries
+    cost: CostSource
+    block: int
+    machine: Machine
+    forced: Mapping[str, Layouts]
 
-class _Chooser:
-    def __init__(
-        self,
-        program: ir.Program,
-        queries: StepQueries,
-        cost: StepCost,
-        block: int,
-        machine: Machine,
-        forced: Mapping[str, Layouts],
-    ) -> None:
-        self.program = program
-        self.queries = queries
-        self.cost = cost
-        self.block = block
-        self.machine = machine
-        self.forced = forced
+    def __post_init__(self) -> None:
         self.forms: dict[int, list[str]] = {}
-        self.writers = {step.dst: step for step in program.steps}
+        self.writers = {step.dst: step for step in self.program.steps}
+        self.weighed: Weighed = {}
 
-    def choose(self) -> tuple[list[Layouts], Assignment]:
-        candidates = [self._usable(step) for step in self.program.steps]
+    def choose(self) -> LayoutChoice:
+        """The choice; UnsupportedError where the library can make no candidate of some step."""
+        offers = [self._usable(step) for step in self.program.steps]
         steps = [
-            tuple(self._option(step, layouts, cost) for layouts, cost in usable)
-            for step, usable in zip(self.program.steps, candidates, strict=True)
+            tuple(self._option(step, offer.layouts, offer.cost) for offer in usable)
+            for step, usable in zip(self.program.steps, offers, strict=True)
         ]
         steps += self._fixed()
         problem = AssignmentProblem(tuple(steps), self._conversions(steps))
         assignment = settle_assignment(problem, self._inside(problem), _MARGIN)
-        chosen = [usable[choice][0] for usable, choice in zip(candidates, assignment.choices, strict=False)]
-        return chosen, assignment
+        # Behind the program's steps stand those for its inputs, views and outputs.
+        chosen = [usable[at] for usable, at in zip(offers, assignment.choices, strict=False)]
+        for step, usable, taken in zip(self.program.steps, offers, chosen, strict=True):
+            self.weighed[step.name] += [
+                self._candidate(step, offer.layouts, offer.info, offer.cost, _reason(offer, taken))
+                for offer in usable
+            ]
+        return LayoutChoice([offer.layouts for offer in chosen], assignment, self.weighed)
 
-    def _usable(self, step: ir.Step) -> list[tuple[Layouts, float]]:
+    def _usable(self, step: ir.Step) -> list[_Offer]:
         """Candidates that the library can make, with costs; reference code only if there is nothing else."""
-        fast, slow, reasons = [], [], []
+        fast, slow, out = [], [], []
         forced = self.forced.get(step.name)
         for layouts in [forced] if forced else options_of(self.program, step, self.block):
             info = self.queries.ask(self.program, step, layouts)
             if info.error:
-                reasons.append(info.error)
+                out.append(self._candidate(step, layouts, info, None, info.error))
                 continue
-            cost = self._step_cost(step, layouts, info)
-            (slow if info.is_reference else fast).append((layouts, cost))
+            offer = _Offer(layouts, self._step_cost(step, layouts, info), info)
+            (slow if info.is_reference else fast).append(offer)
         if not fast and not slow:
-            raise UnsupportedError(f"{step.name}: {'; '.join(dict.fromkeys(reasons))}")
+            raise UnsupportedError(f"{step.name}: {'; '.join(dict.fromkeys(one.out for one in out))}")
+        if fast:
+            reason = "reference code, refused where there is other code"
+            out += [self._candidate(step, one.layouts, one.info, one.cost, reason) for one in slow]
+        self.weighed[step.name] = out
         return fast or slow
+
+    def _candidate(
+        self, step: ir.Step, layouts: Layouts, info: StepInfo, cost: float | None, out: str
+    ) -> Candidate:
+        images = zip(operands_of(step), layouts, strict=True)
+        measured = self.cost.measured and not isinstance(step.attrs, ir.Concat | ir.Slice)
+        return Candidate(
+            implementation=info.implementation,
+            layouts=tuple(layout for (role, _), layout in images if role in ("src", "dst")),
+            algorithm=step.attrs.algorithm if isinstance(step.attrs, ir.Convolution) else "",
+            cost_us=None if cost is None else round(cost, 2),
+            source="" if cost is None else "measured" if measured else "model",
+            relative_error=info.relative_error,
+            scratchpad_bytes=max(info.scratchpad_bytes, 0),
+            # Questions are about steps without names.
+            out=out.removeprefix(f"{step.kind} : "),
+        )
 
     def _step_cost(self, step: ir.Step, layouts: Layouts, info: StepInfo) -> float:
         if isinstance(step.attrs, ir.Concat):
@@ -153,3 +193,13 @@ class _Chooser:
     def _conversion_cost(self, value: int, layout: str) -> float:
         shape = self.program.values[value].shape
         return reorder_cost(shape, plain_layout(len(shape)), layout, self.machine)  # type: ignore[arg-type]
+
+
+def _reason(offer: _Offer, taken: _Offer) -> str:
+    """Why ``offer`` is not the one that was taken; '' if it is."""
+    if offer is taken:
+        return ""
+    if offer.cost < taken.cost:
+        return f"costs {taken.cost - offer.cost:.1f} us less alone, but more with the reorders around it"
+    more = round(offer.cost - taken.cost, 1)
+    return f"costs {more} us more" if more else "costs as much"

@@ -23,6 +23,7 @@ from tvm_mxplan.core import codec
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.assignment import Assignment
 from tvm_mxplan.core.choices import Choices, Question
+from tvm_mxplan.core.dispatch import Weighed
 from tvm_mxplan.core.layout_decision import LayoutDecision
 from tvm_mxplan.core.specialize import typical
 from tvm_mxplan.errors import InvalidInputError
@@ -31,8 +32,8 @@ from ..region.annotate import annotate
 from ..region.attached import map_programs
 from .apply import apply_layouts
 from .candidates import Layouts, Policy
-from .choose import choose_by_cost
-from .costs import BY_MODEL, Machine, StepCost
+from .choose import LayoutChooser
+from .costs import BY_MODEL, CostSource, Machine
 from .greedy import choose_greedily
 from .neighbours import Neighbours
 from .overrides import forced_layouts
@@ -43,15 +44,17 @@ def infer_layouts(
     program: ir.Program,
     backend: Backend,
     policy: Policy = "cost",
-    cost: StepCost = BY_MODEL,
+    cost: CostSource = BY_MODEL,
     layers: Mapping[str, str] = MappingProxyType({}),
     assumed: ir.Program | None = None,
+    weighed: Weighed | None = None,
 ) -> tuple[ir.Program, LayoutDecision]:
     """Layouts for one program, and what is to be said about the choice; see the module's text.
 
     Parameters
     ----------
     assumed : the program as ``Neighbours`` lets it see its borders, for the choice alone.
+    weighed : filled with the candidates of each step, behind what is there, by the steps' names.
 
     Raises
     ------
@@ -60,7 +63,8 @@ def infer_layouts(
     """
     start = time.perf_counter()
     seen = typical(program if assumed is None else assumed)
-    choices, assignment, forced = _choose(seen, backend, policy, cost, layers)
+    weighed = {} if weighed is None else weighed
+    choices, assignment, forced = _choose(seen, backend, policy, cost, layers, weighed)
     laid_out = annotate(apply_layouts(program, choices, back_to_plain=policy == "naive"), backend)
     decision = LayoutDecision(policy, round(time.perf_counter() - start, 3), forced=forced)
     if assignment is not None:
@@ -69,15 +73,22 @@ def infer_layouts(
 
 
 def _choose(
-    program: ir.Program, backend: Backend, policy: Policy, cost: StepCost, layers: Mapping[str, str]
+    program: ir.Program,
+    backend: Backend,
+    policy: Policy,
+    cost: CostSource,
+    layers: Mapping[str, str],
+    weighed: Weighed,
 ) -> tuple[list[Layouts], Assignment | None, tuple[str, ...]]:
     """Layouts of every step's operands, the proof if costs were weighed, and the steps that were forced."""
     queries = StepQueries(backend)
     forced = forced_layouts(program, layers, queries, backend.block)
     if policy != "cost":
         return choose_greedily(program, queries, policy, backend.block, forced), None, tuple(forced)
-    choices, assignment = choose_by_cost(program, queries, cost, backend.block, Machine(), forced)
-    return choices, assignment, tuple(forced)
+    choice = LayoutChooser(program, queries, cost, backend.block, Machine(), forced).choose()
+    for name, candidates in choice.weighed.items():
+        weighed[name] = [*weighed.get(name, ()), *candidates]
+    return choice.layouts, choice.assignment, tuple(forced)
 
 
 @tvm.transform.module_pass(opt_level=0, name="InferLayouts")
@@ -93,17 +104,19 @@ class InferLayouts:
     rejections : filled with the reasons for which regions went back to TVM.
     decisions : filled with what was decided, by the region's name.
     choices : what was decided earlier is taken from it, what is decided here is noted in it.
+    weighed : filled with the candidates of each step, behind what is there, by the steps' names.
     """
 
     def __init__(
         self,
         backend: Backend,
         policy: Policy = "cost",
-        cost: StepCost = BY_MODEL,
+        cost: CostSource = BY_MODEL,
         layers: Mapping[str, str] = MappingProxyType({}),
         rejections: Rejections | None = None,
         decisions: dict[str, LayoutDecision] | None = None,
         choices: Choices | None = None,
+        weighed: Weighed | None = None,
     ) -> None:
         self.backend = backend
         self.policy = policy
@@ -112,6 +125,7 @@ class InferLayouts:
         self.rejections = {} if rejections is None else rejections
         self.decisions = {} if decisions is None else decisions
         self.choices = Choices() if choices is None else choices
+        self.weighed = weighed
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
         neighbours = Neighbours(mod, self.backend.name)
@@ -144,7 +158,7 @@ class InferLayouts:
             seconds = round(time.perf_counter() - start, 3)
             return known, LayoutDecision(self.policy, seconds, forced=forced, replayed=True)
         decided, decision = infer_layouts(
-            program, self.backend, self.policy, self.cost, self.layers, assumed
+            program, self.backend, self.policy, self.cost, self.layers, assumed, self.weighed
         )
         self.choices.note(question, decided)
         return decided, decision

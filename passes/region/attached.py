@@ -1,7 +1,8 @@
 """Region programs as they travel on the IR: attributes of the region functions.
 
-``mxplan.program`` holds the encoded program, ``mxplan.constants`` its constants.  A pass that works on
-programs is ``map_programs(mod, backend, function)``.
+``mxplan.program`` holds the encoded program, ``mxplan.constants`` its constants, ``mxplan.fused`` the
+operators that run inside others' steps.  A pass that works on programs is ``map_programs(mod, backend,
+function)``.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 import tvm
 from tvm import relax
 
-from tvm_mxplan.byoc.backend import Rejections
+from tvm_mxplan.byoc.backend import Fused, Rejections
 from tvm_mxplan.core import codec
 from tvm_mxplan.core.program import Program
 from tvm_mxplan.errors import UnsupportedError
@@ -21,6 +22,7 @@ from .dissolve import dissolve
 
 PROGRAM = "mxplan.program"
 CONSTANTS = "mxplan.constants"
+FUSED = "mxplan.fused"
 
 
 def regions(mod: tvm.IRModule, backend: str) -> Iterator[tuple[tvm.ir.GlobalVar, relax.Function]]:
@@ -47,6 +49,16 @@ def program_of(function: relax.Function) -> Program:
 
 def constants_of(function: relax.Function) -> list[tvm.runtime.Tensor]:
     return list(function.attrs[CONSTANTS])
+
+
+def with_fused(function: relax.Function, fused: Fused) -> relax.Function:
+    """``function`` saying which steps run inside others, by their names."""
+    return function.with_attr(FUSED, dict(fused)) if fused else function
+
+
+def fused_of(function: relax.Function) -> Fused:
+    written = function.attrs.get(FUSED)
+    return {str(name): str(into) for name, into in written.items()} if written else {}
 
 
 def map_programs(

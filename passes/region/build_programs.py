@@ -1,7 +1,7 @@
 """``BuildPrograms``: a region program for every region, in plain layouts.
 
 Before   mxplan_onednn_0: composites that call Relax operators
-After    the same, carrying ``mxplan.program`` and ``mxplan.constants``
+After    the same, carrying ``mxplan.program``, ``mxplan.constants`` and ``mxplan.fused``
 
 The region's body stays as it is: it says what the program must compute, and TVM can run it.  A region that
 the backend cannot translate, or that only moves data, goes back to TVM.
@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import tvm
 
-from tvm_mxplan.byoc.backend import Backend, Rejections
+from tvm_mxplan.byoc.backend import Backend, Fused, Rejections
 from tvm_mxplan.core.program import Program, Reorder, Slice
 from tvm_mxplan.errors import UnsupportedError
 
-from .attached import attach, regions
+from .attached import attach, regions, with_fused
 from .dissolve import dissolve
 
 
@@ -36,15 +36,16 @@ class BuildPrograms:
         mod = mod.clone()
         refused: dict[tvm.ir.GlobalVar, str] = {}
         for gvar, function in list(regions(mod, self.backend.name)):
+            fused: Fused = {}
             try:
-                program, constants = self.backend.translate(function, gvar.name_hint)
+                program, constants = self.backend.translate(function, gvar.name_hint, fused)
             except UnsupportedError as error:
                 refused[gvar] = str(error)
                 continue
             if _only_moves_data(program):
                 refused[gvar] = "only moves data, which no library does better"
             else:
-                mod.update_func(gvar, attach(function, program, constants))
+                mod.update_func(gvar, with_fused(attach(function, program, constants), fused))
         return dissolve(mod, refused, self.rejections)
 
 

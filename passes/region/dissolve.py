@@ -13,19 +13,26 @@ from tvm import relax
 
 from tvm_mxplan.byoc.backend import Rejections
 
+from ..annotations import TVM, with_changed_dispatch
+from ..relax_types import operator_name
+
 
 def dissolve(
     mod: tvm.IRModule, reasons: Mapping[tvm.ir.GlobalVar, str], rejections: Rejections
 ) -> tvm.IRModule:
-    """The module without the regions named in ``reasons``; their operators are noted as rejected."""
+    """The module without the regions named in ``reasons``; their operators are noted, one by one."""
     if not reasons:
         return mod
     mod = mod.clone()
+    given_back: dict[str, str] = {}
     for gvar, reason in reasons.items():
         region = mod[gvar]
-        for name in _operators(region):
-            rejections[name] = reason
+        calls = _operators(region)
+        names = {name for call in calls if (name := operator_name(call))}
+        rejections |= dict.fromkeys({str(call.op.name) for call in calls} | names, reason)
+        given_back |= dict.fromkeys(names, TVM)
         mod.update_func(gvar, region.without_attr("Codegen").without_attr("global_symbol"))
+    mod = with_changed_dispatch(mod, given_back)
     return tvm.transform.Sequential(
         [
             relax.transform.LambdaLift(),
@@ -35,12 +42,12 @@ def dissolve(
     )(mod)
 
 
-def _operators(region: relax.Function) -> set[str]:
-    names: set[str] = set()
+def _operators(region: relax.Function) -> list[relax.Call]:
+    calls: list[relax.Call] = []
 
     def visit(expr: relax.Expr) -> None:
         if isinstance(expr, relax.Call) and isinstance(expr.op, tvm.ir.Op):
-            names.add(expr.op.name)
+            calls.append(expr)
 
     relax.analysis.post_order_visit(region, visit)
-    return names
+    return calls

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 
 import tvm
 from tvm import relax
@@ -26,10 +27,11 @@ class NameOperators:
 
     Parameters
     ----------
-    expected : names that have to exist; InvalidInputError tells of the first that does not.
+    expected : names that have to exist, by the option that speaks of them; InvalidInputError tells of the
+        first that does not.
     """
 
-    def __init__(self, expected: Collection[str] = ()) -> None:
+    def __init__(self, expected: Mapping[str, Collection[str]] = MappingProxyType({})) -> None:
         self.expected = expected
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
@@ -37,7 +39,8 @@ class NameOperators:
         for gvar, function in sorted(mod.functions.items(), key=lambda item: item[0].name_hint):
             if isinstance(function, relax.Function):
                 namer.rewrite(gvar, function)
-        _check(self.expected, namer.names)
+        for option, names in self.expected.items():
+            _check(option, names, namer.names)
         return namer.module()
 
 
@@ -65,9 +68,9 @@ class _Namer(relax.PyExprMutator):
         return with_operator_name(call, name)
 
 
-def _check(expected: Collection[str], names: list[str]) -> None:
+def _check(option: str, expected: Collection[str], names: list[str]) -> None:
     for name in expected:
         if name not in names:
             close = difflib.get_close_matches(name, names, n=4, cutoff=0.5)
             hint = f"the nearest are {', '.join(close)}" if close else "its report lists them"
-            raise InvalidInputError(f"option layers: the model has no operator {name!r}; {hint}")
+            raise InvalidInputError(f"option {option}: the model has no operator {name!r}; {hint}")

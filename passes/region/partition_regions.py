@@ -1,94 +1,55 @@
-"""``PartitionRegions``: group what a backend takes into regions.
+"""``PartitionRegions``: group the composites that libraries take into regions.
 
-Before   gv = R.nn.relu(R.add(R.nn.conv2d(x, w), b))
-After    gv = mxplan_onednn_0(x)      a function with the attribute Codegen, one composite for each operator
+Before   gv = fused_relax_nn_relu(fused_relax_add(fused_relax_nn_conv2d(x, w), b))
+After    gv = mxplan_onednn_0(x)      a function with the attribute Codegen, which calls the composites
 
-TVM's own ``FuseOpsByPattern`` and ``MergeCompositeFunctions`` do the work; regions get short names.  The
-latter knows no function but ``main``, so each function of the module takes its turn under that name.
+Which composites there are, and of which library, is what ``DispatchOperators`` decided.  TVM's own
+``MergeCompositeFunctions`` does the work; regions get short names.  It knows no function but ``main``, so
+each function of the module takes its turn under that name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections import Counter
 
 import tvm
 from tvm import relax
 
-from tvm_mxplan.byoc.backend import Backend, Rejections
-
-from ..relax_types import OPERATOR, operator_name
-from .attached import regions
-
-_ROOT = "the whole pattern"
-_SWITCHED_OFF = "switched off by option: "
-
 
 @tvm.transform.module_pass(opt_level=0, name="PartitionRegions")
 class PartitionRegions:
-    """Module pass; see the module's text.
-
-    Parameters
-    ----------
-    backend : the library to partition for.
-    rejections : filled with the reasons for which operators were refused.
-    switched_off : names of operators that TVM keeps whatever the library can do.
-    """
-
-    def __init__(
-        self, backend: Backend, rejections: Rejections | None = None, switched_off: Collection[str] = ()
-    ) -> None:
-        self.backend = backend
-        self.switched_off = switched_off
-        self.rejections = {} if rejections is None else rejections
+    """Module pass; see the module's text."""
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
-        patterns = self.backend.patterns(self.rejections)
-        patterns = [self._for_named_operators(pattern) for pattern in patterns]
-        mod = relax.transform.FuseOpsByPattern(patterns, bind_constants=True, annotate_codegen=False)(mod)
-        return _merge(mod, self.backend.name)
-
-    def _for_named_operators(self, pattern: relax.transform.FusionPattern) -> relax.transform.FusionPattern:
-        """The pattern, which leaves what is switched off and writes the root's name on the composite."""
-
-        def check(context: relax.transform.PatternCheckContext) -> bool:
-            for call in context.matched_bindings.values():
-                if operator_name(call) in self.switched_off:
-                    self.rejections[call.op.name] = _switched_off(self.rejections.get(call.op.name, ""), call)
-                    return False
-            return bool(pattern.check(context))
-
-        def attributes(matched: Mapping[str, relax.Expr]) -> dict[str, object]:
-            own = dict(pattern.attrs_getter(matched)) if pattern.attrs_getter else {}
-            name = operator_name(matched[_ROOT])
-            # Without it, equal composites would become one function under one name.
-            return {**own, OPERATOR: name} if name else own
-
-        named = {**dict(pattern.annotation_patterns), _ROOT: pattern.pattern}
-        return relax.transform.FusionPattern(pattern.name, pattern.pattern, named, check, attributes)
-
-
-def _merge(mod: tvm.IRModule, backend: str) -> tvm.IRModule:
-    """Composites grouped into regions in every Relax function, by the functions' names."""
-    merged = mod.clone()
-    for gvar, function in sorted(mod.functions.items(), key=lambda item: item[0].name_hint):
-        if _is_composite(function):
-            del merged[gvar]
-        elif isinstance(function, relax.Function):
-            _merge_in_function(merged, mod, gvar, backend)
-    return merged
+        """Composites grouped into regions in every Relax function, by the functions' names."""
+        if not any(_is_composite(function) for function in mod.functions.values()):
+            return mod
+        merged = mod.clone()
+        for gvar, function in sorted(mod.functions.items(), key=lambda item: item[0].name_hint):
+            if _is_composite(function):
+                del merged[gvar]
+            elif isinstance(function, relax.Function):
+                _merge_in_function(merged, mod, gvar)
+        return merged
 
 
 def _is_composite(function: tvm.ir.BaseFunc) -> bool:
     return bool(function.attrs and function.attrs.get("Composite"))
 
 
-def _merge_in_function(merged: tvm.IRModule, mod: tvm.IRModule, gvar: tvm.ir.GlobalVar, backend: str) -> None:
+def _codegen(function: tvm.ir.BaseFunc) -> str:
+    """The code generator of a region, '' for all other functions."""
+    return str(function.attrs.get("Codegen") or "") if function.attrs else ""
+
+
+def _merge_in_function(merged: tvm.IRModule, mod: tvm.IRModule, gvar: tvm.ir.GlobalVar) -> None:
     """Put into ``merged`` one function of ``mod`` with regions in the place of its composites."""
     alone, originals = _alone_as_main(mod, gvar)
     alone = relax.transform.MergeCompositeFunctions()(alone)
-    alone = _rename(alone, backend, {other.name_hint for other in merged.functions})
-    for region, body in regions(alone, backend):
-        merged[region] = body
+    alone = _rename(alone, {other.name_hint for other in merged.functions})
+    for region, body in alone.functions.items():
+        if _codegen(body):
+            merged[region] = body
     replacer = _GlobalReplacer(alone)
     replacer.new = originals
     function = replacer.visit_expr(alone["main"]).without_attr("global_symbol")
@@ -114,12 +75,6 @@ def _alone_as_main(
     return alone, {stand_in: other for other, stand_in in replacer.new.items()}
 
 
-def _switched_off(so_far: str, call: relax.Call) -> str:
-    """The reason for which a kind of operator is left, with the name of one more that is switched off."""
-    names = so_far.removeprefix(_SWITCHED_OFF).split(", ") if so_far.startswith(_SWITCHED_OFF) else []
-    return _SWITCHED_OFF + ", ".join(dict.fromkeys([*names, str(operator_name(call))]))
-
-
 @relax.expr_functor.mutator
 class _GlobalReplacer(relax.PyExprMutator):
     def __init__(self, mod: tvm.IRModule) -> None:
@@ -139,15 +94,16 @@ class _GlobalReplacer(relax.PyExprMutator):
         return self.builder_.get()
 
 
-def _rename(mod: tvm.IRModule, backend: str, taken: set[str]) -> tvm.IRModule:
-    """Short, stable names, ``<backend>_<number>``, in place of all the fused operators in a row."""
+def _rename(mod: tvm.IRModule, taken: set[str]) -> tvm.IRModule:
+    """Short, stable names, ``<code generator>_<number>``, in place of all the fused operators in a row."""
     replacer = _GlobalReplacer(mod)
-    number = 0
-    for gvar in _in_order_of_use(mod, backend):
-        while f"{backend}_{number}" in taken:
-            number += 1
-        replacer.new[gvar] = replacer.add(mod[gvar], f"{backend}_{number}")
-        number += 1
+    numbers: Counter[str] = Counter()
+    for gvar in _in_order_of_use(mod):
+        codegen = _codegen(mod[gvar])
+        while f"{codegen}_{numbers[codegen]}" in taken:
+            numbers[codegen] += 1
+        replacer.new[gvar] = replacer.add(mod[gvar], f"{codegen}_{numbers[codegen]}")
+        numbers[codegen] += 1
     for gvar, function in list(mod.functions.items()):
         if isinstance(function, relax.Function) and gvar not in replacer.new:
             replacer.replace_in(gvar, function)
@@ -157,8 +113,8 @@ def _rename(mod: tvm.IRModule, backend: str, taken: set[str]) -> tvm.IRModule:
     return mod
 
 
-def _in_order_of_use(mod: tvm.IRModule, backend: str) -> list[tvm.ir.GlobalVar]:
-    found = dict(regions(mod, backend))
+def _in_order_of_use(mod: tvm.IRModule) -> list[tvm.ir.GlobalVar]:
+    found = {gvar for gvar, function in mod.functions.items() if _codegen(function)}
     order: list[tvm.ir.GlobalVar] = []
 
     def visit(expr: relax.Expr) -> None:

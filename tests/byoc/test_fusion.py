@@ -221,3 +221,31 @@ def test_binary_post_ops_that_are_fused_are_not_reference_code(attrs, shapes, la
 )
 def test_per_channel(operand, dst, axis, expected):
     assert is_per_channel(operand, dst, axis) is expected
+
+
+# --- whose step it is ---------------------------------------------------------------------------------------
+
+
+def test_steps_that_others_took_in_are_told():
+    """A pad and a scale fold into the convolution, relu and add are its post-ops, the rest is its own."""
+    b = Small((2, 7, 8, 8), IMAGE, (2, 7, 8, 8))
+    y = b.conv(b.pad(b.inputs[0], (0, 0, 2, 2), (0, 0, 2, 2)), 7, kernel=3)
+    y = b.eltwise(b.binary(y, b.numbers(1, 7, 1, 1), "mul"), "relu")
+    y = b.binary(y, b.inputs[1])
+    b.write_output(b.step("softmax", ir.Softmax("softmax", 1), b.shape(y), [("src", y)]), b.output)
+    names: dict[str, str] = {}
+    after, _ = fuse(b.finish(), list(b.constants), names)
+    assert [step.name for step in after.steps] == ["convolution0", "softmax0"]
+    assert names == dict.fromkeys(["pad0", "binary0", "eltwise0", "binary1"], "convolution0")
+
+
+def test_a_chain_of_scales_is_the_step_that_is_left():
+    b = Small(IMAGE, IMAGE)
+    y = b.inputs[0]
+    for algorithm in ("mul", "add", "mul"):
+        y = b.binary(y, b.numbers(1, 5, 1, 1), algorithm)
+    b.write_output(y, b.output)
+    names: dict[str, str] = {}
+    after, _ = fuse(b.finish(), list(b.constants), names)
+    (step,) = after.steps
+    assert names == {name: step.name for name in ("binary0", "binary1", "binary2") if name != step.name}

@@ -9,43 +9,96 @@ import onnx
 import pytest
 
 import tvm_mxplan
+from tvm_mxplan.core.dispatch import Candidate
 from tvm_mxplan.errors import InvalidInputError
 from tvm_mxplan.options import Options
-from tvm_mxplan.passes.dispatch.convolutions import Candidate, decide
+from tvm_mxplan.passes.dispatch.convolutions import decide
 from tvm_mxplan.passes.layout.winograd_costs import winograd_cost
 from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.reference import onnxruntime_outputs, worst_relative_l2
 
-DIRECT = Candidate("direct", 100.0, 0.0)
-F2 = Candidate("winograd_f2", 60.0, 1e-6)
-F4 = Candidate("winograd_f4", 40.0, 2e-6)
+DIRECT = Candidate(algorithm="direct", cost_us=100.0)
+F2 = Candidate(algorithm="winograd_f2", cost_us=60.0, relative_error=1e-6)
+F4 = Candidate(algorithm="winograd_f4", cost_us=40.0, relative_error=2e-6)
+
+
+def chosen_by(candidates: dict[int, list[Candidate]], *rules: object) -> dict[int, str]:
+    """The algorithm of each step; exactly one of its candidates is not out."""
+    decided = decide(candidates, *rules)  # type: ignore[arg-type]
+    assert all(len(options) == len(candidates[number]) for number, options in decided.items())
+    kept = {number: [one.algorithm for one in options if not one.out] for number, options in decided.items()}
+    return {number: algorithm for number, (algorithm,) in kept.items()}
 
 
 @pytest.mark.parametrize(
     "candidates, rule, max_error, chosen",
     [
         ([DIRECT, F2, F4], "cost", 1e-4, "winograd_f4"),
-        ([DIRECT, F2, replace(F4, cost=70.0)], "cost", 1e-4, "winograd_f2"),
-        ([DIRECT, replace(F2, cost=81.0), replace(F4, cost=99.0)], "cost", 1e-4, "direct"),
+        ([DIRECT, F2, replace(F4, cost_us=70.0)], "cost", 1e-4, "winograd_f2"),
+        ([DIRECT, replace(F2, cost_us=81.0), replace(F4, cost_us=99.0)], "cost", 1e-4, "direct"),
         ([DIRECT], "cost", 1e-4, "direct"),
         ([DIRECT, F2, F4], "cost", 1.5e-6, "winograd_f2"),
         ([DIRECT, F2, F4], "cost", 0.5e-6, "direct"),
         ([DIRECT, F2, F4], "winograd_f2", 1e-4, "winograd_f2"),
-        ([DIRECT, replace(F4, cost=900.0)], "winograd_f4", 1e-4, "winograd_f4"),
+        ([DIRECT, replace(F4, cost_us=900.0)], "winograd_f4", 1e-4, "winograd_f4"),
         ([DIRECT, F2], "winograd_f4", 1e-4, "direct"),
         ([DIRECT, F4], "winograd_f4", 0.0, "direct"),
         ([DIRECT, F2, F4], "direct", 1e-4, "direct"),
     ],
 )
 def test_one_step(candidates, rule, max_error, chosen):
-    assert decide({0: candidates}, rule, max_error, 0.8) == {0: chosen}
+    assert chosen_by({0: candidates}, rule, max_error, 0.8) == {0: chosen}
 
 
 def test_errors_add_up_and_the_largest_gains_go_first():
-    large = [Candidate("direct", 1000.0, 0.0), Candidate("winograd_f4", 400.0, 2e-6)]
+    large = [replace(DIRECT, cost_us=1000.0), replace(F4, cost_us=400.0)]
     small = [DIRECT, F2, F4]
-    chosen = decide({0: small, 1: large, 2: small, 3: small}, "cost", 5e-6, 0.8)
+    chosen = chosen_by({0: small, 1: large, 2: small, 3: small}, "cost", 5e-6, 0.8)
     assert chosen == {0: "winograd_f4", 1: "winograd_f4", 2: "winograd_f2", 3: "direct"}
+
+
+@pytest.mark.parametrize(
+    "candidates, rule, max_error, reasons",
+    [
+        ([DIRECT, F2, F4], "cost", 1e-4, ["winograd_f4 costs less", "costs more than winograd_f4", ""]),
+        (
+            [DIRECT, F2, F4],
+            "cost",
+            1.5e-6,
+            ["winograd_f2 costs less", "", "over max_relative_error: adds 2e-06 where 5e-07 is left"],
+        ),
+        (
+            [DIRECT, replace(F2, cost_us=90.0), replace(F4, cost_us=110.0)],
+            "cost",
+            1e-4,
+            ["", "costs less than direct, but not below 0.8 of it, as it has to", "costs more than direct"],
+        ),
+        (
+            [DIRECT, F2, F4],
+            "winograd_f2",
+            1e-4,
+            ["option convolutions=winograd_f2", "", "option convolutions=winograd_f2"],
+        ),
+        (
+            [DIRECT, F4],
+            "winograd_f4",
+            0.0,
+            ["", "over max_relative_error: adds 2e-06 where 0 is left"],
+        ),
+        ([DIRECT, replace(F2, cost_us=None, out="five by five")], "cost", 1e-4, ["", "five by five"]),
+    ],
+)
+def test_the_others_are_out_for_a_reason(candidates, rule, max_error, reasons):
+    (decided,) = decide({0: candidates}, rule, max_error, 0.8).values()
+    assert [one.out for one in decided] == reasons
+
+
+def test_without_any_that_is_possible_all_are_out():
+    impossible = replace(DIRECT, cost_us=None, out="no such thing")
+    assert decide({0: [impossible], 1: [impossible, F4]}, "cost", 0.0, 0.8) == {
+        0: [impossible],
+        1: [impossible, replace(F4, out="over max_relative_error: adds 2e-06 where 0 is left")],
+    }
 
 
 def test_cost_of_winograd():

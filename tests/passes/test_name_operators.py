@@ -9,6 +9,8 @@ from tvm import relax
 
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.errors import InvalidInputError
+from tvm_mxplan.passes.dispatch import DispatchOperators
+from tvm_mxplan.passes.dispatch.implementations import preference_of
 from tvm_mxplan.passes.region import BuildPrograms, NameOperators, PartitionRegions
 from tvm_mxplan.passes.region.attached import program_of, regions
 from tvm_mxplan.passes.relax_types import operator_name
@@ -22,7 +24,8 @@ def names(mod: tvm.IRModule) -> list[str]:
 
 def step_names(mod: tvm.IRModule) -> list[str]:
     backend = OneDNN()
-    mod = tvm.transform.Sequential([PartitionRegions(backend), BuildPrograms(backend)])(mod)
+    passes = [DispatchOperators(preference_of([backend])), PartitionRegions(), BuildPrograms(backend)]
+    mod = tvm.transform.Sequential(passes)(mod)
     programs = [program_of(function) for _, function in regions(mod, backend.name)]
     return [step.name for program in programs for step in program.steps]
 
@@ -61,6 +64,7 @@ def test_further_steps_of_an_operator_are_named_below_it():
 
 def test_expected_names_have_to_exist():
     mod = dataflow("a = R.nn.relu(x)\ny = R.add(a, x)")
-    NameOperators(["relu_0", "add_0"])(mod)
-    with pytest.raises(InvalidInputError, match="no operator 'relu_1'; the nearest are relu_0"):
-        NameOperators(["relu_1"]).transform_module(mod, tvm.transform.PassContext())
+    NameOperators({"layers": ["relu_0"], "prefer": ["add_0"]})(mod)
+    named = NameOperators({"layers": ["relu_0"], "prefer": ["relu_1"]})
+    with pytest.raises(InvalidInputError, match=r"prefer: .* no operator 'relu_1'; the nearest are relu_0"):
+        named.transform_module(mod, tvm.transform.PassContext())

@@ -9,6 +9,8 @@ from dataflow_text import dataflow
 from tvm import relax, te, tirx
 
 from tvm_mxplan.byoc.onednn.backend import OneDNN
+from tvm_mxplan.passes.dispatch import DispatchOperators
+from tvm_mxplan.passes.dispatch.implementations import preference_of
 from tvm_mxplan.passes.region import PartitionRegions
 
 NAME = "mxplan_onednn"
@@ -16,7 +18,11 @@ NAME = "mxplan_onednn"
 
 def partition(lines: str, **parameters: str) -> tuple[tvm.IRModule, dict[str, str]]:
     rejections: dict[str, str] = {}
-    return PartitionRegions(OneDNN(), rejections)(dataflow(lines, **parameters)), rejections
+    return partitioned(dataflow(lines, **parameters), rejections), rejections
+
+
+def partitioned(mod: tvm.IRModule, rejections: dict[str, str] | None = None) -> tvm.IRModule:
+    return PartitionRegions()(DispatchOperators(preference_of([OneDNN()]), rejections)(mod))
 
 
 def region_names(mod: tvm.IRModule) -> list[str]:
@@ -66,14 +72,14 @@ def test_a_name_that_is_taken_is_left_alone():
     mod = dataflow("y = R.nn.relu(x)")
     taken = te.create_prim_func([te.placeholder((2,), name="x")])
     mod[f"{NAME}_0"] = taken.with_attr("global_symbol", f"{NAME}_0")
-    partitioned = PartitionRegions(OneDNN())(mod)
-    assert region_names(partitioned) == [f"{NAME}_1"]
-    assert isinstance(partitioned[f"{NAME}_0"], tirx.PrimFunc)
+    mod = partitioned(mod)
+    assert region_names(mod) == [f"{NAME}_1"]
+    assert isinstance(mod[f"{NAME}_0"], tirx.PrimFunc)
 
 
 def test_no_region_leaves_the_ir_unchanged():
     mod = dataflow("a = R.floor(x)\ny = R.sign(a)")
-    tvm.ir.assert_structural_equal(PartitionRegions(OneDNN())(mod), mod)
+    tvm.ir.assert_structural_equal(partitioned(mod), mod)
 
 
 def test_a_region_does_not_close_a_cycle_over_what_is_left():
@@ -185,7 +191,7 @@ class Module:
 
 def test_every_function_gets_its_regions():
     """Also private ones, also one that calls ``main``; equal regions of two functions are two."""
-    mod = PartitionRegions(OneDNN())(tvm.script.from_source(SEVERAL_FUNCTIONS))
+    mod = partitioned(tvm.script.from_source(SEVERAL_FUNCTIONS))
     assert region_names(mod) == [f"{NAME}_{number}" for number in range(3)]
     calls = {}
     for gvar, function in mod.functions.items():
@@ -214,4 +220,4 @@ def test_several_functions_run():
 
 def test_a_module_without_main():
     text = SEVERAL_FUNCTIONS.replace("def main", "def first").replace("cls.main", "cls.first")
-    assert len(region_names(PartitionRegions(OneDNN())(tvm.script.from_source(text)))) == 3
+    assert len(region_names(partitioned(tvm.script.from_source(text)))) == 3

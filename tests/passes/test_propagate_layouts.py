@@ -10,6 +10,8 @@ from tvm import relax
 
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.core import program as ir
+from tvm_mxplan.passes.dispatch import DispatchOperators
+from tvm_mxplan.passes.dispatch.implementations import preference_of
 from tvm_mxplan.passes.layout import InferLayouts, PropagateLayouts
 from tvm_mxplan.passes.layout.candidates import Policy
 from tvm_mxplan.passes.memory import PlanMemory
@@ -38,7 +40,8 @@ def laid_out(
     passes = [
         *first,
         relax.transform.ConvertToDataflow(1),
-        PartitionRegions(backend),
+        DispatchOperators(preference_of([backend])),
+        PartitionRegions(),
         BuildPrograms(backend),
         InferLayouts(backend, policy),
     ]

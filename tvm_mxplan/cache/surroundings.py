@@ -29,7 +29,7 @@ def surroundings(target: ParsedTarget, options: Options) -> dict[str, Any]:
     """Versions, machine, target and options, as JSON; where they are equal, so are compilations."""
     return {
         **shared_surroundings(),
-        "target": [*target.libraries, str(target.host)],
+        "target": [*target.order, str(target.host)],
         "options": options.fingerprinted(),
         "TVM": _pass_context(),
     }

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 _UNITS = {"K": 10, "M": 20, "G": 30}
+_EXPLAIN = "--explain"
+_OPERATOR = re.compile(r"[A-Za-z]\w*_\d+")
 _SHAPE = re.compile(r"[\s,;]*(?P<name>[^\s\[\]]+?)\s*:\s*\[(?P<dims>[^\[\]]*)\]")
 
 
@@ -17,6 +19,14 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(allow_abbrev=False, **kwargs)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As ever; what follows --explain is its own only if it is an operator's name, not a file's."""
+        args = list(sys.argv[1:] if args is None else args)
+        for at, word in enumerate(args):
+            if word == _EXPLAIN and not _OPERATOR.fullmatch("".join(args[at + 1 : at + 2])):
+                args[at] = f"{_EXPLAIN}="
+        return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
         line = " ".join(message.split())
@@ -30,6 +40,17 @@ def add_verbosity(parser: argparse.ArgumentParser) -> None:
     kept = {"action": "store_true", "default": argparse.SUPPRESS}
     group.add_argument("-v", "--verbose", help="tracebacks, and all that TVM prints", **kept)
     group.add_argument("-q", "--quiet", help="print nothing but errors", **kept)
+
+
+def add_explain(parser: argparse._ActionsContainer) -> None:
+    """``--explain`` for all operators, ``--explain conv2d_3`` for one; None where it is not given."""
+    parser.add_argument(
+        _EXPLAIN,
+        nargs="?",
+        const="",
+        metavar="OPERATOR",
+        help="print for each operator, or the named one, its candidates, costs, and why they are out",
+    )
 
 
 def add_input_shapes(parser: argparse.ArgumentParser, help: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InvalidInputError, UnsupportedError
-from .arguments import Parser, add_gone, add_input_shapes, add_verbosity
+from .arguments import Parser, add_explain, add_gone, add_input_shapes, add_verbosity
 
 _FORMATS = ("onnx", "keras", "paddle", "pb", "pytorch", "relay", "tflite")
 _SUFFIXES = {
@@ -94,6 +94,7 @@ def add_parser(verbs: Any) -> None:
         help="write the memory plan as a picture, and as PLAN.csv for other planners",
     )
     parser.add_argument("--report", action="store_true", help="print what runs where, and why")
+    add_explain(parser)
     add_verbosity(parser)
     add_gone(parser, _GONE)
 
@@ -124,8 +125,11 @@ def compile_model(args: argparse.Namespace) -> str:
         _write_memory(args.dump_memory, ex)
     ex.export(args.output)
     _write_dumps(args, ex, dump.text)
-    if args.report:
-        return str(ex.report)
+    told = [str(ex.report)] if args.report else []
+    if args.explain is not None:
+        told.append(ex.report.explain(args.explain))
+    if told:
+        return "\n\n".join(told)
     share = f"{100 * ex.report.offloaded:.1f} % of the multiply-adds in {len(ex.report.regions)} region(s)"
     return f"{args.output}: {share if ex.report.regions else 'nothing offloaded'}"
 

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from .arguments import Parser, add_verbosity
+from .arguments import Parser, add_explain, add_verbosity
 
 
 def add_parser(verbs: Any) -> None:
@@ -21,6 +21,7 @@ def add_parser(verbs: Any) -> None:
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="signature and report as JSON")
     form.add_argument("--program", action="store_true", help="the programs of its regions")
+    add_explain(form)
     add_verbosity(parser)
 
 
@@ -34,6 +35,8 @@ def show(args: argparse.Namespace) -> str:
         return json.dumps({"signature": ex.signature.to_json(), "report": ex.report.to_json()}, indent=1)
     if args.program:
         return region_programs(ex.module) or "no regions"
+    if args.explain is not None:
+        return ex.report.explain(args.explain)
     lines = [f"input  {port}" for port in ex.signature.inputs]
     lines += [f"output {port}" for port in ex.signature.outputs]
     if not ex.signature.outputs:

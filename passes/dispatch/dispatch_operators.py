@@ -1,0 +1,214 @@
+"""``DispatchOperators``: which implementation runs each operator, before layouts and memory.
+
+Before   gv = R.nn.relu(R.floor(x))
+After    gv = fused_relax_nn_relu(R.floor(x))      a composite, named for the library that takes it
+         R.func_attr({"mxplan.dispatch": {"floor_0": "llvm", "relu_0": "onednn"}})
+
+Libraries are asked in the order of preference, operator by operator where options say so; what none takes is
+TVM's.  An operator that waits for a library behind comes back to those before it if that one refuses.
+TVM's own ``FuseOpsByPattern`` does the matching.  ``PartitionRegions`` groups what came of it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import tvm
+from tvm import relax
+
+from tvm_mxplan.byoc.backend import Rejections
+from tvm_mxplan.core.dispatch import Candidate, DispatchDecision, is_operator_name
+from tvm_mxplan.errors import InvalidInputError
+
+from ..annotations import TVM, with_dispatch
+from ..relax_types import OPERATOR, operator_name
+from .implementations import Implementation, Preference, is_operator, kind_of, tvm_refusal
+
+_ROOT = "the whole pattern"
+_SWITCHED_OFF = "switched off by option: "
+_NO_PATTERN = "no implementation in the library"
+
+
+@tvm.transform.module_pass(opt_level=0, name="DispatchOperators")
+class DispatchOperators:
+    """Module pass; see the module's text.
+
+    Parameters
+    ----------
+    preference : who is asked, and in which order.
+    rejections : filled with the reasons for which operators were refused, by their kind.
+    decisions : filled with what was decided for each operator that has a name.
+    """
+
+    def __init__(
+        self,
+        preference: Preference,
+        rejections: Rejections | None = None,
+        decisions: dict[str, DispatchDecision] | None = None,
+    ) -> None:
+        self.preference = preference
+        self.rejections = {} if rejections is None else rejections
+        self.decisions = {} if decisions is None else decisions
+
+    def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
+        _check_kinds(self.preference.first)
+        turns = _Turns(self.preference, self.rejections)
+        for library in self.preference.libraries:
+            mod = turns.ask(library, mod)
+        if turns.waiting:
+            for library in self.preference.libraries:
+                mod = turns.ask(library, mod)
+        return self._annotate(mod, turns.reasons)
+
+    def _annotate(self, mod: tvm.IRModule, reasons: Mapping[tuple[str, str], str]) -> tvm.IRModule:
+        names = {one.backend.name: one.name for one in self.preference.libraries if one.backend}
+        mod = mod.clone()
+        for gvar, function in sorted(mod.functions.items(), key=lambda item: item[0].name_hint):
+            if not isinstance(function, relax.Function) or _composite(function):
+                continue
+            chosen: dict[str, str] = {}
+            for call, composite in _operators(mod, function):
+                name = operator_name(call)
+                if name is None:
+                    continue
+                chosen[name] = names[_composite(composite).partition(".")[0]] if composite else TVM
+                root = str(composite.attrs.get(OPERATOR, "")) if composite else ""
+                self.decisions[name] = self._decision(name, call, chosen[name], root, reasons)
+            mod.update_func(gvar, with_dispatch(function, chosen))
+        return mod
+
+    def _decision(
+        self, name: str, call: relax.Call, chosen: str, root: str, reasons: Mapping[tuple[str, str], str]
+    ) -> DispatchDecision:
+        wanted, key = self.preference.wish(call)
+        asked = [one.name for one in self.preference.order(call)]
+        behind = asked[asked.index(chosen) + 1 :]
+        candidates = []
+        for one in sorted(self.preference.implementations, key=lambda one: one.name != wanted):
+            out = one.absent or reasons.get((one.name, name), "")
+            if one.name == chosen:
+                out = ""
+            elif not out:
+                out = self.preference.why(call, chosen) if one.name in behind else _NO_PATTERN
+            candidates.append(Candidate(one.name, out=out))
+            if one.name == wanted and key == name and out:
+                raise InvalidInputError(f"option prefer: {name} cannot run in {wanted}: {out}")
+        return DispatchDecision(name, kind_of(call), tuple(candidates), root)
+
+
+@dataclass
+class _Turns:
+    """Libraries asked one after the other.
+
+    Attributes
+    ----------
+    reasons : why operators were refused, by the implementation and the operator's name.
+    waiting : whether operators were kept for a library that had not been asked yet.
+    """
+
+    preference: Preference
+    rejections: Rejections
+    reasons: dict[tuple[str, str], str] = field(default_factory=dict)
+    waiting: bool = False
+    asked: set[str] = field(default_factory=set)
+
+    def ask(self, library: Implementation, mod: tvm.IRModule) -> tvm.IRModule:
+        """The module with composites of what ``library`` takes and nobody else is to be asked before."""
+        assert library.backend
+        found: Rejections = {}
+        patterns = [
+            self._for_its_operators(library, pattern, found) for pattern in library.backend.patterns(found)
+        ]
+        mod = relax.transform.FuseOpsByPattern(patterns, bind_constants=True, annotate_codegen=False)(mod)
+        self.asked.add(library.name)
+        return mod
+
+    def _for_its_operators(
+        self, library: Implementation, pattern: relax.transform.FusionPattern, found: Rejections
+    ) -> relax.transform.FusionPattern:
+        """The pattern, which leaves what is another's and writes the root's name on the composite."""
+
+        def check(context: relax.transform.PatternCheckContext) -> bool:
+            for call in context.matched_bindings.values():
+                if is_operator(call) and self._is_anothers(library, call):
+                    return False
+            found.clear()
+            taken = bool(pattern.check(context))
+            self.rejections.update(found)
+            for reason in found.values():
+                self.reasons[library.name, operator_name(context.matched_expr) or ""] = reason
+            return taken
+
+        def attributes(matched: Mapping[str, relax.Expr]) -> dict[str, object]:
+            own = dict(pattern.attrs_getter(matched)) if pattern.attrs_getter else {}
+            name = operator_name(matched[_ROOT])
+            # Without it, equal composites would become one function under one name.
+            return {**own, OPERATOR: name} if name else own
+
+        named = {**dict(pattern.annotation_patterns), _ROOT: pattern.pattern}
+        return relax.transform.FusionPattern(pattern.name, pattern.pattern, named, check, attributes)
+
+    def _is_anothers(self, library: Implementation, call: relax.Call) -> bool:
+        """Whether someone before ``library`` has ``call``, or has not been asked about it yet."""
+        if operator_name(call) in self.preference.off:
+            self._note(library, call, self.preference.why(call, TVM))
+            return True
+        for one in self.preference.order(call):
+            if one.name == library.name:
+                return False
+            if one.backend is None:
+                refusal = tvm_refusal(call)
+                if not refusal:
+                    self._note(library, call, self.preference.why(call, one.name))
+                    return True
+                self.reasons[one.name, operator_name(call) or ""] = refusal
+            elif one.name not in self.asked:
+                self.waiting = True
+                return True
+        return False
+
+    def _note(self, library: Implementation, call: relax.Call, reason: str) -> None:
+        self.reasons[library.name, operator_name(call) or ""] = reason
+        if reason.startswith(_SWITCHED_OFF):
+            so_far = self.rejections.get(call.op.name, "")
+            names = so_far.removeprefix(_SWITCHED_OFF).split(", ") if so_far.startswith(_SWITCHED_OFF) else []
+            reason = _SWITCHED_OFF + ", ".join(dict.fromkeys([*names, str(operator_name(call))]))
+        self.rejections[call.op.name] = reason
+
+
+def _operators(
+    mod: tvm.IRModule, function: relax.Function
+) -> list[tuple[relax.Call, relax.Function | None]]:
+    """Calls to operators in order, those inside composites with the composite."""
+    found: list[tuple[relax.Call, relax.Function | None]] = []
+
+    def visit(expr: relax.Expr, composite: relax.Function | None) -> None:
+        if is_operator(expr):
+            found.append((expr, composite))
+        elif isinstance(expr, relax.Call) and isinstance(expr.op, tvm.ir.GlobalVar):
+            callee = mod[expr.op]
+            if _composite(callee):
+                relax.analysis.post_order_visit(callee, lambda inner: visit(inner, callee))
+
+    relax.analysis.post_order_visit(function, lambda expr: visit(expr, None))
+    return found
+
+
+def _composite(function: tvm.ir.BaseFunc) -> str:
+    """``<code generator>.<row>`` of a composite, '' for all other functions."""
+    return str(function.attrs.get("Composite") or "") if function.attrs else ""
+
+
+def _check_kinds(first: Mapping[str, str]) -> None:
+    """What is no operator's name has to be a kind that Relax has."""
+    keys = [key for key in first if not is_operator_name(key)]
+    if not keys:
+        return
+    kinds = {str(name).rpartition(".")[2] for name in tvm.ir.Op.list_op_names() if name.startswith("relax.")}
+    for key in keys:
+        if key not in kinds:
+            close = difflib.get_close_matches(key, kinds, n=4, cutoff=0.5)
+            hint = f"the nearest are {', '.join(close)}" if close else "expected one such as conv2d"
+            raise InvalidInputError(f"option prefer: Relax has no operator {key!r}; {hint}")

@@ -1,0 +1,131 @@
+"""The registry of implementations: who could run an operator, in the order in which they are asked.
+
+    name     what targets and options call it: onednn, cudnn, llvm
+    backend  the library behind it, which generates code for regions; None for TVM's own code
+    absent   why it cannot be had here; it drops out, and the report tells
+    layouts  what it takes and gives, by name
+
+Which operators a library takes, its patterns and their checks say, with a reason for what they refuse.  What
+it would do for one of them (its code, scratchpad, error) depends on shapes and layouts: ``Backend.describe``
+says it once there is a program; costs come with a ``CostSource``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+import tvm
+from tvm import relax
+
+from tvm_mxplan.byoc.backend import Backend
+from tvm_mxplan.errors import InvalidInputError
+
+from ..annotations import TVM
+from ..relax_types import operator_name
+
+
+@dataclass(frozen=True)
+class Implementation:
+    """One record of the registry; see the module's text."""
+
+    name: str
+    backend: Backend | None = None
+    absent: str = ""
+
+    @property
+    def layouts(self) -> tuple[str, ...]:
+        """Layouts that it takes and gives, by name; TVM's code has tensors as the model states them."""
+        return tuple(record.name for record in self.backend.layouts()) if self.backend else ()
+
+
+@dataclass(frozen=True)
+class Preference:
+    """The registry by preference, and what a user wants otherwise for some operators.
+
+    Attributes
+    ----------
+    implementations : the most preferred first; TVM is one of them.
+    first : names of implementations to be asked first, by the kind or the name of operators.
+    off : names of operators that TVM keeps.
+    """
+
+    implementations: tuple[Implementation, ...]
+    first: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    off: Collection[str] = frozenset()
+
+    @property
+    def present(self) -> tuple[Implementation, ...]:
+        return tuple(one for one in self.implementations if not one.absent)
+
+    @property
+    def libraries(self) -> tuple[Implementation, ...]:
+        """Those that are here and generate code for regions."""
+        return tuple(one for one in self.present if one.backend)
+
+    def wish(self, call: relax.Call) -> tuple[str, str]:
+        """Which implementation the user wants for ``call``, and what the option calls the operator."""
+        name, kind = operator_name(call) or "", kind_of(call)
+        return next(((self.first[key], key) for key in (name, kind) if key in self.first), ("", ""))
+
+    def order(self, call: relax.Call) -> list[Implementation]:
+        """Who is asked for ``call``, in this order."""
+        if operator_name(call) in self.off:
+            return [one for one in self.present if one.name == TVM]
+        wanted, _ = self.wish(call)
+        return sorted(self.present, key=lambda one: one.name != wanted)
+
+    def why(self, call: relax.Call, chosen: str) -> str:
+        """Why ``chosen`` comes before the others."""
+        if operator_name(call) in self.off:
+            return f"switched off by option: {operator_name(call)}"
+        wanted, key = self.wish(call)
+        if wanted == chosen:
+            return f"option prefer: {key}={chosen}"
+        return f"after {chosen} in the order of preference"
+
+
+def preference_of(
+    backends: Sequence[Backend],
+    order: Sequence[str] = (),
+    absent: Mapping[str, str] = MappingProxyType({}),
+    first: Mapping[str, str] = MappingProxyType({}),
+    off: Collection[str] = frozenset(),
+) -> Preference:
+    """The registry of some libraries, of those that are absent, and of TVM.
+
+    Parameters
+    ----------
+    order : names by preference; those that are left out come behind in the order of ``backends``, TVM last.
+
+    Raises
+    ------
+    InvalidInputError : ``first`` wants an implementation that is none of these.
+    """
+    known = {backend.library: Implementation(backend.library, backend) for backend in backends}
+    known |= {name: Implementation(name, absent=reason) for name, reason in absent.items()}
+    known[TVM] = Implementation(TVM)
+    names = dict.fromkeys([*order, *known])
+    for key, wanted in first.items():
+        if wanted not in names:
+            raise InvalidInputError(
+                f"option prefer: {key}={wanted}: the target does not name it; it has {', '.join(names)}"
+            )
+    return Preference(tuple(known[name] for name in names), first, off)
+
+
+def kind_of(call: relax.Call) -> str:
+    """``conv2d`` for a call to ``relax.nn.conv2d``."""
+    return str(call.op.name).rpartition(".")[2]
+
+
+def tvm_refusal(call: relax.Call) -> str:
+    """Why TVM cannot be asked before a library; '' if it can: it knows how to lower the operator."""
+    lowered = call.op.get_attr("FLegalize") is not None
+    return "" if lowered else f"TVM has no lowering of {call.op.name}"
+
+
+def is_operator(expr: object) -> bool:
+    """True for calls to Relax's operators, which are what is dispatched."""
+    return isinstance(expr, relax.Call) and isinstance(expr.op, tvm.ir.Op)
