@@ -55,8 +55,6 @@ class ChooseAlgorithms:
         self.choices = Choices() if choices is None else choices
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
-        if self.rule == "direct":
-            return mod
         count = sum(1 for _ in regions(mod, self.backend.name))
 
         def choose(program: ir.Program) -> ir.Program:
@@ -70,6 +68,8 @@ class ChooseAlgorithms:
         return map_programs(mod, self.backend.name, choose, self.rejections)
 
     def _choose(self, program: ir.Program, max_error: float) -> ir.Program:
+        if self.rule == "direct":
+            return program
         gbytes_per_s = Machine().gbytes_per_s
 
         def cold(program: ir.Program, step: ir.Step, layouts: Layouts, info: StepInfo) -> float:

@@ -20,7 +20,7 @@ from tvm_mxplan.core.layout import plain_layout, same_bytes
 from tvm_mxplan.errors import UnsupportedError
 
 from .candidates import Layouts, operands_of, options_of
-from .costs import Machine, StepCost, reorder_cost
+from .costs import CostSource, Reader
 from .movement_costs import concat_cost, slice_cost
 from .queries import StepQueries
 
@@ -28,9 +28,8 @@ from .queries import StepQueries
 def choose_by_cost(
     program: ir.Program,
     queries: StepQueries,
-    cost: StepCost,
+    cost: CostSource,
     block: int,
-    machine: Machine,
     forced: Mapping[str, Layouts],
 ) -> tuple[list[Layouts], Assignment]:
     """Layouts of every step's operands with the least cost over the whole region, and the proof.
@@ -39,7 +38,7 @@ def choose_by_cost(
     ----------
     forced : layouts of single steps by name, the only candidates for these.
     """
-    return _Chooser(program, queries, cost, block, machine, forced).choose()
+    return _Chooser(program, queries, cost, block, forced).choose()
 
 
 class _Chooser:
@@ -47,18 +46,17 @@ class _Chooser:
         self,
         program: ir.Program,
         queries: StepQueries,
-        cost: StepCost,
+        cost: CostSource,
         block: int,
-        machine: Machine,
         forced: Mapping[str, Layouts],
     ) -> None:
         self.program = program
         self.queries = queries
         self.cost = cost
         self.block = block
-        self.machine = machine
         self.forced = forced
         self.forms: dict[int, list[str]] = {}
+        self.readers: dict[Form, Reader] = {}
         self.writers = {step.dst: step for step in program.steps}
 
     def choose(self) -> tuple[list[Layouts], Assignment]:
@@ -90,9 +88,9 @@ class _Chooser:
 
     def _step_cost(self, step: ir.Step, layouts: Layouts, info: StepInfo) -> float:
         if isinstance(step.attrs, ir.Concat):
-            return concat_cost(self.program, self.writers, step, layouts, self.machine)
+            return concat_cost(self.program, self.writers, step, layouts, self.cost)
         if isinstance(step.attrs, ir.Slice):
-            return slice_cost(self.program, step, layouts, self.machine)
+            return slice_cost(self.program, step, layouts, self.cost)
         return self.cost(self.program, step, layouts, info)
 
     def _option(self, step: ir.Step, layouts: Layouts, cost: float) -> Option:
@@ -102,6 +100,7 @@ class _Chooser:
                 gives.append(self._form(value, layout))
             elif self.program.values[self.program.root(value)].kind != "constant":
                 wants.append(self._form(value, layout))
+                self.readers.setdefault(wants[-1], (step, layouts))
         return Option(cost, tuple(dict.fromkeys(wants)), tuple(gives))
 
     def _fixed(self) -> list[tuple[Option, ...]]:
@@ -135,8 +134,15 @@ class _Chooser:
 
     def _conversions(self, steps: list[tuple[Option, ...]]) -> dict[Form, float]:
         wanted = {form for options in steps for option in options for form in option.wants}
-        return {form: self._conversion_cost(*form) for form in sorted(wanted)}
+        given: dict[int, list[str]] = {}
+        for options in steps:
+            for option in sorted(options, key=lambda option: option.cost):
+                for value, layout in option.gives:
+                    given.setdefault(value, []).append(layout)
+        return {form: self._conversion_cost(form, given.get(form[0], [])) for form in sorted(wanted)}
 
-    def _conversion_cost(self, value: int, layout: str) -> float:
-        shape = self.program.values[value].shape
-        return reorder_cost(shape, plain_layout(len(shape)), layout, self.machine)  # type: ignore[arg-type]
+    def _conversion_cost(self, form: Form, given: list[str]) -> float:
+        """The cost of a form that was not given, out of one that may have been."""
+        value, layout = form
+        sources = [other for other in dict.fromkeys(given) if other != layout]
+        return self.cost.reorder(self.program, value, layout, sources, self.readers.get(form))

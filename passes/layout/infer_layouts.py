@@ -32,7 +32,7 @@ from ..region.attached import map_programs
 from .apply import apply_layouts
 from .candidates import Layouts, Policy
 from .choose import choose_by_cost
-from .costs import BY_MODEL, Machine, StepCost
+from .costs import BY_MODEL, CostSource
 from .greedy import choose_greedily
 from .neighbours import Neighbours
 from .overrides import forced_layouts
@@ -43,7 +43,7 @@ def infer_layouts(
     program: ir.Program,
     backend: Backend,
     policy: Policy = "cost",
-    cost: StepCost = BY_MODEL,
+    cost: CostSource = BY_MODEL,
     layers: Mapping[str, str] = MappingProxyType({}),
     assumed: ir.Program | None = None,
 ) -> tuple[ir.Program, LayoutDecision]:
@@ -69,14 +69,14 @@ def infer_layouts(
 
 
 def _choose(
-    program: ir.Program, backend: Backend, policy: Policy, cost: StepCost, layers: Mapping[str, str]
+    program: ir.Program, backend: Backend, policy: Policy, cost: CostSource, layers: Mapping[str, str]
 ) -> tuple[list[Layouts], Assignment | None, tuple[str, ...]]:
     """Layouts of every step's operands, the proof if costs were weighed, and the steps that were forced."""
     queries = StepQueries(backend)
     forced = forced_layouts(program, layers, queries, backend.block)
     if policy != "cost":
         return choose_greedily(program, queries, policy, backend.block, forced), None, tuple(forced)
-    choices, assignment = choose_by_cost(program, queries, cost, backend.block, Machine(), forced)
+    choices, assignment = choose_by_cost(program, queries, cost, backend.block, forced)
     return choices, assignment, tuple(forced)
 
 
@@ -99,7 +99,7 @@ class InferLayouts:
         self,
         backend: Backend,
         policy: Policy = "cost",
-        cost: StepCost = BY_MODEL,
+        cost: CostSource = BY_MODEL,
         layers: Mapping[str, str] = MappingProxyType({}),
         rejections: Rejections | None = None,
         decisions: dict[str, LayoutDecision] | None = None,
