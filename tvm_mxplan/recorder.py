@@ -25,6 +25,7 @@ from .passes.memory.relax_aliases import name_of
 from .passes.memory.storage_plan import StoragePlan
 from .passes.region.attached import constants_of, program_of, regions
 from .report import Fallback, RegionReport, ReorderReport, Report, StepReport
+from .tuning.report import TuningReport
 
 
 class Recorder:
@@ -34,6 +35,7 @@ class Recorder:
         self.rejections: Rejections = {}
         self.decisions: dict[str, LayoutDecision] = {}
         self.proofs: dict[str, Plan] = {}
+        self.programs: list[ir.Program] = []
         self._multiply_adds = 0
         self._regions: list[RegionReport] = []
         self._memory: list[MemoryReport] = []
@@ -41,6 +43,7 @@ class Recorder:
         self.constants: dict[str, list[tvm.runtime.Tensor]] = {}
         self.seconds: dict[str, float] = {}
         self.determinism: Determinism | None = None
+        self.tuning: TuningReport | None = None
 
     @property
     def report(self) -> Report:
@@ -51,6 +54,7 @@ class Recorder:
             dict(self.seconds),
             tuple(self._memory),
             self.determinism,
+            tuning=self.tuning,
         )
 
     def before_partition(self) -> tvm.transform.Pass:
@@ -78,6 +82,7 @@ class Recorder:
                 self.constants[str(function.attrs["global_symbol"])] = constants
                 nbytes = sum(_nbytes(tensor) for tensor in constants)
                 program = program_of(function)
+                self.programs.append(program)
                 decision = self.decisions.get(program.name)
                 self._regions.append(region_report(program, backend.name, nbytes, decision))
                 memory = memory_report(program, self.proofs.get(program.name))

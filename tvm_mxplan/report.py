@@ -10,6 +10,7 @@ from .core.description import is_reference
 from .core.layout_decision import LayoutDecision
 from .determinism import Determinism
 from .memory_report import MemoryReport
+from .tuning.report import TuningReport
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,7 @@ class Report:
     memory : of each region that is planned ahead of time, then of each function that has an arena.
     determinism : what the bits of results rest on; None unless the option asked for them.
     cache : whether all this was made now or read from the cache on disk.
+    tuning : what was measured; None where nothing was to be.
     """
 
     regions: tuple[RegionReport, ...] = ()
@@ -118,6 +120,7 @@ class Report:
     memory: tuple[MemoryReport, ...] = ()
     determinism: Determinism | None = None
     cache: CacheReport = CacheReport()
+    tuning: TuningReport | None = None
 
     @property
     def offloaded(self) -> float:
@@ -147,8 +150,16 @@ class Report:
         memory = tuple(MemoryReport.from_json(region) for region in data.get("memory", ()))
         determinism = Determinism.from_json(data.get("determinism"))
         cache = CacheReport(**data.get("cache", {}))
+        tuning = TuningReport.from_json(data.get("tuning"))
         return cls(
-            tuple(regions), fallbacks, data["multiply_adds"], data["seconds"], memory, determinism, cache
+            tuple(regions),
+            fallbacks,
+            data["multiply_adds"],
+            data["seconds"],
+            memory,
+            determinism,
+            cache,
+            tuning,
         )
 
     def __str__(self) -> str:
@@ -175,6 +186,8 @@ class Report:
             lines.append("left to TVM: nothing")
         if self.determinism:
             lines.append(str(self.determinism))
+        if self.tuning:
+            lines.append(str(self.tuning))
         if self.seconds:
             spent = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in self.seconds.items())
             lines.append(f"compile time: {spent}")
