@@ -94,6 +94,8 @@ def tune(
     ------
     InvalidInputError : as :func:`compile`, and for files of records that were made on another machine.
     """
+    if not isinstance(options, Options):
+        options = {**options, "tune": "measure"} if isinstance(options, Mapping) else options
     options = replace(Options.of(options), tune="measure")
     if options.cache == "on_compile":
         options = replace(options, cache="save_reload")

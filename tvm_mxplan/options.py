@@ -33,18 +33,18 @@ class Options:
     layouts : ``cost`` (default) chooses over the whole region; ``any`` takes what the library picks for each
         operator alone; ``channels_last``, ``blocked`` and ``plain`` use one layout wherever it is possible;
         ``naive`` also reorders around every operator and serves as a yardstick.
-    tune : ``model`` estimates what operators cost in each layout; ``measure`` times operators, groups of them
-        and whole plans on this machine; ``off`` weighs no costs: what is left to ``cost`` gets channels last
-        and direct convolutions.  By default as TVM_MXPLAN_AUTOTUNE says (2, 1 and 0 for these), else
-        ``model``.
+    tune : ``model`` estimates what operators cost in each layout; ``measure`` times operators, groups of
+        them and whole plans on this machine; ``off`` weighs no costs: what is left to ``cost`` gets channels
+        last and direct convolutions.  By default as TVM_MXPLAN_AUTOTUNE says (0 for off, 1 for model, 2 for
+        measure), else ``model``.
     tune_for : what whole plans are compared by where they are measured: ``latency`` (default) of one call;
         ``throughput`` of an instance of one thread on each processor; ``memory``, the bytes of arenas and
         packed weights; ``energy``, the bytes that steps read and write; ``joules`` where the machine counts
         them.  Only the first two take times of operators, the others compare plans alone.
     tune_seconds : what measuring may take, for the whole model.
     tune_trials : how many measurements may be made; None (default) for no limit.
-    tuning_records : a file of ``tvmc tune`` to start from; with ``model``, what it knows counts and nothing is
-        measured.
+    tuning_records : a file of ``tvmc tune`` to start from; with ``model``, what it knows counts and nothing
+        is measured.
     convolutions : ``cost`` (default) chooses an algorithm for each; ``direct``, ``winograd_f2`` and
         ``winograd_f4`` use that one wherever it is possible.
     max_relative_error : what the algorithms chosen for speed may add to the relative error (in the L2 norm)
@@ -99,7 +99,7 @@ class Options:
         if self.tune == "off" and self.tuning_records is not None:
             raise InvalidInputError("option tuning_records: tune=off weighs no costs; use model or measure")
         if self.tune != "measure" and self.tune_for != "latency" and self.tuning_records is None:
-            raise InvalidInputError(f"option tune_for={self.tune_for!r} compares plans; give tune=measure too")
+            raise InvalidInputError(f"option tune_for={self.tune_for!r} compares plans; give tune=measure")
         _number("max_relative_error", self.max_relative_error, "of at least 0", lambda x: x >= 0)
         _one_of("deterministic", self.deterministic, (True, False))
         _one_of("opcheck", self.opcheck, (True, False))

@@ -69,8 +69,10 @@ def region_passes(
     measured = BY_MODEL if tuning is None else tuning.cost(backend)
 
     def decide(candidate: Candidate, noted: Choices) -> list[tvm.transform.Pass]:
-        cost = measured if candidate.measured else BY_MODEL
-        return deciding_passes(backend, options, candidate.policy, candidate.rule, cost, Recorder(), noted)
+        costs = [measured if timed else BY_MODEL for timed in (candidate.timed_rule, candidate.timed_policy)]
+        return deciding_passes(
+            backend, options, (candidate.rule, candidate.policy), (costs[0], costs[1]), Recorder(), noted
+        )
 
     def finish(own: Recorder) -> list[tvm.transform.Pass]:
         tail = [] if last is None else [last(own)]
@@ -81,7 +83,9 @@ def region_passes(
         PartitionRegions(backend, recorder.rejections, options.layers_off),
         BuildPrograms(backend, recorder.rejections),
         *([TunePlans(backend, options, tuning, choices, Stages(decide, finish))] if tuning else []),
-        *deciding_passes(backend, options, options.policy, options.rule, measured, recorder, choices),
+        *deciding_passes(
+            backend, options, (options.rule, options.policy), (measured, measured), recorder, choices
+        ),
         *planning_passes(backend, options, recorder),
         recorder.left_to_tvm(),
         EmitModules(backend),
@@ -91,17 +95,16 @@ def region_passes(
 def deciding_passes(
     backend: Backend,
     options: Options,
-    policy: Policy,
-    rule: Rule,
-    cost: CostSource,
+    ways: tuple[Rule, Policy],
+    costs: tuple[CostSource, CostSource],
     recorder: Recorder,
     choices: Choices,
 ) -> list[tvm.transform.Pass]:
-    """Algorithms and layouts."""
+    """Algorithms, then layouts: how each is decided, and by which costs."""
     rejections, decisions = recorder.rejections, recorder.decisions
     return [
-        ChooseAlgorithms(backend, rule, options.max_relative_error, cost, rejections, choices),
-        InferLayouts(backend, policy, cost, options.layer_layouts, rejections, decisions, choices),
+        ChooseAlgorithms(backend, ways[0], options.max_relative_error, costs[0], rejections, choices),
+        InferLayouts(backend, ways[1], costs[1], options.layer_layouts, rejections, decisions, choices),
     ]
 
 

@@ -75,7 +75,7 @@ class StepTimer:
     def reorder(
         self, program: ir.Program, value: int, layout: str, sources: Sequence[str], reader: Reader | None
     ) -> float:
-        """A reorder in front of a step costs what it adds to the step, and what it takes alone at the least."""
+        """What it takes alone, or what it adds to the step that reads the result if that is more."""
         rank = len(program.values[value].shape)
         source = sources[0] if sources else plain_layout(rank)
         alone = self._ask("reorder", _reorder_program(program.values[value], source, layout))

@@ -15,17 +15,22 @@ class Candidate:
 
     Attributes
     ----------
-    measured : costs are measured as far as can be; else they are the model's.
+    timed_rule, timed_policy : whether costs are measured, as far as can be, for algorithms and for layouts;
+        else they are the model's.  Operators alone find their data in caches that a whole plan empties, so
+        the model may be right where the measurement is not.
     """
 
     policy: Policy
     rule: Rule
-    measured: bool
+    timed_rule: bool
+    timed_policy: bool
 
     @property
     def name(self) -> str:
-        costs = "measured" if self.measured else "model"
-        return f"layouts={self.policy} convolutions={self.rule} by {costs} costs"
+        return (
+            f"layouts={_choice(self.policy, self.timed_policy)} "
+            f"convolutions={_choice(self.rule, self.timed_rule)}"
+        )
 
 
 def candidates_for(options: Options, measures: bool) -> list[Candidate]:
@@ -38,11 +43,17 @@ def candidates_for(options: Options, measures: bool) -> list[Candidate]:
     policies: list[Policy] = ["cost", "channels_last", "any", "blocked"]
     if options.policy != "cost":
         policies = [options.policy]
-    rules: list[Rule] = ["cost", "direct"] if options.rule == "cost" else [options.rule]
-    found = [Candidate(policies[0], rules[0], measures), Candidate(policies[0], rules[0], False)]
-    found += [Candidate(policy, rules[0], measures) for policy in policies[1:3]]
-    found += [Candidate(policy, rule, measures) for rule in rules[1:] for policy in policies[:3]]
-    if options.rule == "cost":
-        found.append(Candidate(policies[0], "winograd_f4", measures))
-    found += [Candidate(policy, rule, measures) for rule in rules for policy in policies[3:]]
+    rules: list[Rule] = ["cost", "direct", "winograd_f4"] if options.rule == "cost" else [options.rule]
+    pairs = [(measures, measures), (False, False), (False, measures), (measures, False)]
+    found = [
+        Candidate(policy, rule, timed_rule and rule == "cost", timed_policy and policy == "cost")
+        for rule in rules
+        for policy in policies
+        for timed_rule, timed_policy in pairs
+        if rule != "winograd_f4" or policy == policies[0] or options.rule != "cost"
+    ]
     return list(dict.fromkeys(found))
+
+
+def _choice(choice: str, timed: bool) -> str:
+    return f"{choice} (timed)" if timed else f"{choice} (model)" if choice == "cost" else choice

@@ -16,7 +16,7 @@ from .records import Record, Records
 
 _STAGE = {"step": "operators", "reorder": "groups", "copy": "groups", "group": "groups", "plan": "plans"}
 STEPS_SHARE = 0.6
-"""Of the seconds, what single steps and groups may use; the rest is for whole plans."""
+"""Of the budget, what single steps and groups may use; the rest is for whole plans."""
 
 
 class Measurements:
@@ -56,7 +56,7 @@ class Measurements:
 
     def left(self, share: float = 1.0) -> bool:
         """Whether ``share`` of the budget is not spent yet."""
-        trials = self._trials is None or sum(self.measured.values()) < self._trials
+        trials = self._trials is None or sum(self.measured.values()) < share * self._trials
         return trials and self.spent < share * self.budget
 
     def microseconds(

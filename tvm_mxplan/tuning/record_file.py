@@ -71,10 +71,10 @@ class RecordFile:
                 except UnusableRecords:
                     merged = Records()
                 merged.merge(records)
+                text = header_line(self._machine) + "".join(map(record_line, merged))
                 with whole_file(self.path) as partial:
-                    with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-                        file.write(header_line(self._machine))
-                        file.writelines(map(record_line, merged))
+                    partial.touch(mode=0o600)
+                    partial.write_text(text)
         except OSError as error:
             raise InvalidInputError(f"{self.path}: cannot be written ({error.strerror or error})") from error
         return merged

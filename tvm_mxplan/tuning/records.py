@@ -30,8 +30,8 @@ class Record:
 
     Attributes
     ----------
-    kind : ``step`` for an operator in one layout and algorithm; ``reorder``, ``copy`` and ``group`` (a reorder
-        and what reads it) for movement; ``plan`` for a whole model.
+    kind : ``step`` for an operator in one layout and algorithm; ``reorder``, ``copy`` and ``group`` (a
+        reorder and what reads it) for movement; ``plan`` for a whole model.
     digest : of the question.
     text : the question for who reads it.
     value : microseconds; of a plan, what its strategy counts.
@@ -56,10 +56,12 @@ class PlanResult:
     Attributes
     ----------
     table : value of each candidate by its name, the best one first; those that are one program share theirs.
+    complete : whether all candidates were compared; else the budget was spent before.
     decided : programs of the best one, in base64, by ``kind/digest`` of the questions they answer.
     """
 
     table: tuple[tuple[str, float], ...]
+    complete: bool
     decided: tuple[tuple[str, str], ...]
 
 
@@ -80,11 +82,15 @@ class Records:
         return self._by_question.get((kind, digest))
 
     def merge(self, others: Iterable[Record]) -> None:
-        """Take over what is new or rests on more runs; at equal numbers the later one."""
+        """Take over what is new, or complete, or rests on more runs; at equal numbers the later one."""
         for record in others:
             known = self._by_question.get((record.kind, record.digest))
-            if known is None or (record.repeats, record.when) > (known.repeats, known.when):
+            if known is None or _support(record) > _support(known):
                 self._by_question[record.kind, record.digest] = record
+
+
+def _support(record: Record) -> tuple[bool, int, float]:
+    return record.plan is None or record.plan.complete, record.repeats, record.when
 
 
 def header_line(machine: Mapping[str, Any]) -> str:
@@ -114,7 +120,7 @@ def _check_header(line: str, machine: Mapping[str, Any]) -> None:
         header = json.loads(line)
         version, theirs = header["mxplan_tuning"], dict(header["machine"])
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise UnusableRecords("no tuning records of tvm_mxplan: the first line is no header of theirs") from None
+        raise UnusableRecords("no tuning records: the first line is not their header") from None
     if version != VERSION:
         raise UnusableRecords(f"records of version {version}, this build reads {VERSION}")
     ours = json.loads(json.dumps(machine))
@@ -131,7 +137,8 @@ def _parse_line(line: str) -> Record | None:
         plan = fields.pop("plan", None)
         if plan is not None:
             table = tuple((str(name), float(value)) for name, value in plan["table"])
-            plan = PlanResult(table, tuple((str(key), str(data)) for key, data in plan["decided"]))
+            decided = tuple((str(key), str(data)) for key, data in plan["decided"])
+            plan = PlanResult(table, plan["complete"] is True, decided)
         record = Record(**fields, plan=plan)
         usable = record.kind in KINDS and math.isfinite(record.value) and record.repeats > 0
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):

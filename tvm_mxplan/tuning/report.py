@@ -42,10 +42,8 @@ class TuningReport:
         return cls(**{**data, "plans": plans, "notes": tuple(data["notes"])})
 
     def __str__(self) -> str:
-        counts = [
-            f"{sum(found.values())} {word}"
-            for word, found in (("measured", self.measured), ("known", self.known), ("by model", self.modelled))
-        ]
+        found = {"measured": self.measured, "known": self.known, "by model": self.modelled}
+        counts = [f"{sum(stages.values())} {word}" for word, stages in found.items()]
         lines = [f"tuned for {self.strategy} in {self.seconds:.1f} s: {', '.join(counts)}"]
         for name, value in self.plans:
             mark = "  <- used" if name == self.chosen else ""

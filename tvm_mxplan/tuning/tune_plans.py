@@ -90,9 +90,12 @@ class TunePlans:
             return mod
         digest = self._question(programs)
         known = self.tuning.meter.records.find("plan", digest)
-        decided = _decided(known.plan) if known and known.plan else None
-        if known and known.plan and decided:
-            self.tuning.found(known.plan)
+        result = known.plan if known else None
+        if result and self.tuning.measures and not result.complete:
+            result = None
+        decided = _decided(result) if result else None
+        if result and decided:
+            self.tuning.found(result)
             self.choices.advise(decided)
         elif self.tuning.measures:
             arguments = random_arguments(mod["main"])
@@ -107,26 +110,25 @@ class TunePlans:
         known = self.choices.again()
         if not known.has_known:
             return False
-        self._run(self.stages.decide(Candidate(self.options.policy, self.options.rule, False), known), mod)
+        self._run(self.stages.decide(Candidate(self.options.policy, self.options.rule, False, False), known), mod)
         return known.used == known.regions > 0
 
     def _tune(self, mod: tvm.IRModule, digest: str, arguments: list[object]) -> None:
         strategy = self.options.tune_for
         plans: dict[tuple[bytes, ...], list[str]] = {}
-        comparison, built = Comparison(), {}
+        comparison, built, complete = Comparison(), {}, True
         make_sampler = sampler(strategy) if is_timed(strategy) else None
         for candidate in candidates_for(self.options, measures=self.tuning.times_steps):
-            if built and not self.tuning.meter.left():
+            if not self.tuning.meter.left():
                 self.tuning.skipped("the budget was spent before all plans were compared")
+                complete = False
                 break
             choices = Choices()
             decided = self._run(self.stages.decide(candidate, choices), mod)
             if choices.symbolic:
                 self.tuning.skipped("whole plans are compared for fixed shapes only")
                 return
-            programs = tuple(
-                codec.encode(program_of(f)) for _, f in regions(decided, self.backend.name)
-            )
+            programs = tuple(codec.encode(program_of(f)) for _, f in regions(decided, self.backend.name))
             names = plans.setdefault(programs, [])
             names.append(candidate.name)
             if len(names) > 1:
@@ -147,13 +149,15 @@ class TunePlans:
             left = self.tuning.meter.budget - spent
             comparison.settle(lambda: time.perf_counter() - start < left)
         gc.collect()
+        if not built:
+            return
         best, value = comparison.best
         made = built[best].made
-        rows = [
-            (name, comparison.values[names[0]], names[0] != best) for names in plans.values() for name in names
-        ]
+        values = comparison.values
+        rows = [(n, values[names[0]], names[0] != best) for names in plans.values() for n in names]
         table = [row[:2] for row in sorted(rows, key=lambda row: (row[2], row[1]))]
-        result = PlanResult(tuple(table), tuple((f"{k.kind}/{k.digest}", _packed(made[k])) for k in made))
+        decisions = tuple((f"{key.kind}/{key.digest}", _packed(made[key])) for key in made)
+        result = PlanResult(tuple(table), complete, decisions)
         text = f"{len(built)} plans for {strategy}: {best}"
         repeats = comparison.repeats.get(best, 1)
         self.tuning.meter.note(Record("plan", digest, text, value, repeats, time.time(), result))

@@ -94,13 +94,14 @@ def _twice(call: Call) -> None:
 
 def _joules(call: Call, counters: Sequence[Path]) -> Callable[[], float]:
     def sample() -> float:
-        before, calls, start = _read(counters), 0, time.perf_counter()
-        while time.perf_counter() - start < _JOULES_SECONDS:
-            call()
-            calls += 1
-        used = [after - b for after, b in zip(_read(counters), before, strict=True)]
-        # A counter that ran over says nothing; its package is left out of this sample.
-        return sum(part for part in used if part >= 0) / calls
+        while True:
+            before, calls, start = _read(counters), 0, time.perf_counter()
+            while not calls or time.perf_counter() - start < _JOULES_SECONDS:
+                call()
+                calls += 1
+            used = [after - b for after, b in zip(_read(counters), before, strict=True)]
+            if min(used) >= 0:  # else a counter ran over
+                return sum(used) / calls
 
     return sample
 

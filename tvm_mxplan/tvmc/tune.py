@@ -44,7 +44,7 @@ def add_parser(verbs: Any) -> None:
     parser: Parser = verbs.add_parser(
         "tune",
         help="measure what a model's plan rests on",
-        description="Measure operators, groups of them and whole plans; run it again to go on where it stopped.",
+        description="Measure operators, groups and whole plans; run it again to go on where it stopped.",
     )
     parser.set_defaults(verb=tune_model)
     parser.add_argument("FILE", type=Path, help="the model")
@@ -58,7 +58,10 @@ def add_parser(verbs: Any) -> None:
     parser.add_argument("--seconds", type=float, help="short for --opt tune_seconds=SECONDS")
     parser.add_argument("--trials", type=positive, help="short for --opt tune_trials=TRIALS")
     parser.add_argument(
-        "--for", dest="strategy", help="latency, throughput, memory, energy or joules: --opt tune_for=STRATEGY"
+        "--for",
+        dest="strategy",
+        metavar="STRATEGY",
+        help="latency, throughput, memory, energy or joules",
     )
     add_options(parser)
     add_verbosity(parser)
