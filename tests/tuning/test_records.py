@@ -19,9 +19,8 @@ from tvm_mxplan.tuning.records import (
 
 MACHINE = {"CPU": "a", "threads": 2, "schema": [1, 2]}
 STEP = Record("step", "d1", "convolution 1x3x8x8", 12.5, 8, 1000.25)
-PLAN = Record(
-    "plan", "d2", "plans", 40.0, 30, 1001.0, PlanResult((("a", 40.0), ("b", 41.5)), True, (("layouts/x", "eJw="),))
-)
+RESULT = PlanResult((("a", 40.0), ("b", 41.5)), True, (("layouts/x", "eJw="),))
+PLAN = Record("plan", "d2", "plans", 40.0, 30, 1001.0, RESULT)
 
 
 def text(*records: Record) -> str:
@@ -53,7 +52,7 @@ def test_merge_keeps_the_better_supported(other, kept):
 
 
 def test_complete_comparisons_are_better_supported():
-    part = replace(PLAN, repeats=99, plan=replace(PLAN.plan, complete=False))
+    part = replace(PLAN, repeats=99, plan=replace(RESULT, complete=False))
     for records in (Records([PLAN, part]), Records([part, PLAN])):
         assert list(records) == [PLAN]
 

@@ -23,6 +23,7 @@ from tvm_mxplan.tuning import tuning as tuning_module
 from tvm_mxplan.tuning.compare import Comparison
 
 MEASURE = {"tune": "measure"}
+FEW_PLANS = {**MEASURE, "layouts": "channels_last"}
 
 
 @pytest.fixture
@@ -122,7 +123,7 @@ def test_records_of_another_model_help_with_nothing_measured(tiny, tmp_path, no_
 
 
 def test_another_machines_records_are_refused_by_name(tiny, tmp_path, monkeypatch):
-    tvm_mxplan.tune(tiny, tmp_path / "r.jsonl", options={"tune_seconds": 1.0})
+    tvm_mxplan.tune(tiny, tmp_path / "r.jsonl", options=FEW_PLANS)
     facts = tuning_module.machine()
     monkeypatch.setattr(tuning_module, "machine", lambda: {**facts, "instruction set": "OTHER"})
     refusal = r"r\.jsonl: measured with instruction set .*, here it is 'OTHER'"
@@ -150,13 +151,13 @@ def test_a_damaged_store_costs_a_note(tiny, cache_folder, no_timer):
 def test_a_store_that_cannot_be_used_costs_a_note(tiny, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("TVM_MXPLAN_CACHE_DIR", str(tmp_path / "file"))
-    report = tvm_mxplan.compile(tiny, options={**MEASURE, "tune_seconds": 1.0}).report.tuning
+    report = tvm_mxplan.compile(tiny, options=FEW_PLANS).report.tuning
     assert report.measured["operators"] > 0
     assert any("records are not kept" in note for note in report.notes)
 
 
 def test_cache_disabled_touches_no_disk(tiny, cache_folder):
-    tvm_mxplan.compile(tiny, options={**MEASURE, "tune_seconds": 1.0, "cache": "disabled"})
+    tvm_mxplan.compile(tiny, options={**FEW_PLANS, "cache": "disabled"})
     assert not cache_folder.exists()
 
 

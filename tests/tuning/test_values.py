@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import tvm_mxplan
@@ -12,6 +13,7 @@ from tvm_mxplan import UnsupportedError
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.inspection import decoded_programs
+from tvm_mxplan.passes.layout import measure
 from tvm_mxplan.testing import zoo
 from tvm_mxplan.tuning import values
 
@@ -64,12 +66,18 @@ def test_bytes_are_those_of_the_runtime(tiny):
     ex(**zoo.random_inputs(tiny))
     found = values.memory_bytes(decoded_programs(ex.module), ex.report.memory, OneDNN())
     (region,) = ex.report.regions
+    rng = np.random.default_rng(0)
     (program,) = decoded_programs(ex.module)
-    module = library.create_module("again", program, random_constants(program))
-    arguments = [physical(program.values[v]) for v in (*program.of_kind("input"), *program.of_kind("output"))]
-    module["again"](*arguments)
-    (stats,) = library.stats(module)["specializations"]
-    assert found == region.arena_bytes + stats["weights_bytes"]
+    tensors = {
+        kind: [measure._random(rng, program.values[v]) for v in program.of_kind(kind)]
+        for kind in ("constant", "input", "output")
+    }
+    module = OneDNN().create_module("again", program, tensors["constant"])
+    module["again"](*tensors["input"], *tensors["output"])
+    stats = library.stats(module)
+    assert stats["specializations"][0]["arena_bytes"] == region.arena_bytes > 0
+    assert found == region.arena_bytes + stats["packed_weight_bytes"]
+    assert stats["packed_weight_bytes"] > 0
 
 
 def test_moved_bytes_count_padding(tiny):

@@ -110,7 +110,8 @@ class TunePlans:
         known = self.choices.again()
         if not known.has_known:
             return False
-        self._run(self.stages.decide(Candidate(self.options.policy, self.options.rule, False, False), known), mod)
+        as_given = Candidate(self.options.policy, self.options.rule, False, False)
+        self._run(self.stages.decide(as_given, known), mod)
         return known.used == known.regions > 0
 
     def _tune(self, mod: tvm.IRModule, digest: str, arguments: list[object]) -> None:
@@ -159,17 +160,17 @@ class TunePlans:
         decisions = tuple((f"{key.kind}/{key.digest}", _packed(made[key])) for key in made)
         result = PlanResult(tuple(table), complete, decisions)
         text = f"{len(built)} plans for {strategy}: {best}"
-        repeats = comparison.repeats.get(best, 1)
-        self.tuning.meter.note(Record("plan", digest, text, value, repeats, time.time(), result))
+        record = Record("plan", digest, text, value, comparison.repeats, time.time(), result)
+        self.tuning.meter.note(record)
         self.tuning.compared(result)
         self.choices.advise(made)
 
     def _count(self, comparison: Comparison, plan: _Plan, recorder: Recorder) -> None:
         report = recorder.report
         if self.options.tune_for == "memory":
-            comparison.values[plan.name] = memory_bytes(recorder.programs, report.memory, self.backend)
+            comparison.state(plan.name, memory_bytes(recorder.programs, report.memory, self.backend))
         else:
-            comparison.values[plan.name] = moved_bytes(recorder.programs, self.backend)
+            comparison.state(plan.name, moved_bytes(recorder.programs, self.backend))
 
     def _tell(self, comparison: Comparison, name: str) -> None:
         unit = UNITS[self.options.tune_for]
