@@ -63,7 +63,7 @@ class Options:
     opcheck_folder : where that step is then written, for a replay; nothing is written without.
     cache : ``on_compile`` keeps finished compilations on disk and reads them again; ``save_reload`` (default)
         touches no disk, notes choices for ``save_cache`` and replays those of ``load_cache``; ``disabled``
-        does neither.
+        does neither.  Records of ``tune=measure`` are kept on disk unless it is ``disabled``.
     """
 
     layouts: Policy = "cost"

@@ -33,7 +33,7 @@ def convolution() -> ir.Program:
         ir.Value("w", (17, 17, 3, 3), "float32", "constant", "abcd", 0),
         ir.Value("y", SHAPE, "float32", "local", "abcd"),
     )
-    attrs = ir.Convolution((1, 1), (1, 1), (1, 1), (1, 1), 1)
+    attrs = ir.Convolution((1, 1), (1, 1, 1, 1), (1, 1), 1)
     operands = (ir.Operand("src", 0), ir.Operand("weights", 1), ir.Operand("dst", 2))
     return ir.Program("p", values, (ir.Step("conv", attrs, operands),))
 
