@@ -23,7 +23,9 @@ import tvm
 from tvm import relax
 
 from ..byoc.backend import Backend
+from ..cache.surroundings import shared_surroundings
 from ..core import codec
+from ..core import program as ir
 from ..core.choices import KINDS, Choices, Key
 from ..core.fingerprint import Fingerprint
 from ..options import Options
@@ -141,7 +143,8 @@ class TunePlans:
                 if make_sampler is None:
                     self._count(comparison, plan, recorder)
                 else:
-                    module = relax.build(finished, self._target(), relax_pipeline=None)
+                    with _unseen():
+                        module = relax.build(finished, self.tuning.target, relax_pipeline=None)
                     make = lambda module=module: instance(module, arguments)  # noqa: E731
                     comparison.join(plan.name, make_sampler(make))
             self._tell(comparison, plan.name)
@@ -177,28 +180,30 @@ class TunePlans:
         self.tuning.meter.tell("plans", name, comparison.values[name], unit, comparison.best)
 
     def _run(self, passes: Passes, mod: tvm.IRModule) -> tvm.IRModule:
-        """Passes under the caller's configuration, out of the sight of its instruments."""
-        outer = tvm.transform.PassContext.current()
-        with tvm.transform.PassContext(
-            opt_level=outer.opt_level,
-            required_pass=list(outer.required_pass),
-            disabled_pass=list(outer.disabled_pass),
-            config=dict(outer.config.items()),
-        ):
+        with _unseen():
             return tvm.transform.Sequential(passes)(mod)
 
-    def _target(self) -> tvm.target.Target:
-        return self.tuning.target
-
-    def _question(self, programs: list[object]) -> str:
+    def _question(self, programs: list[ir.Program]) -> str:
         options = self.options
         fingerprint = Fingerprint()
         fingerprint.add("programs", sorted(codec.encode(program) for program in programs))
-        fingerprint.add("target", str(self._target()))
+        fingerprint.add("target", str(self.tuning.target))
         fingerprint.add("open", [options.policy, options.rule, options.tune_for])
         fingerprint.add("limits", [float(options.max_relative_error), options.memory, options.order])
         fingerprint.add("layers", dict(options.layers))
+        fingerprint.add("versions", shared_surroundings()["versions"])  # other passes, other plans
         return fingerprint.hexdigest()
+
+
+def _unseen() -> tvm.transform.PassContext:
+    """The caller's configuration without its instruments, which want to see one compilation."""
+    outer = tvm.transform.PassContext.current()
+    return tvm.transform.PassContext(
+        opt_level=outer.opt_level,
+        required_pass=list(outer.required_pass),
+        disabled_pass=list(outer.disabled_pass),
+        config=dict(outer.config.items()),
+    )
 
 
 def _packed(data: bytes) -> str:

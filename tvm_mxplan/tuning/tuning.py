@@ -137,8 +137,9 @@ class Tuning:
         try:
             if folder is None:
                 raise UnusableRecords("no absolute folder for records; set TVM_MXPLAN_CACHE_DIR to one")
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # a mode is for the last one alone
             folder /= "tuning"
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, exist_ok=True)
             check_owner(folder.lstat())
             file = RecordFile(folder / f"{digest_of(facts)[:16]}.jsonl", facts)
             self._files.append(file)
