@@ -119,7 +119,7 @@ def _compile(
         tuning = Tuning(options, parsed.host, progress, output)
     recorder = Recorder()
     if options.deterministic:
-        recorder.determinism = Determinism.here(measured=options.tune == "measure")
+        recorder.determinism = Determinism.here(measured=options.tunes)
     start = time.perf_counter()
     mod, inputs, outputs = _import(model, shapes)
     recorder.seconds["import"] = round(time.perf_counter() - start, 3)
