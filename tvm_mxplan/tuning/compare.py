@@ -13,10 +13,10 @@ from typing import Any
 from .values import typical_sample
 
 FIRST_ROUNDS = 4
-ROUNDS = 30
+ROUNDS = 60
 HOPELESS = 1.3
 CLOSE = 1.1
-_DROPS = (4, 9)
+_DROPS = (5, 10, 20)
 
 
 @dataclass
