@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from . import op, opcheck, transform
     from .cache.choices_file import load_cache, save_cache
     from .caches import CacheStatistics, cache_statistics, set_cache_capacity
-    from .compiler import compile
+    from .compiler import compile, tune
     from .executable import Executable, load
     from .options import Options
     from .report import Report
@@ -35,6 +35,7 @@ _LAZY = {
     "Options": "options",
     "Report": "report",
     "save_cache": "cache.choices_file",
+    "tune": "compiler",
 }
 
 __all__ = [
@@ -55,6 +56,7 @@ __all__ = [
     "save_cache",
     "set_cache_capacity",
     "transform",
+    "tune",
 ]
 
 

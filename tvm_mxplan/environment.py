@@ -13,6 +13,7 @@ _SPIN_COUNT = "3000"
 
 VARIABLES = (
     "TVM_MXPLAN_DISABLE",
+    "TVM_MXPLAN_AUTOTUNE",
     "TVM_MXPLAN_DEBUG",
     "TVM_MXPLAN_OPCHECK_DIR",
     "TVM_MXPLAN_PRIMITIVE_CACHE",
@@ -37,6 +38,15 @@ VARIABLES = (
 def disabled() -> bool:
     """``TVM_MXPLAN_DISABLE=1``: compile as stock TVM does, with no region of ours."""
     return os.environ.get("TVM_MXPLAN_DISABLE", "0") not in ("", "0")
+
+
+def autotune() -> str:
+    """``TVM_MXPLAN_AUTOTUNE=0|1|2``: the option ``tune`` where it is not given; ``model`` if unset."""
+    text = os.environ.get("TVM_MXPLAN_AUTOTUNE") or "1"
+    levels = {"0": "off", "1": "model", "2": "measure"}
+    if text not in levels:
+        raise InvalidInputError(f"TVM_MXPLAN_AUTOTUNE={text!r}; expected 0 (off), 1 (model) or 2 (measure)")
+    return levels[text]
 
 
 def debug_memory() -> bool:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any
 
+from . import environment
 from .core.dispatch import is_operator_name
+from .core.fingerprint import content_digest
 from .core.layout_names import layout_named
 from .errors import InvalidInputError
 from .passes.dispatch.convolutions import RULES, Rule
@@ -15,6 +19,8 @@ from .targets import IMPLEMENTATIONS
 
 _OFF = "off"
 _FAMILIES = ("plain", "channels_last", "blocked")
+TUNING = ("off", "model", "measure")
+STRATEGIES = ("latency", "throughput", "memory", "energy", "joules")
 CACHES = ("on_compile", "save_reload", "disabled")
 _OUTSIDE = {"fingerprint": False}
 """Marks a field that decides nothing about the result: two compilations that differ in it are one."""
@@ -29,9 +35,18 @@ class Options:
     layouts : ``cost`` (default) chooses over the whole region; ``any`` takes what the library picks for each
         operator alone; ``channels_last``, ``blocked`` and ``plain`` use one layout wherever it is possible;
         ``naive`` also reorders around every operator and serves as a yardstick.
-    tune : ``model`` (default) estimates what operators cost in each layout; ``measure`` times them on this
-        machine.
+    tune : ``model`` estimates what operators cost in each layout; ``measure`` times operators, groups of
+        them and whole plans on this machine; ``off`` weighs no costs: what is left to ``cost`` gets channels
+        last and direct convolutions.  By default as TVM_MXPLAN_AUTOTUNE says (0 for off, 1 for model, 2 for
+        measure), else ``model``.
+    tune_for : what whole plans are compared by where they are measured: ``latency`` (default) of one call;
+        ``throughput`` of an instance of one thread on each processor; ``memory``, the bytes of arenas and
+        packed weights; ``energy``, the bytes that steps read and write; ``joules`` where the machine counts
+        them.  Only the first two take times of operators, the others compare plans alone.
     tune_seconds : what measuring may take, for the whole model.
+    tune_trials : how many measurements may be made; None (default) for no limit.
+    tuning_records : a file of ``tvmc tune`` to start from; with ``model``, what it knows counts and nothing
+        is measured.
     convolutions : ``cost`` (default) chooses an algorithm for each; ``direct``, ``winograd_f2`` and
         ``winograd_f4`` use that one wherever it is possible.
     max_relative_error : what the algorithms chosen for speed may add to the relative error (in the L2 norm)
@@ -53,12 +68,15 @@ class Options:
     opcheck_folder : where that step is then written, for a replay; nothing is written without.
     cache : ``on_compile`` keeps finished compilations on disk and reads them again; ``save_reload`` (default)
         touches no disk, notes choices for ``save_cache`` and replays those of ``load_cache``; ``disabled``
-        does neither.
+        does neither.  Records of ``tune=measure`` are kept on disk unless it is ``disabled``.
     """
 
     layouts: Policy = "cost"
-    tune: str = "model"
-    tune_seconds: float = 5.0
+    tune: str = field(default_factory=environment.autotune)
+    tune_for: str = "latency"
+    tune_seconds: float = 60.0
+    tune_trials: int | None = None
+    tuning_records: str | None = None
     memory: str = "reuse"
     order: str = "keep"
     convolutions: Rule = "cost"
@@ -72,11 +90,22 @@ class Options:
 
     def __post_init__(self) -> None:
         _one_of("layouts", self.layouts, POLICIES)
-        _one_of("tune", self.tune, ("model", "measure"))
+        _one_of("tune", self.tune, TUNING)
+        _one_of("tune_for", self.tune_for, STRATEGIES)
         _one_of("memory", self.memory, ("reuse", "no_reuse"))
         _one_of("order", self.order, ("keep", "memory"))
         _one_of("convolutions", self.convolutions, RULES)
         _number("tune_seconds", self.tune_seconds, "above 0", lambda x: x > 0)
+        if self.tune_trials is not None:
+            _number("tune_trials", self.tune_trials, "of at least 1", lambda x: x >= 1)
+        if isinstance(self.tuning_records, os.PathLike):
+            object.__setattr__(self, "tuning_records", os.fspath(self.tuning_records))
+        if not isinstance(self.tuning_records, str | None):
+            raise InvalidInputError(f"option tuning_records={self.tuning_records!r}; expected a path")
+        if self.tune == "off" and self.tuning_records is not None:
+            raise InvalidInputError("option tuning_records: tune=off weighs no costs; use model or measure")
+        if self.tune != "measure" and self.tune_for != "latency" and self.tuning_records is None:
+            raise InvalidInputError(f"option tune_for={self.tune_for!r} compares plans; give tune=measure")
         _number("max_relative_error", self.max_relative_error, "of at least 0", lambda x: x >= 0)
         _one_of("deterministic", self.deterministic, (True, False))
         _one_of("opcheck", self.opcheck, (True, False))
@@ -90,6 +119,23 @@ class Options:
                 raise InvalidInputError(
                     f"options layers and prefer: {name} is switched off and wanted in {self.prefer[name]}"
                 )
+
+    @property
+    def tunes(self) -> bool:
+        """Whether something is to be measured, or was."""
+        return self.tune == "measure" or self.tuning_records is not None
+
+    @property
+    def policy(self) -> Policy:
+        """``layouts``, or what stands for it where no costs are weighed."""
+        return "channels_last" if self.tune == _OFF and self.layouts == "cost" else self.layouts
+
+    @property
+    def rule(self) -> Rule:
+        """``convolutions``, or what stands for it where no costs are weighed."""
+        # Winograd's algorithms have no code for plain images.
+        unweighed = self.tune == _OFF and self.convolutions == "cost"
+        return "direct" if self.layouts == "plain" or unweighed else self.convolutions
 
     @property
     def layers_off(self) -> frozenset[str]:
@@ -126,7 +172,17 @@ class Options:
         """The fields that a finished compilation depends on, by name; each field says whether it is one."""
         kept = [field.name for field in fields(self) if field.metadata.get("fingerprint", True)]
         values = {name: getattr(self, name) for name in kept}
+        if self.tuning_records is not None:
+            values["tuning_records"] = _content(self.tuning_records)
         return {name: dict(value) if isinstance(value, Mapping) else value for name, value in values.items()}
+
+
+def _content(path: str) -> str:
+    """A digest of the file; '' where it cannot be read, which is an error elsewhere."""
+    try:
+        return content_digest(Path(path).read_bytes()).hex()
+    except OSError:
+        return ""
 
 
 def _layers(given: object) -> dict[str, str]:

@@ -4,6 +4,7 @@ canonicalize   RecoverOperators, SimplifyInference between two FoldConstants
 dispatch       NameOperators; DispatchOperators: who runs each of them, and why others do not
                PartitionRegions: what a library takes becomes regions
 lower          BuildPrograms: a region program for each region
+tuning         TunePlans, where something is measured
 algorithms     ChooseAlgorithms
 layouts        InferLayouts, PropagateLayouts
 memory         PlanMemory
@@ -13,7 +14,7 @@ TVM            its own pipeline for everything that is left
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 import tvm
@@ -28,14 +29,17 @@ from .passes.dispatch import ChooseAlgorithms, DispatchOperators
 from .passes.dispatch.convolutions import Rule
 from .passes.dispatch.implementations import Preference, preference_of
 from .passes.layout import InferLayouts, PropagateLayouts
+from .passes.layout.candidates import Policy
 from .passes.layout.costs import BY_MODEL, CostSource
-from .passes.layout.measure import StepTimer
 from .passes.memory import PlanMemory
 from .passes.memory.tvm_pipeline import default_pipeline
 from .passes.region import BuildPrograms, EmitModules, NameOperators, PartitionRegions
 from .passes.region.emit_modules import register_codegen
 from .pipeline_registration import NAME
 from .recorder import Recorder
+from .tuning.candidates import Candidate
+from .tuning.tune_plans import Stages, TunePlans
+from .tuning.tuning import Tuning
 
 
 def canonicalize_passes() -> list[tvm.transform.Pass]:
@@ -58,49 +62,89 @@ def dispatch_passes(preference: Preference, recorder: Recorder) -> list[tvm.tran
     ]
 
 
-def region_passes(
-    backend: Backend, options: Options, recorder: Recorder, choices: Choices | None = None
-) -> list[tvm.transform.Pass]:
+def region_passes(backend: Backend, options: Options, recorder: Recorder) -> list[tvm.transform.Pass]:
     """Everything between canonical Relax and runtime modules, for one library."""
     preference = preference_of([backend], first=options.prefer, off=options.layers_off)
-    return [*dispatch_passes(preference, recorder), *lowering_passes(backend, options, recorder, choices)]
+    return [*dispatch_passes(preference, recorder), *lowering_passes(backend, options, recorder)]
 
 
 def lowering_passes(
-    backend: Backend, options: Options, recorder: Recorder, choices: Choices | None = None
+    backend: Backend,
+    options: Options,
+    recorder: Recorder,
+    choices: Choices | None = None,
+    tuning: Tuning | None = None,
+    last: Callable[[Recorder], tvm.transform.Pass] | None = None,
 ) -> list[tvm.transform.Pass]:
-    """From regions of one library to runtime modules."""
-    cost: CostSource = BY_MODEL
-    if options.tune == "measure":
-        cost = StepTimer(backend, cost, options.tune_seconds)
-    # Winograd's algorithms have no code for plain images.
-    rule: Rule = "direct" if options.layouts == "plain" else options.convolutions
+    """From regions of one library to runtime modules.
+
+    Parameters
+    ----------
+    tuning : measures, or knows what was measured.
+    last : the pass that lowers what is left, for the plans that tuning builds.
+    """
+    choices = Choices() if choices is None else choices
+    measured = BY_MODEL if tuning is None else tuning.cost(backend)
+
+    def decide(candidate: Candidate, noted: Choices, own: Recorder) -> list[tvm.transform.Pass]:
+        ways = (candidate.rule, candidate.policy)
+        by_rule = measured if candidate.timed_rule else BY_MODEL
+        by_policy = measured if candidate.timed_policy else BY_MODEL
+        return deciding_passes(backend, options, ways, (by_rule, by_policy), own, noted)
+
+    def finish(own: Recorder) -> list[tvm.transform.Pass]:
+        tail = [] if last is None else [last(own)]
+        return [*planning_passes(backend, options, own), EmitModules(backend), *tail]
+
+    compared: list[tvm.transform.Pass] = []
+    if tuning:
+        stages = Stages(decide, finish)
+        compared = [TunePlans(backend, options, tuning, choices, recorder.weighed, stages)]
     return [
         BuildPrograms(backend, recorder.rejections),
+        *compared,
+        *deciding_passes(
+            backend, options, (options.rule, options.policy), (measured, measured), recorder, choices
+        ),
+        *planning_passes(backend, options, recorder),
+        recorder.left_to_tvm(),
+        EmitModules(backend),
+    ]
+
+
+def deciding_passes(
+    backend: Backend,
+    options: Options,
+    ways: tuple[Rule, Policy],
+    costs: tuple[CostSource, CostSource],
+    recorder: Recorder,
+    choices: Choices,
+) -> list[tvm.transform.Pass]:
+    """Algorithms, then layouts: how each is decided, and by which costs."""
+    rejections, weighed = recorder.rejections, recorder.weighed
+    return [
         ChooseAlgorithms(
-            backend,
-            rule,
-            options.max_relative_error,
-            cost,
-            recorder.rejections,
-            choices,
-            recorder.weighed,
+            backend, ways[0], options.max_relative_error, costs[0], rejections, choices, weighed
         ),
         InferLayouts(
             backend,
-            options.layouts,
-            cost,
+            ways[1],
+            costs[1],
             options.layer_layouts,
-            recorder.rejections,
+            rejections,
             recorder.decisions,
             choices,
-            recorder.weighed,
+            weighed,
         ),
+    ]
+
+
+def planning_passes(backend: Backend, options: Options, recorder: Recorder) -> list[tvm.transform.Pass]:
+    """Borders between regions, and memory."""
+    return [
         *([] if options.layouts == "naive" else [PropagateLayouts(backend)]),
         PlanMemory(backend, options.memory == "reuse", options.order == "memory", recorder.proofs),
         recorder.planned(backend),
-        recorder.left_to_tvm(),
-        EmitModules(backend),
     ]
 
 
@@ -110,14 +154,17 @@ def build_pipeline(
     target: tvm.target.Target,
     recorder: Recorder | None = None,
     choices: Choices | None = None,
+    tuning: Tuning | None = None,
     *,
     order: Sequence[str] = (),
     absent: Mapping[str, str] = MappingProxyType({}),
 ) -> tvm.transform.Pass:
-    """The whole pipeline for one compilation, TVM's own part included; ``choices`` as for InferLayouts.
+    """The whole pipeline for one compilation, TVM's own part included.
 
     Parameters
     ----------
+    choices : as for InferLayouts.
+    tuning : as the options ask for it, unless it is given.
     order, absent : implementations by preference, and why some are not here; see ``preference_of``.
     """
     errors.register()
@@ -126,12 +173,18 @@ def build_pipeline(
     if not backends or environment.disabled():
         recorder.preference = preference
         return tvm.transform.Sequential([relax.get_default_pipeline(target)], name=NAME)
+    if tuning is None and options.tunes:
+        tuning = Tuning(options, target)
+    reuse, reorder = options.memory == "reuse", options.order == "memory"
+
+    def last(recorder: Recorder) -> tvm.transform.Pass:
+        return default_pipeline(target, reuse, reorder, recorder.stored)
+
     spoken_of = {"layers": options.layers, "prefer": options.preferred_operators}
     passes = [*canonicalize_passes(), NameOperators(spoken_of)]
     passes += dispatch_passes(preference, recorder)
     for backend in backends:
         register_codegen(backend)
-        passes += lowering_passes(backend, options, recorder, choices)
-    reuse, reorder = options.memory == "reuse", options.order == "memory"
-    passes.append(default_pipeline(target, reuse, reorder, recorder.stored))
+        passes += lowering_passes(backend, options, recorder, choices, tuning, last)
+    passes.append(last(recorder))
     return tvm.transform.Sequential(passes, name=NAME)

@@ -28,6 +28,7 @@ from .passes.memory.relax_aliases import name_of
 from .passes.memory.storage_plan import StoragePlan
 from .passes.region.attached import constants_of, fused_of, program_of, regions
 from .report import Fallback, RegionReport, ReorderReport, Report, StepReport
+from .tuning.report import TuningReport
 
 
 class Recorder:
@@ -55,6 +56,7 @@ class Recorder:
         self.constants: dict[str, list[tvm.runtime.Tensor]] = {}
         self.seconds: dict[str, float] = {}
         self.determinism: Determinism | None = None
+        self.tuning: TuningReport | None = None
 
     @property
     def report(self) -> Report:
@@ -68,7 +70,13 @@ class Recorder:
             dispatch=dispatch_report(
                 self.preference, self.dispatched, self._planned, self.weighed, self.rejections
             ),
+            tuning=self.tuning,
         )
+
+    @property
+    def programs(self) -> list[ir.Program]:
+        """Those of all regions, planned to the end."""
+        return [region.program for region in self._planned]
 
     def before_dispatch(self, preference: Preference) -> tvm.transform.Pass:
         def note(mod: tvm.IRModule) -> None:

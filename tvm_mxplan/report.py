@@ -12,6 +12,7 @@ from .core.layout_decision import LayoutDecision
 from .determinism import Determinism
 from .errors import InvalidInputError
 from .memory_report import MemoryReport
+from .tuning.report import TuningReport
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,7 @@ class Report:
     determinism : what the bits of results rest on; None unless the option asked for them.
     cache : whether all this was made now or read from the cache on disk.
     dispatch : for each operator its candidates, who won, and why the others were out.
+    tuning : what was measured; None where nothing was to be.
     """
 
     regions: tuple[RegionReport, ...] = ()
@@ -122,6 +124,7 @@ class Report:
     determinism: Determinism | None = None
     cache: CacheReport = CacheReport()
     dispatch: Dispatch = field(default_factory=Dispatch)
+    tuning: TuningReport | None = None
 
     @property
     def offloaded(self) -> float:
@@ -150,6 +153,8 @@ class Report:
         fallbacks = tuple(Fallback(**fallback) for fallback in data["fallbacks"])
         memory = tuple(MemoryReport.from_json(region) for region in data.get("memory", ()))
         determinism = Determinism.from_json(data.get("determinism"))
+        cache = CacheReport(**data.get("cache", {}))
+        tuning = TuningReport.from_json(data.get("tuning"))
         return cls(
             tuple(regions),
             fallbacks,
@@ -157,8 +162,9 @@ class Report:
             data["seconds"],
             memory,
             determinism,
-            CacheReport(**data.get("cache", {})),
+            cache,
             Dispatch.from_json(data["dispatch"]) if "dispatch" in data else Dispatch(),
+            tuning,
         )
 
     def explain(self, operator: str = "") -> str:
@@ -197,6 +203,8 @@ class Report:
             lines.append("left to TVM: nothing")
         if self.determinism:
             lines.append(str(self.determinism))
+        if self.tuning:
+            lines.append(str(self.tuning))
         if self.seconds:
             spent = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in self.seconds.items())
             lines.append(f"compile time: {spent}")

@@ -61,8 +61,6 @@ class ChooseAlgorithms:
         self.weighed = weighed
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
-        if self.rule == "direct":
-            return mod
         count = sum(1 for _ in regions(mod, self.backend.name))
 
         def choose(program: ir.Program) -> ir.Program:
@@ -76,6 +74,8 @@ class ChooseAlgorithms:
         return map_programs(mod, self.backend.name, choose, self.rejections)
 
     def _choose(self, program: ir.Program, max_error: float) -> ir.Program:
+        if self.rule == "direct":
+            return program
         return choose_algorithms(
             program,
             StepQueries(self.backend),

@@ -23,7 +23,7 @@ from tvm_mxplan.core.layout import plain_layout, same_bytes
 from tvm_mxplan.errors import UnsupportedError
 
 from .candidates import Layouts, operands_of, options_of
-from .costs import CostSource, Machine, reorder_cost
+from .costs import CostSource, Reader
 from .movement_costs import concat_cost, slice_cost
 from .queries import StepQueries
 
@@ -69,11 +69,11 @@ class LayoutChooser:
     queries: StepQueries
     cost: CostSource
     block: int
-    machine: Machine
     forced: Mapping[str, Layouts]
 
     def __post_init__(self) -> None:
         self.forms: dict[int, list[str]] = {}
+        self.readers: dict[Form, Reader] = {}
         self.writers = {step.dst: step for step in self.program.steps}
         self.weighed: Weighed = {}
 
@@ -119,13 +119,12 @@ class LayoutChooser:
         self, step: ir.Step, layouts: Layouts, info: StepInfo, cost: float | None, out: str
     ) -> Candidate:
         images = zip(operands_of(step), layouts, strict=True)
-        measured = self.cost.measured and not isinstance(step.attrs, ir.Concat | ir.Slice)
         return Candidate(
             implementation=info.implementation,
             layouts=tuple(layout for (role, _), layout in images if role in ("src", "dst")),
             algorithm=step.attrs.algorithm if isinstance(step.attrs, ir.Convolution) else "",
             cost_us=None if cost is None else round(cost, 2),
-            source="" if cost is None else "measured" if measured else "model",
+            source="" if cost is None else "measured" if self.cost.measured else "model",
             relative_error=info.relative_error,
             scratchpad_bytes=max(info.scratchpad_bytes, 0),
             # Questions are about steps without names.
@@ -134,9 +133,9 @@ class LayoutChooser:
 
     def _step_cost(self, step: ir.Step, layouts: Layouts, info: StepInfo) -> float:
         if isinstance(step.attrs, ir.Concat):
-            return concat_cost(self.program, self.writers, step, layouts, self.machine)
+            return concat_cost(self.program, self.writers, step, layouts, self.cost)
         if isinstance(step.attrs, ir.Slice):
-            return slice_cost(self.program, step, layouts, self.machine)
+            return slice_cost(self.program, step, layouts, self.cost)
         return self.cost(self.program, step, layouts, info)
 
     def _option(self, step: ir.Step, layouts: Layouts, cost: float) -> Option:
@@ -146,6 +145,7 @@ class LayoutChooser:
                 gives.append(self._form(value, layout))
             elif self.program.values[self.program.root(value)].kind != "constant":
                 wants.append(self._form(value, layout))
+                self.readers.setdefault(wants[-1], (step, layouts))
         return Option(cost, tuple(dict.fromkeys(wants)), tuple(gives))
 
     def _fixed(self) -> list[tuple[Option, ...]]:
@@ -188,11 +188,18 @@ class LayoutChooser:
 
     def _conversions(self, steps: list[tuple[Option, ...]]) -> dict[Form, float]:
         wanted = {form for options in steps for option in options for form in option.wants}
-        return {form: self._conversion_cost(*form) for form in sorted(wanted)}
+        given: dict[int, list[str]] = {}
+        for options in steps:
+            for option in sorted(options, key=lambda option: option.cost):
+                for value, layout in option.gives:
+                    given.setdefault(value, []).append(layout)
+        return {form: self._conversion_cost(form, given.get(form[0], [])) for form in sorted(wanted)}
 
-    def _conversion_cost(self, value: int, layout: str) -> float:
-        shape = self.program.values[value].shape
-        return reorder_cost(shape, plain_layout(len(shape)), layout, self.machine)  # type: ignore[arg-type]
+    def _conversion_cost(self, form: Form, given: list[str]) -> float:
+        """The cost of a form that was not given, out of one that may have been."""
+        value, layout = form
+        sources = [other for other in dict.fromkeys(given) if other != layout]
+        return self.cost.reorder(self.program, value, layout, sources, self.readers.get(form))
 
 
 def _reason(offer: _Offer, taken: _Offer) -> str:

@@ -7,12 +7,13 @@ those of one machine, ratios carry over to others.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.description import StepInfo
-from tvm_mxplan.core.layout import parse_layout
+from tvm_mxplan.core.layout import parse_layout, plain_layout
 
 from .candidates import Layouts, operands_of
 from .kernel_costs import arithmetic_us, exposed_us, reread_weights_us
@@ -37,6 +38,10 @@ class Machine:
     cache_bytes: int = 2 << 20
 
 
+Reader: TypeAlias = tuple[ir.Step, Layouts]
+"""A step with the layouts of its operands."""
+
+
 class StepCost(Protocol):
     """What a step costs in given layouts, in microseconds."""
 
@@ -49,6 +54,22 @@ class CostSource(StepCost, Protocol):
     @property
     def measured(self) -> bool: ...
 
+    def reorder(
+        self, program: ir.Program, value: int, layout: str, sources: Sequence[str], reader: Reader | None, /
+    ) -> float:
+        """Microseconds to have ``value`` in ``layout`` too.
+
+        Parameters
+        ----------
+        sources : the layouts in which it may be given, the likeliest first.
+        reader : a step that would read the result.
+        """
+        ...
+
+    def copies(self, program: ir.Program, step: ir.Step, layouts: Layouts, /) -> float:
+        """Microseconds of a concatenation or slice that copies all its pieces."""
+        ...
+
 
 @dataclass(frozen=True)
 class ModelCost:
@@ -59,6 +80,17 @@ class ModelCost:
 
     def __call__(self, program: ir.Program, step: ir.Step, layouts: Layouts, info: StepInfo) -> float:
         return step_cost(program, step, layouts, info, self.machine)
+
+    def reorder(
+        self, program: ir.Program, value: int, layout: str, _sources: Sequence[str], _reader: Reader | None
+    ) -> float:
+        shape = program.values[value].shape
+        return reorder_cost(shape, plain_layout(len(shape)), layout, self.machine)  # type: ignore[arg-type]
+
+    def copies(self, program: ir.Program, step: ir.Step, layouts: Layouts) -> float:
+        moved = pieces_bytes(program, step, layouts)
+        start = REORDER_OVERHEAD_US if isinstance(step.attrs, ir.Slice) else 0.0
+        return start + 2 * moved / self.machine.gbytes_per_s / 1e3
 
 
 def step_cost(
@@ -92,3 +124,10 @@ def reorder_cost(shape: tuple[int, ...], source: str, target: str, machine: Mach
 def value_bytes(shape: tuple[object, ...], layout: str) -> int:
     """Bytes of a float32 value, padding included."""
     return 4 * parse_layout(layout).elements(shape)  # type: ignore[arg-type]
+
+
+def pieces_bytes(program: ir.Program, step: ir.Step, layouts: Layouts) -> int:
+    """Bytes that a concatenation or slice reads: those of its pieces, of which a slice has one."""
+    pairs = list(zip(operands_of(step), layouts, strict=True))
+    pieces = pairs[-1:] if isinstance(step.attrs, ir.Slice) else pairs[:-1]
+    return sum(value_bytes(program.values[value].shape, layout) for (_, value), layout in pieces)

@@ -33,7 +33,7 @@ from ..region.attached import map_programs
 from .apply import apply_layouts
 from .candidates import Layouts, Policy
 from .choose import LayoutChooser
-from .costs import BY_MODEL, CostSource, Machine
+from .costs import BY_MODEL, CostSource
 from .greedy import choose_greedily
 from .neighbours import Neighbours
 from .overrides import forced_layouts
@@ -85,7 +85,7 @@ def _choose(
     forced = forced_layouts(program, layers, queries, backend.block)
     if policy != "cost":
         return choose_greedily(program, queries, policy, backend.block, forced), None, tuple(forced)
-    choice = LayoutChooser(program, queries, cost, backend.block, Machine(), forced).choose()
+    choice = LayoutChooser(program, queries, cost, backend.block, forced).choose()
     for name, candidates in choice.weighed.items():
         weighed[name] = [*weighed.get(name, ()), *candidates]
     return choice.layouts, choice.assignment, tuple(forced)

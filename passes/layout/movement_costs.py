@@ -13,11 +13,11 @@ from tvm_mxplan.core import program as ir
 
 from ..memory.boxes import box_offset, piece_offsets
 from .candidates import Layouts, operands_of
-from .costs import REORDER_OVERHEAD_US, Machine, value_bytes
+from .costs import CostSource, pieces_bytes, value_bytes
 
 
 def concat_cost(
-    program: ir.Program, writers: Mapping[int, ir.Step], step: ir.Step, layouts: Layouts, machine: Machine
+    program: ir.Program, writers: Mapping[int, ir.Step], step: ir.Step, layouts: Layouts, cost: CostSource
 ) -> float:
     """Microseconds for copying the pieces that cannot be made where the whole stands.
 
@@ -29,17 +29,18 @@ def concat_cost(
     numbers = [value for _, value in operands_of(step)]
     *pieces, whole = _laid_out(program, numbers, layouts)
     offsets = piece_offsets(whole, step.attrs.axis, pieces)
-    return sum(
-        _copy_cost(piece, machine)
+    copied = sum(
+        value_bytes(piece.shape, piece.layout)
         for number, piece, offset in zip(numbers, pieces, offsets, strict=False)
         if offset is None or not _is_made_for_it(program, writers, number, piece.layout)
     )
+    share = copied / pieces_bytes(program, step, layouts)
+    return share * cost.copies(program, step, layouts) if copied else 0.0
 
 
-def slice_cost(program: ir.Program, step: ir.Step, layouts: Layouts, machine: Machine) -> float:
+def slice_cost(program: ir.Program, step: ir.Step, layouts: Layouts, cost: CostSource) -> float:
     """Microseconds for a slice: none for a view."""
-    result = replace(program.values[step.dst], layout=layouts[-1])
-    return 0.0 if _is_view(program, step, layouts) else REORDER_OVERHEAD_US + _copy_cost(result, machine)
+    return 0.0 if _is_view(program, step, layouts) else cost.copies(program, step, layouts)
 
 
 def _is_made_for_it(program: ir.Program, writers: Mapping[int, ir.Step], piece: int, layout: str) -> bool:
@@ -62,7 +63,3 @@ def _laid_out(program: ir.Program, numbers: list[int], layouts: Layouts) -> list
         replace(program.values[number], layout=layout)
         for number, layout in zip(numbers, layouts, strict=True)
     ]
-
-
-def _copy_cost(value: ir.Value, machine: Machine) -> float:
-    return 2 * value_bytes(value.shape, value.layout) / machine.gbytes_per_s / 1e3

@@ -165,7 +165,8 @@ def test_the_limit_on_errors_holds_for_the_sum(resnet18):
     assert 1 <= sum("winograd" in name for name in chosen) <= 6
 
 
-def test_measured_choice(resnet18):
+def test_measured_choice(resnet18, tmp_path, monkeypatch):
+    monkeypatch.setenv("TVM_MXPLAN_CACHE_DIR", str(tmp_path))
     options = {"tune": "measure", "tune_seconds": 20.0}
     executable = tvm_mxplan.compile(resnet18, options=options)
     assert "winograd_f4" in implementations(executable)

@@ -59,16 +59,30 @@ class Choices:
     ) -> None:
         self._context = context
         self._known = known
+        self._advice: Choices | None = None
         self.made: dict[Key, bytes] = {}
         self.regions = 0
         self.used = 0
         self.symbolic = 0
 
+    def again(self) -> Choices:
+        """The same, before anything was decided."""
+        return Choices(self._context, self._known)
+
+    @property
+    def has_known(self) -> bool:
+        """Whether any decided programs were given."""
+        return bool(self._known)
+
+    def advise(self, decided: Mapping[Key, bytes]) -> None:
+        """Programs for questions that would be decided otherwise; their keys were made without a context."""
+        self._advice = Choices(known=decided)
+
     def find(self, question: Question) -> ir.Program | None:
         """The decided program; None if there is none, or it cannot be read."""
         data = self._known.get(self._key(question))
         if data is None:
-            return None
+            return None if self._advice is None else self._advice.find(question)
         try:
             return replace(codec.decode(data), name=question.program.name)
         except codec.DecodeError:

@@ -6,6 +6,7 @@ import argparse
 import re
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NoReturn
 
 _UNITS = {"K": 10, "M": 20, "G": 30}
@@ -62,6 +63,29 @@ def add_input_shapes(parser: argparse.ArgumentParser, help: str) -> None:
     )
 
 
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--opt",
+        action="append",
+        type=_assignment,
+        default=[],
+        metavar="NAME=VALUE",
+        help="a field of tvm_mxplan.Options; may be given several times",
+    )
+
+
+def add_tuning_records(parser: argparse.ArgumentParser, help: str) -> None:
+    parser.add_argument("--tuning-records", type=Path, metavar="FILE", help=help)
+
+
+def given_options(args: argparse.Namespace) -> dict[str, Any]:
+    """What ``--opt`` and ``--tuning-records`` say, as options."""
+    options = dict(args.opt)
+    if args.tuning_records is not None:
+        options["tuning_records"] = args.tuning_records
+    return options
+
+
 def input_shapes(text: str) -> dict[str, tuple[int, ...]]:
     """``"data:[1,3,224,224] mask:[1,8]"`` as a dict; a name may hold colons."""
     shapes: dict[str, tuple[int, ...]] = {}
@@ -111,3 +135,17 @@ class _Gone(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any, **__: Any) -> NoReturn:
         raise argparse.ArgumentError(self, str(self.const))
+
+def _assignment(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, got {text!r}")
+    words = {"true": True, "false": False, "none": None}
+    if value.lower() in words:
+        return name, words[value.lower()]
+    for convert in (int, float):
+        try:
+            return name, convert(value)
+        except ValueError:
+            continue
+    return name, value

@@ -8,7 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InvalidInputError, UnsupportedError
-from .arguments import Parser, add_explain, add_gone, add_input_shapes, add_verbosity
+from .arguments import (
+    Parser,
+    add_explain,
+    add_gone,
+    add_input_shapes,
+    add_options,
+    add_tuning_records,
+    add_verbosity,
+    given_options,
+)
 
 _FORMATS = ("onnx", "keras", "paddle", "pb", "pytorch", "relay", "tflite")
 _SUFFIXES = {
@@ -27,7 +36,6 @@ _LAYOUTS = {"NCHW": "plain", "NHWC": "channels_last", "NCHW16c": "blocked"}
 _DUMPS = {"relax": ".relax.py", "program": ".program.txt", "report": ".report.json"}
 _NO_MACHINERY = "Relax has one executor and one runtime; leave it out"
 _GONE = {
-    "--tuning-records": "no records are kept yet; --opt tune=measure times layouts while it compiles",
     "--cross-compiler": "only this machine's CPU yet; name another linker in the environment variable CXX",
     "--cross-compiler-options": "only this machine's CPU yet; leave it out",
     "--pass-config": "passes are set by --opt NAME=VALUE; see tvm_mxplan.Options",
@@ -66,20 +74,14 @@ def add_parser(verbs: Any) -> None:
         "--model-format", choices=_FORMATS, help="only onnx today; by default by FILE's suffix"
     )
     add_input_shapes(parser, "shapes in place of the model's")
+    add_tuning_records(parser, "plan by what tvmc tune measured; short for --opt tuning_records=FILE")
     parser.add_argument(
         "--layouts",
         metavar="POLICY",
         help="cost, any, channels_last, blocked, plain or naive: short for --opt layouts=POLICY",
     )
     parser.add_argument("--desired-layout", choices=_LAYOUTS, help="the same under the names TVM had")
-    parser.add_argument(
-        "--opt",
-        action="append",
-        type=_assignment,
-        default=[],
-        metavar="NAME=VALUE",
-        help="a field of tvm_mxplan.Options; may be given several times",
-    )
+    add_options(parser)
     parser.add_argument(
         "--dump-code",
         type=_dumps,
@@ -102,7 +104,7 @@ def add_parser(verbs: Any) -> None:
 def compile_model(args: argparse.Namespace) -> str:
     """Compile and write; the text says what came of it."""
     options = _options(args)
-    _check_format(args.FILE, args.model_format)
+    check_format(args.FILE, args.model_format)
     if args.output_format != "so" or args.output.suffix == ".tar":
         kind = args.output.suffix[1:] if args.output_format == "so" else args.output_format
         raise UnsupportedError(
@@ -135,14 +137,14 @@ def compile_model(args: argparse.Namespace) -> str:
 
 
 def _options(args: argparse.Namespace) -> dict[str, Any]:
-    options = dict(args.opt)
+    options = given_options(args)
     for value in (args.layouts, _LAYOUTS.get(args.desired_layout)):
         if value and options.setdefault("layouts", value) != value:
             raise InvalidInputError(f"layouts are given as {options['layouts']} and as {value}; choose one")
     return options
 
 
-def _check_format(path: Path, stated: str | None) -> None:
+def check_format(path: Path, stated: str | None) -> None:
     """Whether it is a format that can be read; what is in the file is left to its reader."""
     if stated is None and path.is_file():
         stated = _SUFFIXES.get(path.suffix.lower())
@@ -201,18 +203,3 @@ def _dumps(text: str) -> tuple[str, ...]:
         if kind not in _DUMPS:
             raise argparse.ArgumentTypeError(f"no code {kind!r} to dump; choose from {', '.join(_DUMPS)}")
     return kinds
-
-
-def _assignment(text: str) -> tuple[str, Any]:
-    name, equals, value = text.partition("=")
-    if not name or not equals:
-        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, got {text!r}")
-    words = {"true": True, "false": False, "none": None}
-    if value.lower() in words:
-        return name, words[value.lower()]
-    for convert in (int, float):
-        try:
-            return name, convert(value)
-        except ValueError:
-            continue
-    return name, value

@@ -8,7 +8,6 @@ from typing import Any
 from ..errors import UnsupportedError
 
 _ANSWERS = {
-    "tune": "tune: not in this build yet; tvmc compile --opt tune=measure times layouts while it compiles",
     "micro": "micro: microTVM is gone from TVM; there is nothing to use instead",
 }
 

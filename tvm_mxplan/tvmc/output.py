@@ -7,6 +7,10 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from typing import TextIO
+
+_screens: list[int] = []
+"""Standard error as it was before it was captured; one entry while it is."""
 
 
 @contextmanager
@@ -18,6 +22,7 @@ def captured(show: bool) -> Iterator[None]:
     sys.stdout.flush()
     sys.stderr.flush()
     saved = {number: os.dup(number) for number in (1, 2)}
+    _screens.append(saved[2])
     with tempfile.TemporaryFile("w") as sink:
         try:
             for number in saved:
@@ -25,6 +30,14 @@ def captured(show: bool) -> Iterator[None]:
             with redirect_stdout(sink), redirect_stderr(sink):
                 yield
         finally:
+            _screens.pop()
             for number, copy in saved.items():
                 os.dup2(copy, number)
                 os.close(copy)
+
+
+@contextmanager
+def progress_stream() -> Iterator[TextIO]:
+    """Standard error for what is shown while a verb works, captured or not."""
+    with open(os.dup(_screens[-1] if _screens else 2), "w") as stream:
+        yield stream

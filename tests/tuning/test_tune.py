@@ -1,0 +1,323 @@
+"""Tuning from end to end: what is measured, kept, replayed, and compared."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tvm_mxplan
+from tvm_mxplan import InvalidInputError, Options, Report, UnsupportedError
+from tvm_mxplan.inspection import decoded_programs
+from tvm_mxplan.passes.layout.measure import StepTimer
+from tvm_mxplan.testing import zoo
+from tvm_mxplan.testing.reference import onnxruntime_outputs, worst_relative_l2
+from tvm_mxplan.tuning import tuning as tuning_module
+from tvm_mxplan.tuning.compare import Comparison
+
+MEASURE = {"tune": "measure"}
+FEW_PLANS = {**MEASURE, "layouts": "channels_last"}
+
+
+@pytest.fixture
+def no_timer(monkeypatch):
+    """From when it is called on, no operator and no plan may be timed."""
+
+    def forbid() -> None:
+        monkeypatch.setattr(StepTimer, "_time", lambda *_: pytest.fail("an operator was measured"))
+        monkeypatch.setattr(Comparison, "join", lambda *_: pytest.fail("a plan was measured"))
+
+    return forbid
+
+
+def test_operators_groups_and_plans_are_measured(tiny):
+    ex = tvm_mxplan.compile(tiny, options=MEASURE)
+    report = ex.report.tuning
+    assert report.measured["operators"] > 5
+    assert report.measured["groups"] > 5
+    assert report.measured["plans"] >= 2
+    assert report.modelled == {}
+    assert report.chosen == report.plans[0][0]
+    assert report.plans[0][1] <= min(value for _, value in report.plans[:2])
+    inputs = zoo.random_inputs(tiny)
+    outputs = [tensor.numpy() for tensor in ex(**inputs)]
+    assert worst_relative_l2(outputs, onnxruntime_outputs(tiny, inputs)) < 1e-5
+    assert Report.from_json(ex.report.to_json()) == ex.report
+    assert f"{report.chosen}  <- used" in str(ex.report)
+
+
+def test_equal_plans_are_timed_once(tiny, monkeypatch):
+    joined = []
+    join = Comparison.join
+
+    def noted(self, name, sample):
+        joined.append(name)
+        join(self, name, sample)
+
+    monkeypatch.setattr(Comparison, "join", noted)
+    report = tvm_mxplan.compile(tiny, options=MEASURE).report.tuning
+    assert 2 <= len(joined) == report.measured["plans"] < len(report.plans)
+
+
+def test_a_second_compile_measures_nothing_and_is_the_same(tiny, no_timer):
+    first = tvm_mxplan.compile(tiny, options=MEASURE)
+    no_timer()
+    second = tvm_mxplan.compile(tiny, options={**MEASURE, "tune_seconds": 7.0})
+    assert decoded_programs(second.module) == decoded_programs(first.module)
+    assert sum(second.report.tuning.measured.values()) == 0
+    assert second.report.tuning.plans == first.report.tuning.plans
+    x = zoo.random_inputs(tiny)
+    np.testing.assert_array_equal(first(**x)[0].numpy(), second(**x)[0].numpy())
+
+
+def test_the_best_plan_is_what_is_used(tiny, monkeypatch, no_timer):
+    """The plan that its sampler makes the fastest is compiled, and replayed."""
+    join = Comparison.join
+
+    def biased(self, name, _sample):
+        return join(self, name, lambda: 1.0 if "blocked" in name else 1e6)
+
+    monkeypatch.setattr(Comparison, "join", biased)
+    direct = {"convolutions": "direct"}
+    ex = tvm_mxplan.compile(tiny, options={**MEASURE, **direct})
+    assert ex.report.tuning.chosen == "layouts=blocked convolutions=direct"
+    no_timer()
+    again = tvm_mxplan.compile(tiny, options={**MEASURE, **direct})
+    found, replayed, blocked, other = (
+        decoded_programs(e.module)
+        for e in (
+            ex,
+            again,
+            tvm_mxplan.compile(tiny, options={"layouts": "blocked", **direct}),
+            tvm_mxplan.compile(tiny, options={"layouts": "channels_last", **direct}),
+        )
+    )
+    assert found == replayed == blocked != other
+
+
+def test_records_are_taken_elsewhere(tiny, tmp_path, monkeypatch, no_timer):
+    first = tvm_mxplan.tune(tiny, tmp_path / "r.jsonl")
+    monkeypatch.setenv("TVM_MXPLAN_CACHE_DIR", str(tmp_path / "other"))
+    no_timer()
+    for options in ({}, MEASURE):
+        ex = tvm_mxplan.compile(tiny, options={**options, "tuning_records": tmp_path / "r.jsonl"})
+        assert decoded_programs(ex.module) == decoded_programs(first.module)
+        assert ex.report.tuning.chosen == first.report.tuning.chosen
+
+
+def test_records_of_another_model_help_with_nothing_measured(tiny, tmp_path, no_timer):
+    """With tune=model what records know counts, and the rest is the model's."""
+    tvm_mxplan.tune(tiny, tmp_path / "r.jsonl", options={"cache": "disabled"})
+    no_timer()
+    options = {"tuning_records": tmp_path / "r.jsonl", "memory": "no_reuse"}
+    report = tvm_mxplan.compile(tiny, options=options).report.tuning
+    assert report.plans == ()
+    assert report.known["operators"] > 5
+    assert report.measured == {}
+
+
+def test_another_machines_records_are_refused_by_name(tiny, tmp_path, monkeypatch):
+    tvm_mxplan.tune(tiny, tmp_path / "r.jsonl", options=FEW_PLANS)
+    facts = tuning_module.machine()
+    monkeypatch.setattr(tuning_module, "machine", lambda: {**facts, "instruction set": "OTHER"})
+    refusal = r"r\.jsonl: measured with instruction set .*, here it is 'OTHER'"
+    for options in ({}, MEASURE):
+        with pytest.raises(InvalidInputError, match=refusal):
+            tvm_mxplan.compile(tiny, options={**options, "tuning_records": tmp_path / "r.jsonl"})
+    with pytest.raises(InvalidInputError, match=refusal):
+        tvm_mxplan.tune(tiny, tmp_path / "r.jsonl")
+
+
+def test_a_damaged_store_costs_a_note(tiny, cache_folder, no_timer):
+    tvm_mxplan.compile(tiny, options=MEASURE)
+    (path,) = (cache_folder / "tuning").iterdir()
+    lines = path.read_text().splitlines(keepends=True)
+    assert len(lines) > 10
+    path.write_text("".join([lines[0], lines[1][:-9] + "\n", *lines[2:]]))
+    no_timer()
+    report = tvm_mxplan.compile(tiny, options=MEASURE).report.tuning
+    assert any("1 damaged line(s)" in note for note in report.notes)
+    path.write_text("nonsense\n")
+    report = tvm_mxplan.compile(tiny, options={"tuning_records": None}).report.tuning
+    assert report is None
+
+
+def test_a_store_that_cannot_be_used_costs_a_note(tiny, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("TVM_MXPLAN_CACHE_DIR", str(tmp_path / "file"))
+    report = tvm_mxplan.compile(tiny, options=FEW_PLANS).report.tuning
+    assert report.measured["operators"] > 0
+    assert any("records are not kept" in note for note in report.notes)
+
+
+def test_cache_disabled_touches_no_disk(tiny, cache_folder):
+    tvm_mxplan.compile(tiny, options={**FEW_PLANS, "cache": "disabled"})
+    assert not cache_folder.exists()
+
+
+def test_budgets(tiny):
+    report = tvm_mxplan.compile(tiny, options={**MEASURE, "tune_trials": 4}).report.tuning
+    assert report.measured == {"operators": 3, "plans": 1}
+    assert report.modelled["operators"] > 0
+    assert any("budget" in note for note in report.notes)
+    assert len({value for _, value in report.plans}) == 1
+    again = tvm_mxplan.compile(tiny, options={**MEASURE, "tune_trials": 100}).report.tuning
+    assert again.known["operators"] == 3
+    assert again.measured["plans"] > 1  # a comparison that was cut short is no answer
+
+
+def test_progress_is_told_and_quiet_without(tiny, capfd):
+    events = []
+    tvm_mxplan.compile(tiny, options=MEASURE, progress=events.append)
+    assert {event.stage for event in events} == {"operators", "groups", "plans"}
+    assert [event.measured for event in events] == list(range(1, len(events) + 1))
+    assert all(event.best for event in events if event.stage == "plans")
+    captured = capfd.readouterr()
+    assert "layouts=" not in captured.out + captured.err
+
+
+@pytest.mark.parametrize("options", [{}, {"cache": "disabled"}])
+def test_a_killed_run_goes_on_where_it_stopped(tmp_path, options):
+    """SIGKILL amid the measurements; what was kept is not measured again."""
+    script = textwrap.dedent(f"""
+        import sys, tvm_mxplan
+        from tvm_mxplan.core import codec
+        from tvm_mxplan.passes.layout import measure
+        from tvm_mxplan.testing import zoo
+        time = measure.StepTimer._time
+        def noted(self, question):
+            print("question", hash(codec.encode(question)), flush=True)
+            return time(self, question)
+        measure.StepTimer._time = noted
+        tvm_mxplan.tune(zoo.load("tiny"), sys.argv[1], options={options!r},
+                        progress=lambda event: print("kept", event.measured, flush=True))
+    """)
+    environment = {**os.environ, "PYTHONHASHSEED": "0"}
+    command = [sys.executable, "-c", script, str(tmp_path / "r.jsonl")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        first = []
+        for line in process.stdout:
+            first.append(line)
+            if line == "kept 12\n":
+                process.send_signal(signal.SIGKILL)
+                break
+    assert process.returncode == -signal.SIGKILL
+    second = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment, check=True).stdout
+    kept = [line for line in first if line.startswith("question")][:12]
+    measured = re.findall(r"question .*\n", second)
+    assert len(set(kept)) == 12
+    assert len(set(measured)) == len(measured) > 5
+    assert not set(kept) & set(measured)
+    third = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment, check=True).stdout
+    assert third == ""
+
+
+def test_what_was_loaded_is_not_tuned(tiny, tmp_path, no_timer, monkeypatch):
+    first = tvm_mxplan.compile(tiny, options=MEASURE)
+    tvm_mxplan.save_cache(tmp_path / "c", "mkldnn")
+    monkeypatch.setenv("TVM_MXPLAN_CACHE_DIR", str(tmp_path / "other"))
+    assert tvm_mxplan.load_cache(tmp_path / "c", "mkldnn") >= 1
+    no_timer()
+    second = tvm_mxplan.compile(tiny, options=MEASURE)
+    assert decoded_programs(second.module) == decoded_programs(first.module)
+    assert second.report.tuning.notes == ("the choices were loaded",)
+
+
+def test_symbolic_shapes_are_measured_by_operator_alone():
+    model = zoo.load("tiny", batch="n")
+    report = tvm_mxplan.compile(model, options=MEASURE).report.tuning
+    assert report.measured["operators"] > 0
+    assert "plans" not in report.measured
+    assert any("fixed shapes" in note for note in report.notes)
+
+
+# --- strategies --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("strategy", ["memory", "energy"])
+def test_strategies_that_count_bytes_time_nothing(tiny, strategy, no_timer):
+    no_timer()
+    report = tvm_mxplan.compile(tiny, options={**MEASURE, "tune_for": strategy}).report.tuning
+    values = dict(report.plans)
+    assert values[report.chosen] == min(values.values()) < max(values.values())
+    again = tvm_mxplan.compile(tiny, options={**MEASURE, "tune_for": strategy}).report.tuning
+    assert (again.plans, sum(again.measured.values())) == (report.plans, 0)
+
+
+def test_memory_is_no_more_than_of_any_policy(tiny):
+    chosen = tvm_mxplan.compile(tiny, options={**MEASURE, "tune_for": "memory"})
+    values = dict(chosen.report.tuning.plans)
+    (region,) = chosen.report.regions
+    assert region.arena_bytes < values[chosen.report.tuning.chosen]
+    for layouts in ("channels_last", "blocked"):
+        assert values[chosen.report.tuning.chosen] <= values[f"layouts={layouts} convolutions=direct"]
+
+
+def test_throughput_is_measured_with_one_thread(tiny):
+    one = tvm_mxplan.compile(tiny, options={**MEASURE, "tune_for": "throughput"})
+    assert one.report.tuning.unit == "us per answer"
+    assert one.report.tuning.measured["plans"] >= 2
+    assert one.report.tuning.measured["operators"] > 5
+
+
+def test_joules_need_counters(tiny, monkeypatch, tmp_path):
+    monkeypatch.setattr("tvm_mxplan.tuning.values.POWERCAP", tmp_path)
+    with pytest.raises(UnsupportedError, match="no energy counters"):
+        tvm_mxplan.compile(tiny, options={**MEASURE, "tune_for": "joules"})
+
+
+# --- options -----------------------------------------------------------------------------------------------
+
+
+def test_off_weighs_no_costs(tiny):
+    ex = tvm_mxplan.compile(tiny, options={"tune": "off"})
+    wanted = tvm_mxplan.compile(tiny, options={"layouts": "channels_last", "convolutions": "direct"})
+    assert decoded_programs(ex.module) == decoded_programs(wanted.module)
+    assert ex.report.regions[0].layouts.policy == "channels_last"
+    blocked = tvm_mxplan.compile(tiny, options={"tune": "off", "layouts": "blocked"})
+    assert blocked.report.regions[0].layouts.policy == "blocked"
+
+
+@pytest.mark.parametrize("value, tune", [("", "model"), ("0", "off"), ("1", "model"), ("2", "measure")])
+def test_the_environment_says_what_the_option_does_not(monkeypatch, value, tune):
+    monkeypatch.setenv("TVM_MXPLAN_AUTOTUNE", value)
+    assert Options().tune == Options.of({}).tune == tune
+    assert Options(tune="off").tune == "off"
+
+
+def test_the_environment_is_checked(monkeypatch):
+    monkeypatch.setenv("TVM_MXPLAN_AUTOTUNE", "3")
+    with pytest.raises(InvalidInputError, match=r"TVM_MXPLAN_AUTOTUNE='3'; expected 0 .*, 1 .* or 2"):
+        Options()
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"tune": "fast"}, "tune='fast'; expected one of off, model, measure"),
+        ({"tune_for": "speed"}, "tune_for='speed'; expected one of latency, throughput"),
+        ({"tune_for": "memory", "tune": "model"}, "give tune=measure"),
+        ({"tune_trials": 0}, "tune_trials=0; expected a number of at least 1"),
+        ({"tuning_records": 3}, "expected a path"),
+        ({"tuning_records": "r", "tune": "off"}, "use model or measure"),
+        ({"tuning_records": "/no/such/file"}, "/no/such/file: no such file"),
+    ],
+)
+def test_bad_options(tiny, options, message):
+    with pytest.raises(InvalidInputError, match=message):
+        tvm_mxplan.compile(tiny, options=options)
+
+
+def test_records_are_part_of_the_fingerprint(tmp_path: Path):
+    (tmp_path / "r").write_text("a")
+    options = Options(tuning_records=str(tmp_path / "r"))
+    before = options.fingerprinted()["tuning_records"]
+    (tmp_path / "r").write_text("b")
+    assert options.fingerprinted()["tuning_records"] != before

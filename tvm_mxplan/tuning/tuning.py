@@ -1,0 +1,172 @@
+"""``Tuning``: what one compilation measures, where that is kept, and what is told about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import tvm
+
+from .. import environment
+from ..byoc.backend import Backend
+from ..byoc.onednn import library
+from ..cache.container import UnusableCache
+from ..cache.safe_file import check_owner
+from ..errors import InvalidInputError
+from ..options import Options
+from ..passes.layout.costs import BY_MODEL, CostSource
+from ..passes.layout.measure import StepTimer
+from .facts import digest_of, machine
+from .meter import Measurements
+from .progress import Callback
+from .record_file import RecordFile
+from .records import PlanResult, Record, Records, UnusableRecords
+from .report import TuningReport
+from .values import UNITS, energy_counters
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class Tuning:
+    """One compilation's measurements.
+
+    Parameters
+    ----------
+    target : what whole plans are built for.
+    output : a file for all that is known in the end, and for each measurement as it is made.
+
+    Attributes
+    ----------
+    measures : whether anything may be measured; else only what records know counts.
+    times_steps : whether single operators are timed; byte counts and joules need no such times.
+
+    Raises
+    ------
+    InvalidInputError : the file of records to start from, or ``output``, cannot be used.
+    UnsupportedError : the strategy needs what this machine has not.
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        target: tvm.target.Target,
+        progress: Callback | None = None,
+        output: Path | None = None,
+    ) -> None:
+        self.target = target
+        self.measures = options.tune == "measure"
+        self.times_steps = options.tune_for in ("latency", "throughput")
+        self._options = options
+        self._notes: list[str] = []
+        self._result: PlanResult | None = None
+        if options.tune_for == "joules":
+            energy_counters()
+        facts = machine()
+        records = Records()
+        self._files: list[RecordFile] = []
+        if options.tuning_records is not None:
+            given = RecordFile(Path(options.tuning_records), facts)
+            records.merge(self._loaded(given, must=True))
+        if output is not None:
+            file = RecordFile(output, facts)
+            records.merge(self._loaded(file, must=output.exists()))
+            file.merge(records)
+            self._files.append(file)
+        if self.measures and options.cache != "disabled":
+            records.merge(self._stored(facts))
+        single = options.tune_for == "throughput" and library.threads() > 1
+        self.meter = Measurements(
+            records,
+            self._keep,
+            options.tune_seconds if self.measures else 0.0,
+            options.tune_trials,
+            progress,
+            threads=1 if single else None,
+            surround=_one_thread if single else nullcontext,
+        )
+
+    def cost(self, backend: Backend) -> CostSource:
+        """What steps cost, as far as it is measured."""
+        return StepTimer(backend, BY_MODEL, self.meter) if self.times_steps else BY_MODEL
+
+    def skipped(self, reason: str) -> None:
+        self._notes.append(reason)
+
+    def found(self, result: PlanResult) -> None:
+        """Whole plans that records know of."""
+        self.meter.known["plans"] += len({value for _, value in result.table})
+        self._result = result
+
+    def compared(self, result: PlanResult) -> None:
+        self._result = result
+
+    def close(self) -> TuningReport:
+        """Merge what is known into the output, and say what came of it all."""
+        for file in self._files:
+            try:
+                file.merge(self.meter.records)
+            except InvalidInputError as error:
+                self._notes.append(str(error))
+        table = self._result.table if self._result else ()
+        return TuningReport(
+            self._options.tune_for,
+            UNITS[self._options.tune_for],
+            dict(self.meter.measured),
+            dict(self.meter.known),
+            dict(self.meter.modelled),
+            round(self.meter.spent, 3),
+            table,
+            table[0][0] if table else "",
+            tuple(dict.fromkeys(self._notes)),
+        )
+
+    def _keep(self, record: Record) -> None:
+        for file in list(self._files):
+            try:
+                file.append(record)
+            except OSError as error:
+                self._files.remove(file)
+                self._notes.append(f"{file.path}: not kept ({error.strerror or error})")
+
+    def _stored(self, facts: dict[str, object]) -> Iterable[Record]:
+        """Records that earlier compilations left in the cache folder; what cannot be used is a note."""
+        folder = environment.cache_folder()
+        try:
+            if folder is None:
+                raise UnusableRecords("no absolute folder for records; set TVM_MXPLAN_CACHE_DIR to one")
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # a mode is for the last one alone
+            folder /= "tuning"
+            folder.mkdir(mode=0o700, exist_ok=True)
+            check_owner(folder.lstat())
+            file = RecordFile(folder / f"{digest_of(facts)[:16]}.jsonl", facts)
+            self._files.append(file)
+            return self._loaded(file, must=False)
+        except (OSError, UnusableCache, UnusableRecords) as error:
+            self._notes.append(f"records are not kept: {error}")
+            return ()
+
+    def _loaded(self, file: RecordFile, must: bool) -> Iterable[Record]:
+        try:
+            records, damaged = file.load()
+        except UnusableRecords as error:
+            if must:
+                raise InvalidInputError(f"{file.path}: {error}") from None
+            if file.path.exists():
+                self._notes.append(f"{file.path}: not used, {error}")
+            return ()
+        if damaged:
+            self._notes.append(f"{file.path}: {damaged} damaged line(s) left out")
+        return records
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    before = library.threads()
+    library.set_threads(1)
+    try:
+        yield
+    finally:
+        library.set_threads(before)

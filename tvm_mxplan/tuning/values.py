@@ -1,0 +1,169 @@
+"""What a whole plan is worth under each strategy: times of calls, bytes, joules.  Less is better.
+
+    latency      microseconds of one call
+    throughput   microseconds per answer, with one thread and one instance on each processor
+    memory       bytes of arenas and packed weights, exact
+    energy       bytes that steps read and write, by their layouts
+    joules       microjoules per call, by the machine's counters
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from ..byoc.backend import Backend
+from ..byoc.onednn import library
+from ..core import program as ir
+from ..errors import UnsupportedError
+from ..memory_report import MemoryReport
+
+UNITS = {
+    "latency": "us",
+    "throughput": "us per answer",
+    "memory": "bytes",
+    "energy": "bytes moved",
+    "joules": "uJ per call",
+}
+POWERCAP = Path("/sys/class/powercap")
+_JOULES_SECONDS = 0.2
+
+Call = Callable[[], object]
+
+
+def is_timed(strategy: str) -> bool:
+    """Whether values come from running plans, so that they differ from run to run."""
+    return strategy in ("latency", "throughput", "joules")
+
+
+def sampler(strategy: str) -> Callable[[Callable[[], Call]], Callable[[], float]]:
+    """Makes, of something that makes instances of a plan, a function that takes one sample.
+
+    Raises
+    ------
+    UnsupportedError : the machine counts no joules.
+    """
+    if strategy == "throughput":
+        return _throughput
+    if strategy == "joules":
+        counters = energy_counters()
+        return lambda make: _joules(make(), counters)
+    return lambda make: _latency(make())
+
+
+def _latency(call: Call) -> Callable[[], float]:
+    def sample() -> float:
+        start = time.perf_counter()
+        call()
+        return 1e6 * (time.perf_counter() - start)
+
+    return sample
+
+
+def _throughput(make: Callable[[], Call]) -> Callable[[], float]:
+    """Instances side by side, each on a thread of its own whose oneDNN calls use one thread."""
+    count = library.threads()
+    pools = [ThreadPoolExecutor(1) for _ in range(count)]
+
+    def prepare() -> Call:
+        library.set_threads(1)
+        call = make()
+        call()
+        return call
+
+    calls = [future.result() for future in [pool.submit(prepare) for pool in pools]]
+
+    def sample() -> float:
+        start = time.perf_counter()
+        futures = [pool.submit(_twice, call) for pool, call in zip(pools, calls, strict=True)]
+        for future in futures:
+            future.result()
+        return 1e6 * (time.perf_counter() - start) / (2 * count)
+
+    return sample
+
+
+def _twice(call: Call) -> None:
+    call()
+    call()
+
+
+def _joules(call: Call, counters: Sequence[Path]) -> Callable[[], float]:
+    def sample() -> float:
+        while True:
+            before, calls, start = _read(counters), 0, time.perf_counter()
+            while not calls or time.perf_counter() - start < _JOULES_SECONDS:
+                call()
+                calls += 1
+            used = [after - b for after, b in zip(_read(counters), before, strict=True)]
+            if min(used) >= 0:  # else a counter ran over
+                return sum(used) / calls
+
+    return sample
+
+
+def energy_counters(folder: Path | None = None) -> list[Path]:
+    """The counters of whole packages, in microjoules; UnsupportedError where there are none to read."""
+    folder = POWERCAP if folder is None else folder
+    found = sorted(folder.glob("intel-rapl:[0-9]*/energy_uj"))
+    packages = [path for path in found if path.parent.name.count(":") == 1]
+    try:
+        _read(packages)
+    except (OSError, ValueError) as error:
+        reason = f"cannot be read ({error})"
+        raise UnsupportedError(f"tune_for=joules: the counters in {folder} {reason}") from None
+    if not packages:
+        raise UnsupportedError(
+            f"tune_for=joules: this machine shows no energy counters in {folder}; "
+            "tune_for=energy compares the bytes that plans move"
+        )
+    return packages
+
+
+def _read(counters: Sequence[Path]) -> list[int]:
+    return [int(path.read_text()) for path in counters]
+
+
+def memory_bytes(programs: Sequence[ir.Program], memory: Sequence[MemoryReport], backend: Backend) -> int:
+    """Bytes of arenas that exist, and of the weights that the library packs for its steps."""
+    arenas = sum(report.height for report in memory if not report.stands_in)
+    infos = [info for program in programs for info in backend.describe(program).steps]
+    return arenas + sum(info.weights_bytes for info in infos)
+
+
+def moved_bytes(programs: Sequence[ir.Program], backend: Backend) -> int:
+    """Bytes that all steps read and write; those that have nothing left to run move none."""
+    total = 0
+    for program in programs:
+        for step, info in zip(program.steps, backend.describe(program).steps, strict=True):
+            if step.implementation:
+                values = {*step.reads(), step.dst}
+                activations = [v for v in values if program.values[program.root(v)].kind != "constant"]
+                total += info.weights_bytes + sum(program.values[v].nbytes for v in activations)
+    return total
+
+
+def typical_sample(samples: Sequence[float]) -> float:
+    """What stands for samples that noise only lengthens: their lower quartile."""
+    return samples[0] if len(samples) < 2 else statistics.quantiles(samples, n=4)[0]
+
+
+def random_arguments(main: Any) -> list[Any] | None:
+    """Tensors for the parameters of a Relax function; None where shapes are symbolic or types unknown."""
+    import numpy as np
+    import tvm
+
+    generator, found = np.random.default_rng(0), []
+    for parameter in main.params:
+        shape, dtype = getattr(parameter.ty, "shape", None), getattr(parameter.ty, "dtype", None)
+        if shape is None or not dtype or not all(hasattr(dim, "value") for dim in shape):
+            return None
+        dims = tuple(int(dim) for dim in shape)
+        is_float = str(dtype).startswith("float")
+        array = generator.standard_normal(dims) if is_float else np.zeros(dims)
+        found.append(tvm.runtime.tensor(array.astype(str(dtype))))
+    return found

@@ -1,0 +1,103 @@
+"""``tvmc tune``: measure what a model's plan rests on; records out, for ``tvmc compile --tuning-records``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from ..errors import InvalidInputError
+from .arguments import (
+    Parser,
+    add_gone,
+    add_input_shapes,
+    add_options,
+    add_tuning_records,
+    add_verbosity,
+    given_options,
+    positive,
+)
+from .compile import check_format
+from .output import progress_stream
+
+_NO_RPC = "tuning over RPC is not in this build; run tvmc tune on the machine itself, and copy the records"
+_ONE_SCHEDULE = "oneDNN's kernels and layouts are what is tuned; leave it out"
+_GONE = {
+    "--rpc-tracker": _NO_RPC,
+    "--rpc-key": _NO_RPC,
+    "--hostname": _NO_RPC,
+    "--port": _NO_RPC,
+    "--tuner": _ONE_SCHEDULE,
+    "--enable-autoscheduler": _ONE_SCHEDULE,
+    "--early-stopping": "plans far behind the best are dropped anyway; leave it out",
+    "--parallel": "measurements run one after the other; leave it out",
+    "--min-repeat-ms": "repeats follow from what a run takes; leave it out",
+    "--number": "repeats follow from what a run takes; leave it out",
+    "--repeat": "repeats follow from what a run takes; leave it out",
+    "--timeout": "give --seconds for the whole tuning",
+}
+
+
+def add_parser(verbs: Any) -> None:
+    parser: Parser = verbs.add_parser(
+        "tune",
+        help="measure what a model's plan rests on",
+        description="Measure operators, groups and whole plans; run it again to go on where it stopped.",
+    )
+    parser.set_defaults(verb=tune_model)
+    parser.add_argument("FILE", type=Path, help="the model")
+    parser.add_argument(
+        "-o", "--output", type=Path, required=True, help="the records to write, or to go on with"
+    )
+    parser.add_argument("--target", default="dnnl, llvm", help="as for tvmc compile (%(default)s)")
+    parser.add_argument("--model-format", choices=("onnx",), help="only onnx today")
+    add_input_shapes(parser, "shapes in place of the model's")
+    add_tuning_records(parser, "records to start from")
+    parser.add_argument("--seconds", type=float, help="short for --opt tune_seconds=SECONDS")
+    parser.add_argument("--trials", type=positive, help="short for --opt tune_trials=TRIALS")
+    parser.add_argument(
+        "--for",
+        dest="strategy",
+        metavar="STRATEGY",
+        help="latency, throughput, memory, energy or joules",
+    )
+    add_options(parser)
+    add_verbosity(parser)
+    add_gone(parser, _GONE)
+
+
+def tune_model(args: argparse.Namespace) -> str:
+    """Measure, showing how it goes; the text says what came of it."""
+    check_format(args.FILE, args.model_format)
+    options = given_options(args)
+    for name, value in (
+        ("tune_seconds", args.seconds),
+        ("tune_trials", args.trials),
+        ("tune_for", args.strategy),
+        ("tune", "measure"),
+    ):
+        if value is not None and options.setdefault(name, value) != value:
+            raise InvalidInputError(f"{name} is given as {options[name]} and as {value}; choose one")
+    import tvm_mxplan
+
+    from ..tuning.progress import Bar, Lines
+
+    with progress_stream() as stream:
+        columns = shutil.get_terminal_size().columns
+        shown = Bar(stream, columns) if os.isatty(stream.fileno()) else Lines(stream)
+        progress = None if args.quiet else shown
+        try:
+            ex = tvm_mxplan.tune(
+                args.FILE,
+                args.output,
+                args.target,
+                shapes=args.input_shapes,
+                options=options,
+                progress=progress,
+            )
+        finally:
+            if progress is not None:
+                progress.close()
+    return f"{args.output}: {ex.report.tuning or 'nothing to tune'}"
