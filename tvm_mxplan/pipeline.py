@@ -27,7 +27,14 @@ from .passes.layout.costs import BY_MODEL, CostSource
 from .passes.layout.measure import StepTimer
 from .passes.memory import PlanMemory
 from .passes.memory.tvm_pipeline import default_pipeline
-from .passes.region import BuildPrograms, EmitModules, NameOperators, PartitionRegions
+from .passes.region import (
+    BuildPrograms,
+    EmitModules,
+    InlineBlocks,
+    NameOperators,
+    OutlineBlocks,
+    PartitionRegions,
+)
 from .passes.region.emit_modules import register_codegen
 from .pipeline_registration import NAME
 from .recorder import Recorder
@@ -55,7 +62,9 @@ def region_passes(
     rule: Rule = "direct" if options.layouts == "plain" else options.convolutions
     return [
         recorder.before_partition(),
+        OutlineBlocks(),
         PartitionRegions(backend, recorder.rejections, options.layers_off),
+        InlineBlocks(),
         BuildPrograms(backend, recorder.rejections),
         ChooseAlgorithms(
             backend,

@@ -18,6 +18,7 @@ from tvm_mxplan.byoc.backend import Backend, Rejections
 
 from ..relax_types import OPERATOR, operator_name
 from .attached import regions
+from .outline_blocks import calls_any
 
 _ROOT = "the whole pattern"
 _SWITCHED_OFF = "switched off by option: "
@@ -70,10 +71,11 @@ class PartitionRegions:
 def _merge(mod: tvm.IRModule, backend: str) -> tvm.IRModule:
     """Composites grouped into regions in every Relax function, by the functions' names."""
     merged = mod.clone()
+    composites = {gvar for gvar, function in mod.functions.items() if _is_composite(function)}
     for gvar, function in sorted(mod.functions.items(), key=lambda item: item[0].name_hint):
-        if _is_composite(function):
+        if gvar in composites:
             del merged[gvar]
-        elif isinstance(function, relax.Function):
+        elif isinstance(function, relax.Function) and calls_any(function, composites):
             _merge_in_function(merged, mod, gvar, backend)
     return merged
 

@@ -5,8 +5,8 @@ the regions that oneDNN gets of it (``regions``, summed). Bytes are MiB, tensors
 included; what a TVM kernel allocates while it runs is in none of the columns, what a oneDNN primitive needs
 is in ``regions``:
 
-lower bound   what any plan needs that writes the same results in place
-ours          the plan; ours / bound is 1.000 where it is known to be the best
+bound         the lower bound: what any plan needs that writes the same results in place
+ours          the plan; ratio, of it to the bound, is 1.000 where it is known to be the best
 tensors       the lower bound without scratchpads: what tensors alone need
 TVM           StaticPlanBlockMemory on the function without regions
 no reuse      every tensor in bytes of its own
@@ -41,10 +41,8 @@ from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.environment_info import environment, format_environment
 
 MODELS = ",".join((*zoo.LIGHT, *zoo.BUILT))
-HEADER = (
-    "| model | batch | plan | lower bound | ours | ours / bound | tensors | TVM | no reuse | seconds | status |"
-)
-RULE = "| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |"
+HEADER = "| model | batch | plan | bound | ours | ratio | tensors | TVM | no reuse | seconds | status |"
+RULE = "| --- | ---: | --- |" + " ---: |" * 7 + " --- |"
 _TARGET = tvm.target.Target("llvm")
 
 
