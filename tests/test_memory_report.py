@@ -69,8 +69,8 @@ def test_exact_bytes_of_a_small_program():
     assert str(report).splitlines() == [
         "memory 1,152 bytes (optimal: equals the lower bound; lower bound 1,152), TVM's reuse 1,152, "
         "no reuse 1,152",
-        "tensors alone need 1,024; bytes by kind: values 1,024, scratchpads 128, constants 1,156, inputs 512, "
-        "outputs 272; padding 480 of the values",
+        "tensors alone need 1,024; bytes by kind: values 1,024, scratchpads 128, constants 1,156, "
+        "inputs 512, outputs 272; padding 480 of the values",
     ]
 
 

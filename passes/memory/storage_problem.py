@@ -175,6 +175,7 @@ def _item(trace: Trace, lives: Lives, group: Sequence[int], arena: str, timeline
     for number in group:
         size = trace.tensors[number].size
         assert size is not None
-        for interval in lives.intervals[number]:
-            rectangles.append(Rectangle(*timeline.fine(number, interval), 0, size.nbytes))
+        for at, interval in enumerate(lives.intervals[number]):
+            steps = timeline.fine(number, interval, born=at == 0)
+            rectangles.append(Rectangle(*steps, 0, size.nbytes))
     return Item(trace.tensors[group[0]].var.name, tuple(rectangles), ALIGNMENT, arena)

@@ -13,7 +13,9 @@ from tvm import relax
 
 import tvm_mxplan
 from tvm_mxplan.byoc.onednn import library
+from tvm_mxplan.core import program as ir
 from tvm_mxplan.inspection import region_modules
+from tvm_mxplan.passes.memory.region_calls import Region, Timeline
 
 SHAPE = (1, 16, 10, 10)
 _WEIGHTS = 3
@@ -119,3 +121,22 @@ def test_arena_is_shared_and_branches_overlap() -> None:
     *regions, main = ex.report.memory
     assert {region.stands_in for region in regions} == {"main"}
     assert main.height < main.no_reuse
+
+
+def test_bytes_that_wait_for_the_second_branch_are_held_from_its_first_step() -> None:
+    """A tensor that a region reads in its third step, where the other branch had no use for its bytes."""
+    values = tuple(
+        ir.Value(name, (1, 16), "float32", kind, "ab", index, nbytes=64)
+        for name, kind, index in (("a", "input", 0), ("b", "input", 1), ("y", "output", 0))
+    )
+    relu = ir.Eltwise("relu", 0.0, 0.0)
+    steps = tuple(
+        ir.Step(f"s{at}", relu, (ir.Operand("src", source), ir.Operand("dst", 2)))
+        for at, source in enumerate((0, 0, 1))
+    )
+    region = Region.of(ir.Program("region", values, steps, arena_bytes=0), 1)
+    timeline = Timeline(3, {2: (region, [frozenset([7]), frozenset([8]), frozenset([9])])})
+    assert timeline.fine(8, (0, 1), born=True) == (0, 1)
+    assert timeline.fine(8, (2, 3), born=False) == (2, 5)
+    assert timeline.fine(8, (2, 3), born=True) == (4, 5)
+    assert timeline.fine(7, (2, 3), born=False) == (2, 4)
