@@ -59,6 +59,7 @@ def test_exact_bytes_of_a_small_program():
         "padding": 1024 - 2 * 17 * 4 * 4,
     }
     assert (report.height, report.lower_bound, report.stock, report.no_reuse) == (1152, 1152, 1152, 1152)
+    assert report.tensors == 1024
     assert report.status == "optimal: equals the lower bound"
     assert report.items == (
         MemoryItem("t0", "values", 512, 0, 2, 0),
@@ -68,8 +69,8 @@ def test_exact_bytes_of_a_small_program():
     assert str(report).splitlines() == [
         "memory 1,152 bytes (optimal: equals the lower bound; lower bound 1,152), TVM's reuse 1,152, "
         "no reuse 1,152",
-        "bytes by kind: values 1,024, scratchpads 128, constants 1,156, inputs 512, outputs 272; "
-        "padding 480 of the values",
+        "tensors alone need 1,024; bytes by kind: values 1,024, scratchpads 128, constants 1,156, "
+        "inputs 512, outputs 272; padding 480 of the values",
     ]
 
 

@@ -96,6 +96,7 @@ def memory_report(program: ir.Program, proof: Plan | None = None) -> MemoryRepor
         token_reuse(arena.problem),
         sum(item.nbytes for item in items),
         items,
+        tensors=lower_bound(Problem(arena.problem.items[: len(arena.roots)])),
     )
 
 

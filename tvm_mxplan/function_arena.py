@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .arena import Arena
-from .core.allocation import Item, Plan, Problem, Rectangle
+from .core.allocation import Item, Plan, Problem, Rectangle, lower_bound
 from .core.allocation.token_reuse import token_reuse
 from .memory_report import MemoryItem, MemoryReport, proof_text
 from .passes.memory.storage_plan import StoragePlan
@@ -22,6 +22,11 @@ def function_report(name: str, planned: StoragePlan) -> MemoryReport | None:
     )
     if not items:
         return None
+    tensors = tuple(
+        item
+        for item, kind in zip(planned.problem.problem.items, _kinds(planned), strict=True)
+        if kind != "scratchpads" and planned.arenas[item.scope].unit is None
+    )
     kinds = {kind: sum(item.nbytes for item in items if item.kind == kind) for kind in _KINDS}
     kinds = {kind: nbytes for kind, nbytes in kinds.items() if nbytes}
     scopes = [arena.scope for arena in planned.arenas.values() if arena.unit is None]
@@ -36,6 +41,7 @@ def function_report(name: str, planned: StoragePlan) -> MemoryReport | None:
         token_reuse(planned.problem.problem),
         sum(item.nbytes for item in items),
         items,
+        tensors=lower_bound(Problem(tensors)),
     )
 
 

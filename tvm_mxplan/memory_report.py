@@ -55,6 +55,7 @@ class MemoryReport:
     no_reuse : what the items take when each has bytes of its own.
     stands_in : the function whose arena holds the region's values, so that ``height`` is what the region
         alone would need; empty for an arena that exists.
+    tensors : the lower bound without scratchpads: what tensors alone need.
     """
 
     region: str
@@ -66,6 +67,7 @@ class MemoryReport:
     no_reuse: int
     items: tuple[MemoryItem, ...] = ()
     stands_in: str = ""
+    tensors: int = -1
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> MemoryReport:
@@ -76,11 +78,12 @@ class MemoryReport:
     def __str__(self) -> str:
         kinds = ", ".join(f"{kind} {self.kinds[kind]:,}" for kind in KINDS if kind in self.kinds)
         padding = f"; padding {self.kinds['padding']:,} of the values" if "padding" in self.kinds else ""
+        tensors = f"tensors alone need {self.tensors:,}; " if self.kinds.get("scratchpads") else ""
         alone = f" alone; its values stand in the arena of {self.stands_in}" if self.stands_in else ""
         return (
             f"memory {self.height:,} bytes ({self.status}; lower bound {self.lower_bound:,}), "
             f"TVM's reuse {self.stock:,}, no reuse {self.no_reuse:,}{alone}\n"
-            f"bytes by kind: {kinds}{padding}"
+            f"{tensors}bytes by kind: {kinds}{padding}"
         )
 
 

@@ -33,7 +33,14 @@ from .passes.layout.candidates import Policy
 from .passes.layout.costs import BY_MODEL, CostSource
 from .passes.memory import PlanMemory
 from .passes.memory.tvm_pipeline import default_pipeline
-from .passes.region import BuildPrograms, EmitModules, NameOperators, PartitionRegions
+from .passes.region import (
+    BuildPrograms,
+    EmitModules,
+    InlineBlocks,
+    NameOperators,
+    OutlineBlocks,
+    PartitionRegions,
+)
 from .passes.region.emit_modules import register_codegen
 from .pipeline_registration import NAME
 from .recorder import Recorder
@@ -58,7 +65,9 @@ def dispatch_passes(preference: Preference, recorder: Recorder) -> list[tvm.tran
     return [
         recorder.before_dispatch(preference),
         DispatchOperators(preference, recorder.rejections, recorder.dispatched),
+        OutlineBlocks(),
         PartitionRegions(),
+        InlineBlocks(),
     ]
 
 

@@ -99,14 +99,16 @@ class Recorder:
 
     def planned(self, backend: Backend) -> tvm.transform.Pass:
         def note(mod: tvm.IRModule) -> None:
-            for _, function in regions(mod, backend.name):
+            calls = _calls(mod)
+            for gvar, function in regions(mod, backend.name):
                 constants = constants_of(function)
                 self.constants[str(function.attrs["global_symbol"])] = constants
                 nbytes = sum(_nbytes(tensor) for tensor in constants)
                 program = program_of(function)
                 self._planned.append(PlannedRegion(backend.library, program, fused_of(function)))
                 decision = self.decisions.get(program.name)
-                self._regions.append(region_report(program, backend.name, nbytes, decision))
+                region = region_report(program, backend.name, nbytes, decision)
+                self._regions.append(replace(region, calls=calls[gvar.name_hint]))
                 memory = memory_report(program, self.proofs.get(program.name))
                 if memory is not None:
                     self._memory.append(memory)
@@ -205,6 +207,19 @@ def _plain_functions(mod: tvm.IRModule) -> list[relax.Function]:
         for function in mod.functions.values()
         if isinstance(function, relax.Function) and not (function.attrs and function.attrs.get("Codegen"))
     ]
+
+
+def _calls(mod: tvm.IRModule) -> Counter[str]:
+    """How often each function of the module is called, by name."""
+    calls: Counter[str] = Counter()
+
+    def visit(expr: relax.Expr) -> None:
+        if isinstance(expr, relax.Call) and isinstance(expr.op, tvm.ir.GlobalVar):
+            calls[expr.op.name_hint] += 1
+
+    for function in _plain_functions(mod):
+        relax.analysis.post_order_visit(function, visit)
+    return calls
 
 
 def _operator(expr: relax.Expr) -> list[str]:

@@ -54,6 +54,8 @@ class RegionReport:
     ----------
     arena_bytes : bytes of all values between steps and of scratchpads, -1 if planned at run time.
     constant_bytes : bytes of plain weights and parameters.
+    multiply_adds : of one call.
+    calls : how many calls of it the module has; equal regions are one.
     layouts : how its layouts were chosen, and what is proved about that.
     crossing : inputs and outputs that come and go in a physical layout, and that layout, as ``output0 acdb``.
     """
@@ -67,6 +69,7 @@ class RegionReport:
     reorders: tuple[ReorderReport, ...] = ()
     layouts: LayoutDecision | None = None
     crossing: tuple[str, ...] = ()
+    calls: int = 1
 
     @property
     def reference_steps(self) -> tuple[StepReport, ...]:
@@ -131,7 +134,7 @@ class Report:
         """Share of the multiply-adds that regions hold, 0 to 1; 1 where there are none."""
         if not self.multiply_adds:
             return 1.0
-        return sum(region.multiply_adds for region in self.regions) / self.multiply_adds
+        return sum(region.calls * region.multiply_adds for region in self.regions) / self.multiply_adds
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(replace(self, dispatch=Dispatch())), "dispatch": self.dispatch.to_json()}
@@ -226,8 +229,9 @@ def _region_lines(region: RegionReport) -> list[str]:
     kinds = Counter(step.kind for step in region.steps)
     summary = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
     arena = "planned at run time" if region.arena_bytes < 0 else f"{region.arena_bytes:,} bytes"
+    calls = f", called {region.calls} times" if region.calls != 1 else ""
     lines = [
-        f"region {region.name} on {region.backend}: {len(region.steps)} primitives ({summary})",
+        f"region {region.name} on {region.backend}: {len(region.steps)} primitives ({summary}){calls}",
         f"  arena {arena}, constants {region.constant_bytes:,} bytes",
     ]
     if region.layouts:

@@ -100,10 +100,14 @@ class Timeline:
                     known = self._touched.get((time, tensor), (first, end))
                     self._touched[time, tensor] = (min(known[0], first), max(known[1], end))
 
-    def fine(self, tensor: int, interval: Interval) -> Interval:
-        """The steps of a life that is given in calls."""
+    def fine(self, tensor: int, interval: Interval, *, born: bool) -> Interval:
+        """The steps of a life that is given in calls.
+
+        Only what is ``born`` in it may begin with the step that writes it: in a later part, behind a branch
+        that did not need the bytes, they hold something from the start.
+        """
         birth, last = interval[0], interval[1] - 1
-        first = self._touched.get((birth, tensor), (0, 0))[0]
+        first = self._touched.get((birth, tensor), (0, 0))[0] if born else 0
         whole = (0, self.starts[last + 1] - self.starts[last])
         end = self._touched.get((last, tensor), whole)[1]
         return self.starts[birth] + first, self.starts[last] + end

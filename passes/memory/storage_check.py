@@ -27,6 +27,7 @@ from .relax_sizes import Bounds
 from .storage_check_regions import Bytes, Local, RegionRun, Roots
 
 _ALIGNMENT = 64
+_HUGE_PAGE = 2 << 20
 _PATHS = 8
 _SAME_TENSOR = ("relax.reshape", "relax.memory.view", "relax.memory.ensure_zero_offset", "vm.builtin.reshape")
 
@@ -78,12 +79,14 @@ class _Layout:
             self._alias(var, value, scope)
         elif isinstance(value, tvm.ir.Call):
             self.calls[var] = value
-            name = str(value.op.name) if isinstance(value.op, tvm.ir.Op) else ""
+            name = str(getattr(value.op, "name", "") or getattr(value.op, "global_symbol", ""))
             if name == "relax.memory.alloc_storage":
                 self._sizes[var] = value.args[0].values[0]
                 if not at_entry:
                     self.reasons.append(f"{var.name} is allocated in a branch, not at the entry")
-            elif name == "relax.memory.alloc_tensor":
+            elif name == "tvm_mxplan.arena.align":
+                self._aligned(var, value, scope)
+            elif name in ("relax.memory.alloc_tensor", "tvm_mxplan.arena.tensor"):
                 self._region(var, value, scope)
             elif name == "relax.memory.ensure_zero_offset" and value.args[0] in self.regions:
                 self._alias(var, value.args[0], scope)
@@ -93,8 +96,18 @@ class _Layout:
         if source not in scope:
             self.reasons.append(f"{var.name} stands at {source.name}, which does not dominate it")
 
+    def _aligned(self, var: tvm.ir.Var, call: tvm.ir.Call, scope: Roots) -> None:
+        """An arena at a huge page inside of a longer one, wherever that begins."""
+        longer, size = call.args
+        self._sizes[var] = size
+        self.regions[var] = Bytes(var, 0, int(size.value))
+        if longer not in scope or longer not in self.regions:
+            self.reasons.append(f"{var.name} stands in what does not dominate it")
+        elif self.regions[longer].high - self.regions[longer].low < int(size.value) + _HUGE_PAGE:
+            self.reasons.append(f"{var.name} leaves {longer.name} where that begins behind a huge page")
+
     def _region(self, var: tvm.ir.Var, call: tvm.ir.Call, scope: Roots) -> None:
-        storage, offset, shape, dtype, _ = call.args
+        storage, offset, shape, dtype = call.args[:4]
         size = self.bounds.size_of(shape.values, str(dtype.value))
         if storage not in scope or storage not in self._sizes:
             self.reasons.append(f"{var.name} stands in a storage that does not dominate it")

@@ -24,8 +24,9 @@ from tvm_mxplan.errors import InternalError
 
 from .region_calls import Region
 from .relax_aliases import Step, Tensor, Trace, name_of, trace_function
-from .relax_liveness import InPlacePairs, StorageProblem, find_lives, storage_problem
+from .relax_liveness import find_lives
 from .stock_plan import stock_plan
+from .storage_problem import InPlacePairs, StorageProblem, storage_problem
 from .tir_in_place import in_place_pairs
 
 _LEAST_FACTOR = 512

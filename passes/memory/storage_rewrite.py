@@ -11,8 +11,7 @@ Takes the place of TVM's ``StaticPlanBlockMemory``, behind ``CallTIRRewrite``, f
 without.
 
 - The arena is allocated at the function's entry, so it dominates all uses, also those in branches.
-- TIR kernels refuse byte offsets: ``ensure_zero_offset`` moves them into the pointer, without a copy where
-  they are multiples of 64, as all are. Tensors of one type at one offset share one view.
+- Tensors of one type at one offset share one view.
 - A kernel that writes its result over an operand is one that names a single buffer (tir_in_place).
 - A region that works in an arena of the function gets all of it, and a program with new offsets
   (region_calls).
@@ -24,7 +23,7 @@ without.
 The result is checked along paths through the function, by code that shares nothing with the planner
 (storage_check).
 
-Left to others: what lives where (storage_plan).
+Left to others: what lives where (storage_plan), how an arena is made (arena_bindings).
 """
 
 from __future__ import annotations
@@ -33,15 +32,15 @@ from collections.abc import Callable
 
 import tvm
 import tvm_ffi
-from tvm import relax, tirx
-from tvm.relax.op import memory
+from tvm import relax
 
 from tvm_mxplan.core.program import Program
 from tvm_mxplan.errors import InternalError
 
+from .arena_bindings import ArenaBindings
 from .region_calls import regions_of, with_programs
 from .storage_check import check_storage
-from .storage_plan import Arena, Kernels, StoragePlan, plan_storage
+from .storage_plan import Kernels, StoragePlan, plan_storage
 from .tir_in_place import write_in_place
 
 Observer = Callable[[str, StoragePlan], None]
@@ -88,45 +87,30 @@ class _Rewriter:
     """Writes a plan into its function."""
 
     def __init__(self, plan: StoragePlan, mod: tvm.IRModule, builder: relax.BlockBuilder) -> None:
+        opened, closed = plan.problem.opened, plan.problem.closed
         self.placements = plan.placements()
-        self.heights = plan.plan.heights
-        self.arenas = plan.arenas
         self.in_place = plan.problem.in_place
-        self.lends = {call.step.var: call.scope for call in plan.problem.opened}
-        self.unused = {plan.trace.tensors[call.lent].var: call.scope for call in plan.problem.opened}
-        self.wholes: dict[str, tvm.ir.Var] = {}
+        self.lends = {call.step.var: call.scope for call in opened}
+        self.unused = {plan.trace.tensors[call.lent].var: call.scope for call in opened}
+        regions = {call.scope for call in (*opened, *closed)}
+        self.arenas = {
+            arena.scope: ArenaBindings(arena, plan.plan.heights[arena.scope], regions=arena.scope in regions)
+            for arena in plan.arenas.values()
+            if arena.scope in plan.plan.heights
+        }
         self.mod = mod
         self.builder = builder
-        self.storages: dict[str, tvm.ir.Var] = {}
         self.replaced: set[tvm.ir.GlobalVar] = set()
 
     def function(self, function: relax.Function) -> relax.Function:
         if not self.placements and not self.lends:
             return function
-        entry = []
-        for arena in self.arenas.values():
-            if arena.scope in self.heights:
-                size = relax.ShapeExpr([_arena_size(arena, self.heights[arena.scope])])
-                storage = relax.Var("arena", relax.AnyType())
-                self.storages[arena.scope] = storage
-                entry.append(
-                    relax.VarBinding(storage, memory.alloc_storage(size, arena.device, "global", "uint8"))
-                )
-                if arena.scope in self.lends.values():
-                    entry.append(self._whole(arena))
         body = self._sequence(function.body, {})
+        entry = [binding for arena in self.arenas.values() for binding in arena.entry]
         body = relax.SeqExpr([relax.BindingBlock(entry), *body.blocks], body.body)
         return relax.Function(
             function.params, body, function.ret_ty, function.is_pure, function.attrs, function.span
         )
-
-    def _whole(self, arena: Arena) -> relax.Binding:
-        """All of an arena as a tensor, for the regions that keep their values in it."""
-        shape = relax.ShapeExpr([self.heights[arena.scope]])
-        storage, at = self.storages[arena.scope], tirx.IntImm("int64", 0)
-        tensor = memory.alloc_tensor(storage, at, shape, "uint8", arena.device)
-        self.wholes[arena.scope] = relax.Var("lent", relax.TensorType(shape, "uint8"))
-        return relax.VarBinding(self.wholes[arena.scope], tensor)
 
     def _sequence(self, seq: relax.SeqExpr, views: Views) -> relax.SeqExpr:
         """``seq`` with allocations placed; ``views`` made there already may be used again."""
@@ -136,7 +120,8 @@ class _Rewriter:
             for binding in block.bindings:
                 if binding.var in self.unused:
                     # No longer an argument, but still a field in the tuple of its call's results.
-                    bindings.append(relax.VarBinding(binding.var, self.wholes[self.unused[binding.var]]))
+                    arena = self.arenas[self.unused[binding.var]]
+                    bindings.append(relax.VarBinding(binding.var, arena.whole))
                 elif binding.var in self.placements:
                     new_var = relax.DataflowVar if isinstance(block, relax.DataflowBlock) else relax.Var
                     bindings += self._place(binding, views, new_var)
@@ -150,20 +135,13 @@ class _Rewriter:
     ) -> list[relax.Binding]:
         """The bindings that put an allocation where the plan says."""
         var = binding.var
-        shape, dtype, device, _ = binding.value.args
+        shape, dtype, _, _ = binding.value.args
         arena, offset = self.placements[var]
         key = (arena.scope, offset, tvm_ffi.StructuralKey(shape), str(dtype.value))
         if key in views:
             return [relax.VarBinding(var, views[key])]
         views[key] = var
-        at = tirx.IntImm("int64", offset)
-        if arena.unit is not None:
-            at = arena.unit * at
-        tensor = memory.alloc_tensor(self.storages[arena.scope], at, shape, dtype, device)
-        if offset == 0:
-            return [relax.VarBinding(var, tensor)]
-        view = new_var("view", var.ty)
-        return [relax.VarBinding(view, tensor), relax.VarBinding(var, memory.ensure_zero_offset(view))]
+        return self.arenas[arena.scope].tensor(binding, offset, new_var)
 
     def _rewrite(self, binding: relax.Binding, views: Views) -> relax.Binding:
         value = binding.value
@@ -172,7 +150,7 @@ class _Rewriter:
             otherwise = self._sequence(value.false_branch, dict(views))
             return relax.VarBinding(binding.var, relax.If(value.cond, then, otherwise, value.span))
         if binding.var in self.lends:
-            args = [*value.args[:-1], self.wholes[self.lends[binding.var]]]
+            args = [*value.args[:-1], self.arenas[self.lends[binding.var]].whole]
             call = tvm.ir.Call(value.op, args, value.attrs, value.ty_args, value.span, value.ty)
             return relax.VarBinding(binding.var, call)
         if binding.var in self.in_place:
@@ -185,15 +163,6 @@ class _Rewriter:
         self.replaced.add(call.op)
         args = [arg for at, arg in enumerate(call.args) if at != source]
         return tvm.ir.Call(gvar, args, call.attrs, call.ty_args, call.span, call.ty)
-
-
-def _arena_size(arena: Arena, height: int) -> tvm.ir.Expr:
-    size = tirx.IntImm("int64", height)
-    if arena.unit is not None:
-        return arena.unit * size
-    for var, bound in arena.bounded:
-        size = tirx.Select(var <= tirx.IntImm(var.ty.dtype, bound), size, tirx.IntImm("int64", 0))
-    return size
 
 
 def _without_unused(mod: tvm.IRModule, kernels: set[tvm.ir.GlobalVar]) -> tvm.IRModule:

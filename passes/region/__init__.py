@@ -3,6 +3,14 @@
 from .build_programs import BuildPrograms
 from .emit_modules import EmitModules
 from .name_operators import NameOperators
+from .outline_blocks import InlineBlocks, OutlineBlocks
 from .partition_regions import PartitionRegions
 
-__all__ = ["BuildPrograms", "EmitModules", "NameOperators", "PartitionRegions"]
+__all__ = [
+    "BuildPrograms",
+    "EmitModules",
+    "InlineBlocks",
+    "NameOperators",
+    "OutlineBlocks",
+    "PartitionRegions",
+]

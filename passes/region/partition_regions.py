@@ -15,6 +15,8 @@ from collections import Counter
 import tvm
 from tvm import relax
 
+from .outline_blocks import calls_any
+
 
 @tvm.transform.module_pass(opt_level=0, name="PartitionRegions")
 class PartitionRegions:
@@ -22,13 +24,12 @@ class PartitionRegions:
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
         """Composites grouped into regions in every Relax function, by the functions' names."""
-        if not any(_is_composite(function) for function in mod.functions.values()):
-            return mod
+        composites = {gvar for gvar, function in mod.functions.items() if _is_composite(function)}
         merged = mod.clone()
         for gvar, function in sorted(mod.functions.items(), key=lambda item: item[0].name_hint):
-            if _is_composite(function):
+            if gvar in composites:
                 del merged[gvar]
-            elif isinstance(function, relax.Function):
+            elif isinstance(function, relax.Function) and calls_any(function, composites):
                 _merge_in_function(merged, mod, gvar)
         return merged
 

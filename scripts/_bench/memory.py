@@ -5,8 +5,9 @@ the regions that oneDNN gets of it (``regions``, summed). Bytes are MiB, tensors
 included; what a TVM kernel allocates while it runs is in none of the columns, what a oneDNN primitive needs
 is in ``regions``:
 
-lower bound   what any plan needs that writes the same results in place
-ours          the plan; ours / bound is 1.000 where it is known to be the best
+bound         the lower bound: what any plan needs that writes the same results in place
+ours          the plan; ratio, of it to the bound, is 1.000 where it is known to be the best
+tensors       the lower bound without scratchpads: what tensors alone need
 TVM           StaticPlanBlockMemory on the function without regions
 no reuse      every tensor in bytes of its own
 seconds       analysis and search
@@ -26,7 +27,7 @@ import tvm
 from tvm.relax.backend.cpu_generic import pipeline as tvm_pipeline
 
 from tvm_mxplan.byoc.onednn.backend import OneDNN
-from tvm_mxplan.core.allocation import Plan, solve
+from tvm_mxplan.core.allocation import Plan, Problem, lower_bound, solve
 from tvm_mxplan.frontend.onnx import import_model
 from tvm_mxplan.options import Options
 from tvm_mxplan.passes.memory.liveness import arena_problem
@@ -40,8 +41,8 @@ from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.environment_info import environment, format_environment
 
 MODELS = ",".join((*zoo.LIGHT, *zoo.BUILT))
-HEADER = "| model | batch | plan | lower bound | ours | ours / bound | TVM | no reuse | seconds | status |"
-RULE = "| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |"
+HEADER = "| model | batch | plan | bound | ours | ratio | tensors | TVM | no reuse | seconds | status |"
+RULE = "| --- | ---: | --- |" + " ---: |" * 7 + " --- |"
 _TARGET = tvm.target.Target("llvm")
 
 
@@ -52,14 +53,20 @@ class Figures:
     kind: str
     bound: int = 0
     ours: int = 0
+    tensors: int = 0
     tvm: int | None = None
     no_reuse: int = 0
     seconds: float = 0.0
     statuses: tuple[str, ...] = ()
 
-    def add(self, plan: Plan, no_reuse: int, seconds: float) -> None:
+    def outside(self, nbytes: int) -> None:
+        """Count bytes that no plan can do without."""
+        self.bound, self.ours, self.tensors = self.bound + nbytes, self.ours + nbytes, self.tensors + nbytes
+
+    def add(self, plan: Plan, tensors: int, no_reuse: int, seconds: float) -> None:
         self.bound += plan.lower_bound
         self.ours += plan.height
+        self.tensors += tensors
         self.no_reuse += no_reuse
         self.seconds += seconds
         self.statuses = (*self.statuses, plan.status.name.lower())
@@ -67,8 +74,9 @@ class Figures:
     def row(self, model: str, batch: int) -> str:
         status = ", ".join(sorted(set(self.statuses)))
         ratio = f"{self.ours / self.bound:.3f}" if self.bound else "-"
-        cells = [_mib(self.bound), _mib(self.ours), ratio, _mib(self.tvm), _mib(self.no_reuse)]
-        return f"| {model} | {batch} | {self.kind} | {' | '.join(cells)} | {self.seconds:.2f} | {status} |"
+        nbytes = [_mib(number) for number in (self.bound, self.ours, self.tensors, self.tvm, self.no_reuse)]
+        cells = [model, str(batch), self.kind, *nbytes[:2], ratio, *nbytes[2:], f"{self.seconds:.2f}", status]
+        return f"| {' | '.join(cells)} |"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -77,9 +85,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(format_environment(environment(Path(__file__).resolve().parents[2])))
     print(f"\n{HEADER}\n{RULE}")
     for name, batch in itertools.product(options.models.split(","), options.batch.split(",")):
-        for figures in _figures(name, int(batch), Options(order=options.order)):
+        for figures in _figures(name, int(batch), _planned_with(options)):
             print(figures.row(name, int(batch)), flush=True)
     return 0
+
+
+def _planned_with(options: argparse.Namespace) -> Options:
+    return Options(order=options.order, convolutions=options.convolutions)
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -88,6 +100,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--models", default=MODELS, help="comma-separated names from the zoo")
     parser.add_argument("--order", default="keep", choices=("keep", "memory"), help="the option (keep)")
+    parser.add_argument("--convolutions", default="cost", help="the option (cost)")
     parser.add_argument("--batch", default="1,8", help="batches (1,8)")
     return parser.parse_args(arguments)
 
@@ -119,8 +132,9 @@ def _relax_figures(mod: tvm.IRModule) -> Figures:
     sizes = [_rounded(tensor.size.nbytes) for tensor in planned.trace.tensors if tensor.size]
     own = sum(size for number, size in enumerate(sizes) if number not in placed)
     stock = stock_plan(mod, gvar)
-    figures = Figures("relax", own, own, stock.total if stock else None)
-    figures.add(planned.plan, sum(sizes), seconds)
+    figures = Figures("relax", tvm=stock.total if stock else None)
+    figures.outside(own)
+    figures.add(planned.plan, planned.plan.height, sum(sizes), seconds)
     return figures
 
 
@@ -133,11 +147,14 @@ def _region_figures(mod: tvm.IRModule, options: Options, stock: int | None) -> F
     for _, function in regions(mod, backend.name):
         program = program_of(function)
         leaving = sum(_rounded(program.values[output].nbytes) for output in program.of_kind("output"))
-        figures.bound, figures.ours = figures.bound + leaving, figures.ours + leaving
+        figures.outside(leaving)
         start = time.perf_counter()
-        problem = arena_problem(program).problem
+        posed = arena_problem(program)
+        problem = posed.problem
         plan = solve(problem)
-        figures.add(plan, stacked(problem).height + leaving, time.perf_counter() - start)
+        seconds = time.perf_counter() - start
+        tensors = lower_bound(Problem(problem.items[: len(posed.values)]))
+        figures.add(plan, tensors, stacked(problem).height + leaving, seconds)
     return figures
 
 

@@ -5,12 +5,18 @@ from __future__ import annotations
 import mmap
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
+import tvm
 from program_builder import Builder, call, random
+from tvm import relax
 
+import tvm_mxplan
+from tvm_mxplan.byoc.onednn import library
+from tvm_mxplan.core import codec
 from tvm_mxplan.core import program as ir
 
 HUGE = 2 << 20
@@ -89,7 +95,56 @@ def lent_arena() -> None:
     np.testing.assert_allclose(y, x**4, rtol=1e-5)
 
 
-@pytest.mark.parametrize("case", ["own_arena_and_weights", "lent_arena"])
+class Begins:
+    """Where the arenas begin in which steps write: an observer of runs."""
+
+    def __init__(self) -> None:
+        self.found: list[int] = []
+        self.program = ir.Program("", (), ())
+
+    def begin(self, module: tvm.runtime.Module, _symbols: Sequence[int]) -> None:
+        self.program = codec.decode(bytes(module["mxplan.program"]()))
+
+    def before(self, _step: int, _values: Sequence[int], _bytes: Sequence[tvm.runtime.Tensor]) -> None:
+        pass
+
+    def after(self, _step: int, value: int, written: tvm.runtime.Tensor) -> None:
+        owner = self.program.values[value]
+        if owner.kind == "local" and owner.alias_of < 0:
+            self.found.append(np.from_dlpack(written).ctypes.data - owner.offset)
+
+
+def function_arena() -> None:
+    """The arena of a function that calls regions: at a huge page, made once, and kept from call to call."""
+    source = """
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((1, 64, 96, 96), "float32"), w: R.Tensor((64, 64, 3, 3), "float32")):
+        with R.dataflow():
+            a = R.nn.conv2d(R.nn.conv2d(x, w, padding=1), w, padding=1)
+            b = R.cumsum(a, axis=1)
+            y = R.nn.conv2d(R.nn.conv2d(b, w, padding=1), w, padding=1)
+            R.output(y)
+        return y
+"""
+    weights = {"w": tvm.runtime.tensor(random(64, 64, 3, 3))}
+    ex = tvm_mxplan.compile(relax.transform.BindParams("main", weights)(tvm.script.from_source(source)))
+    *regions, main = ex.report.memory
+    assert [region.stands_in for region in regions] == ["main"] * 2
+    begins, x = Begins(), random(1, 64, 96, 96)
+    library.observe(begins)
+    for _ in range(20):
+        ex(x)
+    library.observe(None)
+    assert len(begins.found) >= 2 * 20
+    (begin,) = set(begins.found)
+    assert begin % HUGE == 0
+    assert main.height >= 2 * HUGE
+    assert any(low <= begin and begin + whole(main.height) <= high for low, high in wished())
+
+
+@pytest.mark.parametrize("case", ["own_arena_and_weights", "lent_arena", "function_arena"])
 def test_huge_pages_are_asked_for(case: str) -> None:
     here = Path(__file__).parent
     code = f"import test_huge_pages as t; t.{case}(); print('ran')"

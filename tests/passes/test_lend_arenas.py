@@ -256,6 +256,11 @@ def test_a_region_that_is_called_twice_gets_its_arena_as_a_block():
     with target:
         module = relax.build(tvm.transform.Sequential(unnamed)(builder.get()), target, relax_pipeline=None)
     region, main = recorder.report.memory
+    (held,) = recorder.report.regions
+    assert held.calls == 2
+    assert "called 2 times" in str(recorder.report)
+    assert recorder.report.offloaded == 1.0
+    assert recorder.report.multiply_adds == 2 * held.multiply_adds > 0
     assert region.stands_in == "main"
     assert main.kinds["arenas"] == 2 * region.height > 0
     assert main.height < main.no_reuse

@@ -4,7 +4,7 @@ Each docstring names the issue or pull request and says in one sentence what wen
 `StorageRewrite` compare numbers with those of the same module without any reuse; tests of what happens
 inside regions ask `elide_concats`, `share_in_place` and `arena_problem`.
 
-Not here: tvm 20269, which was in no copy of the tracker that could be searched when this was written.
+Not here: tvm 20269, which was in no copy of the tracker that could be searched (docs/memory.md).
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from tvm.script import ir as I
 from tvm.script import relax as R
 from tvm.script import tirx as T
 
-from tvm_mxplan.core.allocation import Plan, Problem, Status
+from tvm_mxplan.core.allocation import Plan, Problem, Status, validate
 from tvm_mxplan.passes.memory import StorageRewrite, storage_plan, storage_rewrite, tvm_pipeline
 from tvm_mxplan.passes.memory.storage_check import check_storage
 from tvm_mxplan.passes.memory.storage_plan import plan_storage
@@ -502,6 +502,60 @@ def test_a_wrong_problem_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(storage_plan, "find_lives", forgetful)
     with pytest.raises(RuntimeError, match="the rewritten memory is wrong"):
         StorageRewrite()(mod)
+
+
+def refused(mod: tvm.IRModule) -> str:
+    """Why the rewritten function is refused, '' where it is not."""
+    try:
+        StorageRewrite()(mod)
+    except RuntimeError as error:
+        assert "the rewritten memory is wrong" in str(error)
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("distance", [64, -64])
+def test_every_offset_that_moved_is_refused(monkeypatch: pytest.MonkeyPatch, distance: int) -> None:
+    """By the validator of plans, and past it by the check of the IR: both object to the same ones."""
+    mod = rp.lower(rp.parse(BUSY, X))
+    right = plan_storage(mod, mod.get_global_var("main"))
+    monkeypatch.setattr(storage_plan, "validate", lambda _problem, _plan: [])
+    verdicts = []
+    for at, offset in enumerate(right.plan.offsets):
+        offsets = (*right.plan.offsets[:at], offset + distance, *right.plan.offsets[at + 1 :])
+        wrong = replace(right.plan, offsets=offsets)
+        monkeypatch.setattr(storage_plan, "solve", lambda _problem, wrong=wrong: wrong)
+        verdicts.append(bool(validate(right.problem.problem, wrong)))
+        assert bool(refused(mod)) == verdicts[-1]
+    assert sum(verdicts) >= 2
+
+
+def test_every_life_cut_short_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where its bytes went to another that reads or writes them, the check of the IR says so."""
+    mod = rp.lower(rp.parse(BUSY, X))
+    correct = storage_plan.find_lives
+    count = len(plan_storage(mod, mod.get_global_var("main")).trace.tensors)
+    caught = 0
+    for tensor in range(count):
+
+        def cut(trace: storage_plan.Trace, tensor: int = tensor) -> object:
+            lives = correct(trace)
+            ends = [list(own) for own in lives.intervals]
+            if ends[tensor] and ends[tensor][-1][1] - ends[tensor][-1][0] > 1:
+                ends[tensor][-1] = (ends[tensor][-1][0], ends[tensor][-1][1] - 1)
+            return replace(lives, intervals=ends)
+
+        monkeypatch.setattr(storage_plan, "find_lives", cut)
+        wrong = plan_storage(mod, mod.get_global_var("main"))
+        monkeypatch.setattr(storage_plan, "find_lives", correct)
+        true = plan_storage(mod, mod.get_global_var("main")).problem
+        if wrong.problem.groups != true.groups or wrong.problem.in_place != true.in_place:
+            continue
+        faults = validate(true.problem, replace(wrong.plan, lower_bounds={}))
+        monkeypatch.setattr(storage_plan, "find_lives", cut)
+        assert bool(refused(mod)) == bool(faults)
+        caught += bool(faults)
+    assert caught >= 2
 
 
 def test_a_wrong_in_place_call_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,11 @@
 """Heights equal brute force on small problems, and what must not matter does not."""
 
+import os
 import random
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from allocation_cases import (
@@ -90,6 +94,32 @@ def test_scopes_are_arenas_of_their_own(seed: int) -> None:
 def test_the_same_problem_gives_the_same_plan() -> None:
     problem = mixed_alignments(5, 9)
     assert solve(problem) == solve(problem)
+
+
+PLANS = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from allocation_cases import random_groups, residual_network, tight
+from tvm_mxplan.core.allocation import solve
+problems = [*map(random_groups, range(20)), *map(tight, range(20)), residual_network(24)]
+print([solve(problem) for problem in problems])
+"""
+
+
+def test_any_process_makes_the_same_plans() -> None:
+    """Offsets, heights and the number of nodes do not hang on the seed of Python's hashes."""
+    texts = {
+        subprocess.run(
+            [sys.executable, "-c", PLANS, str(Path(__file__).parent)],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("0", "1", "77")
+    }
+    (text,) = texts
+    assert text.count("Plan(") == 41
 
 
 def test_nothing_and_empty_buffers() -> None:
