@@ -119,7 +119,7 @@ def test_arena_is_shared_and_branches_overlap() -> None:
     made = RandomBranches(1)
     ex = tvm_mxplan.compile(made.module(), options={"convolutions": "direct"})
     *regions, main = ex.report.memory
-    assert {region.stands_in for region in regions} == {"main"}
+    assert {region.stands_in for region in regions if region.height} == {"main"}
     assert main.height < main.no_reuse
 
 
