@@ -71,14 +71,12 @@ def _autoload() -> None:
     """Called by TVM at ``import tvm``: loads the runtime, and registers the pipeline where there is Relax."""
     import tvm
 
-    from . import caches, environment
+    from . import machine
     from .byoc.onednn import library
 
     library.load()
-    if environment.debug_memory():
-        library.set_debug(True)
     if not tvm._RUNTIME_ONLY:
         from . import pipeline_registration
 
         pipeline_registration.register()
-    caches.read_environment()
+    machine.start_ours()
