@@ -15,9 +15,9 @@ from .errors import InternalError, InvalidInputError, MxplanError, UnsupportedEr
 
 if TYPE_CHECKING:
     from . import op, opcheck, transform
+    from .api import compile
     from .cache.choices_file import load_cache, save_cache
     from .caches import CacheStatistics, cache_statistics, set_cache_capacity
-    from .compiler import compile
     from .executable import Executable, load
     from .options import Options
     from .report import Report
@@ -28,7 +28,7 @@ _LAZY = {
     "CacheStatistics": "caches",
     "cache_statistics": "caches",
     "set_cache_capacity": "caches",
-    "compile": "compiler",
+    "compile": "api",
     "Executable": "executable",
     "load": "executable",
     "load_cache": "cache.choices_file",

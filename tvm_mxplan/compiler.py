@@ -1,4 +1,4 @@
-"""``compile``: a model in, an executable out; the library behind the Python call and the command line."""
+"""From a model to an executable: import, passes, TVM's build."""
 
 from __future__ import annotations
 
@@ -22,41 +22,19 @@ from .options import Options
 from .pipeline import build_pipeline
 from .recorder import Recorder
 from .signature import signature_of
-from .targets import parse_target
+from .targets import ParsedTarget
 
 _BACKENDS: dict[str, type[Backend]] = {"onednn": OneDNN}
 
 
-def compile(
+def build(
     model: Any,
-    target: str | tvm.target.Target = "dnnl, llvm",
-    *,
-    shapes: Mapping[str, Sequence[int]] | None = None,
-    options: Options | dict[str, Any] | None = None,
+    target: ParsedTarget,
+    shapes: Mapping[str, Sequence[int]] | None,
+    options: Options,
+    cache: CompileCache,
 ) -> Executable:
-    """Compile a model for this machine's CPU.
-
-    Parameters
-    ----------
-    model : path of an ONNX file, an ``onnx.ModelProto``, or a Relax module whose function is ``main``.
-    target : libraries and TVM's target by preference, e.g. ``"dnnl, llvm"`` or ``"llvm -mcpu=x86-64-v3"``.
-    shapes : input shapes by name, in place of those in an ONNX model.
-    options : see :class:`tvm_mxplan.Options`.
-
-    Returns
-    -------
-    executable : callable; see :class:`tvm_mxplan.Executable`.
-
-    Raises
-    ------
-    InvalidInputError : the file, the shapes, the target or an option.
-    UnsupportedError : an operator that TVM's importer does not know, or a target not in this build.
-    """
-    options = Options.of(options)
-    parsed = parse_target(target)
-    cache = CompileCache(model, shapes, parsed, options)
-    if (found := cache.find()) is not None:
-        return found
+    """Compile what the cache does not have, and hand it the result; see :func:`tvm_mxplan.compile`."""
     recorder = Recorder()
     if options.deterministic:
         recorder.determinism = Determinism.here(measured=options.tune == "measure")
@@ -64,14 +42,14 @@ def compile(
     mod, inputs, outputs = _import(model, shapes)
     recorder.seconds["import"] = round(time.perf_counter() - start, 3)
     signature = signature_of(mod["main"], inputs, outputs)
-    backends = [_BACKENDS[name]() for name in parsed.libraries]
+    backends = [_BACKENDS[name]() for name in target.libraries]
     start = time.perf_counter()
-    with parsed.host:
-        planned = build_pipeline(backends, options, parsed.host, recorder, cache.choices)(mod)
+    with target.host:
+        planned = build_pipeline(backends, options, target.host, recorder, cache.choices)(mod)
     recorder.seconds["passes"] = round(time.perf_counter() - start, 3)
     start = time.perf_counter()
     planned = _with_metadata(planned, metadata_text(signature, recorder.report))
-    built = relax.build(planned, parsed.host, relax_pipeline=None)
+    built = relax.build(planned, target.host, relax_pipeline=None)
     recorder.seconds["build"] = round(time.perf_counter() - start, 3)
     made = Executable(
         built,

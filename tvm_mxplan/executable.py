@@ -59,7 +59,8 @@ class Executable:
     @property
     def module(self) -> Any:
         """The TVM runtime module or executable, for use with TVM's own virtual machine; imports ``tvm``."""
-        self._module = machine.retyped(self._module)
+        restored = getattr(self._module, "retyped", None)
+        self._module = restored() if restored else machine.retyped(self._module)
         return self._module
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> list[tvm.runtime.Tensor]:

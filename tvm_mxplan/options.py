@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from .core.layout_names import layout_named
+from .core.policies import POLICIES, RULES, Policy, Rule
 from .errors import InvalidInputError
-from .passes.dispatch.convolutions import RULES, Rule
-from .passes.layout.candidates import POLICIES, Policy
 
 _OFF = "off"
 _FAMILIES = ("plain", "channels_last", "blocked")

@@ -18,10 +18,10 @@ from tvm import relax
 from . import environment, errors
 from .byoc.backend import Backend
 from .core.choices import Choices
+from .core.policies import Rule
 from .options import Options
 from .passes.canonicalize import FoldConstants, RecoverOperators, SimplifyInference
 from .passes.dispatch import ChooseAlgorithms
-from .passes.dispatch.convolutions import Rule
 from .passes.layout import InferLayouts, PropagateLayouts
 from .passes.layout.costs import BY_MODEL, CostSource
 from .passes.layout.measure import StepTimer

@@ -9,17 +9,14 @@ gain the most time choose first.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
 
 from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.policies import Rule
 from tvm_mxplan.core.specialize import typical
 
 from ..layout.candidates import options_of
 from ..layout.costs import StepCost
 from ..layout.queries import StepQueries
-
-Rule: TypeAlias = Literal["cost", "direct", "winograd_f2", "winograd_f4"]
-RULES: tuple[Rule, ...] = ("cost", *ir.CONVOLUTION_ALGORITHMS)
 
 
 @dataclass(frozen=True)

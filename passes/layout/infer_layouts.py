@@ -24,13 +24,14 @@ from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.assignment import Assignment
 from tvm_mxplan.core.choices import Choices, Question
 from tvm_mxplan.core.layout_decision import LayoutDecision
+from tvm_mxplan.core.policies import Policy
 from tvm_mxplan.core.specialize import typical
 from tvm_mxplan.errors import InvalidInputError
 
 from ..region.annotate import annotate
 from ..region.attached import map_programs
 from .apply import apply_layouts
-from .candidates import Layouts, Policy
+from .candidates import Layouts
 from .choose import choose_by_cost
 from .costs import BY_MODEL, Machine, StepCost
 from .greedy import choose_greedily

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import tvm
-
 from ..core.fingerprint import Buffer, content_digest, content_digests
 from ..frontend.onnx_file import split_file
 from ..frontend.onnx_fingerprint import onnx_fingerprint
-from .relax_fingerprint import constants_of, relax_fingerprint
-from .tensors import tensor_bytes
 
 
 @dataclass(frozen=True)
@@ -38,14 +35,18 @@ class ModelSource:
 
 def model_source(model: Any, shapes: Mapping[str, Sequence[int]] | None) -> ModelSource | None:
     """None for what ``compile`` will refuse, and for files that keep their weights in others."""
-    if isinstance(model, tvm.IRModule):
+    tvm = sys.modules.get("tvm")
+    if tvm is not None and isinstance(model, tvm.IRModule):
         return _of_relax(model)
     if isinstance(model, str | os.PathLike):
         return _of_file(model, shapes)
     return _of_proto(model, shapes) if hasattr(model, "graph") else None
 
 
-def _of_relax(mod: tvm.IRModule) -> ModelSource:
+def _of_relax(mod: Any) -> ModelSource:
+    from .relax_fingerprint import constants_of, relax_fingerprint
+    from .tensors import tensor_bytes
+
     payloads = [tensor_bytes(tensor) for tensor in constants_of(mod)]
     digests = tuple(content_digests(payloads))
     return ModelSource(relax_fingerprint(mod, digests), _by_digest(digests, payloads.__getitem__))
