@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core.fingerprint import Buffer, content_digest, content_digests
-from ..frontend.onnx_file import split_file
+from ..frontend.onnx_file import skeleton_of, split_file
 from ..frontend.onnx_fingerprint import onnx_fingerprint
 
 
@@ -57,9 +57,9 @@ def _of_file(path: str | os.PathLike[str], shapes: Mapping[str, Sequence[int]] |
     split = split_file(path)
     if split is None:
         return None
-    model, weights = split
+    skeleton, weights = split
     digests = tuple(content_digests(weights))
-    fingerprint = onnx_fingerprint(model, digests, shapes)
+    fingerprint = onnx_fingerprint(skeleton, digests, shapes)
     initializers = _by_digest(digests, weights.__getitem__)
     return ModelSource(fingerprint, initializers, lambda: _state(path) == before)
 
@@ -67,7 +67,7 @@ def _of_file(path: str | os.PathLike[str], shapes: Mapping[str, Sequence[int]] |
 def _of_proto(model: Any, shapes: Mapping[str, Sequence[int]] | None) -> ModelSource:
     tensors = model.graph.initializer
     digests = tuple(content_digest(tensor.raw_data) for tensor in tensors)  # one copy at a time
-    fingerprint = onnx_fingerprint(model, digests, shapes)
+    fingerprint = onnx_fingerprint(skeleton_of(model), digests, shapes)
     return ModelSource(fingerprint, _by_digest(digests, lambda number: tensors[number].raw_data))
 
 
