@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .core.allocation import Plan, Status
+if TYPE_CHECKING:
+    from .core.allocation import Plan, Status
 
 KINDS = ("between", "arenas", "values", "scratchpads", "constants", "inputs", "outputs")
 

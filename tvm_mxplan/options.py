@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from .core.layout_names import layout_named
 from .core.policies import POLICIES, RULES, Policy, Rule
 from .errors import InvalidInputError
 
@@ -113,6 +112,8 @@ class Options:
 
 def _layers(given: object) -> dict[str, str]:
     """The option ``layers`` as a mapping; InvalidInputError shows how it is written."""
+    from .core.layout_names import layout_named
+
     if isinstance(given, str):
         pairs = [part.partition("=") for part in given.split(",") if part.strip()]
         given = {name.strip(): choice.strip() for name, _, choice in pairs}

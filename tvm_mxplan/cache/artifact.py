@@ -24,7 +24,6 @@ import tvm_ffi
 
 from .. import machine
 from ..byoc.onednn import library
-from ..core import codec
 from ..core.fingerprint import Buffer, content_digests
 from ..errors import UnsupportedError
 from ..report import Report
@@ -209,7 +208,7 @@ class _Loader:
             if number not in payloads:
                 payloads[number] = self._container.read("constant", row["constant"])
         arrays = [as_array(payloads[number], row["dtype"], row["shape"]) for number, row in enumerate(rows)]
-        program = codec.decode(bytes(self._container.read("program", region["program"])))
+        program = bytes(self._container.read("program", region["program"]))
         return library.create_module(region["symbol"], program, arrays)
 
     def _kernels(self, name: str, exportable: bool) -> Any:

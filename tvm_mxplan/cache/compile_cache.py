@@ -151,7 +151,7 @@ def _request(
         raise UnusableCache("instruments of a pass context want to see every pass")
     store = default_store()
     try:
-        source = model_source(model, shapes)
+        source = model_source(model, shapes, store)
     except Exception as error:  # the model's own troubles are told by those who compile it
         raise UnusableCache(f"no fingerprint of this model ({type(error).__name__}: {error})") from error
     if source is None:

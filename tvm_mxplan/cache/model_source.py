@@ -12,6 +12,8 @@ from typing import Any
 from ..core.fingerprint import Buffer, content_digest, content_digests
 from ..frontend.onnx_file import skeleton_of, split_file
 from ..frontend.onnx_fingerprint import onnx_fingerprint
+from .known_files import digests_of, state_of
+from .store import Store
 
 
 @dataclass(frozen=True)
@@ -33,13 +35,15 @@ class ModelSource:
         return self.initializers[digest]()
 
 
-def model_source(model: Any, shapes: Mapping[str, Sequence[int]] | None) -> ModelSource | None:
+def model_source(
+    model: Any, shapes: Mapping[str, Sequence[int]] | None, store: Store
+) -> ModelSource | None:
     """None for what ``compile`` will refuse, and for files that keep their weights in others."""
     tvm = sys.modules.get("tvm")
     if tvm is not None and isinstance(model, tvm.IRModule):
         return _of_relax(model)
     if isinstance(model, str | os.PathLike):
-        return _of_file(model, shapes)
+        return _of_file(model, shapes, store)
     return _of_proto(model, shapes) if hasattr(model, "graph") else None
 
 
@@ -52,16 +56,18 @@ def _of_relax(mod: Any) -> ModelSource:
     return ModelSource(relax_fingerprint(mod, digests), _by_digest(digests, payloads.__getitem__))
 
 
-def _of_file(path: str | os.PathLike[str], shapes: Mapping[str, Sequence[int]] | None) -> ModelSource | None:
-    before = _state(path)
+def _of_file(
+    path: str | os.PathLike[str], shapes: Mapping[str, Sequence[int]] | None, store: Store
+) -> ModelSource | None:
+    before = state_of(path)
     split = split_file(path)
     if split is None:
         return None
     skeleton, weights = split
-    digests = tuple(content_digests(weights))
+    digests = digests_of(store, path, before, weights)
     fingerprint = onnx_fingerprint(skeleton, digests, shapes)
     initializers = _by_digest(digests, weights.__getitem__)
-    return ModelSource(fingerprint, initializers, lambda: _state(path) == before)
+    return ModelSource(fingerprint, initializers, lambda: state_of(path) == before)
 
 
 def _of_proto(model: Any, shapes: Mapping[str, Sequence[int]] | None) -> ModelSource:
@@ -73,11 +79,3 @@ def _of_proto(model: Any, shapes: Mapping[str, Sequence[int]] | None) -> ModelSo
 
 def _by_digest(digests: Sequence[bytes], get: Callable[[int], Buffer]) -> dict[bytes, Callable[[], Buffer]]:
     return {digest: functools.partial(get, number) for number, digest in enumerate(digests)}
-
-
-def _state(path: str | os.PathLike[str]) -> tuple[int, ...]:
-    try:
-        status = os.stat(path)
-    except OSError:
-        return ()
-    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)

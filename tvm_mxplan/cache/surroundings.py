@@ -10,13 +10,12 @@ from typing import Any
 
 from .. import environment
 from ..configuration import distribution_version
-from ..core import program
 from ..core.fingerprint import content_digest
 from ..options import Options
 from ..targets import TargetText
 from .container import UnusableCache
 
-SCHEMA = 2
+SCHEMA = 3
 """Of what `artifact` and `choices_file` write; count it up when that changes."""
 
 _DISTRIBUTIONS = ("tvm_mxplan", "apache-tvm", "apache-tvm-ffi")
@@ -37,7 +36,7 @@ def surroundings(target: TargetText, options: Options) -> dict[str, Any]:
 
 def shared_surroundings() -> dict[str, Any]:
     """The part that is the same for all compilations of a process."""
-    return {"schema": [SCHEMA, program.VERSION], "versions": _versions(), "machine": _machine()}
+    return {"schema": SCHEMA, "versions": _versions(), "machine": _machine()}
 
 
 @functools.cache

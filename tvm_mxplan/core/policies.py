@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from .program import CONVOLUTION_ALGORITHMS
+ConvolutionAlgorithm: TypeAlias = Literal["direct", "winograd_f2", "winograd_f4"]
+CONVOLUTION_ALGORITHMS: tuple[ConvolutionAlgorithm, ...] = ("direct", "winograd_f2", "winograd_f4")
 
 Policy: TypeAlias = Literal["cost", "any", "channels_last", "blocked", "plain", "naive"]
 POLICIES: tuple[Policy, ...] = ("cost", "any", "channels_last", "blocked", "plain", "naive")
