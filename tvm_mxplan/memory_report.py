@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .core.allocation import Plan, Status
+    from .core.allocation import Plan
 
 KINDS = ("between", "arenas", "values", "scratchpads", "constants", "inputs", "outputs")
 
@@ -87,6 +87,8 @@ class MemoryReport:
 
 def proof_text(plan: Plan) -> str:
     """What is known about a plan's height, and after how many placements where a search had to say so."""
+    from .core.allocation import Status
+
     if plan.status is Status.LOWER_BOUND:
         return plan.status.value
     if plan.status is Status.EXHAUSTED:

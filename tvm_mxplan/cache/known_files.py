@@ -2,7 +2,7 @@
 
     digests/0     of each initializer's bytes, 32 bytes each
 
-A file is the one that was hashed if its path, device, inode, size and times of change are.  A clock has ticks:
+A file is the one that was hashed if path, device, inode, size and times of change are.  A clock has ticks:
 what changed within the last seconds may change again in the same one, and is not kept.  Whatever goes wrong
 in here costs the hashing, nothing else.
 """
