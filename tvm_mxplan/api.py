@@ -6,9 +6,11 @@ What is needed to find a finished compilation imports no TVM; what compiles (``c
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .cache.compile_cache import CompileCache
+from .caches import counted
 from .executable import Executable
 from .options import Options
 from .targets import TargetText
@@ -44,9 +46,12 @@ def compile(
     """
     options = Options.of(options)
     stated = TargetText.of(target)
+    counts = counted()
     cache = CompileCache(model, shapes, stated, options)
-    if (found := cache.find()) is not None:
-        return found
-    from .compiler import build
+    executable = cache.find()
+    if executable is None:
+        from .compiler import build
 
-    return build(model, stated.parsed(), shapes, options, cache)
+        executable = build(model, stated.parsed(), shapes, options, cache)
+    executable.report = replace(executable.report, process_caches=counts())
+    return executable

@@ -100,6 +100,18 @@ class CacheReport:
 
 
 @dataclass(frozen=True)
+class CacheCounts:
+    """What one of the process's caches did meanwhile; other threads count too."""
+
+    hits: int
+    misses: int
+    evictions: int
+
+    def __str__(self) -> str:
+        return f"{self.hits} found, {self.misses} made, {self.evictions} evicted"
+
+
+@dataclass(frozen=True)
 class Report:
     """What ran where, and why the rest did not.
 
@@ -109,6 +121,7 @@ class Report:
     memory : of each region that is planned ahead of time, then of each function that has an arena.
     determinism : what the bits of results rest on; None unless the option asked for them.
     cache : whether all this was made now or read from the cache on disk.
+    process_caches : what this compilation found in the process's caches of ``primitives`` and ``weights``.
     """
 
     regions: tuple[RegionReport, ...] = ()
@@ -118,6 +131,7 @@ class Report:
     memory: tuple[MemoryReport, ...] = ()
     determinism: Determinism | None = None
     cache: CacheReport = CacheReport()
+    process_caches: dict[str, CacheCounts] = field(default_factory=dict, compare=False)
 
     @property
     def offloaded(self) -> float:
@@ -147,8 +161,16 @@ class Report:
         memory = tuple(MemoryReport.from_json(region) for region in data.get("memory", ()))
         determinism = Determinism.from_json(data.get("determinism"))
         cache = CacheReport(**data.get("cache", {}))
+        counts = {name: CacheCounts(**row) for name, row in data.get("process_caches", {}).items()}
         return cls(
-            tuple(regions), fallbacks, data["multiply_adds"], data["seconds"], memory, determinism, cache
+            regions=tuple(regions),
+            fallbacks=fallbacks,
+            multiply_adds=data["multiply_adds"],
+            seconds=data["seconds"],
+            memory=memory,
+            determinism=determinism,
+            cache=cache,
+            process_caches=counts,
         )
 
     def __str__(self) -> str:
@@ -178,6 +200,7 @@ class Report:
         if self.seconds:
             spent = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in self.seconds.items())
             lines.append(f"compile time: {spent}")
+        lines += [f"{name} in this process: {counts}" for name, counts in self.process_caches.items()]
         if self.cache.outcome != "off":
             lines.append(str(self.cache))
         return "\n".join(lines)
