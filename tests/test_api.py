@@ -17,9 +17,9 @@ from tvm import relax
 
 import tvm_mxplan
 from tvm_mxplan import transform
+from tvm_mxplan.core.policies import POLICIES
 from tvm_mxplan.frontend.onnx import import_model
 from tvm_mxplan.inspection import region_programs
-from tvm_mxplan.passes.layout.candidates import POLICIES
 from tvm_mxplan.report import Report
 from tvm_mxplan.signature import Signature
 from tvm_mxplan.testing import zoo
@@ -303,3 +303,14 @@ def test_the_passes_work_in_anyones_pipeline(model, x, expected):
     built = tvm.compile(module, HOST)
     assert "convolution" in region_programs(built)
     assert close(relax.VirtualMachine(built, tvm.cpu())["main"](tvm.runtime.tensor(x)), expected)
+
+
+def test_the_report_counts_what_the_process_had_already(model: onnx.ModelProto) -> None:
+    first, second = (tvm_mxplan.compile(model).report for _ in range(2))
+    for report in (first, second):
+        assert set(report.process_caches) == {"primitives", "weights"}
+        assert report.process_caches["primitives"].hits > 0
+        assert Report.from_json(report.to_json()).process_caches == report.process_caches
+    counts = second.process_caches["primitives"]
+    assert counts.misses == 0
+    assert f"primitives in this process: {counts.hits} found, 0 made" in str(second)

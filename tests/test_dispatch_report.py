@@ -13,6 +13,8 @@ from tvm_mxplan import InvalidInputError, Options
 from tvm_mxplan.report import Report
 from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.reference import onnxruntime_outputs, relative_l2
+from tvm_mxplan.tuning import tune_plans
+from tvm_mxplan.tuning.candidates import Candidate
 
 
 @pytest.fixture(scope="module")
@@ -109,10 +111,15 @@ def test_a_limit_on_errors_is_a_reason():
     assert all("costs less" in one.out for d in taken for one in d.candidates if one.algorithm == "direct")
 
 
-def test_measured_costs_say_so(model):
+@pytest.mark.parametrize(("timed", "source"), [(True, "measured"), (False, "model")])
+def test_costs_say_where_they_come_from(model, monkeypatch, timed, source):
+    """Those of the plan that tuning found the best; here it has one to compare."""
+    only = Candidate("cost", "cost", timed, timed)
+    monkeypatch.setattr(tune_plans, "candidates_for", lambda *_, **__: [only])
     report = tvm_mxplan.compile(model, options={"tune": "measure"}).report
-    assert report.dispatch["conv2d_1"].chosen.source == "measured"
-    assert "us measured" in report.explain("conv2d_1")
+    assert report.tuning.chosen == only.name
+    assert report.dispatch["conv2d_1"].chosen.source == source
+    assert ("us measured" in report.explain("conv2d_1")) == timed
 
 
 def test_policies_without_costs_tell_the_chosen_one(model):

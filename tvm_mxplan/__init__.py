@@ -15,9 +15,9 @@ from .errors import InternalError, InvalidInputError, MxplanError, UnsupportedEr
 
 if TYPE_CHECKING:
     from . import op, opcheck, transform
+    from .api import compile, tune
     from .cache.choices_file import load_cache, save_cache
     from .caches import CacheStatistics, cache_statistics, set_cache_capacity
-    from .compiler import compile, tune
     from .executable import Executable, load
     from .options import Options
     from .report import Report
@@ -28,14 +28,14 @@ _LAZY = {
     "CacheStatistics": "caches",
     "cache_statistics": "caches",
     "set_cache_capacity": "caches",
-    "compile": "compiler",
+    "compile": "api",
     "Executable": "executable",
     "load": "executable",
     "load_cache": "cache.choices_file",
     "Options": "options",
     "Report": "report",
     "save_cache": "cache.choices_file",
-    "tune": "compiler",
+    "tune": "api",
 }
 
 __all__ = [
@@ -73,14 +73,12 @@ def _autoload() -> None:
     """Called by TVM at ``import tvm``: loads the runtime, and registers the pipeline where there is Relax."""
     import tvm
 
-    from . import caches, environment
+    from . import machine
     from .byoc.onednn import library
 
     library.load()
-    if environment.debug_memory():
-        library.set_debug(True)
     if not tvm._RUNTIME_ONLY:
         from . import pipeline_registration
 
         pipeline_registration.register()
-    caches.read_environment()
+    machine.start_ours()

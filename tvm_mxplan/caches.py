@@ -6,10 +6,12 @@ what is kept when its last user has gone; 0 switches a cache off, so that each m
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from . import environment
 from .errors import InvalidInputError
+from .report import CacheCounts
 
 CACHES = ("primitives", "weights")
 _UNBOUNDED = 2**63 - 1
@@ -43,6 +45,24 @@ def cache_statistics() -> dict[str, CacheStatistics]:
     from .byoc.onednn import library
 
     return {name: CacheStatistics(**library.cache_counters(name)) for name in CACHES}
+
+
+def counted() -> Callable[[], dict[str, CacheCounts]]:
+    """Gives what the caches did between this call and the one of its result."""
+    before = cache_statistics()
+
+    def counts() -> dict[str, CacheCounts]:
+        now = cache_statistics()
+        return {
+            name: CacheCounts(
+                now[name].hits - then.hits,
+                now[name].misses - then.misses,
+                now[name].evictions - then.evictions,
+            )
+            for name, then in before.items()
+        }
+
+    return counts
 
 
 def set_cache_capacity(cache: str, *, entries: int | None = None, bytes: int | None = None) -> None:

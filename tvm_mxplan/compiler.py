@@ -1,11 +1,10 @@
-"""``compile``: a model in, an executable out; the library behind the Python call and the command line."""
+"""From a model to an executable: import, passes, TVM's build."""
 
 from __future__ import annotations
 
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,104 +18,36 @@ from .cache.compile_cache import CompileCache
 from .determinism import Determinism
 from .errors import InvalidInputError
 from .executable import METADATA, Executable, metadata_text
-from .files import check_destination
 from .frontend.onnx import import_model, input_names, output_names, read_model
 from .options import Options
 from .pipeline import build_pipeline
 from .recorder import Recorder
 from .signature import signature_of
-from .targets import ParsedTarget, parse_target
+from .targets import ParsedTarget
 from .tuning.progress import Callback
 from .tuning.tuning import Tuning
 
 _BACKENDS: dict[str, type[Backend]] = {"onednn": OneDNN}
 
 
-def compile(
+def build(
     model: Any,
-    target: str | tvm.target.Target = "dnnl, llvm",
-    *,
-    shapes: Mapping[str, Sequence[int]] | None = None,
-    options: Options | dict[str, Any] | None = None,
-    progress: Callback | None = None,
-) -> Executable:
-    """Compile a model for this machine's CPU.
-
-    Parameters
-    ----------
-    model : path of an ONNX file, an ``onnx.ModelProto``, or a Relax module whose function is ``main``.
-    target : libraries and TVM's target by preference, e.g. ``"dnnl, llvm"`` or ``"llvm -mcpu=x86-64-v3"``.
-    shapes : input shapes by name, in place of those in an ONNX model.
-    options : see :class:`tvm_mxplan.Options`.
-    progress : is called with a :class:`tvm_mxplan.tuning.progress.Progress` after each measurement.
-
-    Returns
-    -------
-    executable : callable; see :class:`tvm_mxplan.Executable`.
-
-    Raises
-    ------
-    InvalidInputError : the file, the shapes, the target or an option.
-    UnsupportedError : an operator that TVM's importer does not know, or a target not in this build.
-    """
-    options = Options.of(options)
-    parsed = parse_target(target)
-    cache = CompileCache(model, shapes, parsed, options)
-    if (found := cache.find()) is not None:
-        return found
-    return _compile(model, shapes, parsed, options, cache, progress, None)
-
-
-def tune(
-    model: Any,
-    output: str | os.PathLike[str] | None = None,
-    target: str | tvm.target.Target = "dnnl, llvm",
-    *,
-    shapes: Mapping[str, Sequence[int]] | None = None,
-    options: Options | dict[str, Any] | None = None,
-    progress: Callback | None = None,
-) -> Executable:
-    """Measure what a model's plan rests on, and compile it so.
-
-    A run that was killed goes on where it stopped: each measurement is kept as soon as it is made.
-
-    Parameters
-    ----------
-    model, target, shapes, options, progress : as for :func:`compile`; ``tune`` is ``measure``.
-    output : a file for the records, which the option ``tuning_records`` takes; what it holds already is
-        known. Without one they are kept in the cache folder alone.
-
-    Returns
-    -------
-    executable : as from :func:`compile`; ``report.tuning`` says what was measured.
-
-    Raises
-    ------
-    InvalidInputError : as :func:`compile`, and for files of records that were made on another machine.
-    """
-    if not isinstance(options, Options):
-        options = {**options, "tune": "measure"} if isinstance(options, Mapping) else options
-    options = replace(Options.of(options), tune="measure")
-    if options.cache == "on_compile":
-        options = replace(options, cache="save_reload")
-    parsed = parse_target(target)
-    path = None if output is None else check_destination(output, Path(output).suffix)
-    cache = CompileCache(model, shapes, parsed, options)
-    return _compile(model, shapes, parsed, options, cache, progress, path)
-
-
-def _compile(
-    model: Any,
+    target: ParsedTarget,
     shapes: Mapping[str, Sequence[int]] | None,
-    parsed: ParsedTarget,
     options: Options,
     cache: CompileCache,
-    progress: Callback | None,
-    output: Path | None,
+    progress: Callback | None = None,
+    records: Path | None = None,
 ) -> Executable:
+    """Compile what the cache does not have, and hand it the result; see :func:`tvm_mxplan.compile`.
+
+    Parameters
+    ----------
+    records : a file that takes what is measured; see :func:`tvm_mxplan.tune`.
+    """
     tuning = None
-    if options.tunes and parsed.libraries and not environment.disabled():
-        tuning = Tuning(options, parsed.host, progress, output)
+    if options.tunes and target.libraries and not environment.disabled():
+        tuning = Tuning(options, target.host, progress, records)
     recorder = Recorder()
     if options.deterministic:
         recorder.determinism = Determinism.here(measured=options.tunes)
@@ -124,19 +55,19 @@ def _compile(
     mod, inputs, outputs = _import(model, shapes)
     recorder.seconds["import"] = round(time.perf_counter() - start, 3)
     signature = signature_of(mod["main"], inputs, outputs)
-    backends = [_BACKENDS[name]() for name in parsed.libraries]
+    backends = [_BACKENDS[name]() for name in target.libraries]
     start = time.perf_counter()
-    with parsed.host:
-        preferred = {"order": parsed.order, "absent": dict(parsed.absent)}
+    with target.host:
+        preferred = {"order": target.order, "absent": dict(target.absent)}
         pipeline = build_pipeline(
-            backends, options, parsed.host, recorder, cache.choices, tuning, **preferred
+            backends, options, target.host, recorder, cache.choices, tuning, **preferred
         )
         planned = pipeline(mod)
     recorder.tuning = tuning.close() if tuning else None
     recorder.seconds["passes"] = round(time.perf_counter() - start, 3)
     start = time.perf_counter()
     planned = _with_metadata(planned, metadata_text(signature, recorder.report))
-    built = relax.build(planned, parsed.host, relax_pipeline=None)
+    built = relax.build(planned, target.host, relax_pipeline=None)
     recorder.seconds["build"] = round(time.perf_counter() - start, 3)
     made = Executable(
         built,

@@ -9,20 +9,20 @@ import threading
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import tvm
 import tvm_ffi
-from tvm.support.cc import get_cc
 
-from . import environment
+from . import environment, machine
 from .errors import InvalidInputError, UnsupportedError
 from .files import check_destination, whole_file
 from .library_digest import append_digest, check_digest
 from .report import Report
 from .shared_library import check_library
 from .signature import Port, Signature
+
+if TYPE_CHECKING:
+    import tvm
 
 METADATA = "mxplan_metadata"
 _SCHEMA = 1
@@ -38,7 +38,6 @@ class Executable:
     ----------
     signature : inputs and outputs with names, shapes and element types.
     report : what ran where, and why the rest did not; empty for libraries that carry none.
-    module : the TVM runtime module, for use with TVM's own virtual machine.
     """
 
     def __init__(
@@ -49,13 +48,20 @@ class Executable:
         opcheck: bool = False,
         opcheck_folder: str | None = None,
     ) -> None:
-        self.module = module
+        self._module = module
         self.signature = signature
         self.report = report
         self._opcheck = opcheck or environment.debug_opcheck()
         self._opcheck_folder = opcheck_folder or environment.opcheck_folder()
         self._determinism = report.determinism
         self._thread = threading.local()
+
+    @property
+    def module(self) -> Any:
+        """The TVM runtime module or executable, for use with TVM's own virtual machine; imports ``tvm``."""
+        restored = getattr(self._module, "retyped", None)
+        self._module = restored() if restored else machine.retyped(self._module)
+        return self._module
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> list[tvm.runtime.Tensor]:
         """Run the model on numpy arrays or TVM tensors, by position or by input name.
@@ -69,10 +75,10 @@ class Executable:
         InvalidInputError : an unknown name, a missing input, a wrong shape or element type.
         InternalError : under opcheck, a step whose numbers are not those of its reference.
         """
-        bound = [_tensor(value) for value in self.signature.bind(args, kwargs)]
+        bound = [machine.tensor_of(value) for value in self.signature.bind(args, kwargs)]
         with self._determinism.held() if self._determinism else nullcontext():
             result = self._checked(bound) if self._opcheck else self._main()(*bound)
-        return [result] if isinstance(result, tvm.runtime.Tensor) else list(result)
+        return [result] if isinstance(result, tvm_ffi.Tensor) else list(result)
 
     @property
     def determinism_lost(self) -> list[str]:
@@ -93,7 +99,7 @@ class Executable:
 
     def _main(self) -> Any:
         if not hasattr(self._thread, "main"):
-            self._thread.vm = _virtual_machine(self.module)
+            self._thread.vm = machine.virtual_machine(getattr(self._module, "mod", self._module))
             self._thread.main = self._thread.vm["main"]
         return self._thread.main
 
@@ -105,6 +111,9 @@ class Executable:
         InvalidInputError : a path that does not end in .so, or a folder that cannot be written.
         UnsupportedError : no compiler to link with.
         """
+        import tvm
+        from tvm.support.cc import get_cc
+
         path = check_destination(path, ".so")
         if isinstance(self.module, tvm.runtime.Module):
             raise InvalidInputError(f"{path}: a loaded library is exported by copying its file")
@@ -129,8 +138,9 @@ def load(path: str | os.PathLike[str]) -> Executable:
     check_library(path)
     check_digest(path)
     try:
+        machine.start()
         module = _load_module(path)
-        vm = _virtual_machine(module)
+        vm = machine.virtual_machine(module)
         vm["main"]
     except Exception as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
@@ -153,7 +163,7 @@ def _load_module(path: Path) -> Any:
     try:
         folder = tempfile.TemporaryDirectory(prefix="mxplan-")
     except OSError:  # nowhere to put a link
-        return tvm.runtime.load_module(str(path))
+        return tvm_ffi.load_module(str(path))
     with folder as name:
         link = Path(name) / "model.so"
         link.symlink_to(path.resolve())
@@ -174,24 +184,9 @@ def _metadata(vm: Any) -> dict[str, Any] | None:
 
 
 def _unknown_signature(vm: Any) -> Signature:
-    module = vm.module
-    arity = int(module["get_function_arity"]("main"))
-    names = [str(module["get_function_param_name"]("main", i)) for i in range(arity)]
+    arity = int(vm["get_function_arity"]("main"))
+    names = [str(vm["get_function_param_name"]("main", i)) for i in range(arity)]
     return Signature(tuple(Port(name, ("*",), "") for name in names), ())
-
-
-def _virtual_machine(module: Any) -> Any:
-    from tvm.runtime.vm import VirtualMachine
-
-    # What was just built runs as it stands.  Given TVM's wrapper, the machine would export it to a
-    # temporary library and load that: a second copy of all weights, which is never given back.
-    return VirtualMachine(getattr(module, "mod", module), tvm.cpu())
-
-
-def _tensor(value: Any) -> tvm.runtime.Tensor:
-    if isinstance(value, tvm.runtime.Tensor):
-        return value
-    return tvm.runtime.tensor(np.asarray(value, order="C"))
 
 
 __all__: Sequence[str] = ["Executable", "load"]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .core.allocation import Plan, Status
+if TYPE_CHECKING:
+    from .core.allocation import Plan
 
 KINDS = ("between", "arenas", "values", "scratchpads", "constants", "inputs", "outputs")
 
@@ -89,6 +90,8 @@ class MemoryReport:
 
 def proof_text(plan: Plan) -> str:
     """What is known about a plan's height, and after how many placements where a search had to say so."""
+    from .core.allocation import Status
+
     if plan.status is Status.LOWER_BOUND:
         return plan.status.value
     if plan.status is Status.EXHAUSTED:

@@ -11,10 +11,8 @@ from typing import Any
 from . import environment
 from .core.dispatch import is_operator_name
 from .core.fingerprint import content_digest
-from .core.layout_names import layout_named
+from .core.policies import POLICIES, RULES, Policy, Rule
 from .errors import InvalidInputError
-from .passes.dispatch.convolutions import RULES, Rule
-from .passes.layout.candidates import POLICIES, Policy
 from .targets import IMPLEMENTATIONS
 
 _OFF = "off"
@@ -187,6 +185,8 @@ def _content(path: str) -> str:
 
 def _layers(given: object) -> dict[str, str]:
     """The option ``layers`` as a mapping; InvalidInputError shows how it is written."""
+    from .core.layout_names import layout_named
+
     given = _mapping("layers", given, "conv2d_3=off,conv2d_4=nhwc")
     for name, choice in given.items():
         if choice in (_OFF, *_FAMILIES):

@@ -23,13 +23,12 @@ from tvm import relax
 from . import environment, errors
 from .byoc.backend import Backend
 from .core.choices import Choices
+from .core.policies import Policy, Rule
 from .options import Options
 from .passes.canonicalize import FoldConstants, RecoverOperators, SimplifyInference
 from .passes.dispatch import ChooseAlgorithms, DispatchOperators
-from .passes.dispatch.convolutions import Rule
 from .passes.dispatch.implementations import Preference, preference_of
 from .passes.layout import InferLayouts, PropagateLayouts
-from .passes.layout.candidates import Policy
 from .passes.layout.costs import BY_MODEL, CostSource
 from .passes.memory import PlanMemory
 from .passes.memory.tvm_pipeline import default_pipeline

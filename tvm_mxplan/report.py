@@ -106,6 +106,18 @@ class CacheReport:
 
 
 @dataclass(frozen=True)
+class CacheCounts:
+    """What one of the process's caches did meanwhile; other threads count too."""
+
+    hits: int
+    misses: int
+    evictions: int
+
+    def __str__(self) -> str:
+        return f"{self.hits} found, {self.misses} made, {self.evictions} evicted"
+
+
+@dataclass(frozen=True)
 class Report:
     """What ran where, and why the rest did not.
 
@@ -117,6 +129,7 @@ class Report:
     cache : whether all this was made now or read from the cache on disk.
     dispatch : for each operator its candidates, who won, and why the others were out.
     tuning : what was measured; None where nothing was to be.
+    process_caches : what this compilation found in the process's caches of ``primitives`` and ``weights``.
     """
 
     regions: tuple[RegionReport, ...] = ()
@@ -128,6 +141,7 @@ class Report:
     cache: CacheReport = CacheReport()
     dispatch: Dispatch = field(default_factory=Dispatch)
     tuning: TuningReport | None = None
+    process_caches: dict[str, CacheCounts] = field(default_factory=dict, compare=False)
 
     @property
     def offloaded(self) -> float:
@@ -157,17 +171,18 @@ class Report:
         memory = tuple(MemoryReport.from_json(region) for region in data.get("memory", ()))
         determinism = Determinism.from_json(data.get("determinism"))
         cache = CacheReport(**data.get("cache", {}))
-        tuning = TuningReport.from_json(data.get("tuning"))
+        counts = {name: CacheCounts(**row) for name, row in data.get("process_caches", {}).items()}
         return cls(
-            tuple(regions),
-            fallbacks,
-            data["multiply_adds"],
-            data["seconds"],
-            memory,
-            determinism,
-            cache,
-            Dispatch.from_json(data["dispatch"]) if "dispatch" in data else Dispatch(),
-            tuning,
+            regions=tuple(regions),
+            fallbacks=fallbacks,
+            multiply_adds=data["multiply_adds"],
+            seconds=data["seconds"],
+            memory=memory,
+            determinism=determinism,
+            cache=cache,
+            dispatch=Dispatch.from_json(data["dispatch"]) if "dispatch" in data else Dispatch(),
+            tuning=TuningReport.from_json(data.get("tuning")),
+            process_caches=counts,
         )
 
     def explain(self, operator: str = "") -> str:
@@ -211,6 +226,7 @@ class Report:
         if self.seconds:
             spent = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in self.seconds.items())
             lines.append(f"compile time: {spent}")
+        lines += [f"{name} in this process: {counts}" for name, counts in self.process_caches.items()]
         if self.cache.outcome != "off":
             lines.append(str(self.cache))
         return "\n".join(lines)

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tvm
 
 from .errors import InvalidInputError, UnsupportedError
 from .executable import Executable
 from .files import check_destination, whole_file
+from .machine import tensor_of
 from .signature import Port, Signature
 
 FILL_MODES = ("random", "zeros", "ones")
@@ -121,7 +121,7 @@ def measure(
 
     ``end_to_end`` counts the copies from numpy and back too.
     """
-    bound = {name: _tensor(value) for name, value in inputs.items()}
+    bound = {name: tensor_of(value) for name, value in inputs.items()}
     outputs = [output.numpy() for output in ex(**bound)]
     milliseconds = []
     for _ in range(repeat):
@@ -155,12 +155,6 @@ def top_elements(output: np.ndarray, count: int) -> list[tuple[int, float]]:
     flat = output.reshape(-1)
     order = np.argsort(-flat.astype(np.float64), kind="stable")[:count]
     return [(int(index), float(flat[index])) for index in order]
-
-
-def _tensor(value: Any) -> tvm.runtime.Tensor:
-    if isinstance(value, tvm.runtime.Tensor):
-        return value
-    return tvm.runtime.tensor(np.ascontiguousarray(value))
 
 
 def _shape(port: Port, stated: Sequence[int] | None, symbols: Mapping[str, int]) -> tuple[int, ...]:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-
-import tvm
-from tvm.target import codegen
+from typing import TYPE_CHECKING
 
 from .errors import InvalidInputError, UnsupportedError
+
+if TYPE_CHECKING:
+    import tvm
 
 LIBRARIES = {"dnnl": "onednn", "onednn": "onednn", "mkldnn": "onednn"}
 IMPLEMENTATIONS = {**LIBRARIES, "llvm": "llvm", "cudnn": "cudnn", "cuda": "cuda"}
@@ -43,50 +44,90 @@ class ParsedTarget:
         return tuple(name for name in self.order if name != "llvm" and name not in dict(self.absent))
 
 
+@dataclass(frozen=True)
+class TargetText:
+    """A target taken apart, TVM not asked yet.
+
+    Attributes
+    ----------
+    stated : the target as it was given.
+    order, absent : as in :class:`ParsedTarget`.
+    host : TVM's part of it: a target, or its text.
+    """
+
+    stated: str | tvm.target.Target
+    order: tuple[str, ...]
+    host: str | tvm.target.Target
+    absent: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(cls, target: str | tvm.target.Target) -> TargetText:
+        """InvalidInputError and UnsupportedError name the part that is not known, or not in this build."""
+        if not isinstance(target, str):
+            return cls(target, ("onednn", "llvm"), _llvm_target(target))
+        # A comma before + or - goes on with a list of CPU features: -mattr=+avx2,+fma.
+        parts = [part.strip() for part in re.split(r",(?!\s*[+-])", target) if part.strip()]
+        order: list[str] = []
+        absent: dict[str, str] = {}
+        hosts: list[str] = []
+        for part in parts:
+            name = part.split()[0]
+            if name in LIBRARIES:
+                if part != name:
+                    raise InvalidInputError(f"target {target!r}: {name} takes no options, got {part!r}")
+            elif name in _LATER:
+                absent[name] = _LATER[name]
+            elif name == "llvm":
+                hosts.append(part)
+            else:
+                known = ", ".join([*LIBRARIES, "llvm"])
+                raise InvalidInputError(f"target {target!r}: unknown part {name!r}; known are {known}")
+            order.append(IMPLEMENTATIONS[name])
+        if len(hosts) > 1:
+            raise InvalidInputError(f"target {target!r}: more than one TVM target, expected one")
+        if not parts:
+            raise InvalidInputError("empty target; expected for example 'dnnl, llvm'")
+        if absent.keys() >= set(order):
+            raise UnsupportedError(f"target {target!r}: {'; '.join(absent.values())}; use 'dnnl, llvm'")
+        names = tuple(dict.fromkeys([*order, "llvm"]))
+        return cls(target, names, hosts[0] if hosts else "llvm", tuple(absent.items()))
+
+    def parsed(self) -> ParsedTarget:
+        """With TVM's target made; InvalidInputError where TVM does not take it."""
+        host = _llvm(str(self.stated), self.host) if isinstance(self.host, str) else self.host
+        return ParsedTarget(self.order, host, self.absent)
+
+    def words(self) -> list[str]:
+        """What decides, as text; LLVM without a CPU's name means the machine at hand."""
+        return [*self.order, " ".join(str(self.host).split())]
+
+
 def parse_target(target: str | tvm.target.Target) -> ParsedTarget:
-    """Split a target string; InvalidInputError names the part that is not known.
+    """Split a target string and make TVM's target.
 
     Raises
     ------
     InvalidInputError : an unknown part, or more than one TVM target.
     UnsupportedError : nothing but libraries and devices that this build does not have.
     """
-    if isinstance(target, tvm.target.Target):
-        if target.kind.name != "llvm":
-            raise UnsupportedError(f"target {target.kind.name!r} is not in this build; use an llvm target")
-        return ParsedTarget(("onednn", "llvm"), target)
-    if not isinstance(target, str):
+    return TargetText.of(target).parsed()
+
+
+def _llvm_target(target: object) -> tvm.target.Target:
+    import tvm
+
+    if not isinstance(target, tvm.target.Target):
         kind = type(target).__name__
         raise InvalidInputError(f"target: expected text such as 'dnnl, llvm' or a tvm Target, got {kind}")
-    # A comma before + or - goes on with a list of CPU features: -mattr=+avx2,+fma.
-    parts = [part.strip() for part in re.split(r",(?!\s*[+-])", target) if part.strip()]
-    order: list[str] = []
-    absent: dict[str, str] = {}
-    hosts: list[tvm.target.Target] = []
-    for part in parts:
-        name = part.split()[0]
-        if name in LIBRARIES:
-            if part != name:
-                raise InvalidInputError(f"target {target!r}: {name} takes no options, got {part!r}")
-        elif name in _LATER:
-            absent[name] = _LATER[name]
-        elif name == "llvm":
-            hosts.append(_llvm(target, part))
-        else:
-            known = ", ".join([*LIBRARIES, "llvm"])
-            raise InvalidInputError(f"target {target!r}: unknown part {name!r}; known are {known}")
-        order.append(IMPLEMENTATIONS[name])
-    if len(hosts) > 1:
-        raise InvalidInputError(f"target {target!r}: more than one TVM target, expected one")
-    if not parts:
-        raise InvalidInputError("empty target; expected for example 'dnnl, llvm'")
-    if absent.keys() >= set(order):
-        raise UnsupportedError(f"target {target!r}: {'; '.join(absent.values())}; use 'dnnl, llvm'")
-    names = tuple(dict.fromkeys([*order, "llvm"]))
-    return ParsedTarget(names, hosts[0] if hosts else _llvm(target, "llvm"), tuple(absent.items()))
+    if target.kind.name != "llvm":
+        raise UnsupportedError(f"target {target.kind.name!r} is not in this build; use an llvm target")
+    return target
 
 
 def _llvm(target: str, part: str) -> tvm.target.Target:
+    import tvm
+    from tvm.target import codegen
+
     config: dict[str, object] = {"kind": "llvm"}
     for flag in part.split()[1:]:
         name, _, value = flag.lstrip("-").partition("=")

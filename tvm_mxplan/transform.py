@@ -12,9 +12,9 @@ from typing import Any
 
 from .byoc.backend import Backend
 from .byoc.onednn.backend import OneDNN
+from .core.policies import Rule
 from .passes import dispatch, layout, memory, region
 from .passes.canonicalize import FoldConstants, RecoverOperators, SimplifyInference
-from .passes.dispatch.convolutions import Rule
 from .passes.dispatch.implementations import preference_of
 from .passes.memory import storage_rewrite
 from .passes.region.emit_modules import register_codegen

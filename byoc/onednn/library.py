@@ -14,12 +14,13 @@ import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tvm_mxplan import environment, errors
-from tvm_mxplan.core import codec
-from tvm_mxplan.core.description import Description, StepInfo, ValueInfo
-from tvm_mxplan.core.program import Program
+
+if TYPE_CHECKING:
+    from tvm_mxplan.core.description import Description
+    from tvm_mxplan.core.program import Program
 
 LIBRARY = "libmxplan_runtime.so"
 _ONEDNN_DISTRIBUTION = "onednn-cpu-gomp"
@@ -83,6 +84,9 @@ def describe(program: Program, symbols: Sequence[int] = ()) -> Description:
     ``symbols`` has a number for each of the program's symbols.  Values in layout ``any`` come back with
     the layout that the first step to touch them decides.
     """
+    from tvm_mxplan.core import codec
+    from tvm_mxplan.core.description import Description, StepInfo, ValueInfo
+
     load()
     text = _function("describe")(codec.encode(program), [int(symbol) for symbol in symbols])
     answer = json.loads(str(text))
@@ -92,10 +96,11 @@ def describe(program: Program, symbols: Sequence[int] = ()) -> Description:
     )
 
 
-def create_module(symbol: str, program: Program, constants: Sequence[Any] = ()) -> Any:
+def create_module(symbol: str, program: Program | bytes, constants: Sequence[Any] = ()) -> Any:
     """A runtime module whose function ``symbol`` takes inputs, then outputs.
 
-    ``constants`` are tensors that ``tvm_ffi.from_dlpack`` takes (TVM's own, numpy's); they are not copied.
+    ``program`` may be in its bytes already.  ``constants`` are tensors that ``tvm_ffi.from_dlpack`` takes
+    (TVM's own, numpy's); they are not copied.
     """
     load()
     import tvm_ffi
@@ -104,7 +109,7 @@ def create_module(symbol: str, program: Program, constants: Sequence[Any] = ()) 
         constant if isinstance(constant, tvm_ffi.Tensor) else tvm_ffi.from_dlpack(constant)
         for constant in constants
     ]
-    return _function("create")(symbol, codec.encode(program), tensors)
+    return _function("create")(symbol, _encoded(program), tensors)
 
 
 def split_weights(module: Any) -> Any:
@@ -185,6 +190,14 @@ def isa() -> str:
     """Instruction set oneDNN generates code for."""
     load()
     return str(_function("isa")())
+
+
+def _encoded(program: Program | bytes) -> bytes:
+    if isinstance(program, bytes):
+        return program
+    from tvm_mxplan.core import codec
+
+    return codec.encode(program)
 
 
 def _function(name: str) -> Any:

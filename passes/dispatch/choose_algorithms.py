@@ -17,12 +17,13 @@ from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.choices import Choices, Question
 from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.dispatch import Weighed
+from tvm_mxplan.core.policies import Rule
 
 from ..layout.candidates import Layouts
 from ..layout.costs import BY_MODEL, CostSource, Machine
 from ..layout.queries import StepQueries
 from ..region.attached import map_programs, regions
-from .convolutions import Rule, choose_algorithms
+from .convolutions import choose_algorithms
 
 _MODEL_MARGIN = 0.8
 _MEASURED_MARGIN = 0.97

@@ -10,19 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, TypeAlias
 
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.dispatch import Candidate, Source, Weighed
+from tvm_mxplan.core.policies import Rule
 from tvm_mxplan.core.specialize import typical
 
 from ..layout.candidates import options_of
 from ..layout.costs import CostSource
 from ..layout.queries import StepQueries
-
-Rule: TypeAlias = Literal["cost", "direct", "winograd_f2", "winograd_f4"]
-RULES: tuple[Rule, ...] = ("cost", *ir.CONVOLUTION_ALGORITHMS)
-
 
 _NONE = Candidate(algorithm="direct")
 

@@ -8,13 +8,12 @@ works on values as they stand.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.layout import channels_blocked, channels_last, plain_layout
+from tvm_mxplan.core.policies import Policy
 
-Policy: TypeAlias = Literal["cost", "any", "channels_last", "blocked", "plain", "naive"]
-POLICIES: tuple[Policy, ...] = ("cost", "any", "channels_last", "blocked", "plain", "naive")
 Layouts: TypeAlias = tuple[str, ...]
 
 IMAGE_STEPS = (

@@ -14,9 +14,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.policies import Policy
 from tvm_mxplan.errors import UnsupportedError
 
-from .candidates import Layouts, Policy, candidates, operands_of, uniform
+from .candidates import Layouts, candidates, operands_of, uniform
 from .queries import StepQueries
 
 _ANY = "any"

@@ -25,13 +25,14 @@ from tvm_mxplan.core.assignment import Assignment
 from tvm_mxplan.core.choices import Choices, Question
 from tvm_mxplan.core.dispatch import Weighed
 from tvm_mxplan.core.layout_decision import LayoutDecision
+from tvm_mxplan.core.policies import Policy
 from tvm_mxplan.core.specialize import typical
 from tvm_mxplan.errors import InvalidInputError
 
 from ..region.annotate import annotate
 from ..region.attached import map_programs
 from .apply import apply_layouts
-from .candidates import Layouts, Policy
+from .candidates import Layouts
 from .choose import LayoutChooser
 from .costs import BY_MODEL, CostSource
 from .greedy import choose_greedily

@@ -1,8 +1,13 @@
 """The command line of scripts/bench_caches: what the caches save, each section a table of its own.
 
-compile   seconds of tvm_mxplan.compile on a model's file in a fresh process, importing TVM not counted:
-          without the cache, with it on an empty folder (cold), and when the folder has the result (warm);
-          ratios are of the same round, median (least to greatest)
+primitives  milliseconds of a call with primitives held, fetched from the process's cache for each call, and
+            made again for each call, from oneDNN's own cache or without; batch 1 and 8
+first       seconds from the start of a process to its first answer, cold and warm, beside onnxruntime (also
+            from the graph it has optimised and saved) and OpenVINO with its model cache
+compile     seconds of tvm_mxplan.compile on a model's file in a fresh process, importing TVM not counted:
+            without the cache, with it on an empty folder (cold), and when the folder has the result (warm)
+
+Ratios are of the same round, median (least to greatest).
 """
 
 from __future__ import annotations
@@ -22,7 +27,11 @@ from typing import Any
 from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.environment_info import environment, format_environment
 
+from .first_answer import first_answer_table
+from .primitives import primitives_table
+
 MODELS = "resnet50,vgg19,densenet121"
+_MODELS = {"compile": MODELS, "first": MODELS, "primitives": "resnet50,mobilenet_v2"}
 COMPILE_HEADER = (
     "| model | without s | cold s | warm s | cold / without | warm / without | warm / cold | file MB |\n"
     "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
@@ -39,7 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     print(format_environment(environment(Path(__file__).resolve().parents[2])))
     for section in options.sections.split(","):
-        for line in SECTIONS[section](options.models.split(","), options.rounds):
+        models = options.models or _MODELS[section]
+        for line in SECTIONS[section](models.split(","), options.rounds):
             print(line, flush=True)
     return 0
 
@@ -51,14 +61,18 @@ def compile_table(models: Sequence[str], rounds: int) -> Iterator[str]:
             yield _compile_row(name, rounds, Path(folder))
 
 
-SECTIONS: dict[str, Callable[[Sequence[str], int], Iterator[str]]] = {"compile": compile_table}
+SECTIONS: dict[str, Callable[[Sequence[str], int], Iterator[str]]] = {
+    "compile": compile_table,
+    "primitives": primitives_table,
+    "first": first_answer_table,
+}
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="bench_caches", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--models", default=MODELS, help=f"comma-separated names from the zoo ({MODELS})")
+    parser.add_argument("--models", default="", help=f"comma-separated, from the zoo; by default {_MODELS}")
     parser.add_argument("--rounds", type=int, default=5, help="turns of each way (5)")
     parser.add_argument("--sections", default=",".join(SECTIONS), help="comma-separated (all)")
     parser.add_argument("--child", nargs=2, metavar=("MODEL", "CACHE"), help=argparse.SUPPRESS)
@@ -108,7 +122,7 @@ def _compile_once(model: str, option: str) -> dict[str, Any]:
     import onnx
 
     import tvm_mxplan
-    from tvm_mxplan import compiler  # noqa: F401  (loads what compile needs, TVM's compiler too)
+    from tvm_mxplan import api, compiler  # noqa: F401  (loads what compile needs, TVM's compiler too)
 
     start = time.perf_counter()
     ex = tvm_mxplan.compile(model, options={"cache": option})

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import tvm_mxplan
-from tvm_mxplan.passes.layout.candidates import POLICIES
+from tvm_mxplan.core.policies import POLICIES
 from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.environment_info import environment, format_environment
 from tvm_mxplan.testing.reference import onnxruntime_outputs, worst_relative_l2

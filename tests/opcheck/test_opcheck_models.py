@@ -6,7 +6,7 @@ import pytest
 
 import tvm_mxplan
 from tvm_mxplan import opcheck
-from tvm_mxplan.passes.layout.candidates import POLICIES
+from tvm_mxplan.core.policies import POLICIES
 from tvm_mxplan.testing import zoo
 
 

@@ -13,7 +13,7 @@ import pytest
 from onnx_node import Graph, computing, is_reference, run
 from random_graphs import well_conditioned, wide_graph
 
-from tvm_mxplan.passes.layout.candidates import POLICIES
+from tvm_mxplan.core.policies import POLICIES
 from tvm_mxplan.testing.reference import relative_l2
 
 

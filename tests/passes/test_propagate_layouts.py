@@ -10,10 +10,10 @@ from tvm import relax
 
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.policies import Policy
 from tvm_mxplan.passes.dispatch import DispatchOperators
 from tvm_mxplan.passes.dispatch.implementations import preference_of
 from tvm_mxplan.passes.layout import InferLayouts, PropagateLayouts
-from tvm_mxplan.passes.layout.candidates import Policy
 from tvm_mxplan.passes.memory import PlanMemory
 from tvm_mxplan.passes.region import BuildPrograms, EmitModules, PartitionRegions
 from tvm_mxplan.passes.region.attached import program_of, regions

@@ -13,7 +13,7 @@ from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.byoc.onednn.fusion import fuse
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.allocation import validate
-from tvm_mxplan.passes.layout.candidates import Policy
+from tvm_mxplan.core.policies import Policy
 from tvm_mxplan.passes.layout.infer_layouts import infer_layouts
 from tvm_mxplan.passes.memory.plan_memory import plan_memory
 from tvm_mxplan.testing.reference import relative_l2

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tvm_mxplan.core.policies import POLICIES
 from tvm_mxplan.options import Options
-from tvm_mxplan.passes.layout.candidates import POLICIES
 from tvm_mxplan.tuning.candidates import Candidate, candidates_for
 
 MEASURE = {"tune": "measure"}

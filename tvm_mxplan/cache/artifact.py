@@ -18,15 +18,12 @@ import json
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import tvm
 import tvm_ffi
-from tvm.relax.vm_build import VMExecutable
-from tvm.support import cc
 
+from .. import machine
 from ..byoc.onednn import library
-from ..core import codec
 from ..core.fingerprint import Buffer, content_digests
 from ..errors import UnsupportedError
 from ..report import Report
@@ -34,8 +31,13 @@ from ..signature import Signature
 from .container import Container, Entry, UnusableCache
 from .tensors import as_array, copy_together, tensor_bytes
 
+if TYPE_CHECKING:
+    import tvm
+    from tvm.relax.vm_build import VMExecutable
+
 _KERNELS = ("llvm",)
 _REGION = "mxplan_onednn"
+_SOURCE = "c"  # TVM puts an empty one beside regions, for linkers only, and needs its compiler to read it
 _WEIGHTS = "mxplan.weights"  # what exports a region's constants as data; made anew from the region
 
 
@@ -65,35 +67,44 @@ def entries_of(
 
 def restore(
     container: Container, initializer: Callable[[bytes], Buffer]
-) -> tuple[VMExecutable, Signature, Report]:
+) -> tuple[Restored, Signature, Report]:
     """The compilation in a cache file; ``initializer`` gives the model's bytes of a digest.
 
     Raises
     ------
     UnusableCache : entries that are missing, damaged, or not what this build writes.
     """
+    machine.start()
     try:
         container.verify()
         text = json.loads(bytes(container.read("json", "artifact")))
         loader = _Loader(container, initializer)
         runnable = loader.tree(text["tree"], exportable=False)
         signature, report = Signature.from_json(text["signature"]), Report.from_json(text["report"])
-        return _Restored(runnable, lambda: loader.tree(text["tree"], exportable=True)), signature, report
+        return Restored(runnable, lambda: loader.tree(text["tree"], exportable=True)), signature, report
     except UnusableCache:
         raise
     except Exception as error:  # digests hold, so it is of another build in spite of its fingerprint
         raise UnusableCache(f"its content cannot be used ({type(error).__name__}: {error})") from error
 
 
-class _Restored(VMExecutable):
-    """Runs TVM's kernels from the library that was linked once, and exports the object it was linked from."""
+class Restored:
+    """Runs TVM's kernels from the library that was linked once.
+
+    Attributes
+    ----------
+    mod : the runtime module.
+    """
 
     def __init__(self, runnable: Any, exportable: Callable[[], Any]) -> None:
-        super().__init__(runnable)
+        self.mod = runnable
         self._exportable = exportable
 
-    def export_library(self, file_name: str, **options: Any) -> Any:
-        return VMExecutable(self._exportable()).export_library(file_name, **options)
+    def retyped(self) -> VMExecutable:
+        """TVM's executable; it exports the object from which the library was linked."""
+        from .restored import RestoredExecutable
+
+        return RestoredExecutable(machine.retyped(self.mod), self._exportable)
 
 
 class _Saver:
@@ -139,6 +150,8 @@ class _Saver:
         return {"symbol": symbol, "program": program, "constants": rows}
 
     def _kernels(self, module: Any) -> str:
+        from tvm.support import cc
+
         if cc.get_cc() is None:
             raise UnsupportedError("no C compiler to link TVM's kernels with")
         with tempfile.TemporaryDirectory(prefix="mxplan-") as folder:
@@ -166,6 +179,8 @@ class _Loader:
         """The modules of a node; regions are made once and shared by both trees."""
         module = self._module(node, exportable)
         for child in node["imports"]:
+            if not exportable and child["kind"] == _SOURCE and not child["imports"]:
+                continue
             module.import_module(self.tree(child, exportable))
             if "region" in child:
                 module.import_module(self._weights[child["region"]["symbol"]])
@@ -193,7 +208,7 @@ class _Loader:
             if number not in payloads:
                 payloads[number] = self._container.read("constant", row["constant"])
         arrays = [as_array(payloads[number], row["dtype"], row["shape"]) for number, row in enumerate(rows)]
-        program = codec.decode(bytes(self._container.read("program", region["program"])))
+        program = bytes(self._container.read("program", region["program"]))
         return library.create_module(region["symbol"], program, arrays)
 
     def _kernels(self, name: str, exportable: bool) -> Any:
@@ -205,4 +220,4 @@ class _Loader:
 
 
 def _load_object(path: Path) -> Any:
-    return tvm.runtime.load_static_library(str(path), [])
+    return tvm_ffi.get_global_func("runtime.ModuleLoadStaticLibrary")(str(path), [])

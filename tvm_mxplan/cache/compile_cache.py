@@ -5,12 +5,11 @@ Whatever goes wrong in here is a reason in ``report.cache``, and the compilation
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
-
-import tvm
+from typing import TYPE_CHECKING, Any
 
 from .. import environment
 from ..core.choices import Choices
@@ -19,13 +18,16 @@ from ..errors import UnsupportedError
 from ..executable import Executable
 from ..options import Options
 from ..report import CacheReport
-from ..targets import ParsedTarget
+from ..targets import TargetText
 from .artifact import entries_of, restore
 from .container import UnusableCache
 from .model_source import ModelSource, model_source
 from .session import SESSION
 from .store import Store
 from .surroundings import surroundings
+
+if TYPE_CHECKING:
+    import tvm
 
 
 def default_store() -> Store:
@@ -60,7 +62,7 @@ class CompileCache:
         self,
         model: Any,
         shapes: Mapping[str, Sequence[int]] | None,
-        target: ParsedTarget,
+        target: TargetText,
         options: Options,
     ) -> None:
         self.report = CacheReport()
@@ -72,9 +74,10 @@ class CompileCache:
             return
         start = time.perf_counter()
         try:
-            self.choices = SESSION.choices(surroundings(target, options))
+            facts = surroundings(target, options)
+            self.choices = SESSION.choices(facts)
             if options.cache == "on_compile":
-                self._request = _request(model, shapes, target, options)
+                self._request = _request(model, shapes, facts)
         except UnusableCache as error:
             self.report = CacheReport("bypassed", str(error))
         self.seconds += time.perf_counter() - start
@@ -139,20 +142,20 @@ def _replayed(choices: Choices) -> CacheReport:
 
 
 def _request(
-    model: Any, shapes: Mapping[str, Sequence[int]] | None, target: ParsedTarget, options: Options
+    model: Any, shapes: Mapping[str, Sequence[int]] | None, facts: Mapping[str, Any]
 ) -> _Request:
     if environment.disabled():
         raise UnusableCache("TVM_MXPLAN_DISABLE is set")
-    if tvm.transform.PassContext.current().instruments:
+    tvm = sys.modules.get("tvm")
+    if tvm is not None and tvm.transform.PassContext.current().instruments:
         raise UnusableCache("instruments of a pass context want to see every pass")
     store = default_store()
     try:
-        source = model_source(model, shapes)
+        source = model_source(model, shapes, store)
     except Exception as error:  # the model's own troubles are told by those who compile it
         raise UnusableCache(f"no fingerprint of this model ({type(error).__name__}: {error})") from error
     if source is None:
         raise UnusableCache("no fingerprint of this kind of model")
-    facts = surroundings(target, options)
     fingerprint = Fingerprint()
     fingerprint.add("model", source.fingerprint)
     fingerprint.add("surroundings", facts)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import tvm
-
 from ..core.fingerprint import Buffer, content_digest, content_digests
-from ..frontend.onnx_file import split_file
+from ..frontend.onnx_file import skeleton_of, split_file
 from ..frontend.onnx_fingerprint import onnx_fingerprint
-from .relax_fingerprint import constants_of, relax_fingerprint
-from .tensors import tensor_bytes
+from .known_files import digests_of, state_of
+from .store import Store
 
 
 @dataclass(frozen=True)
@@ -36,47 +35,47 @@ class ModelSource:
         return self.initializers[digest]()
 
 
-def model_source(model: Any, shapes: Mapping[str, Sequence[int]] | None) -> ModelSource | None:
+def model_source(
+    model: Any, shapes: Mapping[str, Sequence[int]] | None, store: Store
+) -> ModelSource | None:
     """None for what ``compile`` will refuse, and for files that keep their weights in others."""
-    if isinstance(model, tvm.IRModule):
+    tvm = sys.modules.get("tvm")
+    if tvm is not None and isinstance(model, tvm.IRModule):
         return _of_relax(model)
     if isinstance(model, str | os.PathLike):
-        return _of_file(model, shapes)
+        return _of_file(model, shapes, store)
     return _of_proto(model, shapes) if hasattr(model, "graph") else None
 
 
-def _of_relax(mod: tvm.IRModule) -> ModelSource:
+def _of_relax(mod: Any) -> ModelSource:
+    from .relax_fingerprint import constants_of, relax_fingerprint
+    from .tensors import tensor_bytes
+
     payloads = [tensor_bytes(tensor) for tensor in constants_of(mod)]
     digests = tuple(content_digests(payloads))
     return ModelSource(relax_fingerprint(mod, digests), _by_digest(digests, payloads.__getitem__))
 
 
-def _of_file(path: str | os.PathLike[str], shapes: Mapping[str, Sequence[int]] | None) -> ModelSource | None:
-    before = _state(path)
+def _of_file(
+    path: str | os.PathLike[str], shapes: Mapping[str, Sequence[int]] | None, store: Store
+) -> ModelSource | None:
+    before = state_of(path)
     split = split_file(path)
     if split is None:
         return None
-    model, weights = split
-    digests = tuple(content_digests(weights))
-    fingerprint = onnx_fingerprint(model, digests, shapes)
+    skeleton, weights = split
+    digests = digests_of(store, path, before, weights)
+    fingerprint = onnx_fingerprint(skeleton, digests, shapes)
     initializers = _by_digest(digests, weights.__getitem__)
-    return ModelSource(fingerprint, initializers, lambda: _state(path) == before)
+    return ModelSource(fingerprint, initializers, lambda: state_of(path) == before)
 
 
 def _of_proto(model: Any, shapes: Mapping[str, Sequence[int]] | None) -> ModelSource:
     tensors = model.graph.initializer
     digests = tuple(content_digest(tensor.raw_data) for tensor in tensors)  # one copy at a time
-    fingerprint = onnx_fingerprint(model, digests, shapes)
+    fingerprint = onnx_fingerprint(skeleton_of(model), digests, shapes)
     return ModelSource(fingerprint, _by_digest(digests, lambda number: tensors[number].raw_data))
 
 
 def _by_digest(digests: Sequence[bytes], get: Callable[[int], Buffer]) -> dict[bytes, Callable[[], Buffer]]:
     return {digest: functools.partial(get, number) for number, digest in enumerate(digests)}
-
-
-def _state(path: str | os.PathLike[str]) -> tuple[int, ...]:
-    try:
-        status = os.stat(path)
-    except OSError:
-        return ()
-    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)

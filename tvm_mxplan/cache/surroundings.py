@@ -4,32 +4,31 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
-import tvm
-
 from .. import environment
 from ..configuration import distribution_version
-from ..core import program
 from ..core.fingerprint import content_digest
 from ..options import Options
-from ..targets import ParsedTarget
+from ..targets import TargetText
 from .container import UnusableCache
 
-SCHEMA = 2
+SCHEMA = 3
 """Of what `artifact` and `choices_file` write; count it up when that changes."""
 
 _DISTRIBUTIONS = ("tvm_mxplan", "apache-tvm", "apache-tvm-ffi")
-_PROCESSOR = ("vendor_id", "cpu family", "model", "model name", "stepping")
+_PROCESSOR = ("vendor_id", "cpu family", "model", "model name", "stepping", "flags")
 _SOURCES = (".py", ".so")
+_DEFAULT_PASS_CONTEXT = {"opt_level": 2, "required_pass": [], "disabled_pass": [], "config": {}}
 
 
-def surroundings(target: ParsedTarget, options: Options) -> dict[str, Any]:
+def surroundings(target: TargetText, options: Options) -> dict[str, Any]:
     """Versions, machine, target and options, as JSON; where they are equal, so are compilations."""
     return {
         **shared_surroundings(),
-        "target": [*target.order, str(target.host)],
+        "target": target.words(),
         "options": options.fingerprinted(),
         "TVM": _pass_context(),
     }
@@ -37,7 +36,7 @@ def surroundings(target: ParsedTarget, options: Options) -> dict[str, Any]:
 
 def shared_surroundings() -> dict[str, Any]:
     """The part that is the same for all compilations of a process."""
-    return {"schema": [SCHEMA, program.VERSION], "versions": _versions(), "machine": _machine()}
+    return {"schema": SCHEMA, "versions": _versions(), "machine": _machine()}
 
 
 @functools.cache
@@ -84,10 +83,14 @@ def _processor() -> dict[str, str]:
     except OSError:
         return {}
     fields = (line.partition(":") for line in text.split("\n\n", 1)[0].splitlines())
-    return {name.strip(): value.strip() for name, _, value in fields if name.strip() in _PROCESSOR}
+    found = {name.strip(): value.strip() for name, _, value in fields if name.strip() in _PROCESSOR}
+    return {**found, "flags": content_digest(found.get("flags", "").encode()).hex()[:16]}
 
 
 def _pass_context() -> dict[str, Any]:
+    tvm = sys.modules.get("tvm")
+    if tvm is None:  # nobody can have made one
+        return dict(_DEFAULT_PASS_CONTEXT)
     context = tvm.transform.PassContext.current()
     return {
         "opt_level": int(context.opt_level),

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-import tvm
 
 from ..core.fingerprint import Buffer
+
+if TYPE_CHECKING:
+    import tvm
 
 
 def tensor_bytes(tensor: tvm.runtime.Tensor) -> memoryview:

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
-from . import codec
-from . import program as ir
-from .dims import is_static
 from .fingerprint import Fingerprint, Plain
+
+if TYPE_CHECKING:
+    from . import program as ir
 
 Kind = Literal["algorithms", "layouts"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -64,6 +64,7 @@ class Choices:
         self.regions = 0
         self.used = 0
         self.symbolic = 0
+        self._asked: tuple[Question, Key] | None = None
 
     def again(self) -> Choices:
         """The same, before anything was decided."""
@@ -80,7 +81,9 @@ class Choices:
 
     def find(self, question: Question) -> ir.Program | None:
         """The decided program; None if there is none, or it cannot be read."""
-        data = self._known.get(self._key(question))
+        from . import codec
+
+        data = self._known.get(self._key(question)) if self._known else None
         if data is None:
             return None if self._advice is None else self._advice.find(question)
         try:
@@ -90,6 +93,9 @@ class Choices:
 
     def note(self, question: Question, decided: ir.Program, known: bool = False) -> None:
         """Keep a decision; ``known`` if ``find`` gave it."""
+        from . import codec
+        from .dims import is_static
+
         static = all(is_static(value.shape) for value in question.program.values)
         if static:
             self.made[self._key(question)] = codec.encode(decided)
@@ -99,9 +105,15 @@ class Choices:
             self.symbolic += not static
 
     def _key(self, question: Question) -> Key:
+        """Asked for twice of the same question, by ``find`` and ``note``."""
+        from . import codec
+
+        if self._asked is not None and self._asked[0] is question:
+            return self._asked[1]
         fingerprint = Fingerprint()
         fingerprint.add("context", self._context)
         fingerprint.add("kind", question.kind)
         fingerprint.add("program", codec.encode(replace(question.program, name="")))
         fingerprint.add("given", question.given)
-        return Key(question.kind, fingerprint.hexdigest())
+        self._asked = (question, Key(question.kind, fingerprint.hexdigest()))
+        return self._asked[1]

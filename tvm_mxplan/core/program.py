@@ -32,11 +32,10 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from .dims import Dim, Shape
+from .policies import CONVOLUTION_ALGORITHMS as CONVOLUTION_ALGORITHMS
+from .policies import ConvolutionAlgorithm
 
 VERSION = 2
-
-ConvolutionAlgorithm = Literal["direct", "winograd_f2", "winograd_f4"]
-CONVOLUTION_ALGORITHMS: tuple[ConvolutionAlgorithm, ...] = ("direct", "winograd_f2", "winograd_f4")
 
 ValueKind = Literal["input", "output", "constant", "local"]
 VALUE_KINDS: tuple[ValueKind, ...] = ("input", "output", "constant", "local")

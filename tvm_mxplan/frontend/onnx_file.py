@@ -1,8 +1,7 @@
 """An ONNX file read in place: the model without its weights' bytes, and where in the file those stand.
 
-A file of half a gigabyte is then parsed in a millisecond and its weights are hashed where they are mapped.
-Only what this needs of protobuf's wire format is here: a message is a row of (tag, payload), a payload of
-type 2 has its length before it.
+A file of half a gigabyte is then taken apart in milliseconds, without onnx, and its weights are hashed where
+they are mapped.
 """
 
 from __future__ import annotations
@@ -13,41 +12,68 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .wire import BYTES, Message, fields, varint_bytes
+
 if TYPE_CHECKING:
     import onnx
 
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
-_GRAPH, _INITIALIZER, _RAW_DATA = (field << 3 | _BYTES for field in (7, 5, 9))
+_GRAPH, _INITIALIZER, _RAW_DATA = (field << 3 | BYTES for field in (7, 5, 9))
 """Tags in ModelProto, GraphProto and TensorProto."""
+_DATA_LOCATION, _EXTERNAL = 14, 1
 
 
-def split_file(path: str | os.PathLike[str]) -> tuple[onnx.ModelProto, list[memoryview]] | None:
-    """The model with empty ``raw_data`` in its initializers, and that data, one view for each.
+def split_file(path: str | os.PathLike[str]) -> tuple[bytes, list[memoryview]] | None:
+    """The bytes of the model with no ``raw_data`` in its initializers, and that data, one view for each.
 
-    None for a file that is missing, no ONNX model, or keeps data in other files: the usual reader
+    None for a file that is missing, no message, has no graph, or keeps data in other files: the usual reader
     knows what to say or do.
     """
-    import onnx
-
     try:
         with Path(path).open("rb") as file:
             data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-        model, raw = onnx.ModelProto(), list[memoryview]()
-        model.ParseFromString(_without_raw_data(data, (_GRAPH, _INITIALIZER), raw))
-    except Exception:  # whatever is wrong with it, the usual reader will say
+        raw = list[memoryview]()
+        skeleton = _without_raw_data(data, (_GRAPH, _INITIALIZER), raw)
+        graph = Message(Message(memoryview(skeleton)).merged(_GRAPH >> 3))
+        tensors = [Message(tensor) for tensor in graph.all(_INITIALIZER >> 3)]
+    except (OSError, ValueError):
         return None
-    external = any(tensor.data_location == onnx.TensorProto.EXTERNAL for tensor in model.graph.initializer)
-    return None if external or len(raw) != len(model.graph.initializer) else (model, raw)
+    external = any(tensor.number(_DATA_LOCATION) == _EXTERNAL for tensor in tensors)
+    return None if external or len(raw) != len(tensors) else (skeleton, raw)
+
+
+def skeleton_of(model: onnx.ModelProto) -> bytes:
+    """The same bytes of a model in memory, whose weights are not copied for it."""
+    skeleton = type(model)()
+    for _ in _copied(model, skeleton, "graph"):
+        for tensors in _copied(model.graph, skeleton.graph, "initializer"):
+            for tensor in tensors:
+                for _ in _copied(tensor, skeleton.graph.initializer.add(), "raw_data"):
+                    pass
+    text: bytes = skeleton.SerializeToString(deterministic=True)
+    return text
+
+
+def _copied(source: object, target: object, left_out: str) -> Iterator[object]:
+    """Copy all fields of a message but one, and give that one if it is set."""
+    for descriptor, value in source.ListFields():  # type: ignore[attr-defined]
+        if descriptor.name == left_out:
+            yield value
+        elif descriptor.is_repeated:
+            getattr(target, descriptor.name).extend(value)
+        elif descriptor.message_type is not None:
+            getattr(target, descriptor.name).CopyFrom(value)
+        else:
+            setattr(target, descriptor.name, value)
 
 
 def _without_raw_data(message: memoryview, path: tuple[int, ...], raw: list[memoryview]) -> bytes:
     """The message with ``raw_data`` left out of the messages at ``path``; appends it to ``raw``."""
     kept = bytearray()
     found = memoryview(b"")
-    for tag, whole, payload in _fields(message):
+    for tag, whole, payload in fields(message):
         if path and tag == path[0]:
             inner = _without_raw_data(payload, path[1:], raw)
-            kept += _varint_bytes(tag) + _varint_bytes(len(inner)) + inner
+            kept += varint_bytes(tag) + varint_bytes(len(inner)) + inner
         elif not path and tag == _RAW_DATA:
             found = payload
         else:
@@ -55,45 +81,3 @@ def _without_raw_data(message: memoryview, path: tuple[int, ...], raw: list[memo
     if not path:
         raw.append(found)
     return bytes(kept)
-
-
-def _fields(message: memoryview) -> Iterator[tuple[int, memoryview, memoryview]]:
-    """Tag, whole bytes and payload of each field."""
-    at = 0
-    while at < len(message):
-        start = at
-        tag, at = _varint(message, at)
-        kind = tag & 7
-        if kind == _BYTES:
-            length, at = _varint(message, at)
-        elif kind == _VARINT:
-            length = _varint(message, at)[1] - at
-        elif kind in (_FIXED64, _FIXED32):
-            length = 8 if kind == _FIXED64 else 4
-        else:
-            raise ValueError(f"wire type {kind}")
-        if length > len(message) - at:
-            raise ValueError("a field that ends past its message")
-        yield tag, message[start : at + length], message[at : at + length]
-        at += length
-
-
-def _varint(data: memoryview, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while shift < 64:
-        byte = data[at]
-        value |= (byte & 0x7F) << shift
-        at += 1
-        if byte < 0x80:
-            return value, at
-        shift += 7
-    raise ValueError("a number of more than 64 bits")
-
-
-def _varint_bytes(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)

@@ -1,40 +1,56 @@
-"""What an ONNX model computes, as one digest, found without importing it.
+"""What an ONNX model computes, as one digest, found without importing it, nor onnx.
 
 Names inside do not count: values are numbered as nodes define them, initializers as nodes first use them.
 Names of inputs and outputs do, since a compiled model has them, and so do operators, attributes, the order of
-nodes, edges, shapes, types, opsets and the initializers' bytes.  Documentation does not.
+nodes, edges, shapes, types, opsets and the initializers' bytes.  Documentation does not.  All else counts as
+it is written: where another program writes the same in another way, that is another model.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from ..core.fingerprint import Fingerprint, Plain
+from .wire import Message
 
-if TYPE_CHECKING:
-    import onnx
-
-_VALUES = ("f", "i", "s", "floats", "ints", "strings")
-_TYPED_DATA = ("float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data")
+_MODEL_GRAPH, _IR_VERSION, _OPSETS, _FUNCTIONS = 7, 1, 8, 25
+_NODES, _INITIALIZERS, _INPUTS, _OUTPUTS, _SPARSE = 1, 5, 11, 12, 15
+_NODE_INPUTS, _NODE_OUTPUTS, _NODE_NAME, _ATTRIBUTES = 1, 2, 3, 5
+_NODE_TEXTS = (_NODE_NAME, 6, 9)
+_ATTRIBUTE_TENSOR, _ATTRIBUTE_GRAPH, _ATTRIBUTE_TENSORS, _ATTRIBUTE_GRAPHS, _ATTRIBUTE_TEXT = 5, 6, 10, 11, 13
+_TENSOR_NAME, _RAW_DATA, _TENSOR_TEXT = 8, 9, 12
+_VALUE_NAME, _VALUE_TYPE = 1, 2
+_OPSET_DOMAIN, _OPSET_VERSION = 1, 2
+"""Numbers of fields in onnx.proto; of a node, an attribute and a tensor, what are names and documentation."""
 
 
 def onnx_fingerprint(
-    model: onnx.ModelProto, digests: Sequence[bytes], shapes: Mapping[str, Sequence[int]] | None = None
+    skeleton: bytes, digests: Sequence[bytes], shapes: Mapping[str, Sequence[int]] | None = None
 ) -> str:
-    """The digest of a model; ``digests`` has that of each initializer's ``raw_data``."""
+    """The digest of a model without its initializers' ``raw_data`` (``onnx_file``), whose are ``digests``.
+
+    Raises
+    ------
+    ValueError : bytes that are no model.
+    """
+    model = Message(memoryview(skeleton))
     fingerprint = Fingerprint()
-    fingerprint.add("ir version", model.ir_version)
-    fingerprint.add("opsets", sorted([opset.domain, opset.version] for opset in model.opset_import))
-    fingerprint.add("functions", [_message(function) for function in model.functions])
+    fingerprint.add("ir version", model.number(_IR_VERSION))
+    opsets = [Message(opset) for opset in model.all(_OPSETS)]
+    versions = [[opset.text(_OPSET_DOMAIN), opset.number(_OPSET_VERSION)] for opset in opsets]
+    fingerprint.add("opsets", sorted(versions))
+    fingerprint.add("functions", [bytes(function) for function in model.all(_FUNCTIONS)])
     fingerprint.add("shapes", {name: list(map(int, shape)) for name, shape in (shapes or {}).items()})
+    graph = Message(model.merged(_MODEL_GRAPH))
+    tensors = [Message(tensor) for tensor in graph.all(_INITIALIZERS)]
     parameters = {
-        tensor.name: [_header(tensor), digest]
-        for tensor, digest in zip(model.graph.initializer, digests, strict=True)
+        tensor.text(_TENSOR_NAME): [_tensor(tensor), digest]
+        for tensor, digest in zip(tensors, digests, strict=True)
     }
-    outside = [value.name for value in model.graph.input if value.name not in parameters]
-    fingerprint.add("names", [outside, [value.name for value in model.graph.output]])
-    fingerprint.add("graph", _Graph(parameters, {}).describe(model.graph))
+    names = [[Message(value).text(_VALUE_NAME) for value in graph.all(end)] for end in (_INPUTS, _OUTPUTS)]
+    outside = [name for name in names[0] if name not in parameters]
+    fingerprint.add("names", [outside, names[1]])
+    fingerprint.add("graph", _Graph(parameters, {}).describe(graph))
     return fingerprint.hexdigest()
 
 
@@ -47,29 +63,39 @@ class _Graph:
         self._count = len(numbers)
         self._used: list[Plain] = []
 
-    def describe(self, graph: onnx.GraphProto) -> Plain:
-        inputs = [value for value in graph.input if value.name not in self._parameters]
-        rows = [[self._define(value.name), _message(value.type)] for value in inputs]
-        nodes = [self._node(node) for node in graph.node]
-        outputs = [[self._number(value.name), _message(value.type)] for value in graph.output]
-        sparse = [_message(tensor) for tensor in graph.sparse_initializer]
-        return [rows, nodes, outputs, self._used, sparse]
+    def describe(self, graph: Message) -> Plain:
+        inputs = [Message(value) for value in graph.all(_INPUTS)]
+        rows = [
+            [self._define(value.text(_VALUE_NAME)), bytes(value.merged(_VALUE_TYPE))]
+            for value in inputs
+            if value.text(_VALUE_NAME) not in self._parameters
+        ]
+        nodes = [self._node(Message(node)) for node in graph.all(_NODES)]
+        outputs = [Message(value) for value in graph.all(_OUTPUTS)]
+        ends = [
+            [self._number(value.text(_VALUE_NAME)), bytes(value.merged(_VALUE_TYPE))] for value in outputs
+        ]
+        return [rows, nodes, ends, self._used, [bytes(tensor) for tensor in graph.all(_SPARSE)]]
 
-    def _node(self, node: onnx.NodeProto) -> Plain:
-        sources = [self._number(name) for name in node.input]
-        attributes = {attribute.name: self._attribute(attribute) for attribute in node.attribute}
-        results = [self._define(name) for name in node.output]
-        return [node.domain, node.op_type, sources, results, attributes]
+    def _node(self, node: Message) -> Plain:
+        sources = [self._number(name) for name in node.texts(_NODE_INPUTS)]
+        attributes = [self._attribute(Message(attribute)) for attribute in node.all(_ATTRIBUTES)]
+        results = [self._define(name) for name in node.texts(_NODE_OUTPUTS)]
+        rest = node.without(_NODE_INPUTS, _NODE_OUTPUTS, _ATTRIBUTES, *_NODE_TEXTS)
+        return [rest, sources, results, attributes]
 
-    def _attribute(self, attribute: onnx.AttributeProto) -> Plain:
-        plain = [_plain(getattr(attribute, name)) for name in _VALUES]
-        tensors = [_whole(tensor) for tensor in [attribute.t, *attribute.tensors]]
-        others = [_message(attribute.sparse_tensor), attribute.ref_attr_name, int(attribute.type)]
-        graphs = [graph for graph in [attribute.g, *attribute.graphs] if graph.ByteSize()]
-        return [plain, tensors, others, [self._inner(graph) for graph in graphs]]
+    def _attribute(self, attribute: Message) -> Plain:
+        one, several = (_ATTRIBUTE_TENSOR, _ATTRIBUTE_GRAPH), (_ATTRIBUTE_TENSORS, _ATTRIBUTE_GRAPHS)
+        rest = attribute.without(*one, *several, _ATTRIBUTE_TEXT)
+        tensors, graphs = (
+            [Message(attribute.merged(single)), *map(Message, attribute.all(many))]
+            for single, many in zip(one, several, strict=True)
+        )
+        return [rest, [_tensor(tensor) for tensor in tensors], [self._inner(graph) for graph in graphs]]
 
-    def _inner(self, graph: onnx.GraphProto) -> Plain:
-        parameters = {tensor.name: _whole(tensor) for tensor in graph.initializer}
+    def _inner(self, graph: Message) -> Plain:
+        tensors = [Message(tensor) for tensor in graph.all(_INITIALIZERS)]
+        parameters = {tensor.text(_TENSOR_NAME): [_tensor(tensor)] for tensor in tensors}
         return _Graph({**self._parameters, **parameters}, self._numbers).describe(graph)
 
     def _define(self, name: str) -> int:
@@ -90,24 +116,6 @@ class _Graph:
         return self._numbers[name]
 
 
-def _whole(tensor: onnx.TensorProto) -> list[Plain]:
+def _tensor(tensor: Message) -> bytes:
     """Everything of a tensor but its name and its documentation."""
-    return [_header(tensor), bytes(tensor.raw_data)]
-
-
-def _header(tensor: onnx.TensorProto) -> bytes:
-    """The same without its raw data."""
-    rest = type(tensor)(data_type=tensor.data_type, dims=tensor.dims)
-    for name in _TYPED_DATA:
-        getattr(rest, name).extend(getattr(tensor, name))
-    return _message(rest)
-
-
-def _message(message: object) -> bytes:
-    return message.SerializeToString(deterministic=True)  # type: ignore[attr-defined]
-
-
-def _plain(value: object) -> Plain:
-    if isinstance(value, int | float | bytes | str):
-        return value
-    return list(value)  # type: ignore[call-overload]
+    return tensor.without(_TENSOR_NAME, _TENSOR_TEXT)

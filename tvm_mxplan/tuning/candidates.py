@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..core.policies import Policy, Rule
 from ..options import Options
-from ..passes.dispatch.convolutions import Rule
-from ..passes.layout.candidates import Policy
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,110 @@
+"""``compile`` and ``tune``: a model in, an executable out, for Python and the command line.
+
+What is needed to find a finished compilation imports no TVM; what compiles (``compiler``) is imported then.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .cache.compile_cache import CompileCache
+from .caches import counted
+from .executable import Executable
+from .files import check_destination
+from .options import Options
+from .targets import TargetText
+
+if TYPE_CHECKING:
+    import tvm
+
+    from .tuning.progress import Callback
+
+
+def compile(
+    model: Any,
+    target: str | tvm.target.Target = "dnnl, llvm",
+    *,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    options: Options | dict[str, Any] | None = None,
+    progress: Callback | None = None,
+) -> Executable:
+    """Compile a model for this machine's CPU.
+
+    Parameters
+    ----------
+    model : path of an ONNX file, an ``onnx.ModelProto``, or a Relax module whose function is ``main``.
+    target : libraries and TVM's target by preference, e.g. ``"dnnl, llvm"`` or ``"llvm -mcpu=x86-64-v3"``.
+    shapes : input shapes by name, in place of those in an ONNX model.
+    options : see :class:`tvm_mxplan.Options`.
+    progress : is called with a :class:`tvm_mxplan.tuning.progress.Progress` after each measurement.
+
+    Returns
+    -------
+    executable : callable; see :class:`tvm_mxplan.Executable`.
+
+    Raises
+    ------
+    InvalidInputError : the file, the shapes, the target or an option.
+    UnsupportedError : an operator that TVM's importer does not know, or a target not in this build.
+    """
+    return _compiled(model, target, shapes, Options.of(options), progress, None)
+
+
+def tune(
+    model: Any,
+    output: str | os.PathLike[str] | None = None,
+    target: str | tvm.target.Target = "dnnl, llvm",
+    *,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    options: Options | dict[str, Any] | None = None,
+    progress: Callback | None = None,
+) -> Executable:
+    """Measure what a model's plan rests on, and compile it so.
+
+    A run that was killed goes on where it stopped: each measurement is kept as soon as it is made.
+
+    Parameters
+    ----------
+    model, target, shapes, options, progress : as for :func:`compile`; ``tune`` is ``measure``.
+    output : a file for the records, which the option ``tuning_records`` takes; what it holds already is
+        known. Without one they are kept in the cache folder alone.
+
+    Returns
+    -------
+    executable : as from :func:`compile`; ``report.tuning`` says what was measured.
+
+    Raises
+    ------
+    InvalidInputError : as :func:`compile`, and for files of records that were made on another machine.
+    """
+    if isinstance(options, Mapping):
+        options = {**options, "tune": "measure"}
+    options = replace(Options.of(options), tune="measure")
+    if options.cache == "on_compile":
+        options = replace(options, cache="save_reload")
+    records = None if output is None else check_destination(output, Path(output).suffix)
+    return _compiled(model, target, shapes, options, progress, records)
+
+
+def _compiled(
+    model: Any,
+    target: str | tvm.target.Target,
+    shapes: Mapping[str, Sequence[int]] | None,
+    options: Options,
+    progress: Callback | None,
+    records: Path | None,
+) -> Executable:
+    stated = TargetText.of(target)
+    counts = counted()
+    cache = CompileCache(model, shapes, stated, options)
+    executable = cache.find()
+    if executable is None:
+        from .compiler import build
+
+        executable = build(model, stated.parsed(), shapes, options, cache, progress, records)
+    executable.report = replace(executable.report, process_caches=counts())
+    return executable
