@@ -1,0 +1,20 @@
+// The constants of a region as a module of their own.
+#ifndef TVM_MXPLAN_BYOC_RUNTIME_FFI_WEIGHTS_MODULE_H_
+#define TVM_MXPLAN_BYOC_RUNTIME_FFI_WEIGHTS_MODULE_H_
+
+#include <tvm/ffi/extra/module.h>
+
+#include <string>
+#include <vector>
+
+#include "constant.h"
+
+namespace mxplan {
+
+// For export alone: TVM links the object file that it writes into the library, where the data
+// stands under `symbol`.
+tvm::ffi::Module MakeWeightsModule(std::string symbol, std::vector<ConstantData> constants);
+
+}  // namespace mxplan
+
+#endif  // TVM_MXPLAN_BYOC_RUNTIME_FFI_WEIGHTS_MODULE_H_
