@@ -64,6 +64,10 @@ class RegionModule final : public ffi::ModuleObj {
     if (name == "mxplan.split_weights") {
       return ffi::Function::FromTyped([self, this] { return SplitWeights(); });
     }
+    if (name == "mxplan.export_packed") {
+      return ffi::Function::FromTyped(
+          [self, this](bool packed) { Guard([&] { ExportPacked(packed); }); });
+    }
     if (name == "mxplan.prepare") {
       return ffi::Function::FromTyped([self, this] { Guard([&] { region_.Prepare(); }); });
     }
@@ -74,7 +78,8 @@ class RegionModule final : public ffi::ModuleObj {
   }
 
   ffi::Bytes SaveToBytes() const final {
-    return ffi::Bytes(Save(symbol_, program_, region_.constants(), weights_symbol_));
+    if (!exported_) return SaveWithWeights();
+    return ffi::Bytes(Save(symbol_, program_, exported_->constants, exported_->symbol));
   }
 
   ffi::String InspectSource(const ffi::String&) const final {
@@ -85,8 +90,20 @@ class RegionModule final : public ffi::ModuleObj {
   // From now on the module is saved without its constants; the module that is returned has them and
   // has to be exported with this one.
   ffi::Module SplitWeights() {
-    weights_symbol_ = WeightsSymbol(symbol_ + program_, region_.constants());
-    return MakeWeightsModule(weights_symbol_, region_.constants());
+    exported_ = std::make_shared<ExportedWeights>();
+    SetExported(region_.constants());
+    return MakeWeightsModule(exported_);
+  }
+
+  // Whether split weights are exported as this machine's primitives want them.
+  void ExportPacked(bool packed) {
+    if (!exported_) ThrowInvalidInput("region ", symbol_, " has not split its weights");
+    SetExported(packed ? region_.PackedConstants() : region_.constants());
+  }
+
+  void SetExported(std::vector<ConstantData> constants) {
+    exported_->symbol = WeightsSymbol(symbol_ + program_, constants);
+    exported_->constants = std::move(constants);
   }
 
   ffi::Bytes SaveWithWeights() const {
@@ -115,13 +132,13 @@ class RegionModule final : public ffi::ModuleObj {
   // The same constants under another program, as when its values have moved.
   ffi::Module WithProgram(std::string program) const {
     auto made = ffi::make_object<RegionModule>(symbol_, std::move(program), region_.constants());
-    made->weights_symbol_ = weights_symbol_;  // the data is the same
+    made->exported_ = exported_;  // the data is the same
     return ffi::Module(made);
   }
 
   std::string symbol_;
   std::string program_;
-  std::string weights_symbol_;  // not empty: the constants are exported beside the module
+  std::shared_ptr<ExportedWeights> exported_;  // constants that leave beside the module, if any do
   Region region_;
 };
 

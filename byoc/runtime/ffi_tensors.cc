@@ -58,6 +58,7 @@ ConstantData ToConstant(const ffi::Tensor& tensor, int64_t number) {
   constant.data = static_cast<const char*>(raw->data) + raw->byte_offset;
   constant.bytes = (raw->dtype.bits + 7) / 8;
   for (int64_t dim : constant.shape) constant.bytes *= dim;
+  constant.stored_bytes = constant.bytes;
   constant.owner = std::make_shared<ffi::Tensor>(tensor);
   return constant;
 }

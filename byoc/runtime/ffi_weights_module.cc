@@ -20,8 +20,8 @@ constexpr const char* kKind = "mxplan.weights";  // no backend's name
 
 class WeightsModule final : public ffi::ModuleObj {
  public:
-  WeightsModule(std::string symbol, std::vector<ConstantData> constants)
-      : symbol_(std::move(symbol)), constants_(std::move(constants)) {}
+  explicit WeightsModule(std::shared_ptr<const ExportedWeights> weights)
+      : weights_(std::move(weights)) {}
 
   const char* kind() const final { return kKind; }
   int GetPropertyMask() const final { return ffi::Module::kCompilationExportable; }
@@ -29,18 +29,17 @@ class WeightsModule final : public ffi::ModuleObj {
   ffi::Optional<ffi::Function> GetFunction(const ffi::String&) final { return std::nullopt; }
 
   void WriteToFile(const ffi::String& path, const ffi::String&) const final {
-    Guard([&] { WriteWeightsObject(std::string(path), symbol_, constants_); });
+    Guard([&] { WriteWeightsObject(std::string(path), weights_->symbol, weights_->constants); });
   }
 
  private:
-  std::string symbol_;
-  std::vector<ConstantData> constants_;
+  std::shared_ptr<const ExportedWeights> weights_;
 };
 
 }  // namespace
 
-ffi::Module MakeWeightsModule(std::string symbol, std::vector<ConstantData> constants) {
-  return ffi::Module(ffi::make_object<WeightsModule>(std::move(symbol), std::move(constants)));
+ffi::Module MakeWeightsModule(std::shared_ptr<const ExportedWeights> weights) {
+  return ffi::Module(ffi::make_object<WeightsModule>(std::move(weights)));
 }
 
 }  // namespace mxplan

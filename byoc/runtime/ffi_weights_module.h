@@ -4,6 +4,7 @@
 
 #include <tvm/ffi/extra/module.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,9 +12,14 @@
 
 namespace mxplan {
 
-// For export alone: TVM links the object file that it writes into the library, where the data
-// stands under `symbol`.
-tvm::ffi::Module MakeWeightsModule(std::string symbol, std::vector<ConstantData> constants);
+// What a region exports beside itself.
+struct ExportedWeights {
+  std::string symbol;  // where the data stands in the library
+  std::vector<ConstantData> constants;
+};
+
+// For export alone: TVM links the object file that it writes into the library.
+tvm::ffi::Module MakeWeightsModule(std::shared_ptr<const ExportedWeights> weights);
 
 }  // namespace mxplan
 
