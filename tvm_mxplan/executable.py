@@ -104,7 +104,7 @@ class Executable:
         Parameters
         ----------
         packed_weights : keep the weights in the layouts that this machine's primitives want, so that they
-            are used where the system maps the file: faster to load, somewhat slower to run.
+            are used where the system maps the file: faster to load, but not on huge pages.
 
         Raises
         ------
