@@ -125,6 +125,8 @@ class BuildRuntime(build_ext):
 
 
 setup(
-    ext_modules=[Extension("tvm_mxplan.byoc.runtime.libmxplan_runtime", [str(SOURCE / "module.cc")])],
+    ext_modules=[
+        Extension("tvm_mxplan.byoc.runtime.libmxplan_runtime", sorted(map(str, SOURCE.glob("*.cc"))))
+    ],
     cmdclass={"build_ext": BuildRuntime},
 )

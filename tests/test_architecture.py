@@ -65,6 +65,13 @@ def test_backends_know_core_and_types_only(path: Path, package: str) -> None:
             assert name.startswith(allowed), f"{path} imports {name}"
 
 
+def test_only_files_named_so_know_the_ffi() -> None:
+    runtime = ROOT / "byoc" / "runtime"
+    knowing = {path.name for path in runtime.glob("*.[ch]*") if "<tvm/ffi/" in path.read_text()}
+    assert len(knowing) > 4
+    assert all(name.startswith("ffi_") for name in knowing)
+
+
 def test_every_package_is_in_the_wheel() -> None:
     config = configparser.ConfigParser()
     config.read(ROOT / "setup.cfg")

@@ -17,6 +17,7 @@ from . import environment, machine
 from .errors import InvalidInputError, UnsupportedError
 from .files import check_destination, whole_file
 from .library_digest import append_digest, check_digest
+from .packed_export import packed_weights as packed
 from .report import Report
 from .shared_library import check_library
 from .signature import Port, Signature
@@ -103,8 +104,13 @@ class Executable:
             self._thread.main = self._thread.vm["main"]
         return self._thread.main
 
-    def export(self, path: str | os.PathLike[str]) -> None:
+    def export(self, path: str | os.PathLike[str], packed_weights: bool = False) -> None:
         """Write a stock TVM library; the file appears whole or not at all.
+
+        Parameters
+        ----------
+        packed_weights : keep the weights in the layouts that this machine's primitives want, so that they
+            are used where the system maps the file: faster to load, but not on huge pages.
 
         Raises
         ------
@@ -121,7 +127,8 @@ class Executable:
             raise UnsupportedError(f"{path}: no C compiler to link with; install g++ or name one in CXX")
         with whole_file(path) as partial:
             try:
-                self.module.export_library(str(partial))
+                with packed(self.module.mod) if packed_weights else nullcontext():
+                    self.module.export_library(str(partial))
             except RuntimeError as error:
                 raise UnsupportedError(f"{path}: linking with {get_cc()} failed ({error})") from error
             append_digest(partial)

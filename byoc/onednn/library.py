@@ -120,6 +120,15 @@ def split_weights(module: Any) -> Any:
     return module["mxplan.split_weights"]()
 
 
+def export_packed(module: Any, packed: bool) -> None:
+    """Whether the weights that ``module`` has split are exported in the layouts its primitives want here.
+
+    A library with packed weights runs on any machine; where primitives want other layouts it packs when it
+    is loaded.
+    """
+    module["mxplan.export_packed"](packed)
+
+
 def module_bytes(module: Any) -> bytes:
     """What a runtime module of any kind writes of itself into an exported library, its imports left out."""
     load()

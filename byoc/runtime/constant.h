@@ -10,11 +10,21 @@
 
 namespace mxplan {
 
+// Where `data` is not in the plain order: the plain bytes, seen as `dims` in the layout `plain`,
+// were brought into the layout `packed`.  Nothing is lost; see packed_constants.h.
+struct StoredForm {
+  std::vector<int64_t> dims;
+  std::string plain, packed;  // tags
+};
+
 struct ConstantData {
   std::string dtype;
   std::vector<int64_t> shape;
+  int64_t bytes = 0;  // in plain order
   const char* data = nullptr;
-  int64_t bytes = 0;
+  int64_t stored_bytes = 0;  // behind `data`
+  StoredForm form;
+  bool IsPlain() const { return form.packed.empty(); }
   std::shared_ptr<const void> owner;  // keeps `data` alive
   bool mapped = false;                // pages of a file, which come back when they are read again
 };

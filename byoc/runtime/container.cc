@@ -3,13 +3,14 @@
 
 #include "buffer.h"
 #include "error.h"
+#include "packed_constants.h"
 #include "reader.h"
 
 namespace mxplan {
 namespace {
 
 constexpr std::string_view kMagic = "MXMD";
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3;
 constexpr uint32_t kMaxRank = 12;
 
 size_t Padding(size_t offset) { return (kAlignment - offset % kAlignment) % kAlignment; }
@@ -26,17 +27,52 @@ void PutString(std::string* out, std::string_view text) {
 
 std::string ReadString(ByteReader* in) { return std::string(in->Take(in->Number<uint64_t>())); }
 
+void PutDims(std::string* out, const std::vector<int64_t>& dims) {
+  Put<uint32_t>(out, static_cast<uint32_t>(dims.size()));
+  for (int64_t dim : dims) Put<int64_t>(out, dim);
+}
+
+std::vector<int64_t> ReadDims(ByteReader* in) {
+  auto rank = in->Number<uint32_t>();
+  if (rank > kMaxRank) ThrowInvalidInput("a constant of rank ", rank);
+  std::vector<int64_t> dims;
+  for (uint32_t i = 0; i < rank; ++i) dims.push_back(in->Number<int64_t>());
+  return dims;
+}
+
+int64_t ReadBytes(ByteReader* in) {
+  auto bytes = in->Number<int64_t>();
+  if (bytes < 0) ThrowInvalidInput("a constant of ", bytes, " bytes");
+  return bytes;
+}
+
+void PutForm(std::string* out, const ConstantData& constant) {
+  PutString(out, constant.form.packed);
+  if (constant.IsPlain()) return;
+  PutString(out, constant.form.plain);
+  PutDims(out, constant.form.dims);
+  Put<int64_t>(out, constant.stored_bytes);
+}
+
+void ReadForm(ByteReader* in, ConstantData* constant) {
+  constant->stored_bytes = constant->bytes;
+  constant->form.packed = ReadString(in);
+  if (constant->IsPlain()) return;
+  constant->form.plain = ReadString(in);
+  constant->form.dims = ReadDims(in);
+  constant->stored_bytes = ReadBytes(in);
+  CheckForm(*constant);
+}
+
 ConstantData ReadConstant(ByteReader* in, bool inside, const std::shared_ptr<const void>& owner) {
   ConstantData constant;
   constant.dtype = ReadString(in);
-  auto rank = in->Number<uint32_t>();
-  if (rank > kMaxRank) ThrowInvalidInput("a constant of rank ", rank);
-  for (uint32_t i = 0; i < rank; ++i) constant.shape.push_back(in->Number<int64_t>());
-  constant.bytes = in->Number<int64_t>();
-  if (constant.bytes < 0) ThrowInvalidInput("a constant of ", constant.bytes, " bytes");
+  constant.shape = ReadDims(in);
+  constant.bytes = ReadBytes(in);
+  ReadForm(in, &constant);
   if (!inside) return constant;
   in->Align(kAlignment);
-  constant.data = in->Take(static_cast<uint64_t>(constant.bytes)).data();
+  constant.data = in->Take(static_cast<uint64_t>(constant.stored_bytes)).data();
   constant.owner = owner;
   return constant;
 }
@@ -47,7 +83,7 @@ std::string Save(const std::string& symbol, std::string_view program,
                  const std::vector<ConstantData>& constants, const std::string& weights) {
   size_t total = 256 + symbol.size() + program.size();
   for (const ConstantData& constant : constants) {
-    total += 256 + (weights.empty() ? static_cast<size_t>(constant.bytes) : 0);
+    total += 256 + (weights.empty() ? static_cast<size_t>(constant.stored_bytes) : 0);
   }
   std::string out;
   out.reserve(total);
@@ -59,12 +95,12 @@ std::string Save(const std::string& symbol, std::string_view program,
   Put<uint32_t>(&out, static_cast<uint32_t>(constants.size()));
   for (const ConstantData& constant : constants) {
     PutString(&out, constant.dtype);
-    Put<uint32_t>(&out, static_cast<uint32_t>(constant.shape.size()));
-    for (int64_t dim : constant.shape) Put<int64_t>(&out, dim);
+    PutDims(&out, constant.shape);
     Put<int64_t>(&out, constant.bytes);
+    PutForm(&out, constant);
     if (!weights.empty()) continue;
     out.append(Padding(out.size()), '\0');
-    out.append(constant.data, static_cast<size_t>(constant.bytes));
+    out.append(constant.data, static_cast<size_t>(constant.stored_bytes));
   }
   return out;
 }

@@ -55,8 +55,8 @@ dnnl_memory_t ExecutionContext::MemoryFor(const Argument& argument, size_t step,
     memory = NewMemory(argument.desc, nullptr);
     residents_.push_back({memory, owner_.ValueOffset(value.root) + value.offset});
   } else if (root.kind == ValueKind::kConstant) {
-    const ConstantData& constant = owner_.weights().constants()[static_cast<size_t>(root.index)];
-    memory = NewMemory(argument.desc, constant.data + value.offset);
+    const char* plain = owner_.weights().Plain(static_cast<size_t>(root.index));
+    memory = NewMemory(argument.desc, plain + value.offset);
   } else {
     memory = NewMemory(argument.desc, nullptr);
     size_t base = root.kind == ValueKind::kOutput ? program.inputs.size() : 0;

@@ -47,7 +47,8 @@ std::string WeightsSymbol(std::string_view region, const std::vector<ConstantDat
   Digester digester(0);
   digester.Add(region.data(), region.size());
   for (const ConstantData& constant : constants) {
-    digester.Add(constant.data, static_cast<size_t>(constant.bytes));
+    digester.Add(constant.form.packed.data(), constant.form.packed.size());
+    digester.Add(constant.data, static_cast<size_t>(constant.stored_bytes));
   }
   Digest digest = digester.Take();
   char name[64];
@@ -62,10 +63,10 @@ WeightsPlan PlanWeights(const std::vector<ConstantData>& constants) {
   for (const ConstantData& constant : constants) {
     plan.offsets.push_back(plan.bytes);
     constexpr int64_t kMost = int64_t{1} << 46;  // no address space holds more
-    if (constant.bytes < 0 || constant.bytes > kMost - plan.bytes) {
-      ThrowInvalidInput("constants of ", constant.bytes, " bytes and more");
+    if (constant.stored_bytes < 0 || constant.stored_bytes > kMost - plan.bytes) {
+      ThrowInvalidInput("constants of ", constant.stored_bytes, " bytes and more");
     }
-    plan.bytes += AlignUp(constant.bytes);
+    plan.bytes += AlignUp(constant.stored_bytes);
   }
   return plan;
 }

@@ -6,6 +6,7 @@
 
 #include "error.h"
 #include "json.h"
+#include "packed_constants.h"
 
 namespace mxplan {
 namespace {
@@ -53,6 +54,12 @@ std::shared_ptr<Specialization> Region::Get(const std::vector<int64_t>& symbols)
   }
   slots_.push_back({made, ++clock_});
   return made;
+}
+
+std::vector<ConstantData> Region::PackedConstants() {
+  if (!program_.IsStatic()) return constants();
+  std::shared_ptr<Specialization> made = Get({});
+  return mxplan::PackedConstants(weights_, made->packed(), made->ReadInPlace());
 }
 
 void Region::Prepare() {

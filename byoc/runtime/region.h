@@ -23,6 +23,9 @@ class Region {
   const Program& program() const { return program_; }
   const std::vector<ConstantData>& constants() const { return weights_.constants(); }
 
+  // The constants for export, packed as the one specialization of a static program wants them; as
+  // they are for a symbolic one.
+  std::vector<ConstantData> PackedConstants();
   // Builds the one specialization of a static program; nothing for a symbolic one.
   void Prepare();
   // Inputs, then outputs, then an arena if the caller lends one.

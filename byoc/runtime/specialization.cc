@@ -56,6 +56,25 @@ const char* Specialization::PackedData(const Argument& argument) const {
   return weights_->Source(request);
 }
 
+std::vector<bool> Specialization::ReadInPlace() const {
+  std::vector<bool> read(weights_->constants().size(), false);
+  for (const Executable& executable : executables_) {
+    for (const auto& stage : executable.stages) {
+      for (const Argument& argument : stage->arguments()) {
+        if (argument.value < 0) continue;
+        int root = resolved_.values[static_cast<size_t>(argument.value)].root;
+        const Value& value = program_.values[static_cast<size_t>(root)];
+        bool packed = argument.source == Argument::Source::kPacked &&
+                      !weights_->UsableInPlace(PackRequest(argument));
+        if (value.kind == ValueKind::kConstant && !packed) {
+          read[static_cast<size_t>(value.index)] = true;
+        }
+      }
+    }
+  }
+  return read;
+}
+
 void Specialization::CheckConstants() const {
   const std::vector<ConstantData>& constants = weights_->constants();
   for (size_t i = 0; i < program_.constants.size(); ++i) {

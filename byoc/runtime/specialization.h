@@ -37,10 +37,12 @@ class Specialization {
   // Arena offset of a root local's bytes, or of a step's scratchpad.
   int64_t ValueOffset(int root) const { return value_offsets_[static_cast<size_t>(root)]; }
   int64_t ScratchpadOffset(size_t step) const { return scratchpad_offsets_[step]; }
-  const Weights& weights() const { return *weights_; }
+  Weights& weights() const { return *weights_; }
   // Where a packed argument's bytes are: in their packed form, or as they came.
   const char* PackedData(const Argument& argument) const;
   const std::vector<Weights::Packed>& packed() const { return packed_; }
+  // For each constant, whether some step reads it unpacked.
+  std::vector<bool> ReadInPlace() const;
 
   // Runs the region; `io` holds the addresses of inputs, then outputs.  `lent` has arena_bytes()
   // bytes for this call alone, or is null.

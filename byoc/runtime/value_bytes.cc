@@ -13,7 +13,7 @@ Span BytesOf(const Specialization& owner, char* arena, const std::vector<void*>&
   if (root.kind == ValueKind::kLocal) {
     base = arena + owner.ValueOffset(resolved.root);
   } else if (root.kind == ValueKind::kConstant) {
-    base = const_cast<char*>(owner.weights().constants()[static_cast<size_t>(root.index)].data);
+    base = const_cast<char*>(owner.weights().Plain(static_cast<size_t>(root.index)));
   } else {
     size_t skip = root.kind == ValueKind::kOutput ? program.inputs.size() : 0;
     base = static_cast<char*>(io[skip + static_cast<size_t>(root.index)]);

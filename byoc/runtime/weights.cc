@@ -8,6 +8,7 @@
 #include "error.h"
 #include "layout.h"
 #include "mapped_reorder.h"
+#include "packed_constants.h"
 #include "packing_memory.h"
 
 namespace mxplan {
@@ -58,12 +59,20 @@ const char* Weights::Source(const Request& request) const {
 }
 
 bool Weights::UsableInPlace(const Request& request) const {
-  return request.packing.kind == Packing::Kind::kReorder &&
-         SamePlacement(request.from, request.to) &&
+  return WantsStoredForm(constants_.at(static_cast<size_t>(request.constant)), request) &&
          reinterpret_cast<uintptr_t>(Source(request)) % kAlignment == 0;
 }
 
-Digest Weights::DigestOf(const Request& request) {
+const char* Weights::Plain(size_t constant) {
+  const ConstantData& stored = constants_.at(constant);
+  if (stored.IsPlain()) return stored.data;
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::shared_ptr<const char>& plain = plain_[constant];
+  if (!plain) plain = PlainBytes(stored);
+  return plain.get();
+}
+
+Digest Weights::DigestOf(const Request& request, const char* view, bool mapped) {
   auto bytes = static_cast<int64_t>(request.from.get_size());
   std::lock_guard<std::mutex> lock(mutex_);
   for (const Known& known : digests_) {
@@ -72,12 +81,11 @@ Digest Weights::DigestOf(const Request& request) {
       return known.digest;
     }
   }
-  bool mapped = constants_[static_cast<size_t>(request.constant)].mapped;
   Digester digester(ProcessSeed());
   for (int64_t begin = 0; begin < bytes; begin += kSliceBytes) {
     int64_t slice = std::min(kSliceBytes, bytes - begin);
-    digester.Add(Source(request) + begin, static_cast<size_t>(slice));
-    if (mapped && bytes > kSliceBytes) DropPages(Source(request) + begin, slice);
+    digester.Add(view + begin, static_cast<size_t>(slice));
+    if (mapped && bytes > kSliceBytes) DropPages(view + begin, slice);
   }
   digests_.push_back({request.constant, request.offset, bytes, digester.Take()});
   return digests_.back().digest;
@@ -92,14 +100,17 @@ std::vector<Weights::Packed> Weights::Pack(const std::vector<Request>& requests)
   PackingMemory memory(SmallBytes(needed));
   std::vector<Packed> packed;
   for (const Request& request : needed) {
+    const ConstantData& constant = constants_[static_cast<size_t>(request.constant)];
+    std::shared_ptr<const char> plain = PlainBytes(constant);
+    const char* view = plain.get() + request.offset;
+    bool mapped = constant.mapped && constant.IsPlain();
     auto make = [&] {
       auto bytes = static_cast<int64_t>(request.to.get_size());
       std::shared_ptr<char> data = memory.Allocate(bytes);
-      bool mapped = constants_[static_cast<size_t>(request.constant)].mapped;
-      PackConstant(request.packing, request.from, Source(request), mapped, request.to, data.get());
+      PackConstant(request.packing, request.from, view, mapped, request.to, data.get());
       return std::make_shared<const PackedWeights>(std::move(data), bytes);
     };
-    PackedKey key{DigestOf(request), request.from, request.to, request.packing};
+    PackedKey key{DigestOf(request, view, mapped), request.from, request.to, request.packing};
     packed.push_back({request, Cache().GetOrMake(key, make)});
   }
   return packed;

@@ -5,6 +5,7 @@
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_WEIGHTS_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_WEIGHTS_H_
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <oneapi/dnnl/dnnl.hpp>
@@ -49,9 +50,11 @@ class Weights {
   };
 
   const std::vector<ConstantData>& constants() const { return constants_; }
-  // Where the constant's own bytes can be used as they are.
+  // Where the constant's own bytes can be used as they are stored.
   bool UsableInPlace(const Request& request) const;
   const char* Source(const Request& request) const;
+  // The plain bytes of a constant; made once where it is stored in another form.
+  const char* Plain(size_t constant);
   // The packed forms, each once, of requests that need one.
   std::vector<Packed> Pack(const std::vector<Request>& requests);
 
@@ -60,12 +63,13 @@ class Weights {
     int64_t constant, offset, bytes;
     Digest digest;
   };
-  // Digest of the view's bytes, taken once.
-  Digest DigestOf(const Request& request);
+  // Digest of the view's plain bytes, taken once; they are in `view`.
+  Digest DigestOf(const Request& request, const char* view, bool mapped);
 
   std::vector<ConstantData> constants_;
   std::mutex mutex_;
   std::vector<Known> digests_;
+  std::map<size_t, std::shared_ptr<const char>> plain_;  // of constants stored in another form
 };
 
 // The cache of packed forms.

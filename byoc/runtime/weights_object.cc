@@ -101,7 +101,7 @@ void WriteWeightsObject(const std::string& path, const std::string& symbol,
   uint64_t base = h.sections[kData].sh_offset;
   for (size_t i = 0; i < constants.size() && file; ++i) {
     PadTo(&file, base + static_cast<uint64_t>(plan.offsets[i]));
-    file.write(constants[i].data, constants[i].bytes);
+    file.write(constants[i].data, constants[i].stored_bytes);
   }
   if (file) PadTo(&file, base + static_cast<uint64_t>(plan.bytes));
   file.close();

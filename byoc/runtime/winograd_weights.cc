@@ -27,33 +27,64 @@ std::vector<Row> FilterMatrix(Variant variant) {
   return rows;
 }
 
+constexpr int64_t kTogether = 16;  // filters of one step: their results stand side by side
+
+using Filters = std::array<double, kTogether>;
+
+// The 3x3 elements of `count` filters of one channel; zeros behind them.
+std::array<Filters, 9> ReadFilters(const float* filters, const dnnl::memory::dims& strides,
+                                   int64_t count) {
+  std::array<Filters, 9> elements{};
+  for (int64_t k = 0; k < count; ++k) {
+    for (int64_t e = 0; e < 9; ++e) {
+      elements[e][k] = filters[k * strides[0] + e / 3 * strides[2] + e % 3 * strides[3]];
+    }
+  }
+  return elements;
+}
+
+// row[0] * a + row[1] * b + row[2] * c for all filters.
+Filters Combine(const Row& row, const Filters& a, const Filters& b, const Filters& c) {
+  Filters sum;
+  for (int64_t k = 0; k < kTogether; ++k) sum[k] = row[0] * a[k] + row[1] * b[k] + row[2] * c[k];
+  return sum;
+}
+
+// Filters from `filters` on, all of channel c; `out` is their first column in the first matrix.
+void TransformTogether(const std::vector<Row>& g, const float* filters,
+                       const dnnl::memory::dims& strides, int64_t count, int64_t matrix,
+                       float* out) {
+  const std::array<Filters, 9> element = ReadFilters(filters, strides, count);
+  for (const Row& row : g) {
+    std::array<Filters, 3> half;  // this row of G g
+    for (int x = 0; x < 3; ++x) {
+      half[x] = Combine(row, element[x], element[3 + x], element[6 + x]);
+    }
+    for (const Row& column : g) {
+      Filters sum = Combine(column, half[0], half[1], half[2]);
+      for (int64_t k = 0; k < count; ++k) out[k] = static_cast<float>(sum[k]);
+      out += matrix;
+    }
+  }
+}
+
 }  // namespace
 
 void TransformWeights(Variant variant, const dnnl::memory::desc& desc, const float* filters,
                       int64_t rows, int64_t columns, float* matrices) {
   const std::vector<Row> g = FilterMatrix(variant);
-  const size_t size = g.size();
   const dnnl::memory::dims dims = desc.get_dims(), strides = desc.get_strides();
-  std::fill_n(matrices, static_cast<int64_t>(size * size) * rows * columns, 0.0F);
-  std::vector<Row> half(size);  // G g
-  for (int64_t c = 0; c < dims[1]; ++c) {
-    for (int64_t k = 0; k < dims[0]; ++k) {
-      const float* filter = filters + k * strides[0] + c * strides[1];
-      for (size_t i = 0; i < size; ++i) {
-        for (int64_t x = 0; x < 3; ++x) {
-          half[i][x] = 0;
-          for (int64_t y = 0; y < 3; ++y) {
-            half[i][x] += g[i][y] * static_cast<double>(filter[y * strides[2] + x * strides[3]]);
-          }
-        }
-      }
-      for (size_t i = 0; i < size; ++i) {
-        for (size_t j = 0; j < size; ++j) {
-          double sum = half[i][0] * g[j][0] + half[i][1] * g[j][1] + half[i][2] * g[j][2];
-          matrices[(static_cast<int64_t>(i * size + j) * rows + c) * columns + k] =
-              static_cast<float>(sum);
-        }
-      }
+  const auto elements = static_cast<int64_t>(g.size() * g.size());
+#pragma omp parallel for schedule(static)
+  for (int64_t c = 0; c < rows; ++c) {
+    float* row = matrices + c * columns;
+    int64_t filled = c < dims[1] ? dims[0] : 0;
+    for (int64_t e = 0; e < elements; ++e) {
+      std::fill(row + e * rows * columns + filled, row + e * rows * columns + columns, 0.0F);
+    }
+    for (int64_t k = 0; k < filled; k += kTogether) {
+      TransformTogether(g, filters + k * strides[0] + c * strides[1], strides,
+                        std::min(kTogether, filled - k), rows * columns, row + k);
     }
   }
 }

@@ -26,8 +26,7 @@ def build(folder: Path, programs: list[str], sanitizers: str) -> list[Path]:
     header = onednn_file("onednn-devel-cpu-gomp", "include/oneapi/dnnl/dnnl.hpp")
     shared = onednn_file("onednn-cpu-gomp", "libdnnl.so.3")
     flags = [*FLAGS, f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all"]
-    with_ffi = ("module.cc", "ffi_arena.cc")
-    sources = [path for path in sorted(RUNTIME.glob("*.cc")) if path.name not in with_ffi]
+    sources = [path for path in sorted(RUNTIME.glob("*.cc")) if not path.name.startswith("ffi_")]
 
     def compile_one(source: Path) -> str:
         target = str(folder / (source.stem + ".o"))

@@ -1,0 +1,192 @@
+// The region module as TVM sees it: made from a program and constants, saved, loaded, run.
+#include <tvm/ffi/cast.h>
+#include <tvm/ffi/container/array.h>
+#include <tvm/ffi/extra/module.h>
+#include <tvm/ffi/function.h>
+#include <tvm/ffi/reflection/registry.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "container.h"
+#include "ffi_errors.h"
+#include "ffi_observer.h"
+#include "ffi_tensors.h"
+#include "ffi_weights_module.h"
+#include "linked_weights.h"
+#include "region.h"
+
+namespace mxplan {
+namespace {
+
+namespace ffi = tvm::ffi;
+
+constexpr const char* kKind = "mxplan_onednn";
+
+class RegionModule final : public ffi::ModuleObj {
+ public:
+  RegionModule(std::string symbol, std::string program, std::vector<ConstantData> constants)
+      : symbol_(std::move(symbol)),
+        program_(std::move(program)),
+        region_(Decode(program_), std::move(constants)) {}
+
+  const char* kind() const final { return kKind; }
+  int GetPropertyMask() const final {
+    return ffi::Module::kBinarySerializable | ffi::Module::kRunnable;
+  }
+
+  ffi::Optional<ffi::Function> GetFunction(const ffi::String& name) final {
+    ffi::ObjectPtr<ffi::Object> self = ffi::GetObjectPtr<ffi::Object>(this);
+    if (name == symbol_) {
+      return ffi::Function(
+          [self, this](ffi::PackedArgs args, ffi::Any*) { Guard([&] { Run(args); }); });
+    }
+    if (name == "get_symbol") {
+      return ffi::Function::FromTyped([self, this] { return ffi::String(symbol_); });
+    }
+    if (name == "get_const_vars") {
+      return ffi::Function::FromTyped([] { return ffi::Array<ffi::String>(); });
+    }
+    if (name == "mxplan.program") {
+      return ffi::Function::FromTyped([self, this] { return ffi::Bytes(program_); });
+    }
+    if (name == "mxplan.with_program") {
+      return ffi::Function::FromTyped([self, this](const ffi::Bytes& program) {
+        return Guard([&] { return WithProgram(std::string(program.data(), program.size())); });
+      });
+    }
+    if (name == "mxplan.save") {
+      return ffi::Function::FromTyped([self, this] { return SaveWithWeights(); });
+    }
+    if (name == "mxplan.split_weights") {
+      return ffi::Function::FromTyped([self, this] { return SplitWeights(); });
+    }
+    if (name == "mxplan.export_packed") {
+      return ffi::Function::FromTyped(
+          [self, this](bool packed) { Guard([&] { ExportPacked(packed); }); });
+    }
+    if (name == "mxplan.prepare") {
+      return ffi::Function::FromTyped([self, this] { Guard([&] { region_.Prepare(); }); });
+    }
+    if (name == "mxplan.stats") {
+      return ffi::Function::FromTyped([self, this] { return ffi::String(region_.Stats()); });
+    }
+    return std::nullopt;
+  }
+
+  ffi::Bytes SaveToBytes() const final {
+    if (!exported_) return SaveWithWeights();
+    return ffi::Bytes(Save(symbol_, program_, exported_->constants, exported_->symbol));
+  }
+
+  ffi::String InspectSource(const ffi::String&) const final {
+    return ffi::String(ToText(region_.program()));
+  }
+
+ private:
+  // From now on the module is saved without its constants; the module that is returned has them and
+  // has to be exported with this one.
+  ffi::Module SplitWeights() {
+    exported_ = std::make_shared<ExportedWeights>();
+    SetExported(region_.constants());
+    return MakeWeightsModule(exported_);
+  }
+
+  // Whether split weights are exported as this machine's primitives want them.
+  void ExportPacked(bool packed) {
+    if (!exported_) ThrowInvalidInput("region ", symbol_, " has not split its weights");
+    SetExported(packed ? region_.PackedConstants() : region_.constants());
+  }
+
+  void SetExported(std::vector<ConstantData> constants) {
+    exported_->symbol = WeightsSymbol(symbol_ + program_, constants);
+    exported_->constants = std::move(constants);
+  }
+
+  ffi::Bytes SaveWithWeights() const {
+    return ffi::Bytes(Save(symbol_, program_, region_.constants()));
+  }
+
+  void Run(const ffi::PackedArgs& args) {
+    thread_local std::vector<TensorRef> tensors;  // kept, so that a warm call allocates nothing
+    tensors.clear();
+    for (int i = 0; i < args.size(); ++i) {
+      // Relax also hands over the shape that a reshape with symbols was given; the program has it.
+      if (args[i].type_index() == ffi::TypeIndex::kTVMFFIShape) continue;
+      std::optional<DLTensor*> tensor = args[i].try_cast<DLTensor*>();
+      if (!tensor.has_value()) {
+        throw Error(ErrorKind::kInvalidType,
+                    Concat("region ", region_.program().name, ": argument ", i, " is no tensor"));
+      }
+      tensors.push_back(ToRef(**tensor));
+    }
+    if (auto* observer = dynamic_cast<FunctionObserver*>(ThreadObserver().get())) {
+      observer->Enter(ffi::GetRef<ffi::Module>(this));
+    }
+    region_.Run(tensors);
+  }
+
+  // The same constants under another program, as when its values have moved.
+  ffi::Module WithProgram(std::string program) const {
+    auto made = ffi::make_object<RegionModule>(symbol_, std::move(program), region_.constants());
+    made->exported_ = exported_;  // the data is the same
+    return ffi::Module(made);
+  }
+
+  std::string symbol_;
+  std::string program_;
+  std::shared_ptr<ExportedWeights> exported_;  // constants that leave beside the module, if any do
+  Region region_;
+};
+
+ffi::Module MakeModule(std::string symbol, std::string program,
+                       std::vector<ConstantData> constants) {
+  return ffi::Module(
+      ffi::make_object<RegionModule>(std::move(symbol), std::move(program), std::move(constants)));
+}
+
+ffi::Module Create(const ffi::String& symbol, const ffi::Bytes& program,
+                   const ffi::Array<ffi::Tensor>& constants) {
+  return Guard([&] {
+    std::vector<ConstantData> data;
+    for (const ffi::Tensor& tensor : constants) {
+      data.push_back(ToConstant(tensor, static_cast<int64_t>(data.size())));
+    }
+    return MakeModule(symbol, std::string(program.data(), program.size()), std::move(data));
+  });
+}
+
+// Points constants into the library that holds them.
+void Link(const std::string& symbol, std::vector<ConstantData>* constants) {
+  WeightsPlan plan = PlanWeights(*constants);
+  std::shared_ptr<const char> data = FindWeights(symbol, plan.bytes);
+  for (size_t i = 0; i < constants->size(); ++i) {
+    ConstantData& constant = (*constants)[i];
+    constant.data = data.get() + plan.offsets[i];
+    constant.owner = data;
+    constant.mapped = true;
+  }
+}
+
+ffi::Module LoadFromBytes(const ffi::Bytes& bytes) {
+  return Guard([&] {
+    auto owner = std::make_shared<ffi::Bytes>(bytes);
+    Container container = Load(std::string_view(owner->data(), owner->size()), owner);
+    if (!container.weights.empty()) Link(container.weights, &container.constants);
+    return MakeModule(std::move(container.symbol), std::move(container.program),
+                      std::move(container.constants));
+  });
+}
+
+TVM_FFI_STATIC_INIT_BLOCK() {
+  namespace refl = tvm::ffi::reflection;
+  refl::GlobalDef()
+      .def("tvm_mxplan.onednn.create", Create)
+      .def("ffi.Module.load_from_bytes.mxplan_onednn", LoadFromBytes);
+}
+
+}  // namespace
+}  // namespace mxplan

@@ -1,0 +1,25 @@
+// Tensors of TVM as the runtime sees them, and back.
+#ifndef TVM_MXPLAN_BYOC_RUNTIME_FFI_TENSORS_H_
+#define TVM_MXPLAN_BYOC_RUNTIME_FFI_TENSORS_H_
+
+#include <tvm/ffi/container/tensor.h>
+
+#include <cstdint>
+
+#include "constant.h"
+#include "signature.h"
+#include "value_bytes.h"
+
+namespace mxplan {
+
+TensorRef ToRef(const DLTensor& tensor);
+
+// Keeps the tensor alive.  Throws InvalidInput, by the constant's number, if it is not contiguous.
+ConstantData ToConstant(const tvm::ffi::Tensor& tensor, int64_t number);
+
+// A tensor of bytes that somebody else owns.
+tvm::ffi::Tensor ViewOfBytes(const Span& bytes);
+
+}  // namespace mxplan
+
+#endif  // TVM_MXPLAN_BYOC_RUNTIME_FFI_TENSORS_H_
