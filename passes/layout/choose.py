@@ -78,11 +78,11 @@ class _Chooser:
         fast, slow, reasons = [], [], []
         forced = self.forced.get(step.name)
         for layouts in [forced] if forced else options_of(self.program, step, self.block):
-            info = self.queries.ask(self.program, step, layouts)
+            variant, info = self.queries.fastest(self.program, step, layouts, self.cost)
             if info.error:
                 reasons.append(info.error)
                 continue
-            cost = self._step_cost(step, layouts, info)
+            cost = self._step_cost(variant, layouts, info)
             (slow if info.is_reference else fast).append((layouts, cost))
         if not fast and not slow:
             raise UnsupportedError(f"{step.name}: {'; '.join(dict.fromkeys(reasons))}")

@@ -22,6 +22,8 @@ from .winograd_costs import winograd_cost
 # Waking the threads, and what a reorder drives out of the caches; less than that is the error of the model.
 REORDER_OVERHEAD_US = 6.0
 _REFERENCE_PENALTY = 50.0
+# oneDNN's first choice for depthwise convolutions on channels last, against its second on wider images.
+_BRDGMM_PENALTY, _BRDGMM_WIDTH = 1.2, 14
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,8 @@ def step_cost(
         return max(transfer, winograd_cost(step.attrs.algorithm, channels, dst, *peak))  # type: ignore[arg-type]
     arithmetic = _operations(program, step, layouts) / machine.gflops / 1e3
     cost = max(transfer, arithmetic / _efficiency(info))
+    if info.implementation.startswith("brdgmm_dw") and program.values[step.dst].shape[-1] >= _BRDGMM_WIDTH:  # type: ignore[operator]
+        cost *= _BRDGMM_PENALTY
     return cost * _REFERENCE_PENALTY if info.is_reference else cost
 
 

@@ -12,7 +12,7 @@ buffers stand is ``PlanMemory``'s work.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -36,7 +36,7 @@ from .costs import BY_MODEL, Machine, StepCost
 from .greedy import choose_greedily
 from .neighbours import Neighbours
 from .overrides import forced_layouts
-from .queries import StepQueries
+from .queries import StepQueries, with_preferences
 
 
 def infer_layouts(
@@ -60,7 +60,8 @@ def infer_layouts(
     """
     start = time.perf_counter()
     seen = typical(program if assumed is None else assumed)
-    choices, assignment, forced = _choose(seen, backend, policy, cost, layers)
+    choices, assignment, forced, steps = _choose(seen, backend, policy, cost, layers)
+    program = with_preferences(program, steps)
     laid_out = annotate(apply_layouts(program, choices, back_to_plain=policy == "naive"), backend)
     decision = LayoutDecision(policy, round(time.perf_counter() - start, 3), forced=forced)
     if assignment is not None:
@@ -70,14 +71,21 @@ def infer_layouts(
 
 def _choose(
     program: ir.Program, backend: Backend, policy: Policy, cost: StepCost, layers: Mapping[str, str]
-) -> tuple[list[Layouts], Assignment | None, tuple[str, ...]]:
-    """Layouts of every step's operands, the proof if costs were weighed, and the steps that were forced."""
+) -> tuple[list[Layouts], Assignment | None, tuple[str, ...], Sequence[ir.Step]]:
+    """Layouts of every step's operands, the proof if costs were weighed, the steps that were forced, and all
+    steps with the implementations that they prefer.
+    """
     queries = StepQueries(backend)
     forced = forced_layouts(program, layers, queries, backend.block)
     if policy != "cost":
-        return choose_greedily(program, queries, policy, backend.block, forced), None, tuple(forced)
+        greedy = choose_greedily(program, queries, policy, backend.block, forced)
+        return greedy, None, tuple(forced), program.steps
     choices, assignment = choose_by_cost(program, queries, cost, backend.block, Machine(), forced)
-    return choices, assignment, tuple(forced)
+    steps = [
+        queries.fastest(program, step, layouts, cost)[0]
+        for step, layouts in zip(program.steps, choices, strict=True)
+    ]
+    return choices, assignment, tuple(forced), steps
 
 
 @tvm.transform.module_pass(opt_level=0, name="InferLayouts")

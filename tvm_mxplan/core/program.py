@@ -33,7 +33,7 @@ from typing import Literal, TypeAlias
 
 from .dims import Dim, Shape
 
-VERSION = 2
+VERSION = 3
 
 ConvolutionAlgorithm = Literal["direct", "winograd_f2", "winograd_f4"]
 CONVOLUTION_ALGORITHMS: tuple[ConvolutionAlgorithm, ...] = ("direct", "winograd_f2", "winograd_f4")
@@ -76,6 +76,8 @@ class Convolution:
     """src, weights [G?, O, I, k...] (a leading group axis iff ``groups`` > 1), bias? -> dst.
 
     ``algorithm`` other than ``direct``: Winograd's F(2x2, 3x3) or F(4x4, 3x3), where the backend has it.
+    ``preferred``: the implementation to take of several that the library has for the direct algorithm, by
+    its name; '' leaves the choice to the library, and so does a name that it has not got on this machine.
     """
 
     strides: tuple[int, ...]
@@ -83,6 +85,7 @@ class Convolution:
     dilation: tuple[int, ...]  # 1 is dense
     groups: int
     algorithm: ConvolutionAlgorithm = "direct"
+    preferred: str = ""
 
 
 @dataclass(frozen=True)
