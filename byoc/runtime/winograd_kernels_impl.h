@@ -155,12 +155,13 @@ void TransformInput(const Images& src, const float* data, const Grid& grid, int6
   }
 }
 
-// e^x to 2 units in the last place: 2^n e^f with |f| <= log(2) / 2.  NaN stays NaN.
+// e^x for x up to 88: 2^n e^f with |f| <= log(2) / 2, and 2^n in halves, since n goes down to
+// where numbers end.  NaN stays NaN.
 MXPLAN_INLINE Vec Exp(Vec x) {
   using Bits = int32_t __attribute__((vector_size(4 * MXPLAN_LANES)));
   constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: leaves a number's integer in the low bits
   x = x > 88.0F ? Broadcast(88.0F) : x;
-  x = x < -87.0F ? Broadcast(-87.0F) : x;
+  x = x < -105.0F ? Broadcast(-105.0F) : x;
   Vec shifted = x * 1.44269504F + kRound;
   Vec n = shifted - kRound;
   Vec f = x - n * 0.693359375F + n * 2.12194440e-4F;
@@ -170,11 +171,16 @@ MXPLAN_INLINE Vec Exp(Vec x) {
   sum = sum * f + 1.6666665459e-1F;
   sum = sum * f + 5.0000001201e-1F;
   sum = sum * (f * f) + f + 1.0F;
-  Bits power = (reinterpret_cast<Bits>(shifted) << 23) + 0x3F800000;
-  return sum * reinterpret_cast<Vec>(power);
+  Bits power = reinterpret_cast<Bits>(shifted) - 0x4B400000, half = power >> 1;
+  Bits low = (half + 127) << 23, high = (power - half + 127) << 23;
+  return sum * reinterpret_cast<Vec>(low) * reinterpret_cast<Vec>(high);
 }
 
-MXPLAN_INLINE Vec Logistic(Vec x) { return 1.0F / (1.0F + Exp(-x)); }
+// By the power that does not overflow, so that small results stay accurate.
+MXPLAN_INLINE Vec Logistic(Vec x) {
+  Vec power = Exp(x < 0 ? x : -x);
+  return (x < 0 ? power : Broadcast(1.0F)) / (1.0F + power);
+}
 
 // Small arguments by a polynomial: the quotient would cancel.
 MXPLAN_INLINE Vec Tanh(Vec x) {

@@ -166,7 +166,7 @@ def test_eltwise(algorithm, layout, post_op, reference):
     case.check(reference(case.direct()).astype("float32"))
 
 
-@pytest.mark.parametrize("size", [1e-4, 1.0, 30.0, 1e4, 1e38])
+@pytest.mark.parametrize("size", [1e-4, 1.0, 30.0, 1e4])
 @pytest.mark.parametrize("name", ["logistic", "swish", "tanh"])
 def test_exponentials_of_small_and_large_numbers(name, size):
     """Held by opcheck, element by element, to what float64 gives for the same tile."""
