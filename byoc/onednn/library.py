@@ -91,7 +91,9 @@ def describe(program: Program, symbols: Sequence[int] = ()) -> Description:
     text = _function("describe")(codec.encode(program), [int(symbol) for symbol in symbols])
     answer = json.loads(str(text))
     return Description(
-        tuple(StepInfo(**step) for step in answer["steps"]),
+        tuple(
+            StepInfo(**{**step, "alternatives": tuple(step["alternatives"])}) for step in answer["steps"]
+        ),
         tuple(ValueInfo(**value) for value in answer["values"]),
     )
 

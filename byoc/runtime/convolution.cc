@@ -88,10 +88,14 @@ void Build(StepBuilder* b, dnnl::algorithm algorithm, bool transposed) {
 }  // namespace
 
 void BuildConvolution(StepBuilder* b) {
-  std::string algorithm = b->Text("algorithm");
+  std::string algorithm = b->Text("algorithm"), preferred = b->Text("preferred");
+  if (algorithm != "direct" && !preferred.empty()) {
+    ThrowInvalidInput("implementation ", preferred, " is none of algorithm ", algorithm);
+  }
   if (algorithm == "winograd_f2") return winograd::Build(b, winograd::Variant::kF2);
   if (algorithm == "winograd_f4") return winograd::Build(b, winograd::Variant::kF4);
   if (algorithm != "direct") ThrowUnsupported("convolution algorithm ", algorithm, " is not known");
+  b->Prefer(preferred);
   Build<dnnl::convolution_forward>(b, dnnl::algorithm::convolution_direct, false);
 }
 

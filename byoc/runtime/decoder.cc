@@ -11,7 +11,7 @@
 namespace mxplan {
 namespace {
 
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3;
 constexpr int kMaxExpressionDepth = 64;
 constexpr size_t kMaxRank = 12;     // what oneDNN's descriptors hold
 constexpr size_t kMaxPostOps = 32;  // likewise

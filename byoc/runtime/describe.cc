@@ -19,7 +19,11 @@ std::string Describe(const Program& program, const std::vector<int64_t>& symbols
     Executable executable;
     std::string failure;
     try {
-      executable = BuildExecutable(step, &resolved);
+      executable = BuildExecutable(step, &resolved, true);
+      if (!executable.missing.empty()) {
+        failure = Concat(step.kind, " ", step.name, ": oneDNN has no ", executable.missing,
+                         " for it here, its first choice is ", executable.implementation);
+      }
     } catch (const Error& error) {
       failure = error.what();
     }
@@ -28,6 +32,9 @@ std::string Describe(const Program& program, const std::vector<int64_t>& symbols
     json.Key("scratchpad_bytes").Integer(executable.scratchpad_bytes);
     json.Key("weights_bytes").Integer(executable.weights_bytes);
     json.Key("relative_error").Real(executable.relative_error);
+    json.Key("alternatives").BeginArray();
+    for (const std::string& name : executable.alternatives) json.String(name);
+    json.EndArray();
     json.Key("error").String(failure);
     json.EndObject();
   }

@@ -3,6 +3,7 @@
 #include "executable.h"
 
 #include <algorithm>
+#include <set>
 
 #include "algorithms.h"
 #include "engine.h"
@@ -56,6 +57,27 @@ memory::desc StepBuilder::Desc(const Dims& dims, const char* role) const {
 bool StepBuilder::HasPostOp(PostOp::Kind kind) const {
   return std::any_of(step_.post_ops.begin(), step_.post_ops.end(),
                      [kind](const PostOp& op) { return op.kind == kind; });
+}
+
+void StepBuilder::Prefer(const std::string& implementation) {
+  may_prefer_ = true;
+  preferred_ = implementation;
+}
+
+bool StepBuilder::Seek(dnnl::primitive_desc* desc, const std::string& implementation) {
+  do {
+    if (implementation == desc->impl_info_str()) return true;
+  } while (desc->next_impl());
+  return false;
+}
+
+void StepBuilder::ListAlternatives(dnnl::primitive_desc first) {
+  std::set<std::string> seen = {first.impl_info_str()};
+  while (first.next_impl()) {
+    std::string name = first.impl_info_str();
+    if (name.rfind("ref", 0) == 0 || !seen.insert(name).second) continue;
+    executable_.alternatives.push_back(name);
+  }
 }
 
 memory::desc StepBuilder::Fixed(int value) {
@@ -212,6 +234,7 @@ void StepBuilder::BindScratchpad(const dnnl::primitive_desc_base& pd,
 
 void StepBuilder::AddPrimitive(const PrimitivePointer& made, const std::vector<Binding>& bindings) {
   const dnnl::primitive_desc_base& pd = made->desc;
+  if (!preferred_.empty() && preferred_ != Implementation(pd)) executable_.missing = preferred_;
   std::vector<Argument> arguments;
   for (const Binding& binding : bindings) arguments.push_back(Bind(pd, binding));
   for (size_t i = 0; i < step_.post_ops.size(); ++i) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string>
+#include <type_traits>
 #include <typeinfo>
 #include <vector>
 
@@ -55,13 +56,16 @@ struct Executable {
   int64_t scratchpad_bytes = 0;
   int64_t weights_bytes = 0;  // of constant weights, as the primitive wants them
   double relative_error = 0;  // in the L2 norm, beyond what rounding a sum in float32 costs
+  std::vector<std::string> alternatives;  // that could be preferred, where they were asked for
+  std::string missing;                    // what the step prefers and oneDNN has not got for it
 };
 
 // What a builder sees of its step.  Operands are named by role; missing ones, attributes of the
 // wrong type and the like throw InvalidInput.
 class StepBuilder {
  public:
-  StepBuilder(const Step& step, Resolved* resolved) : step_(step), resolved_(resolved) {}
+  StepBuilder(const Step& step, Resolved* resolved, bool lists_alternatives)
+      : step_(step), resolved_(resolved), lists_alternatives_(lists_alternatives) {}
 
   const Step& step() const { return step_; }
   bool Has(const char* role) const { return step_.Find(role) >= 0; }
@@ -94,6 +98,10 @@ class StepBuilder {
 
   bool HasPostOp(PostOp::Kind kind) const;
 
+  // Opens the choice among oneDNN's implementations: primitives added from now on are the one of
+  // this name, or oneDNN's first where the name is empty or not to be had.
+  void Prefer(const std::string& implementation);
+
   // Adds a primitive whose arguments are `bindings` (pairs of DNNL_ARG_* and value), the post-ops
   // and the scratchpad.  `described` is what Primitive::primitive_desc takes between the engine and
   // the attributes; equal ones share a primitive.  Values that were "any" take the layout the
@@ -113,7 +121,17 @@ class StepBuilder {
     auto describe = [&] {
       return typename Primitive::primitive_desc(CpuEngine(), described..., attr);
     };
-    AddPrimitive(GetPrimitive<Primitive>(key, describe), bindings);
+    if constexpr (std::is_base_of_v<dnnl::primitive_desc, typename Primitive::primitive_desc>) {
+      if (!preferred_.empty()) key.Put(preferred_);
+      auto describe_preferred = [&] {
+        auto desc = describe();
+        return preferred_.empty() || Seek(&desc, preferred_) ? desc : describe();
+      };
+      AddPrimitive(GetPrimitive<Primitive>(key, describe_preferred), bindings);
+      if (may_prefer_ && lists_alternatives_) ListAlternatives(describe());
+    } else {
+      AddPrimitive(GetPrimitive<Primitive>(key, describe), bindings);
+    }
   }
   // Adds a plain reorder between two views.
   void AddReorder(int src, const dnnl::memory::desc& src_desc, int dst,
@@ -130,6 +148,10 @@ class StepBuilder {
   // The step's post-ops and the user's scratchpad; what distinguishes them goes into the key.
   dnnl::primitive_attr Attr(PrimitiveKey* key) const;
   void AddPrimitive(const PrimitivePointer& made, const std::vector<Binding>& bindings);
+  // Moves on to the implementation of that name; false if there is none from here on.
+  static bool Seek(dnnl::primitive_desc* desc, const std::string& implementation);
+  // Of what follows `first`, all but reference code.
+  void ListAlternatives(dnnl::primitive_desc first);
   // Adds the scratchpad a primitive asks for to its arguments.
   void BindScratchpad(const dnnl::primitive_desc_base& pd, std::vector<Argument>* arguments);
   Argument Bind(const dnnl::primitive_desc_base& pd, const Binding& binding);
@@ -137,12 +159,15 @@ class StepBuilder {
 
   const Step& step_;
   Resolved* resolved_;
+  bool lists_alternatives_;
+  bool may_prefer_ = false;
+  std::string preferred_;
   Executable executable_;
 };
 
-// Makes the executable of a step.  Throws Error with the step's name; what oneDNN refuses is
-// Unsupported.
-Executable BuildExecutable(const Step& step, Resolved* resolved);
+// Makes the executable of a step, on request with what else oneDNN has for it.  Throws Error with
+// the step's name; what oneDNN refuses is Unsupported.
+Executable BuildExecutable(const Step& step, Resolved* resolved, bool lists_alternatives = false);
 
 }  // namespace mxplan
 

@@ -5,6 +5,7 @@
 
 #include "builders.h"
 #include "error.h"
+#include "row_product.h"
 
 namespace mxplan {
 namespace {
@@ -39,6 +40,7 @@ void BuildRows(StepBuilder* b) {
   if (order[0] != 'a' || src.get_padded_dims() != sample) {
     ThrowUnsupported("samples in layout ", order, " are no rows");
   }
+  if (TakesRowProduct(*b)) return BuildRowProduct(b, order);
   int64_t rows = sample[0], columns = filter[0], depth = 1;
   for (size_t i = 1; i < sample.size(); ++i) depth *= sample[i];
   dnnl::memory::data_type type = src.get_data_type();

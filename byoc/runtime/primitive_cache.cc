@@ -2,6 +2,7 @@
 #include "primitive_cache.h"
 
 #include <cstring>
+#include <functional>
 
 #include "desc_hash.h"
 #include "engine.h"
@@ -52,6 +53,8 @@ size_t PrimitiveKey::Hash() const {
       hash = CombineHash(hash, static_cast<uint64_t>(*number));
     } else if (const auto* dims = std::get_if<Dims>(&field)) {
       for (int64_t dim : *dims) hash = CombineHash(hash, static_cast<uint64_t>(dim));
+    } else if (const auto* text = std::get_if<std::string>(&field)) {
+      hash = CombineHash(hash, std::hash<std::string>()(*text));
     } else {
       hash = CombineHash(hash, HashDesc(std::get<dnnl::memory::desc>(field)));
     }

@@ -9,6 +9,7 @@
 #include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <optional>
+#include <string>
 #include <type_traits>
 #include <typeindex>
 #include <utility>
@@ -29,6 +30,7 @@ class PrimitiveKey {
   // What the primitive's descriptor is made of, in order.
   void Put(const dnnl::memory::desc& desc) { fields_.emplace_back(desc); }
   void Put(const Dims& dims) { fields_.emplace_back(dims); }
+  void Put(const std::string& text) { fields_.emplace_back(text); }
   void Put(float number);
   void Put(const std::vector<dnnl::memory::desc>& descs);
   template <typename T>
@@ -40,7 +42,7 @@ class PrimitiveKey {
   size_t Hash() const;
 
  private:
-  using Field = std::variant<int64_t, Dims, dnnl::memory::desc>;
+  using Field = std::variant<int64_t, Dims, std::string, dnnl::memory::desc>;
   static bool Same(const Field& a, const Field& b);
 
   std::type_index kind_;

@@ -118,6 +118,7 @@ std::string Region::Stats() const {
       json.Key("name").String(program_.steps[i].name);
       json.Key("kind").String(program_.steps[i].kind);
       json.Key("implementation").String(executable.implementation);
+      json.Key("missing").String(executable.missing);
       json.Key("scratchpad_bytes").Integer(executable.scratchpad_bytes);
       json.EndObject();
     }

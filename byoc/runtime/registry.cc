@@ -36,11 +36,11 @@ constexpr Entry kBuilders[] = {
 
 }  // namespace
 
-Executable BuildExecutable(const Step& step, Resolved* resolved) {
+Executable BuildExecutable(const Step& step, Resolved* resolved, bool lists_alternatives) {
   try {
     for (const Entry& entry : kBuilders) {
       if (entry.kind != step.kind) continue;
-      StepBuilder builder(step, resolved);
+      StepBuilder builder(step, resolved, lists_alternatives);
       entry.build(&builder);
       return builder.Take();
     }

@@ -233,6 +233,16 @@ PostOp EltwisePostOp(const mxplan::PostOp& op) {
     result.code = PostOp::Code::kClip;
   } else if (op.algorithm == "linear") {
     result.code = PostOp::Code::kLinear;
+  } else if (op.algorithm == "logistic") {
+    result.code = PostOp::Code::kLogistic;
+  } else if (op.algorithm == "swish") {
+    result.code = PostOp::Code::kSwish;
+  } else if (op.algorithm == "tanh") {
+    result.code = PostOp::Code::kTanh;
+  } else if (op.algorithm == "hardsigmoid") {
+    result.code = PostOp::Code::kHardSigmoid;
+  } else if (op.algorithm == "hardswish") {
+    result.code = PostOp::Code::kHardSwish;
   } else {
     ThrowUnsupported("Winograd has no post-op ", op.algorithm);
   }

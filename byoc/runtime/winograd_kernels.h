@@ -63,7 +63,12 @@ struct PostOp {
     kMul,
     kDiv,
     kMin,
-    kMax
+    kMax,
+    kLogistic,
+    kSwish,
+    kTanh,
+    kHardSigmoid,
+    kHardSwish
   };
   Code code = Code::kRelu;
   float alpha = 0, beta = 0;

@@ -155,6 +155,49 @@ void TransformInput(const Images& src, const float* data, const Grid& grid, int6
   }
 }
 
+// e^x for x up to 88: 2^n e^f with |f| <= log(2) / 2, and 2^n in halves, since n goes down to
+// where numbers end.  NaN stays NaN.
+MXPLAN_INLINE Vec Exp(Vec x) {
+  using Bits = int32_t __attribute__((vector_size(4 * MXPLAN_LANES)));
+  constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: leaves a number's integer in the low bits
+  x = x > 88.0F ? Broadcast(88.0F) : x;
+  x = x < -105.0F ? Broadcast(-105.0F) : x;
+  Vec shifted = x * 1.44269504F + kRound;
+  Vec n = shifted - kRound;
+  Vec f = x - n * 0.693359375F + n * 2.12194440e-4F;
+  Vec sum = 1.9875691500e-4F * f + 1.3981999507e-3F;
+  sum = sum * f + 8.3334519073e-3F;
+  sum = sum * f + 4.1665795894e-2F;
+  sum = sum * f + 1.6666665459e-1F;
+  sum = sum * f + 5.0000001201e-1F;
+  sum = sum * (f * f) + f + 1.0F;
+  Bits power = reinterpret_cast<Bits>(shifted) - 0x4B400000, half = power >> 1;
+  Bits low = (half + 127) << 23, high = (power - half + 127) << 23;
+  return sum * reinterpret_cast<Vec>(low) * reinterpret_cast<Vec>(high);
+}
+
+// By the power that does not overflow, so that small results stay accurate.
+MXPLAN_INLINE Vec Logistic(Vec x) {
+  Vec power = Exp(x < 0 ? x : -x);
+  return (x < 0 ? power : Broadcast(1.0F)) / (1.0F + power);
+}
+
+// Small arguments by a polynomial: the quotient would cancel.
+MXPLAN_INLINE Vec Tanh(Vec x) {
+  Vec square = x * x;
+  Vec sum = -5.70498872745e-3F * square + 2.06390887954e-2F;
+  sum = sum * square - 5.37397155531e-2F;
+  sum = sum * square + 1.33314422036e-1F;
+  sum = sum * square - 3.33332819422e-1F;
+  Vec small = x + x * square * sum;
+  Vec large = 1.0F - 2.0F / (Exp(2.0F * x) + 1.0F);
+  return square < 0.390625F ? small : large;
+}
+
+MXPLAN_INLINE Vec HardSigmoid(const PostOp& op, Vec x) {
+  return Min(Max(op.alpha * x + op.beta, Vec{}), Broadcast(1.0F));
+}
+
 MXPLAN_INLINE Vec Apply(const PostOp& op, Vec x, Vec other) {
   switch (op.code) {
     case PostOp::Code::kRelu:
@@ -179,6 +222,16 @@ MXPLAN_INLINE Vec Apply(const PostOp& op, Vec x, Vec other) {
       return Min(x, other);
     case PostOp::Code::kMax:
       return Max(x, other);
+    case PostOp::Code::kLogistic:
+      return Logistic(x);
+    case PostOp::Code::kSwish:
+      return x * Logistic(op.alpha * x);
+    case PostOp::Code::kTanh:
+      return Tanh(x);
+    case PostOp::Code::kHardSigmoid:
+      return HardSigmoid(op, x);
+    case PostOp::Code::kHardSwish:
+      return x * HardSigmoid(op, x);
   }
   return x;
 }

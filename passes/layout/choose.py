@@ -37,11 +37,13 @@ class LayoutChoice:
 
     Attributes
     ----------
+    steps : with the implementations that they prefer.
     layouts : of the operands of every step.
     assignment : the proof.
     weighed : every candidate of every step, by the steps' names.
     """
 
+    steps: list[ir.Step]
     layouts: list[Layouts]
     assignment: Assignment
     weighed: Weighed
@@ -51,6 +53,7 @@ class LayoutChoice:
 class _Offer:
     """A candidate that the library can make."""
 
+    step: ir.Step
     layouts: Layouts
     cost: float
     info: StepInfo
@@ -94,18 +97,19 @@ class LayoutChooser:
                 self._candidate(step, offer.layouts, offer.info, offer.cost, _reason(offer, taken))
                 for offer in usable
             ]
-        return LayoutChoice([offer.layouts for offer in chosen], assignment, self.weighed)
+        steps_of = [offer.step for offer in chosen]
+        return LayoutChoice(steps_of, [offer.layouts for offer in chosen], assignment, self.weighed)
 
     def _usable(self, step: ir.Step) -> list[_Offer]:
         """Candidates that the library can make, with costs; reference code only if there is nothing else."""
         fast, slow, out = [], [], []
         forced = self.forced.get(step.name)
         for layouts in [forced] if forced else options_of(self.program, step, self.block):
-            info = self.queries.ask(self.program, step, layouts)
+            variant, info = self.queries.fastest(self.program, step, layouts, self.cost)
             if info.error:
                 out.append(self._candidate(step, layouts, info, None, info.error))
                 continue
-            offer = _Offer(layouts, self._step_cost(step, layouts, info), info)
+            offer = _Offer(variant, layouts, self._step_cost(variant, layouts, info), info)
             (slow if info.is_reference else fast).append(offer)
         if not fast and not slow:
             raise UnsupportedError(f"{step.name}: {'; '.join(dict.fromkeys(one.out for one in out))}")

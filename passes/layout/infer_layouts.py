@@ -12,7 +12,7 @@ buffers stand is ``PlanMemory``'s work.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -38,7 +38,7 @@ from .costs import BY_MODEL, CostSource
 from .greedy import choose_greedily
 from .neighbours import Neighbours
 from .overrides import forced_layouts
-from .queries import StepQueries
+from .queries import StepQueries, with_preferences
 
 
 def infer_layouts(
@@ -65,7 +65,8 @@ def infer_layouts(
     start = time.perf_counter()
     seen = typical(program if assumed is None else assumed)
     weighed = {} if weighed is None else weighed
-    choices, assignment, forced = _choose(seen, backend, policy, cost, layers, weighed)
+    choices, assignment, forced, steps = _choose(seen, backend, policy, cost, layers, weighed)
+    program = with_preferences(program, steps)
     laid_out = annotate(apply_layouts(program, choices, back_to_plain=policy == "naive"), backend)
     decision = LayoutDecision(policy, round(time.perf_counter() - start, 3), forced=forced)
     if assignment is not None:
@@ -80,16 +81,19 @@ def _choose(
     cost: CostSource,
     layers: Mapping[str, str],
     weighed: Weighed,
-) -> tuple[list[Layouts], Assignment | None, tuple[str, ...]]:
-    """Layouts of every step's operands, the proof if costs were weighed, and the steps that were forced."""
+) -> tuple[list[Layouts], Assignment | None, tuple[str, ...], Sequence[ir.Step]]:
+    """Layouts of every step's operands, the proof if costs were weighed, the steps that were forced, and all
+    steps with the implementations that they prefer.
+    """
     queries = StepQueries(backend)
     forced = forced_layouts(program, layers, queries, backend.block)
     if policy != "cost":
-        return choose_greedily(program, queries, policy, backend.block, forced), None, tuple(forced)
+        greedy = choose_greedily(program, queries, policy, backend.block, forced)
+        return greedy, None, tuple(forced), program.steps
     choice = LayoutChooser(program, queries, cost, backend.block, forced).choose()
     for name, candidates in choice.weighed.items():
         weighed[name] = [*weighed.get(name, ()), *candidates]
-    return choice.layouts, choice.assignment, tuple(forced)
+    return choice.layouts, choice.assignment, tuple(forced), choice.steps
 
 
 @tvm.transform.module_pass(opt_level=0, name="InferLayouts")

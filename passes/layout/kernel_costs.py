@@ -6,7 +6,8 @@ model, batch 1 and 8, under all policies in turns.  Shares of a machine's peak c
     brgconv      3x3 and larger at 0.93, on depth (input channels) as it is
     jit          0.88, on depth in whole vectors; reads its weights again for each row of the result
     1x1          jit 0.87, with strides 0.8; brgconv 0.92, which hides only half of what comes from memory
-    depthwise    limited by loads: 0.25, in blocks 0.19; inside a pointwise one 0.25 in addition to that
+    depthwise    limited by loads: brdgmm 0.25; jit 0.3 in channels last on images of 14 and wider, less on
+                 smaller ones, 0.19 in blocks; inside a pointwise one 0.25 in addition to that
     pooling      limited by loads, in blocks more than in channels last
     LRN          across channels, whose neighbours are at hand in channels last
 
@@ -25,7 +26,8 @@ from tvm_mxplan.core.layout import parse_layout
 from .candidates import Layouts, operands_of
 
 _VECTOR = 16
-_DEPTHWISE, _BLOCKED_DEPTHWISE = 0.25, 0.19
+_DEPTHWISE, _WIDE_DEPTHWISE, _NARROW_DEPTHWISE, _BLOCKED_DEPTHWISE = 0.25, 0.3, 0.22, 0.19
+_WIDE = 14
 # Elements of windows, or of the result, for each operation at the peak.
 _POOLING, _BLOCKED_POOLING = 0.095, 0.036
 _LRN, _BLOCKED_LRN = 0.0145, 0.0095
@@ -52,7 +54,7 @@ def arithmetic_us(
     elif isinstance(step.attrs, ir.InnerProduct):
         operations = 2.0 * elements * math.prod(shapes["src"][1:]) / _efficiency(step.attrs, info)
     elif isinstance(step.attrs, ir.Convolution | ir.Deconvolution):
-        operations = _convolution(program, step, step.attrs, info, shapes)
+        operations = _convolution(program, step, step.attrs, info, shapes, blocked)
     elif isinstance(step.attrs, ir.Pooling):
         window = [min(k, n) for k, n in zip(step.attrs.kernel, shapes["src"][2:], strict=True)]
         operations = elements * math.prod(window) / (_BLOCKED_POOLING if blocked else _POOLING)
@@ -92,6 +94,7 @@ def _convolution(
     attrs: ir.Convolution | ir.Deconvolution,
     info: StepInfo,
     shapes: _Shapes,
+    blocked: bool,
 ) -> float:
     """Operations of a convolution, as many as the peak allows in the time that it takes."""
     window = math.prod(program.values[step.operand("weights")].shape[2 + (attrs.groups > 1) :])  # type: ignore[arg-type]
@@ -107,7 +110,16 @@ def _convolution(
         pointwise = 2.0 * _positions(shapes["src"]) * inputs * outputs / _efficiency(step.attrs, info)
         return pointwise + 2.0 * 9 * math.prod(shapes["dst"]) / _DEPTHWISE
     positions = _positions(shapes["dst" if isinstance(attrs, ir.Convolution) else "src"])
-    return 2.0 * positions * inputs * outputs * window / _efficiency(step.attrs, info)
+    is_depthwise = "dw" in info.implementation.split(":")[0].split("_")
+    share = _depthwise(info, blocked, shapes["dst"][-1]) if is_depthwise else _efficiency(attrs, info)
+    return 2.0 * positions * inputs * outputs * window / share
+
+
+def _depthwise(info: StepInfo, blocked: bool, width: int) -> float:
+    """What :func:`_efficiency` is for depthwise convolutions."""
+    if blocked or not info.implementation.startswith("jit"):
+        return _BLOCKED_DEPTHWISE if blocked else _DEPTHWISE
+    return _WIDE_DEPTHWISE if width >= _WIDE else _NARROW_DEPTHWISE
 
 
 def _positions(shape: tuple[int, ...]) -> int:
@@ -123,8 +135,6 @@ def _efficiency(attrs: ir.Attributes, info: StepInfo) -> float:
     name = info.implementation
     if "gemm" in name:
         return 0.3
-    if "dw" in name.split(":")[0].split("_"):
-        return _BLOCKED_DEPTHWISE if name.startswith("jit") else _DEPTHWISE
     if name.startswith("jit_1x1"):
         return 0.8 if max(getattr(attrs, "strides", (1,))) > 1 else 0.87
     if name.startswith("brgconv_1x1"):

@@ -1,7 +1,8 @@
-"""Asking the backend about one step in given layouts, each question once."""
+"""Asking the backend about one step in given layouts, each question once; which implementation is fastest."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tvm_mxplan.byoc.backend import Backend
@@ -9,6 +10,10 @@ from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.description import StepInfo
 
 from .candidates import Layouts, operands_of
+from .costs import BY_MODEL, StepCost
+
+_MARGIN = 0.97
+"""Share of the cost of the library's first choice that another implementation has to stay below."""
 
 
 class StepQueries:
@@ -25,6 +30,27 @@ class StepQueries:
             self._answers[question] = self._backend.describe(question).steps[0]
         return self._answers[question]
 
+    def fastest(
+        self, program: ir.Program, step: ir.Step, layouts: Layouts, cost: StepCost
+    ) -> tuple[ir.Step, StepInfo]:
+        """``step`` with the implementation that it had best prefer, and what the library says of it then.
+
+        Those that the model gives more than the library's first choice are not tried.
+        """
+        first = self.ask(program, step, layouts)
+        found = step
+        if first.alternatives:
+            least = _MARGIN * cost(program, step, layouts, first)
+            bound = BY_MODEL(program, step, layouts, first)
+            for name in first.alternatives:
+                variant, guess = preferring(step, name), replace(first, implementation=name)
+                if BY_MODEL(program, variant, layouts, guess) > bound:
+                    continue
+                spent = cost(program, variant, layouts, guess)
+                if spent < least:
+                    found, least = variant, spent
+        return found, self.ask(program, found, layouts)
+
     def settle(self, program: ir.Program, step: ir.Step, layouts: Layouts) -> Layouts | None:
         """``layouts`` with every ``any`` as the library picks it; None if it has no name for its pick."""
         question = single_step_program(program, step, layouts)
@@ -32,6 +58,21 @@ class StepQueries:
         settled = tuple(description.values[value].layout for _, value in operands_of(question.steps[0]))
         known = not description.steps[0].error and not {"any", "opaque"} & set(settled)
         return settled if known else None
+
+
+def preferring(step: ir.Step, implementation: str) -> ir.Step:
+    """The convolution ``step`` by the library's implementation of that name; '' is its own choice."""
+    assert isinstance(step.attrs, ir.Convolution)
+    return replace(step, attrs=replace(step.attrs, preferred=implementation))
+
+
+def with_preferences(program: ir.Program, steps: Sequence[ir.Step]) -> ir.Program:
+    """``program`` with the implementations that ``steps``, which are its own, prefer."""
+    preferred = tuple(
+        replace(step, attrs=chosen.attrs) if isinstance(chosen.attrs, ir.Convolution) else step
+        for step, chosen in zip(program.steps, steps, strict=True)
+    )
+    return replace(program, steps=preferred)
 
 
 def single_step_program(program: ir.Program, step: ir.Step, layouts: Layouts) -> ir.Program:

@@ -154,11 +154,27 @@ def test_the_stated_error_holds_beside_that_of_the_direct_sum(algorithm, channel
         (ir.EltwisePostOp("clip", -0.5, 0.75), lambda y: np.clip(y, -0.5, 0.75)),
         (ir.EltwisePostOp("clip_v2", 0.0, 6.0), lambda y: np.clip(y, 0, 6)),
         (ir.EltwisePostOp("linear", 1.5, -0.5), lambda y: 1.5 * y - 0.5),
+        (ir.EltwisePostOp("logistic", 0.0, 0.0), lambda y: 1 / (1 + np.exp(-y))),
+        (ir.EltwisePostOp("swish", 1.5, 0.0), lambda y: y / (1 + np.exp(-1.5 * y))),
+        (ir.EltwisePostOp("tanh", 0.0, 0.0), np.tanh),
+        (ir.EltwisePostOp("hardsigmoid", 0.25, 0.5), lambda y: np.clip(0.25 * y + 0.5, 0, 1)),
+        (ir.EltwisePostOp("hardswish", 0.25, 0.5), lambda y: y * np.clip(0.25 * y + 0.5, 0, 1)),
     ],
 )
 def test_eltwise(algorithm, layout, post_op, reference):
     case = Case(algorithm, (2, 19, 9, 10), 35, layouts=(layout, layout)).convolve(post_op)
     case.check(reference(case.direct()).astype("float32"))
+
+
+@pytest.mark.parametrize("size", [1e-4, 1.0, 30.0, 1e4])
+@pytest.mark.parametrize("name", ["logistic", "swish", "tanh"])
+def test_exponentials_of_small_and_large_numbers(name, size):
+    """Held by opcheck, element by element, to what float64 gives for the same tile."""
+    case = Case("winograd_f4", (1, 16, 9, 10), 35)
+    case.w, case.bias = case.w * np.float32(size), case.bias * np.float32(size)
+    case.convolve(ir.EltwisePostOp(name, 1.0, 0.0))
+    assert case.info().implementation == "winograd_f4"
+    assert np.isfinite(case.builder.run(case.x)).all()
 
 
 BINARY: dict[str, Any] = {

@@ -15,7 +15,8 @@ class StepInfo:
     """One step as the library would run it; ``error`` is why it cannot be made, '' if it can.
 
     ``relative_error`` is what the implementation adds to the rounding of plain float32 sums, relative to
-    its result in the L2 norm.
+    its result in the L2 norm.  ``alternatives`` are other implementations that the library has for the
+    step, by the names that a step may prefer; none where it leaves no choice.
     """
 
     implementation: str
@@ -23,6 +24,7 @@ class StepInfo:
     weights_bytes: int
     error: str
     relative_error: float = 0.0
+    alternatives: tuple[str, ...] = ()
 
     @property
     def is_reference(self) -> bool:

@@ -35,7 +35,7 @@ from .dims import Dim, Shape
 from .policies import CONVOLUTION_ALGORITHMS as CONVOLUTION_ALGORITHMS
 from .policies import ConvolutionAlgorithm
 
-VERSION = 2
+VERSION = 3
 
 ValueKind = Literal["input", "output", "constant", "local"]
 VALUE_KINDS: tuple[ValueKind, ...] = ("input", "output", "constant", "local")
@@ -75,6 +75,8 @@ class Convolution:
     """src, weights [G?, O, I, k...] (a leading group axis iff ``groups`` > 1), bias? -> dst.
 
     ``algorithm`` other than ``direct``: Winograd's F(2x2, 3x3) or F(4x4, 3x3), where the backend has it.
+    ``preferred``: the implementation to take of several that the library has for the direct algorithm, by
+    its name; '' leaves the choice to the library, and so does a name that it has not got on this machine.
     """
 
     strides: tuple[int, ...]
@@ -82,6 +84,7 @@ class Convolution:
     dilation: tuple[int, ...]  # 1 is dense
     groups: int
     algorithm: ConvolutionAlgorithm = "direct"
+    preferred: str = ""
 
 
 @dataclass(frozen=True)

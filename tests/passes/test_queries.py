@@ -1,0 +1,89 @@
+"""Which of a library's implementations a step prefers, by costs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tvm_mxplan.byoc.onednn.backend import OneDNN
+from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.description import StepInfo
+from tvm_mxplan.core.specialize import typical
+from tvm_mxplan.passes.layout.candidates import Layouts
+from tvm_mxplan.passes.layout.costs import BY_MODEL
+from tvm_mxplan.passes.layout.infer_layouts import infer_layouts
+from tvm_mxplan.passes.layout.queries import StepQueries
+
+LAST: Layouts = ("acdb", "abcde", "acdb")
+
+
+def depthwise(width: int) -> ir.Program:
+    image = (1, 64, width, width)
+    values = (
+        ir.Value("x", image, "float32", "input", "abcd", 0),
+        ir.Value("w", (64, 1, 1, 3, 3), "float32", "constant", "abcde", 0),
+        ir.Value("y", image, "float32", "output", "abcd", 0),
+    )
+    operands = tuple(ir.Operand(role, at) for at, role in enumerate(("src", "weights", "dst")))
+    step = ir.Step("layer", ir.Convolution((1, 1), (1, 1, 1, 1), (1, 1), 64), operands)
+    return ir.Program("depthwise", values, (step,))
+
+
+def favouring(name: str, share: float):
+    """Costs by which the implementation of that name takes ``share`` of the others' time."""
+
+    def cost(program: ir.Program, step: ir.Step, layouts: Layouts, info: StepInfo) -> float:
+        assert isinstance(step.attrs, ir.Convolution)
+        return 100.0 * (share if step.attrs.preferred == name else 1.0)
+
+    return cost
+
+
+@pytest.mark.parametrize("share, taken", [(0.9, True), (0.98, False), (1.1, False)])
+def test_an_alternative_has_to_gain_more_than_the_margin(share: float, taken: bool) -> None:
+    program, queries = depthwise(28), StepQueries(OneDNN())
+    (step,) = program.steps
+    first = queries.ask(program, step, LAST)
+    name = first.alternatives[0]
+    found, info = queries.fastest(program, step, LAST, favouring(name, share))
+    assert isinstance(found.attrs, ir.Convolution)
+    assert found.attrs.preferred == (name if taken else "")
+    assert info.implementation == (name if taken else first.implementation)
+
+
+def test_what_the_model_thinks_worse_is_not_tried() -> None:
+    values = list(depthwise(28).values)
+    values[1] = ir.Value("w", (64, 64, 3, 3), "float32", "constant", "abcd", 0)
+    (step,) = depthwise(28).steps
+    step = replace(step, attrs=ir.Convolution((1, 1), (1, 1, 1, 1), (1, 1), 1))
+    program, queries = ir.Program("dense", tuple(values), (step,)), StepQueries(OneDNN())
+    layouts = ("acdb", "abcd", "acdb")
+    first = queries.ask(program, step, layouts)
+    worse = [name for name in first.alternatives if "gemm" in name]
+    if not worse:
+        pytest.skip("no alternative of this machine is worse by the model")
+    found, _ = queries.fastest(program, step, layouts, favouring(worse[0], 0.1))
+    assert found == step
+
+
+@pytest.mark.parametrize("width, preferred", [(28, "jit_dw"), (7, "")])
+def test_the_model_prefers_oned_nns_second_choice_for_wide_depthwise_images(
+    width: int, preferred: str
+) -> None:
+    program, queries = depthwise(width), StepQueries(OneDNN())
+    (step,) = program.steps
+    if not queries.ask(program, step, LAST).implementation.startswith("brdgmm_dw"):
+        pytest.skip("not this processor's first choice")
+    found, _ = queries.fastest(program, step, LAST, BY_MODEL)
+    assert isinstance(found.attrs, ir.Convolution)
+    assert found.attrs.preferred.split(":")[0] == preferred
+
+
+def test_layouts_carry_the_preference_into_the_program() -> None:
+    program, backend = depthwise(28), OneDNN()
+    name = StepQueries(backend).ask(typical(program), program.steps[0], LAST).alternatives[0]
+    laid_out, _ = infer_layouts(program, backend, cost=favouring(name, 0.01))
+    (layer,) = (step for step in laid_out.steps if step.name == "layer")
+    assert isinstance(layer.attrs, ir.Convolution)
+    assert layer.attrs.preferred == layer.implementation == name
