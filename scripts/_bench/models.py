@@ -114,7 +114,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--engines",
         type=engines,
-        default=["ours", "onnxruntime", "openvino"],
+        default=["ours", "onnxruntime", "openvino", "torch"],
         help=f"of {', '.join(TIMED)}; the first is compared with the others (all but tvm)",
     )
     parser.add_argument("--rounds", type=_positive, default=Options.rounds, help=f"({Options.rounds})")
