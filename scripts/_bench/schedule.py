@@ -14,13 +14,11 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
-
-import numpy as np
 
 from tvm_mxplan.testing.reference import worst_relative_l2
 
-from .engines import ENGINES, REFERENCE
+from .engines import ENGINES
+from .files import Files, read_arrays
 from .process import Worker, WorkerError
 from .statistics import Spread, median, ratio_to_best, spread
 from .worker import Spec
@@ -134,41 +132,6 @@ def subject_ratio(results: dict[str, EngineResult], subject: str) -> Spread | No
     return ratio_to_best(own.round_medians(), peers) if own.ok else None
 
 
-@dataclass(frozen=True)
-class Files:
-    """Where one model at one batch lies; all in the run's temporary directory."""
-
-    directory: Path
-
-    @property
-    def model(self) -> Path:
-        return self.directory / "model.onnx"
-
-    @property
-    def inputs(self) -> Path:
-        return self.directory / "inputs.npz"
-
-    @property
-    def expected(self) -> Path:
-        return self.directory / "expected.npz"
-
-    def artifact(self, engine: str) -> Path:
-        return self.directory / f"{engine}.so"
-
-    def answer(self, engine: str) -> Path:
-        return self.directory / f"answer_{engine}.npz"
-
-    def log(self, engine: str) -> Path:
-        return self.directory / f"{engine}.log"
-
-
-def write_expected(files: Files, cpus: tuple[int, ...], options: Options) -> None:
-    """Let the reference answer the inputs; raises `WorkerError` where it can't."""
-    spec = Spec(REFERENCE.name, str(files.model), "", str(files.inputs), len(cpus), cpus)
-    with Worker(spec, files.log(REFERENCE.name)) as worker:
-        worker.ask("load", options.timeout, outputs=str(files.expected))
-
-
 class _Session:
     """Starts processes for one configuration."""
 
@@ -179,7 +142,7 @@ class _Session:
         self._files = files
         self._cpus = cpus[: configuration.threads]
         self._options = options
-        self._expected = _read_arrays(files.expected)
+        self._expected = read_arrays(files.expected)
 
     def compile(self, engine: str) -> float | None:
         """Seconds; None for engines that compile when they load."""
@@ -200,7 +163,7 @@ class _Session:
             result.imported_mib.append(reply["imported_mib"])
             result.peaks_mib.append(reply["peak_mib"])
             result.realtime = worker.realtime
-            result.relative_l2 = worst_relative_l2(_read_arrays(answer), self._expected)
+            result.relative_l2 = worst_relative_l2(read_arrays(answer), self._expected)
             if result.relative_l2 > TOLERANCE:
                 raise WorkerError("wrong", f"relative L2 {result.relative_l2:.1e} against onnxruntime")
             if keep is None:
@@ -258,8 +221,3 @@ def _noting(result: EngineResult) -> Iterator[None]:
         yield
     except WorkerError as error:
         result.fail(error)
-
-
-def _read_arrays(path: Path) -> list[np.ndarray]:
-    with np.load(path) as arrays:
-        return [arrays[name] for name in arrays.files]
