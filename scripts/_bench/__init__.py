@@ -8,4 +8,13 @@ schedule    one configuration (model, batch, threads): check, then time in round
 statistics  medians, spreads, ratios, geometric means
 table       the results as markdown
 models      the command line of scripts/bench_models
+
+In one process, variants of our own:
+
+variants      one model under several options, taking turns; choices and layouts are command lines on it
+convolutions  algorithms of convolutions, layer by layer
+machine       what the machine can do now; profile: the time of every step; roofline: what bounds a model
+
+accuracy      every engine against float64
+documents     runs them all and writes their tables into docs/performance.md
 """

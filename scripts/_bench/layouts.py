@@ -30,8 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.log:
         _run_for_the_log(options.models, int(options.batch), options.log)
         return 0
-    print(format_environment(environment(Path(__file__).resolve().parents[2])))
-    print(f"\n| model | batch | cost ms | {' | '.join(POLICIES[1:])} | reorders: {', '.join(POLICIES)} |")
+    print(format_environment(environment(Path(__file__).resolve().parents[2])), file=sys.stderr)
+    print(f"| model | batch | cost ms | {' | '.join(POLICIES[1:])} | reorders: {', '.join(POLICIES)} |")
     print(f"| --- | ---: | ---: | {' | '.join('---:' for _ in POLICIES[1:])} | --- |")
     for batch in (int(number) for number in options.batch.split(",")):
         for name in options.models.split(","):

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from tvm_mxplan.testing.reference import worst_relative_l2
 
@@ -23,6 +24,7 @@ from .process import Worker, WorkerError
 from .statistics import Spread, median, ratio_to_best, spread
 from .worker import Spec
 
+T = TypeVar("T")
 TOLERANCE = 1e-4
 """Relative L2 against the reference: float32 sums in another order differ by 1e-6 or so, bfloat16 by 1e-2."""
 SETTLE_SECONDS = 0.02
@@ -192,7 +194,7 @@ def _run_rounds(workers: dict[str, Worker], results: dict[str, EngineResult], op
             trial = worker.ask("run", options.timeout, iterations=TRIAL_ITERATIONS, warm_up=WARM_UP)
             iterations[name] = _burst(median(trial["latencies"]), options)
     for index in range(options.rounds):
-        for name in _rotated(list(workers), index):
+        for name in rotated(list(workers), index):
             if not results[name].ok:
                 continue
             time.sleep(SETTLE_SECONDS)
@@ -210,9 +212,10 @@ def _burst(latency: float, options: Options) -> int:
     return min(max(fitting, options.min_iterations), options.max_iterations)
 
 
-def _rotated(names: list[str], by: int) -> list[str]:
+def rotated(names: Sequence[T], by: int) -> list[T]:
+    """``names`` from the one at ``by`` on, and then those before it: nobody is always the first."""
     by %= max(len(names), 1)
-    return names[by:] + names[:by]
+    return [*names[by:], *names[:by]]
 
 
 @contextmanager

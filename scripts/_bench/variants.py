@@ -11,6 +11,8 @@ import tvm_mxplan
 from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.reference import onnxruntime_outputs, worst_relative_l2
 
+from .schedule import rotated
+
 TEN = (
     "vgg19",
     "resnet18",
@@ -44,9 +46,8 @@ def median_times(
             raise SystemExit(f"{name} as {variant} is off by {error:.1e}")
         calls[variant] = lambda executable=executable: executable(**inputs)
     times: dict[str, list[float]] = {variant: [] for variant in variants}
-    order = list(calls)
     for turn in range(rounds):
-        for variant in order[turn % len(order) :] + order[: turn % len(order)]:
+        for variant in rotated(list(calls), turn):
             calls[variant]()
             for _ in range(CALLS):
                 start = time.perf_counter()
