@@ -14,6 +14,7 @@ from pathlib import Path
 from tvm_mxplan.testing.environment_info import environment, format_environment
 
 from .statistics import geometric_mean
+from .table import NOTHING
 from .variants import TEN, median_times
 
 DEFAULT = "chosen"
@@ -40,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             rows.append([*ratios, min(ratios)])
             print(f"| {name} | {batch} | {times[DEFAULT]:.2f} | {_cells(rows[-1])} |", flush=True)
         means = [geometric_mean(column) for column in zip(*rows, strict=True)]
-        print(f"| geometric mean of {len(rows)} | {batch} | | {_cells(means)} |", flush=True)
+        print(f"| geometric mean of {len(rows)} | {batch} | {NOTHING} | {_cells(means)} |", flush=True)
     return 0
 
 

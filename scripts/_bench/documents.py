@@ -1,8 +1,8 @@
 """The command line of scripts/bench_docs: makes every table of docs/performance.md again, in place.
 
 Each section runs one of the scripts beside this one and replaces what stands in the document between its two
-marks, with the command, the date, the load and the commit. What fails or runs out of time leaves its block as
-it was, and the status is 1. Everything runs on an otherwise quiet machine in about an hour.
+marks, with the command, the date, the load and the commit. Each has a time limit; what fails or runs out of
+time leaves its block as it was, and the status is 1.
 
     scripts/bench_docs --realtime                       all sections
     scripts/bench_docs --sections choices,roofline      some of them

@@ -1,8 +1,8 @@
 """A whole ONNX model worked out in float64, to hold float32 engines against.
 
-Weights and inputs are the model's float32 values, widened; every operator then computes in float64, a convolution
-as one matrix product for each position of its kernel.  It has the operators of the zoo, in two dimensions; another
-is an error that names it.  VGG-19 takes seconds.
+Weights and inputs are the model's float32 values, widened; every operator then computes in float64, a
+convolution as one matrix product for each position of its kernel.  It has the operators of the zoo, in two
+dimensions; another is an error that names it.  VGG-19 takes seconds.
 """
 
 from __future__ import annotations
