@@ -97,10 +97,17 @@ def work_of(timed: TimedStep, roofs: Roofs) -> Work:
     activations = sum(
         4 * math.prod(value.shape)
         for number, value in enumerate(program.values)
-        if number in touched and value.kind != "constant"
+        if number in touched and not _is_constant(program, value)
     )
     bound = max(flops / roofs.flops, weights / roofs.read)
     return Work(direct, flops, weights, activations, bound, timed.seconds)
+
+
+def _is_constant(program: ir.Program, value: ir.Value) -> bool:
+    """True for constants and views of them."""
+    while value.alias_of >= 0 and value.kind != "constant":
+        value = program.values[value.alias_of]
+    return value.kind == "constant"
 
 
 def total(parts: Iterable[Work]) -> Work:
