@@ -1,4 +1,4 @@
-"""How each engine compiles, loads and runs an ONNX model. Runs inside a worker; imports nothing at the top.
+"""How each engine compiles, loads and runs an ONNX model. Runs inside a worker; imports no engine at the top.
 
 All take float32 and compute in float32, read the model from a file and get their input once, before timing.
 What a call returns stays with the engine; `Runner.fetch` makes arrays of it, outside any timing.
@@ -6,8 +6,10 @@ What a call returns stays with the engine; `Runner.fetch` makes arrays of it, ou
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -118,6 +120,27 @@ def _load_openvino(model_path: str, inputs: Inputs, threads: int) -> Runner:
     )
 
 
+def _load_torch(model_path: str, inputs: Inputs, threads: int) -> Runner:
+    import onnx
+    import torch
+    from torch._inductor import config
+
+    from .torch_model import OnnxModule
+
+    # With the model, so that loading is compiling, and nothing stays.
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(Path(model_path).parent / "inductor")
+    torch.set_num_threads(threads)
+    config.freezing = True
+    compiled = torch.compile(OnnxModule(onnx.load(model_path)).eval())
+    tensors = [torch.from_numpy(value) for value in inputs.values()]
+
+    def call() -> Any:
+        with torch.no_grad():
+            return compiled(*tensors)
+
+    return Runner(call, lambda answer: [tensor.numpy() for tensor in answer])
+
+
 REFERENCE = Engine("reference", ("onnxruntime",), _load_reference)
 """Whose answers all others must match: onnxruntime without its graph optimisations."""
 
@@ -127,6 +150,7 @@ ENGINES = {
         Engine("ours", ("tvm", "tvm_mxplan"), _load_ours, _compile_ours),
         Engine("onnxruntime", ("onnxruntime",), _load_onnxruntime),
         Engine("openvino", ("openvino",), _load_openvino),
+        Engine("torch", ("torch",), _load_torch),
         Engine(
             "tvm",
             ("tvm",),

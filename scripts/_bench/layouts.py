@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import argparse
 import os
-import statistics
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import tvm_mxplan
 from tvm_mxplan.core.policies import POLICIES
 from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.environment_info import environment, format_environment
-from tvm_mxplan.testing.reference import onnxruntime_outputs, worst_relative_l2
+
+from .variants import median_times
 
 MODELS = "bvlc_alexnet,densenet121,inception_v1,inception_v2,resnet50,shufflenet,squeezenet,vgg19,zfnet512"
-TOLERANCE = 1e-4
 _LOGGED_CALLS = 5
 
 
@@ -32,12 +30,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.log:
         _run_for_the_log(options.models, int(options.batch), options.log)
         return 0
-    print(format_environment(environment(Path(__file__).resolve().parents[2])))
-    print(f"\n| model | batch | cost ms | {' | '.join(POLICIES[1:])} | reorders: {', '.join(POLICIES)} |")
+    print(format_environment(environment(Path(__file__).resolve().parents[2])), file=sys.stderr)
+    print(f"| model | batch | cost ms | {' | '.join(POLICIES[1:])} | reorders: {', '.join(POLICIES)} |")
     print(f"| --- | ---: | ---: | {' | '.join('---:' for _ in POLICIES[1:])} | --- |")
     for batch in (int(number) for number in options.batch.split(",")):
         for name in options.models.split(","):
-            medians = _medians(name, batch, options.rounds)
+            policies = {policy: {"layouts": policy} for policy in POLICIES}
+            medians = median_times(name, batch, policies, options.rounds)
             shares = [_reorder_share(name, batch, policy) for policy in POLICIES]
             ratios = " | ".join(f"{medians[policy] / medians['cost']:.2f}" for policy in POLICIES[1:])
             listed = ", ".join(f"{100 * share:.0f} %" for share in shares)
@@ -52,29 +51,6 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=15, help="turns of each policy (15)")
     parser.add_argument("--log", help=argparse.SUPPRESS)
     return parser.parse_args(arguments)
-
-
-def _medians(name: str, batch: int, rounds: int) -> dict[str, float]:
-    """Median milliseconds of each policy; results are checked first."""
-    model = zoo.load(name, batch=batch)
-    inputs = zoo.random_inputs(model, batch=batch)
-    expected = onnxruntime_outputs(model, inputs)
-    calls: dict[str, Callable[[], object]] = {}
-    for policy in POLICIES:
-        executable = tvm_mxplan.compile(model, options={"layouts": policy})
-        error = worst_relative_l2([tensor.numpy() for tensor in executable(**inputs)], expected)
-        if not error <= TOLERANCE:
-            raise SystemExit(f"bench_layouts: {name} under {policy} is off by {error:.1e}")
-        calls[policy] = lambda executable=executable: executable(**inputs)
-    times: dict[str, list[float]] = {policy: [] for policy in POLICIES}
-    for _ in range(rounds):
-        for policy, call in calls.items():
-            call()
-            for _ in range(3):
-                start = time.perf_counter()
-                call()
-                times[policy].append(1e3 * (time.perf_counter() - start))
-    return {policy: statistics.median(samples) for policy, samples in times.items()}
 
 
 def _reorder_share(name: str, batch: int, policy: str) -> float:

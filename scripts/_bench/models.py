@@ -18,21 +18,19 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.environment_info import environment, format_environment
 
 from . import table
 from .engines import ENGINES, REFERENCE
+from .files import Files, write_expected, write_model
 from .process import WorkerError
 from .record import FORMAT, configuration_record, summary_records
-from .schedule import Configuration, Files, Options, measure, write_expected
+from .schedule import Configuration, Options, measure
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PUBLISHED = (*zoo.LIGHT, *zoo.BUILT)
 TIMED = tuple(name for name in ENGINES if name != REFERENCE.name)
-INPUT_SEED = 1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -80,20 +78,12 @@ def _run(arguments: argparse.Namespace, cpus: tuple[int, ...]) -> Iterator[dict[
     for name, batch in itertools.product(arguments.models, arguments.batch):
         with tempfile.TemporaryDirectory(prefix="bench_models_") as directory:
             files = Files(Path(directory))
-            _write_model(name, batch, files)
-            write_expected(files, cpus, options)
+            write_model(name, batch, files)
+            write_expected(files, cpus, options.timeout)
             for threads in arguments.threads:
                 configuration = Configuration(name, batch, threads)
                 results = measure(configuration, arguments.engines, files, cpus, options)
                 yield configuration_record(configuration, results, arguments.engines[0])
-
-
-def _write_model(name: str, batch: int, files: Files) -> None:
-    import onnx
-
-    model = zoo.load(name, batch)
-    onnx.save(model, files.model)
-    np.savez(files.inputs, **zoo.random_inputs(model, INPUT_SEED))
 
 
 def _write(options: argparse.Namespace, document: dict[str, Any]) -> None:
@@ -114,7 +104,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--engines",
         type=engines,
-        default=["ours", "onnxruntime", "openvino"],
+        default=["ours", "onnxruntime", "openvino", "torch"],
         help=f"of {', '.join(TIMED)}; the first is compared with the others (all but tvm)",
     )
     parser.add_argument("--rounds", type=_positive, default=Options.rounds, help=f"({Options.rounds})")

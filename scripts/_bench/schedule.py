@@ -14,17 +14,17 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
-
-import numpy as np
+from typing import TypeVar
 
 from tvm_mxplan.testing.reference import worst_relative_l2
 
-from .engines import ENGINES, REFERENCE
+from .engines import ENGINES
+from .files import Files, read_arrays
 from .process import Worker, WorkerError
 from .statistics import Spread, median, ratio_to_best, spread
 from .worker import Spec
 
+T = TypeVar("T")
 TOLERANCE = 1e-4
 """Relative L2 against the reference: float32 sums in another order differ by 1e-6 or so, bfloat16 by 1e-2."""
 SETTLE_SECONDS = 0.02
@@ -134,41 +134,6 @@ def subject_ratio(results: dict[str, EngineResult], subject: str) -> Spread | No
     return ratio_to_best(own.round_medians(), peers) if own.ok else None
 
 
-@dataclass(frozen=True)
-class Files:
-    """Where one model at one batch lies; all in the run's temporary directory."""
-
-    directory: Path
-
-    @property
-    def model(self) -> Path:
-        return self.directory / "model.onnx"
-
-    @property
-    def inputs(self) -> Path:
-        return self.directory / "inputs.npz"
-
-    @property
-    def expected(self) -> Path:
-        return self.directory / "expected.npz"
-
-    def artifact(self, engine: str) -> Path:
-        return self.directory / f"{engine}.so"
-
-    def answer(self, engine: str) -> Path:
-        return self.directory / f"answer_{engine}.npz"
-
-    def log(self, engine: str) -> Path:
-        return self.directory / f"{engine}.log"
-
-
-def write_expected(files: Files, cpus: tuple[int, ...], options: Options) -> None:
-    """Let the reference answer the inputs; raises `WorkerError` where it can't."""
-    spec = Spec(REFERENCE.name, str(files.model), "", str(files.inputs), len(cpus), cpus)
-    with Worker(spec, files.log(REFERENCE.name)) as worker:
-        worker.ask("load", options.timeout, outputs=str(files.expected))
-
-
 class _Session:
     """Starts processes for one configuration."""
 
@@ -179,7 +144,7 @@ class _Session:
         self._files = files
         self._cpus = cpus[: configuration.threads]
         self._options = options
-        self._expected = _read_arrays(files.expected)
+        self._expected = read_arrays(files.expected)
 
     def compile(self, engine: str) -> float | None:
         """Seconds; None for engines that compile when they load."""
@@ -200,7 +165,7 @@ class _Session:
             result.imported_mib.append(reply["imported_mib"])
             result.peaks_mib.append(reply["peak_mib"])
             result.realtime = worker.realtime
-            result.relative_l2 = worst_relative_l2(_read_arrays(answer), self._expected)
+            result.relative_l2 = worst_relative_l2(read_arrays(answer), self._expected)
             if result.relative_l2 > TOLERANCE:
                 raise WorkerError("wrong", f"relative L2 {result.relative_l2:.1e} against onnxruntime")
             if keep is None:
@@ -229,7 +194,7 @@ def _run_rounds(workers: dict[str, Worker], results: dict[str, EngineResult], op
             trial = worker.ask("run", options.timeout, iterations=TRIAL_ITERATIONS, warm_up=WARM_UP)
             iterations[name] = _burst(median(trial["latencies"]), options)
     for index in range(options.rounds):
-        for name in _rotated(list(workers), index):
+        for name in rotated(list(workers), index):
             if not results[name].ok:
                 continue
             time.sleep(SETTLE_SECONDS)
@@ -247,9 +212,10 @@ def _burst(latency: float, options: Options) -> int:
     return min(max(fitting, options.min_iterations), options.max_iterations)
 
 
-def _rotated(names: list[str], by: int) -> list[str]:
+def rotated(names: Sequence[T], by: int) -> list[T]:
+    """``names`` from the one at ``by`` on, and then those before it: nobody is always the first."""
     by %= max(len(names), 1)
-    return names[by:] + names[:by]
+    return [*names[by:], *names[:by]]
 
 
 @contextmanager
@@ -258,8 +224,3 @@ def _noting(result: EngineResult) -> Iterator[None]:
         yield
     except WorkerError as error:
         result.fail(error)
-
-
-def _read_arrays(path: Path) -> list[np.ndarray]:
-    with np.load(path) as arrays:
-        return [arrays[name] for name in arrays.files]

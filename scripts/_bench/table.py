@@ -71,13 +71,15 @@ def _start_table(records: Sequence[Record], engines: Sequence[str]) -> str:
 
 
 def _failures(records: Iterable[Record]) -> list[str]:
-    return [
-        f"- {record['model']}, batch {record['batch']}, threads {record['threads']}, {name}: "
-        f"{engine['status']}: {engine['detail']}"
-        for record in records
-        for name, engine in record["engines"].items()
-        if engine["status"] != "ok"
-    ]
+    """A line for each; an engine that is not installed has one for all."""
+    lines = []
+    for record in records:
+        where = f"{record['model']}, batch {record['batch']}, threads {record['threads']}, "
+        for name, engine in record["engines"].items():
+            if engine["status"] != "ok":
+                place = "" if engine["status"] == "not installed" else where
+                lines.append(f"- {place}{name}: {engine['status']}: {engine['detail']}")
+    return list(dict.fromkeys(lines))
 
 
 def _latency(engine: Record) -> str:

@@ -18,7 +18,8 @@ from tvm_mxplan.core import program as ir  # noqa: E402
 def test_a_row_for_each_layer(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(convolutions, "WEIGHTS_BYTES", 1 << 20)
     assert convolutions.main(["--models", "squeezenet", "--rounds", "3"]) == 0
-    rows = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines()]
+    text = capsys.readouterr().out
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines()]
     rows = [row for row in rows if row[0] == "squeezenet"]
     assert {row[2] for row in rows} >= {"16 to 64, 55x55", "32 to 128, 27x27", "64 to 256, 13x13"}
     for row in rows:
@@ -27,3 +28,13 @@ def test_a_row_for_each_layer(capsys: pytest.CaptureFixture[str], monkeypatch: p
         chosen, best, ratio = row[6:]
         assert {chosen, best} <= set(ir.CONVOLUTION_ALGORITHMS)
         assert float(ratio) >= 1 and (chosen != best or float(ratio) == 1)
+    near = sum(float(row[-1]) <= 1.03 for row in rows)
+    assert abs(int(text.splitlines()[-1].split()[0]) - near) <= 1, "ratios in rows are rounded"
+    assert f" of {len(rows)} choices " in text
+
+
+def test_the_worst_choices_are_named() -> None:
+    lost = {"a": 1.0, "b": 1.03, "c": 1.4, "d": 1.1}
+    assert convolutions.summary(lost) == (
+        "2 of 4 choices are within 3 % of the best; the worst: c (1.40); d (1.10); b (1.03)."
+    )

@@ -148,6 +148,28 @@ def test_a_broken_engine_is_a_row_and_the_others_are_timed(tmp_path, monkeypatch
 
 
 @needs_onnxruntime
+def test_an_engine_that_is_not_installed_has_one_line(tmp_path, monkeypatch):
+    (tmp_path / "torch.py").write_text("raise ModuleNotFoundError('No module named torch')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+
+    document = _run(tmp_path, "--engines", "onnxruntime,torch", "--iterations", "2", "--batch", "1,2")
+
+    assert [record["engines"]["torch"]["status"] for record in document["results"]] == ["not installed"] * 2
+    assert all(record["engines"]["onnxruntime"]["latency_ms"] for record in document["results"])
+    assert (tmp_path / "out.md").read_text().count("No module named torch") == 1
+
+
+@needs_onnxruntime
+@pytest.mark.slow
+def test_torch_compiles_the_same_model(tmp_path):
+    pytest.importorskip("torch")
+    document = _run(tmp_path, "--engines", "onnxruntime,torch", "--iterations", "2")
+    (record,) = document["results"]
+    assert record["engines"]["torch"]["status"] == "ok", record["engines"]["torch"]["detail"]
+    assert record["engines"]["torch"]["relative_l2"] < 1e-5
+
+
+@needs_onnxruntime
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_workers_end_with_the_run(tmp_path, number):
     endless = ["--rounds", "100000", "--engines", "onnxruntime"]

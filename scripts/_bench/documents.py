@@ -1,0 +1,123 @@
+"""The command line of scripts/bench_docs: makes every table of docs/performance.md again, in place.
+
+Each section runs one of the scripts beside this one and replaces what stands in the document between its two
+marks, with the command, the date, the load and the commit. Each has a time limit; what fails or runs out of
+time leaves its block as it was, and the status is 1.
+
+    scripts/bench_docs --realtime                       all sections
+    scripts/bench_docs --sections choices,roofline      some of them
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tvm_mxplan.testing.environment_info import environment
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENT = ROOT / "docs" / "performance.md"
+
+
+@dataclass(frozen=True)
+class Section:
+    """A script, its arguments, and the seconds after which it is given up."""
+
+    script: str
+    arguments: str
+    limit: float
+    own_priority: bool = False
+    """The script itself asks for the real-time priority, with ``--realtime``."""
+
+    def command(self, realtime: bool) -> list[str]:
+        priority = ["chrt", "-f", "5"] if realtime and not self.own_priority else []
+        own = ["--realtime"] if realtime and self.own_priority else []
+        return [*priority, f"scripts/{self.script}", *self.arguments.split(), *own]
+
+
+SECTIONS = {
+    "models": Section("bench_models", "--batch 1,8 --threads 1,2 --rounds 5 --starts 1", 4500, True),
+    "accuracy": Section("bench_accuracy", "", 900),
+    "choices": Section("bench_choices", "--batch 1,8 --rounds 7", 1800),
+    "convolutions": Section("bench_convolutions", "", 600),
+    "layouts": Section("bench_layouts", "--batch 1,8 --rounds 5", 1800),
+    "roofline": Section("bench_roofline", "--batch 1,8", 600),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Replace the blocks asked for; returns the exit status."""
+    options = _parse(arguments)
+    status = 0
+    for name in options.sections.split(","):
+        section = SECTIONS[name]
+        block = run(section, options.realtime, options.limit or section.limit)
+        if block is None:
+            print(f"bench_docs: {name} failed and stays as it was", file=sys.stderr)
+            status = 1
+        else:
+            options.document.write_text(replaced(options.document.read_text(), name, block))
+    return status
+
+
+def run(section: Section, realtime: bool, limit: float) -> str | None:
+    """The block that a section's script makes, or None where it fails."""
+    command = section.command(realtime)
+    print(f"bench_docs: {' '.join(command)}", file=sys.stderr, flush=True)
+    record = environment(ROOT)
+    variables = {"OMP_NUM_THREADS": str(len(os.sched_getaffinity(0))), **os.environ}
+    with subprocess.Popen(
+        command, cwd=ROOT, env=variables, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            output, _ = process.communicate(timeout=limit)
+        except BaseException as error:  # it and what it started
+            os.killpg(process.pid, signal.SIGKILL)
+            if not isinstance(error, subprocess.TimeoutExpired):
+                raise
+            return None
+    if process.returncode:
+        return None
+    taken = "; ".join(f"{key}: {record[key]}" for key in ("date", "load average", "commit"))
+    return f"    {' '.join(command)}\n\n{taken}\n\n{body(output)}"
+
+
+def body(output: str) -> str:
+    """A script's output without its title; sections go one level down."""
+    lines = [line for line in output.splitlines() if not line.startswith("# ")]
+    return re.sub(r"^## ", "### ", "\n".join(lines), flags=re.MULTILINE).strip()
+
+
+def replaced(document: str, name: str, block: str) -> str:
+    """``document`` with ``block`` between the marks of ``name``; ValueError where they are missing."""
+    begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"
+    before, found, rest = document.partition(begin)
+    _, closed, after = rest.partition(end)
+    if not found or not closed:
+        raise ValueError(f"the document has no marks {begin.strip()} and {end}")
+    return f"{before}{begin}\n{block}\n\n{end}{after}"
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="bench_docs", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--sections", default=",".join(SECTIONS), help=f"of {', '.join(SECTIONS)} (all)")
+    parser.add_argument("--document", type=Path, default=DOCUMENT, help="where the marks are")
+    parser.add_argument("--realtime", action="store_true", help="real-time priority")
+    parser.add_argument("--limit", type=float, help="seconds for each section, in place of its own limit")
+    options = parser.parse_args(arguments)
+    if unknown := [name for name in options.sections.split(",") if name not in SECTIONS]:
+        parser.error(f"{unknown[0]!r} is not one of {', '.join(SECTIONS)}")
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main())
