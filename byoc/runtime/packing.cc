@@ -1,7 +1,6 @@
 // Packed forms of constants; see packing.h.
 #include "packing.h"
 
-#include "buffer.h"
 #include "constant.h"
 #include "layout.h"
 #include "mapped_reorder.h"
@@ -13,37 +12,37 @@ namespace {
 using dnnl::memory;
 
 void Reread(const Packing& packing, const memory::desc& from, const char* src,
-            const memory::desc& to, char* dst) {
+            const memory::desc& to, char* dst, PackingScratch* scratch) {
   if (SamePlacement(from, packing.through)) return Reorder(packing.seen, src, false, to, dst);
-  Buffer between(static_cast<int64_t>(packing.through.get_size()));
-  Reorder(from, src, false, packing.through, between.data());
-  Reorder(packing.seen, between.data(), false, to, dst);
+  char* between = scratch->Get(static_cast<int64_t>(packing.through.get_size()));
+  Reorder(from, src, false, packing.through, between);
+  Reorder(packing.seen, between, false, to, dst);
 }
 
 void TransformFilters(winograd::Variant variant, const memory::desc& from, const char* src,
-                      const memory::desc& to, char* dst) {
+                      const memory::desc& to, char* dst, PackingScratch* scratch) {
   memory::desc plain = MakeDesc(to.get_dims(), to.get_data_type(), PlainTag(3));
-  Buffer matrices(static_cast<int64_t>(plain.get_size()));
+  char* matrices = scratch->Get(static_cast<int64_t>(plain.get_size()));
   winograd::TransformWeights(variant, from, reinterpret_cast<const float*>(src), to.get_dims()[1],
-                             to.get_dims()[2], reinterpret_cast<float*>(matrices.data()));
-  Reorder(plain, matrices.data(), false, to, dst);
+                             to.get_dims()[2], reinterpret_cast<float*>(matrices));
+  Reorder(plain, matrices, false, to, dst);
 }
 
 }  // namespace
 
 void PackConstant(const Packing& packing, const memory::desc& from, const char* src, bool mapped,
-                  const memory::desc& to, char* dst) {
+                  const memory::desc& to, char* dst, PackingScratch* scratch) {
   switch (packing.kind) {
     case Packing::Kind::kReorder:
       return Reorder(from, src, mapped, to, dst);
     case Packing::Kind::kReread:
-      Reread(packing, from, src, to, dst);
+      Reread(packing, from, src, to, dst, scratch);
       break;
     case Packing::Kind::kWinogradF2:
-      TransformFilters(winograd::Variant::kF2, from, src, to, dst);
+      TransformFilters(winograd::Variant::kF2, from, src, to, dst, scratch);
       break;
     case Packing::Kind::kWinogradF4:
-      TransformFilters(winograd::Variant::kF4, from, src, to, dst);
+      TransformFilters(winograd::Variant::kF4, from, src, to, dst, scratch);
       break;
   }
   if (mapped) DropPages(src, static_cast<int64_t>(from.get_size()));

@@ -6,6 +6,7 @@
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "desc_hash.h"
+#include "packing_memory.h"
 
 namespace mxplan {
 
@@ -27,7 +28,7 @@ struct Packing {
 
 // `mapped`: src is pages of a file, which are given back once read.
 void PackConstant(const Packing& packing, const dnnl::memory::desc& from, const char* src,
-                  bool mapped, const dnnl::memory::desc& to, char* dst);
+                  bool mapped, const dnnl::memory::desc& to, char* dst, PackingScratch* scratch);
 
 }  // namespace mxplan
 

@@ -1,7 +1,6 @@
 // Memory for packed forms; see packing_memory.h.
 #include "packing_memory.h"
 
-#include "buffer.h"
 #include "error.h"
 
 namespace mxplan {
@@ -23,6 +22,15 @@ std::shared_ptr<char> PackingMemory::Allocate(int64_t bytes) {
   used_ += AlignUp(bytes);
   if (used_ > small_bytes_) ThrowInternal("more small weights than were announced");
   return data;
+}
+
+char* PackingScratch::Get(int64_t bytes) {
+  if (bytes > bytes_) {
+    buffer_ = {};  // before the larger one is there
+    buffer_ = Buffer(bytes);
+    bytes_ = bytes;
+  }
+  return buffer_.data();
 }
 
 }  // namespace mxplan

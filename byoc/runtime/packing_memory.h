@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "buffer.h"
+
 namespace mxplan {
 
 // Large forms stand alone; small ones share one block, so that huge pages fit, and it goes when the
@@ -21,6 +23,17 @@ class PackingMemory {
   int64_t small_bytes_;
   std::shared_ptr<char> block_;
   int64_t used_ = 0;
+};
+
+// Bytes for what stands between two forms.  All constants of a module take turns in them: fresh
+// pages cost more to clear than packing itself.
+class PackingScratch {
+ public:
+  char* Get(int64_t bytes);
+
+ private:
+  Buffer buffer_;
+  int64_t bytes_ = 0;
 };
 
 }  // namespace mxplan

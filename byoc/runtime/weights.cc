@@ -98,6 +98,7 @@ std::vector<Weights::Packed> Weights::Pack(const std::vector<Request>& requests)
     if (!queued && !UsableInPlace(request)) needed.push_back(request);
   }
   PackingMemory memory(SmallBytes(needed));
+  PackingScratch scratch;
   std::vector<Packed> packed;
   for (const Request& request : needed) {
     const ConstantData& constant = constants_[static_cast<size_t>(request.constant)];
@@ -107,7 +108,7 @@ std::vector<Weights::Packed> Weights::Pack(const std::vector<Request>& requests)
     auto make = [&] {
       auto bytes = static_cast<int64_t>(request.to.get_size());
       std::shared_ptr<char> data = memory.Allocate(bytes);
-      PackConstant(request.packing, request.from, view, mapped, request.to, data.get());
+      PackConstant(request.packing, request.from, view, mapped, request.to, data.get(), &scratch);
       return std::make_shared<const PackedWeights>(std::move(data), bytes);
     };
     PackedKey key{DigestOf(request, view, mapped), request.from, request.to, request.packing};

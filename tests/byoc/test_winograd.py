@@ -307,7 +307,7 @@ def test_memory_under_watch(src):
         (lambda s: replace(s, attrs=replace(s.attrs, strides=(2, 2))), "stride 1"),
         (lambda s: replace(s, attrs=replace(s.attrs, dilation=(2, 2))), "dense 3x3"),
         (lambda s: replace(s, attrs=replace(s.attrs, padding=(2, 2, 2, 2))), "dst has extent 8"),
-        (lambda s: replace(s, post_ops=(ir.EltwisePostOp("tanh", 0.0, 0.0),)), "no post-op tanh"),
+        (lambda s: replace(s, post_ops=(ir.EltwisePostOp("elu", 1.0, 0.0),)), "no post-op elu"),
         (lambda s: replace(s, attrs=replace(s.attrs, algorithm="fft")), "algorithm fft is not known"),
     ],
 )
