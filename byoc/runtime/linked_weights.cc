@@ -34,10 +34,12 @@ std::vector<std::string> LoadedLibraries() {
   return {names.rbegin(), names.rend()};
 }
 
-int64_t SizeOfSymbol(const void* address) {
+// -1 where the system names another symbol of that address, such as one without bytes.
+int64_t SizeOfSymbol(const std::string& name, const void* address) {
   Dl_info info;
   void* symbol = nullptr;
   if (!dladdr1(address, &info, &symbol, RTLD_DL_SYMENT) || !symbol) return -1;
+  if (!info.dli_sname || name != info.dli_sname) return -1;
   return static_cast<int64_t>(static_cast<const ElfW(Sym)*>(symbol)->st_size);
 }
 
@@ -80,9 +82,9 @@ std::shared_ptr<const char> FindWeights(const std::string& symbol, int64_t bytes
     auto handle = std::make_shared<Handle>(opened);
     void* address = dlsym(opened, symbol.c_str());
     if (!address) continue;
-    if (SizeOfSymbol(address) != bytes) {
-      ThrowInvalidInput(name, ": the data ", symbol, " has ", SizeOfSymbol(address), " bytes, not ",
-                        bytes);
+    int64_t size = SizeOfSymbol(symbol, address);
+    if (size >= 0 && size != bytes) {  // unknown, it is what the digest in its name says
+      ThrowInvalidInput(name, ": the data ", symbol, " has ", size, " bytes, not ", bytes);
     }
     return {handle, static_cast<const char*>(address)};
   }

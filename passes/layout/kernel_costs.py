@@ -101,17 +101,20 @@ def _convolution(
     inputs, outputs = shapes["src"][1], shapes["dst"][1]
     if attrs.groups > 1:
         inputs = program.values[step.operand("src")].shape[1] // attrs.groups  # type: ignore[operator]
-    else:
-        outputs = _whole_vectors(outputs)
-        if inputs >= _VECTOR and not info.implementation.startswith("brgconv"):
-            inputs = _whole_vectors(inputs)
+    elif inputs >= _VECTOR and not info.implementation.startswith("brgconv"):
+        inputs = _whole_vectors(inputs)
     if step.has_depthwise:
         # Pointwise at every position of the source, then a window of 3x3 for each element of the result.
-        pointwise = 2.0 * _positions(shapes["src"]) * inputs * outputs / _efficiency(step.attrs, info)
+        operations = 2.0 * _positions(shapes["src"]) * inputs * _whole_vectors(outputs)
+        pointwise = operations / _efficiency(attrs, info)
         return pointwise + 2.0 * 9 * math.prod(shapes["dst"]) / _DEPTHWISE
     positions = _positions(shapes["dst" if isinstance(attrs, ir.Convolution) else "src"])
-    is_depthwise = "dw" in info.implementation.split(":")[0].split("_")
-    share = _depthwise(info, blocked, shapes["dst"][-1]) if is_depthwise else _efficiency(attrs, info)
+    if "dw" in info.implementation.split(":")[0].split("_"):
+        share = _depthwise(info, blocked, shapes["dst"][-1])
+    else:
+        share = _efficiency(attrs, info)
+        # Every group's output channels take whole vectors.
+        outputs = attrs.groups * _whole_vectors(-(-outputs // attrs.groups))
     return 2.0 * positions * inputs * outputs * window / share
 
 

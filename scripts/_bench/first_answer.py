@@ -43,7 +43,10 @@ def _row(name: str, rounds: int, folder: Path) -> str:
             if way in _CACHED:
                 _forget(name, folder)
                 seconds.setdefault((way, "cold"), []).append(_answer(way, name, folder))
+            kept = _kept(way, name, folder)
             seconds.setdefault((way, "warm"), []).append(_answer(way, name, folder))
+            if way in _CACHED and (not kept or _kept(way, name, folder) != kept):
+                raise RuntimeError(f"{name}, {way}: what the cold run kept was not there, or made again")
         _check(name, folder)
     order = [("ours", "cold"), ("ours", "warm"), ("ours-library", "warm"), ("onnxruntime", "warm")]
     order += [(way, state) for way in _CACHED[1:] for state in ("cold", "warm")]
@@ -70,6 +73,13 @@ def _forget(name: str, folder: Path) -> None:
         shutil.rmtree(folder / kept, ignore_errors=True)
     for path in folder.glob(f"{name}.optimized.onnx*"):
         path.unlink()
+
+
+def _kept(way: str, name: str, folder: Path) -> dict[str, int]:
+    """Files that a way keeps, by inode: what is made again is another file under the same name."""
+    saved = f"{name}.optimized.*"
+    patterns = {"ours": "ours/*.mxcache", "openvino": "openvino/*", "onnxruntime-saved": saved}
+    return {path.name: path.stat().st_ino for path in folder.glob(patterns[way])} if way in patterns else {}
 
 
 def _answer(way: str, name: str, folder: Path) -> float:

@@ -118,7 +118,7 @@ def image(seed: int = 0, batch: int = 1) -> Array:
 
 @pytest.fixture(scope="module")
 def three() -> tvm_mxplan.Executable:
-    return tvm_mxplan.compile(chain(3))
+    return tvm_mxplan.compile(chain(3), options={"layouts": "channels_last"})
 
 
 def test_one_arena_holds_all(three):

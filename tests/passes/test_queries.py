@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -11,7 +11,7 @@ from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.specialize import typical
 from tvm_mxplan.passes.layout.candidates import Layouts
-from tvm_mxplan.passes.layout.costs import BY_MODEL
+from tvm_mxplan.passes.layout.costs import BY_MODEL, ModelCost
 from tvm_mxplan.passes.layout.infer_layouts import infer_layouts
 from tvm_mxplan.passes.layout.queries import StepQueries
 
@@ -30,14 +30,20 @@ def depthwise(width: int) -> ir.Program:
     return ir.Program("depthwise", values, (step,))
 
 
-def favouring(name: str, share: float):
-    """Costs by which the implementation of that name takes ``share`` of the others' time."""
+@dataclass(frozen=True)
+class Favouring(ModelCost):
+    """Costs by which the implementation of a name takes ``share`` of the others' time."""
 
-    def cost(program: ir.Program, step: ir.Step, layouts: Layouts, info: StepInfo) -> float:
+    name: str = ""
+    share: float = 1.0
+
+    def __call__(self, program: ir.Program, step: ir.Step, layouts: Layouts, info: StepInfo) -> float:
         assert isinstance(step.attrs, ir.Convolution)
-        return 100.0 * (share if step.attrs.preferred == name else 1.0)
+        return 100.0 * (self.share if step.attrs.preferred == self.name else 1.0)
 
-    return cost
+
+def favouring(name: str, share: float) -> Favouring:
+    return Favouring(name=name, share=share)
 
 
 @pytest.mark.parametrize("share, taken", [(0.9, True), (0.98, False), (1.1, False)])
