@@ -40,7 +40,9 @@ void BuildRows(StepBuilder* b) {
   if (order[0] != 'a' || src.get_padded_dims() != sample) {
     ThrowUnsupported("samples in layout ", order, " are no rows");
   }
-  if (TakesRowProduct(*b)) return BuildRowProduct(b, order);
+  if (TakesRowProduct(*b)) {
+    return BuildRowProduct(b, MakeDesc(filter, src.get_data_type(), order), filter[0]);
+  }
   int64_t rows = sample[0], columns = filter[0], depth = 1;
   for (size_t i = 1; i < sample.size(); ++i) depth *= sample[i];
   dnnl::memory::data_type type = src.get_data_type();
@@ -58,9 +60,27 @@ void BuildRows(StepBuilder* b) {
   b->Add<dnnl::matmul>(bindings, seen_src, MakeDesc({depth, columns}, type, "any"), bias, dst);
 }
 
+// True for [1, depth] x [depth, columns] that a row product takes, with a bias for each column.
+bool IsOneSample(StepBuilder* b) {
+  const Dims& src = b->Get("src").dims;
+  const Dims& weights = b->Get("weights").dims;
+  const Dims& dst = b->Get("dst").dims;
+  if (weights.size() != 2 || src[1] != weights[0] || dst != Dims{src[0], weights[1]}) return false;
+  if (b->Has("bias") && b->Get("bias").dims.back() != weights[1]) return false;
+  if (!TakesRowProduct(*b)) return false;
+  return TagOf(b->Fixed("src")) == "ab" && TagOf(b->Fixed("dst")) == "ab";
+}
+
 }  // namespace
 
-void BuildMatMul(StepBuilder* b) { Build<dnnl::matmul>(b); }
+void BuildMatMul(StepBuilder* b) {
+  if (b->IsConstant("weights") && b->Rank("src") == 2 && IsOneSample(b)) {
+    const ResolvedValue& weights = b->Get("weights");
+    return BuildRowProduct(b, MakeDesc(weights.dims, weights.desc.get_data_type(), "ba"),
+                           weights.dims[1]);
+  }
+  Build<dnnl::matmul>(b);
+}
 
 void BuildInnerProduct(StepBuilder* b) {
   if (b->IsConstant("weights")) return BuildRows(b);

@@ -77,16 +77,15 @@ bool TakesRowProduct(const StepBuilder& b) {
          b.Desc("src").get_data_type() == dnnl::memory::data_type::f32;
 }
 
-void BuildRowProduct(StepBuilder* b, const std::string& order) {
-  const Dims& filter = b->Get("weights").dims;
+void BuildRowProduct(StepBuilder* b, const dnnl::memory::desc& rows, int64_t columns) {
   RowProduct product;
   product.relu = !b->step().post_ops.empty();
   product.depth = 1;
-  for (size_t i = 1; i < filter.size(); ++i) product.depth *= filter[i];
+  for (int64_t extent : rows.get_dims()) product.depth *= extent;
+  product.depth /= columns;
   auto value = [&](const char* role) {
     return Argument{0, Argument::Source::kValue, b->Id(role), b->Desc(role)};
   };
-  dnnl::memory::desc rows = MakeDesc(filter, dnnl::memory::data_type::f32, order);
   std::vector<Argument> arguments = {
       value("src"), value("dst"), {0, Argument::Source::kPacked, b->Id("weights"), rows}};
   if (b->Has("bias")) {
@@ -96,7 +95,7 @@ void BuildRowProduct(StepBuilder* b, const std::string& order) {
   auto bytes = static_cast<int64_t>(rows.get_size());
   auto threads = std::min<int64_t>(omp_get_max_threads(), bytes / kBytesOfThread + 1);
   b->NeedWeights(bytes);
-  b->AddStage(std::make_unique<RowProductStage>(product, filter[0], static_cast<int>(threads),
+  b->AddStage(std::make_unique<RowProductStage>(product, columns, static_cast<int>(threads),
                                                 SelectKernel(), std::move(arguments)),
               "row_product");
 }

@@ -5,18 +5,20 @@
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_ROW_PRODUCT_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_ROW_PRODUCT_H_
 
-#include <string>
+#include <cstdint>
+#include <oneapi/dnnl/dnnl.hpp>
 
 #include "executable.h"
 
 namespace mxplan {
 
-// True if BuildRowProduct takes an inner product with constant weights: one sample, float32, no
-// post-op but a relu.
+// True if BuildRowProduct takes a product with constant weights: one sample, float32, no post-op
+// but a relu.
 bool TakesRowProduct(const StepBuilder& b);
 
-// `order` is the layout of the sample.
-void BuildRowProduct(StepBuilder* b, const std::string& order);
+// `rows` are the weights as they are to be stored: `columns` filters, one behind the other, each in
+// the order of the sample.
+void BuildRowProduct(StepBuilder* b, const dnnl::memory::desc& rows, int64_t columns);
 
 }  // namespace mxplan
 

@@ -47,12 +47,10 @@ def _compile_ours(model_path: str, artifact_path: str) -> None:
 
 
 def _load_ours(artifact_path: str, inputs: Inputs, threads: int) -> Runner:
-    import tvm
+    from tvm_mxplan import load, machine
 
-    import tvm_mxplan
-
-    executable = tvm_mxplan.load(artifact_path)
-    tensors = [tvm.runtime.tensor(value) for value in inputs.values()]
+    executable = load(artifact_path)
+    tensors = [machine.tensor_of(value) for value in inputs.values()]
     return Runner(lambda: executable(*tensors), _fetch_tensors)
 
 
@@ -147,7 +145,7 @@ REFERENCE = Engine("reference", ("onnxruntime",), _load_reference)
 ENGINES = {
     engine.name: engine
     for engine in (
-        Engine("ours", ("tvm", "tvm_mxplan"), _load_ours, _compile_ours),
+        Engine("ours", ("tvm_mxplan.executable",), _load_ours, _compile_ours),
         Engine("onnxruntime", ("onnxruntime",), _load_onnxruntime),
         Engine("openvino", ("openvino",), _load_openvino),
         Engine("torch", ("torch",), _load_torch),

@@ -10,7 +10,7 @@ import argparse
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import tvm_mxplan
@@ -38,10 +38,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             policies = {policy: {"layouts": policy} for policy in POLICIES}
             medians = median_times(name, batch, policies, options.rounds)
             shares = [_reorder_share(name, batch, policy) for policy in POLICIES]
-            ratios = " | ".join(f"{medians[policy] / medians['cost']:.2f}" for policy in POLICIES[1:])
+            ratios = " | ".join(_ratio(medians, policy) for policy in POLICIES[1:])
             listed = ", ".join(f"{100 * share:.0f} %" for share in shares)
             print(f"| {name} | {batch} | {medians['cost']:.2f} | {ratios} | {listed} |", flush=True)
     return 0
+
+
+def _ratio(medians: Mapping[str, float], policy: str) -> str:
+    """To ``cost``; ``=`` where both run the same programs, which are timed once."""
+    return "=" if medians[policy] == medians["cost"] else f"{medians[policy] / medians['cost']:.2f}"
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -56,6 +56,23 @@ def test_shapes(depth: int, columns: int, bias: bool, threads: int) -> None:
     assert run((1, depth), columns, "", bias) == KERNEL
 
 
+@pytest.mark.parametrize("depth, columns", [(1, 1), (33, 5), (1024, 1000)])
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("bias", [False, True])
+def test_matrix_products_of_one_row(depth: int, columns: int, transposed: bool, bias: bool) -> None:
+    """Weights that stand transposed are read as they are, others are packed so."""
+    x, w, shift = random(1, depth), random(depth, columns) / np.float32(depth**0.5), random(1, columns, seed=1)
+    b = Builder()
+    constant = b.constant(np.ascontiguousarray(w.T) if transposed else w)
+    weights = b.view(constant, (depth, columns), "ba") if transposed else constant
+    operands = {"bias": b.constant(shift)} if bias else {}
+    src, dst = b.input((1, depth)), b.output((1, columns))
+    b.step(ir.MatMul(), (RELU,), src=src, weights=weights, dst=dst, **operands)
+    expected = np.maximum(x.astype("float64") @ w + (shift if bias else 0), 0)
+    check(b.run(x), expected.astype("float32"), depth)
+    assert library.describe(b.build()).steps[-1].implementation == KERNEL
+
+
 @pytest.mark.parametrize("layout", ["abcd", "acdb", "aBcd16b"])
 def test_filters_follow_the_order_of_the_sample(layout: str) -> None:
     assert run((1, 32, 6, 5), 35, layout, True, RELU) == KERNEL

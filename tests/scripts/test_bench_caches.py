@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,8 @@ ROOT = Path(__file__).resolve().parents[2]
 def rows(section: str) -> list[list[str]]:
     """The cells of a section's table for the model ``tiny``."""
     command = [ROOT / "scripts" / "bench_caches", "--sections", section, "--models", "tiny", "--rounds", "1"]
-    out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    variables = {**os.environ, "PYTHON": sys.executable}
+    out = subprocess.run(command, check=True, capture_output=True, text=True, env=variables).stdout
     lines = [line for line in out.splitlines() if line.startswith("| tiny")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
