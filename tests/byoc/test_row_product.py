@@ -61,7 +61,8 @@ def test_shapes(depth: int, columns: int, bias: bool, threads: int) -> None:
 @pytest.mark.parametrize("bias", [False, True])
 def test_matrix_products_of_one_row(depth: int, columns: int, transposed: bool, bias: bool) -> None:
     """Weights that stand transposed are read as they are, others are packed so."""
-    x, w, shift = random(1, depth), random(depth, columns) / np.float32(depth**0.5), random(1, columns, seed=1)
+    x, shift = random(1, depth), random(1, columns, seed=1)
+    w = random(depth, columns) / np.float32(depth**0.5)
     b = Builder()
     constant = b.constant(np.ascontiguousarray(w.T) if transposed else w)
     weights = b.view(constant, (depth, columns), "ba") if transposed else constant
