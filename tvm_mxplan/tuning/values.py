@@ -129,7 +129,7 @@ def _read(counters: Sequence[Path]) -> list[int]:
 
 
 def memory_bytes(programs: Sequence[ir.Program], memory: Sequence[MemoryReport], backend: Backend) -> int:
-    """Bytes of arenas that exist, and of the weights that the library packs for its steps."""
+    """Bytes of arenas that exist, and of weights as the library's steps read them, in place or packed."""
     arenas = sum(report.height for report in memory if not report.stands_in)
     infos = [info for program in programs for info in backend.describe(program).steps]
     return arenas + sum(info.weights_bytes for info in infos)
