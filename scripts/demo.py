@@ -18,7 +18,7 @@ from tvm_mxplan.testing.environment_info import environment
 from tvm_mxplan.testing.reference import relative_l2
 
 TOLERANCE = 1e-4
-ROUNDS = 30
+ROUNDS, CALLS, PAUSE = 5, 10, 1.0
 
 
 def main() -> None:
@@ -51,13 +51,20 @@ def check(actual: np.ndarray, expected: np.ndarray) -> None:
 
 
 def latency_table(engines: dict[str, Callable[[], object]]) -> str:
-    """Median latencies of engines that take turns; a first look only, see scripts/bench_models."""
+    """Median latencies of engines that take turns; a first look only, see scripts/bench_models.
+
+    A turn begins with a pause and a call that is not timed: an engine's threads wait for more work, on the
+    processors that the next one wants, for some time after its last call.
+    """
     times: dict[str, list[float]] = {name: [] for name in engines}
     for _ in range(ROUNDS):
         for name, call in engines.items():
-            start = time.perf_counter()
+            time.sleep(PAUSE)
             call()
-            times[name].append(1e3 * (time.perf_counter() - start))
+            for _ in range(CALLS):
+                start = time.perf_counter()
+                call()
+                times[name].append(1e3 * (time.perf_counter() - start))
     lines = [f"{'engine':14} {'median ms':>10} {'min ms':>10}"]
     lines += [f"{name:14} {statistics.median(t):10.2f} {min(t):10.2f}" for name, t in times.items()]
     return "\n".join(lines)
