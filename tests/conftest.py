@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tvm_mxplan.cache import choices_file, compile_cache
@@ -9,9 +11,13 @@ from tvm_mxplan.cache.session import Session
 
 
 @pytest.fixture(autouse=True)
-def _no_cache_of_the_user(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TVM_MXPLAN_CACHE_DIR", str(tmp_path_factory.mktemp("caches")))
-    monkeypatch.delenv("TVM_MXPLAN_AUTOTUNE", raising=False)
+def cache_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the cache would be; nothing is there yet."""
+    folder = tmp_path_factory.mktemp("caches") / "cache"
+    monkeypatch.setenv("TVM_MXPLAN_CACHE_DIR", str(folder))
+    for name in ("TVM_MXPLAN_CACHE_BYTES", "TVM_MXPLAN_AUTOTUNE"):
+        monkeypatch.delenv(name, raising=False)
+    return folder
 
 
 @pytest.fixture(autouse=True)

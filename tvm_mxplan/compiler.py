@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -66,13 +67,14 @@ def build(
     recorder.tuning = tuning.close() if tuning else None
     recorder.seconds["passes"] = round(time.perf_counter() - start, 3)
     start = time.perf_counter()
-    planned = _with_metadata(planned, metadata_text(signature, recorder.report))
+    report = recorder.report
+    planned = _with_metadata(planned, metadata_text(signature, report))
     built = relax.build(planned, target.host, relax_pipeline=None)
     recorder.seconds["build"] = round(time.perf_counter() - start, 3)
     made = Executable(
         built,
         signature,
-        recorder.report,
+        replace(report, seconds=dict(recorder.seconds)),
         opcheck=options.opcheck,
         opcheck_folder=options.opcheck_folder,
     )

@@ -17,7 +17,7 @@ from tvm_mxplan.core.policies import Rule
 from tvm_mxplan.core.specialize import typical
 
 from ..layout.candidates import options_of
-from ..layout.costs import CostSource
+from ..layout.costs import StepCost
 from ..layout.queries import StepQueries
 
 _NONE = Candidate(algorithm="direct")
@@ -26,7 +26,7 @@ _NONE = Candidate(algorithm="direct")
 def choose_algorithms(
     program: ir.Program,
     queries: StepQueries,
-    cost: CostSource,
+    cost: StepCost,
     block: int,
     *,
     rule: Rule = "cost",
@@ -60,7 +60,7 @@ def choose_algorithms(
 
 
 def candidates_of(
-    program: ir.Program, step: ir.Step, queries: StepQueries, cost: CostSource, block: int
+    program: ir.Program, step: ir.Step, queries: StepQueries, cost: StepCost, block: int
 ) -> list[Candidate]:
     """Every algorithm for ``step``, at its cost in the layout that suits it best; impossible ones are out."""
     result = []

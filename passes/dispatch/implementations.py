@@ -3,9 +3,8 @@
     name     what targets and options call it: onednn, cudnn, llvm
     backend  the library behind it, which generates code for regions; None for TVM's own code
     absent   why it cannot be had here; it drops out, and the report tells
-    layouts  what it takes and gives, by name
 
-Which operators a library takes, its patterns and their checks say, with a reason for what they refuse.  What
+Which layouts a library has its backend says; which operators it takes, its patterns and their checks say, with a reason for what they refuse.  What
 it would do for one of them (its code, scratchpad, error) depends on shapes and layouts: ``Backend.describe``
 says it once there is a program; costs come with a ``CostSource``.
 """
@@ -33,11 +32,6 @@ class Implementation:
     name: str
     backend: Backend | None = None
     absent: str = ""
-
-    @property
-    def layouts(self) -> tuple[str, ...]:
-        """Layouts that it takes and gives, by name; TVM's code has tensors as the model states them."""
-        return tuple(record.name for record in self.backend.layouts()) if self.backend else ()
 
 
 @dataclass(frozen=True)

@@ -43,16 +43,16 @@ Reader: TypeAlias = tuple[ir.Step, Layouts]
 
 
 class StepCost(Protocol):
-    """What a step costs in given layouts, in microseconds."""
+    """Microseconds of a step in given layouts: ``measured`` here as far as can be, or by a model."""
+
+    @property
+    def measured(self) -> bool: ...
 
     def __call__(self, program: ir.Program, step: ir.Step, layouts: Layouts, info: StepInfo, /) -> float: ...
 
 
 class CostSource(StepCost, Protocol):
-    """Costs and where they come from: ``measured`` on this machine as far as can be, or by a model."""
-
-    @property
-    def measured(self) -> bool: ...
+    """What everything costs that a plan is made of: steps, reorders, copies."""
 
     def reorder(
         self, program: ir.Program, value: int, layout: str, sources: Sequence[str], reader: Reader | None, /

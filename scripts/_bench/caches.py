@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -29,6 +28,7 @@ from tvm_mxplan.testing.environment_info import environment, format_environment
 
 from .first_answer import first_answer_table
 from .primitives import primitives_table
+from .statistics import median, ratio_text
 
 MODELS = "resnet50,vgg19,densenet121"
 _MODELS = {"compile": MODELS, "first": MODELS, "primitives": "resnet50,mobilenet_v2"}
@@ -102,8 +102,9 @@ def _compile_row(name: str, rounds: int, folder: Path) -> str:
         nbytes = sum(file.stat().st_size for file in cache.glob("*.mxcache"))
         for file in cache.iterdir():
             file.unlink()
-    medians = [f"{statistics.median(seconds[way]):.2f}" for way in _WAYS]
-    ratios = [_ratio(seconds, *pair) for pair in (("cold", "without"), ("warm", "without"), ("warm", "cold"))]
+    medians = [f"{median(seconds[way]):.2f}" for way in _WAYS]
+    pairs = (("cold", "without"), ("warm", "without"), ("warm", "cold"))
+    ratios = [ratio_text(seconds[a], seconds[b]) for a, b in pairs]
     return f"| {name} | {' | '.join([*medians, *ratios])} | {nbytes / 1e6:.2f} |"
 
 
@@ -133,11 +134,6 @@ def _compile_once(model: str, option: str) -> dict[str, Any]:
     not_stored = cache.reason.partition("not stored: ")[2]
     digest = hashlib.sha256(answer).hexdigest()
     return {"seconds": seconds, "outcome": cache.outcome, "not stored": not_stored, "answer": digest}
-
-
-def _ratio(seconds: dict[str, list[float]], above: str, below: str) -> str:
-    ratios = [a / b for a, b in zip(seconds[above], seconds[below], strict=True)]
-    return f"{statistics.median(ratios):.3f} ({min(ratios):.3f}-{max(ratios):.3f})"
 
 
 if __name__ == "__main__":

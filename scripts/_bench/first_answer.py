@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -16,6 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+
+from .statistics import median, ratio_text
 
 _COLUMNS = ("ours", "ours-library", "onnxruntime", "onnxruntime-saved", "openvino")
 _CACHED = ("ours", "onnxruntime-saved", "openvino")
@@ -50,7 +51,7 @@ def _row(name: str, rounds: int, folder: Path) -> str:
         _check(name, folder)
     order = [("ours", "cold"), ("ours", "warm"), ("ours-library", "warm"), ("onnxruntime", "warm")]
     order += [(way, state) for way in _CACHED[1:] for state in ("cold", "warm")]
-    medians = [f"{statistics.median(seconds[key]):.2f}" for key in order]
+    medians = [f"{median(seconds[key]):.2f}" for key in order]
     ratios = [_ratio(seconds, way) for way in ("ours", "ours-library")]
     return f"| {name} | {' | '.join([*medians, *ratios])} |"
 
@@ -112,5 +113,4 @@ def _check(name: str, folder: Path) -> None:
 def _ratio(seconds: Mapping[tuple[str, str], Sequence[float]], way: str) -> str:
     """Of our time to that of the fastest peer in the same round: median (least to greatest)."""
     peers = zip(*(seconds[peer, "warm"] for peer in _COLUMNS[2:]), strict=True)
-    ratios = [own / min(others) for own, others in zip(seconds[way, "warm"], peers, strict=True)]
-    return f"{statistics.median(ratios):.3f} ({min(ratios):.3f}-{max(ratios):.3f})"
+    return ratio_text(seconds[way, "warm"], [min(others) for others in peers])

@@ -9,12 +9,13 @@ Fetching is `library.describe`, which also reads the program and writes down wha
 
 from __future__ import annotations
 
-import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+
+from .statistics import median, ratio_text
 
 BATCHES = (1, 8)
 HEADER = (
@@ -50,8 +51,8 @@ def row(name: str, batch: int, rounds: int) -> str:
     for _ in range(rounds):
         for way, capacities in _WAYS.items():
             milliseconds[way].append(_time(lambda: ex(*inputs), fetch, capacities))
-    medians = [f"{statistics.median(milliseconds[way]):.2f}" for way in _WAYS]
-    ratios = [_ratio(milliseconds[way], milliseconds["held"]) for way in list(_WAYS)[1:]]
+    medians = [f"{median(milliseconds[way]):.2f}" for way in _WAYS]
+    ratios = [ratio_text(milliseconds[way], milliseconds["held"], 2) for way in list(_WAYS)[1:]]
     return f"| {name} | {batch} | {' | '.join([*medians, *ratios])} |"
 
 
@@ -86,12 +87,7 @@ def _time(call: Callable[[], Any], fetch: Callable[[], None], capacities: tuple[
             fetch()
         call()
         times.append(1e3 * (time.perf_counter() - start))
-    return statistics.median(times)
-
-
-def _ratio(above: Sequence[float], below: Sequence[float]) -> str:
-    ratios = [a / b for a, b in zip(above, below, strict=True)]
-    return f"{statistics.median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f})"
+    return median(times)
 
 
 if __name__ == "__main__":

@@ -55,3 +55,9 @@ def geometric_mean(values: Sequence[float]) -> float | None:
     if not values:
         return None
     return math.exp(sum(math.log(value) for value in values) / len(values))
+
+
+def ratio_text(above: Sequence[float], below: Sequence[float], digits: int = 3) -> str:
+    """Ratios of samples of the same rounds: the median (least to greatest)."""
+    ratios = [a / b for a, b in zip(above, below, strict=True)]
+    return f"{median(ratios):.{digits}f} ({min(ratios):.{digits}f}-{max(ratios):.{digits}f})"

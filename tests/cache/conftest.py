@@ -1,21 +1,11 @@
-"""A cache folder of its own for every test, and a model of several regions."""
+"""A model of several regions."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
 from onnx import helper, numpy_helper
-
-
-@pytest.fixture(autouse=True)
-def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "cache"
-    monkeypatch.setenv("TVM_MXPLAN_CACHE_DIR", str(folder))
-    monkeypatch.delenv("TVM_MXPLAN_CACHE_BYTES", raising=False)
-    return folder
 
 
 @pytest.fixture(scope="module")

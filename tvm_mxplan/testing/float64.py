@@ -2,7 +2,7 @@
 
 Weights and inputs are the model's float32 values, widened; every operator then computes in float64, a
 convolution as one matrix product for each position of its kernel.  It has the operators of the zoo, in two
-dimensions; another is an error that names it.  VGG-19 takes seconds.
+dimensions; another is an error that names it.  VGG-19 takes most of a minute.
 """
 
 from __future__ import annotations

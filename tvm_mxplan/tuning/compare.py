@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..machine import virtual_machine
 from .values import typical_sample
 
 FIRST_ROUNDS = 4
@@ -114,8 +115,5 @@ class Comparison:
 
 def instance(module: Any, arguments: list[Any]) -> Callable[[], object]:
     """A virtual machine over what ``relax.build`` made, as a call without arguments."""
-    import tvm
-    from tvm.runtime.vm import VirtualMachine
-
-    main = VirtualMachine(getattr(module, "mod", module), tvm.cpu())["main"]
+    main = virtual_machine(getattr(module, "mod", module))["main"]
     return lambda: main(*arguments)
