@@ -4,9 +4,9 @@
     backend  the library behind it, which generates code for regions; None for TVM's own code
     absent   why it cannot be had here; it drops out, and the report tells
 
-Which layouts a library has its backend says; which operators it takes, its patterns and their checks say, with a reason for what they refuse.  What
-it would do for one of them (its code, scratchpad, error) depends on shapes and layouts: ``Backend.describe``
-says it once there is a program; costs come with a ``CostSource``.
+Which layouts a library has, its backend says; which operators it takes, its patterns and their checks, with a
+reason for what they refuse.  What it would do for one of them (its code, scratchpad, error) depends on shapes
+and layouts: ``Backend.describe`` says it once there is a program; costs come with a ``CostSource``.
 """
 
 from __future__ import annotations
