@@ -15,9 +15,9 @@ import tvm_ffi
 
 from . import environment, machine
 from .errors import InvalidInputError, UnsupportedError
+from .exported_weights import exported_weights
 from .files import check_destination, whole_file
 from .library_digest import append_digest, check_digest
-from .packed_export import packed_weights as packed
 from .report import Report
 from .shared_library import check_library
 from .signature import Port, Signature
@@ -127,7 +127,7 @@ class Executable:
             raise UnsupportedError(f"{path}: no C compiler to link with; install g++ or name one in CXX")
         with whole_file(path) as partial:
             try:
-                with packed(self.module.mod) if packed_weights else nullcontext():
+                with exported_weights(self.module.mod, packed_weights):
                     self.module.export_library(str(partial))
             except RuntimeError as error:
                 raise UnsupportedError(f"{path}: linking with {get_cc()} failed ({error})") from error

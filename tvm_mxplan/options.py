@@ -67,6 +67,8 @@ class Options:
     cache : ``on_compile`` keeps finished compilations on disk and reads them again; ``save_reload`` (default)
         touches no disk, notes choices for ``save_cache`` and replays those of ``load_cache``; ``disabled``
         does neither.  Records of ``tune=measure`` are kept on disk unless it is ``disabled``.
+    packed_weights : whether what ``on_compile`` writes holds weights as this machine's primitives want them
+        (default), so that a hit uses them where the file is mapped; without, the file is smaller.
     """
 
     layouts: Policy = "cost"
@@ -85,6 +87,7 @@ class Options:
     opcheck: bool = field(default=False, metadata=_OUTSIDE)
     opcheck_folder: str | None = field(default=None, metadata=_OUTSIDE)
     cache: str = field(default="save_reload", metadata=_OUTSIDE)
+    packed_weights: bool = field(default=True, metadata=_OUTSIDE)
 
     def __post_init__(self) -> None:
         _one_of("layouts", self.layouts, POLICIES)
@@ -108,6 +111,7 @@ class Options:
         _one_of("deterministic", self.deterministic, (True, False))
         _one_of("opcheck", self.opcheck, (True, False))
         _one_of("cache", self.cache, CACHES)
+        _one_of("packed_weights", self.packed_weights, (True, False))
         if not isinstance(self.opcheck_folder, str | None):
             raise InvalidInputError(f"option opcheck_folder={self.opcheck_folder!r}; expected a path")
         object.__setattr__(self, "layers", _layers(self.layers))

@@ -131,6 +131,29 @@ def export_packed(module: Any, packed: bool) -> None:
     module["mxplan.export_packed"](packed)
 
 
+def save_packed(module: Any) -> tuple[bytes, list[memoryview]]:
+    """A region as bytes and, beside them, its weights as this machine's primitives want them.
+
+    Those of regions with static shapes are packed for that, if they are not yet; see :func:`load_packed`.
+    """
+    import numpy as np
+
+    head, *weights = module["mxplan.save_packed"]()
+    return bytes(head), [memoryview(np.from_dlpack(tensor)) for tensor in weights]
+
+
+def load_packed(head: bytes, weights: Sequence[Any], mapped: bool) -> Any:
+    """The region that :func:`save_packed` wrote; ``weights`` are used where they are, or packed anew.
+
+    Each is a tensor of bytes, as ``tvm_ffi.from_dlpack`` takes it.  ``mapped``: they are pages of a file that
+    nobody writes to, and may be dropped and read again.
+    """
+    load()
+    import tvm_ffi
+
+    return _function("load_packed")(head, [tvm_ffi.from_dlpack(part) for part in weights], mapped)
+
+
 def module_bytes(module: Any) -> bytes:
     """What a runtime module of any kind writes of itself into an exported library, its imports left out."""
     load()

@@ -1,5 +1,5 @@
 // The bytes of one constant of a region, wherever they are: a tensor of the caller's, a loaded
-// container, or the pages of a library that the process has mapped.
+// container, or the pages of a file that the process has mapped.
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_CONSTANT_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_CONSTANT_H_
 
@@ -25,6 +25,9 @@ struct ConstantData {
   int64_t stored_bytes = 0;  // behind `data`
   StoredForm form;
   bool IsPlain() const { return form.packed.empty(); }
+  // Not empty: none of the program's constants but what some primitive makes of one, kept beside
+  // it; the name of what it is good for (packed_constants.h).
+  std::string serves;
   std::shared_ptr<const void> owner;  // keeps `data` alive
   bool mapped = false;                // pages of a file, which come back when they are read again
 };

@@ -10,7 +10,7 @@ namespace mxplan {
 namespace {
 
 constexpr std::string_view kMagic = "MXMD";
-constexpr uint32_t kVersion = 3;
+constexpr uint32_t kVersion = 4;
 constexpr uint32_t kMaxRank = 12;
 
 size_t Padding(size_t offset) { return (kAlignment - offset % kAlignment) % kAlignment; }
@@ -69,6 +69,7 @@ ConstantData ReadConstant(ByteReader* in, bool inside, const std::shared_ptr<con
   constant.dtype = ReadString(in);
   constant.shape = ReadDims(in);
   constant.bytes = ReadBytes(in);
+  constant.serves = ReadString(in);
   ReadForm(in, &constant);
   if (!inside) return constant;
   in->Align(kAlignment);
@@ -83,7 +84,7 @@ std::string Save(const std::string& symbol, std::string_view program,
                  const std::vector<ConstantData>& constants, const std::string& weights) {
   size_t total = 256 + symbol.size() + program.size();
   for (const ConstantData& constant : constants) {
-    total += 256 + (weights.empty() ? static_cast<size_t>(constant.stored_bytes) : 0);
+    total += 256 + constant.serves.size() + (weights.empty() ? static_cast<size_t>(constant.stored_bytes) : 0);
   }
   std::string out;
   out.reserve(total);
@@ -97,6 +98,7 @@ std::string Save(const std::string& symbol, std::string_view program,
     PutString(&out, constant.dtype);
     PutDims(&out, constant.shape);
     Put<int64_t>(&out, constant.bytes);
+    PutString(&out, constant.serves);
     PutForm(&out, constant);
     if (!weights.empty()) continue;
     out.append(Padding(out.size()), '\0');

@@ -2,10 +2,10 @@
 // name where they are data of a library instead (linked_weights.h).
 //
 //     "MXMD" version:u32 symbol program weights count:u32 constant*
-//     constant   dtype rank:u32 i64* bytes:i64 form, then if weights is empty
+//     constant   dtype rank:u32 i64* bytes:i64 serves form, then if weights is empty
 //                zeros up to a multiple of 64 data
 //     form       packed, and unless that is empty: plain rank:u32 i64* stored_bytes:i64
-//     strings (symbol, program, weights, dtype, packed, plain) are u64 length + bytes
+//     strings (symbol, program, weights, dtype, serves, packed, plain) are u64 length + bytes
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_CONTAINER_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_CONTAINER_H_
 

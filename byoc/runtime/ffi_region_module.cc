@@ -25,13 +25,14 @@ namespace {
 namespace ffi = tvm::ffi;
 
 constexpr const char* kKind = "mxplan_onednn";
+constexpr const char* kBeside = "beside";  // where weights are that a caller keeps
 
 class RegionModule final : public ffi::ModuleObj {
  public:
   RegionModule(std::string symbol, std::string program, std::vector<ConstantData> constants)
       : symbol_(std::move(symbol)),
         program_(std::move(program)),
-        region_(Decode(program_), std::move(constants)) {}
+        region_(std::make_shared<Region>(Decode(program_), std::move(constants))) {}
 
   const char* kind() const final { return kKind; }
   int GetPropertyMask() const final {
@@ -68,46 +69,53 @@ class RegionModule final : public ffi::ModuleObj {
       return ffi::Function::FromTyped(
           [self, this](bool packed) { Guard([&] { ExportPacked(packed); }); });
     }
+    if (name == "mxplan.save_packed") {
+      return ffi::Function::FromTyped([self, this] { return Guard([&] { return SavePacked(); }); });
+    }
     if (name == "mxplan.prepare") {
-      return ffi::Function::FromTyped([self, this] { Guard([&] { region_.Prepare(); }); });
+      return ffi::Function::FromTyped([self, this] { Guard([&] { region_->Prepare(); }); });
     }
     if (name == "mxplan.stats") {
-      return ffi::Function::FromTyped([self, this] { return ffi::String(region_.Stats()); });
+      return ffi::Function::FromTyped([self, this] { return ffi::String(region_->Stats()); });
     }
     return std::nullopt;
   }
 
   ffi::Bytes SaveToBytes() const final {
     if (!exported_) return SaveWithWeights();
-    return ffi::Bytes(Save(symbol_, program_, exported_->constants, exported_->symbol));
+    return Guard([&] { return ffi::Bytes(exported_->Save(symbol_, program_)); });
   }
 
   ffi::String InspectSource(const ffi::String&) const final {
-    return ffi::String(ToText(region_.program()));
+    return ffi::String(ToText(region_->program()));
   }
 
  private:
   // From now on the module is saved without its constants; the module that is returned has them and
   // has to be exported with this one.
   ffi::Module SplitWeights() {
-    exported_ = std::make_shared<ExportedWeights>();
-    SetExported(region_.constants());
+    exported_ = std::make_shared<ExportedWeights>(symbol_ + program_, region_);
     return MakeWeightsModule(exported_);
   }
 
   // Whether split weights are exported as this machine's primitives want them.
   void ExportPacked(bool packed) {
     if (!exported_) ThrowInvalidInput("region ", symbol_, " has not split its weights");
-    SetExported(packed ? region_.PackedConstants() : region_.constants());
+    exported_->SetPacked(packed);
   }
 
-  void SetExported(std::vector<ConstantData> constants) {
-    exported_->symbol = WeightsSymbol(symbol_ + program_, constants);
-    exported_->constants = std::move(constants);
+  // The module without its weights, then these, each as its bytes, as this machine's primitives
+  // want them.  LoadPacked puts the two together again.
+  ffi::Array<ffi::Any> SavePacked() {
+    std::vector<ConstantData> parts = region_->PackedConstants();
+    ffi::Array<ffi::Any> saved;
+    saved.push_back(ffi::Bytes(Save(symbol_, program_, parts, kBeside)));
+    for (const ConstantData& part : parts) saved.push_back(TensorOfBytes(part));
+    return saved;
   }
 
   ffi::Bytes SaveWithWeights() const {
-    return ffi::Bytes(Save(symbol_, program_, region_.constants()));
+    return ffi::Bytes(Save(symbol_, program_, region_->constants()));
   }
 
   void Run(const ffi::PackedArgs& args) {
@@ -119,27 +127,28 @@ class RegionModule final : public ffi::ModuleObj {
       std::optional<DLTensor*> tensor = args[i].try_cast<DLTensor*>();
       if (!tensor.has_value()) {
         throw Error(ErrorKind::kInvalidType,
-                    Concat("region ", region_.program().name, ": argument ", i, " is no tensor"));
+                    Concat("region ", region_->program().name, ": argument ", i, " is no tensor"));
       }
       tensors.push_back(ToRef(**tensor));
     }
     if (auto* observer = dynamic_cast<FunctionObserver*>(ThreadObserver().get())) {
       observer->Enter(ffi::GetRef<ffi::Module>(this));
     }
-    region_.Run(tensors);
+    region_->Run(tensors);
   }
 
   // The same constants under another program, as when its values have moved.
   ffi::Module WithProgram(std::string program) const {
-    auto made = ffi::make_object<RegionModule>(symbol_, std::move(program), region_.constants());
-    made->exported_ = exported_;  // the data is the same
+    auto made = ffi::make_object<RegionModule>(symbol_, std::move(program), region_->constants());
+    if (exported_) exported_->SetRegion(made->region_);
+    made->exported_ = exported_;
     return ffi::Module(made);
   }
 
   std::string symbol_;
   std::string program_;
   std::shared_ptr<ExportedWeights> exported_;  // constants that leave beside the module, if any do
-  Region region_;
+  std::shared_ptr<Region> region_;
 };
 
 ffi::Module MakeModule(std::string symbol, std::string program,
@@ -181,10 +190,37 @@ ffi::Module LoadFromBytes(const ffi::Bytes& bytes) {
   });
 }
 
+// `mapped`: the weights are pages of a file that nobody writes to.
+ffi::Module LoadPacked(const ffi::Bytes& bytes, const ffi::Array<ffi::Tensor>& weights,
+                       bool mapped) {
+  return Guard([&] {
+    Container container = Load(std::string_view(bytes.data(), bytes.size()), nullptr);
+    size_t count = container.constants.size();
+    if (container.weights != kBeside || weights.size() != count) {
+      ThrowInvalidInput("a region with weights beside it: expected ", count, ", found ",
+                        weights.size());
+    }
+    for (size_t i = 0; i < count; ++i) {
+      ConstantData given = ToConstant(weights[static_cast<int64_t>(i)], static_cast<int64_t>(i));
+      ConstantData& constant = container.constants[i];
+      if (given.bytes != constant.stored_bytes) {
+        ThrowInvalidInput("constant ", i, " is stored in ", constant.stored_bytes, " bytes, not ",
+                          given.bytes);
+      }
+      constant.data = given.data;
+      constant.owner = std::move(given.owner);
+      constant.mapped = mapped;
+    }
+    return MakeModule(std::move(container.symbol), std::move(container.program),
+                      std::move(container.constants));
+  });
+}
+
 TVM_FFI_STATIC_INIT_BLOCK() {
   namespace refl = tvm::ffi::reflection;
   refl::GlobalDef()
       .def("tvm_mxplan.onednn.create", Create)
+      .def("tvm_mxplan.onednn.load_packed", LoadPacked)
       .def("ffi.Module.load_from_bytes.mxplan_onednn", LoadFromBytes);
 }
 

@@ -63,6 +63,17 @@ ConstantData ToConstant(const ffi::Tensor& tensor, int64_t number) {
   return constant;
 }
 
+ffi::Tensor TensorOfBytes(const ConstantData& constant) {
+  struct Shared {
+    std::shared_ptr<const void> owner;
+    void AllocData(DLTensor* tensor, const char* data) { tensor->data = const_cast<char*>(data); }
+    void FreeData(DLTensor*) {}
+  };
+  int64_t shape[] = {constant.stored_bytes};
+  return ffi::Tensor::FromNDAlloc(Shared{constant.owner}, ffi::ShapeView(shape, 1),
+                                  DLDataType{kDLUInt, 8, 1}, DLDevice{kDLCPU, 0}, constant.data);
+}
+
 ffi::Tensor ViewOfBytes(const Span& bytes) {
   struct Borrowed {
     void AllocData(DLTensor* tensor, char* data) { tensor->data = data; }

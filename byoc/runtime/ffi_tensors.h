@@ -17,6 +17,9 @@ TensorRef ToRef(const DLTensor& tensor);
 // Keeps the tensor alive.  Throws InvalidInput, by the constant's number, if it is not contiguous.
 ConstantData ToConstant(const tvm::ffi::Tensor& tensor, int64_t number);
 
+// The bytes of a constant as they are stored; the tensor keeps them alive.
+tvm::ffi::Tensor TensorOfBytes(const ConstantData& constant);
+
 // A tensor of bytes that somebody else owns.
 tvm::ffi::Tensor ViewOfBytes(const Span& bytes);
 

@@ -50,6 +50,7 @@ std::string WeightsSymbol(std::string_view region, const std::vector<ConstantDat
   digester.Add(region.data(), region.size());
   for (const ConstantData& constant : constants) {
     digester.Add(constant.form.packed.data(), constant.form.packed.size());
+    digester.Add(constant.serves.data(), constant.serves.size());
     digester.Add(constant.data, static_cast<size_t>(constant.stored_bytes));
   }
   Digest digest = digester.Take();

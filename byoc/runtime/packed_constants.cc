@@ -1,6 +1,8 @@
 // Stored forms; see packed_constants.h.
 #include "packed_constants.h"
 
+#include <sstream>
+
 #include "buffer.h"
 #include "error.h"
 #include "layout.h"
@@ -33,7 +35,62 @@ StoredForm FormOf(const ConstantData& constant, const Weights::Request& request)
   return named ? form : StoredForm{};
 }
 
+// What packs the bytes; a number behind a name goes up when other bytes come of it.
+const char* NameOf(Packing::Kind kind) {
+  switch (kind) {
+    case Packing::Kind::kReorder:
+      return "reorder";
+    case Packing::Kind::kReread:
+      return "reread";
+    case Packing::Kind::kWinogradF2:
+      return "winograd_f2.1";
+    case Packing::Kind::kWinogradF4:
+      return "winograd_f4.1";
+  }
+  return "";
+}
+
+// False for descriptors that do not say where each element stands.
+bool PutDesc(std::ostream* out, const dnnl::memory::desc& desc) {
+  if (desc.is_zero()) return true;
+  if (desc.get_format_kind() != dnnl::memory::format_kind::blocked) return false;
+  auto put = [&](const char* name, const std::vector<int64_t>& numbers) {
+    *out << ' ' << name;
+    for (int64_t number : numbers) *out << ' ' << number;
+  };
+  *out << static_cast<int>(desc.get_data_type());
+  put("dims", desc.get_dims());
+  put("padded", desc.get_padded_dims());
+  put("strides", desc.get_strides());
+  put("blocks", desc.get_inner_blks());
+  put("of", desc.get_inner_idxs());
+  put("bytes", {desc.get_submemory_offset(), static_cast<int64_t>(desc.get_size())});
+  return true;
+}
+
+ConstantData FormBeside(const Weights::Packed& entry, std::string name) {
+  ConstantData form;
+  form.dtype = "uint8";
+  form.shape = {entry.weights->bytes()};
+  form.bytes = form.stored_bytes = entry.weights->bytes();
+  form.data = entry.weights->data();
+  form.owner = entry.weights;
+  form.serves = std::move(name);
+  return form;
+}
+
 }  // namespace
+
+std::string NameOf(const Weights::Request& request) {
+  std::ostringstream out;
+  out << request.constant << " at " << request.offset << ' ' << NameOf(request.packing.kind);
+  for (const dnnl::memory::desc* desc :
+       {&request.from, &request.packing.through, &request.packing.seen, &request.to}) {
+    out << "; ";
+    if (!PutDesc(&out, *desc)) return "";
+  }
+  return out.str();
+}
 
 void CheckForm(const ConstantData& constant) {
   dnnl::memory::desc plain = PlainDesc(constant), packed = PackedDesc(constant);
@@ -64,6 +121,17 @@ std::shared_ptr<const char> PlainBytes(const ConstantData& constant) {
   return {buffer, buffer->data()};
 }
 
+ConstantData Unpacked(const ConstantData& constant) {
+  ConstantData plain = constant;
+  std::shared_ptr<const char> bytes = PlainBytes(constant);
+  plain.data = bytes.get();
+  plain.owner = std::move(bytes);
+  plain.stored_bytes = plain.bytes;
+  plain.form = {};
+  plain.mapped = false;
+  return plain;
+}
+
 std::vector<ConstantData> PackedConstants(const Weights& weights,
                                           const std::vector<Weights::Packed>& packed,
                                           const std::vector<bool>& inplace) {
@@ -80,6 +148,11 @@ std::vector<ConstantData> PackedConstants(const Weights& weights,
     constant.stored_bytes = entry.weights->bytes();
     constant.owner = entry.weights;
     constant.mapped = false;
+  }
+  for (const Weights::Packed& entry : packed) {
+    if (!constants[static_cast<size_t>(entry.request.constant)].IsPlain()) continue;
+    std::string name = NameOf(entry.request);
+    if (!name.empty()) constants.push_back(FormBeside(entry, std::move(name)));
   }
   return constants;
 }

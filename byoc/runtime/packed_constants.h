@@ -3,11 +3,13 @@
 //
 // A stored form is a fact about the bytes, not a promise about who reads them: a primitive that
 // wants another layout, on another machine, say, gets it from the plain bytes, which can always be
-// had back. Forms that lose something (Winograd's) are therefore not stored.
+// had back.  Forms from which they could not (Winograd's), and those of a constant that is wanted
+// in several, stand beside it, named by all that decides their bytes.
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_PACKED_CONSTANTS_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_PACKED_CONSTANTS_H_
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "constant.h"
@@ -24,8 +26,15 @@ bool WantsStoredForm(const ConstantData& constant, const Weights::Request& reque
 // The plain bytes of a constant: where they are, or made anew.
 std::shared_ptr<const char> PlainBytes(const ConstantData& constant);
 
-// The constants, those in their packed form that are wanted in one form alone.  `inplace`: whether
-// a constant is also read as it is, by its number.
+// The constant in the plain order, in memory of its own.
+ConstantData Unpacked(const ConstantData& constant);
+
+// A text that two requests share only if they make the same bytes of one region's constants; empty
+// where there is none.
+std::string NameOf(const Weights::Request& request);
+
+// The constants, those in their packed form that are wanted in one form alone, and behind them the
+// other forms.  `inplace`: whether a constant is also read as it is, by its number.
 std::vector<ConstantData> PackedConstants(const Weights& weights,
                                           const std::vector<Weights::Packed>& packed,
                                           const std::vector<bool>& inplace);

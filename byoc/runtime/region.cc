@@ -56,8 +56,16 @@ std::shared_ptr<Specialization> Region::Get(const std::vector<int64_t>& symbols)
   return made;
 }
 
+std::vector<ConstantData> Region::PlainConstants() const {
+  std::vector<ConstantData> plain = constants();
+  for (ConstantData& constant : plain) {
+    if (!constant.IsPlain()) constant = Unpacked(constant);
+  }
+  return plain;
+}
+
 std::vector<ConstantData> Region::PackedConstants() {
-  if (!program_.IsStatic()) return constants();
+  if (!program_.IsStatic()) return PlainConstants();
   std::shared_ptr<Specialization> made = Get({});
   return mxplan::PackedConstants(weights_, made->packed(), made->ReadInPlace());
 }
@@ -85,6 +93,7 @@ int64_t Region::PackedBytes() const {
   int64_t bytes = 0;
   for (const Slot& slot : slots_) {
     for (const Weights::Packed& packed : slot.specialization->packed()) {
+      if (packed.weights->mapped()) continue;
       if (counted.insert(packed.weights.get()).second) bytes += packed.weights->bytes();
     }
   }

@@ -23,8 +23,10 @@ class Region {
   const Program& program() const { return program_; }
   const std::vector<ConstantData>& constants() const { return weights_.constants(); }
 
-  // The constants for export, packed as the one specialization of a static program wants them; as
-  // they are for a symbolic one.
+  // The constants in the plain order; made anew where they are stored in another form.
+  std::vector<ConstantData> PlainConstants() const;
+  // The constants for export, packed as the one specialization of a static program wants them, and
+  // other forms of them behind; as they are for a symbolic one.
   std::vector<ConstantData> PackedConstants();
   // Builds the one specialization of a static program; nothing for a symbolic one.
   void Prepare();

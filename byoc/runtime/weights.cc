@@ -49,6 +49,12 @@ int64_t SmallBytes(const std::vector<Weights::Request>& requests) {
 
 }  // namespace
 
+Weights::Weights(std::vector<ConstantData> constants) {
+  for (ConstantData& constant : constants) {
+    (constant.serves.empty() ? constants_ : forms_).push_back(std::move(constant));
+  }
+}
+
 bool Weights::Request::operator==(const Request& other) const {
   return constant == other.constant && offset == other.offset && SameDesc(from, other.from) &&
          SameDesc(to, other.to) && packing == other.packing;
@@ -72,6 +78,19 @@ const char* Weights::Plain(size_t constant) {
   return plain.get();
 }
 
+std::shared_ptr<const PackedWeights> Weights::Stored(const Request& request) const {
+  if (forms_.empty()) return nullptr;
+  std::string name = NameOf(request);
+  for (const ConstantData& form : forms_) {
+    bool fits = form.IsPlain() && form.bytes == static_cast<int64_t>(request.to.get_size());
+    if (form.serves != name || !fits) continue;
+    if (reinterpret_cast<uintptr_t>(form.data) % kAlignment != 0) continue;
+    return std::make_shared<const PackedWeights>(std::shared_ptr<const char>(form.owner, form.data),
+                                                 form.bytes, form.mapped);
+  }
+  return nullptr;
+}
+
 Digest Weights::DigestOf(const Request& request, const char* view, bool mapped) {
   auto bytes = static_cast<int64_t>(request.from.get_size());
   std::lock_guard<std::mutex> lock(mutex_);
@@ -93,13 +112,20 @@ Digest Weights::DigestOf(const Request& request, const char* view, bool mapped) 
 
 std::vector<Weights::Packed> Weights::Pack(const std::vector<Request>& requests) {
   std::vector<Request> needed;
+  std::vector<Packed> packed;
   for (const Request& request : requests) {
-    bool queued = std::find(needed.begin(), needed.end(), request) != needed.end();
-    if (!queued && !UsableInPlace(request)) needed.push_back(request);
+    auto same = [&](const Packed& entry) { return entry.request == request; };
+    bool queued = std::find(needed.begin(), needed.end(), request) != needed.end() ||
+                  std::any_of(packed.begin(), packed.end(), same);
+    if (queued || UsableInPlace(request)) continue;
+    if (auto stored = Stored(request)) {
+      packed.push_back({request, std::move(stored)});
+    } else {
+      needed.push_back(request);
+    }
   }
   PackingMemory memory(SmallBytes(needed));
   PackingScratch scratch;
-  std::vector<Packed> packed;
   for (const Request& request : needed) {
     const ConstantData& constant = constants_[static_cast<size_t>(request.constant)];
     std::shared_ptr<const char> plain = PlainBytes(constant);

@@ -22,19 +22,22 @@ namespace mxplan {
 // A constant as some primitive wants it; immutable.
 class PackedWeights {
  public:
-  PackedWeights(std::shared_ptr<const char> data, int64_t bytes)
-      : data_(std::move(data)), bytes_(bytes) {}
+  PackedWeights(std::shared_ptr<const char> data, int64_t bytes, bool mapped = false)
+      : data_(std::move(data)), bytes_(bytes), mapped_(mapped) {}
   const char* data() const { return data_.get(); }
   int64_t bytes() const { return bytes_; }
+  bool mapped() const { return mapped_; }  // pages of a file: they are no memory of the process
 
  private:
   std::shared_ptr<const char> data_;
   int64_t bytes_;
+  bool mapped_;
 };
 
 class Weights {
  public:
-  explicit Weights(std::vector<ConstantData> constants) : constants_(std::move(constants)) {}
+  // The program's constants, and among them packed forms that are stored beside.
+  explicit Weights(std::vector<ConstantData> constants);
 
   // A view of a constant and the form some primitive wants it in.
   struct Request {
@@ -63,10 +66,12 @@ class Weights {
     int64_t constant, offset, bytes;
     Digest digest;
   };
+  // The form that was stored for a request; null if none was.
+  std::shared_ptr<const PackedWeights> Stored(const Request& request) const;
   // Digest of the view's plain bytes, taken once; they are in `view`.
   Digest DigestOf(const Request& request, const char* view, bool mapped);
 
-  std::vector<ConstantData> constants_;
+  std::vector<ConstantData> constants_, forms_;
   std::mutex mutex_;
   std::vector<Known> digests_;
   std::map<size_t, std::shared_ptr<const char>> plain_;  // of constants stored in another form

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from .process import environment_of_workers
 from .statistics import median, ratio_text
 
 _COLUMNS = ("ours", "ours-library", "onnxruntime", "onnxruntime-saved", "openvino")
@@ -86,7 +87,7 @@ def _kept(way: str, name: str, folder: Path) -> dict[str, int]:
 def _answer(way: str, name: str, folder: Path) -> float:
     threads = str(len(os.sched_getaffinity(0)))
     settings = {
-        **os.environ,
+        **environment_of_workers(),
         "OMP_NUM_THREADS": threads,
         "TVM_NUM_THREADS": threads,
         "TVM_MXPLAN_CACHE_DIR": str(folder / "ours"),

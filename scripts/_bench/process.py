@@ -22,6 +22,11 @@ END_TIMEOUT = 5.0
 _LOG_TAIL = 400
 
 
+def environment_of_workers() -> dict[str, str]:
+    """This process's environment, where Python may keep byte code: installed packages have theirs."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+
 class WorkerError(Exception):
     """An engine that cannot be measured; ``kind`` is "not installed", "failed", "timed out" or "died"."""
 
@@ -45,7 +50,7 @@ class Worker:
     def __enter__(self) -> Worker:
         threads = str(self._spec.threads)
         settings = {
-            **os.environ,
+            **environment_of_workers(),
             "OMP_NUM_THREADS": threads,
             "TVM_NUM_THREADS": threads,
             "PYTHONPATH": os.pathsep.join(filter(None, (_scripts(), os.environ.get("PYTHONPATH")))),

@@ -12,6 +12,7 @@ import textwrap
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -154,6 +155,46 @@ def test_regions_between_which_a_tensor_crosses(two_regions, tmp_path):
     assert worst_relative_l2([warm(**inputs)[0].numpy()], onnxruntime_outputs(two_regions, inputs)) <= 1e-5
 
 
+def region_modules(module: Any) -> list[Any]:
+    found = [module] if module.kind == "mxplan_onednn" else []
+    return found + [region for child in module.imports for region in region_modules(child)]
+
+
+def packed_bytes(ex: tvm_mxplan.Executable) -> int:
+    """What the process holds in packed weights for an executable that has run."""
+    return sum(library.stats(region)["packed_weight_bytes"] for region in region_modules(ex.module.mod))
+
+
+@pytest.mark.parametrize("algorithm", ["direct", "winograd_f4"])
+def test_packed_weights_are_used_where_the_file_is_mapped(two_regions, cache_folder, tmp_path, algorithm):
+    cold, warm = (compiled(two_regions, convolutions=algorithm) for _ in range(2))
+    assert warm.report.cache.outcome == "hit"
+    inputs = zoo.random_inputs(two_regions, seed=3)
+    packings = tvm_mxplan.cache_statistics()["weights"].misses
+    actual = warm(**inputs)[0].numpy()
+    assert tvm_mxplan.cache_statistics()["weights"].misses == packings
+    assert packed_bytes(warm) == 0
+    np.testing.assert_array_equal(actual, cold(**inputs)[0].numpy())
+    assert packed_bytes(cold) > 0
+    assert worst_relative_l2([actual], onnxruntime_outputs(two_regions, inputs)) <= 1e-5
+    opcheck.check(warm, **inputs).raise_first()
+    warm.export(tmp_path / "warm.so")  # plain weights, as ever
+    cold.export(tmp_path / "cold.so")
+    sizes = [(tmp_path / name).stat().st_size for name in ("warm.so", "cold.so")]
+    assert abs(sizes[0] - sizes[1]) < 4096
+    np.testing.assert_array_equal(tvm_mxplan.load(tmp_path / "warm.so")(**inputs)[0].numpy(), actual)
+
+
+def test_without_packed_weights(two_regions, cache_folder):
+    cold, warm = (compiled(two_regions, packed_weights=False) for _ in range(2))
+    assert warm.report.cache.outcome == "hit"
+    (small,) = (path.stat().st_size for path in cache_folder.glob("*.mxcache"))
+    assert small < 64 * 64 * 9 * 4  # the weights are the model's, which has just been read
+    inputs = zoo.random_inputs(two_regions, seed=3)
+    np.testing.assert_array_equal(warm(**inputs)[0].numpy(), cold(**inputs)[0].numpy())
+    assert packed_bytes(warm) == packed_bytes(cold) > 0
+
+
 def test_no_linker(with_kernels, monkeypatch):
     monkeypatch.setattr("tvm.support.cc.get_cc", lambda: None)
     report = compiled(with_kernels).report
@@ -261,7 +302,7 @@ def test_the_threads_of_onednn(tiny):
 
 def test_every_option_says_whether_it_matters():
     options = tvm_mxplan.Options()
-    outside = {"cache", "opcheck", "opcheck_folder"}
+    outside = {"cache", "opcheck", "opcheck_folder", "packed_weights"}
     assert set(options.fingerprinted()) == set(options.__dataclass_fields__) - outside
 
 
@@ -372,25 +413,26 @@ def regions_of(data: bytes) -> dict[str, int]:
     return places
 
 
-def test_every_part_that_is_damaged(tiny, cache_folder):
+@pytest.mark.parametrize("weights, packed", [({"region", "weights"}, True), ({"program", "constant"}, False)])
+def test_every_part_that_is_damaged(tiny, cache_folder, weights, packed):
     """Refused with a reason, made again with the right answer, and read the next time."""
-    assert outcome(tiny) == "miss"
+    assert outcome(tiny, packed_weights=packed) == "miss"
     good = cache_file(cache_folder).read_bytes()
     places = regions_of(good)
-    assert set(places) >= {"magic", "digest", "header", "padding", "json", "bytes", "program", "constant"}
+    assert set(places) >= {"magic", "digest", "header", "padding", "json", "bytes"} | weights
     reasons = {}
     for part, at in places.items():
         data = bytearray(good)
         data[at] ^= 0x10
         cache_file(cache_folder).write_bytes(data)
-        ex = compiled(tiny)
+        ex = compiled(tiny, packed_weights=packed)
         assert ex.report.cache.outcome == "miss", part
         reasons[part] = ex.report.cache.reason
         assert cache_file(cache_folder).read_bytes() != bytes(data)
     check(ex, tiny)
     assert outcome(tiny) == "hit"
     assert all(reasons.values()), reasons
-    assert "digest" in reasons["constant"] and "version" in reasons["version"]
+    assert all("digest" in reasons[part] for part in weights) and "version" in reasons["version"]
 
 
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.2, 0.9, 0.9999])

@@ -13,7 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tvm_mxplan.cache import container
 from tvm_mxplan.cache.container import MAGIC, Container, Entry, UnusableCache, write
+from tvm_mxplan.cache.safe_file import open_container
 
 FINGERPRINT = hashlib.sha256(b"a model").hexdigest()
 ENTRIES = [
@@ -95,6 +97,46 @@ def test_swapped_entries_are_found(tmp_path):
         data[first : first + 100],
     )
     assert "constant/0 does not match its digest" in refused(bytes(data))
+
+
+def test_large_entries_are_hashed_again_where_the_file_was_written_to(tmp_path):
+    written(tmp_path, [*ENTRIES, Entry("weights", "0", b"w" * (1 << 20))])
+    path = tmp_path / "file"
+    path.chmod(0o600)
+    sealed = path.stat()
+    at = open_container(path).entries[-1].offset
+
+    def damage(offset: int) -> None:
+        with path.open("r+b") as file:
+            file.seek(offset)
+            file.write(b"?")
+
+    damage(at)
+    for method in (Container.check, Container.verify, lambda container: container.read("weights", "0")):
+        with pytest.raises(UnusableCache, match="weights/0 does not match its digest"):
+            method(open_container(path))
+    os.utime(path, ns=(sealed.st_atime_ns, sealed.st_mtime_ns))  # as if nobody had
+    open_container(path).check()
+    with pytest.raises(UnusableCache, match="weights/0 does not match its digest"):
+        open_container(path).verify()
+    damage(open_container(path).entries[2].offset)
+    os.utime(path, ns=(sealed.st_atime_ns, sealed.st_mtime_ns))
+    with pytest.raises(UnusableCache, match="constant/0 does not match its digest"):
+        open_container(path).check()  # small ones always are
+
+
+def test_a_copy_of_a_file_is_hashed(tmp_path, monkeypatch):
+    written(tmp_path, [Entry("weights", "0", b"w" * (1 << 20))])
+    path = tmp_path / "file"
+    hashed: list[int] = []
+    real = container.content_digests
+    monkeypatch.setattr(
+        container, "content_digests", lambda buffers: hashed.append(sum(map(len, buffers))) or real(buffers)
+    )
+    open_container(path).check()
+    (tmp_path / "copy").write_bytes(path.read_bytes())
+    open_container(tmp_path / "copy").check()
+    assert hashed == [0, 1 << 20]
 
 
 def test_entries_are_checked_only_when_they_are_read(tmp_path):

@@ -1,14 +1,18 @@
-"""A large file is hashed once, and again when anything about it changed."""
+"""A large model's file is read and hashed once, and again when anything about it changed."""
 
 from __future__ import annotations
 
 import os
 import time
 
+import numpy as np
+import onnx
 import pytest
+from onnx import helper, numpy_helper
 
-from tvm_mxplan.cache import known_files
-from tvm_mxplan.cache.known_files import digests_of, state_of
+import tvm_mxplan
+from tvm_mxplan.cache import known_files, model_source
+from tvm_mxplan.cache.known_files import KnownFile, KnownModel, state_of
 from tvm_mxplan.cache.store import Store
 from tvm_mxplan.core.fingerprint import content_digests
 
@@ -21,25 +25,22 @@ def store(tmp_path):
 @pytest.fixture
 def file(tmp_path):
     path = tmp_path / "model.onnx"
-    path.write_bytes(os.urandom(17 << 20))
+    path.write_bytes(os.urandom(5 << 20))
     return path
 
 
-@pytest.fixture
-def hashed(monkeypatch):
-    """How often weights were hashed."""
-    calls: list[int] = []
-    monkeypatch.setattr(
-        known_files, "content_digests", lambda weights: calls.append(1) or content_digests(weights)
-    )
-    return calls
-
-
-def ask(store, path):
+def ask(store, path, shapes=None) -> bool:
+    """Whether a file had to be read; what it holds is its digest, and that of its halves."""
+    known = KnownFile(store, path, state_of(path), shapes)
     data = path.read_bytes()
-    weights = [data[:100], data[100:]]
-    found = digests_of(store, path, state_of(path), weights)
-    assert found == tuple(content_digests(weights))
+    halves = content_digests([data[:100], data[100:]])
+    expected = KnownModel(content_digests([data])[0].hex(), tuple(halves))
+    found = known.find()
+    if found is None:
+        known.keep(expected)
+        return True
+    assert found == expected
+    return False
 
 
 def settle(monkeypatch):
@@ -47,64 +48,95 @@ def settle(monkeypatch):
     monkeypatch.setattr(known_files.time, "time_ns", lambda: now + 10**10)
 
 
-def test_a_file_that_stays_is_hashed_once(store, file, hashed, monkeypatch):
+def test_a_file_that_stays_is_read_once(store, file, monkeypatch):
     settle(monkeypatch)
-    ask(store, file)
-    ask(store, file)
-    assert len(hashed) == 1
+    assert [ask(store, file) for _ in range(3)] == [True, False, False]
 
 
-def test_a_file_that_has_just_changed_is_not_kept(store, file, hashed):
-    ask(store, file)
-    ask(store, file)
-    assert len(hashed) == 2
+def test_other_shapes_are_another_model(store, file, monkeypatch):
+    settle(monkeypatch)
+    asked = [None, {"x": [1, 3]}, {"x": (1, 3)}, {"x": [2, 3]}, {}]
+    assert [ask(store, file, shapes) for shapes in asked] == [True, True, False, True, False]
+
+
+def test_another_version_of_the_plug_in_reads_for_itself(store, file, monkeypatch):
+    settle(monkeypatch)
+    assert ask(store, file)
+    monkeypatch.setattr(known_files, "shared_surroundings", lambda: {"versions": {"plugin": "another"}})
+    assert ask(store, file)
+
+
+def test_a_file_that_has_just_changed_is_not_kept(store, file):
+    assert ask(store, file) and ask(store, file)
     assert not store.files()
 
 
-def test_another_content_of_the_same_size(store, file, hashed, monkeypatch):
+def test_another_content_of_the_same_size(store, file, monkeypatch):
     settle(monkeypatch)
-    ask(store, file)
+    assert ask(store, file)
     before = file.stat()
     data = bytearray(file.read_bytes())
     data[1 << 20] ^= 1
     file.write_bytes(data)
     os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))  # as copying programs do
-    ask(store, file)
-    assert len(hashed) == 2
+    assert ask(store, file)
 
 
-def test_a_file_that_changes_while_it_is_hashed(store, file, monkeypatch):
+def test_a_file_that_changes_while_it_is_read(store, file, monkeypatch):
     settle(monkeypatch)
-    before = state_of(file)
-    data = file.read_bytes()
+    known = KnownFile(store, file, state_of(file), None)
     file.write_bytes(b"")
-    assert digests_of(store, file, before, [data]) == tuple(content_digests([data]))
+    known.keep(KnownModel("0" * 64, ()))
     assert not store.files()
 
 
-def test_damage_costs_the_hashing_alone(store, file, hashed, monkeypatch):
+def test_damage_costs_the_reading_alone(store, file, monkeypatch):
     settle(monkeypatch)
-    ask(store, file)
+    assert ask(store, file)
     (kept,) = store.files()
     content = bytearray(kept.path.read_bytes())
     content[-1] ^= 1
     kept.path.write_bytes(content)
-    ask(store, file)
-    assert len(hashed) == 2
-    ask(store, file)
-    assert len(hashed) == 2
+    assert [ask(store, file) for _ in range(2)] == [True, False]
 
 
-def test_no_folder_to_keep_it_in(file, hashed, tmp_path, monkeypatch):
+def test_no_folder_to_keep_it_in(file, tmp_path, monkeypatch):
     settle(monkeypatch)
     (tmp_path / "plain").write_text("no folder")
-    ask(Store(tmp_path / "plain", 1 << 30), file)
-    assert len(hashed) == 1
+    store = Store(tmp_path / "plain", 1 << 30)
+    assert ask(store, file) and ask(store, file)
 
 
-def test_small_files_are_not_kept(store, tmp_path, hashed, monkeypatch):
+def test_small_files_are_not_kept(store, tmp_path, monkeypatch):
     settle(monkeypatch)
     path = tmp_path / "small.onnx"
     path.write_bytes(os.urandom(1000))
-    ask(store, path)
-    assert not store.files() and len(hashed) == 1
+    assert ask(store, path) and not store.files()
+
+
+def large_model() -> onnx.ModelProto:
+    weights = np.random.default_rng(0).standard_normal((1024, 1280), np.float32) / 32
+    ends = [helper.make_tensor_value_info(*end) for end in (("x", 1, (1, 1024)), ("y", 1, (1, 1280)))]
+    node = helper.make_node("MatMul", ["x", "w"], ["y"])
+    graph = helper.make_graph([node], "large", ends[:1], ends[1:], [numpy_helper.from_array(weights, "w")])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_a_compilation_from_the_cache_reads_a_known_model_for_plain_weights_alone(
+    cache_folder, tmp_path, monkeypatch, packed
+):
+    settle(monkeypatch)
+    path = tmp_path / "large.onnx"
+    onnx.save(large_model(), path)
+    reads: list[int] = []
+    real = model_source.split_file
+    monkeypatch.setattr(model_source, "split_file", lambda file: reads.append(1) or real(file))
+    options = {"cache": "on_compile", "packed_weights": packed}
+    exs = [tvm_mxplan.compile(path, options=options) for _ in range(2)]
+    assert [ex.report.cache.outcome for ex in exs] == ["miss", "hit"]
+    assert all(ex.report.regions for ex in exs)
+    assert len(reads) == (1 if packed else 2)
+    x = np.random.default_rng(1).standard_normal((1, 1024), np.float32)
+    first, second = (ex(x)[0].numpy() for ex in exs)
+    assert (first == second).all()

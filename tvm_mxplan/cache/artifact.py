@@ -3,13 +3,16 @@
     json/artifact      signature, report, and the tree of modules:
                        {"kind", "imports", "bytes" | "region" | "kernels": name of what follows}
     bytes/<n>          what a module writes of itself: the VM's code, TVM's constants
-    program/<n>        a region's program; its constants are listed in the tree as
+    region/<n>         a region without its weights, which the tree lists as numbers of
+    weights/<n>        a constant, or a form of one, as a primitive wants it
+    program/<n>        a region's program, where its weights are kept plain; its constants are listed as
                        {"dtype", "shape", "initializer": digest} or {"dtype", "shape", "constant": n}
     constant/<n>       bytes of a constant that is no initializer of the model
     object/<n>, library/<n>    TVM's own kernels, to export again and to run
 
-A constant that is an initializer of the model, byte for byte, is not written: who looks up this file has just
-hashed the model, so its bytes are at hand and known to be right.
+Packed weights are used where the file is mapped.  Of plain ones, a constant that is an initializer of the
+model, byte for byte, is not written: who looks up this file has just hashed the model, so its bytes are at
+hand and known to be right.  Regions with symbolic shapes keep theirs plain.
 """
 
 from __future__ import annotations
@@ -47,6 +50,7 @@ def entries_of(
     report: Report,
     constants: Mapping[str, Sequence[tvm.runtime.Tensor]],
     initializers: Collection[bytes],
+    packed: bool,
 ) -> list[Entry]:
     """A compilation that was just built.
 
@@ -54,12 +58,13 @@ def entries_of(
     ----------
     constants : of each region, by its symbol.
     initializers : digests of the model's.
+    packed : whether weights are kept as this machine's primitives want them.
 
     Raises
     ------
     UnsupportedError : a module that cannot be kept, or no compiler to link TVM's kernels with.
     """
-    saver = _Saver(constants, initializers)
+    saver = _Saver(constants, initializers, packed)
     tree = saver.node(module.mod)
     text = {"signature": signature.to_json(), "report": report.to_json(), "tree": tree}
     return [Entry("json", "artifact", json.dumps(text, sort_keys=True).encode()), *saver.entries]
@@ -76,7 +81,7 @@ def restore(
     """
     machine.start()
     try:
-        container.verify()
+        container.check()
         text = json.loads(bytes(container.read("json", "artifact")))
         loader = _Loader(container, initializer)
         runnable = loader.tree(text["tree"], exportable=False)
@@ -109,9 +114,13 @@ class Restored:
 
 class _Saver:
     def __init__(
-        self, constants: Mapping[str, Sequence[tvm.runtime.Tensor]], initializers: Collection[bytes]
+        self,
+        constants: Mapping[str, Sequence[tvm.runtime.Tensor]],
+        initializers: Collection[bytes],
+        packed: bool,
     ) -> None:
         self.entries: list[Entry] = []
+        self._packed = packed
         self._constants = constants
         self._initializers = frozenset(initializers)
         self._modules: list[Any] = []
@@ -137,7 +146,15 @@ class _Saver:
         symbol = str(module["get_symbol"]())
         if symbol not in self._constants:
             raise UnsupportedError(f"region {symbol} was not made by this compilation")
-        tensors = self._constants[symbol]
+        from ..core import codec
+        program = bytes(module["mxplan.program"]())
+        if self._packed and not codec.decode(program).symbols:
+            head, weights = library.save_packed(module)
+            numbers = [self._add("weights", part) for part in weights]
+            return {"symbol": symbol, "region": self._add("region", head), "weights": numbers}
+        return {"symbol": symbol, **self._plain(program, self._constants[symbol])}
+
+    def _plain(self, program: bytes, tensors: Sequence[tvm.runtime.Tensor]) -> dict[str, Any]:
         payloads = [tensor_bytes(tensor) for tensor in tensors]
         rows = []
         for tensor, payload, digest in zip(tensors, payloads, content_digests(payloads), strict=True):
@@ -146,8 +163,7 @@ class _Saver:
             else:
                 place = {"constant": self._add("constant", payload, digest)}
             rows.append({"dtype": str(tensor.dtype), "shape": [int(dim) for dim in tensor.shape], **place})
-        program = self._add("program", bytes(module["mxplan.program"]()))
-        return {"symbol": symbol, "program": program, "constants": rows}
+        return {"program": self._add("program", program), "constants": rows}
 
     def _kernels(self, module: Any) -> str:
         from tvm.support import cc
@@ -200,6 +216,11 @@ class _Loader:
         return load(bytes(self._container.read("bytes", node["bytes"])))
 
     def _region(self, region: Mapping[str, Any]) -> Any:
+        if "weights" in region:
+            head = bytes(self._container.read("region", region["region"]))
+            parts = [self._container.read("weights", number) for number in region["weights"]]
+            arrays = [as_array(part, "uint8", [len(part)]) for part in parts]
+            return library.load_packed(head, arrays, mapped=True)
         rows = region["constants"]
         known = [number for number, row in enumerate(rows) if "initializer" in row]
         copies = copy_together([self._initializer(bytes.fromhex(rows[n]["initializer"])) for n in known])

@@ -141,6 +141,5 @@ def _write(path: Path, fingerprint: str, facts: Mapping[str, Any], entries: list
         descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             write(descriptor, fingerprint, facts, entries)
-            os.fsync(descriptor)
         finally:
             os.close(descriptor)

@@ -112,7 +112,7 @@ class CompileCache:
             stored = ""
             reason = self.report.reason
             try:
-                stored = _store(request, executable, constants)
+                stored = _store(request, executable, constants, self._options.packed_weights)
             except (UnusableCache, UnsupportedError) as error:
                 reason = f"{reason}; not stored: {error}"
             except Exception as error:  # a linker, a full folder for temporary files: the result is there
@@ -163,11 +163,13 @@ def _request(
 
 
 def _store(
-    request: _Request, executable: Executable, constants: Mapping[str, Sequence[tvm.runtime.Tensor]]
+    request: _Request,
+    executable: Executable,
+    constants: Mapping[str, Sequence[tvm.runtime.Tensor]],
+    packed: bool,
 ) -> str:
     if not request.source.unchanged():
         raise UnusableCache("the model's file changed while it was compiled")
-    entries = entries_of(
-        executable.module, executable.signature, executable.report, constants, request.source.initializers
-    )
+    ends = executable.signature, executable.report
+    entries = entries_of(executable.module, *ends, constants, request.source.initializers, packed)
     return request.store.save(request.fingerprint, request.facts, entries).name

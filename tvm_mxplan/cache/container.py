@@ -7,6 +7,10 @@
 An entry in the header is {"kind", "length", "name", "sha256"}.  Places follow from lengths, so none can
 overlap; each ``sha256`` is a `content_digest`, so the digest over the header covers the whole file but its
 padding, which must be zeros.  Anything that ``write`` would not have written is an UnusableCache.
+
+The last thing ``write`` does is to set the file's time of change to one that follows from its header.  A file
+that still has that time has not been written to since, so its large entries, weights, are not hashed each
+time it is opened.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ import json
 import os
 import re
 import struct
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +33,8 @@ _PREFIX = struct.Struct("<8sII")
 _DIGEST_BYTES = 32
 _HEADER_AT = _PREFIX.size + _DIGEST_BYTES
 _PAGE, _LINE = 4096, 64
+_LARGE = 1 << 20
+_SECOND = 1_000_000_000
 _WORD = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 _HEX = re.compile(r"[0-9a-f]{64}")
 
@@ -71,6 +78,9 @@ def write(descriptor: int, fingerprint: str, facts: Mapping[str, Any], entries: 
         _write_at(descriptor, start, payload)
         at = start + len(payload)
     os.ftruncate(descriptor, at)  # what was not written is zeros, also behind the last byte
+    os.fsync(descriptor)
+    second = time.time_ns() // _SECOND - 1
+    os.utime(descriptor, ns=(time.time_ns(), second * _SECOND + _seal(header)))
 
 
 def _written_header(
@@ -102,12 +112,14 @@ def _write_at(descriptor: int, offset: int, data: memoryview) -> None:
 class Container:
     """A cache file in memory or mapped: the header is checked at once, each entry when it is first read.
 
+    ``changed`` is the file's time of change in nanoseconds, if it has one.
+
     Raises
     ------
     UnusableCache : from here and from every method, with the reason.
     """
 
-    def __init__(self, data: Buffer) -> None:
+    def __init__(self, data: Buffer, changed: int | None = None) -> None:
         self._data = memoryview(data).cast("B")
         header = _header(self._data)
         self.fingerprint, self.facts, rows = _fields(header)
@@ -116,7 +128,8 @@ class Container:
         self._by_key = {(entry.kind, entry.name): entry for entry in self.entries}
         if len(self._by_key) != len(self.entries):
             raise UnusableCache("two entries of one name")
-        self._checked: set[EntryInfo] = set()
+        sealed = changed is not None and changed % _SECOND == _seal(self._data)
+        self._checked = {entry for entry in self.entries if sealed and entry.length >= _LARGE}
 
     def __contains__(self, key: tuple[str, str]) -> bool:
         return key in self._by_key
@@ -131,16 +144,22 @@ class Container:
             self._check(entry, content_digest(payload))
         return payload
 
-    def verify(self) -> None:
-        """Check every entry and the zeros between them."""
+    def check(self) -> None:
+        """Check what was not checked yet, and the zeros between entries."""
         at = self._body_at
         for entry in self.entries:
-            if any(self._data[at : entry.offset]):
+            if bytes(self._data[at : entry.offset]).strip(b"\0"):
                 raise UnusableCache(f"bytes between entries, before {entry.kind}/{entry.name}")
             at = entry.offset + entry.length
-        digests = content_digests([self._payload(entry) for entry in self.entries])
-        for entry, digest in zip(self.entries, digests, strict=True):
+        entries = [entry for entry in self.entries if entry not in self._checked]
+        digests = content_digests([self._payload(entry) for entry in entries])
+        for entry, digest in zip(entries, digests, strict=True):
             self._check(entry, digest)
+
+    def verify(self) -> None:
+        """Check every byte, whatever the file's time of change says."""
+        self._checked.clear()
+        self.check()
 
     def _payload(self, entry: EntryInfo) -> memoryview:
         return self._data[entry.offset : entry.offset + entry.length]
@@ -149,6 +168,11 @@ class Container:
         if digest.hex() != entry.sha256:
             raise UnusableCache(f"entry {entry.kind}/{entry.name} does not match its digest")
         self._checked.add(entry)
+
+
+def _seal(header: Buffer) -> int:
+    """Nanoseconds within a second, from the digest of a header."""
+    return int.from_bytes(bytes(header[_PREFIX.size : _HEADER_AT])[:8], "little") % _SECOND
 
 
 def _header(data: memoryview) -> bytes:

@@ -12,7 +12,8 @@ from typing import Any
 from ..core.fingerprint import Buffer, content_digest, content_digests
 from ..frontend.onnx_file import skeleton_of, split_file
 from ..frontend.onnx_fingerprint import onnx_fingerprint
-from .known_files import digests_of, state_of
+from .container import UnusableCache
+from .known_files import KnownFile, KnownModel, state_of
 from .store import Store
 
 
@@ -60,14 +61,24 @@ def _of_file(
     path: str | os.PathLike[str], shapes: Mapping[str, Sequence[int]] | None, store: Store
 ) -> ModelSource | None:
     before = state_of(path)
-    split = split_file(path)
-    if split is None:
-        return None
-    skeleton, weights = split
-    digests = digests_of(store, path, before, weights)
-    fingerprint = onnx_fingerprint(skeleton, digests, shapes)
-    initializers = _by_digest(digests, weights.__getitem__)
-    return ModelSource(fingerprint, initializers, lambda: state_of(path) == before)
+    known = KnownFile(store, path, before, shapes)
+    split = functools.cache(lambda: split_file(path))
+    model = known.find()
+    if model is None:
+        if (parts := split()) is None:
+            return None
+        skeleton, weights = parts
+        digests = tuple(content_digests(weights))
+        model = KnownModel(onnx_fingerprint(skeleton, digests, shapes), digests)
+        known.keep(model)
+
+    def weight(number: int) -> Buffer:
+        if (parts := split()) is None:
+            raise UnusableCache("the model's file changed while it was read")
+        return parts[1][number]
+
+    initializers = _by_digest(model.digests, weight)
+    return ModelSource(model.fingerprint, initializers, lambda: state_of(path) == before)
 
 
 def _of_proto(model: Any, shapes: Mapping[str, Sequence[int]] | None) -> ModelSource:

@@ -31,7 +31,8 @@ def open_container(path: Path) -> Container:
         if not status.st_size:
             raise UnusableCache("an empty file")
         # Copy on write: TVM takes only memory that could be written to.
-        return Container(memoryview(mmap.mmap(descriptor, 0, access=mmap.ACCESS_COPY)))
+        mapped = memoryview(mmap.mmap(descriptor, 0, access=mmap.ACCESS_COPY))
+        return Container(mapped, status.st_mtime_ns)
     except OSError as error:
         raise UnusableCache(f"cannot be read ({error.strerror})") from None
     finally:

@@ -80,7 +80,6 @@ class Store:
             self._check_folder()
             with self._partial() as (name, descriptor):
                 write(descriptor, fingerprint, facts, entries)
-                os.fsync(descriptor)
                 with self._locked():
                     os.replace(name, path)
                     self._prune(self.limit, keep=path)

@@ -15,7 +15,7 @@ from ..options import Options
 from ..targets import TargetText
 from .container import UnusableCache
 
-SCHEMA = 3
+SCHEMA = 4
 """Of what `artifact` and `choices_file` write; count it up when that changes."""
 
 _DISTRIBUTIONS = ("tvm_mxplan", "apache-tvm", "apache-tvm-ffi")

@@ -1,4 +1,4 @@
-"""Exporting a compiled model's weights as its primitives want them."""
+"""Exporting a compiled model's weights, plain or as its primitives want them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _REGION = "mxplan_onednn"
 
 
 @contextmanager
-def packed_weights(module: Any) -> Iterator[None]:
-    """Meanwhile the regions under a runtime module are exported with packed weights."""
+def exported_weights(module: Any, packed: bool) -> Iterator[None]:
+    """Meanwhile the regions under a runtime module are exported so; what is made for that goes afterwards."""
     regions = list(_regions(module))
     try:
         for region in regions:
-            library.export_packed(region, True)
+            library.export_packed(region, packed)
         yield
     finally:
         for region in regions:
