@@ -55,6 +55,34 @@ def test_wrong_capacities_are_named(cache: str, bounds: dict[str, Any], message:
         tvm_mxplan.set_cache_capacity(cache, **bounds)
 
 
+def test_options_set_capacities() -> None:
+    before = tvm_mxplan.cache_statistics()
+    tvm_mxplan.compile(zoo.load(zoo.TINY), options={"primitive_cache": 9, "weights_cache": 2})
+    now = tvm_mxplan.cache_statistics()
+    for name in now:
+        then = before[name]
+        tvm_mxplan.set_cache_capacity(name, entries=then.most_entries, bytes=then.most_bytes)
+    assert now["primitives"].most_entries == 9
+    assert now["weights"].most_entries == before["weights"].most_entries
+    assert now["weights"].most_bytes == 2 << 20
+
+
+def test_options_come_before_the_environment() -> None:
+    code = "import tvm_mxplan; from tvm_mxplan.testing import zoo\n"
+    code += "tvm_mxplan.compile(zoo.load(zoo.TINY), options={'primitive_cache': 11})"
+    variables = {**os.environ, "TVM_MXPLAN_PRIMITIVE_CACHE": "5", "TVM_MXPLAN_WEIGHTS_CACHE": "3"}
+    command = [sys.executable, "-c", f"{code}\n{SHOW}"]
+    answer = subprocess.run(command, capture_output=True, text=True, env=variables)
+    assert answer.stdout.split() == ["11", str(3 * 2**20)], answer.stderr
+
+
+@pytest.mark.parametrize("option", ["primitive_cache", "weights_cache"])
+@pytest.mark.parametrize("value", [-1, 1.5, True, "7"])
+def test_wrong_options_are_named(option: str, value: object) -> None:
+    with pytest.raises(tvm_mxplan.InvalidInputError, match=f"option {option}=.*a whole number from 0"):
+        tvm_mxplan.Options(**{option: value})
+
+
 def test_the_environment_sets_capacities() -> None:
     answer = show(TVM_MXPLAN_PRIMITIVE_CACHE="5", TVM_MXPLAN_WEIGHTS_CACHE="3")
     assert answer.stdout.split() == ["5", str(3 * 2**20)], answer.stderr

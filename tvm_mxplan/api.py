@@ -11,8 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from . import machine
 from .cache.compile_cache import CompileCache
-from .caches import counted
+from .caches import counted, set_capacities
 from .executable import Executable
 from .files import check_destination
 from .options import Options
@@ -99,6 +100,8 @@ def _compiled(
     records: Path | None,
 ) -> Executable:
     stated = TargetText.of(target)
+    machine.start_ours()  # it reads the environment, which options come before
+    set_capacities(options.primitive_cache, options.weights_cache)
     counts = counted()
     cache = CompileCache(model, shapes, stated, options)
     executable = cache.find()
@@ -106,5 +109,5 @@ def _compiled(
         from .compiler import build
 
         executable = build(model, stated.parsed(), shapes, options, cache, progress, records)
-    executable.report = replace(executable.report, process_caches=counts())
+    executable.amend_report(process_caches=counts())
     return executable

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from . import environment
 from .errors import InvalidInputError
-from .report import CacheCounts
 
 CACHES = ("primitives", "weights")
 _UNBOUNDED = 2**63 - 1
@@ -38,6 +37,18 @@ class CacheStatistics:
     bytes: int
     most_entries: int
     most_bytes: int
+
+
+@dataclass(frozen=True)
+class CacheCounts:
+    """What one of the process's caches did meanwhile; other threads count too."""
+
+    hits: int
+    misses: int
+    evictions: int
+
+    def __str__(self) -> str:
+        return f"{self.hits} found, {self.misses} made, {self.evictions} evicted"
 
 
 def cache_statistics() -> dict[str, CacheStatistics]:
@@ -95,7 +106,11 @@ def set_cache_capacity(cache: str, *, entries: int | None = None, bytes: int | N
 
 def read_environment() -> None:
     """Set the capacities that environment variables ask for."""
-    primitives, weights_mib = environment.primitive_cache(), environment.weights_cache_mib()
+    set_capacities(environment.primitive_cache(), environment.weights_cache_mib())
+
+
+def set_capacities(primitives: int | None, weights_mib: int | None) -> None:
+    """Set capacities as options and environment variables state them; None leaves one as it is."""
     if primitives is not None:
         set_cache_capacity("primitives", entries=primitives)
     if weights_mib is not None:

@@ -8,6 +8,7 @@ import tempfile
 import threading
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,12 +19,14 @@ from .errors import InvalidInputError, UnsupportedError
 from .exported_weights import exported_weights
 from .files import check_destination, whole_file
 from .library_digest import append_digest, check_digest
-from .report import Report
 from .shared_library import check_library
 from .signature import Port, Signature
+from .stored_report import StoredReport
 
 if TYPE_CHECKING:
     import tvm
+
+    from .report import Report
 
 METADATA = "mxplan_metadata"
 _SCHEMA = 1
@@ -38,24 +41,44 @@ class Executable:
     Attributes
     ----------
     signature : inputs and outputs with names, shapes and element types.
-    report : what ran where, and why the rest did not; empty for libraries that carry none.
     """
 
     def __init__(
         self,
         module: Any,
         signature: Signature,
-        report: Report,
+        report: Report | StoredReport,
         opcheck: bool = False,
         opcheck_folder: str | None = None,
     ) -> None:
         self._module = module
         self.signature = signature
-        self.report = report
+        self._report = report
+        self._amendments: dict[str, Any] = {}
         self._opcheck = opcheck or environment.debug_opcheck()
         self._opcheck_folder = opcheck_folder or environment.opcheck_folder()
-        self._determinism = report.determinism
+        stored = isinstance(report, StoredReport)
+        self._determinism = report.determinism() if stored else report.determinism
         self._thread = threading.local()
+
+    @property
+    def report(self) -> Report:
+        """What ran where, and why the rest did not; empty for libraries that carry none.
+
+        Raises
+        ------
+        InvalidInputError : a library's report is damaged, or of another version; it runs all the same.
+        """
+        if isinstance(self._report, StoredReport):
+            self._report = self._report.read(self._amendments)
+        elif self._amendments:
+            self._report = replace(self._report, **self._amendments)
+        self._amendments = {}
+        return self._report
+
+    def amend_report(self, **fields: Any) -> None:
+        """Put ``fields`` into the report in the place of those it has."""
+        self._amendments.update(fields)
 
     @property
     def module(self) -> Any:
@@ -154,9 +177,12 @@ def load(path: str | os.PathLike[str]) -> Executable:
         raise InvalidInputError(f"{path}: not a compiled model, or truncated ({lines[-1]})") from error
     metadata = _metadata(vm)
     if metadata is None:
+        from .report import Report
+
         return Executable(module, _unknown_signature(vm), Report())
     try:
-        signature, report = Signature.from_json(metadata["signature"]), Report.from_json(metadata["report"])
+        signature = Signature.from_json(metadata["signature"])
+        report = StoredReport(metadata["report"], str(path))
     except (KeyError, TypeError, ValueError) as error:
         reason = f"{type(error).__name__}: {error}"
         raise InvalidInputError(

@@ -69,6 +69,8 @@ class Options:
         does neither.  Records of ``tune=measure`` are kept on disk unless it is ``disabled``.
     packed_weights : whether what ``on_compile`` writes holds weights as this machine's primitives want them
         (default), so that a hit uses them where the file is mapped; without, the file is smaller.
+    primitive_cache, weights_cache : how many primitives, how many MiB of packed weights the process keeps
+        beyond their last use from this compilation on; 0 switches a cache off, None (default) leaves it.
     """
 
     layouts: Policy = "cost"
@@ -88,6 +90,8 @@ class Options:
     opcheck_folder: str | None = field(default=None, metadata=_OUTSIDE)
     cache: str = field(default="save_reload", metadata=_OUTSIDE)
     packed_weights: bool = field(default=True, metadata=_OUTSIDE)
+    primitive_cache: int | None = field(default=None, metadata=_OUTSIDE)
+    weights_cache: int | None = field(default=None, metadata=_OUTSIDE)
 
     def __post_init__(self) -> None:
         _one_of("layouts", self.layouts, POLICIES)
@@ -112,6 +116,10 @@ class Options:
         _one_of("opcheck", self.opcheck, (True, False))
         _one_of("cache", self.cache, CACHES)
         _one_of("packed_weights", self.packed_weights, (True, False))
+        for name in ("primitive_cache", "weights_cache"):
+            capacity = getattr(self, name)
+            if capacity is not None and (type(capacity) is not int or capacity < 0):
+                raise InvalidInputError(f"option {name}={capacity!r}; expected a whole number from 0")
         if not isinstance(self.opcheck_folder, str | None):
             raise InvalidInputError(f"option opcheck_folder={self.opcheck_folder!r}; expected a path")
         object.__setattr__(self, "layers", _layers(self.layers))

@@ -6,6 +6,8 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from .cache.outcome import CacheReport
+from .caches import CacheCounts
 from .core.description import is_reference
 from .core.dispatch import Dispatch
 from .core.layout_decision import LayoutDecision
@@ -87,37 +89,6 @@ class Fallback:
 
 
 @dataclass(frozen=True)
-class CacheReport:
-    """Whether the compilation came from the cache on disk, and why not.
-
-    Attributes
-    ----------
-    outcome : ``off``, ``hit``, ``miss``, or ``bypassed`` where it could not even be asked.
-    reason : why it is a miss or bypassed, and why the result was not stored.
-    file : name of the file that was used or written, '' if none was.
-    """
-
-    outcome: str = "off"
-    reason: str = ""
-    file: str = ""
-
-    def __str__(self) -> str:
-        return f"cache: {self.outcome}" + "".join(f"; {part}" for part in (self.reason, self.file) if part)
-
-
-@dataclass(frozen=True)
-class CacheCounts:
-    """What one of the process's caches did meanwhile; other threads count too."""
-
-    hits: int
-    misses: int
-    evictions: int
-
-    def __str__(self) -> str:
-        return f"{self.hits} found, {self.misses} made, {self.evictions} evicted"
-
-
-@dataclass(frozen=True)
 class Report:
     """What ran where, and why the rest did not.
 
@@ -138,7 +109,7 @@ class Report:
     seconds: dict[str, float] = field(default_factory=dict)
     memory: tuple[MemoryReport, ...] = ()
     determinism: Determinism | None = None
-    cache: CacheReport = CacheReport()
+    cache: CacheReport = field(default_factory=CacheReport)
     dispatch: Dispatch = field(default_factory=Dispatch)
     tuning: TuningReport | None = None
     process_caches: dict[str, CacheCounts] = field(default_factory=dict, compare=False)

@@ -48,6 +48,7 @@ SECTIONS = {
     "choices": Section("bench_choices", "--batch 1,8 --rounds 7", 1800),
     "convolutions": Section("bench_convolutions", "", 600),
     "layouts": Section("bench_layouts", "--batch 1,8 --rounds 5", 1800),
+    "costs": Section("bench_costs", "--batch 1,8", 900),
     "roofline": Section("bench_roofline", "--batch 1,8", 600),
 }
 

@@ -302,7 +302,7 @@ def test_the_threads_of_onednn(tiny):
 
 def test_every_option_says_whether_it_matters():
     options = tvm_mxplan.Options()
-    outside = {"cache", "opcheck", "opcheck_folder", "packed_weights"}
+    outside = {"cache", "opcheck", "opcheck_folder", "packed_weights", "primitive_cache", "weights_cache"}
     assert set(options.fingerprinted()) == set(options.__dataclass_fields__) - outside
 
 
@@ -407,7 +407,7 @@ def regions_of(data: bytes) -> dict[str, int]:
     assert header_end + 1 < entries[0].offset
     places["padding"] = header_end + 1
     for entry in entries:
-        for kind in ("json", "bytes", "program", "constant"):
+        for kind in ("json", "bytes", "program", "constant", "region", "weights"):
             if entry.kind == kind and entry.length:
                 places[kind] = entry.offset + entry.length // 2
     return places

@@ -29,14 +29,16 @@ from .. import machine
 from ..byoc.onednn import library
 from ..core.fingerprint import Buffer, content_digests
 from ..errors import UnsupportedError
-from ..report import Report
 from ..signature import Signature
+from ..stored_report import StoredReport
 from .container import Container, Entry, UnusableCache
 from .tensors import as_array, copy_together, tensor_bytes
 
 if TYPE_CHECKING:
     import tvm
     from tvm.relax.vm_build import VMExecutable
+
+    from ..report import Report
 
 _KERNELS = ("llvm",)
 _REGION = "mxplan_onednn"
@@ -71,9 +73,11 @@ def entries_of(
 
 
 def restore(
-    container: Container, initializer: Callable[[bytes], Buffer]
-) -> tuple[Restored, Signature, Report]:
+    container: Container, initializer: Callable[[bytes], Buffer], source: str
+) -> tuple[Restored, Signature, StoredReport]:
     """The compilation in a cache file; ``initializer`` gives the model's bytes of a digest.
+
+    ``source`` names the file.
 
     Raises
     ------
@@ -85,7 +89,7 @@ def restore(
         text = json.loads(bytes(container.read("json", "artifact")))
         loader = _Loader(container, initializer)
         runnable = loader.tree(text["tree"], exportable=False)
-        signature, report = Signature.from_json(text["signature"]), Report.from_json(text["report"])
+        signature, report = Signature.from_json(text["signature"]), StoredReport(text["report"], source)
         return Restored(runnable, lambda: loader.tree(text["tree"], exportable=True)), signature, report
     except UnusableCache:
         raise

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .. import environment
@@ -17,11 +17,11 @@ from ..core.fingerprint import Fingerprint
 from ..errors import UnsupportedError
 from ..executable import Executable
 from ..options import Options
-from ..report import CacheReport
 from ..targets import TargetText
 from .artifact import entries_of, restore
 from .container import UnusableCache
 from .model_source import ModelSource, model_source
+from .outcome import CacheReport
 from .session import SESSION
 from .store import Store
 from .surroundings import surroundings
@@ -95,7 +95,7 @@ class CompileCache:
         self.seconds += time.perf_counter() - start
         if executable is not None:
             seconds = {"cache": round(self.seconds, 3)}
-            executable.report = replace(executable.report, cache=self.report, seconds=seconds)
+            executable.amend_report(cache=self.report, seconds=seconds)
         return executable
 
     def keep(
@@ -122,15 +122,16 @@ class CompileCache:
         if self.report.outcome == "off":
             return executable
         seconds = {**executable.report.seconds, "cache": round(self.seconds, 3)}
-        executable.report = replace(executable.report, cache=self.report, seconds=seconds)
+        executable.amend_report(cache=self.report, seconds=seconds)
         return executable
 
     def _restored(self, request: _Request) -> Executable:
         container = request.store.find(request.fingerprint)
-        module, signature, report = restore(container, request.source.initializer)
+        name = request.store.path_of(request.fingerprint).name
+        module, signature, report = restore(container, request.source.initializer, name)
         if not request.source.unchanged():
             raise UnusableCache("the model's file changed while it was read")
-        self.report = CacheReport("hit", "", request.store.path_of(request.fingerprint).name)
+        self.report = CacheReport("hit", "", name)
         opcheck, folder = self._options.opcheck, self._options.opcheck_folder
         return Executable(module, signature, report, opcheck=opcheck, opcheck_folder=folder)
 

@@ -1,0 +1,48 @@
+"""The model of costs held against what steps take: families, medians by time, and no step left out."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
+from _bench import costs
+from _bench.costs import Sample
+from _bench.machine import Roofs
+from _bench.profile import time_steps
+
+import tvm_mxplan
+from tvm_mxplan.testing import zoo
+
+ROOFS = Roofs(flops=200e9, read=40e9, triad=30e9)
+
+
+def test_every_step_has_a_family_and_a_cost() -> None:
+    model = zoo.load("squeezenet")
+    executable = tvm_mxplan.compile(model, options={"layouts": "blocked"})
+    timed = time_steps(executable, zoo.random_inputs(model), calls=1)
+    families = {costs.family_of(step) for step in timed if step.step.implementation}
+    assert "convolution jit_1x1:avx512_core, blocked" in families or "avx512" not in str(families)
+    assert any(family.startswith("reorder") for family in families)
+    modelled = [costs.modelled(step, ROOFS) for step in timed if step.step.implementation]
+    assert all(cost > 0 for cost in modelled)
+    twice = [costs.modelled(step, Roofs(400e9, 80e9, 60e9)) for step in timed if step.step.implementation]
+    assert np.less_equal(twice, modelled).all() and sum(twice) < 0.7 * sum(modelled)
+
+
+def test_rows_count_steps_by_their_time() -> None:
+    families = {"short": [Sample(1, 10), Sample(1, 1)], "long": [Sample(90, 30), Sample(12, 12), Sample(3, 3)]}
+    long, short = costs.rows(families)
+    assert long == "| long | 3 | 98.1% | 3.00 | 1.00 | 3.00 |"
+    assert short.split(" | ")[:3] == ["| short", "2", "1.9%"]
+
+
+def test_the_command_prints_a_table(capsys, monkeypatch) -> None:
+    monkeypatch.setattr(costs, "measure_roofs", lambda: ROOFS)
+    assert costs.main(["--models", "tiny", "--batch", "1", "--policies", "cost", "--calls", "1"]) == 0
+    table = capsys.readouterr().out
+    assert "200 GFLOP/s" in table and "| convolution " in table
