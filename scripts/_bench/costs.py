@@ -117,7 +117,8 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--models", default=",".join(TEN), help="comma-separated (ten networks)")
     parser.add_argument("--batch", default="1,8", help="batches (1,8)")
-    parser.add_argument("--policies", default=",".join(POLICIES), help="comma-separated; " + ",".join(POLICIES))
+    every = ",".join(POLICIES)
+    parser.add_argument("--policies", default=every, help=f"comma-separated ({every})")
     parser.add_argument("--calls", type=int, default=9, help="timed calls (9)")
     return parser.parse_args(arguments)
 
