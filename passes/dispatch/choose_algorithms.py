@@ -99,6 +99,9 @@ class _Cold:
     def measured(self) -> bool:
         return self.warm.measured
 
+    def knows(self, program: ir.Program, step: ir.Step, layouts: Layouts) -> bool:
+        return self.warm.knows(program, step, layouts)
+
     def __call__(self, program: ir.Program, step: ir.Step, layouts: Layouts, info: StepInfo) -> float:
         reading = info.weights_bytes / Machine().gbytes_per_s / 1e3
         return max(self.warm(program, step, layouts, info), reading)

@@ -72,14 +72,14 @@ def candidates_of(
             if info.error or info.is_reference:
                 reason = reason or info.error or "the library has nothing but reference code"
                 continue
-            options.append((cost(program, variant, layouts, info), info))
+            options.append((cost(program, variant, layouts, info), layouts, info))
         if not options:
             # Questions are about steps without names.
             result.append(Candidate(algorithm=algorithm, out=reason.removeprefix(f"{step.kind} : ")))
             continue
-        least, info = min(options, key=lambda option: option[0])
-        error = max(info.relative_error for _, info in options)
-        source: Source = "measured" if cost.measured else "model"
+        least, layouts, info = min(options, key=lambda option: option[0])
+        error = max(info.relative_error for _, _, info in options)
+        source: Source = "measured" if cost.knows(program, variant, layouts) else "model"
         result.append(
             Candidate("", info.implementation, (), algorithm, round(least, 2), source, relative_error=error)
         )

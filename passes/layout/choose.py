@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.assignment import Assignment, AssignmentProblem, Form, Option, settle_assignment
 from tvm_mxplan.core.description import StepInfo
-from tvm_mxplan.core.dispatch import Candidate, Weighed
+from tvm_mxplan.core.dispatch import Candidate, Source, Weighed
 from tvm_mxplan.core.layout import plain_layout, same_bytes
 from tvm_mxplan.errors import UnsupportedError
 
@@ -128,12 +128,15 @@ class LayoutChooser:
             layouts=tuple(layout for (role, _), layout in images if role in ("src", "dst")),
             algorithm=step.attrs.algorithm if isinstance(step.attrs, ir.Convolution) else "",
             cost_us=None if cost is None else round(cost, 2),
-            source="" if cost is None else "measured" if self.cost.measured else "model",
+            source="" if cost is None else self._source(step, layouts),
             relative_error=info.relative_error,
             scratchpad_bytes=max(info.scratchpad_bytes, 0),
             # Questions are about steps without names.
             out=out.removeprefix(f"{step.kind} : "),
         )
+
+    def _source(self, step: ir.Step, layouts: Layouts) -> Source:
+        return "measured" if self.cost.knows(self.program, step, layouts) else "model"
 
     def _step_cost(self, step: ir.Step, layouts: Layouts, info: StepInfo) -> float:
         if isinstance(step.attrs, ir.Concat):

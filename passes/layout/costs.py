@@ -43,12 +43,16 @@ Reader: TypeAlias = tuple[ir.Step, Layouts]
 
 
 class StepCost(Protocol):
-    """Microseconds of a step in given layouts: ``measured`` here as far as can be, or by a model."""
+    """Microseconds of a step in given layouts, ``measured`` as far as can be, or by a model."""
 
     @property
     def measured(self) -> bool: ...
 
     def __call__(self, program: ir.Program, step: ir.Step, layouts: Layouts, info: StepInfo, /) -> float: ...
+
+    def knows(self, program: ir.Program, step: ir.Step, layouts: Layouts, /) -> bool:
+        """Whether what it said of this step was measured, and no estimate."""
+        ...
 
 
 class CostSource(StepCost, Protocol):
@@ -80,6 +84,9 @@ class ModelCost:
 
     def __call__(self, program: ir.Program, step: ir.Step, layouts: Layouts, info: StepInfo) -> float:
         return step_cost(program, step, layouts, info, self.machine)
+
+    def knows(self, _program: ir.Program, _step: ir.Step, _layouts: Layouts) -> bool:
+        return False
 
     def reorder(
         self, program: ir.Program, value: int, layout: str, _sources: Sequence[str], _reader: Reader | None

@@ -60,6 +60,7 @@ class StepTimer:
         self._model = model
         self._meter = meter
         self._ratios: list[float] = []
+        self._answered: set[ir.Program] = set()
 
     def __call__(self, program: ir.Program, step: ir.Step, layouts: Layouts, info: StepInfo) -> float:
         estimate = self._model(program, step, layouts, info)
@@ -71,6 +72,9 @@ class StepTimer:
         if estimate > 0:
             self._ratios.append(found / estimate)
         return found
+
+    def knows(self, program: ir.Program, step: ir.Step, layouts: Layouts) -> bool:
+        return single_step_program(program, step, layouts) in self._answered
 
     def reorder(
         self, program: ir.Program, value: int, layout: str, sources: Sequence[str], reader: Reader | None
@@ -94,7 +98,10 @@ class StepTimer:
         return self._model.copies(program, step, layouts) * self._scale() if found is None else found
 
     def _ask(self, kind: MeasuredKind, question: ir.Program) -> float | None:
-        return self._meter.microseconds(kind, question, lambda: self._time(question))
+        found = self._meter.microseconds(kind, question, lambda: self._time(question))
+        if found is not None:
+            self._answered.add(question)
+        return found
 
     def _scale(self) -> float:
         return statistics.median(self._ratios) if len(self._ratios) >= _ENOUGH_RATIOS else 1.0

@@ -66,6 +66,20 @@ def test_reference_code_is_not_measured():
     assert (cost, meter.asked) == (BY_MODEL(program, program.steps[0], NHWC, SLOW), [])
 
 
+def test_what_was_measured_is_told_from_estimates():
+    program = convolution()
+    step = program.steps[0]
+    meter = Meter(step=None)
+    cost = timer(meter)
+    assert not BY_MODEL.knows(program, step, NHWC)
+    cost(program, step, NHWC, FAST)
+    assert not cost.knows(program, step, NHWC)
+    meter.answers["step"] = 5.0
+    cost(program, step, NHWC, FAST)
+    assert cost.knows(program, step, NHWC)
+    assert not cost.knows(program, step, ("abcd",) * 3)
+
+
 @pytest.mark.parametrize("together, cost", [(150.0, 50.0), (104.0, 7.0), (None, 7.0)])
 def test_a_reorder_costs_what_it_adds_to_its_reader_or_takes_alone(together, cost):
     meter, program = Meter(reorder=7.0, step=100.0, group=together), convolution()

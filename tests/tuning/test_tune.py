@@ -162,6 +162,14 @@ def test_cache_disabled_touches_no_disk(tiny, cache_folder):
     assert not cache_folder.exists()
 
 
+def test_estimates_are_not_called_measured(tiny):
+    """Where the budget is spent, the model's costs stand in, and say so."""
+    ex = tvm_mxplan.compile(tiny, options={**MEASURE, "tune_trials": 6})
+    assert ex.report.tuning.modelled
+    sources = [one.source for row in ex.report.dispatch.decisions for one in row.candidates if one.cost_us]
+    assert {"measured", "model"} <= set(sources), sources
+
+
 def test_budgets(tiny):
     report = tvm_mxplan.compile(tiny, options={**MEASURE, "tune_trials": 4}).report.tuning
     assert report.measured == {"operators": 3, "plans": 1}
