@@ -10,6 +10,7 @@ layouts        InferLayouts, PropagateLayouts
 memory         PlanMemory
 emit           EmitModules
 TVM            its own pipeline for everything that is left
+kernels        SerialSmallKernels
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from .options import Options
 from .passes.canonicalize import FoldConstants, RecoverOperators, SimplifyInference
 from .passes.dispatch import ChooseAlgorithms, DispatchOperators
 from .passes.dispatch.implementations import Preference, preference_of
+from .passes.kernels import SerialSmallKernels
 from .passes.layout import InferLayouts, PropagateLayouts
 from .passes.layout.costs import BY_MODEL, CostSource
 from .passes.memory import PlanMemory
@@ -186,7 +188,8 @@ def build_pipeline(
     reuse, reorder = options.memory == "reuse", options.order == "memory"
 
     def last(recorder: Recorder) -> tvm.transform.Pass:
-        return default_pipeline(target, reuse, reorder, recorder.stored)
+        lower = default_pipeline(target, reuse, reorder, recorder.stored)
+        return tvm.transform.Sequential([lower, SerialSmallKernels()])
 
     spoken_of = {"layers": options.layers, "prefer": options.preferred_operators}
     passes = [*canonicalize_passes(), NameOperators(spoken_of)]
