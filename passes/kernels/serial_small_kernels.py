@@ -21,7 +21,7 @@ import tvm_ffi
 from tvm import s_tir, tirx
 
 MIN_WORK = 1 << 19
-"""Loads and stores, and ``_CALL`` for each function called, below which waking the pool costs more than it spares.
+"""In loads and stores, and ``_CALL`` for each function called; with less, waking costs what it spares.
 
 Measured with cumulative sums between oneDNN's convolutions, on two processors with AVX-512: parallel ones
 took 77 us and serial ones 6 us at 12,000 loads and stores, 127 and 104 us at 393,000, 180 and 208 us at

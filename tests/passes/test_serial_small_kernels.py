@@ -143,7 +143,7 @@ def test_work_counts_starts_of_sums_branches_and_functions() -> None:
 @I.ir_module
 class Symbolic:
     @R.function
-    def main(x: R.Tensor(("n", 16), "float32")) -> R.Tensor(("n", 16), "float32"):  # noqa: F821
+    def main(x: R.Tensor(("n", 16), "float32")) -> R.Tensor(("n", 16), "float32"):
         return R.cumsum(x, axis=1)
 
 
