@@ -10,6 +10,7 @@ from pathlib import Path
 from .errors import InvalidInputError
 
 _SPIN_COUNT = "3000"
+_POOL_SPIN_COUNT = "100"
 
 VARIABLES = (
     "TVM_MXPLAN_DISABLE",
@@ -24,6 +25,7 @@ VARIABLES = (
     "TVM_USE_RUNTIME_LIB",
     "TVM_NUM_THREADS",
     "TVM_BIND_THREADS",
+    "TVM_THREAD_POOL_SPIN_COUNT",
     "OMP_NUM_THREADS",
     "GOMP_SPINCOUNT",
     "OMP_WAIT_POLICY",
@@ -122,6 +124,16 @@ def brief_spinning() -> Iterator[None]:
         yield
     finally:
         os.environ.pop("GOMP_SPINCOUNT", None)
+
+
+def settle_pool() -> None:
+    """Let the workers of TVM's thread pool wait some microseconds for kernels that follow at once.
+
+    Their default is 300,000 turns, each of which yields the processor: a tenth of a second or more in which
+    oneDNN's threads have to share it.  The pool reads the count when it first starts, if ever, so it stays
+    set.  A user's own ``TVM_THREAD_POOL_SPIN_COUNT`` stands.
+    """
+    os.environ.setdefault("TVM_THREAD_POOL_SPIN_COUNT", _POOL_SPIN_COUNT)
 
 
 def settings() -> dict[str, str | None]:

@@ -1,7 +1,8 @@
 """The order of the passes, written once.
 
 canonicalize   RecoverOperators, SimplifyInference between two FoldConstants
-dispatch       NameOperators; DispatchOperators: who runs each of them, and why others do not
+dispatch       NameOperators; TuneDispatch, where something is measured
+               DispatchOperators: who runs each of them, and why others do not
                PartitionRegions: what a library takes becomes regions
 lower          BuildPrograms: a region program for each region
 tuning         TunePlans, where something is measured
@@ -10,6 +11,7 @@ layouts        InferLayouts, PropagateLayouts
 memory         PlanMemory
 emit           EmitModules
 TVM            its own pipeline for everything that is left
+kernels        SerialSmallKernels
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ from .core.policies import Policy, Rule
 from .options import Options
 from .passes.canonicalize import FoldConstants, RecoverOperators, SimplifyInference
 from .passes.dispatch import ChooseAlgorithms, DispatchOperators
-from .passes.dispatch.implementations import Preference, preference_of
+from .passes.dispatch.implementations import Preference, Trial, preference_of
+from .passes.kernels import SerialSmallKernels
 from .passes.layout import InferLayouts, PropagateLayouts
 from .passes.layout.costs import BY_MODEL, CostSource
 from .passes.memory import PlanMemory
@@ -44,6 +47,7 @@ from .passes.region.emit_modules import register_codegen
 from .pipeline_registration import NAME
 from .recorder import Recorder
 from .tuning.candidates import Candidate
+from .tuning.tune_dispatch import TuneDispatch, Variants
 from .tuning.tune_plans import Stages, TunePlans
 from .tuning.tuning import Tuning
 
@@ -177,7 +181,8 @@ def build_pipeline(
     """
     errors.register()
     recorder = Recorder() if recorder is None else recorder
-    preference = preference_of(backends, order, absent, options.prefer, options.layers_off)
+    trials: dict[str, Trial] = {}
+    preference = preference_of(backends, order, absent, options.prefer, options.layers_off, trials)
     if not backends or environment.disabled():
         recorder.preference = preference
         return tvm.transform.Sequential([relax.get_default_pipeline(target)], name=NAME)
@@ -186,13 +191,23 @@ def build_pipeline(
     reuse, reorder = options.memory == "reuse", options.order == "memory"
 
     def last(recorder: Recorder) -> tvm.transform.Pass:
-        return default_pipeline(target, reuse, reorder, recorder.stored)
+        lower = default_pipeline(target, reuse, reorder, recorder.stored)
+        return tvm.transform.Sequential([lower, SerialSmallKernels()])
+
+    def lower_by_model(own: Recorder) -> list[tvm.transform.Pass]:
+        lowered = [one for backend in backends for one in lowering_passes(backend, options, own)]
+        return [*lowered, last(own)]
 
     spoken_of = {"layers": options.layers, "prefer": options.preferred_operators}
     passes = [*canonicalize_passes(), NameOperators(spoken_of)]
-    passes += dispatch_passes(preference, recorder)
+    choices = Choices() if choices is None else choices
     for backend in backends:
         register_codegen(backend)
+    if tuning:
+        variants = Variants(dispatch_passes, lower_by_model)
+        passes.append(TuneDispatch(preference, options, tuning, choices, trials, variants))
+    passes += dispatch_passes(preference, recorder)
+    for backend in backends:
         passes += lowering_passes(backend, options, recorder, choices, tuning, last)
     passes.append(last(recorder))
     return tvm.transform.Sequential(passes, name=NAME)

@@ -13,7 +13,7 @@ from typing import Any
 from .byoc.backend import Backend
 from .byoc.onednn.backend import OneDNN
 from .core.policies import Rule
-from .passes import dispatch, layout, memory, region
+from .passes import dispatch, kernels, layout, memory, region
 from .passes.canonicalize import FoldConstants, RecoverOperators, SimplifyInference
 from .passes.dispatch.implementations import preference_of
 from .passes.memory import storage_rewrite
@@ -72,6 +72,11 @@ def StorageRewrite() -> Any:
     return storage_rewrite.StorageRewrite()
 
 
+def SerialSmallKernels() -> Any:
+    """TVM's kernels with little to do wake no threads; for what TVM's pipeline made."""
+    return kernels.SerialSmallKernels()
+
+
 def EmitModules(backend: Backend | None = None) -> Any:
     """Runtime modules in place of regions."""
     backend = backend or OneDNN()
@@ -91,6 +96,7 @@ __all__ = [
     "PlanMemory",
     "PropagateLayouts",
     "RecoverOperators",
+    "SerialSmallKernels",
     "SimplifyInference",
     "StorageRewrite",
 ]

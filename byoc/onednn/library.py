@@ -66,6 +66,7 @@ def load() -> None:
         _check_tvm_ffi(path)
         import tvm_ffi  # noqa: F401  (puts libtvm_ffi into the process before ours asks for it)
 
+        environment.settle_pool()
         with environment.brief_spinning():
             libraries = [_load_onednn()]
         try:

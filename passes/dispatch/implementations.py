@@ -35,19 +35,42 @@ class Implementation:
 
 
 @dataclass(frozen=True)
+class Trial:
+    """A whole plan with another implementation for some kinds of operators, beside the plan as preferred.
+
+    Attributes
+    ----------
+    kinds : of the operators, in order.
+    ratio : what it was worth, of what the plan as preferred was; less is better.
+    taken : whether it is what is compiled.
+    """
+
+    implementation: str
+    kinds: tuple[str, ...]
+    ratio: float
+    taken: bool
+
+    def __str__(self) -> str:
+        kinds = ", ".join(self.kinds)
+        return f"whole plan with {kinds} in {self.implementation} measured {self.ratio:.3f} times as long"
+
+
+@dataclass(frozen=True)
 class Preference:
-    """The registry by preference, and what a user wants otherwise for some operators.
+    """The registry by preference, and what a user or measurements want otherwise for some operators.
 
     Attributes
     ----------
     implementations : the most preferred first; TVM is one of them.
     first : names of implementations to be asked first, by the kind or the name of operators.
     off : names of operators that TVM keeps.
+    trials : of whole plans, by the kinds of operators; a user's own wish comes before what they found.
     """
 
     implementations: tuple[Implementation, ...]
     first: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     off: Collection[str] = frozenset()
+    trials: Mapping[str, Trial] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def present(self) -> tuple[Implementation, ...]:
@@ -59,9 +82,11 @@ class Preference:
         return tuple(one for one in self.present if one.backend)
 
     def wish(self, call: relax.Call) -> tuple[str, str]:
-        """Which implementation the user wants for ``call``, and what the option calls the operator."""
+        """Which implementation the user, or else a trial, wants for ``call``, and by which name or kind."""
         name, kind = operator_name(call) or "", kind_of(call)
-        return next(((self.first[key], key) for key in (name, kind) if key in self.first), ("", ""))
+        trial = self.trials.get(kind)
+        tried = (trial.implementation, kind) if trial and trial.taken else ("", "")
+        return next(((self.first[key], key) for key in (name, kind) if key in self.first), tried)
 
     def order(self, call: relax.Call) -> list[Implementation]:
         """Who is asked for ``call``, in this order."""
@@ -75,8 +100,11 @@ class Preference:
         if operator_name(call) in self.off:
             return f"switched off by option: {operator_name(call)}"
         wanted, key = self.wish(call)
-        if wanted == chosen:
+        if key in self.first and wanted == chosen:
             return f"option prefer: {key}={chosen}"
+        trial = self.trials.get(kind_of(call))
+        if trial and key not in self.first:
+            return str(trial)
         return f"after {chosen} in the order of preference"
 
 
@@ -86,6 +114,7 @@ def preference_of(
     absent: Mapping[str, str] = MappingProxyType({}),
     first: Mapping[str, str] = MappingProxyType({}),
     off: Collection[str] = frozenset(),
+    trials: Mapping[str, Trial] = MappingProxyType({}),
 ) -> Preference:
     """The registry of some libraries, of those that are absent, and of TVM.
 
@@ -106,7 +135,7 @@ def preference_of(
             raise InvalidInputError(
                 f"option prefer: {key}={wanted}: the target does not name it; it has {', '.join(names)}"
             )
-    return Preference(tuple(known[name] for name in names), first, off)
+    return Preference(tuple(known[name] for name in names), first, off, trials)
 
 
 def kind_of(call: relax.Call) -> str:

@@ -16,7 +16,7 @@ from tvm_mxplan.core.dispatch import DispatchDecision
 from tvm_mxplan.errors import InvalidInputError
 from tvm_mxplan.passes.annotations import dispatch_of
 from tvm_mxplan.passes.dispatch import DispatchOperators
-from tvm_mxplan.passes.dispatch.implementations import Preference, preference_of
+from tvm_mxplan.passes.dispatch.implementations import Preference, Trial, preference_of
 from tvm_mxplan.passes.region import BuildPrograms, NameOperators, PartitionRegions
 from tvm_mxplan.passes.relax_types import operator_name
 
@@ -263,3 +263,30 @@ def test_a_pattern_of_several_operators_needs_all_of_them():
 def test_what_cannot_be_is_told(first, message):
     with pytest.raises(InvalidInputError, match=message):
         dispatched(preference_of([OneDNN()], absent={"cudnn": "no such thing here"}, first=first))
+
+
+# --- trials of whole plans ---------------------------------------------------------------------------------
+
+
+def test_kinds_that_measured_faster_in_tvm_go_there():
+    trials = {
+        "softmax": Trial("llvm", ("softmax",), 0.9, taken=True),
+        "exp": Trial("llvm", ("exp",), 1.25, taken=False),
+    }
+    preference = preference_of([OneDNN()], trials=trials)
+    expected = {"relu_0": "onednn", "floor_0": "llvm", "exp_0": "onednn", "softmax_0": "llvm"}
+    assert chosen(preference) == expected
+    _, decisions = dispatched(preference)
+    outs = {name: [one.out for one in decision.candidates if one.out] for name, decision in decisions.items()}
+    assert outs["softmax_0"] == ["whole plan with softmax in llvm measured 0.900 times as long"]
+    assert outs["exp_0"] == ["whole plan with exp in llvm measured 1.250 times as long"]
+    assert outs["relu_0"] == ["after onednn in the order of preference"]
+
+
+@pytest.mark.parametrize("key", ["softmax", "softmax_0"])
+def test_what_a_user_prefers_comes_before_trials(key):
+    trials = {"softmax": Trial("llvm", ("softmax",), 0.9, taken=True)}
+    preference = preference_of([OneDNN()], first={key: "onednn"}, trials=trials)
+    assert chosen(preference)["softmax_0"] == "onednn"
+    _, decisions = dispatched(preference)
+    assert decisions["softmax_0"].candidates[1].out == f"option prefer: {key}=onednn"

@@ -3,6 +3,7 @@
     json/choices          for who reads it: each region's steps with implementation and layouts
     algorithms/<digest>   a region's program with the algorithms of its convolutions, in its own bytes
     layouts/<digest>      the same, laid out
+    dispatch/<digest>     which kinds of a model's operators TVM runs, where that was measured
 
 A file that cannot be written or used costs a warning, never a run: what it would have said is decided again.
 """
@@ -18,7 +19,7 @@ from typing import Any
 
 from ..core import codec
 from ..core import program as ir
-from ..core.choices import KINDS, Key
+from ..core.choices import DISPATCH, KINDS, Key
 from ..core.fingerprint import Fingerprint
 from ..errors import InvalidInputError, UnsupportedError
 from ..files import whole_file
@@ -103,7 +104,8 @@ def load_cache(filename: str | os.PathLike[str], type: str) -> int:
     except UnusableCache as error:
         warnings.warn(f"{path}: not used, all is chosen again: {error}", RuntimeWarning, stacklevel=2)
         return 0
-    keys = [Key(entry.kind, entry.name) for entry in container.entries if entry.kind in KINDS]
+    entries = [entry for entry in container.entries if entry.kind in (*KINDS, DISPATCH)]
+    keys = [Key(entry.kind, entry.name) for entry in entries]
     SESSION.add_loaded({key: bytes(container.read(*key)) for key in keys}, path.name)
     return sum(key.kind == "layouts" for key in keys)
 

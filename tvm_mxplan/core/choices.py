@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 Kind = Literal["algorithms", "layouts"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+DISPATCH = "dispatch"
+"""Beside those of regions: which kinds of operators a model leaves to TVM, in bytes of whoever decided."""
 
 
 class Question(NamedTuple):
@@ -90,6 +92,13 @@ class Choices:
             return replace(codec.decode(data), name=question.program.name)
         except codec.DecodeError:
             return None
+
+    def find_dispatch(self, digest: str) -> bytes | None:
+        """What was noted of the model that ``digest`` stands for."""
+        return self._known.get(Key(DISPATCH, digest))
+
+    def note_dispatch(self, digest: str, decided: bytes) -> None:
+        self.made[Key(DISPATCH, digest)] = decided
 
     def note(self, question: Question, decided: ir.Program, known: bool = False) -> None:
         """Keep a decision; ``known`` if ``find`` gave it."""

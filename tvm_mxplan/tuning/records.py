@@ -17,7 +17,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 VERSION = 1
-KINDS = ("step", "reorder", "copy", "group", "plan")
+KINDS = ("step", "reorder", "copy", "group", "plan", "dispatch")
+_COMPARED = ("plan", "dispatch")
 
 
 class UnusableRecords(Exception):
@@ -31,13 +32,14 @@ class Record:
     Attributes
     ----------
     kind : ``step`` for an operator in one layout and algorithm; ``reorder``, ``copy`` and ``group`` (a
-        reorder and what reads it) for movement; ``plan`` for a whole model.
+        reorder and what reads it) for movement; ``plan`` for a whole model, ``dispatch`` for who runs its
+        operators.
     digest : of the question.
     text : the question for who reads it.
     value : microseconds; of a plan, what its strategy counts.
     repeats : how many runs it rests on.
     when : seconds since 1970.
-    plan : of a plan, how the candidates did and what the best one decided.
+    plan : of those two, how the candidates did and what the best one decided.
     """
 
     kind: str
@@ -57,7 +59,8 @@ class PlanResult:
     ----------
     table : value of each candidate by its name, the best one first; those that are one program share theirs.
     complete : whether all candidates were compared; else the budget was spent before.
-    decided : programs of the best one, in base64, by ``kind/digest`` of the questions they answer.
+    decided : programs of the best one, in base64, by ``kind/digest`` of the questions they answer; of a
+        dispatch, implementations by the kinds of operators that they get.
     """
 
     table: tuple[tuple[str, float], ...]
@@ -143,7 +146,7 @@ def _parse_line(line: str) -> Record | None:
         usable = record.kind in KINDS and math.isfinite(record.value) and record.repeats > 0
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-    return record if usable and (record.kind == "plan") == (record.plan is not None) else None
+    return record if usable and (record.kind in _COMPARED) == (record.plan is not None) else None
 
 
 def _check(fields: Mapping[str, Any]) -> str:

@@ -152,7 +152,7 @@ class TunePlans:
                 if make_sampler is None:
                     self._count(comparison, plan, recorder)
                 else:
-                    with _unseen():
+                    with unseen():
                         module = relax.build(finished, self.tuning.target, relax_pipeline=None)
                     make = lambda module=module: instance(module, arguments)  # noqa: E731
                     comparison.join(plan.name, make_sampler(make))
@@ -190,7 +190,7 @@ class TunePlans:
         self.tuning.meter.tell("plans", name, comparison.values[name], unit, comparison.best)
 
     def _run(self, passes: Passes, mod: tvm.IRModule) -> tvm.IRModule:
-        with _unseen():
+        with unseen():
             return tvm.transform.Sequential(passes)(mod)
 
     def _question(self, programs: list[ir.Program]) -> str:
@@ -205,7 +205,7 @@ class TunePlans:
         return fingerprint.hexdigest()
 
 
-def _unseen() -> tvm.transform.PassContext:
+def unseen() -> tvm.transform.PassContext:
     """The caller's configuration without its instruments, which want to see one compilation."""
     outer = tvm.transform.PassContext.current()
     return tvm.transform.PassContext(

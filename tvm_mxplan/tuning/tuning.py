@@ -62,6 +62,7 @@ class Tuning:
         self._options = options
         self._notes: list[str] = []
         self._result: PlanResult | None = None
+        self._tried: PlanResult | None = None
         if options.tune_for == "joules":
             energy_counters()
         facts = machine()
@@ -103,6 +104,10 @@ class Tuning:
     def compared(self, result: PlanResult) -> None:
         self._result = result
 
+    def tried(self, result: PlanResult) -> None:
+        """Whole plans with operators in TVM, measured now or known."""
+        self._tried = result
+
     def close(self) -> TuningReport:
         """Merge what is known into the output, and say what came of it all."""
         for file in self._files:
@@ -121,6 +126,7 @@ class Tuning:
             table,
             table[0][0] if table else "",
             tuple(dict.fromkeys(self._notes)),
+            self._tried.table if self._tried and len(self._tried.table) > 1 else (),
         )
 
     def _keep(self, record: Record) -> None:
