@@ -48,8 +48,10 @@ class Executable:
         report: Report,
         opcheck: bool = False,
         opcheck_folder: str | None = None,
+        elsewhere: str = "",
     ) -> None:
         self._module = module
+        self._elsewhere = elsewhere
         self.signature = signature
         self.report = report
         self._opcheck = opcheck or environment.debug_opcheck()
@@ -74,6 +76,7 @@ class Executable:
         Raises
         ------
         InvalidInputError : an unknown name, a missing input, a wrong shape or element type.
+        UnsupportedError : it was compiled for another machine; see :func:`tvm_mxplan.tune`.
         InternalError : under opcheck, a step whose numbers are not those of its reference.
         """
         bound = [machine.tensor_of(value) for value in self.signature.bind(args, kwargs)]
@@ -99,6 +102,8 @@ class Executable:
         return result
 
     def _main(self) -> Any:
+        if self._elsewhere:
+            raise UnsupportedError(self._elsewhere)
         if not hasattr(self._thread, "main"):
             self._thread.vm = machine.virtual_machine(getattr(self._module, "mod", self._module))
             self._thread.main = self._thread.vm["main"]
