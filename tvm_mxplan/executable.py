@@ -17,6 +17,7 @@ from . import environment, machine
 from .errors import InvalidInputError, UnsupportedError
 from .files import check_destination, whole_file
 from .library_digest import append_digest, check_digest
+from .linking import write_library
 from .packed_export import packed_weights as packed
 from .report import Report
 from .shared_library import check_library
@@ -123,19 +124,12 @@ class Executable:
         UnsupportedError : no compiler to link with.
         """
         import tvm
-        from tvm.support.cc import get_cc
-
         path = check_destination(path, ".so")
         if isinstance(self.module, tvm.runtime.Module):
             raise InvalidInputError(f"{path}: a loaded library is exported by copying its file")
-        if get_cc() is None:
-            raise UnsupportedError(f"{path}: no C compiler to link with; install g++ or name one in CXX")
         with whole_file(path) as partial:
-            try:
-                with packed(self.module.mod) if packed_weights else nullcontext():
-                    self.module.export_library(str(partial))
-            except RuntimeError as error:
-                raise UnsupportedError(f"{path}: linking with {get_cc()} failed ({error})") from error
+            with packed(self.module.mod) if packed_weights else nullcontext():
+                write_library(self.module, partial, path)
             append_digest(partial)
 
 

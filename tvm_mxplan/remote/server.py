@@ -1,0 +1,93 @@
+"""What a process of TVM's RPC server answers: global functions that take and give plain data.
+
+TVM loads this plug-in into the server's process as into any other, and so these functions are there.  They
+answer in JSON, ``{"value": ...}`` or, for errors of ours, ``{"error": class, "message": ...}``.  Programs
+arrive in the bytes of ``core/codec.py``; nothing that arrives is unpickled.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+
+import tvm_ffi
+
+from ..errors import MxplanError
+
+PREFIX = "tvm_mxplan.remote."
+
+
+def register() -> None:
+    """Make the functions known to TVM under ``tvm_mxplan.remote.*``; a second call changes nothing."""
+    for function in (machine, describe, check, time_step):
+        tvm_ffi.register_global_func(PREFIX + function.__name__, _answering(function), override=True)
+    tvm_ffi.register_global_func(PREFIX + plan.__name__, plan, override=True)
+
+
+def machine() -> dict[str, Any]:
+    """What records depend on, what plans depend on, and the CPU's name for LLVM."""
+    from tvm.target import codegen
+
+    from ..tuning.place import Here
+
+    here = Here()
+    return {
+        "facts": here.facts,
+        "versions": here.versions,
+        "threads": here.threads,
+        "cpu": str(codegen.llvm_get_system_cpu()),
+    }
+
+
+def describe(program: bytes) -> str:
+    """What oneDNN would do here with a program."""
+    from ..byoc.onednn import library
+
+    return library.description_text(program)
+
+
+def check(strategy: str) -> None:
+    """UnsupportedError where plans cannot be valued here under ``strategy``."""
+    from ..tuning.place import Here
+
+    Here().check(strategy)
+
+
+def time_step(program: bytes, threads: int) -> tuple[float, int]:
+    """Microseconds of a program alone, and the number of runs; 0 threads are the machine's number."""
+    from ..core import codec
+    from ..tuning.place import Here
+
+    here = Here()
+    return here.time(here.backend("onednn"), codec.decode(program), threads or None)
+
+
+def plan(name: str, strategy: str, ports: str) -> Callable[[], str]:
+    """A function that takes a sample of an uploaded library; the library stays until that is forgotten.
+
+    Parameters
+    ----------
+    name : of the file in the session's folder, which is removed.
+    ports : shapes and element types of what it takes, in JSON.
+    """
+    from ..tuning.place import Here
+
+    path = str(tvm_ffi.get_global_func("tvm.rpc.server.workpath")(name))
+    module = tvm_ffi.load_module(path)
+    os.unlink(path)  # it stays mapped
+    taken = [(tuple(dims), dtype) for dims, dtype in json.loads(ports)]
+    return _answering(Here().sampler(strategy, taken)(module))
+
+
+def _answering(function: Callable[..., Any]) -> Callable[..., str]:
+    """``function`` with its result, or what it raised, in JSON."""
+
+    def answer(*arguments: Any) -> str:
+        try:
+            return json.dumps({"value": function(*arguments)})
+        except MxplanError as error:
+            return json.dumps({"error": type(error).__name__, "message": str(error)})
+
+    return answer
