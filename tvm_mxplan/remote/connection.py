@@ -124,4 +124,4 @@ def _why(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[-1]
+    return lines[-1].rpartition(" is false: ")[2]  # what TVM's checks put before their message
