@@ -14,6 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import tvm
+
 from ..byoc.backend import Backend
 from ..byoc.onednn import library
 from ..byoc.onednn.backend import OneDNN
@@ -30,14 +33,24 @@ from ..tuning.values import Port
 from .address import Remote
 from .connection import Connection
 
+_KEPT = 4096
+"""Of a plan that is sent to be measured, how many numbers of each constant stand in for all."""
+
 
 class RemoteOneDNN(OneDNN):
-    """oneDNN as it would work at the other end of a connection; equal programs are asked about once."""
+    """oneDNN as it would work at the other end of a connection; equal programs are asked about once.
+
+    Attributes
+    ----------
+    repeats_weights : whether modules get weights that repeat their own first numbers: they take as long, and
+        a library with them is sent in a small part of the time.
+    """
 
     def __init__(self, connection: Connection, isa: str) -> None:
         self._connection = connection
         self._isa = isa
         self._answers: dict[bytes, Description] = {}
+        self.repeats_weights = False
 
     @property
     def isa(self) -> str:
@@ -48,6 +61,13 @@ class RemoteOneDNN(OneDNN):
         if data not in self._answers:
             self._answers[data] = library.read_description(self._connection.ask("describe", data))
         return self._answers[data]
+
+    def create_module(
+        self, symbol: str, program: ir.Program, constants: list[tvm.runtime.Tensor]
+    ) -> tvm.runtime.Module:
+        if self.repeats_weights:
+            constants = [_repeating(constant) for constant in constants]
+        return super().create_module(symbol, program, constants)
 
 
 class There:
@@ -65,6 +85,7 @@ class There:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._numbers = itertools.count(1)
+        self._backends: list[RemoteOneDNN] = []
         told = connection.ask("machine")
         self.facts: Mapping[str, Any] = told["facts"]
         self.versions: Mapping[str, str] = told["versions"]
@@ -74,7 +95,18 @@ class There:
 
     def backend(self, library: str) -> Backend:
         assert library == OneDNN().library
-        return RemoteOneDNN(self._connection, self.facts["instruction set"])
+        self._backends.append(RemoteOneDNN(self._connection, self.facts["instruction set"]))
+        return self._backends[-1]
+
+    @contextmanager
+    def only_measured(self) -> Iterator[None]:
+        for backend in self._backends:
+            backend.repeats_weights = True
+        try:
+            yield
+        finally:
+            for backend in self._backends:
+                backend.repeats_weights = False
 
     def determinism(self, measured: bool) -> Determinism:
         return Determinism(self.threads, self.facts["instruction set"], self.facts["oneDNN"], measured)
@@ -122,3 +154,8 @@ def connected(remote: Remote) -> Iterator[There]:
         yield There(connection)
     finally:
         connection.close()
+
+
+def _repeating(constant: tvm.runtime.Tensor) -> tvm.runtime.Tensor:
+    array = constant.numpy()
+    return tvm.runtime.tensor(np.resize(array.reshape(-1)[:_KEPT], array.shape))

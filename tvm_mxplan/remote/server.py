@@ -8,8 +8,9 @@ arrive in the bytes of ``core/codec.py``; nothing that arrives is unpickled.
 from __future__ import annotations
 
 import json
-import os
+import zlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import tvm_ffi
@@ -69,16 +70,23 @@ def plan(name: str, strategy: str, ports: str) -> Callable[[], str]:
 
     Parameters
     ----------
-    name : of the file in the session's folder, which is removed.
+    name : of the file in the session's folder.
     ports : shapes and element types of what it takes, in JSON.
     """
     from ..tuning.place import Here
 
-    path = str(tvm_ffi.get_global_func("tvm.rpc.server.workpath")(name))
+    path = _unpacked(name)
     module = tvm_ffi.load_module(path)
-    os.unlink(path)  # it stays mapped
+    path.unlink()  # it stays mapped
     taken = [(tuple(dims), dtype) for dims, dtype in json.loads(ports)]
     return _answering(Here().sampler(strategy, taken)(module))
+
+
+def _unpacked(name: str) -> Path:
+    """An uploaded file, as it was before it was compressed for the way."""
+    path = Path(str(tvm_ffi.get_global_func("tvm.rpc.server.workpath")(name)))
+    path.write_bytes(zlib.decompress(path.read_bytes()))
+    return path
 
 
 def _answering(function: Callable[..., Any]) -> Callable[..., str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Protocol, TypeAlias
 
 from ..byoc.backend import Backend
@@ -48,6 +48,10 @@ class Place(Protocol):
         """The library as it answers over there."""
         ...
 
+    def only_measured(self) -> AbstractContextManager[None]:
+        """What is built inside is measured, and thrown away: its numbers do not count."""
+        ...
+
     def determinism(self, measured: bool) -> Determinism:
         """What the bits of results rest on over there."""
         ...
@@ -85,6 +89,9 @@ class Here:
 
     def backend(self, library: str) -> Backend:
         return BACKENDS[library]()
+
+    def only_measured(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def determinism(self, measured: bool) -> Determinism:
         return Determinism.here(measured)

@@ -145,7 +145,7 @@ class TunePlans:
             if len(names) > 1:
                 continue
             plan = built[candidate.name] = _Plan(candidate.name, choices.made, noted.weighed)
-            with self.tuning.meter.spending():
+            with self.tuning.meter.spending(), self.tuning.place.only_measured():
                 recorder = Recorder()
                 finished = self._run(self.stages.finish(recorder), decided)
                 if sampler is None:
