@@ -126,7 +126,6 @@ def test_bad_value(tvmc, models, tmp_path, flags, words):
         (("run", "m.so", "--device", "cuda"), ("'cuda'", "cpu")),
         (("run", "m.so", "--repeat", "0"), ("--repeat", "from 1 on")),
         (("run", "m.so", "--profile"), ("not in this build yet",)),
-        (("run", "m.so", "--rpc-key", "pi"), ("RPC",)),
     ],
 )
 def test_wrong_usage(tvmc, tmp_path, monkeypatch, args, words):

@@ -1,4 +1,4 @@
-"""``tvmc tune`` on another machine: flags, records that a compile there uses, a line for errors."""
+"""``tvmc tune`` and ``run`` on another machine: flags, records that a compile there uses, errors."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import rpc_processes
 from rpc_processes import HOST, KEY, free_port
 from tvmc_helpers import listing
 
 import tvm_mxplan
+from tvm_mxplan.executable import Executable
 
 
 def over_there(*arguments: object) -> str:
@@ -48,6 +50,27 @@ def test_records_by_a_servers_own_address(tvmc, models, tmp_path):
         result = tvmc("tune", models / "small.onnx", "-o", tmp_path / "r", *flags)
     assert result.code == 0, result.err
     assert "3 measured" in result.out
+
+
+def test_a_library_is_run_there(tvmc, models, pi, tmp_path, monkeypatch):
+    """The outputs are those of a run here, and nothing runs here."""
+    here, there = tmp_path / "here.npz", tmp_path / "there.npz"
+    flags = ("run", models / "small.so", "--seed", "3")
+    assert tvmc(*flags, "-o", here).code == 0
+    monkeypatch.setattr(Executable, "__call__", lambda *_, **__: pytest.fail("ran in this process"))
+    remote = ("--rpc-tracker", pi, "--rpc-key", KEY, "--print-time", "--repeat", "3")
+    result = tvmc(*flags, "-o", there, *remote)
+    assert result.code == 0, result.err
+    assert "Execution time summary" in result.out
+    with np.load(here) as ours, np.load(there) as theirs:
+        assert ours.files == theirs.files == ["features"]
+        np.testing.assert_allclose(theirs["features"], ours["features"], rtol=1e-5, atol=1e-5)
+    named = ("run", models / "small.so", "--rpc-tracker", pi, "--rpc-key", KEY)
+    np.savez(tmp_path / "wrong.npz", picture=np.zeros(3, np.float32))
+    error = tvmc(*named, "-i", tmp_path / "wrong.npz").error()
+    assert "server 'pi'" in error
+    assert "'picture'" in error
+    assert "--opcheck looks at runs in this process" in tvmc(*named, "--opcheck").error()
 
 
 @pytest.mark.parametrize(

@@ -62,11 +62,16 @@ class Connection:
         with self._reached():
             return self._function(name)(*arguments)
 
-    def upload(self, path: Path) -> None:
-        """Put a file into the session's folder, under its own name, compressed."""
+    def upload(self, path: Path, name: str) -> None:
+        """Put a file into the session's folder, compressed."""
         data = zlib.compress(path.read_bytes(), level=1)
         with self._reached():
-            self._session.upload(bytearray(data), path.name)
+            self._session.upload(bytearray(data), name)
+
+    def download(self, name: str) -> bytes:
+        """A file of the session's folder."""
+        with self._reached():
+            return bytes(self._session.download(name))
 
     def close(self) -> None:
         """Let the server go; it takes the next session then."""
@@ -98,6 +103,16 @@ class Connection:
                 f"{self.remote}: gone in the middle of the work ({_why(error)}); what was measured is kept, "
                 "so start the server anew, and run the same again"
             ) from error
+
+
+@contextmanager
+def connection(remote: Remote) -> Iterator[Connection]:
+    """A session that ends with the block."""
+    made = Connection(remote)
+    try:
+        yield made
+    finally:
+        made.close()
 
 
 def _tracked(remote: Remote) -> Any:

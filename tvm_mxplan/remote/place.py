@@ -31,7 +31,7 @@ from ..tuning.facts import machine
 from ..tuning.place import Sampler
 from ..tuning.values import Port
 from .address import Remote
-from .connection import Connection
+from .connection import Connection, connection
 
 _KEPT = 4096
 """Of a plan that is sent to be measured, how many numbers of each constant stand in for all."""
@@ -124,7 +124,7 @@ class There:
             with tempfile.TemporaryDirectory(prefix="mxplan-") as folder:
                 path = Path(folder) / name
                 write_library(module, path, "a plan to measure")
-                self._connection.upload(path)
+                self._connection.upload(path, name)
             sample = self._connection.make("plan", name, strategy, json.dumps(ports))
             return lambda: float(self._connection.told(sample))
 
@@ -149,11 +149,8 @@ class There:
 @contextmanager
 def connected(remote: Remote) -> Iterator[There]:
     """The machine that ``remote`` names; its server is let go in the end."""
-    connection = Connection(remote)
-    try:
-        yield There(connection)
-    finally:
-        connection.close()
+    with connection(remote) as opened:
+        yield There(opened)
 
 
 def _repeating(constant: tvm.runtime.Tensor) -> tvm.runtime.Tensor:

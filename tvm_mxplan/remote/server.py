@@ -22,7 +22,7 @@ PREFIX = "tvm_mxplan.remote."
 
 def register() -> None:
     """Make the functions known to TVM under ``tvm_mxplan.remote.*``; a second call changes nothing."""
-    for function in (machine, describe, check, time_step):
+    for function in (machine, describe, check, time_step, run):
         tvm_ffi.register_global_func(PREFIX + function.__name__, _answering(function), override=True)
     tvm_ffi.register_global_func(PREFIX + plan.__name__, plan, override=True)
 
@@ -82,9 +82,27 @@ def plan(name: str, strategy: str, ports: str) -> Callable[[], str]:
     return _answering(Here().sampler(strategy, taken)(module))
 
 
+def run(library: str, inputs: str, outputs: str, repeat: int, number: int, end_to_end: int) -> list[float]:
+    """Milliseconds of an uploaded library's calls on uploaded inputs; its outputs are there to download."""
+    from .. import runner
+    from ..executable import load
+
+    ex = load(_unpacked(library))
+    given = runner.read_inputs(_unpacked(inputs))
+    found, timing = runner.measure(ex, given, repeat, number, bool(end_to_end))
+    names = runner.output_names(ex.signature, len(found))
+    runner.save_outputs(_path(outputs), dict(zip(names, found, strict=True)))
+    return list(timing.milliseconds)
+
+
+def _path(name: str) -> Path:
+    """Of a file in the session's folder."""
+    return Path(str(tvm_ffi.get_global_func("tvm.rpc.server.workpath")(name)))
+
+
 def _unpacked(name: str) -> Path:
     """An uploaded file, as it was before it was compressed for the way."""
-    path = Path(str(tvm_ffi.get_global_func("tvm.rpc.server.workpath")(name)))
+    path = _path(name)
     path.write_bytes(zlib.decompress(path.read_bytes()))
     return path
 
