@@ -22,7 +22,6 @@ def tracker() -> Iterator[str]:
     """A tracker; its address."""
     port = free_port()
     with _process("tvm.exec.rpc_tracker", port):
-        wait_for(lambda: _listens(port))
         yield f"{HOST}:{port}"
 
 
@@ -31,7 +30,6 @@ def server(*flags: str, **environment: str) -> Iterator[tuple[str, subprocess.Po
     """A server with the key KEY; its address and its process, which leads a group."""
     port = free_port()
     with _process("tvm.exec.rpc_server", port, "--key", KEY, *flags, **environment) as process:
-        wait_for(lambda: _listens(port))
         yield f"{HOST}:{port}", process
 
 
@@ -77,6 +75,9 @@ def _process(module: str, port: int, *flags: str, **environment: str) -> Iterato
             stderr=log,
         )
         try:
+            wait_for(lambda: _listens(port) or process.poll() is not None)
+            log.seek(0)
+            assert process.poll() is None, log.read().decode()
             yield process
         finally:
             end(process)

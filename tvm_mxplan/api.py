@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from .cache.compile_cache import CompileCache
 from .caches import counted
+from .errors import InvalidInputError
 from .executable import Executable
 from .files import check_destination
 from .options import Options
@@ -95,8 +96,11 @@ def tune(
     if remote is None:
         return _compiled(model, target, shapes, options, progress, records)
     from .compiler import build
+    from .remote.address import Remote
     from .remote.place import connected
 
+    if not isinstance(remote, Remote):
+        raise InvalidInputError(f"remote={remote!r}: expected a tvm_mxplan.Remote")
     stated = TargetText.of(target)
     cache = CompileCache(model, shapes, stated, replace(options, cache="disabled"))  # it is this machine's
     with connected(remote) as place:

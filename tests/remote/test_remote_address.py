@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+import tvm_mxplan
 from tvm_mxplan import InvalidInputError, Remote
+from tvm_mxplan.testing import zoo
 
 
 @pytest.mark.parametrize(
@@ -36,3 +38,8 @@ def test_addresses(remote, address, text):
 def test_what_is_no_address(given, message):
     with pytest.raises(InvalidInputError, match=message):
         Remote(**given)
+
+
+def test_a_text_is_no_remote(tmp_path):
+    with pytest.raises(InvalidInputError, match=r"remote='host:9190': expected a tvm_mxplan\.Remote"):
+        tvm_mxplan.tune(zoo.load("tiny"), tmp_path / "r", remote="host:9190")

@@ -1,12 +1,16 @@
-"""``There``: a plan that is only measured goes with little of its weights, and nothing else does."""
+"""``There``: what is asked, what is compared, and which modules are made with little of their weights."""
 
 from __future__ import annotations
 
 import zlib
 
 import numpy as np
+import pytest
 import tvm
+from tvm.target import codegen
 
+from tvm_mxplan import RemoteError
+from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.remote.place import There
@@ -18,9 +22,14 @@ class Connection:
 
     remote = "server"
 
-    def ask(self, name: str) -> dict[str, object]:
-        assert name == "machine"
-        return {"facts": machine(), "versions": {}, "threads": 2, "cpu": "generic"}
+    def __init__(self, **other: object) -> None:
+        cpu = codegen.llvm_get_system_cpu()
+        self.told = {"facts": machine(), "versions": {}, "threads": 2, "cpu": cpu, **other}
+        self.asked: list[str] = []
+
+    def ask(self, name: str, *program: bytes) -> object:
+        self.asked.append(name)
+        return self.told if name == "machine" else library.description_text(*program)
 
 
 def product(monkeypatch) -> tuple[ir.Program, np.ndarray, list[np.ndarray]]:
@@ -37,6 +46,7 @@ def product(monkeypatch) -> tuple[ir.Program, np.ndarray, list[np.ndarray]]:
 def test_weights_that_are_only_measured_repeat(monkeypatch):
     program, weights, used = product(monkeypatch)
     there = There(Connection())
+    assert there.elsewhere == ""
     backend = there.backend("onednn")
     tensors = [tvm.runtime.tensor(weights)]
     with there.only_measured():
@@ -50,3 +60,26 @@ def test_weights_that_are_only_measured_repeat(monkeypatch):
         np.testing.assert_array_equal(part, own[: part.size])
     assert len(zlib.compress(measured.tobytes(), 1)) < weights.nbytes / 3
     np.testing.assert_array_equal(real, weights)
+
+
+def test_equal_programs_are_asked_about_once(monkeypatch):
+    program, *_ = product(monkeypatch)
+    connection = Connection()
+    backend = There(connection).backend("onednn")
+    first, second = backend.describe(program), backend.describe(program)
+    assert first == second == OneDNN().describe(program)
+    assert first.steps[0].implementation
+    assert connection.asked == ["machine", "describe"]
+
+
+def test_a_machine_of_another_kind():
+    """What is compiled for it does not run here; the blocks of its layouts are its own."""
+    facts = {**machine(), "instruction set": "cpu_isa_avx2"}
+    ours = machine()["instruction set"]
+    there = There(Connection(facts=facts))
+    if ours != "cpu_isa_avx2":
+        assert f"where the instruction set is cpu_isa_avx2, not {ours} as here" in there.elsewhere
+    assert there.backend("onednn").block == 8
+    assert "CPU for LLVM is z80, not" in There(Connection(cpu="z80")).elsewhere
+    with pytest.raises(RemoteError, match=r"server: tvm_mxplan's plug-in is 0\.0 there"):
+        There(Connection(facts={**facts, "plug-in": "0.0"}))

@@ -17,6 +17,9 @@ _ADDRESS = re.compile(r"(?:\[(?P<six>[^\[\]]+)\]|(?P<host>[^\[\]:\s]+))(?::(?P<p
 class Remote:
     """A machine that runs TVM's RPC server, with tvm_mxplan installed: ``python -m tvm.exec.rpc_server``.
 
+    A server works for one at a time: whoever comes when it, or all of a tracker's with that key, are at
+    work waits.
+
     Attributes
     ----------
     tracker : ``HOST[:PORT]`` of a tracker, which lends a server that registered under ``key``; port 9190

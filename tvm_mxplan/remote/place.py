@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import tvm
+from tvm.target import codegen
 
 from ..byoc.backend import Backend
 from ..byoc.onednn import library
@@ -91,7 +92,7 @@ class There:
         self.versions: Mapping[str, str] = told["versions"]
         self.threads = int(told["threads"])
         self.cpu = str(told["cpu"])
-        self.elsewhere = self._compared(machine())
+        self.elsewhere = self._compared(machine(), str(codegen.llvm_get_system_cpu()))
 
     def backend(self, library: str) -> Backend:
         assert library == OneDNN().library
@@ -130,18 +131,19 @@ class There:
 
         return upload
 
-    def _compared(self, ours: Mapping[str, Any]) -> str:
+    def _compared(self, ours: Mapping[str, Any], cpu: str) -> str:
         for name in ("plug-in", "schema"):
             if self.facts.get(name) != ours[name]:
                 raise RemoteError(
                     f"{self._connection.remote}: tvm_mxplan's {name} is {self.facts.get(name)} there and "
                     f"{ours[name]} here; install the same version on both machines"
                 )
-        for name in ("instruction set", "oneDNN"):
-            if self.facts[name] != ours[name]:
+        compared = {name: (self.facts[name], ours[name]) for name in ("instruction set", "oneDNN")}
+        for name, (there, here) in {**compared, "CPU for LLVM": (self.cpu, cpu)}.items():
+            if there != here:
                 return (
-                    f"compiled for the {self._connection.remote}, where the {name} is {self.facts[name]}, "
-                    f"not {ours[name]} as here; export it, and run it there"
+                    f"compiled for the {self._connection.remote}, where the {name} is {there}, "
+                    f"not {here} as here; export it, and run it there"
                 )
         return ""
 
