@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import rpc_processes
 
 from tvm_mxplan.cache import choices_file, compile_cache
 from tvm_mxplan.cache.session import Session
@@ -25,3 +27,10 @@ def _no_choices_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
     session = Session()
     for module in (choices_file, compile_cache):
         monkeypatch.setattr(module, "SESSION", session)
+
+
+@pytest.fixture(scope="session")
+def pi() -> Iterator[str]:
+    """The address of a tracker that lends one server under the key ``pi``; it has a thread for oneDNN."""
+    with rpc_processes.tracker() as address, rpc_processes.lent(address, OMP_NUM_THREADS="1"):
+        yield address

@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from .errors import InternalError, InvalidInputError, MxplanError, UnsupportedError
+from .errors import InternalError, InvalidInputError, MxplanError, RemoteError, UnsupportedError
 
 if TYPE_CHECKING:
     from . import op, opcheck, transform
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .caches import CacheStatistics, cache_statistics, set_cache_capacity
     from .executable import Executable, load
     from .options import Options
+    from .remote.address import Remote
     from .report import Report
 
 __version__ = "0.1.0"
@@ -33,6 +34,7 @@ _LAZY = {
     "load": "executable",
     "load_cache": "cache.choices_file",
     "Options": "options",
+    "Remote": "remote.address",
     "Report": "report",
     "save_cache": "cache.choices_file",
     "tune": "api",
@@ -45,6 +47,8 @@ __all__ = [
     "InvalidInputError",
     "MxplanError",
     "Options",
+    "Remote",
+    "RemoteError",
     "Report",
     "UnsupportedError",
     "cache_statistics",
@@ -70,7 +74,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _autoload() -> None:
-    """Called by TVM at ``import tvm``: loads the runtime, and registers the pipeline where there is Relax."""
+    """Called by TVM at ``import tvm``: loads the runtime, and with Relax, registers what needs it."""
     import tvm
 
     from . import machine
@@ -79,6 +83,8 @@ def _autoload() -> None:
     library.load()
     if not tvm._RUNTIME_ONLY:
         from . import pipeline_registration
+        from .remote import server
 
         pipeline_registration.register()
+        server.register()
     machine.start_ours()

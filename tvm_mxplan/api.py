@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from . import machine
 from .cache.compile_cache import CompileCache
 from .caches import counted, set_capacities
+from .errors import InvalidInputError
 from .executable import Executable
 from .files import check_destination
 from .options import Options
@@ -22,6 +23,7 @@ from .targets import TargetText
 if TYPE_CHECKING:
     import tvm
 
+    from .remote.address import Remote
     from .tuning.progress import Callback
 
 
@@ -63,6 +65,7 @@ def tune(
     shapes: Mapping[str, Sequence[int]] | None = None,
     options: Options | dict[str, Any] | None = None,
     progress: Callback | None = None,
+    remote: Remote | None = None,
 ) -> Executable:
     """Measure what a model's plan rests on, and compile it so.
 
@@ -73,14 +76,17 @@ def tune(
     model, target, shapes, options, progress : as for :func:`compile`; ``tune`` is ``measure``.
     output : a file for the records, which the option ``tuning_records`` takes; what it holds already is
         known. Without one they are kept in the cache folder alone.
+    remote : measure on that machine, and compile for it; records are those of that machine.
 
     Returns
     -------
-    executable : as from :func:`compile`; ``report.tuning`` says what was measured.
+    executable : as from :func:`compile`; ``report.tuning`` says what was measured. With ``remote``, it is
+        to be exported and run there; where the machines differ it does not run here.
 
     Raises
     ------
     InvalidInputError : as :func:`compile`, and for files of records that were made on another machine.
+    RemoteError : ``remote`` cannot be reached, has no tvm_mxplan of this version, or is gone in the middle.
     """
     if isinstance(options, Mapping):
         options = {**options, "tune": "measure"}
@@ -88,7 +94,18 @@ def tune(
     if options.cache == "on_compile":
         options = replace(options, cache="save_reload")
     records = None if output is None else check_destination(output, Path(output).suffix)
-    return _compiled(model, target, shapes, options, progress, records)
+    if remote is None:
+        return _compiled(model, target, shapes, options, progress, records)
+    from .compiler import build
+    from .remote.address import Remote
+    from .remote.place import connected
+
+    if not isinstance(remote, Remote):
+        raise InvalidInputError(f"remote={remote!r}: expected a tvm_mxplan.Remote")
+    stated = TargetText.of(target)
+    cache = CompileCache(model, shapes, stated, replace(options, cache="disabled"))  # it is this machine's
+    with connected(remote) as place:
+        return build(model, stated.parsed(place.cpu), shapes, options, cache, progress, records, place)
 
 
 def _compiled(

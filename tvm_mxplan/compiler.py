@@ -13,10 +13,7 @@ import tvm
 from tvm import relax
 
 from . import environment
-from .byoc.backend import Backend
-from .byoc.onednn.backend import OneDNN
 from .cache.compile_cache import CompileCache
-from .determinism import Determinism
 from .errors import InvalidInputError
 from .executable import METADATA, Executable, metadata_text
 from .frontend.onnx import import_model, input_names, output_names, read_model
@@ -25,10 +22,9 @@ from .pipeline import build_pipeline
 from .recorder import Recorder
 from .signature import signature_of
 from .targets import ParsedTarget
+from .tuning.place import Here, Place
 from .tuning.progress import Callback
 from .tuning.tuning import Tuning
-
-_BACKENDS: dict[str, type[Backend]] = {"onednn": OneDNN}
 
 
 def build(
@@ -39,24 +35,27 @@ def build(
     cache: CompileCache,
     progress: Callback | None = None,
     records: Path | None = None,
+    place: Place | None = None,
 ) -> Executable:
     """Compile what the cache does not have, and hand it the result; see :func:`tvm_mxplan.compile`.
 
     Parameters
     ----------
     records : a file that takes what is measured; see :func:`tvm_mxplan.tune`.
+    place : the machine to compile for, and to measure on; this one unless it is given.
     """
+    place = Here() if place is None else place
     tuning = None
     if options.tunes and target.libraries and not environment.disabled():
-        tuning = Tuning(options, target.host, progress, records)
+        tuning = Tuning(options, target.host, progress, records, place)
     recorder = Recorder()
     if options.deterministic:
-        recorder.determinism = Determinism.here(measured=options.tunes)
+        recorder.determinism = place.determinism(measured=options.tunes)
     start = time.perf_counter()
     mod, inputs, outputs = _import(model, shapes)
     recorder.seconds["import"] = round(time.perf_counter() - start, 3)
     signature = signature_of(mod["main"], inputs, outputs)
-    backends = [_BACKENDS[name]() for name in target.libraries]
+    backends = [place.backend(name) for name in target.libraries]
     start = time.perf_counter()
     with target.host:
         preferred = {"order": target.order, "absent": dict(target.absent)}
@@ -77,6 +76,7 @@ def build(
         replace(report, seconds=dict(recorder.seconds)),
         opcheck=options.opcheck,
         opcheck_folder=options.opcheck_folder,
+        elsewhere=place.elsewhere,
     )
     return cache.keep(made, recorder.constants)
 

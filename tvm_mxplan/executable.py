@@ -19,6 +19,7 @@ from .errors import InvalidInputError, UnsupportedError
 from .exported_weights import exported_weights
 from .files import check_destination, whole_file
 from .library_digest import append_digest, check_digest
+from .linking import write_library
 from .shared_library import check_library
 from .signature import Port, Signature
 from .stored_report import StoredReport
@@ -50,8 +51,10 @@ class Executable:
         report: Report | StoredReport,
         opcheck: bool = False,
         opcheck_folder: str | None = None,
+        elsewhere: str = "",
     ) -> None:
         self._module = module
+        self._elsewhere = elsewhere
         self.signature = signature
         self._report = report
         self._amendments: dict[str, Any] = {}
@@ -97,6 +100,7 @@ class Executable:
         Raises
         ------
         InvalidInputError : an unknown name, a missing input, a wrong shape or element type.
+        UnsupportedError : it was compiled for another machine; see :func:`tvm_mxplan.tune`.
         InternalError : under opcheck, a step whose numbers are not those of its reference.
         """
         bound = [machine.tensor_of(value) for value in self.signature.bind(args, kwargs)]
@@ -122,6 +126,8 @@ class Executable:
         return result
 
     def _main(self) -> Any:
+        if self._elsewhere:
+            raise UnsupportedError(self._elsewhere)
         if not hasattr(self._thread, "main"):
             self._thread.vm = machine.virtual_machine(getattr(self._module, "mod", self._module))
             self._thread.main = self._thread.vm["main"]
@@ -141,19 +147,12 @@ class Executable:
         UnsupportedError : no compiler to link with.
         """
         import tvm
-        from tvm.support.cc import get_cc
-
         path = check_destination(path, ".so")
         if isinstance(self.module, tvm.runtime.Module):
             raise InvalidInputError(f"{path}: a loaded library is exported by copying its file")
-        if get_cc() is None:
-            raise UnsupportedError(f"{path}: no C compiler to link with; install g++ or name one in CXX")
         with whole_file(path) as partial:
-            try:
-                with exported_weights(self.module.mod, packed_weights):
-                    self.module.export_library(str(partial))
-            except RuntimeError as error:
-                raise UnsupportedError(f"{path}: linking with {get_cc()} failed ({error})") from error
+            with exported_weights(self.module.mod, packed_weights):
+                write_library(self.module, partial, path)
             append_digest(partial)
 
 

@@ -92,9 +92,12 @@ class TargetText:
         names = tuple(dict.fromkeys([*order, "llvm"]))
         return cls(target, names, hosts[0] if hosts else "llvm", tuple(absent.items()))
 
-    def parsed(self) -> ParsedTarget:
-        """With TVM's target made; InvalidInputError where TVM does not take it."""
-        host = _llvm(str(self.stated), self.host) if isinstance(self.host, str) else self.host
+    def parsed(self, cpu: str = "") -> ParsedTarget:
+        """With TVM's target made; InvalidInputError where TVM does not take it.
+
+        LLVM without ``-mcpu`` means ``cpu``, or the CPU of this machine.
+        """
+        host = _llvm(str(self.stated), self.host, cpu) if isinstance(self.host, str) else self.host
         return ParsedTarget(self.order, host, self.absent)
 
     def words(self) -> list[str]:
@@ -124,7 +127,7 @@ def _llvm_target(target: object) -> tvm.target.Target:
     return target
 
 
-def _llvm(target: str, part: str) -> tvm.target.Target:
+def _llvm(target: str, part: str, cpu: str) -> tvm.target.Target:
     import tvm
     from tvm.target import codegen
 
@@ -135,7 +138,7 @@ def _llvm(target: str, part: str) -> tvm.target.Target:
             raise InvalidInputError(f"target {target!r}: expected -name=value after llvm, got {flag!r}")
         config[name] = value.split(",") if name == "mattr" else int(value) if value.isdigit() else value
     if "mtriple" not in config:
-        config.setdefault("mcpu", codegen.llvm_get_system_cpu())
+        config.setdefault("mcpu", cpu or codegen.llvm_get_system_cpu())
     try:
         host = tvm.target.Target(config)
     except Exception as error:

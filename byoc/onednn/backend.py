@@ -31,7 +31,12 @@ class OneDNN:
 
     @property
     def block(self) -> int:
-        return 16 if "avx512" in library.isa() else 8
+        return 16 if "avx512" in self.isa else 8
+
+    @property
+    def isa(self) -> str:
+        """The instruction set that it generates code for."""
+        return library.isa()
 
     def layouts(self) -> LayoutRegistry:
         return layout_registry(self.block)

@@ -85,12 +85,20 @@ def describe(program: Program, symbols: Sequence[int] = ()) -> Description:
     ``symbols`` has a number for each of the program's symbols.  Values in layout ``any`` come back with
     the layout that the first step to touch them decides.
     """
-    from tvm_mxplan.core import codec
+    return read_description(description_text(program, symbols))
+
+
+def description_text(program: Program | bytes, symbols: Sequence[int] = ()) -> str:
+    """What :func:`describe` says, as :func:`read_description` reads it, on another machine too."""
+    load()
+    return str(_function("describe")(_encoded(program), [int(symbol) for symbol in symbols]))
+
+
+def read_description(text: str) -> Description:
+    """The inverse of :func:`description_text`."""
     from tvm_mxplan.core.description import Description, StepInfo, ValueInfo
 
-    load()
-    text = _function("describe")(codec.encode(program), [int(symbol) for symbol in symbols])
-    answer = json.loads(str(text))
+    answer = json.loads(text)
     return Description(
         tuple(
             StepInfo(**{**step, "alternatives": tuple(step["alternatives"])}) for step in answer["steps"]

@@ -1,8 +1,9 @@
-"""Costs by timing on this machine: steps, reorders, copies, and reorders together with what reads them.
+"""Costs by timing: steps, reorders, copies, and reorders together with what reads them.
 
-Everything runs alone, on random data; the least of some runs counts, since noise only adds.  What is known
-already, and whether there is time for more, is the ``Meter``'s to say; without its answer the model's
-estimate counts, scaled by how far measurements were from it so far.
+Everything runs alone, on random data; the least of some runs counts, since noise only adds.  Where it runs,
+on this machine or another, is the ``timing``'s to say.  What is known already, and whether there is time for
+more, is the ``Meter``'s; without its answer the model's estimate counts, scaled by how far measurements were
+from it so far.
 """
 
 from __future__ import annotations
@@ -50,13 +51,14 @@ class StepTimer:
 
     Parameters
     ----------
+    timing : runs a program of steps; ``time_alone`` does so here.
     model : gives the cost of what is not measured.
     """
 
     measured = True
 
-    def __init__(self, backend: Backend, model: CostSource, meter: Meter) -> None:
-        self._backend = backend
+    def __init__(self, timing: Callable[[ir.Program], Sample], model: CostSource, meter: Meter) -> None:
+        self._timing = timing
         self._model = model
         self._meter = meter
         self._ratios: list[float] = []
@@ -107,21 +109,26 @@ class StepTimer:
         return statistics.median(self._ratios) if len(self._ratios) >= _ENOUGH_RATIOS else 1.0
 
     def _time(self, question: ir.Program) -> Sample:
-        values = list(question.values)
-        for number, value in enumerate(values):
-            if value.kind == "local":
-                written = sum(other.kind == "output" for other in values)
-                values[number] = replace(value, kind="output", index=written)
-        program = replace(question, values=tuple(values), name="step")
-        generator = np.random.default_rng(0)
-        constants = [_random(generator, program.values[v]) for v in program.of_kind("constant")]
-        module = self._backend.create_module("step", program, constants)
-        ports = (*program.of_kind("input"), *program.of_kind("output"))
-        arguments = [_random(generator, program.values[v]) for v in ports]
-        function = module["step"]
-        for _ in range(_WARM_UP):
-            function(*arguments)
-        return least_of_runs(lambda: function(*arguments))
+        return self._timing(question)
+
+
+def time_alone(backend: Backend, question: ir.Program) -> Sample:
+    """Run a program of a step or two in this process, on random data."""
+    values = list(question.values)
+    for number, value in enumerate(values):
+        if value.kind == "local":
+            written = sum(other.kind == "output" for other in values)
+            values[number] = replace(value, kind="output", index=written)
+    program = replace(question, values=tuple(values), name="step")
+    generator = np.random.default_rng(0)
+    constants = [_random(generator, program.values[v]) for v in program.of_kind("constant")]
+    module = backend.create_module("step", program, constants)
+    ports = (*program.of_kind("input"), *program.of_kind("output"))
+    arguments = [_random(generator, program.values[v]) for v in ports]
+    function = module["step"]
+    for _ in range(_WARM_UP):
+        function(*arguments)
+    return least_of_runs(lambda: function(*arguments))
 
 
 def least_of_runs(run: Callable[[], object]) -> Sample:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.passes.layout.costs import BY_MODEL
-from tvm_mxplan.passes.layout.measure import StepTimer, least_of_runs
+from tvm_mxplan.passes.layout.measure import StepTimer, least_of_runs, time_alone
 
 FAST, SLOW = StepInfo("jit", 0, 0, ""), StepInfo("ref:any", 0, 0, "")
 SHAPE = (1, 17, 9, 9)
@@ -49,7 +51,7 @@ def concatenation() -> ir.Program:
 
 
 def timer(meter: Meter) -> StepTimer:
-    return StepTimer(OneDNN(), BY_MODEL, meter)
+    return StepTimer(partial(time_alone, OneDNN()), BY_MODEL, meter)
 
 
 def test_a_step_is_measured_in_its_layouts():

@@ -19,7 +19,7 @@ from tvm_mxplan.inspection import decoded_programs
 from tvm_mxplan.passes.layout.measure import StepTimer
 from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.reference import onnxruntime_outputs, worst_relative_l2
-from tvm_mxplan.tuning import tuning as tuning_module
+from tvm_mxplan.tuning import place
 from tvm_mxplan.tuning.compare import Comparison
 
 MEASURE = {"tune": "measure", "tune_seconds": 600.0}
@@ -126,8 +126,8 @@ def test_records_of_another_model_help_with_nothing_measured(tiny, tmp_path, no_
 
 def test_another_machines_records_are_refused_by_name(tiny, tmp_path, monkeypatch):
     tvm_mxplan.tune(tiny, tmp_path / "r.jsonl", options=FEW_PLANS)
-    facts = tuning_module.machine()
-    monkeypatch.setattr(tuning_module, "machine", lambda: {**facts, "instruction set": "OTHER"})
+    facts = place.machine()
+    monkeypatch.setattr(place, "machine", lambda: {**facts, "instruction set": "OTHER"})
     refusal = r"r\.jsonl: measured with instruction set .*, here it is 'OTHER'"
     for options in ({}, MEASURE):
         with pytest.raises(InvalidInputError, match=refusal):

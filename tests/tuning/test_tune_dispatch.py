@@ -11,7 +11,6 @@ from tvm_mxplan import Report
 from tvm_mxplan.inspection import decoded_programs
 from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.reference import onnxruntime_outputs, worst_relative_l2
-from tvm_mxplan.tuning import tune_dispatch
 from tvm_mxplan.tuning.compare import Comparison
 from tvm_mxplan.tuning.records import PlanResult
 from tvm_mxplan.tuning.tune_dispatch import AS_PREFERRED, result_of, trials_of
@@ -128,7 +127,7 @@ def test_a_kernel_that_cannot_be_made_is_no_candidate(tiny, worth, monkeypatch):
         return lambda: None
 
     worth(softmax=50.0)
-    monkeypatch.setattr(tune_dispatch, "instance", fails_after_the_first)
+    monkeypatch.setattr(place, "instance", fails_after_the_first)
     report = tvm_mxplan.compile(tiny, options=MEASURE).report
     assert len(made) > 2
     assert report.dispatch["softmax_0"].chosen.backend == "onednn"

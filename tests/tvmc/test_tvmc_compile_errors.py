@@ -116,7 +116,7 @@ def test_bad_value(tvmc, models, tmp_path, flags, words):
         (("compile", "m.onnx", "--input-shapes", "a:[0,x]"), ("'a'", "positive", "[0,x]")),
         (("compile", "m.onnx", "--opt", "blocked"), ("NAME=VALUE", "blocked")),
         (("tune", "m.onnx"), ("-o",)),
-        (("tune", "m.onnx", "-o", "r", "--rpc-tracker", "host:9190"), ("not in this build",)),
+        (("tune", "m.onnx", "-o", "r", "--hostname", "host", "--port", "rpc"), ("--port", "from 1 on")),
         (("tune", "m.onnx", "-o", "r", "--tuner", "xgb"), ("leave it out",)),
         (("tune", "m.onnx", "-o", "r", "--trials", "0"), ("--trials", "from 1 on")),
         (("compile", "m.onnx", "--pass-config", "x=1"), ("--opt",)),
@@ -126,7 +126,6 @@ def test_bad_value(tvmc, models, tmp_path, flags, words):
         (("run", "m.so", "--device", "cuda"), ("'cuda'", "cpu")),
         (("run", "m.so", "--repeat", "0"), ("--repeat", "from 1 on")),
         (("run", "m.so", "--profile"), ("not in this build yet",)),
-        (("run", "m.so", "--rpc-key", "pi"), ("RPC",)),
     ],
 )
 def test_wrong_usage(tvmc, tmp_path, monkeypatch, args, words):

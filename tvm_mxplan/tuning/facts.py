@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ def machine() -> dict[str, Any]:
     }
 
 
-def digest_of(facts: dict[str, Any]) -> str:
+def digest_of(facts: Mapping[str, Any]) -> str:
     fingerprint = Fingerprint()
     fingerprint.add("machine", facts)
     return fingerprint.hexdigest()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 
 from ..core import codec
 from ..core import program as ir
@@ -28,7 +28,6 @@ class Measurements:
     keep : is given each new record at once.
     seconds, trials : the budget; no limit on trials where that is None.  With 0 seconds nothing is measured.
     threads : that questions are measured with, where it is not the process's number; part of the question.
-    surround : every measurement of a step is made inside such a context.
     """
 
     def __init__(
@@ -39,7 +38,6 @@ class Measurements:
         trials: int | None = None,
         progress: Callback | None = None,
         threads: int | None = None,
-        surround: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self.records = records
         self.budget = seconds
@@ -51,7 +49,6 @@ class Measurements:
         self._trials = trials
         self._progress = progress
         self._threads = threads
-        self._surround = surround
         self._asked: dict[tuple[str, str], float | None] = {}
 
     def left(self, share: float = 1.0) -> bool:
@@ -106,7 +103,7 @@ class Measurements:
         if not self.left(STEPS_SHARE):
             self.modelled[stage] += 1
             return None
-        with self.spending(), self._surround():
+        with self.spending():
             value, repeats = measure()
         text = describe(question)
         self.note(Record(kind, digest, text, value, repeats, time.time()))

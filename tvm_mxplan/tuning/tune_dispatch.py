@@ -22,20 +22,20 @@ from dataclasses import asdict, dataclass, replace
 import tvm
 from tvm import relax
 
-from ..cache.surroundings import shared_surroundings
 from ..core.choices import Choices
 from ..core.dispatch import DispatchDecision
 from ..core.fingerprint import Fingerprint
+from ..errors import RemoteError
 from ..options import Options
 from ..passes.annotations import TVM
 from ..passes.dispatch.implementations import Preference, Trial
 from ..passes.region.attached import regions
 from ..recorder import Recorder
-from .compare import Comparison, instance
+from .compare import Comparison
 from .records import PlanResult, Record
 from .tune_plans import Passes, unseen
 from .tuning import Tuning
-from .values import UNITS, is_timed, random_arguments, sampler
+from .values import UNITS, Port, fixed_ports, is_timed
 
 AS_PREFERRED = "as preferred"
 SHARE = 0.25
@@ -97,10 +97,10 @@ class TuneDispatch:
         result = _decoded(loaded) if loaded else known.plan if known else None
         if result is None or (self.tuning.measures and not result.complete and not loaded):
             may = self.tuning.measures and self.tuning.meter.left(SHARE) and not self.choices.has_known
-            arguments = random_arguments(mod["main"]) if may else None
-            if arguments is None:
+            ports = fixed_ports(mod["main"]) if may else None
+            if ports is None:
                 return mod
-            result = self._tune(mod, digest, arguments)
+            result = self._tune(mod, digest, ports)
         else:
             self.tuning.meter.known["dispatch"] += len(result.table) - 1
         self.choices.note_dispatch(digest, json.dumps(asdict(result)).encode())
@@ -108,19 +108,21 @@ class TuneDispatch:
         self.trials.update(trials_of(result))
         return mod
 
-    def _tune(self, mod: tvm.IRModule, digest: str, arguments: list[object]) -> PlanResult:
-        comparison, meter = Comparison(), self.tuning.meter
-        make_sampler = sampler(self.options.tune_for)
+    def _tune(self, mod: tvm.IRModule, digest: str, ports: list[Port]) -> PlanResult:
+        comparison, meter, place = Comparison(), self.tuning.meter, self.tuning.place
+        sampler = place.sampler(self.options.tune_for, ports)
 
         def join(name: str, dispatched: tvm.IRModule) -> None:
-            with meter.spending(), unseen():
+            with meter.spending(), unseen(), place.only_measured():
                 lowered = tvm.transform.Sequential(self.variants.lower(Recorder()))(dispatched)
                 module = relax.build(lowered, self.tuning.target, relax_pipeline=None)
-                comparison.join(name, make_sampler(lambda: instance(module, arguments)))
+                comparison.join(name, sampler(module))
 
         def challenge(name: str, dispatched: tvm.IRModule) -> None:
             try:
                 join(name, dispatched)
+            except RemoteError:
+                raise
             except Exception as error:  # a kernel that TVM cannot make is no candidate, whatever the reason
                 reason = (str(error).strip() or type(error).__name__).splitlines()[-1]
                 self.tuning.skipped(f"{name} was not compared: {reason}")
@@ -194,7 +196,7 @@ class TuneDispatch:
         fingerprint.add("wishes", [dict(preference.first), dict(options.layers)])
         fingerprint.add("open", [options.policy, options.rule, options.tune_for])
         fingerprint.add("limits", [float(options.max_relative_error), options.memory, options.order])
-        fingerprint.add("versions", shared_surroundings()["versions"])
+        fingerprint.add("versions", self.tuning.place.versions)
         return fingerprint.hexdigest()
 
 

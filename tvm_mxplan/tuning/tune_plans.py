@@ -23,7 +23,6 @@ import tvm
 from tvm import relax
 
 from ..byoc.backend import Backend
-from ..cache.surroundings import shared_surroundings
 from ..core import codec
 from ..core import program as ir
 from ..core.choices import KINDS, Choices, Key
@@ -33,9 +32,9 @@ from ..options import Options
 from ..passes.region.attached import program_of, regions
 from ..recorder import Recorder
 from .candidates import Candidate, candidates_for
-from .compare import Comparison, instance
+from .compare import Comparison
 from .records import PlanResult, Record
-from .values import UNITS, is_timed, memory_bytes, moved_bytes, random_arguments, sampler
+from .values import UNITS, Port, fixed_ports, is_timed, memory_bytes, moved_bytes
 
 if TYPE_CHECKING:
     from .tuning import Tuning
@@ -109,11 +108,11 @@ class TunePlans:
             self.tuning.found(result)
             self.choices.advise(decided)
         elif self.tuning.measures:
-            arguments = random_arguments(mod["main"])
-            if arguments is None:
+            ports = fixed_ports(mod["main"])
+            if ports is None:
                 self.tuning.skipped("whole plans are compared for fixed shapes of known types only")
             else:
-                self._tune(mod, digest, arguments)
+                self._tune(mod, digest, ports)
         return mod
 
     def _is_replayed(self, mod: tvm.IRModule) -> bool:
@@ -125,11 +124,11 @@ class TunePlans:
         self._run(self.stages.decide(as_given, known, Recorder()), mod)
         return known.used == known.regions > 0
 
-    def _tune(self, mod: tvm.IRModule, digest: str, arguments: list[object]) -> None:
+    def _tune(self, mod: tvm.IRModule, digest: str, ports: list[Port]) -> None:
         strategy = self.options.tune_for
         plans: dict[tuple[bytes, ...], list[str]] = {}
         comparison, built, complete = Comparison(), {}, True
-        make_sampler = sampler(strategy) if is_timed(strategy) else None
+        sampler = self.tuning.place.sampler(strategy, ports) if is_timed(strategy) else None
         for candidate in candidates_for(self.options, measures=self.tuning.times_steps):
             if not self.tuning.meter.left():
                 self.tuning.skipped("the budget was spent before all plans were compared")
@@ -146,16 +145,15 @@ class TunePlans:
             if len(names) > 1:
                 continue
             plan = built[candidate.name] = _Plan(candidate.name, choices.made, noted.weighed)
-            with self.tuning.meter.spending():
+            with self.tuning.meter.spending(), self.tuning.place.only_measured():
                 recorder = Recorder()
                 finished = self._run(self.stages.finish(recorder), decided)
-                if make_sampler is None:
+                if sampler is None:
                     self._count(comparison, plan, recorder)
                 else:
                     with unseen():
                         module = relax.build(finished, self.tuning.target, relax_pipeline=None)
-                    make = lambda module=module: instance(module, arguments)  # noqa: E731
-                    comparison.join(plan.name, make_sampler(make))
+                    comparison.join(plan.name, sampler(module))
             self._tell(comparison, plan.name)
         with self.tuning.meter.spending():
             start, spent = time.perf_counter(), self.tuning.meter.spent
@@ -201,7 +199,7 @@ class TunePlans:
         fingerprint.add("open", [options.policy, options.rule, options.tune_for])
         fingerprint.add("limits", [float(options.max_relative_error), options.memory, options.order])
         fingerprint.add("layers", dict(options.layers))
-        fingerprint.add("versions", shared_surroundings()["versions"])  # other passes, other plans
+        fingerprint.add("versions", self.tuning.place.versions)  # other passes, other plans
         return fingerprint.hexdigest()
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,23 +10,23 @@ import tvm
 
 from .. import environment
 from ..byoc.backend import Backend
-from ..byoc.onednn import library
 from ..cache.container import UnusableCache
 from ..cache.safe_file import check_owner
 from ..errors import InvalidInputError
 from ..options import Options
 from ..passes.layout.costs import BY_MODEL, CostSource
 from ..passes.layout.measure import StepTimer
-from .facts import digest_of, machine
+from .facts import digest_of
 from .meter import Measurements
+from .place import Here, Place
 from .progress import Callback
 from .record_file import RecordFile
 from .records import PlanResult, Record, Records, UnusableRecords
 from .report import TuningReport
-from .values import UNITS, energy_counters
+from .values import UNITS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 
 class Tuning:
@@ -37,6 +36,7 @@ class Tuning:
     ----------
     target : what whole plans are built for.
     output : a file for all that is known in the end, and for each measurement as it is made.
+    place : where measurements are made, and what they are kept by.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Tuning:
     Raises
     ------
     InvalidInputError : the file of records to start from, or ``output``, cannot be used.
-    UnsupportedError : the strategy needs what this machine has not.
+    UnsupportedError : the strategy needs what that machine has not.
     """
 
     def __init__(
@@ -55,17 +55,18 @@ class Tuning:
         target: tvm.target.Target,
         progress: Callback | None = None,
         output: Path | None = None,
+        place: Place | None = None,
     ) -> None:
         self.target = target
+        self.place = Here() if place is None else place
         self.measures = options.tune == "measure"
         self.times_steps = options.tune_for in ("latency", "throughput")
         self._options = options
         self._notes: list[str] = []
         self._result: PlanResult | None = None
         self._tried: PlanResult | None = None
-        if options.tune_for == "joules":
-            energy_counters()
-        facts = machine()
+        self.place.check(options.tune_for)
+        facts = self.place.facts
         records = Records()
         self._files: list[RecordFile] = []
         if options.tuning_records is not None:
@@ -78,20 +79,23 @@ class Tuning:
             self._files.append(file)
         if self.measures and options.cache != "disabled":
             records.merge(self._stored(facts))
-        single = options.tune_for == "throughput" and library.threads() > 1
+        single = options.tune_for == "throughput" and self.place.threads > 1
+        self._threads = 1 if single else None
         self.meter = Measurements(
             records,
             self._keep,
             options.tune_seconds if self.measures else 0.0,
             options.tune_trials,
             progress,
-            threads=1 if single else None,
-            surround=_one_thread if single else nullcontext,
+            threads=self._threads,
         )
 
     def cost(self, backend: Backend) -> CostSource:
         """What steps cost, as far as it is measured."""
-        return StepTimer(backend, BY_MODEL, self.meter) if self.times_steps else BY_MODEL
+        if not self.times_steps:
+            return BY_MODEL
+        timing = partial(self.place.time, backend, threads=self._threads)
+        return StepTimer(timing, BY_MODEL, self.meter)
 
     def skipped(self, reason: str) -> None:
         self._notes.append(reason)
@@ -137,7 +141,7 @@ class Tuning:
                 self._files.remove(file)
                 self._notes.append(f"{file.path}: not kept ({error.strerror or error})")
 
-    def _stored(self, facts: dict[str, object]) -> Iterable[Record]:
+    def _stored(self, facts: Mapping[str, object]) -> Iterable[Record]:
         """Records that earlier compilations left in the cache folder; what cannot be used is a note."""
         folder = environment.cache_folder()
         try:
@@ -166,13 +170,3 @@ class Tuning:
         if damaged:
             self._notes.append(f"{file.path}: {damaged} damaged line(s) left out")
         return records
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    before = library.threads()
-    library.set_threads(1)
-    try:
-        yield
-    finally:
-        library.set_threads(before)

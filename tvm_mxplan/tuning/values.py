@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..byoc.backend import Backend
 from ..byoc.onednn import library
@@ -33,6 +33,8 @@ POWERCAP = Path("/sys/class/powercap")
 _JOULES_SECONDS = 0.2
 
 Call = Callable[[], object]
+Port: TypeAlias = tuple[tuple[int, ...], str]
+"""Shape and element type of what a plan takes."""
 
 
 def is_timed(strategy: str) -> bool:
@@ -152,18 +154,24 @@ def typical_sample(samples: Sequence[float]) -> float:
     return samples[0] if len(samples) < 2 else statistics.quantiles(samples, n=4)[0]
 
 
-def random_arguments(main: Any) -> list[Any] | None:
-    """Tensors for the parameters of a Relax function; None where shapes are symbolic or types unknown."""
-    import numpy as np
-    import tvm
-
-    generator, found = np.random.default_rng(0), []
+def fixed_ports(main: Any) -> list[Port] | None:
+    """The parameters of a Relax function; None where shapes are symbolic or types unknown."""
+    found = []
     for parameter in main.params:
         shape, dtype = getattr(parameter.ty, "shape", None), getattr(parameter.ty, "dtype", None)
         if shape is None or not dtype or not all(hasattr(dim, "value") for dim in shape):
             return None
-        dims = tuple(int(dim) for dim in shape)
-        is_float = str(dtype).startswith("float")
-        array = generator.standard_normal(dims) if is_float else np.zeros(dims)
-        found.append(tvm.runtime.tensor(array.astype(str(dtype))))
+        found.append((tuple(int(dim) for dim in shape), str(dtype)))
+    return found
+
+
+def random_arguments(ports: Sequence[Port]) -> list[Any]:
+    """Tensors of these shapes and types, for runs whose times count."""
+    import numpy as np
+    import tvm
+
+    generator, found = np.random.default_rng(0), []
+    for dims, dtype in ports:
+        array = generator.standard_normal(dims) if dtype.startswith("float") else np.zeros(dims)
+        found.append(tvm.runtime.tensor(array.astype(dtype)))
     return found

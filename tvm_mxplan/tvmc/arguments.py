@@ -7,7 +7,10 @@ import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from ..remote.address import Remote
 
 _UNITS = {"K": 10, "M": 20, "G": 30}
 _EXPLAIN = "--explain"
@@ -76,6 +79,33 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def add_tuning_records(parser: argparse.ArgumentParser, help: str) -> None:
     parser.add_argument("--tuning-records", type=Path, metavar="FILE", help=help)
+
+
+def add_remote(parser: argparse.ArgumentParser, what: str) -> None:
+    """Flags for another machine, as TVM's command line had them; see :func:`given_remote`."""
+    group = parser.add_argument_group(f"to {what} on another machine, whose TVM has tvm_mxplan too")
+    group.add_argument(
+        "--rpc-tracker", metavar="HOST:PORT", help="a tracker that lends servers (port 9190 if left out)"
+    )
+    group.add_argument("--rpc-key", metavar="KEY", help="what the servers are called")
+    group.add_argument("--hostname", metavar="HOST", help="a server, in place of a tracker")
+    group.add_argument("--port", type=positive, help="the server's port, 9090 if left out")
+
+
+def given_remote(args: argparse.Namespace) -> Remote | None:
+    """The machine that the flags name; None where they name none."""
+    from ..errors import InvalidInputError
+    from ..remote.address import SERVER_PORT, Remote
+
+    server, key = args.hostname or "", args.rpc_key or ""
+    if args.port is not None and not server:
+        raise InvalidInputError("--port is that of a server; give its --hostname too")
+    if key and not server and not args.rpc_tracker:
+        raise InvalidInputError(f"--rpc-key {key}: whose? Give --rpc-tracker, or the --hostname of a server")
+    if server:
+        named = f"[{server}]" if ":" in server else server
+        server = f"{named}:{args.port or SERVER_PORT}"
+    return Remote(args.rpc_tracker or "", server, key) if server or args.rpc_tracker else None
 
 
 def given_options(args: argparse.Namespace) -> dict[str, Any]:

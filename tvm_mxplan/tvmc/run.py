@@ -8,18 +8,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidInputError
-from .arguments import Parser, add_gone, add_input_shapes, add_verbosity, positive
+from .arguments import (
+    Parser,
+    add_gone,
+    add_input_shapes,
+    add_remote,
+    add_verbosity,
+    given_remote,
+    positive,
+)
 
 if TYPE_CHECKING:
     from ..executable import Executable
 
-_NO_RPC = "RPC is not in this build; copy the library and run tvmc over there"
 _GONE = {
     "--profile": "profiling is not in this build yet; ONEDNN_VERBOSE=1 with -v prints each primitive's time",
-    "--rpc-key": _NO_RPC,
-    "--rpc-tracker": _NO_RPC,
-    "--hostname": _NO_RPC,
-    "--port": _NO_RPC,
     "--project-dir": "microTVM is gone from TVM; leave it out",
     "--list-options": "microTVM is gone from TVM; leave it out",
 }
@@ -56,6 +59,7 @@ def add_parser(verbs: Any) -> None:
     parser.add_argument(
         "--opcheck-dir", type=Path, metavar="DIR", help="where to write the first step that differs"
     )
+    add_remote(parser, "run")
     add_verbosity(parser)
     add_gone(parser, _GONE)
 
@@ -73,11 +77,20 @@ def run_model(args: argparse.Namespace) -> str:
         raise InvalidInputError("--opcheck makes times meaningless; leave --print-time out")
     if args.opcheck_dir and not args.opcheck:
         raise InvalidInputError("--opcheck-dir says where --opcheck writes; give --opcheck too")
+    remote = given_remote(args)
+    if args.opcheck and remote:
+        raise InvalidInputError("--opcheck looks at runs in this process; run tvmc over there for it")
     ex = load(args.FILE)
     inputs = _inputs(args, ex)
     repeat = args.repeat if args.print_time else 0
+    amount = (repeat, args.number, args.end_to_end)
     with checking(args.opcheck_dir) if args.opcheck else nullcontext() as checker:
-        outputs, timing = runner.measure(ex, inputs, repeat, args.number, args.end_to_end)
+        if remote:
+            from ..remote.run import measure_there
+
+            outputs, timing = measure_there(remote, args.FILE, ex.signature, inputs, *amount)
+        else:
+            outputs, timing = runner.measure(ex, inputs, *amount)
     if checker:
         checker.result().raise_first()
     named = dict(zip(runner.output_names(ex.signature, len(outputs)), outputs, strict=True))
@@ -88,7 +101,7 @@ def run_model(args: argparse.Namespace) -> str:
         for name, output in named.items():
             rows = [f"{index:>9}  {value:g}" for index, value in runner.top_elements(output, args.print_top)]
             parts.append("\n".join([f"{name}, largest elements:", *rows]))
-    if ex.report.determinism:
+    if ex.report.determinism and not remote:
         parts += [f"not deterministic: {reason}" for reason in ex.determinism_lost]
     if not parts:
         parts = [f"{name}: {a.dtype}[{', '.join(map(str, a.shape))}]" for name, a in named.items()]

@@ -14,21 +14,18 @@ from .arguments import (
     add_gone,
     add_input_shapes,
     add_options,
+    add_remote,
     add_tuning_records,
     add_verbosity,
     given_options,
+    given_remote,
     positive,
 )
 from .compile import check_format
 from .output import progress_stream
 
-_NO_RPC = "tuning over RPC is not in this build; run tvmc tune on the machine itself, and copy the records"
 _ONE_SCHEDULE = "oneDNN's kernels and layouts are what is tuned; leave it out"
 _GONE = {
-    "--rpc-tracker": _NO_RPC,
-    "--rpc-key": _NO_RPC,
-    "--hostname": _NO_RPC,
-    "--port": _NO_RPC,
     "--tuner": _ONE_SCHEDULE,
     "--enable-autoscheduler": _ONE_SCHEDULE,
     "--early-stopping": "plans far behind the best are dropped anyway; leave it out",
@@ -64,6 +61,7 @@ def add_parser(verbs: Any) -> None:
         help="latency, throughput, memory, energy or joules",
     )
     add_options(parser)
+    add_remote(parser, "measure")
     add_verbosity(parser)
     add_gone(parser, _GONE)
 
@@ -80,6 +78,7 @@ def tune_model(args: argparse.Namespace) -> str:
     ):
         if value is not None and options.setdefault(name, value) != value:
             raise InvalidInputError(f"{name} is given as {options[name]} and as {value}; choose one")
+    remote = given_remote(args)
     import tvm_mxplan
 
     from ..tuning.progress import Bar, Lines
@@ -96,6 +95,7 @@ def tune_model(args: argparse.Namespace) -> str:
                 shapes=args.input_shapes,
                 options=options,
                 progress=progress,
+                remote=remote,
             )
         finally:
             if progress is not None:

@@ -1,0 +1,85 @@
+"""``There``: what is asked, what is compared, and which modules are made with little of their weights."""
+
+from __future__ import annotations
+
+import zlib
+
+import numpy as np
+import pytest
+import tvm
+from tvm.target import codegen
+
+from tvm_mxplan import RemoteError
+from tvm_mxplan.byoc.onednn import library
+from tvm_mxplan.byoc.onednn.backend import OneDNN
+from tvm_mxplan.core import program as ir
+from tvm_mxplan.remote.place import There
+from tvm_mxplan.tuning.facts import machine
+
+
+class Connection:
+    """To a machine like this one."""
+
+    remote = "server"
+
+    def __init__(self, **other: object) -> None:
+        cpu = codegen.llvm_get_system_cpu()
+        self.told = {"facts": machine(), "versions": {}, "threads": 2, "cpu": cpu, **other}
+        self.asked: list[str] = []
+
+    def ask(self, name: str, *program: bytes) -> object:
+        self.asked.append(name)
+        return self.told if name == "machine" else library.description_text(*program)
+
+
+def product(monkeypatch) -> tuple[ir.Program, np.ndarray, list[np.ndarray]]:
+    """A matrix product, its weights, and a list of those that modules are made with."""
+    shapes = (("input", (2, 300)), ("constant", (300, 70)), ("output", (2, 70)))
+    values = tuple(ir.Value("", shape, "float32", kind, "ab", 0) for kind, shape in shapes)
+    operands = tuple(ir.Operand(role, n) for n, role in enumerate(("src", "weights", "dst")))
+    used: list[np.ndarray] = []
+    monkeypatch.setattr(OneDNN, "create_module", lambda *of: used.append(of[-1][0].numpy()))
+    weights = np.random.default_rng(0).standard_normal((300, 70)).astype(np.float32)
+    return ir.Program("", values, (ir.Step("", ir.MatMul(), operands),)), weights, used
+
+
+def test_weights_that_are_only_measured_repeat(monkeypatch):
+    program, weights, used = product(monkeypatch)
+    there = There(Connection())
+    assert there.elsewhere == ""
+    backend = there.backend("onednn")
+    tensors = [tvm.runtime.tensor(weights)]
+    with there.only_measured():
+        backend.create_module("m", program, tensors)
+    backend.create_module("m", program, tensors)
+    measured, real = used
+    assert measured.shape == weights.shape
+    flat, own = measured.reshape(-1), weights.reshape(-1)
+    for start in range(0, flat.size, 4096):
+        part = flat[start : start + 4096]
+        np.testing.assert_array_equal(part, own[: part.size])
+    assert len(zlib.compress(measured.tobytes(), 1)) < weights.nbytes / 3
+    np.testing.assert_array_equal(real, weights)
+
+
+def test_equal_programs_are_asked_about_once(monkeypatch):
+    program, *_ = product(monkeypatch)
+    connection = Connection()
+    backend = There(connection).backend("onednn")
+    first, second = backend.describe(program), backend.describe(program)
+    assert first == second == OneDNN().describe(program)
+    assert first.steps[0].implementation
+    assert connection.asked == ["machine", "describe"]
+
+
+def test_a_machine_of_another_kind():
+    """What is compiled for it does not run here; the blocks of its layouts are its own."""
+    facts = {**machine(), "instruction set": "cpu_isa_avx2"}
+    ours = machine()["instruction set"]
+    there = There(Connection(facts=facts))
+    if ours != "cpu_isa_avx2":
+        assert f"where the instruction set is cpu_isa_avx2, not {ours} as here" in there.elsewhere
+    assert there.backend("onednn").block == 8
+    assert "CPU for LLVM is z80, not" in There(Connection(cpu="z80")).elsewhere
+    with pytest.raises(RemoteError, match=r"server: tvm_mxplan's plug-in is 0\.0 there"):
+        There(Connection(facts={**facts, "plug-in": "0.0"}))

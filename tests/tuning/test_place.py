@@ -1,0 +1,31 @@
+"""``Here``: steps are timed with the threads they are asked about, and the process keeps its own number."""
+
+from __future__ import annotations
+
+import pytest
+
+from tvm_mxplan.byoc.onednn import library
+from tvm_mxplan.core import program as ir
+from tvm_mxplan.tuning import place
+
+
+def relu() -> ir.Program:
+    values = tuple(ir.Value("", (3, 5), "float32", kind, "ab", 0) for kind in ("input", "output"))
+    step = ir.Step("", ir.Eltwise("relu", 0.0, 0.0), (ir.Operand("src", 0), ir.Operand("dst", 1)))
+    return ir.Program("", values, (step,))
+
+
+@pytest.mark.parametrize("asked, used", [(None, 2), (1, 1)])
+def test_steps_are_timed_with_the_threads_asked_for(monkeypatch, asked, used):
+    seen = []
+    timed = place.time_alone
+    monkeypatch.setattr(place, "time_alone", lambda *of: (seen.append(library.threads()), timed(*of))[1])
+    before = library.threads()
+    library.set_threads(2)
+    try:
+        value, repeats = place.Here().time(place.Here().backend("onednn"), relu(), asked)
+        assert (seen, library.threads()) == ([used], 2)
+    finally:
+        library.set_threads(before)
+    assert value > 0
+    assert repeats >= 4

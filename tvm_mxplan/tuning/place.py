@@ -1,0 +1,122 @@
+"""``Place``: the machine that measures and is measured; ``Here`` is this one, ``remote`` has another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, Protocol, TypeAlias
+
+from ..byoc.backend import Backend
+from ..byoc.onednn import library
+from ..byoc.onednn.backend import OneDNN
+from ..cache.surroundings import shared_surroundings
+from ..core import program as ir
+from ..determinism import Determinism
+from ..passes.layout.measure import Sample, time_alone
+from .compare import instance
+from .facts import machine
+from .values import Port, energy_counters, random_arguments, sampler
+
+Sampler: TypeAlias = Callable[[Any], Callable[[], float]]
+"""Makes, of what ``relax.build`` gave, a function that takes one sample."""
+
+
+class Place(Protocol):
+    """Where measurements are made.
+
+    Attributes
+    ----------
+    facts : what records depend on; see :func:`tvm_mxplan.tuning.facts.machine`.
+    versions : of what makes plans and runs them, which the records of plans depend on.
+    threads : of oneDNN.
+    elsewhere : why what is compiled for it cannot run in this process, '' if it can.
+    """
+
+    @property
+    def facts(self) -> Mapping[str, Any]: ...
+
+    @property
+    def versions(self) -> Mapping[str, str]: ...
+
+    @property
+    def threads(self) -> int: ...
+
+    @property
+    def elsewhere(self) -> str: ...
+
+    def backend(self, library: str) -> Backend:
+        """The library as it answers over there."""
+        ...
+
+    def only_measured(self) -> AbstractContextManager[None]:
+        """What is built inside is measured, and thrown away: its numbers do not count."""
+        ...
+
+    def determinism(self, measured: bool) -> Determinism:
+        """What the bits of results rest on over there."""
+        ...
+
+    def check(self, strategy: str) -> None:
+        """UnsupportedError where ``strategy`` needs what the machine has not."""
+        ...
+
+    def time(self, backend: Backend, question: ir.Program, threads: int | None) -> Sample:
+        """Microseconds of a program alone; ``threads`` in place of the machine's number."""
+        ...
+
+    def sampler(self, strategy: str, ports: Sequence[Port]) -> Sampler:
+        """Values of whole plans under ``strategy``, called with tensors for ``ports``."""
+        ...
+
+
+class Here:
+    """This process."""
+
+    elsewhere = ""
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        return machine()
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        found: Mapping[str, str] = shared_surroundings()["versions"]
+        return found
+
+    @property
+    def threads(self) -> int:
+        return library.threads()
+
+    def backend(self, library: str) -> Backend:
+        return BACKENDS[library]()
+
+    def only_measured(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def determinism(self, measured: bool) -> Determinism:
+        return Determinism.here(measured)
+
+    def check(self, strategy: str) -> None:
+        if strategy == "joules":
+            energy_counters()
+
+    def time(self, backend: Backend, question: ir.Program, threads: int | None) -> Sample:
+        with _threads(threads):
+            return time_alone(backend, question)
+
+    def sampler(self, strategy: str, ports: Sequence[Port]) -> Sampler:
+        make, arguments = sampler(strategy), random_arguments(ports)
+        return lambda module: make(lambda: instance(module, arguments))
+
+
+BACKENDS: Mapping[str, type[Backend]] = {"onednn": OneDNN}
+
+
+@contextmanager
+def _threads(count: int | None) -> Iterator[None]:
+    before = library.threads()
+    library.set_threads(before if count is None else count)
+    try:
+        yield
+    finally:
+        library.set_threads(before)
