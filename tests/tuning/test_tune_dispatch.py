@@ -11,6 +11,7 @@ from tvm_mxplan import Report
 from tvm_mxplan.inspection import decoded_programs
 from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.reference import onnxruntime_outputs, worst_relative_l2
+from tvm_mxplan.tuning import place
 from tvm_mxplan.tuning.compare import Comparison
 from tvm_mxplan.tuning.records import PlanResult
 from tvm_mxplan.tuning.tune_dispatch import AS_PREFERRED, result_of, trials_of
