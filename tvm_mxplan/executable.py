@@ -147,6 +147,7 @@ class Executable:
         UnsupportedError : no compiler to link with.
         """
         import tvm
+
         path = check_destination(path, ".so")
         if isinstance(self.module, tvm.runtime.Module):
             raise InvalidInputError(f"{path}: a loaded library is exported by copying its file")
