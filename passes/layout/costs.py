@@ -17,6 +17,7 @@ from tvm_mxplan.core.layout import parse_layout, plain_layout
 
 from .candidates import Layouts, operands_of
 from .kernel_costs import arithmetic_us, exposed_us, reread_weights_us
+from .processor import narrow_share
 from .winograd_costs import winograd_cost
 
 # Waking the threads, and what a reorder drives out of the caches; less than that is the error of the model.
@@ -31,11 +32,13 @@ class Machine:
     Attributes
     ----------
     cache_bytes : that much of what a step touches moves at twice the speed of memory.
+    narrow_share : what AVX2 reaches of the peak; None for what it does on this machine.
     """
 
     gflops: float = 480.0
     gbytes_per_s: float = 40.0
     cache_bytes: int = 2 << 20
+    narrow_share: float | None = None
 
 
 Reader: TypeAlias = tuple[ir.Step, Layouts]
@@ -114,7 +117,8 @@ def step_cost(
         peak = (machine.gflops, machine.gbytes_per_s)
         return max(transfer, winograd_cost(step.attrs.algorithm, channels, dst, *peak))  # type: ignore[arg-type]
     reread = reread_weights_us(program, step, info, machine.cache_bytes, machine.gbytes_per_s)
-    busy = max(arithmetic_us(program, step, layouts, info, machine.gflops), reread)
+    narrow = narrow_share() if machine.narrow_share is None else machine.narrow_share
+    busy = max(arithmetic_us(program, step, layouts, info, machine.gflops, narrow), reread)
     cost = max(transfer, busy + exposed_us(program, step, info, machine.gbytes_per_s))
     return cost * _REFERENCE_PENALTY if info.is_reference else cost
 

@@ -11,7 +11,8 @@ model, batch 1 and 8, under all policies in turns.  Shares of a machine's peak c
     pooling      limited by loads, in blocks more than in channels last
     LRN          across channels, whose neighbours are at hand in channels last
 
-Output channels come in whole vectors in every layout: 24 take as long as 32.
+Output channels come in whole vectors in every layout: with AVX-512, 24 take as long as 32.  With AVX2 they
+take as long as 24, which pays where its peak is nearly as high (``processor.py``), though not in groups.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ from tvm_mxplan.core.layout import parse_layout
 from .candidates import Layouts, operands_of
 
 _VECTOR = 16
+_VECTORS = {"avx2": 8, "sse41": 4}
+# Depthwise kernels of narrow vectors load more often; SSE has half of AVX2's vectors and adds apart.
+_NARROW_LOADS, _SSE = 0.7, 0.3
 _DEPTHWISE, _WIDE_DEPTHWISE, _NARROW_DEPTHWISE, _BLOCKED_DEPTHWISE = 0.25, 0.3, 0.22, 0.19
 _WIDE = 14
 # Elements of windows, or of the result, for each operation at the peak.
@@ -40,9 +44,15 @@ _Shapes = Mapping[str, tuple[int, ...]]
 
 
 def arithmetic_us(
-    program: ir.Program, step: ir.Step, layouts: Layouts, info: StepInfo, gflops: float
+    program: ir.Program, step: ir.Step, layouts: Layouts, info: StepInfo, gflops: float, narrow_share: float
 ) -> float:
-    """Microseconds that a step computes, on what pads its channels too."""
+    """Microseconds that a step computes, on what pads its channels too.
+
+    Parameters
+    ----------
+    gflops : the machine's peak.
+    narrow_share : what AVX2 reaches of it.
+    """
     by_role = dict(zip((role for role, _ in operands_of(step)), layouts, strict=True))
     shapes = {
         role: parse_layout(by_role[role]).padded_shape(program.values[step.operand(role)].shape)
@@ -55,6 +65,7 @@ def arithmetic_us(
         operations = 2.0 * elements * math.prod(shapes["src"][1:]) / _efficiency(step.attrs, info)
     elif isinstance(step.attrs, ir.Convolution | ir.Deconvolution):
         operations = _convolution(program, step, step.attrs, info, shapes, blocked)
+        operations /= {"avx2": narrow_share, "sse41": _SSE * narrow_share}.get(_isa(info), 1.0)
     elif isinstance(step.attrs, ir.Pooling):
         window = [min(k, n) for k, n in zip(step.attrs.kernel, shapes["src"][2:], strict=True)]
         operations = elements * math.prod(window) / (_BLOCKED_POOLING if blocked else _POOLING)
@@ -102,10 +113,10 @@ def _convolution(
     if attrs.groups > 1:
         inputs = program.values[step.operand("src")].shape[1] // attrs.groups  # type: ignore[operator]
     elif inputs >= _VECTOR and not info.implementation.startswith("brgconv"):
-        inputs = _whole_vectors(inputs)
+        inputs = _whole(inputs, _vector(info))
     if step.has_depthwise:
         # Pointwise at every position of the source, then a window of 3x3 for each element of the result.
-        operations = 2.0 * _positions(shapes["src"]) * inputs * _whole_vectors(outputs)
+        operations = 2.0 * _positions(shapes["src"]) * inputs * _whole(outputs, _vector(info))
         pointwise = operations / _efficiency(attrs, info)
         return pointwise + 2.0 * 9 * math.prod(shapes["dst"]) / _DEPTHWISE
     positions = _positions(shapes["dst" if isinstance(attrs, ir.Convolution) else "src"])
@@ -113,8 +124,9 @@ def _convolution(
         share = _depthwise(info, blocked, shapes["dst"][-1])
     else:
         share = _efficiency(attrs, info)
-        # Every group's output channels take whole vectors.
-        outputs = attrs.groups * _whole_vectors(-(-outputs // attrs.groups))
+        # Every group's output channels take whole vectors; narrow ones gain nothing there.
+        vector = _vector(info) if attrs.groups == 1 else _VECTOR
+        outputs = attrs.groups * _whole(-(-outputs // attrs.groups), vector)
     return 2.0 * positions * inputs * outputs * window / share
 
 
@@ -122,15 +134,26 @@ def _depthwise(info: StepInfo, blocked: bool, width: int) -> float:
     """What :func:`_efficiency` is for depthwise convolutions."""
     if blocked or not info.implementation.startswith("jit"):
         return _BLOCKED_DEPTHWISE if blocked else _DEPTHWISE
-    return _WIDE_DEPTHWISE if width >= _WIDE else _NARROW_DEPTHWISE
+    loads = _NARROW_LOADS if _isa(info) in _VECTORS else 1.0
+    return loads * (_WIDE_DEPTHWISE if width >= _WIDE else _NARROW_DEPTHWISE)
 
 
 def _positions(shape: tuple[int, ...]) -> int:
     return shape[0] * math.prod(shape[2:])
 
 
-def _whole_vectors(channels: int) -> int:
-    return -(-channels // _VECTOR) * _VECTOR
+def _isa(info: StepInfo) -> str:
+    """``avx2`` of ``brgconv_1x1:avx2``."""
+    return info.implementation.partition(":")[2]
+
+
+def _vector(info: StepInfo) -> int:
+    """Channels that an implementation computes at once."""
+    return _VECTORS.get(_isa(info), _VECTOR)
+
+
+def _whole(channels: int, vector: int) -> int:
+    return -(-channels // vector) * vector
 
 
 def _efficiency(attrs: ir.Attributes, info: StepInfo) -> float:

@@ -17,6 +17,7 @@ ONES = (1, 1)
 CASES = {
     "depthwise": ((2, 35, 19, 20), (35, 1, 3, 3), ir.Convolution(ONES, (1, 1, 1, 1), ONES, 35)),
     "pointwise": ((1, 48, 14, 15), (24, 48, 1, 1), ir.Convolution(ONES, (0, 0, 0, 0), ONES, 1)),
+    "pointwise in groups": ((2, 68, 9, 10), (68, 17, 1, 1), ir.Convolution(ONES, (0, 0, 0, 0), ONES, 4)),
     "three channels": ((2, 3, 17, 16), (32, 3, 3, 3), ir.Convolution((2, 2), (1, 1, 1, 1), ONES, 1)),
 }
 

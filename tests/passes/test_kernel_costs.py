@@ -9,14 +9,17 @@ from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.builder import ProgramBuilder
 from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.passes.layout.candidates import in_layout
-from tvm_mxplan.passes.layout.costs import BY_MODEL
+from tvm_mxplan.passes.layout.costs import BY_MODEL, Machine, ModelCost
 
 LAST, BLOCKED = "acdb", "aBcd16b"
 
 
-def cost(program: ir.Program, layout: str, implementation: str) -> float:
+def cost(
+    program: ir.Program, layout: str, implementation: str, narrow_share: float | None = None
+) -> float:
     (step,) = program.steps
-    return BY_MODEL(program, step, in_layout(program, step, layout), StepInfo(implementation, 0, 0, ""))
+    model = BY_MODEL if narrow_share is None else ModelCost(Machine(narrow_share=narrow_share))
+    return model(program, step, in_layout(program, step, layout), StepInfo(implementation, 0, 0, ""))
 
 
 def convolution(
@@ -24,7 +27,9 @@ def convolution(
 ) -> ir.Program:
     b = ProgramBuilder("one")
     x = b.port("input", "x", (batch, channels, size, size), "float32")
-    shape = (outputs, channels, kernel, kernel) if groups == 1 else (groups, 1, 1, kernel, kernel)
+    shape: tuple[int, ...] = (outputs, channels, kernel, kernel)
+    if groups > 1:
+        shape = (groups, outputs // groups, channels // groups, kernel, kernel)
     attrs = ir.Convolution((1, 1), (kernel // 2,) * 4, (1, 1), groups)
     operands = [("src", x), ("weights", b.constant(np.zeros(shape, np.float32)))]
     b.step("conv", attrs, (batch, outputs, size, size), operands)
@@ -40,6 +45,32 @@ def image_step(attrs: ir.Attributes, shape: tuple[int, ...]) -> ir.Program:
 def test_output_channels_come_in_whole_vectors() -> None:
     at = {n: cost(convolution(256, n, 14), LAST, "brgconv_1x1:avx512_core") for n in (17, 24, 32, 33)}
     assert at[17] == at[24] == at[32] < at[33]
+
+
+@pytest.mark.parametrize(
+    ("outputs", "groups", "share", "gain"),
+    [
+        (24, 1, 0.93, 32 / 24 * 0.93),
+        (136, 4, 0.93, 0.93),
+        (32, 1, 0.93, 0.93),
+        (25, 1, 0.93, 0.93),
+        (24, 1, 0.5, 32 / 24 * 0.5),
+    ],
+)
+def test_narrow_vectors_leave_less_of_them_empty(
+    outputs: int, groups: int, share: float, gain: float
+) -> None:
+    program = convolution(64 * groups, outputs, 14, groups=groups)
+    wide, narrow = (cost(program, LAST, f"brgconv_1x1:{isa}", share) for isa in ("avx512_core", "avx2"))
+    assert wide / narrow == pytest.approx(gain)
+
+
+def test_narrow_vectors_load_more_in_depthwise_convolutions() -> None:
+    program = convolution(144, 144, 56, 3, groups=144)
+    wide, narrow, least = (
+        cost(program, LAST, f"jit_dw:{isa}", 0.93) for isa in ("avx512_core", "avx2", "sse41")
+    )
+    assert 1.3 * wide < narrow < 0.5 * least
 
 
 def test_brgconv_reads_odd_depths_as_they_are() -> None:

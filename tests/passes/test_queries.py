@@ -10,6 +10,7 @@ from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.specialize import typical
+from tvm_mxplan.passes.layout import costs
 from tvm_mxplan.passes.layout.candidates import Layouts
 from tvm_mxplan.passes.layout.costs import BY_MODEL, ModelCost
 from tvm_mxplan.passes.layout.infer_layouts import infer_layouts
@@ -84,6 +85,31 @@ def test_the_model_prefers_oned_nns_second_choice_for_wide_depthwise_images(
     found, _ = queries.fastest(program, step, LAST, BY_MODEL)
     assert isinstance(found.attrs, ir.Convolution)
     assert found.attrs.preferred.split(":")[0] == preferred
+
+
+@pytest.mark.parametrize(
+    "outputs, groups, share, taken",
+    [(24, 1, 0.93, True), (24, 1, 0.5, False), (32, 1, 0.93, False), (96, 4, 0.93, False)],
+)
+def test_the_model_prefers_narrow_vectors_that_are_full(
+    outputs: int, groups: int, share: float, taken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(costs, "narrow_share", lambda: share)
+    weights = (outputs, 96, 1, 1) if groups == 1 else (groups, outputs // groups, 24, 1, 1)
+    values = (
+        ir.Value("x", (1, 96, 28, 28), "float32", "input", "abcd", 0),
+        ir.Value("w", weights, "float32", "constant", "abcde"[: len(weights)], 0),
+        ir.Value("y", (1, outputs, 28, 28), "float32", "output", "abcd", 0),
+    )
+    (step,) = depthwise(28).steps
+    step = replace(step, attrs=ir.Convolution((1, 1), (0, 0, 0, 0), (1, 1), groups))
+    program, queries = ir.Program("pointwise", values, (step,)), StepQueries(OneDNN())
+    layouts = ("acdb", values[1].layout, "acdb")
+    first = queries.ask(program, step, layouts)
+    if not first.implementation.endswith(":avx512_core") or not any(":avx2" in a for a in first.alternatives):
+        pytest.skip("this processor has one width of vectors")
+    _, info = queries.fastest(program, step, layouts, BY_MODEL)
+    assert info.implementation.endswith(":avx2" if taken else ":avx512_core")
 
 
 def test_layouts_carry_the_preference_into_the_program() -> None:
