@@ -3,7 +3,8 @@
 //   src --input transform--> patches --36 matrix products with the filters--> --output transform-->
 //   dst
 //
-// A convolution in groups is that many smaller ones on the same images, done one after another.
+// A convolution in groups is that many smaller ones on the same images; the chunks of one group
+// come before those of the next.
 // Tiles go through in chunks.  Where a chunk's patches fit the cache of a core, each thread takes
 // whole chunks of its own; where the filters are the larger part, all threads work on one chunk and
 // divide the filters among them.  Bias and post-ops are applied in the output transform.
