@@ -78,7 +78,7 @@ def test_winograd_is_weighed_with_its_error(usual):
     assert [one.out for one in winograd] == ["costs more than direct"]
     assert winograd[0].relative_error > 0
     strided = [one for one in usual.dispatch["conv2d_0"].candidates if one.algorithm == "winograd_f4"]
-    assert [one.out for one in strided] == ["Winograd takes dense 3x3 filters with stride 1"]
+    assert [one.out for one in strided] == ["Winograd takes filters with stride 1 and without dilation"]
 
 
 def test_a_region_that_goes_back_is_told_as_tvms():

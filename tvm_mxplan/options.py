@@ -46,7 +46,8 @@ class Options:
     tuning_records : a file of ``tvmc tune`` to start from; with ``model``, what it knows counts and nothing
         is measured.
     convolutions : ``cost`` (default) chooses an algorithm for each; ``direct``, ``winograd_f2`` and
-        ``winograd_f4`` use that one wherever it is possible.
+        ``winograd_f4`` (Winograd's with tiles of 2x2, for filters of 3x3 and 5x5, and of 4x4, for 3x3) use
+        that one wherever it is possible.
     max_relative_error : what the algorithms chosen for speed may add to the relative error (in the L2 norm)
         of the model's results, by their own statements.
     memory : ``reuse`` (default) lets values that are not alive together share bytes; ``no_reuse`` gives each

@@ -41,6 +41,7 @@ dnnl_memory_t ExecutionContext::MemoryFor(const Argument& argument, size_t step,
   }
   for (const Known& entry : *known) {
     if (entry.argument.source == argument.source && entry.argument.desc == argument.desc &&
+        entry.argument.packing == argument.packing &&
         entry.argument.desc.get_submemory_offset() == argument.desc.get_submemory_offset()) {
       return entry.memory;
     }

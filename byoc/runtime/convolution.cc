@@ -92,8 +92,8 @@ void BuildConvolution(StepBuilder* b) {
   if (algorithm != "direct" && !preferred.empty()) {
     ThrowInvalidInput("implementation ", preferred, " is none of algorithm ", algorithm);
   }
-  if (algorithm == "winograd_f2") return winograd::Build(b, winograd::Variant::kF2);
-  if (algorithm == "winograd_f4") return winograd::Build(b, winograd::Variant::kF4);
+  if (algorithm == "winograd_f2") return winograd::Build(b, 2);
+  if (algorithm == "winograd_f4") return winograd::Build(b, 4);
   if (algorithm != "direct") ThrowUnsupported("convolution algorithm ", algorithm, " is not known");
   b->Prefer(preferred);
   Build<dnnl::convolution_forward>(b, dnnl::algorithm::convolution_direct, false);

@@ -19,11 +19,12 @@ void Reread(const Packing& packing, const memory::desc& from, const char* src,
   Reorder(packing.seen, between, false, to, dst);
 }
 
-void TransformFilters(winograd::Variant variant, const memory::desc& from, const char* src,
+void TransformFilters(const Packing& packing, const memory::desc& from, const char* src,
                       const memory::desc& to, char* dst, PackingScratch* scratch) {
   memory::desc plain = MakeDesc(to.get_dims(), to.get_data_type(), PlainTag(3));
   char* matrices = scratch->Get(static_cast<int64_t>(plain.get_size()));
-  winograd::TransformWeights(variant, from, reinterpret_cast<const float*>(src), to.get_dims()[1],
+  winograd::TransformWeights(packing.variant, packing.group, from,
+                             reinterpret_cast<const float*>(src), to.get_dims()[1],
                              to.get_dims()[2], reinterpret_cast<float*>(matrices));
   Reorder(plain, matrices, false, to, dst);
 }
@@ -38,11 +39,8 @@ void PackConstant(const Packing& packing, const memory::desc& from, const char* 
     case Packing::Kind::kReread:
       Reread(packing, from, src, to, dst, scratch);
       break;
-    case Packing::Kind::kWinogradF2:
-      TransformFilters(winograd::Variant::kF2, from, src, to, dst, scratch);
-      break;
-    case Packing::Kind::kWinogradF4:
-      TransformFilters(winograd::Variant::kF4, from, src, to, dst, scratch);
+    case Packing::Kind::kWinograd:
+      TransformFilters(packing, from, src, to, dst, scratch);
       break;
   }
   if (mapped) DropPages(src, static_cast<int64_t>(from.get_size()));

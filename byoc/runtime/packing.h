@@ -7,22 +7,25 @@
 
 #include "desc_hash.h"
 #include "packing_memory.h"
+#include "winograd_kernels.h"
 
 namespace mxplan {
 
 struct Packing {
   enum class Kind : uint8_t {
-    kReorder,     // into another layout
-    kReread,      // into the order `through`, whose bytes are then those of the shape in `seen`
-    kWinogradF2,  // a convolution's filters [K, C, 3, 3] into matrices [16, C, K], padded
-    kWinogradF4,  // likewise, [36, C, K]
+    kReorder,   // into another layout
+    kReread,    // into the order `through`, whose bytes are then those of the shape in `seen`
+    kWinograd,  // one group of a convolution's filters into matrices [patch elements, C, K], padded
   };
   Kind kind = Kind::kReorder;
-  dnnl::memory::desc through = {}, seen = {};  // kReread
+  dnnl::memory::desc through = {}, seen = {};          // kReread
+  winograd::Variant variant = winograd::Variant::kF2;  // kWinograd
+  int64_t group = 0;                                   // kWinograd
 
   bool operator==(const Packing& other) const {
-    if (kind != other.kind || kind != Kind::kReread) return kind == other.kind;
-    return SameDesc(through, other.through) && SameDesc(seen, other.seen);
+    if (kind != other.kind || variant != other.variant || group != other.group) return false;
+    return kind != Kind::kReread ||
+           (SameDesc(through, other.through) && SameDesc(seen, other.seen));
   }
 };
 

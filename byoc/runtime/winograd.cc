@@ -19,7 +19,12 @@ using dnnl::memory;
 
 constexpr size_t kMaxPostOps = 32;
 // What the transforms add to the rounding of the sums, measured up to 2048 channels.
-constexpr double kErrorF2 = 5e-7, kErrorF4 = 2e-6;
+constexpr double kErrorF2 = 5e-7, kErrorF4 = 2e-6, kErrorF2Of5 = 2e-6;
+
+double ErrorOf(Variant variant) {
+  if (variant == Variant::kF2) return kErrorF2;
+  return variant == Variant::kF4 ? kErrorF4 : kErrorF2Of5;
+}
 
 // Makes oneDNN create primitives for one thread while it lives.
 class OneThread {
@@ -33,23 +38,30 @@ class OneThread {
   int threads_;
 };
 
-// The stage's arguments in their order; buffers of kPatches, kProducts and kScratchpad follow.
-enum ArgumentIndex : size_t { kSrc, kDst, kWeights, kFirstOperand };
+// The stage's arguments in their order: after the operands come each group's weights, then buffers
+// of kPatches, kProducts and kMatMulScratchpad.
+enum ArgumentIndex : size_t { kSrc, kDst, kFirstOperand };
 enum BufferIndex : size_t { kPatches, kProducts, kMatMulScratchpad, kBufferArguments };
 
 struct Plan {
-  Images src, dst;
+  int64_t groups = 1;
+  Images src, dst;  // of the first group
   Grid grid;
   int64_t tiles = 0;
-  int64_t src_columns = 0, dst_columns = 0;  // of the matrices: channels, rounded up
+  int64_t src_columns = 0, dst_columns = 0;  // of a group's matrices: channels, rounded up
   Chunks chunks;
   int threads = 1;
   Kernels kernels;
   dnnl::primitive matmul;
   bool bias = false;
   std::vector<PostOp> post_ops;  // `data` is not null where an operand has to be filled in
-  size_t first_buffer = 0;       // index of its arguments
+  size_t first_weights = 0, first_buffer = 0;  // indices of their arguments
 };
+
+Images GroupOf(Images first, int64_t group) {
+  first.first_channel = group * first.channels;
+  return first;
+}
 
 class WinogradStage final : public Stage {
  public:
@@ -59,25 +71,28 @@ class WinogradStage final : public Stage {
   void Execute(dnnl_stream_t stream, const std::vector<dnnl_exec_arg_t>& memories) const override {
     Call call(plan_, memories);
     std::atomic<int> status{dnnl_success};
+    const int64_t chunks = plan_.groups * plan_.chunks.count;
     if (plan_.chunks.shared) {
-      for (int64_t chunk = 0; chunk < plan_.chunks.count; ++chunk) {
-        Range tiles = TilesOf(chunk);
+      for (int64_t i = 0; i < chunks; ++i) {
+        Chunk chunk = ChunkAt(i);
 #pragma omp parallel num_threads(plan_.threads)
-        TransformInput(call, tiles, Share(tiles, omp_get_thread_num(), omp_get_num_threads()), 0);
-        Multiply(call, stream, 0, &status);
+        TransformInput(call, chunk, Share(chunk.tiles, omp_get_thread_num(), omp_get_num_threads()),
+                       0);
+        Multiply(call, chunk, stream, 0, &status);
 #pragma omp parallel num_threads(plan_.threads)
-        TransformOutput(call, tiles, Share(tiles, omp_get_thread_num(), omp_get_num_threads()), 0);
+        TransformOutput(call, chunk,
+                        Share(chunk.tiles, omp_get_thread_num(), omp_get_num_threads()), 0);
       }
     } else {
 #pragma omp parallel num_threads(plan_.threads)
       {
         auto buffer = static_cast<size_t>(omp_get_thread_num());
-        Range mine = Share({0, plan_.chunks.count}, omp_get_thread_num(), omp_get_num_threads());
-        for (int64_t chunk = mine.begin; chunk < mine.end; ++chunk) {
-          Range tiles = TilesOf(chunk);
-          TransformInput(call, tiles, tiles, buffer);
-          Multiply(call, ThreadStream().get(), buffer, &status);
-          TransformOutput(call, tiles, tiles, buffer);
+        Range mine = Share({0, chunks}, omp_get_thread_num(), omp_get_num_threads());
+        for (int64_t i = mine.begin; i < mine.end; ++i) {
+          Chunk chunk = ChunkAt(i);
+          TransformInput(call, chunk, chunk.tiles, buffer);
+          Multiply(call, chunk, ThreadStream().get(), buffer, &status);
+          TransformOutput(call, chunk, chunk.tiles, buffer);
         }
       }
     }
@@ -88,6 +103,10 @@ class WinogradStage final : public Stage {
  private:
   struct Range {
     int64_t begin, end;
+  };
+  struct Chunk {
+    int64_t group;
+    Range tiles;
   };
 
   // Addresses of one call.
@@ -124,9 +143,10 @@ class WinogradStage final : public Stage {
     return {range.begin + size * thread / threads, range.begin + size * (thread + 1) / threads};
   }
 
-  Range TilesOf(int64_t chunk) const {
-    int64_t begin = chunk * plan_.chunks.tiles;
-    return {begin, std::min(begin + plan_.chunks.tiles, plan_.tiles)};
+  // Group after group, so that a thread stays with the same filters.
+  Chunk ChunkAt(int64_t i) const {
+    int64_t begin = i % plan_.chunks.count * plan_.chunks.tiles;
+    return {i / plan_.chunks.count, {begin, std::min(begin + plan_.chunks.tiles, plan_.tiles)}};
   }
 
   // The part of a buffer's matrices that starts with tile `first` of a chunk.
@@ -134,19 +154,22 @@ class WinogradStage final : public Stage {
     return {data + first * columns, plan_.chunks.tiles * columns, columns};
   }
 
-  void TransformInput(const Call& call, Range chunk, Range tiles, size_t buffer) const {
-    plan_.kernels.input(plan_.src, call.Data(kSrc), plan_.grid, tiles.begin, tiles.end,
+  void TransformInput(const Call& call, const Chunk& chunk, Range tiles, size_t buffer) const {
+    plan_.kernels.input(GroupOf(plan_.src, chunk.group), call.Data(kSrc), plan_.grid, tiles.begin,
+                        tiles.end,
                         PatchesAt(call.Data(call.Index(buffer, kPatches)), plan_.src_columns,
-                                  tiles.begin - chunk.begin));
+                                  tiles.begin - chunk.tiles.begin));
   }
 
-  void Multiply(const Call& call, dnnl_stream_t stream, size_t buffer,
+  void Multiply(const Call& call, const Chunk& chunk, dnnl_stream_t stream, size_t buffer,
                 std::atomic<int>* status) const {
+    dnnl_memory_t weights =
+        call.memories[plan_.first_weights + static_cast<size_t>(chunk.group)].memory;
     auto memory = [&](BufferIndex which) {
       return call.memories[call.Index(buffer, which)].memory;
     };
     std::array<dnnl_exec_arg_t, 4> arguments = {{{DNNL_ARG_SRC, memory(kPatches)},
-                                                 {DNNL_ARG_WEIGHTS, call.memories[kWeights].memory},
+                                                 {DNNL_ARG_WEIGHTS, weights},
                                                  {DNNL_ARG_DST, memory(kProducts)},
                                                  {DNNL_ARG_SCRATCHPAD, memory(kMatMulScratchpad)}}};
     dnnl_status_t result = dnnl_primitive_execute(
@@ -154,25 +177,26 @@ class WinogradStage final : public Stage {
     if (result != dnnl_success) *status = result;
   }
 
-  void TransformOutput(const Call& call, Range chunk, Range tiles, size_t buffer) const {
-    plan_.kernels.output(plan_.dst, call.Data(kDst), plan_.grid, tiles.begin, tiles.end,
+  void TransformOutput(const Call& call, const Chunk& chunk, Range tiles, size_t buffer) const {
+    plan_.kernels.output(GroupOf(plan_.dst, chunk.group), call.Data(kDst), plan_.grid, tiles.begin,
+                         tiles.end,
                          PatchesAt(call.Data(call.Index(buffer, kProducts)), plan_.dst_columns,
-                                   tiles.begin - chunk.begin),
+                                   tiles.begin - chunk.tiles.begin),
                          call.output);
   }
 
   Plan plan_;
 };
 
-// Channels-innermost images of a descriptor.
-Images ImagesOf(const memory::desc& desc, const char* role) {
+// The first group of channels-innermost images of a descriptor.
+Images ImagesOf(const memory::desc& desc, const char* role, int64_t groups) {
   bool blocked = desc.get_format_kind() == memory::format_kind::blocked;
   if (!blocked) ThrowUnsupported("Winograd takes ", role, " as acdb or aBcd16b, and picks none");
   Dims dims = desc.get_dims(), strides = desc.get_strides();
   Images images;
   images.height = dims[2];
   images.width = dims[3];
-  images.channels = dims[1];
+  images.channels = dims[1] / groups;
   images.image = strides[0];
   images.row = strides[2];
   images.column = strides[3];
@@ -180,6 +204,10 @@ Images ImagesOf(const memory::desc& desc, const char* role) {
     images.block = kBlock;
   } else if (desc.get_inner_nblks() == 1 && desc.get_inner_idxs()[0] == 1 &&
              desc.get_inner_blks()[0] == kBlock) {
+    if (groups > 1 && images.channels % kBlock != 0) {
+      ThrowUnsupported("Winograd takes ", role, " in blocks where groups fill them, not with ",
+                       images.channels, " channels to a group");
+    }
     images.block = strides[1];
     images.padded = true;
   } else {
@@ -188,28 +216,45 @@ Images ImagesOf(const memory::desc& desc, const char* role) {
   return images;
 }
 
-// Throws unless the step is one that this file's algorithm computes.
-void CheckGeometry(const StepBuilder& b) {
-  const Dims& src = b.Get("src").dims;
-  const Dims& weights = b.Get("weights").dims;
-  const Dims& dst = b.Get("dst").dims;
-  if (src.size() != 4 || b.Integer("groups") != 1) {
-    ThrowUnsupported("Winograd takes images with one group");
+// The variant that has tiles of this size, for these filters.
+Variant VariantOf(int64_t tile, int64_t height, int64_t width) {
+  for (Variant variant : {Variant::kF2, Variant::kF4, Variant::kF2Of5}) {
+    int64_t size = FilterSize(variant);
+    if (TileSize(variant) == tile && size == height && size == width) return variant;
   }
-  if (weights.size() != 4 || dst.size() != 4 || weights[0] != dst[1] || weights[1] != src[1] ||
-      src[0] != dst[0]) {
+  ThrowUnsupported("Winograd with tiles of ", tile, "x", tile, " takes filters of 3x3",
+                   tile == 2 ? " and 5x5" : "", ", not of ", height, "x", width);
+}
+
+// Throws unless the step is one that this file's algorithm computes, with tiles of this size.
+Variant CheckGeometry(const StepBuilder& b, int64_t tile) {
+  const Dims& src = b.Get("src").dims;
+  Dims weights = b.Get("weights").dims;
+  const Dims& dst = b.Get("dst").dims;
+  const int64_t groups = b.Integer("groups");
+  if (groups < 1) ThrowInvalidInput("groups is ", groups, ", expected at least 1");
+  if (src.size() != 4) ThrowUnsupported("Winograd takes images, not src of rank ", src.size());
+  const bool grouped = groups > 1;
+  if (weights.size() != (grouped ? 5 : 4) || dst.size() != 4 || src[0] != dst[0] ||
+      (grouped && weights[0] != groups)) {
     ThrowInvalidInput("src, weights and dst do not fit each other");
   }
-  const Dims ones = {1, 1};
-  if (weights[2] != 3 || weights[3] != 3 || b.Integers("strides", 2, 1) != ones ||
-      b.Integers("dilation", 2, 1) != ones) {
-    ThrowUnsupported("Winograd takes dense 3x3 filters with stride 1");
+  if (grouped) weights.erase(weights.begin());
+  if (weights[0] * groups != dst[1] || weights[1] * groups != src[1]) {
+    ThrowInvalidInput("src, weights and dst do not fit each other");
   }
+  if (grouped && weights[1] == 1) ThrowUnsupported("Winograd takes no depthwise convolutions");
+  const Dims ones = {1, 1};
+  if (b.Integers("strides", 2, 1) != ones || b.Integers("dilation", 2, 1) != ones) {
+    ThrowUnsupported("Winograd takes filters with stride 1 and without dilation");
+  }
+  const Variant variant = VariantOf(tile, weights[2], weights[3]);
   const Dims& padding = b.Integers("padding", 4, 0);
   for (size_t i = 0; i < 2; ++i) {
-    if (dst[i + 2] != src[i + 2] + padding[i] + padding[i + 2] - 2) {
+    int64_t expected = src[i + 2] + padding[i] + padding[i + 2] - (FilterSize(variant) - 1);
+    if (dst[i + 2] != expected) {
       ThrowInvalidInput("dst has extent ", dst[i + 2], " on spatial axis ", i, ", expected ",
-                        src[i + 2] + padding[i] + padding[i + 2] - 2);
+                        expected);
     }
   }
   if (src[1] == 0) ThrowUnsupported("Winograd takes images with channels");
@@ -221,6 +266,7 @@ void CheckGeometry(const StepBuilder& b) {
       ThrowUnsupported("Winograd takes float32, ", role, " is not");
     }
   }
+  return variant;
 }
 
 PostOp EltwisePostOp(const mxplan::PostOp& op) {
@@ -294,16 +340,17 @@ std::vector<PostOp> PostOpsOf(const StepBuilder& b) {
 
 }  // namespace
 
-void Build(StepBuilder* b, Variant variant) {
-  CheckGeometry(*b);
+void Build(StepBuilder* b, int64_t tile) {
+  const Variant variant = CheckGeometry(*b, tile);
   for (int64_t dim : b->Get("dst").dims) {
     if (dim == 0) return;  // nothing to write
   }
-  const int64_t elements = PatchElements(variant), tile = TileSize(variant);
+  const int64_t elements = PatchElements(variant);
   const Dims& padding = b->Integers("padding");
   Plan plan;
-  plan.src = ImagesOf(b->Desc("src"), "src");
-  plan.dst = ImagesOf(b->Desc("dst"), "dst");
+  plan.groups = b->Integer("groups");
+  plan.src = ImagesOf(b->Desc("src"), "src", plan.groups);
+  plan.dst = ImagesOf(b->Desc("dst"), "dst", plan.groups);
   plan.grid = {(plan.dst.height + tile - 1) / tile, (plan.dst.width + tile - 1) / tile, padding[0],
                padding[1]};
   plan.tiles = b->Get("dst").dims[0] * plan.grid.rows * plan.grid.columns;
@@ -314,11 +361,13 @@ void Build(StepBuilder* b, Variant variant) {
   plan.bias = b->Has("bias");
   plan.post_ops = PostOpsOf(*b);
   constexpr int64_t kFloat = sizeof(float);
-  plan.chunks = PlanChunks(plan.tiles, elements * (plan.src_columns + plan.dst_columns) * kFloat,
-                           elements * plan.src_columns * plan.dst_columns * kFloat, plan.threads);
+  plan.chunks =
+      PlanChunks(plan.groups, plan.tiles, elements * (plan.src_columns + plan.dst_columns) * kFloat,
+                 elements * plan.src_columns * plan.dst_columns * kFloat, plan.threads);
 
   if (!plan.chunks.shared) {
-    plan.threads = static_cast<int>(std::min<int64_t>(plan.threads, plan.chunks.count));
+    plan.threads =
+        static_cast<int>(std::min(int64_t{plan.threads}, plan.groups * plan.chunks.count));
   }
 
   auto matrices = [elements](int64_t rows, int64_t columns, const char* layout) {
@@ -347,10 +396,6 @@ void Build(StepBuilder* b, Variant variant) {
     return Argument{0, Argument::Source::kValue, b->Id(role), b->Desc(role)};
   };
   std::vector<Argument> arguments = {value("src"), value("dst")};
-  Packing packing;
-  packing.kind = variant == Variant::kF4 ? Packing::Kind::kWinogradF4 : Packing::Kind::kWinogradF2;
-  arguments.push_back(
-      {0, Argument::Source::kPacked, b->Id("weights"), pd.weights_desc(), 0, packing});
   if (plan.bias) {
     b->Fixed("bias");
     arguments.push_back(value("bias"));
@@ -358,6 +403,14 @@ void Build(StepBuilder* b, Variant variant) {
   for (const mxplan::PostOp& op : b->step().post_ops) {
     if (op.kind != mxplan::PostOp::Kind::kBinary) continue;
     arguments.push_back({0, Argument::Source::kValue, op.value, b->Desc(op.value)});
+  }
+  plan.first_weights = arguments.size();
+  Packing packing;
+  packing.kind = Packing::Kind::kWinograd;
+  packing.variant = variant;
+  for (packing.group = 0; packing.group < plan.groups; ++packing.group) {
+    arguments.push_back(
+        {0, Argument::Source::kPacked, b->Id("weights"), pd.weights_desc(), 0, packing});
   }
   plan.first_buffer = arguments.size();
   int64_t offset = 0;
@@ -368,10 +421,10 @@ void Build(StepBuilder* b, Variant variant) {
     }
   }
   b->NeedScratchpad(offset);
-  b->NeedWeights(static_cast<int64_t>(pd.weights_desc().get_size()));
-  b->StateError(variant == Variant::kF4 ? kErrorF4 : kErrorF2);
+  b->NeedWeights(plan.groups * static_cast<int64_t>(pd.weights_desc().get_size()));
+  b->StateError(ErrorOf(variant));
   b->AddStage(std::make_unique<WinogradStage>(std::move(plan), std::move(arguments)),
-              variant == Variant::kF4 ? "winograd_f4" : "winograd_f2");
+              tile == 4 ? "winograd_f4" : "winograd_f2");
 }
 
 }  // namespace mxplan::winograd

@@ -3,6 +3,8 @@
 //   src --input transform--> patches --36 matrix products with the filters--> --output transform-->
 //   dst
 //
+// A convolution in groups is that many smaller ones on the same images; the chunks of one group
+// come before those of the next.
 // Tiles go through in chunks.  Where a chunk's patches fit the cache of a core, each thread takes
 // whole chunks of its own; where the filters are the larger part, all threads work on one chunk and
 // divide the filters among them.  Bias and post-ops are applied in the output transform.
@@ -14,9 +16,11 @@
 
 namespace mxplan::winograd {
 
-// Builds a convolution step, or throws Unsupported: it has to be 2-D, 3x3, of stride 1, dense, with
-// one group and constant weights, on images with channels innermost (acdb or aBcd16b).
-void Build(StepBuilder* b, Variant variant);
+// Builds a convolution step with square tiles of `tile` pixels (2 or 4), or throws Unsupported: it
+// has to be 2-D, 3x3 or, with tiles of 2, 5x5, of stride 1 and without dilation, not depthwise,
+// with constant weights, on images with channels innermost (acdb, or aBcd16b where groups fill
+// blocks).
+void Build(StepBuilder* b, int64_t tile);
 
 }  // namespace mxplan::winograd
 

@@ -1,15 +1,17 @@
-// The transforms of Winograd's minimal filtering for 3x3 filters, as plain functions on pointers.
+// The transforms of Winograd's minimal filtering, as plain functions on pointers.
 //
 //   F(2x2,3x3)   4x4 patches of src overlap by 2 and give 2x2 tiles of dst:  16 products for 36
 //   F(4x4,3x3)   6x6 patches of src overlap by 2 and give 4x4 tiles of dst:  36 products for 144
+//   F(2x2,5x5)   6x6 patches of src overlap by 4 and give 2x2 tiles of dst:  36 products for 100
 //
 //   patch d -> B' d B   (src)        filter g -> G g G'  (winograd_weights.h)
 //   tile      A' m A    (dst)        m = sum over src channels of the two, element by element
 //
-// A patch has (tile + 2)^2 elements; those of one number, for all tiles and channels of a chunk,
-// are one matrix, so the sum over channels is a batch of matrix products.  The interpolation points
-// are 0, 1, -1 and infinity for F(2x2); 0, 5/8, -5/8, 3/2, -3/2 and infinity for F(4x4), whose
-// error is less than half of that of the usual 1 and 2 (all constants are exact in float32).
+// A patch has (tile + filter - 1)^2 elements; those of one number, for all tiles and channels of a
+// chunk, are one matrix, so the sum over channels is a batch of matrix products.  B depends on the
+// interpolation points alone: 0, 1, -1 and infinity for 4x4 patches; 0, 5/8, -5/8, 3/2, -3/2 and
+// infinity for 6x6 ones, where the error is less than half of that of the usual 1 and 2 for
+// F(4x4,3x3), and the least of the pairs tried for F(2x2,5x5) (all constants are exact in float32).
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_WINOGRAD_KERNELS_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_WINOGRAD_KERNELS_H_
 
@@ -17,11 +19,13 @@
 
 namespace mxplan::winograd {
 
-enum class Variant : uint8_t { kF2, kF4 };
+enum class Variant : uint8_t { kF2, kF4, kF2Of5 };  // F(2x2,3x3), F(4x4,3x3), F(2x2,5x5)
 
 constexpr int64_t TileSize(Variant variant) { return variant == Variant::kF4 ? 4 : 2; }
+constexpr int64_t FilterSize(Variant variant) { return variant == Variant::kF2Of5 ? 5 : 3; }
 constexpr int64_t PatchElements(Variant variant) {
-  return (TileSize(variant) + 2) * (TileSize(variant) + 2);
+  int64_t size = TileSize(variant) + FilterSize(variant) - 1;
+  return size * size;
 }
 
 // Channels of one block of aBcd16b; rows of patches are padded to multiples of it.
@@ -30,10 +34,11 @@ constexpr int64_t RoundUpToBlock(int64_t channels) {
   return (channels + kBlock - 1) / kBlock * kBlock;
 }
 
-// Images whose channels are innermost, in whole or in blocks.  Strides are in elements; channel c
-// is found at c / kBlock * block + c % kBlock.
+// One group's channels of images whose channels are innermost, in whole or in blocks.  Strides are
+// in elements; channel c of all is found at c / kBlock * block + c % kBlock.
 struct Images {
   int64_t height = 0, width = 0, channels = 0;
+  int64_t first_channel = 0;  // of the group, among all
   int64_t image = 0, row = 0, column = 0, block = 0;
   bool padded = false;  // the last block is stored whole, zeros behind the last channel
 };

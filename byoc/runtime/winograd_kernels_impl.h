@@ -50,8 +50,8 @@ struct F2 {
   }
 };
 
-struct F4 {
-  static constexpr int kTile = 4;
+// Patches of 6x6, whatever the filters.
+struct SixPoints {
   static constexpr int kPatch = 6;
   static constexpr float kA = 0.625F, kB = 1.5F;  // the points are 0, kA, -kA, kB, -kB
   static constexpr float kA2 = kA * kA, kB2 = kB * kB;
@@ -65,6 +65,10 @@ struct F4 {
     y[4] = even_b - odd_b;
     y[5] = kA2 * kB2 * x[1] + (x[5] - (kA2 + kB2) * x[3]);
   }
+};
+
+struct F4 : SixPoints {
+  static constexpr int kTile = 4;
   static MXPLAN_INLINE void Output(const Vec* x, Vec* y) {
     Vec even_a = x[1] + x[2], odd_a = x[1] - x[2];
     Vec even_b = x[3] + x[4], odd_b = x[3] - x[4];
@@ -74,6 +78,19 @@ struct F4 {
     y[3] = kA * kA2 * odd_a + (kB * kB2 * odd_b + x[5]);
   }
 };
+
+struct F2Of5 : SixPoints {
+  static constexpr int kTile = 2;
+  static MXPLAN_INLINE void Output(const Vec* x, Vec* y) {
+    y[0] = x[0] + ((x[1] + x[2]) + (x[3] + x[4]));
+    y[1] = kA * (x[1] - x[2]) + (kB * (x[3] - x[4]) + x[5]);
+  }
+};
+
+// Where channel `channel` of all is, from the first.
+MXPLAN_INLINE int64_t OffsetOf(const Images& images, int64_t channel) {
+  return channel / kBlock * images.block + channel % kBlock;
+}
 
 // Steps through tiles in their order without dividing for each.
 struct Cursor {
@@ -108,7 +125,7 @@ MXPLAN_INLINE void InputPatch(const float* src, const int64_t (*offsets)[F::kPat
                                       : LoadSome(src + offset, count);
       } else {
         pixels[y] = Load(src + offset);
-        if (x >= 2) __builtin_prefetch(src + offset + F::kTile * next);
+        if (x >= F::kPatch - F::kTile) __builtin_prefetch(src + offset + F::kTile * next);
       }
     }
     F::Input(pixels, transformed);
@@ -141,10 +158,10 @@ void TransformInput(const Images& src, const float* data, const Grid& grid, int6
         offsets[y][x] = inside ? (top + y) * src.row + (left + x) * src.column : -1;
       }
     }
-    const float* image = data + at.image * src.image;
+    const float* image = data + at.image * src.image + OffsetOf(src, src.first_channel);
     float* patch = patches.data + (tile - begin) * patches.tile;
     for (int64_t c = 0; c < RoundUpToBlock(src.channels); c += kLanes) {
-      const float* block = image + c / kBlock * src.block + c % kBlock;
+      const float* block = image + OffsetOf(src, c);
       int64_t count = src.padded || src.channels - c > kLanes ? kLanes : src.channels - c;
       if (border || count < kLanes) {
         InputPatch<F, true>(block, offsets, count, src.column, patch + c, patches.element);
@@ -310,8 +327,9 @@ MXPLAN_INLINE void OutputBlock(const Images& dst, float* to, int64_t to_dst, int
   tile.rows = rows;
   tile.columns = columns;
   tile.count = dst.channels - channel;
+  const int64_t of_all = dst.first_channel + channel;
   tile.Transform(patch, element);
-  if (output.bias) tile.Add(tile.Read(output.bias + channel, tile.count));
+  if (output.bias) tile.Add(tile.Read(output.bias + of_all, tile.count));
   for (int i = 0; i < output.post_op_count; ++i) {
     const PostOp& op = output.post_ops[i];
     if (op.code == PostOp::Code::kSum) {
@@ -319,7 +337,7 @@ MXPLAN_INLINE void OutputBlock(const Images& dst, float* to, int64_t to_dst, int
     } else if (!op.data) {
       tile.ApplyToAll(op, Vec{});
     } else if (op.per_channel) {
-      tile.ApplyToAll(op, tile.Read(op.data + channel, tile.count));
+      tile.ApplyToAll(op, tile.Read(op.data + of_all, tile.count));
     } else {
       tile.ApplyEach(op, op.data + to_dst, dst.row, dst.column);
     }
@@ -330,7 +348,7 @@ MXPLAN_INLINE void OutputBlock(const Images& dst, float* to, int64_t to_dst, int
 // Vectors of the last block behind the last channel, where a block has several vectors.
 MXPLAN_INLINE void ClearTail(const Images& dst, float* to, int64_t rows, int64_t columns) {
   for (int64_t c = (dst.channels + kLanes - 1) / kLanes * kLanes; c % kBlock; c += kLanes) {
-    float* tail = to + c / kBlock * dst.block + c % kBlock;
+    float* tail = to + OffsetOf(dst, c);
     for (int64_t y = 0; y < rows; ++y) {
       for (int64_t x = 0; x < columns; ++x) Store(tail + y * dst.row + x * dst.column, Vec{});
     }
@@ -345,10 +363,11 @@ void TransformOutput(const Images& dst, float* data, const Grid& grid, int64_t b
     int64_t top = at.row * F::kTile, left = at.column * F::kTile;
     int64_t rows = dst.height - top < F::kTile ? dst.height - top : F::kTile;
     int64_t columns = dst.width - left < F::kTile ? dst.width - left : F::kTile;
-    int64_t origin = at.image * dst.image + top * dst.row + left * dst.column;
+    int64_t origin =
+        OffsetOf(dst, dst.first_channel) + at.image * dst.image + top * dst.row + left * dst.column;
     const float* patch = patches.data + (tile - begin) * patches.tile;
     for (int64_t c = 0; c < dst.channels; c += kLanes) {
-      int64_t offset = origin + c / kBlock * dst.block + c % kBlock;
+      int64_t offset = origin + OffsetOf(dst, c);
       if (dst.channels - c >= kLanes) {
         OutputBlock<F, false>(dst, data + offset, offset, c, patch + c, patches.element, rows,
                               columns, output);
@@ -362,8 +381,15 @@ void TransformOutput(const Images& dst, float* data, const Grid& grid, int64_t b
 }
 
 Kernels Get(Variant variant) {
-  if (variant == Variant::kF4) return {TransformInput<F4>, TransformOutput<F4>};
-  return {TransformInput<F2>, TransformOutput<F2>};
+  switch (variant) {
+    case Variant::kF2:
+      return {TransformInput<F2>, TransformOutput<F2>};
+    case Variant::kF4:
+      return {TransformInput<F4>, TransformOutput<F4>};
+    case Variant::kF2Of5:
+      return {TransformInput<F2Of5>, TransformOutput<F2Of5>};
+  }
+  return {};
 }
 
 }  // namespace

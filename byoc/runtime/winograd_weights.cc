@@ -1,7 +1,7 @@
 // G g G' for every filter; see winograd_weights.h.
 //
-// Row i of G is [1, p, p^2] / product over the other points q of (p - q), for the interpolation
-// point p; that of the point infinity is [0, 0, 1].
+// Row i of G is [1, p, p^2, ...] / product over the other points q of (p - q), for the
+// interpolation point p; that of the point infinity is [0, ..., 0, 1].
 #include "winograd_weights.h"
 
 #include <algorithm>
@@ -11,19 +11,28 @@
 namespace mxplan::winograd {
 namespace {
 
-using Row = std::array<double, 3>;
+template <int kSize>
+using Row = std::array<double, kSize>;
 
-std::vector<Row> FilterMatrix(Variant variant) {
-  std::vector<double> points = variant == Variant::kF4
-                                   ? std::vector<double>{0, 0.625, -0.625, 1.5, -1.5}
-                                   : std::vector<double>{0, 1, -1};
-  std::vector<Row> rows;
+template <int kSize>
+std::vector<Row<kSize>> FilterMatrix(Variant variant) {
+  std::vector<double> points = variant == Variant::kF2
+                                   ? std::vector<double>{0, 1, -1}
+                                   : std::vector<double>{0, 0.625, -0.625, 1.5, -1.5};
+  std::vector<Row<kSize>> rows;
   for (size_t i = 0; i < points.size(); ++i) {
-    double product = 1;
+    double product = 1, power = 1;
     for (size_t j = 0; j < points.size(); ++j) product *= i == j ? 1 : points[i] - points[j];
-    rows.push_back({1 / product, points[i] / product, points[i] * points[i] / product});
+    Row<kSize> row;
+    for (double& entry : row) {
+      entry = power / product;
+      power *= points[i];
+    }
+    rows.push_back(row);
   }
-  rows.push_back({0, 0, 1});
+  Row<kSize> infinity{};
+  infinity.back() = 1;
+  rows.push_back(infinity);
   return rows;
 }
 
@@ -31,50 +40,52 @@ constexpr int64_t kTogether = 16;  // filters of one step: their results stand s
 
 using Filters = std::array<double, kTogether>;
 
-// The 3x3 elements of `count` filters of one channel; zeros behind them.
-std::array<Filters, 9> ReadFilters(const float* filters, const dnnl::memory::dims& strides,
-                                   int64_t count) {
-  std::array<Filters, 9> elements{};
+// Elements of `count` filters of one channel, `strides` [K, C, y, x]; zeros behind them.
+template <int kSize>
+std::array<Filters, kSize * kSize> ReadFilters(const float* filters, const int64_t* strides,
+                                               int64_t count) {
+  std::array<Filters, kSize * kSize> elements{};
   for (int64_t k = 0; k < count; ++k) {
-    for (int64_t e = 0; e < 9; ++e) {
-      elements[e][k] = filters[k * strides[0] + e / 3 * strides[2] + e % 3 * strides[3]];
+    for (int64_t e = 0; e < kSize * kSize; ++e) {
+      elements[e][k] = filters[k * strides[0] + e / kSize * strides[2] + e % kSize * strides[3]];
     }
   }
   return elements;
 }
 
-// row[0] * a + row[1] * b + row[2] * c for all filters.
-Filters Combine(const Row& row, const Filters& a, const Filters& b, const Filters& c) {
+// row[0] * from[0] + row[1] * from[step] + ... for all filters.
+template <int kSize>
+Filters Combine(const Row<kSize>& row, const Filters* from, int step) {
   Filters sum;
-  for (int64_t k = 0; k < kTogether; ++k) sum[k] = row[0] * a[k] + row[1] * b[k] + row[2] * c[k];
+  for (int64_t k = 0; k < kTogether; ++k) {
+    sum[k] = row[0] * from[0][k];
+    for (int i = 1; i < kSize; ++i) sum[k] += row[i] * from[i * step][k];
+  }
   return sum;
 }
 
-// Filters from `filters` on, all of channel c; `out` is their first column in the first matrix.
-void TransformTogether(const std::vector<Row>& g, const float* filters,
-                       const dnnl::memory::dims& strides, int64_t count, int64_t matrix,
-                       float* out) {
-  const std::array<Filters, 9> element = ReadFilters(filters, strides, count);
-  for (const Row& row : g) {
-    std::array<Filters, 3> half;  // this row of G g
-    for (int x = 0; x < 3; ++x) {
-      half[x] = Combine(row, element[x], element[3 + x], element[6 + x]);
-    }
-    for (const Row& column : g) {
-      Filters sum = Combine(column, half[0], half[1], half[2]);
+// Filters from `filters` on, all of one channel; `out` is their first column in the first matrix.
+template <int kSize>
+void TransformTogether(const std::vector<Row<kSize>>& g, const float* filters,
+                       const int64_t* strides, int64_t count, int64_t matrix, float* out) {
+  const auto element = ReadFilters<kSize>(filters, strides, count);
+  for (const Row<kSize>& row : g) {
+    std::array<Filters, kSize> half;  // this row of G g
+    for (int x = 0; x < kSize; ++x) half[x] = Combine<kSize>(row, &element[x], kSize);
+    for (const Row<kSize>& column : g) {
+      Filters sum = Combine<kSize>(column, half.data(), 1);
       for (int64_t k = 0; k < count; ++k) out[k] = static_cast<float>(sum[k]);
       out += matrix;
     }
   }
 }
 
-}  // namespace
-
-void TransformWeights(Variant variant, const dnnl::memory::desc& desc, const float* filters,
-                      int64_t rows, int64_t columns, float* matrices) {
-  const std::vector<Row> g = FilterMatrix(variant);
-  const dnnl::memory::dims dims = desc.get_dims(), strides = desc.get_strides();
-  const auto elements = static_cast<int64_t>(g.size() * g.size());
+// `dims` and `strides` are [K, C, y, x].
+template <int kSize>
+void Transform(Variant variant, const int64_t* dims, const int64_t* strides, const float* filters,
+               int64_t rows, int64_t columns, float* matrices) {
+  const std::vector<Row<kSize>> g = FilterMatrix<kSize>(variant);
+  const int64_t elements = PatchElements(variant);
 #pragma omp parallel for schedule(static)
   for (int64_t c = 0; c < rows; ++c) {
     float* row = matrices + c * columns;
@@ -83,10 +94,21 @@ void TransformWeights(Variant variant, const dnnl::memory::desc& desc, const flo
       std::fill(row + e * rows * columns + filled, row + e * rows * columns + columns, 0.0F);
     }
     for (int64_t k = 0; k < filled; k += kTogether) {
-      TransformTogether(g, filters + k * strides[0] + c * strides[1], strides,
-                        std::min(kTogether, filled - k), rows * columns, row + k);
+      TransformTogether<kSize>(g, filters + k * strides[0] + c * strides[1], strides,
+                               std::min(kTogether, filled - k), rows * columns, row + k);
     }
   }
+}
+
+}  // namespace
+
+void TransformWeights(Variant variant, int64_t group, const dnnl::memory::desc& desc,
+                      const float* filters, int64_t rows, int64_t columns, float* matrices) {
+  const dnnl::memory::dims dims = desc.get_dims(), strides = desc.get_strides();
+  const size_t first = dims.size() - 4;  // the axis of output channels
+  if (first > 0) filters += group * strides[0];
+  auto transform = FilterSize(variant) == 5 ? Transform<5> : Transform<3>;
+  transform(variant, &dims[first], &strides[first], filters, rows, columns, matrices);
 }
 
 }  // namespace mxplan::winograd

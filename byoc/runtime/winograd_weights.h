@@ -8,11 +8,11 @@
 
 namespace mxplan::winograd {
 
-// `filters` [K, C, 3, 3] in any layout without blocks becomes `matrices` [patch elements, rows,
-// columns], dense, of at least C rows and K columns; what is behind those is zero.  Computed in
-// float64, rounded once.
-void TransformWeights(Variant variant, const dnnl::memory::desc& desc, const float* filters,
-                      int64_t rows, int64_t columns, float* matrices);
+// One group of `filters`, [K, C, size, size] or with groups [G, K, C, size, size] in any layout
+// without blocks, becomes `matrices` [patch elements, rows, columns], dense, of at least C rows and
+// K columns; what is behind those is zero.  Computed in float64, rounded once.
+void TransformWeights(Variant variant, int64_t group, const dnnl::memory::desc& desc,
+                      const float* filters, int64_t rows, int64_t columns, float* matrices);
 
 }  // namespace mxplan::winograd
 

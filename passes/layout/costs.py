@@ -113,14 +113,25 @@ def step_cost(
     )
     transfer = (moved - min(moved, machine.cache_bytes) / 2) / machine.gbytes_per_s / 1e3
     if isinstance(step.attrs, ir.Convolution) and step.attrs.algorithm != "direct":
-        channels, dst = program.values[step.operand("src")].shape[1], program.values[step.dst].shape
-        peak = (machine.gflops, machine.gbytes_per_s)
-        return max(transfer, winograd_cost(step.attrs.algorithm, channels, dst, *peak))  # type: ignore[arg-type]
+        return max(transfer, _winograd_cost(program, step, step.attrs, machine))
     reread = reread_weights_us(program, step, info, machine.cache_bytes, machine.gbytes_per_s)
     narrow = narrow_share() if machine.narrow_share is None else machine.narrow_share
     busy = max(arithmetic_us(program, step, layouts, info, machine.gflops, narrow), reread)
     cost = max(transfer, busy + exposed_us(program, step, info, machine.gbytes_per_s))
     return cost * _REFERENCE_PENALTY if info.is_reference else cost
+
+
+def _winograd_cost(program: ir.Program, step: ir.Step, attrs: ir.Convolution, machine: Machine) -> float:
+    src, weights, dst = (program.values[step.operand(role)].shape for role in ("src", "weights", "dst"))
+    return winograd_cost(
+        attrs.algorithm,
+        src[1],  # type: ignore[arg-type]
+        dst,  # type: ignore[arg-type]
+        machine.gflops,
+        machine.gbytes_per_s,
+        filter_size=weights[-1],  # type: ignore[arg-type]
+        groups=attrs.groups,
+    )
 
 
 BY_MODEL = ModelCost()

@@ -23,19 +23,24 @@ def winograd_cost(
     dst: Sequence[int],
     gflops: float,
     gbytes_per_s: float,
+    *,
+    filter_size: int = 3,
+    groups: int = 1,
 ) -> float:
     """Microseconds, without what moving src and dst takes.
 
     Parameters
     ----------
+    src_channels : of all groups.
     dst : logical shape [N, K, H, W] of the result.
     gflops, gbytes_per_s : peak arithmetic and memory speed.
+    filter_size : extent of the filters, which are square.
     """
     size = _TILES[algorithm]
     images, channels, height, width = dst
     tiles = images * -(-height // size) * -(-width // size)
-    elements = (size + 2) ** 2
-    rows, columns = _padded(src_channels), _padded(channels)
+    elements = groups * (size + filter_size - 1) ** 2
+    rows, columns = _padded(src_channels // groups), _padded(channels // groups)
     products = 2.0 * elements * tiles * rows * columns / gflops / _EFFICIENCY / 1e3
     filters = 4.0 * elements * rows * columns / gbytes_per_s / 1e3
     patches = 4.0 * elements * tiles * (rows + columns) / (_CACHE_SPEED * gbytes_per_s) / 1e3

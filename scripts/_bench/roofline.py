@@ -34,8 +34,7 @@ from .machine import Roofs, measure_roofs
 from .profile import TimedStep, time_steps
 from .variants import TEN
 
-SAVED = {"winograd_f2": 4 * 9 / 16, "winograd_f4": 16 * 9 / 36}
-"""By how much Winograd's algorithms divide multiplications."""
+TILES = {"winograd_f2": 2, "winograd_f4": 4}
 MEGA, MILLI = 1e6, 1e-3
 TABLE = (
     "| model | batch | GFLOP | done | weights MB | activations MB | arithmetic ms | weights ms | bound ms "
@@ -90,8 +89,7 @@ def work_of(timed: TimedStep, roofs: Roofs) -> Work:
     program, step = timed.program, timed.step
     alone = replace(program, steps=(step,))
     direct = 2 * multiply_adds.of_program(alone)
-    algorithm = step.attrs.algorithm if isinstance(step.attrs, ir.Convolution) else "direct"
-    flops = direct / SAVED.get(algorithm, 1)
+    flops = direct / _saved(program, step)
     weights = library.describe(alone).steps[0].weights_bytes
     touched = {operand.value for operand in step.operands}
     activations = sum(
@@ -101,6 +99,14 @@ def work_of(timed: TimedStep, roofs: Roofs) -> Work:
     )
     bound = max(flops / roofs.flops, weights / roofs.read)
     return Work(direct, flops, weights, activations, bound, timed.seconds)
+
+
+def _saved(program: ir.Program, step: ir.Step) -> float:
+    """By how much the step's algorithm divides multiplications."""
+    if not isinstance(step.attrs, ir.Convolution) or step.attrs.algorithm == "direct":
+        return 1.0
+    tile, extent = TILES[step.attrs.algorithm], int(program.values[step.operand("weights")].shape[-1])  # type: ignore[arg-type]
+    return (tile * extent / (tile + extent - 1)) ** 2
 
 
 def _is_constant(program: ir.Program, value: ir.Value) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from program_builder import Array, Builder, call, convolution, output_shape, random
+from program_builder import Array, Builder, call, convolution, grouped, output_shape, random
 
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.core import program as ir
@@ -26,12 +26,14 @@ ROUNDING = 5e-7  # of float32 sums, in the L2 norm
 RELU = ir.EltwisePostOp("relu", 0.0, 0.0)
 
 
-def attributes(algorithm: ir.ConvolutionAlgorithm, padding: tuple[int, ...] = (1, 1, 1, 1)) -> ir.Convolution:
-    return ir.Convolution((1, 1), padding, (1, 1), 1, algorithm)
+def attributes(
+    algorithm: ir.ConvolutionAlgorithm, padding: tuple[int, ...] = (1, 1, 1, 1), groups: int = 1
+) -> ir.Convolution:
+    return ir.Convolution((1, 1), padding, (1, 1), groups, algorithm)
 
 
-def filters(outputs: int, inputs: int) -> Array:
-    return random(outputs, inputs, 3, 3) / np.float32(3 * inputs**0.5)
+def filters(outputs: int, inputs: int, size: int = 3) -> Array:
+    return random(outputs, inputs, size, size) / np.float32(size * inputs**0.5)
 
 
 class Case:
@@ -44,9 +46,12 @@ class Case:
         outputs: int,
         padding: tuple[int, ...] = (1, 1, 1, 1),
         layouts: tuple[str, str] = ("acdb", "acdb"),
+        size: int = 3,
+        groups: int = 1,
     ) -> None:
-        self.attrs = attributes(algorithm, padding)
-        self.x, self.w, self.bias = random(*src), filters(outputs, src[1]), random(outputs, seed=1)
+        self.attrs = attributes(algorithm, padding, groups)
+        self.x, self.bias = random(*src), random(outputs, seed=1)
+        self.w = filters(outputs, src[1] // groups, size)
         self.shape = output_shape(src, self.w.shape, self.attrs)
         self.builder = Builder("case")
         self.layout = layouts[1]
@@ -55,7 +60,7 @@ class Case:
 
     def convolve(self, *post_ops: ir.PostOp) -> Case:
         b = self.builder
-        weights, bias = b.constant(self.w), b.constant(self.bias)
+        weights, bias = b.constant(grouped(self.w, self.attrs.groups)), b.constant(self.bias)
         b.step(self.attrs, post_ops, src=self.src, weights=weights, bias=bias, dst=self.dst)
         b.finish(self.dst)
         return self
@@ -131,11 +136,89 @@ def test_random_shapes():
         case.check(case.direct())
 
 
+def test_random_groups_and_filters():
+    generator = np.random.default_rng(1)
+    for _ in range(40):
+        groups, size = int(generator.integers(1, 5)), int(generator.choice([3, 5]))
+        images, inputs, height, width = (int(generator.integers(1, high)) for high in (4, 40, 30, 30))
+        src = (images, max(2, inputs) * groups, height + size, width + size)
+        padding = tuple(int(generator.integers(0, 4)) for _ in range(4))
+        algorithm = ALGORITHMS[int(generator.integers(2))] if size == 3 else "winograd_f2"
+        outputs = groups * int(generator.integers(1, 40))
+        case = Case(algorithm, src, outputs, padding, size=size, groups=groups).convolve()
+        case.check(case.direct())
+
+
+@pytest.mark.parametrize(
+    "src, outputs, padding, size, groups",
+    [
+        ((1, 3, 5, 5), 17, (0, 0, 0, 0), 5, 1),
+        ((3, 17, 7, 10), 67, (2, 2, 2, 2), 5, 1),
+        ((2, 67, 13, 9), 3, (1, 0, 3, 2), 5, 1),
+        ((1, 5, 1, 1), 7, (2, 2, 2, 2), 5, 1),
+        ((1, 20, 6, 31), 33, (6, 5, 8, 7), 5, 1),
+        ((1, 100, 19, 21), 290, (2, 2, 2, 2), 5, 1),  # threads share chunks
+        ((1, 96, 26, 26), 256, (2, 2, 2, 2), 5, 2),  # AlexNet's second
+        ((2, 51, 9, 12), 69, (2, 1, 0, 2), 5, 3),
+    ],
+)
+def test_filters_of_five(src, outputs, padding, size, groups, threads):
+    case = Case("winograd_f2", src, outputs, padding, size=size, groups=groups).convolve()
+    case.check(case.direct())
+
+
+GROUPS = [
+    ((1, 6, 5, 5), 4, 2),
+    ((2, 34, 7, 10), 66, 2),
+    ((1, 51, 13, 9), 21, 3),
+    ((3, 64, 10, 11), 96, 2),
+    ((1, 128, 12, 12), 128, 32),
+    ((1, 450, 12, 12), 600, 2),  # filters of which no thread should read all
+    ((1, 720, 9, 9), 660, 3),
+]
+
+
+@pytest.mark.parametrize("src, outputs, groups", GROUPS)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_groups(algorithm, src, outputs, groups, threads):
+    case = Case(algorithm, src, outputs, groups=groups).convolve(RELU)
+    case.check(np.maximum(case.direct(), 0))
+
+
+@pytest.mark.parametrize("layouts", [("aBcd16b", "aBcd16b"), ("acdb", "aBcd16b"), ("aBcd16b", "acdb")])
+@pytest.mark.parametrize("size", [3, 5])
+def test_groups_in_blocks(size, layouts):
+    case = Case("winograd_f2", (2, 96, 9, 10), 64, layouts=layouts, size=size, groups=2).convolve(RELU)
+    case.check(np.maximum(case.direct(), 0))
+
+
+def test_groups_that_fill_no_blocks():
+    """Channels last has room for them; in blocks of src or dst they are refused."""
+    for layouts, role in ((("aBcd16b", "acdb"), "src"), (("acdb", "aBcd16b"), "dst")):
+        info = Case("winograd_f2", (1, 48, 9, 9), 48, layouts=layouts, groups=2).convolve().info()
+        assert f"{role} in blocks where groups fill them, not with 24 channels to a group" in info.error
+
+
+@pytest.mark.parametrize("layout", ["acdb", "aBcd16b"])
+def test_every_group_has_its_own_operands(layout):
+    """A factor for each channel, a residual stored as dst is, and a sum with what is there."""
+    case = Case("winograd_f2", (2, 32, 9, 10), 96, (2, 2, 2, 2), (layout, layout), 5, 2)
+    b = case.builder
+    factor, residual, held = random(1, 96, 1, 1), random(*case.shape, seed=2), random(*case.shape, seed=3)
+    operands = [b.constant(factor), b.reorder(b.input(case.shape), layout)]
+    case.dst = b.view(b.reorder(b.input(case.shape), layout), case.shape, layout)
+    multiply, add = (
+        ir.BinaryPostOp(name, value) for name, value in zip(("mul", "add"), operands, strict=True)
+    )
+    case.convolve(multiply, add, ir.SumPostOp(0.5), RELU)
+    case.check(np.maximum(case.direct() * factor + residual + 0.5 * held, 0), residual, held)
+
+
+@pytest.mark.parametrize("algorithm, size", [("winograd_f2", 3), ("winograd_f4", 3), ("winograd_f2", 5)])
 @pytest.mark.parametrize("channels", [64, 512, 2048])
-def test_the_stated_error_holds_beside_that_of_the_direct_sum(algorithm, channels):
+def test_the_stated_error_holds_beside_that_of_the_direct_sum(algorithm, size, channels):
     src = (1, channels, 8, 8)
-    direct, fast = (Case(name, src, 32).convolve() for name in ("direct", algorithm))
+    direct, fast = (Case(name, src, 32, size=size).convolve() for name in ("direct", algorithm))
     expected = fast.direct()
     rounding = relative_l2(direct.builder.run(direct.x), expected)
     error = relative_l2(fast.builder.run(fast.x), expected)
@@ -288,9 +371,18 @@ def test_symbolic_batch():
     assert library.stats(module)["packed_weight_bytes"] == once
 
 
-@pytest.mark.parametrize("src", [(2, 19, 9, 10), (1, 200, 19, 21)])
-def test_memory_under_watch(src):
-    case = Case("winograd_f4", src, 200, layouts=("aBcd16b", "aBcd16b")).convolve(RELU)
+@pytest.mark.parametrize(
+    "algorithm, src, size, groups",
+    [
+        ("winograd_f4", (2, 19, 9, 10), 3, 1),
+        ("winograd_f4", (1, 200, 19, 21), 3, 1),
+        ("winograd_f2", (2, 19, 9, 10), 5, 1),
+        ("winograd_f2", (1, 50, 19, 21), 5, 2),
+    ],
+)
+def test_memory_under_watch(algorithm, src, size, groups):
+    layout = "aBcd16b" if groups == 1 else "acdb"
+    case = Case(algorithm, src, 200, layouts=(layout, layout), size=size, groups=groups).convolve(RELU)
     library.set_debug(True)
     try:
         case.check(np.maximum(case.direct(), 0))
@@ -305,7 +397,7 @@ def test_memory_under_watch(src):
     "change, reason",
     [
         (lambda s: replace(s, attrs=replace(s.attrs, strides=(2, 2))), "stride 1"),
-        (lambda s: replace(s, attrs=replace(s.attrs, dilation=(2, 2))), "dense 3x3"),
+        (lambda s: replace(s, attrs=replace(s.attrs, dilation=(2, 2))), "without dilation"),
         (lambda s: replace(s, attrs=replace(s.attrs, padding=(2, 2, 2, 2))), "dst has extent 8"),
         (lambda s: replace(s, post_ops=(ir.EltwisePostOp("elu", 1.0, 0.0),)), "no post-op elu"),
         (lambda s: replace(s, attrs=replace(s.attrs, algorithm="fft")), "algorithm fft is not known"),
@@ -316,6 +408,18 @@ def test_refused_steps(change, reason):
     steps = tuple(change(step) if step.kind == "convolution" else step for step in program.steps)
     info = library.describe(replace(program, steps=steps)).steps[1]
     assert reason in info.error
+
+
+@pytest.mark.parametrize(
+    "algorithm, src, size, groups, reason",
+    [
+        ("winograd_f4", (1, 16, 8, 8), 5, 1, "tiles of 4x4 takes filters of 3x3, not of 5x5"),
+        ("winograd_f2", (1, 16, 8, 8), 7, 1, "tiles of 2x2 takes filters of 3x3 and 5x5, not of 7x7"),
+        ("winograd_f2", (1, 16, 8, 8), 3, 16, "no depthwise convolutions"),
+    ],
+)
+def test_refused_filters(algorithm, src, size, groups, reason):
+    assert reason in Case(algorithm, src, 16, size=size, groups=groups).convolve().info().error
 
 
 @pytest.mark.parametrize("layout", ["abcd", "aBcd8b"])
@@ -346,6 +450,9 @@ from tvm_mxplan.byoc.onednn import library
 for layout in ("acdb", "aBcd16b"):
     for algorithm in ("winograd_f2", "winograd_f4"):
         case = Case(algorithm, (2, 19, 11, 9), 37, (1, 0, 1, 2), (layout, layout)).convolve(RELU)
+        case.check(np.maximum(case.direct(), 0))
+    for src, outputs, groups in (((2, 19, 11, 9), 37, 1), ((1, 96, 9, 9), 64, 2)):
+        case = Case("winograd_f2", src, outputs, (2, 1, 0, 2), (layout, layout), 5, groups).convolve(RELU)
         case.check(np.maximum(case.direct(), 0))
 print(library.isa())
 """

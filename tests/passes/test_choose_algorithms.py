@@ -114,6 +114,15 @@ def test_cost_of_winograd():
     )
 
 
+def test_cost_of_larger_filters_and_of_groups():
+    """F(2x2,5x5) has the patches of F(4x4,3x3) for a quarter of the pixels; groups cost the sum of theirs."""
+    five = winograd_cost("winograd_f2", 64, (1, 64, 28, 28), 480.0, 40.0, filter_size=5)
+    assert five == winograd_cost("winograd_f4", 64, (1, 64, 56, 56), 480.0, 40.0)
+    one = winograd_cost("winograd_f4", 24, (1, 40, 28, 28), 480.0, 40.0)
+    three = winograd_cost("winograd_f4", 72, (1, 120, 28, 28), 480.0, 40.0, groups=3)
+    assert three == pytest.approx(3 * one)
+
+
 # --- whole models ------------------------------------------------------------------------------------------
 
 
@@ -139,6 +148,19 @@ def test_resnet18_uses_winograd_and_keeps_its_numbers(resnet18):
     inputs = zoo.random_inputs(resnet18)
     outputs = [tensor.numpy() for tensor in executable(**inputs)]
     assert worst_relative_l2(outputs, onnxruntime_outputs(resnet18, inputs)) < 1e-5
+
+
+def test_alexnet_uses_winograd_in_groups_and_for_5x5():
+    """The second to the fifth convolution; the first is 11x11 with stride 4."""
+    model = zoo.load("bvlc_alexnet")
+    executable = tvm_mxplan.compile(model)
+    first, second, *rest = implementations(executable)
+    assert "winograd" not in first
+    assert second == "winograd_f2"
+    assert len(rest) == 3 and all(name in ("winograd_f2", "winograd_f4") for name in rest)
+    inputs = zoo.random_inputs(model)
+    outputs = [tensor.numpy() for tensor in executable(**inputs)]
+    assert worst_relative_l2(outputs, onnxruntime_outputs(model, inputs)) < 1e-5
 
 
 @pytest.mark.parametrize("rule", ["winograd_f2", "winograd_f4"])

@@ -33,6 +33,20 @@ def test_a_row_for_each_layer(capsys: pytest.CaptureFixture[str], monkeypatch: p
     assert f" of {len(rows)} choices " in text
 
 
+def test_groups_and_filters_of_five(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(convolutions, "WEIGHTS_BYTES", 1 << 20)
+    layers = convolutions.layers_of("bvlc_alexnet", 1)
+    assert [str(layer) for layer in layers] == [
+        "96 to 256, 26x26, 5x5 filters, 2 groups",
+        "256 to 384, 12x12",
+        "384 to 384, 12x12, 2 groups",
+        "384 to 256, 12x12, 2 groups",
+    ]
+    second, *_, last = layers
+    assert set(convolutions.time_algorithms(second, 1)) == {"direct", "winograd_f2"}
+    assert set(convolutions.time_algorithms(last, 1)) == set(ir.CONVOLUTION_ALGORITHMS)
+
+
 def test_the_worst_choices_are_named() -> None:
     lost = {"a": 1.0, "b": 1.03, "c": 1.4, "d": 1.1}
     assert convolutions.summary(lost) == (

@@ -22,7 +22,8 @@ def convolution(attrs: ir.Convolution, operands: Operands) -> Estimate:
     terms = prod(_grouped(operands["weights"], attrs.groups).shape[2:])
     if attrs.algorithm == "direct":
         return _with_bias(linear, operands, terms)
-    return _with_bias(linear, operands, terms, lambda size: winograd.reach(attrs.algorithm, size))
+    extent = operands["weights"].shape[-1]
+    return _with_bias(linear, operands, terms, lambda size: winograd.reach(attrs.algorithm, extent, size))
 
 
 def before_depthwise(attrs: ir.Convolution, operands: Operands) -> tuple[int, ...]:

@@ -13,26 +13,31 @@ from scipy.ndimage import maximum_filter
 
 from ..estimate import Array
 
-# Interpolation points beside infinity, by algorithm; as in byoc/runtime/winograd_weights.cc.
-_POINTS = {"winograd_f2": (0.0, 1.0, -1.0), "winograd_f4": (0.0, 0.625, -0.625, 1.5, -1.5)}
-_TAPS = 3
+# Interpolation points beside infinity, by algorithm and filters; as in byoc/runtime/winograd_weights.cc.
+_FOUR, _SIX = (0.0, 1.0, -1.0), (0.0, 0.625, -0.625, 1.5, -1.5)
+_POINTS = {("winograd_f2", 3): _FOUR, ("winograd_f4", 3): _SIX, ("winograd_f2", 5): _SIX}
 
 
-def reach(algorithm: str, size: Array) -> Array:
-    """``size``, sums of absolute values [N, C, H, W], as far as they reach in a tile, amplified."""
-    points = _POINTS[algorithm]
-    tile = len(points) + 2 - _TAPS
+def reach(algorithm: str, taps: int, size: Array) -> Array:
+    """``size``, sums of absolute values [N, C, H, W], as far as they reach in a tile, amplified.
+
+    Parameters
+    ----------
+    taps : extent of the filters, which are square.
+    """
+    points = _POINTS[algorithm, taps]
+    tile = len(points) + 2 - taps
     window = 2 * tile - 1
-    return amplification(points) ** 2 * maximum_filter(size, size=(1, 1, window, window))
+    return amplification(points, taps) ** 2 * maximum_filter(size, size=(1, 1, window, window))
 
 
-def amplification(points: tuple[float, ...]) -> float:
+def amplification(points: tuple[float, ...], taps: int) -> float:
     """Of one dimension: the largest row of |A'| (|G| 1 * |B'| 1)."""
-    tile = len(points) + 2 - _TAPS
+    tile = len(points) + 2 - taps
     grown = []
     for at, point in enumerate(points):
         others = np.delete(points, at)
-        filters = sum(abs(point) ** tap for tap in range(_TAPS)) / abs(np.prod(point - others))
+        filters = sum(abs(point) ** tap for tap in range(taps)) / abs(np.prod(point - others))
         grown.append(filters * np.abs(np.poly(others)).sum())
     powers = np.abs(np.array(points)) ** np.arange(tile)[:, None]
     rows = powers @ np.array(grown)
