@@ -84,7 +84,8 @@ std::string Save(const std::string& symbol, std::string_view program,
                  const std::vector<ConstantData>& constants, const std::string& weights) {
   size_t total = 256 + symbol.size() + program.size();
   for (const ConstantData& constant : constants) {
-    total += 256 + constant.serves.size() + (weights.empty() ? static_cast<size_t>(constant.stored_bytes) : 0);
+    total += 256 + constant.serves.size() +
+             (weights.empty() ? static_cast<size_t>(constant.stored_bytes) : 0);
   }
   std::string out;
   out.reserve(total);

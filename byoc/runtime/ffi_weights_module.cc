@@ -54,8 +54,7 @@ constexpr const char* kKind = "mxplan.weights";  // no backend's name
 
 class WeightsModule final : public ffi::ModuleObj {
  public:
-  explicit WeightsModule(std::shared_ptr<ExportedWeights> weights)
-      : weights_(std::move(weights)) {}
+  explicit WeightsModule(std::shared_ptr<ExportedWeights> weights) : weights_(std::move(weights)) {}
 
   const char* kind() const final { return kKind; }
   int GetPropertyMask() const final { return ffi::Module::kCompilationExportable; }

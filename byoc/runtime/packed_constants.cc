@@ -35,17 +35,16 @@ StoredForm FormOf(const ConstantData& constant, const Weights::Request& request)
   return named ? form : StoredForm{};
 }
 
-// What packs the bytes; a number behind a name goes up when other bytes come of it.
-const char* NameOf(Packing::Kind kind) {
-  switch (kind) {
+// What packs the bytes; the number of the transform goes up when other bytes come of it.
+std::string NameOf(const Packing& packing) {
+  switch (packing.kind) {
     case Packing::Kind::kReorder:
       return "reorder";
     case Packing::Kind::kReread:
       return "reread";
-    case Packing::Kind::kWinogradF2:
-      return "winograd_f2.1";
-    case Packing::Kind::kWinogradF4:
-      return "winograd_f4.1";
+    case Packing::Kind::kWinograd:
+      return Concat("winograd.1 variant ", static_cast<int>(packing.variant), " group ",
+                    packing.group);
   }
   return "";
 }
@@ -83,7 +82,7 @@ ConstantData FormBeside(const Weights::Packed& entry, std::string name) {
 
 std::string NameOf(const Weights::Request& request) {
   std::ostringstream out;
-  out << request.constant << " at " << request.offset << ' ' << NameOf(request.packing.kind);
+  out << request.constant << " at " << request.offset << ' ' << NameOf(request.packing);
   for (const dnnl::memory::desc* desc :
        {&request.from, &request.packing.through, &request.packing.seen, &request.to}) {
     out << "; ";
