@@ -38,7 +38,7 @@ def test_list_and_show(tvmc, file):
     for name in (file.name, file.name[:5], file):
         shown = tvmc("cache", "show", name).out
         assert f"fingerprint {file.stem}" in shown
-        assert "apache-tvm" in shown and "json/artifact" in shown and "program/0" in shown
+        assert "apache-tvm" in shown and "json/artifact" in shown and "region/0" in shown
 
 
 def test_an_empty_cache(tvmc, folder):
