@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import tvm
 
     from .remote.address import Remote
+    from .remote.place import There
     from .tuning.progress import Callback
 
 
@@ -96,16 +97,13 @@ def tune(
     records = None if output is None else check_destination(output, Path(output).suffix)
     if remote is None:
         return _compiled(model, target, shapes, options, progress, records)
-    from .compiler import build
     from .remote.address import Remote
     from .remote.place import connected
 
     if not isinstance(remote, Remote):
         raise InvalidInputError(f"remote={remote!r}: expected a tvm_mxplan.Remote")
-    stated = TargetText.of(target)
-    cache = CompileCache(model, shapes, stated, replace(options, cache="disabled"))  # it is this machine's
     with connected(remote) as place:
-        return build(model, stated.parsed(place.cpu), shapes, options, cache, progress, records, place)
+        return _compiled(model, target, shapes, options, progress, records, place)
 
 
 def _compiled(
@@ -115,16 +113,19 @@ def _compiled(
     options: Options,
     progress: Callback | None,
     records: Path | None,
+    place: There | None = None,
 ) -> Executable:
     stated = TargetText.of(target)
     machine.start_ours()  # it reads the environment, which options come before
     set_capacities(options.primitive_cache, options.weights_cache)
     counts = counted()
-    cache = CompileCache(model, shapes, stated, options)
+    cached = options if place is None else replace(options, cache="disabled")  # the cache is this machine's
+    cache = CompileCache(model, shapes, stated, cached)
     executable = cache.find()
     if executable is None:
         from .compiler import build
 
-        executable = build(model, stated.parsed(), shapes, options, cache, progress, records)
+        parsed = stated.parsed(place.cpu if place else "")
+        executable = build(model, parsed, shapes, options, cache, progress, records, place)
     executable.amend_report(process_caches=counts())
     return executable

@@ -5,45 +5,10 @@
 #include <tvm/ffi/extra/module.h>
 
 #include <memory>
-#include <mutex>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
-#include "region.h"
+#include "exported_weights.h"
 
 namespace mxplan {
-
-// What a region exports beside itself, put together when it is first asked for.
-class ExportedWeights {
- public:
-  ExportedWeights(std::string name, std::shared_ptr<Region> region)
-      : name_(std::move(name)), region_(std::move(region)) {}
-
-  // Another region with the same constants takes the place of the first.
-  void SetRegion(std::shared_ptr<Region> region);
-  // Whether weights leave as this machine's primitives want them, from now on; forgets what was
-  // put together.
-  void SetPacked(bool packed);
-  // The region with the name of its weights in the place of them.
-  std::string Save(const std::string& symbol, std::string_view program);
-  // The weights as an object file.
-  void Write(const std::string& path);
-
- private:
-  struct Data {
-    std::string symbol;  // where it stands in the library
-    std::vector<ConstantData> constants;
-  };
-  const Data& Get();  // with mutex_ held
-
-  std::string name_;
-  std::shared_ptr<Region> region_;
-  std::mutex mutex_;
-  bool packed_ = false;
-  std::unique_ptr<Data> data_;
-};
 
 // For export alone: TVM links the object file that it writes into the library.
 tvm::ffi::Module MakeWeightsModule(std::shared_ptr<ExportedWeights> weights);

@@ -43,8 +43,8 @@ std::string NameOf(const Packing& packing) {
     case Packing::Kind::kReread:
       return "reread";
     case Packing::Kind::kWinograd:
-      return Concat("winograd.1 variant ", static_cast<int>(packing.variant), " group ",
-                    packing.group);
+      return Concat("winograd.1 tiles ", winograd::TileSize(packing.variant), " filters ",
+                    winograd::FilterSize(packing.variant), " group ", packing.group);
   }
   return "";
 }

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from pathlib import Path
+
+from tvm_mxplan.core.processor import processor_fields
 
 _IN_HALVES = {("AuthenticAMD", "25")}
 """Vendor and family of processors that execute AVX-512 as pairs of AVX2 operations: Zen 4."""
@@ -13,13 +14,7 @@ _IN_HALVES = {("AuthenticAMD", "25")}
 @functools.cache
 def narrow_share() -> float:
     """What AVX2 reaches of the peak of this machine, as :func:`narrow_share_of` has it."""
-    try:
-        text = Path("/proc/cpuinfo").read_text()
-    except OSError:
-        return narrow_share_of({})
-    first, _, _ = text.partition("\n\n")
-    pairs = (line.partition(":") for line in first.splitlines())
-    return narrow_share_of({key.strip(): value.strip() for key, _, value in pairs})
+    return narrow_share_of(processor_fields())
 
 
 def narrow_share_of(processor: Mapping[str, str]) -> float:

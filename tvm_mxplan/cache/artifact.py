@@ -148,10 +148,11 @@ class _Saver:
         return {"bytes": self._add("bytes", library.module_bytes(module))}
 
     def _region(self, module: Any) -> dict[str, Any]:
+        from ..core import codec  # which a hit does without
+
         symbol = str(module["get_symbol"]())
         if symbol not in self._constants:
             raise UnsupportedError(f"region {symbol} was not made by this compilation")
-        from ..core import codec
         program = bytes(module["mxplan.program"]())
         if self._packed and not codec.decode(program).symbols:
             head, weights = library.save_packed(module)

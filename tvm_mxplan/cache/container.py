@@ -14,6 +14,7 @@ that still has that time has not been written to since: a reader may take large 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -77,8 +78,9 @@ def write(descriptor: int, fingerprint: str, facts: Mapping[str, Any], entries: 
         at = start + len(payload)
     os.ftruncate(descriptor, at)  # what was not written is zeros, also behind the last byte
     os.fsync(descriptor)
-    second = time.time_ns() // _SECOND - 1
-    os.utime(descriptor, ns=(time.time_ns(), second * _SECOND + _seal(header)))
+    now = time.time_ns()
+    with contextlib.suppress(OSError):  # without it, all is hashed each time
+        os.utime(descriptor, ns=(now, (now // _SECOND - 1) * _SECOND + _seal(header)))
 
 
 def _written_header(

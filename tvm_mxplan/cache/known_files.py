@@ -58,6 +58,7 @@ class KnownFile:
         shapes: Mapping[str, Sequence[int]] | None,
     ) -> None:
         self._store, self._path, self._state = store, path, state
+        self._is_large = bool(state) and state[2] >= _WORTH_KEEPING
         named = {name: list(map(int, shape)) for name, shape in (shapes or {}).items()}
         self._facts = {"file": os.path.realpath(path), "state": list(state), "shapes": named}
         fingerprint = Fingerprint()
@@ -67,7 +68,7 @@ class KnownFile:
 
     def find(self) -> KnownModel | None:
         """None for a file that is small, or not known."""
-        if not self._state or self._state[2] < _WORTH_KEEPING:
+        if not self._is_large:
             return None
         with contextlib.suppress(UnusableCache):
             container = self._store.find(self._key)
@@ -80,7 +81,7 @@ class KnownFile:
 
     def keep(self, model: KnownModel) -> None:
         """Note what was found in a file that was in its state before it was read."""
-        if not self._state or self._state[2] < _WORTH_KEEPING:
+        if not self._is_large:
             return
         settled = time.time_ns() - max(self._state[-2:]) > _SETTLED_SECONDS * 1e9
         if settled and state_of(self._path) == self._state:

@@ -11,6 +11,7 @@ from typing import Any
 from .. import environment
 from ..configuration import distribution_version
 from ..core.fingerprint import content_digest
+from ..core.processor import processor_fields
 from ..options import Options
 from ..targets import TargetText
 from .container import UnusableCache
@@ -75,15 +76,8 @@ def _machine() -> dict[str, Any]:
     }
 
 
-@functools.cache
 def _processor() -> dict[str, str]:
-    """The first processor as Linux names it; {} elsewhere."""
-    try:
-        text = Path("/proc/cpuinfo").read_text()
-    except OSError:
-        return {}
-    fields = (line.partition(":") for line in text.split("\n\n", 1)[0].splitlines())
-    found = {name.strip(): value.strip() for name, _, value in fields if name.strip() in _PROCESSOR}
+    found = {name: value for name, value in processor_fields().items() if name in _PROCESSOR}
     return {**found, "flags": content_digest(found.get("flags", "").encode()).hex()[:16]}
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from ..configuration import distribution_version
 from ..core import program
 from ..core.fingerprint import Fingerprint
+from ..core.processor import processor_fields
 
 SCHEMA = 1
 """Count it up when the plug-in's own kernels, or how questions are measured, change."""
@@ -20,7 +19,7 @@ def machine() -> dict[str, Any]:
     from ..byoc.onednn import library
 
     return {
-        "CPU": _processor(),
+        "CPU": processor_fields().get("model name", ""),
         "instruction set": library.isa(),
         "oneDNN": library.version(),
         "oneDNN threads": library.threads(),
@@ -33,13 +32,3 @@ def digest_of(facts: Mapping[str, Any]) -> str:
     fingerprint = Fingerprint()
     fingerprint.add("machine", facts)
     return fingerprint.hexdigest()
-
-
-@functools.cache
-def _processor() -> str:
-    """The first processor's model as Linux names it, '' elsewhere."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return ""
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")

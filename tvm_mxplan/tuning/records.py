@@ -67,6 +67,13 @@ class PlanResult:
     complete: bool
     decided: tuple[tuple[str, str], ...]
 
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> PlanResult:
+        """Inverse of ``dataclasses.asdict``."""
+        table = tuple((str(name), float(value)) for name, value in data["table"])
+        decided = tuple((str(key), str(value)) for key, value in data["decided"])
+        return cls(table, data["complete"] is True, decided)
+
 
 class Records:
     """Records of one machine, the better supported of each question."""
@@ -139,9 +146,7 @@ def _parse_line(line: str) -> Record | None:
             return None
         plan = fields.pop("plan", None)
         if plan is not None:
-            table = tuple((str(name), float(value)) for name, value in plan["table"])
-            decided = tuple((str(key), str(data)) for key, data in plan["decided"])
-            plan = PlanResult(table, plan["complete"] is True, decided)
+            plan = PlanResult.from_json(plan)
         record = Record(**fields, plan=plan)
         usable = record.kind in KINDS and math.isfinite(record.value) and record.repeats > 0
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):

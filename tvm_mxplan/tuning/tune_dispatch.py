@@ -94,7 +94,7 @@ class TuneDispatch:
         digest = self._question(mod)
         loaded = self.choices.find_dispatch(digest)
         known = self.tuning.meter.records.find("dispatch", digest)
-        result = _decoded(loaded) if loaded else known.plan if known else None
+        result = PlanResult.from_json(json.loads(loaded)) if loaded else known.plan if known else None
         if result is None or (self.tuning.measures and not result.complete and not loaded):
             may = self.tuning.measures and self.tuning.meter.left(SHARE) and not self.choices.has_known
             ports = fixed_ports(mod["main"]) if may else None
@@ -228,12 +228,6 @@ def trials_of(result: PlanResult) -> dict[str, Trial]:
             if trial.taken or (len(given) == 1 and kind not in taken):
                 found[kind] = trial
     return found
-
-
-def _decoded(data: bytes) -> PlanResult:
-    fields = json.loads(data)
-    rows = {name: tuple((key, value) for key, value in fields[name]) for name in ("table", "decided")}
-    return PlanResult(**{**fields, **rows})
 
 
 def _by_kind(name: str) -> dict[str, str]:
