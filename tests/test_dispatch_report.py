@@ -122,10 +122,40 @@ def test_costs_say_where_they_come_from(model, monkeypatch, timed, source):
     assert ("us measured" in report.explain("conv2d_1")) == timed
 
 
-def test_policies_without_costs_tell_the_chosen_one(model):
-    decision = compiled(model, layouts="channels_last").dispatch["conv2d_1"]
-    assert decision.chosen.implementation and decision.chosen.layouts == ("acdb", "acdb")
-    assert decision.chosen.cost_us is None
+def test_a_rule_for_layouts_is_explained_with_costs(model):
+    report = compiled(model, layouts="plain")
+    steps = [step for step in report.regions[0].steps if step.kind != "reorder"]
+    assert len(steps) > 5
+    assert all(report.dispatch[step.name].chosen.cost_us is not None for step in steps)
+    assert report.dispatch["conv2d_2"].chosen.layouts == ("abcd", "abcd")
+    others = [one for one in report.dispatch["conv2d_2"].candidates if one.out and one.cost_us]
+    less = [one for one in others if one.out.endswith(" us less alone; option layouts=plain")]
+    assert {one.layouts for one in less} == {("acdb", "acdb"), ("aBcd16b", "aBcd16b")}
+    assert all(one.cost_us < report.dispatch["conv2d_2"].chosen.cost_us for one in less)
+    assert any("reference code" in one.out for one in others)
+
+
+def test_a_rule_for_algorithms_is_explained_with_costs():
+    report = tvm_mxplan.compile(zoo.load("resnet18"), options={"convolutions": "direct"}).report
+    decision = report.dispatch["conv2d_1"]
+    assert decision.chosen.algorithm == "direct"
+    others = {one.algorithm: one for one in decision.candidates if one.out and one.algorithm != "direct"}
+    assert others["winograd_f4"].out == "costs less than direct alone; option convolutions=direct"
+    assert 0 < others["winograd_f4"].cost_us < decision.chosen.cost_us
+    assert others["winograd_f4"].relative_error > 0
+
+
+def test_a_measured_plan_by_a_rule_is_explained_with_measured_costs(model, monkeypatch):
+    only = Candidate("channels_last", "cost", True, False)
+    monkeypatch.setattr(tune_plans, "candidates_for", lambda *_, **__: [only])
+    report = tvm_mxplan.compile(model, options={"tune": "measure"}).report
+    assert report.tuning.chosen == only.name
+    decision = report.dispatch["conv2d_2"]
+    assert (decision.chosen.layouts, decision.chosen.source) == (("acdb", "acdb"), "measured")
+    others = [one for one in decision.candidates if one.out and one.source == "measured"]
+    assert others and all(
+        "us more" in one.out or "the plan was chosen as a whole" in one.out for one in others
+    )
 
 
 def test_a_forced_layout_is_the_only_one_weighed(model):

@@ -28,7 +28,7 @@ from .core.choices import Choices
 from .core.policies import Policy, Rule
 from .options import Options
 from .passes.canonicalize import FoldConstants, RecoverOperators, SimplifyInference
-from .passes.dispatch import ChooseAlgorithms, DispatchOperators
+from .passes.dispatch import ChooseAlgorithms, DispatchOperators, WeighCandidates
 from .passes.dispatch.implementations import Preference, Trial, preference_of
 from .passes.kernels import SerialSmallKernels
 from .passes.layout import InferLayouts, PropagateLayouts
@@ -97,6 +97,7 @@ def lowering_passes(
     """
     choices = Choices() if choices is None else choices
     measured = BY_MODEL if tuning is None else tuning.cost(backend)
+    known = BY_MODEL if tuning is None else tuning.known_cost(backend)
 
     def decide(candidate: Candidate, noted: Choices, own: Recorder) -> list[tvm.transform.Pass]:
         ways = (candidate.rule, candidate.policy)
@@ -118,6 +119,7 @@ def lowering_passes(
         *deciding_passes(
             backend, options, (options.rule, options.policy), (measured, measured), recorder, choices
         ),
+        WeighCandidates(backend, options.rule, known, recorder.decisions, recorder.weighed),
         *planning_passes(backend, options, recorder),
         recorder.left_to_tvm(),
         EmitModules(backend),

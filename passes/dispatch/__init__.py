@@ -2,5 +2,6 @@
 
 from .choose_algorithms import ChooseAlgorithms
 from .dispatch_operators import DispatchOperators
+from .weigh_candidates import WeighCandidates
 
-__all__ = ["ChooseAlgorithms", "DispatchOperators"]
+__all__ = ["ChooseAlgorithms", "DispatchOperators", "WeighCandidates"]

@@ -80,7 +80,7 @@ class ChooseAlgorithms:
         return choose_algorithms(
             program,
             StepQueries(self.backend),
-            _Cold(self.cost),
+            ColdCosts(self.cost),
             self.backend.block,
             rule=self.rule,
             max_error=max_error,
@@ -90,7 +90,7 @@ class ChooseAlgorithms:
 
 
 @dataclass(frozen=True)
-class _Cold:
+class ColdCosts:
     """Costs where weights come from memory: a timer has them in caches, those of a model are not."""
 
     warm: CostSource

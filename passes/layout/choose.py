@@ -6,8 +6,7 @@
     every value     converts into any form that someone wants, at the cost of a reorder
 
 A reorder of an image in the middle has to gain more than costs are known to; see ``settle_assignment``.
-Forms that store a value's bytes in the same order are one form.  A step's own reference implementation is
-offered only where nothing else exists.
+Forms that store a value's bytes in the same order are one form.
 """
 
 from __future__ import annotations
@@ -17,14 +16,12 @@ from dataclasses import dataclass
 
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.assignment import Assignment, AssignmentProblem, Form, Option, settle_assignment
-from tvm_mxplan.core.description import StepInfo
-from tvm_mxplan.core.dispatch import Candidate, Source, Weighed
+from tvm_mxplan.core.dispatch import Weighed
 from tvm_mxplan.core.layout import plain_layout, same_bytes
-from tvm_mxplan.errors import UnsupportedError
 
-from .candidates import Layouts, operands_of, options_of
+from .candidates import Layouts, operands_of
 from .costs import CostSource, Reader
-from .movement_costs import concat_cost, slice_cost
+from .offers import Offer, Offers
 from .queries import StepQueries
 
 # Less than that, of a region's time, is the error of costs: no reason for a reorder in the middle.
@@ -49,16 +46,6 @@ class LayoutChoice:
     weighed: Weighed
 
 
-@dataclass(frozen=True)
-class _Offer:
-    """A candidate that the library can make."""
-
-    step: ir.Step
-    layouts: Layouts
-    cost: float
-    info: StepInfo
-
-
 @dataclass
 class LayoutChooser:
     """Layouts of every step's operands with the least cost over the whole region; see the module's text.
@@ -77,73 +64,26 @@ class LayoutChooser:
     def __post_init__(self) -> None:
         self.forms: dict[int, list[str]] = {}
         self.readers: dict[Form, Reader] = {}
-        self.writers = {step.dst: step for step in self.program.steps}
-        self.weighed: Weighed = {}
 
     def choose(self) -> LayoutChoice:
         """The choice; UnsupportedError where the library can make no candidate of some step."""
-        offers = [self._usable(step) for step in self.program.steps]
+        offers = Offers(self.program, self.queries, self.cost, self.block)
+        found = [offers.usable(step, self.forced.get(step.name)) for step in self.program.steps]
         steps = [
             tuple(self._option(step, offer.layouts, offer.cost) for offer in usable)
-            for step, usable in zip(self.program.steps, offers, strict=True)
+            for step, (usable, _) in zip(self.program.steps, found, strict=True)
         ]
         steps += self._fixed()
         problem = AssignmentProblem(tuple(steps), self._conversions(steps))
         assignment = settle_assignment(problem, self._inside(problem), _MARGIN)
         # Behind the program's steps stand those for its inputs, views and outputs.
-        chosen = [usable[at] for usable, at in zip(offers, assignment.choices, strict=False)]
-        for step, usable, taken in zip(self.program.steps, offers, chosen, strict=True):
-            self.weighed[step.name] += [
-                self._candidate(step, offer.layouts, offer.info, offer.cost, _reason(offer, taken))
-                for offer in usable
-            ]
+        chosen = [usable[at] for (usable, _), at in zip(found, assignment.choices, strict=False)]
+        weighed = {
+            step.name: [*out, *(offers.candidate(offer, _reason(offer, taken)) for offer in usable)]
+            for step, (usable, out), taken in zip(self.program.steps, found, chosen, strict=True)
+        }
         steps_of = [offer.step for offer in chosen]
-        return LayoutChoice(steps_of, [offer.layouts for offer in chosen], assignment, self.weighed)
-
-    def _usable(self, step: ir.Step) -> list[_Offer]:
-        """Candidates that the library can make, with costs; reference code only if there is nothing else."""
-        fast, slow, out = [], [], []
-        forced = self.forced.get(step.name)
-        for layouts in [forced] if forced else options_of(self.program, step, self.block):
-            variant, info = self.queries.fastest(self.program, step, layouts, self.cost)
-            if info.error:
-                out.append(self._candidate(step, layouts, info, None, info.error))
-                continue
-            offer = _Offer(variant, layouts, self._step_cost(variant, layouts, info), info)
-            (slow if info.is_reference else fast).append(offer)
-        if not fast and not slow:
-            raise UnsupportedError(f"{step.name}: {'; '.join(dict.fromkeys(one.out for one in out))}")
-        if fast:
-            reason = "reference code, refused where there is other code"
-            out += [self._candidate(step, one.layouts, one.info, one.cost, reason) for one in slow]
-        self.weighed[step.name] = out
-        return fast or slow
-
-    def _candidate(
-        self, step: ir.Step, layouts: Layouts, info: StepInfo, cost: float | None, out: str
-    ) -> Candidate:
-        images = zip(operands_of(step), layouts, strict=True)
-        return Candidate(
-            implementation=info.implementation,
-            layouts=tuple(layout for (role, _), layout in images if role in ("src", "dst")),
-            algorithm=step.attrs.algorithm if isinstance(step.attrs, ir.Convolution) else "",
-            cost_us=None if cost is None else round(cost, 2),
-            source="" if cost is None else self._source(step, layouts),
-            relative_error=info.relative_error,
-            scratchpad_bytes=max(info.scratchpad_bytes, 0),
-            # Questions are about steps without names.
-            out=out.removeprefix(f"{step.kind} : "),
-        )
-
-    def _source(self, step: ir.Step, layouts: Layouts) -> Source:
-        return "measured" if self.cost.knows(self.program, step, layouts) else "model"
-
-    def _step_cost(self, step: ir.Step, layouts: Layouts, info: StepInfo) -> float:
-        if isinstance(step.attrs, ir.Concat):
-            return concat_cost(self.program, self.writers, step, layouts, self.cost)
-        if isinstance(step.attrs, ir.Slice):
-            return slice_cost(self.program, step, layouts, self.cost)
-        return self.cost(self.program, step, layouts, info)
+        return LayoutChoice(steps_of, [offer.layouts for offer in chosen], assignment, weighed)
 
     def _option(self, step: ir.Step, layouts: Layouts, cost: float) -> Option:
         wants, gives = [], []
@@ -209,7 +149,7 @@ class LayoutChooser:
         return self.cost.reorder(self.program, value, layout, sources, self.readers.get(form))
 
 
-def _reason(offer: _Offer, taken: _Offer) -> str:
+def _reason(offer: Offer, taken: Offer) -> str:
     """Why ``offer`` is not the one that was taken; '' if it is."""
     if offer is taken:
         return ""

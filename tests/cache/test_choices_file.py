@@ -100,6 +100,19 @@ def test_choices_are_replayed(tiny, saved, decided):
     np.testing.assert_array_equal(warm(X)[0].numpy(), cold(X)[0].numpy())
 
 
+def test_replayed_choices_are_explained_with_their_costs(tiny, saved):
+    cold = tvm_mxplan.compile(tiny, options={"cache": "disabled"}).report.dispatch
+    load_cache(saved, "mkldnn")
+    warm = tvm_mxplan.compile(tiny).report
+    assert warm.regions[0].layouts.replayed
+    assert [decision.chosen for decision in warm.dispatch] == [decision.chosen for decision in cold]
+    for decision, again in zip(cold, warm.dispatch, strict=True):
+        assert {(one.cost_us, one.algorithm, one.layouts) for one in again.candidates} == {
+            (one.cost_us, one.algorithm, one.layouts) for one in decision.candidates
+        }
+    assert sum(one.cost_us is not None for decision in cold for one in decision.candidates) > 20
+
+
 def test_measured_choices_are_those_of_the_first_process(tiny, tmp_path, fresh, monkeypatch):
     """What was measured once is not measured again."""
     options = {"tune": "measure", "tune_seconds": 0.5}

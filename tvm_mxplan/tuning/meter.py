@@ -111,6 +111,19 @@ class Measurements:
         return value
 
 
+class Known:
+    """A ``Meter`` that knows what ``measurements`` do, and measures nothing."""
+
+    def __init__(self, measurements: Measurements) -> None:
+        self._measurements = measurements
+
+    def microseconds(
+        self, kind: MeasuredKind, question: ir.Program, _measure: Callable[[], Sample]
+    ) -> float | None:
+        found = self._measurements.records.find(kind, self._measurements.digest(kind, question))
+        return found.value if found else None
+
+
 def describe(question: ir.Program) -> str:
     """A question in words, as ``reorder + convolution 1x64x56x56 acdb -> acdb winograd_f4``."""
     first, last = question.steps[0], question.steps[-1]

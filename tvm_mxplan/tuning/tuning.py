@@ -15,9 +15,9 @@ from ..cache.safe_file import check_owner
 from ..errors import InvalidInputError
 from ..options import Options
 from ..passes.layout.costs import BY_MODEL, CostSource
-from ..passes.layout.measure import StepTimer
+from ..passes.layout.measure import Meter, StepTimer
 from .facts import digest_of
-from .meter import Measurements
+from .meter import Known, Measurements
 from .place import Here, Place
 from .progress import Callback
 from .record_file import RecordFile
@@ -92,10 +92,17 @@ class Tuning:
 
     def cost(self, backend: Backend) -> CostSource:
         """What steps cost, as far as it is measured."""
+        return self._cost(backend, self.meter)
+
+    def known_cost(self, backend: Backend) -> CostSource:
+        """The same, without measuring anything, and without a trace in what is told about the compilation."""
+        return self._cost(backend, Known(self.meter))
+
+    def _cost(self, backend: Backend, meter: Meter) -> CostSource:
         if not self.times_steps:
             return BY_MODEL
         timing = partial(self.place.time, backend, threads=self._threads)
-        return StepTimer(timing, BY_MODEL, self.meter)
+        return StepTimer(timing, BY_MODEL, meter)
 
     def skipped(self, reason: str) -> None:
         self._notes.append(reason)

@@ -1,0 +1,122 @@
+"""``WeighCandidates``: what steps could have had, where that was not weighed when they were decided.
+
+Before   layouts by a rule, by a plan that was fastest as a whole, or as they were loaded
+After    the same, nothing changed; the report has costs of what was taken and of what else there was
+
+Where layouts or algorithms were chosen by cost, their candidates are known and left as they are.  Nothing is
+measured: costs are known from measurements, or the model's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import tvm
+
+from tvm_mxplan.byoc.backend import Backend
+from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.dispatch import Candidate, Weighed
+from tvm_mxplan.core.layout_decision import LayoutDecision
+from tvm_mxplan.core.policies import Rule
+from tvm_mxplan.core.specialize import typical
+
+from ..layout.candidates import Layouts, operands_of
+from ..layout.costs import CostSource
+from ..layout.offers import Offer, Offers
+from ..layout.queries import StepQueries, preferring
+from ..region.attached import program_of, regions
+from .choose_algorithms import ColdCosts
+from .convolutions import candidates_of
+
+_AS_A_WHOLE = "the plan was chosen as a whole"
+
+
+@tvm.transform.module_pass(opt_level=0, name="WeighCandidates")
+class WeighCandidates:
+    """Module pass; see the module's text.
+
+    Parameters
+    ----------
+    rule : by which algorithms were chosen.
+    cost : what steps cost; a source that measures nothing.
+    decisions : how the layouts of regions were decided, by the regions' names.
+    weighed : candidates of steps by the steps' names, filled where they are missing.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        rule: Rule,
+        cost: CostSource,
+        decisions: Mapping[str, LayoutDecision],
+        weighed: Weighed,
+    ) -> None:
+        self.backend = backend
+        self.rule = rule
+        self.cost = cost
+        self.decisions = decisions
+        self.weighed = weighed
+
+    def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
+        queries = StepQueries(self.backend)
+        for _, function in regions(mod, self.backend.name):
+            program = typical(program_of(function))
+            offers = Offers(program, queries, self.cost, self.backend.block)
+            decision = self.decisions[program.name]
+            why = _AS_A_WHOLE if decision.replayed else f"option layouts={decision.policy}"
+            for step in program.steps:
+                if isinstance(step.attrs, ir.Reorder):
+                    continue
+                known = self.weighed.get(step.name, [])
+                found = known
+                if isinstance(step.attrs, ir.Convolution) and not _has_algorithms(known):
+                    found = [*self._algorithms(program, step, queries), *known]
+                if all(one.out for one in known):
+                    found = [*found, *_layouts(offers, step, why)]
+                self.weighed[step.name] = found
+        return mod
+
+    def _algorithms(self, program: ir.Program, step: ir.Step, queries: StepQueries) -> list[Candidate]:
+        """The algorithms that a convolution does not have."""
+        assert isinstance(step.attrs, ir.Convolution)
+        cost, block, chosen = ColdCosts(self.cost), self.backend.block, step.attrs.algorithm
+        every = candidates_of(program, preferring(step, ""), queries, cost, block)
+        taken = next(one.cost_us for one in every if one.algorithm == chosen)
+        why = _AS_A_WHOLE if self.rule == "cost" else f"option convolutions={self.rule}"
+
+        def told(one: Candidate) -> Candidate:
+            if one.out:
+                return one
+            less = taken is not None and one.cost_us is not None and one.cost_us < taken
+            reason = f"costs less than {chosen} alone; {why}" if less else f"costs more than {chosen}"
+            return replace(one, out=reason)
+
+        return [told(one) for one in every if one.algorithm != chosen]
+
+
+def _has_algorithms(candidates: list[Candidate]) -> bool:
+    return any(one.algorithm and not one.layouts for one in candidates)
+
+
+def _layouts(offers: Offers, step: ir.Step, why: str) -> list[Candidate]:
+    """What ``step`` is, and what it could have been in other layouts."""
+    layouts = _as_laid_out(offers.program, step)
+    taken = offers.as_it_is(step, layouts)
+    plain = preferring(step, "") if isinstance(step.attrs, ir.Convolution) else step
+    usable, out = offers.usable(plain)
+    own = offers.candidate(taken, "")
+    others = [*out, *(offers.candidate(offer, _reason(offer, taken, why)) for offer in usable)]
+    is_own = (own.implementation, own.layouts)
+    return [own, *(one for one in others if (one.implementation, one.layouts) != is_own)]
+
+
+def _as_laid_out(program: ir.Program, step: ir.Step) -> Layouts:
+    return tuple(program.values[value].layout for _, value in operands_of(step))
+
+
+def _reason(offer: Offer, taken: Offer, why: str) -> str:
+    more = round(offer.cost - taken.cost, 1)
+    if more < 0:
+        return f"costs {-more} us less alone; {why}"
+    return f"costs {more} us more" if more else f"costs as much; {why}"

@@ -1,0 +1,105 @@
+"""What the library offers for a step: candidates that it can make, with costs, and what reports say of them.
+
+A step's own reference implementation is offered only where nothing else exists.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.description import StepInfo
+from tvm_mxplan.core.dispatch import Candidate, Source
+from tvm_mxplan.errors import UnsupportedError
+
+from .candidates import Layouts, operands_of, options_of
+from .costs import CostSource
+from .movement_costs import concat_cost, slice_cost
+from .queries import StepQueries
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A candidate that the library can make; its step prefers the implementation that is fastest there."""
+
+    step: ir.Step
+    layouts: Layouts
+    cost: float
+    info: StepInfo
+
+
+class Offers:
+    """Candidates of one program's steps, with costs.
+
+    Parameters
+    ----------
+    block : channels of a block, as the target has them.
+    """
+
+    def __init__(self, program: ir.Program, queries: StepQueries, cost: CostSource, block: int) -> None:
+        self.program = program
+        self.queries = queries
+        self.cost = cost
+        self.block = block
+        self._writers = {step.dst: step for step in program.steps}
+
+    def usable(self, step: ir.Step, forced: Layouts | None = None) -> tuple[list[Offer], list[Candidate]]:
+        """What there is to choose from, and what is out before anything is chosen.
+
+        Parameters
+        ----------
+        forced : the only layouts to offer.
+
+        Raises
+        ------
+        UnsupportedError : the library can make no candidate.
+        """
+        fast, slow, out = [], [], []
+        for layouts in [forced] if forced else options_of(self.program, step, self.block):
+            variant, info = self.queries.fastest(self.program, step, layouts, self.cost)
+            if info.error:
+                out.append(self._told(step, layouts, info, None, info.error))
+                continue
+            offer = Offer(variant, layouts, self._step_cost(variant, layouts, info), info)
+            (slow if info.is_reference else fast).append(offer)
+        if not fast and not slow:
+            raise UnsupportedError(f"{step.name}: {'; '.join(dict.fromkeys(one.out for one in out))}")
+        if fast:
+            reason = "reference code, refused where there is other code"
+            out += [self.candidate(one, reason) for one in slow]
+        return fast or slow, out
+
+    def as_it_is(self, step: ir.Step, layouts: Layouts) -> Offer:
+        """``step`` as the library runs it in ``layouts``, whatever else there is."""
+        info = self.queries.ask(self.program, step, layouts)
+        return Offer(step, layouts, self._step_cost(step, layouts, info), info)
+
+    def candidate(self, offer: Offer, out: str) -> Candidate:
+        """``offer`` for a report; ``out`` says why it was not taken."""
+        return self._told(offer.step, offer.layouts, offer.info, offer.cost, out)
+
+    def _told(
+        self, step: ir.Step, layouts: Layouts, info: StepInfo, cost: float | None, out: str
+    ) -> Candidate:
+        images = zip(operands_of(step), layouts, strict=True)
+        return Candidate(
+            implementation=info.implementation,
+            layouts=tuple(layout for (role, _), layout in images if role in ("src", "dst")),
+            algorithm=step.attrs.algorithm if isinstance(step.attrs, ir.Convolution) else "",
+            cost_us=None if cost is None else round(cost, 2),
+            source="" if cost is None else self._source(step, layouts),
+            relative_error=info.relative_error,
+            scratchpad_bytes=max(info.scratchpad_bytes, 0),
+            # Questions are about steps without names.
+            out=out.removeprefix(f"{step.kind} : "),
+        )
+
+    def _source(self, step: ir.Step, layouts: Layouts) -> Source:
+        return "measured" if self.cost.knows(self.program, step, layouts) else "model"
+
+    def _step_cost(self, step: ir.Step, layouts: Layouts, info: StepInfo) -> float:
+        if isinstance(step.attrs, ir.Concat):
+            return concat_cost(self.program, self._writers, step, layouts, self.cost)
+        if isinstance(step.attrs, ir.Slice):
+            return slice_cost(self.program, step, layouts, self.cost)
+        return self.cost(self.program, step, layouts, info)
