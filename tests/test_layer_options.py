@@ -118,6 +118,7 @@ def test_the_report_says_what_was_proved(model):
     assert Report.from_json(report.to_json()) == report
 
 
+@pytest.mark.alone
 def test_layouts_of_densenet_take_less_than_two_seconds():
     """A busy machine may need a second try: it takes a tenth of that."""
 

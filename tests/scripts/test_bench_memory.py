@@ -20,6 +20,7 @@ def rows_of(text: str) -> list[list[str]]:
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_plans_of_networks_are_proven_within_a_second(capsys: pytest.CaptureFixture[str]) -> None:
     """Equal to the lower bound, and never above what TVM takes for the module without regions."""
     models = ["resnet50", "inception_v3", "mobilenet_v2", "shufflenet"]
