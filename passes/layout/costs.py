@@ -117,7 +117,7 @@ def step_cost(
     reread = reread_weights_us(program, step, info, machine.cache_bytes, machine.gbytes_per_s)
     narrow = narrow_share() if machine.narrow_share is None else machine.narrow_share
     busy = max(arithmetic_us(program, step, layouts, info, machine.gflops, narrow), reread)
-    cost = max(transfer, busy + exposed_us(program, step, info, machine.gbytes_per_s))
+    cost = max(transfer, busy + exposed_us(program, step, layouts, machine.gbytes_per_s))
     return cost * _REFERENCE_PENALTY if info.is_reference else cost
 
 

@@ -5,7 +5,8 @@ model, batch 1 and 8, under all policies in turns.  Shares of a machine's peak c
 
     brgconv      3x3 and larger at 0.93, on depth (input channels) as it is
     jit          0.88, on depth in whole vectors; reads its weights again for each row of the result
-    1x1          jit 0.87, with strides 0.8; brgconv 0.92, which hides only half of what comes from memory
+    1x1          jit 0.87, with strides 0.8; brgconv 0.92; in channels last, all of them hide only half
+                 of what comes from memory and goes there
     depthwise    limited by loads: brdgmm 0.25; jit 0.3 in channels last on images of 14 and wider, less on
                  smaller ones, 0.19 in blocks; inside a pointwise one 0.25 in addition to that
     pooling      limited by loads, in blocks more than in channels last
@@ -22,7 +23,7 @@ from collections.abc import Mapping
 
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.description import StepInfo
-from tvm_mxplan.core.layout import parse_layout
+from tvm_mxplan.core.layout import channels_last, parse_layout
 
 from .candidates import Layouts, operands_of
 
@@ -37,8 +38,8 @@ _POOLING, _BLOCKED_POOLING = 0.095, 0.036
 _LRN, _BLOCKED_LRN = 0.0145, 0.0095
 # The speed of the cache that weights are read from again, as a multiple of the speed of memory.
 _LAST_CACHE_SPEED = 2.5
-# What brgconv shows of the time for images beyond so many bytes.
-_BRGCONV_1X1_EXPOSED, _NEAR_BYTES = 0.5, 4 << 20
+# What 1x1 convolutions in channels last show of the time for images beyond so many bytes.
+_EXPOSED_1X1, _NEAR_BYTES = 0.5, 4 << 20
 
 _Shapes = Mapping[str, tuple[int, ...]]
 
@@ -90,13 +91,17 @@ def reread_weights_us(
     return images * math.prod(rows) * weights / speed / 1e3  # type: ignore[arg-type, operator]
 
 
-def exposed_us(program: ir.Program, step: ir.Step, info: StepInfo, gbytes_per_s: float) -> float:
+def exposed_us(program: ir.Program, step: ir.Step, layouts: Layouts, gbytes_per_s: float) -> float:
     """Microseconds of moving images to and from memory that are not hidden behind arithmetic."""
-    if not info.implementation.startswith("brgconv_1x1"):
+    if not isinstance(step.attrs, ir.Convolution) or step.has_depthwise:
+        return 0.0
+    by_role = dict(zip((role for role, _ in operands_of(step)), layouts, strict=True))
+    window = program.values[step.operand("weights")].shape[2 + (step.attrs.groups > 1) :]
+    if by_role["dst"] != channels_last(len(window) + 2) or any(extent != 1 for extent in window):
         return 0.0
     images = (program.values[step.operand(role)].shape for role in ("src", "dst"))
     beyond = sum(4 * math.prod(shape) for shape in images) - _NEAR_BYTES  # type: ignore[arg-type]
-    return max(0.0, _BRGCONV_1X1_EXPOSED * beyond / gbytes_per_s / 1e3)
+    return max(0.0, _EXPOSED_1X1 * beyond / gbytes_per_s / 1e3)
 
 
 def _convolution(

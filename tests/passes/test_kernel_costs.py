@@ -117,3 +117,17 @@ def test_what_fits_caches_moves_at_twice_the_speed() -> None:
     )
     assert whole == pytest.approx(2 * half)
     assert double == pytest.approx(3 * whole)
+
+
+def test_large_images_show_behind_pointwise_convolutions_in_channels_last() -> None:
+    """Whatever computes them there, so that no other implementation is preferred for it; not in blocks."""
+    small, large = convolution(64, 256, 14), convolution(64, 256, 56, batch=8)
+    work = 8 * (56 / 14) ** 2
+    for name in ("brgconv_1x1", "jit_1x1", "jit"):
+        implementation = f"{name}:avx512_core"
+        assert cost(large, LAST, implementation) > 1.1 * work * cost(small, LAST, implementation)
+        assert cost(large, BLOCKED, implementation) == pytest.approx(
+            work * cost(small, BLOCKED, implementation)
+        )
+    best, other = (cost(large, LAST, f"{name}:avx512_core") for name in ("brgconv_1x1", "jit"))
+    assert best < other
