@@ -16,8 +16,9 @@ from dataclasses import dataclass
 
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.assignment import Assignment, AssignmentProblem, Form, Option, settle_assignment
-from tvm_mxplan.core.dispatch import Weighed
+from tvm_mxplan.core.dispatch import Candidate, Weighed
 from tvm_mxplan.core.layout import plain_layout, same_bytes
+from tvm_mxplan.errors import UnsupportedError
 
 from .candidates import Layouts, operands_of
 from .costs import CostSource, Reader
@@ -68,7 +69,7 @@ class LayoutChooser:
     def choose(self) -> LayoutChoice:
         """The choice; UnsupportedError where the library can make no candidate of some step."""
         offers = Offers(self.program, self.queries, self.cost, self.block)
-        found = [offers.usable(step, self.forced.get(step.name)) for step in self.program.steps]
+        found = [self._usable(offers, step) for step in self.program.steps]
         steps = [
             tuple(self._option(step, offer.layouts, offer.cost) for offer in usable)
             for step, (usable, _) in zip(self.program.steps, found, strict=True)
@@ -84,6 +85,12 @@ class LayoutChooser:
         }
         steps_of = [offer.step for offer in chosen]
         return LayoutChoice(steps_of, [offer.layouts for offer in chosen], assignment, weighed)
+
+    def _usable(self, offers: Offers, step: ir.Step) -> tuple[list[Offer], list[Candidate]]:
+        usable, out = offers.usable(step, self.forced.get(step.name))
+        if not usable:
+            raise UnsupportedError(f"{step.name}: {'; '.join(dict.fromkeys(one.out for one in out))}")
+        return usable, out
 
     def _option(self, step: ir.Step, layouts: Layouts, cost: float) -> Option:
         wants, gives = [], []

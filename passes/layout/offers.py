@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.dispatch import Candidate, Source
-from tvm_mxplan.errors import UnsupportedError
 
 from .candidates import Layouts, operands_of, options_of
 from .costs import CostSource
@@ -44,15 +43,11 @@ class Offers:
         self._writers = {step.dst: step for step in program.steps}
 
     def usable(self, step: ir.Step, forced: Layouts | None = None) -> tuple[list[Offer], list[Candidate]]:
-        """What there is to choose from, and what is out before anything is chosen.
+        """What there is to choose from, maybe nothing, and what is out before anything is chosen.
 
         Parameters
         ----------
         forced : the only layouts to offer.
-
-        Raises
-        ------
-        UnsupportedError : the library can make no candidate.
         """
         fast, slow, out = [], [], []
         for layouts in [forced] if forced else options_of(self.program, step, self.block):
@@ -62,8 +57,6 @@ class Offers:
                 continue
             offer = Offer(variant, layouts, self._step_cost(variant, layouts, info), info)
             (slow if info.is_reference else fast).append(offer)
-        if not fast and not slow:
-            raise UnsupportedError(f"{step.name}: {'; '.join(dict.fromkeys(one.out for one in out))}")
         if fast:
             reason = "reference code, refused where there is other code"
             out += [self.candidate(one, reason) for one in slow]
