@@ -31,14 +31,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _run_for_the_log(options.models, int(options.batch), options.log)
         return 0
     print(format_environment(environment(Path(__file__).resolve().parents[2])), file=sys.stderr)
-    print(f"| model | batch | cost ms | {' | '.join(POLICIES[1:])} | reorders: {', '.join(POLICIES)} |")
-    print(f"| --- | ---: | ---: | {' | '.join('---:' for _ in POLICIES[1:])} | --- |")
+    compared = options.policies
+    print(f"| model | batch | cost ms | {' | '.join(compared[1:])} | reorders: {', '.join(compared)} |")
+    print(f"| --- | ---: | ---: | {' | '.join('---:' for _ in compared[1:])} | --- |")
     for batch in (int(number) for number in options.batch.split(",")):
         for name in options.models.split(","):
-            policies = {policy: {"layouts": policy} for policy in POLICIES}
+            policies = {policy: {"layouts": policy} for policy in compared}
             medians = median_times(name, batch, policies, options.rounds)
-            shares = [_reorder_share(name, batch, policy) for policy in POLICIES]
-            ratios = " | ".join(_ratio(medians, policy) for policy in POLICIES[1:])
+            shares = [_reorder_share(name, batch, policy) for policy in compared]
+            ratios = " | ".join(_ratio(medians, policy) for policy in compared[1:])
             listed = ", ".join(f"{100 * share:.0f} %" for share in shares)
             print(f"| {name} | {batch} | {medians['cost']:.2f} | {ratios} | {listed} |", flush=True)
     return 0
@@ -54,8 +55,17 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--models", default=MODELS, help="comma-separated (the nine light ones)")
     parser.add_argument("--batch", default="1,8", help="batches (1,8)")
     parser.add_argument("--rounds", type=int, default=15, help="turns of each policy (15)")
+    parser.add_argument("--policies", type=_policies, default=POLICIES, help="beside cost (all)")
     parser.add_argument("--log", help=argparse.SUPPRESS)
     return parser.parse_args(arguments)
+
+
+def _policies(text: str) -> tuple[str, ...]:
+    found = dict.fromkeys(["cost", *text.split(",")])
+    unknown = [policy for policy in found if policy not in POLICIES]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"no policy {unknown[0]!r}; there are {', '.join(POLICIES)}")
+    return tuple(found)
 
 
 def _reorder_share(name: str, batch: int, policy: str) -> float:
