@@ -11,8 +11,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 from _bench import layouts
 
+SCRIPTS = str(Path(layouts.__file__).resolve().parents[1])
 
-def test_policies_that_are_named_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
+
+def test_policies_that_are_named_are_compared(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", SCRIPTS)  # the log is another process's
     wanted = ["--models", "tiny", "--batch", "1", "--rounds", "2", "--policies", "blocked,naive"]
     assert layouts.main(wanted) == 0
     head, _, row = capsys.readouterr().out.splitlines()
