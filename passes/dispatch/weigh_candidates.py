@@ -23,7 +23,7 @@ from tvm_mxplan.core.specialize import typical
 
 from ..layout.candidates import Layouts, operands_of
 from ..layout.costs import CostSource
-from ..layout.offers import Offer, Offers
+from ..layout.offers import Offers, why_not
 from ..layout.queries import StepQueries, preferring
 from ..region.attached import program_of, regions
 from .choose_algorithms import ColdCosts
@@ -89,7 +89,7 @@ class WeighCandidates:
             if one.out:
                 return one
             less = taken is not None and one.cost_us is not None and one.cost_us < taken
-            reason = f"costs less than {chosen} alone; {why}" if less else f"costs more than {chosen}"
+            reason = f"costs less than {chosen} alone, but {why}" if less else f"costs more than {chosen}"
             return replace(one, out=reason)
 
         return [told(one) for one in every if one.algorithm != chosen]
@@ -106,17 +106,10 @@ def _layouts(offers: Offers, step: ir.Step, why: str) -> list[Candidate]:
     plain = preferring(step, "") if isinstance(step.attrs, ir.Convolution) else step
     usable, out = offers.usable(plain)
     own = offers.candidate(taken, "")
-    others = [*out, *(offers.candidate(offer, _reason(offer, taken, why)) for offer in usable)]
+    others = [*out, *(offers.candidate(offer, why_not(offer, taken, why)) for offer in usable)]
     is_own = (own.implementation, own.layouts)
     return [own, *(one for one in others if (one.implementation, one.layouts) != is_own)]
 
 
 def _as_laid_out(program: ir.Program, step: ir.Step) -> Layouts:
     return tuple(program.values[value].layout for _, value in operands_of(step))
-
-
-def _reason(offer: Offer, taken: Offer, why: str) -> str:
-    more = round(offer.cost - taken.cost, 1)
-    if more < 0:
-        return f"costs {-more} us less alone; {why}"
-    return f"costs {more} us more" if more else f"costs as much; {why}"

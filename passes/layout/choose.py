@@ -22,11 +22,12 @@ from tvm_mxplan.errors import UnsupportedError
 
 from .candidates import Layouts, operands_of
 from .costs import CostSource, Reader
-from .offers import Offer, Offers
+from .offers import Offer, Offers, why_not
 from .queries import StepQueries
 
 # Less than that, of a region's time, is the error of costs: no reason for a reorder in the middle.
 _MARGIN = 0.02
+_WHY = "more with the reorders around it"
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class LayoutChooser:
         # Behind the program's steps stand those for its inputs, views and outputs.
         chosen = [usable[at] for (usable, _), at in zip(found, assignment.choices, strict=False)]
         weighed = {
-            step.name: [*out, *(offers.candidate(offer, _reason(offer, taken)) for offer in usable)]
+            step.name: [*out, *(offers.candidate(offer, why_not(offer, taken, _WHY)) for offer in usable)]
             for step, (usable, out), taken in zip(self.program.steps, found, chosen, strict=True)
         }
         steps_of = [offer.step for offer in chosen]
@@ -154,13 +155,3 @@ class LayoutChooser:
         value, layout = form
         sources = [other for other in dict.fromkeys(given) if other != layout]
         return self.cost.reorder(self.program, value, layout, sources, self.readers.get(form))
-
-
-def _reason(offer: Offer, taken: Offer) -> str:
-    """Why ``offer`` is not the one that was taken; '' if it is."""
-    if offer is taken:
-        return ""
-    if offer.cost < taken.cost:
-        return f"costs {taken.cost - offer.cost:.1f} us less alone, but more with the reorders around it"
-    more = round(offer.cost - taken.cost, 1)
-    return f"costs {more} us more" if more else "costs as much"

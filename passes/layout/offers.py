@@ -96,3 +96,13 @@ class Offers:
         if isinstance(step.attrs, ir.Slice):
             return slice_cost(self.program, step, layouts, self.cost)
         return self.cost(self.program, step, layouts, info)
+
+
+def why_not(offer: Offer, taken: Offer, why: str) -> str:
+    """Why ``offer`` is not the one that was taken, '' if it is; ``why`` is for one that costs less alone."""
+    if offer is taken:
+        return ""
+    more = round(offer.cost - taken.cost, 1)
+    if more < 0:
+        return f"costs {-more} us less alone, but {why}"
+    return f"costs {more} us more" if more else "costs as much"

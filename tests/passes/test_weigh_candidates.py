@@ -88,7 +88,7 @@ def test_algorithms_by_a_rule():
     weigh("cost", "direct", weighed)
     algorithms = {one.algorithm: one for one in weighed["conv2d_0"] if not one.layouts}
     assert algorithms.keys() == {"winograd_f2", "winograd_f4"}
-    assert algorithms["winograd_f4"].out == "costs less than direct alone; option convolutions=direct"
+    assert algorithms["winograd_f4"].out == "costs less than direct alone, but option convolutions=direct"
     assert chosen(weighed["conv2d_0"]).algorithm == "direct"
 
 
@@ -99,4 +99,4 @@ def test_a_plan_chosen_as_a_whole_says_so():
     weighed: Weighed = {}
     WeighCandidates(OneDNN(), "cost", BY_MODEL, {name: replayed}, weighed)(mod)
     algorithms = {one.algorithm: one.out for one in weighed["conv2d_0"] if not one.layouts}
-    assert algorithms["winograd_f4"] == "costs less than direct alone; the plan was chosen as a whole"
+    assert algorithms["winograd_f4"] == "costs less than direct alone, but the plan was chosen as a whole"
