@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import numpy as np
+import onnx
 import tvm
+from tvm import relax
 
-from ..errors import InvalidInputError, UnsupportedError
-
-if TYPE_CHECKING:
-    import onnx
+from ...errors import InvalidInputError
+from .dims import Dim, expression
+from .importer import Importer, Source
+from .node import Emitter
 
 
 def read_model(path: str | Path) -> onnx.ModelProto:
     """Read a model file; InvalidInputError if it is missing, truncated or no ONNX model."""
-    import onnx
-
     path = Path(path)
     try:
         model = onnx.load(path)
@@ -62,24 +62,47 @@ def import_model(
     InvalidInputError : a name in ``shapes`` that is no input, or a model that contradicts itself.
     UnsupportedError : an operator that TVM's importer does not know.
     """
-    from tvm.relax.frontend.onnx import from_onnx
-
     names = input_names(model)
     for name, shape in (shapes or {}).items():
         if name not in names:
             raise InvalidInputError(f"{source}: no input {name!r}; the inputs are {', '.join(names)}")
         _check_shape(model, name, shape, source)
-    overrides = _symbolic_shapes(model, names)
-    overrides |= {name: list(shape) for name, shape in (shapes or {}).items()}
-    _check_ranks(model, names, overrides, source)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return from_onnx(model, shape_dict=overrides or None)
-    except tvm.error.OpNotImplemented as error:
-        raise UnsupportedError(f"{source}: {_first_line(error)}") from error
-    except Exception as error:
-        raise InvalidInputError(f"{source}: TVM cannot import this model ({_first_line(error)})") from error
+    graph = model.graph
+    stated: dict[str, Sequence[Dim]] = dict(shapes or {})
+    dims = named_dimensions(graph, names, stated, source)
+    opsets = {"" if opset.domain == "ai.onnx" else opset.domain: opset.version for opset in model.opset_import}
+    local = {(function.domain, function.name): function for function in model.functions}
+    builder = relax.BlockBuilder()
+    importer = Importer(builder, Source(source, opsets, local))
+    parameters = {
+        value.name: _parameter(value, dims[value.name], source) for value in graph.input if value.name in dims
+    }
+    control = has_control_flow(graph)
+    with builder.function("main", list(parameters.values())):
+        with contextlib.nullcontext() if control else builder.dataflow():
+            values = importer.graph(graph, dict(parameters))
+            tensors = [Emitter(importer).tensor(value) for value in values]
+            result = tensors[0] if len(tensors) == 1 else relax.Tuple(tensors)
+            if not control:
+                result = builder.emit_output(result)
+        builder.emit_func_output(result)
+    mod = builder.get()
+    mod["main"] = mod["main"].with_attr("num_input", len(parameters))
+    return relax.transform.ConvertToDataflow()(mod) if control else mod
+
+
+def has_control_flow(graph: onnx.GraphProto) -> bool:
+    """Whether a graph has nodes with graphs inside."""
+    return any(attribute.HasField("g") or attribute.graphs for node in graph.node for attribute in node.attribute)
+
+
+def _parameter(value: onnx.ValueInfoProto, dims: Sequence[Dim] | None, source: str) -> relax.Var:
+    dtype = str(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)))
+    name = re.sub(r"\W", "_", value.name)
+    name = f"_{name}" if name[:1].isdigit() else name
+    if dims is None:
+        raise InvalidInputError(f"{source}: input {value.name!r} has no shape in the model; state one")
+    return relax.Var(name, relax.TensorType([expression(dim) for dim in dims], dtype))
 
 
 def _check_shape(model: onnx.ModelProto, name: str, shape: Sequence[int], source: str) -> None:
@@ -91,31 +114,28 @@ def _check_shape(model: onnx.ModelProto, name: str, shape: Sequence[int], source
         raise InvalidInputError(f"{source}: input {name!r}: expected {len(declared)} dimensions, got {text}")
 
 
-def _check_ranks(
-    model: onnx.ModelProto, names: Sequence[str], known: Mapping[str, object], source: str
-) -> None:
-    for value in model.graph.input:
-        stated = value.name not in names or value.name in known
-        if not stated and value.type.HasField("tensor_type") and _dims(value) is None:
-            raise InvalidInputError(f"{source}: input {value.name!r} has no shape in the model; state one")
-
-
-def _symbolic_shapes(model: onnx.ModelProto, names: Sequence[str]) -> dict[str, list[object]]:
-    """Shapes of all inputs if a dimension has no name; the importer would take all such for one symbol."""
+def named_dimensions(
+    graph: onnx.GraphProto, names: Sequence[str], stated: Mapping[str, Sequence[Dim]], source: str
+) -> dict[str, Sequence[Dim] | None]:
+    """The dimensions of each input, numbers and named ones; None for an input without a shape."""
     from tvm.relax.frontend.onnx.onnx_frontend import parse_shape_name
 
-    inputs = [value for value in model.graph.input if value.name in names and _dims(value) is not None]
-    if all(dim.dim_value or dim.dim_param for value in inputs for dim in _dims(value)):
-        return {}
     variables: dict[str, object] = {}
-    return {
-        value.name: [
+    found: dict[str, Sequence[Dim] | None] = {}
+    for value in graph.input:
+        if value.name not in names:
+            continue
+        if value.name in stated:
+            found[value.name] = list(stated[value.name])
+            continue
+        dims = _dims(value)
+        found[value.name] = None if dims is None else [
             dim.dim_value
-            or parse_shape_name(dim.dim_param or re.sub(r"\W", "_", f"{value.name}_{axis}"), variables)
-            for axis, dim in enumerate(_dims(value))
+            if dim.HasField("dim_value")
+            else parse_shape_name(dim.dim_param or re.sub(r"\W", "_", f"{value.name}_{axis}"), variables)
+            for axis, dim in enumerate(dims)
         ]
-        for value in inputs
-    }
+    return found
 
 
 def _dims(value: onnx.ValueInfoProto) -> Sequence[onnx.TensorShapeProto.Dimension] | None:

@@ -1,0 +1,22 @@
+"""Our own converters, where TVM's importer lacks an operator or errs: a table by domain and operator.
+
+A converter takes an ``Emitter`` and a ``Node`` and returns a value, or a tuple of them; it raises ``NotTaken``
+to leave the node to the next in line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ..node import Node
+from .table import Converter, TABLE
+
+
+def of(node: Node) -> Iterator[Converter]:
+    """The converters for a node, in the order in which they are tried."""
+    for converter in TABLE.get((node.domain, node.op_type), ()):
+        if converter.first_opset <= node.opset:
+            yield converter
+
+
+from . import shapes  # noqa: E402, F401 (they join the table)

@@ -1,0 +1,231 @@
+"""Operators that read shapes or take them as operands."""
+
+from __future__ import annotations
+
+import numpy as np
+from tvm import relax, tirx
+
+from ..dims import Dim, divided, expression, product, same, simplified
+from ..node import Emitter, Node, NotTaken
+from ..values import Value, dtype_of, rank_of, shape_of, value_of
+from .table import converts
+
+
+@converts("Shape")
+def _shape(emitter: Emitter, node: Node) -> Value:
+    dims = emitter.shape(node.input(0))
+    return value_of(dims[node.attribute("start", 0) : node.attribute("end")], _length(dims, node))
+
+
+def _length(dims: list[Dim], node: Node) -> tuple[int]:
+    return (len(dims[node.attribute("start", 0) : node.attribute("end")]),)
+
+
+@converts("Size")
+def _size(emitter: Emitter, node: Node) -> Value:
+    return value_of([product(emitter.shape(node.input(0)))], ())
+
+
+@converts("Identity")
+def _identity(emitter: Emitter, node: Node) -> Value:
+    return node.input(0)
+
+
+@converts("Reshape", first_opset=5)
+def _reshape(emitter: Emitter, node: Node) -> Value:
+    data, shape = node.input(0), node.input(1)
+    if isinstance(shape, relax.Expr):
+        return emitter.reshaped(data, emitter.dims(_resolved(emitter, node)))
+    wanted = emitter.dims(shape)
+    if not node.attribute("allowzero", 0) and any(isinstance(dim, int) and dim == 0 for dim in wanted):
+        dims = emitter.shape(data)
+        wanted = [dims[axis] if isinstance(dim, int) and dim == 0 else dim for axis, dim in enumerate(wanted)]
+    free = [axis for axis, dim in enumerate(wanted) if isinstance(dim, int) and dim == -1]
+    if free:
+        rest = product([dim for axis, dim in enumerate(wanted) if axis != free[0]])
+        empty = isinstance(rest, int) and rest == 0
+        wanted[free[0]] = 0 if empty else divided(product(emitter.shape(data)), rest)
+    return emitter.reshaped(data, wanted)
+
+
+def _resolved(emitter: Emitter, node: Node) -> relax.Expr:
+    """A shape that is computed when the model runs, with 0 and -1 replaced there by what they stand for."""
+    dims, shape = emitter.shape(node.input(0)), node.input(1)
+    length = shape_of(shape)
+    if length is None or not isinstance(length[0], int):
+        raise NotTaken
+    minus, zero, one = (relax.const(number, "int64") for number in (-1, 0, 1))
+    shape = emitter.emit(relax.op.astype(shape, "int64"))
+    if not node.attribute("allowzero", 0):
+        copied = (dims + [0] * length[0])[: length[0]]
+        old = emitter.tensor(value_of(copied, (length[0],)))
+        shape = emitter.emit(relax.op.where(relax.op.equal(shape, zero), old, shape))
+    rest = emitter.emit(relax.op.prod(relax.op.where(relax.op.equal(shape, minus), one, shape)))
+    total = emitter.tensor(value_of([product(dims)], ()))
+    free = emitter.emit(relax.op.floor_divide(total, relax.op.maximum(rest, one)))
+    return emitter.emit(relax.op.where(relax.op.equal(shape, minus), free, shape))
+
+
+@converts("Expand")
+def _expand(emitter: Emitter, node: Node) -> Value:
+    data, wanted = node.input(0), emitter.dims(node.input(1))
+    return broadcast(emitter, data, wanted)
+
+
+def broadcast(emitter: Emitter, data: Value, wanted: list[Dim]) -> Value:
+    """The tensor broadcast together with a shape, as ONNX's Expand does."""
+    dims = emitter.shape(data)
+    rank = max(len(dims), len(wanted))
+    dims = [1] * (rank - len(dims)) + dims
+    wanted = [1] * (rank - len(wanted)) + wanted
+    result = [_broadcast_dim(a, b) for a, b in zip(dims, wanted, strict=True)]
+    if len(dims) == rank_of(data) and all(same(a, b) for a, b in zip(dims, result, strict=True)):
+        return data
+    shape = relax.ShapeExpr([expression(dim) for dim in result])
+    return emitter.emit(relax.op.broadcast_to(emitter.tensor(data), shape))
+
+
+def _broadcast_dim(left: Dim, right: Dim) -> Dim:
+    if isinstance(left, int) and left == 1:
+        return right
+    if isinstance(right, int) and right == 1:
+        return left
+    if same(left, right):
+        return left
+    if isinstance(left, int) and isinstance(right, int):
+        raise NotTaken
+    if isinstance(left, int):
+        return left
+    if isinstance(right, int):
+        return right
+    return simplified(tirx.max(left, right))
+
+
+@converts("ConstantOfShape")
+def _constant_of_shape(emitter: Emitter, node: Node) -> Value:
+    import onnx
+
+    stated = node.attribute("value")
+    number = np.zeros((1,), "float32") if stated is None else onnx.numpy_helper.to_array(stated)
+    shape = relax.ShapeExpr([expression(dim) for dim in emitter.dims(node.input(0))])
+    return emitter.emit(relax.op.full(shape, relax.const(number.reshape(())[()], str(number.dtype))))
+
+
+@converts("Range")
+def _range(emitter: Emitter, node: Node) -> Value:
+    dtype = dtype_of(node.input(0))
+    if not dtype.startswith("int"):
+        raise NotTaken
+    if any(isinstance(value, relax.Expr) for value in node.inputs):
+        raise NotTaken
+    start, stop, step = (emitter.dims(value)[0] for value in node.inputs)
+    if not isinstance(step, int) or step == 0:
+        raise NotTaken
+    return emitter.emit(relax.op.arange(expression(start), expression(stop), expression(step), dtype=dtype))
+
+
+@converts("Flatten")
+def _flatten(emitter: Emitter, node: Node) -> Value:
+    dims = emitter.shape(node.input(0))
+    axis = node.attribute("axis", 1)
+    axis = axis + len(dims) if axis < 0 else axis
+    return emitter.reshaped(node.input(0), [product(dims[:axis]), product(dims[axis:])])
+
+
+@converts("Squeeze")
+def _squeeze(emitter: Emitter, node: Node) -> Value:
+    data = node.input(0)
+    dims = emitter.shape(data)
+    axes = node.attribute("axes")
+    axes = node.known(1) if axes is None else axes
+    if axes is None:
+        if not all(isinstance(dim, int) for dim in dims):
+            raise NotTaken
+        axes = [axis for axis, dim in enumerate(dims) if dim == 1]
+    left_out = {int(axis) % len(dims) for axis in axes}
+    return emitter.reshaped(data, [dim for axis, dim in enumerate(dims) if axis not in left_out])
+
+
+@converts("Unsqueeze")
+def _unsqueeze(emitter: Emitter, node: Node) -> Value:
+    data = node.input(0)
+    axes = node.attribute("axes")
+    axes = node.known(1) if axes is None else axes
+    dims = emitter.shape(data)
+    rank = len(dims) + len(axes)
+    new = {int(axis) % rank for axis in axes}
+    old = iter(dims)
+    return emitter.reshaped(data, [1 if axis in new else next(old) for axis in range(rank)])
+
+
+@converts("Slice", first_opset=10)
+def _slice(emitter: Emitter, node: Node) -> Value:
+    data = node.input(0)
+    dims = emitter.shape(data)
+    if any(isinstance(value, relax.Expr) for value in node.inputs[1:]):
+        raise NotTaken
+    starts, ends = emitter.dims(node.input(1)), emitter.dims(node.input(2))
+    axes, steps = node.known(3), node.known(4)
+    axes = range(len(starts)) if axes is None else [int(axis) % len(dims) for axis in axes]
+    steps = [1] * len(starts) if steps is None else [int(step) for step in steps]
+    if all(isinstance(dim, int) for dim in [*starts, *ends]) and all(isinstance(dims[axis], int) for axis in axes):
+        return _strided(emitter, data, [int(axis) for axis in axes], starts, ends, steps)
+    if any(step != 1 for step in steps):
+        raise NotTaken
+    bounds = [_bounds(dims[axis], start, end) for axis, start, end in zip(axes, starts, ends, strict=True)]
+    begin, end = ([expression(pair[side]) for pair in bounds] for side in (0, 1))
+    ones = [tirx.const(1, "int64")] * len(bounds)
+    return emitter.emit(
+        relax.op.strided_slice(emitter.tensor(data), list(axes), begin, end, ones, assume_inbound=True)
+    )
+
+
+def _strided(emitter: Emitter, data: Value, axes: list[int], starts: list, ends: list, steps: list) -> Value:
+    ends = [max(int(end), -(2**62)) if step > 0 else max(int(end), -(2**31)) for end, step in zip(ends, steps, strict=True)]
+    ends = [min(end, 2**62) for end in ends]
+    starts = [min(max(int(start), -(2**62)), 2**62) for start in starts]
+    return emitter.emit(relax.op.strided_slice(emitter.tensor(data), axes, starts, ends, steps, assume_inbound=False))
+
+
+def _bounds(dim: Dim, start: Dim, end: Dim) -> tuple[Dim, Dim]:
+    """The elements from ``start`` to ``end`` as numbers from 0 to the dimension."""
+    low = _clamped(start, dim)
+    return low, simplified(tirx.max(expression(low), expression(_clamped(end, dim))))
+
+
+def _clamped(position: Dim, dim: Dim) -> Dim:
+    at, size = expression(position), expression(dim)
+    if not isinstance(position, int):
+        at = tirx.Select(at < 0, at + size, at)
+    elif position < 0:
+        at = at + size
+    return simplified(tirx.max(tirx.min(at, size), tirx.const(0, "int64")))
+
+
+@converts("Gather")
+def _gather(emitter: Emitter, node: Node) -> Value:
+    """A constant index is one slice; others are normalised where the model runs."""
+    data, indices = node.input(0), node.known(1)
+    dims = shape_of(data)
+    axis = node.attribute("axis", 0)
+    if dims is None or indices is None or indices.ndim > 1:
+        raise NotTaken
+    axis = axis % len(dims)
+    if not isinstance(dims[axis], int):
+        if indices.ndim == 0 and indices >= 0:
+            raise NotTaken
+        raise NotTaken
+    size = dims[axis]
+    if indices.size and (indices.min() < -size or indices.max() >= size):
+        from ....errors import InvalidInputError
+
+        raise InvalidInputError(
+            f"{emitter.importer.source.name}: node {node.name or node.outputs[0]!r}: Gather: index "
+            f"{int(indices.flat[np.argmax(np.abs(indices))])} is outside of a dimension of {size}; expected {-size} to {size - 1}"
+        )
+    if indices.ndim == 0:
+        at = int(indices) % size
+        one = emitter.emit(relax.op.strided_slice(emitter.tensor(data), [axis], [at], [at + 1], [1]))
+        return emitter.reshaped(one, [dim for other, dim in enumerate(dims) if other != axis])
+    fixed = np.where(indices < 0, indices + size, indices).astype("int64")
+    return emitter.emit(relax.op.take(emitter.tensor(data), relax.const(fixed, "int64"), axis))

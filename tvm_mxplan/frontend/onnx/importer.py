@@ -1,0 +1,118 @@
+"""Imports the nodes of an ONNX graph, one after the other, into a Relax function.
+
+A node is tried in this order:
+
+    fold          all operands known: evaluated now
+    symbolic      shape arithmetic over named dimensions: evaluated to expressions
+    converters    ours, where TVM's importer lacks an operator or errs
+    stock         TVM's
+    functions     an operator that ONNX defines by others, or that the model defines
+
+so that what reaches Relax has shapes that are numbers or expressions, and nothing that only computes one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+from tvm import relax, tirx
+
+from ...errors import InvalidInputError, MxplanError, UnsupportedError
+from . import converters, fold, functions, stock, symbolic
+from .dims import Dim
+from .node import Emitter, Node, NotTaken
+from .values import Value
+
+Scope = dict[str, Value]
+
+
+@dataclass(frozen=True)
+class Source:
+    """What messages call the model, and the opsets and functions that it brings."""
+
+    name: str
+    opsets: Mapping[str, int]
+    functions: Mapping[tuple[str, str], onnx.FunctionProto]
+
+
+class Importer:
+    """Imports graphs into the function that a builder has open."""
+
+    def __init__(self, builder: relax.BlockBuilder, source: Source) -> None:
+        self.builder = builder
+        self.source = source
+        self._emitter = Emitter(self)
+        self._dimensions = 0
+
+    def new_dimensions(self, count: int) -> list[Dim]:
+        """As many named dimensions that nothing else has."""
+        start = self._dimensions
+        self._dimensions += count
+        return [tirx.Var(f"dim_{index}", "int64") for index in range(start, self._dimensions)]
+
+    def graph(self, graph: onnx.GraphProto, scope: Scope) -> list[Value]:
+        """The graph's outputs; ``scope`` has its inputs, and what an enclosing graph defines."""
+        scope = scope | {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+        self.nodes(graph.node, scope, self.source.opsets)
+        return [self._found(scope, output.name, "the graph's output") for output in graph.output]
+
+    def nodes(self, nodes: Sequence[onnx.NodeProto], scope: Scope, opsets: Mapping[str, int]) -> None:
+        """Import nodes in their order; what they define joins ``scope``."""
+        for proto in nodes:
+            node = self._node(proto, scope, opsets)
+            try:
+                results = self._results(node, scope)
+            except MxplanError:
+                raise
+            except Exception as error:
+                message = str(error).strip().splitlines() or [type(error).__name__]
+                raise UnsupportedError(f"{self._called(node)}: cannot be imported ({message[-1]})") from error
+            for name, result in zip(proto.output, results, strict=False):
+                if name:
+                    scope[name] = result
+
+    def _node(self, proto: onnx.NodeProto, scope: Scope, opsets: Mapping[str, int]) -> Node:
+        domain = "" if proto.domain == "ai.onnx" else proto.domain
+        inputs = [self._found(scope, name, f"node {proto.name or proto.op_type}") if name else None for name in proto.input]
+        attributes = {a.name: onnx.helper.get_attribute_value(a) for a in proto.attribute}
+        opset = opsets.get(domain, 1)
+        return Node(proto.op_type, domain, proto.name, inputs, attributes, list(proto.output), opset, proto)
+
+    def _found(self, scope: Scope, name: str, reader: str) -> Value:
+        if name not in scope:
+            raise InvalidInputError(f"{self.source.name}: {reader} reads {name!r}, which nothing defines before it")
+        return scope[name]
+
+    def _results(self, node: Node, scope: Scope) -> Sequence[Value]:
+        for attempt in (fold.folded, symbolic.evaluated):
+            found = attempt(node)
+            if found is not None:
+                return found
+        for converter in converters.of(node):
+            try:
+                result = converter(self._emitter, node) if not converter.reads_scope else converter(self._emitter, node, scope)
+            except NotTaken:
+                continue
+            return result if isinstance(result, tuple) else (result,)
+        stated = (node.domain, node.op_type) in self.source.functions
+        if not stated and stock.is_known(node) and node.domain in ("", "com.microsoft"):
+            return stock.converted(self._emitter, node)
+        body = functions.body_of(node, self.source.functions)
+        if body is None:
+            raise UnsupportedError(f"{self._called(node)}: this operator is not supported; {_ADVICE}")
+        inner: Scope = {"": None}
+        inner |= dict(zip(body.inputs, node.inputs, strict=False))
+        inner |= {name: None for name in body.inputs[len(node.inputs) :]}
+        self.nodes(body.nodes, inner, body.opsets)
+        return [inner[name] for name in body.outputs]
+
+    def _called(self, node: Node) -> str:
+        domain = f"{node.domain}." if node.domain else ""
+        return f"{self.source.name}: node {node.name or node.outputs[0]!r}: {domain}{node.op_type}"
+
+
+_ADVICE = "export the model without it, or compute that part outside"

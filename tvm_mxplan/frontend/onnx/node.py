@@ -1,0 +1,144 @@
+"""A node of an ONNX graph with its operands as values, and what a converter may ask of the import."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from tvm import relax
+
+from .dims import Dim, expression
+from .values import Symbols, Value, as_symbols, dtype_of, rank_of, shape_of, value_of
+
+if TYPE_CHECKING:
+    import onnx
+
+    from .importer import Importer
+
+
+class NotTaken(Exception):
+    """Raised by a converter that leaves a node to the next one in line."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """One node.
+
+    Attributes
+    ----------
+    inputs : operands; None for one left out, and nothing for those left out at the end.
+    attributes : values by name, as ``onnx.helper.get_attribute_value`` gives them.
+    outputs : names of the results; an empty one is not wanted.
+    opset : version of the operator's domain.
+    """
+
+    op_type: str
+    domain: str
+    name: str
+    inputs: Sequence[Value]
+    attributes: Mapping[str, Any]
+    outputs: Sequence[str]
+    opset: int
+    proto: onnx.NodeProto = field(repr=False)
+
+    def input(self, index: int) -> Value:
+        """The operand at an index; None where it is left out."""
+        return self.inputs[index] if index < len(self.inputs) else None
+
+    def attribute(self, name: str, default: Any = None) -> Any:
+        return self.attributes.get(name, default)
+
+    def text(self, name: str, default: str = "") -> str:
+        """An attribute that is a string."""
+        value = self.attributes.get(name)
+        return default if value is None else value.decode()
+
+    def known(self, index: int) -> np.ndarray | None:
+        """The operand where its value is known or left out (None).
+
+        Raises
+        ------
+        NotTaken : an operand that is computed when the model runs.
+        """
+        value = self.input(index)
+        if value is not None and not isinstance(value, np.ndarray):
+            raise NotTaken
+        return value
+
+
+class Emitter:
+    """Emits Relax for one node; converters get it together with the node."""
+
+    def __init__(self, importer: Importer) -> None:
+        self.importer = importer
+        self.builder: relax.BlockBuilder = importer.builder
+
+    def emit(self, expr: relax.Expr) -> relax.Var:
+        return self.builder.emit(expr)
+
+    def tensor(self, value: Value) -> relax.Expr:
+        """The value as a tensor of Relax."""
+        if isinstance(value, np.ndarray):
+            return relax.const(value, str(value.dtype))
+        if not isinstance(value, Symbols):
+            return value
+        shape = relax.ShapeExpr([expression(dim) for dim in value.list()])
+        tensor = self.emit(relax.op.shape_to_tensor(shape))
+        if len(value.shape) != 1:
+            tensor = self.emit(relax.op.reshape(tensor, value.shape))
+        return tensor if value.dtype == "int64" else self.emit(relax.op.astype(tensor, value.dtype))
+
+    def dims(self, value: Value) -> list[Dim]:
+        """The elements of an integer tensor of known length, new named dimensions where they are computed.
+
+        Those are taken to be no less than 0, as dimensions are.
+
+        Raises
+        ------
+        NotTaken : a tensor whose length is not known.
+        """
+        symbols = as_symbols(value)
+        if symbols is not None:
+            return symbols.list()
+        shape = shape_of(value)
+        if shape is None or len(shape) > 1 or not all(isinstance(dim, int) for dim in shape):
+            raise NotTaken
+        count = int(shape[0]) if shape else 1
+        tensor = value if dtype_of(value) == "int64" else self.emit(relax.op.astype(value, "int64"))
+        if not shape:
+            tensor = self.emit(relax.op.reshape(tensor, [1]))
+        names = self.importer.new_dimensions(count)
+        known = self.emit(relax.op.tensor_to_shape(tensor))
+        self.builder.match_cast(known, relax.ShapeType([expression(name) for name in names]))
+        return names
+
+    def shape(self, value: Value) -> list[Dim]:
+        """The dimensions of a tensor, new named ones where Relax does not know them.
+
+        Raises
+        ------
+        NotTaken : a tensor whose rank is not known.
+        """
+        known = shape_of(value)
+        if known is not None:
+            return known
+        rank = rank_of(value)
+        if rank is None:
+            raise NotTaken
+        return list(shape_of(self.with_shape(value, self.importer.new_dimensions(rank))) or [])
+
+    def with_shape(self, value: Value, dims: Sequence[Dim]) -> relax.Var:
+        """The tensor with its dimensions stated, which is checked when the model runs."""
+        shape = [expression(dim) for dim in dims]
+        return self.builder.match_cast(self.tensor(value), relax.TensorType(shape, dtype_of(value)))
+
+    def reshaped(self, value: Value, dims: Sequence[Dim]) -> Value:
+        """The value in another shape of as many elements."""
+        if isinstance(value, np.ndarray) and all(isinstance(dim, int) for dim in dims):
+            return value.reshape([int(dim) for dim in dims])
+        if isinstance(value, Symbols) and all(isinstance(dim, int) for dim in dims):
+            return value_of(value.list(), [int(dim) for dim in dims], value.dtype)
+        shape = relax.ShapeExpr([expression(dim) for dim in dims])
+        return self.emit(relax.op.reshape(self.tensor(value), shape))

@@ -1,0 +1,67 @@
+"""TVM's own converters, called for one node at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+
+import numpy as np
+import tvm
+from tvm import relax
+from tvm.relax.frontend.onnx import onnx_frontend as stock
+
+from .dims import expression
+from .node import Emitter, Node
+from .values import Symbols, Value, value_of
+
+_CONVERTERS = stock._get_convert_map()
+_TAKE_SHAPES = {"Reshape", "Resize", "ConstantOfShape", "Expand"}
+"""Operators whose converters take a shape of Relax for an operand."""
+
+
+def is_known(node: Node) -> bool:
+    """Whether TVM has a converter."""
+    return node.op_type in _CONVERTERS
+
+
+def converted(emitter: Emitter, node: Node) -> list[Value]:
+    """The results of a node as TVM converts it."""
+    operands = stock.onnx_input([_operand(emitter, node, value) for value in node.inputs])
+    attributes = {name: tuple(value) if isinstance(value, list) else value for name, value in node.attributes.items()}
+    attributes["tvm_custom"] = {"name": node.name, "num_outputs": len(node.outputs)}
+    function = _CONVERTERS[node.op_type].get_converter(node.opset)
+    with contextlib.redirect_stdout(io.StringIO()):
+        result = function(emitter.builder, operands, attributes, [{}, {}])
+    return _results(emitter, result, node)
+
+
+def _operand(emitter: Emitter, node: Node, value: Value) -> relax.Expr | None:
+    if value is None:
+        return None
+    if isinstance(value, Symbols) and node.op_type in _TAKE_SHAPES and len(value.shape) == 1:
+        return emitter.builder.normalize(relax.ShapeExpr([expression(dim) for dim in value.list()]))
+    return emitter.tensor(value)
+
+
+def _results(emitter: Emitter, result: object, node: Node) -> list[Value]:
+    if isinstance(result, relax.Expr) and not tvm.ir.is_prim_expr(result):
+        result = emitter.builder.normalize(result)
+    if isinstance(result, relax.Tuple):
+        return [_result(emitter, field) for field in result.fields]
+    if isinstance(getattr(result, "ty", None), relax.TupleType):
+        bound = emitter.emit(result)
+        return [emitter.emit(relax.TupleGetItem(bound, index)) for index in range(len(result.ty.fields))]
+    return [_result(emitter, result)]
+
+
+def _result(emitter: Emitter, result: object) -> Value:
+    if isinstance(result, relax.ShapeExpr):
+        return value_of(list(result.values), (len(result.values),))
+    if tvm.ir.is_prim_expr(result):
+        return value_of([result], ())
+    if isinstance(result, tvm.ir.GenericConst):
+        array = result.value.numpy()
+        return array if array.dtype == np.dtype(str(result.ty.dtype)) else result
+    if isinstance(result.ty, relax.ShapeType):
+        return emitter.emit(relax.op.shape_to_tensor(result))
+    return result if isinstance(result, relax.Var) else emitter.emit(result)
