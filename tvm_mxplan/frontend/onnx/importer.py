@@ -24,10 +24,10 @@ from tvm import relax, tirx
 from ...errors import InvalidInputError, MxplanError, UnsupportedError
 from . import converters, fold, functions, stock, symbolic
 from .dims import Dim
+from .importer_types import Scope
 from .node import Emitter, Node, NotTaken
 from .values import Value
 
-Scope = dict[str, Value]
 
 
 @dataclass(frozen=True)

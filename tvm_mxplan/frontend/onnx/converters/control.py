@@ -1,0 +1,116 @@
+"""If, Loop and Scan: conditions and counts that are known are followed now, others when the model runs."""
+
+from __future__ import annotations
+
+import numpy as np
+from tvm import relax
+
+from ..importer_types import Scope
+from ..node import Emitter, Node, NotTaken
+from ..values import Value, dtype_of, shape_of
+from .table import converts
+
+
+@converts("If", reads_scope=True)
+def _if(emitter: Emitter, node: Node, scope: Scope) -> tuple[Value, ...]:
+    condition = node.input(0)
+    if isinstance(condition, np.ndarray):
+        chosen = "then_branch" if condition.reshape(-1)[0] else "else_branch"
+        return tuple(emitter.importer.graph(node.attributes[chosen], scope))
+    branches = [_branch(emitter, node.attributes[name], scope) for name in ("then_branch", "else_branch")]
+    if shape_of(condition) != []:
+        condition = emitter.emit(relax.op.reshape(condition, []))
+    result = emitter.emit(relax.If(condition, *branches))
+    if len(node.outputs) == 1:
+        return (result,)
+    return tuple(emitter.emit(relax.TupleGetItem(result, index)) for index in range(len(node.outputs)))
+
+
+def _branch(emitter: Emitter, graph: object, scope: Scope) -> relax.SeqExpr:
+    builder = emitter.builder
+    builder._begin_binding_block()
+    values = [emitter.tensor(value) for value in emitter.importer.graph(graph, scope)]
+    result = builder.emit(values[0] if len(values) == 1 else relax.Tuple(values))
+    return relax.SeqExpr([builder._end_block()], result)
+
+
+@converts("Loop", reads_scope=True)
+def _loop(emitter: Emitter, node: Node, scope: Scope) -> tuple[Value, ...]:
+    """Unrolled where the number of turns is known."""
+    count, condition = node.input(0), node.input(1)
+    if not (count is None or isinstance(count, np.ndarray)) or not (condition is None or isinstance(condition, np.ndarray)):
+        raise NotTaken
+    body = node.attributes["body"]
+    turns = None if count is None else int(count.reshape(-1)[0])
+    alive = True if condition is None else bool(condition.reshape(-1)[0])
+    states = list(node.inputs[2:])
+    rows: list[list[Value]] = []
+    turn = 0
+    while alive and (turns is None or turn < turns):
+        if turn >= _MOST_TURNS:
+            raise NotTaken
+        names = [value.name for value in body.input]
+        given = [np.asarray(turn, "int64"), np.asarray(True), *states]
+        results = emitter.importer.graph(body, scope | dict(zip(names, given, strict=True)))
+        goes_on = results[0]
+        if not isinstance(goes_on, np.ndarray):
+            raise NotTaken
+        alive = bool(goes_on.reshape(-1)[0])
+        states = results[1 : 1 + len(states)]
+        rows.append(results[1 + len(states) :])
+        turn += 1
+    width = len(node.outputs) - len(states)
+    if width and not rows:
+        raise NotTaken
+    return (*states, *(stacked(emitter, [row[at] for row in rows], 0) for at in range(width)))
+
+
+def stacked(emitter: Emitter, values: list[Value], axis: int) -> Value:
+    """Tensors of one shape, one behind the other along a new axis."""
+    if all(isinstance(value, np.ndarray) for value in values):
+        return np.stack(values, axis)
+    return emitter.emit(relax.op.stack([emitter.tensor(value) for value in values], axis))
+
+
+@converts("Scan", first_opset=9, reads_scope=True)
+def _scan(emitter: Emitter, node: Node, scope: Scope) -> tuple[Value, ...]:
+    """Unrolled: the number of turns is the extent of the scanned axes."""
+    body = node.attributes["body"]
+    width = node.attributes["num_scan_inputs"]
+    states, scanned = list(node.inputs[: len(node.inputs) - width]), node.inputs[len(node.inputs) - width :]
+    ranks = [len(emitter.shape(value)) for value in scanned]
+    axes = [axis % rank for axis, rank in zip(node.attribute("scan_input_axes", [0] * width), ranks, strict=True)]
+    backwards = node.attribute("scan_input_directions", [0] * width)
+    turns = emitter.shape(scanned[0])[axes[0]]
+    if not isinstance(turns, int) or turns > _MOST_TURNS:
+        raise NotTaken
+    names = [value.name for value in body.input]
+    rows = []
+    for turn in range(turns):
+        parts = [
+            _part(emitter, value, turns - 1 - turn if back else turn, axis)
+            for value, axis, back in zip(scanned, axes, backwards, strict=True)
+        ]
+        results = emitter.importer.graph(body, scope | dict(zip(names, [*states, *parts], strict=True)))
+        states = results[: len(states)]
+        rows.append(results[len(states) :])
+    count = len(body.output) - len(states)
+    ends = node.attribute("scan_output_axes", [0] * count)
+    turned = node.attribute("scan_output_directions", [0] * count)
+    outputs = []
+    for at in range(count):
+        column = [row[at] for row in rows]
+        axis = ends[at] if ends[at] >= 0 else ends[at] + len(emitter.shape(column[0])) + 1
+        outputs.append(stacked(emitter, column[::-1] if turned[at] else column, axis))
+    return (*states, *outputs)
+
+
+def _part(emitter: Emitter, value: Value, index: int, axis: int) -> Value:
+    if isinstance(value, np.ndarray):
+        return np.take(value, index, axis)
+    part = emitter.emit(relax.op.strided_slice(emitter.tensor(value), [axis], [index], [index + 1]))
+    return emitter.emit(relax.op.squeeze(part, [axis]))
+
+
+_MOST_TURNS = 4096
+"""Turns of a loop that is unrolled."""
