@@ -5,13 +5,12 @@ Elementwise composites are in ``codegen_elementwise``.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 from tvm import relax
 
 from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.dims import is_static
+from tvm_mxplan.core.dims import Dim, is_static
 from tvm_mxplan.passes.relax_types import scalar_of, shape_of, slice_begin
 
 from .codegen_elementwise import ELEMENTWISE
@@ -172,11 +171,11 @@ def _layer_norm(c: Composite) -> int:
     return c.builder.reshape(c.builder.step("layer_norm", attrs, flat, operands), c.shape)
 
 
-def _normalized_groups(c: Composite, src: int, groups: int, epsilon: float) -> int:
+def _normalized_groups(c: Composite, src: int, groups: Dim, epsilon: float) -> int:
     """src [N, C, ...] with the statistics of each of ``groups`` groups of channels removed."""
     batch, channels, *spatial = c.shape
-    depth = channels // groups * math.prod(spatial)  # type: ignore[operator,arg-type]
-    flat = (product((batch, groups)), depth)
+    together = 1 if channels == groups else channels // groups  # type: ignore[operator]
+    flat = (product((batch, groups)), product((together, *spatial)))
     view = c.builder.reshape(src, flat)
     dst = c.builder.step("layer_norm", ir.LayerNormalization(epsilon), flat, [("src", view)])
     return c.builder.reshape(dst, c.shape)
@@ -187,7 +186,7 @@ def _channel_norm(c: Composite) -> int:
     channels = c.shape[1]
     groups = int(call.attrs.num_groups) if "group" in call.op.name else channels
     src, gamma, beta = (c.value(arg) for arg in call.args)
-    result = _normalized_groups(c, src, groups, float(call.attrs.epsilon))  # type: ignore[arg-type]
+    result = _normalized_groups(c, src, groups, float(call.attrs.epsilon))
     per_channel = (1, channels, *(1,) * (len(c.shape) - 2))
     for wanted, operand, algorithm in ((call.attrs.scale, gamma, "mul"), (call.attrs.center, beta, "add")):
         if bool(wanted):
@@ -197,7 +196,7 @@ def _channel_norm(c: Composite) -> int:
 
 
 def _instance_norm(c: Composite) -> int:
-    return _normalized_groups(c, c.only_param(), c.shape[1], c.find_scalar("add"))  # type: ignore[arg-type]
+    return _normalized_groups(c, c.only_param(), c.shape[1], c.find_scalar("add"))
 
 
 def _layer_norm_parts(c: Composite) -> int:

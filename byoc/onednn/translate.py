@@ -15,10 +15,10 @@ import tvm
 from tvm import relax
 
 from tvm_mxplan.core.builder import ProgramBuilder
-from tvm_mxplan.core.dims import Symbol
+from tvm_mxplan.core.dims import Symbol, symbols_of
 from tvm_mxplan.core.program import Program, SymbolBinding
-from tvm_mxplan.errors import InternalError, MxplanError
-from tvm_mxplan.passes.relax_types import OPERATOR, dtype_of, is_constant, shape_of
+from tvm_mxplan.errors import InternalError, MxplanError, UnsupportedError
+from tvm_mxplan.passes.relax_types import OPERATOR, dim_of, dtype_of, is_constant, shape_of
 
 from .codegen import TRANSLATE, Composite
 from .patterns import NAME
@@ -30,7 +30,7 @@ def translate_region(region: relax.Function, name: str) -> tuple[Program, list[n
     values: dict[tvm.ir.Var, int] = {}
     for param in _tensors(region.params):
         values[param] = builder.port("input", str(param.name), shape_of(param), dtype_of(param))  # type: ignore[arg-type]
-    _bind_symbols(builder)
+    _bind_symbols(builder, region)
     bindings = list(_bindings(region.body))
     results, aliases = _results(region, bindings)
     outputs = [
@@ -51,7 +51,9 @@ def translate_region(region: relax.Function, name: str) -> tuple[Program, list[n
     builder.operator = ""
     for result, output in zip(results, outputs, strict=True):
         builder.write_output(values[result], output)
-    return builder.finish(), builder.constants
+    program = builder.finish()
+    _check_bound(program)
+    return program, builder.constants
 
 
 def _translate_call(
@@ -79,7 +81,7 @@ def _translate_call(
 
 
 def _tensors(params: Iterable[tvm.ir.Var]) -> list[tvm.ir.Var]:
-    """Parameters without the shapes that a reshape with symbols takes; results state their own."""
+    """Parameters without shapes: of a reshape, whose result states its own, and of symbols."""
     return [param for param in params if isinstance(param.ty, relax.TensorType)]
 
 
@@ -103,10 +105,32 @@ def _results(
     return fields, tuples
 
 
-def _bind_symbols(builder: ProgramBuilder) -> None:
+def _bind_symbols(builder: ProgramBuilder, region: relax.Function) -> None:
+    """Symbols as extents of inputs, or else as numbers of the shapes among the region's parameters."""
     bound: set[str] = set()
+
+    def bind(dim: object, number: int, axis: int) -> None:
+        if isinstance(dim, Symbol) and dim.name not in bound:
+            bound.add(dim.name)
+            builder.symbols.append(SymbolBinding(dim.name, number, axis))
+
     for number, value in enumerate(list(builder.values)):
         for axis, dim in enumerate(value.shape):
-            if isinstance(dim, Symbol) and dim.name not in bound:
-                bound.add(dim.name)
-                builder.symbols.append(SymbolBinding(dim.name, number, axis))
+            bind(dim, number, axis)
+    shapes = [param.ty for param in region.params if isinstance(param.ty, relax.ShapeType)]
+    numbers = [dim_of(expr) for shape in shapes for expr in shape.values or [None] * shape.ndim]
+    for at, dim in enumerate(numbers):
+        bind(dim, -1, at)
+
+
+def _check_bound(program: Program) -> None:
+    """Raise UnsupportedError for a symbol that no argument of the region tells."""
+    bound = {binding.name for binding in program.symbols}
+    for value in program.values:
+        for dim in (*value.shape, value.alias_offset):
+            missing = sorted(symbols_of(dim) - bound)
+            if missing:
+                raise UnsupportedError(
+                    f"region {program.name}: {value.name} has the dimension {dim}, and no argument "
+                    f"tells {missing[0]}"
+                )

@@ -7,6 +7,11 @@
 
 namespace mxplan {
 
+// Builds a step on empty tensors whatever its kind; false, and nothing done, for all other steps.
+bool BuildEmpty(StepBuilder* b);
+// Adds dst = src, followed by the step's post-ops; `desc` is that of src.
+void AddIdentity(StepBuilder* b, int src, const dnnl::memory::desc& desc);
+
 void BuildConvolution(StepBuilder* b);
 void BuildDeconvolution(StepBuilder* b);
 void BuildMatMul(StepBuilder* b);

@@ -250,6 +250,7 @@ void CheckSteps(const Program& program) {
 
 void CheckSymbols(const Program& program) {
   for (const SymbolBinding& binding : program.symbols) {
+    if (binding.input == -1 && binding.axis >= 0) continue;  // counted when a call comes
     bool input = binding.input >= 0 && static_cast<size_t>(binding.input) < program.inputs.size();
     if (!input || binding.axis < 0 ||
         static_cast<size_t>(binding.axis) >=

@@ -120,10 +120,16 @@ class RegionModule final : public ffi::ModuleObj {
 
   void Run(const ffi::PackedArgs& args) {
     thread_local std::vector<TensorRef> tensors;  // kept, so that a warm call allocates nothing
+    thread_local std::vector<int64_t> numbers;
     tensors.clear();
+    numbers.clear();
     for (int i = 0; i < args.size(); ++i) {
-      // Relax also hands over the shape that a reshape with symbols was given; the program has it.
-      if (args[i].type_index() == ffi::TypeIndex::kTVMFFIShape) continue;
+      // Relax hands over shapes too: of a reshape, and of symbols that no input has as an extent.
+      if (args[i].type_index() == ffi::TypeIndex::kTVMFFIShape) {
+        auto shape = args[i].cast<ffi::Shape>();
+        numbers.insert(numbers.end(), shape.begin(), shape.end());
+        continue;
+      }
       std::optional<DLTensor*> tensor = args[i].try_cast<DLTensor*>();
       if (!tensor.has_value()) {
         throw Error(ErrorKind::kInvalidType,
@@ -134,7 +140,7 @@ class RegionModule final : public ffi::ModuleObj {
     if (auto* observer = dynamic_cast<FunctionObserver*>(ThreadObserver().get())) {
       observer->Enter(ffi::GetRef<ffi::Module>(this));
     }
-    region_->Run(tensors);
+    region_->Run(tensors, numbers);
   }
 
   // The same constants under another program, as when its values have moved.

@@ -172,8 +172,9 @@ std::string ToText(const Program& program) {
   std::vector<std::string> symbols = program.SymbolNames();
   std::string text = Concat("region ", program.name, " arena_bytes=", program.arena_bytes, "\n");
   for (const SymbolBinding& binding : program.symbols) {
-    text +=
-        Concat("symbol ", binding.name, " = input ", binding.input, " axis ", binding.axis, "\n");
+    text += Concat("symbol ", binding.name, " = ");
+    text += binding.input < 0 ? Concat("number ", binding.axis, "\n")
+                              : Concat("input ", binding.input, " axis ", binding.axis, "\n");
   }
   text += "values\n";
   for (size_t i = 0; i < program.values.size(); ++i) text += ValueLine(program, i, symbols) + "\n";

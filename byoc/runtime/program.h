@@ -88,8 +88,8 @@ struct Step {
 
 struct SymbolBinding {
   std::string name;
-  int64_t input = 0;
-  int64_t axis = 0;
+  int64_t input = 0;  // -1: among the numbers that a call hands over beside its tensors
+  int64_t axis = 0;   // of the input; which of these numbers
 };
 
 struct Program {

@@ -74,12 +74,12 @@ void Region::Prepare() {
   if (program_.IsStatic()) Get({});
 }
 
-void Region::Run(const std::vector<TensorRef>& tensors) {
+void Region::Run(const std::vector<TensorRef>& tensors, const std::vector<int64_t>& numbers) {
   // Kept between calls so that a warm call allocates nothing.
   thread_local std::vector<int64_t> symbols;
   thread_local std::vector<void*> io;
   CheckTensors(program_, tensors);
-  ReadSymbols(program_, tensors, &symbols);
+  ReadSymbols(program_, tensors, numbers, &symbols);
   std::shared_ptr<Specialization> specialization = Get(symbols);
   CheckShapes(program_, specialization->physical_shapes(), tensors);
   char* lent = LentArena(program_, specialization->arena_bytes(), tensors);

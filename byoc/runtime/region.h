@@ -30,8 +30,9 @@ class Region {
   std::vector<ConstantData> PackedConstants();
   // Builds the one specialization of a static program; nothing for a symbolic one.
   void Prepare();
-  // Inputs, then outputs, then an arena if the caller lends one.
-  void Run(const std::vector<TensorRef>& tensors);
+  // Inputs, then outputs, then an arena if the caller lends one; `numbers` bind symbols that are no
+  // extent of an input.
+  void Run(const std::vector<TensorRef>& tensors, const std::vector<int64_t>& numbers = {});
   // Counters and implementations as JSON.
   std::string Stats() const;
 

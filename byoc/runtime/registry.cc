@@ -41,7 +41,7 @@ Executable BuildExecutable(const Step& step, Resolved* resolved, bool lists_alte
     for (const Entry& entry : kBuilders) {
       if (entry.kind != step.kind) continue;
       StepBuilder builder(step, resolved, lists_alternatives);
-      entry.build(&builder);
+      if (!BuildEmpty(&builder)) entry.build(&builder);
       return builder.Take();
     }
     ThrowUnsupported("unknown kind of step");

@@ -83,9 +83,18 @@ void CheckTensors(const Program& program, const std::vector<TensorRef>& tensors)
 }
 
 void ReadSymbols(const Program& program, const std::vector<TensorRef>& tensors,
-                 std::vector<int64_t>* symbols) {
+                 const std::vector<int64_t>& numbers, std::vector<int64_t>* symbols) {
   symbols->clear();
   for (const SymbolBinding& binding : program.symbols) {
+    if (binding.input < 0) {
+      if (static_cast<size_t>(binding.axis) >= numbers.size()) {
+        ThrowInvalidInput("region ", program.name, ": symbol ", binding.name, " is number ",
+                          binding.axis, " of those beside the tensors, and there are ",
+                          numbers.size());
+      }
+      symbols->push_back(numbers[static_cast<size_t>(binding.axis)]);
+      continue;
+    }
     const TensorRef& tensor = tensors[static_cast<size_t>(binding.input)];
     const Value& value = ValueOf(program, static_cast<size_t>(binding.input));
     size_t axis = value.layout.find(static_cast<char>('a' + binding.axis));

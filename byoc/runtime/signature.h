@@ -25,9 +25,9 @@ struct TensorRef {
 // on the CPU and compact.  Inputs come first, then outputs; a lent arena may follow.
 void CheckTensors(const Program& program, const std::vector<TensorRef>& tensors);
 
-// The number behind every symbol.
+// The number behind every symbol.  `numbers` are those that the call hands over beside its tensors.
 void ReadSymbols(const Program& program, const std::vector<TensorRef>& tensors,
-                 std::vector<int64_t>* symbols);
+                 const std::vector<int64_t>& numbers, std::vector<int64_t>* symbols);
 
 // The address of the arena that the caller lends behind inputs and outputs; null if there is none.
 // Throws unless it holds `bytes` bytes and begins at a multiple of 64.

@@ -2,7 +2,8 @@
 
 A tag lists dimensions from the outermost to the innermost.  Letters name logical dimensions (``a`` the
 first); an upper-case letter says that the dimension is blocked, and its inner blocks follow at the end as
-number and letter, e.g. ``aBcd16b``: 16 channels innermost, the channel count rounded up to 16.
+number and letter, e.g. ``aBcd16b``: 16 channels innermost, the channel count rounded up to 16.  A single
+number, of rank 0, has the empty tag.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-_TAG = re.compile(r"^([a-zA-Z]+)((?:\d+[a-z])*)$")
+_TAG = re.compile(r"^([a-zA-Z]*)((?:\d+[a-z])*)$")
 _BLOCK = re.compile(r"(\d+)([a-z])")
 
 
@@ -130,19 +131,21 @@ def parse_layout(tag: str) -> Layout:
 
 
 def plain_layout(rank: int) -> str:
-    """Row-major: ``abcd`` for rank 4."""
+    """Row-major: ``abcd`` for rank 4, nothing for rank 0."""
     return string.ascii_lowercase[:rank]
 
 
 def channels_last(rank: int) -> str:
-    """Channels (dimension 1) innermost: ``acdb`` for rank 4."""
+    """Channels (dimension 1) innermost: ``acdb`` for rank 4; plain where there are no channels."""
     letters = string.ascii_lowercase[:rank]
-    return letters[0] + letters[2:] + letters[1]
+    return letters[:1] + letters[2:] + letters[1:2]
 
 
 def channels_blocked(rank: int, block: int) -> str:
-    """Channels (dimension 1) blocked: ``aBcd16b`` for rank 4 and block 16."""
+    """Channels (dimension 1) blocked: ``aBcd16b`` for rank 4 and block 16; plain where there are none."""
     letters = string.ascii_lowercase[:rank]
+    if rank < 2:
+        return letters
     return f"{letters[0]}{letters[1].upper()}{letters[2:]}{block}b"
 
 

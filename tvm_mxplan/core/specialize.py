@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from . import program as ir
-from .dims import Shape, evaluate, symbols_of
+from .dims import Dim, Shape, evaluate, symbols_of
 
 _TYPICAL_BATCH = 4
 _TYPICAL_EXTENT = 64
+_LARGEST_EXTENT = 1 << 12
 
 
 def specialize(program: ir.Program, symbols: Mapping[str, int]) -> ir.Program:
@@ -26,19 +27,47 @@ def specialize(program: ir.Program, symbols: Mapping[str, int]) -> ir.Program:
 
 
 def typical(program: ir.Program) -> ir.Program:
-    """The program at plausible numbers: a few images in a batch, some dozens of pixels or tokens."""
-    return specialize(
-        program,
-        {
-            binding.name: _TYPICAL_BATCH if binding.axis == 0 else _TYPICAL_EXTENT
+    """The program at plausible numbers: a few images in a batch, some dozens of pixels or tokens.
+
+    More pixels or tokens where so few would leave nothing of some value.
+    """
+    if not program.symbols:
+        return specialize(program, {})
+    batches = _batches(program)
+    dims = {dim for value in program.values for dim in value.shape}
+    extent = _TYPICAL_EXTENT
+    while True:
+        numbers = {
+            binding.name: _TYPICAL_BATCH if binding.name in batches else extent
             for binding in program.symbols
-        },
-    )
+        }
+        if extent >= _LARGEST_EXTENT or all(evaluate(dim, numbers) > 0 for dim in dims):
+            return specialize(program, numbers)
+        extent *= 2
 
 
 def typical_shape(shape: Shape) -> tuple[int, ...]:
-    """One shape at plausible numbers."""
+    """One shape at plausible numbers, none of them less than 1."""
     return tuple(
-        evaluate(dim, dict.fromkeys(symbols_of(dim), _TYPICAL_EXTENT if axis else _TYPICAL_BATCH))
+        dim if isinstance(dim, int) else _typical_dim(dim, _TYPICAL_EXTENT if axis else _TYPICAL_BATCH)
         for axis, dim in enumerate(shape)
     )
+
+
+def _typical_dim(dim: Dim, number: int) -> int:
+    return max(evaluate(dim, dict.fromkeys(symbols_of(dim), number)), 1)
+
+
+def _batches(program: ir.Program) -> set[str]:
+    """Symbols that are bound by the first axis of an input; others if they stand in first axes only."""
+    elsewhere = {
+        name
+        for value in program.values
+        for dim in value.shape[1:]
+        for name in symbols_of(dim)
+    }
+    return {
+        binding.name
+        for binding in program.symbols
+        if (binding.axis == 0 if binding.input >= 0 else binding.name not in elsewhere)
+    }

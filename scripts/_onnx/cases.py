@@ -1,0 +1,108 @@
+"""ONNX's own test cases (``onnx.backend.test``): models with inputs and the outputs to expect.
+
+A case may hold several sets of inputs and outputs.  Cases whose model is downloaded are left out.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+KINDS = ("node", "simple", "pytorch-operator", "pytorch-converted")
+"""Folders of ``onnx.backend.test`` whose cases come with numbers; node cases are made by the package."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One case: a model in memory or in a folder, made by the package or read from it.
+
+    Attributes
+    ----------
+    data : inputs and outputs of each set; None where they stand in ``folder``.
+    """
+
+    name: str
+    kind: str
+    rtol: float
+    atol: float
+    proto: onnx.ModelProto | None = None
+    data: Sequence[tuple[Sequence[Any], Sequence[Any]]] | None = None
+    folder: Path | None = None
+
+    def model(self) -> onnx.ModelProto:
+        """The model of the case."""
+        if self.proto is not None:
+            return self.proto
+        assert self.folder is not None
+        return onnx.load(self.folder / "model.onnx")
+
+    def sets(self) -> list[tuple[list[Any], list[Any]]]:
+        """Inputs and expected outputs, set by set."""
+        if self.data is not None:
+            return [(list(inputs), list(outputs)) for inputs, outputs in self.data]
+        assert self.folder is not None
+        model = self.model()
+        return [
+            (_read_all(folder, "input", model.graph.input), _read_all(folder, "output", model.graph.output))
+            for folder in sorted(self.folder.glob("test_data_set_*"))
+        ]
+
+
+def all_cases(kinds: Sequence[str] = KINDS) -> dict[str, Case]:
+    """Cases by their names, in the order of the kinds."""
+    found: dict[str, Case] = {}
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        from onnx.backend.test.loader import load_model_tests
+
+        for kind in kinds:
+            for case in sorted(load_model_tests(kind=kind), key=lambda case: case.name):
+                folder = None if case.model_dir is None else Path(case.model_dir)
+                if case.model is not None or folder is not None:
+                    found[case.name] = Case(
+                        case.name, kind, case.rtol, case.atol, case.model, case.data_sets, folder
+                    )
+    return found
+
+
+def operator_of(case: Case) -> str:
+    """The operator that a case is about: the one its model consists of, the most frequent one of several."""
+    kinds = [node.op_type for node in case.model().graph.node]
+    if case.kind == "node" and len(set(kinds)) > 1:
+        # The expansion of a function into its parts: named for the function.
+        return re.sub(r"^test_|_expanded.*$", "", case.name).split("_")[0]
+    return max(sorted(set(kinds)), key=kinds.count) if kinds else "none"
+
+
+def by_operator(cases: Mapping[str, Case]) -> dict[str, list[str]]:
+    """Names of cases by the operator that they are about."""
+    found: dict[str, list[str]] = {}
+    for name, case in cases.items():
+        found.setdefault(operator_of(case), []).append(name)
+    return found
+
+
+def _read_all(folder: Path, stem: str, declared: Sequence[onnx.ValueInfoProto]) -> list[Any]:
+    files = sorted(folder.glob(f"{stem}_*.pb"), key=lambda file: int(file.stem.rpartition("_")[2]))
+    return [_read(file, value.type) for file, value in zip(files, declared, strict=False)]
+
+
+def _read(file: Path, type_: onnx.TypeProto) -> Any:
+    kind = type_.WhichOneof("value")
+    message = {"sequence_type": onnx.SequenceProto, "optional_type": onnx.OptionalProto}.get(
+        kind or "", onnx.TensorProto
+    )()
+    message.ParseFromString(file.read_bytes())
+    if isinstance(message, onnx.SequenceProto):
+        return numpy_helper.to_list(message)
+    if isinstance(message, onnx.OptionalProto):
+        return numpy_helper.to_optional(message)
+    return numpy_helper.to_array(message)

@@ -1,0 +1,71 @@
+"""What runs a case: TVM alone, TVM with us, onnxruntime."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+
+Run = Callable[[Sequence[Any]], list[Any]]
+
+
+def _tvm(model: onnx.ModelProto) -> Run:
+    """TVM's importer, its default pipeline and its virtual machine, and nothing of ours."""
+    import tvm
+    from tvm import relax
+    from tvm.relax.frontend.onnx import from_onnx
+
+    module = from_onnx(model)
+    machine = relax.VirtualMachine(tvm.compile(module, "llvm"), tvm.cpu())
+    return lambda inputs: _flat(machine["main"](*[_tensor(array) for array in inputs]))
+
+
+def _ours(model: onnx.ModelProto) -> Run:
+    import tvm_mxplan
+
+    executable = tvm_mxplan.compile(model, "dnnl, llvm")
+    return lambda inputs: _flat(executable(*[_tensor(array) for array in inputs]))
+
+
+def _onnxruntime(model: onnx.ModelProto) -> Run:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    names = [value.name for value in session.get_inputs()]
+    return lambda inputs: list(session.run(None, dict(zip(names, inputs, strict=False))))
+
+
+ENGINES: dict[str, Callable[[onnx.ModelProto], Run]] = {
+    "tvm": _tvm,
+    "ours": _ours,
+    "onnxruntime": _onnxruntime,
+}
+
+
+def environment(engine: str) -> dict[str, str]:
+    """The environment that an engine's process runs in."""
+    settings = {**os.environ, "OMP_NUM_THREADS": "1", "TVM_NUM_THREADS": "1"}
+    return {**settings, "TVM_DEVICE_BACKEND_AUTOLOAD": "0"} if engine == "tvm" else settings
+
+
+def _tensor(array: Any) -> Any:
+    import tvm
+
+    return tvm.runtime.tensor(array) if isinstance(array, np.ndarray | np.generic) else array
+
+
+def _flat(result: Any) -> list[Any]:
+    """Results of TVM's virtual machine, nested or not, as arrays in a row."""
+    if hasattr(result, "numpy"):
+        return [result.numpy()]
+    if isinstance(result, int | float | bool):
+        return [np.asarray(result)]
+    return [array for part in result for array in _flat(part)]
