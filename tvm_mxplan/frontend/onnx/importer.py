@@ -13,6 +13,7 @@ so that what reaches Relax has shapes that are numbers or expressions, and nothi
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -26,7 +27,7 @@ from . import converters, fold, functions, stock, symbolic
 from .dims import Dim
 from .importer_types import Scope
 from .node import Emitter, Node, NotTaken
-from .values import Value
+from .values import Value, shape_of
 
 
 
@@ -48,6 +49,15 @@ class Importer:
         self._emitter = Emitter(self)
         self._dimensions = 0
 
+    def within(self, builder: relax.BlockBuilder) -> Importer:
+        """An importer into another function of the same module."""
+        return Importer(builder, self.source)
+
+    def new_function_name(self, kind: str) -> str:
+        """A name that no other function of the module has."""
+        taken = {variable.name_hint for variable in self.builder.get().functions}
+        return next(name for name in (f"{kind}_{index}" for index in itertools.count()) if name not in taken)
+
     def new_dimensions(self, count: int) -> list[Dim]:
         """As many named dimensions that nothing else has."""
         start = self._dimensions
@@ -58,7 +68,16 @@ class Importer:
         """The graph's outputs; ``scope`` has its inputs, and what an enclosing graph defines."""
         scope = scope | {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
         self.nodes(graph.node, scope, self.source.opsets)
-        return [self._found(scope, output.name, "the graph's output") for output in graph.output]
+        return [self._stated(output, self._found(scope, output.name, "the graph's output")) for output in graph.output]
+
+    def _stated(self, output: onnx.ValueInfoProto, value: Value) -> Value:
+        """A result with the shape that the model states for it, where that is known from nothing else."""
+        if not isinstance(value, relax.Expr) or shape_of(value) is not None:
+            return value
+        dims = output.type.tensor_type.shape.dim
+        if not output.type.tensor_type.HasField("shape") or not all(dim.HasField("dim_value") for dim in dims):
+            return value
+        return self._emitter.with_shape(value, [dim.dim_value for dim in dims])
 
     def nodes(self, nodes: Sequence[onnx.NodeProto], scope: Scope, opsets: Mapping[str, int]) -> None:
         """Import nodes in their order; what they define joins ``scope``."""

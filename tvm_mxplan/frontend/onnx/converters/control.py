@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 from tvm import relax
 
 from ..importer_types import Scope
 from ..node import Emitter, Node, NotTaken
 from ..values import Value, dtype_of, shape_of
+from . import loops
 from .table import converts
 
 
@@ -36,33 +38,39 @@ def _branch(emitter: Emitter, graph: object, scope: Scope) -> relax.SeqExpr:
 
 @converts("Loop", reads_scope=True)
 def _loop(emitter: Emitter, node: Node, scope: Scope) -> tuple[Value, ...]:
-    """Unrolled where the number of turns is known."""
-    count, condition = node.input(0), node.input(1)
-    if not (count is None or isinstance(count, np.ndarray)) or not (condition is None or isinstance(condition, np.ndarray)):
-        raise NotTaken
+    """Unrolled where the number of turns is known, else a function that calls itself."""
+    known = all(value is None or isinstance(value, np.ndarray) for value in node.inputs[:2])
+    if not known or not _ends_by_count(node.attributes["body"]):
+        return loops.emitted(emitter, node, scope)
     body = node.attributes["body"]
+    count, condition = node.input(0), node.input(1)
     turns = None if count is None else int(count.reshape(-1)[0])
     alive = True if condition is None else bool(condition.reshape(-1)[0])
-    states = list(node.inputs[2:])
-    rows: list[list[Value]] = []
-    turn = 0
-    while alive and (turns is None or turn < turns):
-        if turn >= _MOST_TURNS:
-            raise NotTaken
+    if turns is None or turns > _MOST_TURNS:
+        return loops.emitted(emitter, node, scope)
+    states, rows, turn = list(node.inputs[2:]), list[list[Value]](), 0
+    while alive and turn < turns:
         names = [value.name for value in body.input]
         given = [np.asarray(turn, "int64"), np.asarray(True), *states]
-        results = emitter.importer.graph(body, scope | dict(zip(names, given, strict=True)))
-        goes_on = results[0]
-        if not isinstance(goes_on, np.ndarray):
-            raise NotTaken
+        goes_on, *results = emitter.importer.graph(body, scope | dict(zip(names, given, strict=True)))
         alive = bool(goes_on.reshape(-1)[0])
-        states = results[1 : 1 + len(states)]
-        rows.append(results[1 + len(states) :])
+        states, row = results[: len(states)], results[len(states) :]
+        rows.append(row)
         turn += 1
     width = len(node.outputs) - len(states)
     if width and not rows:
-        raise NotTaken
+        return loops.emitted(emitter, node, scope)
     return (*states, *(stacked(emitter, [row[at] for row in rows], 0) for at in range(width)))
+
+
+def _ends_by_count(body: onnx.GraphProto) -> bool:
+    """Whether the condition that a body gives is the one that it got, or a constant."""
+    sources = {output: node for node in body.node for output in node.output}
+    constants = {tensor.name for tensor in body.initializer}
+    name = body.output[0].name
+    while name in sources and sources[name].op_type in ("Identity", "Cast"):
+        name = sources[name].input[0]
+    return name == body.input[1].name or name in constants or getattr(sources.get(name), "op_type", "") == "Constant"
 
 
 def stacked(emitter: Emitter, values: list[Value], axis: int) -> Value:
