@@ -103,11 +103,15 @@ class _Turn:
         self.turns = relax.Var("turns", relax.TensorType([], "int64"))
         self.alive = relax.Var("alive", relax.TensorType([], "bool"))
         self.states = [relax.Var(f"state_{at}", self._named(kind)) for at, kind in enumerate(types)]
-        self.rows = [relax.Var(f"rows_{at}", self._named(_grown(kind))) for at, kind in enumerate(rows)]
+        self.rows = [relax.Var(f"rows_{at}", self._so_far(kind)) for at, kind in enumerate(rows)]
         self.captured = {
             name: relax.Var(f"captured_{at}", self._named(_fixed_type(value)))
             for at, (name, value) in enumerate(loop.captured.items())
         }
+
+    def _so_far(self, kind: relax.TensorType) -> relax.TensorType:
+        """The type of the parts of one result that turns have given until now."""
+        return relax.TensorType([*self.importer.new_dimensions(1), *kind.shape.values], str(kind.dtype))
 
     def _named(self, kind: relax.TensorType) -> relax.TensorType:
         """The type with a new name for each dimension where it has no shape."""
