@@ -25,7 +25,7 @@ class Backend(Protocol):
     Attributes
     ----------
     library : what targets, options and reports call it.
-    name : name of the external code generator; ``relax.ext.<name>`` must be registered under it.
+    name : name of the external code generator, which regions bear as their attribute ``Codegen``.
     block : channels in one block of its blocked layouts on this machine.
     takes_arena : its modules work in an arena that the caller lends, behind inputs and outputs.
     """

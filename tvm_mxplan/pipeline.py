@@ -43,7 +43,6 @@ from .passes.region import (
     OutlineBlocks,
     PartitionRegions,
 )
-from .passes.region.emit_modules import register_codegen
 from .pipeline_registration import NAME
 from .recorder import Recorder
 from .tuning.candidates import Candidate
@@ -203,8 +202,6 @@ def build_pipeline(
     spoken_of = {"layers": options.layers, "prefer": options.preferred_operators}
     passes = [*canonicalize_passes(), NameOperators(spoken_of)]
     choices = Choices() if choices is None else choices
-    for backend in backends:
-        register_codegen(backend)
     if tuning:
         variants = Variants(dispatch_passes, lower_by_model)
         passes.append(TuneDispatch(preference, options, tuning, choices, trials, variants))

@@ -17,7 +17,6 @@ from .passes import dispatch, kernels, layout, memory, region
 from .passes.canonicalize import FoldConstants, RecoverOperators, SimplifyInference
 from .passes.dispatch.implementations import preference_of
 from .passes.memory import storage_rewrite
-from .passes.region.emit_modules import register_codegen
 
 
 def NameOperators() -> Any:
@@ -79,9 +78,7 @@ def SerialSmallKernels() -> Any:
 
 def EmitModules(backend: Backend | None = None) -> Any:
     """Runtime modules in place of regions."""
-    backend = backend or OneDNN()
-    register_codegen(backend)
-    return region.EmitModules(backend)
+    return region.EmitModules(backend or OneDNN())
 
 
 __all__ = [

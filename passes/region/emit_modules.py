@@ -9,11 +9,14 @@ than one region's values, its regions work in an arena that it lends them (``len
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import tvm
 from tvm import relax
 
 from tvm_mxplan.byoc.backend import Backend
 
+from ..canonicalize.rewriter import rewrite_bindings
 from .attached import constants_of, program_of, regions
 from .lend_arenas import lend_arenas
 
@@ -32,31 +35,34 @@ class EmitModules:
                 str(function.attrs["global_symbol"]): program_of(function).arena_bytes
                 for _, function in regions(mod, self.backend.name)
             }
-        mod = relax.transform.RunCodegen(entry_functions=_entry_functions(mod))(mod)
-        if mod.attrs and "const_name_to_constant" in mod.attrs:
-            mod = mod.with_attr("const_name_to_constant", {})
-        return lend_arenas(mod, arenas)
+        return lend_arenas(self._emitted(mod), arenas)
 
+    def _emitted(self, mod: tvm.IRModule) -> tvm.IRModule:
+        """The module with calls of packed functions in place of calls of regions.
 
-def _entry_functions(mod: tvm.IRModule) -> list[str]:
-    return [
-        gvar.name_hint
-        for gvar, function in mod.functions.items()
-        if isinstance(function, relax.Function) and not (function.attrs and function.attrs.get("Codegen"))
-    ]
-
-
-def register_codegen(backend: Backend) -> None:
-    """Register ``relax.ext.<name>``, which TVM's ``RunCodegen`` calls with the regions of a module."""
-
-    def codegen(
-        functions: list[relax.Function], _options: object, _constant_names: object
-    ) -> list[tvm.runtime.Module]:
+        TVM's ``RunCodegen`` does the same for all libraries at once, and follows calls without end where a
+        function calls itself.
+        """
+        taken = list(regions(mod, self.backend.name))
+        if not taken:
+            return mod
+        symbols = {gvar: str(function.attrs["global_symbol"]) for gvar, function in taken}
         modules: list[tvm.runtime.Module] = []
-        for function in functions:
-            symbol = str(function.attrs["global_symbol"])
-            module = backend.create_module(symbol, program_of(function), constants_of(function))
-            modules += backend.modules_to_export(module)
-        return modules
+        for gvar, function in taken:
+            module = self.backend.create_module(symbols[gvar], program_of(function), constants_of(function))
+            modules += self.backend.modules_to_export(module)
+        emitted = rewrite_bindings(mod, lambda _site, value: _packed_call(value, symbols))
+        for gvar in symbols:
+            if gvar in emitted.functions:
+                del emitted[gvar]
+        before = list(mod.attrs["external_mods"]) if mod.attrs and "external_mods" in mod.attrs else []
+        return emitted.with_attr("external_mods", before + modules)
 
-    tvm.register_global_func(f"relax.ext.{backend.name}", codegen, override=True)
+
+def _packed_call(value: relax.Expr, symbols: Mapping[tvm.ir.GlobalVar, str]) -> relax.Expr | None:
+    """The call of a packed function in place of a region's call; None for all else."""
+    symbol = symbols.get(value.op) if isinstance(value, relax.Call) else None
+    if symbol is None:
+        return None
+    results = list(value.ty.fields) if isinstance(value.ty, tvm.ir.TupleType) else value.ty
+    return relax.call_dps_packed(symbol, tvm.ir.Tuple(list(value.args)), results)

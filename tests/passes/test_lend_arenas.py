@@ -24,7 +24,6 @@ from tvm_mxplan.options import Options
 from tvm_mxplan.passes.memory import storage_rewrite
 from tvm_mxplan.passes.memory.storage_check import check_storage
 from tvm_mxplan.passes.memory.tvm_pipeline import default_pipeline
-from tvm_mxplan.passes.region.emit_modules import register_codegen
 from tvm_mxplan.passes.region.lend_arenas import lend_arenas
 from tvm_mxplan.pipeline import canonicalize_passes, region_passes
 from tvm_mxplan.recorder import Recorder
@@ -250,7 +249,6 @@ def test_a_region_that_is_called_twice_gets_its_arena_as_a_block():
             y = builder.emit_output(relax.op.nn.conv2d(y, weights, padding=1))
         builder.emit_func_output(y)
     recorder, backend = Recorder(), OneDNN()
-    register_codegen(backend)
     target = tvm.target.Target("llvm")
     unnamed = [  # no NameOperators, so that equal operators make one region
         *canonicalize_passes(),

@@ -18,7 +18,6 @@ from tvm_mxplan.passes.memory import PlanMemory
 from tvm_mxplan.passes.region import BuildPrograms, EmitModules, PartitionRegions
 from tvm_mxplan.passes.region.attached import program_of, regions
 from tvm_mxplan.passes.region.dissolve import dissolve
-from tvm_mxplan.passes.region.emit_modules import register_codegen
 
 NAME = "mxplan_onednn"
 X64 = 'x: R.Tensor((1, 64, 8, 8), "float32")'
@@ -235,7 +234,6 @@ def test_bodies_say_what_programs_compute(case: str) -> None:
 
 def emitted(mod: tvm.IRModule) -> tvm.IRModule:
     backend = OneDNN()
-    register_codegen(backend)
     return EmitModules(backend)(PlanMemory(backend)(mod))
 
 

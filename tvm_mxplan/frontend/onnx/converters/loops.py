@@ -169,7 +169,15 @@ def _called(
     arguments = [start, count, alive, *loop.states, *empty, *loop.captured.values()]
     result = emitter.emit(relax.Call(function, arguments))
     parts = [emitter.emit(relax.TupleGetItem(result, at)) for at in range(len(types) + len(rows))]
-    return tuple(part if rank_of(part) is None else emitter.with_shape(part, emitter.shape(part)) for part in parts)
+    return tuple(_with_shape(emitter, part) for part in parts)
+
+
+def _with_shape(emitter: Emitter, value: relax.Var) -> relax.Var:
+    """A result whose shape is known when the model runs, with names for its dimensions."""
+    rank = rank_of(value)
+    if rank is None or shape_of(value) is not None:
+        return value
+    return emitter.with_shape(value, emitter.importer.new_dimensions(rank))
 
 
 def _turned(turn: _Turn, loop: Loop, function: relax.GlobalVar, scope: Scope) -> relax.Expr:
