@@ -185,8 +185,8 @@ def test_inputs_are_left_as_they_were():
 
 
 def test_empty_batch():
-    """ONNX's importer makes a symbol of an extent of 0."""
+    """There is nothing to do for a library; TVM's code runs."""
     g = Graph()
     ex, actual, expected = run(g, g.op("Relu", g.input(0, 17)))
-    assert [step.kind for step in computing(ex.report)] == ["eltwise"]
+    assert computing(ex.report) == []
     assert actual[0].shape == expected[0].shape == (0, 17)

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import onnx
+import tvm
 from onnx import numpy_helper
 from tvm import relax, tirx
 
@@ -87,9 +88,10 @@ class Importer:
                 results = self._results(node, scope)
             except MxplanError:
                 raise
+            except (NotImplementedError, tvm.error.OpNotImplemented) as error:
+                raise UnsupportedError(f"{self._called(node)}: {_reason(error)}; {_ADVICE}") from error
             except Exception as error:
-                message = str(error).strip().splitlines() or [type(error).__name__]
-                raise UnsupportedError(f"{self._called(node)}: cannot be imported ({message[-1]})") from error
+                raise InvalidInputError(f"{self._called(node)}: cannot be imported ({_reason(error)})") from error
             for name, result in zip(proto.output, results, strict=False):
                 if name:
                     scope[name] = result
@@ -132,6 +134,11 @@ class Importer:
     def _called(self, node: Node) -> str:
         domain = f"{node.domain}." if node.domain else ""
         return f"{self.source.name}: node {node.name or node.outputs[0]!r}: {domain}{node.op_type}"
+
+
+def _reason(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__
 
 
 _ADVICE = "export the model without it, or compute that part outside"

@@ -62,6 +62,8 @@ def import_model(
     InvalidInputError : a name in ``shapes`` that is no input, or a model that contradicts itself.
     UnsupportedError : an operator that TVM's importer does not know.
     """
+    if not model.graph.output or not model.opset_import:
+        raise InvalidInputError(f"{source}: not an ONNX model (no results or no opset)")
     names = input_names(model)
     for name, shape in (shapes or {}).items():
         if name not in names:
