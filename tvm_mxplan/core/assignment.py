@@ -83,6 +83,8 @@ def solve_assignment(problem: AssignmentProblem, *, max_nodes: int = 2000) -> As
     ------
     ValueError : no assignment satisfies what the options want.
     """
+    if not problem.steps:
+        return Assignment((), 0.0, 0.0)
     variables = [(s, o) for s, options in enumerate(problem.steps) for o in range(len(options))]
     column = {variable: i for i, variable in enumerate(variables)}
     conversions = {form: len(variables) + i for i, form in enumerate(problem.conversions)}
