@@ -72,16 +72,26 @@ def is_constant(expr: relax.Expr) -> bool:
 
 
 def constant_of(expr: relax.Expr) -> np.ndarray | None:
-    """The numbers of a constant without copying them; None for anything else."""
-    return np.from_dlpack(expr.value) if is_constant(expr) else None
+    """The numbers of a constant; None for anything else.
+
+    They are not copied, but for types that numpy has from ``ml_dtypes`` only; None for types it has not got.
+    """
+    if not is_constant(expr):
+        return None
+    try:
+        return np.from_dlpack(expr.value)
+    except (BufferError, RuntimeError, TypeError):
+        pass
+    try:
+        return np.asarray(expr.value.numpy())
+    except (RuntimeError, TypeError, ValueError):
+        return None
 
 
 def scalar_of(expr: relax.Expr) -> float | None:
     """The number of a constant with one element; None for anything else."""
-    if not is_constant(expr):
-        return None
-    value = expr.value.numpy() if expr.value.shape == () else np.from_dlpack(expr.value)
-    return float(value.reshape(-1)[0]) if value.size == 1 else None
+    value = constant_of(expr)
+    return float(value.reshape(-1)[0]) if value is not None and value.size == 1 else None
 
 
 def slice_begin(call: relax.Call) -> tuple[int, ...] | None:

@@ -1,7 +1,8 @@
 """One form for each idea, before anything is decided: see the text of each pass."""
 
 from .fold_constants import FoldConstants
+from .name_symbols import NameSymbols
 from .recover_operators import RecoverOperators
 from .simplify_inference import SimplifyInference
 
-__all__ = ["FoldConstants", "RecoverOperators", "SimplifyInference"]
+__all__ = ["FoldConstants", "NameSymbols", "RecoverOperators", "SimplifyInference"]

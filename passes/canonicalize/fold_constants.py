@@ -68,9 +68,9 @@ def _known(site: Site, expr: relax.Expr) -> np.ndarray | None:
     if is_constant(expr):
         return constant_of(expr)
     definition = site.definition(expr)
-    if is_call_to(definition, "broadcast_to") and is_constant(definition.args[0]):
-        shape = shape_of(definition)
-        return None if shape is None else np.broadcast_to(constant_of(definition.args[0]), shape)  # type: ignore[arg-type]
+    if is_call_to(definition, "broadcast_to"):
+        shape, array = shape_of(definition), constant_of(definition.args[0])
+        return None if shape is None or array is None else np.broadcast_to(array, shape)  # type: ignore[arg-type]
     return None
 
 

@@ -13,9 +13,7 @@ from __future__ import annotations
 import numpy as np
 import tvm
 import tvm_ffi
-from tvm import relax, te, tirx, topi
-
-from tvm_mxplan.core.dims import Shape
+from tvm import relax, sym, te, tirx, topi
 
 from ..relax_types import dtype_of, make_constant, scalar_of, shape_of
 from .rewriter import Site, is_call_to, rewrite_bindings
@@ -25,15 +23,18 @@ def _rule(site: Site, value: relax.Expr) -> relax.Expr | None:
     if not is_call_to(value, "call_tir") or not isinstance(value.args[0], tvm.ir.GlobalVar):
         return None
     function = site.mod[value.args[0]]
-    args = list(value.args[1].fields)
-    shapes = [shape_of(arg) for arg in args]
-    if any(shape is None for shape in shapes):
+    every = list(value.args[1].fields)
+    args = [arg for arg in every if isinstance(arg.ty, relax.TensorType)]
+    symbols = every[len(args) :]
+    if any(shape_of(expr) is None for expr in (*args, value)):
         return None
-    pad = _pad(function, args, shape_of(value))
-    return pad if pad is not None else _extremum(function, args)
+    if not all(isinstance(symbol, tirx.Var) for symbol in symbols):
+        return None
+    pad = _pad(function, args, symbols, value.ty)
+    return pad if pad is not None or symbols else _extremum(function, args)
 
 
-def _same(function: tirx.PrimFunc, tensors: list[te.Tensor]) -> bool:
+def _same(function: tirx.PrimFunc, tensors: list[te.Tensor | tirx.Var]) -> bool:
     rebuilt = te.create_prim_func(tensors, index_dtype_override="int64")
     return tvm_ffi.structural_equal(_bare(function), _bare(rebuilt), map_free_vars=True)
 
@@ -56,7 +57,9 @@ def _stored_value(function: tirx.PrimFunc) -> tvm.ir.Expr | None:
     return None if node is None else node.value
 
 
-def _pad(function: tirx.PrimFunc, args: list[relax.Expr], out_shape: Shape) -> relax.Expr | None:
+def _pad(
+    function: tirx.PrimFunc, args: list[relax.Expr], symbols: list[tirx.Var], result: relax.TensorType
+) -> relax.Expr | None:
     select = _stored_value(function)
     if len(args) != 1 or not isinstance(select, relax.Call) or len(select.args) != 3:
         return None
@@ -70,20 +73,18 @@ def _pad(function: tirx.PrimFunc, args: list[relax.Expr], out_shape: Shape) -> r
         if not isinstance(shift, tirx.IntImm):
             return None
         before.append(int(shift.value))
-    in_shape = shape_of(args[0])
+    analyzer = sym.Analyzer()
     after = []
-    for out, size, low in zip(out_shape, in_shape, before, strict=True):
-        if isinstance(out, int) and isinstance(size, int):
-            after.append(out - size - low)
-        elif out == size:
-            after.append(-low)
-        else:
+    for out, size, low in zip(result.shape.values, args[0].ty.shape.values, before, strict=True):
+        added = analyzer.simplify(out - size - low)
+        if not isinstance(added, tirx.IntImm):
             return None
+        after.append(int(added.value))
     if min(before + after) < 0:
         return None
     (x,) = _placeholders(args)
     for value in (fill, tirx.const(fill, x.dtype)):
-        if _same(function, [x, topi.nn.pad(x, before, after, value)]):
+        if _same(function, [x, *symbols, topi.nn.pad(x, before, after, value)]):
             width = [number for pair in zip(before, after, strict=True) for number in pair]
             return relax.op.nn.pad(args[0], width, "constant", fill)
     return None

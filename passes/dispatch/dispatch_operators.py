@@ -25,6 +25,7 @@ from tvm_mxplan.errors import InvalidInputError
 from ..annotations import TVM, with_dispatch
 from ..relax_types import OPERATOR, operator_name
 from .implementations import Implementation, Preference, is_operator, kind_of, tvm_refusal
+from .restore_shapes import restore_shapes
 
 _ROOT = "the whole pattern"
 _SWITCHED_OFF = "switched off by option: "
@@ -123,7 +124,7 @@ class _Turns:
         ]
         mod = relax.transform.FuseOpsByPattern(patterns, bind_constants=True, annotate_codegen=False)(mod)
         self.asked.add(library.name)
-        return mod
+        return restore_shapes(mod)
 
     def _for_its_operators(
         self, library: Implementation, pattern: relax.transform.FusionPattern, found: Rejections
@@ -178,9 +179,7 @@ class _Turns:
         self.rejections[call.op.name] = reason
 
 
-def _operators(
-    mod: tvm.IRModule, function: relax.Function
-) -> list[tuple[relax.Call, relax.Function | None]]:
+def _operators(mod: tvm.IRModule, function: relax.Function) -> list[tuple[relax.Call, relax.Function | None]]:
     """Calls to operators in order, those inside composites with the composite."""
     found: list[tuple[relax.Call, relax.Function | None]] = []
 

@@ -1,4 +1,4 @@
-"""``OutlineBlocks`` and ``InlineBlocks``: functions with branches, cut up so that parts can be partitioned.
+"""``OutlineBlocks`` and ``InlineBlocks``: functions cut up so that their parts can be partitioned.
 
 Before   with R.dataflow(): a = R.nn.conv2d(x, w); R.output(a)
          if c:
@@ -12,16 +12,19 @@ Between  a = main_part_0(x)           a function without branches for each dataf
          ...
 After    the same as Before
 
-TVM's ``MergeCompositeFunctions`` knows no `if`; composites stand in dataflow blocks, which have none.
-Functions without branches are left alone.
+TVM's ``MergeCompositeFunctions`` knows no `if`; composites stand in dataflow blocks, which have none.  It
+does not know either that shapes with a symbol depend on the ``match_cast`` that defines it: blocks end
+before one (``split_blocks``).  Functions without both are left alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import tvm
 from tvm import relax
+
+from .split_blocks import defines_symbols, split_blocks
 
 PART = "mxplan.part"
 
@@ -33,8 +36,8 @@ class OutlineBlocks:
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
         outliner = _Outliner(mod)
         for gvar, function in list(mod.functions.items()):
-            if isinstance(function, relax.Function) and _has_branches(function):
-                outliner.function(gvar, function)
+            if isinstance(function, relax.Function) and _needs_cutting(function):
+                outliner.function(gvar, split_blocks(function))
         return outliner.builder_.get()
 
 
@@ -49,8 +52,8 @@ class InlineBlocks:
             return mod
         bodies = {gvar: function.without_attr(PART) for gvar, function in parts.items()}
         for gvar, function in list(mod.functions.items()):
-            if isinstance(function, relax.Function) and gvar not in parts and _has_branches(function):
-                mod.update_func(gvar, function.inline_functions(bodies))
+            if isinstance(function, relax.Function) and gvar not in parts and calls_any(function, set(parts)):
+                mod.update_func(gvar, _Inliner(bodies).visit_expr(function))
         for gvar in parts:
             del mod[gvar]
         return relax.transform.CanonicalizeBindings()(relax.transform.Normalize()(mod))
@@ -63,6 +66,7 @@ class _Outliner(relax.PyExprMutator):
     def __init__(self, mod: tvm.IRModule) -> None:
         super().__init__(mod)
         self.name = ""
+        self.count = 0
 
     def function(self, gvar: tvm.ir.GlobalVar, function: relax.Function) -> None:
         self.name = gvar.name_hint
@@ -70,22 +74,52 @@ class _Outliner(relax.PyExprMutator):
 
     def visit_dataflow_block_(self, block: relax.DataflowBlock) -> relax.BindingBlock:
         results = [var for var in (b.var for b in block.bindings) if not isinstance(var, relax.DataflowVar)]
-        part = _function_of(block, results)
-        copy = relax.utils.copy_with_new_vars(part).with_attr(PART, True)
+        read, part = _function_of(block, results)
+        # The number keeps equal parts apart, which would become one function.
+        copy = relax.utils.copy_with_new_vars(part).with_attr(PART, self.count)
+        self.count += 1
         callee = self.builder_.add_func(copy, f"{self.name}_part")
         self.builder_._begin_binding_block()
-        every = self.builder_.emit(relax.Call(callee, list(part.params)))
+        symbols = [relax.ShapeExpr(param.ty.values) for param in part.params[len(read) :]]
+        every = self.builder_.emit(relax.Call(callee, [*read, *symbols]))
         for at, var in enumerate(results):
             self.builder_.emit_normalized(relax.VarBinding(var, relax.TupleGetItem(every, at)))
         return self.builder_._end_block()
 
 
-def _function_of(block: relax.DataflowBlock, results: list[tvm.ir.Var]) -> relax.Function:
-    """The block as a function of what it reads, with a tuple of what it gives to others."""
+@relax.expr_functor.mutator
+class _Inliner(relax.PyExprMutator):
+    """Puts the parts back, each called once; TVM's own inlining gives their symbols new variables."""
+
+    def __init__(self, parts: Mapping[tvm.ir.GlobalVar, relax.Function]) -> None:
+        super().__init__()
+        self.parts = parts
+
+    def visit_call_(self, call: relax.Call) -> relax.Expr:
+        call = self.visit_expr_post_order(call)
+        part = self.parts.get(call.op) if isinstance(call.op, tvm.ir.GlobalVar) else None
+        if part is None:
+            return call
+        return part.bind_params(dict(zip(part.params, call.args, strict=True))).body
+
+
+def _function_of(
+    block: relax.DataflowBlock, results: list[tvm.ir.Var]
+) -> tuple[list[tvm.ir.Var], relax.Function]:
+    """What the block reads, and the block as a function of that, with a tuple of what it gives to others.
+
+    Symbols come as a shape, since parameters may have them inside expressions only.
+    """
     body = relax.SeqExpr([block], relax.Tuple(results))
-    params = relax.analysis.free_vars(body)
+    read = [var for var in relax.analysis.free_vars(body) if not isinstance(var.ty, tvm.ir.PrimType)]
     ty = relax.TupleType([var.ty for var in results])
-    return relax.Function(params, body, ty, is_pure=True)
+    symbols = relax.analysis.free_symbolic_vars(relax.Function(read, body, ty, is_pure=True))
+    shapes = [relax.Var("symbols", relax.ShapeType(values=symbols))] if symbols else []
+    return read, relax.Function([*read, *shapes], body, ty, is_pure=True)
+
+
+def _needs_cutting(function: relax.Function) -> bool:
+    return _has_branches(function) or defines_symbols(function)
 
 
 def _has_branches(function: relax.Function) -> bool:

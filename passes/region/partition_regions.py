@@ -16,6 +16,7 @@ import tvm
 from tvm import relax
 
 from .outline_blocks import calls_any
+from .stand_ins import hide, reveal
 
 
 @tvm.transform.module_pass(opt_level=0, name="PartitionRegions")
@@ -46,6 +47,7 @@ def _codegen(function: tvm.ir.BaseFunc) -> str:
 def _merge_in_function(merged: tvm.IRModule, mod: tvm.IRModule, gvar: tvm.ir.GlobalVar) -> None:
     """Put into ``merged`` one function of ``mod`` with regions in the place of its composites."""
     alone, originals = _alone_as_main(mod, gvar)
+    alone, hidden = hide(alone, alone.get_global_var("main"))
     alone = relax.transform.MergeCompositeFunctions()(alone)
     alone = _rename(alone, {other.name_hint for other in merged.functions})
     for region, body in alone.functions.items():
@@ -53,7 +55,7 @@ def _merge_in_function(merged: tvm.IRModule, mod: tvm.IRModule, gvar: tvm.ir.Glo
             merged[region] = body
     replacer = _GlobalReplacer(alone)
     replacer.new = originals
-    function = replacer.visit_expr(alone["main"]).without_attr("global_symbol")
+    function = replacer.visit_expr(reveal(alone["main"], hidden)).without_attr("global_symbol")
     symbol = mod[gvar].attrs.get("global_symbol") if mod[gvar].attrs else None
     merged.update_func(gvar, function.with_attr("global_symbol", symbol) if symbol else function)
 

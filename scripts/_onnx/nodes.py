@@ -29,11 +29,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parse(arguments)
     kinds, engines = options.kinds.split(","), options.engines.split(",")
     cases = _selected(all_cases(kinds), options.only, options.every)
-    endings = {
-        engine: dict(_told(engine, kinds, list(cases), options.timeout)) for engine in engines
-    }
+    endings = {engine: dict(_told(engine, kinds, list(cases), options.timeout)) for engine in engines}
     if options.save:
-        told = {engine: {one.name: [one.status, one.reason] for one in found.values()} for engine, found in endings.items()}
+        told = {
+            engine: {one.name: [one.status, one.reason] for one in found.values()}
+            for engine, found in endings.items()
+        }
         options.save.write_text(json.dumps(told, indent=1))
     print(totals(endings))
     print()

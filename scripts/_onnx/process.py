@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import selectors
@@ -73,10 +74,8 @@ def _ask(worker: subprocess.Popen[bytes], name: str, timeout: float) -> Ending:
 
 def _end(worker: subprocess.Popen[bytes]) -> None:
     assert worker.stdin
-    try:
+    with contextlib.suppress(BrokenPipeError):
         worker.stdin.close()
-    except BrokenPipeError:
-        pass
     try:
         worker.wait(5)
     except subprocess.TimeoutExpired:

@@ -1,4 +1,4 @@
-"""A process that runs cases on one engine: names on standard input, one line of JSON for each on standard output."""
+"""A process that runs cases on one engine: names come in, a line of JSON for each goes out."""
 
 from __future__ import annotations
 
@@ -67,7 +67,9 @@ def main() -> int:
     for line in sys.stdin:
         with contextlib.redirect_stdout(sys.stderr):
             status, reason = verdict(cases[line.strip()], engine)
-        print(json.dumps({"name": line.strip(), "status": status, "reason": reason}), file=answers, flush=True)
+        print(
+            json.dumps({"name": line.strip(), "status": status, "reason": reason}), file=answers, flush=True
+        )
     return 0
 
 

@@ -38,8 +38,7 @@ def typical(program: ir.Program) -> ir.Program:
     extent = _TYPICAL_EXTENT
     while True:
         numbers = {
-            binding.name: _TYPICAL_BATCH if binding.name in batches else extent
-            for binding in program.symbols
+            binding.name: _TYPICAL_BATCH if binding.name in batches else extent for binding in program.symbols
         }
         if extent >= _LARGEST_EXTENT or all(evaluate(dim, numbers) > 0 for dim in dims):
             return specialize(program, numbers)
@@ -60,12 +59,7 @@ def _typical_dim(dim: Dim, number: int) -> int:
 
 def _batches(program: ir.Program) -> set[str]:
     """Symbols that are bound by the first axis of an input; others if they stand in first axes only."""
-    elsewhere = {
-        name
-        for value in program.values
-        for dim in value.shape[1:]
-        for name in symbols_of(dim)
-    }
+    elsewhere = {name for value in program.values for dim in value.shape[1:] for name in symbols_of(dim)}
     return {
         binding.name
         for binding in program.symbols
