@@ -11,13 +11,23 @@ from onnx.reference import ReferenceEvaluator
 
 from .node import Node
 
-_RANDOM = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial", "Dropout"}
+_RANDOM = {
+    "RandomNormal",
+    "RandomNormalLike",
+    "RandomUniform",
+    "RandomUniformLike",
+    "Bernoulli",
+    "Multinomial",
+    "Dropout",
+}
 """Operators whose results are not a function of their operands, Dropout in training."""
 
 
 def folded(node: Node) -> list[np.ndarray | None] | None:
     """The results of a node on known operands; None where they are not known or cannot be evaluated."""
-    if node.op_type in _RANDOM or not all(value is None or isinstance(value, np.ndarray) for value in node.inputs):
+    if node.op_type in _RANDOM or not all(
+        value is None or isinstance(value, np.ndarray) for value in node.inputs
+    ):
         return None
     if any(attribute.HasField("g") or attribute.graphs for attribute in node.proto.attribute):
         return None
@@ -43,8 +53,12 @@ def _evaluate(
     proto: onnx.NodeProto, domain: str, opset: int, operands: dict[str, np.ndarray]
 ) -> Sequence[np.ndarray]:
     names = [name for name in proto.output if name]
-    inputs = [onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
-              for name, value in operands.items()]
+    inputs = [
+        onnx.helper.make_tensor_value_info(
+            name, onnx.helper.np_dtype_to_tensor_dtype(value.dtype), value.shape
+        )
+        for name, value in operands.items()
+    ]
     outputs = [onnx.helper.make_empty_tensor_value_info(name) for name in names]
     graph = onnx.helper.make_graph([proto], "node", inputs, outputs)
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid(domain, opset)])

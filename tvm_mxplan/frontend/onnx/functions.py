@@ -1,4 +1,4 @@
-"""Operators by other operators: functions that a model brings, and those that ONNX defines its operators by."""
+"""Operators by other operators: functions that a model brings, and those by which ONNX defines its own."""
 
 from __future__ import annotations
 

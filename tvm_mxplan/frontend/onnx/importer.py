@@ -17,7 +17,6 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import onnx
 import tvm
 from onnx import numpy_helper
@@ -26,10 +25,8 @@ from tvm import relax, tirx
 from ...errors import InvalidInputError, MxplanError, UnsupportedError
 from . import converters, fold, functions, stock, symbolic
 from .dims import Dim
-from .importer_types import Scope
 from .node import Emitter, Node, NotTaken
-from .values import Value, shape_of
-
+from .values import Scope, Value, shape_of
 
 
 @dataclass(frozen=True)
@@ -69,14 +66,19 @@ class Importer:
         """The graph's outputs; ``scope`` has its inputs, and what an enclosing graph defines."""
         scope = scope | {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
         self.nodes(graph.node, scope, self.source.opsets)
-        return [self._stated(output, self._found(scope, output.name, "the graph's output")) for output in graph.output]
+        return [
+            self._stated(output, self._found(scope, output.name, "the graph's output"))
+            for output in graph.output
+        ]
 
     def _stated(self, output: onnx.ValueInfoProto, value: Value) -> Value:
         """A result with the shape that the model states for it, where that is known from nothing else."""
         if not isinstance(value, relax.Expr) or shape_of(value) is not None:
             return value
         dims = output.type.tensor_type.shape.dim
-        if not output.type.tensor_type.HasField("shape") or not all(dim.HasField("dim_value") for dim in dims):
+        if not output.type.tensor_type.HasField("shape") or not all(
+            dim.HasField("dim_value") for dim in dims
+        ):
             return value
         return self._emitter.with_shape(value, [dim.dim_value for dim in dims])
 
@@ -89,23 +91,30 @@ class Importer:
             except MxplanError:
                 raise
             except (NotImplementedError, tvm.error.OpNotImplemented) as error:
-                raise UnsupportedError(f"{self._called(node)}: {_reason(error)}; {_ADVICE}") from error
+                raise UnsupportedError(f"{self.called(node)}: {_reason(error)}; {_ADVICE}") from error
             except Exception as error:
-                raise InvalidInputError(f"{self._called(node)}: cannot be imported ({_reason(error)})") from error
+                raise InvalidInputError(
+                    f"{self.called(node)}: cannot be imported ({_reason(error)})"
+                ) from error
             for name, result in zip(proto.output, results, strict=False):
                 if name:
                     scope[name] = result
 
     def _node(self, proto: onnx.NodeProto, scope: Scope, opsets: Mapping[str, int]) -> Node:
         domain = "" if proto.domain == "ai.onnx" else proto.domain
-        inputs = [self._found(scope, name, f"node {proto.name or proto.op_type}") if name else None for name in proto.input]
+        inputs = [
+            self._found(scope, name, f"node {proto.name or proto.op_type}") if name else None
+            for name in proto.input
+        ]
         attributes = {a.name: onnx.helper.get_attribute_value(a) for a in proto.attribute}
         opset = opsets.get(domain, 1)
         return Node(proto.op_type, domain, proto.name, inputs, attributes, list(proto.output), opset, proto)
 
     def _found(self, scope: Scope, name: str, reader: str) -> Value:
         if name not in scope:
-            raise InvalidInputError(f"{self.source.name}: {reader} reads {name!r}, which nothing defines before it")
+            raise InvalidInputError(
+                f"{self.source.name}: {reader} reads {name!r}, which nothing defines before it"
+            )
         return scope[name]
 
     def _results(self, node: Node, scope: Scope) -> Sequence[Value]:
@@ -115,7 +124,11 @@ class Importer:
                 return found
         for converter in converters.of(node):
             try:
-                result = converter(self._emitter, node) if not converter.reads_scope else converter(self._emitter, node, scope)
+                result = (
+                    converter(self._emitter, node)
+                    if not converter.reads_scope
+                    else converter(self._emitter, node, scope)
+                )
             except NotTaken:
                 continue
             return result if isinstance(result, tuple) else (result,)
@@ -124,14 +137,15 @@ class Importer:
             return stock.converted(self._emitter, node)
         body = functions.body_of(node, self.source.functions)
         if body is None:
-            raise UnsupportedError(f"{self._called(node)}: this operator is not supported; {_ADVICE}")
+            raise UnsupportedError(f"{self.called(node)}: this operator is not supported; {_ADVICE}")
         inner: Scope = {"": None}
         inner |= dict(zip(body.inputs, node.inputs, strict=False))
-        inner |= {name: None for name in body.inputs[len(node.inputs) :]}
+        inner |= dict.fromkeys(body.inputs[len(node.inputs) :])
         self.nodes(body.nodes, inner, body.opsets)
         return [inner[name] for name in body.outputs]
 
-    def _called(self, node: Node) -> str:
+    def called(self, node: Node) -> str:
+        """A node as messages name it."""
         domain = f"{node.domain}." if node.domain else ""
         return f"{self.source.name}: node {node.name or node.outputs[0]!r}: {domain}{node.op_type}"
 

@@ -72,7 +72,9 @@ def import_model(
     graph = model.graph
     stated: dict[str, Sequence[Dim]] = dict(shapes or {})
     dims = named_dimensions(graph, names, stated, source)
-    opsets = {"" if opset.domain == "ai.onnx" else opset.domain: opset.version for opset in model.opset_import}
+    opsets = {
+        "" if opset.domain == "ai.onnx" else opset.domain: opset.version for opset in model.opset_import
+    }
     local = {(function.domain, function.name): function for function in model.functions}
     builder = relax.BlockBuilder()
     importer = Importer(builder, Source(source, opsets, local))
@@ -95,7 +97,9 @@ def import_model(
 
 def has_control_flow(graph: onnx.GraphProto) -> bool:
     """Whether a graph has nodes with graphs inside."""
-    return any(attribute.HasField("g") or attribute.graphs for node in graph.node for attribute in node.attribute)
+    return any(
+        attribute.HasField("g") or attribute.graphs for node in graph.node for attribute in node.attribute
+    )
 
 
 def _parameter(value: onnx.ValueInfoProto, dims: Sequence[Dim] | None, source: str) -> relax.Var:
@@ -131,12 +135,16 @@ def named_dimensions(
             found[value.name] = list(stated[value.name])
             continue
         dims = _dims(value)
-        found[value.name] = None if dims is None else [
-            dim.dim_value
-            if dim.HasField("dim_value")
-            else parse_shape_name(dim.dim_param or re.sub(r"\W", "_", f"{value.name}_{axis}"), variables)
-            for axis, dim in enumerate(dims)
-        ]
+        found[value.name] = (
+            None
+            if dims is None
+            else [
+                dim.dim_value
+                if dim.HasField("dim_value")
+                else parse_shape_name(dim.dim_param or re.sub(r"\W", "_", f"{value.name}_{axis}"), variables)
+                for axis, dim in enumerate(dims)
+            ]
+        )
     return found
 
 

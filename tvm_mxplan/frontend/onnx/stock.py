@@ -27,7 +27,9 @@ def is_known(node: Node) -> bool:
 def converted(emitter: Emitter, node: Node) -> list[Value]:
     """The results of a node as TVM converts it."""
     operands = stock.onnx_input([_operand(emitter, node, value) for value in node.inputs])
-    attributes = {name: tuple(value) if isinstance(value, list) else value for name, value in node.attributes.items()}
+    attributes = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in node.attributes.items()
+    }
     attributes["tvm_custom"] = {"name": node.name, "num_outputs": len(node.outputs)}
     function = _CONVERTERS[node.op_type].get_converter(node.opset)
     with contextlib.redirect_stdout(io.StringIO()):

@@ -1,7 +1,7 @@
 """Evaluates shape arithmetic: operators on integers of which some depend on named dimensions.
 
-An operator that is not in the table, or whose result would depend on a comparison that is not known, runs when
-the model does.
+An operator that is not in the table, or whose result would depend on a comparison that is not known, runs
+when the model does.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import onnx
 from tvm import tirx
 
 from .dims import Dim, compared, expression, simplified
-from .node import NotTaken, Node
+from .node import Node, NotTaken
 from .values import Symbols, Value, array_of, as_symbols, value_of
 
 _MOST = 4096
@@ -21,7 +21,7 @@ _MOST = 4096
 
 
 def evaluated(node: Node) -> list[Value] | None:
-    """The results of a node on symbols; None where it has none among its operands, or is no shape arithmetic."""
+    """The results of a node on symbols; None where no operand is one, or it is no shape arithmetic."""
     if node.domain or node.op_type not in _RULES:
         return None
     if not any(isinstance(value, Symbols) for value in node.inputs):
@@ -55,7 +55,9 @@ def _elementwise(function: Callable[[Dim, Dim], Dim]) -> Callable[[Node], Value]
 def _comparison(operator: str) -> Callable[[Node], Value]:
     def rule(node: Node) -> Value:
         arrays = np.broadcast_arrays(*[operand.elements for operand in _operands(node)])
-        found = [compared(operator, a, b) for a, b in zip(*(array.reshape(-1) for array in arrays), strict=True)]
+        found = [
+            compared(operator, a, b) for a, b in zip(*(array.reshape(-1) for array in arrays), strict=True)
+        ]
         if any(result is None for result in found):
             raise NotTaken
         return np.array(found, dtype=bool).reshape(arrays[0].shape)

@@ -1,4 +1,4 @@
-"""What an ONNX value is while a model is imported: known, an expression over dimensions, or a tensor of Relax.
+"""ONNX values while a model is imported: known, expressions over dimensions, or tensors of Relax.
 
     numpy array      the value itself is known
     Symbols          integers of which some depend on named dimensions: what shape arithmetic gives
@@ -44,6 +44,9 @@ class Symbols:
 
 Value = np.ndarray | Symbols | relax.Expr | list | None
 """See the file's text; a list holds values."""
+
+Scope = dict[str, Value]
+"""Values by name, as a graph sees them; an enclosing graph's are among them."""
 
 
 def array_of(elements: Sequence[Dim], shape: Sequence[int]) -> np.ndarray:

@@ -1,15 +1,15 @@
 """Our own converters, where TVM's importer lacks an operator or errs: a table by domain and operator.
 
-A converter takes an ``Emitter`` and a ``Node`` and returns a value, or a tuple of them; it raises ``NotTaken``
-to leave the node to the next in line.
+A converter takes an ``Emitter`` and a ``Node`` and returns a value, or a tuple of them; it raises
+``NotTaken`` to leave the node to the next in line.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from ..node import Node
-from .table import Converter, TABLE
+from .table import TABLE, Converter
 
 
 def of(node: Node) -> Iterator[Converter]:

@@ -6,9 +6,8 @@ import numpy as np
 import onnx
 from tvm import relax
 
-from ..importer_types import Scope
 from ..node import Emitter, Node, NotTaken
-from ..values import Value, dtype_of, shape_of
+from ..values import Value, shape_of
 from . import loops
 from .table import converts
 
@@ -70,7 +69,11 @@ def _ends_by_count(body: onnx.GraphProto) -> bool:
     name = body.output[0].name
     while name in sources and sources[name].op_type in ("Identity", "Cast"):
         name = sources[name].input[0]
-    return name == body.input[1].name or name in constants or getattr(sources.get(name), "op_type", "") == "Constant"
+    return (
+        name == body.input[1].name
+        or name in constants
+        or getattr(sources.get(name), "op_type", "") == "Constant"
+    )
 
 
 def stacked(emitter: Emitter, values: list[Value], axis: int) -> Value:
@@ -87,7 +90,9 @@ def _scan(emitter: Emitter, node: Node, scope: Scope) -> tuple[Value, ...]:
     width = node.attributes["num_scan_inputs"]
     states, scanned = list(node.inputs[: len(node.inputs) - width]), node.inputs[len(node.inputs) - width :]
     ranks = [len(emitter.shape(value)) for value in scanned]
-    axes = [axis % rank for axis, rank in zip(node.attribute("scan_input_axes", [0] * width), ranks, strict=True)]
+    axes = [
+        axis % rank for axis, rank in zip(node.attribute("scan_input_axes", [0] * width), ranks, strict=True)
+    ]
     backwards = node.attribute("scan_input_directions", [0] * width)
     turns = emitter.shape(scanned[0])[axes[0]]
     if not isinstance(turns, int) or turns > _MOST_TURNS:

@@ -9,9 +9,8 @@ import numpy as np
 import onnx
 from tvm import relax
 
-from ..importer_types import Scope
 from ..node import Emitter, Node, NotTaken
-from ..values import Symbols, Value, dtype_of, rank_of, shape_of
+from ..values import Scope, Symbols, Value, dtype_of, rank_of, shape_of
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,10 @@ def emitted(emitter: Emitter, node: Node, scope: Scope) -> tuple[Value, ...]:
         settled = [_common(before, after) for before, after in zip(types, found.states, strict=True)]
         if settled == [str(kind) for kind in types]:
             break
-        types = [_open_type(state) if str(kind) != same else kind for state, kind, same in zip(states, types, settled, strict=True)]
+        types = [
+            _open_type(state) if str(kind) != same else kind
+            for state, kind, same in zip(states, types, settled, strict=True)
+        ]
     return _called(emitter, loop, types, found.rows, scope)
 
 
@@ -95,7 +97,13 @@ def _common(before: relax.TensorType, after: relax.TensorType) -> str:
 class _Turn:
     """The function of one turn while it is built, in a builder of its own."""
 
-    def __init__(self, emitter: Emitter, loop: Loop, types: Sequence[relax.TensorType], rows: Sequence[relax.TensorType]) -> None:
+    def __init__(
+        self,
+        emitter: Emitter,
+        loop: Loop,
+        types: Sequence[relax.TensorType],
+        rows: Sequence[relax.TensorType],
+    ) -> None:
         self.builder = relax.BlockBuilder()
         self.importer = emitter.importer.within(self.builder)
         self.emitter = Emitter(self.importer)
@@ -145,7 +153,11 @@ def _traced(emitter: Emitter, loop: Loop, types: Sequence[relax.TensorType], sco
 
 
 def _called(
-    emitter: Emitter, loop: Loop, types: Sequence[relax.TensorType], rows: Sequence[relax.TensorType], scope: Scope
+    emitter: Emitter,
+    loop: Loop,
+    types: Sequence[relax.TensorType],
+    rows: Sequence[relax.TensorType],
+    scope: Scope,
 ) -> tuple[Value, ...]:
     if any(kind.shape is None for kind in rows):
         raise NotTaken
@@ -160,10 +172,17 @@ def _called(
     made = relax.Function(made.params, made.body, results, made.is_pure, made.attrs)
     emitter.builder.update_func(function, made)
     most = int(np.iinfo("int64").max)
-    count = relax.const(most, "int64") if loop.count is None else emitter.tensor(emitter.reshaped(loop.count, []))
-    alive = relax.const(True, "bool") if loop.condition is None else emitter.tensor(emitter.reshaped(loop.condition, []))
+    count = (
+        relax.const(most, "int64") if loop.count is None else emitter.tensor(emitter.reshaped(loop.count, []))
+    )
+    alive = (
+        relax.const(True, "bool")
+        if loop.condition is None
+        else emitter.tensor(emitter.reshaped(loop.condition, []))
+    )
     empty = [
-        emitter.emit(relax.op.zeros(relax.ShapeExpr([0, *kind.shape.values]), str(kind.dtype))) for kind in rows
+        emitter.emit(relax.op.zeros(relax.ShapeExpr([0, *kind.shape.values]), str(kind.dtype)))
+        for kind in rows
     ]
     start = relax.const(0, "int64")
     arguments = [start, count, alive, *loop.states, *empty, *loop.captured.values()]
@@ -189,7 +208,8 @@ def _turned(turn: _Turn, loop: Loop, function: relax.GlobalVar, scope: Scope) ->
     states = [turn.emitter.tensor(value) for value in results[: len(turn.states)]]
     parts = [turn.emitter.tensor(value) for value in results[len(turn.states) :]]
     rows = [
-        emit(relax.op.concat([row, relax.op.expand_dims(part, 0)], 0)) for row, part in zip(turn.rows, parts, strict=True)
+        emit(relax.op.concat([row, relax.op.expand_dims(part, 0)], 0))
+        for row, part in zip(turn.rows, parts, strict=True)
     ]
     one = relax.const(1, "int64")
     following = emit(relax.op.add(turn.turn, one))

@@ -75,7 +75,9 @@ def _centred(emitter: Emitter, value: Value, zero: Value, axis: int | None) -> V
     """Integers less their zero point, in float32; ``axis`` is where a row of zero points stands."""
     if isinstance(value, np.ndarray) and (zero is None or isinstance(zero, np.ndarray)):
         wide = value.astype("float32")
-        return relax.const(wide if zero is None else wide - _along_array(zero.astype("float32"), value.ndim, axis))
+        return relax.const(
+            wide if zero is None else wide - _along_array(zero.astype("float32"), value.ndim, axis)
+        )
     wide = emitter.emit(relax.op.astype(emitter.tensor(value), "float32"))
     if zero is None:
         return wide
@@ -124,7 +126,9 @@ def _scale(emitter: Emitter, left: Value, right: Value, rank: int, axis: int) ->
     first = emitter.emit(relax.op.astype(emitter.tensor(left), "float32"))
     second = emitter.emit(relax.op.astype(emitter.tensor(right), "float32"))
     row = -2 if axis == -1 else axis
-    return emitter.emit(relax.op.multiply(_along(emitter, first, rank, row), _along(emitter, second, rank, axis)))
+    return emitter.emit(
+        relax.op.multiply(_along(emitter, first, rank, row), _along(emitter, second, rank, axis))
+    )
 
 
 def _requantised(emitter: Emitter, value: relax.Expr, scale: relax.Expr, to: Value, zero: Value) -> Value:

@@ -14,9 +14,9 @@ from tvm import relax
 from ..dims import Dim, expression
 from ..node import Emitter, Node, NotTaken
 from ..values import Value, dtype_of, shape_of
+from .activations import activations
 from .table import converts
 
-_GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 _ACTIVATIONS = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}
 
 
@@ -46,7 +46,7 @@ def _recurrent(emitter: Emitter, node: Node) -> tuple[Value, ...]:
         raise NotTaken
     lengths = _lengths(emitter, node, dims)
     results = []
-    for index, direction in enumerate(_directions(emitter, node, dims)):
+    for direction in _directions(emitter, node, dims):
         results.append(_run(emitter, node, emitter.tensor(data), dims, direction, lengths))
     outputs = emitter.emit(relax.op.stack([row[0] for row in results], 1))
     hidden = emitter.emit(relax.op.stack([row[1] for row in results], 0))
@@ -71,17 +71,19 @@ def _directions(emitter: Emitter, node: Node, dims: Sequence[Dim]) -> list[_Dire
     kind = node.op_type
     stated = node.text("direction", "forward")
     count = 2 if stated == "bidirectional" else 1
-    size = node.attributes["hidden_size"] if "hidden_size" in node.attributes else int(shape_of(node.input(2))[2])
+    size = (
+        node.attributes["hidden_size"]
+        if "hidden_size" in node.attributes
+        else int(shape_of(node.input(2))[2])
+    )
     per = len(_ACTIVATIONS[kind])
     names = [name.decode() for name in node.attribute("activations", [])] or _ACTIVATIONS[kind] * count
     alphas, betas = list(node.attribute("activation_alpha", [])), list(node.attribute("activation_beta", []))
-    functions = _functions(names, alphas, betas)
+    functions = activations(names, alphas, betas)
     if node.attribute("clip"):
         raise NotTaken
     dtype = dtype_of(node.input(0))
-    zeros = emitter.emit(
-        relax.op.zeros(relax.ShapeExpr([expression(dims[1]), expression(size)]), dtype)
-    )
+    zeros = emitter.emit(relax.op.zeros(relax.ShapeExpr([expression(dims[1]), expression(size)]), dtype))
 
     def part(index: int, direction: int) -> relax.Expr | None:
         value = node.input(index)
@@ -127,7 +129,12 @@ def _start(emitter: Emitter, node: Node, index: int, direction: int) -> relax.Ex
 
 
 def _run(
-    emitter: Emitter, node: Node, data: relax.Expr, dims: Sequence[Dim], direction: _Direction, lengths: relax.Expr | None
+    emitter: Emitter,
+    node: Node,
+    data: relax.Expr,
+    dims: Sequence[Dim],
+    direction: _Direction,
+    lengths: relax.Expr | None,
 ) -> tuple[relax.Expr, relax.Expr, relax.Expr | None]:
     """All outputs of a direction (steps first), its last state and its last cell."""
     emit = emitter.emit
@@ -164,7 +171,9 @@ def _lstm(
         into, out, off = direction.peepholes
         enter = emit(relax.op.add(enter, relax.op.multiply(into, cell)))
         forget = emit(relax.op.add(forget, relax.op.multiply(off, cell)))
-    forgotten = emit(relax.op.subtract(_one(row), inner(enter))) if node.attribute("input_forget") else inner(forget)
+    forgotten = (
+        emit(relax.op.subtract(_one(row), inner(enter))) if node.attribute("input_forget") else inner(forget)
+    )
     entered = emit(relax.op.multiply(inner(enter), candidate(new)))
     cell = emit(relax.op.add(relax.op.multiply(forgotten, cell), entered))
     if direction.peepholes is not None:
@@ -173,7 +182,12 @@ def _lstm(
 
 
 def _gru(
-    emitter: Emitter, node: Node, direction: _Direction, row: relax.Expr, hidden: relax.Expr, cell: relax.Expr | None
+    emitter: Emitter,
+    node: Node,
+    direction: _Direction,
+    row: relax.Expr,
+    hidden: relax.Expr,
+    cell: relax.Expr | None,
 ) -> tuple[relax.Expr, None]:
     emit = emitter.emit
     update, reset, new = _pieces(emitter, row, 3, 1)
@@ -190,7 +204,9 @@ def _gru(
         both = emit(relax.op.matmul(hidden, first))
         rest = None
         if direction.recurrent_bias is not None:
-            both = emit(relax.op.add(both, relax.op.strided_slice(direction.recurrent_bias, [0], [0], [2 * size])))
+            both = emit(
+                relax.op.add(both, relax.op.strided_slice(direction.recurrent_bias, [0], [0], [2 * size]))
+            )
             rest = emit(relax.op.strided_slice(direction.recurrent_bias, [0], [2 * size], [3 * size]))
         up, back = _pieces(emitter, both, 2, 1)
         kept = inner(emit(relax.op.add(update, up)))
@@ -203,7 +219,12 @@ def _gru(
 
 
 def _rnn(
-    emitter: Emitter, node: Node, direction: _Direction, row: relax.Expr, hidden: relax.Expr, cell: relax.Expr | None
+    emitter: Emitter,
+    node: Node,
+    direction: _Direction,
+    row: relax.Expr,
+    hidden: relax.Expr,
+    cell: relax.Expr | None,
 ) -> tuple[relax.Expr, None]:
     total = emitter.emit(relax.op.add(row, _recurrence(emitter, direction, hidden)))
     return emitter.emit(direction.activations[0](total)), None
@@ -238,45 +259,3 @@ def _transposed(emitter: Emitter, value: relax.Expr) -> relax.Expr:
 
 def _one(like: relax.Expr) -> relax.Expr:
     return relax.const(np.ones((), dtype_of(like)))
-
-
-def _functions(
-    names: Sequence[str], alphas: list[float], betas: list[float]
-) -> list[Callable[[relax.Expr], relax.Expr]]:
-    """Activations by ONNX's names; those that have parameters take them from the lists in turn."""
-    found: list[Callable[[relax.Expr], relax.Expr]] = []
-    for name in names:
-        rule = _FUNCTIONS.get(name.lower())
-        if rule is None:
-            raise NotTaken
-        function, alpha, beta = rule
-        first = alphas.pop(0) if alpha is not None and alphas else alpha
-        second = betas.pop(0) if beta is not None and betas else beta
-        found.append(lambda value, f=function, a=first, b=second: f(value, a, b))
-    return found
-
-
-def _number(value: float | None, like: relax.Expr) -> relax.Expr:
-    return relax.const(np.asarray(value, "float32"))
-
-
-_FUNCTIONS: dict[str, tuple[Callable, float | None, float | None]] = {
-    "sigmoid": (lambda x, a, b: relax.op.sigmoid(x), None, None),
-    "tanh": (lambda x, a, b: relax.op.tanh(x), None, None),
-    "relu": (lambda x, a, b: relax.op.nn.relu(x), None, None),
-    "leakyrelu": (lambda x, a, b: relax.op.nn.leakyrelu(x, a), 0.01, None),
-    "affine": (lambda x, a, b: relax.op.add(relax.op.multiply(x, _number(a, x)), _number(b, x)), 1.0, 0.0),
-    "hardsigmoid": (
-        lambda x, a, b: relax.op.clip(relax.op.add(relax.op.multiply(x, _number(a, x)), _number(b, x)), 0.0, 1.0),
-        0.2,
-        0.5,
-    ),
-    "scaledtanh": (
-        lambda x, a, b: relax.op.multiply(relax.op.tanh(relax.op.multiply(x, _number(b, x))), _number(a, x)),
-        1.0,
-        1.0,
-    ),
-    "softplus": (lambda x, a, b: relax.op.nn.softplus(x), None, None),
-    "softsign": (lambda x, a, b: relax.op.divide(x, relax.op.add(relax.op.abs(x), _number(1.0, x))), None, None),
-}
-"""Activation, and the defaults of its alpha and beta where it has them."""

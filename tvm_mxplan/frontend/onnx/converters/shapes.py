@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 from tvm import relax, tirx
 
+from ....errors import InvalidInputError
 from ..dims import Dim, divided, expression, product, same, simplified
 from ..node import Emitter, Node, NotTaken
 from ..values import Value, dtype_of, rank_of, shape_of, value_of
@@ -13,12 +15,8 @@ from .table import converts
 
 @converts("Shape")
 def _shape(emitter: Emitter, node: Node) -> Value:
-    dims = emitter.shape(node.input(0))
-    return value_of(dims[node.attribute("start", 0) : node.attribute("end")], _length(dims, node))
-
-
-def _length(dims: list[Dim], node: Node) -> tuple[int]:
-    return (len(dims[node.attribute("start", 0) : node.attribute("end")]),)
+    dims = emitter.shape(node.input(0))[node.attribute("start", 0) : node.attribute("end")]
+    return value_of(dims, (len(dims),))
 
 
 @converts("Size")
@@ -103,8 +101,6 @@ def _broadcast_dim(left: Dim, right: Dim) -> Dim:
 
 @converts("ConstantOfShape")
 def _constant_of_shape(emitter: Emitter, node: Node) -> Value:
-    import onnx
-
     stated = node.attribute("value")
     number = np.zeros((1,), "float32") if stated is None else onnx.numpy_helper.to_array(stated)
     shape = relax.ShapeExpr([expression(dim) for dim in emitter.dims(node.input(0))])
@@ -168,7 +164,9 @@ def _slice(emitter: Emitter, node: Node) -> Value:
     axes, steps = node.known(3), node.known(4)
     axes = range(len(starts)) if axes is None else [int(axis) % len(dims) for axis in axes]
     steps = [1] * len(starts) if steps is None else [int(step) for step in steps]
-    if all(isinstance(dim, int) for dim in [*starts, *ends]) and all(isinstance(dims[axis], int) for axis in axes):
+    if all(isinstance(dim, int) for dim in [*starts, *ends]) and all(
+        isinstance(dims[axis], int) for axis in axes
+    ):
         return _strided(emitter, data, [int(axis) for axis in axes], starts, ends, steps)
     if any(step != 1 for step in steps):
         raise NotTaken
@@ -181,10 +179,15 @@ def _slice(emitter: Emitter, node: Node) -> Value:
 
 
 def _strided(emitter: Emitter, data: Value, axes: list[int], starts: list, ends: list, steps: list) -> Value:
-    ends = [max(int(end), -(2**62)) if step > 0 else max(int(end), -(2**31)) for end, step in zip(ends, steps, strict=True)]
+    ends = [
+        max(int(end), -(2**62)) if step > 0 else max(int(end), -(2**31))
+        for end, step in zip(ends, steps, strict=True)
+    ]
     ends = [min(end, 2**62) for end in ends]
     starts = [min(max(int(start), -(2**62)), 2**62) for start in starts]
-    return emitter.emit(relax.op.strided_slice(emitter.tensor(data), axes, starts, ends, steps, assume_inbound=False))
+    return emitter.emit(
+        relax.op.strided_slice(emitter.tensor(data), axes, starts, ends, steps, assume_inbound=False)
+    )
 
 
 def _bounds(dim: Dim, start: Dim, end: Dim) -> tuple[Dim, Dim]:
@@ -204,24 +207,20 @@ def _clamped(position: Dim, dim: Dim) -> Dim:
 
 @converts("Gather")
 def _gather(emitter: Emitter, node: Node) -> Value:
-    """A constant index is one slice; others are normalised where the model runs."""
+    """A constant index is one slice; indices of a call are left to TVM."""
     data, indices = node.input(0), node.known(1)
     dims = shape_of(data)
-    axis = node.attribute("axis", 0)
     if dims is None or indices is None or indices.ndim > 1:
         raise NotTaken
-    axis = axis % len(dims)
-    if not isinstance(dims[axis], int):
-        if indices.ndim == 0 and indices >= 0:
-            raise NotTaken
-        raise NotTaken
+    axis = node.attribute("axis", 0) % len(dims)
     size = dims[axis]
-    if indices.size and (indices.min() < -size or indices.max() >= size):
-        from ....errors import InvalidInputError
-
+    if not isinstance(size, int):
+        raise NotTaken
+    outside = [int(index) for index in indices.reshape(-1) if not -size <= index < size]
+    if outside:
         raise InvalidInputError(
-            f"{emitter.importer.source.name}: node {node.name or node.outputs[0]!r}: Gather: index "
-            f"{int(indices.flat[np.argmax(np.abs(indices))])} is outside of a dimension of {size}; expected {-size} to {size - 1}"
+            f"{emitter.importer.called(node)}: index {outside[0]} is outside of a dimension of {size}; "
+            f"expected {-size} to {size - 1}"
         )
     if indices.ndim == 0:
         at = int(indices) % size

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-TABLE: dict[tuple[str, str], list["Converter"]] = {}
+TABLE: dict[tuple[str, str], list[Converter]] = {}
 """Converters by domain and operator."""
 
 

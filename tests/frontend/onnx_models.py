@@ -1,0 +1,52 @@
+"""Models as text, run by us and by onnxruntime."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import onnx
+import tvm
+from tvm import relax
+
+import tvm_mxplan
+from tvm_mxplan.frontend.onnx import import_model
+from tvm_mxplan.testing.reference import onnxruntime_outputs
+
+RANDOM = np.random.default_rng(7)
+
+
+def model(text: str, opset: int = 18, domains: str = "") -> onnx.ModelProto:
+    """A model of ONNX's text form, without its head; checked."""
+    head = f'<ir_version: 9, opset_import: ["": {opset}{domains}]>\n'
+    parsed = onnx.parser.parse_model(head + text)
+    onnx.checker.check_model(parsed)
+    return parsed
+
+
+def normal(*shape: int) -> np.ndarray:
+    return RANDOM.standard_normal(shape).astype("float32")
+
+
+def check(parsed: onnx.ModelProto, inputs: Mapping[str, np.ndarray], atol: float = 1e-5) -> None:
+    """Hold what TVM's code computes of the imported model against onnxruntime."""
+    expected = onnxruntime_outputs(parsed, dict(inputs))
+    actual = [np.asarray(result.numpy()) for result in tvm_mxplan.compile(parsed, "llvm")(**inputs)]
+    for ours, theirs in zip(actual, expected, strict=True):
+        assert ours.dtype == theirs.dtype
+        assert ours.shape == theirs.shape
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=atol)
+
+
+def operators(parsed: onnx.ModelProto) -> list[str]:
+    """Names of the Relax operators that the model became, in order, in all functions."""
+    found = list[str]()
+
+    def visit(expr: relax.Expr) -> None:
+        if isinstance(expr, relax.Call):
+            found.append(expr.op.name.removeprefix("relax.") if isinstance(expr.op, tvm.ir.Op) else "call")
+
+    for function in import_model(parsed).functions.values():
+        if isinstance(function, relax.Function):
+            relax.analysis.post_order_visit(function, visit)
+    return found

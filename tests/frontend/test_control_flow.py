@@ -1,0 +1,64 @@
+"""If, Loop and Scan."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx_models import check, model, normal, operators
+
+IF = """agraph (float[2, 3] x KNOWN) => (float[2, 3] y) <FLAG> {
+    y = If(flag) <
+        then_branch = then_graph () => (float[2, 3] a) { t = Relu(x)  a = Add(t, x) },
+        else_branch = else_graph () => (float[2, 3] b) { b = Neg(x) }
+    >
+}"""
+
+
+def test_a_known_condition_leaves_one_branch():
+    parsed = model(IF.replace("KNOWN", "").replace("FLAG", "bool flag = {1}"))
+    assert operators(parsed) == ["nn.relu", "add"]
+    check(parsed, {"x": normal(2, 3)})
+
+
+@pytest.mark.parametrize("flag", [True, False])
+def test_a_condition_of_the_call_runs_one_branch(flag):
+    parsed = model(IF.replace("KNOWN", ", bool flag").replace("<FLAG>", ""))
+    check(parsed, {"x": normal(2, 3), "flag": np.array(flag)})
+
+
+LOOP = """agraph (float[3] x COUNT) => (float[3] last, float[n, 3] all) <MOST bool go = {1}> {
+    last, all = Loop(most, go, x) <
+      body = b (int64 i, bool c, float[3] state) => (bool again, float[3] next, float[3] row) {
+        again = Identity(c)
+        f = Cast<to = 1>(i)
+        a = Add(state, f)
+        next = Mul(a, x)
+        row = Identity(state)
+    }>
+}"""
+
+
+def test_a_known_count_is_unrolled():
+    parsed = model(LOOP.replace("COUNT", "").replace("MOST", "int64 most = {4},"))
+    assert "call" not in operators(parsed)
+    check(parsed, {"x": normal(3)})
+
+
+@pytest.mark.parametrize("turns", [0, 1, 5])
+def test_a_count_of_the_call_runs_as_often(turns):
+    parsed = model(LOOP.replace("COUNT", ", int64 most").replace("MOST", ""))
+    assert "call" in operators(parsed)
+    check(parsed, {"x": normal(3), "most": np.array(turns, "int64")})
+
+
+def test_a_scan_forwards_and_backwards():
+    parsed = model(
+        """agraph (float[2] start, float[5, 2] xs) => (float[2] end, float[5, 2] sums) {
+            end, sums = Scan<num_scan_inputs = 1, scan_input_directions = [1],
+                body = b (float[2] state, float[2] x) => (float[2] next, float[2] out) {
+                    next = Add(state, x)
+                    out = Mul(next, x)
+                }>(start, xs)
+        }"""
+    )
+    check(parsed, {"start": normal(2), "xs": normal(5, 2)})

@@ -1,0 +1,90 @@
+"""Quantised operators, of which integers are compared exactly."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+from onnx_models import check
+
+RANDOM = np.random.default_rng(3)
+
+
+def integers(dtype: str, *shape: int) -> np.ndarray:
+    ends = np.iinfo(dtype)
+    return RANDOM.integers(ends.min, ends.max + 1, shape).astype(dtype)
+
+
+def graph(
+    kind: str,
+    inputs: dict[str, np.ndarray],
+    constants: dict[str, np.ndarray],
+    order: list[str],
+    result: str,
+    **attributes: object,
+) -> onnx.ModelProto:
+    def info(name: str, dtype: np.dtype, shape: object) -> onnx.ValueInfoProto:
+        return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape)
+
+    made = helper.make_graph(
+        [helper.make_node(kind, order, ["y"], **attributes)],
+        "g",
+        [info(name, data.dtype, data.shape) for name, data in inputs.items()],
+        [info("y", result, None)],
+        [numpy_helper.from_array(data, name) for name, data in constants.items()],
+    )
+    return helper.make_model(made, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+
+
+@pytest.mark.parametrize("channels", [3, 67])
+@pytest.mark.parametrize("weights", ["uint8", "int8"])
+def test_conv_integer_is_exact_whatever_the_depth(channels, weights):
+    constants = {"w": integers(weights, 5, channels, 3, 3), "xz": np.uint8(131), "wz": np.asarray(9, weights)}
+    inputs = {"x": integers("uint8", 2, channels, 7, 6)}
+    check(
+        graph("ConvInteger", inputs, constants, ["x", "w", "xz", "wz"], "int32", pads=[1, 0, 1, 1]),
+        inputs,
+        atol=0,
+    )
+
+
+@pytest.mark.parametrize("depth", [7, 1031])
+def test_matmul_integer_is_exact_whatever_the_depth(depth):
+    constants = {"w": integers("int8", depth, 5), "xz": np.uint8(3)}
+    inputs = {"x": integers("uint8", 4, depth)}
+    check(graph("MatMulInteger", inputs, constants, ["x", "w", "xz"], "int32"), inputs, atol=0)
+
+
+def test_qlinear_conv_with_a_scale_for_each_channel():
+    constants = {
+        "xs": np.float32(0.021),
+        "xz": np.uint8(120),
+        "w": integers("int8", 6, 4, 3, 3),
+        "ws": RANDOM.uniform(0.01, 0.05, 6).astype("float32"),
+        "wz": np.zeros(6, "int8"),
+        "ys": np.float32(0.47),
+        "yz": np.uint8(117),
+        "b": RANDOM.integers(-3000, 3000, 6).astype("int32"),
+    }
+    inputs = {"x": integers("uint8", 1, 4, 8, 7)}
+    order = ["x", "xs", "xz", "w", "ws", "wz", "ys", "yz", "b"]
+    check(graph("QLinearConv", inputs, constants, order, "uint8", strides=[2, 1]), inputs, atol=0)
+
+
+def test_qlinear_matmul():
+    constants = {
+        "xs": np.float32(0.02),
+        "xz": np.uint8(120),
+        "w": integers("uint8", 17, 6),
+        "ws": np.float32(0.013),
+        "wz": np.uint8(125),
+        "ys": np.float32(0.31),
+        "yz": np.uint8(110),
+    }
+    inputs = {"x": integers("uint8", 3, 17)}
+    check(
+        graph("QLinearMatMul", inputs, constants, ["x", "xs", "xz", "w", "ws", "wz", "ys", "yz"], "uint8"),
+        inputs,
+        atol=0,
+    )
