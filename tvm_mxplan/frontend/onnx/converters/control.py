@@ -7,7 +7,7 @@ import onnx
 from tvm import relax
 
 from ..node import Emitter, Node, NotTaken
-from ..values import Value, shape_of
+from ..values import Scope, Value, shape_of
 from . import loops
 from .table import converts
 
