@@ -30,11 +30,15 @@ VARIABLES = (
     "GOMP_SPINCOUNT",
     "OMP_WAIT_POLICY",
     "ONEDNN_MAX_CPU_ISA",
+    "ONEDNN_CPU_ISA_HINTS",
+    "ONEDNN_DEFAULT_FPMATH_MODE",
     "ONEDNN_PRIMITIVE_CACHE_CAPACITY",
     "ONEDNN_VERBOSE",
     "CXX",
 )
 """Those with our name are ours; TVM, OpenMP and oneDNN read the others, and export links with CXX."""
+
+_KERNELS_OF_ONEDNN = ("MAX_CPU_ISA", "CPU_ISA_HINTS", "DEFAULT_FPMATH_MODE")
 
 
 def disabled() -> bool:
@@ -134,6 +138,12 @@ def settle_pool() -> None:
     set.  A user's own ``TVM_THREAD_POOL_SPIN_COUNT`` stands.
     """
     os.environ.setdefault("TVM_THREAD_POOL_SPIN_COUNT", _POOL_SPIN_COUNT)
+
+
+def of_onednn() -> dict[str, str]:
+    """What is set of the variables by which oneDNN changes its kernels, in both spellings."""
+    names = (f"{prefix}_{name}" for prefix in ("ONEDNN", "DNNL") for name in _KERNELS_OF_ONEDNN)
+    return {name: os.environ[name] for name in names if os.environ.get(name)}
 
 
 def settings() -> dict[str, str | None]:

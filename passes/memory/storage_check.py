@@ -164,7 +164,8 @@ class _Run:
         if str(name) in _SAME_TENSOR:
             return self._value(value.args[0])
         self._touch(var, roots)
-        return roots
+        # Numbers and shapes are copies.
+        return frozenset() if isinstance(value.ty, tvm.ir.PrimType | relax.ShapeType) else roots
 
     def _value(self, expr: relax.Expr) -> Value:
         if isinstance(expr, tvm.ir.Var):

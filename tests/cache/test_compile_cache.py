@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 import pytest
@@ -322,6 +323,65 @@ def test_another_target_version_thread_count_or_pass_context(tiny, monkeypatch):
         patch.setattr(surroundings, "_versions", lambda: versions)
         assert outcome(tiny) == "miss"
     assert outcome(tiny) == "hit"
+
+
+def test_versions_of_all_that_compiles_count():
+    from tvm_mxplan.cache import surroundings
+
+    expected = {"tvm_mxplan", "apache-tvm", "apache-tvm-ffi", "numpy", "scipy", "oneDNN"}
+    assert expected <= set(surroundings._versions())
+
+
+@pytest.mark.parametrize("prefix", ["ONEDNN", "DNNL"])
+@pytest.mark.parametrize("name", ["DEFAULT_FPMATH_MODE", "CPU_ISA_HINTS", "MAX_CPU_ISA"])
+def test_what_onednn_reads_of_the_environment_counts(monkeypatch, prefix, name):
+    from tvm_mxplan.cache.surroundings import shared_surroundings
+
+    before = shared_surroundings()
+    monkeypatch.setenv(f"{prefix}_{name}", "any")
+    assert shared_surroundings() != before
+
+
+def test_a_constant_of_a_type_that_numpy_has_not_got():
+    values = np.array([0.25, -1.5, 3.0]).astype(ml_dtypes.bfloat16)
+
+    def module(numbers):
+        x = relax.Var("x", relax.TensorType((2, 3), "float32"))
+        builder = relax.BlockBuilder()
+        with builder.function("main", [x]):
+            with builder.dataflow():
+                narrow = builder.emit(relax.op.astype(builder.emit(relax.op.nn.relu(x)), "bfloat16"))
+                y = builder.emit_output(relax.op.maximum(narrow, relax.const(numbers, "bfloat16")))
+            builder.emit_func_output(y)
+        return builder.get()
+
+    assert outcome(module(values)) == "miss"
+    assert outcome(module(values)) == "hit"
+    assert outcome(module(-values)) == "miss"
+
+
+def test_a_model_with_a_tensor_of_an_attribute_in_another_file(tmp_path):
+    nodes = [
+        helper.make_node("Constant", [], ["w"], value=numpy_helper.from_array(np.ones((4, 5), "float32"))),
+        helper.make_node("MatMul", ["x", "w"], ["y"]),
+    ]
+    ends = [[helper.make_tensor_value_info(name, 1, shape)] for name, shape in (("x", (3, 4)), ("y", (3, 5)))]
+    model = helper.make_model(
+        helper.make_graph(nodes, "g", *ends), opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+    )
+    path = tmp_path / "model.onnx"
+    onnx.save_model(
+        model,
+        path,
+        save_as_external_data=True,
+        location="w.bin",
+        size_threshold=0,
+        convert_attribute=True,
+    )
+    x = np.ones((3, 4), "float32")
+    for factor in (1, 3):
+        (np.full((4, 5), 0.5 * factor, "float32")).tofile(tmp_path / "w.bin")
+        np.testing.assert_allclose(compiled(path)(x)[0].numpy(), np.full((3, 5), 2.0 * factor))
 
 
 def changed(model: onnx.ModelProto, change: Callable[[onnx.GraphProto], object]) -> onnx.ModelProto:

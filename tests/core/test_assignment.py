@@ -104,3 +104,7 @@ def test_settling_costs_no_more_than_the_margin(seed: int) -> None:
     assert best.cost - 1e-6 <= settled.cost <= 1.1 * best.cost + 1e-6
     assert settled.cost == pytest.approx(assignment_cost(problem, settled.choices))
     assert len(converted(problem, settled.choices)) <= len(converted(problem, best.choices))
+
+
+def test_nothing_to_choose() -> None:
+    assert solve_assignment(AssignmentProblem((), {})).choices == ()

@@ -34,7 +34,7 @@ PROGRAM = ir.Program(
         ),
         ir.Step("norm", ir.BatchNormalization(1e-5, True), (ir.Operand("src", 3), ir.Operand("dst", 2))),
     ),
-    (ir.SymbolBinding("n", 0, 0), ir.SymbolBinding("h", 0, 2)),
+    (ir.SymbolBinding("n", 0, 0), ir.SymbolBinding("h", 0, 2), ir.SymbolBinding("t", -1, 3)),
     4096,
 )
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 from google.protobuf.message import DecodeError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from onnx import numpy_helper
+from onnx import helper, numpy_helper
 
-from tvm_mxplan.frontend.onnx_file import skeleton_of, split_file
+from tvm_mxplan.frontend.onnx_file import keeps_data_elsewhere, skeleton_of, split_file
 from tvm_mxplan.testing import zoo
 
 
@@ -103,3 +104,74 @@ def test_damaged_files_are_read_as_onnx_reads_them_or_not_at_all(tiny, tmp_path,
             if not tensor.raw_data:
                 tensor.ClearField("raw_data")
         assert model == expected
+
+
+def _external(tensor: onnx.TensorProto) -> onnx.TensorProto:
+    tensor.ClearField("raw_data")
+    tensor.data_location = onnx.TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="weights.bin")
+    return tensor
+
+
+def _tensor(external: bool) -> onnx.TensorProto:
+    tensor = numpy_helper.from_array(np.full((3, 5), 0.5, np.float32), "t")
+    return _external(tensor) if external else tensor
+
+
+def _sparse(external: bool) -> onnx.SparseTensorProto:
+    indices = numpy_helper.from_array(np.array([1, 4], np.int64), "i")
+    values = numpy_helper.from_array(np.array([0.5, 1.5], np.float32), "v")
+    return helper.make_sparse_tensor(_external(values) if external else values, indices, [3, 5])
+
+
+def _branches(external: bool) -> onnx.NodeProto:
+    """An `if` whose branches have a tensor as initializer, and one as attribute."""
+    constant = helper.make_node("Constant", [], ["e"], value=_tensor(external))
+    graphs = [
+        helper.make_graph([helper.make_node("Identity", ["t"], ["o"])], "a", [], [], [_tensor(external)]),
+        helper.make_graph([constant], "b", [], []),
+    ]
+    return helper.make_node("If", ["c"], ["y"], then_branch=graphs[0], else_branch=graphs[1])
+
+
+def _function(external: bool) -> onnx.FunctionProto:
+    node = helper.make_node("Constant", [], ["y"], value=_tensor(external))
+    return helper.make_function("mine", "F", [], ["y"], [node], [helper.make_opsetid("", 17)])
+
+
+def _with(external: bool, where: str) -> onnx.ModelProto:
+    nodes = {
+        "attribute": helper.make_node("Constant", [], ["y"], value=_tensor(external)),
+        "branches": _branches(external),
+        "sparse attribute": helper.make_node("Constant", [], ["y"], sparse_value=_sparse(external)),
+        "list of tensors": helper.make_node("Mine", [], ["y"], tensors=[_tensor(False), _tensor(external)]),
+    }
+    node = nodes.get(where, helper.make_node("Identity", ["x"], ["y"]))
+    model = helper.make_model(helper.make_graph([node], "g", [], []))
+    if where == "initializer":
+        model.graph.initializer.append(_tensor(external))
+    if where == "sparse initializer":
+        model.graph.sparse_initializer.append(_sparse(external))
+    if where == "function":
+        model.functions.append(_function(external))
+    return model
+
+
+PLACES = (
+    "initializer",
+    "attribute",
+    "list of tensors",
+    "branches",
+    "sparse attribute",
+    "sparse initializer",
+    "function",
+)
+
+
+@pytest.mark.parametrize("where", PLACES)
+def test_tensors_in_other_files_are_found_wherever_they_stand(where, tmp_path):
+    for external in (False, True):
+        model = _with(external, where)
+        assert keeps_data_elsewhere(skeleton_of(model)) == external
+        (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
+        assert (split_file(tmp_path / "model.onnx") is None) == external

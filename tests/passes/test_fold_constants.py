@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 import tvm
 from dataflow_text import assert_becomes, assert_unchanged, constants, dataflow
+from tvm import relax
 
 from tvm_mxplan.passes.canonicalize import FoldConstants
 
@@ -119,3 +121,18 @@ def test_shared_constant_is_not_changed_in_place():
     folded = FoldConstants()(mod)
     assert sorted(array.tolist() for array in constants(folded)) == [[-1.0, -2.0, -3.0], [1.0, 2.0, 3.0]]
     tvm.ir.assert_structural_equal(FoldConstants()(mod), folded)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "float16", "float64", "uint8"])
+def test_constants_of_every_type_are_cast(dtype):
+    numbers = np.array([0.0, 1.0, 2.0, 3.0])
+    constant = relax.const(numbers.astype(getattr(ml_dtypes, dtype, dtype)), dtype)
+    x = relax.Var("x", relax.TensorType((2, 4), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            y = builder.emit_output(relax.op.add(x, builder.emit(relax.op.astype(constant, "float32"))))
+        builder.emit_func_output(y)
+    (folded,) = constants(FoldConstants()(builder.get()))
+    assert folded.dtype == np.float32
+    np.testing.assert_array_equal(folded, numbers)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core.fingerprint import Buffer, content_digest, content_digests
-from ..frontend.onnx_file import skeleton_of, split_file
+from ..frontend.onnx_file import keeps_data_elsewhere, skeleton_of, split_file
 from ..frontend.onnx_fingerprint import onnx_fingerprint
 from .container import UnusableCache
 from .known_files import KnownFile, KnownModel, state_of
@@ -82,9 +82,12 @@ def _of_file(
 
 
 def _of_proto(model: Any, shapes: Mapping[str, Sequence[int]] | None) -> ModelSource:
+    skeleton = skeleton_of(model)
+    if keeps_data_elsewhere(skeleton):
+        raise UnusableCache("the model in memory keeps tensors in other files")
     tensors = model.graph.initializer
     digests = tuple(content_digest(tensor.raw_data) for tensor in tensors)  # one copy at a time
-    fingerprint = onnx_fingerprint(skeleton_of(model), digests, shapes)
+    fingerprint = onnx_fingerprint(skeleton, digests, shapes)
     return ModelSource(fingerprint, _by_digest(digests, lambda number: tensors[number].raw_data))
 
 

@@ -19,7 +19,8 @@ from .container import UnusableCache
 SCHEMA = 4
 """Of what `artifact` and `choices_file` write; count it up when that changes."""
 
-_DISTRIBUTIONS = ("tvm_mxplan", "apache-tvm", "apache-tvm-ffi")
+_DISTRIBUTIONS = ("tvm_mxplan", "apache-tvm", "apache-tvm-ffi", "numpy", "scipy", "ml_dtypes")
+"""What compiles: constants are folded with numpy, and decisions made with scipy."""
 _PROCESSOR = ("vendor_id", "cpu family", "model", "model name", "stepping", "flags")
 _SOURCES = (".py", ".so")
 _DEFAULT_PASS_CONTEXT = {"opt_level": 2, "required_pass": [], "disabled_pass": [], "config": {}}
@@ -73,6 +74,7 @@ def _machine() -> dict[str, Any]:
         "OMP_NUM_THREADS": threads["OMP_NUM_THREADS"],
         "TVM_NUM_THREADS": threads["TVM_NUM_THREADS"],
         "oneDNN threads": library.threads(),
+        "oneDNN environment": environment.of_onednn(),
     }
 
 

@@ -15,8 +15,12 @@ if TYPE_CHECKING:
 
 
 def tensor_bytes(tensor: tvm.runtime.Tensor) -> memoryview:
-    """The bytes of a dense tensor on the CPU."""
-    return memoryview(np.from_dlpack(tensor).reshape(-1).view(np.uint8))
+    """The bytes of a dense tensor on the CPU; a copy for types that numpy has not got itself."""
+    try:
+        array = np.from_dlpack(tensor)
+    except (BufferError, RuntimeError, TypeError):
+        array = np.ascontiguousarray(tensor.numpy())
+    return memoryview(array.reshape(-1).view(np.uint8))
 
 
 def as_array(buffer: Buffer, dtype: str, shape: Sequence[int]) -> np.ndarray:

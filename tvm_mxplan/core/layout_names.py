@@ -30,7 +30,9 @@ def layout_named(name: str) -> Layout:
         if sorted(letters) == sorted(alphabet):
             return parse_layout(name.translate(_table(alphabet, string.ascii_lowercase)))
     try:
-        return parse_layout(name)
+        if letters:
+            return parse_layout(name)
+        raise ValueError(name)
     except ValueError:
         raise ValueError(
             f"layout {name!r}: expected a name such as nchw, nhwc or nChw16c, or a tag"

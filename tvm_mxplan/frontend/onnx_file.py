@@ -21,12 +21,28 @@ _GRAPH, _INITIALIZER, _RAW_DATA = (field << 3 | BYTES for field in (7, 5, 9))
 """Tags in ModelProto, GraphProto and TensorProto."""
 _DATA_LOCATION, _EXTERNAL = 14, 1
 
+_TENSORS_IN: dict[str, dict[int, str]] = {
+    "model": {7: "graph", 20: "training", 25: "function"},
+    "graph": {1: "node", 5: "tensor", 15: "sparse tensor"},
+    "node": {5: "attribute"},
+    "attribute": {
+        **dict.fromkeys((5, 10), "tensor"),
+        **dict.fromkeys((6, 11), "graph"),
+        **dict.fromkeys((22, 23), "sparse tensor"),
+    },
+    "function": {7: "node", 11: "attribute"},
+    "sparse tensor": {1: "tensor", 2: "tensor"},
+    "training": {1: "graph", 2: "graph"},
+    "tensor": {},
+}
+"""Fields of the messages that tensors stand in, by the numbers in onnx.proto."""
+
 
 def split_file(path: str | os.PathLike[str]) -> tuple[bytes, list[memoryview]] | None:
     """The bytes of the model with no ``raw_data`` in its initializers, and that data, one view for each.
 
-    None for a file that is missing, no message, has no graph, or keeps data in other files: the usual reader
-    knows what to say or do.
+    None for a file that is missing, no message, has no graph, or keeps any tensor's data in other files: the
+    usual reader knows what to say or do.
     """
     try:
         with Path(path).open("rb") as file:
@@ -34,11 +50,28 @@ def split_file(path: str | os.PathLike[str]) -> tuple[bytes, list[memoryview]] |
         raw = list[memoryview]()
         skeleton = _without_raw_data(data, (_GRAPH, _INITIALIZER), raw)
         graph = Message(Message(memoryview(skeleton)).merged(_GRAPH >> 3))
-        tensors = [Message(tensor) for tensor in graph.all(_INITIALIZER >> 3)]
+        tensors = graph.all(_INITIALIZER >> 3)
+        external = keeps_data_elsewhere(skeleton)
     except (OSError, ValueError):
         return None
-    external = any(tensor.number(_DATA_LOCATION) == _EXTERNAL for tensor in tensors)
     return None if external or len(raw) != len(tensors) else (skeleton, raw)
+
+
+def keeps_data_elsewhere(model: bytes | memoryview, kind: str = "model") -> bool:
+    """True if a tensor has its data in another file: an initializer, an attribute, in branches or functions.
+
+    Raises
+    ------
+    ValueError : bytes that are no message.
+    """
+    message = Message(memoryview(model))
+    if kind == "tensor":
+        return message.number(_DATA_LOCATION) == _EXTERNAL
+    return any(
+        keeps_data_elsewhere(inner, of)
+        for number, of in _TENSORS_IN[kind].items()
+        for inner in message.all(number)
+    )
 
 
 def skeleton_of(model: onnx.ModelProto) -> bytes:

@@ -1,0 +1,52 @@
+"""restore_shapes: composites state the shape of their result where TVM lost it, and callers know it."""
+
+from __future__ import annotations
+
+import tvm
+from tvm import relax, tirx
+
+from tvm_mxplan.passes.dispatch.restore_shapes import restore_shapes
+
+
+def fused(size: object) -> tvm.IRModule:
+    """A resize to ``size`` as TVM's FuseOpsByPattern leaves it, and an operator behind it."""
+    n, h = (tirx.Var(name, "int64") for name in "nh")
+    x = relax.Var("x", relax.TensorType([n, 3, h, h], "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            larger = builder.emit(
+                relax.op.image.resize2d(
+                    x, relax.ShapeExpr([size(h), size(h)]), layout="NCHW", method="linear"
+                )
+            )
+            y = builder.emit_output(relax.op.erf(larger))
+        builder.emit_func_output(y)
+    pattern = relax.dpl.is_op("relax.image.resize2d")(relax.dpl.wildcard(), relax.dpl.wildcard())
+    return relax.transform.FuseOpsByPattern([("mine.resize", pattern)])(builder.get())
+
+
+def composite(mod: tvm.IRModule) -> relax.Function:
+    (function,) = [f for f in mod.functions.values() if f.attrs and f.attrs.get("Composite")]
+    return function
+
+
+def test_a_shape_with_symbols_is_written_out():
+    before = fused(lambda h: h * 2)
+    assert composite(before).ret_ty.shape is None  # what this is for
+    after = restore_shapes(before)
+    (_, _, height, width) = composite(after).ret_ty.shape.values
+    (symbol,) = {
+        var for var in relax.analysis.tir_vars_in_type(composite(after).params[0].ty) if var.name == "h"
+    }
+    tvm.ir.assert_structural_equal(height, symbol * 2)
+    tvm.ir.assert_structural_equal(width, symbol * 2)
+    call, erf = after["main"].body.blocks[0].bindings
+    assert call.var.ty.shape is not None
+    assert erf.var.ty.shape is not None
+    relax.analysis.well_formed(after)
+
+
+def test_ir_unchanged():
+    mod = fused(lambda h: 32)
+    assert restore_shapes(mod).same_as(mod)
