@@ -139,3 +139,39 @@ def test_softmax_of_channels_after_a_convolution(layouts):
     y = g.op("Softmax", g.conv(g.input(2, 3, 5, 5), 3, 17), axis=1)
     report = check(g, y, steps={"convolution": 1, "softmax": 1}, reduction=27, layouts=layouts)
     assert post_ops(report, "softmax") == [()]
+
+
+# --- numbers far from zero ----------------------------------------------------------------------------------
+
+
+def _far(g: Graph, shape: tuple[int, ...], mean: float) -> str:
+    """Numbers around ``mean`` that float32 holds exactly."""
+    return g.input(data=(mean + g.random.integers(-8, 9, shape) / 4).astype("float32"))
+
+
+@pytest.mark.parametrize("mean", [50.0, 1e4, 1e6])
+def test_batch_norm_of_numbers_far_from_zero(mean):
+    """onnxruntime folds the mean as well and loses its digits, so float64 is the reference."""
+    g = Graph()
+    x, shape = _far(g, (2, 5, 7, 7), mean), (1, 5, 1, 1)
+    gamma, beta = g.vector(5), g.constant(5)
+    centre, variance = (g.constant(data=np.full(5, n, "float32")) for n in (mean, 2.0))
+    y = g.op("BatchNormalization", x, gamma, beta, centre, variance, epsilon=1e-5)
+
+    def reference(data):
+        scale, shift = g.constants[gamma].reshape(shape), g.constants[beta].reshape(shape)
+        return [(data - mean) / np.sqrt(2.0 + 1e-5) * scale + shift]
+
+    check(g, y, steps={"binary": 1}, reduction=100, reference=reference)
+
+
+@pytest.mark.parametrize("scalars", [False, True])
+@pytest.mark.parametrize("mean", [0.45, 1e4, 1e6])
+def test_steps_that_normalize_stay_apart_where_they_would_cancel(mean, scalars):
+    g = Graph()
+    x = _far(g, (2, 3, 7, 7), mean if mean > 1 else 0.0)
+    shape = () if scalars else (1, 3, 1, 1)
+    numbers = [g.constant(data=np.full(shape, n, "float32")) for n in (mean, 3.0, 0.5)]
+    for kind, number in zip(("Sub", "Div", "Add"), numbers, strict=True):
+        x = g.op(kind, x, number)
+    check(g, x, steps={"binary": 1})
