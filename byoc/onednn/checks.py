@@ -5,6 +5,7 @@ Reasons are shown to the user in the report; they name what was met and what wou
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from tvm import relax
@@ -37,7 +38,13 @@ def tensors_ok(match: Match) -> str | None:
             return reason
     if all(is_constant(operand) for operand in operands):
         return "constants only"
+    if any(_is_nan(expr) for expr in (*match.values(), *root.args)):
+        return "a constant that is no number (NaN)"
     return None
+
+
+def _is_nan(expr: relax.Expr) -> bool:
+    return is_constant(expr) and dtype_of(expr) in DTYPES and math.isnan(scalar_of(expr) or 0.0)
 
 
 def _tensor_ok(tensor: relax.Expr) -> str | None:
@@ -220,6 +227,8 @@ def pad(match: Match) -> str | None:
     call = match["root"]
     if str(call.attrs.pad_mode) != "constant":
         return f"pad mode {call.attrs.pad_mode}, only constant is taken"
+    if math.isnan(float(call.attrs.pad_value)):
+        return "padding that is no number (NaN)"
     return "negative padding" if min(int(width) for width in call.attrs.pad_width) < 0 else None
 
 
@@ -230,6 +239,15 @@ def prelu(match: Match) -> str | None:
     if scalar_of(call.args[1]) is not None or slopes == (shape[axis],):  # type: ignore[index]
         return None
     return f"slopes {slopes}, expected a constant number or one for each of {shape[axis]}"  # type: ignore[index]
+
+
+def clip(match: Match) -> str | None:
+    low, high = (float(bound.value) for bound in match["root"].args[1:])
+    return None if low <= high else f"bounds {low} and {high}, oneDNN takes them in ascending order"
+
+
+def leaky_relu(match: Match) -> str | None:
+    return "a slope that is no number (NaN)" if math.isnan(float(match["root"].attrs.alpha)) else None
 
 
 def softplus(match: Match) -> str | None:

@@ -12,7 +12,7 @@ from tvm import relax
 
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.dims import is_static
-from tvm_mxplan.passes.relax_types import scalar_of, shape_of, slice_begin
+from tvm_mxplan.passes.relax_types import permutation_of, scalar_of, shape_of, slice_begin
 
 from .codegen_elementwise import ELEMENTWISE
 from .composite import Composite, ints, product
@@ -250,9 +250,7 @@ def _reshape(c: Composite) -> int:
 
 
 def _permute(c: Composite) -> int:
-    axes = c.root.attrs.axes
-    order = range(len(c.shape))[::-1] if axes is None else [int(axis) % len(c.shape) for axis in axes]
-    return c.builder.permute(c.value(c.root.args[0]), list(order))
+    return c.builder.permute(c.value(c.root.args[0]), permutation_of(c.root))
 
 
 def _channel_shuffle(c: Composite) -> int:
