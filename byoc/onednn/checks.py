@@ -17,6 +17,7 @@ from .broadcasting import can_be_fast
 
 Match = Mapping[str, relax.Expr]
 MAX_RANK = 6
+_UNIT_ROUNDOFF = 2.0**-24
 DTYPES = ("float32",)
 
 
@@ -118,6 +119,9 @@ def _ceil_window_overhangs(call: relax.Call, source: Shape, shape: Shape) -> str
 
 def adaptive_pooling(match: Match) -> str | None:
     call = match["root"]
+    layout = str(call.attrs.layout)
+    if layout not in ("NCW", "NCHW", "NCDHW") or str(call.attrs.out_layout) not in ("", layout):
+        return f"layout {layout}, expected channels first"
     shape, source = shape_of(call), shape_of(call.args[0])
     if not (is_static(shape) and is_static(source)):  # type: ignore[arg-type]
         return "adaptive pooling with symbolic shapes"
@@ -168,8 +172,9 @@ def _softmax_axis(call: relax.Call) -> str | None:
 def normalized_axes(match: Match) -> str | None:
     call = match["root"]
     rank = len(shape_of(call.args[0]))  # type: ignore[arg-type]
-    axes = sorted(int(axis) % rank for axis in call.attrs.axes)
-    return None if axes == list(range(rank - len(axes), rank)) else f"axes {axes} are not the last ones"
+    axes = [int(axis) % rank for axis in call.attrs.axes]
+    last = list(range(rank - len(axes), rank))
+    return None if axes == last else f"axes {axes} are not the last ones in their order"
 
 
 def channel_normalization(match: Match) -> str | None:
@@ -251,5 +256,10 @@ def leaky_relu(match: Match) -> str | None:
 
 
 def softplus(match: Match) -> str | None:
-    beta = float(match["root"].attrs.beta)
-    return None if beta > 0 else f"beta {beta}, expected more than 0"
+    beta, threshold = float(match["root"].attrs.beta), float(match["root"].attrs.threshold)
+    if not beta > 0:
+        return f"beta {beta}, expected more than 0"
+    # Above the threshold TVM gives x, which is off by log(1 + exp(-beta x)) / beta.
+    if not math.exp(-threshold) < _UNIT_ROUNDOFF * threshold:
+        return f"threshold {threshold}, above which x is not yet softplus in float32"
+    return None

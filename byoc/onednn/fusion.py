@@ -66,6 +66,18 @@ def _vector_or_whole(operand: Shape, dst: Shape) -> bool:
     return operand == dst or _vector(operand, dst)
 
 
+def _image_vector(operand: Shape, dst: Shape) -> bool:
+    """A vector of an image of several pixels: of one pixel, oneDNN 3.2 takes the wrong elements."""
+    several = any(isinstance(extent, int) and extent > 1 for extent in dst[2:])
+    return _vector(operand, dst) and several
+
+
+def _pixel_vector_or_whole(operand: Shape, dst: Shape) -> bool:
+    """As ``_image_vector``; of a matrix, one sample, or a single number as well."""
+    simple = len(dst) <= 2 or dst[0] == 1 or all(extent == 1 for extent in operand)
+    return operand == dst or _image_vector(operand, dst) or (simple and _vector(operand, dst))
+
+
 def _last_or_whole(operand: Shape, dst: Shape) -> bool:
     """A row, the whole, or one row for each sample: an attention mask."""
     if operand == dst or is_per_channel(operand, dst, len(dst) - 1):
@@ -79,9 +91,9 @@ _BINARY_POST_OPS: dict[type, Callable[[Shape, Shape], bool]] = {
     ir.MatMul: _last_or_whole,
     ir.InnerProduct: _vector_or_whole,
     ir.Pooling: _vector,  # in plain layouts, oneDNN 3.2 adds the wrong elements of a whole tensor
-    ir.Binary: _vector_or_whole,
-    ir.Eltwise: _vector_or_whole,
-    ir.Resampling: _vector,
+    ir.Binary: _pixel_vector_or_whole,
+    ir.Eltwise: _pixel_vector_or_whole,
+    ir.Resampling: _image_vector,
     ir.Reduction: _vector_or_whole,
 }
 # Worth more than others that could take the same post-op: their result would travel to memory and back.

@@ -58,10 +58,11 @@ def _operators(
 def _lrn() -> tuple[DFPattern, dict[str, DFPattern]]:
     x, alpha, bias, beta = wildcard(), is_const(), is_const(), is_const()
     square = is_op("relax.multiply")(x, x)
-    window = is_op("relax.nn.avg_pool3d")(is_op("relax.expand_dims")(square))
+    expanded = is_op("relax.expand_dims")(square)
+    window = is_op("relax.nn.avg_pool3d")(expanded)
     scaled = either("relax.multiply", is_op("relax.squeeze")(window), alpha)
     power = is_op("relax.power")(either("relax.add", scaled, bias), beta)
-    named = {"x": x, "alpha": alpha, "bias": bias, "beta": beta, "window": window}
+    named = {"x": x, "alpha": alpha, "bias": bias, "beta": beta, "expanded": expanded, "window": window}
     return is_op("relax.divide")(x, power), named
 
 
@@ -70,6 +71,10 @@ def _check_lrn(match: Match) -> str | None:
     size, padding = [int(n) for n in window.attrs.pool_size], [int(n) for n in window.attrs.padding]
     if len(shape_of(match["root"])) != 4 or size[1:] != [1, 1] or size[0] % 2 == 0:  # type: ignore[arg-type]
         return f"LRN window {size}, expected an odd number of channels of an image"
+    if [int(axis) for axis in match["expanded"].attrs.axis] != [1]:
+        return "LRN over another axis than the channels"
+    if str(window.attrs.layout) != "NCDHW" or any(int(step) != 1 for step in window.attrs.strides):
+        return "LRN with strides or another layout"
     if padding != [size[0] // 2, 0, 0, size[0] // 2, 0, 0] or not bool(window.attrs.count_include_pad):
         return f"LRN padding {padding}, expected a centred window that counts it"
     if any(scalar_of(match[name]) is None for name in ("alpha", "bias", "beta")):

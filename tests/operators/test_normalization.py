@@ -20,6 +20,17 @@ def test_batch_norm_of_other_ranks(shape):
     check(g, g.batch_norm(g.input(*shape), 17), steps={"binary": 1})
 
 
+@pytest.mark.parametrize("layouts", LAYOUTS)
+@pytest.mark.parametrize("batch", [1, 2, 3])
+def test_batch_norm_of_single_pixels(batch, layouts):
+    """Of what a global average leaves."""
+    g = Graph()
+    pooled = g.op("GlobalAveragePool", g.input(batch, 17, 5, 7))
+    outputs = [g.op("Relu", g.batch_norm(x, 17)) for x in (pooled, g.input(batch, 17, 1))]
+    report = check(g, *outputs, steps={"pooling": 1, "binary": 1 if batch == 1 else 2}, layouts=layouts)
+    assert not report.fallbacks
+
+
 def test_batch_norms_in_a_row_are_one():
     g = Graph()
     y = g.batch_norm(g.batch_norm(g.input(2, 17, 5, 5), 17), 17)
