@@ -73,29 +73,33 @@ def test_clip():
     check(g, *outputs, steps={"eltwise": 3, "binary": 1})  # a minimum alone is no clip
 
 
+BOUNDS = [
+    ("Clip", 0.7, -0.7), ("max first", 0.7, -0.7), ("min first", 0.7, -0.7), ("Clip", 0.5, 0.5),
+    ("Clip", -np.inf, 0.3), ("Clip", -0.3, np.inf), ("min first", -0.3, 0.3), ("max first", 0, 6),
+]  # fmt: skip
+
+
 @pytest.mark.parametrize("behind_a_convolution", [False, True])
-@pytest.mark.parametrize(
-    ("order", "low", "high"),
-    [("Clip", 0.7, -0.7), ("max first", 0.7, -0.7), ("min first", 0.7, -0.7), ("Clip", 0.5, 0.5),
-     ("Clip", -np.inf, 0.3), ("Clip", -0.3, np.inf), ("min first", -0.3, 0.3), ("max first", 0, 6)],
-)  # fmt: skip
-def test_bounds_in_any_order(order, low, high, behind_a_convolution):
+def test_bounds_in_any_order(behind_a_convolution):
     """Bounds that cross give the one that is applied last."""
-    g = Graph()
-    x = g.input(2, 3, 5, 5)
-    x = g.conv(x, 3, 17) if behind_a_convolution else x
-    lower, upper = g.scalar(low), g.scalar(high)
-    if order == "Clip":
-        y = g.op("Clip", x, lower, upper)
-    elif order == "max first":
-        y = g.op("Min", g.op("Max", x, lower), upper)
-    else:
-        y = g.op("Max", g.op("Min", x, upper), lower)
-    ex, (actual,), (expected,) = run(g, y)
+    g, outputs = Graph(), []
+    for order, low, high in BOUNDS:
+        x = g.conv(g.input(2, 3, 5, 5), 3, 17) if behind_a_convolution else g.input(2, 3, 5, 5)
+        lower, upper = g.scalar(low), g.scalar(high)
+        if order == "Clip":
+            y = g.op("Clip", x, lower, upper)
+        elif order == "max first":
+            y = g.op("Min", g.op("Max", x, lower), upper)
+        else:
+            y = g.op("Max", g.op("Min", x, upper), lower)
+        outputs.append(y)
+    ex, actual, expected = run(g, *outputs)
     assert not ex.report.fallbacks
     kinds = [step.kind for step in computing(ex.report)]
-    assert len(kinds) == 1 and (kinds == ["convolution"]) == behind_a_convolution
-    np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
+    assert len(kinds) == len(BOUNDS)
+    assert set(kinds) == ({"convolution"} if behind_a_convolution else {"eltwise", "binary"})
+    for ours, theirs in zip(actual, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
 
 
 def test_crossed_bounds_of_relax_are_left_to_tvm():
@@ -340,45 +344,50 @@ def test_exp_keeps_nan(behind_another):
     np.testing.assert_allclose(actual, expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["LeakyRelu", "Elu", "Mish", "HardSwish", "Softplus", "Tanh", "Sqrt"])
-def test_functions_keep_nan_and_infinities(kind):
+def test_functions_keep_nan_and_infinities():
     g = Graph(opset=18)
-    ex, (actual,), (expected,) = run(g, g.op(kind, g.input(data=SPECIAL[None, :])))
-    assert [step.kind for step in computing(ex.report)] == ["eltwise"]
-    np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
+    kinds = ("LeakyRelu", "Elu", "Mish", "HardSwish", "Softplus", "Tanh", "Sigmoid", "Sqrt")
+    outputs = [g.op(kind, g.input(data=SPECIAL[None, :])) for kind in kinds]
+    _check_special(g, outputs)
 
 
-@pytest.mark.parametrize("kind", ["Max", "Min", "Relu", "Clip", "HardSigmoid"])
 @pytest.mark.parametrize("number", [1.0, -2.5, np.inf, -np.inf])
-def test_a_bound_keeps_infinities_and_takes_nan_for_a_number(kind, number):
+def test_a_bound_keeps_infinities_and_takes_nan_for_a_number(number):
     """As in TVM's own kernels; in onnxruntime's, NaN stays."""
     g = Graph()
-    bounds = [g.scalar(number)] if kind in ("Max", "Min", "Clip") else []
-    ex, (actual,), (expected,) = run(g, g.op(kind, g.input(data=SPECIAL[None, :]), *bounds))
-    assert len(computing(ex.report)) == 1
+    x = [g.input(data=SPECIAL[None, :]) for _ in range(4)]
+    outputs = [g.op(kind, x[at], g.scalar(number)) for at, kind in enumerate(("Max", "Min"))]
+    outputs += [g.op("Relu", x[2]), g.op("HardSigmoid", x[3])]
+    ex, actual, expected = run(g, *outputs)
+    assert len(computing(ex.report)) == 4
     nan = np.isnan(SPECIAL)[None, :]
-    if kind != "Clip":  # onnxruntime bounds what has one bound by the largest float on the other side
-        np.testing.assert_allclose(actual[~nan], expected[~nan], rtol=1e-6)
-    assert set(actual[nan]) <= {0.0, 1.0, number}
+    for ours, theirs in zip(actual, expected, strict=True):
+        np.testing.assert_allclose(ours[~nan], theirs[~nan], rtol=1e-6)
+        assert set(ours[nan]) <= {0.0, 1.0, number}
 
 
-@pytest.mark.parametrize("power", [0.5, 0.0, -1.0, 2.0, 3.0, -0.5, 1 / 3, np.inf])
-def test_powers_of_special_numbers(power):
+def test_powers_of_special_numbers():
     g = Graph()
-    ex, (actual,), (expected,) = run(g, g.op("Pow", g.input(data=SPECIAL[None, :]), g.scalar(power)))
-    assert computing(ex.report)
-    np.testing.assert_allclose(actual, expected, rtol=1e-5)
+    powers = (0.5, 0.0, -1.0, 2.0, 3.0, -0.5, 1 / 3, np.inf)
+    _check_special(g, [g.op("Pow", g.input(data=SPECIAL[None, :]), g.scalar(power)) for power in powers])
 
 
-@pytest.mark.parametrize("number", [0.0, -0.0, 1e-40, 2e38, -3.0, np.inf])
 @pytest.mark.parametrize("swapped", [False, True])
-def test_quotients_with_a_number(number, swapped):
+def test_quotients_with_a_number(swapped):
     """Also those whose inverse float32 has not got."""
-    g = Graph()
-    operands = [g.input(data=SPECIAL[None, :]), g.scalar(number)]
-    ex, (actual,), (expected,) = run(g, g.op("Div", *(operands[::-1] if swapped else operands)))
-    assert computing(ex.report)
-    np.testing.assert_allclose(actual, expected, rtol=1e-6)
+    g, outputs = Graph(), []
+    for number in (0.0, -0.0, 1e-40, 2e38, -3.0, np.inf):
+        operands = [g.input(data=SPECIAL[None, :]), g.scalar(number)]
+        outputs.append(g.op("Div", *(operands[::-1] if swapped else operands)))
+    _check_special(g, outputs)
+
+
+def _check_special(g: Graph, outputs: list[str]) -> None:
+    ex, actual, expected = run(g, *outputs)
+    assert len(computing(ex.report)) == len(outputs)
+    assert not ex.report.fallbacks
+    for ours, theirs in zip(actual, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["Add", "Mul", "Max", "Pow"])
