@@ -12,11 +12,12 @@ from tvm import relax
 
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.dims import is_static
+from tvm_mxplan.core.long_sums import fits, stages, terms_at_once
 from tvm_mxplan.passes.relax_types import permutation_of, scalar_of, shape_of, slice_begin
 
 from .codegen_elementwise import ELEMENTWISE
 from .composite import Composite, ints, product
-from .long_sums import LANES, Windows, fits, stages, terms_at_once, window_stages
+from .large_windows import Windows, window_stages
 
 # --- convolutions and matrix products -------------------------------------------------------------------
 
@@ -86,8 +87,8 @@ def _averages(
 ) -> int:
     """Averages over windows, in stages where they are large."""
     shape = c.builder.values[src].shape
-    stages = window_stages(windows, shape[2:]) if is_static(shape[2:]) else [windows]  # type: ignore[arg-type]
-    for stage in stages:
+    parts = window_stages(windows, shape[2:]) if is_static(shape[2:]) else [windows]  # type: ignore[arg-type]
+    for stage in parts:
         attrs = ir.Pooling(algorithm, stage.kernel, stage.strides, stage.padding, (1,) * len(stage.kernel))
         src = c.builder.step(stem, attrs, (*shape[:2], *stage.extents), [("src", src)])
     return src
@@ -100,6 +101,8 @@ def _adaptive_pooling(c: Composite) -> int:
     return _averages(c, "pooling", src, Windows(kernel, kernel, (0,) * len(kernel), c.shape[2:]))  # type: ignore[arg-type]
 
 
+# Partial sums that a reduction makes at once: the narrowest vectors that oneDNN generates code for.
+_LANES = 4
 _REDUCTIONS = {"mean": "mean", "sum": "sum", "max": "max", "min": "min", "prod": "mul"}
 
 
@@ -141,7 +144,7 @@ def _last_axes(c: Composite, src: int, first: int, algorithm: str) -> int:
     terms, rows = product(shape[first:]), product(shape[:first])
     parts = [terms]
     if algorithm in ("sum", "mean") and isinstance(terms, int):
-        parts = stages(terms, terms_at_once(LANES))
+        parts = stages(terms, terms_at_once(_LANES))
     if len(parts) == 1:
         kept = (*shape[:first], *(1,) * len(shape[first:]))
         if 1 in shape[first:]:

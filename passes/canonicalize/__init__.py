@@ -3,5 +3,6 @@
 from .fold_constants import FoldConstants
 from .recover_operators import RecoverOperators
 from .simplify_inference import SimplifyInference
+from .split_long_sums import SplitLongSums
 
-__all__ = ["FoldConstants", "RecoverOperators", "SimplifyInference"]
+__all__ = ["FoldConstants", "RecoverOperators", "SimplifyInference", "SplitLongSums"]

@@ -65,6 +65,27 @@ def test_what_makes_numbers_of_zeros_leaves_the_padding_alone(layouts):
     check(g, *outputs, steps=steps, reduction=17 * 9, layouts=layouts)
 
 
+@pytest.mark.parametrize("layouts", LAYOUTS)
+def test_binary_steps_that_make_numbers_of_zeros_leave_the_padding_alone(layouts):
+    g, outputs = Graph(), []
+    for make in (
+        lambda x: g.op("Exp", x),
+        lambda x: g.op("Min", x, g.scalar(-0.7)),
+        lambda x: g.op("Div", x, g.scalar(0.0)),
+        lambda x: g.op("Pow", g.op("Abs", x), g.scalar(0.5)),
+    ):
+        x = g.op("MaxPool", g.conv(g.input(1, 3, 7, 7), 3, 17), kernel_shape=[2, 2])
+        other = g.conv(x, 17, 17)  # so that x stands in memory
+        y = make(x)
+        y = g.op("Min", g.op("Max", y, g.scalar(-9.0)), g.scalar(9.0))
+        outputs += [other, g.conv(y, 17, 67)]
+    ex, actual, expected = run(g, *outputs, layouts=layouts)
+    kinds = [step.kind for step in computing(ex.report)]
+    assert kinds.count("binary") >= 4
+    errors = [relative_l2(ours, theirs) for ours, theirs in zip(actual, expected, strict=True)]
+    assert max(errors) <= tolerance(17 * 9), str(ex.report)
+
+
 def test_clip():
     g, outputs = Graph(), []
     for bounds in ((0, 6), (None, 0.5), (-0.5, None), (-0.7, 0.3)):

@@ -55,6 +55,20 @@ def test_the_mean_of_a_long_row_of_channels():
         check(g, y, steps, lambda x: [x.mean(2, keepdims=True)])
 
 
+@pytest.mark.parametrize("kind", ["Mean", "Sum"])
+@pytest.mark.parametrize("axes", [None, [0, 1, 2], [0, 2], [0], [0, 1], [1]])
+def test_reductions_over_other_axes(kind, axes):
+    """Of which TVM runs at least a part."""
+    g = Graph(opset=11)
+    x = g.input(data=nearly_alike(256, 64, 48))
+    y = g.op(f"Reduce{kind}", x, keepdims=0, **({} if axes is None else {"axes": axes}))
+    _, (actual,), (expected,) = run(
+        g, y, reference=lambda x: [getattr(x, kind.lower())(None if axes is None else tuple(axes))]
+    )
+    assert actual.shape == expected.shape
+    assert np.abs(actual / expected - 1).max() <= ALLOWED / 10
+
+
 @pytest.mark.parametrize(("ceil", "counted"), [(0, 0), (0, 1), (1, 0)])
 @pytest.mark.parametrize("layouts", ["channels_last", "plain"])
 def test_large_windows(layouts, ceil, counted):

@@ -1,26 +1,13 @@
-"""Long sums in stages: bounded numbers of terms, whole windows, and nothing for short ones."""
+"""Large windows in stages: one axis after the other, whole axes in parts, and nothing for small ones."""
 
 from __future__ import annotations
 
 import math
 
-import pytest
-
-from tvm_mxplan.byoc.onednn.long_sums import Windows, fits, stages, terms_at_once, window_stages
-
-LIMIT = terms_at_once()
+from tvm_mxplan.byoc.onednn.large_windows import Windows, window_stages
 
 
-@pytest.mark.parametrize("terms", [1, 7, LIMIT, LIMIT + 1, 10007, 2 * 10007, 2**20, 3**13, 999983, 10**9 + 7])
-def test_stages_hold_all_terms(terms):
-    parts = stages(terms, LIMIT)
-    assert max(parts) <= LIMIT
-    assert terms <= math.prod(parts) <= terms * (1 + 2 / min(parts)) ** len(parts)
-    assert fits(terms, LIMIT) == (math.prod(parts) == terms)
-
-
-def test_short_sums_stay_whole():
-    assert stages(LIMIT, LIMIT) == [LIMIT]
+def test_small_windows_stay_whole():
     windows = Windows((7, 7), (2, 2), (3, 3), (5, 5))
     assert window_stages(windows, (10, 10)) == [windows]
 
