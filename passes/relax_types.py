@@ -94,6 +94,12 @@ def scalar_of(expr: relax.Expr) -> float | None:
     return float(value.reshape(-1)[0]) if value is not None and value.size == 1 else None
 
 
+def permutation_of(call: relax.Call) -> list[int]:
+    """The order of axes that a ``permute_dims`` asks for, written out and not negative."""
+    rank, axes = call.ty.ndim, call.attrs.axes
+    return list(range(rank))[::-1] if axes is None else [int(axis) % rank for axis in axes]
+
+
 def slice_begin(call: relax.Call) -> tuple[int, ...] | None:
     """Where a ``strided_slice`` of unit strides begins on each axis of its source; None for any other.
 

@@ -1,6 +1,6 @@
 """The order of the passes, written once.
 
-canonicalize   RecoverOperators, SimplifyInference between two FoldConstants and two NameSymbols
+canonicalize   RecoverOperators, SimplifyInference between two FoldConstants and two NameSymbols, SplitLongSums
 dispatch       NameOperators; TuneDispatch, where something is measured
                DispatchOperators: who runs each of them, and why others do not
                PartitionRegions: what a library takes becomes regions
@@ -27,7 +27,13 @@ from .byoc.backend import Backend
 from .core.choices import Choices
 from .core.policies import Policy, Rule
 from .options import Options
-from .passes.canonicalize import FoldConstants, NameSymbols, RecoverOperators, SimplifyInference
+from .passes.canonicalize import (
+    FoldConstants,
+    NameSymbols,
+    RecoverOperators,
+    SimplifyInference,
+    SplitLongSums,
+)
 from .passes.dispatch import ChooseAlgorithms, DispatchOperators, WeighCandidates
 from .passes.dispatch.implementations import Preference, Trial, preference_of
 from .passes.kernels import SerialSmallKernels
@@ -60,6 +66,7 @@ def canonicalize_passes() -> list[tvm.transform.Pass]:
         relax.transform.DecomposeOpsForInference(),
         NameSymbols(),
         FoldConstants(),
+        SplitLongSums(),
         relax.transform.CanonicalizeBindings(),
     ]
 

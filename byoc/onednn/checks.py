@@ -5,6 +5,7 @@ Reasons are shown to the user in the report; they name what was met and what wou
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from tvm import relax
@@ -16,6 +17,7 @@ from .broadcasting import can_be_fast
 
 Match = Mapping[str, relax.Expr]
 MAX_RANK = 6
+_UNIT_ROUNDOFF = 2.0**-24
 DTYPES = ("float32",)
 
 
@@ -37,7 +39,13 @@ def tensors_ok(match: Match) -> str | None:
             return reason
     if all(is_constant(operand) for operand in operands):
         return "constants only"
+    if any(_is_nan(expr) for expr in (*match.values(), *root.args)):
+        return "a constant that is no number (NaN)"
     return None
+
+
+def _is_nan(expr: relax.Expr) -> bool:
+    return is_constant(expr) and dtype_of(expr) in DTYPES and math.isnan(scalar_of(expr) or 0.0)
 
 
 def _tensor_ok(tensor: relax.Expr) -> str | None:
@@ -111,6 +119,9 @@ def _ceil_window_overhangs(call: relax.Call, source: Shape, shape: Shape) -> str
 
 def adaptive_pooling(match: Match) -> str | None:
     call = match["root"]
+    layout = str(call.attrs.layout)
+    if layout not in ("NCW", "NCHW", "NCDHW") or str(call.attrs.out_layout) not in ("", layout):
+        return f"layout {layout}, expected channels first"
     shape, source = shape_of(call), shape_of(call.args[0])
     if not (is_static(shape) and is_static(source)):  # type: ignore[arg-type]
         return "adaptive pooling with symbolic shapes"
@@ -161,8 +172,9 @@ def _softmax_axis(call: relax.Call) -> str | None:
 def normalized_axes(match: Match) -> str | None:
     call = match["root"]
     rank = len(shape_of(call.args[0]))  # type: ignore[arg-type]
-    axes = sorted(int(axis) % rank for axis in call.attrs.axes)
-    return None if axes == list(range(rank - len(axes), rank)) else f"axes {axes} are not the last ones"
+    axes = [int(axis) % rank for axis in call.attrs.axes]
+    last = list(range(rank - len(axes), rank))
+    return None if axes == last else f"axes {axes} are not the last ones in their order"
 
 
 def channel_normalization(match: Match) -> str | None:
@@ -220,6 +232,8 @@ def pad(match: Match) -> str | None:
     call = match["root"]
     if str(call.attrs.pad_mode) != "constant":
         return f"pad mode {call.attrs.pad_mode}, only constant is taken"
+    if math.isnan(float(call.attrs.pad_value)):
+        return "padding that is no number (NaN)"
     return "negative padding" if min(int(width) for width in call.attrs.pad_width) < 0 else None
 
 
@@ -232,6 +246,20 @@ def prelu(match: Match) -> str | None:
     return f"slopes {slopes}, expected a constant number or one for each of {shape[axis]}"  # type: ignore[index]
 
 
+def clip(match: Match) -> str | None:
+    low, high = (float(bound.value) for bound in match["root"].args[1:])
+    return None if low <= high else f"bounds {low} and {high}, oneDNN takes them in ascending order"
+
+
+def leaky_relu(match: Match) -> str | None:
+    return "a slope that is no number (NaN)" if math.isnan(float(match["root"].attrs.alpha)) else None
+
+
 def softplus(match: Match) -> str | None:
-    beta = float(match["root"].attrs.beta)
-    return None if beta > 0 else f"beta {beta}, expected more than 0"
+    beta, threshold = float(match["root"].attrs.beta), float(match["root"].attrs.threshold)
+    if not beta > 0:
+        return f"beta {beta}, expected more than 0"
+    # Above the threshold TVM gives x, which is off by log(1 + exp(-beta x)) / beta.
+    if not math.exp(-threshold) < _UNIT_ROUNDOFF * threshold:
+        return f"threshold {threshold}, above which x is not yet softplus in float32"
+    return None

@@ -11,10 +11,12 @@ from tvm import relax
 
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.dims import Dim, is_static
-from tvm_mxplan.passes.relax_types import scalar_of, shape_of, slice_begin
+from tvm_mxplan.core.long_sums import fits, stages, terms_at_once
+from tvm_mxplan.passes.relax_types import permutation_of, scalar_of, shape_of, slice_begin
 
 from .codegen_elementwise import ELEMENTWISE
 from .composite import Composite, ints, product
+from .large_windows import Windows, window_stages
 
 # --- convolutions and matrix products -------------------------------------------------------------------
 
@@ -69,29 +71,37 @@ def _matmul_transposed(c: Composite) -> int:
 
 def _pooling(c: Composite) -> int:
     call = c.root
-    spatial = len(c.shape) - 2
+    src, spatial = c.value(call.args[0]), len(c.shape) - 2
+    kernel, strides = ints(call.attrs.pool_size), ints(call.attrs.strides)
+    padding = ints(call.attrs.padding)[:spatial]
     if "max" in call.op.name:
-        algorithm = "max"
-    else:
-        algorithm = "avg_include_padding" if bool(call.attrs.count_include_pad) else "avg_exclude_padding"
-    attrs = ir.Pooling(
-        algorithm,
-        ints(call.attrs.pool_size),
-        ints(call.attrs.strides),
-        ints(call.attrs.padding)[:spatial],
-        ints(call.attrs.dilation),
-    )
-    return c.emit("pooling", attrs, ("src", c.value(call.args[0])))
+        attrs = ir.Pooling("max", kernel, strides, padding, ints(call.attrs.dilation))
+        return c.emit("pooling", attrs, ("src", src))
+    algorithm = "avg_include_padding" if bool(call.attrs.count_include_pad) else "avg_exclude_padding"
+    return _averages(c, "pooling", src, Windows(kernel, strides, padding, c.shape[2:]), algorithm)  # type: ignore[arg-type]
+
+
+def _averages(
+    c: Composite, stem: str, src: int, windows: Windows, algorithm: str = "avg_exclude_padding"
+) -> int:
+    """Averages over windows, in stages where they are large."""
+    shape = c.builder.values[src].shape
+    parts = window_stages(windows, shape[2:]) if is_static(shape[2:]) else [windows]  # type: ignore[arg-type]
+    for stage in parts:
+        attrs = ir.Pooling(algorithm, stage.kernel, stage.strides, stage.padding, (1,) * len(stage.kernel))
+        src = c.builder.step(stem, attrs, (*shape[:2], *stage.extents), [("src", src)])
+    return src
 
 
 def _adaptive_pooling(c: Composite) -> int:
     src = c.value(c.root.args[0])
     shape = c.builder.values[src].shape
     kernel = tuple(i // o for i, o in zip(shape[2:], c.shape[2:], strict=True))  # type: ignore[operator]
-    zeros, ones = (0,) * len(kernel), (1,) * len(kernel)
-    return c.emit("pooling", ir.Pooling("avg_exclude_padding", kernel, kernel, zeros, ones), ("src", src))
+    return _averages(c, "pooling", src, Windows(kernel, kernel, (0,) * len(kernel), c.shape[2:]))  # type: ignore[arg-type]
 
 
+# Partial sums that a reduction makes at once: the narrowest vectors that oneDNN generates code for.
+_LANES = 4
 _REDUCTIONS = {"mean": "mean", "sum": "sum", "max": "max", "min": "min", "prod": "mul"}
 
 
@@ -100,7 +110,6 @@ def _reduction(c: Composite) -> int:
     src = c.value(call.args[0])
     shape = c.builder.values[src].shape
     axes = {int(axis) % len(shape) for axis in call.attrs.axis}
-    kept = tuple(1 if axis in axes else dim for axis, dim in enumerate(shape))
     algorithm = call.op.name.removeprefix("relax.")
     spatial = shape[2:]
     if (
@@ -108,22 +117,53 @@ def _reduction(c: Composite) -> int:
         and 3 <= len(shape) <= 5
         and is_static(spatial)
         and axes == set(range(2, len(shape)))
+        and (algorithm == "max" or all(fits(extent, terms_at_once()) for extent in spatial))  # type: ignore[arg-type]
     ):
-        pooling = "max" if algorithm == "max" else "avg_exclude_padding"
-        zeros, ones = (0,) * len(spatial), (1,) * len(spatial)
-        attrs: ir.Attributes = ir.Pooling(pooling, spatial, spatial, zeros, ones)  # type: ignore[arg-type]
-        dst = c.builder.step("global_pooling", attrs, kept, [("src", src)])
+        dst = _global_pooling(c, src, algorithm)
     elif all(shape[axis] == 1 for axis in axes):
         dst = src
     else:
-        if any(shape[axis] == 1 for axis in axes):
-            # Reduced extents of 1 between others would make it reference code.
-            first = min(axes)
-            src = c.builder.reshape(src, (product(shape[:first]), product(shape[first:])))
-            kept = (product(shape[:first]), 1)
-        attrs = ir.Reduction(_REDUCTIONS[algorithm])
-        dst = c.builder.step("reduction", attrs, kept, [("src", src)])
+        dst = _last_axes(c, src, min(axes), algorithm)
     return c.builder.reshape(dst, c.shape)
+
+
+def _global_pooling(c: Composite, src: int, algorithm: str) -> int:
+    shape = c.builder.values[src].shape
+    spatial: tuple[int, ...] = shape[2:]  # type: ignore[assignment]
+    zeros, ones = (0,) * len(spatial), (1,) * len(spatial)
+    if algorithm == "mean":
+        return _averages(c, "global_pooling", src, Windows(spatial, spatial, zeros, ones))
+    attrs = ir.Pooling("max", spatial, spatial, zeros, ones)
+    return c.builder.step("global_pooling", attrs, (*shape[:2], *ones), [("src", src)])
+
+
+def _last_axes(c: Composite, src: int, first: int, algorithm: str) -> int:
+    """The reduction over the axes from ``first`` on, in stages where it is a long sum."""
+    shape = c.builder.values[src].shape
+    terms, rows = product(shape[first:]), product(shape[:first])
+    parts = [terms]
+    if algorithm in ("sum", "mean") and isinstance(terms, int):
+        parts = stages(terms, terms_at_once(_LANES))
+    if len(parts) == 1:
+        kept = (*shape[:first], *(1,) * len(shape[first:]))
+        if 1 in shape[first:]:
+            # Reduced extents of 1 between others would make it reference code.
+            src, kept = c.builder.reshape(src, (rows, terms)), (rows, 1)
+        return c.builder.step("reduction", ir.Reduction(_REDUCTIONS[algorithm]), kept, [("src", src)])
+    filled = math.prod(parts)
+    inexact = filled != terms
+    src = c.builder.reshape(src, (rows, terms))
+    if inexact:
+        src = c.builder.step("pad", ir.Pad((0, 0), 0.0), (rows, filled), [("src", src)])
+    for part in parts:
+        filled //= part
+        src = c.builder.reshape(src, (rows, filled, part))
+        attrs = ir.Reduction("sum" if inexact else _REDUCTIONS[algorithm])
+        src = c.builder.step("reduction", attrs, (rows, filled, 1), [("src", src)])
+    if algorithm == "mean" and inexact:
+        shape = c.builder.values[src].shape
+        src = c.builder.step("eltwise", ir.Eltwise("linear", 1 / terms, 0.0), shape, [("src", src)])
+    return src
 
 
 def _lrn(c: Composite) -> int:
@@ -249,9 +289,7 @@ def _reshape(c: Composite) -> int:
 
 
 def _permute(c: Composite) -> int:
-    axes = c.root.attrs.axes
-    order = range(len(c.shape))[::-1] if axes is None else [int(axis) % len(c.shape) for axis in axes]
-    return c.builder.permute(c.value(c.root.args[0]), list(order))
+    return c.builder.permute(c.value(c.root.args[0]), permutation_of(c.root))
 
 
 def _channel_shuffle(c: Composite) -> int:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
+from tvm import relax
 
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.passes.relax_types import scalar_of, shape_of
@@ -21,7 +23,6 @@ _ELTWISE: dict[str, tuple[str, float, float]] = {
     "nn.silu": ("swish", 1.0, 0.0),
     "tanh": ("tanh", 0.0, 0.0),
     "sigmoid": ("logistic", 0.0, 0.0),
-    "exp": ("exp", 0.0, 0.0),
     "log": ("log", 0.0, 0.0),
     "abs": ("abs", 0.0, 0.0),
     "sqrt": ("sqrt", 0.0, 0.0),
@@ -39,11 +40,20 @@ def _of_only_param(algorithm: str, alpha: float = 0.0, beta: float = 0.0) -> Cal
 
 
 def _eltwise(c: Composite) -> int:
-    call = c.root
-    src = c.value(call.args[0])
-    if call.op.name == "relax.nn.leakyrelu":
-        return _unary(c, src, "relu", float(call.attrs.alpha))
-    return _unary(c, src, *_ELTWISE[call.op.name.removeprefix("relax.")])
+    return _unary(c, c.value(c.root.args[0]), *_ELTWISE[c.root.op.name.removeprefix("relax.")])
+
+
+def _leaky_relu(c: Composite) -> int:
+    return _unary(c, c.value(c.root.args[0]), "relu", float(c.root.attrs.alpha))
+
+
+def _exp(c: Composite) -> int:
+    """max(exp(x), x): exp(x) for every number.
+
+    oneDNN 3.2's exp makes infinity of NaN; its maximum gives the second operand where one is NaN.
+    """
+    src = c.value(c.root.args[0])
+    return c.emit("binary", ir.Binary("max"), ("src", _unary(c, src, "exp")), ("src1", src))
 
 
 def _clip(c: Composite) -> int:
@@ -65,8 +75,11 @@ def _elu(c: Composite) -> int:
 
 
 def _power(c: Composite) -> int:
-    src, exponent = c.root.args
-    return _unary(c, c.value(src), "pow", 1.0, scalar_of(exponent))  # type: ignore[arg-type]
+    src, exponent = c.value(c.root.args[0]), scalar_of(c.root.args[1])
+    if exponent == 0.5:
+        # oneDNN takes the square root, which is another function of -inf and -0.
+        return _unary(c, _unary(c, src, "pow", 1.0, 0.25), "square")
+    return _unary(c, src, "pow", 1.0, exponent)  # type: ignore[arg-type]
 
 
 # --- of two tensors --------------------------------------------------------------------------------------
@@ -85,12 +98,21 @@ def _binary(c: Composite) -> int:
     algorithm = _BINARY[c.root.op.name.removeprefix("relax.")]
     left, right = c.root.args
     for number, tensor, swapped in ((scalar_of(right), left, False), (scalar_of(left), right, True)):
-        if number is not None and shape_of(tensor) == c.shape:
-            return _unary(c, c.value(tensor), *_with_scalar(algorithm, number, swapped))
-    src, src1 = c.value(left), c.value(right)
+        function = None if number is None else _with_scalar(algorithm, number, swapped)
+        if function is not None and shape_of(tensor) == c.shape:
+            return _unary(c, c.value(tensor), *function)
+    src, src1 = (_operand(c, arg) for arg in c.root.args)
     if shape_of(left) == c.shape:
         return _broadcast_binary(c, algorithm, src, src1, None)
     return _broadcast_binary(c, algorithm, src1, src, _UNDO_SWAP.get(algorithm))
+
+
+def _operand(c: Composite, expr: relax.Expr) -> int:
+    """A value; a number as a tensor of the result's rank, since oneDNN has none of rank 0."""
+    number = scalar_of(expr)
+    if number is None:
+        return c.value(expr)
+    return c.builder.constant(np.full((1,) * len(c.shape), number, "float32"))
 
 
 # oneDNN broadcasts the second operand only: a - x = -(x - a), a / x = (x / a) ^ -1
@@ -111,19 +133,28 @@ def _broadcast_binary(c: Composite, algorithm: str, src: int, src1: int, after: 
     return c.builder.reshape(result, c.shape)
 
 
-def _with_scalar(algorithm: str, number: float, swapped: bool) -> tuple[str, float, float]:
-    """x (algorithm) number, or number (algorithm) x, as an elementwise algorithm of oneDNN."""
-    if (algorithm, number) == ("max", 0.0):
-        return "relu", 0.0, 0.0
-    if algorithm == "div":
-        return ("pow", number, -1.0) if swapped else ("linear", 1.0 / number, 0.0)
-    return {
-        "add": ("linear", 1.0, number),
-        "sub": ("linear", -1.0, number) if swapped else ("linear", 1.0, -number),
-        "mul": ("linear", number, 0.0),
-        "max": ("clip_v2", number, float(np.finfo("float32").max)),
-        "min": ("clip_v2", float(np.finfo("float32").min), number),
-    }[algorithm]
+def _with_scalar(algorithm: str, number: float, swapped: bool) -> tuple[str, float, float] | None:
+    """x (algorithm) number, or number (algorithm) x, as an elementwise algorithm of oneDNN if it is one."""
+    match algorithm:
+        case "max":
+            return ("relu", 0.0, 0.0) if number == 0.0 else ("clip_v2", number, math.inf)
+        case "add":
+            return "linear", 1.0, number
+        case "sub":
+            return ("linear", -1.0, number) if swapped else ("linear", 1.0, -number)
+        case "mul":
+            return "linear", number, 0.0
+        case "div" if swapped:
+            return "pow", number, -1.0
+        case "div" if _has_inverse(number):
+            return "linear", 1.0 / number, 0.0
+    return None  # a minimum, which as a clip would make -inf of NaN, or a quotient that is no product
+
+
+def _has_inverse(number: float) -> bool:
+    """True for a number whose inverse float32 holds to full precision."""
+    tiny = float(np.finfo("float32").tiny)
+    return tiny < abs(number) < 1 / tiny
 
 
 def _prelu(c: Composite) -> int:
@@ -148,6 +179,8 @@ def _prelu(c: Composite) -> int:
 
 ELEMENTWISE: dict[str, Callable[[Composite], int]] = {
     "eltwise": _eltwise,
+    "leaky_relu": _leaky_relu,
+    "exp": _exp,
     "clip": _clip,
     "softplus": _softplus,
     "softplus_stable": _of_only_param("soft_relu", 1.0),

@@ -4,10 +4,13 @@
     * number -> convolution or matmul         becomes other weights
     convolution -> * scale for each channel -> + shift   becomes other weights and a bias (batch norm)
     layer norm -> * scale -> + shift, along the last axis   becomes operands of the former
-    * scale -> + shift -> * scale -> ...      becomes one scale and one shift
+    * scale -> + shift -> * scale -> ...      becomes one scale and one shift (see ``affine``)
 
 Before   v1 = convolution(x, w);  v2 = binary mul(v1, s);  v3 = binary add(v2, t)
 After    v3 = convolution(x, w * s, bias = t)
+
+What goes into weights is computed in float64 and rounded once, and only where float32 holds it.  Shifts may
+cancel with the sums that a convolution makes, which have errors of their own size already.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import numpy as np
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.dims import is_static
 
+from . import affine
 from .broadcasting import is_per_channel
 from .graph import Graph
 
@@ -94,7 +98,7 @@ def _with_source(step: ir.Step, src: int, attrs: ir.Attributes) -> ir.Step:
 
 
 def _per_channel(graph: Graph, step: ir.Step | None, algorithm: str, axis: int = 1) -> np.ndarray | None:
-    """The vector that ``step`` multiplies with or adds along ``axis``, as a flat array.
+    """The vector that ``step`` multiplies with or adds along ``axis``, as a flat array in float64.
 
     An elementwise linear step with a single number counts as well.
     """
@@ -106,7 +110,7 @@ def _per_channel(graph: Graph, step: ir.Step | None, algorithm: str, axis: int =
     if isinstance(step.attrs, ir.Eltwise) and step.attrs.algorithm == "linear":
         number = {"mul": step.attrs.alpha, "add": step.attrs.beta}[algorithm]
         neutral = step.attrs.beta == 0.0 if algorithm == "mul" else step.attrs.alpha == 1.0
-        return np.full(shape[axis], number, "float32") if neutral else None
+        return np.full(shape[axis], number, "float64") if neutral else None
     if not isinstance(step.attrs, ir.Binary) or step.attrs.algorithm not in (algorithm, _INVERSE[algorithm]):
         return None
     if graph.values[step.operand("src")].shape != shape:
@@ -114,7 +118,7 @@ def _per_channel(graph: Graph, step: ir.Step | None, algorithm: str, axis: int =
     array = graph.constant(step.operand("src1"))
     if array is None or not is_per_channel(array.shape, shape, axis):
         return None
-    flat = array.reshape(-1) * np.ones(shape[axis], "float32")
+    flat = array.reshape(-1) * np.ones(shape[axis], "float64")
     if step.attrs.algorithm == _INVERSE[algorithm]:
         if algorithm == "mul" and not flat.all():
             return None
@@ -141,7 +145,8 @@ def _fold_into_weights(graph: Graph, at: int) -> None:
     axis = rank - 1 if isinstance(root.attrs, ir.MatMul) else 1
     roles = {operand.role: operand.value for operand in root.operands}
     scale, shift = (_per_channel(graph, step, algorithm, axis) for algorithm in ("mul", "add"))
-    bias = graph.constant(roles["bias"]).reshape(-1) if "bias" in roles else None  # type: ignore[union-attr]
+    bias = graph.constant(roles["bias"]) if "bias" in roles else None
+    bias = None if bias is None else bias.reshape(-1).astype("float64")
     if shift is not None:
         bias = shift if bias is None else bias + shift
     elif scale is not None:
@@ -153,6 +158,8 @@ def _fold_into_weights(graph: Graph, at: int) -> None:
     else:
         return
     if bias is not None:
+        if not affine.representable(bias):
+            return
         shape = (*(1,) * (rank - 1), -1) if isinstance(root.attrs, ir.MatMul) else (-1,)
         roles["bias"] = graph.add_constant(bias.reshape(shape), f"{root.name}.bias")
     roles["dst"] = step.dst
@@ -167,7 +174,16 @@ def _scaled_weights(graph: Graph, root: ir.Step, weights: int, scale: np.ndarray
     grouped = root.attrs.groups > 1  # type: ignore[union-attr]
     outer = array.shape[:2] if grouped else array.shape[:1]
     factor = scale.reshape(*outer, *(1,) * (array.ndim - len(outer)))
-    return graph.add_constant(array * factor, f"{root.name}.weights")
+    product = array * factor
+    return graph.add_constant(product, f"{root.name}.weights") if _fits(root, product) else None
+
+
+def _fits(root: ir.Step, weights: np.ndarray) -> bool:
+    """True if float32 holds what counts of the weights of each output."""
+    if isinstance(root.attrs, ir.MatMul):
+        return affine.representable(weights, axis=-1)
+    outputs = weights.shape[0] * (weights.shape[1] if root.attrs.groups > 1 else 1)  # type: ignore[union-attr]
+    return affine.representable(weights.reshape(outputs, -1), axis=0)
 
 
 def _fold_scaled_source(graph: Graph, at: int) -> None:
@@ -181,7 +197,10 @@ def _fold_scaled_source(graph: Graph, at: int) -> None:
     weights = graph.constant(step.operand("weights"))
     if weights is None:
         return
-    scaled = graph.add_constant(weights * np.float32(line.alpha), f"{step.name}.weights")
+    product = weights.astype("float64") * line.alpha
+    if not _fits(step, product):
+        return
+    scaled = graph.add_constant(product, f"{step.name}.weights")
     source = graph.steps[producer].operand("src")  # type: ignore[union-attr,index]
     roles = {operand.role: operand.value for operand in step.operands} | {"src": source, "weights": scaled}
     operands = tuple(ir.Operand(role, value) for role, value in roles.items())
@@ -200,7 +219,7 @@ def _fold_into_layer_norm(graph: Graph, at: int) -> None:
     roles = {operand.role: operand.value for operand in root.operands}
     scale, shift = (_per_channel(graph, step, algorithm, axis) for algorithm in ("mul", "add"))
     role, array = ("scale", scale) if scale is not None else ("shift", shift)
-    if array is None or "shift" in roles or role in roles:
+    if array is None or "shift" in roles or role in roles or not affine.representable(array):
         return
     roles[role] = graph.add_constant(array, f"{root.name}.{role}")
     roles["dst"] = step.dst
@@ -218,25 +237,30 @@ def _merge_affine(graph: Graph, at: int) -> None:
     chain = _affine_chain(graph, at)
     if len(chain) < 3:
         return
-    channels = graph.values[graph.steps[at].dst].shape[1]  # type: ignore[union-attr]
-    scale, shift = np.ones(channels, "float32"), np.zeros(channels, "float32")  # type: ignore[arg-type]
-    for position in chain:
-        factor = _per_channel(graph, graph.steps[position], "mul")
-        if factor is not None:
-            scale, shift = scale * factor, shift * factor
-        else:
-            shift = shift + _per_channel(graph, graph.steps[position], "add")
-    first, middle, last = (graph.steps[position] for position in (chain[0], chain[-2], chain[-1]))
-    shape = (1, -1, *(1,) * (len(graph.values[last.dst].shape) - 2))  # type: ignore[union-attr]
-    for position in chain[:-2]:
-        graph.drop(position, middle.name)  # type: ignore[union-attr]
-    for position, step, src, algorithm, array in (
-        (chain[-2], middle, first.operand("src"), "mul", scale),  # type: ignore[union-attr]
-        (chain[-1], last, middle.dst, "add", shift),  # type: ignore[union-attr]
-    ):
-        constant = graph.add_constant(array.reshape(shape), f"{step.name}.{algorithm}")  # type: ignore[union-attr]
-        operands = (ir.Operand("src", src), ir.Operand("src1", constant), ir.Operand("dst", step.dst))  # type: ignore[union-attr]
-        graph.replace(position, ir.Step(step.name, ir.Binary(algorithm), operands))  # type: ignore[union-attr]
+    lines = [_line(graph, graph.steps[position]) for position in chain]
+    form = affine.shorter(lines)  # type: ignore[arg-type]
+    if form is None:
+        return
+    src = graph.steps[chain[0]].operand("src")  # type: ignore[union-attr]
+    kept = chain[-len(form) :]
+    shape = (1, -1, *(1,) * (len(graph.values[src].shape) - 2))
+    for position in chain[: -len(form)]:
+        graph.drop(position, graph.steps[kept[0]].name)  # type: ignore[union-attr]
+    for position, line in zip(kept, form, strict=True):
+        step = graph.steps[position]
+        assert step
+        algorithm, array = ("mul", line.scale) if line.multiplies or not line.adds else ("add", line.shift)
+        constant = graph.add_constant(array.reshape(shape), f"{step.name}.{algorithm}")
+        operands = (ir.Operand("src", src), ir.Operand("src1", constant), ir.Operand("dst", step.dst))
+        graph.replace(position, ir.Step(step.name, ir.Binary(algorithm), operands))
+        src = step.dst
+
+
+def _line(graph: Graph, step: ir.Step | None) -> affine.Line | None:
+    scale, shift = (_per_channel(graph, step, algorithm) for algorithm in ("mul", "add"))
+    if scale is not None:
+        return affine.scaled(scale)
+    return None if shift is None else affine.shifted(shift)
 
 
 def _affine_chain(graph: Graph, at: int) -> list[int]:
@@ -254,4 +278,4 @@ def _is_affine(graph: Graph, step: ir.Step | None) -> bool:
         return False
     if len(graph.values[step.dst].shape) < 3:
         return False
-    return any(_per_channel(graph, step, algorithm) is not None for algorithm in ("mul", "add"))
+    return _line(graph, step) is not None

@@ -24,6 +24,7 @@ import numpy as np
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.dims import Shape
 
+from . import affine
 from .broadcasting import is_per_channel
 from .depthwise import fuse_depthwise
 from .flattened import read_images
@@ -65,6 +66,18 @@ def _vector_or_whole(operand: Shape, dst: Shape) -> bool:
     return operand == dst or _vector(operand, dst)
 
 
+def _image_vector(operand: Shape, dst: Shape) -> bool:
+    """A vector of an image of several pixels: of one pixel, oneDNN 3.2 takes the wrong elements."""
+    several = any(isinstance(extent, int) and extent > 1 for extent in dst[2:])
+    return _vector(operand, dst) and several
+
+
+def _pixel_vector_or_whole(operand: Shape, dst: Shape) -> bool:
+    """As ``_image_vector``; of a matrix, one sample, or a single number as well."""
+    simple = len(dst) <= 2 or dst[0] == 1 or all(extent == 1 for extent in operand)
+    return operand == dst or _image_vector(operand, dst) or (simple and _vector(operand, dst))
+
+
 def _last_or_whole(operand: Shape, dst: Shape) -> bool:
     """A row, the whole, or one row for each sample: an attention mask."""
     if operand == dst or is_per_channel(operand, dst, len(dst) - 1):
@@ -78,9 +91,9 @@ _BINARY_POST_OPS: dict[type, Callable[[Shape, Shape], bool]] = {
     ir.MatMul: _last_or_whole,
     ir.InnerProduct: _vector_or_whole,
     ir.Pooling: _vector,  # in plain layouts, oneDNN 3.2 adds the wrong elements of a whole tensor
-    ir.Binary: _vector_or_whole,
-    ir.Eltwise: _vector_or_whole,
-    ir.Resampling: _vector,
+    ir.Binary: _pixel_vector_or_whole,
+    ir.Eltwise: _pixel_vector_or_whole,
+    ir.Resampling: _image_vector,
     ir.Reduction: _vector_or_whole,
 }
 # Worth more than others that could take the same post-op: their result would travel to memory and back.
@@ -148,7 +161,7 @@ def _append(graph: Graph, producer: int, at: int, post_op: ir.PostOp) -> None:
     operands = tuple(
         ir.Operand("dst", step.dst) if operand.role == "dst" else operand for operand in root.operands
     )
-    merged = replace(root, operands=operands, post_ops=_joined(root.post_ops, post_op))
+    merged = replace(root, operands=operands, post_ops=_joined(root, post_op))
     graph.merge(producer, at, merged)
 
 
@@ -167,15 +180,23 @@ def _as_binary(graph: Graph, step: ir.Step, attrs: ir.Eltwise) -> ir.Step:
     return ir.Step(step.name, ir.Binary(algorithm), operands, post_ops)
 
 
-def _joined(post_ops: tuple[ir.PostOp, ...], last: ir.PostOp) -> tuple[ir.PostOp, ...]:
-    """``post_ops`` and one more; two lines in a row are one."""
-    before = post_ops[-1] if post_ops else None
-    if not (isinstance(before, ir.EltwisePostOp) and before.algorithm == "linear"):
+def _joined(root: ir.Step, last: ir.PostOp) -> tuple[ir.PostOp, ...]:
+    """The post-ops of ``root`` and one more; two lines in a row are one where that keeps the digits."""
+    post_ops = root.post_ops
+    lines = [_line(post_op) for post_op in (*post_ops[-1:], last)]
+    if len(lines) < 2 or None in lines:
         return (*post_ops, last)
-    if not (isinstance(last, ir.EltwisePostOp) and last.algorithm == "linear"):
+    whole = affine.product(lines)  # type: ignore[arg-type]
+    rounded = len(post_ops) == 1 and isinstance(root.attrs, _HEAVY)
+    if not affine.keeps_digits([whole], lines, rounded=rounded):  # type: ignore[arg-type]
         return (*post_ops, last)
-    line = ir.EltwisePostOp("linear", last.alpha * before.alpha, last.alpha * before.beta + last.beta)
-    return (*post_ops[:-1], line)
+    return (*post_ops[:-1], ir.EltwisePostOp("linear", float(whole.scale[0]), float(whole.shift[0])))
+
+
+def _line(post_op: ir.PostOp) -> affine.Line | None:
+    if not (isinstance(post_op, ir.EltwisePostOp) and post_op.algorithm == "linear"):
+        return None
+    return affine.Line(np.array([post_op.alpha]), np.array([post_op.beta]))
 
 
 def _fields(attrs: ir.Eltwise) -> tuple[str, float, float]:

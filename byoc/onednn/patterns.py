@@ -15,7 +15,7 @@ from tvm import relax
 from tvm.relax.backend.utils import has_leaking_intermediate_variables
 from tvm.relax.dpl import DFPattern, is_const, is_op, wildcard
 
-from tvm_mxplan.passes.relax_types import scalar_of, shape_of
+from tvm_mxplan.passes.relax_types import permutation_of, scalar_of, shape_of
 
 from . import checks
 from .activations import ACTIVATIONS, either
@@ -58,10 +58,11 @@ def _operators(
 def _lrn() -> tuple[DFPattern, dict[str, DFPattern]]:
     x, alpha, bias, beta = wildcard(), is_const(), is_const(), is_const()
     square = is_op("relax.multiply")(x, x)
-    window = is_op("relax.nn.avg_pool3d")(is_op("relax.expand_dims")(square))
+    expanded = is_op("relax.expand_dims")(square)
+    window = is_op("relax.nn.avg_pool3d")(expanded)
     scaled = either("relax.multiply", is_op("relax.squeeze")(window), alpha)
     power = is_op("relax.power")(either("relax.add", scaled, bias), beta)
-    named = {"x": x, "alpha": alpha, "bias": bias, "beta": beta, "window": window}
+    named = {"x": x, "alpha": alpha, "bias": bias, "beta": beta, "expanded": expanded, "window": window}
     return is_op("relax.divide")(x, power), named
 
 
@@ -70,6 +71,10 @@ def _check_lrn(match: Match) -> str | None:
     size, padding = [int(n) for n in window.attrs.pool_size], [int(n) for n in window.attrs.padding]
     if len(shape_of(match["root"])) != 4 or size[1:] != [1, 1] or size[0] % 2 == 0:  # type: ignore[arg-type]
         return f"LRN window {size}, expected an odd number of channels of an image"
+    if [int(axis) for axis in match["expanded"].attrs.axis] != [1]:
+        return "LRN over another axis than the channels"
+    if str(window.attrs.layout) != "NCDHW" or any(int(step) != 1 for step in window.attrs.strides):
+        return "LRN with strides or another layout"
     if padding != [size[0] // 2, 0, 0, size[0] // 2, 0, 0] or not bool(window.attrs.count_include_pad):
         return f"LRN padding {padding}, expected a centred window that counts it"
     if any(scalar_of(match[name]) is None for name in ("alpha", "bias", "beta")):
@@ -133,9 +138,8 @@ def _channel_shuffle() -> tuple[DFPattern, dict[str, DFPattern]]:
 
 def _check_channel_shuffle(match: Match) -> str | None:
     shape, split = shape_of(match["x"]), shape_of(match["split"])
-    axes = match["swapped"].attrs.axes
-    order = None if axes is None else [int(axis) for axis in axes]
     rank = len(shape)  # type: ignore[arg-type]
+    order = permutation_of(match["swapped"])
     if shape != shape_of(match["root"]) or order != [0, 2, 1, *range(3, rank + 1)]:
         return "not a channel shuffle"
     if split[0] != shape[0] or split[3:] != shape[2:]:  # type: ignore[index]
@@ -150,7 +154,9 @@ def _transposed_weights() -> tuple[DFPattern, dict[str, DFPattern]]:
 
 
 def _check_transposed_weights(match: Match) -> str | None:
-    return None if len(shape_of(match["transpose"])) == 2 else "not a matrix"  # type: ignore[arg-type]
+    if permutation_of(match["transpose"]) != [1, 0]:
+        return "not a transposed matrix"
+    return checks.matmul(match)
 
 
 _SPATIAL = ("1d", "2d", "3d")
@@ -182,12 +188,14 @@ COMPOSITES: list[Composite] = [
     *[row for arity in (4, 5) for row in _operators("slice", arity, checks.strided_slice, "strided_slice")],
     *_operators("binary", 2, checks.binary, "add", "subtract", "multiply", "divide", "maximum", "minimum"),
     *_operators("power", 2, checks.power, "power"),
-    *_operators("clip", 3, _accept, "clip"),
+    *_operators("clip", 3, checks.clip, "clip"),
     *_operators("softplus", 1, checks.softplus, "nn.softplus"),
+    *_operators("exp", 1, _accept, "exp"),
+    *_operators("leaky_relu", 1, checks.leaky_relu, "nn.leakyrelu"),
     *_operators(
         "eltwise", 1, _accept,
-        "nn.relu", "nn.leakyrelu", "nn.gelu", "nn.gelu_tanh", "nn.silu", "tanh", "sigmoid", "exp",
-        "log", "abs", "sqrt", "square", "negative",
+        "nn.relu", "nn.gelu", "nn.gelu_tanh", "nn.silu", "tanh", "sigmoid", "log",
+        "abs", "sqrt", "square", "negative",
     ),
     # views: no work unless a layout asks for it
     *_operators("reshape", 2, checks.reshape, "reshape"),

@@ -4,5 +4,6 @@ from .fold_constants import FoldConstants
 from .name_symbols import NameSymbols
 from .recover_operators import RecoverOperators
 from .simplify_inference import SimplifyInference
+from .split_long_sums import SplitLongSums
 
-__all__ = ["FoldConstants", "NameSymbols", "RecoverOperators", "SimplifyInference"]
+__all__ = ["FoldConstants", "NameSymbols", "RecoverOperators", "SimplifyInference", "SplitLongSums"]

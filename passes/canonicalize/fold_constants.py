@@ -6,7 +6,8 @@ After    gv = R.add(x, const[1, 64, 1, 1])
 TVM's own ``FoldConstant`` compiles and runs a function for each binding, which takes most of a minute on
 a ResNet.  Only the operators that importers wrap around parameters are folded here.  A transposed matrix is
 left alone, since a library reads it as it stands, and so is a broadcast, which operators do themselves.  TVM
-folds the rest later.
+folds the rest later, and with it what has no result that every processor agrees on: integers divided by zero,
+and real numbers cast to integers that cannot hold them.
 """
 
 from __future__ import annotations
@@ -22,11 +23,33 @@ from tvm_mxplan.core.dims import Shape
 from ..relax_types import constant_of, dtype_of, is_constant, make_constant, shape_of
 from .rewriter import Site, is_call_to, rewrite_bindings
 
-Evaluate = Callable[[relax.Call, list[np.ndarray]], np.ndarray]
+Evaluate = Callable[[relax.Call, list[np.ndarray]], "np.ndarray | None"]
 
 
 def _to_output_shape(call: relax.Call, args: list[np.ndarray]) -> np.ndarray:
     return args[0].reshape(shape_of(call))  # type: ignore[arg-type]
+
+
+def _cast(call: relax.Call, args: list[np.ndarray]) -> np.ndarray | None:
+    dtype = np.dtype(dtype_of(call))
+    if args[0].dtype.kind == "f" and dtype.kind in "iu":
+        bounds, whole = np.iinfo(dtype), np.trunc(args[0])
+        # As real numbers the bounds are rounded: up to one that the integers lack.
+        if not np.all((whole >= float(bounds.min)) & (whole < float(bounds.max))):
+            return None
+    return args[0].astype(dtype)
+
+
+def _divide(_call: relax.Call, args: list[np.ndarray]) -> np.ndarray | None:
+    """The quotient in the operands' own type; that of integers is rounded towards zero, as TVM's is."""
+    dividend, divisor = args
+    if dividend.dtype.kind not in "iu":
+        return dividend / divisor
+    if not divisor.all():
+        return None
+    quotient = dividend // divisor
+    rounded_down = (quotient * divisor != dividend) & ((dividend < 0) != (divisor < 0))
+    return quotient + rounded_down.astype(quotient.dtype)
 
 
 _EVALUATE: dict[str, Evaluate] = {
@@ -37,7 +60,7 @@ _EVALUATE: dict[str, Evaluate] = {
     "permute_dims": lambda call, args: np.transpose(
         args[0], None if call.attrs.axes is None else [int(axis) for axis in call.attrs.axes]
     ),
-    "astype": lambda call, args: args[0].astype(dtype_of(call)),
+    "astype": _cast,
     "ones_like": lambda call, args: np.ones_like(args[0]),
     "zeros_like": lambda call, args: np.zeros_like(args[0]),
     "isnan": lambda call, args: np.isnan(args[0]),
@@ -48,7 +71,7 @@ _EVALUATE: dict[str, Evaluate] = {
     "add": lambda call, args: args[0] + args[1],
     "subtract": lambda call, args: args[0] - args[1],
     "multiply": lambda call, args: args[0] * args[1],
-    "divide": lambda call, args: args[0] / args[1],
+    "divide": _divide,
 }
 
 
@@ -77,7 +100,7 @@ def _known(site: Site, expr: relax.Expr) -> np.ndarray | None:
 def _rule(site: Site, value: relax.Expr) -> relax.Expr | None:
     if not is_call_to(value, *_EVALUATE):
         return None
-    tensors = [arg for arg in value.args if isinstance(arg.ty, relax.TensorType)]
+    tensors = [arg for arg in value.args if not isinstance(arg.ty, relax.ShapeType)]
     shape = shape_of(value)
     if shape is None or not all(isinstance(dim, int) for dim in shape):
         return None
@@ -86,7 +109,7 @@ def _rule(site: Site, value: relax.Expr) -> relax.Expr | None:
         return None
     with np.errstate(all="ignore"):
         result = _EVALUATE[value.op.name.removeprefix("relax.")](value, arrays)  # type: ignore[arg-type]
-    return make_constant(np.asarray(result, dtype=dtype_of(value)))
+    return None if result is None else make_constant(np.asarray(result, dtype=dtype_of(value)))
 
 
 @tvm.transform.module_pass(opt_level=0, name="FoldConstants")

@@ -1,13 +1,15 @@
 """``SimplifyInference``: one form for each idea, as far as Relax operators express it.
 
     dropout(x)[0]                          -> x
-    batch_norm(x, constants...)[0]         -> x * scale + shift      (constants, folded)
+    batch_norm(x, constants...)[0]         -> x * scale + shift      (constants, folded; with means that are
+                                              (x - mean) * scale + shift      many deviations away from 0)
     split(x, ...)[i]                       -> strided_slice(x, ...)
     concat(x[a:b], x[b:c], y)              -> concat(x[a:c], y)      (also: all of x)
     broadcast_to(x, shape of x)            -> x                      (also reshape, astype)
+    permute_dims(x, [0, 1, ...])           -> x
     a + broadcast_to(b, shape of a)        -> a + b                  (also other binary operators)
     sum(stack((a, b, ...), axis), [axis])  -> a + b + ...            (also max and min)
-    minimum(maximum(x, lo), hi)            -> clip(x, lo, hi)
+    minimum(maximum(x, lo), hi)            -> clip(x, lo, hi)        (real numbers, lo <= hi)
 
 The ONNX importer writes Sum, Max and Min with several inputs as a reduction over a stack of broadcast
 tensors, which hides every residual connection.  What it hides in TIR is ``RecoverOperators``' work.
@@ -23,7 +25,7 @@ import tvm
 import tvm_ffi
 from tvm import relax
 
-from ..relax_types import constant_of, dtype_of, make_constant, scalar_of, shape_of
+from ..relax_types import constant_of, dtype_of, make_constant, permutation_of, scalar_of, shape_of
 from .rewriter import Site, is_call_to, rewrite_bindings
 from .sections import join_sections, section_of_split
 
@@ -32,6 +34,9 @@ _STACK_REDUCTIONS: dict[str, Callable[[relax.Expr, relax.Expr], relax.Expr]] = {
     "max": relax.op.maximum,
     "min": relax.op.minimum,
 }
+
+# Of a batch norm's result, relative to its deviation; float32 then takes means of up to 128 deviations.
+_FOLDED_ERROR = 2.0**-16
 
 _BINARY = ("add", "subtract", "multiply", "divide", "maximum", "minimum")
 
@@ -49,6 +54,8 @@ def _rule(site: Site, value: relax.Expr) -> relax.Expr | None:
         return join_sections(site, value)
     if is_call_to(value, "broadcast_to", "reshape", "astype"):
         return _identity(value)
+    if is_call_to(value, "permute_dims"):
+        return value.args[0] if value.ty.ndim >= 0 and _keeps_order(value) else None
     if is_call_to(value, *_STACK_REDUCTIONS):
         return _chain(site, value)
     clip = _clip(site, value) if is_call_to(value, "minimum") else None
@@ -63,16 +70,36 @@ def _scale_and_shift(site: Site, call: relax.Call) -> relax.Expr | None:
     if any(array is None for array in arrays) or bool(call.attrs.training):
         return None
     gamma, beta, mean, variance = (np.asarray(array, dtype="float64") for array in arrays)
-    scale = 1 / np.sqrt(variance + float(call.attrs.epsilon))
+    deviation = np.sqrt(variance + float(call.attrs.epsilon))
+    scale = 1 / deviation
     if call.attrs.scale:
         scale = scale * gamma
-    shift = -mean * scale
-    if call.attrs.center:
-        shift = shift + beta
+    shift = beta if call.attrs.center else np.zeros_like(mean)
     shape = [1] * x.ty.ndim
     shape[int(call.attrs.axis)] = -1
-    constants = [make_constant(array.reshape(shape).astype(dtype_of(x))) for array in (scale, shift)]
-    return relax.op.add(site.emit(relax.op.multiply(x, constants[0])), constants[1])
+
+    def constant(array: np.ndarray) -> relax.Expr:
+        return make_constant(array.reshape(shape).astype(dtype_of(x)))
+
+    if _cancels(mean, deviation, np.finfo(dtype_of(x)).eps):
+        x = site.emit(relax.op.subtract(x, constant(mean)))
+    else:
+        shift = shift - mean * scale
+    return relax.op.add(site.emit(relax.op.multiply(x, constant(scale))), constant(shift))
+
+
+def _cancels(mean: np.ndarray, deviation: np.ndarray, eps: float) -> bool:
+    """True if the mean, seen in deviations, is so far away that x * scale + shift has few digits left.
+
+    Both terms are about mean / deviation and round to that times eps, the result is about 1.
+    """
+    with np.errstate(all="ignore"):
+        return not np.all(np.abs(mean) * eps <= _FOLDED_ERROR * deviation)
+
+
+def _keeps_order(call: relax.Call) -> bool:
+    order = permutation_of(call)
+    return order == sorted(order)
 
 
 def _identity(call: relax.Call) -> relax.Expr | None:
@@ -122,12 +149,13 @@ def _bare_operands(site: Site, operands: list[relax.Expr], result: relax.Expr) -
 
 
 def _clip(site: Site, call: relax.Call) -> relax.Expr | None:
+    """A clip, which takes its bounds as real numbers: bounds that cross make it another function."""
     inner = site.definition(call.args[0])
     high = scalar_of(call.args[1])
-    if not is_call_to(inner, "maximum") or high is None:
+    if not is_call_to(inner, "maximum") or high is None or not dtype_of(call).startswith("float"):
         return None
     low = scalar_of(inner.args[1])
-    return None if low is None else relax.op.clip(inner.args[0], low, high)
+    return relax.op.clip(inner.args[0], low, high) if low is not None and low <= high else None
 
 
 @tvm.transform.module_pass(opt_level=0, name="SimplifyInference")

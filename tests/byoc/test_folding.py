@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from small_programs import Small, chain, fused, kinds
 
+from tvm_mxplan.byoc.onednn.fusion import fuse
 from tvm_mxplan.core import program as ir
 
 IMAGE = (2, 5, 6, 6)
@@ -168,3 +169,51 @@ def test_low_ranks(shape):
     y = b.binary(b.inputs[0], b.numbers(*shape), "mul")
     after = fused(b, b.binary(y, b.numbers(*shape), "add"))
     assert kinds(after) == ["binary"]
+
+
+# --- digits -------------------------------------------------------------------------------------------------
+
+
+def _vector(b: Small, number: float) -> int:
+    return b.constant(np.full((1, 5, 1, 1), number, "float32"))
+
+
+def test_what_cancels_is_not_merged():
+    """(x - 1e6) / 3 + 0.5 for x near 1e6."""
+    b = Small(IMAGE, IMAGE)
+    y = b.binary(b.inputs[0], _vector(b, 1e6), "sub")
+    y = b.binary(b.binary(y, _vector(b, 3.0), "div"), _vector(b, 0.5), "add")
+    after = fused(b, y)
+    assert kinds(after) == ["binary"]
+    assert after.steps[0].attrs.algorithm == "sub"
+    assert chain(after.steps[0]) == ["div", "add"]
+
+
+def test_what_follows_a_difference_is_merged():
+    b = Small(IMAGE, IMAGE)
+    y = b.binary(b.inputs[0], _vector(b, 1e6), "sub")
+    for algorithm, number in (("mul", 3.0), ("add", 0.5), ("mul", 2.0), ("add", 0.25)):
+        y = b.binary(y, _vector(b, number), algorithm)
+    after = fused(b, y)
+    assert chain(after.steps[0]) == ["mul", "add"]
+    assert after.steps[0].attrs.algorithm == "add"
+
+
+@pytest.mark.parametrize("number", [1e-39, np.inf, np.nan])
+def test_weights_that_float32_does_not_hold_are_not_made(number):
+    b = Small(OUT, IMAGE)
+    vector = b.constant(np.full(VECTOR, number, "float32"))
+    y = b.binary(b.conv(b.inputs[0], 7), vector, "mul" if number < 1 else "add")
+    b.write_output(y, b.output)
+    after, _ = fuse(b.finish(), list(b.constants))
+    assert len(after.steps[0].post_ops) == 1
+    assert "bias" not in {operand.role for operand in after.steps[0].operands}
+
+
+def test_a_shift_that_cancels_goes_behind_a_convolution():
+    """Its sums have errors of the shift's size already."""
+    b = Small(OUT, IMAGE)
+    y = b.binary(b.conv(b.inputs[0], 7), b.constant(np.full(VECTOR, 1e3, "float32")), "sub")
+    after = fused(b, b.binary(b.binary(y, b.numbers(*VECTOR), "mul"), b.numbers(*VECTOR), "add"))
+    assert kinds(after) == ["convolution"]
+    assert after.steps[0].post_ops == ()

@@ -209,6 +209,23 @@ def test_binary_post_ops_that_are_fused_are_not_reference_code(attrs, shapes, la
     assert taken >= 2
 
 
+@pytest.mark.parametrize("channels", [1, 3, 17])
+@pytest.mark.parametrize("batch", [1, 2])
+def test_vectors_behind_images_of_any_size(batch, channels):
+    """Of images of one pixel, oneDNN 3.2 takes the wrong elements behind some kinds of step."""
+    for pixels in ((), (1,), (2,), (1, 1), (1, 2), (3, 1), (2, 2), (1, 1, 1), (1, 2, 1)):
+        shape, vector = (batch, channels, *pixels), (1, channels, *(1,) * len(pixels))
+        b = Small(shape, shape)
+        y = b.binary(b.binary(b.inputs[0], b.numbers(*vector), "mul"), b.numbers(*vector), "add")
+        assert len(fused(b, y).steps) == (2 if batch > 1 < channels and pixels and set(pixels) == {1} else 1)
+        b = Small(shape, shape)
+        fused(b, b.binary(b.eltwise(b.inputs[0], "tanh"), b.numbers(*vector), "mul"))
+        if pixels:
+            b = Small(shape, shape)
+            y = b.step("resampling", ir.Resampling("nearest"), shape, [("src", b.inputs[0])])
+            fused(b, b.binary(y, b.numbers(*vector), "mul"))
+
+
 @pytest.mark.parametrize(
     ("operand", "dst", "axis", "expected"),
     [

@@ -20,7 +20,7 @@ def test_reshape_between_steps():
         ((1, 17, 1, 1), (17,)),
         ((2, 6), (12,)),
     ):
-        view = g.op("Reshape", g.op("Exp", g.input(*shape)), g.ints(*target))
+        view = g.op("Reshape", g.op("Sigmoid", g.input(*shape)), g.ints(*target))
         outputs.append(g.op("Tanh", view))
     check(g, *outputs, steps={"eltwise": 10})
 
@@ -50,7 +50,7 @@ def _some_orders(rank: int) -> list[tuple[int, ...]]:
 def test_transpose_between_steps(shape):
     g, orders = Graph(), _some_orders(len(shape))
     outputs = [
-        g.op("Tanh", g.op("Transpose", g.op("Exp", g.input(*shape)), perm=order)) for order in orders
+        g.op("Tanh", g.op("Transpose", g.op("Sigmoid", g.input(*shape)), perm=order)) for order in orders
     ]
     check(g, *outputs, steps={"eltwise": 2 * len(orders)})
 
@@ -75,15 +75,15 @@ def test_every_kind_of_step_reads_transposed_views(shape, order, layouts):
     outputs += [
         g.op("LayerNormalization", view(), g.vector(s[-1]), g.constant(s[-1]), axis=-1),
         g.op("PRelu", view(), slopes(s[1], *rest)),
-        g.op("PRelu", g.op("Exp", view()), slopes(s[-1])),
+        g.op("PRelu", g.op("Sigmoid", view()), slopes(s[-1])),
         g.op("Relu", g.op("Add", g.op("Mul", view(), g.input(*s)), g.constant(s[1], *rest))),
         g.op("Softmax", view(), axis=-1),
-        g.op("Softmax", g.op("Exp", view()), axis=1),
+        g.op("Softmax", g.op("Sigmoid", view()), axis=1),
         g.op("ReduceMax", view(), axes=[-1]),
         g.op("GlobalAveragePool", view()),
         g.op("Sub", g.input(s[-1]), view()),
         g.op("Mul", view(), g.input(*s[:-1], 1)),
-        g.op("Concat", view(), g.op("Exp", view()), axis=1),
+        g.op("Concat", view(), g.op("Sigmoid", view()), axis=1),
         g.op("Pad", view(), g.ints(*[1] * len(s), *[0] * len(s)), g.scalar(0.5)),
         g.op("MatMul", view(), g.constant(s[-1], 17)),
         g.op("MatMul", g.input(*s[:-2], 3, s[-2]), view()),
@@ -151,7 +151,7 @@ def test_concat_with_itself_with_an_input_and_with_a_constant(layouts):
 def test_concat_of_one():
     g = Graph()
     y = g.op("Concat", g.op("Tanh", g.input(2, 17, 5)), axis=1)
-    check(g, g.op("Exp", y), steps={"eltwise": 2, "concat": 1})
+    check(g, g.op("Sigmoid", y), steps={"eltwise": 2, "concat": 1})
 
 
 @pytest.mark.parametrize("order", ["whole first", "piece first"])
@@ -277,12 +277,12 @@ def test_what_only_looks_like_a_channel_shuffle():
     g = Graph()
     x = g.op("Reshape", g.op("Tanh", g.input(2, 12, 5, 5)), g.ints(2, 3, 4, 5, 5))
     x = g.op("Transpose", x, perm=[0, 1, 2, 4, 3])
-    y = g.op("Exp", g.op("Reshape", x, g.ints(2, 12, 5, 5)))
+    y = g.op("Sigmoid", g.op("Reshape", x, g.ints(2, 12, 5, 5)))
     check(g, y, steps={"eltwise": 2})
 
 
 @pytest.mark.parametrize("kind", ["DepthToSpace", "SpaceToDepth"])
 def test_depth_and_space(kind):
     g = Graph()
-    y = g.op("Exp", g.op(kind, g.op("Tanh", g.input(2, 36, 4, 6)), blocksize=2))
+    y = g.op("Sigmoid", g.op(kind, g.op("Tanh", g.input(2, 36, 4, 6)), blocksize=2))
     check(g, y, steps={"eltwise": 2})

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
-from onnx_node import LAYOUTS, Graph, check, post_ops
+from onnx_node import LAYOUTS, Graph, check, computing, post_ops, run
 
 ONE = {"matmul": 1}
 
@@ -128,3 +130,39 @@ def test_random_shapes():
         weights = g.constant(*other, k, n) if random.random() < 0.5 else g.input(*other, k, n)
         outputs.append(g.op("MatMul", g.input(*batch, m, k), weights))
     check(g, *outputs, steps={"matmul": 12}, reduction=100)
+
+
+# --- orders of axes -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("constant", [False, True])
+def test_orders_of_axes_that_change_nothing(constant):
+    g, outputs = Graph(), []
+    for shape in ((17, 17), (17, 5), (3, 17, 17)):
+        weights = g.constant(*shape) if constant else g.input(*shape)
+        same = g.op("Transpose", weights, perm=list(range(len(shape))))
+        outputs.append(g.op("MatMul", g.input(3, 4, 17), same))
+    check(g, *outputs, steps={"matmul": 3}, reduction=17)
+
+
+@pytest.mark.parametrize("perm", list(itertools.permutations(range(3))), ids=str)
+def test_every_order_of_three_axes(perm):
+    """Of weights and of what they multiply; extents are equal, so that a mistake changes numbers only."""
+    g = Graph()
+    weights = g.op("Transpose", g.input(5, 5, 5), perm=list(perm))
+    src = g.op("Transpose", g.input(5, 5, 5), perm=list(perm))
+    outputs = [g.op("MatMul", g.input(5, 5, 5), weights), g.op("MatMul", src, g.constant(5, 5))]
+    check(g, *outputs, steps={"matmul": 2}, reduction=5)
+
+
+@pytest.mark.parametrize("constant", [False, True])
+@pytest.mark.parametrize("perm", [None, [1, 0]])
+def test_a_vector_times_a_transposed_matrix_is_left_to_tvm(perm, constant):
+    g = Graph()
+    weights = g.constant(5, 17) if constant else g.input(5, 17)
+    turned = g.op("Transpose", weights, **({} if perm is None else {"perm": perm}))
+    y = g.op("Tanh", g.op("MatMul", g.input(17), turned))
+    ex, (actual,), (expected,) = run(g, y)
+    assert [step.kind for step in computing(ex.report)] == ["eltwise"]
+    assert "takes 2 and more" in str(ex.report.fallbacks)
+    np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)

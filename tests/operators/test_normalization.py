@@ -20,6 +20,17 @@ def test_batch_norm_of_other_ranks(shape):
     check(g, g.batch_norm(g.input(*shape), 17), steps={"binary": 1})
 
 
+@pytest.mark.parametrize("layouts", LAYOUTS)
+@pytest.mark.parametrize("batch", [1, 2, 3])
+def test_batch_norm_of_single_pixels(batch, layouts):
+    """Of what a global average leaves."""
+    g = Graph()
+    pooled = g.op("GlobalAveragePool", g.input(batch, 17, 5, 7))
+    outputs = [g.op("Relu", g.batch_norm(x, 17)) for x in (pooled, g.input(batch, 17, 1))]
+    report = check(g, *outputs, steps={"pooling": 1, "binary": 1 if batch == 1 else 2}, layouts=layouts)
+    assert not report.fallbacks
+
+
 def test_batch_norms_in_a_row_are_one():
     g = Graph()
     y = g.batch_norm(g.batch_norm(g.input(2, 17, 5, 5), 17), 17)
@@ -139,3 +150,39 @@ def test_softmax_of_channels_after_a_convolution(layouts):
     y = g.op("Softmax", g.conv(g.input(2, 3, 5, 5), 3, 17), axis=1)
     report = check(g, y, steps={"convolution": 1, "softmax": 1}, reduction=27, layouts=layouts)
     assert post_ops(report, "softmax") == [()]
+
+
+# --- numbers far from zero ----------------------------------------------------------------------------------
+
+
+def _far(g: Graph, shape: tuple[int, ...], mean: float) -> str:
+    """Numbers around ``mean`` that float32 holds exactly."""
+    return g.input(data=(mean + g.random.integers(-8, 9, shape) / 4).astype("float32"))
+
+
+@pytest.mark.parametrize("mean", [50.0, 1e4, 1e6])
+def test_batch_norm_of_numbers_far_from_zero(mean):
+    """onnxruntime folds the mean as well and loses its digits, so float64 is the reference."""
+    g = Graph()
+    x, shape = _far(g, (2, 5, 7, 7), mean), (1, 5, 1, 1)
+    gamma, beta = g.vector(5), g.constant(5)
+    centre, variance = (g.constant(data=np.full(5, n, "float32")) for n in (mean, 2.0))
+    y = g.op("BatchNormalization", x, gamma, beta, centre, variance, epsilon=1e-5)
+
+    def reference(data):
+        scale, shift = g.constants[gamma].reshape(shape), g.constants[beta].reshape(shape)
+        return [(data - mean) / np.sqrt(2.0 + 1e-5) * scale + shift]
+
+    check(g, y, steps={"binary": 1}, reduction=100, reference=reference)
+
+
+@pytest.mark.parametrize("scalars", [False, True])
+@pytest.mark.parametrize("mean", [0.45, 1e4, 1e6])
+def test_steps_that_normalize_stay_apart_where_they_would_cancel(mean, scalars):
+    g = Graph()
+    x = _far(g, (2, 3, 7, 7), mean if mean > 1 else 0.0)
+    shape = () if scalars else (1, 3, 1, 1)
+    numbers = [g.constant(data=np.full(shape, n, "float32")) for n in (mean, 3.0, 0.5)]
+    for kind, number in zip(("Sub", "Div", "Add"), numbers, strict=True):
+        x = g.op(kind, x, number)
+    check(g, x, steps={"binary": 1})

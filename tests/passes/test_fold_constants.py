@@ -136,3 +136,68 @@ def test_constants_of_every_type_are_cast(dtype):
     (folded,) = constants(FoldConstants()(builder.get()))
     assert folded.dtype == np.float32
     np.testing.assert_array_equal(folded, numbers)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "int8", "uint8"])
+def test_integers_are_folded_as_tvm_divides_them(dtype):
+    """Towards zero, in their own type."""
+    limits = np.iinfo(dtype)
+    left = np.array([7, 9, limits.max, limits.max - 1, limits.min, limits.min + 1], dtype)
+    right = np.array([2, 4, 1, 3, 3, 2], dtype)
+    if limits.min < 0:
+        left, right = np.append(left, [-7, 7, -7]).astype(dtype), np.append(right, [2, -2, -2]).astype(dtype)
+    (folded,) = constants(FoldConstants()(_folding(relax.op.divide, left, right)))
+    exact = [
+        abs(int(a)) // abs(int(b)) * (-1 if (a < 0) != (b < 0) else 1)
+        for a, b in zip(left, right, strict=True)
+    ]
+    assert folded.dtype == dtype
+    assert folded.tolist() == exact
+
+
+@pytest.mark.parametrize("operator", ["add", "subtract", "multiply"])
+def test_integers_wrap_around(operator):
+    left, right = np.array([200, 7, 255], "uint8"), np.array([100, 200, 3], "uint8")
+    (folded,) = constants(FoldConstants()(_folding(getattr(relax.op, operator), left, right)))
+    exact = getattr(np, operator)(left.astype(int), right.astype(int)) % 256
+    assert folded.tolist() == exact.tolist()
+
+
+def test_large_integers_keep_their_digits():
+    left, right = np.array([2**53 + 1, 2**63 - 1]), np.array([1, 1])
+    (folded,) = constants(FoldConstants()(_folding(relax.op.divide, left, right)))
+    assert folded.tolist() == left.tolist()
+
+
+def test_integers_divided_by_zero_stay():
+    mod = _folding(relax.op.divide, np.array([1, 2]), np.array([1, 0]))
+    tvm.ir.assert_structural_equal(FoldConstants()(mod), mod)
+
+
+@pytest.mark.parametrize(
+    ("number", "folds"), [(2.7, True), (-2.7, True), (float("nan"), False), (3e9, False), (2.0**31, False)]
+)
+def test_casts_to_integers_that_hold_the_number_are_folded(number, folds):
+    array = np.array([number], "float32")
+    mod = _folding(lambda c, _: relax.op.astype(c, "int32"), array, array, result="int32")
+    found = constants(FoldConstants()(mod))
+    assert [c.dtype.name for c in found] == (["int32"] if folds else ["float32"])
+    assert not folds or found[0].tolist() == [int(number)]
+
+
+def test_an_operand_that_is_no_tensor_stays():
+    two = tvm.tirx.FloatImm("float32", 2.0)
+    mod = _folding(lambda c, _: relax.op.add(c, two), *[np.ones(3, "float32")] * 2)
+    assert [c.tolist() for c in constants(FoldConstants()(mod))] == [[1.0, 1.0, 1.0]]
+
+
+def _folding(operator, left, right, result=None) -> tvm.IRModule:
+    """``operator`` on two constants, added to a parameter."""
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType(left.shape, result or str(left.dtype)))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            value = operator(*(relax.const(array, str(array.dtype)) for array in (left, right)))
+            y = builder.emit_output(relax.op.add(x, builder.emit(value)))
+        builder.emit_func_output(y)
+    return builder.get()

@@ -200,3 +200,43 @@ def test_clip():
 )
 def test_ir_unchanged(lines):
     assert_unchanged(SimplifyInference(), lines, parameters=TWO)
+
+
+@pytest.mark.parametrize("axes", ["[0, 1, 2, 3]", "[-4, 1, -2, 3]"])
+def test_an_order_of_axes_that_is_theirs_already(axes):
+    lines = f"a = R.permute_dims(x, {axes})\ny = R.nn.relu(a)"
+    assert_becomes(SimplifyInference(), lines, "y = R.nn.relu(x)")
+
+
+@pytest.mark.parametrize("axes", ["[0, 1, 3, 2]", "None"])
+def test_another_order_of_axes_stays(axes):
+    assert_unchanged(SimplifyInference(), f"a = R.permute_dims(x, {axes})\ny = R.nn.relu(a)")
+
+
+@pytest.mark.parametrize(("low", "high"), [("1.0", "-1.0"), ("1.0", 'float("nan")'), ('float("nan")', "1.0")])
+def test_bounds_that_cross_are_no_clip(low, high):
+    lines = f'a = R.maximum(x, R.const({low}, "float32"))\ny = R.minimum(a, R.const({high}, "float32"))'
+    simple = SimplifyInference()(dataflow(lines))
+    assert [op.name for op in _operators(simple)] == ["relax.maximum", "relax.minimum"]
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_integer_bounds_are_no_clip(dtype):
+    lines = f'a = R.maximum(x, R.const(-3, "{dtype}"))\ny = R.minimum(a, R.const(5, "{dtype}"))'
+    assert_unchanged(SimplifyInference(), lines, parameters=f'x: R.Tensor((2, 3), "{dtype}")')
+
+
+@pytest.mark.parametrize(
+    ("mean", "names"),
+    [
+        (100.0, ["relax.multiply", "relax.add"]),
+        (1e6, ["relax.subtract", "relax.multiply", "relax.add"]),
+    ],
+)
+def test_batch_norm_of_a_far_mean_subtracts_it_first(mean, names):
+    """mean / deviation says how many digits x * scale + shift would lose."""
+    numbers = f'R.const([1.5], "float32"), R.const([0.1], "float32"), R.const([{mean}], "float32"), ' \
+        'R.const([4.0], "float32")'  # fmt: skip
+    lines = f"a = R.nn.batch_norm(x, {numbers}, axis=1, epsilon=0.0, training=False)\ny = a[0]"
+    simple = SimplifyInference()(dataflow(lines, parameters='x: R.Tensor((2, 1, 4, 4), "float32")'))
+    assert [op.name for op in _operators(simple)] == names

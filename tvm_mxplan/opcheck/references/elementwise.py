@@ -38,7 +38,7 @@ def _gelu_tanh(x: Array) -> Array:
 
 
 FUNCTIONS: dict[str, Function] = {
-    "relu": Function(lambda x, a, b: np.where(x > 0, x, a * x)),
+    "relu": Function(lambda x, a, b: np.where(x > 0, x, a * x if a else 0.0)),
     "tanh": Function(lambda x, a, b: np.tanh(x), _ROUGH),
     "elu": Function(lambda x, a, b: np.where(x > 0, x, a * np.expm1(np.minimum(x, 0))), _ROUGH, True),
     "square": Function(lambda x, a, b: np.square(x)),

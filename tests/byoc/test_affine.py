@@ -1,0 +1,112 @@
+"""Chains of scales and shifts: what is merged errs hardly more than its parts, what would is left alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tvm_mxplan.byoc.onednn.affine import Line, keeps_digits, product, representable, scaled, shifted, shorter
+
+
+def chain(*operations: float, channels: int = 3) -> list[Line]:
+    """Factors and summands in turn, the first one a factor; 0 and 1 leave an operation out."""
+    lines = []
+    for at, number in enumerate(operations):
+        if at % 2 == 0 and number != 1:
+            lines.append(scaled(np.full(channels, number)))
+        if at % 2 == 1 and number != 0:
+            lines.append(shifted(np.full(channels, number)))
+    return lines
+
+
+def run(lines: list[Line], x: np.ndarray) -> np.ndarray:
+    """As float32 computes it."""
+    y = x.astype("float32")
+    for line in lines:
+        y = y * line.scale.astype("float32") if line.multiplies else y
+        y = y + line.shift.astype("float32") if line.adds else y
+    return y
+
+
+@pytest.mark.parametrize(
+    ("operations", "length"),
+    [
+        ((2.0, 0.5, 3.0, 0.25), 2),
+        ((0.3, 0.7, 1.7, -0.2, 0.9, 4.1), 2),
+        ((1.5, 0.0, 2.5, 0.0, 0.1), 1),
+        ((1.0, -1e6, 3.0, 0.5, 2.0), 3),
+        ((1.0, -1e6, 0.5, 0.0, 2.0, 0.3), 2),
+        ((1.0, -1e6, 0.5, 0.0, 2.0, 0.5), 1),
+        ((1.0, 1e6, 1.0, -1e6 + 0.1, 1.0, 3e-3), 1),
+    ],
+)
+def test_merged_chains(operations, length):
+    lines = chain(*operations)
+    form = shorter(lines)
+    assert form is not None and len(form) == length
+    whole = product(lines)
+    np.testing.assert_allclose(product(form).scale, whole.scale, rtol=1e-12)
+    np.testing.assert_allclose(product(form).shift, whole.shift, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "operations",
+    [(1.0, -1e6, 1 / 3, 0.5), (1.0, -100.3, 1 / 3), (1.0, -1e6, 1.0, -0.3), (1e30, 0, 1e30)],
+)
+def test_chains_that_stay(operations):
+    assert shorter(chain(*operations)) is None
+
+
+def test_random_chains_keep_their_digits():
+    """On numbers around those where the result or a part of it cancels, against float64."""
+    random, merged = np.random.default_rng(0), 0
+    for _ in range(200):
+        operations = [
+            float(np.float32(sign * 10.0**power))
+            for sign, power in zip(random.choice([-1, 1], 6), random.uniform(-4, 4, 6), strict=True)
+        ]
+        lines = chain(*operations)
+        form = shorter(lines)
+        if form is None:
+            continue
+        merged += 1
+        kinks = [-line.shift[0] / line.scale[0] for line in (product(lines[:n]) for n in range(1, 7))]
+        near = np.concatenate([kink * (1 + random.uniform(-1e-5, 1e-5, 200)) for kink in [*kinks, 1.0]])
+        x = near.astype("float32")[:, None]
+        exact = product(lines).scale * x.astype("float64") + product(lines).shift
+        assert (np.abs(run(form, x) - exact) <= 5 * _bound(lines, x.astype("float64"))).all()
+    assert merged > 50
+
+
+def _bound(lines: list[Line], x: np.ndarray) -> np.ndarray:
+    """Half a unit in the last place for each operation, carried through those after it."""
+    error, y = np.zeros_like(x), x
+    for line in lines:
+        y = y * line.scale + line.shift
+        error = error * np.abs(line.scale) + np.abs(y) * 2.0**-24
+    return error
+
+
+def test_a_source_with_an_error_of_its_own_lets_more_merge():
+    lines = chain(1.0, -1e6, 3.0)
+    assert not keeps_digits([product(lines)], lines)
+    assert keeps_digits([product(lines)], lines, rounded=True)
+
+
+def test_one_channel_that_cancels_keeps_all_apart():
+    shift = shifted(np.array([0.5, 0.5, -1e6]))
+    lines = [shift, scaled(np.array([2.0, 3.0, 4.0])), shifted(np.array([0.5, 0.5, 0.5]))]
+    assert shorter(lines) is None
+
+
+@pytest.mark.parametrize(
+    ("numbers", "expected"),
+    [([0.0, 1.0], True), ([1e-39, 1.0], False), ([1e39], False), ([np.inf], False), ([np.nan], False)],
+)
+def test_what_float32_holds(numbers, expected):
+    assert representable(np.array(numbers)) is expected
+
+
+def test_small_weights_beside_large_ones_do_not_count():
+    assert representable(np.array([[1e-39, 1.0], [0.0, 0.0]]), axis=0)
+    assert not representable(np.array([[1e-39, 1e-39], [1.0, 1.0]]), axis=0)

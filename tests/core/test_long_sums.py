@@ -1,0 +1,24 @@
+"""Stages of long sums: bounded numbers of terms that together are all of them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from tvm_mxplan.core.long_sums import fits, stages, terms_at_once
+
+LIMIT = terms_at_once()
+
+
+@pytest.mark.parametrize("terms", [1, 7, LIMIT, LIMIT + 1, 10007, 2 * 10007, 2**20, 3**13, 999983, 10**9 + 7])
+def test_stages_hold_all_terms(terms):
+    parts = stages(terms, LIMIT)
+    assert max(parts) <= LIMIT
+    assert terms <= math.prod(parts) <= terms * (1 + 2 / min(parts)) ** len(parts)
+    assert fits(terms, LIMIT) == (math.prod(parts) == terms)
+
+
+def test_short_sums_stay_whole():
+    assert stages(LIMIT, LIMIT) == [LIMIT]
+    assert terms_at_once(4) == 4 * LIMIT
