@@ -138,12 +138,15 @@ void CheckVectors(const StepView& s) {
   }
 }
 
-// A sum adds what dst's bytes hold: dst is another value of the same shape and layout there.
+// A sum adds what dst's bytes hold: another value of the same shape and layout that dst is an alias
+// of, or what the caller has in the tensor of an output.
 void CheckSum(const StepView& s) {
   const Program& program = *s.resolved().program;
   const auto id = static_cast<size_t>(s.step().Find("dst"));
   const Value& dst = program.values[id];
-  if (dst.alias_of < 0) ThrowInvalidInput("post-op sum: expected dst to be an alias, it is none");
+  if (dst.alias_of < 0 && dst.kind == ValueKind::kOutput) return;
+  if (dst.alias_of < 0)
+    ThrowInvalidInput("post-op sum: expected dst to be an alias of what is added, got none");
   const auto added = static_cast<size_t>(dst.alias_of);
   const ResolvedValue &mine = s.resolved().values[id], &other = s.resolved().values[added];
   const Value& value = program.values[added];

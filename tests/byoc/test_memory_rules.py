@@ -187,6 +187,8 @@ def test_a_sum_adds_what_is_there():
     dst = program.steps[1].dst
     other = program.with_value(dst, layout="acdb")
     refused(other, "convolution s1: post-op sum: expected dst as t1 is", b.constants)
+    none = program.with_value(dst, alias_of=-1)
+    refused(none, "convolution s1: post-op sum: expected dst to be an alias of what is added", b.constants)
     step = program.steps[1]
     step = replace(
         step, operands=tuple(replace(o, value=before) if o.role == "src" else o for o in step.operands)

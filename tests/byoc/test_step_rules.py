@@ -156,7 +156,6 @@ BROKEN: list[tuple[str, Callable[[Sound], Sound], str]] = [
     ("convolution", shapes(bias=[(5,), (5,)]), "more than one operand in role bias"),
     ("convolution", shapes(depthwise_bias=(5,)), "depthwise_weights: expected with a depthwise post-op"),
     ("convolution", post(ir.DepthwisePostOp(3, 1, 1)), "depthwise_weights"),
-    ("convolution", post(ir.SumPostOp()), "post-op sum: expected dst to be an alias"),
     ("convolution", post(ir.BinaryPostOp("mul", 2)), "post-op mul: expected a shape that is broadcast to"),
     ("grouped", shapes(weights=(2, 4, 3, 3, 3)), "weights: expected 3 groups"),
     ("depthwise", shapes(depthwise_weights=(15, 1, 1, 3, 3)), "depthwise_weights: expected shape (16, 1, 1"),
