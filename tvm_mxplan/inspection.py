@@ -73,4 +73,4 @@ def other_implementations(module: Any) -> list[str]:
                         f"{step.kind} {step.name} runs on {ran['implementation']} here, "
                         f"and was planned for {step.implementation}"
                     )
-    return reasons
+    return list(dict.fromkeys(reasons))  # once, however many numbers of threads it ran with

@@ -36,7 +36,7 @@ from .passes.canonicalize import (
 )
 from .passes.dispatch import ChooseAlgorithms, DispatchOperators, WeighCandidates
 from .passes.dispatch.implementations import Preference, Trial, preference_of
-from .passes.kernels import SerialSmallKernels
+from .passes.kernels import CheckIndices, SerialSmallKernels
 from .passes.layout import InferLayouts, PropagateLayouts
 from .passes.layout.costs import BY_MODEL, CostSource
 from .passes.memory import PlanMemory
@@ -195,14 +195,15 @@ def build_pipeline(
     preference = preference_of(backends, order, absent, options.prefer, options.layers_off, trials)
     if not backends or environment.disabled():
         recorder.preference = preference
-        return tvm.transform.Sequential([relax.get_default_pipeline(target)], name=NAME)
+        by_tvm = [NameOperators(), CheckIndices(), relax.get_default_pipeline(target)]
+        return tvm.transform.Sequential(by_tvm, name=NAME)
     if tuning is None and options.tunes:
         tuning = Tuning(options, target)
     reuse, reorder = options.memory == "reuse", options.order == "memory"
 
     def last(recorder: Recorder) -> tvm.transform.Pass:
         lower = default_pipeline(target, reuse, reorder, recorder.stored)
-        return tvm.transform.Sequential([lower, SerialSmallKernels()])
+        return tvm.transform.Sequential([CheckIndices(), lower, SerialSmallKernels()])
 
     def lower_by_model(own: Recorder) -> list[tvm.transform.Pass]:
         lowered = [one for backend in backends for one in lowering_passes(backend, options, own)]

@@ -3,6 +3,7 @@
 // Two stages: ProgramReader parses the bytes; Check* then hold the program's own rules (ids in
 // range, aliases backwards, numbering without gaps).
 #include <algorithm>
+#include <set>
 
 #include "error.h"
 #include "program.h"
@@ -213,6 +214,7 @@ std::vector<int> CheckValues(const Program& program) {
     if (value.alias_of >= 0 && value.kind != ValueKind::kLocal) {
       ThrowInvalidInput("value ", value.name, " is an alias but not a local");
     }
+    if (value.nbytes < -1) ThrowInvalidInput("value ", value.name, " has ", value.nbytes, " bytes");
     if (value.offset < -1) ThrowInvalidInput("value ", value.name, " has offset ", value.offset);
     roots.push_back(value.alias_of < 0 ? static_cast<int>(i) : roots[value.alias_of]);
   }
@@ -220,6 +222,7 @@ std::vector<int> CheckValues(const Program& program) {
 }
 
 void CheckSteps(const Program& program) {
+  std::vector<bool> results(program.values.size(), false);
   auto known = [&program](int id) {
     return id >= 0 && static_cast<size_t>(id) < program.values.size();
   };
@@ -231,6 +234,11 @@ void CheckSteps(const Program& program) {
       }
       if (operand.role != "dst") continue;
       ++written;
+      if (results[static_cast<size_t>(operand.value)]) {
+        ThrowInvalidInput("step ", step.name, ": dst ", program.values[operand.value].name,
+                          " is the result of an earlier step");
+      }
+      results[static_cast<size_t>(operand.value)] = true;
       ValueKind kind = program.values[program.roots[operand.value]].kind;
       if (kind == ValueKind::kConstant || kind == ValueKind::kInput) {
         ThrowInvalidInput("step ", step.name, " writes into an input or a constant");
@@ -242,13 +250,15 @@ void CheckSteps(const Program& program) {
         ThrowInvalidInput("step ", step.name, ": a post-op's operand is no value");
       }
     }
-    if (step.scratchpad_offset < -1) {
-      ThrowInvalidInput("step ", step.name, " has scratchpad offset ", step.scratchpad_offset);
+    if (step.scratchpad_offset < -1 || step.scratchpad_bytes < -1) {
+      ThrowInvalidInput("step ", step.name, " has a scratchpad of ", step.scratchpad_bytes,
+                        " bytes at ", step.scratchpad_offset);
     }
   }
 }
 
 void CheckSymbols(const Program& program) {
+  std::set<std::string> names;
   for (const SymbolBinding& binding : program.symbols) {
     if (binding.input == -1 && binding.axis >= 0) continue;  // counted when a call comes
     bool input = binding.input >= 0 && static_cast<size_t>(binding.input) < program.inputs.size();
@@ -258,6 +268,9 @@ void CheckSymbols(const Program& program) {
       ThrowInvalidInput("symbol ", binding.name, " is bound to axis ", binding.axis, " of input ",
                         binding.input, ", which does not exist");
     }
+    if (!names.insert(binding.name).second) {
+      ThrowInvalidInput("symbol ", binding.name, " is bound twice");
+    }
   }
 }
 
@@ -265,6 +278,9 @@ void CheckSymbols(const Program& program) {
 
 Program Decode(std::string_view data) {
   Program program = ProgramReader(data).ReadProgram();
+  if (program.arena_bytes < -1) {
+    ThrowInvalidInput("region ", program.name, " has an arena of ", program.arena_bytes, " bytes");
+  }
   program.inputs = CheckNumbering(program, ValueKind::kInput, "input");
   program.outputs = CheckNumbering(program, ValueKind::kOutput, "output");
   program.constants = CheckNumbering(program, ValueKind::kConstant, "constant");

@@ -109,58 +109,6 @@ memory::desc StepBuilder::Weights(const char* role) const {
   return MakeDesc(value.dims, value.desc.get_data_type(), "any");
 }
 
-const Attribute& StepBuilder::Find(const char* name) const {
-  auto found = step_.attributes.find(name);
-  if (found == step_.attributes.end()) ThrowInvalidInput("no attribute ", name);
-  return found->second;
-}
-
-int64_t StepBuilder::Integer(const char* name) const {
-  const auto* number = std::get_if<int64_t>(&Find(name));
-  if (!number) ThrowInvalidInput("attribute ", name, " is no integer");
-  return *number;
-}
-
-double StepBuilder::Real(const char* name) const {
-  // Python writes 1.0 and 1 alike where a float is meant.
-  if (const auto* integer = std::get_if<int64_t>(&Find(name))) return static_cast<double>(*integer);
-  const auto* number = std::get_if<double>(&Find(name));
-  if (!number) ThrowInvalidInput("attribute ", name, " is no number");
-  return *number;
-}
-
-bool StepBuilder::Flag(const char* name) const {
-  const auto* flag = std::get_if<bool>(&Find(name));
-  if (!flag) ThrowInvalidInput("attribute ", name, " is neither true nor false");
-  return *flag;
-}
-
-std::string StepBuilder::Text(const char* name) const {
-  const auto* text = std::get_if<std::string>(&Find(name));
-  if (!text) ThrowInvalidInput("attribute ", name, " is no text");
-  return *text;
-}
-
-const std::vector<int64_t>& StepBuilder::Integers(const char* name) const {
-  const auto* numbers = std::get_if<std::vector<int64_t>>(&Find(name));
-  if (!numbers) ThrowInvalidInput("attribute ", name, " is no list of integers");
-  return *numbers;
-}
-
-const std::vector<int64_t>& StepBuilder::Integers(const char* name, size_t count,
-                                                  int64_t low) const {
-  const std::vector<int64_t>& numbers = Integers(name);
-  if (numbers.size() != count) {
-    ThrowInvalidInput("attribute ", name, " has ", numbers.size(), " entries, expected ", count);
-  }
-  for (int64_t number : numbers) {
-    if (number < low || number > INT32_MAX) {
-      ThrowInvalidInput("attribute ", name, " has the entry ", number);
-    }
-  }
-  return numbers;
-}
-
 dnnl::primitive_attr StepBuilder::Attr(PrimitiveKey* key) const {
   dnnl::post_ops post_ops;
   for (const PostOp& op : step_.post_ops) {

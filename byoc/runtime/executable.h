@@ -16,6 +16,7 @@
 #include "packing.h"
 #include "primitive_cache.h"
 #include "resolved.h"
+#include "step_attributes.h"
 
 namespace mxplan {
 
@@ -88,13 +89,14 @@ class StepBuilder {
   dnnl::memory::desc Weights(const char* role) const;
   bool IsConstant(const char* role) const;
 
-  int64_t Integer(const char* name) const;
-  double Real(const char* name) const;
-  bool Flag(const char* name) const;
-  std::string Text(const char* name) const;
-  const std::vector<int64_t>& Integers(const char* name) const;
-  // `count` integers, each from `low` to 2^31.
-  const std::vector<int64_t>& Integers(const char* name, size_t count, int64_t low) const;
+  int64_t Integer(const char* name) const { return IntegerOf(step_, name); }
+  double Real(const char* name) const { return RealOf(step_, name); }
+  bool Flag(const char* name) const { return FlagOf(step_, name); }
+  const std::string& Text(const char* name) const { return TextOf(step_, name); }
+  const std::vector<int64_t>& Integers(const char* name) const { return IntegersOf(step_, name); }
+  const std::vector<int64_t>& Integers(const char* name, size_t count, int64_t low) const {
+    return IntegersOf(step_, name, count, low);
+  }
 
   bool HasPostOp(PostOp::Kind kind) const;
 
@@ -155,7 +157,6 @@ class StepBuilder {
   // Adds the scratchpad a primitive asks for to its arguments.
   void BindScratchpad(const dnnl::primitive_desc_base& pd, std::vector<Argument>* arguments);
   Argument Bind(const dnnl::primitive_desc_base& pd, const Binding& binding);
-  const Attribute& Find(const char* name) const;
 
   const Step& step_;
   Resolved* resolved_;

@@ -6,19 +6,17 @@
 
 #include "desc_hash.h"
 #include "engine.h"
-
-// Of the OpenMP library that oneDNN brings; 1 thread where there is none.
-extern "C" int omp_get_max_threads() __attribute__((weak));
+#include "process_state.h"
 
 namespace mxplan {
 
 PrimitiveKey::PrimitiveKey(std::type_index kind) : kind_(kind) {
-  dnnl_fpmath_mode_t math = dnnl_fpmath_mode_strict;
-  dnnl_get_default_fpmath_mode(&math);
+  const ProcessState state = CurrentState();
   Put(CpuEngine().get_kind());
-  Put(dnnl_get_effective_cpu_isa());
-  Put(math);
-  Put(omp_get_max_threads ? omp_get_max_threads() : 1);
+  Put(state.isa);
+  Put(state.math);
+  Put(state.threads);
+  Put(state.parallel);
 }
 
 void PrimitiveKey::Put(float number) {

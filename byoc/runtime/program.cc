@@ -16,6 +16,11 @@ int64_t FloorDiv(int64_t a, int64_t b) {
   return (a % b != 0 && (a < 0) != (b < 0)) ? quotient - 1 : quotient;
 }
 
+int64_t FloorMod(int64_t a, int64_t b) {
+  int64_t rest = a % b;
+  return (rest != 0 && (rest < 0) != (b < 0)) ? rest + b : rest;
+}
+
 int64_t Apply(Code code, int64_t a, int64_t b) {
   int64_t result = 0;
   bool overflow = false;
@@ -33,7 +38,7 @@ int64_t Apply(Code code, int64_t a, int64_t b) {
     case Code::kFloorMod:
       if (b == 0) ThrowInvalidInput("a dimension divides ", a, " by zero");
       overflow = b == -1 && a == INT64_MIN;
-      if (!overflow) result = code == Code::kFloorDiv ? FloorDiv(a, b) : a - FloorDiv(a, b) * b;
+      if (!overflow) result = code == Code::kFloorDiv ? FloorDiv(a, b) : FloorMod(a, b);
       break;
     case Code::kMax:
       return std::max(a, b);

@@ -24,9 +24,10 @@ Region::Region(Program program, std::vector<ConstantData> constants)
 }
 
 std::shared_ptr<Specialization> Region::Find(const std::vector<int64_t>& symbols) {
+  const ProcessState state = CurrentState();
   std::lock_guard<std::mutex> lock(mutex_);
   for (Slot& slot : slots_) {
-    if (slot.specialization->symbols() == symbols) {
+    if (slot.specialization->state() == state && slot.specialization->symbols() == symbols) {
       slot.last_use = ++clock_;
       return slot.specialization;
     }
@@ -116,6 +117,7 @@ std::string Region::Stats() const {
       json.Key(program_.symbols[i].name).Integer(specialization.symbols()[i]);
     }
     json.EndObject();
+    json.Key("threads").Integer(specialization.state().threads);
     json.Key("arena_bytes").Integer(specialization.arena_bytes() + specialization.spilled_bytes());
     json.Key("spilled_scratchpad_bytes").Integer(specialization.spilled_bytes());
     json.Key("contexts").Integer(static_cast<int64_t>(specialization.contexts()));

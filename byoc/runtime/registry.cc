@@ -3,6 +3,7 @@
 
 #include "builders.h"
 #include "error.h"
+#include "step_rules.h"
 
 namespace mxplan {
 namespace {
@@ -38,6 +39,7 @@ constexpr Entry kBuilders[] = {
 
 Executable BuildExecutable(const Step& step, Resolved* resolved, bool lists_alternatives) {
   try {
+    CheckStep(step, *resolved);
     for (const Entry& entry : kBuilders) {
       if (entry.kind != step.kind) continue;
       StepBuilder builder(step, resolved, lists_alternatives);

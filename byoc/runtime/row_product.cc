@@ -73,8 +73,9 @@ bool TakesRowProduct(const StepBuilder& b) {
               post_ops[0].algorithm == "relu" && post_ops[0].alpha == 0;
   const Dims& filter = b.Get("weights").dims;
   bool empty = std::find(filter.begin(), filter.end(), 0) != filter.end();
-  return b.Get("src").dims[0] == 1 && !empty && (post_ops.empty() || relu) &&
-         b.Desc("src").get_data_type() == dnnl::memory::data_type::f32;
+  // Tails would have to be zeroed.
+  bool plain = b.Desc("dst").get_padded_dims() == b.Get("dst").dims;
+  return b.Get("src").dims[0] == 1 && !empty && plain && (post_ops.empty() || relu);
 }
 
 void BuildRowProduct(StepBuilder* b, const dnnl::memory::desc& rows, int64_t columns) {

@@ -12,7 +12,7 @@
 
 namespace mxplan {
 
-// True if BuildRowProduct takes a product with constant weights: one sample, float32, no post-op
+// True if BuildRowProduct takes a product with constant weights: one sample, no tails, no post-op
 // but a relu.
 bool TakesRowProduct(const StepBuilder& b);
 

@@ -5,6 +5,7 @@
 
 #include "context.h"
 #include "error.h"
+#include "memory_rules.h"
 #include "planner.h"
 
 namespace mxplan {
@@ -35,6 +36,11 @@ Specialization::Specialization(const Program& program, Weights* weights,
   } else {
     MakePlan();
   }
+  Placement placement{value_offsets_, {}};
+  for (size_t i = 0; i < executables_.size(); ++i) {
+    placement.scratchpads.push_back({scratchpad_offsets_[i], executables_[i].scratchpad_bytes});
+  }
+  CheckMemory(resolved_, placement);
 }
 
 Specialization::~Specialization() = default;

@@ -1,5 +1,6 @@
-// A region for one assignment of its symbols: executables, and where everything stands in the
-// arena. Immutable once built; the contexts it lends out hold what changes from call to call.
+// A region for one assignment of its symbols and one state of the process: executables, and where
+// everything stands in the arena. Immutable once built; the contexts it lends out hold what changes
+// from call to call.
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_SPECIALIZATION_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_SPECIALIZATION_H_
 
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "executable.h"
+#include "process_state.h"
 #include "signature.h"
 #include "weights.h"
 
@@ -19,7 +21,8 @@ class ExecutionContext;
 
 class Specialization {
  public:
-  // `program` and `weights` outlive the object.  Builds all primitives and packs what they need.
+  // `program` and `weights` outlive the object.  Builds all primitives, for the calling thread's
+  // state, and packs what they need.
   Specialization(const Program& program, Weights* weights, std::vector<int64_t> symbols);
   ~Specialization();
   Specialization(const Specialization&) = delete;
@@ -29,6 +32,7 @@ class Specialization {
   const Resolved& resolved() const { return resolved_; }
   const std::vector<Dims>& physical_shapes() const { return physical_shapes_; }
   const std::vector<int64_t>& symbols() const { return symbols_; }
+  const ProcessState& state() const { return state_; }
   const std::vector<Executable>& executables() const { return executables_; }
   int64_t arena_bytes() const { return arena_bytes_; }
   // Bytes beside the planned arena: scratchpads that grew since, because of more threads, say.
@@ -64,6 +68,7 @@ class Specialization {
   const Program& program_;
   Weights* weights_;
   std::vector<int64_t> symbols_;
+  ProcessState state_ = CurrentState();
   Resolved resolved_;
   std::vector<Dims> physical_shapes_;
   std::vector<Executable> executables_;

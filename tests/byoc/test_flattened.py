@@ -84,4 +84,4 @@ def test_shapes_that_do_not_fit_are_named():
     b = Builder()
     weights = b.constant(random(7, 16, 5, 3))
     b.step(ir.InnerProduct(), src=b.input(IMAGE), weights=weights, dst=b.output((2, 7)))
-    assert "other shapes than" in describe(b)[0].error
+    assert "weights: expected shape (7, 16, 3, 5), got (7, 16, 5, 3)" in describe(b)[0].error

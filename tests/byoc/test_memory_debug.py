@@ -35,13 +35,13 @@ def square(b: Builder, src: int, dst: int) -> int:
     return dst
 
 
-def chain(second: int = BYTES, arena: int = 2 * BYTES) -> ir.Program:
-    """input -> t1 -> t2; t3 = t1 + t2 -> output.  t1 lives over the step that writes t2 at ``second``."""
+def chain() -> ir.Program:
+    """input -> t1 -> t2; t3 = t1 + t2 -> output."""
     b = Builder("chain")
     first = square(b, b.input(SHAPE), b.local(SHAPE, offset=0, nbytes=BYTES))
-    other = square(b, first, b.local(SHAPE, offset=second, nbytes=BYTES))
+    other = square(b, first, b.local(SHAPE, offset=BYTES, nbytes=BYTES))
     b.step(ir.Binary("add"), src=first, src1=other, dst=b.output(SHAPE))
-    program = b.build(arena)
+    program = b.build(2 * BYTES)
     steps = tuple(replace(step, scratchpad_offset=0, scratchpad_bytes=0) for step in program.steps)
     return replace(program, steps=steps)
 
@@ -58,33 +58,38 @@ def test_a_right_plan_gives_the_numbers_and_nothing_to_say():
     check(run(chain(), x), x**2 + x**4)
 
 
-@pytest.mark.parametrize("second", [BYTES - 64, 64, 0])
-def test_an_offset_that_moved_is_caught(second):
-    """t1 and t2 are alive together and share bytes."""
+def test_what_stands_on_a_living_value_is_caught():
+    """The plan is right, but the caller hands over one buffer as input and as output."""
+    b = Builder("twice")
+    src = b.input(SHAPE)
+    first = square(b, src, b.output(SHAPE))
+    b.step(ir.Binary("add"), src=src, src1=first, dst=b.output(SHAPE))
+    x, y = random(*SHAPE), np.empty(SHAPE, "float32")
+    module = library.create_module("twice", b.build(), ())
     message = (
-        r"region chain: memory: step 1, eltwise s1, which writes value t2 \(bytes \d+ to \d+\), has its "
-        r"result or scratchpad on top of value t1 \(bytes 0 to 4096\), which is alive until step 3"
+        r"region twice: memory: step 0, eltwise s0, which writes value output0, has its result or scratchpad "
+        r"on top of value input0, which is alive until step 2"
     )
     with pytest.raises(RuntimeError, match=message):
-        run(chain(second), random(*SHAPE))
-
-
-def test_the_same_fault_without_the_watch_is_silent():
+        call(module, "twice", x, x, y)
     library.set_debug(False)
     x = random(*SHAPE)
-    assert not np.allclose(run(chain(second=64), x), x**2 + x**4)
+    expected = x + x**2
+    call(module, "twice", x, x, y)
+    assert not np.allclose(y, expected), "the same fault without the watch is silent"
 
 
-@pytest.mark.parametrize(("value", "expected"), [("memory", "memory: step 1"), ("", "ran")])
+@pytest.mark.parametrize(("value", "expected"), [("memory", "memory: step 0"), ("", "ran")])
 def test_the_environment_variable_turns_it_on(tmp_path, value, expected):
     """Read once, when TVM loads the plug-in."""
-    (tmp_path / "program").write_bytes(codec.encode(chain(second=64)))
-    code = f"""
+    (tmp_path / "program").write_bytes(codec.encode(padded_input()))
+    code = """
 import numpy as np, tvm, tvm_ffi
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.core import codec
-module = library.create_module("chain", codec.decode(open("program", "rb").read()), ())
-module["chain"](*(tvm_ffi.from_dlpack(np.ones({SHAPE}, "float32")) for _ in range(2)))
+module = library.create_module("tail", codec.decode(open("program", "rb").read()), ())
+shapes = (1, 2, 8, 8, 16), (1, 17, 8, 8)
+module["tail"](*(tvm_ffi.from_dlpack(np.ones(shape, "float32")) for shape in shapes))
 print("ran")
 """
     environment = {**os.environ, "TVM_MXPLAN_DEBUG": value}
@@ -92,66 +97,6 @@ print("ran")
         [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True
     )
     assert expected in result.stdout + result.stderr
-
-
-def test_a_scratchpad_on_a_living_value_is_caught():
-    """t1 is read after the convolution, whose scratchpad stands on it."""
-    b = Builder("pad")
-    shape, w = (2, 17, 8, 8), random(17, 17, 3, 3)
-    src = square(b, b.input(shape), b.local(shape))
-    same = ir.Convolution((1, 1), (1, 1, 1, 1), (1, 1), 1)
-    dst = b.local(shape)
-    b.step(same, src=src, weights=b.constant(w), dst=dst)
-    b.step(ir.Binary("add"), src=src, src1=dst, dst=b.output(shape))
-    program = b.build()
-    info = library.describe(program)
-    assert info.steps[1].scratchpad_bytes > 0, "the case needs a convolution with a scratchpad"
-    values, top = list(program.values), 0
-    for number in (src, dst):
-        nbytes = info.values[number].nbytes
-        values[number] = replace(values[number], offset=top, nbytes=nbytes)
-        top += -(-nbytes // 64) * 64
-    steps = [
-        replace(step, scratchpad_offset=top, scratchpad_bytes=answer.scratchpad_bytes)
-        for step, answer in zip(program.steps, info.steps, strict=True)
-    ]
-    arena = top + info.steps[1].scratchpad_bytes
-    good = replace(program, values=tuple(values), steps=tuple(steps), arena_bytes=arena)
-    run(good, random(*shape), constants=[w])
-    steps[1] = replace(steps[1], scratchpad_offset=64)
-    with pytest.raises(RuntimeError, match=r"convolution s1, .* result or scratchpad on top of value t1"):
-        run(replace(good, steps=tuple(steps)), random(*shape), constants=[w])
-    steps[1] = replace(steps[1], scratchpad_offset=values[dst].offset)
-    with pytest.raises(RuntimeError, match="s1 has its scratchpad on top of its result, value t"):
-        run(replace(good, steps=tuple(steps)), random(*shape), constants=[w])
-
-
-def in_place(read_again: bool) -> ir.Program:
-    """t2 takes the bytes of t1, which may be read only by the step that does so."""
-    b = Builder("place")
-    first = square(b, b.input(SHAPE), b.local(SHAPE, offset=0, nbytes=BYTES))
-    over = square(b, first, b.view(first, SHAPE))
-    b.step(ir.Binary("add"), src=over, src1=first if read_again else over, dst=b.output(SHAPE))
-    program = b.build(BYTES)
-    steps = tuple(replace(step, scratchpad_offset=0, scratchpad_bytes=0) for step in program.steps)
-    return replace(program, steps=steps)
-
-
-def test_a_result_in_place_is_fine_where_its_source_dies():
-    x = random(*SHAPE)
-    check(run(in_place(read_again=False), x), 2 * x**4)
-
-
-def test_a_life_cut_short_is_caught():
-    """The result goes in place over a source that a later step still reads."""
-    with pytest.raises(RuntimeError, match=r"eltwise s1, .* changed value t1 .* alive until step 3"):
-        run(in_place(read_again=True), random(*SHAPE))
-
-
-def test_a_value_read_before_it_is_written_is_caught():
-    program = chain()
-    with pytest.raises(RuntimeError, match=r"eltwise s1 reads value t1 .* before any step has written"):
-        run(replace(program, steps=tuple(program.steps[i] for i in (1, 0, 2))), random(*SHAPE))
 
 
 def test_pieces_of_a_whole_live_until_it_is_read():

@@ -407,7 +407,7 @@ def test_describe_goes_on_after_a_refusal():
     b.values.append(ir.Value("odd", (3,), "complex64", "local", "a"))
     answer = library.describe(b.build())
     assert [bool(step.error) for step in answer.steps] == [False, False, False, True]
-    assert "shuffle s3: 3 channels in 5 groups" in answer.steps[3].error
+    assert "shuffle s3: attribute groups: 3 channels in 5 groups" in answer.steps[3].error
     assert answer.values[-1].nbytes == -1
 
 

@@ -19,9 +19,11 @@ import pytest
 import tvm_mxplan
 from tvm_mxplan import InvalidInputError, UnsupportedError, load_cache, save_cache
 from tvm_mxplan.cache import choices_file, compile_cache
+from tvm_mxplan.cache.container import Entry, write
 from tvm_mxplan.cache.safe_file import open_container
 from tvm_mxplan.cache.session import Session
 from tvm_mxplan.core import codec
+from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.choices import Key
 from tvm_mxplan.inspection import decoded_programs
 from tvm_mxplan.passes.dispatch import choose_algorithms
@@ -265,6 +267,59 @@ def test_a_file_that_cannot_be_used_is_a_warning(tiny, saved, decided, spoil, re
         assert load_cache(saved, "mkldnn") == 0
     assert tvm_mxplan.compile(tiny).report.cache.outcome == "off"
     assert len(decided) == 1
+
+
+def rewrite(path: Path, facts: dict | None = None, change=lambda program: program) -> int:
+    """Write the file again, sound in itself, with other facts or programs; how many programs changed."""
+    container = open_container(path)
+    entries, changed = [], 0
+    for entry in container.entries:
+        data = bytes(container.read(entry.kind, entry.name))
+        if entry.kind in ("algorithms", "layouts"):
+            program = codec.encode(change(codec.decode(data)))
+            changed += program != data
+            data = program
+        entries.append(Entry(entry.kind, entry.name, data))
+    facts = container.facts if facts is None else facts
+    path.unlink()
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+    write(descriptor, container.fingerprint, facts, entries)
+    os.close(descriptor)
+    return changed
+
+
+def test_a_file_that_does_not_say_for_what_it_was_made(saved):
+    facts = dict(open_container(saved).facts)
+    rewrite(saved)
+    assert load_cache(saved, "mkldnn") == 1
+    for name in [*facts, None]:
+        rewrite(saved, {key: value for key, value in facts.items() if name is not None and key != name})
+        with pytest.warns(RuntimeWarning, match=r"choices\.bin: not used, .* does not say for which"):
+            assert load_cache(saved, "mkldnn") == 0
+
+
+def with_abs(program: ir.Program) -> ir.Program:
+    """Every relu behind a convolution becomes an absolute value."""
+    steps = [
+        replace(step, post_ops=tuple(replace(post_op, algorithm="abs") for post_op in step.post_ops))
+        if all(isinstance(post_op, ir.EltwisePostOp) for post_op in step.post_ops)
+        else step
+        for step in program.steps
+    ]
+    return replace(program, steps=tuple(steps))
+
+
+def test_choices_that_compute_something_else(tiny, saved, decided):
+    """Each is refused by the file's and the region's name, and made anew."""
+    assert rewrite(saved, change=with_abs) == 2
+    assert load_cache(saved, "mkldnn") == 1
+    warning = r"choices\.bin: region mxplan_onednn_0: the \w+ that were kept are not used, .*: step"
+    with pytest.warns(RuntimeWarning, match=warning) as said:
+        ex = tvm_mxplan.compile(tiny)
+    assert {str(one.message).partition("the ")[2].split()[0] for one in said} == {"algorithms", "layouts"}
+    assert decided == ["mxplan_onednn_0"]
+    cold = tvm_mxplan.compile(tiny, options={"cache": "disabled"})
+    assert programs_of(ex) == programs_of(cold)
 
 
 def test_a_file_of_another_version_or_machine(saved, monkeypatch):

@@ -16,12 +16,18 @@ PROGRAM = ir.Program(
         ir.Value("w", (8, 3, 3), "float32", "constant", "abc", 0),
         ir.Value("r", (BATCH, 8, 4), "float32", "local", "aBc8b", offset=64, nbytes=128),
         ir.Value("y", (BATCH, 8, 4), "float32", "local", "aBc8b", alias_of=2, alias_offset=0),
+        ir.Value("v", (8,), "float32", "constant", "a", 1),
     ),
     (
         ir.Step(
             "conv",
             ir.Convolution((1,), (1, 0), (2,), 1),
-            (ir.Operand("src", 0), ir.Operand("weights", 1), ir.Operand("dst", 3)),
+            (
+                ir.Operand("src", 0),
+                ir.Operand("weights", 1),
+                ir.Operand("depthwise_weights", 1),
+                ir.Operand("dst", 3),
+            ),
             (
                 ir.SumPostOp(0.5),
                 ir.BinaryPostOp("mul", 2),
@@ -32,7 +38,15 @@ PROGRAM = ir.Program(
             0,
             256,
         ),
-        ir.Step("norm", ir.BatchNormalization(1e-5, True), (ir.Operand("src", 3), ir.Operand("dst", 2))),
+        ir.Step(
+            "norm",
+            ir.BatchNormalization(1e-5, True),
+            (
+                *(ir.Operand(role, 4) for role in ("mean", "variance", "scale", "shift")),
+                ir.Operand("src", 3),
+                ir.Operand("dst", 2),
+            ),
+        ),
     ),
     (ir.SymbolBinding("n", 0, 0), ir.SymbolBinding("h", 0, 2), ir.SymbolBinding("t", -1, 3)),
     4096,
@@ -66,6 +80,16 @@ def test_another_version_is_named() -> None:
     data[4] = 99
     with pytest.raises(codec.DecodeError, match=f"version 99, this build reads {ir.VERSION}"):
         codec.decode(bytes(data))
+
+
+def test_a_symbol_beyond_the_last_is_refused() -> None:
+    """The number of a symbol is one below their count at most."""
+    data = codec.encode(PROGRAM)
+    first = data.index(b"\x01" + (0).to_bytes(4, "little"), data.index(b"float32"))
+    for number in (2, 3, 2**32 - 1):
+        damaged = data[: first + 1] + number.to_bytes(4, "little") + data[first + 5 :]
+        with pytest.raises(codec.DecodeError, match=f"symbol {number} of 2"):
+            codec.decode(damaged)
 
 
 def test_flipped_bytes_give_a_program_or_a_decode_error() -> None:

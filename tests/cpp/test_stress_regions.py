@@ -31,9 +31,10 @@ def container() -> bytes:
     n = Symbol("n")
     b = Builder("stress")
     b.symbols.append(ir.SymbolBinding("n", 0, 0))
-    first, second = b.local((n, 32, 6, 6), "acdb"), b.local((n, 16, 6, 6), "acdb")
+    first = b.local((n, 32, 6, 6), "acdb")
     attrs = ir.Convolution((1, 1), (1, 1, 1, 1), (1, 1), 1)
     src = b.reorder(b.input((n, 16, 6, 6)), "acdb")
+    second = b.view(src, (n, 16, 6, 6), "acdb")  # what the sum adds
     relu = ir.EltwisePostOp("relu", 0.0, 0.0)
     b.step(attrs, [relu], src=src, weights=b.constant(random(32, 16, 3, 3)), dst=first)
     b.step(attrs, [ir.SumPostOp(1.0)], src=first, weights=b.constant(random(16, 32, 3, 3)), dst=second)

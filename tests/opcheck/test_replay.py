@@ -10,6 +10,7 @@ import tvm_ffi
 
 from tvm_mxplan import InvalidInputError
 from tvm_mxplan.byoc.onednn import library
+from tvm_mxplan.core import codec
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.opcheck import checker as checker_module
 from tvm_mxplan.opcheck import checking, replay
@@ -116,4 +117,40 @@ def test_files_that_are_none_are_refused(written, damage):
     else:
         np.savez(written, program=np.zeros(8, np.uint8))
     with pytest.raises(InvalidInputError, match=r"conv_1\.npz: not a file of opcheck's, or damaged"):
+        replay(written)
+
+
+def _read_only(program: ir.Program) -> ir.Program:
+    return replace(program, steps=())
+
+
+def _short(program: ir.Program) -> ir.Program:
+    (bias,) = (i for i, value in enumerate(program.values) if value.shape == BIAS.shape)
+    return program.with_value(bias, shape=(1, 1, 17, 1))
+
+
+def _bytes(program: ir.Program) -> ir.Program:
+    return program.with_value(program.steps[0].dst, dtype="int8")
+
+
+def _larger(program: ir.Program) -> ir.Program:
+    return program.with_value(0, shape=(9, *SHAPE[1:]))
+
+
+def _layout(program: ir.Program) -> ir.Program:
+    return program.with_value(0, layout="any")
+
+
+def _input(program: ir.Program) -> ir.Program:
+    return program.with_value(len(program.values) - 1, kind="local", index=-1)
+
+
+@pytest.mark.parametrize("change", [_read_only, _short, _bytes, _larger, _layout, _input])
+def test_programs_that_do_not_fit_are_refused_before_they_run(written, change):
+    with np.load(written) as archive:
+        arrays = dict(archive)
+    program = change(codec.decode(arrays["program"].tobytes()))
+    arrays["program"] = np.frombuffer(codec.encode(program), np.uint8)
+    np.savez(written, **arrays)
+    with pytest.raises(InvalidInputError, match=r"conv_1\.npz: not a file of opcheck's, or damaged \(.+\)"):
         replay(written)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 import signal
 import subprocess
 import sys
 import textwrap
+import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +18,15 @@ import pytest
 
 import tvm_mxplan
 from tvm_mxplan import InvalidInputError, Options, Report, UnsupportedError
+from tvm_mxplan.core import codec
+from tvm_mxplan.core import program as ir
 from tvm_mxplan.inspection import decoded_programs
 from tvm_mxplan.passes.layout.measure import StepTimer
 from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.reference import onnxruntime_outputs, worst_relative_l2
 from tvm_mxplan.tuning import place
 from tvm_mxplan.tuning.compare import Comparison
+from tvm_mxplan.tuning.record_file import RecordFile
 
 MEASURE = {"tune": "measure", "tune_seconds": 600.0}
 FEW_PLANS = {**MEASURE, "layouts": "channels_last"}
@@ -111,6 +117,44 @@ def test_records_are_taken_elsewhere(tiny, tmp_path, monkeypatch, no_timer):
         ex = tvm_mxplan.compile(tiny, options={**options, "tuning_records": tmp_path / "r.jsonl"})
         assert decoded_programs(ex.module) == decoded_programs(first.module)
         assert ex.report.tuning.chosen == first.report.tuning.chosen
+
+
+def test_changed_plans_in_records_are_refused(tiny, tmp_path):
+    """A plan is a region program; one that computes something else is named, and the plan made anew."""
+    path = tmp_path / "r.jsonl"
+    tvm_mxplan.tune(tiny, path, options={**FEW_PLANS, "tune_for": "memory"})
+    records = RecordFile(path, place.machine())
+    changed = []
+    for record in records.load()[0]:
+        if record.kind == "plan":
+            decided = tuple((key, _with_abs(text)) for key, text in record.plan.decided)
+            assert decided != record.plan.decided
+            record = replace(record, plan=replace(record.plan, decided=decided))
+            changed.append(key for key, _ in decided)
+        records.append(replace(record, repeats=record.repeats + 1))
+    assert changed
+    options = {"layouts": "channels_last", "tune_for": "memory", "tuning_records": path, "cache": "disabled"}
+    with pytest.warns(RuntimeWarning, match=r"r\.jsonl: region mxplan_onednn_0: the layouts that were kept"):
+        ex = tvm_mxplan.compile(tiny, options=options)
+    inputs = zoo.random_inputs(tiny)
+    outputs = [tensor.numpy() for tensor in ex(**inputs)]
+    assert ex.report.regions
+    assert worst_relative_l2(outputs, onnxruntime_outputs(tiny, inputs)) < 1e-5
+
+
+def _with_abs(text: str) -> str:
+    """A decided program with absolute values in place of its relus."""
+    program = codec.decode(zlib.decompress(base64.b64decode(text)))
+    steps = [
+        replace(step, post_ops=tuple(_abs(post_op) for post_op in step.post_ops)) for step in program.steps
+    ]
+    program = replace(program, steps=tuple(steps))
+    return base64.b64encode(zlib.compress(codec.encode(program))).decode()
+
+
+def _abs(post_op: ir.PostOp) -> ir.PostOp:
+    relu = isinstance(post_op, ir.EltwisePostOp) and post_op.algorithm == "relu"
+    return replace(post_op, algorithm="abs") if relu else post_op
 
 
 def test_records_of_another_model_help_with_nothing_measured(tiny, tmp_path, no_timer):

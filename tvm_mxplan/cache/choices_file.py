@@ -120,7 +120,11 @@ def _check_type(type: str) -> None:
 def _check_facts(found: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
     """UnusableCache names the first fact that differs, with both values."""
     for name in sorted(set(found) | set(expected)):
-        theirs, ours = found.get(name), expected.get(name)
+        if name not in found:
+            raise UnusableCache(
+                f"it does not say for which {name} it was made, here it is {expected[name]!r}"
+            )
+        theirs, ours = found[name], expected.get(name)
         if isinstance(theirs, Mapping) and isinstance(ours, Mapping):
             _check_facts(theirs, ours)
         elif theirs != ours:

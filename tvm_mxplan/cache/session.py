@@ -33,7 +33,7 @@ class Session:
     def choices(self, context: Mapping[str, Plain]) -> Choices:
         """For one compilation: what was loaded is known, what the process itself decided is not."""
         with self._lock:
-            return Choices(context, dict(self._loaded))
+            return Choices(context, dict(self._loaded), self.source)
 
     def keep(self, choices: Choices) -> None:
         """Take over what a compilation decided."""

@@ -3,10 +3,14 @@
 A region has two choices, each an entry of its own: the algorithms of its convolutions, then its layouts with
 reorders and implementations.  A decided program is all of the decision.  The key is a digest over the program
 that was asked about, its name left out, and over what else the decision depends on.
+
+Decided programs come from files, which anybody may have written: one that does not compute what was asked
+about (``decided``) is refused with a warning, and the choice is made anew.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -45,6 +49,7 @@ class Choices:
     ----------
     context : what decisions depend on besides the program.
     known : decided programs as bytes, by their keys.
+    source : the file that they are from, for warnings.
 
     Attributes
     ----------
@@ -58,9 +63,11 @@ class Choices:
         self,
         context: Mapping[str, Plain] = MappingProxyType({}),
         known: Mapping[Key, bytes] = MappingProxyType({}),
+        source: str = "",
     ) -> None:
         self._context = context
         self._known = known
+        self._source = source
         self._advice: Choices | None = None
         self.made: dict[Key, bytes] = {}
         self.regions = 0
@@ -70,27 +77,37 @@ class Choices:
 
     def again(self) -> Choices:
         """The same, before anything was decided."""
-        return Choices(self._context, self._known)
+        return Choices(self._context, self._known, self._source)
 
     @property
     def has_known(self) -> bool:
         """Whether any decided programs were given."""
         return bool(self._known)
 
-    def advise(self, decided: Mapping[Key, bytes]) -> None:
+    def advise(self, decided: Mapping[Key, bytes], source: str = "") -> None:
         """Programs for questions that would be decided otherwise; their keys were made without a context."""
-        self._advice = Choices(known=decided)
+        self._advice = Choices(known=decided, source=source)
 
     def find(self, question: Question) -> ir.Program | None:
-        """The decided program; None if there is none, or it cannot be read."""
-        from . import codec
-
+        """The decided program; None if there is none, or, after a warning, where it is no answer."""
         data = self._known.get(self._key(question)) if self._known else None
         if data is None:
             return None if self._advice is None else self._advice.find(question)
+        return self._read(question, data)
+
+    def _read(self, question: Question, data: bytes) -> ir.Program | None:
+        from . import codec
+        from .decided import Unlike, check_answer
+
+        name = question.program.name
         try:
-            return replace(codec.decode(data), name=question.program.name)
-        except codec.DecodeError:
+            decided = replace(codec.decode(data), name=name)
+            check_answer(question.program, decided, layouts=question.kind == "layouts")
+            return decided
+        except (codec.DecodeError, Unlike) as error:
+            where = f"{self._source}: " if self._source else ""
+            kept = f"{where}region {name}: the {question.kind} that were kept"
+            warnings.warn(f"{kept} are not used, but chosen anew: {error}", RuntimeWarning, stacklevel=2)
             return None
 
     def find_dispatch(self, digest: str) -> bytes | None:

@@ -20,6 +20,7 @@ from dataclasses import fields
 
 from . import program as ir
 from .dims import OPERATORS, Dim, Expr, Symbol
+from .program_rules import ProgramError, check_program
 
 MAGIC = b"MXPR"
 _MAX_EXPRESSION_DEPTH = 64
@@ -65,7 +66,12 @@ def decode(data: bytes) -> ir.Program:
     steps = tuple(r.step() for _ in range(r.count(40)))
     if r.offset != len(data):
         raise DecodeError(f"{len(data) - r.offset} bytes after the end of the region program")
-    return ir.Program(name, values, steps, symbols, arena_bytes)
+    program = ir.Program(name, values, steps, symbols, arena_bytes)
+    try:
+        check_program(program)
+    except ProgramError as error:
+        raise DecodeError(str(error)) from None
+    return program
 
 
 class _Writer:

@@ -297,7 +297,10 @@ class BinaryPostOp:
 
 @dataclass(frozen=True)
 class SumPostOp:
-    """dst = dst + what dst's bytes held before; dst must alias the value that is added."""
+    """dst = dst + what dst's bytes held before.
+
+    dst is an alias of the value that is added; an output that is none adds what the caller's tensor holds.
+    """
 
     scale: float = 1.0
 
@@ -417,8 +420,9 @@ class Program:
     def reads(self, step: Step) -> list[int]:
         """All values that ``step`` reads, the one that a sum adds to its destination included."""
         values = list(step.reads())
-        if any(isinstance(post_op, SumPostOp) for post_op in step.post_ops):
-            values.append(self.values[step.dst].alias_of)
+        added = self.values[step.dst].alias_of
+        if added >= 0 and any(isinstance(post_op, SumPostOp) for post_op in step.post_ops):
+            values.append(added)
         return values
 
     def root(self, value: int) -> int:

@@ -116,8 +116,9 @@ def checking(folder: str | os.PathLike[str] | None = None) -> Iterator[Checker]:
 
 
 def _implementations(module: Any, numbers: dict[str, int]) -> list[str]:
-    """What runs each step, for one assignment of the symbols."""
+    """What runs each step, for one assignment of the symbols, with the calling thread's number of threads."""
+    threads = library.threads()
     for specialization in library.stats(module)["specializations"]:
-        if specialization["symbols"] == numbers:
+        if (specialization["symbols"], specialization["threads"]) == (numbers, threads):
             return [step["implementation"] for step in specialization["steps"]]
     raise KeyError(f"the runtime knows no specialization for {numbers}")

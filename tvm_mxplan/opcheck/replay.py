@@ -20,7 +20,7 @@ from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.dims import static_shape
 from tvm_mxplan.core.layout import parse_layout
 from tvm_mxplan.core.renumber import renumber_step
-from tvm_mxplan.errors import InvalidInputError
+from tvm_mxplan.errors import InvalidInputError, UnsupportedError
 from tvm_mxplan.files import whole_file
 
 from .compare import differ, reference
@@ -111,16 +111,20 @@ def replay(path: str | os.PathLike[str]) -> Replay:
         text = arrays["text"].tobytes().decode()
         actual = arrays["actual"]
         raws = [arrays[f"read{at}"] for at in range(len(program.values) - 1)]
+        step = _only_step(program)
+        reads = {at: read(raw, program.values[at]) for at, raw in enumerate(raws)}
+        prior = arrays.get("prior")
+        out = np.zeros_like(actual) if prior is None else prior.copy()
+        constants = [_tensor(raws[at], program.values[at]) for at in program.of_kind("constant")]
+        arguments = [_tensor(raws[at], program.values[at]) for at in program.of_kind("input")]
+        arguments.append(_tensor(out, program.values[step.dst]))
+        tensors = [tvm_ffi.from_dlpack(array) for array in constants]
+        module = library.create_module(_NAME, program, tensors)
+        module["mxplan.prepare"]()  # the runtime's rules: shapes, types, memory
+    except UnsupportedError:  # of a sound file, on another machine
+        raise
     except Exception as error:
         raise InvalidInputError(f"{path}: not a file of opcheck's, or damaged ({error})") from error
-    (step,) = program.steps
-    reads = {at: read(raw, program.values[at]) for at, raw in enumerate(raws)}
-    prior = arrays.get("prior")
-    out = np.zeros_like(actual) if prior is None else prior.copy()
-    constants = [_tensor(raws[at], program.values[at]) for at in program.of_kind("constant")]
-    module = library.create_module(_NAME, program, [tvm_ffi.from_dlpack(array) for array in constants])
-    arguments = [_tensor(raws[at], program.values[at]) for at in program.of_kind("input")]
-    arguments.append(_tensor(out, program.values[step.dst]))
     module[_NAME](*(tvm_ffi.from_dlpack(array) for array in arguments))
     dst_value = program.values[step.dst]
     before = None if prior is None else read(prior, dst_value).logical
@@ -144,6 +148,17 @@ def _alone(program: ir.Program, step: ir.Step) -> tuple[ir.Program, list[int]]:
     operands = (*single.operands, ir.Operand("dst", len(order)))
     single = replace(single, operands=operands, scratchpad_offset=-1, scratchpad_bytes=-1)
     return ir.Program(_NAME, tuple(values), (single,)), order
+
+
+def _only_step(program: ir.Program) -> ir.Step:
+    """The step of a program as :func:`_alone` makes it, from given values to the last one."""
+    kinds = [value.kind for value in program.values]
+    sound = len(program.steps) == 1 and not program.symbols
+    if not sound or kinds.count("output") != 1 or kinds[-1] != "output" or "local" in kinds:
+        raise ValueError("its program is not one step from inputs and constants to an output")
+    if program.steps[0].dst != len(kinds) - 1:
+        raise ValueError(f"the step does not write its output {program.values[-1].name}")
+    return program.steps[0]
 
 
 def _own(value: ir.Value, kind: ir.ValueKind, index: int) -> ir.Value:

@@ -80,6 +80,7 @@ class Records:
 
     def __init__(self, records: Iterable[Record] = ()) -> None:
         self._by_question: dict[tuple[str, str], Record] = {}
+        self._origins: dict[tuple[str, str], str] = {}
         self.merge(records)
 
     def __len__(self) -> int:
@@ -91,12 +92,18 @@ class Records:
     def find(self, kind: str, digest: str) -> Record | None:
         return self._by_question.get((kind, digest))
 
-    def merge(self, others: Iterable[Record]) -> None:
+    def origin(self, record: Record) -> str:
+        """The file that the record of this question was read from; '' where it was made here."""
+        return self._origins.get((record.kind, record.digest), "")
+
+    def merge(self, others: Iterable[Record], origin: str = "") -> None:
         """Take over what is new, or complete, or rests on more runs; at equal numbers the later one."""
         for record in others:
-            known = self._by_question.get((record.kind, record.digest))
+            key = record.kind, record.digest
+            known = self._by_question.get(key)
             if known is None or _support(record) > _support(known):
-                self._by_question[record.kind, record.digest] = record
+                self._by_question[key] = record
+                self._origins[key] = origin
 
 
 def _support(record: Record) -> tuple[bool, int, float]:
@@ -135,7 +142,7 @@ def _check_header(line: str, machine: Mapping[str, Any]) -> None:
         raise UnusableRecords(f"records of version {version}, this build reads {VERSION}")
     ours = json.loads(json.dumps(machine))
     for name in sorted({*theirs, *ours}):
-        if theirs.get(name) != ours.get(name):
+        if name not in theirs or theirs[name] != ours.get(name):
             raise UnusableRecords(f"measured with {name} {theirs.get(name)!r}, here it is {ours.get(name)!r}")
 
 

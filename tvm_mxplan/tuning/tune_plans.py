@@ -106,7 +106,7 @@ class TunePlans:
         decided = _decided(result) if result else None
         if result and decided:
             self.tuning.found(result)
-            self.choices.advise(decided)
+            self.choices.advise(decided, self.tuning.origin_of(known))
         elif self.tuning.measures:
             ports = fixed_ports(mod["main"])
             if ports is None:

@@ -71,14 +71,14 @@ class Tuning:
         self._files: list[RecordFile] = []
         if options.tuning_records is not None:
             given = RecordFile(Path(options.tuning_records), facts)
-            records.merge(self._loaded(given, must=True))
+            records.merge(self._loaded(given, must=True), str(given.path))
         if output is not None:
             file = RecordFile(output, facts)
-            records.merge(self._loaded(file, must=output.exists()))
+            records.merge(self._loaded(file, must=output.exists()), str(output))
             file.merge(records)
             self._files.append(file)
         if self.measures and options.cache != "disabled":
-            records.merge(self._stored(facts))
+            records.merge(self._stored(facts), "stored tuning records")
         single = options.tune_for == "throughput" and self.place.threads > 1
         self._threads = 1 if single else None
         self.meter = Measurements(
@@ -106,6 +106,10 @@ class Tuning:
 
     def skipped(self, reason: str) -> None:
         self._notes.append(reason)
+
+    def origin_of(self, record: Record) -> str:
+        """The file that a record is from, for who has to say what is wrong with it."""
+        return self.meter.records.origin(record)
 
     def found(self, result: PlanResult) -> None:
         """Whole plans that records know of."""

@@ -1,0 +1,277 @@
+"""Steps of every kind whose operands, attributes or post-ops do not fit: refused by name before they run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from program_builder import Builder, random
+
+import tvm_mxplan
+from tvm_mxplan.byoc.onednn import library
+from tvm_mxplan.core import program as ir
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Sound:
+    """One sound step: shapes of its operands by role, and the result's.
+
+    ``images`` is the layout of src and dst, the plain one where it is empty.
+    """
+
+    attrs: ir.Attributes
+    dst: Shape
+    roles: dict[str, Any]
+    post_ops: tuple[ir.PostOp, ...] = ()
+    images: str = ""
+
+    def program(self) -> tuple[ir.Program, list[Any]]:
+        """The step between inputs and an output; roles that executables pack are constants."""
+        b = Builder("rules")
+        ids: dict[str, int | Sequence[int]] = {}
+        for role, shapes in self.roles.items():
+            if role in ("weights", "depthwise_weights"):
+                ids[role] = b.constant(random(*shapes))
+            elif role == "extra":
+                b.input(shapes)
+            elif isinstance(shapes, list):
+                ids[role] = [b.input(shape) for shape in shapes]
+            else:
+                ids[role] = b.input(shapes, self.images if role == "src" else "")
+        b.step(self.attrs, self.post_ops, **ids, dst=b.output(self.dst, self.images))
+        return b.build(), b.constants
+
+
+CONV = ir.Convolution((2, 1), (1, 0, 1, 2), (1, 2), 1)
+IMAGES = (2, 6, 9, 11)
+VECTORS = dict.fromkeys(("mean", "variance", "scale", "shift"), (6,))
+ADD = ir.BinaryPostOp("add", 1)
+
+SOUND: dict[str, Sound] = {
+    "convolution": Sound(CONV, (2, 5, 5, 9), {"src": IMAGES, "weights": (5, 6, 3, 3), "bias": (5,)}),
+    "grouped": Sound(
+        replace(CONV, groups=3), (2, 12, 5, 9), {"src": IMAGES, "weights": (3, 4, 2, 3, 3), "bias": (12,)}
+    ),
+    "winograd": Sound(
+        ir.Convolution((1, 1), (1, 1, 1, 1), (1, 1), 1, "winograd_f4"),
+        (2, 5, 9, 11),
+        {"src": IMAGES, "weights": (5, 6, 3, 3), "bias": (5,)},
+        images="acdb",
+    ),
+    "depthwise": Sound(
+        ir.Convolution((1, 1), (0, 0, 0, 0), (1, 1), 1),
+        (1, 16, 5, 6),
+        {
+            "src": (1, 6, 9, 11),
+            "weights": (16, 6, 1, 1),
+            "depthwise_weights": (16, 1, 1, 3, 3),
+            "depthwise_bias": (16,),
+        },
+        (ir.DepthwisePostOp(3, 2, 1),),
+        images="acdb",
+    ),
+    "deconvolution": Sound(
+        ir.Deconvolution((2, 2), (1, 1, 1, 1), (1, 1), 1),
+        (2, 5, 17, 22),
+        {"src": IMAGES, "weights": (5, 6, 3, 3), "bias": (5,)},
+    ),
+    "matmul": Sound(ir.MatMul(), (3, 4, 7), {"src": (3, 4, 5), "weights": (1, 5, 7), "bias": (1, 1, 7)}),
+    "row": Sound(ir.MatMul(), (1, 7), {"src": (1, 5), "weights": (5, 7), "bias": (1, 7)}),
+    "inner_product": Sound(ir.InnerProduct(), (1, 7), {"src": (1, 5), "weights": (7, 5), "bias": (7,)}),
+    "samples": Sound(ir.InnerProduct(), (2, 7), {"src": (2, 5, 3, 3), "weights": (7, 5, 3, 3), "bias": (7,)}),
+    "pooling": Sound(ir.Pooling("max", (3, 2), (2, 2), (1, 0), (1, 1)), (2, 6, 5, 5), {"src": IMAGES}),
+    "batch_normalization": Sound(ir.BatchNormalization(1e-5, False), IMAGES, {"src": IMAGES, **VECTORS}),
+    "layer_normalization": Sound(
+        ir.LayerNormalization(1e-5), (3, 6), {"src": (3, 6), "scale": (6,), "shift": (6,)}
+    ),
+    "lrn": Sound(ir.LRN(5, 1e-4, 0.75, 1.0), IMAGES, {"src": IMAGES}),
+    "softmax": Sound(ir.Softmax("softmax", 1), (3, 6), {"src": (3, 6)}),
+    "eltwise": Sound(ir.Eltwise("tanh", 0.0, 0.0), (3, 6), {"src": (3, 6)}),
+    "added": Sound(ir.Eltwise("tanh", 0.0, 0.0), (3, 6), {"src": (3, 6), "extra": (1, 6)}, (ADD,)),
+    "binary": Sound(ir.Binary("add"), (3, 6), {"src": (3, 6), "src1": (1, 6)}),
+    "prelu": Sound(ir.PReLU(), IMAGES, {"src": IMAGES, "weights": (1, 6, 1, 1)}),
+    "reduction": Sound(ir.Reduction("sum"), (3, 1), {"src": (3, 6)}),
+    "concat": Sound(ir.Concat(1), (3, 9), {"src": [(3, 6), (3, 3)]}),
+    "shuffle": Sound(ir.Shuffle(1, 3), IMAGES, {"src": IMAGES}),
+    "resampling": Sound(ir.Resampling("nearest"), (2, 6, 18, 22), {"src": IMAGES}),
+    "pad": Sound(ir.Pad((1, 2), 0.0), (5, 9), {"src": (3, 6)}),
+    "slice": Sound(ir.Slice((1, 2)), (2, 3), {"src": (3, 6)}),
+    "reorder": Sound(ir.Reorder(), (3, 6), {"src": (3, 6)}),
+}
+
+
+def shapes(**changed: Any) -> Callable[[Sound], Sound]:
+    return lambda sound: replace(sound, roles={**sound.roles, **changed})
+
+
+def attrs(**changed: Any) -> Callable[[Sound], Sound]:
+    return lambda sound: replace(sound, attrs=replace(sound.attrs, **changed))
+
+
+def result(*shape: int) -> Callable[[Sound], Sound]:
+    return lambda sound: replace(sound, dst=shape)
+
+
+def without(role: str) -> Callable[[Sound], Sound]:
+    return lambda sound: replace(sound, roles={k: v for k, v in sound.roles.items() if k != role})
+
+
+def post(*post_ops: ir.PostOp) -> Callable[[Sound], Sound]:
+    return lambda sound: replace(sound, post_ops=post_ops)
+
+
+BROKEN: list[tuple[str, Callable[[Sound], Sound], str]] = [
+    *(
+        (kind, shapes(bias=(length,)), f"bias: expected shape ({full}), got ({length})")
+        for kind, full in (("convolution", 5), ("grouped", 12), ("winograd", 5), ("deconvolution", 5))
+        for length in (1, full - 1, full + 1)
+    ),
+    *(
+        (kind, shapes(bias=(length,)), f"bias: expected shape (7), got ({length})")
+        for kind in ("inner_product", "samples")
+        for length in (1, 8)
+    ),
+    ("inner_product", shapes(bias=(1, 7)), "bias: expected shape (7), got (1, 7)"),
+    ("convolution", shapes(src=(2, 7, 9, 11)), "src: expected 6 channels, got shape (2, 7, 9, 11)"),
+    ("convolution", shapes(src=(6, 9)), "src: expected rank 3 to 5"),
+    ("convolution", shapes(weights=(5, 6, 3)), "weights: expected rank 4 to 4"),
+    ("convolution", shapes(weights=(5, 6, 3, 4)), "dst: expected shape (2, 5, 5, 7), got (2, 5, 5, 9)"),
+    ("convolution", shapes(weights=(5, 6, 0, 3)), "weights: no filter in shape (5, 6, 0, 3)"),
+    ("convolution", shapes(weights=(5, 6, 14, 3)), "dst: expected shape (2, 5, 0, 9)"),
+    ("convolution", result(2, 5, 6, 9), "dst: expected shape (2, 5, 5, 9), got (2, 5, 6, 9)"),
+    ("convolution", result(3, 5, 5, 9), "dst: expected shape (2, 5, 5, 9)"),
+    ("convolution", result(2, 4, 5, 9), "dst: expected shape (2, 5, 5, 9)"),
+    ("convolution", attrs(strides=(0, 1)), "attribute strides has the entry 0"),
+    ("convolution", attrs(strides=(2,)), "attribute strides has 1 entries, expected 2"),
+    ("convolution", attrs(dilation=(1, 0)), "attribute dilation has the entry 0"),
+    ("convolution", attrs(padding=(-1, 0, 1, 2)), "attribute padding has the entry -1"),
+    ("convolution", attrs(padding=(2**31, 0, 1, 2)), "attribute padding has the entry 2147483648"),
+    ("convolution", attrs(groups=0), "attribute groups: expected at least 1, got 0"),
+    ("convolution", without("weights"), "no operand in role weights"),
+    ("convolution", shapes(mean=(5,)), "an operand in role mean, which the kind has not"),
+    ("convolution", shapes(bias=[(5,), (5,)]), "more than one operand in role bias"),
+    ("convolution", shapes(depthwise_bias=(5,)), "depthwise_weights: expected with a depthwise post-op"),
+    ("convolution", post(ir.DepthwisePostOp(3, 1, 1)), "depthwise_weights"),
+    ("convolution", post(ir.BinaryPostOp("mul", 2)), "post-op mul: expected a shape that is broadcast to"),
+    ("grouped", shapes(weights=(2, 4, 3, 3, 3)), "weights: expected 3 groups"),
+    ("depthwise", shapes(depthwise_weights=(15, 1, 1, 3, 3)), "depthwise_weights: expected shape (16, 1, 1"),
+    ("depthwise", shapes(depthwise_bias=(1,)), "depthwise_bias: expected shape (16), got (1)"),
+    ("depthwise", result(1, 16, 9, 11), "dst: expected shape (1, 16, 5, 6)"),
+    ("depthwise", attrs(algorithm="winograd_f2"), "post-op depthwise: expected algorithm direct"),
+    ("depthwise", post(*[ir.DepthwisePostOp(3, 2, 1)] * 2), "post-op depthwise: 2 of them"),
+    ("deconvolution", result(2, 5, 16, 22), "dst: expected 17 to 18 on axis 2, got shape (2, 5, 16, 22)"),
+    ("deconvolution", result(2, 5, 19, 22), "dst: expected 17 to 18 on axis 2, got shape (2, 5, 19, 22)"),
+    ("deconvolution", post(ir.DepthwisePostOp(3, 1, 1)), "post-op depthwise: 1 of them behind a deconv"),
+    ("matmul", shapes(weights=(1, 6, 7)), "weights: expected a product"),
+    ("matmul", shapes(weights=(2, 5, 7)), "weights: expected a shape that is broadcast to (3, 5, 7)"),
+    ("matmul", shapes(weights=(5, 7)), "weights: expected rank 3 to 3"),
+    ("matmul", shapes(bias=(1, 1, 6)), "bias: expected a shape that is broadcast to (3, 4, 7)"),
+    ("matmul", shapes(src=(1, 4, 5)), "dst: expected 1 on axis 0"),
+    ("matmul", result(3, 5, 7), "weights: expected a product"),
+    ("row", shapes(bias=(1, 6)), "bias: expected a shape that is broadcast to (1, 7), got (1, 6)"),
+    ("row", result(1, 8), "weights: expected a product"),
+    ("inner_product", shapes(weights=(7, 6)), "weights: expected shape (7, 5), got (7, 6)"),
+    ("inner_product", result(1, 8), "dst: expected shape (1, 7), got (1, 8)"),
+    ("samples", shapes(weights=(7, 5, 9, 1)), "weights: expected shape (7, 5, 3, 3)"),
+    ("pooling", result(2, 6, 3, 5), "dst: expected 4 to 5 windows on axis 2"),
+    ("pooling", result(2, 6, 6, 5), "dst: expected 4 to 5 windows on axis 2"),
+    ("pooling", result(2, 5, 5, 5), "dst: expected 6 on axis 1"),
+    ("pooling", attrs(kernel=(3, 2, 1)), "attribute kernel has 3 entries, expected 2"),
+    ("pooling", attrs(kernel=(0, 2)), "attribute kernel has the entry 0"),
+    *(
+        ("batch_normalization", shapes(**{role: (5,)}), f"{role}: expected shape (6), got (5)")
+        for role in VECTORS
+    ),
+    ("batch_normalization", result(2, 6, 9, 10), "dst: expected shape (2, 6, 9, 11)"),
+    ("batch_normalization", without("mean"), "no operand in role mean"),
+    ("layer_normalization", shapes(scale=(3,)), "scale: expected shape (6), got (3)"),
+    ("layer_normalization", shapes(shift=(1, 6)), "shift: expected shape (6), got (1, 6)"),
+    ("layer_normalization", result(3, 7), "dst: expected shape (3, 6), got (3, 7)"),
+    ("lrn", attrs(size=0), "attribute size: expected 1 to"),
+    ("lrn", result(2, 6, 9, 12), "dst: expected shape"),
+    ("softmax", attrs(axis=2), "attribute axis: expected one of a tensor of rank 2, got 2"),
+    ("softmax", attrs(axis=-1), "attribute axis: expected one of a tensor of rank 2, got -1"),
+    ("softmax", result(6, 3), "dst: expected shape (3, 6), got (6, 3)"),
+    ("eltwise", result(3, 5), "dst: expected shape (3, 6), got (3, 5)"),
+    ("eltwise", without("src"), "no operand in role src"),
+    ("added", shapes(extra=(1, 5)), "post-op add: expected a shape that is broadcast to (3, 6), got (1, 5)"),
+    ("added", shapes(extra=(6,)), "post-op add: expected a shape that is broadcast to (3, 6), got (6)"),
+    ("binary", shapes(src1=(2, 6)), "src1: expected a shape that is broadcast to (3, 6), got (2, 6)"),
+    ("binary", shapes(src=(3, 5)), "src: expected a shape that is broadcast to (3, 6), got (3, 5)"),
+    ("prelu", shapes(weights=(1, 5, 1, 1)), "weights: expected a shape that is broadcast to"),
+    ("reduction", result(2, 1), "dst: expected a shape that is broadcast to (3, 6), got (2, 1)"),
+    ("reduction", result(3), "dst: expected a shape that is broadcast to (3, 6), got (3)"),
+    ("concat", shapes(src=[(3, 6), (3, 4)]), "src: 2 pieces give 10 of 9 on axis 1"),
+    ("concat", shapes(src=[(3, 6), (2, 3)]), "src: piece 1 does not fit dst"),
+    ("concat", attrs(axis=5), "attribute axis: expected one of a tensor of rank 2, got 5"),
+    ("concat", without("src"), "no operand in role src"),
+    ("shuffle", attrs(groups=4), "attribute groups: 6 channels in 4 groups"),
+    ("shuffle", attrs(axis=4), "attribute axis"),
+    ("shuffle", result(2, 6, 11, 9), "dst: expected shape"),
+    ("resampling", result(2, 5, 18, 22), "dst: expected shape (2, 6, 18, 22), got (2, 5, 18, 22)"),
+    ("pad", attrs(begin=(3, 2)), "src: the box leaves the larger tensor on axis 0"),
+    ("pad", attrs(begin=(1,)), "attribute begin has 1 entries, expected 2"),
+    ("pad", result(5, 7), "src: the box leaves the larger tensor on axis 1"),
+    ("slice", attrs(begin=(2, 2)), "dst: the box leaves the larger tensor on axis 0"),
+    ("slice", attrs(begin=(0, -1)), "attribute begin has the entry -1"),
+    ("slice", attrs(begin=(2**62, 0)), "attribute begin has the entry 4611686018427387904"),
+    ("slice", post(ir.EltwisePostOp("relu", 0.0, 0.0)), "post-ops, which the kind has not"),
+    ("reorder", result(6, 3), "dst: expected shape (3, 6), got (6, 3)"),
+]
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_what_is_sound_is_taken(name: str) -> None:
+    """Or the cases below would show nothing."""
+    program, constants = SOUND[name].program()
+    (info,) = library.describe(program).steps
+    assert not info.error
+    library.create_module("rules", program, constants)["mxplan.prepare"]()
+
+
+def test_every_kind_has_a_case() -> None:
+    assert {ir.KIND_OF[type(sound.attrs)] for sound in SOUND.values()} == set(ir.STEP_KINDS)
+    assert {ir.KIND_OF[type(SOUND[name].attrs)] for name, _, _ in BROKEN} == set(ir.STEP_KINDS)
+
+
+@pytest.mark.parametrize(("name", "change", "message"), BROKEN)
+def test_what_is_broken_is_refused_by_name(name: str, change: Callable[[Sound], Sound], message: str) -> None:
+    program, constants = change(SOUND[name]).program()
+    kind = program.steps[0].kind
+    (info,) = library.describe(program).steps
+    assert info.error.startswith(f"{kind} s0: ")
+    assert message in info.error
+    with pytest.raises(tvm_mxplan.InvalidInputError) as error:
+        library.create_module("rules", program, constants)["mxplan.prepare"]()
+    assert f"region rules: {kind} s0: " in str(error.value)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_every_operand_has_a_type(name: str) -> None:
+    """An int8 result would be overrun fourfold, an int8 operand read past its end."""
+    program, _ = SOUND[name].program()
+    for operand in program.steps[0].operands:
+        (info,) = library.describe(program.with_value(operand.value, dtype="int8")).steps
+        assert "expected int8, got float32" in info.error or "expected float32, got int8" in info.error
+
+
+@pytest.mark.parametrize("layout", ["A16a", "Ab16a"])
+def test_vectors_have_no_blocks(layout: str) -> None:
+    name = "inner_product" if len(layout) == 4 else "row"
+    program, _ = SOUND[name].program()
+    program = program.with_value(program.steps[0].operand("bias"), layout=layout)
+    (info,) = library.describe(program).steps
+    assert f"bias: expected a layout without blocks, got {layout}" in info.error
+
+
+def test_a_row_product_leaves_no_tail_behind() -> None:
+    """A result with a tail is the library's to zero."""
+    program, _ = SOUND["inner_product"].program()
+    (plain,) = library.describe(program).steps
+    (blocked,) = library.describe(program.with_value(program.steps[0].dst, layout="aB16b")).steps
+    assert plain.implementation == "row_product" != blocked.implementation
