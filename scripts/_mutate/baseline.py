@@ -1,4 +1,4 @@
-"""Which tests run which lines: found once on the code as it is, and kept in ``build/mutate`` until that changes."""
+"""Which tests run which lines: found on the code as it is, kept in ``build/mutate`` until that changes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Baseline:
         self._observed = observed
 
     def select(self, mutant: Mutant, files: Sequence[str], limit: float) -> Selected:
-        """Tests of ``files`` that run the mutant's line; where it is run on import, all that use the module."""
+        """Tests of ``files`` that run the mutant's line; all that use the module for what runs on import."""
         chosen = []
         for file in files:
             seen = self._observed[file]

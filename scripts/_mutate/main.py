@@ -1,8 +1,9 @@
-"""The command line of scripts/mutate: small mistakes in the Python code, and whether the nearest tests notice.
+"""The command line of scripts/mutate: small mistakes in the Python code, and which of them tests notice.
 
-Each mistake is one edit (scripts/_mutate/rules.py has the kinds). It is made in memory, in a process forked for it,
-which runs the tests that mirror the file (scripts/_mutate/tree.py says which those are) as far as they run the line,
-quickest first, until one fails. Slow tests and those that hold times are left out. No file of the tree changes.
+Each mistake is one edit (scripts/_mutate/rules.py has the kinds). It is made in memory, in a process forked
+for it, which runs the tests that mirror the file (scripts/_mutate/tree.py says which) as far as they run the
+line, quickest first, until one fails. Slow tests and those that hold times are left out. No file of the tree
+changes. Edits that change nothing are listed with reasons in scripts/_mutate/equivalent.txt.
 
     scripts/mutate 'passes/memory/*' --sample 6 --seed 1
     scripts/mutate tvm_mxplan/core/codec.py --all --json mutants.json
@@ -74,7 +75,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         server = Server(Path(folder))
         baseline = observe(server, [test for found in tests.values() for test in found])
         for mutant in mutants:
-            tried.append(_try(server, baseline, mutant, texts[mutant.path], tests[mutant.path], options.limit))
+            tried.append(
+                _try(server, baseline, mutant, texts[mutant.path], tests[mutant.path], options.limit)
+            )
             if options.json:
                 write_json(options.json, options.seed, tried)
     table = summary(tried)
@@ -88,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def sample(
     file: str, text: str, known: Iterable[equivalent.Equivalent], count: int | None, seed: int
 ) -> list[Mutant]:
-    """Mutants of a file, ``count`` of them or all: kinds in turns, each at random, none that is equivalent."""
+    """Mutants of a file, ``count`` of them or all: kinds in turns, each at random, none listed as idle."""
     chance = random.Random(f"{seed} {file}")
     kinds: dict[str, list[Mutant]] = {}
     for mutant in mutants_of(file, text):
@@ -130,7 +133,7 @@ def _where(mutant: Mutant) -> str:
 
 
 def summary(tried: Sequence[Tried]) -> list[str]:
-    """A table in Markdown: for each folder how many there were, how many were noticed, and the time they took."""
+    """A table in Markdown: for each folder how many there were and how many were noticed, and the time."""
     folders: dict[str, list[Tried]] = {}
     for one in tried:
         folders.setdefault(str(Path(one.mutant.path).parent), []).append(one)

@@ -1,7 +1,7 @@
 """Source text that notes which of its statements are run.
 
-Every statement inside of a function is preceded by ``__reached__[line] = 1``, an item of the module. That costs
-a tenth of what tracing does, which calls a function for each line.
+Every statement inside of a function is preceded by ``__reached__[line] = 1``, an item of the module. That
+costs a tenth of what tracing does, which calls a function for each line.
 """
 
 from __future__ import annotations

@@ -42,7 +42,8 @@ ARITHMETIC = {
     ast.BitAnd: ("&", "|"), ast.BitXor: ("^", "|"), ast.LShift: ("<<", ">>"), ast.RShift: (">>", "<<"),
 }  # fmt: skip
 COUNTERPARTS = {"min": "max", "max": "min", "any": "all", "all": "any"}
-TELLING = ("print", "warn", "note", "log", "debug", "info", "progress", "cast", "super", "getLogger", "TypeVar")
+TELLING = ("print", "warn", "log", "debug", "info", "progress", "cast", "super", "getLogger", "TypeVar")
+BUILT_IN = ("bool", "int", "float", "str", "bytes", "tuple", "list", "dict", "set", "type", "object")
 UNTOLD = ("__repr__", "__str__", "__format__")
 # Only says that lengths agree, or how an exception is told; no mistake that a right program shows.
 IDLE_KEYWORDS = ("strict", "stacklevel", "match", "kw_only", "slots")
@@ -92,7 +93,9 @@ class _File:
             yield from self._definition(node, outer)
             return
         place = _Place(outer.function, node.lineno) if outer.line else outer
-        if isinstance(node, ast.Assert | ast.Import | ast.ImportFrom) or _is_docstring(node) or _names_all(node):
+        if isinstance(node, ast.Assert | ast.Import | ast.ImportFrom):
+            return
+        if _is_docstring(node) or _names_all(node):
             return
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             return
@@ -173,7 +176,11 @@ class _File:
         match node:
             case ast.Compare(left=left, ops=[op], comparators=[right]):
                 yield from self._between("compare", left, right, COMPARISONS[type(op)], place)
-                if isinstance(op, ast.In | ast.NotIn) and isinstance(right, ast.Tuple) and len(right.elts) == 2:
+                if (
+                    isinstance(op, ast.In | ast.NotIn)
+                    and isinstance(right, ast.Tuple)
+                    and len(right.elts) == 2
+                ):
                     yield from self._shorter(right, right.elts, place)
             case ast.BinOp(left=left, op=op, right=right) if type(op) in ARITHMETIC and not _on_text(node):
                 yield from self._between("arithmetic", left, right, ARITHMETIC[type(op)], place)
@@ -197,7 +204,11 @@ class _File:
                 yield self._edit("constant", node, repr(value + 1), place)
             case ast.Call():
                 yield from self._call(node, place)
-            case ast.Tuple(elts=elts, ctx=ast.Load()) | ast.List(elts=elts, ctx=ast.Load()) | ast.Set(elts=elts):
+            case (
+                ast.Tuple(elts=elts, ctx=ast.Load())
+                | ast.List(elts=elts, ctx=ast.Load())
+                | ast.Set(elts=elts)
+            ):
                 # A pair is taken apart as one: less of it would not even run.
                 if len(elts) > (2 if isinstance(node, ast.Tuple) else 1):
                     yield from self._shorter(node, elts, place)
@@ -356,11 +367,11 @@ def _is_type(node: ast.expr) -> bool:
         case ast.BinOp(op=ast.BitOr(), left=left, right=right):
             return any(_is_type(side) for side in (left, right))
         case ast.Subscript(value=ast.Name(id=name)):
-            return name in ("Literal", "Callable", "Mapping", "Sequence", "tuple", "list", "dict", "type")
+            return name in ("Literal", "Callable", "Mapping", "Sequence", *BUILT_IN)
         case ast.Constant(value=None):
             return True
         case ast.Attribute() | ast.Name():
             # ``ir.Value | ir.Step``, the operands of isinstance; a class's name begins with a capital.
             name = node.attr if isinstance(node, ast.Attribute) else node.id
-            return name[:1].isupper() and not name.isupper()
+            return (name[:1].isupper() and not name.isupper()) or name in BUILT_IN
     return False

@@ -1,10 +1,11 @@
-"""Processes that are forked with all that is heavy imported, and run tests on code that was changed in memory.
+"""Processes that are forked with all that is heavy imported, and run tests on code changed in memory.
 
-Nothing of ours is imported before the fork, so every child imports the package from the text that it is to test.
+Nothing of ours is imported before the fork, so every child imports the package from the text that it tests.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import json
@@ -18,6 +19,7 @@ import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -56,7 +58,9 @@ class Server:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        os.environ["TVM_DEVICE_BACKEND_AUTOLOAD"] = "0"  # that would import ours
+        # ``import tvm`` would import ours, as it does with all plug-ins that are installed.
+        sys.modules["tvm_mxplan"] = stub = ModuleType("tvm_mxplan")
+        stub._autoload = lambda: None  # type: ignore[attr-defined]
         import hypothesis  # noqa: F401
         import numpy  # noqa: F401
         import onnx.reference  # noqa: F401
@@ -64,12 +68,10 @@ class Server:
         import scipy.sparse  # noqa: F401
         import tvm.relax.frontend.onnx  # noqa: F401
 
-        del os.environ["TVM_DEVICE_BACKEND_AUTOLOAD"]
+        del sys.modules["tvm_mxplan"]
         os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(folder / "hypothesis")
         os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
-        early = [name for name in sys.modules if name.startswith("tvm_mxplan.") or name == "tvm_mxplan"]
-        for name in early:
-            del sys.modules[name]
+        assert not any(name.startswith("tvm_mxplan") for name in sys.modules)
         gc.collect()
         gc.freeze()
 
@@ -107,7 +109,7 @@ class Server:
         return self._fork(child, limit)
 
     def _fork(self, work: Callable[[], int], limit: float) -> Ended:
-        """Run ``work`` in a child, for at most ``limit`` seconds of its processor, five times that by the clock."""
+        """Run ``work`` in a child, for ``limit`` seconds of its processor or five times that by the clock."""
         log = self._folder / "output.txt"
         sys.stdout.flush()
         sys.stderr.flush()
@@ -134,10 +136,8 @@ def _wait(child: int, until: float) -> tuple[int, resource.struct_rusage]:
     while True:
         pid, status, usage = os.wait4(child, os.WNOHANG)
         if pid:
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.killpg(child, signal.SIGKILL)  # what its tests started and left
-            except ProcessLookupError:
-                pass
             return status, usage
         if time.monotonic() > until:
             os.killpg(child, signal.SIGKILL)
@@ -172,8 +172,8 @@ def _run_tests(files: Iterable[str], plugin: object) -> int:
     import tvm_mxplan
 
     tvm_mxplan._autoload()  # as ``import tvm`` does
-    options = ["-x", "-q", "--tb=line", "-m", "not slow and not alone", "-p", "no:cacheprovider", "-p", "no:xdist"]
-    return int(pytest.main([*options, *files], plugins=[plugin]))
+    quick = ["-m", "not slow and not alone", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    return int(pytest.main(["-x", "-q", "--tb=line", *quick, *files], plugins=[plugin]))
 
 
 def _last_line(log: Path) -> str:
@@ -197,8 +197,8 @@ class _Chosen:
 class _Observer:
     """Notes which lines each test runs.
 
-    ``observed`` holds the files that were ``imported``; the lines of ``shared``, which were run while tests were
-    collected or fixtures made; and for each of the ``tests`` that passed its ``seconds`` and ``lines``.
+    ``observed`` holds the files that were ``imported``; the lines of ``shared``, which were run while tests
+    were collected or fixtures made; and for each of the ``tests`` that passed its ``seconds`` and ``lines``.
     """
 
     def __init__(self, recorder: Recorder) -> None:

@@ -13,7 +13,12 @@ PACKAGES = {"tvm_mxplan": "tvm_mxplan", "passes": "tvm_mxplan.passes", "byoc": "
 # pattern that fits says which, beside the tests of the file's own name.
 TESTS: dict[str, tuple[str, ...]] = {
     "tvm_mxplan/core/allocation/csvio.py": ("tests/core/allocation/test_allocation_csv.py",),
-    "tvm_mxplan/core/allocation/*": ("tests/core/allocation/test_*.py",),
+    "tvm_mxplan/core/allocation/*": (
+        "tests/core/allocation/test_allocation_problem.py",
+        "tests/core/allocation/test_allocation_search.py",
+        "tests/core/allocation/test_allocation_solver.py",
+        "tests/core/allocation/test_allocation_validator.py",
+    ),
     "tvm_mxplan/core/ordering/*": ("tests/core/test_ordering.py", "tests/passes/test_order_steps.py"),
     "tvm_mxplan/core/program.py": ("tests/core/test_*.py", "tests/byoc/test_fusion.py"),
     "tvm_mxplan/core/builder.py": ("tests/core/test_*.py", "tests/byoc/test_fusion.py"),
@@ -48,14 +53,23 @@ TESTS: dict[str, tuple[str, ...]] = {
     "passes/memory/stock_plan.py": ("tests/passes/test_storage_rewrite.py", "tests/test_memory_report.py"),
     "passes/memory/relax_*.py": ("tests/passes/test_storage_*.py", "tests/passes/test_order_bindings.py"),
     "passes/memory/region_calls.py": ("tests/passes/test_branches.py", "tests/passes/test_lend_arenas.py"),
-    "passes/memory/tvm_pipeline.py": ("tests/passes/test_storage_rewrite.py", "tests/passes/test_order_bindings.py"),
-    "passes/memory/elide_concats.py": ("tests/passes/test_view_slices.py", "tests/passes/test_random_programs.py"),
+    "passes/memory/tvm_pipeline.py": (
+        "tests/passes/test_storage_rewrite.py",
+        "tests/passes/test_order_bindings.py",
+    ),
+    "passes/memory/elide_concats.py": (
+        "tests/passes/test_view_slices.py",
+        "tests/passes/test_random_programs.py",
+    ),
     "passes/memory/*": (
         "tests/passes/test_view_slices.py",
         "tests/passes/test_plan_memory.py",
         "tests/passes/test_storage_published_bugs.py",
     ),
-    "passes/region/dissolve.py": ("tests/passes/test_propagate_layouts.py", "tests/passes/test_partition_regions.py"),
+    "passes/region/dissolve.py": (
+        "tests/passes/test_propagate_layouts.py",
+        "tests/passes/test_partition_regions.py",
+    ),
     "passes/region/emit_modules.py": ("tests/passes/test_lend_arenas.py",),
     "passes/region/*": ("tests/passes/test_partition_regions.py", "tests/passes/test_outline_blocks.py"),
     "passes/*": ("tests/passes/test_dispatch_operators.py", "tests/passes/test_propagate_layouts.py"),

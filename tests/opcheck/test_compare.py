@@ -59,7 +59,7 @@ def test_a_shorter_type_is_allowed_its_own_rounding():
 
 
 def reordered(**spoilt) -> Verdict:
-    """The verdict on a reorder of 17 channels to blocks of 16, whose result is right but for what is spoilt."""
+    """The verdict on a reorder of 17 channels to blocks of 16; its result is right but for what is spoilt."""
     shape = (1, 17, 2, 3)
     layouts = {"x": "abcd", "y": "aBcd16b"}
     values = tuple(ir.Value(name, shape, "float32", "local", layout) for name, layout in layouts.items())
@@ -70,9 +70,8 @@ def reordered(**spoilt) -> Verdict:
         y[:, channel // 16, ..., channel % 16] = x[:, channel]
     y[0, 1, 1, 2, 1:4] = spoilt.get("tail", 0.0)
     y[0, 1, 1, 2, 0] *= spoilt.get("factor", 1.0)
-    src, dst = (
-        read(array.view(np.uint8).ravel(), value) for array, value in zip((x, y), values, strict=True)
-    )
+    raw = (array.view(np.uint8).ravel() for array in (x, y))
+    src, dst = (read(array, value) for array, value in zip(raw, values, strict=True))
     reads = {0: replace(src, dirty=spoilt.get("dirty", 0))}
     dst = replace(dst, address=spoilt.get("address", 0))
     return judge(ir.Program("p", values, (step,)), step, reads, dst, None)

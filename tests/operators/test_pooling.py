@@ -112,7 +112,7 @@ def test_pad_before_average_pooling_that_counts_it():
 
 @pytest.mark.parametrize("pads", [(1, 0), (0, 1), (2, 0), (0, 2), (2, 1)])
 def test_ceil_mode_that_counts_padding_on_one_side(pads):
-    """Which side the padding is on does not decide: a window past the padded input is TVM's, others oneDNN's."""
+    """A window past the padded input is TVM's, others are oneDNN's, whichever side the padding is on."""
     for size in (5, 6, 7):
         g = Graph()
         y = pool(g, "AveragePool", (1, 17, size), ceil_mode=1, pads=pads, count_include_pad=1)

@@ -62,7 +62,7 @@ def test_pieces_that_are_not_contiguous_are_copied():
 
 
 def test_padding_counts_in_blocks():
-    """17 channels take two blocks of 16; they are one piece of memory where they begin and end with blocks."""
+    """17 channels take two blocks of 16, which are one piece of memory if they begin where a block does."""
     program = joined((16, 17), (1,))
     cost, everything = costs(program, BLOCKED)
     assert cost == pytest.approx(everything * 32 / 48)

@@ -1,4 +1,4 @@
-"""Imports one module from other text than its file's: in the process that tests it, and in all that it starts.
+"""Imports one module from other text than its file's, in the process that tests it and in all that it starts.
 
 Python imports this by itself where the folder is on PYTHONPATH. It reads three variables of the environment:
 MUTATE_MODULE, the module's name; MUTATE_FILE, its own file; MUTATE_TEXT, the file with the other text.
