@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
-sys.path.insert(0, str(SCRIPTS))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 from _mutate import equivalent, main, tree
 from _mutate.baseline import Baseline
@@ -37,7 +36,10 @@ def in_function(line: str) -> set[str]:
         ("c = a < b", {"< -> <="}),
         ("c = (a + b) not in c", {"+ -> -", "not in -> in"}),
         ("c = a * (b // c)", {"* -> +", "// -> *"}),
-        ("c = a and (b or c)", {"and -> or", "or -> and", "a and ->", "and (b or c) ->", "b or ->", "or c ->"}),
+        (
+            "c = a and (b or c)",
+            {"and -> or", "or -> and", "a and ->", "and (b or c) ->", "b or ->", "or c ->"},
+        ),
         ("c = [not a, -b]", {"not a -> a", "-b -> b", "[not a, -b] -> [not a]", "[not a, -b] -> [-b]"}),
         ("c = a if b else c", {"b -> not (b)"}),
         ("c = [x for x in a if b]", {"b -> True"}),
@@ -258,7 +260,7 @@ def test_tests_run_on_changed_text_in_memory(tmp_path) -> None:
     """As it is, all pass; broken, some fail; without an end, it is stopped. The file itself stays."""
     ran = subprocess.run(
         [sys.executable, "-c", IN_MEMORY, str(tmp_path)],
-        env={"PYTHONPATH": str(SCRIPTS), "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"},
+        env={"PYTHONPATH": str(ROOT / "scripts"), "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
     )
