@@ -45,7 +45,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "passes/layout/overrides.py": ("tests/test_layer_options.py",),
     "passes/layout/*": (
         "tests/passes/test_apply_layouts.py",
-        "tests/passes/test_infer_layouts.py",
+        "tests/passes/test_greedy_layouts.py",
         "tests/passes/test_queries.py",
         "tests/passes/test_weigh_candidates.py",
     ),
