@@ -38,10 +38,9 @@ TESTS: dict[str, tuple[str, ...]] = {
     "passes/kernels/*": ("tests/passes/test_serial_small_kernels.py",),
     "passes/layout/apply.py": ("tests/passes/test_apply_layouts.py",),
     "passes/layout/border_*.py": ("tests/passes/test_border_*.py", "tests/passes/test_propagate_layouts.py"),
-    "passes/layout/neighbours.py": ("tests/passes/test_propagate_layouts.py",),
     "passes/layout/greedy.py": ("tests/passes/test_greedy_layouts.py",),
-    "passes/layout/*costs.py": ("tests/passes/test_kernel_costs.py", "tests/passes/test_measure.py"),
     "passes/layout/winograd_costs.py": ("tests/passes/test_choose_algorithms.py",),
+    "passes/layout/*costs.py": ("tests/passes/test_kernel_costs.py", "tests/passes/test_measure.py"),
     "passes/layout/overrides.py": ("tests/test_layer_options.py",),
     "passes/layout/*": (
         "tests/passes/test_apply_layouts.py",

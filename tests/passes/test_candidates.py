@@ -9,7 +9,14 @@ import pytest
 
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.builder import ProgramBuilder
-from tvm_mxplan.passes.layout.candidates import candidates, image_layouts, in_layout, options_of, uniform
+from tvm_mxplan.passes.layout.candidates import (
+    candidates,
+    image_layouts,
+    in_layout,
+    operands_of,
+    options_of,
+    uniform,
+)
 
 PLAIN, LAST, BLOCKED = "abcd", "acdb", "aBcd16b"
 IMAGE = (2, 17, 6, 5)
@@ -118,7 +125,7 @@ def test_a_first_layer_may_read_the_plain_image_and_write_any_layout():
     ],
 )
 def test_the_second_operand_of_a_binary_step(role, shape, follows):
-    """Whole tensors and gates stand as the first one does; constants for each channel, and numbers, do not."""
+    """Whole tensors and gates stand as the first does; constants for each channel, and numbers, do not."""
     program = one(ir.Binary("mul"), IMAGE, **{role: shape})
     for layout in (LAST, BLOCKED):
         second = layout if follows else PLAIN
@@ -143,3 +150,18 @@ def test_an_inner_product_reads_its_image_in_any_layout():
     program = b.finish()
     assert offered(program, BLOCKED, "plain") == [(tag, PLAIN, "ab") for tag in (BLOCKED, PLAIN, LAST)]
     assert in_layout(program, program.steps[0], LAST) == (LAST, PLAIN, "ab")
+
+
+def test_what_a_step_touches():
+    """Operands, then what its post-ops read; most post-ops read nothing."""
+    operands = (ir.Operand("src", 4), ir.Operand("weights", 2), ir.Operand("dst", 5))
+    post_ops = (
+        ir.EltwisePostOp("relu", 0.0, 0.0),
+        ir.BinaryPostOp("add", 7),
+        ir.SumPostOp(1.0),
+        ir.BinaryPostOp("mul", 4),
+        ir.DepthwisePostOp(3, 1, 1),
+    )
+    assert operands_of(ir.Step("s", CONV, operands, post_ops)) == [
+        ("src", 4), ("weights", 2), ("dst", 5), ("post_op", 7), ("post_op", 4),
+    ]  # fmt: skip

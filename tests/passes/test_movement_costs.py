@@ -7,7 +7,7 @@ import pytest
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.builder import ProgramBuilder
 from tvm_mxplan.passes.layout.candidates import operands_of
-from tvm_mxplan.passes.layout.costs import BY_MODEL
+from tvm_mxplan.passes.layout.costs import BY_MODEL, Machine, ModelCost
 from tvm_mxplan.passes.layout.movement_costs import concat_cost, slice_cost
 
 RELU = ir.Eltwise("relu", 0.0, 0.0)
@@ -97,3 +97,33 @@ def test_a_slice_that_is_a_view_is_no_piece_of_a_concat():
     b.step("joined", ir.Concat(1), (1, 32, 8, 8), [("src", part), ("src", other)])
     cost, everything = costs(b.finish(), PLAIN)
     assert cost == pytest.approx(everything / 2)
+
+
+def test_only_a_value_with_bytes_of_its_own_can_view_another():
+    """A slice that is an output of the region, or part of one, has its place already: it is copied."""
+    for kind in ("output", "local"):
+        b = ProgramBuilder("p")
+        out = b.port("output", "y", (1, 16, 8, 8), "float32")
+        whole = b.step("relu", RELU, (1, 32, 8, 8), [("src", b.port("input", "x", (1, 32, 8, 8), "float32"))])
+        part = b.step("part", ir.Slice((0, 16, 0, 0)), (1, 16, 8, 8), [("src", whole)])
+        program = b.finish()
+        assert costs(program, PLAIN)[0] == 0
+        if kind == "local":
+            program = program.with_value(part, alias_of=out)
+        else:
+            *operands, _ = program.steps[-1].operands
+            step = ir.Step("part", program.steps[-1].attrs, (*operands, ir.Operand("dst", out)))
+            program = ir.Program("p", program.values, (program.steps[0], step))
+        cost, everything = costs(program, PLAIN)
+        assert cost == everything > 0
+
+
+def test_copying_takes_reading_and_writing_and_a_slice_a_start():
+    machine = Machine(gbytes_per_s=20.0)
+    program = joined((16, 17), ())
+    for layout, channels in ((PLAIN, 33), (LAST, 33), (BLOCKED, 48)):
+        copied = ModelCost(machine).copies(program, program.steps[-1], (layout,) * 3)
+        assert copied == pytest.approx(2 * 4 * channels * 64 / 20e3)
+    part = sliced((1, 48, 8, 8), (0, 3, 0, 0), (1, 5, 8, 8))
+    copied = ModelCost(machine).copies(part, part.steps[-1], (PLAIN,) * 2)
+    assert copied == pytest.approx(6 + 2 * 4 * 5 * 64 / 20e3)
