@@ -94,6 +94,15 @@ def test_an_output_that_is_read_again_stays_plain() -> None:
     assert borders_of(b.program()).gives == (PLAIN, PLAIN)
 
 
+def test_a_value_that_is_made_inside_an_output_leaves_by_a_reorder() -> None:
+    """Its bytes are the first output's, which is value 0: they cannot be the second one's too."""
+    b = Builder()
+    out, src = b.value("y", "output"), b.value("x", "input")
+    b.pool(src, inside := b.value("pooled", "local", LAST, out))
+    b.reorder(inside, b.value("z", "output"))
+    assert borders_of(b.program()).gives == (PLAIN, PLAIN)
+
+
 def test_one_value_leaves_as_one_output_only() -> None:
     b = Builder()
     pooled = b.pool(b.value("x", "input"), b.value("pooled", "local", LAST))

@@ -140,5 +140,5 @@ def test_a_step_that_nothing_can_run_is_named():
             return type(description)(steps, description.values)
 
     chooser = LayoutChooser(chain(IMAGE), StepQueries(Refusing()), Costs({}), 16, {})  # type: ignore[arg-type]
-    with pytest.raises(UnsupportedError, match="pool0: none of that here$"):
+    with pytest.raises(UnsupportedError, match=r"pool0: none of that here$"):
         chooser.choose()

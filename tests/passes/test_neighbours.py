@@ -35,7 +35,9 @@ def regions_of(lines: str) -> tuple[tvm.IRModule, list[ir.Program]]:
 
 def borders(program: ir.Program) -> tuple[list[str], int]:
     """Layouts of the inputs, and how many outputs there are."""
-    return [program.values[value].layout for value in program.of_kind("input")], len(program.of_kind("output"))
+    return [program.values[value].layout for value in program.of_kind("input")], len(
+        program.of_kind("output")
+    )
 
 
 def test_the_second_region_is_told_what_the_first_one_gives():

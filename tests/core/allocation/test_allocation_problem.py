@@ -80,3 +80,18 @@ def test_declaring_an_alias_never_raises_the_bound(seed: int, alignment: int) ->
         group = Item("parent", (parent, Rectangle(view.birth, view.death, offset, view.nbytes)), alignment)
         rest = [item for index, item in enumerate(items) if index not in (seed % 9, 9)]
         assert lower_bound(Problem((*rest, group))) <= lower_bound(Problem(tuple(items)))
+
+
+def test_a_group_spans_all_of_its_rectangles() -> None:
+    """Neither the first nor the last one says when a group lives and how far it reaches."""
+    rectangles = (
+        Rectangle(3, 6, 64, 32),
+        Rectangle(1, 2, 0, 16),
+        Rectangle(5, 9, 16, 8),
+        Rectangle(4, 5, 8, 1),
+    )
+    item = Item("x", rectangles)
+    assert (item.birth, item.death, item.extent) == (1, 9, 96)
+    assert Problem((item,)).scopes == ("global",)
+    assert Problem((Item("y", rectangles, scope="b"), Item("x", rectangles, scope="a"))).scopes == ("a", "b")
+    assert Problem(()).scopes == ()
