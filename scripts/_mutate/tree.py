@@ -74,8 +74,15 @@ TESTS: dict[str, tuple[str, ...]] = {
     "passes/*": ("tests/passes/test_dispatch_operators.py", "tests/passes/test_propagate_layouts.py"),
     "byoc/onednn/activations.py": (
         "tests/operators/test_eltwise.py",
+        "tests/byoc/test_patterns.py",
         "tests/operators/test_hidden_forms.py",
         "tests/operators/test_post_ops.py",
+    ),
+    "byoc/onednn/codegen_elementwise.py": (
+        "tests/byoc/test_patterns.py",
+        "tests/operators/test_binary.py",
+        "tests/operators/test_eltwise.py",
+        "tests/operators/test_hidden_forms.py",
     ),
     "byoc/onednn/fusion.py": ("tests/byoc/test_fusion.py", "tests/operators/test_post_ops.py"),
     "byoc/onednn/graph.py": ("tests/byoc/test_fusion.py", "tests/byoc/test_folding.py"),
@@ -84,7 +91,21 @@ TESTS: dict[str, tuple[str, ...]] = {
     "byoc/onednn/depthwise.py": ("tests/byoc/test_depthwise.py",),
     "byoc/onednn/flattened.py": ("tests/byoc/test_flattened.py",),
     "byoc/onednn/folding.py": ("tests/byoc/test_folding.py",),
-    "byoc/onednn/library.py": ("tests/byoc/test_caches.py", "tests/byoc/test_preferred.py"),
+    "byoc/onednn/library.py": (
+        "tests/byoc/test_caches.py",
+        "tests/byoc/test_preferred.py",
+        "tests/byoc/test_runtime.py",
+        "tests/test_determinism.py",
+        "tests/test_shared_library.py",
+    ),
+    "byoc/onednn/backend.py": (
+        "tests/byoc/test_layouts.py",
+        "tests/byoc/test_fusion.py",
+        "tests/test_weights_in_libraries.py",
+        "tests/operators/test_eltwise.py",
+    ),
+    "byoc/onednn/patterns.py": ("tests/operators/test_hidden_forms.py", "tests/operators/test_fallbacks.py"),
+    "byoc/onednn/checks.py": ("tests/operators/test_fallbacks.py", "tests/operators/test_pooling.py"),
     "byoc/onednn/layouts.py": ("tests/byoc/test_layouts.py",),
     "byoc/onednn/*": (
         "tests/operators/test_binary.py",
@@ -101,6 +122,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/operators/test_slices.py",
     ),
     "byoc/*": ("tests/passes/test_dispatch_operators.py",),
+    "tvm_mxplan/cache/maintenance.py": ("tests/tvmc/test_tvmc_cache.py",),
     "tvm_mxplan/cache/*": (
         "tests/cache/test_store.py",
         "tests/cache/test_container.py",
