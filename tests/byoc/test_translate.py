@@ -52,7 +52,8 @@ def test_results_in_the_order_of_the_tuple() -> None:
     results = next((value for value in bound if isinstance(value, relax.Tuple)), region.body.body)
     turned = relax.Tuple(list(results.fields)[::-1])
     body = relax.SeqExpr(region.body.blocks, turned)
-    turned_region = relax.Function(region.params, body, None, region.is_pure, region.attrs)
+    type_ = relax.TupleType([field.ty for field in turned.fields])
+    turned_region = relax.Function(region.params, body, type_, region.is_pure, region.attrs)
     assert outlined(translate_region(turned_region, "r")[0]) == (kinds, kinds[::-1])
 
 
