@@ -32,7 +32,7 @@ class Mutant:
     @property
     def change(self) -> str:
         """The edit on one line; what ``equivalent.txt`` names it by."""
-        return f"{_one_line(self.before)} -> {_one_line(self.after)}"
+        return f"{_one_line(self.before)} -> {_one_line(self.after)}".rstrip()
 
     def apply(self, source: str) -> str:
         """The whole file with the edit in it."""

@@ -19,6 +19,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/core/allocation/test_allocation_solver.py",
         "tests/core/allocation/test_allocation_validator.py",
     ),
+    "tvm_mxplan/core/solve.py": ("tests/core/allocation/test_allocation_csv.py",),
     "tvm_mxplan/core/ordering/*": ("tests/core/test_ordering.py", "tests/passes/test_order_steps.py"),
     "tvm_mxplan/core/program.py": ("tests/core/test_*.py", "tests/byoc/test_fusion.py"),
     "tvm_mxplan/core/builder.py": ("tests/core/test_*.py", "tests/byoc/test_fusion.py"),

@@ -24,6 +24,16 @@ def step(name: str, dst: int, *srcs: int, post_ops: tuple[ir.PostOp, ...] = ()) 
     return ir.Step(name, RELU, (*operands, ir.Operand("dst", dst)), post_ops)
 
 
+def test_what_is_not_known_is_minus_one() -> None:
+    """The byte format and the runtime know it by that."""
+    bare, one = ir.Value("v", (2,), "float32", "local", "a"), ir.Step("s", RELU, ())
+    assert (bare.index, bare.alias_of, bare.offset, bare.nbytes) == (-1, -1, -1, -1)
+    assert (one.scratchpad_offset, one.scratchpad_bytes, one.implementation, one.post_ops) == (-1, -1, "", ())
+    program = ir.Program("p", (), ())
+    assert (program.arena_bytes, program.symbols, bare.alias_offset) == (-1, (), 0)
+    assert ir.SumPostOp() == ir.SumPostOp(1.0)
+
+
 # --- what a program says of itself -------------------------------------------------------------------------
 
 
