@@ -8,7 +8,7 @@ import pytest
 
 from tvm_mxplan.core import processor
 
-TEXT = "processor\t: 0\nmodel name\t: A: B\nflags\t\t: fma avx2\n\nprocessor\t: 1\nmodel name\t: C\n\nprocessor\t: 2\n"
+TEXT = "processor\t: 0\nmodel name\t: A: B\nflags\t\t: fma avx2\n\nprocessor\t: 1\n\nprocessor\t: 2\n"
 
 
 def fields(monkeypatch: pytest.MonkeyPatch, text: str | None) -> dict[str, str]:

@@ -230,3 +230,21 @@ def test_clip():
 )
 def test_ir_unchanged(lines):
     assert_unchanged(SimplifyInference(), lines, parameters=TWO)
+
+
+@pytest.mark.parametrize("axis", range(4))
+def test_a_broadcast_that_makes_an_axis_larger_stays(axis):
+    """Without it no operand has the extent of that axis, and the result would be smaller."""
+    shape = [2, 3, 4, 5]
+    shape[axis] = 1
+    parameters = f'x: R.Tensor({tuple(shape)}, "float32"), z: R.Tensor((1, 1), "float32")'
+    lines = "b = R.broadcast_to(z, (2, 3, 4, 5))\ny = R.multiply(x, b)"
+    assert_unchanged(SimplifyInference(), lines, parameters=parameters)
+    whole = parameters.replace(str(tuple(shape)), "(2, 3, 4, 5)")
+    assert_becomes(SimplifyInference(), lines, "y = R.multiply(x, z)", parameters=whole)
+
+
+def test_a_section_of_a_split_of_unknown_extents_stays():
+    lines = "a = R.split(x, [2], axis=1)\nb = a[1]\ny = R.nn.relu(b)"
+    assert_unchanged(SimplifyInference(), lines, parameters='x: R.Tensor((2, "n", 4), "float32")')
+    assert_unchanged(SimplifyInference(), lines, parameters='x: R.Tensor(dtype="float32", ndim=3)')
