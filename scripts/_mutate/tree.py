@@ -34,7 +34,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/passes/test_simplify_inference.py",
         "tests/passes/test_fold_constants.py",
     ),
-    "passes/dispatch/convolutions.py": ("tests/passes/test_choose_algorithms.py",),
+    "passes/dispatch/c*.py": ("tests/passes/test_choose_algorithms.py", "tests/passes/test_convolutions.py"),
     "passes/dispatch/*": ("tests/passes/test_dispatch_operators.py", "tests/passes/test_weigh_candidates.py"),
     "passes/kernels/*": ("tests/passes/test_serial_small_kernels.py",),
     "passes/layout/apply.py": ("tests/passes/test_apply_layouts.py",),

@@ -6,15 +6,23 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+import tvm
 from agreeable_backend import Agreeable
+from relax_programs import parse
+from tvm import relax
 
+from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.builder import ProgramBuilder
 from tvm_mxplan.core.description import Description, StepInfo
+from tvm_mxplan.passes.dispatch import DispatchOperators
+from tvm_mxplan.passes.dispatch import choose_algorithms as module
 from tvm_mxplan.passes.dispatch.choose_algorithms import ColdCosts
 from tvm_mxplan.passes.dispatch.convolutions import candidates_of, choose_algorithms
+from tvm_mxplan.passes.dispatch.implementations import preference_of
 from tvm_mxplan.passes.layout.costs import BY_MODEL
 from tvm_mxplan.passes.layout.queries import StepQueries
+from tvm_mxplan.passes.region import BuildPrograms, PartitionRegions
 
 LAST, BLOCKED = "acdb", "aBcd16b"
 
@@ -133,3 +141,33 @@ def test_weights_are_read_from_memory_when_a_model_runs() -> None:
     assert costs.knows(one, one.steps[0], layouts) and not ColdCosts(BY_MODEL).knows(
         one, one.steps[0], layouts
     )
+
+
+def test_regions_share_the_limit_evenly_and_margins_go_by_where_costs_are_from(monkeypatch) -> None:
+    asked: list[tuple[float, float]] = []
+
+    def choose(program: ir.Program, *_arguments: object, **options: float) -> ir.Program:
+        asked.append((options["max_error"], options["margin"]))
+        return program
+
+    monkeypatch.setattr(module, "choose_algorithms", choose)
+    conv = "R.nn.conv2d({0}, w, padding=[1, 1, 1, 1])"
+    first, second, third = (conv.format(source) for source in "xbd")
+    lines = f"a = {first}\nb = R.floor(a)\nc = R.exp({second})\nd = R.floor(c)\nreturn R.tanh({third})"
+    parameters = 'x: R.Tensor((1, 8, 6, 6), "float32"), w: R.Tensor((8, 8, 3, 3), "float32")'
+    backend = OneDNN()
+    passes = [
+        relax.transform.ConvertToDataflow(1),
+        DispatchOperators(preference_of([backend])),
+        PartitionRegions(),
+        BuildPrograms(backend),
+    ]
+    mod = tvm.transform.Sequential(passes)(parse(lines, parameters))
+    module.ChooseAlgorithms(backend, max_relative_error=6e-5)(mod)
+    assert asked == [(pytest.approx(2e-5), 0.8)] * 3
+    asked.clear()
+    module.ChooseAlgorithms(backend, max_relative_error=6e-5, cost=Costs({}))(mod)  # type: ignore[arg-type]
+    assert [margin for _, margin in asked] == [0.97] * 3
+    asked.clear()
+    module.ChooseAlgorithms(backend, rule="direct")(mod)
+    assert asked == []
