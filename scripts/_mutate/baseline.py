@@ -1,4 +1,4 @@
-"""Which tests run which lines: found on the code as it is, kept in ``build/mutate`` until that changes."""
+"""The tests that run a line: found on the code as it is, kept in ``build/mutate`` until that changes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Selected:
 
 
 class Baseline:
-    """What the tests of some files run."""
+    """Tests of some files with the lines that they run."""
 
     def __init__(self, observed: dict[str, dict[str, Any]]) -> None:
         self._observed = observed
@@ -61,7 +61,7 @@ class Baseline:
 
 
 def observe(server: Server, tests: Iterable[str]) -> Baseline:
-    """What each of the test files runs; SystemExit where some do not pass as they are."""
+    """Run each of the test files and note the lines; SystemExit where some do not pass as they are."""
     files = sources(["*"])
     state = _digest([ROOT / file for file in files] + _helpers())
     observed: dict[str, dict[str, Any]] = {}

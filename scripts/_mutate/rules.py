@@ -51,7 +51,7 @@ IDLE_KEYWORDS = ("strict", "stacklevel", "match", "kw_only", "slots")
 
 @dataclass(frozen=True)
 class _Place:
-    """What encloses a node: the function's qualified name, the statement that runs it."""
+    """The surroundings of a node: the function's qualified name, the statement that runs it."""
 
     function: str = ""
     line: int = 0
@@ -295,7 +295,7 @@ class _File:
             yield self._mutant(kind, begin, begin + len(words[0]), words[1], place)
 
     def _extent(self, node: ast.expr, whole: ast.expr) -> tuple[int, int]:
-        """Where an operand of ``whole`` begins and ends, its brackets included."""
+        """The bytes of an operand of ``whole``, its brackets included."""
         begin, end = self._begin(node), self._end(node)
         while begin > self._begin(whole) and end < self._end(whole):
             before, behind = self._data[:begin].rstrip(), self._data[end:].lstrip()

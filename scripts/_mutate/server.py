@@ -34,7 +34,7 @@ _DIE_WITH_PARENT = 1  # prctl's PR_SET_PDEATHSIG
 
 @dataclass(frozen=True)
 class Ended:
-    """How a child ended.
+    """The end of a child.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class Server:
         gc.freeze()
 
     def record(self, test: str, files: Sequence[str], limit: float) -> dict[str, Any] | str:
-        """What the tests of one file run: see ``_Observer``; a line where they do not all pass."""
+        """Run the tests of one file and note the lines: see ``_Observer``; a line where some do not pass."""
         output = self._folder / "observed.json"
 
         def child() -> int:
