@@ -42,6 +42,11 @@ TESTS: dict[str, tuple[str, ...]] = {
     "passes/layout/greedy.py": ("tests/passes/test_greedy_layouts.py",),
     "passes/layout/winograd_costs.py": ("tests/passes/test_choose_algorithms.py",),
     "passes/layout/*costs.py": ("tests/passes/test_kernel_costs.py", "tests/passes/test_measure.py"),
+    "passes/layout/infer_layouts.py": (
+        "tests/passes/test_replayed_layouts.py",
+        "tests/passes/test_apply_layouts.py",
+        "tests/passes/test_greedy_layouts.py",
+    ),
     "passes/layout/overrides.py": ("tests/test_layer_options.py",),
     "passes/layout/*": (
         "tests/passes/test_apply_layouts.py",
