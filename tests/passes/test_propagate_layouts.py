@@ -211,6 +211,12 @@ UNCHANGED = {
         X64,
         "blocked",
     ),
+    "a tuple of TVM's": (
+        "a = pool3(x)\nb = R.split(a, 2, axis=1)\nc = R.concat((b[1], b[0]), axis=1)\n"
+        "d = pool5(R.cumsum(c, 2))\nreturn d",
+        X64,
+        "blocked",
+    ),
     "no reorders": ("a = pool3(x)\nb = R.sin(a)\nc = pool5(b)\nreturn c", X64, "plain"),
     "one region": ("a = pool3(x)\nc = pool5(a)\nreturn c", X64, "blocked"),
 }
