@@ -1,6 +1,7 @@
 """The order of the passes, written once.
 
-canonicalize   RecoverOperators, SimplifyInference between two FoldConstants and two NameSymbols, SplitLongSums
+canonicalize   RecoverOperators, SimplifyInference between two FoldConstants and two NameSymbols,
+               then SplitLongSums
 dispatch       NameOperators; TuneDispatch, where something is measured
                DispatchOperators: who runs each of them, and why others do not
                PartitionRegions: what a library takes becomes regions

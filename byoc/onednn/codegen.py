@@ -5,6 +5,7 @@ Elementwise composites are in ``codegen_elementwise``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from tvm import relax
@@ -253,27 +254,8 @@ def _layer_norm_parts(c: Composite) -> int:
 
 def _concat(c: Composite) -> int:
     axis = int(c.root.attrs.axis) % len(c.shape)
-    concats = {step.dst: step for step in c.builder.steps if isinstance(step.attrs, ir.Concat)}
-    pieces: list[int] = []
-    inside: set[int] = set()
-    for field in c.definition(c.root.args[0]).fields:
-        value = c.value(field)
-        owners = _owners(c, value, concats)
-        # Bytes that are made inside the result can stand in one place of it.
-        pieces.append(c.builder.plain_copy(value) if owners & inside else value)
-        inside |= owners
-    return c.emit("concat", ir.Concat(axis), *[("src", piece) for piece in pieces])
-
-
-def _owners(c: Composite, value: int, concats: dict[int, ir.Step]) -> set[int]:
-    """The value whose bytes ``value`` views, and, if it was concatenated, those of its pieces."""
-    while c.builder.values[value].alias_of >= 0:
-        value = c.builder.values[value].alias_of
-    owners = {value}
-    for operand in concats[value].operands if value in concats else ():
-        if operand.role == "src":
-            owners |= _owners(c, operand.value, concats)
-    return owners
+    pieces = [("src", c.value(field)) for field in c.definition(c.root.args[0]).fields]
+    return c.emit("concat", ir.Concat(axis), *pieces)
 
 
 def _slice(c: Composite) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from program_builder import Builder, check, convolution, grouped, output_shape, random
@@ -32,6 +34,23 @@ def add_depthwise(b: Small, src: int, stride: int) -> int:
     weights = b.numbers(channels, 1, 1, 3, 3)
     operands = [("src", src), ("weights", weights), ("bias", b.numbers(channels))]
     return b.step("convolution", depthwise_attrs(channels, stride), shape, operands)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"padding": (0, 0, 1, 0)},
+        {"padding": (1, 1, 1, 1)},
+        {"strides": (1, 2)},
+        {"strides": (2, 2)},
+    ],
+)
+def test_only_a_pointwise_convolution_of_every_pixel_takes_one_in(change):
+    b = Small((2, 96, 112, 112), (2, 8, 112, 112))
+    b.conv(b.inputs[0], 96)
+    attrs = replace(b.steps[-1].attrs, **change)
+    b.steps[-1] = replace(b.steps[-1], attrs=attrs)
+    assert len(fused(b, add_depthwise(b, b.steps[-1].dst, 1)).steps) == 2
 
 
 @pytest.mark.parametrize(

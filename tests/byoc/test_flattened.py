@@ -57,6 +57,15 @@ def test_other_views_of_an_image_stay_matrices():
     assert kinds(fused(b, y)) == ["eltwise", "matmul"]
 
 
+def test_the_bytes_of_an_image_in_another_order_stay_a_matrix():
+    """Channels last underneath: the columns are not those of the image as it is seen."""
+    b = Small((2, 7), (2, 3, 5, 16))
+    seen = b.permute(b.eltwise(b.inputs[0], "tanh"), (0, 3, 1, 2))
+    b.values.append(ir.Value("flat", (2, 240), "float32", "local", "ab", alias_of=seen))
+    operands = [("src", len(b.values) - 1), ("weights", b.numbers(240, 7))]
+    assert kinds(fused(b, b.step("matmul", ir.MatMul(), (2, 7), operands))) == ["eltwise", "matmul"]
+
+
 @pytest.mark.parametrize("weights_layout", ["abcd", "bcda"])
 @pytest.mark.parametrize("layout", ["abcd", "acdb", "aBcd16b", "aBcd8b"])
 @pytest.mark.parametrize("batch", [1, 3])

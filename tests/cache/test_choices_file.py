@@ -19,6 +19,7 @@ import pytest
 import tvm_mxplan
 from tvm_mxplan import InvalidInputError, UnsupportedError, load_cache, save_cache
 from tvm_mxplan.cache import choices_file, compile_cache
+from tvm_mxplan.cache import container as container_module
 from tvm_mxplan.cache.container import Entry, write
 from tvm_mxplan.cache.safe_file import open_container
 from tvm_mxplan.cache.session import Session
@@ -332,6 +333,23 @@ def test_a_file_of_another_version_or_machine(saved, monkeypatch):
             assert load_cache(saved, "mkldnn") == 0
     monkeypatch.setenv("OMP_NUM_THREADS", "17")
     with pytest.warns(RuntimeWarning, match="made for OMP_NUM_THREADS .* here it is '17'"):
+        assert load_cache(saved, "mkldnn") == 0
+
+
+@pytest.mark.parametrize("gone", ["machine", "versions", "schema", "type", "all"])
+def test_a_file_that_does_not_say_what_it_was_made_for(saved, gone):
+    """Right in every other way: the same entries, digests over what it holds."""
+    container = open_container(saved)
+    facts = {} if gone == "all" else {key: fact for key, fact in container.facts.items() if key != gone}
+    entries = [
+        Entry(info.kind, info.name, bytes(container.read(info.kind, info.name))) for info in container.entries
+    ]
+    saved.unlink()
+    descriptor = os.open(saved, os.O_WRONLY | os.O_CREAT, 0o600)
+    container_module.write(descriptor, container.fingerprint, facts, entries)
+    os.close(descriptor)
+    open_container(saved).verify()
+    with pytest.warns(RuntimeWarning, match="made for .* None"):
         assert load_cache(saved, "mkldnn") == 0
 
 

@@ -315,6 +315,13 @@ def test_another_target_version_thread_count_or_pass_context(tiny, monkeypatch):
     assert ex.report.cache.outcome == "miss"
     with tvm.transform.PassContext(opt_level=1):
         assert outcome(tiny) == "miss"
+    for changed in (
+        {"disabled_pass": ["FuseOps"]},
+        {"required_pass": ["FuseOps"]},
+        {"config": {"relax.backend.use_cuda_graph": True}},
+    ):
+        with tvm.transform.PassContext(**changed):
+            assert outcome(tiny) == "miss", changed
     with monkeypatch.context() as patch:
         patch.setenv("OMP_NUM_THREADS", "17")
         assert outcome(tiny) == "miss"

@@ -53,6 +53,19 @@ def test_a_file_that_stays_is_read_once(store, file, monkeypatch):
     assert [ask(store, file) for _ in range(3)] == [True, False, False]
 
 
+@pytest.mark.parametrize("which", ["modified", "changed"])
+def test_a_file_that_was_just_touched_may_change_again_unseen(store, file, monkeypatch, which):
+    """Each of its two times counts: that of its content can be set, that of its entry cannot."""
+    old = time.time_ns() - 10**12
+    if which == "modified":
+        settle(monkeypatch)
+        ahead = known_files.time.time_ns()
+        os.utime(file, ns=(ahead, ahead))
+    else:
+        os.utime(file, ns=(old, old))
+    assert [ask(store, file) for _ in range(2)] == [True, True]
+
+
 def test_other_shapes_are_another_model(store, file, monkeypatch):
     settle(monkeypatch)
     asked = [None, {"x": [1, 3]}, {"x": (1, 3)}, {"x": [2, 3]}, {}]

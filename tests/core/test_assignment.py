@@ -76,11 +76,11 @@ def test_no_assignment_is_an_error() -> None:
 # --- conversions that gain less than costs are known to -----------------------------------------------------
 
 
-def two_kinds(gain: float) -> AssignmentProblem:
+def two_kinds(gain: float, value: int = 0) -> AssignmentProblem:
     """100 as x throughout; a conversion in the middle gains ``gain`` beyond its cost of 5."""
-    first = (Option(50, (), ((0, "x"),)), Option(90, (), ((0, "y"),)))
-    second = (Option(50, ((0, "x"),), ()), Option(45 - gain, ((0, "y"),), ()))
-    return AssignmentProblem((first, second), {(0, "x"): 5.0, (0, "y"): 5.0})
+    first = (Option(50, (), ((value, "x"),)), Option(90, (), ((value, "y"),)))
+    second = (Option(50, ((value, "x"),), ()), Option(45 - gain, ((value, "y"),), ()))
+    return AssignmentProblem((first, second), {(value, "x"): 5.0, (value, "y"): 5.0})
 
 
 @pytest.mark.parametrize(("gain", "converts"), [(-1.0, False), (1.5, False), (3.0, True)])
@@ -90,6 +90,21 @@ def test_a_doubtful_conversion_has_to_gain_more_than_the_margin(gain: float, con
     assert converted(problem, settled.choices) == ({(0, "y")} if converts else set())
     assert settled.lower_bound == pytest.approx(min(100.0, 100.0 - gain))
     assert settled.cost == pytest.approx(100.0 - gain if converts else 100.0)
+
+
+def test_fewer_doubtful_conversions_are_not_worth_any_price() -> None:
+    """Ten doubtful conversions, each of which gains 1.5 of 1000: too little alone, more than 1 % together."""
+    pairs = [two_kinds(1.5, value) for value in range(10)]
+    steps = tuple(step for pair in pairs for step in pair.steps)
+    problem = AssignmentProblem(
+        steps, {form: cost for pair in pairs for form, cost in pair.conversions.items()}
+    )
+    doubtful = {(value, "y") for value in range(10)}
+    best = solve_assignment(problem)
+    assert converted(problem, best.choices) == doubtful
+    assert best.cost == pytest.approx(985)
+    assert settle_assignment(problem, doubtful, 0.01) == best
+    assert converted(problem, settle_assignment(problem, doubtful, 0.02).choices) == set()
 
 
 def test_conversions_beyond_doubt_are_as_they_were() -> None:

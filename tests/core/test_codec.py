@@ -92,6 +92,18 @@ def test_a_symbol_beyond_the_last_is_refused() -> None:
             codec.decode(damaged)
 
 
+@pytest.mark.parametrize("index", [2, 3, 2**32 - 1])
+def test_a_symbol_that_is_not_there_is_refused(index: int) -> None:
+    """The byte in which two programs differ, in one of which a dimension is another symbol, is its number."""
+    data = codec.encode(PROGRAM)
+    shape = PROGRAM.values[0].shape
+    other = codec.encode(PROGRAM.with_value(0, shape=(Symbol("h"), *shape[1:])))
+    (at,) = [at for at, (a, b) in enumerate(zip(data, other, strict=True)) if a != b]
+    assert (data[at : at + 4], other[at : at + 4]) == (bytes(4), b"\1\0\0\0")
+    with pytest.raises(codec.DecodeError):
+        codec.decode(data[:at] + index.to_bytes(4, "little") + data[at + 4 :])
+
+
 def test_flipped_bytes_give_a_program_or_a_decode_error() -> None:
     """Nothing but DecodeError escapes: damaged bytes are the user's files, not our mistakes."""
     data = codec.encode(PROGRAM)

@@ -77,6 +77,22 @@ def test_same_bytes_says_what_memory_says(shape: tuple[int, ...]) -> None:
             assert not equal, (a, b, shape)
 
 
+@pytest.mark.parametrize(
+    ("a", "b", "shape"),
+    [
+        ("abcd", "aBcd16b", (1, 32, 1, 1)),
+        ("acdb", "aBcd16b", (2, 32, 1, 1)),
+        ("acdb", "aBcd16b", (2, 16, 4, 5)),
+        ("aBcd8b", "aBcd16b", (2, 32, 1, 1)),
+        ("abcd", "cdab", (2, 3, 1, 1)),
+    ],
+)
+def test_blocks_may_be_the_same_bytes_as_none(a: str, b: str, shape: tuple[int, ...]) -> None:
+    """All channels of a pixel side by side, whatever the blocks: no reorder is needed."""
+    assert (storage_order(a, shape) == storage_order(b, shape)).all()
+    assert same_bytes(a, b, shape) and same_bytes(b, a, shape)
+
+
 @pytest.mark.parametrize("tag", ["abcd", "acdb", "aBcd16b", "aBcd4b", "bacd"])
 def test_dense_box_says_what_memory_says(tag: str) -> None:
     """A box is one piece exactly if its own storage order is a run of the whole's, padding included."""

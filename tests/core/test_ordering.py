@@ -170,3 +170,24 @@ def test_a_long_network_of_blocks_falls_into_parts():
     assert order.proven
     assert order.peak < peak_of(graph, range(steps))
     assert is_legal(graph, order.steps)
+
+
+def stages(count: int, width: int = 5) -> Graph:
+    """The branches of ``branches``, ``count`` times one after the other, meeting in a step each time."""
+    size = 2 * width + 1
+    tensors = []
+    for at in range(0, count * size, size):
+        one = branches(count=width)
+        tensors += [Tensor(t.nbytes, at + t.writer, tuple(at + r for r in t.readers)) for t in one.tensors]
+        following = range(at + size, min(at + size + width, count * size))
+        tensors.append(Tensor(3, at + size - 1, tuple(following)))
+    return Graph(count * size, tuple(tensors), (0,) * (count * size))
+
+
+def test_parts_are_proven_one_by_one():
+    """Searched as a whole, ten stages of five branches have more states than there is time for."""
+    alone, together = choose_order(stages(1)), choose_order(stages(10), max_states=400)
+    assert alone.proven and together.proven
+    assert together.states <= 10 * max(alone.states, 40)
+    assert together.peak <= alone.peak + 3
+    assert is_legal(stages(10), together.steps)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import replace
 
-from tvm_mxplan.opcheck.compare import differ
+import numpy as np
+import pytest
+
+from tvm_mxplan.core import program as ir
+from tvm_mxplan.opcheck.compare import Verdict, differ, judge
 from tvm_mxplan.opcheck.estimate import Estimate
+from tvm_mxplan.opcheck.physical import read
 
 
 def found(actual, value, error=0.0, dtype="float32"):
@@ -51,6 +56,53 @@ def test_a_shorter_type_is_allowed_its_own_rounding():
     assert found([2050], [2049], error, "float16")[0] is None
     assert found([2052], [2049], error, "float16")[0] is not None
     assert found([2050], [2049], error, "float32")[0] is not None
+
+
+def reordered(**spoilt) -> Verdict:
+    """The verdict on a reorder of 17 channels to blocks of 16; its result is right but for what is spoilt."""
+    shape = (1, 17, 2, 3)
+    layouts = {"x": "abcd", "y": "aBcd16b"}
+    values = tuple(ir.Value(name, shape, "float32", "local", layout) for name, layout in layouts.items())
+    step = ir.Step("r", ir.Reorder(), (ir.Operand("src", 0), ir.Operand("dst", 1)))
+    x = np.random.default_rng(0).standard_normal(shape).astype("float32")
+    y = np.zeros((1, 2, 2, 3, 16), "float32")
+    for channel in range(17):
+        y[:, channel // 16, ..., channel % 16] = x[:, channel]
+    y[0, 1, 1, 2, 1:4] = spoilt.get("tail", 0.0)
+    y[0, 1, 1, 2, 0] *= spoilt.get("factor", 1.0)
+    raw = (array.view(np.uint8).ravel() for array in (x, y))
+    src, dst = (read(array, value) for array, value in zip(raw, values, strict=True))
+    reads = {0: replace(src, dirty=spoilt.get("dirty", 0))}
+    dst = replace(dst, address=spoilt.get("address", 0))
+    return judge(ir.Program("p", values, (step,)), step, reads, dst, None)
+
+
+def test_a_right_result_has_no_findings():
+    verdict = reordered()
+    assert (verdict.findings, verdict.worst, verdict.finite) == ((), 0.0, True)
+
+
+@pytest.mark.parametrize("tail", [1.0, 1e-30, -0.0, np.nan])
+def test_a_dirty_tail_of_a_result_is_found(tail):
+    """The next step may rely on zeros there; the elements themselves are right."""
+    (finding,) = reordered(tail=tail).findings
+    assert (finding.kind, finding.value, finding.count) == ("tail", "y", 3)
+
+
+def test_what_a_step_reads_and_where_it_writes_are_judged():
+    (finding,) = reordered(dirty=2).findings
+    assert (finding.kind, finding.value, finding.count) == ("tail", "x", 2)
+    for address, found in ((64, ()), (4096, ()), (32, ("alignment",)), (1, ("alignment",))):
+        findings = reordered(address=address).findings
+        assert tuple(one.kind for one in findings) == found
+        assert all((one.value, one.address) == ("y", address) for one in findings)
+
+
+def test_wrong_values_come_before_what_else_is_wrong():
+    verdict = reordered(factor=2.0, tail=1.0, address=4)
+    assert [finding.kind for finding in verdict.findings] == ["values", "tail", "alignment"]
+    assert verdict.findings[0].index == (0, 16, 1, 2)
+    assert not reordered(factor=np.inf).finite
 
 
 def test_nothing_to_compare():

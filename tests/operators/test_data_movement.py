@@ -6,8 +6,10 @@ import itertools
 
 import numpy as np
 import pytest
-from onnx_node import LAYOUTS, Graph, check, run, tolerance
+from onnx_node import LAYOUTS, Graph, assert_offloaded, check, run, tolerance
 
+from tvm_mxplan.inspection import decoded_programs
+from tvm_mxplan.passes.memory.elide_concats import copied_pieces
 from tvm_mxplan.testing.reference import relative_l2
 
 
@@ -154,15 +156,22 @@ def test_concat_of_one():
     check(g, g.op("Sigmoid", y), steps={"eltwise": 2, "concat": 1})
 
 
+@pytest.mark.parametrize("layouts", LAYOUTS)
 @pytest.mark.parametrize("order", ["whole first", "piece first"])
-def test_concat_of_concats(order):
-    """With one image, pieces are made where they stand: one that occurs twice cannot be."""
+def test_concat_of_concats(order, layouts):
+    """With one image, pieces are made where they stand: one that occurs twice is copied from there."""
     g = Graph()
     x = [g.op("Tanh", g.input(1, 16, 4, 4)) for _ in range(3)]
     inner = g.op("Concat", x[0], x[1], axis=1)
     pieces = [inner, x[2], inner, x[0]]
-    y = g.op("Concat", *(pieces if order == "whole first" else pieces[::-1]), axis=1)
-    check(g, y, steps={"eltwise": 3, "concat": 2})
+    outer = g.op("Concat", *(pieces if order == "whole first" else pieces[::-1]), axis=1)
+    ex, actual, expected = run(g, g.op("Abs", outer), layouts=layouts)
+    assert_offloaded(ex.report, {"eltwise": 4, "concat": 2}, {})
+    np.testing.assert_allclose(actual[0], expected[0], rtol=1e-5, atol=1e-6)
+    (program,) = decoded_programs(ex.module)
+    concats = [step for step in program.steps if step.kind == "concat"]
+    copied = [len(copied_pieces(program, step)) for step in concats]
+    assert copied == [0, 2]
 
 
 PADS = [

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx_node import LAYOUTS, Graph, check, post_ops
+from onnx_node import LAYOUTS, Graph, check, post_ops, tolerance
+from tvm import relax
+
+import tvm_mxplan
+from tvm_mxplan.testing.reference import relative_l2
 
 
 @pytest.mark.parametrize("layouts", LAYOUTS)
@@ -112,6 +116,46 @@ def test_group_norm_as_exporters_spell_it():
     y = g.op("Add", y, g.constant(6, 1, 1))
     report = check(g, y, steps={"layer_normalization": 1, "binary": 2}, reduction=70)
     assert report.regions
+
+
+NORMS = {
+    "all after the channels": ("group_norm", [2, 3], ["layer_normalization", "binary"]),
+    "all, counted from behind": ("group_norm", [-1, -2], ["layer_normalization", "binary"]),
+    "one of them": ("group_norm", [3], []),
+    "the other one": ("group_norm", [2], []),
+    "of an instance": ("instance_norm", [2, 3], ["layer_normalization", "binary"]),
+    "one of them, of an instance": ("instance_norm", [3], []),
+}
+
+
+@pytest.mark.parametrize("case", NORMS)
+def test_norms_of_channels_over_some_axes(case):
+    """ONNX's go over all axes behind the channels; Relax's can go over some, which oneDNN cannot."""
+    kind, axes, expected = NORMS[case]
+    groups = 3 if kind == "group_norm" else 6
+    g = Graph()
+    scale, shift = (g.random.uniform(0.5, 2.0, 6).astype("float32") for _ in range(2))
+    x = relax.Var("x", relax.TensorType((2, 6, 5, 7), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            arguments = [x, relax.const(scale), relax.const(shift)]
+            if kind == "group_norm":
+                norm = relax.op.nn.group_norm(*arguments, groups, channel_axis=1, axes=axes)
+            else:
+                norm = relax.op.nn.instance_norm(*arguments, channel_axis=1, axes=axes)
+            y = builder.emit_output(norm)
+        builder.emit_func_output(y)
+    ex = tvm_mxplan.compile(builder.get())
+    steps = [step.kind for region in ex.report.regions for step in region.steps if step.kind != "reorder"]
+    assert steps == expected, str(ex.report)
+    data = g.random.standard_normal((2, 6, 5, 7)).astype("float32")
+    parts = data.astype("float64").reshape(2, groups, 6 // groups, 5, 7)
+    over = (2, *(axis % 4 + 1 for axis in axes))
+    normal = (parts - parts.mean(over, keepdims=True)) / np.sqrt(parts.var(over, keepdims=True) + 1e-5)
+    per_channel = (vector.reshape(1, 6, 1, 1) for vector in (scale, shift))
+    right = normal.reshape(data.shape) * next(per_channel) + next(per_channel)
+    assert relative_l2(ex(data)[0].numpy(), right) <= tolerance(70)
 
 
 @pytest.mark.parametrize("layouts", LAYOUTS)

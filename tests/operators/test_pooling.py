@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from onnx_node import LAYOUTS, Graph, check, tolerance
+from tvm import relax
 
+import tvm_mxplan
 from tvm_mxplan.testing.reference import relative_l2
 
 SPATIAL = {3: (13,), 4: (9, 11), 5: (5, 6, 7)}
@@ -79,10 +81,6 @@ def test_global_pooling(kind):
 @pytest.mark.parametrize("size", [(1, 1), (3, 2)])
 def test_adaptive_average_pooling(size):
     """ONNX has none, Relax has: 9x8 pixels to 1x1 and to 3x2, against numpy."""
-    from tvm import relax
-
-    import tvm_mxplan
-
     builder = relax.BlockBuilder()
     x = relax.Var("x", relax.TensorType((2, 17, 9, 8), "float32"))
     with builder.function("main", [x]):
@@ -110,6 +108,44 @@ def test_pad_before_average_pooling_that_counts_it():
     padded = g.op("Pad", g.input(1, 17, 7, 7), g.ints(0, 0, 1, 1, 0, 0, 1, 1))
     y = g.op("AveragePool", padded, kernel_shape=[3, 3], count_include_pad=1)
     check(g, y, steps=ONE, reduction=9)
+
+
+@pytest.mark.parametrize("pads", [(1, 0), (0, 1), (2, 0), (0, 2), (2, 1)])
+def test_ceil_mode_that_counts_padding_on_one_side(pads):
+    """A window past the padded input is TVM's, others are oneDNN's, whichever side the padding is on."""
+    for size in (5, 6, 7):
+        g = Graph()
+        y = pool(g, "AveragePool", (1, 17, size), ceil_mode=1, pads=pads, count_include_pad=1)
+        last = 2 * -(-(size + sum(pads) - 3) // 2)
+        last -= 2 if last >= size + pads[0] else 0  # no window stands in the padding alone
+        fallbacks = {"nn.avg_pool1d": "past the padded input"} if last + 3 > size + sum(pads) else {}
+        check(g, y, steps={} if fallbacks else ONE, fallbacks=fallbacks, reduction=3)
+
+
+def _pool_of_relu(kind: str, padding: list[int]) -> tuple[tvm_mxplan.Executable, list[str]]:
+    """pool(relu(x)) for windows of 2x3; and the kinds of steps in regions."""
+    x = relax.Var("x", relax.TensorType((2, 17, 7, 9), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            positive = builder.emit(relax.op.nn.relu(x))
+            pooling = getattr(relax.op.nn, kind)
+            y = builder.emit_output(pooling(positive, [2, 3], [1, 2], padding))
+        builder.emit_func_output(y)
+    ex = tvm_mxplan.compile(builder.get())
+    return ex, [step.kind for region in ex.report.regions for step in region.steps if step.kind != "reorder"]
+
+
+@pytest.mark.parametrize("kind", ["max_pool2d", "avg_pool2d"])
+@pytest.mark.parametrize("padding", [[2, 0, 0, 0], [0, 3, 0, 0], [0, 0, 2, 0], [0, 0, 0, 3]])
+def test_as_much_padding_as_the_window_is_left_to_tvm(kind, padding):
+    """The reason is known beforehand, so what stands beside the pooling stays in its region."""
+    ex, steps = _pool_of_relu(kind, padding)
+    assert steps == ["eltwise"], str(ex.report)
+    (fallback,) = ex.report.fallbacks
+    assert "is not smaller than the kernel" in fallback.reason
+    less = [max(0, side - 1) for side in padding]
+    assert _pool_of_relu(kind, less)[1] == ["eltwise", "pooling"]
 
 
 @pytest.mark.parametrize("kind", ["MaxPool", "AveragePool"])

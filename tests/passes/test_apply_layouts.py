@@ -181,3 +181,12 @@ def test_greedy_policies_prove_nothing(policy: str) -> None:
     _, decision = infer_layouts(b.program(b.conv(b.x, 16)), OneDNN(), policy)  # type: ignore[arg-type]
     assert decision.cost_us < 0
     assert str(decision).startswith(f"layouts by policy {policy} in ")
+
+
+def test_only_the_naive_policy_goes_back_to_plain_after_each_step() -> None:
+    b = Images(*IMAGE)
+    program = b.program(b.relu(b.relu(b.x)))
+    choices = [in_layout(program, step, "acdb") for step in program.steps]
+    after = {naive: text(apply_layouts(program, choices, back_to_plain=naive)) for naive in (False, True)}
+    assert text(apply_layouts(program, choices)) == after[False] != after[True]
+    assert (after[False].count("reorder"), after[True].count("reorder")) == (2, 4)

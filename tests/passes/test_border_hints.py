@@ -84,4 +84,6 @@ def test_assumptions_change_borders_only() -> None:
         "ab",
     ]  # 1 is read in another shape
     assert [value.kind for value in assumed.values] == ["input", "input", "local", "local"]
+    assert [value.index for value in assumed.values] == [0, 1, -1, -1]
+    assert assume(program, {}, frozenset({1})) == program
     assert assumed.steps == program.steps

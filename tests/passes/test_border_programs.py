@@ -94,6 +94,15 @@ def test_an_output_that_is_read_again_stays_plain() -> None:
     assert borders_of(b.program()).gives == (PLAIN, PLAIN)
 
 
+def test_a_value_that_is_made_inside_an_output_leaves_by_a_reorder() -> None:
+    """Its bytes are the first output's, which is value 0: they cannot be the second one's too."""
+    b = Builder()
+    out, src = b.value("y", "output"), b.value("x", "input")
+    b.pool(src, inside := b.value("pooled", "local", LAST, out))
+    b.reorder(inside, b.value("z", "output"))
+    assert borders_of(b.program()).gives == (PLAIN, PLAIN)
+
+
 def test_one_value_leaves_as_one_output_only() -> None:
     b = Builder()
     pooled = b.pool(b.value("x", "input"), b.value("pooled", "local", LAST))
@@ -112,6 +121,35 @@ def test_a_piece_of_a_concat_leaves_by_a_reorder() -> None:
     operands = (ir.Operand("src", pooled), ir.Operand("src", pooled), ir.Operand("dst", whole))
     program = ir.Program("p", tuple(b.values), (*b.steps, ir.Step("c", ir.Concat(1), operands)))
     assert borders_of(program).gives == (PLAIN,)
+
+
+def test_a_piece_that_cannot_stand_inside_the_whole_leaves_as_it_is() -> None:
+    """Channels last, a concatenation along the channels copies all pieces."""
+    b = Builder()
+    pooled = b.pool(b.value("x", "input"), b.value("pooled", "local", LAST))
+    b.reorder(pooled, b.value("y", "output"))
+    whole = b.value("whole", "local", LAST)
+    b.values[whole] = ir.Value("whole", (1, 128, 8, 8), "float32", "local", LAST)
+    operands = (ir.Operand("src", pooled), ir.Operand("src", pooled), ir.Operand("dst", whole))
+    program = ir.Program("p", tuple(b.values), (*b.steps, ir.Step("c", ir.Concat(1), operands)))
+    assert borders_of(program).gives == (LAST,)
+
+
+def test_another_piece_of_the_whole_is_no_reason() -> None:
+    """17 channels do not begin where a block does, 16 in front of them do."""
+    b = Builder()
+    pooled = b.pool(b.value("x", "input"), b.value("pooled", "local", BLOCKED))
+    b.reorder(pooled, b.value("y", "output"))
+    front, whole = (b.value(name, "local", BLOCKED) for name in ("front", "whole"))
+    b.pool(0, front)
+    b.values[front] = ir.Value("front", (1, 17, 8, 8), "float32", "local", BLOCKED)
+    b.values[whole] = ir.Value("whole", (1, 98, 8, 8), "float32", "local", BLOCKED)
+    sources = (b.value("first", "local", BLOCKED), front, pooled)
+    b.values[sources[0]] = ir.Value("first", (1, 16, 8, 8), "float32", "local", BLOCKED)
+    b.pool(0, sources[0])
+    operands = (*(ir.Operand("src", source) for source in sources), ir.Operand("dst", whole))
+    program = ir.Program("p", tuple(b.values), (*b.steps, ir.Step("c", ir.Concat(1), operands)))
+    assert borders_of(program).gives == (BLOCKED,)
 
 
 def test_both_reorders_go() -> None:

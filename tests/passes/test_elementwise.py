@@ -83,7 +83,10 @@ def test_most_operators_are_known_to_keep_a_tail_clean() -> None:
 def test_what_would_trap_or_is_not_known_has_no_tail() -> None:
     assert tail_of("floor_divide", [np.int32(0), np.int32(0)], "int32") is None
     assert tail_of("log", [np.float32(0)], "float32") is None
+    zero = np.float32(0)
     assert tail_of("sin", [None], "float32") is None
+    assert tail_of("where", [None, zero, zero], "float32") is None
+    assert tail_of("where", [np.bool_(True), None, zero], "float32") is None
 
 
 def test_scalars_take_part() -> None:

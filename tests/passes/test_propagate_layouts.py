@@ -165,6 +165,20 @@ def test_one_region_called_twice_becomes_two_where_its_borders_differ() -> None:
     assert_main(after, X64, "a = region_0(x)\nb = R.sin(a)\nc = region_0_1(b)", "c", **signatures)
 
 
+def test_a_region_that_another_call_needs_as_it_was_stays() -> None:
+    """One call of it hands over to a region, the other's operand and result are both wanted plain."""
+    lines = "a = pool3(x)\nb = R.sin(a)\nc = pool5(b)\nd = R.cumsum(c, 2)\ne = pool3(d)\nreturn e"
+    before = laid_out(lines, X64)
+    after = propagate(before)
+    assert (reorders(before), sorted(reorders(after))) == ([2, 2], [1, 1, 2])
+    signatures = {"_0": f"{PLAIN} -> {PLAIN}", "_0_1": f"{PLAIN} -> {LAST}", "_1": f"{LAST} -> {PLAIN}"}
+    bindings = "a = region_0_1(x)\nb = R.sin(a)\nc = region_1(b)\nd = R.cumsum(c, 2)\ne = region_0(d)"
+    assert_main(after, X64, bindings, "e", **signatures)
+    x = normal(0, 1, 64, 8, 8)
+    bodies = dissolve(before, {gvar: "" for gvar, _ in regions(before, NAME)}, {})
+    assert_same(results(emitted(after), x), results(bodies, x))
+
+
 def test_a_symbolic_batch_crosses_too() -> None:
     parameters = 'x: R.Tensor(("n", 64, 8, 8), "float32")'
     after = propagate(laid_out("a = pool3(x)\nb = R.sin(a)\nc = pool5(b)\nreturn c", parameters, "blocked"))
@@ -193,6 +207,12 @@ UNCHANGED = {
     ),
     "another shape": (
         "a = pool3(x)\nb = R.sin(a)\nc = R.reshape(b, (1, 32, 16, 8))\nd = pool5(R.floor(c))\nreturn d",
+        X64,
+        "blocked",
+    ),
+    "a tuple of TVM's": (
+        "a = pool3(x)\nb = R.split(a, 2, axis=1)\nc = R.concat((b[1], b[0]), axis=1)\n"
+        "d = pool5(R.cumsum(c, 2))\nreturn d",
         X64,
         "blocked",
     ),

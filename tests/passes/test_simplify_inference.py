@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import tvm
 from dataflow_text import assert_becomes, assert_unchanged, constants, dataflow
+from relax_programs import TARGET, normal, run
+from tvm import relax
 
 from tvm_mxplan.passes.canonicalize import SimplifyInference
 
+FOUR = ", ".join(['R.const([1.0, 2.0, 3.0], "float32")'] * 4)
 TWO = 'x: R.Tensor((2, 3, 4, 4), "float32"), z: R.Tensor((2, 3, 4, 4), "float32")'
 
 
@@ -85,11 +89,37 @@ def test_batch_norm_is_scale_and_shift():
     assert [op.name for op in _operators(simple)] == ["relax.multiply", "relax.add"]
 
 
+@pytest.mark.parametrize("axis", [0, 2, 3, -1])
+def test_batch_norm_along_any_axis(axis):
+    """Every extent is 3, so that nothing but the numbers says which axis it was."""
+    vectors = [np.array(numbers) for numbers in ([1.5, 2.5, 0.5], [0.1, 0.2, 0.3], [-0.3, 0.4, 0.7])]
+    gamma, beta, mean = vectors
+    variance = np.array([0.9, 0.2, 1.1])
+    parts = [f"R.const({vector.tolist()}, 'float32')" for vector in (*vectors, variance)]
+    lines = f"a = R.nn.batch_norm(x, {', '.join(parts)}, axis={axis}, epsilon=1e-3, training=False)\ny = a[0]"
+    mod = dataflow(lines, 'x: R.Tensor((3, 3, 3, 3), "float32")')
+    simple = SimplifyInference()(mod)
+    assert [op.name for op in _operators(simple)] == ["relax.multiply", "relax.add"]
+    x = normal(0, 3, 3, 3, 3)
+    along = [3 if at == axis % 4 else 1 for at in range(4)]
+    factor, centre, shift = (v.reshape(along) for v in (gamma / np.sqrt(variance + 1e-3), mean, beta))
+    (result,) = run(relax.VirtualMachine(tvm.compile(simple, TARGET), tvm.cpu()), x)
+    np.testing.assert_allclose(result, (x - centre) * factor + shift, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(("scale", "center"), [(False, True), (True, False), (False, False)])
+def test_batch_norm_without_scale_or_shift(scale, center):
+    lines = f"a = R.nn.batch_norm(x, {FOUR}, axis=1, epsilon=1e-3, scale={scale}, center={center}, "
+    simple = SimplifyInference()(dataflow(f"{lines}training=False)\ny = a[0]"))
+    numbers = np.array([1.0, 2.0, 3.0])
+    factor = (numbers if scale else 1.0) / np.sqrt(numbers + 1e-3)
+    expected = factor, (numbers if center else 0.0) - numbers * factor
+    for constant, right in zip(constants(simple), expected, strict=True):
+        np.testing.assert_allclose(constant.ravel(), right, rtol=1e-6)
+
+
 def _operators(mod) -> list:
     return [binding.value.op for binding in mod["main"].body.blocks[0].bindings]
-
-
-FOUR = ", ".join(['R.const([1.0, 2.0, 3.0], "float32")'] * 4)
 
 
 @pytest.mark.parametrize(("training", "index"), [(True, 0), (False, 1)])
@@ -240,3 +270,21 @@ def test_batch_norm_of_a_far_mean_subtracts_it_first(mean, names):
     lines = f"a = R.nn.batch_norm(x, {numbers}, axis=1, epsilon=0.0, training=False)\ny = a[0]"
     simple = SimplifyInference()(dataflow(lines, parameters='x: R.Tensor((2, 1, 4, 4), "float32")'))
     assert [op.name for op in _operators(simple)] == names
+
+
+@pytest.mark.parametrize("axis", range(4))
+def test_a_broadcast_that_makes_an_axis_larger_stays(axis):
+    """Without it no operand has the extent of that axis, and the result would be smaller."""
+    shape = [2, 3, 4, 5]
+    shape[axis] = 1
+    parameters = f'x: R.Tensor({tuple(shape)}, "float32"), z: R.Tensor((1, 1), "float32")'
+    lines = "b = R.broadcast_to(z, (2, 3, 4, 5))\ny = R.multiply(x, b)"
+    assert_unchanged(SimplifyInference(), lines, parameters=parameters)
+    whole = parameters.replace(str(tuple(shape)), "(2, 3, 4, 5)")
+    assert_becomes(SimplifyInference(), lines, "y = R.multiply(x, z)", parameters=whole)
+
+
+def test_a_section_of_a_split_of_unknown_extents_stays():
+    lines = "a = R.split(x, [2], axis=1)\nb = a[1]\ny = R.nn.relu(b)"
+    assert_unchanged(SimplifyInference(), lines, parameters='x: R.Tensor((2, "n", 4), "float32")')
+    assert_unchanged(SimplifyInference(), lines, parameters='x: R.Tensor(dtype="float32", ndim=3)')

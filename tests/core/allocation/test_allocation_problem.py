@@ -3,7 +3,7 @@
 import pytest
 from allocation_cases import live_bytes, random_groups, random_singles, single
 
-from tvm_mxplan.core.allocation import Item, Problem, ProblemError, Rectangle, lower_bound
+from tvm_mxplan.core.allocation import Item, Plan, Problem, ProblemError, Rectangle, Status, lower_bound
 
 THREE = Problem((single("a", 0, 2, 100), single("b", 1, 3, 80), single("c", 2, 4, 60)))
 
@@ -80,3 +80,27 @@ def test_declaring_an_alias_never_raises_the_bound(seed: int, alignment: int) ->
         group = Item("parent", (parent, Rectangle(view.birth, view.death, offset, view.nbytes)), alignment)
         rest = [item for index, item in enumerate(items) if index not in (seed % 9, 9)]
         assert lower_bound(Problem((*rest, group))) <= lower_bound(Problem(tuple(items)))
+
+
+def test_a_group_spans_all_of_its_rectangles() -> None:
+    """Neither the first nor the last one says when a group lives and how far it reaches."""
+    rectangles = (
+        Rectangle(3, 6, 64, 32),
+        Rectangle(1, 2, 0, 16),
+        Rectangle(5, 9, 16, 8),
+        Rectangle(4, 5, 8, 1),
+    )
+    item = Item("x", rectangles)
+    assert (item.birth, item.death, item.extent) == (1, 9, 96)
+    assert Problem((item,)).scopes == ("global",)
+    assert Problem((Item("y", rectangles, scope="b"), Item("x", rectangles, scope="a"))).scopes == ("a", "b")
+    assert Problem(()).scopes == ()
+
+
+def test_a_plan_fits_if_the_arena_of_each_scope_does() -> None:
+    plan = Plan((0, 0), {"a": 100, "b": 300}, {"a": 100, "b": 200})
+    assert (plan.height, plan.lower_bound) == (400, 300)
+    assert plan.fits(300) and plan.fits(None)
+    assert not plan.fits(299) and not plan.fits(100)
+    nothing = Plan(())
+    assert (nothing.nodes, nothing.height, nothing.status, nothing.fits(0)) == (0, 0, Status.FEASIBLE, True)

@@ -165,6 +165,14 @@ def test_limits_leave_a_valid_plan() -> None:
         assert plan.nodes <= 5
 
 
+def test_parts_share_the_limit() -> None:
+    """Three arenas, each of which the search takes more than 40 placements for, get 40 together."""
+    items = mixed_alignments(3, 12).items
+    problem = Problem(tuple(replace(item, scope=scope) for scope in "abc" for item in items))
+    assert solve(Problem(items)).nodes > 40
+    assert 0 < solve(problem, max_nodes=40).nodes <= 40
+
+
 @pytest.mark.parametrize(
     "problem",
     [residual_network(75), residual_network(150, seed=3), dense_network(4, 24), dense_network(4, 48)],

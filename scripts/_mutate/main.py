@@ -1,0 +1,178 @@
+"""The command line of scripts/mutate: small mistakes in the Python code, and which of them tests notice.
+
+Each mistake is one edit (scripts/_mutate/rules.py has the kinds). It is made in memory, in a process forked
+for it, which runs the tests that mirror the file (scripts/_mutate/tree.py says which) as far as they run the
+line, quickest first, until one fails. Slow tests and those that hold times are left out. No file of the tree
+changes. Edits that change nothing are listed with reasons in scripts/_mutate/equivalent.txt.
+
+    scripts/mutate 'passes/memory/*' --sample 6 --seed 1
+    scripts/mutate tvm_mxplan/core/codec.py --all --json mutants.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from . import equivalent
+from .baseline import Baseline, observe
+from .mutants import Mutant
+from .rules import is_program, mutants_of
+from .server import Server
+from .tree import ROOT, sources, tests_of
+
+
+@dataclass(frozen=True)
+class Tried:
+    """One mutant and what came of it.
+
+    Attributes
+    ----------
+    noticed : whether a test failed.
+    why : what failed, or why nothing could.
+    left_out : tests that run the line but were beyond the limit of time.
+    diff : the edit, where it was not noticed.
+    """
+
+    mutant: Mutant
+    noticed: bool
+    why: str
+    seconds: float
+    tests: int = 0
+    left_out: int = 0
+    diff: str = ""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print a table and the edits that nothing noticed; 0 unless ``--at-least`` is missed."""
+    options = _parse(arguments)
+    files = sources(options.files)
+    skipped = set(sources(options.skip))
+    texts = {file: (ROOT / file).read_text() for file in files if file not in skipped}
+    known = equivalent.read(equivalent.LIST.read_text())
+    mutants = [
+        mutant
+        for file, text in texts.items()
+        for mutant in sample(file, text, known, None if options.all else options.sample, options.seed)
+    ]
+    print(f"mutate: {len(mutants)} mutants of {len(texts)} files, seed {options.seed}", file=sys.stderr)
+    if options.list:
+        print("\n".join(f"{_where(mutant)} {mutant.kind}: {mutant.change}" for mutant in mutants))
+        return 0
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    tests = {file: tests_of(file) for file in texts}
+    begin = time.monotonic()
+    tried: list[Tried] = []
+    with tempfile.TemporaryDirectory(prefix="mutate-") as folder:
+        server = Server(Path(folder))
+        baseline = observe(server, [test for found in tests.values() for test in found])
+        for mutant in mutants:
+            tried.append(
+                _try(server, baseline, mutant, texts[mutant.path], tests[mutant.path], options.limit)
+            )
+            if options.json:
+                write_json(options.json, options.seed, tried)
+    table = summary(tried)
+    print("\n\n".join(one.diff for one in tried if not one.noticed))
+    print("\n".join(table))
+    print(f"\nSeed {options.seed}, {(time.monotonic() - begin) / 60:.0f} minutes.")
+    noticed = sum(one.noticed for one in tried)
+    return int(100 * noticed < options.at_least * len(tried))
+
+
+def sample(
+    file: str, text: str, known: Iterable[equivalent.Equivalent], count: int | None, seed: int
+) -> list[Mutant]:
+    """Mutants of a file, ``count`` of them or all: kinds in turns, each at random, none listed as idle."""
+    chance = random.Random(f"{seed} {file}")
+    kinds: dict[str, list[Mutant]] = {}
+    for mutant in mutants_of(file, text):
+        if not any(one.names(mutant) for one in known):
+            kinds.setdefault(mutant.kind, []).append(mutant)
+    turns = [kinds[kind] for kind in sorted(kinds)]
+    chance.shuffle(turns)
+    for mutants in turns:
+        chance.shuffle(mutants)
+    chosen: list[Mutant] = []
+    while any(turns) and (count is None or len(chosen) < count):
+        for mutants in turns:
+            while mutants and (count is None or len(chosen) < count):
+                mutant = mutants.pop()
+                if is_program(mutant, text):
+                    chosen.append(mutant)
+                    break
+    return sorted(chosen, key=lambda mutant: (mutant.begin, mutant.end, mutant.after))
+
+
+def _try(
+    server: Server, baseline: Baseline, mutant: Mutant, text: str, tests: Sequence[str], limit: float
+) -> Tried:
+    selected = baseline.select(mutant, tests, limit)
+    if selected.tests:
+        seconds = 10 + 4 * selected.seconds
+        ended = server.test(mutant.path, mutant.apply(text), selected.tests, seconds)
+        noticed, why, taken = ended.status not in (0, 5), ended.reason, ended.seconds
+    else:
+        noticed, why, taken = False, "no test that mirrors the file runs the line", 0.0
+    diff = "" if noticed else mutant.diff(text)
+    verdict = "noticed" if noticed else "NOT NOTICED"
+    print(f"mutate: {_where(mutant)} {mutant.change[:90]}: {verdict} ({taken:.1f} s)", file=sys.stderr)
+    return Tried(mutant, noticed, why, taken, len(selected.tests), selected.left_out, diff)
+
+
+def _where(mutant: Mutant) -> str:
+    return f"{mutant.path}:{mutant.line or mutant.function or 'module'}"
+
+
+def summary(tried: Sequence[Tried]) -> list[str]:
+    """A table in Markdown: for each folder how many there were and how many were noticed, and the time."""
+    folders: dict[str, list[Tried]] = {}
+    for one in tried:
+        folders.setdefault(str(Path(one.mutant.path).parent), []).append(one)
+    rows = [_row(folder, found) for folder, found in sorted(folders.items())]
+    rows += [_row("all", tried)] if len(rows) > 1 else []
+    return ["| folder | mutants | noticed | rate | processor s |", "| --- |" + " ---: |" * 4, *rows]
+
+
+def _row(name: str, tried: Sequence[Tried]) -> str:
+    noticed, seconds = sum(one.noticed for one in tried), sum(one.seconds for one in tried)
+    return f"| {name} | {len(tried)} | {noticed} | {noticed / len(tried):.0%} | {seconds:.0f} |"
+
+
+def write_json(path: Path, seed: int, tried: Sequence[Tried]) -> None:
+    """Everything that was tried, with the diffs of what was not noticed."""
+    document: Mapping[str, object] = {"seed": seed, "tried": [asdict(one) for one in tried]}
+    part = path.with_name(f"{path.name}.part")
+    part.write_text(json.dumps(document, indent=1))
+    part.replace(path)
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="mutate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("files", nargs="+", help="files, folders, or patterns, from the root of the tree")
+    parser.add_argument("--skip", nargs="*", default=[], help="files, folders, or patterns to leave out")
+    parser.add_argument("--sample", type=int, default=6, help="mutants of each file (6)")
+    parser.add_argument("--all", action="store_true", help="all mutants of each file")
+    parser.add_argument("--seed", type=int, default=0, help="of the sample (0)")
+    parser.add_argument("--limit", type=float, default=60.0, help="seconds of tests for one mutant (60)")
+    parser.add_argument("--at-least", type=float, default=0.0, help="per cent that have to be noticed (0)")
+    parser.add_argument("--json", type=Path, help="write what was tried to a file")
+    parser.add_argument("--list", action="store_true", help="only list the mutants")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

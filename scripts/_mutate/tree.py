@@ -1,0 +1,177 @@
+"""The source tree: files, the modules that they are, and the tests that mirror them."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = {"tvm_mxplan": "tvm_mxplan", "passes": "tvm_mxplan.passes", "byoc": "tvm_mxplan.byoc"}
+
+# Tests of a folder that are not found by name: what holds for every file in it, or for one file.  The first
+# pattern that fits says which, beside the tests of the file's own name.
+TESTS: dict[str, tuple[str, ...]] = {
+    "tvm_mxplan/core/allocation/csvio.py": ("tests/core/allocation/test_allocation_csv.py",),
+    "tvm_mxplan/core/allocation/*": (
+        "tests/core/allocation/test_allocation_problem.py",
+        "tests/core/allocation/test_allocation_search.py",
+        "tests/core/allocation/test_allocation_solver.py",
+        "tests/core/allocation/test_allocation_validator.py",
+    ),
+    "tvm_mxplan/core/solve.py": ("tests/core/allocation/test_allocation_csv.py",),
+    "tvm_mxplan/core/ordering/*": ("tests/core/test_ordering.py", "tests/passes/test_order_steps.py"),
+    "tvm_mxplan/core/program.py": ("tests/core/test_*.py", "tests/byoc/test_fusion.py"),
+    "tvm_mxplan/core/builder.py": ("tests/core/test_*.py", "tests/byoc/test_fusion.py"),
+    "tvm_mxplan/core/choices.py": ("tests/core/test_choices.py", "tests/cache/test_choices_file.py"),
+    "tvm_mxplan/core/layout_decision.py": ("tests/core/test_*.py", "tests/cache/test_choices_file.py"),
+    "tvm_mxplan/core/dims.py": ("tests/core/test_*.py", "tests/passes/test_storage_rewrite.py"),
+    "tvm_mxplan/core/specialize.py": ("tests/core/test_*.py", "tests/passes/test_queries.py"),
+    "tvm_mxplan/core/renumber.py": ("tests/core/test_*.py", "tests/passes/test_order_steps.py"),
+    "tvm_mxplan/core/*": ("tests/core/test_*.py",),
+    "passes/canonicalize/*": (
+        "tests/passes/test_recover_operators.py",
+        "tests/passes/test_simplify_inference.py",
+        "tests/passes/test_fold_constants.py",
+    ),
+    "passes/dispatch/c*.py": ("tests/passes/test_choose_algorithms.py", "tests/passes/test_convolutions.py"),
+    "passes/dispatch/*": ("tests/passes/test_dispatch_operators.py", "tests/passes/test_weigh_candidates.py"),
+    "passes/kernels/*": ("tests/passes/test_serial_small_kernels.py",),
+    "passes/layout/apply.py": ("tests/passes/test_apply_layouts.py",),
+    "passes/layout/border_*.py": ("tests/passes/test_border_*.py", "tests/passes/test_propagate_layouts.py"),
+    "passes/layout/greedy.py": ("tests/passes/test_greedy_layouts.py",),
+    "passes/layout/winograd_costs.py": ("tests/passes/test_choose_algorithms.py",),
+    "passes/layout/*costs.py": (
+        "tests/passes/test_kernel_costs.py",
+        "tests/passes/test_measure.py",
+        "tests/passes/test_movement_costs.py",
+    ),
+    "passes/layout/infer_layouts.py": (
+        "tests/passes/test_replayed_layouts.py",
+        "tests/passes/test_apply_layouts.py",
+        "tests/passes/test_greedy_layouts.py",
+    ),
+    "passes/layout/overrides.py": ("tests/test_layer_options.py",),
+    "passes/layout/*": (
+        "tests/passes/test_apply_layouts.py",
+        "tests/passes/test_greedy_layouts.py",
+        "tests/passes/test_queries.py",
+        "tests/passes/test_weigh_candidates.py",
+    ),
+    "passes/memory/storage_*.py": ("tests/passes/test_storage_*.py", "tests/passes/test_lend_arenas.py"),
+    "passes/memory/stock_plan.py": ("tests/passes/test_storage_rewrite.py", "tests/test_memory_report.py"),
+    "passes/memory/relax_*.py": ("tests/passes/test_storage_*.py", "tests/passes/test_order_bindings.py"),
+    "passes/memory/region_calls.py": ("tests/passes/test_branches.py", "tests/passes/test_lend_arenas.py"),
+    "passes/memory/tvm_pipeline.py": (
+        "tests/passes/test_storage_rewrite.py",
+        "tests/passes/test_order_bindings.py",
+    ),
+    "passes/memory/elide_concats.py": (
+        "tests/passes/test_view_slices.py",
+        "tests/passes/test_random_programs.py",
+    ),
+    "passes/memory/*": (
+        "tests/passes/test_view_slices.py",
+        "tests/passes/test_plan_memory.py",
+        "tests/passes/test_storage_published_bugs.py",
+    ),
+    "passes/region/dissolve.py": (
+        "tests/passes/test_propagate_layouts.py",
+        "tests/passes/test_partition_regions.py",
+    ),
+    "passes/region/emit_modules.py": ("tests/passes/test_lend_arenas.py",),
+    "passes/region/*": ("tests/passes/test_partition_regions.py", "tests/passes/test_outline_blocks.py"),
+    "passes/*": ("tests/passes/test_dispatch_operators.py", "tests/passes/test_propagate_layouts.py"),
+    "byoc/onednn/activations.py": (
+        "tests/operators/test_eltwise.py",
+        "tests/byoc/test_patterns.py",
+        "tests/operators/test_hidden_forms.py",
+        "tests/operators/test_post_ops.py",
+    ),
+    "byoc/onednn/codegen_elementwise.py": (
+        "tests/byoc/test_codegen.py",
+        "tests/byoc/test_patterns.py",
+        "tests/operators/test_binary.py",
+        "tests/operators/test_eltwise.py",
+        "tests/operators/test_hidden_forms.py",
+    ),
+    "byoc/onednn/fusion.py": ("tests/byoc/test_fusion.py", "tests/operators/test_post_ops.py"),
+    "byoc/onednn/graph.py": ("tests/byoc/test_fusion.py", "tests/byoc/test_folding.py"),
+    "byoc/onednn/broadcasting.py": ("tests/byoc/test_fusion.py", "tests/operators/test_binary.py"),
+    "byoc/onednn/transposes.py": ("tests/byoc/test_transposes.py",),
+    "byoc/onednn/depthwise.py": ("tests/byoc/test_depthwise.py",),
+    "byoc/onednn/flattened.py": ("tests/byoc/test_flattened.py",),
+    "byoc/onednn/folding.py": ("tests/byoc/test_folding.py",),
+    "byoc/onednn/library.py": (
+        "tests/byoc/test_caches.py",
+        "tests/byoc/test_preferred.py",
+        "tests/byoc/test_runtime.py",
+        "tests/test_determinism.py",
+        "tests/test_shared_library.py",
+    ),
+    "byoc/onednn/backend.py": (
+        "tests/byoc/test_layouts.py",
+        "tests/byoc/test_fusion.py",
+        "tests/test_weights_in_libraries.py",
+        "tests/operators/test_eltwise.py",
+    ),
+    "byoc/onednn/patterns.py": ("tests/operators/test_hidden_forms.py", "tests/operators/test_fallbacks.py"),
+    "byoc/onednn/checks.py": ("tests/operators/test_fallbacks.py", "tests/operators/test_pooling.py"),
+    "byoc/onednn/layouts.py": ("tests/byoc/test_layouts.py",),
+    "byoc/onednn/composite.py": ("tests/byoc/test_codegen.py", "tests/byoc/test_patterns.py"),
+    "byoc/onednn/translate.py": ("tests/byoc/test_codegen.py", "tests/byoc/test_patterns.py"),
+    "byoc/onednn/*": (
+        "tests/operators/test_binary.py",
+        "tests/operators/test_convolution.py",
+        "tests/operators/test_data_movement.py",
+        "tests/operators/test_deconvolution.py",
+        "tests/operators/test_eltwise.py",
+        "tests/operators/test_fallbacks.py",
+        "tests/operators/test_hidden_forms.py",
+        "tests/operators/test_matmul.py",
+        "tests/operators/test_normalization.py",
+        "tests/operators/test_pooling.py",
+        "tests/operators/test_post_ops.py",
+        "tests/operators/test_slices.py",
+    ),
+    "byoc/*": ("tests/passes/test_dispatch_operators.py",),
+    "tvm_mxplan/cache/maintenance.py": ("tests/tvmc/test_tvmc_cache.py",),
+    "tvm_mxplan/cache/*": (
+        "tests/cache/test_store.py",
+        "tests/cache/test_container.py",
+        "tests/cache/test_compile_cache.py",
+        "tests/cache/test_choices_file.py",
+    ),
+    "tvm_mxplan/opcheck/*": ("tests/opcheck/test_*.py",),
+    "tvm_mxplan/tuning/*": ("tests/tuning/test_*.py",),
+}
+
+
+def sources(patterns: Iterable[str]) -> list[str]:
+    """Python files of the packages that fit one of the patterns; a folder stands for all in it."""
+    found = []
+    for top in PACKAGES:
+        for path in sorted((ROOT / top).rglob("*.py")):
+            name = path.relative_to(ROOT).as_posix()
+            if any(fnmatch.fnmatch(name, p) or name.startswith(f"{p.rstrip('/')}/") for p in patterns):
+                found.append(name)
+    return found
+
+
+def module_of(source: str) -> str:
+    """The name by which a file is imported."""
+    top, *parts = source.removesuffix(".py").split("/")
+    return ".".join([PACKAGES[top], *(part for part in parts if part != "__init__")])
+
+
+def tests_of(source: str) -> list[str]:
+    """Test files that mirror a source file, those of its own name first."""
+    folders, stem = source.split("/")[:-1], Path(source).stem
+    room = folders[-1]
+    names = (f"test_{stem}.py", f"test_{room}_{stem}.py", f"test_{stem}_{room}.py")
+    below = folders[1:] if folders[0] == "tvm_mxplan" else folders
+    places = ["/".join(["tests", *below[:depth]]) for depth in range(len(below), -1, -1)]
+    patterns = [f"{place}/{name}" for place in places for name in names]
+    patterns += next((tests for pattern, tests in TESTS.items() if fnmatch.fnmatch(source, pattern)), ())
+    found = [path.relative_to(ROOT).as_posix() for pattern in patterns for path in sorted(ROOT.glob(pattern))]
+    return list(dict.fromkeys(found))

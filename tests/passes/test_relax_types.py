@@ -1,0 +1,107 @@
+"""From Relax's types to plain Python: dimensions, shapes, constants, names, slices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tvm import relax, tirx
+
+from tvm_mxplan.core.dims import Expr, Symbol, evaluate
+from tvm_mxplan.passes.relax_types import (
+    constant_of,
+    dim_of,
+    dtype_of,
+    is_constant,
+    make_constant,
+    operator_name,
+    scalar_of,
+    shape_of,
+    slice_begin,
+    with_operator_name,
+)
+
+N, M = tirx.Var("n", "int64"), tirx.Var("m", "int64")
+
+
+def tensor(*shape: object, dtype: str = "float32") -> relax.Var:
+    return relax.Var("x", relax.TensorType(shape, dtype))
+
+
+@pytest.mark.parametrize(
+    ("dim", "value"),
+    [
+        (N + M, 20),
+        (N - M, 14),
+        (N * M, 51),
+        (tirx.floordiv(N, M), 5),
+        (tirx.floormod(N, M), 2),
+        (tirx.max(N, M), 17),
+        (tirx.min(N, M), 3),
+        (N * 2 + 1, 35),
+    ],
+)
+def test_dimensions(dim, value):
+    assert evaluate(dim_of(dim), {"n": 17, "m": 3}) == value  # type: ignore[arg-type]
+
+
+def test_dimensions_that_core_does_not_know():
+    assert dim_of(5) == dim_of(tirx.IntImm("int64", 5)) == 5
+    assert dim_of(N) == Symbol("n")
+    strange = tirx.Select(N > 3, N, M)
+    assert dim_of(strange) is None
+    assert dim_of(N + strange) is dim_of(strange + N) is None
+    assert shape_of(tensor(N, strange)) is None
+
+
+def test_shapes_and_types():
+    assert shape_of(tensor(2, N, N + 1)) == (2, Symbol("n"), Expr("+", Symbol("n"), 1))
+    assert shape_of(tensor()) == ()
+    assert shape_of(relax.Var("x", relax.TensorType(dtype="float32", ndim=2))) is None
+    assert shape_of(relax.Var("s", relax.ShapeType([2, 3]))) is None
+    assert shape_of(relax.Var("t", relax.TupleType([]))) is None
+    assert (dtype_of(tensor(2, dtype="int8")), dtype_of(relax.Var("t", relax.TupleType([])))) == ("int8", "")
+
+
+def test_constants():
+    array = np.arange(6, dtype="float64").reshape(2, 3)
+    made = make_constant(array.T)
+    assert is_constant(made) and not is_constant(tensor(2))
+    np.testing.assert_array_equal(constant_of(made), array.T)  # type: ignore[arg-type]
+    assert (dtype_of(made), constant_of(tensor(2))) == ("float64", None)
+    for number in (relax.const(2.5, "float32"), relax.const(np.full((1, 1), 2.5, "float32"))):
+        assert scalar_of(number) == 2.5
+    assert scalar_of(made) is scalar_of(tensor(1)) is None
+    assert scalar_of(relax.const(np.zeros(0, "float32"))) is None
+
+
+def test_names_travel_with_calls():
+    call = relax.op.nn.relu(tensor(2))
+    assert operator_name(call) is None
+    named = with_operator_name(call, "relu_0")
+    assert (operator_name(named), operator_name(call)) == ("relu_0", None)
+    assert named.op.same_as(call.op) and named.args[0].same_as(call.args[0])
+
+
+@pytest.mark.parametrize(
+    ("axes", "begins", "ends", "strides", "expected"),
+    [
+        ([1], [1], [4], None, (0, 1, 0)),
+        ([2, 0], [3, 1], [6, 3], None, (1, 0, 3)),
+        ([-1], [3], [6], None, (0, 0, 3)),
+        ([1], [-2], [5], None, (0, 3, 0)),
+        ([1], [2], [99], None, (0, 2, 0)),
+        ([1], [0], [-1], None, (0, 0, 0)),
+        ([1], [0], [4], [1], (0, 0, 0)),
+        ([1], [0], [4], [2], None),
+        ([1], [4], [0], [-1], None),
+    ],
+)
+def test_where_slices_begin(axes, begins, ends, strides, expected):
+    call = relax.op.strided_slice(tensor(3, 5, 7), axes, begins, ends, strides)
+    assert slice_begin(relax.BlockBuilder().normalize(call)) == expected
+
+
+def test_slices_of_axes_of_unknown_extent():
+    builder = relax.BlockBuilder()
+    assert slice_begin(builder.normalize(relax.op.strided_slice(tensor(N, 5), [0], [1], [3]))) is None
+    assert slice_begin(builder.normalize(relax.op.strided_slice(tensor(N, 5), [1], [1], [3]))) == (0, 1)

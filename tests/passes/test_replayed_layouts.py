@@ -1,0 +1,67 @@
+"""``InferLayouts`` with choices that were made before: what is replayed, and what is said of it."""
+
+from __future__ import annotations
+
+import pytest
+import tvm
+from relax_programs import parse
+from tvm import relax
+
+from tvm_mxplan.byoc.onednn.backend import OneDNN
+from tvm_mxplan.core.choices import Choices
+from tvm_mxplan.core.layout_decision import LayoutDecision
+from tvm_mxplan.errors import InvalidInputError
+from tvm_mxplan.passes.dispatch import DispatchOperators
+from tvm_mxplan.passes.dispatch.implementations import preference_of
+from tvm_mxplan.passes.layout import InferLayouts
+from tvm_mxplan.passes.region import BuildPrograms, PartitionRegions
+from tvm_mxplan.passes.region.name_operators import NameOperators
+
+
+def test_a_replayed_choice_says_which_of_its_own_steps_were_forced() -> None:
+    """Options name steps of the whole module; each region tells of those that are its."""
+    pool = "R.nn.max_pool2d({0}, pool_size=[3, 3], padding=[1, 1])"
+    lines = f"a = {pool.format('x')}\nb = R.sin(a)\nc = {pool.format('b')}\nd = R.exp(c)\nreturn d"
+    layers = {"max_pool2d_1": "nChw16c"}
+
+    def decided(choices: Choices) -> list[LayoutDecision]:
+        backend, decisions = OneDNN(), {}
+        passes = [
+            relax.transform.ConvertToDataflow(1),
+            NameOperators(),
+            DispatchOperators(preference_of([backend])),
+            PartitionRegions(),
+            BuildPrograms(backend),
+            InferLayouts(backend, layers=layers, decisions=decisions, choices=choices),
+        ]
+        tvm.transform.Sequential(passes)(parse(lines, 'x: R.Tensor((1, 64, 8, 8), "float32")'))
+        return [decisions[name] for name in sorted(decisions)]
+
+    first = Choices()
+    made, again = decided(first), decided(Choices(known=first.made))
+    for decisions, replayed in ((made, False), (again, True)):
+        assert [(one.forced, one.replayed) for one in decisions] == [
+            ((), replayed),
+            (("max_pool2d_1",), replayed),
+        ]
+    assert (first.regions, first.used) == (2, 0)
+
+
+def test_a_layout_for_a_step_that_is_not_there_is_an_error() -> None:
+    lines = "a = R.nn.max_pool2d(x, pool_size=[3, 3])\nb = R.exp(a)\nreturn b"
+    for layers, wrong in (
+        ({"max_pool2d_0": "nhwc", "exp_0": "nhwc"}, "exp_0"),
+        ({"conv2d_7": "nhwc"}, "conv2d_7"),
+    ):
+        passes = [
+            relax.transform.ConvertToDataflow(1),
+            NameOperators(),
+            DispatchOperators(preference_of([OneDNN()])),
+            PartitionRegions(),
+            BuildPrograms(OneDNN()),
+            InferLayouts(OneDNN(), layers=layers),
+        ]
+        with pytest.raises(
+            InvalidInputError, match=f"option layers: {wrong} is no step of the library's own"
+        ):
+            tvm.transform.Sequential(passes)(parse(lines, 'x: R.Tensor((1, 64, 8, 8), "float32")'))

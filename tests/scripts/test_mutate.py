@@ -1,0 +1,271 @@
+"""scripts/mutate: the mistakes that it makes, the tests that it picks, and what it says of them."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
+from _mutate import equivalent, main, tree
+from _mutate.baseline import Baseline
+from _mutate.main import Tried, sample, summary
+from _mutate.mutants import Mutant
+from _mutate.reached import NAME, instrument
+from _mutate.rules import is_program, mutants_of
+from _mutate.tree import ROOT, module_of, sources
+
+
+def changes(source: str) -> set[str]:
+    source = textwrap.dedent(source)
+    return {mutant.change for mutant in mutants_of("m.py", source) if is_program(mutant, source)}
+
+
+def in_function(line: str) -> set[str]:
+    return changes(f"def f(a, b, c):\n    {line}\n    return a\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("c = a < b", {"< -> <="}),
+        ("c = (a + b) not in c", {"+ -> -", "not in -> in"}),
+        ("c = a * (b // c)", {"* -> +", "// -> *"}),
+        (
+            "c = a and (b or c)",
+            {"and -> or", "or -> and", "a and ->", "and (b or c) ->", "b or ->", "or c ->"},
+        ),
+        ("c = [not a, -b]", {"not a -> a", "-b -> b", "[not a, -b] -> [not a]", "[not a, -b] -> [-b]"}),
+        ("c = a if b else c", {"b -> not (b)"}),
+        ("c = [x for x in a if b]", {"b -> True"}),
+        ("c = 3, 0.5, True", {"3 -> 4", "0.5 -> 1.5", "True -> False"}),
+        ("c = g(a, b, key=c)", {"a, b -> b, a", ", key=c ->"}),
+        ("c = min(a, b)", {"min -> max"}),
+        ("c = a[b:c]", {"b ->", "c ->"}),
+        ("c = {'x': a, 'y': b}", {"'x': a, ->", ", 'y': b ->"}),
+        ("g(a)", {"g(a) -> pass"}),
+        ("a[b] = c", {"a[b] = c -> pass"}),
+        ("a += b", {"a += b -> pass"}),
+    ],
+)
+def test_the_mistakes_in_one_line(line: str, expected: set[str]) -> None:
+    assert {change.strip() for change in in_function(line)} == expected
+
+
+def test_jumps_are_dropped_but_for_the_last_return() -> None:
+    source = """
+        def f(a):
+            for b in a:
+                if b:
+                    continue
+                if a:
+                    raise ValueError(f"{a + 1} is not {b}")
+                return b
+            return a
+    """
+    dropped = {change for change in changes(source) if change.endswith("pass")}
+    assert dropped == {
+        "continue -> pass",
+        'raise ValueError(f"{a + 1} is not {b}") -> pass',
+        "return b -> pass",
+    }
+
+
+def test_fields_and_defaults_of_a_dataclass() -> None:
+    source = """
+        @dataclass(frozen=True)
+        class A:
+            x: int
+            y: int = 3
+
+            def f(self, z: int = 5) -> int:
+                return self.x
+    """
+    assert changes(source) == {"y: int = 3 -> pass", "3 -> 4", "5 -> 6"}
+
+
+def test_text_types_and_what_only_tells_are_left_alone() -> None:
+    source = '''
+        """Text of 3 lines, not more than 4."""
+        from typing import TYPE_CHECKING
+
+        if TYPE_CHECKING:
+            from x import y
+        __all__ = ["a", "b"]
+        Number = int | float
+        Name = Literal["a", "b", 3]
+
+        def f(a: tuple[int, 3] | None, *, b: Literal[1, 2]) -> dict[str, 3]:
+            """Does 1 or 2."""
+            c: list[3] = a
+            assert a > 3
+            print("a", 3)
+            return f"{a + 3} of {b}"
+
+        class C:
+            def __repr__(self) -> str:
+                return str(self.a + 1)
+    '''
+    assert changes(source) == set()
+
+
+def test_an_edit_in_the_text() -> None:
+    source = "é = 'é'\n\ndef f(a):\n    return a <= 'é'\n"
+    (mutant,) = mutants_of("p/m.py", source)
+    assert (mutant.function, mutant.line, mutant.kind) == ("f", 4, "compare")
+    assert mutant.apply(source) == source.replace("<=", "<")
+    assert "-    return a <= 'é'\n+    return a < 'é'\n" in mutant.diff(source)
+
+
+def test_lines_are_those_of_statements_that_run() -> None:
+    """A default is made on import, one of a function inside another where that one runs."""
+    source = "X = 1\ndef f(a=2):\n    def g(b=3):\n        return (b +\n            4)\n    return g\n"
+    lines = {mutant.change: (mutant.line, mutant.function) for mutant in mutants_of("m.py", source)}
+    assert lines["1 -> 2"] == (0, "")
+    assert lines["2 -> 3"] == (0, "f")
+    assert lines["3 -> 4"] == (3, "f.g")
+    assert lines["4 -> 5"] == (4, "f.g")
+
+
+def test_a_sample_is_that_of_its_seed_and_of_many_kinds() -> None:
+    file = "tvm_mxplan/core/assignment.py"
+    text = (ROOT / file).read_text()
+    first = sample(file, text, [], 8, 1)
+    assert first == sample(file, text, [], 8, 1) != sample(file, text, [], 8, 2)
+    assert len({mutant.kind for mutant in first}) == 8
+    every = sample(file, text, [], None, 1)
+    assert set(first) < set(every)
+    known = [equivalent.Equivalent(m.path, m.function, m.change, "") for m in first]
+    assert not set(first) & set(sample(file, text, known, None, 1))
+
+
+def test_every_edit_that_is_listed_as_equivalent_is_one_and_says_why() -> None:
+    listed = equivalent.read(equivalent.LIST.read_text())
+    texts = {one.path: (ROOT / one.path).read_text() for one in listed}
+    found = {path: mutants_of(path, text) for path, text in texts.items()}
+    for one in listed:
+        assert any(one.names(mutant) for mutant in found[one.path]), f"no such edit any more: {one}"
+        assert len(one.reason) > 15, one
+    assert len(listed) == len({(one.path, one.function, one.change) for one in listed})
+
+
+def test_a_line_of_the_list() -> None:
+    (one,) = equivalent.read("# remark\n\na.py | f | x | y -> x & y | for reasons\n")
+    assert one == equivalent.Equivalent("a.py", "f", "x | y -> x & y", "for reasons")
+    for wrong in ("a.py | f | x -> y", "a.py | f | x | reason"):
+        with pytest.raises(ValueError, match="line 1: expected"):
+            equivalent.read(wrong)
+
+
+def test_statements_note_that_they_run() -> None:
+    source = textwrap.dedent("""
+        def f(a):
+            '''Text.'''
+            if a > 1:
+                return 1
+            elif a > 0:
+                b = 2
+            else:
+                b = 3
+            return b
+        """)
+    reached = bytearray(20)
+    names: dict = {NAME: reached}
+    exec(instrument(source, "m.py"), names)
+    assert not any(reached)
+    assert (names["f"](1), names["f"].__doc__) == (2, "Text.")
+    assert [line for line, run in enumerate(reached) if run] == [4, 6, 7, 10]
+
+
+OBSERVED = {
+    "tests/test_a.py": {
+        "imported": ["m.py"],
+        "shared": {"m.py": [2]},
+        "tests": {
+            "long": {"seconds": 9.0, "lines": {"m.py": [3, 4]}},
+            "short": {"seconds": 1.0, "lines": {"m.py": [3]}},
+            "other": {"seconds": 0.1, "lines": {"n.py": [3]}},
+        },
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("line", "limit", "expected"),
+    [
+        (3, 60, ("short", "long")),
+        (3, 5, ("short",)),
+        (4, 5, ("long",)),
+        (9, 60, ()),
+        (2, 60, ("other", "short", "long")),
+        (0, 60, ("other", "short", "long")),
+    ],
+)
+def test_tests_that_run_the_line_quickest_first(line: int, limit: float, expected: tuple[str, ...]) -> None:
+    mutant = Mutant("m.py", "f", "constant", line, 0, 1, "1", "2")
+    selected = Baseline(OBSERVED).select(mutant, ["tests/test_a.py"], limit)
+    assert selected.tests == expected
+    assert selected.left_out == (1 if limit == 5 and line == 3 else 0)
+
+
+def test_every_file_of_the_plan_has_tests() -> None:
+    for file in sources(["tvm_mxplan/core", "tvm_mxplan/cache", "passes", "byoc/onednn"]):
+        if ast.parse((ROOT / file).read_text()).body[1:]:
+            assert tree.tests_of(file), file
+    assert tree.tests_of("passes/memory/view_slices.py")[0] == "tests/passes/test_view_slices.py"
+    assert module_of("passes/memory/__init__.py") == "tvm_mxplan.passes.memory"
+
+
+def test_the_table_counts_by_folder() -> None:
+    def tried(path: str, noticed: bool) -> Tried:
+        return Tried(Mutant(path, "f", "constant", 1, 0, 1, "1", "2"), noticed, "", 2.0)
+
+    rows = summary([tried("a/x.py", True), tried("a/y.py", False), tried("b/z.py", True)])
+    assert rows[2:] == [
+        "| a | 2 | 1 | 50% | 4 |",
+        "| b | 1 | 1 | 100% | 2 |",
+        "| all | 3 | 2 | 67% | 6 |",
+    ]
+
+
+def test_the_list_runs_nothing(capsys) -> None:
+    assert main.main(["tvm_mxplan/core/dims.py", "--list", "--sample", "3"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 3
+
+
+IN_MEMORY = """
+import sys
+from pathlib import Path
+from _mutate.server import Server
+from _mutate.tree import ROOT
+
+source, tests = "tvm_mxplan/core/fingerprint.py", ["tests/core/test_fingerprint.py::test_{0}"]
+server, text = Server(Path(sys.argv[1])), (ROOT / source).read_text()
+collected = server.record("tests/core/test_fingerprint.py", [source], 60)
+tests = list(collected["tests"])
+assert tests and all(ran["lines"] for ran in collected["tests"].values()), collected
+for changed in (text, text + "\\nraise RuntimeError('changed')\\n", text + "\\nwhile True: pass\\n"):
+    ended = server.test(source, changed, tests, 2)
+    print(ended.status, "out of time" in ended.reason)
+assert (ROOT / source).read_text() == text
+"""
+
+
+def test_tests_run_on_changed_text_in_memory(tmp_path) -> None:
+    """As it is, all pass; broken, some fail; without an end, it is stopped. The file itself stays."""
+    ran = subprocess.run(
+        [sys.executable, "-c", IN_MEMORY, str(tmp_path)],
+        env={"PYTHONPATH": str(ROOT / "scripts"), "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 0, ran.stderr
+    passed, failed, stopped = ran.stdout.splitlines()
+    assert passed == "0 False"
+    assert failed.split()[0] not in ("0", "None")
+    assert stopped == "None True"
