@@ -96,7 +96,9 @@ def expected(
             estimate = POST_OPS[type(post_op)](post_op, estimate, other, known)
             if was_exact and _rounds_nothing(post_op):
                 estimate = _without_error(estimate)
-    return estimate
+        # A bound that leaves a function's domain says nothing.
+        error = np.where(np.isnan(estimate.error), np.inf, estimate.error)
+    return Estimate(estimate.value, error if np.any(error) else 0.0)
 
 
 def _rounds_nothing(post_op: ir.PostOp) -> bool:

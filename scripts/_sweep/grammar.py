@@ -10,8 +10,8 @@ A line stands for the product of its alternatives.  ``4..9`` is every number of 
 benchdnn: mb (images), g (groups), ic and oc (channels of all groups), then for depth, height and width
 i (source), o (result), k (window), s (stride), p (padding in front), r (padding behind, p where it is
 missing) and d (dilation, 0 is dense).  An axis takes the number of the axis before it where it has none:
-``iw`` alone makes an image of one axis, ``ih`` alone a square one, ``id`` alone a cube.  subjects.py says what
-each kind takes.
+``iw`` alone makes an image of one axis, ``ih`` alone a square one, ``id`` alone a cube.  subjects.py says
+what each kind takes.
 """
 
 from __future__ import annotations

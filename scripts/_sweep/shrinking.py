@@ -50,12 +50,12 @@ def _again(case: Case, like: Outcome, block: int) -> Outcome | None:
         prepared = prepare(case)
     except ValueError:  # post-ops of other shapes
         return None
-    layouts: Layouts = like.layouts
-    if prepared is None or len(case.chain) != len(like.case.chain):
-        options = prepared.layouts(block) if prepared else []
-        layouts = next((one for one in options if one[0] == like.layouts[0]), ())
-    if not layouts or prepared is None:
+    if prepared is None:
         return None
+    options = prepared.layouts(block)
+    layouts: Layouts = like.layouts
+    if len(options[0]) != len(layouts):
+        layouts = next((one for one in options if one[0] == layouts[0]), options[0])
     for outcome in prepared.outcomes(layouts, lambda _: None):
         if outcome.implementation == like.implementation:
             return outcome if outcome.wrong else None
