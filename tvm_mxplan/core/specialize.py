@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from . import program as ir
@@ -25,15 +25,19 @@ def specialize(program: ir.Program, symbols: Mapping[str, int]) -> ir.Program:
     return replace(program, values=values, symbols=())
 
 
-def typical(program: ir.Program) -> ir.Program:
+def typical(program: ir.Program, batch: int = _TYPICAL_BATCH) -> ir.Program:
     """The program at plausible numbers: a few images in a batch, some dozens of pixels or tokens."""
     return specialize(
         program,
-        {
-            binding.name: _TYPICAL_BATCH if binding.axis == 0 else _TYPICAL_EXTENT
-            for binding in program.symbols
-        },
+        {binding.name: _TYPICAL_EXTENT if binding.axis else batch for binding in program.symbols},
     )
+
+
+def instances(program: ir.Program) -> Iterator[ir.Program]:
+    """The program itself where its shapes are of numbers, else at plausible ones and with a batch of one."""
+    yield typical(program)
+    if any(binding.axis == 0 for binding in program.symbols):
+        yield typical(program, batch=1)
 
 
 def typical_shape(shape: Shape) -> tuple[int, ...]:

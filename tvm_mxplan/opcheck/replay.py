@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +18,8 @@ import numpy as np
 from tvm_mxplan.core import codec
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.dims import static_shape
+from tvm_mxplan.core.kernel import alone
 from tvm_mxplan.core.layout import parse_layout
-from tvm_mxplan.core.renumber import renumber_step
 from tvm_mxplan.errors import InvalidInputError
 from tvm_mxplan.files import whole_file
 
@@ -71,7 +71,7 @@ def write(
         raise InvalidInputError(
             f"{folder}: no folder for opcheck's files ({error.strerror or error})"
         ) from error
-    single, order = _alone(program, step)
+    single, order = alone(program, step)
     estimate = reference(program, step, reads, prior)
     path = folder / (re.sub(r"[^\w.-]", "_", stem) + ".npz")
     arrays = {f"read{at}": reads[value].raw for at, value in enumerate(order)}
@@ -127,27 +127,6 @@ def replay(path: str | os.PathLike[str]) -> Replay:
     estimate = reference(program, step, reads, before)
     finding, _ = differ(dst_value.name, read(out, dst_value).logical, estimate)
     return Replay(text, program, finding, bool(np.array_equal(out, actual)))
-
-
-def _alone(program: ir.Program, step: ir.Step) -> tuple[ir.Program, list[int]]:
-    """A program of ``step`` alone, and the values that its inputs and constants were, in their order."""
-    order = list(dict.fromkeys(step.reads()))
-    values: list[ir.Value] = []
-    for old in order:
-        kind: ir.ValueKind = "constant" if program.values[program.root(old)].kind == "constant" else "input"
-        values.append(_own(program.values[old], kind, sum(value.kind == kind for value in values)))
-    values.append(_own(program.values[step.dst], "output", 0))
-    number = {old: new for new, old in enumerate(order)}
-    # What a step writes may be what it reads, in place; here it is a value of its own.
-    operands = tuple(operand for operand in step.operands if operand.role != "dst")
-    single = renumber_step(replace(step, operands=operands), number)
-    operands = (*single.operands, ir.Operand("dst", len(order)))
-    single = replace(single, operands=operands, scratchpad_offset=-1, scratchpad_bytes=-1)
-    return ir.Program(_NAME, tuple(values), (single,)), order
-
-
-def _own(value: ir.Value, kind: ir.ValueKind, index: int) -> ir.Value:
-    return replace(value, kind=kind, index=index, alias_of=-1, alias_offset=0, offset=-1, nbytes=-1)
 
 
 def _physical(logical: Array, value: ir.Value, like: Array) -> Array:

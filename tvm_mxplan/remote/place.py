@@ -24,6 +24,7 @@ from ..byoc.onednn.backend import OneDNN
 from ..core import codec
 from ..core import program as ir
 from ..core.description import Description
+from ..core.kernel import Kernel
 from ..determinism import Determinism
 from ..errors import RemoteError
 from ..linking import write_library
@@ -31,6 +32,7 @@ from ..passes.layout.measure import Sample
 from ..tuning.facts import machine
 from ..tuning.place import Sampler
 from ..tuning.values import Port
+from ..verify.check import Checked
 from .address import Remote
 from .connection import Connection, connection
 
@@ -62,6 +64,10 @@ class RemoteOneDNN(OneDNN):
         if data not in self._answers:
             self._answers[data] = library.read_description(self._connection.ask("describe", data))
         return self._answers[data]
+
+    def refuse(self, descriptor: str, implementation: str, reason: str) -> None:
+        self._connection.ask("refuse", descriptor, implementation, reason)
+        self._answers.clear()
 
     def create_module(
         self, symbol: str, program: ir.Program, constants: list[tvm.runtime.Tensor]
@@ -118,6 +124,10 @@ class There:
     def time(self, backend: Backend, question: ir.Program, threads: int | None) -> Sample:
         value, repeats = self._connection.ask("time_step", codec.encode(question), threads or 0)
         return float(value), int(repeats)
+
+    def check_kernel(self, backend: Backend, kernel: Kernel) -> Checked:
+        outcome, reason = self._connection.ask("check_kernel", codec.encode(kernel.program))
+        return Checked(outcome, reason)
 
     def sampler(self, strategy: str, ports: Sequence[Port]) -> Sampler:
         def upload(module: Any) -> Callable[[], float]:
