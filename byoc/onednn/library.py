@@ -99,13 +99,15 @@ def description_text(program: Program | bytes, symbols: Sequence[int] = ()) -> s
 
 def read_description(text: str) -> Description:
     """The inverse of :func:`description_text`."""
-    from tvm_mxplan.core.description import Description, StepInfo, ValueInfo
+    from tvm_mxplan.core.description import Description, Refused, StepInfo, ValueInfo
+
+    def told(step: dict[str, Any]) -> StepInfo:
+        refused = tuple(Refused(*one) for one in step["refused"])
+        return StepInfo(**{**step, "alternatives": tuple(step["alternatives"]), "refused": refused})
 
     answer = json.loads(text)
     return Description(
-        tuple(
-            StepInfo(**{**step, "alternatives": tuple(step["alternatives"])}) for step in answer["steps"]
-        ),
+        tuple(told(step) for step in answer["steps"]),
         tuple(ValueInfo(**value) for value in answer["values"]),
     )
 
@@ -211,6 +213,46 @@ def set_debug(memory: bool) -> None:
     """Whether runs that begin from now on check every step's memory; slow, and off at first."""
     load()
     _function("set_debug")(int(memory))
+
+
+def refuse(descriptor: str, implementation: str, reason: str) -> None:
+    """Keep steps of this descriptor (``StepInfo.descriptor``) from running an implementation, from now on.
+
+    It holds for what the process builds afterwards: questions, and modules that are created or see new
+    shapes.  The next best implementation runs; where none is left the step is refused with the reasons.
+    ``implementation`` is a name as ``StepInfo.implementation`` has it.
+    """
+    load()
+    _function("refuse")(descriptor, implementation, reason)
+
+
+def refusals() -> list[tuple[str, str, str]]:
+    """What :func:`refuse` was told in this process: descriptors, implementations, reasons."""
+    load()
+    told = json.loads(str(_function("refusals")()))
+    return [(one["descriptor"], one["implementation"], one["reason"]) for one in told]
+
+
+def forget_refusals() -> None:
+    """Undo every :func:`refuse`, for what is built from now on."""
+    load()
+    _function("forget_refusals")()
+
+
+def errata() -> list[dict[str, Any]]:
+    """The table of implementations that are known to be wrong (byoc/runtime/errata.cc), an entry each.
+
+    ``condition`` says for which steps, ``first`` and ``last`` for which versions of oneDNN.
+    """
+    load()
+    table: list[dict[str, Any]] = json.loads(str(_function("errata")()))
+    return table
+
+
+def set_errata(on: bool) -> None:
+    """Whether errata count for what is built from now on, as they do at first; off is for finding them."""
+    load()
+    _function("set_errata")(int(on))
 
 
 def observe(observer: Observer | None) -> None:

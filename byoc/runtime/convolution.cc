@@ -92,9 +92,14 @@ void BuildConvolution(StepBuilder* b) {
   if (algorithm != "direct" && !preferred.empty()) {
     ThrowInvalidInput("implementation ", preferred, " is none of algorithm ", algorithm);
   }
-  if (algorithm == "winograd_f2") return winograd::Build(b, 2);
-  if (algorithm == "winograd_f4") return winograd::Build(b, 4);
-  if (algorithm != "direct") ThrowUnsupported("convolution algorithm ", algorithm, " is not known");
+  bool winograd = algorithm == "winograd_f2" || algorithm == "winograd_f4";
+  if (!winograd && algorithm != "direct") {
+    ThrowUnsupported("convolution algorithm ", algorithm, " is not known");
+  }
+  if (winograd) {
+    if (!b->Refuses(algorithm)) return winograd::Build(b, algorithm == "winograd_f4" ? 4 : 2);
+    b->StateMissing(algorithm);
+  }
   b->Prefer(preferred);
   Build<dnnl::convolution_forward>(b, dnnl::algorithm::convolution_direct, false);
 }

@@ -4,8 +4,31 @@
 #include "error.h"
 #include "executable.h"
 #include "json.h"
+#include "step_descriptor.h"
 
 namespace mxplan {
+namespace {
+
+std::string WhyMissing(const Step& step, const Executable& executable) {
+  for (const RefusedImplementation& refused : executable.refused) {
+    if (refused.implementation == executable.missing) {
+      return Concat(step.kind, " ", step.name, ": ", executable.missing, " is refused for it, ",
+                    refused.reason);
+    }
+  }
+  return Concat(step.kind, " ", step.name, ": oneDNN has no ", executable.missing,
+                " for it here, its first choice is ", executable.implementation);
+}
+
+void WriteRefused(const std::vector<RefusedImplementation>& refused, JsonWriter* json) {
+  json->Key("refused").BeginArray();
+  for (const RefusedImplementation& one : refused) {
+    json->BeginArray().String(one.implementation).String(one.reason).EndArray();
+  }
+  json->EndArray();
+}
+
+}  // namespace
 
 std::string Describe(const Program& program, const std::vector<int64_t>& symbols) {
   if (symbols.size() != program.symbols.size()) {
@@ -20,10 +43,7 @@ std::string Describe(const Program& program, const std::vector<int64_t>& symbols
     std::string failure;
     try {
       executable = BuildExecutable(step, &resolved, true);
-      if (!executable.missing.empty()) {
-        failure = Concat(step.kind, " ", step.name, ": oneDNN has no ", executable.missing,
-                         " for it here, its first choice is ", executable.implementation);
-      }
+      if (!executable.missing.empty()) failure = WhyMissing(step, executable);
     } catch (const Error& error) {
       failure = error.what();
     }
@@ -35,6 +55,8 @@ std::string Describe(const Program& program, const std::vector<int64_t>& symbols
     json.Key("alternatives").BeginArray();
     for (const std::string& name : executable.alternatives) json.String(name);
     json.EndArray();
+    WriteRefused(executable.refused, &json);
+    json.Key("descriptor").String(DescribeStep(step, resolved).text);
     json.Key("error").String(failure);
     json.EndObject();
   }

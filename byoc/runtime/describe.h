@@ -11,7 +11,8 @@ namespace mxplan {
 
 // JSON:
 //   {"steps": [{"implementation": "brg:avx512_core", "scratchpad_bytes": 0, "weights_bytes": 0,
-//               "relative_error": 0, "error": ""}],
+//               "relative_error": 0, "alternatives": [], "refused": [["name", "reason"]],
+//               "descriptor": "convolution ...", "error": ""}],
 //    "values": [{"layout": "acdb", "nbytes": 1024}]}
 // A step that cannot be made says why in "error".  Values in layout "any" get the layout that the
 // first step to touch them decides; nbytes is -1 where no step did or the type is unknown.

@@ -61,23 +61,36 @@ bool StepBuilder::HasPostOp(PostOp::Kind kind) const {
 
 void StepBuilder::Prefer(const std::string& implementation) {
   may_prefer_ = true;
-  preferred_ = implementation;
+  choice_.preferred = implementation;
 }
 
-bool StepBuilder::Seek(dnnl::primitive_desc* desc, const std::string& implementation) {
-  do {
-    if (implementation == desc->impl_info_str()) return true;
-  } while (desc->next_impl());
-  return false;
+bool StepBuilder::Refuses(const std::string& implementation) {
+  return !MayRun(choice_, implementation, &executable_.refused);
+}
+
+void StepBuilder::NoteRefused(const std::vector<RefusedImplementation>& refused) {
+  for (const RefusedImplementation& one : refused) {
+    MayRun(choice_, one.implementation, &executable_.refused);
+  }
 }
 
 void StepBuilder::ListAlternatives(dnnl::primitive_desc first) {
-  std::set<std::string> seen = {first.impl_info_str()};
-  while (first.next_impl()) {
+  std::set<std::string> seen;
+  do {
     std::string name = first.impl_info_str();
-    if (name.rfind("ref", 0) == 0 || !seen.insert(name).second) continue;
-    executable_.alternatives.push_back(name);
+    if (RefusalOf(choice_.refusals, name) || !seen.insert(name).second) continue;
+    bool is_first_choice = seen.size() == 1;
+    if (!is_first_choice && name.rfind("ref", 0) != 0) executable_.alternatives.push_back(name);
+  } while (first.next_impl());
+}
+
+Executable StepBuilder::Take() {
+  // A single stage was asked about when it was chosen.
+  std::vector<RefusedImplementation> refused;
+  if (executable_.stages.size() > 1 && !MayRun(choice_, executable_.implementation, &refused)) {
+    ThrowAllRefused(refused);
   }
+  return std::move(executable_);
 }
 
 memory::desc StepBuilder::Fixed(int value) {
@@ -234,7 +247,9 @@ void StepBuilder::BindScratchpad(const dnnl::primitive_desc_base& pd,
 
 void StepBuilder::AddPrimitive(const PrimitivePointer& made, const std::vector<Binding>& bindings) {
   const dnnl::primitive_desc_base& pd = made->desc;
-  if (!preferred_.empty() && preferred_ != Implementation(pd)) executable_.missing = preferred_;
+  const std::string& preferred = choice_.preferred;
+  if (!preferred.empty() && preferred != Implementation(pd)) executable_.missing = preferred;
+  NoteRefused(made->refused);
   std::vector<Argument> arguments;
   for (const Binding& binding : bindings) arguments.push_back(Bind(pd, binding));
   for (size_t i = 0; i < step_.post_ops.size(); ++i) {
@@ -252,7 +267,7 @@ void StepBuilder::AddReorder(int src, const memory::desc& src_desc, int dst,
   PrimitiveKey key(typeid(dnnl::reorder));
   key.Put(src_desc);
   key.Put(dst_desc);
-  PrimitivePointer made = GetPrimitive<dnnl::reorder>(key, [&] {
+  PrimitivePointer made = GetPrimitive<dnnl::reorder>(key, choice_, [&] {
     dnnl::primitive_attr attr;
     attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     return dnnl::reorder::primitive_desc(CpuEngine(), src_desc, CpuEngine(), dst_desc, attr);

@@ -13,8 +13,10 @@
 #include <vector>
 
 #include "engine.h"
+#include "implementation_choice.h"
 #include "packing.h"
 #include "primitive_cache.h"
+#include "refusals.h"
 #include "resolved.h"
 
 namespace mxplan {
@@ -58,6 +60,7 @@ struct Executable {
   double relative_error = 0;  // in the L2 norm, beyond what rounding a sum in float32 costs
   std::vector<std::string> alternatives;  // that could be preferred, where they were asked for
   std::string missing;                    // what the step prefers and oneDNN has not got for it
+  std::vector<RefusedImplementation> refused;  // would have been taken, were they right
 };
 
 // What a builder sees of its step.  Operands are named by role; missing ones, attributes of the
@@ -65,7 +68,10 @@ struct Executable {
 class StepBuilder {
  public:
   StepBuilder(const Step& step, Resolved* resolved, bool lists_alternatives)
-      : step_(step), resolved_(resolved), lists_alternatives_(lists_alternatives) {}
+      : step_(step),
+        resolved_(resolved),
+        lists_alternatives_(lists_alternatives),
+        choice_{"", RefusalsOf(DescribeStep(step, *resolved))} {}
 
   const Step& step() const { return step_; }
   bool Has(const char* role) const { return step_.Find(role) >= 0; }
@@ -98,6 +104,11 @@ class StepBuilder {
 
   bool HasPostOp(PostOp::Kind kind) const;
 
+  // True if one of the runtime's own implementations is refused for the step, which notes it.
+  bool Refuses(const std::string& implementation);
+  // States that the step asks for `implementation` and gets another.
+  void StateMissing(const std::string& implementation) { executable_.missing = implementation; }
+
   // Opens the choice among oneDNN's implementations: primitives added from now on are the one of
   // this name, or oneDNN's first where the name is empty or not to be had.
   void Prefer(const std::string& implementation);
@@ -121,16 +132,9 @@ class StepBuilder {
     auto describe = [&] {
       return typename Primitive::primitive_desc(CpuEngine(), described..., attr);
     };
+    AddPrimitive(GetPrimitive<Primitive>(key, choice_, describe), bindings);
     if constexpr (std::is_base_of_v<dnnl::primitive_desc, typename Primitive::primitive_desc>) {
-      if (!preferred_.empty()) key.Put(preferred_);
-      auto describe_preferred = [&] {
-        auto desc = describe();
-        return preferred_.empty() || Seek(&desc, preferred_) ? desc : describe();
-      };
-      AddPrimitive(GetPrimitive<Primitive>(key, describe_preferred), bindings);
       if (may_prefer_ && lists_alternatives_) ListAlternatives(describe());
-    } else {
-      AddPrimitive(GetPrimitive<Primitive>(key, describe), bindings);
     }
   }
   // Adds a plain reorder between two views.
@@ -142,15 +146,15 @@ class StepBuilder {
   void NeedWeights(int64_t bytes) { executable_.weights_bytes += bytes; }
   void StateError(double relative_error) { executable_.relative_error = relative_error; }
 
-  Executable Take() { return std::move(executable_); }
+  // The step's executable; throws Unsupported if its stages together are a refused implementation.
+  Executable Take();
 
  private:
   // The step's post-ops and the user's scratchpad; what distinguishes them goes into the key.
   dnnl::primitive_attr Attr(PrimitiveKey* key) const;
   void AddPrimitive(const PrimitivePointer& made, const std::vector<Binding>& bindings);
-  // Moves on to the implementation of that name; false if there is none from here on.
-  static bool Seek(dnnl::primitive_desc* desc, const std::string& implementation);
-  // Of what follows `first`, all but reference code.
+  void NoteRefused(const std::vector<RefusedImplementation>& refused);
+  // Of what follows `first`, all but reference code and what is refused.
   void ListAlternatives(dnnl::primitive_desc first);
   // Adds the scratchpad a primitive asks for to its arguments.
   void BindScratchpad(const dnnl::primitive_desc_base& pd, std::vector<Argument>* arguments);
@@ -161,7 +165,7 @@ class StepBuilder {
   Resolved* resolved_;
   bool lists_alternatives_;
   bool may_prefer_ = false;
-  std::string preferred_;
+  Choice choice_;
   Executable executable_;
 };
 

@@ -40,7 +40,7 @@ void BuildRows(StepBuilder* b) {
   if (order[0] != 'a' || src.get_padded_dims() != sample) {
     ThrowUnsupported("samples in layout ", order, " are no rows");
   }
-  if (TakesRowProduct(*b)) {
+  if (TakesRowProduct(*b) && !b->Refuses(kRowProduct)) {
     return BuildRowProduct(b, MakeDesc(filter, src.get_data_type(), order), filter[0]);
   }
   int64_t rows = sample[0], columns = filter[0], depth = 1;
@@ -68,7 +68,8 @@ bool IsOneSample(StepBuilder* b) {
   if (weights.size() != 2 || src[1] != weights[0] || dst != Dims{src[0], weights[1]}) return false;
   if (b->Has("bias") && b->Get("bias").dims.back() != weights[1]) return false;
   if (!TakesRowProduct(*b)) return false;
-  return TagOf(b->Fixed("src")) == "ab" && TagOf(b->Fixed("dst")) == "ab";
+  if (TagOf(b->Fixed("src")) != "ab" || TagOf(b->Fixed("dst")) != "ab") return false;
+  return !b->Refuses(kRowProduct);
 }
 
 }  // namespace

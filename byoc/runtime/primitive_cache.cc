@@ -6,6 +6,7 @@
 
 #include "desc_hash.h"
 #include "engine.h"
+#include "error.h"
 
 // Of the OpenMP library that oneDNN brings; 1 thread where there is none.
 extern "C" int omp_get_max_threads() __attribute__((weak));
@@ -30,6 +31,16 @@ void PrimitiveKey::Put(float number) {
 void PrimitiveKey::Put(const std::vector<dnnl::memory::desc>& descs) {
   Put(descs.size());
   for (const dnnl::memory::desc& desc : descs) Put(desc);
+}
+
+void PrimitiveKey::Put(const Choice& choice) {
+  Put(choice.preferred);
+  Put(choice.refusals.size());
+  for (const Refusal& refusal : choice.refusals) {
+    Put(refusal.implementation);
+    Put(refusal.pattern);
+    Put(refusal.reason);
+  }
 }
 
 bool PrimitiveKey::Same(const Field& a, const Field& b) {
@@ -70,6 +81,10 @@ PrimitiveCache& ThePrimitiveCache() {
 
 bool IsRefusal(const dnnl::error& error) {
   return error.status == dnnl_unimplemented || error.status == dnnl_invalid_arguments;
+}
+
+void ThrowAllRefused(const std::vector<RefusedImplementation>& refused) {
+  ThrowUnsupported("every implementation that oneDNN has for it is refused: ", ToText(refused));
 }
 
 CacheStatistics PrimitiveStatistics() { return ThePrimitiveCache().statistics(); }

@@ -16,6 +16,7 @@
 #include <variant>
 #include <vector>
 
+#include "implementation_choice.h"
 #include "keyed_cache.h"
 #include "layout.h"
 
@@ -33,6 +34,7 @@ class PrimitiveKey {
   void Put(const std::string& text) { fields_.emplace_back(text); }
   void Put(float number);
   void Put(const std::vector<dnnl::memory::desc>& descs);
+  void Put(const Choice& choice);
   template <typename T>
   std::enable_if_t<std::is_integral_v<T> || std::is_enum_v<T>> Put(T number) {
     fields_.emplace_back(static_cast<int64_t>(number));
@@ -52,17 +54,19 @@ class PrimitiveKey {
 struct CachedPrimitive {
   dnnl::primitive_desc_base desc;
   dnnl::primitive primitive;
-  std::optional<dnnl::error> failure;  // then the others are empty
+  std::optional<dnnl::error> failure;          // then the others are empty
+  std::vector<RefusedImplementation> refused;  // passed over; without a primitive: all there are
 
   int64_t bytes() const { return 0; }  // oneDNN does not tell: primitives are bounded by count
 };
 
 using PrimitivePointer = std::shared_ptr<const CachedPrimitive>;
 
-// Finds the primitive or makes it: `describe` returns its Primitive::primitive_desc.  Throws
-// dnnl::error where oneDNN refuses.
+// Finds the primitive or makes it: `describe` returns its Primitive::primitive_desc, and `choice`,
+// which becomes part of the key, says which implementation of those.  Throws dnnl::error where
+// oneDNN refuses, Unsupported where every implementation is refused.
 template <typename Primitive, typename Describe>
-PrimitivePointer GetPrimitive(const PrimitiveKey& key, const Describe& describe);
+PrimitivePointer GetPrimitive(PrimitiveKey key, const Choice& choice, const Describe& describe);
 
 CacheStatistics PrimitiveStatistics();
 void SetPrimitiveCapacity(CacheCapacity capacity);
@@ -78,19 +82,27 @@ PrimitiveCache& ThePrimitiveCache();
 // Whether asking again would give the same answer: refusals yes, a lack of memory no.
 bool IsRefusal(const dnnl::error& error);
 
+// Throws Unsupported, with what was refused and why.
+[[noreturn]] void ThrowAllRefused(const std::vector<RefusedImplementation>& refused);
+
 template <typename Primitive, typename Describe>
-PrimitivePointer GetPrimitive(const PrimitiveKey& key, const Describe& describe) {
+PrimitivePointer GetPrimitive(PrimitiveKey key, const Choice& choice, const Describe& describe) {
+  key.Put(choice);
   auto make = [&]() -> PrimitivePointer {
     try {
-      auto desc = describe();
-      return std::make_shared<CachedPrimitive>(CachedPrimitive{desc, Primitive(desc), {}});
+      auto picked = Pick(choice, describe);
+      dnnl::primitive primitive;
+      if (picked.found) primitive = Primitive(picked.desc);
+      return std::make_shared<CachedPrimitive>(
+          CachedPrimitive{picked.desc, primitive, {}, picked.refused});
     } catch (const dnnl::error& error) {
       if (!IsRefusal(error)) throw;
-      return std::make_shared<CachedPrimitive>(CachedPrimitive{{}, {}, error});
+      return std::make_shared<CachedPrimitive>(CachedPrimitive{{}, {}, error, {}});
     }
   };
   PrimitivePointer found = ThePrimitiveCache().GetOrMake(key, make);
   if (found->failure) throw dnnl::error(*found->failure);
+  if (!found->primitive) ThrowAllRefused(found->refused);
   return found;
 }
 

@@ -128,6 +128,11 @@ std::string Region::Stats() const {
       json.Key("kind").String(program_.steps[i].kind);
       json.Key("implementation").String(executable.implementation);
       json.Key("missing").String(executable.missing);
+      json.Key("refused").BeginArray();
+      for (const RefusedImplementation& refused : executable.refused) {
+        json.BeginArray().String(refused.implementation).String(refused.reason).EndArray();
+      }
+      json.EndArray();
       json.Key("scratchpad_bytes").Integer(executable.scratchpad_bytes);
       json.EndObject();
     }

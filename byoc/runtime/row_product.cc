@@ -97,7 +97,7 @@ void BuildRowProduct(StepBuilder* b, const dnnl::memory::desc& rows, int64_t col
   b->NeedWeights(bytes);
   b->AddStage(std::make_unique<RowProductStage>(product, columns, static_cast<int>(threads),
                                                 SelectKernel(), std::move(arguments)),
-              "row_product");
+              kRowProduct);
 }
 
 }  // namespace mxplan

@@ -12,6 +12,8 @@
 
 namespace mxplan {
 
+constexpr const char* kRowProduct = "row_product";  // the implementation's name
+
 // True if BuildRowProduct takes a product with constant weights: one sample, float32, no post-op
 // but a relu.
 bool TakesRowProduct(const StepBuilder& b);

@@ -311,7 +311,12 @@ void Build(StepBuilder* b, int64_t tile) {
   if (!plan.chunks.shared) one = std::make_unique<OneThread>();
   PrimitiveKey key(typeid(dnnl::matmul));
   for (const memory::desc& desc : {patches, filters, products}) key.Put(desc);
-  PrimitivePointer made = GetPrimitive<dnnl::matmul>(key, [&] {
+  StepDescriptor product;
+  product.kind = "matmul";
+  product.src = patches.get_dims();
+  product.weights = filters.get_dims();
+  product.dst = products.get_dims();
+  PrimitivePointer made = GetPrimitive<dnnl::matmul>(key, {"", RefusalsOf(product)}, [&] {
     dnnl::primitive_attr attr;
     attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     return dnnl::matmul::primitive_desc(CpuEngine(), patches, filters, products, attr);

@@ -83,6 +83,7 @@ class Offers:
             source="" if cost is None else self._source(step, layouts),
             relative_error=info.relative_error,
             scratchpad_bytes=max(info.scratchpad_bytes, 0),
+            refused=info.refused,
             # Questions are about steps without names.
             out=out.removeprefix(f"{step.kind} : "),
         )

@@ -83,7 +83,11 @@ class Builder:
     def run(self, *inputs: Array) -> Array:
         """Outcome of the one output; every step has been held against its reference too."""
         (dst,) = self.build().of_kind("output")
-        out = np.full([int(d) for d in self.values[dst].shape], np.nan, "float32")  # type: ignore[arg-type]
+        return self.run_stored(*inputs, shape=[int(d) for d in self.values[dst].shape])  # type: ignore[arg-type]
+
+    def run_stored(self, *inputs: Array, shape: Sequence[int]) -> Array:
+        """The same with inputs and the output, of ``shape``, as their layouts store them."""
+        out = np.full(shape, np.nan, "float32")
         with checking() as checker:
             call(self.module(), self.name, *inputs, out)
         result = checker.result()

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
 def is_reference(implementation: str) -> bool:
     """True if an implementation, or one of several joined by ``+``, is the library's slow fallback code."""
     return any(part.split(":")[0] == "ref" for part in implementation.split("+"))
+
+
+class Refused(NamedTuple):
+    """An implementation that the library would have run for a step, and why it does not."""
+
+    implementation: str
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -16,7 +24,9 @@ class StepInfo:
 
     ``relative_error`` is what the implementation adds to the rounding of plain float32 sums, relative to
     its result in the L2 norm.  ``alternatives`` are other implementations that the library has for the
-    step, by the names that a step may prefer; none where it leaves no choice.
+    step, by the names that a step may prefer; none where it leaves no choice.  ``refused`` are those that
+    were passed over because they are wrong for it.  ``descriptor`` is the step as a text, equal for steps
+    that compute the same in the same layouts: refusals are registered by it.
     """
 
     implementation: str
@@ -25,6 +35,8 @@ class StepInfo:
     error: str
     relative_error: float = 0.0
     alternatives: tuple[str, ...] = ()
+    refused: tuple[Refused, ...] = ()
+    descriptor: str = ""
 
     @property
     def is_reference(self) -> bool:

@@ -1,10 +1,10 @@
 """What was decided for each operator of a model: the implementations it could have, and why others are out.
 
-    conv2d_3 runs in onednn: winograd_f4, acdb, 61.3 us, scratchpad 1,048,576 bytes, error 2e-06
-      out  onednn direct, brgconv:avx512_core, 98.0 us  winograd_f4 costs less
-      out  onednn winograd_f4, aBcd16b                  convolution: Winograd takes images channels last
-      out  llvm                                         after onednn in the order of preference
-    relu_3 runs inside conv2d_3, in onednn
+conv2d_3 runs in onednn: winograd_f4, acdb, 61.3 us, scratchpad 1,048,576 bytes, error 2e-06
+  out  onednn direct, brgconv:avx512_core, 98.0 us  winograd_f4 costs less
+  out  onednn winograd_f4, aBcd16b                  convolution: Winograd takes images channels last
+  out  llvm                                         after onednn in the order of preference
+relu_3 runs inside conv2d_3, in onednn
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
+
+from .description import Refused
 
 Source = Literal["", "model", "measured"]
 SOURCES: tuple[Source, ...] = get_args(Source)
@@ -32,6 +34,7 @@ class Candidate:
     source : where the cost comes from.
     relative_error : what it adds to the rounding of plain float32 sums.
     in_place : whether it writes over one of its sources, or stands where it has to already.
+    refused : implementations that the library would have run in its place, were they right.
     out : why it was not taken; '' for the one that was.
     """
 
@@ -44,6 +47,7 @@ class Candidate:
     relative_error: float = 0.0
     scratchpad_bytes: int = 0
     in_place: bool = False
+    refused: tuple[Refused, ...] = ()
     out: str = ""
 
     def to_json(self) -> dict[str, Any]:
@@ -54,7 +58,8 @@ class Candidate:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Candidate:
         """Inverse of :meth:`to_json`."""
-        return cls(**{**data, "layouts": tuple(data.get("layouts", ()))})
+        refused = tuple(Refused(*one) for one in data.get("refused", ()))
+        return cls(**{**data, "layouts": tuple(data.get("layouts", ())), "refused": refused})
 
     def words(self) -> list[str]:
         """What is known of it, one fact each; scratchpads of what was not taken are left out."""
@@ -67,6 +72,7 @@ class Candidate:
             found.append(f"scratchpad {self.scratchpad_bytes:,} bytes")
         if self.relative_error:
             found.append(f"error {self.relative_error:.2g}")
+        found += [f"{one.implementation} refused ({one.reason})" for one in self.refused if not self.out]
         return [word for word in dict.fromkeys(found) if word]
 
 

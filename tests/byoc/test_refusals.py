@@ -1,0 +1,177 @@
+"""Implementations that a step must not run: errata, and what a process registers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+import numpy as np
+import pytest
+from program_builder import Array, Builder, call, random
+
+from tvm_mxplan.byoc.onednn import library
+from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.description import Refused, StepInfo
+
+RELU = ir.EltwisePostOp("relu", 0.0, 0.0)
+
+
+@pytest.fixture(autouse=True)
+def no_refusals() -> Iterator[None]:
+    yield
+    library.forget_refusals()
+    library.set_errata(True)
+
+
+def info(b: Builder) -> StepInfo:
+    return library.describe(b.build()).steps[0]
+
+
+def small_convolution(preferred: str = "", algorithm: ir.ConvolutionAlgorithm = "direct") -> Builder:
+    b = Builder()
+    attrs = ir.Convolution((1, 1), (1, 1, 1, 1), (1, 1), 1, algorithm, preferred)
+    src, dst = b.input((1, 35, 9, 11), "acdb"), b.output((1, 17, 9, 11), "acdb")
+    b.step(attrs, [RELU], src=src, weights=b.constant(random(17, 35, 3, 3)), dst=dst)
+    return b
+
+
+def stored(dims: tuple[int, ...]) -> Array:
+    """Random numbers in the shape of a 2-D image that is stored channels last."""
+    n, c, h, w = dims
+    return random(n, h, w, c)
+
+
+def run(b: Builder) -> str:
+    """Runs the one step, held against its reference; which implementation it was."""
+    module, program = b.module(), b.build()
+    src, dst = (tuple(int(d) for d in program.values[i].shape) for i in (0, 1))
+    b.run_stored(stored(src), shape=(dst[0], dst[2], dst[3], dst[1]))
+    out = np.empty((dst[0], dst[2], dst[3], dst[1]), "float32")
+    call(module, b.name, stored(src), out)
+    (specialization,) = library.stats(module)["specializations"]
+    return str(specialization["steps"][0]["implementation"])
+
+
+def test_the_next_best_implementation_runs_and_the_report_has_both() -> None:
+    first = info(small_convolution())
+    assert not first.refused
+    assert first.descriptor.startswith("convolution ")
+    refused: list[Refused] = []
+    taken = [first.implementation]
+    for _ in range(3):
+        refused.append(Refused(taken[-1], f"wrong {len(refused)}"))
+        library.refuse(first.descriptor, *refused[-1])
+        now = info(small_convolution())
+        assert now.refused == tuple(refused)
+        assert now.implementation not in taken and not set(taken) & set(now.alternatives)
+        assert run(small_convolution()) == now.implementation
+        taken.append(now.implementation)
+    library.forget_refusals()
+    assert info(small_convolution()) == first
+
+
+def test_a_step_without_anything_left_is_refused_with_the_reasons() -> None:
+    told = info(small_convolution())
+    while not told.error:
+        library.refuse(told.descriptor, told.implementation, "wrong on Sundays")
+        told = info(small_convolution())
+    assert "every implementation" in told.error and "wrong on Sundays" in told.error
+    with pytest.raises(Exception, match="wrong on Sundays"):
+        run(small_convolution())
+
+
+def test_other_steps_keep_what_is_refused_for_one() -> None:
+    first = info(small_convolution())
+    library.refuse(first.descriptor, first.implementation, "wrong here")
+    b = small_convolution()
+    b.values[1] = ir.Value("o", (1, 17, 9, 11), "float32", "output", "abcd", 0)
+    assert info(b).descriptor != first.descriptor and not info(b).refused
+
+
+def test_what_a_step_prefers_may_be_refused_too() -> None:
+    first = info(small_convolution())
+    name = first.alternatives[0]
+    library.refuse(first.descriptor, name, "wrong alternative")
+    told = info(small_convolution(name))
+    assert f"{name} is refused for it, wrong alternative" in told.error
+    assert told.refused == (Refused(name, "wrong alternative"),)
+    assert run(small_convolution(name)) == first.implementation
+
+
+def test_own_kernels_are_refused_under_their_names() -> None:
+    winograd = small_convolution(algorithm="winograd_f4")
+    first = info(winograd)
+    assert (first.implementation, first.error) == ("winograd_f4", "")
+    library.refuse(first.descriptor, "winograd_f4", "wrong tiles")
+    assert "winograd_f4 is refused for it, wrong tiles" in info(winograd).error
+    assert run(winograd) == info(small_convolution()).implementation
+
+    def row() -> Builder:
+        b = Builder()
+        src, dst = b.input((1, 67)), b.output((1, 19))
+        b.step(ir.InnerProduct(), src=src, weights=b.constant(random(19, 67)), dst=dst)
+        return b
+
+    assert info(row()).implementation == "row_product"
+    library.refuse(info(row()).descriptor, "row_product", "wrong rows")
+    assert info(row()).refused == (Refused("row_product", "wrong rows"),)
+    assert info(row()).implementation != "row_product"
+    row().run(random(1, 67))
+
+
+def test_a_step_of_several_stages_is_refused_as_a_whole() -> None:
+    b = Builder()
+    src, dst = b.input((1, 3, 5)), b.output((1, 3, 9))
+    b.step(ir.Pad((0, 0, 2), 1.0), src=src, dst=dst)
+    told = info(b)
+    assert "+" in told.implementation
+    library.refuse(told.descriptor, told.implementation, "wrong borders")
+    assert "wrong borders" in info(b).error
+
+
+def test_a_refusal_needs_a_reason() -> None:
+    with pytest.raises(ValueError, match="a reason"):
+        library.refuse("convolution", "jit", "")
+    assert not library.refusals()
+
+
+# --- errata ----------------------------------------------------------------------------------------------
+
+
+def test_the_table_is_told_as_data() -> None:
+    table = library.errata()
+    assert len({entry["name"] for entry in table}) == len(table)
+    for entry in table:
+        assert entry["condition"]["kind"] in ir.STEP_KINDS
+        assert entry["first"] <= library.version() and entry["wrong"] and entry["found_by"]
+
+
+def deconvolution(channels: int, *, bias: bool, relu: bool, stride: int = 2, kernel: int = 4) -> Builder:
+    b = Builder()
+    extent = 3 * stride + kernel - 2
+    src, dst = b.input((1, channels, 4, 4), "acdb"), b.output((1, 64, extent, extent), "acdb")
+    weights = random(64, channels, kernel, kernel) / np.float32(prod((channels, kernel, kernel)) ** 0.5)
+    operands = {"bias": b.constant(random(64))} if bias else {}
+    attrs = ir.Deconvolution((stride, stride), (1, 1, 1, 1), (1, 1), 1)
+    b.step(attrs, [RELU] if relu else [], src=src, weights=b.constant(weights), **operands, dst=dst)
+    return b
+
+
+@pytest.mark.parametrize("bias,relu", [(True, False), (False, True), (True, True)])
+@pytest.mark.parametrize("channels", [80, 512])
+def test_strided_deconvolution_with_an_epilogue(channels: int, bias: bool, relu: bool) -> None:
+    library.set_errata(False)
+    before = info(deconvolution(channels, bias=bias, relu=relu))
+    if not before.implementation.startswith("brg_conv:"):
+        pytest.skip(f"this processor runs {before.implementation}")
+    library.set_errata(True)
+    b = deconvolution(channels, bias=bias, relu=relu)
+    told = info(b)
+    assert before.implementation in [one.implementation for one in told.refused]
+    assert "erratum deconvolution-epilogue" in told.refused[0].reason
+    assert run(b) == told.implementation != before.implementation
+
+
+def test_strided_deconvolution_without_an_epilogue_keeps_its_kernel() -> None:
+    assert not info(deconvolution(512, bias=False, relu=False)).refused
+    assert not info(deconvolution(512, bias=True, relu=True, stride=1, kernel=3)).refused
