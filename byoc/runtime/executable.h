@@ -71,7 +71,7 @@ class StepBuilder {
       : step_(step),
         resolved_(resolved),
         lists_alternatives_(lists_alternatives),
-        choice_{"", RefusalsOf(DescribeStep(step, *resolved))} {}
+        choice_{"", RefusalsOf(step, *resolved)} {}
 
   const Step& step() const { return step_; }
   bool Has(const char* role) const { return step_.Find(role) >= 0; }
