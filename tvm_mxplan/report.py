@@ -171,7 +171,10 @@ class Report:
             text = str(self.dispatch[operator] if operator else self.dispatch)
         except KeyError as error:
             raise InvalidInputError(error.args[0]) from None
-        return text if self.verification is None else f"{text}\n{self.verification}"
+        if self.verification is None:
+            return text
+        about = [str(one) for one in self.verification.refused if one.step == operator]
+        return "\n".join([text, *(about if operator else [str(self.verification)])])
 
     def __str__(self) -> str:
         share = f"{100 * self.offloaded:.1f} % of {self.multiply_adds / 1e6:,.1f} M multiply-adds offloaded"

@@ -22,7 +22,7 @@ from tvm_mxplan.core.verification import Refusal
 from ..region.attached import program_of, regions
 from ..region.dissolve import dissolve
 
-TURNS = 8
+TURNS = 16
 
 
 class Verifier(Protocol):

@@ -71,10 +71,13 @@ def alone(program: ir.Program, step: ir.Step) -> tuple[ir.Program, list[int]]:
         values.append(_own(program.values[old], kind, sum(value.kind == kind for value in values)))
     values.append(_own(program.values[step.dst], "output", 0))
     number = {old: new for new, old in enumerate(order)}
-    operands = tuple(operand for operand in step.operands if operand.role != "dst")
-    single = renumber_step(replace(step, operands=operands), number)
-    operands = (*single.operands, ir.Operand("dst", len(order)))
-    single = replace(single, operands=operands, scratchpad_offset=-1, scratchpad_bytes=-1)
+    number.setdefault(step.dst, len(order))
+    single = renumber_step(replace(step, scratchpad_offset=-1, scratchpad_bytes=-1), number)
+    # The order of operands stays: libraries know steps by it.
+    operands = tuple(
+        ir.Operand("dst", len(order)) if operand.role == "dst" else operand for operand in single.operands
+    )
+    single = replace(single, operands=operands)
     return ir.Program("step", tuple(values), (single,)), order
 
 

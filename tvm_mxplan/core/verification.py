@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
+
+Outcome: TypeAlias = Literal["agreed", "differs", "unchecked"]
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What came of one kernel; ``reason`` is why it did not agree, or could not be checked."""
+
+    outcome: Outcome
+    reason: str = ""
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from ..core import codec
 from ..core import program as ir
 from ..core.description import Description
 from ..core.kernel import Kernel
+from ..core.verification import Checked
 from ..determinism import Determinism
 from ..errors import RemoteError
 from ..linking import write_library
@@ -32,7 +33,6 @@ from ..passes.layout.measure import Sample
 from ..tuning.facts import machine
 from ..tuning.place import Sampler
 from ..tuning.values import Port
-from ..verify.check import Checked
 from .address import Remote
 from .connection import Connection, connection
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -15,30 +13,24 @@ from tvm_mxplan.core.dims import static_shape
 from tvm_mxplan.core.kernel import Kernel
 from tvm_mxplan.core.layout import parse_layout
 from tvm_mxplan.core.layout_arrays import pack
+from tvm_mxplan.core.verification import Checked
 from tvm_mxplan.errors import MxplanError, UnsupportedError
 from tvm_mxplan.opcheck.physical import read
 
 from .data import Array, drawn, operands
 from .references import Run, judge
 
-Outcome: TypeAlias = Literal["agreed", "differs", "unchecked"]
-
 MOST_BYTES = 1 << 30
 """Of a kernel's operands: what takes more is not run for a check."""
 _POSITIONS = 8
 """A result with fewer positions (samples, pixels) is computed for as many inputs as make up for that: what a
 function behind a sum hides at one position, it shows at another."""
+_LARGE_BYTES = 64 << 20
+_FEW = 3
+"""Inputs at most, for a kernel whose operands take more than that."""
 _GUARD = 1024
 _UNTOUCHED = np.float32(-7.0e33)
 """What stands around and in a result before it is written."""
-
-
-@dataclass(frozen=True)
-class Checked:
-    """What came of one kernel; ``reason`` is why it did not agree, or could not be checked."""
-
-    outcome: Outcome
-    reason: str = ""
 
 
 def check(backend: Backend, kernel: Kernel) -> Checked:
@@ -46,20 +38,25 @@ def check(backend: Backend, kernel: Kernel) -> Checked:
     if kernel.nbytes > MOST_BYTES:
         return Checked("unchecked", f"its operands take more than {MOST_BYTES:,} bytes")
     program = kernel.program
-    step = program.steps[0]
+    info = backend.describe(program).steps[0]
+    if info.implementation != kernel.implementation:
+        return Checked("unchecked", f"{info.implementation} runs it alone, not {kernel.implementation}")
     try:
         arrays = operands(program)
         constants = [_stored(arrays[v], program.values[v]) for v in program.of_kind("constant")]
         function = backend.trial(program, constants)
-        stated = _stated_error(backend, kernel)
-        for turn in range(_turns(step, static_shape(program.values[step.dst].shape))):
+        for turn in range(_turns(kernel)):
             arrays = operands(program, turn, arrays)
-            reason = _wrong(kernel, function, arrays, stated)
+            reason = _wrong(kernel, function, arrays, info.relative_error)
             if reason:
                 return Checked("differs", reason)
     except UnsupportedError as error:
         return Checked("unchecked", str(error))
-    except MxplanError as error:
+    except KeyError as error:
+        return Checked("unchecked", f"no reference for {error}")
+    except MemoryError:
+        return Checked("unchecked", "not enough memory")
+    except (MxplanError, RuntimeError) as error:
         return Checked("differs", f"does not run: {error}")
     return Checked("agreed")
 
@@ -89,24 +86,18 @@ def _wrong(
     return f"{written.dirty} elements in the padding of dst are not zero" if written.dirty else ""
 
 
-def _turns(step: ir.Step, shape: Sequence[int]) -> int:
+def _turns(kernel: Kernel) -> int:
     """How many inputs a kernel is run on."""
-    match step.attrs:
+    shape = static_shape(kernel.program.values[kernel.step.dst].shape)
+    match kernel.step.attrs:
         case ir.MatMul() | ir.InnerProduct():
             found = math.prod(shape[:-1])
         case ir.Convolution() | ir.Deconvolution():
             found = shape[0] * math.prod(shape[2:])
         case _:
             return 1
-    return -(-_POSITIONS // max(1, found))
-
-
-def _stated_error(backend: Backend, kernel: Kernel) -> float:
-    """Only algorithms that are no plain sum state one."""
-    algorithm = getattr(kernel.step.attrs, "algorithm", "direct")
-    if not isinstance(kernel.step.attrs, ir.Convolution) or algorithm == "direct":
-        return 0.0
-    return backend.describe(kernel.program).steps[0].relative_error
+    turns = -(-_POSITIONS // max(1, found))
+    return min(turns, _FEW) if kernel.nbytes > _LARGE_BYTES else turns
 
 
 def _stored(array: Array, value: ir.Value) -> Array:

@@ -18,12 +18,15 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from .. import environment
 from ..cache.container import UnusableCache
 from ..cache.locked_file import append
 from ..cache.safe_file import check_owner
 from ..core.verification import Refusal
+from ..tuning.facts import digest_of
 
 VERSION = 1
+FOLDER = "verified"
 _LIMIT = 64 << 20
 
 
@@ -116,6 +119,21 @@ class VerifiedFile:
                 damaged += 1
         note = f"{self.path}: {damaged} damaged line(s) left out" if damaged else ""
         return Known(frozenset(agreed), refused, note)
+
+
+def verified_file(facts: Mapping[str, Any], files: str) -> VerifiedFile | None:
+    """That of a machine in the cache folder; None where there is no such folder.
+
+    Parameters
+    ----------
+    facts : of the machine, and who makes its kernels.
+    files : a digest of the plug-in's own files.
+    """
+    folder = environment.cache_folder()
+    if folder is None:
+        return None
+    facts = {**facts, "files": files}
+    return VerifiedFile(folder / FOLDER / f"{digest_of(facts)[:16]}.jsonl", facts)
 
 
 def _line(name: str, value: Any) -> str:

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .. import environment
 from ..byoc.backend import Backend
 from ..cache.container import UnusableCache
 from ..cache.safe_file import check_owner
@@ -26,13 +25,13 @@ from ..options import Options
 from ..passes.region.annotate import annotate
 from ..tuning.facts import digest_of
 from ..tuning.place import Place
-from .remembered import Known, VerifiedFile
+from .remembered import Known, VerifiedFile, verified_file
 
-FOLDER = "verified"
+_NOT_KEPT = "verified kernels are not kept"
 
 
 @dataclass
-class _Process:
+class Process:
     """What this process has checked and read, for all compilations; safe to use from many threads."""
 
     agreed: dict[str, set[str]] = field(default_factory=dict)
@@ -64,7 +63,7 @@ class _Process:
         return known
 
 
-PROCESS = _Process()
+PROCESS = Process()
 
 
 class Verifier:
@@ -156,14 +155,14 @@ class Verifier:
 
     def _open(self) -> None:
         """The file of this machine in the cache folder, and what it says."""
-        folder = environment.cache_folder()
-        if folder is None:
-            self._notes.append(
-                "verified kernels are not kept: set TVM_MXPLAN_CACHE_DIR to an absolute folder"
-            )
+        try:
+            self._file = verified_file(self._place.facts, self._place.versions["plugin"])
+        except UnusableCache as error:
+            self._notes.append(f"{_NOT_KEPT}: {error}")
             return
-        facts = {**self._place.facts, "files": self._place.versions["plugin"]}
-        self._file = VerifiedFile(folder / FOLDER / f"{digest_of(facts)[:16]}.jsonl", facts)
+        if self._file is None:
+            self._notes.append(f"{_NOT_KEPT}: TVM_MXPLAN_CACHE_DIR is no absolute folder")
+            return
         self._known = PROCESS.read(self._file)
         if self._known.note:
             self._notes.append(self._known.note)
@@ -180,7 +179,7 @@ class Verifier:
             return
         reason = _made(self._file.path.parent) or self._file.add(agreed, refused)
         if reason:
-            self._notes.append(f"verified kernels are not kept: {reason}")
+            self._notes.append(f"{_NOT_KEPT}: {reason}")
             self._file = None
             return
         self._known = PROCESS.read(self._file)
