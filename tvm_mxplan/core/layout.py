@@ -7,6 +7,7 @@ number and letter, e.g. ``aBcd16b``: 16 channels innermost, the channel count ro
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 import string
@@ -115,6 +116,7 @@ class Layout:
         return outer
 
 
+@functools.lru_cache(maxsize=1024)
 def parse_layout(tag: str) -> Layout:
     """Parse a tag; ValueError if it names a dimension twice, misses one, or blocks a lower-case one."""
     match = _TAG.match(tag)
