@@ -31,6 +31,7 @@ PROGRAM = ir.Program(
             "jit",
             0,
             256,
+            ("brg:any", "winograd_f4"),
         ),
         ir.Step("norm", ir.BatchNormalization(1e-5, True), (ir.Operand("src", 3), ir.Operand("dst", 2))),
     ),
