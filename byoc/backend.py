@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -63,10 +64,24 @@ class Backend(Protocol):
         """What the library would do: implementations, layouts, bytes; nothing is executed."""
         ...
 
+    def refuse(self, descriptor: str, implementation: str, reason: str) -> None:
+        """Keep steps of this descriptor (``StepInfo.descriptor``) from running an implementation from now on.
+
+        It holds for the process that answers; the next best implementation is taken there.
+        """
+        ...
+
     def create_module(
         self, symbol: str, program: Program, constants: list[tvm.runtime.Tensor]
     ) -> tvm.runtime.Module:
         """The runtime module that executes the program under the name ``symbol``."""
+        ...
+
+    def trial(self, program: Program, constants: list[np.ndarray]) -> Callable[..., object]:
+        """A function that executes the program on inputs, then outputs, of their physical shapes.
+
+        It is for a few calls: what it packs is kept for nobody else.
+        """
         ...
 
     def modules_to_export(self, module: tvm.runtime.Module) -> list[tvm.runtime.Module]:

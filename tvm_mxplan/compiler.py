@@ -25,6 +25,7 @@ from .targets import ParsedTarget
 from .tuning.place import Here, Place
 from .tuning.progress import Callback
 from .tuning.tuning import Tuning
+from .verify.verifier import verifier_of
 
 
 def build(
@@ -45,9 +46,11 @@ def build(
     place : the machine to compile for, and to measure on; this one unless it is given.
     """
     place = Here() if place is None else place
-    tuning = None
+    tuning = verifier = None
     if options.tunes and target.libraries and not environment.disabled():
         tuning = Tuning(options, target.host, progress, records, place)
+    if target.libraries and not environment.disabled():
+        verifier = verifier_of(options, place)
     recorder = Recorder()
     if options.deterministic:
         recorder.determinism = place.determinism(measured=options.tunes)
@@ -58,12 +61,20 @@ def build(
     backends = [place.backend(name) for name in target.libraries]
     start = time.perf_counter()
     with target.host:
-        preferred = {"order": target.order, "absent": dict(target.absent)}
         pipeline = build_pipeline(
-            backends, options, target.host, recorder, cache.choices, tuning, **preferred
+            backends,
+            options,
+            target.host,
+            recorder,
+            cache.choices,
+            tuning,
+            verifier=verifier,
+            order=target.order,
+            absent=dict(target.absent),
         )
         planned = pipeline(mod)
     recorder.tuning = tuning.close() if tuning else None
+    recorder.verification = verifier.close() if verifier else None
     recorder.seconds["passes"] = round(time.perf_counter() - start, 3)
     start = time.perf_counter()
     report = recorder.report

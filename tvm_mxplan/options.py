@@ -19,6 +19,7 @@ _OFF = "off"
 _FAMILIES = ("plain", "channels_last", "blocked")
 TUNING = ("off", "model", "measure")
 STRATEGIES = ("latency", "throughput", "memory", "energy", "joules")
+VERIFY = ("new", "all", "off")
 CACHES = ("on_compile", "save_reload", "disabled")
 _OUTSIDE = {"fingerprint": False}
 """Marks a field that decides nothing about the result: two compilations that differ in it are one."""
@@ -65,9 +66,12 @@ class Options:
     opcheck : every call works each step out again in float64 and raises InternalError at the first that
         differs (see :mod:`tvm_mxplan.opcheck`); slow.  Not exported with a library.
     opcheck_folder : where that step is then written, for a replay; nothing is written without.
+    verify : ``new`` (default) runs each kernel of the plan against an independent implementation, once on a
+        machine: what agreed is remembered in the cache folder unless ``cache`` is ``disabled``, what did not
+        is refused and the next best taken.  ``all`` checks again what is remembered; ``off`` checks nothing.
     cache : ``on_compile`` keeps finished compilations on disk and reads them again; ``save_reload`` (default)
-        touches no disk, notes choices for ``save_cache`` and replays those of ``load_cache``; ``disabled``
-        does neither.  Records of ``tune=measure`` are kept on disk unless it is ``disabled``.
+        writes none, notes choices for ``save_cache`` and replays those of ``load_cache``; ``disabled`` does
+        neither.  Records of ``tune=measure`` are kept on disk unless it is ``disabled``.
     packed_weights : whether what ``on_compile`` writes holds weights as this machine's primitives want them
         (default), so that a hit uses them where the file is mapped; without, the file is smaller.
     primitive_cache, weights_cache : how many primitives, how many MiB of packed weights the process keeps
@@ -87,6 +91,7 @@ class Options:
     layers: Mapping[str, str] = field(default_factory=dict, hash=False)
     prefer: Mapping[str, str] = field(default_factory=dict, hash=False)
     deterministic: bool = False
+    verify: str = "new"
     opcheck: bool = field(default=False, metadata=_OUTSIDE)
     opcheck_folder: str | None = field(default=None, metadata=_OUTSIDE)
     cache: str = field(default="save_reload", metadata=_OUTSIDE)
@@ -114,6 +119,7 @@ class Options:
             raise InvalidInputError(f"option tune_for={self.tune_for!r} compares plans; give tune=measure")
         _number("max_relative_error", self.max_relative_error, "of at least 0", lambda x: x >= 0)
         _one_of("deterministic", self.deterministic, (True, False))
+        _one_of("verify", self.verify, VERIFY)
         _one_of("opcheck", self.opcheck, (True, False))
         _one_of("cache", self.cache, CACHES)
         _one_of("packed_weights", self.packed_weights, (True, False))
@@ -183,6 +189,8 @@ class Options:
         """The fields that a finished compilation depends on, by name; each field says whether it is one."""
         kept = [field.name for field in fields(self) if field.metadata.get("fingerprint", True)]
         values = {name: getattr(self, name) for name in kept}
+        # What is checked again gives the same plans as what was checked once.
+        values["verify"] = self.verify != _OFF
         if self.tuning_records is not None:
             values["tuning_records"] = _content(self.tuning_records)
         return {name: dict(value) if isinstance(value, Mapping) else value for name, value in values.items()}

@@ -7,6 +7,7 @@ dispatch       NameOperators; TuneDispatch, where something is measured
                PartitionRegions: what a library takes becomes regions
 lower          BuildPrograms: a region program for each region
 tuning         TunePlans, where something is measured
+verification   VerifyKernels, which runs the next three again where a kernel of theirs is wrong
 algorithms     ChooseAlgorithms
 layouts        InferLayouts, PropagateLayouts
 memory         PlanMemory
@@ -35,7 +36,7 @@ from .passes.canonicalize import (
     SimplifyInference,
     SplitLongSums,
 )
-from .passes.dispatch import ChooseAlgorithms, DispatchOperators, WeighCandidates
+from .passes.dispatch import ChooseAlgorithms, DispatchOperators, VerifyKernels, WeighCandidates
 from .passes.dispatch.implementations import Preference, Trial, preference_of
 from .passes.kernels import CheckIndices, SerialSmallKernels
 from .passes.layout import InferLayouts, PropagateLayouts
@@ -53,9 +54,11 @@ from .passes.region import (
 from .pipeline_registration import NAME
 from .recorder import Recorder
 from .tuning.candidates import Candidate
+from .tuning.place import Here
 from .tuning.tune_dispatch import TuneDispatch, Variants
 from .tuning.tune_plans import Stages, TunePlans
 from .tuning.tuning import Tuning
+from .verify.verifier import Verifier, verifier_of
 
 
 def canonicalize_passes() -> list[tvm.transform.Pass]:
@@ -96,6 +99,7 @@ def lowering_passes(
     choices: Choices | None = None,
     tuning: Tuning | None = None,
     last: Callable[[Recorder], tvm.transform.Pass] | None = None,
+    verifier: Verifier | None = None,
 ) -> list[tvm.transform.Pass]:
     """From regions of one library to runtime modules.
 
@@ -103,6 +107,7 @@ def lowering_passes(
     ----------
     tuning : measures, or knows what was measured.
     last : the pass that lowers what is left, for the plans that tuning builds.
+    verifier : checks the kernels of the plan; None leaves them unchecked.
     """
     choices = Choices() if choices is None else choices
     measured = BY_MODEL if tuning is None else tuning.cost(backend)
@@ -116,20 +121,32 @@ def lowering_passes(
 
     def finish(own: Recorder) -> list[tvm.transform.Pass]:
         tail = [] if last is None else [last(own)]
-        return [*planning_passes(backend, options, own), EmitModules(backend), *tail]
+        return [*planning_passes(backend, options, own), own.planned(backend), EmitModules(backend), *tail]
 
     compared: list[tvm.transform.Pass] = []
     if tuning:
         stages = Stages(decide, finish)
         compared = [TunePlans(backend, options, tuning, choices, recorder.weighed, stages)]
+
+    def plan() -> list[tvm.transform.Pass]:
+        ways = (options.rule, options.policy)
+        return [
+            *deciding_passes(backend, options, ways, (measured, measured), recorder, choices),
+            WeighCandidates(backend, options.rule, known, recorder.decisions, recorder.weighed),
+            *planning_passes(backend, options, recorder),
+        ]
+
+    def turn() -> list[tvm.transform.Pass]:
+        recorder.begin_turn()
+        choices.begin_turn()
+        return plan()
+
+    planned = plan() if verifier is None else [VerifyKernels(backend, verifier, turn, recorder.rejections)]
     return [
         BuildPrograms(backend, recorder.rejections),
         *compared,
-        *deciding_passes(
-            backend, options, (options.rule, options.policy), (measured, measured), recorder, choices
-        ),
-        WeighCandidates(backend, options.rule, known, recorder.decisions, recorder.weighed),
-        *planning_passes(backend, options, recorder),
+        *planned,
+        recorder.planned(backend),
         recorder.left_to_tvm(),
         EmitModules(backend),
     ]
@@ -167,7 +184,6 @@ def planning_passes(backend: Backend, options: Options, recorder: Recorder) -> l
     return [
         *([] if options.layouts == "naive" else [PropagateLayouts(backend)]),
         PlanMemory(backend, options.memory == "reuse", options.order == "memory", recorder.proofs),
-        recorder.planned(backend),
     ]
 
 
@@ -179,6 +195,7 @@ def build_pipeline(
     choices: Choices | None = None,
     tuning: Tuning | None = None,
     *,
+    verifier: Verifier | None = None,
     order: Sequence[str] = (),
     absent: Mapping[str, str] = MappingProxyType({}),
 ) -> tvm.transform.Pass:
@@ -187,7 +204,7 @@ def build_pipeline(
     Parameters
     ----------
     choices : as for InferLayouts.
-    tuning : as the options ask for it, unless it is given.
+    tuning, verifier : as the options ask for them, unless they are given.
     order, absent : implementations by preference, and why some are not here; see ``preference_of``.
     """
     errors.register()
@@ -200,6 +217,8 @@ def build_pipeline(
         return tvm.transform.Sequential(by_tvm, name=NAME)
     if tuning is None and options.tunes:
         tuning = Tuning(options, target)
+    if verifier is None:
+        verifier = verifier_of(options, Here())
     reuse, reorder = options.memory == "reuse", options.order == "memory"
 
     def last(recorder: Recorder) -> tvm.transform.Pass:
@@ -218,6 +237,6 @@ def build_pipeline(
         passes.append(TuneDispatch(preference, options, tuning, choices, trials, variants))
     passes += dispatch_passes(preference, recorder)
     for backend in backends:
-        passes += lowering_passes(backend, options, recorder, choices, tuning, last)
+        passes += lowering_passes(backend, options, recorder, choices, tuning, last, verifier)
     passes.append(last(recorder))
     return tvm.transform.Sequential(passes, name=NAME)

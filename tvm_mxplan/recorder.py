@@ -18,6 +18,7 @@ from .core.dims import is_static
 from .core.dispatch import DispatchDecision, Weighed
 from .core.layout import plain_layout
 from .core.layout_decision import LayoutDecision
+from .core.verification import Verification
 from .determinism import Determinism
 from .dispatch_report import PlannedRegion, dispatch_report
 from .function_arena import function_report
@@ -48,6 +49,7 @@ class Recorder:
         self.preference = preference_of([])
         self.dispatched: dict[str, DispatchDecision] = {}
         self.weighed: Weighed = {}
+        self._weighed_before: Weighed | None = None
         self._planned: list[PlannedRegion] = []
         self._multiply_adds = 0
         self._regions: list[RegionReport] = []
@@ -57,6 +59,7 @@ class Recorder:
         self.seconds: dict[str, float] = {}
         self.determinism: Determinism | None = None
         self.tuning: TuningReport | None = None
+        self.verification: Verification | None = None
 
     @property
     def report(self) -> Report:
@@ -71,12 +74,20 @@ class Recorder:
                 self.preference, self.dispatched, self._planned, self.weighed, self.rejections
             ),
             tuning=self.tuning,
+            verification=self.verification,
         )
 
     @property
     def programs(self) -> list[ir.Program]:
         """Those of all regions, planned to the end."""
         return [region.program for region in self._planned]
+
+    def begin_turn(self) -> None:
+        """Regions are decided anew: what an earlier turn weighed is forgotten."""
+        if self._weighed_before is None:
+            self._weighed_before = dict(self.weighed)
+        self.weighed.clear()
+        self.weighed.update(self._weighed_before)
 
     def before_dispatch(self, preference: Preference) -> tvm.transform.Pass:
         def note(mod: tvm.IRModule) -> None:

@@ -11,6 +11,7 @@ from .caches import CacheCounts
 from .core.description import is_reference
 from .core.dispatch import Dispatch
 from .core.layout_decision import LayoutDecision
+from .core.verification import Verification
 from .determinism import Determinism
 from .errors import InvalidInputError
 from .memory_report import MemoryReport
@@ -100,6 +101,7 @@ class Report:
     cache : whether all this was made now or read from the cache on disk.
     dispatch : for each operator its candidates, who won, and why the others were out.
     tuning : what was measured; None where nothing was to be.
+    verification : how far the plan's kernels are verified; None where that is off.
     process_caches : what this compilation found in the process's caches of ``primitives`` and ``weights``.
     """
 
@@ -112,6 +114,7 @@ class Report:
     cache: CacheReport = field(default_factory=CacheReport)
     dispatch: Dispatch = field(default_factory=Dispatch)
     tuning: TuningReport | None = None
+    verification: Verification | None = None
     process_caches: dict[str, CacheCounts] = field(default_factory=dict, compare=False)
 
     @property
@@ -153,6 +156,7 @@ class Report:
             cache=cache,
             dispatch=Dispatch.from_json(data["dispatch"]) if "dispatch" in data else Dispatch(),
             tuning=TuningReport.from_json(data.get("tuning")),
+            verification=Verification.from_json(data.get("verification")),
             process_caches=counts,
         )
 
@@ -164,9 +168,13 @@ class Report:
         InvalidInputError : the model has no operator of this name.
         """
         try:
-            return str(self.dispatch[operator] if operator else self.dispatch)
+            text = str(self.dispatch[operator] if operator else self.dispatch)
         except KeyError as error:
             raise InvalidInputError(error.args[0]) from None
+        if self.verification is None:
+            return text
+        about = [str(one) for one in self.verification.refused if one.step == operator]
+        return "\n".join([text, *(about if operator else [str(self.verification)])])
 
     def __str__(self) -> str:
         share = f"{100 * self.offloaded:.1f} % of {self.multiply_adds / 1e6:,.1f} M multiply-adds offloaded"
@@ -194,6 +202,8 @@ class Report:
             lines.append(str(self.determinism))
         if self.tuning:
             lines.append(str(self.tuning))
+        if self.verification:
+            lines.append(str(self.verification))
         if self.seconds:
             spent = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in self.seconds.items())
             lines.append(f"compile time: {spent}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import tvm
 from tvm import relax
@@ -56,10 +58,16 @@ class OneDNN:
     def describe(self, program: Program) -> Description:
         return library.describe(program)
 
+    def refuse(self, descriptor: str, implementation: str, reason: str) -> None:
+        library.refuse(descriptor, implementation, reason)
+
     def create_module(
         self, symbol: str, program: Program, constants: list[tvm.runtime.Tensor]
     ) -> tvm.runtime.Module:
         return library.create_module(symbol, program, constants)
+
+    def trial(self, program: Program, constants: list[np.ndarray]) -> Callable[..., object]:
+        return library.trial(program, constants)
 
     def modules_to_export(self, module: tvm.runtime.Module) -> list[tvm.runtime.Module]:
         return [module, library.split_weights(module)]

@@ -12,13 +12,15 @@ import mmap
 import re
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tvm_mxplan import environment, errors
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from tvm_mxplan.core.description import Description
     from tvm_mxplan.core.program import Program
 
@@ -27,6 +29,7 @@ _ONEDNN_DISTRIBUTION = "onednn-cpu-gomp"
 _ONEDNN_LIBRARY = "libdnnl.so.3"
 _ONEDNN_CACHE = 64
 """Primitives that oneDNN keeps: those inside of others and what packs weights; ours are in our own cache."""
+_TRIAL = "trial"
 _STAMP = re.compile(rb"mxplan-tvm-ffi=([0-9.]+);")
 
 _lock = threading.Lock()
@@ -123,6 +126,21 @@ def create_module(symbol: str, program: Program | bytes, constants: Sequence[Any
         for constant in constants
     ]
     return _function("create")(symbol, _encoded(program), tensors)
+
+
+def trial(program: Program, constants: Sequence[np.ndarray]) -> Callable[..., object]:
+    """A function that executes a program on arrays: inputs, then outputs, of their physical shapes.
+
+    What it packs is not shared with the process, and goes with the function.
+    """
+    load()
+    import tvm_ffi
+
+    module = _function("create_trial")(
+        _TRIAL, _encoded(program), [tvm_ffi.from_dlpack(constant) for constant in constants]
+    )
+    function = module[_TRIAL]
+    return lambda *arrays: function(*(tvm_ffi.from_dlpack(array) for array in arrays))
 
 
 def split_weights(module: Any) -> Any:

@@ -12,7 +12,7 @@
 namespace mxplan {
 namespace {
 
-constexpr uint32_t kVersion = 3;
+constexpr uint32_t kVersion = 4;
 constexpr int kMaxExpressionDepth = 64;
 constexpr size_t kMaxRank = 12;     // what oneDNN's descriptors hold
 constexpr size_t kMaxPostOps = 32;  // likewise
@@ -164,6 +164,7 @@ class ProgramReader : private ByteReader {
     step.implementation = String();
     step.scratchpad_offset = Number<int64_t>();
     step.scratchpad_bytes = Number<int64_t>();
+    for (size_t i = 0, n = Count(4); i < n; ++i) step.refused.push_back(String());
     for (size_t i = 0, n = Count(6); i < n; ++i) {
       std::string name = String();
       step.attributes[name] = ReadAttribute();

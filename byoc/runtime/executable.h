@@ -73,7 +73,7 @@ class StepBuilder {
       : step_(step),
         resolved_(resolved),
         lists_alternatives_(lists_alternatives),
-        choice_{"", RefusalsOf(DescribeStep(step, *resolved))},
+        choice_{"", RefusalsOf(step, *resolved)},
         post_ops_(step.post_ops) {}
 
   const Step& step() const { return step_; }

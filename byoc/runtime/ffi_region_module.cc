@@ -29,10 +29,11 @@ constexpr const char* kBeside = "beside";  // where weights are that a caller ke
 
 class RegionModule final : public ffi::ModuleObj {
  public:
-  RegionModule(std::string symbol, std::string program, std::vector<ConstantData> constants)
+  RegionModule(std::string symbol, std::string program, std::vector<ConstantData> constants,
+               Weights::Sharing sharing = Weights::Sharing::kProcess)
       : symbol_(std::move(symbol)),
         program_(std::move(program)),
-        region_(std::make_shared<Region>(Decode(program_), std::move(constants))) {}
+        region_(std::make_shared<Region>(Decode(program_), std::move(constants), sharing)) {}
 
   const char* kind() const final { return kKind; }
   int GetPropertyMask() const final {
@@ -157,21 +158,33 @@ class RegionModule final : public ffi::ModuleObj {
   std::shared_ptr<Region> region_;
 };
 
-ffi::Module MakeModule(std::string symbol, std::string program,
-                       std::vector<ConstantData> constants) {
-  return ffi::Module(
-      ffi::make_object<RegionModule>(std::move(symbol), std::move(program), std::move(constants)));
+ffi::Module MakeModule(std::string symbol, std::string program, std::vector<ConstantData> constants,
+                       Weights::Sharing sharing = Weights::Sharing::kProcess) {
+  return ffi::Module(ffi::make_object<RegionModule>(std::move(symbol), std::move(program),
+                                                    std::move(constants), sharing));
 }
 
-ffi::Module Create(const ffi::String& symbol, const ffi::Bytes& program,
-                   const ffi::Array<ffi::Tensor>& constants) {
+ffi::Module Made(const ffi::String& symbol, const ffi::Bytes& program,
+                 const ffi::Array<ffi::Tensor>& constants, Weights::Sharing sharing) {
   return Guard([&] {
     std::vector<ConstantData> data;
     for (const ffi::Tensor& tensor : constants) {
       data.push_back(ToConstant(tensor, static_cast<int64_t>(data.size())));
     }
-    return MakeModule(symbol, std::string(program.data(), program.size()), std::move(data));
+    return MakeModule(symbol, std::string(program.data(), program.size()), std::move(data),
+                      sharing);
   });
+}
+
+ffi::Module Create(const ffi::String& symbol, const ffi::Bytes& program,
+                   const ffi::Array<ffi::Tensor>& constants) {
+  return Made(symbol, program, constants, Weights::Sharing::kProcess);
+}
+
+// A module that is called a few times and dropped.
+ffi::Module CreateTrial(const ffi::String& symbol, const ffi::Bytes& program,
+                        const ffi::Array<ffi::Tensor>& constants) {
+  return Made(symbol, program, constants, Weights::Sharing::kNone);
 }
 
 // Points constants into the library that holds them.
@@ -226,6 +239,7 @@ TVM_FFI_STATIC_INIT_BLOCK() {
   namespace refl = tvm::ffi::reflection;
   refl::GlobalDef()
       .def("tvm_mxplan.onednn.create", Create)
+      .def("tvm_mxplan.onednn.create_trial", CreateTrial)
       .def("tvm_mxplan.onednn.load_packed", LoadPacked)
       .def("ffi.Module.load_from_bytes.mxplan_onednn", LoadFromBytes);
 }

@@ -79,6 +79,7 @@ struct Step {
   std::string implementation;
   int64_t scratchpad_offset = -1;
   int64_t scratchpad_bytes = -1;
+  std::vector<std::string> refused;  // implementations that are wrong for it
   std::map<std::string, Attribute> attributes;
   std::vector<Operand> operands;
   std::vector<PostOp> post_ops;

@@ -51,6 +51,16 @@ std::vector<Refusal> RefusalsOf(const StepDescriptor& step) {
   return refusals;
 }
 
+std::vector<Refusal> RefusalsOf(const Step& step, const Resolved& resolved) {
+  std::vector<Refusal> refusals = RefusalsOf(DescribeStep(step, resolved));
+  for (const std::string& implementation : step.refused) {
+    if (!RefusalOf(refusals, implementation)) {
+      refusals.push_back({implementation, false, "found to be wrong when the plan was made"});
+    }
+  }
+  return refusals;
+}
+
 const Refusal* RefusalOf(const std::vector<Refusal>& refusals, const std::string& implementation) {
   for (const Refusal& refusal : refusals) {
     bool named = refusal.pattern

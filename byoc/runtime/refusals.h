@@ -27,6 +27,8 @@ struct RefusedImplementation {
 
 // What holds for a step, in a fixed order.
 std::vector<Refusal> RefusalsOf(const StepDescriptor& step);
+// The same, and what the plan says that the step is part of.
+std::vector<Refusal> RefusalsOf(const Step& step, const Resolved& resolved);
 
 // The first of `refusals` that names `implementation`; null if none does.
 const Refusal* RefusalOf(const std::vector<Refusal>& refusals, const std::string& implementation);

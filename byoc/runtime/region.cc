@@ -15,8 +15,8 @@ constexpr size_t kMaxSpecializations = 16;
 
 }  // namespace
 
-Region::Region(Program program, std::vector<ConstantData> constants)
-    : program_(std::move(program)), weights_(std::move(constants)) {
+Region::Region(Program program, std::vector<ConstantData> constants, Weights::Sharing sharing)
+    : program_(std::move(program)), weights_(std::move(constants), sharing) {
   if (weights_.constants().size() != program_.constants.size()) {
     ThrowInvalidInput("region ", program_.name, " has ", program_.constants.size(),
                       " constants, not ", weights_.constants().size());

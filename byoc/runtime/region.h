@@ -18,7 +18,8 @@ namespace mxplan {
 class Region {
  public:
   // Throws InvalidInput if the constants are not those of the program.
-  Region(Program program, std::vector<ConstantData> constants);
+  Region(Program program, std::vector<ConstantData> constants,
+         Weights::Sharing sharing = Weights::Sharing::kProcess);
 
   const Program& program() const { return program_; }
   const std::vector<ConstantData>& constants() const { return weights_.constants(); }

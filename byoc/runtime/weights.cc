@@ -49,7 +49,7 @@ int64_t SmallBytes(const std::vector<Weights::Request>& requests) {
 
 }  // namespace
 
-Weights::Weights(std::vector<ConstantData> constants) {
+Weights::Weights(std::vector<ConstantData> constants, Sharing sharing) : sharing_(sharing) {
   for (ConstantData& constant : constants) {
     (constant.serves.empty() ? constants_ : forms_).push_back(std::move(constant));
   }
@@ -137,6 +137,10 @@ std::vector<Weights::Packed> Weights::Pack(const std::vector<Request>& requests)
       PackConstant(request.packing, request.from, view, mapped, request.to, data.get(), &scratch);
       return std::make_shared<const PackedWeights>(std::move(data), bytes);
     };
+    if (sharing_ == Sharing::kNone) {
+      packed.push_back({request, make()});
+      continue;
+    }
     PackedKey key{DigestOf(request, view, mapped), request.from, request.to, request.packing};
     packed.push_back({request, Cache().GetOrMake(key, make)});
   }

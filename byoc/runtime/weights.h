@@ -36,8 +36,13 @@ class PackedWeights {
 
 class Weights {
  public:
+  enum class Sharing : uint8_t {
+    kProcess,  // packed forms are found in the process's cache, and kept there
+    kNone,     // they are made for this object alone
+  };
+
   // The program's constants, and among them packed forms that are stored beside.
-  explicit Weights(std::vector<ConstantData> constants);
+  explicit Weights(std::vector<ConstantData> constants, Sharing sharing = Sharing::kProcess);
 
   // A view of a constant and the form some primitive wants it in.
   struct Request {
@@ -71,6 +76,7 @@ class Weights {
   // Digest of the view's plain bytes, taken once; they are in `view`.
   Digest DigestOf(const Request& request, const char* view, bool mapped);
 
+  Sharing sharing_;
   std::vector<ConstantData> constants_, forms_;
   std::mutex mutex_;
   std::vector<Known> digests_;

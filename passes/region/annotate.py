@@ -1,7 +1,7 @@
 """What the backend says of a program as it stands, noted in it: who runs each step, and in how many bytes.
 
 Before   steps without implementations, or with those of an earlier form of the program
-After    implementations and scratchpads of every step, bytes of every value
+After    implementations, also refused ones, and scratchpads of every step, bytes of every value
 
 A step that has nothing left to run, such as a concat whose pieces stand in place, has no implementation and
 no scratchpad.
@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from tvm_mxplan.byoc.backend import Backend
 from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.dims import is_static
 from tvm_mxplan.core.specialize import typical
 
@@ -25,12 +26,17 @@ def annotate(program: ir.Program, backend: Backend) -> ir.Program:
     description = backend.describe(typical(program))
     if not all(is_static(value.shape) for value in program.values):
         steps = tuple(
-            replace(step, implementation=info.implementation)
+            replace(step, implementation=info.implementation, refused=_names(info))
             for step, info in zip(program.steps, description.steps, strict=True)
         )
         return replace(program, steps=steps)
     steps = tuple(
-        replace(step, implementation=info.implementation, scratchpad_bytes=info.scratchpad_bytes)
+        replace(
+            step,
+            implementation=info.implementation,
+            scratchpad_bytes=info.scratchpad_bytes,
+            refused=_names(info),
+        )
         for step, info in zip(program.steps, description.steps, strict=True)
     )
     values = tuple(
@@ -38,3 +44,7 @@ def annotate(program: ir.Program, backend: Backend) -> ir.Program:
         for value, info in zip(program.values, description.values, strict=True)
     )
     return replace(program, steps=steps, values=values)
+
+
+def _names(info: StepInfo) -> tuple[str, ...]:
+    return tuple(refused.implementation for refused in info.refused)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -10,8 +11,10 @@ import pytest
 from program_builder import Array, Builder, call, random
 
 from tvm_mxplan.byoc.onednn import library
+from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.description import Refused, StepInfo
+from tvm_mxplan.passes.region.annotate import annotate
 
 RELU = ir.EltwisePostOp("relu", 0.0, 0.0)
 
@@ -78,6 +81,20 @@ def test_a_step_without_anything_left_is_refused_with_the_reasons() -> None:
     assert "every implementation" in told.error and "wrong on Sundays" in told.error
     with pytest.raises(Exception, match="wrong on Sundays"):
         run(small_convolution())
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_what_a_plan_refuses_no_process_runs(own: bool) -> None:
+    """Without a word to the process: the program carries it, into exported libraries too."""
+    b = small_convolution(algorithm="winograd_f2" if own else "direct")
+    first = info(b)
+    b.steps[0] = replace(b.steps[0], refused=(first.implementation,))
+    told = info(b)
+    assert told.refused == (Refused(first.implementation, "found to be wrong when the plan was made"),)
+    assert library.refusals() == []
+    assert run(b) not in (first.implementation, "")
+    if not own:
+        assert annotate(b.build(), OneDNN()).steps[0].refused == (first.implementation,)
 
 
 def test_other_steps_keep_what_is_refused_for_one() -> None:

@@ -37,6 +37,7 @@ PROGRAM = ir.Program(
             "jit",
             0,
             256,
+            ("brg:any", "winograd_f4"),
         ),
         ir.Step(
             "norm",

@@ -18,13 +18,15 @@ from ..errors import UnsupportedError
 from ..executable import Executable
 from ..options import Options
 from ..targets import TargetText
+from ..tuning.facts import machine
+from ..verify.remembered import verified_file
 from .artifact import entries_of, restore
 from .container import UnusableCache
 from .model_source import ModelSource, model_source
 from .outcome import CacheReport
 from .session import SESSION
 from .store import Store
-from .surroundings import surroundings
+from .surroundings import shared_surroundings, surroundings
 
 if TYPE_CHECKING:
     import tvm
@@ -77,7 +79,7 @@ class CompileCache:
             facts = surroundings(target, options)
             self.choices = SESSION.choices(facts)
             if options.cache == "on_compile":
-                self._request = _request(model, shapes, facts)
+                self._request = _request(model, shapes, {**facts, "refused": _refused(options)})
         except UnusableCache as error:
             self.report = CacheReport("bypassed", str(error))
         self.seconds += time.perf_counter() - start
@@ -88,6 +90,8 @@ class CompileCache:
             return None
         start = time.perf_counter()
         try:
+            if self._options.verify == "all":
+                raise UnusableCache("verify=all: kernels are checked again")
             executable = self._restored(self._request)
         except UnusableCache as error:
             self.report = CacheReport("miss", str(error))
@@ -140,6 +144,14 @@ def _replayed(choices: Choices) -> CacheReport:
     """What came of choices that were loaded."""
     reason = f"choices for {choices.used} of {choices.regions} region(s) replayed"
     return CacheReport("hit" if choices.used == choices.regions else "miss", reason, SESSION.source)
+
+
+def _refused(options: Options) -> list[str]:
+    """Kernels known to be wrong on this machine, which an older compilation may have in its plan."""
+    if options.verify == "off":
+        return []
+    file = verified_file(machine(), shared_surroundings()["versions"]["plugin"])
+    return sorted(file.load().refused) if file else []
 
 
 def _request(

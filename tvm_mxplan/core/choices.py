@@ -79,6 +79,10 @@ class Choices:
         """The same, before anything was decided."""
         return Choices(self._context, self._known, self._source)
 
+    def begin_turn(self) -> None:
+        """The regions are decided anew: what was counted of an earlier turn does not count."""
+        self.regions = self.used = self.symbolic = 0
+
     @property
     def has_known(self) -> bool:
         """Whether any decided programs were given."""

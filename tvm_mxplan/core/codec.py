@@ -5,7 +5,8 @@ Little-endian; strings are u32 length + UTF-8; counts are u32, other integers i6
     "MXPR" version:u32 name arena_bytes
     symbols  n * (name input axis)
     values   n * (name dtype kind:u8 layout index alias_of alias_offset:dim offset nbytes rank:u32 dim*)
-    steps    n * (kind name implementation scratchpad_offset scratchpad_bytes attrs operands post_ops)
+    steps    n * (kind name implementation scratchpad_offset scratchpad_bytes refused attrs operands post_ops)
+    refused  n * name
     attrs    n * (name type:u8 value)      type: 0 i64, 1 f64, 2 string, 3 u32 count + i64*, 4 bool (u8)
     operands n * (role value)
     post_ops n * (type:u8 ...)             0 eltwise: name alpha beta; 1 binary: name value; 2 sum: scale;
@@ -131,6 +132,9 @@ class _Writer:
         self.string(step.implementation)
         self.i64(step.scratchpad_offset)
         self.i64(step.scratchpad_bytes)
+        self.u32(len(step.refused))
+        for refused in step.refused:
+            self.string(refused)
         attributes = fields(step.attrs)
         self.u32(len(attributes))
         for attribute in attributes:
@@ -257,6 +261,7 @@ class _Reader:
     def step(self) -> ir.Step:
         kind, name, implementation = self.string(), self.string(), self.string()
         scratchpad_offset, scratchpad_bytes = self.i64(), self.i64()
+        refused = tuple(self.string() for _ in range(self.count(4)))
         attributes = {self.string(): self.attribute() for _ in range(self.count(6))}
         operands = tuple(ir.Operand(self.string(), self.i64()) for _ in range(self.count(12)))
         post_ops = tuple(self.post_op() for _ in range(self.count(9)))
@@ -266,7 +271,8 @@ class _Reader:
             attrs = ir.STEP_KINDS[kind](**attributes)
         except TypeError as error:
             raise DecodeError(f"step {name!r} of kind {kind}: {error}") from None
-        return ir.Step(name, attrs, operands, post_ops, implementation, scratchpad_offset, scratchpad_bytes)
+        scratchpad = (scratchpad_offset, scratchpad_bytes)
+        return ir.Step(name, attrs, operands, post_ops, implementation, *scratchpad, refused)
 
     def attribute(self) -> object:
         code = self.u8()

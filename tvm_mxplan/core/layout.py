@@ -8,6 +8,7 @@ number, of rank 0, has the empty tag.
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 import string
@@ -116,6 +117,7 @@ class Layout:
         return outer
 
 
+@functools.lru_cache(maxsize=1024)
 def parse_layout(tag: str) -> Layout:
     """Parse a tag; ValueError if it names a dimension twice, misses one, or blocks a lower-case one."""
     match = _TAG.match(tag)

@@ -35,7 +35,7 @@ from .dims import Dim, Shape
 from .policies import CONVOLUTION_ALGORITHMS as CONVOLUTION_ALGORITHMS
 from .policies import ConvolutionAlgorithm
 
-VERSION = 3
+VERSION = 4
 
 ValueKind = Literal["input", "output", "constant", "local"]
 VALUE_KINDS: tuple[ValueKind, ...] = ("input", "output", "constant", "local")
@@ -344,6 +344,8 @@ class Step:
     implementation : name of the implementation that the plan is built on, '' if not asked yet or if
         nothing is left to run.
     scratchpad_offset, scratchpad_bytes : arena bytes lent to this step alone; -1 if not planned.
+    refused : implementations that the library would run by itself and must not, wherever the program goes:
+        they are known to be wrong for this step.
     """
 
     name: str
@@ -353,6 +355,7 @@ class Step:
     implementation: str = ""
     scratchpad_offset: int = -1
     scratchpad_bytes: int = -1
+    refused: tuple[str, ...] = ()
 
     @property
     def kind(self) -> str:

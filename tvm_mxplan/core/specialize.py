@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from . import program as ir
@@ -26,7 +26,7 @@ def specialize(program: ir.Program, symbols: Mapping[str, int]) -> ir.Program:
     return replace(program, values=values, symbols=())
 
 
-def typical(program: ir.Program) -> ir.Program:
+def typical(program: ir.Program, batch: int = _TYPICAL_BATCH) -> ir.Program:
     """The program at plausible numbers: a few images in a batch, some dozens of pixels or tokens.
 
     More pixels or tokens where so few would leave nothing of some value.
@@ -37,12 +37,17 @@ def typical(program: ir.Program) -> ir.Program:
     dims = {dim for value in program.values for dim in value.shape}
     extent = _TYPICAL_EXTENT
     while True:
-        numbers = {
-            binding.name: _TYPICAL_BATCH if binding.name in batches else extent for binding in program.symbols
-        }
+        numbers = {binding.name: batch if binding.name in batches else extent for binding in program.symbols}
         if extent >= _LARGEST_EXTENT or all(evaluate(dim, numbers) > 0 for dim in dims):
             return specialize(program, numbers)
         extent *= 2
+
+
+def instances(program: ir.Program) -> Iterator[ir.Program]:
+    """The program itself where its shapes are of numbers, else at plausible ones and with a batch of one."""
+    yield typical(program)
+    if _batches(program):
+        yield typical(program, batch=1)
 
 
 def typical_shape(shape: Shape) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +18,8 @@ import numpy as np
 from tvm_mxplan.core import codec
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.dims import static_shape
+from tvm_mxplan.core.kernel import alone
 from tvm_mxplan.core.layout import parse_layout
-from tvm_mxplan.core.renumber import renumber_step
 from tvm_mxplan.errors import InvalidInputError, UnsupportedError
 from tvm_mxplan.files import whole_file
 
@@ -71,7 +71,7 @@ def write(
         raise InvalidInputError(
             f"{folder}: no folder for opcheck's files ({error.strerror or error})"
         ) from error
-    single, order = _alone(program, step)
+    single, order = alone(program, step)
     estimate = reference(program, step, reads, prior)
     path = folder / (re.sub(r"[^\w.-]", "_", stem) + ".npz")
     arrays = {f"read{at}": reads[value].raw for at, value in enumerate(order)}
@@ -133,25 +133,8 @@ def replay(path: str | os.PathLike[str]) -> Replay:
     return Replay(text, program, finding, bool(np.array_equal(out, actual)))
 
 
-def _alone(program: ir.Program, step: ir.Step) -> tuple[ir.Program, list[int]]:
-    """A program of ``step`` alone, and the values that its inputs and constants were, in their order."""
-    order = list(dict.fromkeys(step.reads()))
-    values: list[ir.Value] = []
-    for old in order:
-        kind: ir.ValueKind = "constant" if program.values[program.root(old)].kind == "constant" else "input"
-        values.append(_own(program.values[old], kind, sum(value.kind == kind for value in values)))
-    values.append(_own(program.values[step.dst], "output", 0))
-    number = {old: new for new, old in enumerate(order)}
-    # What a step writes may be what it reads, in place; here it is a value of its own.
-    operands = tuple(operand for operand in step.operands if operand.role != "dst")
-    single = renumber_step(replace(step, operands=operands), number)
-    operands = (*single.operands, ir.Operand("dst", len(order)))
-    single = replace(single, operands=operands, scratchpad_offset=-1, scratchpad_bytes=-1)
-    return ir.Program(_NAME, tuple(values), (single,)), order
-
-
 def _only_step(program: ir.Program) -> ir.Step:
-    """The step of a program as :func:`_alone` makes it, from given values to the last one."""
+    """The step of a program as :func:`alone` makes it, from given values to the last one."""
     kinds = [value.kind for value in program.values]
     sound = len(program.steps) == 1 and not program.symbols
     if not sound or kinds.count("output") != 1 or kinds[-1] != "output" or "local" in kinds:
@@ -159,10 +142,6 @@ def _only_step(program: ir.Program) -> ir.Step:
     if program.steps[0].dst != len(kinds) - 1:
         raise ValueError(f"the step does not write its output {program.values[-1].name}")
     return program.steps[0]
-
-
-def _own(value: ir.Value, kind: ir.ValueKind, index: int) -> ir.Value:
-    return replace(value, kind=kind, index=index, alias_of=-1, alias_offset=0, offset=-1, nbytes=-1)
 
 
 def _physical(logical: Array, value: ir.Value, like: Array) -> Array:

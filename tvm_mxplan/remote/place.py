@@ -24,6 +24,8 @@ from ..byoc.onednn.backend import OneDNN
 from ..core import codec
 from ..core import program as ir
 from ..core.description import Description
+from ..core.kernel import Kernel
+from ..core.verification import Checked
 from ..determinism import Determinism
 from ..errors import RemoteError
 from ..linking import write_library
@@ -62,6 +64,10 @@ class RemoteOneDNN(OneDNN):
         if data not in self._answers:
             self._answers[data] = library.read_description(self._connection.ask("describe", data))
         return self._answers[data]
+
+    def refuse(self, descriptor: str, implementation: str, reason: str) -> None:
+        self._connection.ask("refuse", descriptor, implementation, reason)
+        self._answers.clear()
 
     def create_module(
         self, symbol: str, program: ir.Program, constants: list[tvm.runtime.Tensor]
@@ -118,6 +124,10 @@ class There:
     def time(self, backend: Backend, question: ir.Program, threads: int | None) -> Sample:
         value, repeats = self._connection.ask("time_step", codec.encode(question), threads or 0)
         return float(value), int(repeats)
+
+    def check_kernel(self, backend: Backend, kernel: Kernel) -> Checked:
+        outcome, reason = self._connection.ask("check_kernel", codec.encode(kernel.program))
+        return Checked(outcome, reason)
 
     def sampler(self, strategy: str, ports: Sequence[Port]) -> Sampler:
         def upload(module: Any) -> Callable[[], float]:

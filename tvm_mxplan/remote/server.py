@@ -22,7 +22,7 @@ PREFIX = "tvm_mxplan.remote."
 
 def register() -> None:
     """Make the functions known to TVM under ``tvm_mxplan.remote.*``; a second call changes nothing."""
-    for function in (machine, describe, check, time_step, run):
+    for function in (machine, describe, refuse, check, check_kernel, time_step, run):
         tvm_ffi.register_global_func(PREFIX + function.__name__, _answering(function), override=True)
     tvm_ffi.register_global_func(PREFIX + plan.__name__, plan, override=True)
 
@@ -49,11 +49,29 @@ def describe(program: bytes) -> str:
     return library.description_text(program)
 
 
+def refuse(descriptor: str, implementation: str, reason: str) -> None:
+    """Keep steps of that descriptor from running an implementation in this process."""
+    from ..byoc.onednn import library
+
+    library.refuse(descriptor, implementation, reason)
+
+
 def check(strategy: str) -> None:
     """UnsupportedError where plans cannot be valued here under ``strategy``."""
     from ..tuning.place import Here
 
     Here().check(strategy)
+
+
+def check_kernel(program: bytes) -> tuple[str, str]:
+    """Whether a kernel agrees here with an independent implementation, and how it does not."""
+    from ..core import codec
+    from ..core.kernel import Kernel
+    from ..tuning.place import Here
+
+    here = Here()
+    checked = here.check_kernel(here.backend("onednn"), Kernel(codec.decode(program)))
+    return checked.outcome, checked.reason
 
 
 def time_step(program: bytes, threads: int) -> tuple[float, int]:

@@ -11,6 +11,8 @@ from ..byoc.onednn import library
 from ..byoc.onednn.backend import OneDNN
 from ..cache.surroundings import shared_surroundings
 from ..core import program as ir
+from ..core.kernel import Kernel
+from ..core.verification import Checked
 from ..determinism import Determinism
 from ..passes.layout.measure import Sample, time_alone
 from .compare import instance
@@ -64,6 +66,10 @@ class Place(Protocol):
         """Microseconds of a program alone; ``threads`` in place of the machine's number."""
         ...
 
+    def check_kernel(self, backend: Backend, kernel: Kernel) -> Checked:
+        """Whether a kernel agrees with an independent implementation over there."""
+        ...
+
     def sampler(self, strategy: str, ports: Sequence[Port]) -> Sampler:
         """Values of whole plans under ``strategy``, called with tensors for ``ports``."""
         ...
@@ -103,6 +109,11 @@ class Here:
     def time(self, backend: Backend, question: ir.Program, threads: int | None) -> Sample:
         with _threads(threads):
             return time_alone(backend, question)
+
+    def check_kernel(self, backend: Backend, kernel: Kernel) -> Checked:
+        from ..verify.check import check  # with scipy, which plans of known kernels do not need
+
+        return check(backend, kernel)
 
     def sampler(self, strategy: str, ports: Sequence[Port]) -> Sampler:
         make, arguments = sampler(strategy), random_arguments(ports)

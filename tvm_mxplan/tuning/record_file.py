@@ -1,18 +1,16 @@
 """A file of tuning records: read, grown a line at a time, merged; safe against other processes and kills.
 
-Whoever writes holds a lock on the file itself.  A line is written by one call; what a killed process left of
-one is damage that readers skip.  Merging writes a new file in the place of the old one.
+Merging writes a new file in the place of the old one.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ..cache.locked_file import append, locked
 from ..errors import InvalidInputError
 from ..files import whole_file
 from .records import Record, Records, UnusableRecords, header_line, parse, record_line
@@ -48,14 +46,7 @@ class RecordFile:
 
     def append(self, record: Record) -> None:
         """Add a line; OSError where that cannot be."""
-        with self._locked() as descriptor:
-            size = os.fstat(descriptor).st_size
-            line = record_line(record)
-            if not size:
-                line = header_line(self._machine) + line
-            elif os.pread(descriptor, 1, size - 1) != b"\n":
-                line = "\n" + line
-            _write(descriptor, line.encode())
+        append(self.path, record_line(record), header_line(self._machine))
 
     def merge(self, records: Iterable[Record]) -> Records:
         """Write the better supported of what is there and ``records``; an unusable file is replaced.
@@ -65,7 +56,7 @@ class RecordFile:
         InvalidInputError : it cannot be written.
         """
         try:
-            with self._locked():
+            with locked(self.path):
                 try:
                     merged, _ = self.load()
                 except UnusableRecords:
@@ -78,29 +69,3 @@ class RecordFile:
         except OSError as error:
             raise InvalidInputError(f"{self.path}: cannot be written ({error.strerror or error})") from error
         return merged
-
-    @contextmanager
-    def _locked(self) -> Iterator[int]:
-        """The file open to be appended to, and locked; not one that a merge has replaced meanwhile."""
-        while True:
-            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-            descriptor = os.open(self.path, flags, 0o600)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-                if _is_at(descriptor, self.path):
-                    yield descriptor
-                    return
-            finally:
-                os.close(descriptor)
-
-
-def _is_at(descriptor: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(descriptor), path.stat())
-    except FileNotFoundError:
-        return False
-
-
-def _write(descriptor: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(descriptor, data) :]

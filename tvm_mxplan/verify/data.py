@@ -1,0 +1,186 @@
+"""Operands for one run of a kernel: small integers, scaled by powers of two, on which sums are exact.
+
+Every product of two operands is a whole multiple of one unit, and no sum of absolute values reaches 2^24 of
+them, so float32 has no rounding to do whatever the order of a sum.  Weights are scaled so that sums are a
+few units of one around 0: there functions behind a sum (clip, tanh, gelu, ...) tell values apart.
+
+Numbers come from one pool whose length is a prime, so that a block that was read in the place of another
+one shows, however large the tensor.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.dims import static_shape
+from tvm_mxplan.errors import UnsupportedError
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_POOL = 262139
+_ALIGNMENT = 16  # numbers
+_SHIFT = 65537  # between the pool's numbers that two operands start at
+_EXACT = 2**24
+_SPREAD = 3.0  # of sums around 0
+_FINE = 16.0  # steps of one, in what functions are tried on
+_WIDE = 2**20  # in what is only moved or selected
+
+_PRODUCTS = (ir.Convolution, ir.Deconvolution, ir.MatMul, ir.InnerProduct)
+_MOVING = (ir.Concat, ir.Shuffle, ir.Pad, ir.Slice, ir.Reorder)
+_NONE: Mapping[int, Array] = MappingProxyType({})
+_DOMAINS = ("log", "sqrt", "pow")  # functions that are tried on positive numbers
+
+
+def operands(program: ir.Program, turn: int = 0, known: Mapping[int, Array] = _NONE) -> dict[int, Array]:
+    """A plain array for every value that the one step of ``program`` reads, by its number.
+
+    Parameters
+    ----------
+    turn : another one gives other inputs.
+    known : an earlier turn's, whose constants are taken again.
+
+    Raises
+    ------
+    UnsupportedError : an operand is not float32, or no small integers have exact sums of that length.
+    """
+    step = program.steps[0]
+    scale = _Scale.of(program) if isinstance(step.attrs, _PRODUCTS) else None
+    found = {number: array for number, array in known.items() if program.values[number].kind == "constant"}
+    for number, role, post_op in _reads(step):
+        value = program.values[number]
+        if value.dtype != "float32":
+            raise UnsupportedError(f"a {value.dtype} operand")
+        if number not in found:
+            place = number + 1 + turn * len(program.values)
+            use = _Use(role, getattr(post_op or step.attrs, "algorithm", ""), post_op is not None)
+            found[number] = _fitted(step, use, static_shape(value.shape), place, scale)
+    return found
+
+
+def depth(program: ir.Program) -> int:
+    """Number of products in each sum of the one step of ``program``."""
+    step = program.steps[0]
+    weights = static_shape(program.values[step.operand("weights")].shape)
+    match step.attrs:
+        case ir.MatMul():
+            return weights[-2]
+        case ir.InnerProduct():
+            return math.prod(weights[1:])
+        case ir.Convolution(groups=groups) | ir.Deconvolution(groups=groups):
+            return math.prod(weights[1 if groups == 1 else 2 :])
+    raise KeyError(step.kind)
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """Largest integer of both factors of a product, and the power of two that its weights are divided by."""
+
+    most: int
+    divisor: float
+
+    @classmethod
+    def of(cls, program: ir.Program) -> _Scale:
+        terms = depth(program)
+        for most in (4, 3, 2, 1):
+            spread = math.sqrt(terms) * most * (most + 1) / 3  # of sums of integers up to it
+            divisor = 2.0 ** max(0, round(math.log2(max(1.0, spread) / _SPREAD)))
+            # The sum, a bias and what post-ops add, in units.
+            if terms * most * most + 12 * divisor < _EXACT:
+                return cls(most, divisor)
+        raise UnsupportedError(f"sums of {terms} products")
+
+
+def _reads(step: ir.Step) -> list[tuple[int, str, ir.PostOp | None]]:
+    """What a step reads: the value, its role, and the post-op that it belongs to."""
+    pairs: list[tuple[int, str, ir.PostOp | None]] = [
+        (operand.value, operand.role, None) for operand in step.operands if operand.role != "dst"
+    ]
+    pairs += [(p.value, "post_op", p) for p in step.post_ops if isinstance(p, ir.BinaryPostOp)]
+    return pairs
+
+
+@dataclass(frozen=True)
+class _Use:
+    """What an operand is read for: its role, and the algorithm of the step or post-op that reads it."""
+
+    role: str
+    algorithm: str
+    by_post_op: bool
+
+
+def _fitted(step: ir.Step, use: _Use, shape: tuple[int, ...], place: int, scale: _Scale | None) -> Array:
+    """Numbers that suit what an operand is read for."""
+    if scale is not None and use.role in ("src", "weights"):
+        return drawn(shape, place, scale.most, 1.0 if use.role == "src" else scale.divisor)
+    if use.role in ("depthwise_weights", "weights"):  # those of a prelu
+        return drawn(shape, place, divisor=4.0)
+    numbers = drawn(shape, place)
+    if use.role in ("post_op", "src1") and use.algorithm == "div":
+        return _powers(numbers, 2)
+    if scale is not None or use.role in ("post_op", "bias", "mean", "shift"):
+        return numbers
+    if use.role in ("variance", "scale"):
+        return np.abs(numbers) + np.float32(1)
+    return _argument(step, numbers)
+
+
+def _argument(step: ir.Step, drawn: Array) -> Array:
+    """What a step reads that it does not multiply by weights."""
+    match step.attrs:
+        case ir.Pooling(algorithm="max") | ir.Reduction(algorithm="max" | "min"):
+            return _mixed(drawn, _WIDE)
+        case ir.Eltwise(algorithm=algorithm):
+            fine = _mixed(drawn, 64) / np.float32(_FINE)
+            return np.abs(fine) + np.float32(1 / _FINE) if algorithm in _DOMAINS else fine
+        case ir.Reduction(algorithm="mul"):
+            return _powers(drawn, 1)
+    return _mixed(drawn, _WIDE) if isinstance(step.attrs, _MOVING) else drawn
+
+
+def _mixed(drawn: Array, most: int) -> Array:
+    """Integers from -most to most, of which neighbours hardly ever are equal."""
+    shape, flat = drawn.shape, drawn.reshape(-1)
+    numbers = flat + np.float32(9) * np.roll(flat, 1) + np.float32(81) * np.roll(flat, 3)
+    if most > 364:
+        numbers += np.float32(729) * np.roll(flat, 7) + np.float32(6561) * np.roll(flat, 11)
+    return np.asarray(np.fmod(numbers, np.float32(most)), np.float32).reshape(shape)
+
+
+def _powers(drawn: Array, most: int) -> Array:
+    """Powers of two with either sign; their exponents go from 0 to ``most``, or half as often below it."""
+    exponents = np.where(np.abs(drawn) > 3, drawn / 4, 0) if most == 1 else np.abs(drawn) % (most + 1)
+    return np.asarray(np.where(drawn < 0, -1, 1) * np.exp2(exponents), np.float32)
+
+
+def drawn(shape: tuple[int, ...], place: int, most: int = 4, divisor: float = 1.0) -> Array:
+    """Integers from -most to most over ``divisor``, another sequence for each place."""
+    pool = _pool(most, divisor)
+    count, start = math.prod(shape), place * _SHIFT % _POOL
+    found = aligned(count)
+    done = 0
+    while done < count:
+        part = min(count - done, _POOL - start)
+        found[done : done + part] = pool[start : start + part]
+        done, start = done + part, 0
+    return found.reshape(shape)
+
+
+@functools.lru_cache(maxsize=8)
+def _pool(most: int, divisor: float) -> Array:
+    integers = np.random.default_rng(20231).integers(-most, most + 1, _POOL)
+    return (integers / divisor).astype(np.float32)
+
+
+def aligned(count: int) -> Array:
+    """Numbers that are not written yet, aligned as the runtime wants constants that it uses in place."""
+    memory = np.empty(count + _ALIGNMENT, np.float32)
+    begin = -(memory.ctypes.data // memory.itemsize) % _ALIGNMENT
+    return memory[begin : begin + count]
