@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import reduce
+from operator import or_
 
 from tvm import relax
 
@@ -214,27 +216,23 @@ def _layer_norm_parts(c: Composite) -> int:
 
 def _concat(c: Composite) -> int:
     axis = int(c.root.attrs.axis) % len(c.shape)
-    concats = {step.dst: step for step in c.builder.steps if isinstance(step.attrs, ir.Concat)}
     pieces: list[int] = []
-    inside: set[int] = set()
+    inside = 0
     for field in c.definition(c.root.args[0]).fields:
         value = c.value(field)
-        owners = _owners(c, value, concats)
         # Bytes that are made inside the result can stand in one place of it.
-        pieces.append(c.builder.plain_copy(value) if owners & inside else value)
-        inside |= owners
-    return c.emit("concat", ir.Concat(axis), *[("src", piece) for piece in pieces])
+        pieces.append(c.builder.plain_copy(value) if _owners(c, value) & inside else value)
+        inside |= _owners(c, value)
+    whole = c.emit("concat", ir.Concat(axis), *[("src", piece) for piece in pieces])
+    c.builder.owners[whole] = reduce(or_, (_owners(c, piece) for piece in pieces))
+    return whole
 
 
-def _owners(c: Composite, value: int, concats: dict[int, ir.Step]) -> set[int]:
-    """The value whose bytes ``value`` views, and, if it was concatenated, those of its pieces."""
+def _owners(c: Composite, value: int) -> int:
+    """The value whose bytes ``value`` views, and, if it was concatenated, those of its pieces, as bits."""
     while c.builder.values[value].alias_of >= 0:
         value = c.builder.values[value].alias_of
-    owners = {value}
-    for operand in concats[value].operands if value in concats else ():
-        if operand.role == "src":
-            owners |= _owners(c, operand.value, concats)
-    return owners
+    return 1 << value | c.builder.owners.get(value, 0)
 
 
 def _slice(c: Composite) -> int:

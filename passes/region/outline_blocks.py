@@ -92,11 +92,6 @@ def _has_branches(function: relax.Function) -> bool:
     return _any(function, lambda expr: isinstance(expr, relax.If))
 
 
-def calls_any(function: relax.Function, callees: set[tvm.ir.GlobalVar]) -> bool:
-    """True if the function refers to one of ``callees``."""
-    return _any(function, lambda expr: isinstance(expr, tvm.ir.GlobalVar) and expr in callees)
-
-
 def _any(function: relax.Function, wanted: Callable[[relax.Expr], bool]) -> bool:
     found = False
 

@@ -3,9 +3,10 @@
     scripts/compare_plans write before.json           plans of the whole zoo, nothing is built or run
     scripts/compare_plans compare before.json after.json
 
-Written for each network and batch: the report without its seconds (steps, implementations, layouts, reorders,
-arenas with all offsets, dispatch with its reasons), bytes and digest of each region's program, and a digest of
-the lowered functions.  ``compare`` prints each difference with the path to it; its status is 1 if there is any.
+Written for each network and batch: the report without its seconds (steps, implementations, layouts,
+reorders, arenas with all offsets, dispatch with its reasons), bytes and digest of each region's program, and
+a digest of the lowered functions.  ``compare`` prints each difference with the path to it; its status is 1
+if there is any.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ class ProgramBuilder:
     Attributes
     ----------
     constants : arrays in the order of the constant values' ``index``; plain and C-contiguous.
+    owners : for each concatenation the values that own bytes of its pieces, as the bits of a number.
     operator : the operator that steps from now on stem from, '' if it has no name.
     """
 
@@ -33,6 +34,8 @@ class ProgramBuilder:
         self._constant_ids: dict[tuple[int, tuple[int, ...], str], int] = {}
         self._counts = {"input": 0, "output": 0}
         self._names: dict[str, int] = {}
+        self._written_outputs: set[int] = set()
+        self.owners: dict[int, int] = {}
         self.operator = ""
 
     def _add(self, value: ir.Value) -> int:
@@ -126,8 +129,9 @@ class ProgramBuilder:
             root = self.values[root].alias_of
         source, target = self.values[value], self.values[output]
         own = self.values[root].kind == "local" and source.layout == plain_layout(len(source.shape))
-        taken = any(other.alias_of == output for other in self.values)
+        taken = output in self._written_outputs
         if own and not taken and _count(self.values[root].shape) == _count(target.shape):
+            self._written_outputs.add(output)
             self.values[root] = ir.Value(
                 self.values[root].name,
                 self.values[root].shape,
