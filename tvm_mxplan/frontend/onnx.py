@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import traceback
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,6 +12,9 @@ from typing import TYPE_CHECKING
 import tvm
 
 from ..errors import InvalidInputError, UnsupportedError
+from .onnx_checks import check_model
+from .onnx_names import describe, first_line
+from .onnx_tensors import check_files
 
 if TYPE_CHECKING:
     import onnx
@@ -22,17 +26,20 @@ def read_model(path: str | Path) -> onnx.ModelProto:
 
     path = Path(path)
     try:
-        model = onnx.load(path)
-    except FileNotFoundError as error:
-        if not path.exists():
-            raise InvalidInputError(f"{path}: no such file; expected an ONNX model") from None
-        raise InvalidInputError(f"{path}: its external data is missing ({_first_line(error)})") from error
+        model = onnx.load(path, load_external_data=False)
+    except FileNotFoundError:
+        raise InvalidInputError(f"{path}: no such file; expected an ONNX model") from None
     except IsADirectoryError:
         raise InvalidInputError(f"{path}: is a directory; expected an ONNX model") from None
     except Exception as error:
-        raise InvalidInputError(f"{path}: not an ONNX model or truncated ({_first_line(error)})") from error
+        raise InvalidInputError(f"{path}: not an ONNX model or truncated ({first_line(error)})") from error
     if not model.graph.node or not model.opset_import:
         raise InvalidInputError(f"{path}: not an ONNX model or truncated (no operators or no opset)")
+    check_files(model, path)
+    try:
+        onnx.load_external_data_for_model(model, str(path.parent))
+    except Exception as error:
+        raise InvalidInputError(f"{path}: its external data cannot be read ({first_line(error)})") from error
     return model
 
 
@@ -69,6 +76,7 @@ def import_model(
         if name not in names:
             raise InvalidInputError(f"{source}: no input {name!r}; the inputs are {', '.join(names)}")
         _check_shape(model, name, shape, source)
+    check_model(model, source, shapes or {})
     overrides = _symbolic_shapes(model, names)
     overrides |= {name: list(shape) for name, shape in (shapes or {}).items()}
     _check_ranks(model, names, overrides, source)
@@ -77,9 +85,20 @@ def import_model(
             warnings.simplefilter("ignore")
             return from_onnx(model, shape_dict=overrides or None)
     except tvm.error.OpNotImplemented as error:
-        raise UnsupportedError(f"{source}: {_first_line(error)}") from error
+        raise UnsupportedError(f"{source}: {first_line(error)}") from error
     except Exception as error:
-        raise InvalidInputError(f"{source}: TVM cannot import this model ({_first_line(error)})") from error
+        where = _place(error, model)
+        raise InvalidInputError(f"{source}: {where}TVM cannot import this ({first_line(error)})") from error
+
+
+def _place(error: BaseException, model: onnx.ModelProto) -> str:
+    """The node of the model's graph that TVM's importer was at, '' where it was at none."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        node, inside = frame.f_locals.get("node"), frame.f_code.co_name == "_construct_nodes"
+        if inside and node is not None:
+            at = next((at for at, other in enumerate(model.graph.node) if other is node), -1)
+            return f"{describe(node, at)}: "
+    return ""
 
 
 def _check_shape(model: onnx.ModelProto, name: str, shape: Sequence[int], source: str) -> None:
@@ -121,8 +140,3 @@ def _symbolic_shapes(model: onnx.ModelProto, names: Sequence[str]) -> dict[str, 
 def _dims(value: onnx.ValueInfoProto) -> Sequence[onnx.TensorShapeProto.Dimension] | None:
     tensor = value.type.tensor_type
     return tensor.shape.dim if tensor.HasField("shape") else None
-
-
-def _first_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__
