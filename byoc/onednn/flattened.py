@@ -62,5 +62,4 @@ def _filters(graph: Graph, weights: int, image: int) -> int:
 
 def _view(graph: Graph, constant: int, shape: tuple[object, ...], layout: str) -> int:
     value = graph.values[constant]
-    graph.values.append(ir.Value(value.name, shape, value.dtype, "local", layout, alias_of=constant))  # type: ignore[arg-type]
-    return len(graph.values) - 1
+    return graph.add_view(ir.Value(value.name, shape, value.dtype, "local", layout, alias_of=constant))  # type: ignore[arg-type]

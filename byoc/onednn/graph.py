@@ -14,43 +14,56 @@ from tvm_mxplan.core.renumber import renumber_step
 
 
 class Graph:
-    """Mutable view of a program; positions of removed steps hold None until ``finish``."""
+    """Mutable view of a program; positions of removed steps hold None until ``finish``.
+
+    Each change costs what the step at hand costs, however long the program is.
+    """
 
     def __init__(self, program: ir.Program, constants: list[np.ndarray]) -> None:
         self.program = program
         self.values = list(program.values)
-        self.steps: list[ir.Step | None] = list(program.steps)
         self.constants = list(constants)
         self._taken_in: dict[str, str] = {}
-        self._index()
+        self._views = {value.alias_of for value in self.values if value.alias_of >= 0}
+        self.set_steps(list(program.steps))
 
-    def _index(self) -> None:
-        self.reads = Counter(value for step in self.steps if step for value in step.reads())
-        self.views = Counter(value.alias_of for value in self.values if value.alias_of >= 0)
-        self.writer = {step.dst: at for at, step in enumerate(self.steps) if step}
+    def set_steps(self, steps: list[ir.Step | None]) -> None:
+        self.steps = steps
+        self._reads = Counter(value for step in steps if step for value in step.reads())
+        self._writer = {step.dst: at for at, step in enumerate(steps) if step}
+
+    def _put(self, at: int, step: ir.Step | None) -> None:
+        """Put ``step``, or nothing, at position ``at``."""
+        old = self.steps[at]
+        if old:
+            self._reads.subtract(old.reads())
+            if self._writer.get(old.dst) == at:
+                del self._writer[old.dst]
+        self.steps[at] = step
+        if step:
+            self._reads.update(step.reads())
+            self._writer[step.dst] = at
 
     def is_private(self, value: int) -> bool:
         """True for a local that one step reads and that nothing else can see."""
         local = self.values[value].kind == "local" and self.values[value].alias_of < 0
-        return local and self.reads[value] == 1 and not self.views[value]
+        return local and self._reads[value] == 1 and value not in self._views
 
     def producer(self, value: int) -> int | None:
         """Position of the step that writes a private value; None for all others."""
-        return self.writer.get(value) if self.is_private(value) else None
+        return self._writer.get(value) if self.is_private(value) else None
 
     def merge(self, producer: int, consumer: int, merged: ir.Step) -> None:
         """Put ``merged``, which writes what ``consumer`` wrote, in the place of both steps."""
         for position in (producer, consumer):
             self._note(position, merged.name)
-        self.steps[producer] = None
-        self.steps[consumer] = merged
-        self._index()
+        self._put(producer, None)
+        self._put(consumer, merged)
 
     def drop(self, at: int, into: str) -> None:
         """Remove a step whose work the one named ``into`` does from now on."""
         self._note(at, into)
-        self.steps[at] = None
-        self._index()
+        self._put(at, None)
 
     def _note(self, at: int, into: str) -> None:
         step = self.steps[at]
@@ -68,8 +81,7 @@ class Graph:
 
     def replace(self, at: int, step: ir.Step) -> None:
         """Put ``step`` in the place of the one at position ``at``."""
-        self.steps[at] = step
-        self._index()
+        self._put(at, step)
 
     def constant(self, value: int) -> np.ndarray | None:
         """Numbers of a constant, or of one seen in another shape or with its axes permuted."""
@@ -101,9 +113,11 @@ class Graph:
         self.values.append(ir.Value(name, shape, "float32", "local", plain_layout(len(shape))))
         return len(self.values) - 1
 
-    def set_steps(self, steps: list[ir.Step | None]) -> None:
-        self.steps = steps
-        self._index()
+    def add_view(self, value: ir.Value) -> int:
+        """A value that aliases another one."""
+        self.values.append(value)
+        self._views.add(value.alias_of)
+        return len(self.values) - 1
 
     def finish(self) -> tuple[ir.Program, list[np.ndarray]]:
         """The program without removed steps and without values and constants that nothing uses."""

@@ -25,6 +25,7 @@ from tvm_mxplan.errors import InvalidInputError
 from ..annotations import TVM, with_dispatch
 from ..relax_types import OPERATOR, operator_name
 from .implementations import Implementation, Preference, is_operator, kind_of, tvm_refusal
+from .pattern_operators import may_match, operators_of
 from .restore_shapes import restore_shapes
 
 _ROOT = "the whole pattern"
@@ -119,8 +120,11 @@ class _Turns:
         """The module with composites of what ``library`` takes and nobody else is to be asked before."""
         assert library.backend
         found: Rejections = {}
+        operators = operators_of(mod)
         patterns = [
-            self._for_its_operators(library, pattern, found) for pattern in library.backend.patterns(found)
+            self._for_its_operators(library, pattern, found)
+            for pattern in library.backend.patterns(found)
+            if may_match(pattern.pattern, operators)
         ]
         mod = relax.transform.FuseOpsByPattern(patterns, bind_constants=True, annotate_codegen=False)(mod)
         self.asked.add(library.name)

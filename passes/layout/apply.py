@@ -100,6 +100,14 @@ class _Applier:
         )
         return self._add(replace(value, alias_of=alias_of))
 
+    def _unmade(self, old: int) -> list[int]:
+        """``old`` and what it views, as far as they have no new value yet."""
+        found = []
+        while old >= 0 and old not in self.home:
+            found.append(old)
+            old = self.old.values[old].alias_of
+        return found
+
     def _relabel(self, number: int, layout: str) -> int:
         value = self.values[number]
         return self._add(ir.Value(value.name, value.shape, value.dtype, "local", layout, alias_of=number))
@@ -108,8 +116,8 @@ class _Applier:
         """The new value that holds ``old`` in ``layout``, reordered on first demand."""
         if (old, layout) in self.copies:
             return self.copies[old, layout]
-        if old not in self.home:
-            self.home[old] = self._view(old)
+        for number in reversed(self._unmade(old)):
+            self.home[number] = self._view(number)
         home = self.home[old]
         value = self.values[home]
         if value.layout == layout:

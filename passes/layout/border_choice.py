@@ -122,7 +122,10 @@ class _Chooser:
         steps = (*operators, *readers, *pinned, *sources)
         problem = AssignmentProblem(steps, self._conversions())
         chosen = [options[at] for options, at in zip(steps, solve_assignment(problem).choices, strict=True)]
-        wanted = dict.fromkeys(form for option in chosen for form in option.wants)
+        wanted: dict[int, dict[Form, None]] = {}
+        for option in chosen:
+            for form in option.wants:
+                wanted.setdefault(form[0], {}).setdefault(form)
         taken: list[list[Form]] = [[] for _ in graph.takes]
         for number, option in zip(numbers, chosen[len(operators) :], strict=False):
             taken[number] += option.wants
@@ -132,18 +135,17 @@ class _Chooser:
                 _distinct(self._plain(take.value), forms)
                 for take, forms in zip(graph.takes, taken, strict=True)
             ),
-            tuple(self._given(give, list(wanted)) for give in graph.gives),
+            tuple(self._given(give, list(wanted.get(give.value, ()))) for give in graph.gives),
         )
 
     def _plain(self, value: int) -> str:
         return self.graph.tensors[value].plain
 
     def _given(self, give: Give, wanted: list[Form]) -> tuple[str, ...]:
+        """Layouts of a result of which somebody wants the forms ``wanted``."""
         plain = self._plain(give.value)
-        forms = [form for form in wanted if form[0] == give.value]
-        if give.layout == plain or not forms:
-            forms.append((give.value, plain))
-        return _distinct(plain, forms)
+        own = [(give.value, plain)] if give.layout == plain or not wanted else []
+        return _distinct(plain, [*wanted, *own])
 
     def _operator(self, operator: Operator) -> tuple[Option, ...]:
         result = self.graph.tensors[operator.result]
@@ -204,6 +206,7 @@ def _reachable(graph: BorderGraph) -> list[tuple[str, ...]]:
 
     def find(value: int) -> int:
         while group[value] != value:
+            group[value] = group[group[value]]  # halves the way for the next one
             value = group[value]
         return value
 

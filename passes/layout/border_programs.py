@@ -74,6 +74,7 @@ class _Uses:
         for step in program.steps:
             for value in dict.fromkeys(step.reads()):
                 self.readers.setdefault(value, []).append(step)
+        self.inside: dict[int, set[int]] = {}
         self.views: dict[int, list[int]] = {}
         for number, value in enumerate(program.values):
             self.views.setdefault(value.alias_of, []).append(number)
@@ -130,12 +131,13 @@ class _Uses:
 
     def _stands_inside(self, concat: ir.Concat, step: ir.Step, value: int) -> bool:
         """True if ``value`` could be made where the result of the concatenation stands."""
-        values = self.program.values
-        pieces = [operand.value for operand in step.operands if operand.role == "src"]
-        offsets = piece_offsets(values[step.dst], concat.axis, [values[piece] for piece in pieces])
-        return any(
-            piece == value and offset is not None for piece, offset in zip(pieces, offsets, strict=True)
-        )
+        if step.dst not in self.inside:
+            values = self.program.values
+            pieces = [operand.value for operand in step.operands if operand.role == "src"]
+            offsets = piece_offsets(values[step.dst], concat.axis, [values[piece] for piece in pieces])
+            placed = zip(pieces, offsets, strict=True)
+            self.inside[step.dst] = {piece for piece, offset in placed if offset is not None}
+        return value in self.inside[step.dst]
 
 
 class _Crossing:
@@ -146,20 +148,26 @@ class _Crossing:
         self.steps: list[list[ir.Step]] = [[step] for step in program.steps]
         self.renamed: dict[int, int] = {}
         self.dropped: set[int] = set()
-        self.ports = {"input": program.of_kind("input"), "output": program.of_kind("output")}
+        self.own = {"input": program.of_kind("input"), "output": program.of_kind("output")}
+        self.ports = {kind: list(values) for kind, values in self.own.items()}
+        self.writers = {step.dst: at for at, step in enumerate(program.steps)}
+        self.reorders: dict[int, list[int]] = {}
+        for at, step in enumerate(program.steps):
+            if isinstance(step.attrs, ir.Reorder):
+                self.reorders.setdefault(step.operand("src"), []).append(at)
 
     def take(self, number: int, layouts: Sequence[str]) -> None:
         ports = self._ports("input", number, layouts)
-        value = self.program.of_kind("input")[number]
-        for at, step in enumerate(self.program.steps):
-            copy = self.program.values[step.dst]
-            reorders = isinstance(step.attrs, ir.Reorder) and step.operand("src") == value
-            if reorders and copy.layout in ports and copy.layout != self.program.values[value].layout:
-                self.renamed[step.dst] = ports[copy.layout]
+        value = self.own["input"][number]
+        for at in self.reorders.get(value, ()):
+            dst = self.program.steps[at].dst
+            layout = self.program.values[dst].layout
+            if layout in ports and layout != self.program.values[value].layout:
+                self.renamed[dst] = ports[layout]
                 self.steps[at] = []
 
     def give(self, number: int, layouts: Sequence[str]) -> None:
-        output = self.program.of_kind("output")[number]
+        output = self.own["output"][number]
         if list(layouts) == [self.program.values[output].layout]:
             return
         source = self.uses.source_of(output)
@@ -172,7 +180,9 @@ class _Crossing:
             home = ports.pop(native, source)
             if home != source:
                 self.renamed[source] = home
-            at = self.program.steps.index(self.uses.writer_of(output))
+            writer = self.uses.writer_of(output)
+            assert writer is not None
+            at = self.writers[writer.dst]
             self.steps[at] = []
         for layout, port in ports.items():
             name = f"reorder_{self.program.values[output].name}_{layout}"
@@ -181,7 +191,7 @@ class _Crossing:
 
     def _ports(self, kind: ir.ValueKind, number: int, layouts: Sequence[str]) -> dict[str, int]:
         """A value for each layout: the old one where it is wanted plain, new ones for the others."""
-        old = self.program.of_kind(kind)[number]
+        old = self.own[kind][number]
         if self.values[old].layout not in layouts:
             self.dropped.add(old)
         ports: dict[str, int] = {}

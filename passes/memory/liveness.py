@@ -60,8 +60,11 @@ def boundary_lives(program: ir.Program, kind: ir.ValueKind) -> list[tuple[int, i
     """For each input, or output, the steps ``[first, last + 1)`` that touch its bytes; all if none does."""
     births, deaths = _lives(program)
     lives = []
+    families: dict[int, list[int]] = defaultdict(list)
+    for value in births:
+        families[program.root(value)].append(value)
     for owner in program.of_kind(kind):
-        family = [value for value in births if program.root(value) == owner]
+        family = families[owner]
         first = min((births[value] for value in family), default=0)
         lives.append((first, max((deaths[value] for value in family), default=len(program.steps))))
     return lives

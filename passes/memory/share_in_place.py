@@ -40,10 +40,15 @@ class _Sharing:
         self.values = list(program.values)
         self.steps = list(program.steps)
         self.in_place: set[int] = set()
+        # The value whose bytes each one has, and the last step that reads them, by that value.
+        self.roots = list(range(len(self.values)))
+        for number, value in enumerate(self.values):
+            if value.alias_of >= 0:
+                self.roots[number] = value.alias_of
         self.last_read: dict[int, int] = {}
         for at, step in enumerate(program.steps):
-            for value in step.reads():
-                self.last_read[value] = at
+            for read in step.reads():
+                self.last_read[self._root(read)] = at
 
     def run(self) -> ir.Program:
         for at, step in enumerate(self.steps):
@@ -74,6 +79,9 @@ class _Sharing:
         return sum(self._root(value) == root for value in step.reads()) == 1
 
     def _alias(self, dst: int, source: int) -> None:
+        root = self._root(source)
+        self.last_read[root] = max(self.last_read.get(root, -1), self.last_read.get(dst, -1))
+        self.roots[dst] = root
         self.values[dst] = replace(self.values[dst], alias_of=source)
         self.in_place.add(dst)
 
@@ -84,15 +92,13 @@ class _Sharing:
             return False
         same = (value.shape, value.layout, value.nbytes) == (result.shape, result.layout, result.nbytes)
         root = self._root(source)
-        if not same or self.values[root].kind != "local":
-            return False
-        return all(
-            self.last_read.get(other, -1) <= at
-            for other in range(len(self.values))
-            if self._root(other) == root
-        )
+        return same and self.values[root].kind == "local" and self.last_read.get(root, -1) <= at
 
     def _root(self, value: int) -> int:
-        while self.values[value].alias_of >= 0:
-            value = self.values[value].alias_of
+        passed = []
+        while self.roots[value] != value:
+            passed.append(value)
+            value = self.roots[value]
+        for number in passed:  # the next way is shorter
+            self.roots[number] = value
         return value

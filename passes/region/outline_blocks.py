@@ -52,7 +52,8 @@ class InlineBlocks:
             return mod
         bodies = {gvar: function.without_attr(PART) for gvar, function in parts.items()}
         for gvar, function in list(mod.functions.items()):
-            if isinstance(function, relax.Function) and gvar not in parts and calls_any(function, set(parts)):
+            is_whole = isinstance(function, relax.Function) and gvar not in parts
+            if is_whole and _calls_any(function, set(parts)):
                 mod.update_func(gvar, _Inliner(bodies).visit_expr(function))
         for gvar in parts:
             del mod[gvar]
@@ -126,7 +127,7 @@ def _has_branches(function: relax.Function) -> bool:
     return _any(function, lambda expr: isinstance(expr, relax.If))
 
 
-def calls_any(function: relax.Function, callees: set[tvm.ir.GlobalVar]) -> bool:
+def _calls_any(function: relax.Function, callees: set[tvm.ir.GlobalVar]) -> bool:
     """True if the function refers to one of ``callees``."""
     return _any(function, lambda expr: isinstance(expr, tvm.ir.GlobalVar) and expr in callees)
 

@@ -10,12 +10,12 @@ each function of the module takes its turn under that name.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 
 import tvm
 from tvm import relax
 
-from .outline_blocks import calls_any
 from .stand_ins import hide, reveal
 
 
@@ -27,12 +27,32 @@ class PartitionRegions:
         """Composites grouped into regions in every Relax function, by the functions' names."""
         composites = {gvar for gvar, function in mod.functions.items() if _is_composite(function)}
         merged = mod.clone()
+        for gvar in composites:
+            del merged[gvar]
+        names = _Names({gvar.name_hint for gvar in merged.functions})
         for gvar, function in sorted(mod.functions.items(), key=lambda item: item[0].name_hint):
-            if gvar in composites:
-                del merged[gvar]
-            elif isinstance(function, relax.Function) and calls_any(function, composites):
-                _merge_in_function(merged, mod, gvar)
+            if gvar not in composites and isinstance(function, relax.Function):
+                called = _called(function)
+                used = [_called(mod[callee]) for callee in called if callee in composites]
+                if used:
+                    called = list(dict.fromkeys([*called, *itertools.chain(*used)]))
+                    _merge_in_function(merged, mod, gvar, called, names)
         return merged
+
+
+class _Names:
+    """Short, stable names for regions, ``<code generator>_<number>``, that nothing in a module has."""
+
+    def __init__(self, taken: set[str]) -> None:
+        self._taken = taken
+        self._numbers: Counter[str] = Counter()
+
+    def fresh(self, codegen: str) -> str:
+        while True:
+            name = f"{codegen}_{self._numbers[codegen]}"
+            self._numbers[codegen] += 1
+            if name not in self._taken:
+                return name
 
 
 def _is_composite(function: tvm.ir.BaseFunc) -> bool:
@@ -44,12 +64,29 @@ def _codegen(function: tvm.ir.BaseFunc) -> str:
     return str(function.attrs.get("Codegen") or "") if function.attrs else ""
 
 
-def _merge_in_function(merged: tvm.IRModule, mod: tvm.IRModule, gvar: tvm.ir.GlobalVar) -> None:
+def _called(function: relax.Function) -> list[tvm.ir.GlobalVar]:
+    """What the function refers to, each once, in the order of first use."""
+    found: dict[tvm.ir.GlobalVar, None] = {}
+
+    def visit(expr: relax.Expr) -> None:
+        if isinstance(expr, tvm.ir.GlobalVar):
+            found.setdefault(expr)
+
+    relax.analysis.post_order_visit(function, visit)
+    return list(found)
+
+
+def _merge_in_function(
+    merged: tvm.IRModule,
+    mod: tvm.IRModule,
+    gvar: tvm.ir.GlobalVar,
+    called: list[tvm.ir.GlobalVar],
+    names: _Names,
+) -> None:
     """Put into ``merged`` one function of ``mod`` with regions in the place of its composites."""
-    alone, originals = _alone_as_main(mod, gvar)
+    alone, originals = _alone_as_main(mod, gvar, called)
     alone, hidden = hide(alone, alone.get_global_var("main"))
-    alone = relax.transform.MergeCompositeFunctions()(alone)
-    alone = _rename(alone, {other.name_hint for other in merged.functions})
+    alone = _rename(relax.transform.MergeCompositeFunctions()(alone), names)
     for region, body in alone.functions.items():
         if _codegen(body):
             merged[region] = body
@@ -61,14 +98,15 @@ def _merge_in_function(merged: tvm.IRModule, mod: tvm.IRModule, gvar: tvm.ir.Glo
 
 
 def _alone_as_main(
-    mod: tvm.IRModule, gvar: tvm.ir.GlobalVar
+    mod: tvm.IRModule, gvar: tvm.ir.GlobalVar, called: list[tvm.ir.GlobalVar]
 ) -> tuple[tvm.IRModule, dict[tvm.ir.GlobalVar, tvm.ir.GlobalVar]]:
     """A module in which the function is ``main`` and other functions cannot be looked into.
 
     Also the originals of the names by which it calls those others.
     """
-    others = [g for g, f in mod.functions.items() if isinstance(f, relax.Function) and not _is_composite(f)]
-    replacer = _GlobalReplacer(tvm.IRModule({g: f for g, f in mod.functions.items() if g not in others}))
+    others = [g for g in called if isinstance(mod[g], relax.Function) and not _is_composite(mod[g])]
+    kept = {g: mod[g] for g in called if g not in set(others)}
+    replacer = _GlobalReplacer(tvm.IRModule(kept))
     for other in others:
         opaque = mod[other].without_attr("Codegen").with_attr("Primitive", True)
         replacer.new[other] = replacer.add(opaque, f"{other.name_hint}.original")
@@ -90,41 +128,22 @@ class _GlobalReplacer(relax.PyExprMutator):
     def visit_global_var_(self, gvar: tvm.ir.GlobalVar) -> tvm.ir.GlobalVar:
         return self.new.get(gvar, gvar)
 
-    def replace_in(self, gvar: tvm.ir.GlobalVar, function: relax.Function) -> None:
-        self.builder_.update_func(gvar, self.visit_expr(function))
-
     def module(self) -> tvm.IRModule:
         return self.builder_.get()
 
 
-def _rename(mod: tvm.IRModule, taken: set[str]) -> tvm.IRModule:
-    """Short, stable names, ``<code generator>_<number>``, in place of all the fused operators in a row."""
-    replacer = _GlobalReplacer(mod)
-    numbers: Counter[str] = Counter()
-    for gvar in _in_order_of_use(mod):
-        codegen = _codegen(mod[gvar])
-        while f"{codegen}_{numbers[codegen]}" in taken:
-            numbers[codegen] += 1
-        replacer.new[gvar] = replacer.add(mod[gvar], f"{codegen}_{numbers[codegen]}")
-        numbers[codegen] += 1
-    for gvar, function in list(mod.functions.items()):
-        if isinstance(function, relax.Function) and gvar not in replacer.new:
-            replacer.replace_in(gvar, function)
-    mod = replacer.module()
-    for gvar in replacer.new:
-        del mod[gvar]
-    return mod
+def _rename(mod: tvm.IRModule, names: _Names) -> tvm.IRModule:
+    """``main`` and its regions under short names, in place of all the fused operators in a row.
 
-
-def _in_order_of_use(mod: tvm.IRModule) -> list[tvm.ir.GlobalVar]:
-    found = {gvar for gvar, function in mod.functions.items() if _codegen(function)}
-    order: list[tvm.ir.GlobalVar] = []
-
-    def visit(expr: relax.Expr) -> None:
-        if isinstance(expr, tvm.ir.GlobalVar) and expr in found and expr not in order:
-            order.append(expr)
-
-    for gvar, function in sorted(mod.functions.items(), key=lambda item: item[0].name_hint):
-        if isinstance(function, relax.Function) and gvar not in found:
-            relax.analysis.post_order_visit(function, visit)
-    return order
+    A region has its composites inside, and nothing else refers to the functions that are left out here.
+    """
+    main = mod["main"]
+    regions = [gvar for gvar in _called(main) if _codegen(mod[gvar])]
+    others = {g: f for g, f in mod.functions.items() if not _is_composite(f) and not _codegen(f)}
+    replacer = _GlobalReplacer(tvm.IRModule(others))
+    for gvar in regions:
+        replacer.new[gvar] = replacer.add(mod[gvar], names.fresh(_codegen(mod[gvar])))
+    renamed = replacer.visit_expr(main)
+    module = replacer.module()
+    module["main"] = renamed
+    return module

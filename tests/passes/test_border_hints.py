@@ -6,7 +6,7 @@ import numpy as np
 
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.passes.layout.border_choice import BorderGraph, Give, Operator, Take, Tensor
-from tvm_mxplan.passes.layout.border_hints import assume, free_tensors, layout_of
+from tvm_mxplan.passes.layout.border_hints import Hints, assume
 
 PLAIN, LAST, BLOCKED = "abcd", "acdb", "aBcd16b"
 ZERO, ONE = np.float32(0), np.float32(1)
@@ -30,41 +30,41 @@ def graph(
 
 
 def test_what_only_regions_read_is_free() -> None:
-    assert free_tensors(graph([ZERO], [], [0], [0])) == {0}
-    assert free_tensors(graph([ZERO, ZERO], [Operator((0,), 1)], [1], [0])) == {0, 1}
+    assert Hints(graph([ZERO], [], [0], [0])).free == {0}
+    assert Hints(graph([ZERO, ZERO], [Operator((0,), 1)], [1], [0])).free == {0, 1}
 
 
 def test_what_something_else_reads_is_not_free() -> None:
-    assert free_tensors(graph([ZERO], [], [0], [0], pinned=(0,))) == set()
-    assert free_tensors(graph([ZERO, ZERO], [Operator((0,), 1)], [1], [0], pinned=(1,))) == set()
+    assert Hints(graph([ZERO], [], [0], [0], pinned=(0,))).free == set()
+    assert Hints(graph([ZERO, ZERO], [Operator((0,), 1)], [1], [0], pinned=(1,))).free == set()
 
 
 def test_one_operator_that_needs_plain_operands_is_enough() -> None:
     """1 is a parameter of the function, so 2 is plain, and 0 is wanted plain for it."""
     operators = [Operator((0, 1), 2), Operator((0,), 3)]
-    assert free_tensors(graph([ZERO, None, ZERO, ZERO], operators, [2, 3], [0])) == {3}
+    assert Hints(graph([ZERO, None, ZERO, ZERO], operators, [2, 3], [0])).free == {3}
 
 
 def test_what_nothing_reads_is_not_free() -> None:
-    assert free_tensors(graph([ZERO], [], [], [0])) == set()
+    assert Hints(graph([ZERO], [], [], [0])).free == set()
 
 
 def test_the_layout_comes_from_the_region_behind_the_operators() -> None:
     chain = graph([ZERO, ZERO, ZERO], [Operator((0,), 1), Operator((1,), 2)], [2], [0])
-    assert layout_of(chain, 2, {0: LAST}) == LAST
-    assert layout_of(chain, 2, {0: BLOCKED}) == BLOCKED
-    assert layout_of(chain, 2, {0: PLAIN}) is None
-    assert layout_of(chain, 2, {}) is None
+    assert Hints(chain).layout_of(2, {0: LAST}) == LAST
+    assert Hints(chain).layout_of(2, {0: BLOCKED}) == BLOCKED
+    assert Hints(chain).layout_of(2, {0: PLAIN}) is None
+    assert Hints(chain).layout_of(2, {}) is None
 
 
 def test_a_dirty_tail_comes_plain() -> None:
     chain = graph([ZERO, ONE], [Operator((0,), 1)], [1], [0])
-    assert layout_of(chain, 1, {0: BLOCKED}) is None
-    assert layout_of(chain, 1, {0: LAST}) == LAST
+    assert Hints(chain).layout_of(1, {0: BLOCKED}) is None
+    assert Hints(chain).layout_of(1, {0: LAST}) == LAST
 
 
 def test_a_parameter_of_the_function_comes_plain() -> None:
-    assert layout_of(graph([None], [], [0], []), 0, {}) is None
+    assert Hints(graph([None], [], [0], [])).layout_of(0, {}) is None
 
 
 def test_assumptions_change_borders_only() -> None:

@@ -33,6 +33,7 @@ class ProgramBuilder:
         self._constant_ids: dict[tuple[int, tuple[int, ...], str], int] = {}
         self._counts = {"input": 0, "output": 0}
         self._names: dict[str, int] = {}
+        self._written_outputs: set[int] = set()
         self.operator = ""
 
     def _add(self, value: ir.Value) -> int:
@@ -126,8 +127,9 @@ class ProgramBuilder:
             root = self.values[root].alias_of
         source, target = self.values[value], self.values[output]
         own = self.values[root].kind == "local" and source.layout == plain_layout(len(source.shape))
-        taken = any(other.alias_of == output for other in self.values)
+        taken = output in self._written_outputs
         if own and not taken and _count(self.values[root].shape) == _count(target.shape):
+            self._written_outputs.add(output)
             self.values[root] = ir.Value(
                 self.values[root].name,
                 self.values[root].shape,

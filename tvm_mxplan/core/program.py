@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 from .dims import Dim, Shape
@@ -430,9 +431,20 @@ class Program:
 
     def root(self, value: int) -> int:
         """Id of the value that owns the bytes of ``value``."""
+        passed = []
         while self.values[value].alias_of >= 0:
+            if value in self._roots:
+                value = self._roots[value]
+                break
+            passed.append(value)
             value = self.values[value].alias_of
+        self._roots.update(dict.fromkeys(passed, value))
         return value
+
+    @cached_property
+    def _roots(self) -> dict[int, int]:
+        """Roots that were asked for; chains of aliases may be as long as the program."""
+        return {}
 
     def with_value(self, value: int, **changes: object) -> Program:
         """A copy with some fields of one value changed."""

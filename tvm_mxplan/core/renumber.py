@@ -15,7 +15,7 @@ def sort_values(program: ir.Program) -> ir.Program:
     ------
     ValueError : the aliases form a cycle.
     """
-    depths = [_depth(program, number) for number in range(len(program.values))]
+    depths = _depths(program)
     order = sorted(range(len(program.values)), key=lambda number: depths[number])
     return select_values(program, order)
 
@@ -43,11 +43,21 @@ def renumber_step(step: ir.Step, number: Mapping[int, int]) -> ir.Step:
     return replace(step, operands=operands, post_ops=post_ops)
 
 
-def _depth(program: ir.Program, value: int) -> int:
-    depth = 0
-    while program.values[value].alias_of >= 0:
-        value = program.values[value].alias_of
-        depth += 1
-        if depth > len(program.values):
+def _depths(program: ir.Program) -> list[int]:
+    """How many aliases lie between each value and the one that owns its bytes."""
+    unknown, visited = -1, -2
+    depths = [unknown] * len(program.values)
+    for number in range(len(program.values)):
+        way: list[int] = []
+        value = number
+        while value >= 0 and depths[value] == unknown:
+            depths[value] = visited
+            way.append(value)
+            value = program.values[value].alias_of
+        if value >= 0 and depths[value] == visited:
             raise ValueError(f"{program.name}: the aliases of {program.values[value].name} form a cycle")
-    return depth
+        depth = depths[value] if value >= 0 else -1
+        for passed in reversed(way):
+            depth += 1
+            depths[passed] = depth
+    return depths

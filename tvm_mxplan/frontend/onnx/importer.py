@@ -133,7 +133,7 @@ class Importer:
                 continue
             return result if isinstance(result, tuple) else (result,)
         stated = (node.domain, node.op_type) in self.source.functions
-        if not stated and stock.is_known(node) and node.domain in ("", "com.microsoft"):
+        if not stated and stock.is_known(node.domain, node.op_type):
             return stock.converted(self._emitter, node)
         body = functions.body_of(node, self.source.functions)
         if body is None:

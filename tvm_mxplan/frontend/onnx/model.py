@@ -13,6 +13,9 @@ import tvm
 from tvm import relax
 
 from ...errors import InvalidInputError
+from ..onnx_checks import check_model
+from ..onnx_names import first_line
+from ..onnx_tensors import check_files
 from .dims import Dim, expression
 from .importer import Importer, Source
 from .node import Emitter
@@ -22,17 +25,20 @@ def read_model(path: str | Path) -> onnx.ModelProto:
     """Read a model file; InvalidInputError if it is missing, truncated or no ONNX model."""
     path = Path(path)
     try:
-        model = onnx.load(path)
-    except FileNotFoundError as error:
-        if not path.exists():
-            raise InvalidInputError(f"{path}: no such file; expected an ONNX model") from None
-        raise InvalidInputError(f"{path}: its external data is missing ({_first_line(error)})") from error
+        model = onnx.load(path, load_external_data=False)
+    except FileNotFoundError:
+        raise InvalidInputError(f"{path}: no such file; expected an ONNX model") from None
     except IsADirectoryError:
         raise InvalidInputError(f"{path}: is a directory; expected an ONNX model") from None
     except Exception as error:
-        raise InvalidInputError(f"{path}: not an ONNX model or truncated ({_first_line(error)})") from error
+        raise InvalidInputError(f"{path}: not an ONNX model or truncated ({first_line(error)})") from error
     if not model.graph.node or not model.opset_import:
         raise InvalidInputError(f"{path}: not an ONNX model or truncated (no operators or no opset)")
+    check_files(model, path)
+    try:
+        onnx.load_external_data_for_model(model, str(path.parent))
+    except Exception as error:
+        raise InvalidInputError(f"{path}: its external data cannot be read ({first_line(error)})") from error
     return model
 
 
@@ -69,6 +75,7 @@ def import_model(
         if name not in names:
             raise InvalidInputError(f"{source}: no input {name!r}; the inputs are {', '.join(names)}")
         _check_shape(model, name, shape, source)
+    check_model(model, source, shapes or {})
     graph = model.graph
     stated: dict[str, Sequence[Dim]] = dict(shapes or {})
     dims = named_dimensions(graph, names, stated, source)
@@ -151,8 +158,3 @@ def named_dimensions(
 def _dims(value: onnx.ValueInfoProto) -> Sequence[onnx.TensorShapeProto.Dimension] | None:
     tensor = value.type.tensor_type
     return tensor.shape.dim if tensor.HasField("shape") else None
-
-
-def _first_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__

@@ -19,9 +19,26 @@ _TAKE_SHAPES = {"Reshape", "Resize", "ConstantOfShape", "Expand"}
 """Operators whose converters take a shape of Relax for an operand."""
 
 
-def is_known(node: Node) -> bool:
-    """Whether TVM has a converter."""
-    return node.op_type in _CONVERTERS
+CONTRIBUTED = {
+    "com.microsoft": {
+        "Attention",
+        "BiasGelu",
+        "EmbedLayerNormalization",
+        "FastGelu",
+        "Gelu",
+        "MatMulInteger16",
+        "SkipLayerNormalization",
+    }
+}
+"""Operators of other domains that TVM converts; the standard ones of these names are others, but Gelu."""
+_OTHERS = CONTRIBUTED["com.microsoft"] - {"Gelu"}
+
+
+def is_known(domain: str, op_type: str) -> bool:
+    """Whether TVM converts the operator as its domain means it."""
+    if domain:
+        return op_type in CONTRIBUTED.get(domain, ())
+    return op_type in _CONVERTERS and op_type not in _OTHERS
 
 
 def converted(emitter: Emitter, node: Node) -> list[Value]:
