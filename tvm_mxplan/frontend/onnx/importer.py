@@ -147,7 +147,7 @@ class Importer:
     def called(self, node: Node) -> str:
         """A node as messages name it."""
         domain = f"{node.domain}." if node.domain else ""
-        return f"{self.source.name}: node {node.name or node.outputs[0]!r}: {domain}{node.op_type}"
+        return f"{self.source.name}: node {node.name or node.outputs[0]!r} ({domain}{node.op_type})"
 
 
 def _reason(error: Exception) -> str:

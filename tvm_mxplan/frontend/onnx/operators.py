@@ -13,7 +13,9 @@ __all__ = ["CONTRIBUTED", "knows"]
 
 def knows(domain: str, op_type: str, opset: int) -> bool:
     """Whether an operator can be imported; ``domain`` is empty for the standard one."""
-    return (domain, op_type) in TABLE or stock.is_known(domain, op_type) or _is_function(domain, op_type, opset)
+    if (domain, op_type) in TABLE or stock.is_known(domain, op_type):
+        return True
+    return _is_function(domain, op_type, opset)
 
 
 def _is_function(domain: str, op_type: str, opset: int) -> bool:
