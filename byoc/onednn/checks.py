@@ -17,6 +17,7 @@ from .broadcasting import can_be_fast
 Match = Mapping[str, relax.Expr]
 MAX_RANK = 6
 DTYPES = ("float32",)
+_UNKNOWN_SHAPE = "a shape that is not known at compile time"
 
 
 def _tensors(call: relax.Expr) -> list[relax.Expr]:
@@ -35,6 +36,9 @@ def tensors_ok(match: Match) -> str | None:
         reason = _tensor_ok(tensor)
         if reason is not None:
             return reason
+    inner = [expr for expr in match.values() if isinstance(expr.ty, relax.TensorType)]
+    if any(shape_of(expr) is None for expr in inner):
+        return _UNKNOWN_SHAPE
     if all(is_constant(operand) for operand in operands):
         return "constants only"
     return None
@@ -45,7 +49,7 @@ def _tensor_ok(tensor: relax.Expr) -> str | None:
     if dtype not in DTYPES:
         return f"element type {dtype or 'unknown'}, oneDNN takes {', '.join(DTYPES)} here"
     if shape is None:
-        return "a shape that is not known at compile time"
+        return _UNKNOWN_SHAPE
     if len(shape) > MAX_RANK:
         return f"rank {len(shape)}, at most {MAX_RANK} is taken"
     if not shape and not is_constant(tensor):

@@ -47,7 +47,7 @@ class Case:
     def sets(self) -> list[tuple[list[Any], list[Any]]]:
         """Inputs and expected outputs, set by set."""
         if self.data is not None:
-            return [(list(inputs), list(outputs)) for inputs, outputs in self.data]
+            return [(_arrays(inputs), _arrays(outputs)) for inputs, outputs in self.data]
         assert self.folder is not None
         model = self.model()
         return [
@@ -88,6 +88,13 @@ def by_operator(cases: Mapping[str, Case]) -> dict[str, list[str]]:
     for name, case in cases.items():
         found.setdefault(operator_of(case), []).append(name)
     return found
+
+
+def _arrays(values: Sequence[Any]) -> list[Any]:
+    """Values with arrays in the place of tensors in ONNX's format, in which types that numpy lacks come."""
+    return [
+        numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else value for value in values
+    ]
 
 
 def _read_all(folder: Path, stem: str, declared: Sequence[onnx.ValueInfoProto]) -> list[Any]:
