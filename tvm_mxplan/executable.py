@@ -21,7 +21,7 @@ from .files import check_destination, whole_file
 from .library_digest import append_digest, check_digest
 from .linking import write_library
 from .shared_library import check_library
-from .signature import Port, Signature
+from .signature import ANY, Port, Signature
 from .stored_report import StoredReport
 
 if TYPE_CHECKING:
@@ -95,7 +95,8 @@ class Executable:
 
         Returns
         -------
-        outputs : list of TVM tensors, also where there is only one.
+        outputs : list of TVM tensors, also where there is only one. Shapes and numbers come as tensors of
+            int64, sequences inside as lists.
 
         Raises
         ------
@@ -106,7 +107,7 @@ class Executable:
         bound = [machine.tensor_of(value) for value in self.signature.bind(args, kwargs)]
         with self._determinism.held() if self._determinism else nullcontext():
             result = self._checked(bound) if self._opcheck else self._main()(*bound)
-        return [result] if isinstance(result, tvm_ffi.Tensor) else list(result)
+        return machine.outputs_of(result)
 
     @property
     def determinism_lost(self) -> list[str]:
@@ -219,7 +220,7 @@ def _metadata(vm: Any) -> dict[str, Any] | None:
 def _unknown_signature(vm: Any) -> Signature:
     arity = int(vm["get_function_arity"]("main"))
     names = [str(vm["get_function_param_name"]("main", i)) for i in range(arity)]
-    return Signature(tuple(Port(name, ("*",), "") for name in names), ())
+    return Signature(tuple(Port(name, ANY, "") for name in names), ())
 
 
 __all__: Sequence[str] = ["Executable", "load"]

@@ -112,6 +112,20 @@ def tensor_of(value: Any) -> Any:
     return made
 
 
+def outputs_of(result: Any) -> list[Any]:
+    """What a function of the virtual machine gave, as a list; shapes and numbers as tensors."""
+    output = _output(result)
+    return output if isinstance(output, list) else [output]
+
+
+def _output(result: Any) -> Any:
+    if isinstance(result, tvm_ffi.Shape):
+        return tensor_of(np.array([int(extent) for extent in result], "int64"))
+    if isinstance(result, int):
+        return tensor_of(np.array(int(result), "int64"))
+    return [_output(part) for part in result] if isinstance(result, tvm_ffi.Array | list | tuple) else result
+
+
 def retyped(value: Any) -> Any:
     """A module or a tensor as TVM's Python knows it, also where it was made before ``tvm`` was imported."""
     _tvm()

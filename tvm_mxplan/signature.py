@@ -12,9 +12,12 @@ if TYPE_CHECKING:
     from tvm import relax
 
 
+ANY = ("*",)
+
+
 @dataclass(frozen=True)
 class Port:
-    """One input or output; symbolic dimensions are strings."""
+    """One input or output; symbolic dimensions are strings, and ``ANY`` is a shape that is not known."""
 
     name: str
     shape: tuple[int | str, ...]
@@ -80,6 +83,8 @@ def _check(port: Port, value: Any, symbols: dict[str, int]) -> None:
     shape = tuple(int(dim) for dim in shape)
     if str(dtype) != port.dtype:
         raise InvalidInputError(f"input {port}: expected element type {port.dtype}, got {dtype}")
+    if port.shape == ANY:
+        return
     fits = len(shape) == len(port.shape)
     for expected, actual in zip(port.shape, shape, strict=False):
         bound = symbols.setdefault(expected, actual) if _is_symbol(expected) else expected
@@ -105,6 +110,8 @@ def signature_of(
     result = function.ret_ty
     fields = list(result.fields) if isinstance(result, relax.TupleType) else [result]
     names = list(output_names or [f"output{i}" for i in range(len(fields))])
+    if len(names) != len(fields):  # a sequence of tensors under one name
+        return Signature(tuple(inputs), tuple(Port(name, ANY, "") for name in names))
     outputs = [_port(name, relax.Var(name, field)) for name, field in zip(names, fields, strict=True)]
     return Signature(tuple(inputs), tuple(outputs))
 
@@ -113,8 +120,5 @@ def _port(name: str, expr: relax.Expr) -> Port:
     from .passes.relax_types import dtype_of, shape_of
 
     shape = shape_of(expr)
-    return Port(name, _dims(shape), dtype_of(expr))
-
-
-def _dims(shape: Any) -> tuple[int | str, ...]:
-    return () if shape is None else tuple(dim if isinstance(dim, int) else str(dim) for dim in shape)
+    dims = ANY if shape is None else tuple(dim if isinstance(dim, int) else str(dim) for dim in shape)
+    return Port(name, dims, dtype_of(expr))

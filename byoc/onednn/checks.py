@@ -19,6 +19,7 @@ Match = Mapping[str, relax.Expr]
 MAX_RANK = 6
 _UNIT_ROUNDOFF = 2.0**-24
 DTYPES = ("float32",)
+_UNKNOWN_SHAPE = "a shape that is not known at compile time"
 
 
 def _tensors(call: relax.Expr) -> list[relax.Expr]:
@@ -37,6 +38,9 @@ def tensors_ok(match: Match) -> str | None:
         reason = _tensor_ok(tensor)
         if reason is not None:
             return reason
+    inner = [expr for expr in match.values() if isinstance(expr.ty, relax.TensorType)]
+    if any(shape_of(expr) is None for expr in inner):
+        return _UNKNOWN_SHAPE
     if all(is_constant(operand) for operand in operands):
         return "constants only"
     if any(_is_nan(expr) for expr in (*match.values(), *root.args)):
@@ -53,7 +57,7 @@ def _tensor_ok(tensor: relax.Expr) -> str | None:
     if dtype not in DTYPES:
         return f"element type {dtype or 'unknown'}, oneDNN takes {', '.join(DTYPES)} here"
     if shape is None:
-        return "a shape that is not known at compile time"
+        return _UNKNOWN_SHAPE
     if len(shape) > MAX_RANK:
         return f"rank {len(shape)}, at most {MAX_RANK} is taken"
     if not shape and not is_constant(tensor):

@@ -29,10 +29,13 @@ def translate_region(region: relax.Function, name: str) -> tuple[Program, list[n
     builder = ProgramBuilder(name)
     values: dict[tvm.ir.Var, int] = {}
     for param in _tensors(region.params):
+        _check_known(name, param)
         values[param] = builder.port("input", str(param.name), shape_of(param), dtype_of(param))  # type: ignore[arg-type]
     _bind_symbols(builder, region)
     bindings = list(_bindings(region.body))
     results, aliases = _results(region, bindings)
+    for result in results:
+        _check_known(name, result)
     outputs = [
         builder.port("output", f"output{i}", shape_of(result), dtype_of(result))  # type: ignore[arg-type]
         for i, result in enumerate(results)
@@ -121,6 +124,11 @@ def _bind_symbols(builder: ProgramBuilder, region: relax.Function) -> None:
     numbers = [dim_of(expr) for shape in shapes for expr in shape.values or [None] * shape.ndim]
     for at, dim in enumerate(numbers):
         bind(dim, -1, at)
+
+
+def _check_known(name: str, expr: relax.Expr) -> None:
+    if shape_of(expr) is None:
+        raise UnsupportedError(f"region {name}: {expr.name} is of type {expr.ty}, of unknown shape")
 
 
 def _check_bound(program: Program) -> None:

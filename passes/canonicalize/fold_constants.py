@@ -107,9 +107,12 @@ def _rule(site: Site, value: relax.Expr) -> relax.Expr | None:
     arrays = [_known(site, arg) for arg in tensors]
     if not arrays or any(array is None for array in arrays) or _better_left(value):
         return None
-    with np.errstate(all="ignore"):
-        result = _EVALUATE[value.op.name.removeprefix("relax.")](value, arrays)  # type: ignore[arg-type]
-    return None if result is None else make_constant(np.asarray(result, dtype=dtype_of(value)))
+    try:
+        with np.errstate(all="ignore"):
+            result = _EVALUATE[value.op.name.removeprefix("relax.")](value, arrays)  # type: ignore[arg-type]
+        return None if result is None else make_constant(np.asarray(result, dtype=dtype_of(value)))
+    except TypeError:  # a type that numpy does not have, or does not compute in
+        return None
 
 
 @tvm.transform.module_pass(opt_level=0, name="FoldConstants")

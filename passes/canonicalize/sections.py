@@ -21,8 +21,9 @@ from .rewriter import Site, is_call_to
 
 def section_of_split(split: relax.Call, index: int) -> relax.Expr | None:
     """Section ``index`` of a split as a slice; None where extents are not known."""
-    shapes = [shape_of(relax.TupleGetItem(split, i)) for i in range(len(split.ty.fields))]
-    if any(shape is None for shape in shapes):
+    sections = len(split.ty.fields) if isinstance(split.ty, relax.TupleType) else 0
+    shapes = [shape_of(relax.TupleGetItem(split, i)) for i in range(sections)]
+    if not shapes or any(shape is None for shape in shapes):
         return None
     axis = int(split.attrs.axis) % len(shapes[0])  # type: ignore[arg-type]
     extents = [shape[axis] for shape in shapes]  # type: ignore[index]

@@ -67,7 +67,7 @@ def _rule(site: Site, value: relax.Expr) -> relax.Expr | None:
 def _scale_and_shift(site: Site, call: relax.Call) -> relax.Expr | None:
     x, *parameters = call.args
     arrays = [constant_of(parameter) for parameter in parameters]
-    if any(array is None for array in arrays) or bool(call.attrs.training):
+    if any(array is None for array in arrays) or bool(call.attrs.training) or x.ty.ndim < 1:
         return None
     gamma, beta, mean, variance = (np.asarray(array, dtype="float64") for array in arrays)
     deviation = np.sqrt(variance + float(call.attrs.epsilon))

@@ -57,7 +57,12 @@ class InlineBlocks:
                 mod.update_func(gvar, _Inliner(bodies).visit_expr(function))
         for gvar in parts:
             del mod[gvar]
-        return relax.transform.CanonicalizeBindings()(relax.transform.Normalize()(mod))
+        tidy = [
+            relax.transform.Normalize(),
+            relax.transform.CanonicalizeBindings(),
+            relax.transform.DeadCodeElimination(),  # the tuples of the parts' results
+        ]
+        return tvm.transform.Sequential(tidy)(mod)
 
 
 @relax.expr_functor.mutator

@@ -5,9 +5,10 @@ A case may hold several sets of inputs and outputs.  Cases whose model is downlo
 
 from __future__ import annotations
 
+import importlib
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import numpy_helper
+from onnx.backend.test.case.test_case import TestCase
 
 KINDS = ("node", "simple", "pytorch-operator", "pytorch-converted")
 """Folders of ``onnx.backend.test`` whose cases come with numbers; node cases are made by the package."""
@@ -47,7 +49,7 @@ class Case:
     def sets(self) -> list[tuple[list[Any], list[Any]]]:
         """Inputs and expected outputs, set by set."""
         if self.data is not None:
-            return [(list(inputs), list(outputs)) for inputs, outputs in self.data]
+            return [(_arrays(inputs), _arrays(outputs)) for inputs, outputs in self.data]
         assert self.folder is not None
         model = self.model()
         return [
@@ -58,18 +60,32 @@ class Case:
 
 def all_cases(kinds: Sequence[str] = KINDS) -> dict[str, Case]:
     """Cases by their names, in the order of the kinds."""
-    found: dict[str, Case] = {}
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         from onnx.backend.test.loader import load_model_tests
 
-        for kind in kinds:
-            for case in sorted(load_model_tests(kind=kind), key=lambda case: case.name):
-                folder = None if case.model_dir is None else Path(case.model_dir)
-                if case.model is not None or folder is not None:
-                    found[case.name] = Case(
-                        case.name, kind, case.rtol, case.atol, case.model, case.data_sets, folder
-                    )
+        return _cases(case for kind in kinds for case in load_model_tests(kind=kind))
+
+
+def node_cases(*modules: str) -> dict[str, Case]:
+    """The node cases of some modules of ``onnx.backend.test.case.node``; all take most of a minute."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        for module in modules:
+            importlib.import_module(f"onnx.backend.test.case.node.{module}")
+    from onnx.backend.test.case.node import _NodeTestCases
+
+    return _cases(_NodeTestCases)
+
+
+def _cases(loaded: Iterable[TestCase]) -> dict[str, Case]:
+    found = {}
+    for case in sorted(loaded, key=lambda case: (KINDS.index(case.kind), case.name)):
+        folder = None if case.model_dir is None else Path(case.model_dir)
+        if case.model is not None or folder is not None:
+            found[case.name] = Case(
+                case.name, case.kind, case.rtol, case.atol, case.model, case.data_sets, folder
+            )
     return found
 
 
@@ -88,6 +104,13 @@ def by_operator(cases: Mapping[str, Case]) -> dict[str, list[str]]:
     for name, case in cases.items():
         found.setdefault(operator_of(case), []).append(name)
     return found
+
+
+def _arrays(values: Sequence[Any]) -> list[Any]:
+    """Values with arrays in the place of tensors in ONNX's format, in which types that numpy lacks come."""
+    return [
+        numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else value for value in values
+    ]
 
 
 def _read_all(folder: Path, stem: str, declared: Sequence[onnx.ValueInfoProto]) -> list[Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import tvm_ffi
 
 Run = Callable[[Sequence[Any]], list[Any]]
 
@@ -68,4 +69,6 @@ def _flat(result: Any) -> list[Any]:
         return [result.numpy()]
     if isinstance(result, int | float | bool):
         return [np.asarray(result)]
+    if isinstance(result, tvm_ffi.Shape):
+        return [np.array(list(result), "int64")]
     return [array for part in result for array in _flat(part)]

@@ -35,6 +35,7 @@ def run_cases(engine: str, kinds: Sequence[str], names: Sequence[str], timeout: 
             worker = _start(engine, kinds)
         ending = _ask(worker, name, timeout + _START_TIMEOUT * fresh)
         if ending.status in ("crash", "timeout"):
+            worker.kill()
             _end(worker)
             worker = None
         yield ending

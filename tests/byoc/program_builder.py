@@ -112,8 +112,9 @@ def plain(rank: int) -> str:
     return "abcdefgh"[:rank]
 
 
-def call(module: Any, symbol: str, *arrays: Array) -> None:
-    module[symbol](*[tvm_ffi.from_dlpack(array) for array in arrays])
+def call(module: Any, symbol: str, *arrays: Array | tvm_ffi.Shape) -> None:
+    """Arrays are handed over in place, shapes as they are."""
+    module[symbol](*[a if isinstance(a, tvm_ffi.Shape) else tvm_ffi.from_dlpack(a) for a in arrays])
 
 
 def random(*shape: int, seed: int = 0) -> Array:

@@ -416,3 +416,72 @@ def test_text_lists_values_and_steps():
     assert "region small" in text
     assert "convolution s1" in text
     assert "f32" in text or "float32" in text
+
+
+# --- symbols that are no extent of an input --------------------------------------------------------------
+
+
+def by_number():
+    """[2 * n, 16] squared, where n comes beside the tensors, behind a number that nobody needs."""
+    n = Symbol("n")
+    b = Builder("by_number")
+    b.symbols.append(ir.SymbolBinding("n", -1, 1))
+    rows = Expr("*", 2, n)
+    dst = b.local((rows, 16))
+    b.step(ir.Eltwise("square", 0.0, 0.0), src=b.input((rows, 16)), dst=dst)
+    b.step(ir.Reorder(), src=dst, dst=b.output((rows, 16)))
+    return b.module()
+
+
+def test_a_symbol_among_the_numbers_beside_the_tensors():
+    module = by_number()
+    for n in (1, 3):
+        x, y = random(2 * n, 16), np.zeros((2 * n, 16), "float32")
+        call(module, "by_number", x, tvm_ffi.Shape([7, n]), y)
+        check(y, x**2)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "message"), [([3], "there are 1"), ([7, 2], r"expected shape \(4, 16\)")]
+)
+def test_numbers_that_are_missing_or_do_not_fit(numbers, message):
+    x, y = random(6, 16), np.zeros((6, 16), "float32")
+    with pytest.raises(ValueError, match=message):
+        call(by_number(), "by_number", x, tvm_ffi.Shape(numbers), y)
+
+
+# --- extents of 0 and 1 ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", ["abcd", "acdb", "aBcd16b"])
+def test_a_reduction_over_one_element_is_a_copy(layout):
+    n = Symbol("n")
+    b = Builder("mean")
+    b.symbols.append(ir.SymbolBinding("n", 0, 2))
+    src = b.reorder(b.input((2, 17, n, n)), layout)
+    dst = b.local((2, 17, 1, 1))
+    scale = b.constant(random(1, 17, 1, 1, seed=3))
+    post_ops = [ir.BinaryPostOp("mul", scale), ir.EltwisePostOp("relu", 0.0, 0.0)]
+    b.step(ir.Reduction("mean"), post_ops, src=src, dst=dst)
+    b.finish(dst)
+    module = b.module()
+    for size in (3, 1):
+        x, y = random(2, 17, size, size), np.zeros((2, 17, 1, 1), "float32")
+        call(module, "mean", x, y)
+        check(y, np.maximum(x.mean((2, 3), keepdims=True) * b.constants[0], 0), size * size)
+
+
+def test_a_product_over_nothing_is_the_bias():
+    k = Symbol("k")
+    b = Builder("product")
+    b.symbols.append(ir.SymbolBinding("k", 0, 1))
+    dst = b.local((3, 7))
+    bias = b.constant(random(1, 7, seed=3))
+    post_ops = [ir.EltwisePostOp("relu", 0.0, 0.0)]
+    b.step(ir.MatMul(), post_ops, src=b.input((3, k)), weights=b.input((k, 7)), bias=bias, dst=dst)
+    b.finish(dst)
+    module = b.module()
+    for depth in (5, 0):
+        x, w, y = random(3, depth), random(depth, 7, seed=1), np.full((3, 7), np.nan, "float32")
+        call(module, "product", x, w, y)
+        check(y, np.maximum(x @ w + b.constants[0], 0), 8)

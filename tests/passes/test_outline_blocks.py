@@ -6,6 +6,7 @@ import tvm
 from tvm import relax
 from tvm.script import ir as I
 from tvm.script import relax as R
+from tvm.script import tirx as T
 
 from tvm_mxplan.passes.region import InlineBlocks, OutlineBlocks
 
@@ -47,7 +48,7 @@ class Between:
 
     @R.function(private=True)
     def main_part(x: R.Tensor((2, 3), "float32")):
-        R.func_attr({"mxplan.part": True})
+        R.func_attr({"mxplan.part": 0})
         with R.dataflow():
             a = R.exp(x)
             b = R.tanh(a)
@@ -56,7 +57,7 @@ class Between:
 
     @R.function(private=True)
     def main_part1(a: R.Tensor((2, 3), "float32"), b: R.Tensor((2, 3), "float32")):
-        R.func_attr({"mxplan.part": True})
+        R.func_attr({"mxplan.part": 1})
         with R.dataflow():
             d = R.add(a, b)
             e = R.negative(d)
@@ -79,3 +80,39 @@ def test_functions_without_branches_are_left_alone():
     straight = tvm.IRModule({"main": Between["main_part1"].without_attr("mxplan.part")})
     tvm.ir.assert_structural_equal(OutlineBlocks()(straight), straight)
     tvm.ir.assert_structural_equal(InlineBlocks()(straight), straight)
+
+
+@I.ir_module
+class WithSymbols:
+    @R.function
+    def main(x: R.Tensor(("n * 2", 3), "float32"), y: R.Tensor(("n", 3), "float32"), c: R.Tensor((), "bool")):
+        with R.dataflow():
+            a = R.exp(x)
+            R.output(a)
+        if c:
+            m = T.int64()
+            with R.dataflow():
+                p = R.nonzero(a)
+                q = R.match_cast(p, R.Tensor((2, m), "int64"))
+                s = R.astype(q, "float32")
+                d = R.reshape(s, R.shape([m, 2]))
+                e = R.negative(d)
+                R.output(e)
+            r = R.max(e)
+        else:
+            r = R.max(a)
+        return r
+
+
+def test_symbols_stay_those_of_the_caller():
+    """Parts have symbols in expressions only, and one that a part of its own defines."""
+    between = OutlineBlocks()(WithSymbols)
+    parts = [f for f in between.functions.values() if f.attrs and "mxplan.part" in f.attrs]
+    assert len(parts) == 3
+    assert sum(isinstance(part.params[-1].ty, relax.ShapeType) for part in parts) == 2
+    back = InlineBlocks()(between)
+    assert [gvar.name_hint for gvar in back.functions] == ["main"]
+    relax.analysis.well_formed(back)
+    names = sorted(var.name for var in relax.analysis.defined_symbolic_vars(back["main"]))
+    assert names == ["m", "n"]
+    assert not relax.analysis.free_symbolic_vars(back["main"])

@@ -1,0 +1,118 @@
+"""scripts/onnx_nodes: cases end as they should, crashes end nothing, and we lose nothing TVM passes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+pytest.importorskip("onnxruntime")
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
+from _onnx import nodes, process, worker
+from _onnx.cases import Case, node_cases
+from _onnx.process import Ending
+
+LOST_ONCE = (
+    "test_compress_default_axis",
+    "test_optional_get_element_optional_tensor",
+    "test_shape_clip_end",
+    "test_shape_start_1_end_2",
+    "test_split_to_sequence_nokeepdims",
+    "test_squeeze_negative_axes",
+    "test_unsqueeze_two_axes",
+)
+"""Cases that TVM alone passes and we did not: one of each kind."""
+
+MODULES = ("compress", "optionalgetelement", "shape", "splittosequence", "squeeze", "unsqueeze")
+
+
+def table(text: str, first: str) -> dict[str, list[str]]:
+    """The rows of the table whose header begins with ``first``, by their first cells."""
+    blocks = [block for block in text.split("\n\n") if block.startswith(f"| {first}")]
+    rows = [line.strip("| ").split(" | ") for line in blocks[0].splitlines()[2:]]
+    return {row[0]: row[1:] for row in rows}
+
+
+@pytest.mark.parametrize("name", LOST_ONCE)
+def test_cases_that_were_lost(name: str) -> None:
+    assert worker.verdict(node_cases(*MODULES)[name], "ours") == ("pass", "")
+
+
+def test_what_is_lost_is_said_with_the_reason(monkeypatch, capsys) -> None:
+    def endings(engine, _kinds, names, _timeout):
+        for name in names:
+            lost = engine == "ours" and name == "test_abs"
+            yield Ending(name, "wrong" if lost else "pass", "output 0 differs by 3" if lost else "")
+
+    monkeypatch.setattr(nodes, "run_cases", endings)
+    monkeypatch.setattr(nodes, "all_cases", lambda _kinds: node_cases("abs", "acosh"))
+    assert nodes.main(["--kinds", "node", "--only", "test_abs,test_acosh", "--engines", "tvm,ours"]) == 1
+    printed = capsys.readouterr().out
+    assert table(printed, "engine")["ours"][:3] == ["3", "2", "1"]
+    assert "1 cases that TVM alone passes" in printed
+    assert "- test_abs: wrong: output 0 differs by 3" in printed
+
+
+WORKER = """
+import json, os, sys, time
+for line in sys.stdin:
+    name = line.strip()
+    if name == "crash":
+        os.abort()
+    if name == "hang":
+        time.sleep(600)
+    print(json.dumps({"name": name, "status": "pass", "reason": ""}), flush=True)
+"""
+
+
+def test_a_worker_that_crashes_or_hangs_ends_one_case_only(monkeypatch) -> None:
+    def start(_engine, _kinds):
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+        return subprocess.Popen([sys.executable, "-c", WORKER], **pipes)
+
+    monkeypatch.setattr(process, "_start", start)
+    monkeypatch.setattr(process, "_START_TIMEOUT", 3.0)
+    names = ["a", "crash", "b", "hang", "c"]
+    endings = list(process.run_cases("ours", ["node"], names, 1.0))
+    assert [ending.name for ending in endings] == names
+    assert [ending.status for ending in endings] == ["pass", "crash", "pass", "timeout", "pass"]
+
+
+@pytest.mark.parametrize(
+    ("answers", "reason"),
+    [
+        ([np.float32([1, 2])], ""),
+        ([np.float32([1, 2]), np.float32(1)], "2 outputs, expected 1"),
+        ([np.float32([[1, 2]])], "shape (1, 2), expected (2,)"),
+        ([np.float64([1, 2])], "is float64, expected float32"),
+        ([np.float32([1, 2.01])], "differs by 0.01"),
+        ([np.float32([1, np.nan])], "differs"),
+    ],
+)
+def test_types_shapes_and_numbers_are_compared(answers, reason) -> None:
+    case = Case("case", "node", 1e-3, 1e-7)
+    found = worker.difference(answers, [np.float32([1, 2])], case)
+    assert reason in found
+    assert bool(found) == bool(reason)
+
+
+def test_cases_with_types_that_numpy_lacks_are_arrays() -> None:
+    cases = node_cases("cast")
+    (inputs, outputs), *_ = cases["test_cast_BFLOAT16_to_FLOAT"].sets()
+    assert not any(isinstance(value, onnx.TensorProto) for value in (*inputs, *outputs))
+    assert str(inputs[0].dtype) == "bfloat16"
+
+
+@pytest.mark.slow
+def test_nothing_is_lost(capsys: pytest.CaptureFixture[str]) -> None:
+    """One case in seven of all there are."""
+    status = nodes.main(["--every", "7", "--engines", "tvm,ours"])
+    printed = capsys.readouterr().out
+    assert {"Squeeze", "Unsqueeze", "Conv", "Add"} <= table(printed, "operator").keys()
+    assert int(table(printed, "engine")["tvm"][1]) > 100
+    assert status == 0, printed[printed.rindex("\n\n") :]
