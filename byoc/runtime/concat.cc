@@ -66,9 +66,9 @@ void CheckSurvivesCopies(const StepBuilder& b, const Piece& piece,
     int64_t begin = WantedOffset(b, window);
     int64_t end = begin + static_cast<int64_t>(window.get_size());
     if (src.offset < end && begin < src.offset + src.Bytes()) {
-      ThrowInternal("a piece shares dst's bytes but does not stand where dst wants it (byte ",
-                    src.offset, ", expected ", WantedOffset(b, Window(b, piece)),
-                    ", or another layout)");
+      ThrowInvalidInput("a piece shares dst's bytes but does not stand where dst wants it (byte ",
+                        src.offset, ", expected ", WantedOffset(b, Window(b, piece)),
+                        ", or another layout)");
     }
   }
 }

@@ -110,12 +110,12 @@ void Specialization::UsePlan() {
     if (value.kind != ValueKind::kLocal || value.alias_of >= 0) continue;
     int64_t bytes = resolved_.values[i].Bytes();
     if (value.nbytes >= 0 && value.nbytes < bytes) {
-      ThrowInternal("value ", value.name, " was planned with ", value.nbytes, " bytes, it takes ",
-                    bytes);
+      ThrowInvalidInput("value ", value.name, " was planned with ", value.nbytes,
+                        " bytes, it takes ", bytes);
     }
     if (value.offset > arena_bytes_ - bytes) {
-      ThrowInternal("value ", value.name, " at byte ", value.offset, " with ", bytes,
-                    " bytes leaves the arena of ", arena_bytes_);
+      ThrowInvalidInput("value ", value.name, " at byte ", value.offset, " with ", bytes,
+                        " bytes leaves the arena of ", arena_bytes_);
     }
     value_offsets_[i] = value.offset;
   }
@@ -126,8 +126,8 @@ void Specialization::UsePlan() {
     int64_t bytes = executables_[i].scratchpad_bytes;
     bool fits = step.scratchpad_offset >= 0 && step.scratchpad_bytes >= bytes;
     if (fits && step.scratchpad_offset > program_.arena_bytes - bytes) {
-      ThrowInternal("step ", step.name, ": the scratchpad at byte ", step.scratchpad_offset,
-                    " with ", bytes, " bytes leaves the arena of ", program_.arena_bytes);
+      ThrowInvalidInput("step ", step.name, ": the scratchpad at byte ", step.scratchpad_offset,
+                        " with ", bytes, " bytes leaves the arena of ", program_.arena_bytes);
     }
     scratchpad_offsets_[i] = fits ? step.scratchpad_offset : -1;
     if (!fits) spilled_bytes_ = std::max(spilled_bytes_, AlignUp(bytes));

@@ -233,6 +233,21 @@ def test_a_piece_is_still_itself_behind_its_concatenation():
     check(run(b.build(), first, last), np.concatenate([first**2, last**2, last**4], 1))
 
 
+def test_a_piece_that_is_copied_stands_elsewhere():
+    """Two plans that only offsets bring together."""
+    b = Builder("join")
+    first, second = (square(b, b.input(SHAPE), b.local(SHAPE, offset=at)) for at in (0, BYTES))
+    whole = b.local((1, 32, 8, 8), offset=2 * BYTES)
+    b.step(ir.Concat(1), src=[first, second], dst=whole)
+    b.finish(whole)
+    good = planned(b.build(), 4 * BYTES)
+    library.create_module("join", good)["mxplan.prepare"]()
+    for number in (first, second):
+        for place in (2 * BYTES, 3 * BYTES, 2 * BYTES + 64):
+            wrong = good.with_value(number, offset=place)
+            refused(wrong, r"concat s2: dst: t\d overlaps t\d, which the step reads and cannot write over")
+
+
 def test_every_output_is_written():
     b = Builder("half")
     out = b.output((1, 32, 8, 8))

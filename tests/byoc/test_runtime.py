@@ -10,7 +10,7 @@ import pytest
 import tvm_ffi
 from program_builder import Builder, call, check, convolution, output_shape, random
 
-from tvm_mxplan import InternalError
+from tvm_mxplan import InvalidInputError
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.core import codec
 from tvm_mxplan.core import program as ir
@@ -336,14 +336,14 @@ def test_a_lent_arena_that_does_not_fit_is_refused():
             call(module, "small", random(2, 3, 8, 8), out(), arena)
 
 
-def test_a_plan_with_too_few_bytes_is_an_internal_error():
+def test_a_plan_with_too_few_bytes_is_refused():
     program = planned(small().build())
     for wrong in (
         planned(small().build(), slack=4),
         replace(program, arena_bytes=100),
         program.with_value(1, offset=program.arena_bytes - 64),
     ):
-        with pytest.raises(InternalError, match=r"bytes leaves the arena|was planned with"):
+        with pytest.raises(InvalidInputError, match=r"bytes leaves the arena|was planned with"):
             library.create_module("small", wrong, [W])["mxplan.prepare"]()
 
 

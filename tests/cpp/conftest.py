@@ -15,7 +15,8 @@ from sanitized import build
 @pytest.fixture(scope="session")
 def address_sanitized(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of the programs built with the address and undefined-behaviour sanitizers."""
-    return _built(tmp_path_factory.mktemp("address"), ["fuzz_bytes", "stress_regions"], "address,undefined")
+    programs = ["fuzz_bytes", "fuzz_programs", "stress_regions"]
+    return _built(tmp_path_factory.mktemp("address"), programs, "address,undefined")
 
 
 @pytest.fixture(scope="session")

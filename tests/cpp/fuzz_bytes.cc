@@ -1,10 +1,11 @@
 // Feeds damaged region programs and module containers to their decoders.
 //
-//     fuzz_bytes ROUNDS FILE...
+//     fuzz_bytes SECONDS SEED FILE...
 //
 // Each FILE holds a sound region program or container; every round damages one of them at random
 // and decodes, resolves and describes what is left.  Built with sanitizers, any read outside the
 // data ends the run; what the decoders throw is what they are for.
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -82,19 +83,24 @@ bool Try(const std::string& data) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 3) {
-    std::fprintf(stderr, "usage: fuzz_bytes ROUNDS FILE...\n");
+  if (argc < 4) {
+    std::fprintf(stderr, "usage: fuzz_bytes SECONDS SEED FILE...\n");
     return 2;
   }
-  std::mt19937 random(1);
+  const double seconds = std::atof(argv[1]);
+  std::mt19937 random(static_cast<unsigned>(std::atol(argv[2])));
   std::vector<std::string> seeds;
-  for (int i = 2; i < argc; ++i) {
+  for (int i = 3; i < argc; ++i) {
     seeds.push_back(ReadFile(argv[i]));
     if (IsContainer(seeds.back())) seeds.push_back(WithLinkedWeights(seeds.back()));
   }
   long sound = 0;
-  long rounds = std::atol(argv[1]);
-  for (long i = 0; i < rounds; ++i) {
+  long rounds = 0;
+  const auto start = std::chrono::steady_clock::now();
+  auto elapsed = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  for (; elapsed() < seconds; ++rounds) {
     std::string data = Damage(seeds[random() % seeds.size()], &random);
     if (std::getenv("FUZZ_TRACE")) std::ofstream("last.bin", std::ios::binary) << data;
     sound += Try(data) ? 1 : 0;
@@ -105,6 +111,6 @@ int main(int argc, char** argv) {
       return 1;
     }
   }
-  std::printf("%ld rounds, %ld still sound\n", rounds, sound);
+  std::printf("%ld inputs: %ld refused, %ld still sound\n", rounds, rounds - sound, sound);
   return 0;
 }
