@@ -128,13 +128,6 @@ const std::vector<Erratum>& Errata() {
        .last = {3, 2, 99},
        .wrong = "binary post-ops read other channels than their own",
        .found_by = "scripts/sweep_kernels"},
-      {.name = "eltwise-padding",
-       .implementation = "ref:*",
-       .condition = {.kind = "eltwise", .order = Order::kBlocked, .padded = true},
-       .first = {3, 2, 0},
-       .last = {3, 2, 99},
-       .wrong = "the padding of the result is not written",
-       .found_by = "scripts/sweep_kernels"},
       {.name = "log-softmax-sse41",
        .implementation = "jit:sse41",
        .condition = {.kind = "softmax", .algorithm = "log_softmax"},
@@ -154,7 +147,6 @@ bool Holds(const Condition& condition, const StepDescriptor& step) {
           (condition.epilogue == Epilogue::kSome) == has_epilogue) &&
          HasPostOp(condition.post_op, step.post_ops) &&
          HoldsOrder(condition.order, step.src_layout, step.src.size()) &&
-         (!condition.padded || step.dst_is_padded) &&
          (condition.not_multiple == 0 ||
           (step.src.size() > 1 && step.src[1] % condition.not_multiple != 0)) &&
          condition.src_channels.Has(step.SrcChannels()) &&
@@ -183,7 +175,6 @@ std::string ErrataJson() {
     json.Key("epilogue").String(Text(condition.epilogue));
     json.Key("post_op").String(Text(condition.post_op));
     json.Key("order").String(Text(condition.order));
-    json.Key("padded").Integer(condition.padded);
     json.Key("not_multiple").Integer(condition.not_multiple);
     WriteRange("src_channels", condition.src_channels, &json);
     WriteRange("dst_channels", condition.dst_channels, &json);

@@ -36,7 +36,6 @@ struct Condition {
   Epilogue epilogue = Epilogue::kAny;
   std::optional<PostOp::Kind> post_op = {};  // one of this kind
   Order order = Order::kAny;                 // of src
-  bool padded = false;                       // dst ends in the middle of a block
   int64_t not_multiple = 0;                  // all of src's channels are no multiple of this
   Range src_channels = {};                   // of one group
   Range dst_channels = {};                   // likewise

@@ -103,12 +103,6 @@ StepDescriptor DescribeStep(const Step& step, const Resolved& resolved) {
     descriptor.kernel.assign(descriptor.weights.end() - static_cast<std::ptrdiff_t>(axes),
                              descriptor.weights.end());
   }
-  int dst = step.Find("dst");
-  if (dst >= 0) {
-    const ResolvedValue& known = resolved.values[static_cast<size_t>(dst)];
-    descriptor.dst_is_padded =
-        known.desc && !known.IsAny() && known.desc.get_padded_dims() != known.dims;
-  }
   descriptor.has_bias = step.Find("bias") >= 0;
   descriptor.post_ops = step.post_ops;
   return descriptor;

@@ -23,7 +23,6 @@ struct StepDescriptor {
   std::string src_layout, weights_layout, dst_layout;
   Dims kernel, strides, dilation;  // of windows; empty where there are none
   bool has_bias = false;
-  bool dst_is_padded = false;  // dst ends in the middle of a block
   std::vector<PostOp> post_ops;
 
   // Channels of one group; 0 where there is no axis for them.

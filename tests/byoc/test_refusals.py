@@ -187,13 +187,6 @@ def resampling_with_a_binary() -> Builder:
     return b
 
 
-def padded_eltwise() -> Builder:
-    b = Builder()
-    src, dst = b.input((2, 35, 3, 2), "aBcd8b"), b.output((2, 35, 3, 2), "aBcd8b")
-    b.step(ir.Eltwise("abs", 0.0, 0.0), src=src, dst=dst)
-    return b
-
-
 def log_softmax() -> Builder:
     b = Builder()
     b.step(ir.Softmax("log_softmax", 1), src=b.input((3, 7)), dst=b.output((3, 7)))
@@ -204,7 +197,6 @@ ERRATA = {
     "deconvolution-epilogue": strided_deconvolution,
     "depthwise-sum-tail": depthwise_with_a_sum,
     "resampling-binary": resampling_with_a_binary,
-    "eltwise-padding": padded_eltwise,
     "log-softmax-sse41": log_softmax,
 }
 
