@@ -17,6 +17,7 @@ from .cache.compile_cache import CompileCache
 from .errors import InvalidInputError
 from .executable import METADATA, Executable, metadata_text
 from .frontend.onnx import import_model, input_names, output_names, read_model
+from .frontend.relax_checks import check_module
 from .options import Options
 from .pipeline import build_pipeline
 from .recorder import Recorder
@@ -101,6 +102,7 @@ def _import(
             raise InvalidInputError("shapes are for ONNX models; a Relax module states its own")
         if "main" not in [gvar.name_hint for gvar in model.functions]:
             raise InvalidInputError("the Relax module has no function main; rename the one to compile")
+        check_module(model)
         return model, None, None
     source = "model"
     if isinstance(model, str | os.PathLike):
