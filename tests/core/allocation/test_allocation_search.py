@@ -3,24 +3,29 @@
 import pytest
 from allocation_cases import brute_force, random_groups, random_singles, single, tight
 
-from tvm_mxplan.core.allocation import Item, Plan, Problem, Rectangle, validate
+from tvm_mxplan.core.allocation import Item, Plan, Problem, Rectangle, solve, validate
 from tvm_mxplan.core.allocation.instance import Instance, instances, outline
-from tvm_mxplan.core.allocation.interlock import search_zones
-from tvm_mxplan.core.allocation.neighbours import neighbours, step_of, zones
-from tvm_mxplan.core.allocation.orders import orders
-from tvm_mxplan.core.allocation.search import Outcome, Search, Tie, Verdict
+from tvm_mxplan.core.allocation.native import Answer, Request, search
 
 KINDS = [random_singles, tight, random_groups, lambda seed: random_singles(seed, items=6, alignment=2)]
+BY_ZONES = -1
+TIES = (0, 1)
 
 
-def check(problem: Problem, instance: Instance, outcome: Outcome, height: int) -> None:
+def searched(
+    instance: Instance, height: int, order: int, tie: int = 0, max_nodes: int = 100_000, seconds: float = -1.0
+) -> Answer:
+    request = Request(
+        floor=0, goal=0, capacity=height, fit_only=True, max_nodes=max_nodes, seconds=seconds
+    )
+    return search(instance, request, order, tie)
+
+
+def check(problem: Problem, instance: Instance, answer: Answer, height: int) -> None:
     """A plan that was found is valid and not above ``height``."""
-    assert outcome.bases is not None
-    offsets = [0] * len(problem.items)
-    for member, base in zip(instance.members, outcome.bases, strict=True):
-        offsets[member] = base
+    assert answer.height >= 0
     items = tuple(problem.items[member] for member in instance.members)
-    part = Plan(tuple(offsets[member] for member in instance.members), {"global": height})
+    part = Plan(tuple(answer.bases), {"global": answer.height})
     assert validate(Problem(items, height), part) == []
 
 
@@ -30,19 +35,18 @@ def test_every_order_finds_the_optimum_and_nothing_below(kind, seed: int) -> Non
     problem = kind(seed)
     for instance in instances(problem, "global"):
         items = tuple(problem.items[member] for member in instance.members)
-        optimum, near = brute_force(Problem(items)), neighbours(instance)
-        for order in orders(instance)[:3]:
-            for tie in Tie:
-                found = Search(instance, near, order, tie, optimum).run(100_000, lambda: False)
-                below = Search(instance, near, order, tie, optimum - 1).run(100_000, lambda: False)
-                if found.verdict is Verdict.FOUND:
+        optimum = brute_force(Problem(items))
+        for order in range(3):
+            for tie in TIES:
+                found = searched(instance, optimum, order, tie)
+                below = searched(instance, optimum - 1, order, tie)
+                if found.height >= 0:
                     check(problem, instance, found, optimum)
                 else:
                     # Only groups that interlock are beyond this search, and then it claims nothing.
-                    assert instance.rigid and found.verdict is Verdict.UNKNOWN
-                assert below.verdict is Verdict.IMPOSSIBLE or (
-                    instance.rigid and below.verdict is Verdict.UNKNOWN
-                )
+                    assert instance.rigid and not found.proven
+                assert below.height < 0
+                assert below.proven or instance.rigid
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -50,27 +54,29 @@ def test_the_search_by_pairs_is_exact_for_groups_too(seed: int) -> None:
     problem = random_groups(seed)
     for instance in instances(problem, "global"):
         items = tuple(problem.items[member] for member in instance.members)
-        optimum, near = brute_force(Problem(items)), neighbours(instance)
-        check(problem, instance, search_zones(instance, near, optimum, 100_000, lambda: False), optimum)
-        below = search_zones(instance, near, optimum - 1, 100_000, lambda: False)
-        assert below.verdict is Verdict.IMPOSSIBLE
+        optimum = brute_force(Problem(items))
+        check(problem, instance, searched(instance, optimum, BY_ZONES), optimum)
+        below = searched(instance, optimum - 1, BY_ZONES)
+        assert below.height < 0 and below.proven
 
 
-def test_limits_end_the_search_without_a_claim() -> None:
+@pytest.mark.parametrize("order", [0, BY_ZONES])
+def test_limits_end_the_search_without_a_claim(order: int) -> None:
     problem = tight(1, height=30, items=10)
     (instance, *_) = instances(problem, "global")
-    near, order = neighbours(instance), orders(instance)[0]
-    for max_nodes, expired in ((0, False), (1, True)):
-        outcome = Search(instance, near, order, Tie.ORDER, 30).run(max_nodes, lambda: expired)  # noqa: B023
-        assert outcome.verdict is Verdict.UNKNOWN
-        assert outcome.nodes <= max_nodes
+    for answer in (
+        searched(instance, 30, order, max_nodes=0),
+        searched(instance, 30, order, max_nodes=1),
+    ):
+        assert answer.height < 0 and not answer.proven
+        assert answer.nodes <= 1
 
 
 def test_two_rectangles_stand_above_or_below() -> None:
     (instance,) = instances(Problem((single("a", 0, 2, 5), single("b", 1, 3, 7))), "global")
-    b, a = sorted(instance.shapes, key=lambda shape: -shape.extent)
-    (_, below), (above, _) = zones(a, b)
-    assert (below, above) == (-7, 5)
+    for order in (0, BY_ZONES):
+        assert sorted(searched(instance, 12, order).bases) in ([0, 5], [0, 7])
+        assert searched(instance, 11, order).proven
 
 
 def test_steps_become_sections() -> None:
@@ -93,7 +99,8 @@ def test_items_that_never_meet_are_instances_of_their_own() -> None:
 
 
 def test_heights_come_in_steps() -> None:
-    (instance,) = instances(Problem((single("a", 0, 2, 96, 64), single("b", 0, 2, 160, 64))), "global")
-    assert step_of(instance) == 32
-    (instance,) = instances(Problem((single("a", 0, 2, 96), single("b", 0, 2, 160))), "global")
-    assert step_of(instance) == 32
+    """No plan of these ends between multiples of 32, which makes the first one found the last word."""
+    for alignment in (64, 1):
+        items = [single(f"{n}", 0, 2, nbytes, alignment) for n, nbytes in enumerate((96, 160, 32))]
+        plan = solve(Problem(tuple(items)))
+        assert plan.status.is_optimal and plan.nodes <= 4 * len(items)

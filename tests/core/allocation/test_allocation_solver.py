@@ -21,6 +21,7 @@ from allocation_cases import (
 )
 
 from tvm_mxplan.core.allocation import Item, Plan, Problem, Rectangle, Status, lower_bound, solve, validate
+from tvm_mxplan.core.allocation.solver import UNLIMITED, _Limits
 
 
 def solved(problem: Problem) -> Plan:
@@ -156,6 +157,29 @@ def test_a_capacity_neither_stops_nor_fails_the_solver() -> None:
     assert small.height == large.height == 150
     assert not small.fits(120) and large.fits(1000)
     assert any("capacity 120" in reason for reason in validate(Problem(items, 120), small))
+
+
+def test_a_plan_that_fits_ends_the_search_where_that_is_asked() -> None:
+    problem = replace(tight(1, height=300, items=40), capacity=330)
+    fitting, best = solve(problem, fit_only=True), solve(problem)
+    assert fitting.fits(330) and validate(problem, fitting) == []
+    assert best.height <= fitting.height
+    assert fitting.nodes <= best.nodes
+
+
+def test_a_limit_in_seconds_is_the_only_one() -> None:
+    """However many placements fit into the time, and none after it: the clock here runs by itself."""
+    ticks = iter(range(100))
+    limits = _Limits(None, False, 7.0, UNLIMITED, lambda: float(next(ticks)))
+    asked = [limits.request(floor=1, goal=2, nodes=nodes) for nodes in (0, 10**9)]
+    assert [request.seconds for request in asked] == [6.0, 5.0]
+    assert min(request.max_nodes for request in asked) > 10**15
+    assert [limits.request(1, 2, 0).seconds for _ in range(8)][-1] == 0.0
+
+
+def test_more_bytes_than_there_are_anywhere_are_stacked() -> None:
+    plan = solved(Problem((single("a", 0, 2, 2**60 + 1), single("b", 1, 3, 5, 64))))
+    assert plan.height in (2**60 + 6, 2**60 + 64 + 5, 2**60 + 65)
 
 
 def test_limits_leave_a_valid_plan() -> None:

@@ -57,17 +57,3 @@ def grain_of(instance: Instance) -> int:
     for shape in instance.shapes:
         grain = gcd(grain, shape.alignment, *(block.low for block in shape.blocks))
     return grain
-
-
-def section_loads(instance: Instance) -> list[int]:
-    """Bytes alive in each section, nothing rounded."""
-    change = [0] * (instance.sections + 1)
-    for shape in instance.shapes:
-        for block in shape.blocks:
-            change[block.first] += block.high - block.low
-            change[block.last] -= block.high - block.low
-    loads, alive = [], 0
-    for difference in change[:-1]:
-        alive += difference
-        loads.append(alive)
-    return loads

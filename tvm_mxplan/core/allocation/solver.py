@@ -1,41 +1,37 @@
 """Solves a problem: quick plans first, then the exact search, until the lower bound is reached.
 
-All limits are counts, so that the same problem gives the same plan anywhere; a limit in seconds is
-kept only if asked for.
+The work is done in C++ (``native``), one connected part of one arena after the other. Its limit is a number
+of placements, which gives the same plan anywhere; a limit in seconds is kept only if asked for.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 
+from . import native
 from .bounds import instance_bound
-from .heuristics import Bases, best_fit, first_fit, height_of, settle, skyline
 from .instance import Instance, instances
-from .orders import conflicts, orders
 from .plan import Plan, Status
 from .problem import Problem
-from .race import Race
 
-DEFAULT_MAX_NODES = 30_000
-# Vector operations that the quick plans may spend, as items times placed items.
-_QUICK_WORK = 4_000_000_000
-# Pairs of items alive together beyond which the exact search would need too much memory.
-_MAX_PAIRS = 250_000
+DEFAULT_MAX_NODES = 1_000_000
+"""Placements of the exact search, of which one counts for more among more than 512 items: some seconds."""
 
+UNLIMITED = 2**62
+"""Placements where only time is to limit the search."""
 
-@dataclass(slots=True)
-class Answer:
-    """Bases for one connected part."""
-
-    bases: Bases
-    height: int
-    proven: bool = False
-    nodes: int = 0
+# What the search may stack without its numbers leaving 64 bits.
+_MOST_BYTES = 2**60
 
 
-def solve(problem: Problem, *, seconds: float | None = None, max_nodes: int = DEFAULT_MAX_NODES) -> Plan:
+def solve(
+    problem: Problem,
+    *,
+    seconds: float | None = None,
+    max_nodes: int | None = None,
+    fit_only: bool = False,
+) -> Plan:
     """Find offsets of small height.
 
     Parameters
@@ -44,16 +40,20 @@ def solve(problem: Problem, *, seconds: float | None = None, max_nodes: int = DE
         The items.  Their order and names have no influence on the height.
     seconds : float, optional
         Stop about then with the best plan so far.  Results may then differ from run to run.
-    max_nodes : int
-        Placements that the exact search may make in all.
+    max_nodes : int, optional
+        Placements that the exact search may make in all; by default ``DEFAULT_MAX_NODES``, or with
+        ``seconds`` any number.
+    fit_only : bool
+        Stop with the first plan that fits ``problem.capacity``, however much lower others may be.
 
     Returns
     -------
     Plan
         Always complete and valid, also where it exceeds ``problem.capacity``.
     """
-    deadline = None if seconds is None else time.monotonic() + seconds
-    expired = (lambda: False) if deadline is None else (lambda: time.monotonic() >= deadline)
+    if max_nodes is None:
+        max_nodes = DEFAULT_MAX_NODES if seconds is None else UNLIMITED
+    limits = _Limits(problem.capacity, fit_only, seconds, max_nodes)
     offsets = [0] * len(problem.items)
     heights: dict[str, int] = {}
     bounds: dict[str, int] = {}
@@ -64,7 +64,7 @@ def solve(problem: Problem, *, seconds: float | None = None, max_nodes: int = DE
         bounds[scope] = parts[0][0] if parts else 0
         target, proven_height = bounds[scope], bounds[scope]
         for bound, instance in parts:
-            answer = _solve_part(instance, bound, target, problem.capacity, max_nodes - nodes, expired)
+            answer = _solve_part(instance, limits.request(bound, target, nodes))
             nodes += answer.nodes
             target = max(target, answer.height)
             if answer.proven:
@@ -82,38 +82,40 @@ def solve(problem: Problem, *, seconds: float | None = None, max_nodes: int = DE
     return Plan(tuple(offsets), heights, bounds, status, nodes)
 
 
-def _solve_part(
-    instance: Instance,
-    bound: int,
-    target: int,
-    capacity: int | None,
-    max_nodes: int,
-    expired: Callable[[], bool],
-) -> Answer:
-    best: Answer | None = None
-    for bases in _quick_plans(instance):
-        height = height_of(instance, bases)
-        if best is None or height < best.height:
-            best = Answer(bases, height)
-        if best.height <= target or expired():
-            break
-    assert best is not None
-    if best.height <= target or max_nodes <= 0 or expired() or conflicts(instance) > _MAX_PAIRS:
-        return best
-    race = Race(instance, best.bases, bound, target, capacity, max_nodes, expired)
-    standing = race.run()
-    return Answer(standing.bases, standing.height, race.exhausted, standing.nodes)
+class _Limits:
+    """What a call of ``solve`` may spend in all, and what it is content with."""
+
+    def __init__(
+        self,
+        capacity: int | None,
+        fit_only: bool,
+        seconds: float | None,
+        max_nodes: int,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._capacity = -1 if capacity is None else min(capacity, _MOST_BYTES)
+        self._fit_only = fit_only and capacity is not None
+        self._clock = clock
+        self._deadline = None if seconds is None else clock() + seconds
+        self._max_nodes = min(max_nodes, UNLIMITED)
+
+    def request(self, floor: int, goal: int, nodes: int) -> native.Request:
+        """What to ask for the next part, after ``nodes`` placements."""
+        seconds = -1.0 if self._deadline is None else max(0.0, self._deadline - self._clock())
+        left = max(0, self._max_nodes - nodes)
+        return native.Request(floor, goal, self._capacity, self._fit_only, left, seconds)
 
 
-def _quick_plans(instance: Instance) -> Iterator[Bases]:
-    """Plans in the order in which they usually help; as many as the work allows."""
-    count = sum(len(shape.blocks) for shape in instance.shapes)
-    plans = max(4, _QUICK_WORK // (count * count))
-    for order in orders(instance):
-        for place in (best_fit, first_fit, skyline):
-            if plans <= 0:
-                return
-            plans -= 2
-            bases = place(instance, order)
-            yield bases
-            yield settle(instance, bases)
+def _solve_part(instance: Instance, request: native.Request) -> native.Answer:
+    stacked = _stacked(instance)
+    largest = max(shape.alignment for shape in instance.shapes)
+    return native.plan(instance, request) if stacked.height + largest <= _MOST_BYTES else stacked
+
+
+def _stacked(instance: Instance) -> native.Answer:
+    """Every item on top of the one before: for more bytes than there are anywhere."""
+    bases, top = [], 0
+    for shape in instance.shapes:
+        bases.append(-(-top // shape.alignment) * shape.alignment)
+        top = bases[-1] + shape.extent
+    return native.Answer(bases, top, proven=False, nodes=0)
