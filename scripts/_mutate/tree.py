@@ -80,7 +80,14 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/passes/test_partition_regions.py",
     ),
     "passes/region/emit_modules.py": ("tests/passes/test_lend_arenas.py",),
-    "passes/region/*": ("tests/passes/test_partition_regions.py", "tests/passes/test_outline_blocks.py"),
+    "passes/region/annotate.py": ("tests/passes/test_attached.py",),
+    "passes/region/build_programs.py": ("tests/passes/test_attached.py", "tests/byoc/test_patterns.py"),
+    "passes/region/*": (
+        "tests/passes/test_partition_regions.py",
+        "tests/passes/test_outline_blocks.py",
+        "tests/passes/test_attached.py",
+    ),
+    "passes/annotations.py": ("tests/passes/test_attached.py", "tests/passes/test_dispatch_operators.py"),
     "passes/*": ("tests/passes/test_dispatch_operators.py", "tests/passes/test_propagate_layouts.py"),
     "byoc/onednn/activations.py": (
         "tests/operators/test_eltwise.py",
