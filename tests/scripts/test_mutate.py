@@ -213,6 +213,17 @@ def test_tests_that_run_the_line_quickest_first(line: int, limit: float, expecte
     assert selected.left_out == (1 if limit == 5 and line == 3 else 0)
 
 
+def test_a_module_without_functions_is_tested_by_who_imports_it_first() -> None:
+    def seen(imported: list[str], test: str) -> dict:
+        return {"imported": imported, "shared": {}, "tests": {test: {"seconds": 1.0, "lines": {}}}}
+
+    observed = {"a": seen([], "one"), "b": seen(["m.py"], "two"), "c": seen(["m.py"], "three")}
+    mutant = Mutant("m.py", "", "constant", 0, 0, 1, "1", "2")
+    assert Baseline(observed).select(mutant, ["a", "b", "c"], 60).tests == ("two",)
+    inside = Mutant("m.py", "f", "constant", 7, 0, 1, "1", "2")
+    assert Baseline(observed).select(inside, ["a", "b", "c"], 60).tests == ()
+
+
 def test_every_file_of_the_plan_has_tests() -> None:
     for file in sources(["tvm_mxplan/core", "tvm_mxplan/cache", "passes", "byoc/onednn"]):
         if ast.parse((ROOT / file).read_text()).body[1:]:
