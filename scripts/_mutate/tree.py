@@ -45,6 +45,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/passes/test_kernel_costs.py",
         "tests/passes/test_measure.py",
         "tests/passes/test_movement_costs.py",
+        "tests/passes/test_winograd_costs.py",
     ),
     "passes/layout/infer_layouts.py": (
         "tests/passes/test_replayed_layouts.py",
@@ -54,6 +55,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "passes/layout/overrides.py": ("tests/test_layer_options.py",),
     "passes/layout/*": (
         "tests/passes/test_apply_layouts.py",
+        "tests/passes/test_choose.py",
         "tests/passes/test_greedy_layouts.py",
         "tests/passes/test_queries.py",
         "tests/passes/test_weigh_candidates.py",
