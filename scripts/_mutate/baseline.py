@@ -40,8 +40,12 @@ class Baseline:
         self._observed = observed
 
     def select(self, mutant: Mutant, files: Sequence[str], limit: float) -> Selected:
-        """Tests of ``files`` that run the mutant's line; all that use the module for what runs on import."""
-        chosen = []
+        """Tests of ``files`` that run the mutant's line.
+
+        For what runs on import those that run any line of the module; where none does, as of a module without
+        functions, all of the first file that imports it.
+        """
+        chosen: list[tuple[float, str]] = []
         for file in files:
             seen = self._observed[file]
             shared = seen["shared"].get(mutant.path, ())
@@ -50,6 +54,9 @@ class Baseline:
                 lines = ran["lines"].get(mutant.path, ())
                 if mutant.line in lines or (always and (lines or shared)):
                     chosen.append((ran["seconds"], test))
+        if not chosen and not mutant.line:
+            importing = [one for file in files if mutant.path in (one := self._observed[file])["imported"]]
+            chosen = [(ran["seconds"], test) for one in importing[:1] for test, ran in one["tests"].items()]
         chosen.sort()
         total, tests = 0.0, []
         for seconds, test in chosen:

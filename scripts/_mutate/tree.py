@@ -45,6 +45,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/passes/test_kernel_costs.py",
         "tests/passes/test_measure.py",
         "tests/passes/test_movement_costs.py",
+        "tests/passes/test_winograd_costs.py",
     ),
     "passes/layout/infer_layouts.py": (
         "tests/passes/test_replayed_layouts.py",
@@ -54,6 +55,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "passes/layout/overrides.py": ("tests/test_layer_options.py",),
     "passes/layout/*": (
         "tests/passes/test_apply_layouts.py",
+        "tests/passes/test_choose.py",
         "tests/passes/test_greedy_layouts.py",
         "tests/passes/test_queries.py",
         "tests/passes/test_weigh_candidates.py",
@@ -80,7 +82,14 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/passes/test_partition_regions.py",
     ),
     "passes/region/emit_modules.py": ("tests/passes/test_lend_arenas.py",),
-    "passes/region/*": ("tests/passes/test_partition_regions.py", "tests/passes/test_outline_blocks.py"),
+    "passes/region/annotate.py": ("tests/passes/test_attached.py",),
+    "passes/region/build_programs.py": ("tests/passes/test_attached.py", "tests/byoc/test_patterns.py"),
+    "passes/region/*": (
+        "tests/passes/test_partition_regions.py",
+        "tests/passes/test_outline_blocks.py",
+        "tests/passes/test_attached.py",
+    ),
+    "passes/annotations.py": ("tests/passes/test_attached.py", "tests/passes/test_dispatch_operators.py"),
     "passes/*": ("tests/passes/test_dispatch_operators.py", "tests/passes/test_propagate_layouts.py"),
     "byoc/onednn/activations.py": (
         "tests/operators/test_eltwise.py",

@@ -40,3 +40,12 @@ def test_the_backend_announces_blocks_of_its_vector_length() -> None:
     names = [record.name for record in backend.layouts()]
     assert f"nChw{backend.block}c" in names
     assert f"OIhw{backend.block}i{backend.block}o" in names
+
+
+@pytest.mark.parametrize("block", [8, 16])
+def test_images_of_every_rank_and_weights_have_names(block: int) -> None:
+    spatial = {"ncw": "w", "nchw": "hw", "ncdhw": "dhw"}
+    images = {f"{n}{order}" for axes in spatial.values() for n, order in (("nc", axes), ("n", f"{axes}c"))}
+    images |= {f"nC{axes}{block}c" for axes in spatial.values()}
+    weights = {"oihw", "hwio", f"OIhw{block}i{block}o", f"Oihw{block}o"}
+    assert {record.name for record in layout_registry(block)} == images | weights

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 
@@ -15,13 +16,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "passes"))
 from relax_programs import parse
 
 from tvm_mxplan.byoc.onednn.backend import OneDNN
+from tvm_mxplan.byoc.onednn.composite import product
 from tvm_mxplan.byoc.onednn.translate import translate_region
 from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.dims import Symbol, evaluate
 from tvm_mxplan.errors import InternalError
 from tvm_mxplan.passes.dispatch import DispatchOperators
 from tvm_mxplan.passes.dispatch.implementations import preference_of
 from tvm_mxplan.passes.region import PartitionRegions
 
+N, M = Symbol("n"), Symbol("m")
 PARAMETERS = 'x: R.Tensor((2, 6, 4, 5), "float32"), z: R.Tensor((2, 6, 4, 5), "float32")'
 
 
@@ -114,3 +118,19 @@ def test_what_is_no_composite_is_an_error_of_ours() -> None:
     wrong = relax.Function(region.params, body, region.ret_ty, region.is_pure, region.attrs)
     with pytest.raises(InternalError, match="region r: stray is bound to an unexpected"):
         translate_region(wrong, "r")
+
+
+def test_a_constant_among_the_results_is_an_error_of_ours() -> None:
+    region = region_of("return R.exp(x)", 'x: R.Tensor((2, 3), "float32")')
+    both = relax.Tuple([region.body.body, relax.const(np.ones((2, 3), "float32"))])
+    body = relax.SeqExpr(region.body.blocks, both)
+    wrong = relax.Function(region.params, body, both.ty or None, region.is_pure, region.attrs)
+    with pytest.raises(InternalError, match="a region returns a constant"):
+        translate_region(wrong, "r")
+
+
+@pytest.mark.parametrize("dims", [(2, 3), (2, N, 3), (N, 2), (N, M, 5), (N,), ()])
+def test_products_of_dimensions(dims: tuple) -> None:
+    numbers = {"n": 7, "m": 11}
+    expected = math.prod(dim if isinstance(dim, int) else numbers[dim.name] for dim in dims)
+    assert evaluate(product(dims), numbers) == expected

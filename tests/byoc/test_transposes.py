@@ -6,7 +6,10 @@ import pytest
 from small_programs import Small, fused, kinds
 
 from tvm_mxplan.byoc.onednn.fusion import fuse
+from tvm_mxplan.byoc.onednn.graph import Graph
+from tvm_mxplan.byoc.onednn.transposes import copy_transposed
 from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.layout import channels_last, plain_layout
 
 SHAPE = (2, 3, 4, 5)
 
@@ -87,3 +90,39 @@ def test_layer_norm_of_transposed_heads():
     view = b.permute(b.inputs[0], (0, 2, 1, 3))
     y = b.step("layer_norm", ir.LayerNormalization(1e-5), (2, 4, 3, 5), [("src", view)])
     assert kinds(rewritten(b, y)) == ["reorder", "layer_normalization"]
+
+
+@pytest.mark.parametrize("kind", ["convolution", "deconvolution", "inner_product"])
+def test_weights_that_the_runtime_packs_are_read_as_they_stand(kind):
+    """Whatever their order; an elementwise step beside it reads a copy of the same view."""
+    attrs = {
+        "convolution": ir.Convolution((1, 1), (0, 0, 0, 0), (1, 1), 1),
+        "deconvolution": ir.Deconvolution((1, 1), (0, 0, 0, 0), (1, 1), 1),
+        "inner_product": ir.InnerProduct(),
+    }[kind]
+    out = (2, 3) if kind == "inner_product" else (2, 3, 4, 5)
+    window = (4, 5) if kind == "inner_product" else (1, 1)
+    b = Small(out, (2, 7, 4, 5), (7, 3, *window))
+    view = b.permute(b.inputs[1], (1, 0, 2, 3))
+    y = b.step(kind, attrs, out, [("src", b.inputs[0]), ("weights", view)])
+    b.eltwise(view, "exp")
+    b.write_output(y, b.output)
+    graph = Graph(b.finish(), list(b.constants))
+    copy_transposed(graph)
+    program, _ = graph.finish()
+    (step,) = [step for step in program.steps if step.kind == kind]
+    assert program.values[step.operand("weights")].layout == "bacd"
+    (beside,) = [step for step in program.steps if step.kind == "eltwise"]
+    assert program.values[beside.operand("src")].layout == "abcd"
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (4, 2, 3), (2, 3, 4, 5), (2, 3, 4, 5, 6)])
+def test_other_steps_read_what_is_plain_or_has_channels_last(shape):
+    rank = len(shape)
+    for axes in ((*range(1, rank), 0), (0, *range(2, rank), 1)):
+        b = Small(tuple(shape[axis] for axis in axes), shape)
+        view = b.permute(b.inputs[0], axes)
+        layout = b.values[view].layout
+        kind = kinds(rewritten(b, b.eltwise(view, "exp")))
+        common = layout == plain_layout(rank) or (3 <= rank <= 5 and layout == channels_last(rank))
+        assert kind == (["eltwise"] if common else ["reorder", "eltwise"]), layout

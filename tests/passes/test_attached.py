@@ -168,3 +168,5 @@ def test_with_symbols_only_implementations_are() -> None:
     ]
     assert [value.nbytes for value in told.values] == [-1] * 3
     assert told.symbols == (ir.SymbolBinding("n", 0, 0),)
+    mixed = annotate(chain(Symbol("n")).with_value(1, shape=(2, 3)), Telling())  # type: ignore[arg-type]
+    assert [value.nbytes for value in mixed.values] == [-1] * 3

@@ -78,6 +78,18 @@ def test_reorders_at_both_ends_are_paid_for():
     assert (results(choice), choice.assignment.cost) == ([PLAIN, PLAIN], pytest.approx(100))
 
 
+def test_a_result_that_is_made_inside_the_output_is_wanted_plain():
+    """The output is value 0 and the last step's result views it: the reorder at the end is paid for."""
+    b = ProgramBuilder("p")
+    out = b.port("output", "y", IMAGE, "float32")
+    y = b.step("pool", POOL, IMAGE, [("src", b.port("input", "x", IMAGE, "float32"))])
+    b.write_output(y, out)
+    program = b.finish()
+    assert program.values[y].alias_of == 0
+    choice = choose(program, {"pool0": prices(50, 45, 90)})
+    assert (results(choice), choice.assignment.cost) == ([PLAIN], pytest.approx(50))
+
+
 @pytest.mark.parametrize(("gain", "reorders"), [(1.0, False), (3.0, True)])
 def test_a_reorder_in_the_middle_of_an_image_has_to_gain_two_per_cent(gain, reorders):
     """Of 106 in all: 50 twice, and a reorder at each end."""

@@ -135,3 +135,11 @@ def test_noise_only_adds(monkeypatch):
     ticks = iter([0.0, *(tick for at, took in enumerate((5, 3, 9, 4)) for tick in (at, at + took / 1e3))])
     monkeypatch.setattr(measure.time, "perf_counter", lambda: next(ticks, 1e9))
     assert least_of_runs(lambda: None) == (pytest.approx(3000.0), 4)
+
+
+def test_only_convolutions_are_timed_together_with_what_they_read():
+    meter, program = Meter(reorder=7.0, step=100.0, group=150.0), convolution()
+    assert timer(meter).reorder(program, 0, "acdb", [], None) == 7.0
+    relu = ir.Step("relu", ir.Eltwise("relu", 0.0, 0.0), (ir.Operand("src", 0), ir.Operand("dst", 2)))
+    assert timer(meter).reorder(program, 0, "acdb", [], (relu, ("acdb", "acdb"))) == 7.0
+    assert [kind for kind, _ in meter.asked] == ["reorder", "reorder"]

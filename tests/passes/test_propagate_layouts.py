@@ -179,6 +179,16 @@ def test_a_region_that_another_call_needs_as_it_was_stays() -> None:
     assert_same(results(emitted(after), x), results(bodies, x))
 
 
+def test_a_new_region_takes_no_name_that_is_there() -> None:
+    before = laid_out("a = pool3(x)\nb = R.sin(a)\nc = pool3(b)\nreturn c", X64)
+    other = parse("return R.exp(x)", X64)["main"].with_attr("global_symbol", f"{NAME}_0_1")
+    before[tvm.ir.GlobalVar(f"{NAME}_0_1")] = other
+    after = propagate(before)
+    names = {gvar.name_hint for gvar, _ in regions(after, NAME)}
+    assert names == {f"{NAME}_0", f"{NAME}_0_2"}
+    tvm.ir.assert_structural_equal(after[f"{NAME}_0_1"], other)
+
+
 def test_a_symbolic_batch_crosses_too() -> None:
     parameters = 'x: R.Tensor(("n", 64, 8, 8), "float32")'
     after = propagate(laid_out("a = pool3(x)\nb = R.sin(a)\nc = pool5(b)\nreturn c", parameters, "blocked"))

@@ -14,7 +14,7 @@ from tvm_mxplan.passes.layout import costs
 from tvm_mxplan.passes.layout.candidates import Layouts
 from tvm_mxplan.passes.layout.costs import BY_MODEL, ModelCost
 from tvm_mxplan.passes.layout.infer_layouts import infer_layouts
-from tvm_mxplan.passes.layout.queries import StepQueries
+from tvm_mxplan.passes.layout.queries import StepQueries, single_step_program
 
 LAST: Layouts = ("acdb", "abcde", "acdb")
 
@@ -119,3 +119,32 @@ def test_layouts_carry_the_preference_into_the_program() -> None:
     (layer,) = (step for step in laid_out.steps if step.name == "layer")
     assert isinstance(layer.attrs, ir.Convolution)
     assert layer.attrs.preferred == layer.implementation == name
+
+
+def test_a_step_alone_reads_inputs_and_constants_and_writes_a_local() -> None:
+    """Numbers anew, names left out; a value that is read twice in one layout is one input."""
+    image = (1, 64, 8, 8)
+    values = (
+        ir.Value("unused", image, "float32", "input", "abcd", 0),
+        ir.Value("w", (64, 64, 1, 1), "float32", "constant", "abcd", 0),
+        ir.Value("seen", (64, 64, 1, 1), "float32", "local", "abcd", alias_of=1),
+        ir.Value("x", image, "float32", "local", "abcd"),
+        ir.Value("y", image, "float32", "output", "abcd", 0),
+        ir.Value("rest", image, "float32", "local", "abcd"),
+    )
+    operands = (ir.Operand("src", 3), ir.Operand("weights", 2), ir.Operand("dst", 4))
+    post_ops = (ir.BinaryPostOp("add", 5), ir.EltwisePostOp("relu", 0.0, 0.0), ir.BinaryPostOp("mul", 3))
+    attrs = ir.Convolution((1, 1), (0, 0, 0, 0), (1, 1), 1)
+    program = ir.Program("p", values, (ir.Step("conv", attrs, operands, post_ops),))
+    for last, count in (("acdb", 4), ("abcd", 5)):
+        alone = single_step_program(program, program.steps[0], ("acdb", "abcd", "acdb", "acdb", last))
+        kinds = [(value.kind, value.index, value.layout) for value in alone.values]
+        assert kinds[:2] == [("input", 0, "acdb"), ("constant", 0, "abcd")]
+        assert kinds[2:4] == [("local", -1, "acdb"), ("input", 1, "acdb")]
+        assert kinds[4:] == ([("input", 2, "abcd")] if count == 5 else [])
+        (step,) = alone.steps
+        assert {step.name, alone.name, *(value.name for value in alone.values)} == {""}
+        assert [operand.value for operand in step.operands] == [0, 1, 2]
+        twice = 0 if count == 4 else 4
+        read = [post_op.value for post_op in step.post_ops if isinstance(post_op, ir.BinaryPostOp)]
+        assert (read, step.post_ops[1]) == ([3, twice], post_ops[1])

@@ -213,6 +213,17 @@ def test_tests_that_run_the_line_quickest_first(line: int, limit: float, expecte
     assert selected.left_out == (1 if limit == 5 and line == 3 else 0)
 
 
+def test_a_module_without_functions_is_tested_by_who_imports_it_first() -> None:
+    def seen(imported: list[str], test: str) -> dict:
+        return {"imported": imported, "shared": {}, "tests": {test: {"seconds": 1.0, "lines": {}}}}
+
+    observed = {"a": seen([], "one"), "b": seen(["m.py"], "two"), "c": seen(["m.py"], "three")}
+    mutant = Mutant("m.py", "", "constant", 0, 0, 1, "1", "2")
+    assert Baseline(observed).select(mutant, ["a", "b", "c"], 60).tests == ("two",)
+    inside = Mutant("m.py", "f", "constant", 7, 0, 1, "1", "2")
+    assert Baseline(observed).select(inside, ["a", "b", "c"], 60).tests == ()
+
+
 def test_every_file_of_the_plan_has_tests() -> None:
     for file in sources(["tvm_mxplan/core", "tvm_mxplan/cache", "passes", "byoc/onednn"]):
         if ast.parse((ROOT / file).read_text()).body[1:]:
@@ -244,13 +255,14 @@ from pathlib import Path
 from _mutate.server import Server
 from _mutate.tree import ROOT
 
-source, tests = "tvm_mxplan/core/fingerprint.py", ["tests/core/test_fingerprint.py::test_{0}"]
+source, tests = "tvm_mxplan/core/fingerprint.py", []
 server, text = Server(Path(sys.argv[1])), (ROOT / source).read_text()
-collected = server.record("tests/core/test_fingerprint.py", [source], 60)
+collected = server.record("tests/core/test_fingerprint.py", [source], 300)
 tests = list(collected["tests"])
 assert tests and all(ran["lines"] for ran in collected["tests"].values()), collected
-for changed in (text, text + "\\nraise RuntimeError('changed')\\n", text + "\\nwhile True: pass\\n"):
-    ended = server.test(source, changed, tests, 2)
+broken, endless = text + "\\nraise RuntimeError('changed')\\n", text + "\\nwhile True: pass\\n"
+for changed, limit in ((text, 300), (broken, 300), (endless, 1)):
+    ended = server.test(source, changed, tests, limit)
     print(ended.status, "out of time" in ended.reason)
 assert (ROOT / source).read_text() == text
 """
