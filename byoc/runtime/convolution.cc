@@ -60,13 +60,13 @@ Dims BeforeDepthwise(const StepBuilder& b, const Geometry& g) {
 }
 
 template <typename Primitive>
-void Build(StepBuilder* b, dnnl::algorithm algorithm, bool transposed) {
+void Build(StepBuilder* b, dnnl::algorithm algorithm, bool transposed, bool with_bias = true) {
   Geometry g = ReadGeometry(*b, transposed);
   std::vector<StepBuilder::Binding> bindings = {{DNNL_ARG_SRC, b->Id("src")},
                                                 {DNNL_ARG_WEIGHTS, b->Id("weights")},
                                                 {DNNL_ARG_DST, b->Id("dst")}};
   dnnl::memory::desc bias;
-  if (b->Has("bias")) {
+  if (b->Has("bias") && with_bias) {
     bias = b->Fixed("bias");
     bindings.push_back({DNNL_ARG_BIAS, b->Id("bias")});
   }
@@ -105,7 +105,9 @@ void BuildConvolution(StepBuilder* b) {
 }
 
 void BuildDeconvolution(StepBuilder* b) {
-  Build<dnnl::deconvolution_forward>(b, dnnl::algorithm::deconvolution_direct, true);
+  constexpr auto kDirect = dnnl::algorithm::deconvolution_direct;
+  auto bare = [&] { Build<dnnl::deconvolution_forward>(b, kDirect, true, false); };
+  if (!b->BuildEpilogueApart(bare)) Build<dnnl::deconvolution_forward>(b, kDirect, true);
 }
 
 }  // namespace mxplan

@@ -41,6 +41,9 @@ struct Condition {
 
 using Version = std::array<int, 3>;
 
+// What a step does about it.  An epilogue runs apart as primitives of its own, on the result.
+enum class Remedy : uint8_t { kNextImplementation, kEpilogueApart };
+
 struct Erratum {
   const char* name;
   const char* implementation;  // a name, where * stands for anything
@@ -48,6 +51,7 @@ struct Erratum {
   Version first, last;  // of oneDNN; `first` is the oldest one that was tried
   const char* wrong;    // with the results, for people
   const char* found_by;
+  Remedy remedy = Remedy::kNextImplementation;
 };
 
 const std::vector<Erratum>& Errata();

@@ -86,10 +86,9 @@ void StepBuilder::ListAlternatives(dnnl::primitive_desc first) {
 
 Executable StepBuilder::Take() {
   // A single stage was asked about when it was chosen.
-  std::vector<RefusedImplementation> refused;
-  if (executable_.stages.size() > 1 && !MayRun(choice_, executable_.implementation, &refused)) {
-    ThrowAllRefused(refused);
-  }
+  const std::string& name = executable_.implementation;
+  const Refusal* refusal = RefusalOfWhole(choice_.refusals, name);
+  if (refusal && executable_.stages.size() > 1) ThrowAllRefused({{name, refusal->reason}});
   return std::move(executable_);
 }
 
@@ -176,7 +175,7 @@ const std::vector<int64_t>& StepBuilder::Integers(const char* name, size_t count
 
 dnnl::primitive_attr StepBuilder::Attr(PrimitiveKey* key) const {
   dnnl::post_ops post_ops;
-  for (const PostOp& op : step_.post_ops) {
+  for (const PostOp& op : post_ops_) {
     auto alpha = static_cast<float>(op.alpha), beta = static_cast<float>(op.beta);
     key->Put(op.kind);
     switch (op.kind) {
@@ -252,8 +251,8 @@ void StepBuilder::AddPrimitive(const PrimitivePointer& made, const std::vector<B
   NoteRefused(made->refused);
   std::vector<Argument> arguments;
   for (const Binding& binding : bindings) arguments.push_back(Bind(pd, binding));
-  for (size_t i = 0; i < step_.post_ops.size(); ++i) {
-    const PostOp& op = step_.post_ops[i];
+  for (size_t i = 0; i < post_ops_.size(); ++i) {
+    const PostOp& op = post_ops_[i];
     if (op.kind != PostOp::Kind::kBinary) continue;
     int id = DNNL_ARG_ATTR_MULTIPLE_POST_OP(static_cast<int>(i)) | DNNL_ARG_SRC_1;
     arguments.push_back(Bind(pd, {id, op.value}));

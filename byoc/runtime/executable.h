@@ -5,6 +5,7 @@
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_EXECUTABLE_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_EXECUTABLE_H_
 
+#include <functional>
 #include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string>
@@ -71,7 +72,8 @@ class StepBuilder {
       : step_(step),
         resolved_(resolved),
         lists_alternatives_(lists_alternatives),
-        choice_{"", RefusalsOf(step, *resolved)} {}
+        choice_{"", RefusalsOf(step, *resolved)},
+        post_ops_(step.post_ops) {}
 
   const Step& step() const { return step_; }
   bool Has(const char* role) const { return step_.Find(role) >= 0; }
@@ -113,6 +115,12 @@ class StepBuilder {
   // this name, or oneDNN's first where the name is empty or not to be had.
   void Prefer(const std::string& implementation);
 
+  // Builds the step as `bare`, which leaves bias and post-ops out, and then its epilogue as
+  // primitives of their own that work on dst, if a refusal is about the two together: the
+  // implementation that is refused then serves.  False, with nothing built, if there is no such
+  // refusal, or if the result is refused as well.
+  bool BuildEpilogueApart(const std::function<void()>& bare);
+
   // Adds a primitive whose arguments are `bindings` (pairs of DNNL_ARG_* and value), the post-ops
   // and the scratchpad.  `described` is what Primitive::primitive_desc takes between the engine and
   // the attributes; equal ones share a primitive.  Values that were "any" take the layout the
@@ -153,6 +161,10 @@ class StepBuilder {
   // The step's post-ops and the user's scratchpad; what distinguishes them goes into the key.
   dnnl::primitive_attr Attr(PrimitiveKey* key) const;
   void AddPrimitive(const PrimitivePointer& made, const std::vector<Binding>& bindings);
+  // The epilogue on dst: each binary with what follows as its post-ops, elementwise functions
+  // alone.
+  void AddEpilogue();
+  void AddBinaryOnDst(dnnl::algorithm algorithm, const Binding& second);
   void NoteRefused(const std::vector<RefusedImplementation>& refused);
   // Of what follows `first`, all but reference code and what is refused.
   void ListAlternatives(dnnl::primitive_desc first);
@@ -166,6 +178,7 @@ class StepBuilder {
   bool lists_alternatives_;
   bool may_prefer_ = false;
   Choice choice_;
+  std::vector<PostOp> post_ops_;  // of primitives that are added from now on
   Executable executable_;
 };
 

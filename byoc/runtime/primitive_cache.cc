@@ -40,6 +40,7 @@ void PrimitiveKey::Put(const Choice& choice) {
     Put(refusal.implementation);
     Put(refusal.pattern);
     Put(refusal.reason);
+    Put(refusal.with_epilogue);
   }
 }
 

@@ -36,8 +36,9 @@ std::vector<Refusal> RefusalsOf(const StepDescriptor& step) {
   if (errata_on) {
     for (const Erratum& erratum : Errata()) {
       if (!IsOfThisVersion(erratum) || !Holds(erratum.condition, step)) continue;
-      refusals.push_back(
-          {erratum.implementation, true, Concat("erratum ", erratum.name, ": ", erratum.wrong)});
+      refusals.push_back({erratum.implementation, true,
+                          Concat("erratum ", erratum.name, ": ", erratum.wrong),
+                          erratum.remedy == Remedy::kEpilogueApart});
     }
   }
   Registered& registered = TheRegistered();
@@ -45,7 +46,7 @@ std::vector<Refusal> RefusalsOf(const StepDescriptor& step) {
   auto found = registered.reasons.find(step.text);
   if (found == registered.reasons.end()) return refusals;
   for (const auto& [implementation, reason] : found->second) {
-    refusals.push_back({implementation, false, reason});
+    refusals.push_back({implementation, false, reason, false});
   }
   return refusals;
 }
@@ -54,7 +55,8 @@ std::vector<Refusal> RefusalsOf(const Step& step, const Resolved& resolved) {
   std::vector<Refusal> refusals = RefusalsOf(DescribeStep(step, resolved));
   for (const std::string& implementation : step.refused) {
     if (!RefusalOf(refusals, implementation)) {
-      refusals.push_back({implementation, false, "found to be wrong when the plan was made"});
+      refusals.push_back(
+          {implementation, false, "found to be wrong when the plan was made", false});
     }
   }
   return refusals;
@@ -66,6 +68,14 @@ const Refusal* RefusalOf(const std::vector<Refusal>& refusals, const std::string
                      ? fnmatch(refusal.implementation.c_str(), implementation.c_str(), 0) == 0
                      : implementation == refusal.implementation;
     if (named) return &refusal;
+  }
+  return nullptr;
+}
+
+const Refusal* RefusalOfWhole(const std::vector<Refusal>& refusals,
+                              const std::string& implementation) {
+  for (const Refusal& refusal : refusals) {
+    if (!refusal.pattern && implementation == refusal.implementation) return &refusal;
   }
   return nullptr;
 }

@@ -16,6 +16,7 @@ struct Refusal {
   std::string implementation;  // a name, where * stands for anything if it is a `pattern`
   bool pattern = false;
   std::string reason;
+  bool with_epilogue = false;  // right for the same step without bias and post-ops
 };
 
 // An implementation that would have been taken, and why it was not.
@@ -31,6 +32,11 @@ std::vector<Refusal> RefusalsOf(const Step& step, const Resolved& resolved);
 
 // The first of `refusals` that names `implementation`; null if none does.
 const Refusal* RefusalOf(const std::vector<Refusal>& refusals, const std::string& implementation);
+
+// The same for the name of a step that several primitives run together, which patterns are not
+// about.
+const Refusal* RefusalOfWhole(const std::vector<Refusal>& refusals,
+                              const std::string& implementation);
 
 // Refuses an implementation for all steps of this descriptor (StepDescriptor::text) from now on.
 void Refuse(const std::string& descriptor, const std::string& implementation,

@@ -1,0 +1,227 @@
+"""One case run by every implementation that the library has for it, in the layouts that we may choose.
+
+Implementations are met one after the other: what has run is refused for the step (library.refuse), so that
+the next best one is taken, as it would be for a user.  Errata do not count meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tvm_mxplan.byoc.onednn import library
+from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.description import StepInfo, is_reference
+from tvm_mxplan.core.layout import parse_layout, plain_layout
+from tvm_mxplan.core.layout_arrays import pack
+from tvm_mxplan.errors import MxplanError
+from tvm_mxplan.opcheck.compare import differ
+from tvm_mxplan.opcheck.estimate import Array, Estimate
+from tvm_mxplan.opcheck.physical import read
+from tvm_mxplan.passes.layout.candidates import Layouts, options_of
+
+from . import chains, numbers
+from .buffers import Guarded
+from .expected import Part, choose_part, expected
+from .grammar import Problem
+from .subjects import Subject, Tensor, broadcast, subject
+
+MOST_REFERENCE_WORK = 4_000_000
+"""Multiplications that the library's own reference code may take: it is slow."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A problem with post-ops; ``seed`` makes its numbers."""
+
+    problem: Problem
+    chain: chains.Chain
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{self.problem} : {chains.to_text(self.chain)}"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One implementation of one case in one choice of layouts; ``wrong`` is '' where it is right."""
+
+    case: Case
+    work: int
+    layouts: Layouts
+    implementation: str
+    wrong: str
+
+
+class Prepared:
+    """A case with its numbers and its expected result, to be run in any layouts."""
+
+    def __init__(self, case: Case, made: Subject) -> None:
+        self.case, self.subject = case, made
+        random = np.random.default_rng(case.seed)
+        self.operands: list[tuple[Tensor, Array]] = [
+            (tensor, numbers.fill(tensor, made.depth, random)) for tensor in made.tensors
+        ]
+        self.seconds: list[Array | None] = [self._second(link, random) for link in case.chain]
+        self.part: Part = choose_part(made, random)
+        by_role: dict[str, list[Array]] = {}
+        for tensor, array in self.operands:
+            by_role.setdefault(tensor.role, []).append(array)
+        self.post_ops = [self._post_op(link, -1) for link in case.chain]
+        self.estimate: Estimate = expected(made, self.post_ops, by_role, self.seconds, self.part)
+        with np.errstate(all="ignore"):
+            self._rounded = self.estimate.value.astype(np.float32)
+
+    def _second(self, link: chains.Link, random: np.random.Generator) -> Array | None:
+        if link.name == "sum":
+            return numbers.second_operand("sum", self.subject.dst, random)
+        if not link.second:
+            return None
+        return numbers.second_operand(link.name, broadcast(self.subject.dst, link.second), random)
+
+    @staticmethod
+    def _post_op(link: chains.Link, value: int) -> ir.PostOp:
+        if link.name == "sum":
+            return ir.SumPostOp(1.0)
+        return ir.BinaryPostOp(link.name, value) if link.second else link.eltwise()
+
+    # --- the program ------------------------------------------------------------------------------------
+
+    def program(self) -> tuple[ir.Program, list[Array]]:
+        """The step alone in plain layouts, its result an output; and the numbers of its values.
+
+        Values: the operands, then the second operands of binaries, then the result.  With a sum, the result
+        is a view of an output that a reorder fills first.
+        """
+        values: list[ir.Value] = []
+        data: list[Array] = []
+
+        def add(kind: ir.ValueKind, array: Array, layout: str = "") -> int:
+            index = sum(value.kind == kind for value in values)
+            layout = layout or plain_layout(array.ndim)
+            values.append(ir.Value(f"v{len(values)}", array.shape, "float32", kind, layout, index))
+            data.append(array)
+            return len(values) - 1
+
+        operands = [
+            ir.Operand(tensor.role, add("constant" if tensor.constant else "input", array, tensor.layout))
+            for tensor, array in self.operands
+        ]
+        post_ops, added = [], -1
+        for link, array in zip(self.case.chain, self.seconds, strict=True):
+            value = -1
+            if array is not None:
+                # A vector behind a convolution is a parameter, a whole tensor another branch's result.
+                vector = link.second and array.size < np.prod(self.subject.dst)
+                value = add("constant" if vector else "input", array)
+            added = value if link.name == "sum" else added
+            post_ops.append(self._post_op(link, value))
+        dst = len(values)
+        shape = self.subject.dst
+        values.append(ir.Value("dst", shape, "float32", "output", plain_layout(len(shape)), 0))
+        steps = []
+        if added >= 0:
+            values.append(replace(values[dst], name="sum", kind="local", index=-1, alias_of=dst))
+            values.append(replace(values[dst], name="view", kind="local", index=-1, alias_of=dst + 1))
+            held = (ir.Operand("src", added), ir.Operand("dst", dst + 1))
+            steps.append(ir.Step("held", ir.Reorder(), held))
+            dst += 2
+        step = ir.Step("step", self.subject.attrs, (*operands, ir.Operand("dst", dst)), tuple(post_ops))
+        return ir.Program("case", tuple(values), (*steps, step)), data
+
+    def layouts(self, block: int) -> list[Layouts]:
+        """Choices of layouts for the step's operands, then its post-ops'."""
+        program, _ = self.program()
+        if self.subject.layouts:
+            return [self.subject.layouts]
+        return options_of(program, program.steps[-1], block)
+
+    def outcomes(self, layouts: Layouts, about: Callable[[str], None]) -> Iterator[Outcome]:
+        """The case in these layouts by every implementation; ``about`` is told what is about to run."""
+        plain, data = self.program()
+        program = _in_layouts(plain, layouts)
+        try:
+            while True:
+                info = library.describe(program).steps[-1]
+                if info.error:
+                    return
+                wrong = ""
+                if not is_reference(info.implementation) or self.subject.work <= MOST_REFERENCE_WORK:
+                    about(f"{self.case} : {','.join(layouts)} : {info.implementation}")
+                    wrong = self._run(program, data, info)
+                    yield Outcome(self.case, self.subject.work, layouts, info.implementation, wrong)
+                library.refuse(info.descriptor, info.implementation, "has run")
+        finally:
+            library.forget_refusals()
+
+    def _run(self, program: ir.Program, data: Sequence[Array], info: StepInfo) -> str:
+        """What is wrong with the implementation that the library takes now, '' if nothing."""
+        constants, given = [], []
+        for array, value in zip(data, program.values, strict=False):
+            stored = pack(array, parse_layout(value.layout))
+            if value.kind == "constant":
+                constants.append(stored)
+                continue
+            buffer = Guarded(stored.shape, written=False)
+            buffer.array[...] = stored
+            given.append((buffer, stored, value))
+        (output,) = (program.values[i] for i in program.of_kind("output"))
+        result = Guarded(parse_layout(output.layout).physical_shape(self.subject.dst), written=True)
+        try:
+            module = library.create_module("case", program, constants)
+            module["case"](*(buffer.tensor for buffer, _, _ in given), result.tensor)
+        except MxplanError as error:
+            return f"fails: {error}"
+        runs = library.stats(module)["specializations"][0]["steps"][-1]["implementation"]
+        if runs != info.implementation:
+            return f"runs {runs} where {info.implementation} was described"
+        return self._judge(result, output, given)
+
+    def _judge(
+        self, result: Guarded, output: ir.Value, given: Sequence[tuple[Guarded, Array, ir.Value]]
+    ) -> str:
+        if trespass := result.trespassed():
+            return trespass
+        for buffer, array, value in given:
+            if trespass := buffer.trespassed():
+                return f"operand {value.name}: {trespass}"
+            if not np.array_equal(buffer.array, array):
+                return f"operand {value.name} was written to"
+        tensor = read(result.bytes, output)
+        actual = self.part.of(tensor.logical)
+        if not self._is_close(actual):
+            finding, _ = differ("dst", actual, self.estimate)
+            if finding:
+                return str(finding)
+        return f"{tensor.dirty} numbers of the padding are not zero" if tensor.dirty else ""
+
+
+    def _is_close(self, actual: Array) -> bool:
+        """True if every number is surely right; ``differ`` knows the rest of the rules."""
+        if not np.any(self.estimate.error):
+            return np.array_equal(actual, self._rounded)
+        with np.errstate(all="ignore"):
+            return bool((np.abs(actual - self.estimate.value) <= self.estimate.error).all())
+
+
+def prepare(case: Case) -> Prepared | None:
+    """The case with its numbers; None where the problem makes no sense or post-ops do not fit it."""
+    made = subject(case.problem)
+    return Prepared(case, made) if made else None
+
+
+def _in_layouts(program: ir.Program, layouts: Layouts) -> ir.Program:
+    """The program with its last step's operands, then its post-ops', in ``layouts``."""
+    step = program.steps[-1]
+    ids = [operand.value for operand in step.operands]
+    ids += [post_op.value for post_op in step.post_ops if isinstance(post_op, ir.BinaryPostOp)]
+    values = list(program.values)
+    for value, layout in zip(ids, layouts, strict=True):
+        values[value] = replace(values[value], layout=layout)
+    dst = values[step.dst].layout
+    for i, value in enumerate(values):
+        if value.kind == "output" or value.alias_of >= 0:
+            values[i] = replace(value, layout=dst)
+    return replace(program, values=tuple(values))

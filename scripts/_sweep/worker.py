@@ -1,0 +1,144 @@
+"""One process of a sweep: the cases of a shard under one instruction set, told as lines of JSON.
+
+    {"about": "convolution ... : relu : acdb,... : brgconv:avx512_core"}      before each run
+    {"number": 17, "kind": ..., "isa": ..., "ran": [...], "faults": [...]}    after each case
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tvm_mxplan.byoc.onednn import library
+from tvm_mxplan.byoc.onednn.backend import OneDNN
+
+from . import chains, grammar
+from .drawing import draw
+from .execution import Case, Outcome, Prepared, prepare
+from .shrinking import shrink
+from .tally import Fault
+
+_LAYOUTS = 3
+"""Choices of layouts for each case, of those that there are."""
+_DEBUGGED = 8
+"""One in so many cases runs with the runtime's own checks of memory."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a worker has to do; ends after ``seconds`` or ``cases``, whichever comes first."""
+
+    isa: str
+    seed: int = 0
+    shard: int = 0
+    shards: int = 1
+    first: int = 0
+    seconds: float = 60.0
+    cases: int = 1 << 60
+    kinds: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    matching: str = ""
+    shrinks: bool = True
+
+
+def main(text: str) -> None:
+    """Do the work that ``text``, JSON of a Work, describes."""
+    work = Work(**json.loads(text))
+    for message in messages(work):
+        print(json.dumps(message), flush=True)
+
+
+def messages(work: Work) -> Any:
+    """What the worker says, one case after the other."""
+    library.load()
+    library.set_errata(False)
+    backend = OneDNN()
+    lines = _lines(work)
+    deadline = time.monotonic() + work.seconds
+    shrunk: set[tuple[str, ...]] = set()
+    for number in range(work.first, work.first + work.cases * work.shards):
+        if time.monotonic() > deadline:
+            return
+        if number % work.shards != work.shard:
+            continue
+        case, random = draw(lines, work.seed, number)
+        yield {"about": str(case), "number": number}
+        said: list[str] = []
+        outcomes: list[Outcome] = []
+        prepared = prepare(case)
+        if prepared is None:
+            continue
+        # A sum's own arrangement, in which an output lives on under a view, is none that plans make.
+        has_sum = any(link.name == "sum" for link in case.chain)
+        library.set_debug(number % _DEBUGGED == 0 and not has_sum)
+        for outcome in _outcomes(prepared, backend.block, random, said):
+            while said:
+                yield {"about": said.pop(0), "number": number}
+            if re.search(work.matching, outcome.implementation):
+                outcomes.append(outcome)
+        library.set_debug(False)
+        faults = []
+        for outcome in outcomes:
+            if outcome.wrong:
+                faults.append(_fault(outcome, backend, work.shrinks, shrunk))
+        yield {
+            "number": number,
+            "kind": case.problem.kind,
+            "isa": backend.isa,
+            "ran": [outcome.implementation for outcome in outcomes],
+            "faults": [asdict(fault) for fault in faults],
+        }
+
+
+def repeat(text: str) -> list[Outcome]:
+    """The case that a report names, run again: problem, chain, layouts, implementation, apart by colons."""
+    library.set_errata(False)
+    problem, chain, *rest = (part.strip() for part in re.split(r"\s:\s", text))
+    found = []
+    prepared = prepare(Case(grammar.problem(problem), chains.parse(chain), 0))
+    if prepared is None:
+        raise ValueError(f"{problem} makes no sense")
+    layouts = [tuple(rest[0].split(","))] if rest else prepared.layouts(OneDNN().block)
+    for option in layouts:
+        found += list(prepared.outcomes(option, lambda _: None))
+    return [one for one in found if len(rest) < 2 or one.implementation == rest[1]]
+
+
+def _lines(work: Work) -> Sequence[grammar.Line]:
+    lines = grammar.read([Path(name) for name in work.files])
+    chosen = [line for line in lines if not work.kinds or line.kind in work.kinds]
+    if not chosen:
+        raise ValueError(f"no problems of the kinds {', '.join(work.kinds)}")
+    return chosen
+
+
+def _outcomes(prepared: Prepared, block: int, random: np.random.Generator, said: list[str]) -> Any:
+    options = prepared.layouts(block)
+    for at in random.permutation(len(options))[:_LAYOUTS]:
+        yield from prepared.outcomes(options[int(at)], said.append)
+
+
+def _fault(outcome: Outcome, backend: OneDNN, shrinks: bool, shrunk: set[tuple[str, ...]]) -> Fault:
+    group = (outcome.case.problem.kind, outcome.implementation, _sort(outcome.wrong))
+    if shrinks and group not in shrunk:
+        shrunk.add(group)
+        outcome = shrink(outcome, backend.block)
+    case = f"{outcome.case} : {','.join(outcome.layouts)} : {outcome.implementation}"
+    kind, implementation, sort = group
+    return Fault(kind, implementation, backend.isa, sort, case, outcome.wrong, outcome.work)
+
+
+def _sort(wrong: str) -> str:
+    for sort, sign in (
+        ("fails", "fails"), ("padding", "of the padding"), ("memory", "written"), ("name", "was described"),
+    ):  # fmt: skip
+        if sign in wrong:
+            return sort
+    return "values"
