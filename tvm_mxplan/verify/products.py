@@ -45,8 +45,8 @@ def convolution(
         return np.asarray(gathered.reshape(len(at), -1) @ matrix.T)
     _, outputs, inputs, _ = filters.shape
     if inputs == outputs == 1:
-        rows = gathered.reshape(len(at), taps, groups)
-        return np.asarray(np.einsum("ptg,gt->pg", rows, filters[:, 0, 0]))
+        each = gathered.reshape(len(at), taps, groups)
+        return np.asarray(np.einsum("ptg,gt->pg", each, filters[:, 0, 0]))
     grouped = gathered.reshape(len(at), taps, groups, inputs).transpose(2, 0, 1, 3)
     matrices = filters.transpose(0, 3, 2, 1).reshape(groups, -1, outputs)
     result = np.matmul(grouped.reshape(groups, len(at), -1), matrices)
