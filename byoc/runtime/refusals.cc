@@ -55,7 +55,8 @@ std::vector<Refusal> RefusalsOf(const Step& step, const Resolved& resolved) {
   std::vector<Refusal> refusals = RefusalsOf(DescribeStep(step, resolved));
   for (const std::string& implementation : step.refused) {
     if (!RefusalOf(refusals, implementation)) {
-      refusals.push_back({implementation, false, "found to be wrong when the plan was made"});
+      refusals.push_back(
+          {implementation, false, "found to be wrong when the plan was made", false});
     }
   }
   return refusals;

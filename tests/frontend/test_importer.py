@@ -134,7 +134,7 @@ def test_errors_name_the_node_and_the_operator():
     parsed = model("agraph (float[2] x) => (float[2] y) { y = Relu(x) }")
     parsed.graph.node[0].op_type = "Frobnicate"
     parsed.graph.node[0].name = "odd one"
-    with pytest.raises(UnsupportedError, match="node 'odd one' \(Frobnicate\)"):
+    with pytest.raises(UnsupportedError, match=r"node 'odd one' \(Frobnicate\)"):
         tvm_mxplan.compile(parsed)
     graph = helper.make_graph(
         [helper.make_node("Relu", ["gone"], ["y"], name="reader")],
@@ -142,5 +142,5 @@ def test_errors_name_the_node_and_the_operator():
         [],
         [helper.make_tensor_value_info("y", 1, [2])],
     )
-    with pytest.raises(InvalidInputError, match="node 'reader' \(Relu\): reads 'gone'"):
+    with pytest.raises(InvalidInputError, match=r"node 'reader' \(Relu\): reads 'gone'"):
         tvm_mxplan.compile(helper.make_model(graph))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,9 @@ from tvm_mxplan import RemoteError
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.kernel import Kernel
+from tvm_mxplan.core.verification import Checked
+from tvm_mxplan.remote import server
 from tvm_mxplan.remote.place import There
 from tvm_mxplan.tuning.facts import machine
 
@@ -83,3 +87,33 @@ def test_a_machine_of_another_kind():
     assert "CPU for LLVM is z80, not" in There(Connection(cpu="z80")).elsewhere
     with pytest.raises(RemoteError, match=r"server: tvm_mxplan's plug-in is 0\.0 there"):
         There(Connection(facts={**facts, "plug-in": "0.0"}))
+
+
+def test_kernels_are_checked_and_refused_over_there():
+    class Server(Connection):
+        """Answers as the server's process does, from its own functions."""
+
+        def ask(self, name: str, *arguments: object) -> object:
+            if name not in ("check_kernel", "refuse"):
+                return super().ask(name, *arguments)
+            self.asked.append(name)
+            return getattr(server, name)(*arguments)
+
+    shapes = (("input", (2, 300)), ("constant", (300, 70)), ("output", (2, 70)))
+    values = tuple(ir.Value("", shape, "float32", kind, "ab", 0) for kind, shape in shapes)
+    operands = tuple(ir.Operand(role, n) for n, role in enumerate(("src", "weights", "dst")))
+    program = ir.Program("", values, (ir.Step("", ir.MatMul(), operands),))
+    connection = Server()
+    there = There(connection)
+    backend = there.backend("onednn")
+    info = backend.describe(program).steps[0]
+    step = replace(program.steps[0], implementation=info.implementation)
+    kernel = Kernel(replace(program, steps=(step,)))
+    assert there.check_kernel(backend, kernel) == Checked("agreed")
+    try:
+        backend.refuse(info.descriptor, info.implementation, "a test")
+        assert backend.describe(program).steps[0].implementation != info.implementation
+        assert there.check_kernel(backend, kernel).outcome == "unchecked"
+    finally:
+        library.forget_refusals()
+    assert connection.asked.count("check_kernel") == 2 and connection.asked.count("refuse") == 1

@@ -157,6 +157,17 @@ def test_where_all_is_wrong_tvm_runs_it(faulty: Callable[[str], Faulty]) -> None
     assert error(ex, model, zoo.random_inputs(model)) < 1e-4
 
 
+def test_what_is_measured_to_be_fast_is_checked_too(faulty: Callable[[str], Faulty]) -> None:
+    faulty("winograd")
+    model = zoo.load(zoo.TINY)
+    options = {"tune": "measure", "tune_trials": 2, "convolutions": "winograd_f4"}
+    ex = tvm_mxplan.compile(model, options=options)
+    assert ex.report.tuning is not None and sum(ex.report.tuning.measured.values()) > 0
+    assert verification(ex).refused
+    assert not [name for name in runs(ex, "convolution") if "winograd" in name]
+    assert error(ex, model, zoo.random_inputs(model)) < 1e-4
+
+
 # --- what is remembered ----------------------------------------------------------------------------------
 
 

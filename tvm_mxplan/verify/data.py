@@ -60,7 +60,7 @@ def operands(program: ir.Program, turn: int = 0, known: Mapping[int, Array] = _N
             raise UnsupportedError(f"a {value.dtype} operand")
         if number not in found:
             place = number + 1 + turn * len(program.values)
-            use = _Use(role, getattr(post_op or step.attrs, "algorithm", ""), post_op is not None)
+            use = _Use(role, getattr(post_op or step.attrs, "algorithm", ""))
             found[number] = _fitted(step, use, static_shape(value.shape), place, scale)
     return found
 
@@ -113,7 +113,6 @@ class _Use:
 
     role: str
     algorithm: str
-    by_post_op: bool
 
 
 def _fitted(step: ir.Step, use: _Use, shape: tuple[int, ...], place: int, scale: _Scale | None) -> Array:
@@ -122,36 +121,27 @@ def _fitted(step: ir.Step, use: _Use, shape: tuple[int, ...], place: int, scale:
         return drawn(shape, place, scale.most, 1.0 if use.role == "src" else scale.divisor)
     if use.role in ("depthwise_weights", "weights"):  # those of a prelu
         return drawn(shape, place, divisor=4.0)
+    if use.role == "src":
+        return _argument(step, shape, place)
     numbers = drawn(shape, place)
-    if use.role in ("post_op", "src1") and use.algorithm == "div":
+    if use.algorithm == "div" and use.role in ("src1", "post_op"):
         return _powers(numbers, 2)
-    if scale is not None or use.role in ("post_op", "bias", "mean", "shift"):
-        return numbers
     if use.role in ("variance", "scale"):
         return np.abs(numbers) + np.float32(1)
-    return _argument(step, numbers)
+    return numbers
 
 
-def _argument(step: ir.Step, drawn: Array) -> Array:
-    """What a step reads that it does not multiply by weights."""
+def _argument(step: ir.Step, shape: tuple[int, ...], place: int) -> Array:
+    """The source of a step that multiplies it by no weights."""
     match step.attrs:
         case ir.Pooling(algorithm="max") | ir.Reduction(algorithm="max" | "min"):
-            return _mixed(drawn, _WIDE)
+            return drawn(shape, place, _WIDE)
         case ir.Eltwise(algorithm=algorithm):
-            fine = _mixed(drawn, 64) / np.float32(_FINE)
+            fine = drawn(shape, place, 64, _FINE)
             return np.abs(fine) + np.float32(1 / _FINE) if algorithm in _DOMAINS else fine
         case ir.Reduction(algorithm="mul"):
-            return _powers(drawn, 1)
-    return _mixed(drawn, _WIDE) if isinstance(step.attrs, _MOVING) else drawn
-
-
-def _mixed(drawn: Array, most: int) -> Array:
-    """Integers from -most to most, of which neighbours hardly ever are equal."""
-    shape, flat = drawn.shape, drawn.reshape(-1)
-    numbers = flat + np.float32(9) * np.roll(flat, 1) + np.float32(81) * np.roll(flat, 3)
-    if most > 364:
-        numbers += np.float32(729) * np.roll(flat, 7) + np.float32(6561) * np.roll(flat, 11)
-    return np.asarray(np.fmod(numbers, np.float32(most)), np.float32).reshape(shape)
+            return _powers(drawn(shape, place), 1)
+    return drawn(shape, place, _WIDE if isinstance(step.attrs, _MOVING) else 4)
 
 
 def _powers(drawn: Array, most: int) -> Array:
@@ -162,21 +152,20 @@ def _powers(drawn: Array, most: int) -> Array:
 
 def drawn(shape: tuple[int, ...], place: int, most: int = 4, divisor: float = 1.0) -> Array:
     """Integers from -most to most over ``divisor``, another sequence for each place."""
-    pool = _pool(most, divisor)
+    pool, factor = _pool(most), np.float32(1 / divisor)
     count, start = math.prod(shape), place * _SHIFT % _POOL
     found = aligned(count)
     done = 0
     while done < count:
         part = min(count - done, _POOL - start)
-        found[done : done + part] = pool[start : start + part]
+        np.multiply(pool[start : start + part], factor, out=found[done : done + part])
         done, start = done + part, 0
     return found.reshape(shape)
 
 
 @functools.lru_cache(maxsize=8)
-def _pool(most: int, divisor: float) -> Array:
-    integers = np.random.default_rng(20231).integers(-most, most + 1, _POOL)
-    return (integers / divisor).astype(np.float32)
+def _pool(most: int) -> Array:
+    return np.random.default_rng(20231).integers(-most, most + 1, _POOL).astype(np.float32)
 
 
 def aligned(count: int) -> Array:

@@ -42,14 +42,15 @@ def convolution(
     filters = weights.reshape(*weights.shape[:3], taps)
     if groups == 1:
         matrix = np.ascontiguousarray(filters[0].swapaxes(1, 2)).reshape(filters.shape[1], -1)
-        return gathered.reshape(len(at), -1) @ matrix.T
+        return np.asarray(gathered.reshape(len(at), -1) @ matrix.T)
     _, outputs, inputs, _ = filters.shape
     if inputs == outputs == 1:
-        return np.einsum("ptg,gt->pg", gathered.reshape(len(at), taps, groups), filters[:, 0, 0])
+        each = gathered.reshape(len(at), taps, groups)
+        return np.asarray(np.einsum("ptg,gt->pg", each, filters[:, 0, 0]))
     grouped = gathered.reshape(len(at), taps, groups, inputs).transpose(2, 0, 1, 3)
     matrices = filters.transpose(0, 3, 2, 1).reshape(groups, -1, outputs)
     result = np.matmul(grouped.reshape(groups, len(at), -1), matrices)
-    return result.transpose(1, 0, 2).reshape(len(at), -1)
+    return np.asarray(result.transpose(1, 0, 2).reshape(len(at), -1))
 
 
 def inner_product(operands: Operands, at: Array) -> Array:
@@ -60,7 +61,7 @@ def inner_product(operands: Operands, at: Array) -> Array:
 
 def matmul(operands: Operands, at: Array) -> Array:
     """[*batch, positions, columns]; ``at`` are rows, the same in every batch."""
-    return np.matmul(operands["src"][..., at, :], operands["weights"])
+    return np.asarray(np.matmul(operands["src"][..., at, :], operands["weights"]))
 
 
 def _read_rows(

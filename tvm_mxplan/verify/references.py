@@ -297,6 +297,7 @@ def _exact_post_op(post_op: ir.PostOp, value: Array, other: Array | None) -> Arr
         case ir.SumPostOp(scale=1.0):
             return value + other
         case ir.BinaryPostOp(algorithm=algorithm) if algorithm in _EXACT_BINARY:
+            assert other is not None
             return np.asarray(_EXACT_BINARY[algorithm](value, other))
         case ir.BinaryPostOp(algorithm="mul"):
             assert other is not None
