@@ -82,9 +82,11 @@ bool HoldsOrder(Order wanted, const std::string& layout, size_t rank) {
   }
 }
 
-bool HasPostOp(std::optional<PostOp::Kind> wanted, const std::vector<PostOp>& post_ops) {
-  return !wanted || std::any_of(post_ops.begin(), post_ops.end(),
-                                [&](const PostOp& op) { return op.kind == *wanted; });
+bool HasPostOp(const Condition& wanted, const std::vector<PostOp>& post_ops) {
+  std::string algorithm = wanted.post_op_algorithm;
+  return !wanted.post_op || std::any_of(post_ops.begin(), post_ops.end(), [&](const PostOp& op) {
+    return op.kind == *wanted.post_op && (algorithm.empty() || op.algorithm == algorithm);
+  });
 }
 
 }  // namespace
@@ -119,6 +121,20 @@ const std::vector<Erratum>& Errata() {
        .last = {3, 2, 99},
        .wrong = "ends the process where channels do not fill vectors",
        .found_by = "scripts/sweep_kernels"},
+      // Divisors are loaded for the channels that there are, so that the padding becomes 0 / 0: the
+      // next step that reads it spreads NaN.
+      {.name = "depthwise-division-padding",
+       .implementation = "jit_dw:avx2",
+       .condition = {.kind = "convolution",
+                     .post_op = PostOp::Kind::kBinary,
+                     .post_op_algorithm = "div",
+                     .order = Order::kBlocked,
+                     .not_multiple = 8,
+                     .src_channels = {.least = 1, .most = 1}},
+       .first = {3, 2, 0},
+       .last = {3, 2, 99},
+       .wrong = "the padding of the result is not zero behind a division",
+       .found_by = "scripts/sweep_kernels"},
       {.name = "resampling-binary",
        .implementation = "simple:*",
        .condition = {.kind = "resampling",
@@ -145,7 +161,7 @@ bool Holds(const Condition& condition, const StepDescriptor& step) {
          (condition.algorithm[0] == '\0' || condition.algorithm == step.algorithm) &&
          (condition.epilogue == Epilogue::kAny ||
           (condition.epilogue == Epilogue::kSome) == has_epilogue) &&
-         HasPostOp(condition.post_op, step.post_ops) &&
+         HasPostOp(condition, step.post_ops) &&
          HoldsOrder(condition.order, step.src_layout, step.src.size()) &&
          (condition.not_multiple == 0 ||
           (step.src.size() > 1 && step.src[1] % condition.not_multiple != 0)) &&
@@ -174,6 +190,7 @@ std::string ErrataJson() {
     json.Key("algorithm").String(condition.algorithm);
     json.Key("epilogue").String(Text(condition.epilogue));
     json.Key("post_op").String(Text(condition.post_op));
+    json.Key("post_op_algorithm").String(condition.post_op_algorithm);
     json.Key("order").String(Text(condition.order));
     json.Key("not_multiple").Integer(condition.not_multiple);
     WriteRange("src_channels", condition.src_channels, &json);

@@ -34,7 +34,8 @@ struct Condition {
   const char* kind;
   const char* algorithm = "";  // '': any
   Epilogue epilogue = Epilogue::kAny;
-  std::optional<PostOp::Kind> post_op = {};  // one of this kind
+  std::optional<PostOp::Kind> post_op = {};  // one of this kind, ...
+  const char* post_op_algorithm = "";        // ... with this algorithm ('': any)
   Order order = Order::kAny;                 // of src
   int64_t not_multiple = 0;                  // all of src's channels are no multiple of this
   Range src_channels = {};                   // of one group

@@ -196,6 +196,15 @@ def depthwise_with_a_sum() -> Builder:
     return b
 
 
+def depthwise_with_a_division() -> Builder:
+    b = Builder()
+    src, dst = b.input((1, 35, 6, 5), "aBcd8b"), b.output((1, 35, 6, 5), "aBcd8b")
+    attrs = ir.Convolution((1, 1), (1, 1, 1, 1), (1, 1), 35)
+    post_ops = [ir.BinaryPostOp("div", b.constant(2 + np.abs(random(1, 35, 1, 1))))]
+    b.step(attrs, post_ops, src=src, weights=b.constant(random(35, 1, 1, 3, 3)), dst=dst)
+    return b
+
+
 def resampling_with_a_binary() -> Builder:
     b = Builder()
     src, dst = b.input((1, 3, 2, 5), "acdb"), b.output((1, 3, 4, 7), "acdb")
@@ -213,6 +222,7 @@ def log_softmax() -> Builder:
 ERRATA = {
     "deconvolution-epilogue": strided_deconvolution,
     "depthwise-sum-tail": depthwise_with_a_sum,
+    "depthwise-division-padding": depthwise_with_a_division,
     "resampling-binary": resampling_with_a_binary,
     "log-softmax-sse41": log_softmax,
 }
