@@ -36,6 +36,57 @@ const char* Text(Epilogue epilogue) {
   }
 }
 
+const char* Text(Order order) {
+  switch (order) {
+    case Order::kPlain:
+      return "plain";
+    case Order::kChannelsLast:
+      return "channels last";
+    case Order::kBlocked:
+      return "blocked";
+    case Order::kNotPlain:
+      return "channels last or blocked";
+    default:
+      return "any";
+  }
+}
+
+const char* Text(std::optional<PostOp::Kind> kind) {
+  if (!kind) return "any";
+  switch (*kind) {
+    case PostOp::Kind::kEltwise:
+      return "eltwise";
+    case PostOp::Kind::kBinary:
+      return "binary";
+    case PostOp::Kind::kSum:
+      return "sum";
+    default:
+      return "depthwise";
+  }
+}
+
+bool HoldsOrder(Order wanted, const std::string& layout, size_t rank) {
+  bool blocked = layout.size() > rank;
+  bool plain = layout == PlainTag(rank);
+  switch (wanted) {
+    case Order::kPlain:
+      return plain;
+    case Order::kChannelsLast:
+      return !plain && !blocked;
+    case Order::kBlocked:
+      return blocked;
+    case Order::kNotPlain:
+      return !plain;
+    default:
+      return true;
+  }
+}
+
+bool HasPostOp(std::optional<PostOp::Kind> wanted, const std::vector<PostOp>& post_ops) {
+  return !wanted || std::any_of(post_ops.begin(), post_ops.end(),
+                                [&](const PostOp& op) { return op.kind == *wanted; });
+}
+
 }  // namespace
 
 const std::vector<Erratum>& Errata() {
@@ -57,6 +108,33 @@ const std::vector<Erratum>& Errata() {
            "cache; results are off by 30 %",
        .found_by = "networks that generate images; scripts/sweep_kernels",
        .remedy = Remedy::kEpilogueApart},
+      {.name = "depthwise-sum-tail",
+       .implementation = "jit_dw:sse41",
+       .condition = {.kind = "convolution",
+                     .post_op = PostOp::Kind::kSum,
+                     .order = Order::kChannelsLast,
+                     .not_multiple = 4,
+                     .src_channels = {.least = 1, .most = 1}},
+       .first = {3, 2, 0},
+       .last = {3, 2, 99},
+       .wrong = "ends the process where channels do not fill vectors",
+       .found_by = "scripts/sweep_kernels"},
+      {.name = "resampling-binary",
+       .implementation = "simple:*",
+       .condition = {.kind = "resampling",
+                     .post_op = PostOp::Kind::kBinary,
+                     .order = Order::kNotPlain},
+       .first = {3, 2, 0},
+       .last = {3, 2, 99},
+       .wrong = "binary post-ops read other channels than their own",
+       .found_by = "scripts/sweep_kernels"},
+      {.name = "log-softmax-sse41",
+       .implementation = "jit:sse41",
+       .condition = {.kind = "softmax", .algorithm = "log_softmax"},
+       .first = {3, 2, 0},
+       .last = {3, 2, 99},
+       .wrong = "results near 0 are off by 5e-6, 1e-4 of their size",
+       .found_by = "scripts/sweep_kernels"},
   };
   return errata;
 }
@@ -67,6 +145,10 @@ bool Holds(const Condition& condition, const StepDescriptor& step) {
          (condition.algorithm[0] == '\0' || condition.algorithm == step.algorithm) &&
          (condition.epilogue == Epilogue::kAny ||
           (condition.epilogue == Epilogue::kSome) == has_epilogue) &&
+         HasPostOp(condition.post_op, step.post_ops) &&
+         HoldsOrder(condition.order, step.src_layout, step.src.size()) &&
+         (condition.not_multiple == 0 ||
+          (step.src.size() > 1 && step.src[1] % condition.not_multiple != 0)) &&
          condition.src_channels.Has(step.SrcChannels()) &&
          condition.dst_channels.Has(step.DstChannels()) && condition.groups.Has(step.groups) &&
          condition.kernel_rows.Has(LargestOfRows(step.kernel)) &&
@@ -91,6 +173,9 @@ std::string ErrataJson() {
     json.Key("kind").String(condition.kind);
     json.Key("algorithm").String(condition.algorithm);
     json.Key("epilogue").String(Text(condition.epilogue));
+    json.Key("post_op").String(Text(condition.post_op));
+    json.Key("order").String(Text(condition.order));
+    json.Key("not_multiple").Integer(condition.not_multiple);
     WriteRange("src_channels", condition.src_channels, &json);
     WriteRange("dst_channels", condition.dst_channels, &json);
     WriteRange("groups", condition.groups, &json);

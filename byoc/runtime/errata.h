@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,13 +26,19 @@ struct Range {
 // What follows a step's sums: a bias, or post-ops.
 enum class Epilogue : uint8_t { kAny, kSome, kNone };
 
+// How an image is stored.
+enum class Order : uint8_t { kAny, kPlain, kChannelsLast, kBlocked, kNotPlain };
+
 // Every field has to hold.
 struct Condition {
   const char* kind;
   const char* algorithm = "";  // '': any
   Epilogue epilogue = Epilogue::kAny;
-  Range src_channels = {};  // of one group
-  Range dst_channels = {};  // likewise
+  std::optional<PostOp::Kind> post_op = {};  // one of this kind
+  Order order = Order::kAny;                 // of src
+  int64_t not_multiple = 0;                  // all of src's channels are no multiple of this
+  Range src_channels = {};                   // of one group
+  Range dst_channels = {};                   // likewise
   Range groups = {};
   // Of a window's axes but the last one, which are 1 where there are none: the largest extent, the
   // largest stride.

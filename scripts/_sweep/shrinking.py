@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -56,7 +57,6 @@ def _again(case: Case, like: Outcome, block: int) -> Outcome | None:
     layouts: Layouts = like.layouts
     if len(options[0]) != len(layouts):
         layouts = next((one for one in options if one[0] == layouts[0]), options[0])
-    for outcome in prepared.outcomes(layouts, lambda _: None):
-        if outcome.implementation == like.implementation:
-            return outcome if outcome.wrong else None
+    for outcome in prepared.outcomes(layouts, matching=f"^{re.escape(like.implementation)}$"):
+        return outcome if outcome.wrong else None
     return None

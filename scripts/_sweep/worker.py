@@ -9,19 +9,17 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 
 from . import chains, grammar
 from .drawing import draw
-from .execution import Case, Outcome, Prepared, prepare
+from .execution import Case, Outcome, prepare
 from .shrinking import shrink
 from .tally import Fault
 
@@ -50,13 +48,11 @@ class Work:
 
 def main(text: str) -> None:
     """Do the work that ``text``, JSON of a Work, describes."""
-    work = Work(**json.loads(text))
-    for message in messages(work):
-        print(json.dumps(message), flush=True)
+    run(Work(**json.loads(text)), lambda message: print(json.dumps(message), flush=True))
 
 
-def messages(work: Work) -> Any:
-    """What the worker says, one case after the other."""
+def run(work: Work, tell: Callable[[dict[str, Any]], None]) -> None:
+    """Do the work; ``tell`` is told what is about to run, and what came of each case."""
     library.load()
     library.set_errata(False)
     backend = OneDNN()
@@ -69,46 +65,49 @@ def messages(work: Work) -> Any:
         if number % work.shards != work.shard:
             continue
         case, random = draw(lines, work.seed, number)
-        yield {"about": str(case), "number": number}
-        said: list[str] = []
-        outcomes: list[Outcome] = []
+
+        def about(what: str, number: int = number) -> None:
+            tell({"about": what, "number": number})
+
+        about(str(case))
         prepared = prepare(case)
         if prepared is None:
             continue
         # A sum's own arrangement, in which an output lives on under a view, is none that plans make.
         has_sum = any(link.name == "sum" for link in case.chain)
         library.set_debug(number % _DEBUGGED == 0 and not has_sum)
-        for outcome in _outcomes(prepared, backend.block, random, said):
-            while said:
-                yield {"about": said.pop(0), "number": number}
-            if re.search(work.matching, outcome.implementation):
-                outcomes.append(outcome)
+        options = prepared.layouts(backend.block)
+        outcomes = [
+            outcome
+            for at in random.permutation(len(options))[:_LAYOUTS]
+            for outcome in prepared.outcomes(options[int(at)], about, work.matching)
+        ]
         library.set_debug(False)
-        faults = []
-        for outcome in outcomes:
-            if outcome.wrong:
-                faults.append(_fault(outcome, backend, work.shrinks, shrunk))
-        yield {
-            "number": number,
-            "kind": case.problem.kind,
-            "isa": backend.isa,
-            "ran": [outcome.implementation for outcome in outcomes],
-            "faults": [asdict(fault) for fault in faults],
-        }
+        faults = [_fault(outcome, backend, work.shrinks, shrunk) for outcome in outcomes if outcome.wrong]
+        tell(
+            {
+                "number": number,
+                "kind": case.problem.kind,
+                "isa": backend.isa,
+                "ran": [outcome.implementation for outcome in outcomes],
+                "faults": [asdict(fault) for fault in faults],
+            }
+        )
 
 
 def repeat(text: str) -> list[Outcome]:
     """The case that a report names, run again: problem, chain, layouts, implementation, apart by colons."""
     library.set_errata(False)
     problem, chain, *rest = (part.strip() for part in re.split(r"\s:\s", text))
-    found = []
+    found: list[Outcome] = []
     prepared = prepare(Case(grammar.problem(problem), chains.parse(chain), 0))
     if prepared is None:
         raise ValueError(f"{problem} makes no sense")
     layouts = [tuple(rest[0].split(","))] if rest else prepared.layouts(OneDNN().block)
+    matching = f"^{re.escape(rest[1])}$" if len(rest) > 1 else ""
     for option in layouts:
-        found += list(prepared.outcomes(option, lambda _: None))
-    return [one for one in found if len(rest) < 2 or one.implementation == rest[1]]
+        found += list(prepared.outcomes(option, matching=matching))
+    return found
 
 
 def _lines(work: Work) -> Sequence[grammar.Line]:
@@ -117,12 +116,6 @@ def _lines(work: Work) -> Sequence[grammar.Line]:
     if not chosen:
         raise ValueError(f"no problems of the kinds {', '.join(work.kinds)}")
     return chosen
-
-
-def _outcomes(prepared: Prepared, block: int, random: np.random.Generator, said: list[str]) -> Any:
-    options = prepared.layouts(block)
-    for at in random.permutation(len(options))[:_LAYOUTS]:
-        yield from prepared.outcomes(options[int(at)], said.append)
 
 
 def _fault(outcome: Outcome, backend: OneDNN, shrinks: bool, shrunk: set[tuple[str, ...]]) -> Fault:

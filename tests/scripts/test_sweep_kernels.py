@@ -1,0 +1,161 @@
+"""The sweep over kernels: problem lists, numbers, what it finds, and a part of the sweep itself."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+sys.path.insert(0, str(SCRIPTS))
+
+from _sweep import chains, execution, grammar, numbers, shrinking, sweep, worker  # noqa: E402
+from _sweep.buffers import Guarded  # noqa: E402
+from _sweep.drawing import draw  # noqa: E402
+from _sweep.subjects import Tensor, subject  # noqa: E402
+from _sweep.tally import Tally  # noqa: E402
+
+from tvm_mxplan.byoc.onednn import library  # noqa: E402
+from tvm_mxplan.byoc.onednn.backend import OneDNN  # noqa: E402
+from tvm_mxplan.core import program as ir  # noqa: E402
+
+
+def case(text: str, chain: str = "-") -> execution.Case:
+    return execution.Case(grammar.problem(text), chains.parse(chain), 0)
+
+
+# --- problem lists -----------------------------------------------------------------------------------------
+
+
+def test_a_line_is_the_product_of_its_alternatives() -> None:
+    text = "# comment\nkind convolution\nalways mb1|2 bias0\nic3|16 kh1..3 mb8  # again\nic4 alg=a|b\n"
+    first, second = grammar.parse(text, "x.txt")
+    assert (first.size, second.size, first.place) == (6, 4, "x.txt:4")
+    told = {str(first.at(number)) for number in range(first.size)}
+    assert told == {f"convolution mb8 bias0 ic{ic} kh{kh}" for ic in (3, 16) for kh in (1, 2, 3)}
+    assert "convolution mb2 bias0 ic4 alg=b" in {str(second.at(number)) for number in range(4)}
+    assert str(grammar.problem("matmul m3 batch=2x3")) == "matmul m3 batch=2x3"
+
+
+@pytest.mark.parametrize("text", ["ic3", "kind convolution\n3ic", "kind convolution\nic3..", "kind a b"])
+def test_lines_that_mean_nothing_are_named(text: str) -> None:
+    with pytest.raises(grammar.GrammarError, match=r"^x\.txt:\d"):
+        list(grammar.parse(text, "x.txt"))
+
+
+def test_the_lists_have_every_kind_of_step_and_hardly_a_line_without_sense() -> None:
+    lines = grammar.read()
+    assert {line.kind for line in lines} == set(ir.STEP_KINDS)
+    for line in lines:
+        tried = [subject(line.at(int(at))) for at in np.linspace(0, line.size - 1, 50)]
+        assert any(tried), line.place
+
+
+def test_a_seed_gives_the_same_cases() -> None:
+    lines = grammar.read()
+    first, second = ([str(draw(lines, 7, at)[0]) for at in range(20)] for _ in range(2))
+    assert first == second and len(set(first)) > 15
+
+
+# --- numbers ----------------------------------------------------------------------------------------------
+
+
+def test_sums_are_exact_in_any_order() -> None:
+    random = np.random.default_rng(0)
+    depth = 2048 * 25
+    src = numbers.fill(Tensor("src", (3, depth)), depth, random)
+    weights = numbers.fill(Tensor("weights", (depth, 4), True, "weights"), depth, random)
+    exact = src.astype(np.float64) @ weights.astype(np.float64)
+    forward, backward = src @ weights, src[:, ::-1].copy() @ weights[::-1].copy()
+    np.testing.assert_array_equal(forward, exact)
+    np.testing.assert_array_equal(backward, exact)
+    assert 0.1 < np.abs(exact).mean() < 10
+
+
+def test_a_part_of_a_result_is_that_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    for text, chain in (
+        ("convolution mb5 ic19 ih9 oc70 kh3 ph1 bias1", "relu+add:whole+mul:channel+sum"),
+        ("convolution mb3 g8 ic24 ih9 oc32 kh3 bias1", "add:channel"),
+        ("deconvolution mb3 g6 ic12 ih5 oc30 kh4 sh2 bias1", "mul:whole"),
+        ("deconvolution ic33 ih5 oc67 kh4 sh2 bias1", "relu"),
+        ("matmul batch=2x3 m7 k33 n70 bias1", "add:last+add:whole"),
+        ("inner_product mb3 ic33 ih4 oc70 bias1", "relu+add:whole"),
+    ):
+        whole = execution.prepare(case(text, chain))
+        monkeypatch.setattr("_sweep.expected.MOST_WORK", 2000)
+        part = execution.prepare(case(text, chain))
+        monkeypatch.undo()
+        assert whole and part and part.part.channels is not None
+        assert part.estimate.value.size < whole.estimate.value.size
+        np.testing.assert_array_equal(part.estimate.value, part.part.of(whole.estimate.value))
+
+
+def test_guards_tell_where_they_were_written() -> None:
+    buffer = Guarded((3, 5), written=True)
+    assert buffer.array.ctypes.data % 64 == 0 and np.isnan(buffer.array).all()
+    buffer.array[...] = 1
+    assert not buffer.trespassed()
+    buffer._after[7] = 0
+    assert "1 bytes written behind the tensor, the first at 7" in buffer.trespassed()
+    buffer.refill()
+    buffer._before[-1] = 0
+    assert "in front" in buffer.trespassed()
+
+
+# --- the sweep --------------------------------------------------------------------------------------------
+
+
+def swept(*files: Path, **fields: object) -> Tally:
+    tally = Tally()
+    work = worker.Work("DEFAULT", seconds=600, files=tuple(map(str, files)), **fields)  # type: ignore[arg-type]
+    sweep.sweep(work, tally)
+    return tally
+
+
+def test_it_finds_a_kernel_that_is_wrong_and_a_smaller_case(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The deconvolution of the errata, which do not count in a sweep."""
+    problems = tmp_path / "problems.txt"
+    problems.write_text("kind deconvolution\nmb1 ic320|512 ih3|4 oc64 kh4 sh2 ph1 bias1\n")
+    tally = swept(problems, cases=4, shrinks=False)
+    offered = [name for _, _, name in tally.runs if name.startswith("brg_conv:")]
+    if not offered:
+        pytest.skip(f"this processor has no such kernel: {sorted(tally.runs)}")
+    wrong = [fault for fault in tally.faults.values() if fault.implementation in offered]
+    if not wrong:
+        pytest.skip("the cache of this processor holds the filters")
+    assert all(fault.sort == "values" and sweep.is_known(fault) for fault in wrong)
+    try:
+        (again,) = worker.repeat(wrong[0].case)
+        monkeypatch.setattr(shrinking, "_SECONDS", 3)
+        smaller = shrinking.shrink(again, OneDNN().block)
+    finally:
+        library.set_errata(True)
+    assert again.implementation == smaller.implementation == wrong[0].implementation
+    assert again.wrong and smaller.wrong and smaller.work < again.work
+
+
+def test_a_part_of_the_sweep() -> None:
+    tally = swept(cases=100, seed=1, shrinks=False)
+    assert sum(tally.cases.values()) == 100
+    assert len({kind for kind, _ in tally.cases}) > 12 and sum(tally.runs.values()) > 250
+    unknown = [fault for fault in tally.faults.values() if not sweep.is_known(fault)]
+    assert not unknown, "\n".join(tally.lines())
+
+
+def test_a_case_that_ends_its_process_is_a_fault(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    killer = tmp_path / "python"
+    killer.write_text(
+        "#!/bin/sh\necho '{\"about\": \"convolution ic3 : - : abcd : jit\", \"number\": 4}'\nkill -9 $$\n"
+    )
+    killer.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(killer))
+    tally = Tally()
+    sweep.sweep(worker.Work("DEFAULT", seconds=5), tally)
+    (fault,) = tally.faults.values()
+    assert (fault.kind, fault.implementation, fault.sort) == ("convolution", "jit", "ends with status -9")
+    assert not sweep.is_known(replace(fault, kind="shuffle"))
