@@ -174,6 +174,11 @@ def test_padding_that_is_not_zero() -> None:
     assert "1 elements in the padding of dst are not zero" in checked.reason
 
 
+def test_a_minus_zero_in_padding_is_one() -> None:
+    blocked = convolution(layout=BLOCKED)
+    assert check(Faulty(lambda out: out.__setitem__((0, -1, 3, 3, -1), -0.0)), blocked).outcome == "agreed"
+
+
 def test_a_write_outside_of_the_result() -> None:
     def beyond(out: Array) -> None:
         whole = out
