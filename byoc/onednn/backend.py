@@ -17,7 +17,7 @@ from . import library
 from .fusion import fuse
 from .layouts import layout_registry
 from .patterns import NAME, fusion_patterns
-from .translate import translate_region
+from .translate import check_numbers, translate_region
 
 
 class OneDNN:
@@ -53,7 +53,9 @@ class OneDNN:
     def translate(
         self, region: relax.Function, name: str, fused: Fused | None = None
     ) -> tuple[Program, list[np.ndarray]]:
-        return fuse(*translate_region(region, name), fused)
+        program, constants = fuse(*translate_region(region, name), fused)
+        check_numbers(program)
+        return program, constants
 
     def describe(self, program: Program) -> Description:
         return library.describe(program)

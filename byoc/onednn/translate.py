@@ -8,6 +8,7 @@ What each composite becomes is said in ``codegen``; what oneDNN fuses is found i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -129,6 +130,14 @@ def _bind_symbols(builder: ProgramBuilder, region: relax.Function) -> None:
 def _check_known(name: str, expr: relax.Expr) -> None:
     if shape_of(expr) is None:
         raise UnsupportedError(f"region {name}: {expr.name} is of type {expr.ty}, of unknown shape")
+
+
+def check_numbers(program: Program) -> None:
+    """Raise UnsupportedError for a step with a number that is none: programs cannot carry it."""
+    for step in program.steps:
+        for part in (step.attrs, *step.post_ops):
+            if any(isinstance(number, float) and math.isnan(number) for number in vars(part).values()):
+                raise UnsupportedError(f"region {program.name}: {step.name} has a parameter of NaN")
 
 
 def _check_bound(program: Program) -> None:

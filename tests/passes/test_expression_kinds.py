@@ -130,3 +130,10 @@ def test_tensors_of_unknown_shape_stay_with_tvm():
     lowered = tvm.compile(builder.get(), "llvm", relax_pipeline="mxplan")
     machine = relax.VirtualMachine(lowered, tvm.cpu())
     assert [list(shape) for shape in machine["main"](tvm.runtime.tensor(X))] == [[2, 3, 8, 8]] * 2
+
+
+@pytest.mark.parametrize("operator", ["multiply", "maximum", "add"])
+def test_constants_that_are_no_numbers(operator: str):
+    """Steps carry no such parameter; what TVM makes of it is what comes out."""
+    mod = module(f"b = R.{operator}(a, R.const(float('nan'), 'float32'))")
+    np.testing.assert_array_equal(tvm_mxplan.compile(mod)(X)[0].numpy(), answers(mod, X))
