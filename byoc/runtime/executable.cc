@@ -211,6 +211,7 @@ void StepBuilder::AddPrimitive(const PrimitivePointer& made, const std::vector<B
 
 void StepBuilder::AddReorder(int src, const memory::desc& src_desc, int dst,
                              const memory::desc& dst_desc) {
+  if (IsEmpty(src_desc)) return;
   PrimitiveKey key(typeid(dnnl::reorder));
   key.Put(src_desc);
   key.Put(dst_desc);

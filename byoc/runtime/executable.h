@@ -147,7 +147,7 @@ class StepBuilder {
       if (may_prefer_ && lists_alternatives_) ListAlternatives(describe());
     }
   }
-  // Adds a plain reorder between two views.
+  // Adds a plain reorder between two views; none where there is nothing in them.
   void AddReorder(int src, const dnnl::memory::desc& src_desc, int dst,
                   const dnnl::memory::desc& dst_desc);
   void AddStage(std::unique_ptr<const Stage> stage, const std::string& implementation);

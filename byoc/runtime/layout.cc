@@ -198,6 +198,11 @@ void AgreeOnNames(memory::desc* src, memory::desc* dst) {
   }
 }
 
+bool IsEmpty(const memory::desc& desc) {
+  Dims dims = desc.get_dims();
+  return std::find(dims.begin(), dims.end(), 0) != dims.end();
+}
+
 bool IsDense(const memory::desc& desc) {
   int64_t elements = 1;
   for (int64_t dim : desc.get_padded_dims()) elements *= dim;

@@ -35,6 +35,9 @@ bool SamePlacement(const dnnl::memory::desc& a, const dnnl::memory::desc& b);
 // its kernel by name, and its primitive cache answers with whichever name was asked first.
 void AgreeOnNames(dnnl::memory::desc* src, dnnl::memory::desc* dst);
 
+// Whether the tensor has no elements.  oneDNN's reorders divide by its extents.
+bool IsEmpty(const dnnl::memory::desc& desc);
+
 // True if the bytes are stored without gaps, padded tails included.
 bool IsDense(const dnnl::memory::desc& desc);
 

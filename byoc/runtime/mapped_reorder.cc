@@ -50,6 +50,7 @@ Rows CutIntoRows(const memory::desc& from, const memory::desc& to) {
 
 void Reorder(const memory::desc& from, const char* src, bool mapped, const memory::desc& to,
              char* dst) {
+  if (IsEmpty(from)) return;
   Rows rows = mapped ? CutIntoRows(from, to) : Rows{};
   if (rows.axis < 0) {
     ReorderWhole(from, src, to, dst);

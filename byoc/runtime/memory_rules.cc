@@ -91,6 +91,7 @@ class Checker {
   Checker(const Resolved& resolved, const Placement& placement)
       : resolved_(resolved), program_(*resolved.program), placement_(placement) {
     written_.assign(program_.values.size(), false);
+    done_ = written_;
     for (const Step& step : program_.steps) written_[static_cast<size_t>(step.Find("dst"))] = true;
   }
 
@@ -172,7 +173,8 @@ class Checker {
       });
     };
     int64_t at = ledger_.FirstWithout(range, holds);
-    if (at < range.end) {
+    bool early = writer >= 0 && !done_[static_cast<size_t>(writer)];  // also a value without bytes
+    if (early || at < range.end) {
       ThrowInvalidInput("value ", Name(value), " is read, but its byte ", at - range.begin, " of ",
                         range.end - range.begin, " is not written yet or overwritten");
     }
@@ -232,6 +234,7 @@ class Checker {
     }
     ledger_.Write(scratchpad, {});
     WriteResult(dst, result, pieces);
+    done_[static_cast<size_t>(dst)] = true;
   }
 
   // All of the result but the pieces takes over its bytes; theirs hold both.
@@ -257,7 +260,7 @@ class Checker {
   const Resolved& resolved_;
   const Program& program_;
   const Placement& placement_;
-  std::vector<bool> written_;  // by a step
+  std::vector<bool> written_, done_;  // by a step, and by one before
   Ledger ledger_;
 };
 

@@ -190,6 +190,20 @@ void CheckPostOps(const StepView& s, const Rule& rule) {
   }
 }
 
+// A result that is made of nothing, a sum over no elements say, oneDNN leaves unwritten.
+void CheckElements(const StepView& s, const Rule& rule) {
+  auto is_empty = [](const Dims& shape) {
+    return std::find(shape.begin(), shape.end(), 0) != shape.end();
+  };
+  if (rule.kind == "concat" || rule.kind == "pad" || is_empty(s.Shape("dst"))) return;
+  for (const Operand& operand : s.step().operands) {
+    const Dims& shape = s.ShapeOf(operand.value);
+    if (!is_empty(shape)) continue;
+    ThrowUnsupported(operand.role, ": expected elements, got shape ", ToString(shape),
+                     " for a dst of shape ", ToString(s.Shape("dst")));
+  }
+}
+
 }  // namespace
 
 void CheckStep(const Step& step, const Resolved& resolved) {
@@ -212,6 +226,7 @@ void CheckStep(const Step& step, const Resolved& resolved) {
   rule->check(view);
   CheckVectors(view);
   CheckPostOps(view, *rule);
+  CheckElements(view, *rule);
 }
 
 }  // namespace mxplan

@@ -11,8 +11,8 @@
 
 namespace mxplan {
 
-// Throws InvalidInput that names the role, what was expected and what came.  An unknown kind is
-// left to the registry.
+// Throws InvalidInput that names the role, what was expected and what came; Unsupported for results
+// that are made of nothing.  An unknown kind is left to the registry.
 void CheckStep(const Step& step, const Resolved& resolved);
 
 }  // namespace mxplan

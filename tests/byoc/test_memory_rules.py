@@ -203,6 +203,13 @@ def test_a_value_read_before_it_is_written():
     refused(swapped, "eltwise s1: value t1 is read, but its byte 0 of 4096 is not written yet")
 
 
+def test_a_value_without_bytes_is_written_before_it_is_read():
+    b = Builder("early")
+    out = b.output((3, 0))
+    square(b, out, out)
+    refused(b.build(), "eltwise s0: value output0 is read, but its byte 0 of 0 is not written yet")
+
+
 def test_a_value_that_no_step_writes():
     b = Builder("never")
     b.finish(b.local(SHAPE))

@@ -485,3 +485,22 @@ def test_a_product_over_nothing_is_the_bias():
         x, w, y = random(3, depth), random(depth, 7, seed=1), np.full((3, 7), np.nan, "float32")
         call(module, "product", x, w, y)
         check(y, np.maximum(x @ w + b.constants[0], 0), 8)
+
+
+@pytest.mark.parametrize("shape", [(2, 0), (0, 3), (2, 0, 4), (1, 3, 0, 5)])
+def test_tensors_without_elements_are_moved(shape):
+    """The library's reorders divide by their extents."""
+    layout = "abcd"[: len(shape)]
+    b = Builder("empty")
+    moved = b.reorder(b.input(shape), layout[::-1])
+    b.step(ir.Reorder(), src=moved, dst=b.output(shape))
+    call(b.module(), "empty", np.zeros(shape, "float32"), np.zeros(shape, "float32"))
+
+
+def test_a_result_made_of_nothing_is_refused():
+    """The library leaves the result of a sum over no elements unwritten."""
+    b = Builder("empty")
+    weights = b.constant(np.zeros((3, 0), "float32"))
+    b.step(ir.InnerProduct(), src=b.input((2, 0)), weights=weights, dst=b.output((2, 3)))
+    (info,) = library.describe(b.build()).steps
+    assert "inner_product s0: src: expected elements, got shape (2, 0) for a dst of" in info.error

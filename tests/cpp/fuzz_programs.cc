@@ -39,6 +39,8 @@ using mxplan::Value;
 
 constexpr int64_t kMostBytes = int64_t{4} << 20;  // of all values together; more is not run
 
+int64_t Wrapped(uint64_t number) { return static_cast<int64_t>(number); }
+
 class Random {
  public:
   explicit Random(uint64_t seed) : engine_(seed) {}
@@ -52,11 +54,11 @@ class Random {
     constexpr int64_t kEnds[] = {0, 1, -1, INT32_MAX, int64_t{INT32_MAX} + 1, INT64_MAX, INT64_MIN};
     switch (Below(4)) {
       case 0:
-        return old + static_cast<int64_t>(Below(5)) - 2;
+        return Wrapped(static_cast<uint64_t>(old) + Below(5) - 2);
       case 1:
         return static_cast<int64_t>(Below(20));
       case 2:
-        return Below(2) ? old * 2 : old / 2;
+        return Below(2) ? Wrapped(static_cast<uint64_t>(old) * 2) : old / 2;
       default:
         return kEnds[Below(std::size(kEnds))];
     }
@@ -98,8 +100,10 @@ void ChangeValue(Program* program, Random* random) {
       ChangeDim(&value.alias_offset, random);
       break;
     case 7:
-      value.offset = random->Below(2) ? value.offset + 64 * (int64_t(random->Below(5)) - 2)
-                                      : random->Number(value.offset);
+      value.offset =
+          random->Below(2)
+              ? Wrapped(static_cast<uint64_t>(value.offset) + 64 * (random->Below(5) - 2))
+              : random->Number(value.offset);
       break;
     default:
       if (random->Below(2) && !value.shape.empty()) {
