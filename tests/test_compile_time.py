@@ -46,7 +46,9 @@ def calls(family: str, operators: int) -> Counter[str]:
     finally:
         sys.setprofile(None)
     assert recorder.report.regions and recorder.report.regions[0].name in report
-    return Counter({name: number for name, number in counts.items() if name.startswith(tuple(PLACES))})
+    own = {name: number for name, number in counts.items() if name.startswith(tuple(PLACES))}
+    # The search for offsets tries more plans where the first is above the bound, up to limits of its own.
+    return Counter({name: number for name, number in own.items() if "allocation" not in Path(name).parts})
 
 
 @pytest.mark.parametrize("family", ["elementwise", "residual", "wide", "alternating"])

@@ -26,6 +26,7 @@ _LEAST = {"strides": 1, "dilations": 1, "kernel_shape": 1, "group": 1, "pads": 0
 _LARGEST_NUMBER = 2**31 - 1
 _KEPT = 1024
 """Elements of weights that are kept for the inference: bounds and factors have fewer."""
+_INSIDE = "Inference error(s)"
 _FAULT = re.compile(r"\(op_type:\w+, node name: (\d+)\): (?:\[\w+\] )?(.*)")
 
 
@@ -51,11 +52,11 @@ def check_shapes(model: onnx.ModelProto, source: str, shapes: Mapping[str, Seque
 def _check_input(value: onnx.ValueInfoProto, source: str) -> None:
     dims = value.type.tensor_type.shape.dim
     for axis, dim in enumerate(dims):
-        if dim.HasField("dim_value") and dim.dim_value < 1:
+        if dim.HasField("dim_value") and dim.dim_value < 0:
             text = [one.dim_value if one.HasField("dim_value") else one.dim_param or "?" for one in dims]
             raise InvalidInputError(
                 f"{source}: input {shown(value.name)}: dimension {axis} is {dim.dim_value} in its shape "
-                f"[{', '.join(map(str, text))}]; expected extents above 0; state its shape when compiling"
+                f"[{', '.join(map(str, text))}]; expected 0 or more; state its shape when compiling"
             )
     extents = [dim.dim_value for dim in dims if dim.HasField("dim_value")]
     if 8 * math.prod(extents) > LARGEST:
@@ -138,13 +139,13 @@ def _inferred(model: onnx.ModelProto, source: str, shapes: Mapping[str, Sequence
         light = shape_inference.infer_shapes(light, strict_mode=True, data_prop=True)
     except shape_inference.InferenceError as error:
         fault = _FAULT.search(str(error))
-        if fault is not None:
+        if fault is not None and not fault[2].startswith(_INSIDE):
             at = int(fault[1])
             raise InvalidInputError(
                 f"{source}: {describe(model.graph.node[at], at)}: {_reason(fault[2])}; "
                 "mend the model, or the shapes given for its inputs"
             ) from error
-        return {}  # an operator that onnx knows nothing of
+        return {}  # an operator that onnx knows nothing of, or one that it has only as a function of others
     except (ValueError, RuntimeError):
         return {}  # too large for one message, with constants inside nodes
     values = [*light.graph.input, *light.graph.value_info, *light.graph.output]
@@ -179,8 +180,9 @@ def _without_weights(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]
             for extent in shapes[value.name]:
                 stated.dim.add().dim_value = extent
     for value in model.graph.output:
-        graph.output.add(name=value.name)
-        graph.output[-1].type.tensor_type.elem_type = value.type.tensor_type.elem_type
+        graph.output.append(value)
+        if value.type.HasField("tensor_type"):
+            graph.output[-1].type.tensor_type.ClearField("shape")
     for tensor in model.graph.initializer:
         if math.prod(tensor.dims) <= _KEPT:
             graph.initializer.append(tensor)
