@@ -1,7 +1,7 @@
 """Builds the C++ libraries; everything else about the package is in setup.cfg.
 
-``byoc/runtime/*.cc`` become ``libmxplan_runtime.so``; ``tvm_mxplan/core/allocation/native/*.cc``, which need no
-other library, become ``libmxplan_planner.so``.  Each stands beside its sources (in place for an editable
+``byoc/runtime/*.cc`` become ``libmxplan_runtime.so``; ``tvm_mxplan/core/allocation/native/*.cc``, which need
+no other library, become ``libmxplan_planner.so``.  Each stands beside its sources (in place for an editable
 install).  Headers and libraries come from the distributions that pip installs for the build: tvm-ffi and
 oneDNN.  Files are compiled on all cores, and again only where they or a header have changed.
 ``MXPLAN_CXX`` names another compiler, ``MXPLAN_CXXFLAGS`` adds flags (say, a sanitizer's).

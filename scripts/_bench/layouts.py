@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import tvm_mxplan
@@ -38,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for name in options.models.split(","):
             policies = {policy: {"layouts": policy} for policy in compared}
             medians = median_times(name, batch, policies, options.rounds)
-            shares = [_reorder_share(name, batch, policy) for policy in compared]
+            shares = [reorder_share(logged(name, batch, policy)) for policy in compared]
             ratios = " | ".join(_ratio(medians, policy) for policy in compared[1:])
             listed = ", ".join(f"{100 * share:.0f} %" for share in shares)
             print(f"| {name} | {batch} | {medians['cost']:.2f} | {ratios} | {listed} |", flush=True)
@@ -68,8 +69,23 @@ def _policies(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _reorder_share(name: str, batch: int, policy: str) -> float:
-    """Share of oneDNN's own time that goes into reorders, 0 to 1."""
+@dataclass(frozen=True)
+class Execution:
+    """A primitive that oneDNN ran, as its log has it."""
+
+    kind: str
+    milliseconds: float
+
+
+def reorder_share(executions: Sequence[Execution]) -> float:
+    """Share of the time that goes into reorders, 0 to 1."""
+    total = sum(execution.milliseconds for execution in executions)
+    reorders = sum(execution.milliseconds for execution in executions if execution.kind == "reorder")
+    return reorders / total if total else 0.0
+
+
+def logged(name: str, batch: int, policy: str) -> list[Execution]:
+    """Executions of one steady call, in a process of its own."""
     command = [
         sys.executable,
         "-m",
@@ -85,9 +101,7 @@ def _reorder_share(name: str, batch: int, policy: str) -> float:
     log = subprocess.run(command, env=environ, check=True, capture_output=True, text=True).stdout
     timed = log[log.rindex("steady state") :].splitlines()
     rows = [line.split(",") for line in timed if line.startswith("onednn_verbose,exec")]
-    total = sum(float(row[-1]) for row in rows)
-    reorders = sum(float(row[-1]) for row in rows if row[3] == "reorder")
-    return reorders / total if total else 0.0
+    return [Execution(row[3], float(row[-1])) for row in rows]
 
 
 def _run_for_the_log(name: str, batch: int, policy: str) -> None:

@@ -30,6 +30,16 @@ def test_problems_whose_bound_cannot(name: str, height: int) -> None:
     assert validate(problem, plan) == []
 
 
+@needs_data
+@pytest.mark.slow
+@pytest.mark.parametrize("name, height", HARD)
+def test_the_capacity_is_met_without_being_named(name: str, height: int) -> None:
+    problem = read_csv(DATA / f"{name}.1048576.csv")
+    plan = solve(problem)
+    assert validate(problem, plan) == []
+    assert plan.height <= height
+
+
 @pytest.mark.slow
 def test_twenty_thousand_buffers() -> None:
     problem = many_buffers(20_000)
