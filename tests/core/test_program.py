@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import numpy as np
 import pytest
 
@@ -32,6 +34,10 @@ def test_what_is_not_known_is_minus_one() -> None:
     program = ir.Program("p", (), ())
     assert (program.arena_bytes, program.symbols, bare.alias_offset) == (-1, (), 0)
     assert ir.SumPostOp() == ir.SumPostOp(1.0)
+
+
+def test_every_kind_of_attributes_has_a_name() -> None:
+    assert set(ir.STEP_KINDS.values()) == set(get_args(ir.Attributes)) == set(ir.KIND_OF)
 
 
 # --- what a program says of itself -------------------------------------------------------------------------
