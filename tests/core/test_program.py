@@ -103,6 +103,14 @@ def test_every_alias_comes_to_stand_behind_what_it_views() -> None:
     assert sort_values(program) == program
 
 
+def test_a_view_of_the_first_value_follows_it() -> None:
+    values = (value("view", 2), value("view of view", 0), value("whole"))
+    program = sort_values(ir.Program("p", values, ()))
+    assert [(one.name, one.alias_of) for one in program.values] == [
+        ("whole", -1), ("view", 0), ("view of view", 1),
+    ]  # fmt: skip
+
+
 def test_aliases_in_a_circle_are_refused() -> None:
     with pytest.raises(ValueError, match=r"p: the aliases of .* form a cycle"):
         sort_values(ir.Program("p", (value("a", 1), value("b", 0)), ()))
