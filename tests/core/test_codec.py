@@ -6,7 +6,7 @@ import pytest
 
 from tvm_mxplan.core import codec
 from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.dims import Expr, Symbol
+from tvm_mxplan.core.dims import Dim, Expr, Symbol
 
 BATCH = Symbol("n")
 PROGRAM = ir.Program(
@@ -103,6 +103,19 @@ def test_a_symbol_that_is_not_there_is_refused(index: int) -> None:
     assert (data[at : at + 4], other[at : at + 4]) == (bytes(4), b"\1\0\0\0")
     with pytest.raises(codec.DecodeError):
         codec.decode(data[:at] + index.to_bytes(4, "little") + data[at + 4 :])
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_dimensions_are_nested_so_deep_and_no_deeper(side: str) -> None:
+    def nested(depth: int) -> ir.Program:
+        dim: Dim = BATCH
+        for _ in range(depth):
+            dim = Expr("+", dim, 1) if side == "left" else Expr("+", 1, dim)
+        return PROGRAM.with_value(0, shape=(dim, 3, 4))
+
+    assert codec.decode(codec.encode(nested(40))) == nested(40)
+    with pytest.raises(codec.DecodeError):
+        codec.decode(codec.encode(nested(200)))
 
 
 def test_flipped_bytes_give_a_program_or_a_decode_error() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import numpy as np
 import pytest
 
@@ -32,6 +34,10 @@ def test_what_is_not_known_is_minus_one() -> None:
     program = ir.Program("p", (), ())
     assert (program.arena_bytes, program.symbols, bare.alias_offset) == (-1, (), 0)
     assert ir.SumPostOp() == ir.SumPostOp(1.0)
+
+
+def test_every_kind_of_attributes_has_a_name() -> None:
+    assert set(ir.STEP_KINDS.values()) == set(get_args(ir.Attributes)) == set(ir.KIND_OF)
 
 
 # --- what a program says of itself -------------------------------------------------------------------------
@@ -95,6 +101,14 @@ def test_every_alias_comes_to_stand_behind_what_it_views() -> None:
     assert [one.alias_of for one in program.values] == [-1, -1, 1, 2]
     assert program.steps == (step("s", 2, 0, post_ops=(ir.BinaryPostOp("add", 3), ir.SumPostOp())),)
     assert sort_values(program) == program
+
+
+def test_a_view_of_the_first_value_follows_it() -> None:
+    values = (value("view", 2), value("view of view", 0), value("whole"))
+    program = sort_values(ir.Program("p", values, ()))
+    assert [(one.name, one.alias_of) for one in program.values] == [
+        ("whole", -1), ("view", 0), ("view of view", 1),
+    ]  # fmt: skip
 
 
 def test_aliases_in_a_circle_are_refused() -> None:

@@ -145,3 +145,14 @@ def test_symbolic_extents_are_copied() -> None:
     for number, shape in enumerate(shapes):
         program = program.with_value(number, shape=shape)
     assert elide_concats(program) == program
+
+
+def test_the_whole_is_no_piece_of_itself() -> None:
+    """Of a step's operands only its sources are pieces, wherever the result stands among them."""
+    b = ProgramBuilder("p")
+    joined(b, made(b, 3), made(b, 5))
+    *sources, dst = b.steps[-1].operands
+    b.steps[-1] = ir.Step("concat0", ir.Concat(1), (dst, *sources))
+    program = elided(b)
+    assert places(program) == {"relu0": ("concat0", 0), "relu1": ("concat0", 3 * SIZE)}
+    assert copies(program) == [[]]

@@ -38,13 +38,16 @@ def test_a_replayed_choice_says_which_of_its_own_steps_were_forced() -> None:
         return [decisions[name] for name in sorted(decisions)]
 
     first = Choices()
-    made, again = decided(first), decided(Choices(known=first.made))
+    made = decided(first)
+    second = Choices(known=first.made)
+    again = decided(second)
     for decisions, replayed in ((made, False), (again, True)):
         assert [(one.forced, one.replayed) for one in decisions] == [
             ((), replayed),
             (("max_pool2d_1",), replayed),
         ]
     assert (first.regions, first.used) == (2, 0)
+    assert (second.regions, second.used, second.made) == (2, 2, first.made)
 
 
 def test_a_layout_for_a_step_that_is_not_there_is_an_error() -> None:
