@@ -26,7 +26,7 @@ from tvm import relax
 
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.frontend.onnx import import_model
-from tvm_mxplan.frontend.onnx_checks import check_model
+from tvm_mxplan.frontend.onnx.checks import check_model
 from tvm_mxplan.options import Options
 from tvm_mxplan.pipeline import build_pipeline
 from tvm_mxplan.recorder import Recorder

@@ -46,6 +46,7 @@ class Importer:
         self.source = source
         self._emitter = Emitter(self)
         self._dimensions = 0
+        self._open: list[tuple[str, str]] = []  # operators whose functions are being imported
 
     def within(self, builder: relax.BlockBuilder) -> Importer:
         """An importer into another function of the same module."""
@@ -135,13 +136,17 @@ class Importer:
         stated = (node.domain, node.op_type) in self.source.functions
         if not stated and stock.is_known(node.domain, node.op_type):
             return stock.converted(self._emitter, node)
+        if stated and (node.domain, node.op_type) in self._open:
+            raise UnsupportedError(f"{self.called(node)}: this function calls itself; expected one that ends")
         body = functions.body_of(node, self.source.functions)
         if body is None:
             raise UnsupportedError(f"{self.called(node)}: this operator is not supported; {_ADVICE}")
         inner: Scope = {"": None}
         inner |= dict(zip(body.inputs, node.inputs, strict=False))
         inner |= dict.fromkeys(body.inputs[len(node.inputs) :])
+        self._open.append((node.domain, node.op_type))
         self.nodes(body.nodes, inner, body.opsets)
+        self._open.pop()
         return [inner[name] for name in body.outputs]
 
     def called(self, node: Node) -> str:

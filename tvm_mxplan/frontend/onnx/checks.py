@@ -3,8 +3,8 @@
     model.onnx: node 'conv1' (Conv): reads 'w', which nothing makes; expected ... of that name
 
 The graph as text comes first: names, order, operators, attributes (``onnx.checker``, node by node, so that no
-weights are copied).  Then the weights (``onnx_tensors``), then shapes (``onnx_shapes``).  Each check looks at
-each node once.
+weights are copied).  Then the weights (``check_tensors``), then shapes (``check_shapes``).  Each check looks
+at each node once.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ..errors import InvalidInputError, UnsupportedError
-from . import onnx_shapes, onnx_tensors
-from .onnx.operators import CONTRIBUTED, knows
-from .onnx_names import describe, first_line, shown, standard, with_standard_domain
+from ...errors import InvalidInputError, UnsupportedError
+from . import check_shapes, check_tensors
+from .names import describe, first_line, shown, standard, with_standard_domain
+from .operators import CONTRIBUTED, knows
 
 if TYPE_CHECKING:
     import onnx
@@ -41,8 +41,8 @@ def check_model(model: onnx.ModelProto, source: str, shapes: Mapping[str, Sequen
     """
     _check_versions(model, source)
     _GraphCheck(model, source).check(model.graph, [], 0)
-    onnx_tensors.check_initializers(model.graph, source)
-    onnx_shapes.check_shapes(model, source, shapes)
+    check_tensors.check_initializers(model.graph, source)
+    check_shapes.check_shapes(model, source, shapes)
 
 
 def _check_versions(model: onnx.ModelProto, source: str) -> None:

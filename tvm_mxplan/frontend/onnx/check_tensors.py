@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING
 
-from ..errors import InvalidInputError
-from .onnx_names import shown
+from ...errors import InvalidInputError
+from .names import shown
 
 if TYPE_CHECKING:
     import onnx

@@ -11,9 +11,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..errors import InvalidInputError
-from .onnx_names import describe, first_line, shown, standard
-from .onnx_tensors import LARGEST
+from ...errors import InvalidInputError
+from .check_tensors import LARGEST
+from .names import describe, first_line, shown, standard
 
 if TYPE_CHECKING:
     import onnx
