@@ -57,6 +57,15 @@ class Ledger {
     }
   }
 
+  // Whether some byte in `range` holds a value.
+  bool Holds(const Range& range) {
+    auto& entries = spaces_[range.space];
+    Split(&entries, range.begin);
+    Split(&entries, range.end);
+    return std::any_of(entries.lower_bound(range.begin), entries.lower_bound(range.end),
+                       [](const auto& entry) { return !entry.second.values.empty(); });
+  }
+
   // The first byte in `range` for which `holds(values)` is false, or its end.
   template <typename Holds>
   int64_t FirstWithout(const Range& range, const Holds& holds) {
@@ -219,6 +228,7 @@ class Checker {
                         ", got ", scratchpad.begin);
     }
     if (scratchpad.Overlaps(result)) ThrowInvalidInput("the scratchpad overlaps ", Name(dst));
+    bool in_place = false;
     std::vector<int> pieces;  // that stand in the result already
     for (int value : ReadsOf(program_, at)) {
       CheckRead(value);
@@ -230,7 +240,12 @@ class Checker {
         ThrowInvalidInput("dst: ", Name(dst), " overlaps ", Name(value),
                           ", which the step reads and cannot write over");
       }
+      in_place = true;
       if (step.kind == "concat" && result.Contains(range)) pieces.push_back(value);
+    }
+    if (result.space >= 0 && !in_place && ledger_.Holds(result)) {
+      ThrowInvalidInput("dst: ", Name(dst), " overwrites what an earlier step wrote into output ",
+                        Name(result.space));
     }
     ledger_.Write(scratchpad, {});
     WriteResult(dst, result, pieces);

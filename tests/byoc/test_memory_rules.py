@@ -262,6 +262,18 @@ def test_every_output_is_written():
     refused(b.build(), "output output0: byte 4096 of 8192 is never written")
 
 
+def test_what_an_output_holds_is_not_overwritten():
+    b = Builder("over")
+    src, out = b.input(SHAPE), b.output((1, 32, 8, 8))
+    half = square(b, src, b.view(out, SHAPE, offset=BYTES))
+    b.step(ir.Concat(1), src=[src, src], dst=out)
+    refused(b.build(), "concat s1: dst: output0 overwrites what an earlier step wrote into output output0")
+    b.steps[1] = replace(
+        b.steps[1], operands=tuple(ir.Operand(r, v) for r, v in (("src", src), ("src", half), ("dst", out)))
+    )
+    b.module()["mxplan.prepare"]()
+
+
 def test_a_result_belongs_to_one_step():
     b = Builder("again")
     src, dst = b.input(SHAPE), b.output(SHAPE)
