@@ -192,8 +192,9 @@ class Checker {
   // Whether `value` may stand where the result of `step` does: a sum's, a piece of a concatenation,
   // or what an elementwise step turns into its result in place.
   bool MayShare(const Step& step, int value, int dst) const {
-    // Whether it stands where it is wanted, the executable knows.
-    if (step.kind == "concat") return Get(value).root == Get(dst).root;
+    if (Get(value).root != Get(dst).root) return false;  // an alias says so, never an offset
+    if (step.kind == "concat")
+      return true;  // whether it stands where it is wanted, the executable knows
     bool same = RangeOf(value) == RangeOf(dst) && Get(value).dims == Get(dst).dims &&
                 SamePlacement(Get(value).desc, Get(dst).desc);
     if (!same) return false;
