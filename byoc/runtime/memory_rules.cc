@@ -57,6 +57,15 @@ class Ledger {
     }
   }
 
+  // Whether some byte in `range` holds a value.
+  bool Holds(const Range& range) {
+    auto& entries = spaces_[range.space];
+    Split(&entries, range.begin);
+    Split(&entries, range.end);
+    return std::any_of(entries.lower_bound(range.begin), entries.lower_bound(range.end),
+                       [](const auto& entry) { return !entry.second.values.empty(); });
+  }
+
   // The first byte in `range` for which `holds(values)` is false, or its end.
   template <typename Holds>
   int64_t FirstWithout(const Range& range, const Holds& holds) {
@@ -183,8 +192,9 @@ class Checker {
   // Whether `value` may stand where the result of `step` does: a sum's, a piece of a concatenation,
   // or what an elementwise step turns into its result in place.
   bool MayShare(const Step& step, int value, int dst) const {
-    // Whether it stands where it is wanted, the executable knows.
-    if (step.kind == "concat") return Get(value).root == Get(dst).root;
+    if (Get(value).root != Get(dst).root) return false;  // an alias says so, never an offset
+    if (step.kind == "concat")
+      return true;  // whether it stands where it is wanted, the executable knows
     bool same = RangeOf(value) == RangeOf(dst) && Get(value).dims == Get(dst).dims &&
                 SamePlacement(Get(value).desc, Get(dst).desc);
     if (!same) return false;
@@ -219,6 +229,7 @@ class Checker {
                         ", got ", scratchpad.begin);
     }
     if (scratchpad.Overlaps(result)) ThrowInvalidInput("the scratchpad overlaps ", Name(dst));
+    bool in_place = false;
     std::vector<int> pieces;  // that stand in the result already
     for (int value : ReadsOf(program_, at)) {
       CheckRead(value);
@@ -230,7 +241,12 @@ class Checker {
         ThrowInvalidInput("dst: ", Name(dst), " overlaps ", Name(value),
                           ", which the step reads and cannot write over");
       }
+      in_place = true;
       if (step.kind == "concat" && result.Contains(range)) pieces.push_back(value);
+    }
+    if (result.space >= 0 && !in_place && ledger_.Holds(result)) {
+      ThrowInvalidInput("dst: ", Name(dst), " overwrites what an earlier step wrote into output ",
+                        Name(result.space));
     }
     ledger_.Write(scratchpad, {});
     WriteResult(dst, result, pieces);

@@ -44,9 +44,9 @@ void CheckPlaceable(const Resolved& resolved) {
     if (value.IsAny()) ThrowInvalidInput("value ", name, ": layout any is for queries only");
     const ResolvedValue& root = resolved.values[value.root];
     if (value.offset > root.Bytes() - value.Bytes()) {
-      ThrowInvalidInput("value ", name, " views bytes ", value.offset, " to ",
-                        value.offset + value.Bytes(), " of ",
-                        resolved.program->values[value.root].name, ", which has ", root.Bytes());
+      ThrowInvalidInput("value ", name, " views ", value.Bytes(), " bytes from byte ", value.offset,
+                        " on of ", resolved.program->values[value.root].name, ", which has ",
+                        root.Bytes());
     }
   }
 }

@@ -22,6 +22,22 @@ int64_t Windows(int64_t padded, int64_t reach, int64_t stride) {
   return std::max<int64_t>(FloorDiv(padded - reach, stride) + 1, 0);
 }
 
+// oneDNN's kernels count the bytes of an image and its padding in 32 bits.
+void LimitPadded(const Dims& shape, const Dims& begin, const Dims& end, const Dims& reach) {
+  int64_t bytes = sizeof(float);
+  auto times = [&](int64_t extent) {
+    if (__builtin_mul_overflow(bytes, std::max<int64_t>(extent, 1), &bytes) || bytes > INT32_MAX) {
+      ThrowUnsupported("an image of ", ToString(shape), " with padding ", ToString(begin), " and ",
+                       ToString(end), " under windows of ", ToString(reach),
+                       ": expected at most 2^31 - 1 bytes");
+    }
+  };
+  times(shape[1]);
+  for (size_t i = 0; i < begin.size(); ++i) {
+    times(std::max(shape[i + 2] + begin[i] + std::max<int64_t>(end[i], 0), reach[i]));
+  }
+}
+
 int64_t AxisOf(const StepView& s, const Dims& shape) {
   int64_t axis = IntegerOf(s.step(), "axis");
   if (axis < 0 || axis >= static_cast<int64_t>(shape.size())) {
@@ -86,6 +102,12 @@ const PostOp* DepthwiseOf(const Step& step) {
     if (op.kind == PostOp::Kind::kDepthwise) return &op;
   }
   return nullptr;
+}
+
+Dims ReachOf(const Filters& f) {
+  Dims reach;
+  for (size_t i = 0; i < f.axes; ++i) reach.push_back(Reach(f.kernel[i], f.dilation[i]));
+  return reach;
 }
 
 Dims ResultOf(const StepView& s, const Filters& f) {
@@ -161,6 +183,7 @@ Dims BeforeDepthwise(const StepView& s) {
 void CheckConvolution(const StepView& s) {
   const Filters f = ReadFilters(s);
   const Dims result = ResultOf(s, f);
+  LimitPadded(s.Shape("src"), f.begin, f.end, ReachOf(f));
   if (const PostOp* op = DepthwiseOf(s.step())) return CheckDepthwise(s, *op, result);
   ExpectShape(s, "dst", result);
 }
@@ -182,6 +205,7 @@ void CheckDeconvolution(const StepView& s) {
                         ", got shape ", ToString(dst));
     }
   }
+  LimitPadded(dst, f.begin, f.end, ReachOf(f));
 }
 
 void CheckMatMul(const StepView& s) {
@@ -236,8 +260,11 @@ void CheckPooling(const StepView& s) {
       ThrowInvalidInput("dst: expected ", src[i], " on axis ", i, ", got shape ", ToString(dst));
     }
   }
+  Dims reaches, ends;
   for (size_t i = 0; i < axes; ++i) {
     int64_t reach = Reach(kernel[i], dilation[i]), extent = src[i + 2] + begin[i];
+    reaches.push_back(reach);
+    ends.push_back((dst[i + 2] - 1) * strides[i] + reach - extent);
     int64_t least = Windows(extent, reach, strides[i]);
     int64_t most = Windows(extent + reach - 1, reach, strides[i]);
     if (dst[i + 2] < least || dst[i + 2] > most) {
@@ -245,6 +272,7 @@ void CheckPooling(const StepView& s) {
                         ", got shape ", ToString(dst));
     }
   }
+  LimitPadded(src, begin, ends, reaches);
 }
 
 void CheckBatchNormalization(const StepView& s) {

@@ -260,6 +260,25 @@ def test_every_operand_has_a_type(name: str) -> None:
         assert "expected int8, got float32" in info.error or "expected float32, got int8" in info.error
 
 
+HUGE = 2**31 - 1
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("pooling", attrs(kernel=(HUGE, 2))),
+        ("pooling", attrs(kernel=(3, 2), dilation=(HUGE // 2, 1))),
+        ("convolution", lambda s: replace(attrs(padding=(2**28, 0, 1, 2))(s), dst=(2, 5, 2**27 + 4, 9))),
+        ("deconvolution", lambda s: replace(attrs(strides=(2**27, 2))(s), dst=(2, 5, 2**30 + 1, 22))),
+    ],
+)
+def test_windows_and_padding_stay_within_32_bits(name: str, change: Callable[[Sound], Sound]) -> None:
+    """The library's kernels count so: more of it made them read foreign memory."""
+    program, _ = change(SOUND[name]).program()
+    (info,) = library.describe(program).steps
+    assert "expected at most 2^31 - 1 bytes" in info.error
+
+
 @pytest.mark.parametrize("layout", ["A16a", "Ab16a"])
 def test_vectors_have_no_blocks(layout: str) -> None:
     name = "inner_product" if len(layout) == 4 else "row"
