@@ -15,6 +15,9 @@ variants      one model under several options, taking turns; choices and layouts
 convolutions  algorithms of convolutions, layer by layer
 machine       what the machine can do now; profile: the time of every step; roofline: what bounds a model
 
+allocation        the allocation solver on problems known to have a plan; nothing is compiled
+derived_problems  such problems, made from solved ones or at random
+
 accuracy      every engine against float64
 documents     runs them all and writes their tables into docs/performance.md
 """
