@@ -301,10 +301,14 @@ FUNCTIONS: dict[str, Function] = {
 }
 
 
+OF_TWO = {"R.exp(x)", "R.minimum(x, R.const(0.7, 'float32'))"}
+"""Functions that oneDNN's elementwise kernels take NaN or infinities from: a binary step keeps them."""
+
+
 @pytest.mark.parametrize("expression", FUNCTIONS)
 def test_functions_of_one_tensor(expression):
     (step,) = steps_of(f"y = {expression}")
-    assert step.kind == "eltwise"
+    assert step.kind == ("binary" if expression in OF_TWO else "eltwise")
     x = 3 * normal(0, *SHAPE)
     right = FUNCTIONS[expression](x.astype("float64"))
     np.testing.assert_allclose(value_of(step, x), right, rtol=1e-5, atol=1e-6)

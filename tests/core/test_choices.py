@@ -22,7 +22,7 @@ def program(name: str = "region_0", extent: object = 17, layout: str = "abcd") -
     return ir.Program(name, values, (step,))
 
 
-DECIDED = program(layout="acdb")
+DECIDED = replace(program(), steps=(replace(program().steps[0], implementation="jit:uni"),))
 CONTEXT = {"machine": "a", "threads": 2}
 
 

@@ -95,6 +95,8 @@ def _check_symbols(program: ir.Program) -> None:
     if len(set(names)) < len(names):
         raise ProgramError(f"symbols: expected a name for each, got {', '.join(names)}")
     for binding in program.symbols:
+        if binding.input == -1 and binding.axis >= 0:
+            continue  # a number beside the tensors; how many there are a call tells
         known = 0 <= binding.input < len(inputs)
         if not known or not 0 <= binding.axis < len(program.values[inputs[binding.input]].shape):
             place = f"axis {binding.axis} of input {binding.input}"
