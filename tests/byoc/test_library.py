@@ -79,7 +79,8 @@ def test_the_runtime_belongs_to_one_version_of_tvm_ffi(monkeypatch, tmp_path, st
 def test_a_description_as_text() -> None:
     text = (
         '{"steps": [{"implementation": "jit", "scratchpad_bytes": 64, "weights_bytes": 8, "error": "", '
-        '"relative_error": 1e-06, "alternatives": ["a", "b"], "refused": [], "descriptor": "d"}], "values": [{"layout": "acdb", "nbytes": 72}]}'
+        '"relative_error": 1e-06, "alternatives": ["a", "b"], '
+        '"refused": [], "descriptor": "d"}], "values": [{"layout": "acdb", "nbytes": 72}]}'
     )
     found = library.read_description(text)
     assert found.steps == (StepInfo("jit", 64, 8, "", 1e-6, ("a", "b"), (), "d"),)
