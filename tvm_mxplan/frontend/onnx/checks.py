@@ -77,6 +77,7 @@ class _GraphCheck:
 
     def __init__(self, model: onnx.ModelProto, source: str) -> None:
         import onnx
+
         self.source = source
         self.functions = {(function.domain, function.name) for function in model.functions}
         self.context = onnx.checker.C.CheckerContext()

@@ -12,13 +12,14 @@ import onnx
 import tvm
 from tvm import relax
 
-from ...errors import InvalidInputError
+from ...errors import InvalidInputError, UnsupportedError
 from .check_tensors import check_files
 from .checks import check_model
 from .dims import Dim, expression
 from .importer import Importer, Source
 from .names import first_line
 from .node import Emitter
+from .values import Value
 
 
 def read_model(path: str | Path) -> onnx.ModelProto:
@@ -90,7 +91,11 @@ def import_model(
     with builder.function("main", list(parameters.values())):
         with contextlib.nullcontext() if control else builder.dataflow():
             values = importer.graph(graph, dict(parameters))
-            tensors = [Emitter(importer).tensor(value) for value in values]
+            emitter = Emitter(importer)
+            tensors = [
+                _result(emitter, value, output, source)
+                for value, output in zip(values, graph.output, strict=True)
+            ]
             result = tensors[0] if len(tensors) == 1 else relax.Tuple(tensors)
             if not control:
                 result = builder.emit_output(result)
@@ -107,12 +112,29 @@ def has_control_flow(graph: onnx.GraphProto) -> bool:
     )
 
 
+def _result(emitter: Emitter, value: Value, output: onnx.ValueInfoProto, source: str) -> relax.Expr:
+    """A result as a tensor, or as a tuple where it is a sequence."""
+    if value is None:
+        raise UnsupportedError(f"{source}: output {output.name!r} is an optional without a value")
+    if isinstance(value, list):
+        return relax.Tuple([_result(emitter, part, output, source) for part in value])
+    return emitter.tensor(value)
+
+
+def _tensor_type(value: onnx.ValueInfoProto) -> onnx.TypeProto.Tensor:
+    """The type of a tensor, also of one that is optional."""
+    kind = value.type
+    return kind.optional_type.elem_type.tensor_type if kind.HasField("optional_type") else kind.tensor_type
+
+
 def _parameter(value: onnx.ValueInfoProto, dims: Sequence[Dim] | None, source: str) -> relax.Var:
-    dtype = str(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)))
     name = re.sub(r"\W", "_", value.name)
     name = f"_{name}" if name[:1].isdigit() else name
+    if value.type.HasField("sequence_type"):
+        raise UnsupportedError(f"{source}: input {value.name!r} is a sequence; expected a tensor")
     if dims is None:
         raise InvalidInputError(f"{source}: input {value.name!r} has no shape in the model; state one")
+    dtype = str(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(_tensor_type(value).elem_type)))
     return relax.Var(name, relax.TensorType([expression(dim) for dim in dims], dtype))
 
 
@@ -154,5 +176,5 @@ def named_dimensions(
 
 
 def _dims(value: onnx.ValueInfoProto) -> Sequence[onnx.TensorShapeProto.Dimension] | None:
-    tensor = value.type.tensor_type
+    tensor = _tensor_type(value)
     return tensor.shape.dim if tensor.HasField("shape") else None

@@ -19,4 +19,4 @@ def of(node: Node) -> Iterator[Converter]:
             yield converter
 
 
-from . import control, normalization, quantized, recurrent, shapes  # noqa: E402, F401 (they join the table)
+from . import control, normalization, quantized, recurrent, sequences, shapes  # noqa: E402, F401 (they join the table)

@@ -228,3 +228,15 @@ def _gather(emitter: Emitter, node: Node) -> Value:
         return emitter.reshaped(one, [dim for other, dim in enumerate(dims) if other != axis])
     fixed = np.where(indices < 0, indices + size, indices).astype("int64")
     return emitter.emit(relax.op.take(emitter.tensor(data), relax.const(fixed, "int64"), axis))
+
+
+@converts("Trilu")
+def _trilu(emitter: Emitter, node: Node) -> Value:
+    data = node.input(0)
+    if any(isinstance(dim, int) and dim == 0 for dim in emitter.shape(data)):
+        return data
+    k = node.known(1)
+    if dtype_of(data) == "bool":
+        raise NotTaken
+    operator = relax.op.triu if node.attribute("upper", 1) else relax.op.tril
+    return emitter.emit(operator(emitter.tensor(data), 0 if k is None else int(k.reshape(-1)[0])))
