@@ -1,0 +1,1 @@
+"""Trained models that ship inside of Python packages, compiled and compared."""
