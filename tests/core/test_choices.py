@@ -22,7 +22,13 @@ def program(name: str = "region_0", extent: object = 17, layout: str = "abcd") -
     return ir.Program(name, values, (step,))
 
 
-DECIDED = replace(program(), steps=(replace(program().steps[0], implementation="jit:uni"),))
+def decided(extent: object = 17, implementation: str = "jit:uni") -> ir.Program:
+    """The program with one thing decided."""
+    (step,) = program().steps
+    return replace(program(extent=extent), steps=(replace(step, implementation=implementation),))
+
+
+DECIDED = decided()
 CONTEXT = {"machine": "a", "threads": 2}
 
 
@@ -71,11 +77,11 @@ def test_two_questions_in_turns() -> None:
     first, second = Question("layouts", program(), "cost"), Question("layouts", program(extent=3), "cost")
     assert choices.find(first) is not None
     assert choices.find(second) is None
-    choices.note(second, program(extent=3, layout="acdb"))
+    choices.note(second, decided(extent=3))
     assert choices.find(first) is not None
     assert len(choices.made) == 1
     again = Choices(CONTEXT, choices.made)
-    assert again.find(second) == program(extent=3, layout="acdb")
+    assert again.find(second) == decided(extent=3)
     assert again.find(first) is None
 
 
@@ -98,9 +104,9 @@ def test_advice_holds_in_any_context_where_nothing_is_known() -> None:
     choices.advise(made(context={}))
     assert choices.find(question) == DECIDED
     assert choices.find(Question("layouts", program(), "plain")) is None
-    both = Choices(CONTEXT, {key: codec.encode(program(layout="dcba")) for key in made()})
+    both = Choices(CONTEXT, {key: codec.encode(decided(implementation="ref")) for key in made()})
     both.advise(made(context={}))
-    assert both.find(question) == program(layout="dcba")
+    assert both.find(question) == decided(implementation="ref")
     assert choices.again().find(question) is None
 
 

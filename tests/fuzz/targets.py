@@ -24,8 +24,9 @@ from tvm_mxplan.cache.safe_file import open_container
 from tvm_mxplan.core import codec
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.choices import Choices, Question
+from tvm_mxplan.core.kernel import alone
 from tvm_mxplan.errors import InvalidInputError, UnsupportedError
-from tvm_mxplan.opcheck.replay import _alone, replay
+from tvm_mxplan.opcheck.replay import replay
 from tvm_mxplan.tuning.records import PlanResult, Record, UnusableRecords, header_line, parse, record_line
 from tvm_mxplan.tuning.tune_plans import _decided, _packed
 
@@ -140,7 +141,7 @@ def load_replay() -> Try:
     folder = Path(tempfile.mkdtemp())
     made = []
     for program in _programs():
-        single, _ = _alone(program, program.steps[0])
+        single, _ = alone(program, program.steps[0])
         if all(value.layout in ("a", "ab", "abc", "abcd", "abcde") for value in single.values):
             made.append(single)
 
