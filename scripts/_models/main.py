@@ -56,7 +56,8 @@ def _row(at: int, model: Trained, path: Path, shapes: str) -> bool:
         print(f"| {model.name} | {shapes} | more than {_SECONDS} s |", flush=True)
         return False
     if done.returncode:
-        reason = (done.stderr.strip().splitlines() or [f"ended by signal {-done.returncode}"])[-1]
+        said = [line for line in done.stderr.splitlines() if line.strip() and "Warning:" not in line]
+        reason = said[-1] if said else f"ended by signal {-done.returncode}"
         print(f"| {model.name} | {shapes} | {reason[-300:]} |", flush=True)
         return False
     found = json.loads(done.stdout.splitlines()[-1])
