@@ -1,4 +1,4 @@
-"""What is wrong with an ONNX graph, said before anything is imported, by file, node and operator.
+"""Refuses what is wrong with an ONNX graph before anything is imported, by file, node and operator.
 
     model.onnx: node 'conv1' (Conv): reads 'w', which nothing makes; expected ... of that name
 
