@@ -116,7 +116,7 @@ def _partial(chain: Sequence[Line]) -> list[Line]:
 
 
 def _kink(line: Line) -> np.ndarray:
-    """Where the line is 0, and its size has a kink."""
+    """The point at which the line is 0, and its size has a kink."""
     with np.errstate(all="ignore"):
         return np.nan_to_num(-line.shift / line.scale, nan=0.0, posinf=0.0, neginf=0.0)
 

@@ -25,7 +25,7 @@ dnnl::memory::desc SpreadBias(StepBuilder* b, size_t rank) {
   return MakeDesc(spread, bias.get_data_type(), PlainTag(rank));
 }
 
-// What is the result of a sum over nothing, before bias and post-ops.
+// The result of a sum over nothing, before bias and post-ops.
 float Identity(const StepBuilder& b) {
   return b.step().kind == "pooling" && b.Text("algorithm") == "max" ? -FLT_MAX : 0.0f;
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 from onnx_models import check, model, normal, operators
 
@@ -62,3 +63,18 @@ def test_a_scan_forwards_and_backwards():
         }"""
     )
     check(parsed, {"start": normal(2), "xs": normal(5, 2)})
+
+
+@pytest.mark.parametrize("flag", [True, False])
+def test_a_condition_inside_of_a_function_of_the_model(flag):
+    parsed = onnx.parser.parse_model(
+        """<ir_version: 9, opset_import: ["": 18, "mine": 1]>
+        agraph (float[2, 3] x, bool flag) => (float[2, 3] y) { y = mine.choose(x, flag) }
+        <domain: "mine", opset_import: ["": 18]> choose (x, flag) => (y) {
+            y = If(flag) <
+                then_branch = then_graph () => (float[2, 3] a) { a = Relu(x) },
+                else_branch = else_graph () => (float[2, 3] b) { b = Neg(x) }
+            >
+        }"""
+    )
+    check(parsed, {"x": normal(2, 3), "flag": np.array(flag)})

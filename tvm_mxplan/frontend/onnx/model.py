@@ -87,7 +87,7 @@ def import_model(
     parameters = {
         value.name: _parameter(value, dims[value.name], source) for value in graph.input if value.name in dims
     }
-    control = has_control_flow(graph)
+    control = any(map(has_control_flow, [graph, *model.functions]))
     with builder.function("main", list(parameters.values())):
         with contextlib.nullcontext() if control else builder.dataflow():
             values = importer.graph(graph, dict(parameters))
@@ -105,8 +105,8 @@ def import_model(
     return relax.transform.ConvertToDataflow()(mod) if control else mod
 
 
-def has_control_flow(graph: onnx.GraphProto) -> bool:
-    """Whether a graph has nodes with graphs inside."""
+def has_control_flow(graph: onnx.GraphProto | onnx.FunctionProto) -> bool:
+    """Whether a graph, or a function of the model, has nodes with graphs inside."""
     return any(
         attribute.HasField("g") or attribute.graphs for node in graph.node for attribute in node.attribute
     )
