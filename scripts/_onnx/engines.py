@@ -1,7 +1,8 @@
-"""What runs a case: TVM alone, TVM with us, onnxruntime."""
+"""What runs a case: TVM alone, TVM with us, and other engines where they are installed."""
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -44,11 +45,26 @@ def _onnxruntime(model: onnx.ModelProto) -> Run:
     return lambda inputs: list(session.run(None, dict(zip(names, inputs, strict=False))))
 
 
+def _openvino(model: onnx.ModelProto) -> Run:
+    import openvino
+
+    core = openvino.Core()
+    settings = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1}
+    compiled = core.compile_model(core.read_model(model.SerializeToString()), "CPU", settings)
+    return lambda inputs: list(compiled(list(inputs)).to_tuple())
+
+
 ENGINES: dict[str, Callable[[onnx.ModelProto], Run]] = {
     "tvm": _tvm,
     "ours": _ours,
     "onnxruntime": _onnxruntime,
+    "openvino": _openvino,
 }
+
+
+def installed() -> list[str]:
+    """The engines that there are here; those that are no dependency may be missing."""
+    return [name for name in ENGINES if name in ("tvm", "ours") or importlib.util.find_spec(name)]
 
 
 def environment(engine: str) -> dict[str, str]:

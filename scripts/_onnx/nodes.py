@@ -1,4 +1,4 @@
-"""The command line of scripts/onnx_nodes: ONNX's test cases on TVM alone, on TVM with us, and on onnxruntime.
+"""The command line of scripts/onnx_nodes: ONNX's test cases on TVM alone, on TVM with us, and on other engines.
 
 A case passes where types, shapes and numbers of all its outputs are those that ONNX states, within the
 tolerance that ONNX states.  Each engine has a process of its own; a crash counts and ends nothing.  Status 1
@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from .cases import KINDS, Case, all_cases, by_operator
-from .engines import ENGINES
+from .engines import installed
 from .process import Ending, run_cases
 
 Endings = Mapping[str, Mapping[str, Ending]]
@@ -96,7 +96,7 @@ def _told(
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="onnx_nodes", description=__doc__)
     parser.add_argument("--kinds", default=",".join(KINDS), help="folders of onnx.backend.test (%(default)s)")
-    parser.add_argument("--engines", default=",".join(ENGINES), help="%(default)s")
+    parser.add_argument("--engines", default=",".join(installed()), help="%(default)s")
     parser.add_argument("--only", default="", help="parts of names of cases, separated by commas")
     parser.add_argument("--every", type=int, default=1, help="one case of so many (%(default)s)")
     parser.add_argument("--save", type=Path, help="a file of JSON for every ending and its reason")
