@@ -13,7 +13,7 @@ from .core.dispatch import is_operator_name
 from .core.fingerprint import content_digest
 from .core.policies import POLICIES, RULES, Policy, Rule
 from .errors import InvalidInputError
-from .targets import IMPLEMENTATIONS
+from .targets import implementations
 
 _OFF = "off"
 _FAMILIES = ("plain", "channels_last", "blocked")
@@ -236,11 +236,12 @@ def _layers(given: object) -> dict[str, str]:
 def _prefer(given: object) -> dict[str, str]:
     """The option ``prefer`` as a mapping to the names that reports use."""
     given = _mapping("prefer", given, "softmax=llvm,conv2d_3=dnnl")
+    known_as = implementations()
     for name, choice in given.items():
-        if choice not in IMPLEMENTATIONS:
-            known = ", ".join(IMPLEMENTATIONS)
+        if choice not in known_as:
+            known = ", ".join(known_as)
             raise InvalidInputError(f"option prefer: {name}={choice!r}; expected one of {known}")
-    return {name: IMPLEMENTATIONS[choice] for name, choice in given.items()}
+    return {name: known_as[choice] for name, choice in given.items()}
 
 
 def _mapping(option: str, given: object, example: str) -> dict[str, str]:

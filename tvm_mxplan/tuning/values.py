@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from ..byoc.backend import Backend
-from ..byoc.onednn import library
 from ..core import program as ir
 from ..errors import UnsupportedError
 from ..memory_report import MemoryReport
+from ..threads import set_threads, threads
 
 UNITS = {
     "latency": "us",
@@ -67,12 +67,12 @@ def _latency(call: Call) -> Callable[[], float]:
 
 
 def _throughput(make: Callable[[], Call]) -> Callable[[], float]:
-    """Instances side by side, each on a thread of its own whose oneDNN calls use one thread."""
-    count = library.threads()
+    """Instances side by side, each on a thread of its own whose libraries use one thread."""
+    count = threads()
     pools = [ThreadPoolExecutor(1) for _ in range(count)]
 
     def prepare() -> Call:
-        library.set_threads(1)
+        set_threads(1)
         call = make()
         call()
         return call
