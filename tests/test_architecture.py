@@ -45,8 +45,14 @@ def test_core_imports_no_tvm_and_nothing_of_ours(path: Path, package: str) -> No
 
 @pytest.mark.parametrize("path, package", files(ROOT / "passes", "tvm_mxplan.passes"))
 def test_passes_know_the_protocol_but_no_backend(path: Path, package: str) -> None:
-    allowed = ("tvm_mxplan.core", "tvm_mxplan.passes", "tvm_mxplan.byoc.backend", "tvm_mxplan.errors")
-    for name in imports_of(path, package):
+    allowed = (
+        "tvm_mxplan.core",
+        "tvm_mxplan.passes",
+        "tvm_mxplan.byoc.backend",
+        "tvm_mxplan.byoc.region_module",
+        "tvm_mxplan.errors",
+    )
+    for name in imports_of(path, package) - {"tvm_mxplan.byoc"}:
         if name.startswith("tvm_mxplan"):
             assert name.startswith(allowed), f"{path} imports {name}"
 
@@ -63,6 +69,49 @@ def test_backends_know_core_and_types_only(path: Path, package: str) -> None:
     for name in imports_of(path, package) - {"tvm_mxplan"}:
         if name.startswith("tvm_mxplan"):
             assert name.startswith(allowed), f"{path} imports {name}"
+
+
+EVERYBODY = [
+    *files(ROOT / "tvm_mxplan", "tvm_mxplan"),
+    *files(ROOT / "passes", "tvm_mxplan.passes"),
+    *files(ROOT / "byoc", "tvm_mxplan.byoc"),
+]
+REGISTRY = ROOT / "byoc" / "registry.py"
+LIBRARIES = sorted({row.name for row in (ROOT / "byoc").iterdir() if (row / "engine.py").is_file()})
+
+
+def library_of(path: Path) -> str:
+    """The library in whose folder a file is, '' for all others."""
+    parts = path.relative_to(ROOT).parts
+    return parts[1] if parts[0] == "byoc" and parts[1] in LIBRARIES else ""
+
+
+def test_only_the_registry_imports_a_library() -> None:
+    assert LIBRARIES == ["onednn"]
+    knowing = set()
+    for path, package in EVERYBODY:
+        for library in LIBRARIES:
+            prefix = f"tvm_mxplan.byoc.{library}"
+            if library != library_of(path) and any(
+                name == prefix or name.startswith(f"{prefix}.") for name in imports_of(path, package)
+            ):
+                knowing.add(path)
+    assert knowing == {REGISTRY}
+
+
+def test_only_the_registry_names_a_library() -> None:
+    """In strings that code goes by; prose, and what users write in targets, is another matter."""
+    naming = set()
+    for path, _ in EVERYBODY:
+        tree = ast.parse(path.read_text())
+        prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            is_name = isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose
+            others = [library for library in LIBRARIES if library != library_of(path)]
+            if is_name and any(library in node.value for library in others):
+                naming.add(path)
+    testing = ROOT / "tvm_mxplan" / "testing"  # the environment of benchmarks, which compare libraries
+    assert {path for path in naming if testing not in path.parents} == {REGISTRY}
 
 
 def test_only_files_named_so_know_the_ffi() -> None:

@@ -112,9 +112,12 @@ def test_the_number_of_threads_is_held_during_a_call_alone(two_threads, monkeypa
 def test_what_cannot_be_held_is_said(tmp_path, monkeypatch):
     here = Determinism.here(measured=False)
     assert here.lost() == []
-    (reason,) = replace(here, onednn="9.9.9").lost()
+    (reason,) = replace(here, code={**here.code, "oneDNN": "9.9.9"}).lost()
     assert reason == f"oneDNN is {library.version()} here, and was 9.9.9 where it was compiled"
-    assert "instruction set" in replace(here, isa="none").lost()[0]
+    (reason,) = replace(here, code={**here.code, "instruction set": "none"}).lost()
+    assert "instruction set" in reason and "none" in reason
+    (reason,) = replace(here, code={**here.code, "another library": "1.0"}).lost()
+    assert reason == "another library is not known here, and was 1.0 where it was compiled"
     monkeypatch.setattr(library, "thread_limit", lambda: here.threads - 1)
     assert "OpenMP allows" in here.lost()[0]
     assert "another compile may make others" in str(replace(here, measured=True))

@@ -9,7 +9,7 @@ import tvm_ffi
 
 import tvm_mxplan
 from tvm_mxplan import InternalError, InvalidInputError, UnsupportedError
-from tvm_mxplan.byoc.onednn import library, translate
+from tvm_mxplan.byoc.onednn import codegen, library
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.passes.memory import plan_memory
 from tvm_mxplan.testing import zoo
@@ -38,7 +38,7 @@ def test_compile_names_the_operator_it_fails_on(monkeypatch):
     def fails(_composite: object) -> int:
         raise KeyError("stride")
 
-    monkeypatch.setitem(translate.TRANSLATE, "convolution", fails)
+    monkeypatch.setitem(codegen.TRANSLATE, "convolution", fails)
     message = r"region mxplan_onednn_0: operator convolution of \[1, 3, 32, 32\].*KeyError: 'stride'"
     with pytest.raises(InternalError, match=message):
         tvm_mxplan.compile(zoo.load("tiny"))

@@ -78,9 +78,10 @@ def _autoload() -> None:
     import tvm
 
     from . import machine
-    from .byoc.onednn import library
+    from .byoc import registry
 
-    library.load()
+    for engine in registry.engines():
+        engine.load()
     if not tvm._RUNTIME_ONLY:
         from . import pipeline_registration
         from .remote import server

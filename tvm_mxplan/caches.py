@@ -1,4 +1,4 @@
-"""The process's caches: oneDNN primitives, and weights in the layouts that primitives want.
+"""The process's caches: libraries' primitives, and weights in the layouts that primitives want.
 
 All modules and threads share them.  What a loaded module uses is shared whatever the capacity, which limits
 what is kept when its last user has gone; 0 switches a cache off, so that each module makes its own.
@@ -6,10 +6,12 @@ what is kept when its last user has gone; 0 switches a cache off, so that each m
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 
 from . import environment
+from .byoc import registry
+from .byoc.engine import Engine
 from .errors import InvalidInputError
 
 CACHES = ("primitives", "weights")
@@ -53,9 +55,7 @@ class CacheCounts:
 
 def cache_statistics() -> dict[str, CacheStatistics]:
     """Counters by cache: ``primitives`` and ``weights``."""
-    from .byoc.onednn import library
-
-    return {name: CacheStatistics(**library.cache_counters(name)) for name in CACHES}
+    return {name: _statistics([counters for _, counters in _holders(name)]) for name in CACHES}
 
 
 def counted() -> Callable[[], dict[str, CacheCounts]]:
@@ -88,20 +88,30 @@ def set_cache_capacity(cache: str, *, entries: int | None = None, bytes: int | N
     ------
     InvalidInputError : another name, or a bound that is no number from 0.
     """
-    from .byoc.onednn import library
-
     if cache not in CACHES:
         raise InvalidInputError(f"no cache {cache!r}; expected one of {', '.join(CACHES)}")
     for name, bound in (("entries", entries), ("bytes", bytes)):
         known = bound is None or (isinstance(bound, int) and not isinstance(bound, bool))
         if not known or not 0 <= (bound or 0) <= _UNBOUNDED:
             raise InvalidInputError(f"cache {cache}: {name}={bound!r}; expected a whole number from 0")
-    now = library.cache_counters(cache)
-    library.set_cache_capacity(
-        cache,
-        now["most_entries"] if entries is None else entries,
-        now["most_bytes"] if bytes is None else bytes,
-    )
+    for engine, now in _holders(cache):
+        engine.set_cache_capacity(
+            cache,
+            now["most_entries"] if entries is None else entries,
+            now["most_bytes"] if bytes is None else bytes,
+        )
+
+
+def _holders(cache: str) -> list[tuple[Engine, dict[str, int]]]:
+    """The libraries that have a cache of that name, with its counters."""
+    found = [(engine, engine.cache_counters(cache)) for engine in registry.engines()]
+    return [(engine, counters) for engine, counters in found if counters]
+
+
+def _statistics(counters: Sequence[Mapping[str, int]]) -> CacheStatistics:
+    """Those of several libraries together; each has the capacity for itself."""
+    names = [field.name for field in fields(CacheStatistics)]
+    return CacheStatistics(**{name: sum(one[name] for one in counters) for name in names})
 
 
 def read_environment() -> None:

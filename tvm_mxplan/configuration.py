@@ -14,20 +14,19 @@ def configuration() -> dict[str, dict[str, str]]:
     """Facts by section, as ``tvmc show-config`` prints them."""
     from tvm.target import codegen
 
-    from .byoc.onednn import library
+    from .byoc import registry
     from .caches import cache_statistics
-    from .targets import LIBRARIES
 
     caches = cache_statistics()
     versions = {name: distribution_version(name) for name in _DISTRIBUTIONS}
     return {
-        "versions": {**versions, "oneDNN": library.version()},
+        "versions": {**versions, **registry.versions()},
         "machine": {
             "CPU for LLVM": codegen.llvm_get_system_cpu(),
-            "instruction set for oneDNN": library.isa(),
+            **{name: value for name, value in registry.code().items() if name not in registry.versions()},
             "CPUs allowed": str(len(os.sched_getaffinity(0))),
         },
-        "targets": {"parts": ", ".join([*LIBRARIES, "llvm"])},
+        "targets": {"parts": ", ".join([*registry.spellings(), "llvm"])},
         "caches, kept at most": {
             "primitives": f"{caches['primitives'].most_entries:,}",
             "packed weights": f"{caches['weights'].most_bytes:,} bytes",

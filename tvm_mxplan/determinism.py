@@ -12,12 +12,15 @@ order         for one number of threads, oneDNN's primitives on a CPU and TVM's 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from .byoc.onednn import library
+from .byoc import registry
+from .threads import thread_limit, threads, with_threads
+
+_OWN = ("threads", "measured", "code")
 
 
 @dataclass(frozen=True)
@@ -26,51 +29,48 @@ class Determinism:
 
     Attributes
     ----------
-    threads : of oneDNN, while it was compiled; every call is made with as many.
+    threads : of libraries, while it was compiled; every call is made with as many.
+    code : what tells libraries' machine code apart, by what people call it.
     measured : whether choices came from timing, so that a second compile may make others.
     """
 
     threads: int
-    isa: str
-    onednn: str
+    code: Mapping[str, str]
     measured: bool
 
     @classmethod
     def here(cls, measured: bool) -> Determinism:
         """For what is compiled in this process now."""
-        return cls(library.threads(), library.isa(), library.version(), measured)
+        return cls(threads(), registry.code(), measured)
 
     @classmethod
     def from_json(cls, data: dict[str, Any] | None) -> Determinism | None:
-        return None if data is None else cls(**data)
+        """The inverse of ``dataclasses.asdict``; earlier versions wrote facts of the code beside the rest."""
+        if data is None:
+            return None
+        beside = {name: value for name, value in data.items() if name not in _OWN}
+        return cls(data["threads"], {**beside, **data.get("code", {})}, data["measured"])
 
     def lost(self) -> list[str]:
         """Why results may have other bits here than where it was compiled; empty if they have not."""
-        reasons = []
-        for what, then, now in (
-            ("oneDNN", self.onednn, library.version()),
-            ("the instruction set", self.isa, library.isa()),
-        ):
-            if then != now:
-                reasons.append(f"{what} is {now} here, and was {then} where it was compiled")
-        limit = library.thread_limit()
-        if limit < self.threads:
+        here = registry.code()
+        reasons = [
+            f"{what} is {here.get(what, 'not known')} here, and was {then} where it was compiled"
+            for what, then in self.code.items()
+            if then != here.get(what)
+        ]
+        limit = thread_limit()
+        if limit is not None and limit < self.threads:
             reasons.append(f"it was compiled for {self.threads} threads, and OpenMP allows {limit} here")
         return reasons
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """The calling thread's oneDNN calls made inside use the number of threads of the compilation."""
-        before = library.threads()
-        if before == self.threads:
+        """Libraries' calls that the calling thread makes inside use the threads of the compilation."""
+        with with_threads(self.threads):
             yield
-            return
-        library.set_threads(self.threads)
-        try:
-            yield
-        finally:
-            library.set_threads(before)
 
     def __str__(self) -> str:
-        text = f"deterministic with {self.threads} thread(s), {self.isa}, oneDNN {self.onednn}"
+        code = ", ".join(f"{what} {value}" for what, value in self.code.items())
+        text = f"deterministic with {self.threads} thread(s), {code}"
         return text + ("; choices were measured: another compile may make others" if self.measured else "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -38,8 +38,6 @@ VARIABLES = (
 )
 """Those with our name are ours; TVM, OpenMP and oneDNN read the others, and export links with CXX."""
 
-_KERNELS_OF_ONEDNN = ("MAX_CPU_ISA", "CPU_ISA_HINTS", "DEFAULT_FPMATH_MODE")
-
 
 def disabled() -> bool:
     """``TVM_MXPLAN_DISABLE=1``: compile as stock TVM does, with no region of ours."""
@@ -72,11 +70,6 @@ def opcheck_folder() -> str | None:
 
 def _debug() -> list[str]:
     return os.environ.get("TVM_MXPLAN_DEBUG", "").split(",")
-
-
-def sizes_onednn_cache() -> bool:
-    """Whether the user sizes oneDNN's own cache of primitives."""
-    return "ONEDNN_PRIMITIVE_CACHE_CAPACITY" in os.environ
 
 
 def primitive_cache() -> int | None:
@@ -140,9 +133,8 @@ def settle_pool() -> None:
     os.environ.setdefault("TVM_THREAD_POOL_SPIN_COUNT", _POOL_SPIN_COUNT)
 
 
-def of_onednn() -> dict[str, str]:
-    """What is set of the variables by which oneDNN changes its kernels, in both spellings."""
-    names = (f"{prefix}_{name}" for prefix in ("ONEDNN", "DNNL") for name in _KERNELS_OF_ONEDNN)
+def those_set(names: Iterable[str]) -> dict[str, str]:
+    """What is set of other people's variables, such as those by which a library chooses kernels."""
     return {name: os.environ[name] for name in names if os.environ.get(name)}
 
 

@@ -6,26 +6,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .byoc.onednn import library
-
-_REGION = "mxplan_onednn"
+from .byoc import registry
+from .byoc.region_module import modules_under
 
 
 @contextmanager
 def exported_weights(module: Any, packed: bool) -> Iterator[None]:
     """Meanwhile the regions under a runtime module are exported so; what is made for that goes afterwards."""
-    regions = list(_regions(module))
+    found = [(registry.engine_of(one), one) for one in modules_under(module)]
+    regions = [(engine, one) for engine, one in found if engine is not None]
     try:
-        for region in regions:
-            library.export_packed(region, packed)
+        for engine, region in regions:
+            engine.export_packed(region, packed)
         yield
     finally:
-        for region in regions:
-            library.export_packed(region, False)
-
-
-def _regions(module: Any) -> Iterator[Any]:
-    if module.kind == _REGION:
-        yield module
-    for child in module.imports:
-        yield from _regions(child)
+        for engine, region in regions:
+            engine.export_packed(region, False)

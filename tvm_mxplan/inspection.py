@@ -6,8 +6,8 @@ from typing import Any
 
 import tvm
 
-from .byoc.onednn import library
-from .core import codec
+from .byoc import registry
+from .byoc.region_module import modules_under, program_of
 from .core.program import Program
 from .pipeline_registration import NAME
 
@@ -42,31 +42,22 @@ def region_programs(module: Any) -> str:
 
 def decoded_programs(module: Any) -> list[Program]:
     """The program of every region in a runtime module, as data."""
-    return [codec.decode(bytes(node["mxplan.program"]())) for node in region_modules(module)]
+    return [program_of(node) for node in region_modules(module)]
 
 
 def region_modules(module: Any) -> list[Any]:
     """The modules of regions that a runtime module holds."""
-    found: list[Any] = []
-
-    def visit(node: Any) -> None:
-        if node.kind.startswith("mxplan_"):  # the name of a backend
-            found.append(node)
-        for child in node.imports:
-            visit(child)
-
-    visit(getattr(module, "mod", module))
-    return found
+    return [node for node in modules_under(getattr(module, "mod", module)) if registry.engine_of(node)]
 
 
 def other_implementations(module: Any) -> list[str]:
     """Steps of a runtime module that have run, and not by the implementation they were planned for."""
     reasons = []
     for region in region_modules(module):
-        program = codec.decode(bytes(region["mxplan.program"]()))
+        program, engine = program_of(region), registry.engine_of(region)
         if program.symbols:  # planned for typical numbers, made for those at hand
             continue
-        for specialization in library.stats(region)["specializations"]:
+        for specialization in engine.stats(region)["specializations"]:
             for step, ran in zip(program.steps, specialization["steps"], strict=True):
                 if ran["implementation"] != step.implementation:
                     reasons.append(

@@ -22,7 +22,7 @@ import numpy as np
 import tvm_ffi
 
 from . import caches, environment
-from .byoc.onednn import library
+from .byoc import registry
 
 _CPU, _POOLED = 1, 2
 """DLPack's number of the CPU, and TVM's of its pooled allocator."""
@@ -82,9 +82,10 @@ def start_ours() -> None:
         if _ours:
             return
         _ours.append(True)
-        library.load()
-        if environment.debug_memory():
-            library.set_debug(True)
+        for engine in registry.engines():
+            engine.load()
+            if environment.debug_memory():
+                engine.set_debug(True)
         caches.read_environment()
 
 

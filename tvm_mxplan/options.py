@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from .core.dispatch import is_operator_name
 from .core.fingerprint import content_digest
 from .core.policies import POLICIES, RULES, Policy, Rule
 from .errors import InvalidInputError
-from .targets import IMPLEMENTATIONS
+from .targets import implementations
 
 _OFF = "off"
 _FAMILIES = ("plain", "channels_last", "blocked")
@@ -76,6 +76,9 @@ class Options:
         (default), so that a hit uses them where the file is mapped; without, the file is smaller.
     primitive_cache, weights_cache : how many primitives, how many MiB of packed weights the process keeps
         beyond their last use from this compilation on; 0 switches a cache off, None (default) leaves it.
+    dump_after : names of phases of the pipeline (``tvm_mxplan.pipeline.PHASES``), or ``all``: what each hands
+        on is printed as soon as it is there.  Several, or text such as ``layouts,memory``.
+    dump_folder : a folder that takes a file ``PHASE.txt`` for each, in place of printing.
     """
 
     layouts: Policy = "cost"
@@ -98,6 +101,8 @@ class Options:
     packed_weights: bool = field(default=True, metadata=_OUTSIDE)
     primitive_cache: int | None = field(default=None, metadata=_OUTSIDE)
     weights_cache: int | None = field(default=None, metadata=_OUTSIDE)
+    dump_after: Sequence[str] = field(default=(), metadata=_OUTSIDE)
+    dump_folder: str | None = field(default=None, metadata=_OUTSIDE)
 
     def __post_init__(self) -> None:
         _one_of("layouts", self.layouts, POLICIES)
@@ -129,6 +134,13 @@ class Options:
                 raise InvalidInputError(f"option {name}={capacity!r}; expected a whole number from 0")
         if not isinstance(self.opcheck_folder, str | None):
             raise InvalidInputError(f"option opcheck_folder={self.opcheck_folder!r}; expected a path")
+        object.__setattr__(self, "dump_after", _names("dump_after", self.dump_after, "layouts,memory"))
+        if isinstance(self.dump_folder, os.PathLike):
+            object.__setattr__(self, "dump_folder", os.fspath(self.dump_folder))
+        if not isinstance(self.dump_folder, str | None):
+            raise InvalidInputError(f"option dump_folder={self.dump_folder!r}; expected a path")
+        if self.dump_folder is not None and not self.dump_after:
+            raise InvalidInputError("option dump_folder: nothing to write; name phases in dump_after")
         object.__setattr__(self, "layers", _layers(self.layers))
         object.__setattr__(self, "prefer", _prefer(self.prefer))
         for name in self.layers_off & self.prefer.keys():
@@ -224,11 +236,12 @@ def _layers(given: object) -> dict[str, str]:
 def _prefer(given: object) -> dict[str, str]:
     """The option ``prefer`` as a mapping to the names that reports use."""
     given = _mapping("prefer", given, "softmax=llvm,conv2d_3=dnnl")
+    known_as = implementations()
     for name, choice in given.items():
-        if choice not in IMPLEMENTATIONS:
-            known = ", ".join(IMPLEMENTATIONS)
+        if choice not in known_as:
+            known = ", ".join(known_as)
             raise InvalidInputError(f"option prefer: {name}={choice!r}; expected one of {known}")
-    return {name: IMPLEMENTATIONS[choice] for name, choice in given.items()}
+    return {name: known_as[choice] for name, choice in given.items()}
 
 
 def _mapping(option: str, given: object, example: str) -> dict[str, str]:
@@ -239,6 +252,15 @@ def _mapping(option: str, given: object, example: str) -> dict[str, str]:
     if not isinstance(given, Mapping):
         raise InvalidInputError(f"option {option}={given!r}; expected for example {example!r}")
     return dict(given)
+
+
+def _names(option: str, given: object, example: str) -> tuple[str, ...]:
+    """Several names, or their text."""
+    if isinstance(given, str):
+        given = [part.strip() for part in given.split(",") if part.strip()]
+    if not isinstance(given, Sequence) or not all(isinstance(name, str) for name in given):
+        raise InvalidInputError(f"option {option}={given!r}; expected for example {example!r}")
+    return tuple(given)
 
 
 def _one_of(name: str, value: object, allowed: tuple[str | bool, ...]) -> None:

@@ -1,24 +1,13 @@
-"""The order of the passes, written once.
+"""The pipeline: one table, read from top to bottom; see ``phases`` for how it is run.
 
-canonicalize   RecoverOperators, SimplifyInference between two FoldConstants and two NameSymbols,
-               then SplitLongSums
-dispatch       NameOperators; TuneDispatch, where something is measured
-               DispatchOperators: who runs each of them, and why others do not
-               PartitionRegions: what a library takes becomes regions
-lower          BuildPrograms: a region program for each region
-tuning         TunePlans, where something is measured
-verification   VerifyKernels, which runs the next three again where a kernel of theirs is wrong
-algorithms     ChooseAlgorithms
-layouts        InferLayouts, PropagateLayouts
-memory         PlanMemory
-emit           EmitModules
-TVM            its own pipeline for everything that is left
-kernels        SerialSmallKernels
+Below it stand the passes of each phase, in the same order.  Each function gives them for all libraries of a
+compilation at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 
 import tvm
@@ -27,7 +16,6 @@ from tvm import relax
 from . import environment, errors
 from .byoc.backend import Backend
 from .core.choices import Choices
-from .core.policies import Policy, Rule
 from .options import Options
 from .passes.canonicalize import (
     FoldConstants,
@@ -36,11 +24,10 @@ from .passes.canonicalize import (
     SimplifyInference,
     SplitLongSums,
 )
-from .passes.dispatch import ChooseAlgorithms, DispatchOperators, VerifyKernels, WeighCandidates
-from .passes.dispatch.implementations import Preference, Trial, preference_of
+from .passes.dispatch import ChooseAlgorithms, DispatchOperators, WeighCandidates
+from .passes.dispatch.implementations import Trial, preference_of
 from .passes.kernels import CheckIndices, SerialSmallKernels
 from .passes.layout import InferLayouts, PropagateLayouts
-from .passes.layout.costs import BY_MODEL, CostSource
 from .passes.memory import PlanMemory
 from .passes.memory.tvm_pipeline import default_pipeline
 from .passes.region import (
@@ -51,17 +38,19 @@ from .passes.region import (
     OutlineBlocks,
     PartitionRegions,
 )
+from .phase_dump import ALL, PhaseDump
+from .phases import Compilation, Passes, Phase, check_names
 from .pipeline_registration import NAME
 from .recorder import Recorder
 from .tuning.candidates import Candidate
 from .tuning.place import Here
-from .tuning.tune_dispatch import TuneDispatch, Variants
-from .tuning.tune_plans import Stages, TunePlans
+from .tuning.tune_dispatch import TuneDispatch
+from .tuning.tune_plans import TunePlans
 from .tuning.tuning import Tuning
 from .verify.verifier import Verifier, verifier_of
 
 
-def canonicalize_passes() -> list[tvm.transform.Pass]:
+def canonicalize(_: Compilation) -> Passes:
     return [
         NameSymbols(),
         FoldConstants(),
@@ -75,120 +64,166 @@ def canonicalize_passes() -> list[tvm.transform.Pass]:
     ]
 
 
-def dispatch_passes(preference: Preference, recorder: Recorder) -> list[tvm.transform.Pass]:
-    """From canonical Relax with named operators to regions of the libraries that take them."""
+def name_operators(c: Compilation) -> Passes:
+    return [NameOperators({"layers": c.options.layers, "prefer": c.options.preferred_operators})]
+
+
+def tune_dispatch(c: Compilation) -> Passes:
+    return [TuneDispatch(c, c.tuning)] if c.tuning else []
+
+
+def dispatch(c: Compilation) -> Passes:
     return [
-        recorder.before_dispatch(preference),
-        DispatchOperators(preference, recorder.rejections, recorder.dispatched),
-        OutlineBlocks(),
-        PartitionRegions(),
-        InlineBlocks(),
+        c.recorder.before_dispatch(c.preference),
+        DispatchOperators(c.preference, c.recorder.rejections, c.recorder.dispatched),
     ]
 
 
-def region_passes(backend: Backend, options: Options, recorder: Recorder) -> list[tvm.transform.Pass]:
-    """Everything between canonical Relax and runtime modules, for one library."""
-    preference = preference_of([backend], first=options.prefer, off=options.layers_off)
-    return [*dispatch_passes(preference, recorder), *lowering_passes(backend, options, recorder)]
+def partition(_: Compilation) -> Passes:
+    return [OutlineBlocks(), PartitionRegions(), InlineBlocks()]
 
 
-def lowering_passes(
-    backend: Backend,
+def build_programs(c: Compilation) -> Passes:
+    return [BuildPrograms(backend, c.recorder.rejections) for backend in c.backends]
+
+
+def tune_plans(c: Compilation) -> Passes:
+    return [TunePlans(c, c.tuning)] if c.tuning else []
+
+
+def choose_algorithms(c: Compilation) -> Passes:
+    return [
+        ChooseAlgorithms(
+            backend,
+            c.way.rule,
+            c.options.max_relative_error,
+            c.cost(backend, c.way.timed_rule),
+            c.recorder.rejections,
+            c.choices,
+            c.recorder.weighed,
+        )
+        for backend in c.backends
+    ]
+
+
+def infer_layouts(c: Compilation) -> Passes:
+    return [
+        InferLayouts(
+            backend,
+            c.way.policy,
+            c.cost(backend, c.way.timed_policy),
+            c.options.layer_layouts,
+            c.recorder.rejections,
+            c.recorder.decisions,
+            c.choices,
+            c.recorder.weighed,
+        )
+        for backend in c.backends
+    ]
+
+
+def weigh_candidates(c: Compilation) -> Passes:
+    recorder = c.recorder
+    return [
+        WeighCandidates(backend, c.way.rule, c.known_cost(backend), recorder.decisions, recorder.weighed)
+        for backend in c.backends
+    ]
+
+
+def propagate_layouts(c: Compilation) -> Passes:
+    return [PropagateLayouts(backend) for backend in c.backends if c.options.layouts != "naive"]
+
+
+def plan_memory(c: Compilation) -> Passes:
+    reuse, reorder = c.options.memory == "reuse", c.options.order == "memory"
+    return [PlanMemory(backend, reuse, reorder, c.recorder.proofs) for backend in c.backends]
+
+
+def report(c: Compilation) -> Passes:
+    return [*(c.recorder.planned(backend) for backend in c.backends), c.recorder.left_to_tvm()]
+
+
+def emit_modules(c: Compilation) -> Passes:
+    return [EmitModules(backend) for backend in c.backends]
+
+
+def check_indices(_: Compilation) -> Passes:
+    return [CheckIndices()]
+
+
+def lower(c: Compilation) -> Passes:
+    reuse, reorder = c.options.memory == "reuse", c.options.order == "memory"
+    return [default_pipeline(c.target, reuse, reorder, c.recorder.stored)]
+
+
+def finish_kernels(_: Compilation) -> Passes:
+    return [SerialSmallKernels()]
+
+
+PHASES = (
+    # name, what it takes, what it hands on, its passes
+    Phase("canonicalize", "Relax", "canonical Relax: one form for each idea", canonicalize),
+    Phase("name", "canonical Relax", "a name on each operator", name_operators),
+    Phase("tune-dispatch", "named operators", "the same; kinds tried in TVM's kernels", tune_dispatch),
+    Phase("dispatch", "named operators", "composites of the libraries that take them", dispatch),
+    Phase("partition", "composites", "regions, each of one library", partition),
+    Phase("programs", "regions", "a region program on each, in plain layouts", build_programs),
+    Phase("tune-plans", "region programs", "the same; the best plan's decisions as choices", tune_plans),
+    Phase("algorithms", "region programs", "an algorithm for each step", choose_algorithms, verified=True),
+    Phase("layouts", "algorithms", "layouts, reorders, implementations, bytes", infer_layouts, verified=True),
+    Phase("weigh", "layouts", "the same; costs of what was not taken", weigh_candidates, verified=True),
+    Phase("borders", "layouts", "layouts that cross between regions", propagate_layouts, verified=True),
+    Phase("memory", "layouts and bytes", "views, results in place, offsets", plan_memory, verified=True),
+    Phase("report", "planned programs", "the same; what the report says of them", report),
+    Phase("emit", "planned programs", "calls of runtime modules", emit_modules),
+    Phase("indices", "Relax for TVM", "checks of indices that vary", check_indices),
+    Phase("lower", "Relax for TVM", "kernels; one arena for each function", lower),
+    Phase("kernels", "lowered Relax", "small kernels on one thread", finish_kernels),
+)
+
+
+def compilation(
+    backends: Sequence[Backend],
     options: Options,
-    recorder: Recorder,
+    target: tvm.target.Target,
+    recorder: Recorder | None = None,
     choices: Choices | None = None,
     tuning: Tuning | None = None,
-    last: Callable[[Recorder], tvm.transform.Pass] | None = None,
+    *,
     verifier: Verifier | None = None,
-) -> list[tvm.transform.Pass]:
-    """From regions of one library to runtime modules.
+    order: Sequence[str] = (),
+    absent: Mapping[str, str] = MappingProxyType({}),
+) -> Compilation:
+    """One compilation that runs through ``PHASES``.
 
     Parameters
     ----------
-    tuning : measures, or knows what was measured.
-    last : the pass that lowers what is left, for the plans that tuning builds.
-    verifier : checks the kernels of the plan; None leaves them unchecked.
+    recorder, choices : new ones unless they are given.
+    tuning, verifier : None measures nothing, checks nothing.
+    order, absent : implementations by preference, and why some are not here; see ``preference_of``.
     """
-    choices = Choices() if choices is None else choices
-    measured = BY_MODEL if tuning is None else tuning.cost(backend)
-    known = BY_MODEL if tuning is None else tuning.known_cost(backend)
-
-    def decide(candidate: Candidate, noted: Choices, own: Recorder) -> list[tvm.transform.Pass]:
-        ways = (candidate.rule, candidate.policy)
-        by_rule = measured if candidate.timed_rule else BY_MODEL
-        by_policy = measured if candidate.timed_policy else BY_MODEL
-        return deciding_passes(backend, options, ways, (by_rule, by_policy), own, noted)
-
-    def finish(own: Recorder) -> list[tvm.transform.Pass]:
-        tail = [] if last is None else [last(own)]
-        return [*planning_passes(backend, options, own), own.planned(backend), EmitModules(backend), *tail]
-
-    compared: list[tvm.transform.Pass] = []
-    if tuning:
-        stages = Stages(decide, finish)
-        compared = [TunePlans(backend, options, tuning, choices, recorder.weighed, stages)]
-
-    def plan() -> list[tvm.transform.Pass]:
-        ways = (options.rule, options.policy)
-        return [
-            *deciding_passes(backend, options, ways, (measured, measured), recorder, choices),
-            WeighCandidates(backend, options.rule, known, recorder.decisions, recorder.weighed),
-            *planning_passes(backend, options, recorder),
-        ]
-
-    def turn() -> list[tvm.transform.Pass]:
-        recorder.begin_turn()
-        choices.begin_turn()
-        return plan()
-
-    planned = plan() if verifier is None else [VerifyKernels(backend, verifier, turn, recorder.rejections)]
-    return [
-        BuildPrograms(backend, recorder.rejections),
-        *compared,
-        *planned,
-        recorder.planned(backend),
-        recorder.left_to_tvm(),
-        EmitModules(backend),
-    ]
-
-
-def deciding_passes(
-    backend: Backend,
-    options: Options,
-    ways: tuple[Rule, Policy],
-    costs: tuple[CostSource, CostSource],
-    recorder: Recorder,
-    choices: Choices,
-) -> list[tvm.transform.Pass]:
-    """Algorithms, then layouts: how each is decided, and by which costs."""
-    rejections, weighed = recorder.rejections, recorder.weighed
-    return [
-        ChooseAlgorithms(
-            backend, ways[0], options.max_relative_error, costs[0], rejections, choices, weighed
-        ),
-        InferLayouts(
-            backend,
-            ways[1],
-            costs[1],
-            options.layer_layouts,
-            rejections,
-            recorder.decisions,
-            choices,
-            weighed,
-        ),
-    ]
-
-
-def planning_passes(backend: Backend, options: Options, recorder: Recorder) -> list[tvm.transform.Pass]:
-    """Borders between regions, and memory."""
-    return [
-        *([] if options.layouts == "naive" else [PropagateLayouts(backend)]),
-        PlanMemory(backend, options.memory == "reuse", options.order == "memory", recorder.proofs),
-    ]
+    trials: dict[str, Trial] = {}
+    preference = preference_of(backends, order, absent, options.prefer, options.layers_off, trials)
+    wanted = options.dump_after
+    check_names([name for name in wanted if name != ALL], PHASES)
+    folder = None if options.dump_folder is None else Path(options.dump_folder)
+    return Compilation(
+        PHASES,
+        tuple(backends),
+        options,
+        target,
+        preference,
+        Candidate(options.policy, options.rule, timed_rule=True, timed_policy=True),
+        Recorder() if recorder is None else recorder,
+        Choices() if choices is None else choices,
+        tuning,
+        verifier,
+        PhaseDump(wanted, folder) if wanted else None,
+    )
 
 
 def build_pipeline(
-    backends: list[Backend],
+    backends: Sequence[Backend],
     options: Options,
     target: tvm.target.Target,
     recorder: Recorder | None = None,
@@ -199,44 +234,32 @@ def build_pipeline(
     order: Sequence[str] = (),
     absent: Mapping[str, str] = MappingProxyType({}),
 ) -> tvm.transform.Pass:
-    """The whole pipeline for one compilation, TVM's own part included.
+    """The whole pipeline for one compilation, TVM's own part included; see :func:`compilation`.
 
     Parameters
     ----------
-    choices : as for InferLayouts.
     tuning, verifier : as the options ask for them, unless they are given.
-    order, absent : implementations by preference, and why some are not here; see ``preference_of``.
     """
     errors.register()
-    recorder = Recorder() if recorder is None else recorder
-    trials: dict[str, Trial] = {}
-    preference = preference_of(backends, order, absent, options.prefer, options.layers_off, trials)
+    made = compilation(backends, options, target, recorder, choices, tuning, order=order, absent=absent)
     if not backends or environment.disabled():
-        recorder.preference = preference
+        made.recorder.preference = made.preference
         by_tvm = [NameOperators(), CheckIndices(), relax.get_default_pipeline(target)]
         return tvm.transform.Sequential(by_tvm, name=NAME)
     if tuning is None and options.tunes:
         tuning = Tuning(options, target)
     if verifier is None:
         verifier = verifier_of(options, Here())
-    reuse, reorder = options.memory == "reuse", options.order == "memory"
+    made = made.but(tuning=tuning, verifier=verifier, dump=made.dump)
+    return _Pipeline(made)
 
-    def last(recorder: Recorder) -> tvm.transform.Pass:
-        lower = default_pipeline(target, reuse, reorder, recorder.stored)
-        return tvm.transform.Sequential([CheckIndices(), lower, SerialSmallKernels()])
 
-    def lower_by_model(own: Recorder) -> list[tvm.transform.Pass]:
-        lowered = [one for backend in backends for one in lowering_passes(backend, options, own)]
-        return [*lowered, last(own)]
+@tvm.transform.module_pass(opt_level=0, name=NAME)
+class _Pipeline:
+    """One compilation as a pass."""
 
-    spoken_of = {"layers": options.layers, "prefer": options.preferred_operators}
-    passes = [*canonicalize_passes(), NameOperators(spoken_of)]
-    choices = Choices() if choices is None else choices
-    if tuning:
-        variants = Variants(dispatch_passes, lower_by_model)
-        passes.append(TuneDispatch(preference, options, tuning, choices, trials, variants))
-    passes += dispatch_passes(preference, recorder)
-    for backend in backends:
-        passes += lowering_passes(backend, options, recorder, choices, tuning, last, verifier)
-    passes.append(last(recorder))
-    return tvm.transform.Sequential(passes, name=NAME)
+    def __init__(self, made: Compilation) -> None:
+        self.made = made
+
+    def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
+        return self.made.run(mod)

@@ -17,11 +17,11 @@ def register() -> None:
 def _mxplan_pipeline(**options: object) -> tvm.transform.Pass:
     @tvm.transform.module_pass(opt_level=0, name=NAME)
     def run(mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
-        from .byoc.onednn.backend import OneDNN
+        from .byoc import registry
         from .options import Options
         from .pipeline import build_pipeline
 
         target = tvm.target.Target.current(allow_none=True) or tvm.target.Target("llvm")
-        return build_pipeline([OneDNN()], Options.of(options), target)(mod)
+        return build_pipeline(registry.default_planners(), Options.of(options), target)(mod)
 
     return run

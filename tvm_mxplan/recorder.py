@@ -82,6 +82,10 @@ class Recorder:
         """Those of all regions, planned to the end."""
         return [region.program for region in self._planned]
 
+    def programs_of(self, library: str) -> list[ir.Program]:
+        """Those of the regions of one library."""
+        return [region.program for region in self._planned if region.library == library]
+
     def begin_turn(self) -> None:
         """Regions are decided anew: what an earlier turn weighed is forgotten."""
         if self._weighed_before is None:

@@ -12,16 +12,19 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from .byoc import registry
 from .errors import InvalidInputError, UnsupportedError
 
 if TYPE_CHECKING:
     import tvm
 
-LIBRARIES = {"dnnl": "onednn", "onednn": "onednn", "mkldnn": "onednn"}
-IMPLEMENTATIONS = {**LIBRARIES, "llvm": "llvm", "cudnn": "cudnn", "cuda": "cuda"}
-"""What parts of a target, and the option ``prefer``, may be called, and what each of them is."""
-
+TVM = "llvm"
 _LATER = {"cudnn": "cuDNN regions are not in this build yet", "cuda": "GPUs are not in this build yet"}
+
+
+def implementations() -> dict[str, str]:
+    """What parts of a target, and the option ``prefer``, may be called, and what each of them is."""
+    return {**registry.spellings(), TVM: TVM, **{name: name for name in _LATER}}
 
 
 @dataclass(frozen=True)
@@ -64,15 +67,16 @@ class TargetText:
     def of(cls, target: str | tvm.target.Target) -> TargetText:
         """InvalidInputError and UnsupportedError name the part that is not known, or not in this build."""
         if not isinstance(target, str):
-            return cls(target, ("onednn", "llvm"), _llvm_target(target))
+            return cls(target, (*registry.DEFAULT, TVM), _llvm_target(target))
         # A comma before + or - goes on with a list of CPU features: -mattr=+avx2,+fma.
+        libraries = registry.spellings()
         parts = [part.strip() for part in re.split(r",(?!\s*[+-])", target) if part.strip()]
         order: list[str] = []
         absent: dict[str, str] = {}
         hosts: list[str] = []
         for part in parts:
             name = part.split()[0]
-            if name in LIBRARIES:
+            if name in libraries:
                 if part != name:
                     raise InvalidInputError(f"target {target!r}: {name} takes no options, got {part!r}")
             elif name in _LATER:
@@ -80,9 +84,9 @@ class TargetText:
             elif name == "llvm":
                 hosts.append(part)
             else:
-                known = ", ".join([*LIBRARIES, "llvm"])
+                known = ", ".join([*libraries, "llvm"])
                 raise InvalidInputError(f"target {target!r}: unknown part {name!r}; known are {known}")
-            order.append(IMPLEMENTATIONS[name])
+            order.append(libraries.get(name, name))
         if len(hosts) > 1:
             raise InvalidInputError(f"target {target!r}: more than one TVM target, expected one")
         if not parts:

@@ -10,13 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from .byoc import registry
 from .byoc.backend import Backend
-from .byoc.onednn.backend import OneDNN
 from .core.policies import Rule
 from .passes import dispatch, kernels, layout, memory, region
 from .passes.canonicalize import FoldConstants, RecoverOperators, SimplifyInference
 from .passes.dispatch.implementations import preference_of
 from .passes.memory import storage_rewrite
+
+
+def _default() -> Backend:
+    """The library that passes work for where none is given."""
+    return registry.planner(registry.DEFAULT[0])
 
 
 def NameOperators() -> Any:
@@ -30,7 +35,7 @@ def DispatchOperators(
     prefer: Mapping[str, str] | None = None,
 ) -> Any:
     """What the library takes becomes composites; ``rejections`` is filled with reasons for the rest."""
-    preference = preference_of([backend or OneDNN()], first=prefer or {})
+    preference = preference_of([backend or _default()], first=prefer or {})
     return dispatch.DispatchOperators(preference, rejections)
 
 
@@ -41,29 +46,29 @@ def PartitionRegions() -> Any:
 
 def BuildPrograms(backend: Backend | None = None) -> Any:
     """A region program for every region."""
-    return region.BuildPrograms(backend or OneDNN())
+    return region.BuildPrograms(backend or _default())
 
 
 def ChooseAlgorithms(backend: Backend | None = None, rule: Rule = "cost") -> Any:
     """An algorithm for every convolution."""
-    return dispatch.ChooseAlgorithms(backend or OneDNN(), rule)
+    return dispatch.ChooseAlgorithms(backend or _default(), rule)
 
 
 def InferLayouts(
     backend: Backend | None = None, policy: str = "cost", layers: Mapping[str, str] | None = None
 ) -> Any:
     """A physical layout for every value; reorders where layouts meet; ``layers`` forces some by name."""
-    return layout.InferLayouts(backend or OneDNN(), policy, layers=layers or {})
+    return layout.InferLayouts(backend or _default(), policy, layers=layers or {})
 
 
 def PropagateLayouts(backend: Backend | None = None) -> Any:
     """Tensors between regions keep the layout in which they are, where that saves reorders."""
-    return layout.PropagateLayouts(backend or OneDNN())
+    return layout.PropagateLayouts(backend or _default())
 
 
 def PlanMemory(backend: Backend | None = None) -> Any:
     """One arena for each region."""
-    return memory.PlanMemory(backend or OneDNN())
+    return memory.PlanMemory(backend or _default())
 
 
 def StorageRewrite() -> Any:
@@ -78,7 +83,7 @@ def SerialSmallKernels() -> Any:
 
 def EmitModules(backend: Backend | None = None) -> Any:
     """Runtime modules in place of regions."""
-    return region.EmitModules(backend or OneDNN())
+    return region.EmitModules(backend or _default())
 
 
 __all__ = [

@@ -9,15 +9,16 @@ import tvm
 from tvm import relax
 
 from tvm_mxplan.byoc.backend import Fused, Rejections
+from tvm_mxplan.byoc.translate import check_numbers, translate_region
 from tvm_mxplan.core.description import Description
 from tvm_mxplan.core.layout_registry import LayoutRegistry
 from tvm_mxplan.core.program import Program
 
 from . import library
+from .codegen import TRANSLATE
 from .fusion import fuse
 from .layouts import layout_registry
 from .patterns import NAME, fusion_patterns
-from .translate import check_numbers, translate_region
 
 
 class OneDNN:
@@ -53,7 +54,7 @@ class OneDNN:
     def translate(
         self, region: relax.Function, name: str, fused: Fused | None = None
     ) -> tuple[Program, list[np.ndarray]]:
-        program, constants = fuse(*translate_region(region, name), fused)
+        program, constants = fuse(*translate_region(region, name, NAME, TRANSLATE), fused)
         check_numbers(program)
         return program, constants
 

@@ -8,11 +8,11 @@ from collections.abc import Callable
 import numpy as np
 from tvm import relax
 
+from tvm_mxplan.byoc.composite import Composite, product
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.passes.relax_types import scalar_of, shape_of
 
 from .broadcasting import broadcast_runs, is_fast
-from .composite import Composite, product
 
 # --- of one tensor ---------------------------------------------------------------------------------------
 

@@ -14,13 +14,14 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from tvm_mxplan import environment, errors
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from tvm_mxplan.byoc.engine import Observer
     from tvm_mxplan.core.description import Description
     from tvm_mxplan.core.program import Program
 
@@ -29,24 +30,13 @@ _ONEDNN_DISTRIBUTION = "onednn-cpu-gomp"
 _ONEDNN_LIBRARY = "libdnnl.so.3"
 _ONEDNN_CACHE = 64
 """Primitives that oneDNN keeps: those inside of others and what packs weights; ours are in our own cache."""
+_CACHE_VARIABLE = "ONEDNN_PRIMITIVE_CACHE_CAPACITY"
+"""By which a user sizes that cache."""
 _TRIAL = "trial"
 _STAMP = re.compile(rb"mxplan-tvm-ffi=([0-9.]+);")
 
 _lock = threading.Lock()
 _loaded: list[ctypes.CDLL] = []  # kept open for good: TVM holds functions of it
-
-
-class Observer(Protocol):
-    """Who is shown steps; tensors of bytes are good until the method returns, padding included."""
-
-    def begin(self, module: Any, symbols: Sequence[int]) -> None:
-        """A run of ``module`` begins, with numbers for the symbols of its program."""
-
-    def before(self, step: int, values: Sequence[int], tensors: Sequence[Any]) -> None:
-        """A step is about to run; the values that it reads."""
-
-    def after(self, step: int, value: int, tensor: Any) -> None:
-        """A step has written ``value``."""
 
 
 class LibraryError(RuntimeError):
@@ -78,7 +68,7 @@ def load() -> None:
             raise LibraryError(f"cannot load {path}: {error}") from error
         _loaded.extend(libraries)
         errors.register()
-        if not environment.sizes_onednn_cache():
+        if not environment.those_set([_CACHE_VARIABLE]):
             _function("set_library_cache")(_ONEDNN_CACHE)
 
 
@@ -181,14 +171,6 @@ def load_packed(head: bytes, weights: Sequence[Any], mapped: bool) -> Any:
     import tvm_ffi
 
     return _function("load_packed")(head, [tvm_ffi.from_dlpack(part) for part in weights], mapped)
-
-
-def module_bytes(module: Any) -> bytes:
-    """What a runtime module of any kind writes of itself into an exported library, its imports left out."""
-    load()
-    import tvm_ffi
-
-    return bytes(tvm_ffi.get_global_func("tvm_mxplan.module_bytes")(module))
 
 
 def stats(module: Any) -> dict[str, Any]:

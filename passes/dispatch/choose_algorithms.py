@@ -22,7 +22,7 @@ from tvm_mxplan.core.policies import Rule
 from ..layout.candidates import Layouts
 from ..layout.costs import BY_MODEL, CostSource, Machine
 from ..layout.queries import StepQueries
-from ..region.attached import map_programs, regions
+from ..region.attached import carries_program, map_programs
 from .convolutions import choose_algorithms
 
 _MODEL_MARGIN = 0.8
@@ -62,7 +62,7 @@ class ChooseAlgorithms:
         self.weighed = weighed
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
-        count = sum(1 for _ in regions(mod, self.backend.name))
+        count = sum(1 for function in mod.functions.values() if carries_program(function))
 
         def choose(program: ir.Program) -> ir.Program:
             max_error = self.max_relative_error / count

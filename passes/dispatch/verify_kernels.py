@@ -43,33 +43,39 @@ class VerifyKernels:
 
     Parameters
     ----------
-    plan : gives the passes that decide and plan, for a turn of their own.
+    backends : the libraries whose kernels are checked.
+    plan : decides and plans, a turn of its own each time.
     rejections : filled with the reasons for which regions went back to TVM.
     """
 
     def __init__(
         self,
-        backend: Backend,
+        backends: Sequence[Backend],
         verifier: Verifier,
-        plan: Callable[[], Sequence[tvm.transform.Pass]],
+        plan: Callable[[tvm.IRModule], tvm.IRModule],
         rejections: Rejections | None = None,
     ) -> None:
-        self.backend = backend
+        self.backends = backends
         self.verifier = verifier
         self.plan = plan
         self.rejections = {} if rejections is None else rejections
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
-        self.verifier.refuse_known(self.backend)
+        for backend in self.backends:
+            self.verifier.refuse_known(backend)
         for _ in range(TURNS):
-            planned = tvm.transform.Sequential(list(self.plan()))(mod)
-            found = {gvar: program_of(function) for gvar, function in regions(planned, self.backend.name)}
-            wrong = self.verifier.wrong(self.backend, list(found.values()))
+            planned = self.plan(mod)
+            wrong = self._wrong(planned)
             if not wrong:
                 return planned
-        reasons = {
-            gvar: f"{wrong[program.name]}; still wrong after {TURNS} plans"
-            for gvar, program in found.items()
-            if program.name in wrong
-        }
+        reasons = {gvar: f"{refusal}; still wrong after {TURNS} plans" for gvar, refusal in wrong.items()}
         return dissolve(planned, reasons, self.rejections)
+
+    def _wrong(self, planned: tvm.IRModule) -> dict[tvm.ir.GlobalVar, Refusal]:
+        """The regions, of any library, in which a kernel was refused."""
+        found: dict[tvm.ir.GlobalVar, Refusal] = {}
+        for backend in self.backends:
+            programs = {gvar: program_of(function) for gvar, function in regions(planned, backend.name)}
+            wrong = self.verifier.wrong(backend, list(programs.values()))
+            found |= {gvar: wrong[one.name] for gvar, one in programs.items() if one.name in wrong}
+        return found

@@ -30,7 +30,7 @@ from tvm_mxplan.core.specialize import typical
 from tvm_mxplan.errors import InvalidInputError
 
 from ..region.annotate import annotate
-from ..region.attached import map_programs
+from ..region.attached import carries_program, map_programs, program_of, regions
 from .apply import apply_layouts
 from .candidates import Layouts
 from .choose import LayoutChooser
@@ -143,6 +143,7 @@ class InferLayouts:
 
         mod = map_programs(mod, self.backend.name, infer, self.rejections)
         taken = {name for decision in self.decisions.values() for name in decision.forced}
+        taken |= self._steps_of_others(mod) if self.layers else set()
         for name in self.layers:
             if name not in taken:
                 raise InvalidInputError(
@@ -150,6 +151,12 @@ class InferLayouts:
                     "or left to TVM; the report says which"
                 )
         return mod
+
+    def _steps_of_others(self, mod: tvm.IRModule) -> set[str]:
+        """Names of the steps in regions of other libraries, which say themselves what they take."""
+        own = {gvar for gvar, _ in regions(mod, self.backend.name)}
+        others = [f for gvar, f in mod.functions.items() if gvar not in own and carries_program(f)]
+        return {step.name for function in others for step in program_of(function).steps}
 
     def _infer(self, program: ir.Program, assumed: ir.Program) -> tuple[ir.Program, LayoutDecision]:
         """What was chosen earlier where that is known and the library still runs it so, else a choice."""

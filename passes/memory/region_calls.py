@@ -12,8 +12,8 @@
                                 |----b-----|
 
 A region opens where its program is planned ahead, where the call lends it an arena (``passes/region``), and
-where nobody else calls it: one program has one set of offsets.  Modules are asked for their program by
-``mxplan.program`` and for a copy under another one by ``mxplan.with_program``, whatever their backend.
+where nobody else calls it: one program has one set of offsets.  Modules are asked for their program, and for
+a copy under another one, by ``byoc/region_module``, whatever their backend.
 
 Left to others: who calls what (relax_aliases), coarse lives (relax_liveness).
 """
@@ -29,7 +29,7 @@ from typing import Any
 import tvm
 from tvm import relax
 
-from tvm_mxplan.core import codec
+from tvm_mxplan.byoc import region_module
 from tvm_mxplan.core.allocation import Item, Plan, Rectangle
 from tvm_mxplan.core.dims import is_static
 from tvm_mxplan.core.program import Program
@@ -137,7 +137,7 @@ def with_programs(mod: tvm.IRModule, programs: Mapping[str, Program]) -> tvm.IRM
     if not programs:
         return mod
     modules = [
-        module["mxplan.with_program"](codec.encode(programs[symbol])) if symbol in programs else module
+        region_module.with_program(module, programs[symbol]) if symbol in programs else module
         for symbol, module in _modules(mod).items()
     ]
     return mod.with_attr(_MODULES, modules)
@@ -152,16 +152,16 @@ def _modules(mod: tvm.IRModule) -> dict[str, Any]:
     """The external modules by the name of what they hold; others than regions by their place."""
     modules = list(mod.attrs[_MODULES]) if mod.attrs and _MODULES in mod.attrs else []
     return {
-        str(module["get_symbol"]()) if module.implements_function("mxplan.program") else f"#{at}": module
+        region_module.symbol_of(module) if region_module.carries_program(module) else f"#{at}": module
         for at, module in enumerate(modules)
     }
 
 
 def _program(module: Any) -> Program | None:
     """The program of a region that is planned ahead."""
-    if not module.implements_function("mxplan.with_program"):
+    if not region_module.takes_program(module):
         return None
-    program = codec.decode(bytes(module["mxplan.program"]()))
+    program = region_module.program_of(module)
     return program if all(is_static(value.shape) for value in program.values) else None
 
 

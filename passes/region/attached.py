@@ -43,6 +43,11 @@ def attach(
     return function
 
 
+def carries_program(function: tvm.ir.BaseFunc) -> bool:
+    """True for regions, of any library, that have programs."""
+    return isinstance(function, relax.Function) and bool(function.attrs) and PROGRAM in function.attrs
+
+
 def program_of(function: relax.Function) -> Program:
     return codec.decode(function.attrs[PROGRAM].numpy().tobytes())
 

@@ -35,8 +35,7 @@ from tvm_mxplan.passes.memory.plan_memory import stacked
 from tvm_mxplan.passes.memory.stock_plan import stock_plan
 from tvm_mxplan.passes.memory.storage_plan import plan_storage
 from tvm_mxplan.passes.region.attached import program_of, regions
-from tvm_mxplan.pipeline import canonicalize_passes, region_passes
-from tvm_mxplan.recorder import Recorder
+from tvm_mxplan.pipeline import compilation
 from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.environment_info import environment, format_environment
 
@@ -107,7 +106,8 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def _figures(name: str, batch: int, options: Options) -> Iterator[Figures]:
     with _TARGET:
-        mod = tvm.transform.Sequential(canonicalize_passes())(import_model(zoo.load(name, batch), None, name))
+        imported = import_model(zoo.load(name, batch), None, name)
+        mod = compilation([OneDNN()], options, _TARGET).run(imported, "canonicalize", "canonicalize")
         relax_figures = _relax_figures(_lowered(mod))
         yield relax_figures
         yield _region_figures(mod, options, relax_figures.tvm)
@@ -140,9 +140,7 @@ def _relax_figures(mod: tvm.IRModule) -> Figures:
 
 def _region_figures(mod: tvm.IRModule, options: Options, stock: int | None) -> Figures:
     backend = OneDNN()
-    passes = region_passes(backend, options, Recorder())
-    last = next(at for at, step in enumerate(passes) if step.info.name == "PlanMemory")
-    mod = tvm.transform.Sequential(passes[: last + 1])(mod)
+    mod = compilation([backend], options, _TARGET).run(mod, "dispatch", "memory")
     figures = Figures("regions", tvm=stock)
     for _, function in regions(mod, backend.name):
         program = program_of(function)

@@ -127,8 +127,8 @@ TESTS: dict[str, tuple[str, ...]] = {
     "byoc/onednn/patterns.py": ("tests/operators/test_hidden_forms.py", "tests/operators/test_fallbacks.py"),
     "byoc/onednn/checks.py": ("tests/operators/test_fallbacks.py", "tests/operators/test_pooling.py"),
     "byoc/onednn/layouts.py": ("tests/byoc/test_layouts.py",),
-    "byoc/onednn/composite.py": ("tests/byoc/test_codegen.py", "tests/byoc/test_patterns.py"),
-    "byoc/onednn/translate.py": ("tests/byoc/test_codegen.py", "tests/byoc/test_patterns.py"),
+    "byoc/composite.py": ("tests/byoc/test_codegen.py", "tests/byoc/test_patterns.py"),
+    "byoc/translate.py": ("tests/byoc/test_codegen.py", "tests/byoc/test_patterns.py"),
     "byoc/onednn/*": (
         "tests/operators/test_binary.py",
         "tests/operators/test_convolution.py",

@@ -17,7 +17,9 @@ from relax_programs import TARGET, normal, parse, run
 
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.byoc.onednn.backend import OneDNN
-from tvm_mxplan.byoc.onednn.translate import translate_region
+from tvm_mxplan.byoc.onednn.codegen import TRANSLATE
+from tvm_mxplan.byoc.onednn.patterns import NAME
+from tvm_mxplan.byoc.translate import translate_region
 from tvm_mxplan.passes.dispatch import DispatchOperators
 from tvm_mxplan.passes.dispatch.implementations import preference_of
 from tvm_mxplan.passes.region import PartitionRegions
@@ -135,7 +137,7 @@ def test_an_operator_as_steps(case: str) -> None:
     ]
     mod = tvm.transform.Sequential(passes)(plain)
     (region,) = [f for f in mod.functions.values() if f.attrs and "Codegen" in f.attrs]
-    program, constants = translate_region(region, "r")
+    program, constants = translate_region(region, "r", NAME, TRANSLATE)
     found = [step.kind for step in program.steps]
     first = found[: len(kinds)]
     assert first == kinds and set(found[len(kinds) :]) <= {"reorder", *([] if kinds else ["eltwise"])}, found

@@ -15,9 +15,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "passes"))
 
 from relax_programs import parse
 
+from tvm_mxplan.byoc.composite import product
 from tvm_mxplan.byoc.onednn.backend import OneDNN
-from tvm_mxplan.byoc.onednn.composite import product
-from tvm_mxplan.byoc.onednn.translate import translate_region
+from tvm_mxplan.byoc.onednn.codegen import TRANSLATE
+from tvm_mxplan.byoc.onednn.patterns import NAME
+from tvm_mxplan.byoc.translate import translate_region
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.dims import Symbol, evaluate
 from tvm_mxplan.errors import InternalError
@@ -49,7 +51,7 @@ def outlined(program: ir.Program) -> tuple[list[str], list[str]]:
 def test_results_in_the_order_of_the_tuple() -> None:
     region = region_of("a = R.tanh(x)\nb = R.add(a, z)\nc = R.nn.softmax(b)\nreturn (c, a, b)")
     kinds = ["eltwise", "binary", "softmax"]
-    program, constants = translate_region(region, "r")
+    program, constants = translate_region(region, "r", NAME, TRANSLATE)
     assert (outlined(program), program.name, constants) == ((kinds, kinds), "r", [])
     assert [program.values[v].index for v in program.of_kind("output")] == [0, 1, 2]
     bound = [binding.value for block in region.body.blocks for binding in block.bindings]
@@ -58,13 +60,13 @@ def test_results_in_the_order_of_the_tuple() -> None:
     body = relax.SeqExpr(region.body.blocks, turned)
     type_ = relax.TupleType([field.ty for field in turned.fields])
     turned_region = relax.Function(region.params, body, type_, region.is_pure, region.attrs)
-    assert outlined(translate_region(turned_region, "r")[0]) == (kinds, kinds[::-1])
+    assert outlined(translate_region(turned_region, "r", NAME, TRANSLATE)[0]) == (kinds, kinds[::-1])
 
 
 def test_constants_by_their_index() -> None:
     numbers = "[[[1.5]], [[2.5]], [[3.5]], [[4.5]], [[5.5]], [[6.5]]]"
     region = region_of(f"a = R.add(x, R.const({numbers}, 'float32'))\nreturn R.exp(a)")
-    program, (constant,) = translate_region(region, "r")
+    program, (constant,) = translate_region(region, "r", NAME, TRANSLATE)
     (value,) = program.of_kind("constant")
     assert program.values[value].index == 0
     np.testing.assert_array_equal(constant.ravel(), np.arange(1.5, 7))
@@ -73,7 +75,7 @@ def test_constants_by_their_index() -> None:
 def test_a_symbol_is_bound_where_it_occurs_first() -> None:
     parameters = 'x: R.Tensor((5, "n"), "float32"), z: R.Tensor(("n", "m"), "float32")'
     region = region_of("a = R.exp(x)\nreturn R.matmul(a, z)", parameters)
-    program, _ = translate_region(region, "r")
+    program, _ = translate_region(region, "r", NAME, TRANSLATE)
     assert [value.name for value in program.values[:2]] == ["x", "z"]
     assert program.symbols == (ir.SymbolBinding("n", 0, 1), ir.SymbolBinding("m", 1, 1))
 
@@ -106,8 +108,8 @@ def with_names(region: relax.Function, *, result: bool) -> relax.Function:
 @pytest.mark.parametrize("result", [True, False])
 def test_variables_that_stand_for_others(result: bool) -> None:
     region = region_of("return R.exp(x)", 'x: R.Tensor((2, 3), "float32")')
-    program, _ = translate_region(with_names(region, result=result), "r")
-    assert program == translate_region(region, "r")[0]
+    program, _ = translate_region(with_names(region, result=result), "r", NAME, TRANSLATE)
+    assert program == translate_region(region, "r", NAME, TRANSLATE)[0]
 
 
 def test_what_is_no_composite_is_an_error_of_ours() -> None:
@@ -117,7 +119,7 @@ def test_what_is_no_composite_is_an_error_of_ours() -> None:
     body = relax.SeqExpr([block, *region.body.blocks], region.body.body)
     wrong = relax.Function(region.params, body, region.ret_ty, region.is_pure, region.attrs)
     with pytest.raises(InternalError, match="region r: stray is bound to an unexpected"):
-        translate_region(wrong, "r")
+        translate_region(wrong, "r", NAME, TRANSLATE)
 
 
 def test_a_constant_among_the_results_is_an_error_of_ours() -> None:
@@ -126,7 +128,7 @@ def test_a_constant_among_the_results_is_an_error_of_ours() -> None:
     body = relax.SeqExpr(region.body.blocks, both)
     wrong = relax.Function(region.params, body, both.ty or None, region.is_pure, region.attrs)
     with pytest.raises(InternalError, match="a region returns a constant"):
-        translate_region(wrong, "r")
+        translate_region(wrong, "r", NAME, TRANSLATE)
 
 
 @pytest.mark.parametrize("dims", [(2, 3), (2, N, 3), (N, 2), (N, M, 5), (N,), ()])

@@ -16,7 +16,6 @@ from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.dims import Symbol
 from tvm_mxplan.errors import InvalidInputError
 from tvm_mxplan.opcheck import OpCheck, checking
-from tvm_mxplan.opcheck import checker as checker_module
 
 SHAPE = (1, 17, 9, 9)
 BLOCKED = "aBcd16b"
@@ -68,7 +67,7 @@ def doctored(monkeypatch: pytest.MonkeyPatch, change: Callable[[ir.Step], ir.Ste
     right = network()
     wrong = replace(right, steps=tuple(change(step) if step.name == name else step for step in right.steps))
     assert wrong != right
-    monkeypatch.setattr(checker_module.codec, "decode", lambda _: right)
+    monkeypatch.setattr(codec, "decode", lambda _: right)
     return run(wrong)
 
 

@@ -67,7 +67,7 @@ def written(tmp_path, monkeypatch):
     conv = right.steps[2]
     expected = replace(conv, post_ops=(conv.post_ops[0], ir.SumPostOp(2.0), conv.post_ops[2]))
     right = replace(right, steps=(*right.steps[:2], expected, right.steps[3]))
-    monkeypatch.setattr(checker_module.codec, "decode", lambda _: right)
+    monkeypatch.setattr(codec, "decode", lambda _: right)
     result = run(ran, tmp_path / "new" / "found")
     monkeypatch.undo()
     assert result.first is not None

@@ -11,7 +11,6 @@ import tvm_mxplan
 from tvm_mxplan import InternalError, InvalidInputError, opcheck
 from tvm_mxplan.core import codec
 from tvm_mxplan.core import program as ir
-from tvm_mxplan.opcheck import checker as checker_module
 from tvm_mxplan.testing import zoo
 
 X = zoo.random_images((1, 3, 32, 32))
@@ -41,7 +40,7 @@ def wrong(monkeypatch):
         return replace(program, steps=steps)
 
     real = codec.decode
-    monkeypatch.setattr(checker_module.codec, "decode", decode)
+    monkeypatch.setattr(codec, "decode", decode)
 
 
 def test_off_by_default(library, wrong):

@@ -23,9 +23,8 @@ from tvm_mxplan.inspection import decoded_programs
 from tvm_mxplan.options import Options
 from tvm_mxplan.passes.memory import storage_rewrite
 from tvm_mxplan.passes.memory.storage_check import check_storage
-from tvm_mxplan.passes.memory.tvm_pipeline import default_pipeline
 from tvm_mxplan.passes.region.lend_arenas import lend_arenas
-from tvm_mxplan.pipeline import canonicalize_passes, region_passes
+from tvm_mxplan.pipeline import compilation
 from tvm_mxplan.recorder import Recorder
 from tvm_mxplan.report import Report
 
@@ -248,15 +247,13 @@ def test_a_region_that_is_called_twice_gets_its_arena_as_a_block():
             y = builder.emit(relax.op.cumsum(y, axis=1))
             y = builder.emit_output(relax.op.nn.conv2d(y, weights, padding=1))
         builder.emit_func_output(y)
-    recorder, backend = Recorder(), OneDNN()
+    recorder = Recorder()
     target = tvm.target.Target("llvm")
-    unnamed = [  # no NameOperators, so that equal operators make one region
-        *canonicalize_passes(),
-        *region_passes(backend, Options(), recorder),
-        default_pipeline(target, observe=recorder.stored),
-    ]
+    run = compilation([OneDNN()], Options(), target, recorder).run
     with target:
-        module = relax.build(tvm.transform.Sequential(unnamed)(builder.get()), target, relax_pipeline=None)
+        # Without the phase that names operators, so that equal ones make one region.
+        unnamed = run(builder.get(), "canonicalize", "canonicalize")
+        module = relax.build(run(unnamed, "dispatch"), target, relax_pipeline=None)
     region, main = recorder.report.memory
     (held,) = recorder.report.regions
     assert held.calls == 2

@@ -10,20 +10,15 @@ import tvm
 from tvm_mxplan.byoc.backend import Backend
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.choices import Choices
 from tvm_mxplan.core.verification import Refusal
 from tvm_mxplan.frontend.onnx import import_model
 from tvm_mxplan.options import Options
-from tvm_mxplan.passes.dispatch.implementations import preference_of
 from tvm_mxplan.passes.dispatch.verify_kernels import TURNS, VerifyKernels
-from tvm_mxplan.passes.layout.costs import BY_MODEL
-from tvm_mxplan.passes.region import BuildPrograms, NameOperators
 from tvm_mxplan.passes.region.attached import program_of, regions
-from tvm_mxplan.pipeline import canonicalize_passes, deciding_passes, dispatch_passes, planning_passes
-from tvm_mxplan.recorder import Recorder
+from tvm_mxplan.pipeline import compilation
 from tvm_mxplan.testing import zoo
 
-BACKEND = OneDNN()
+BACKEND, TARGET = OneDNN(), tvm.target.Target("llvm")
 REFUSAL = Refusal("conv2d_0", "convolution", "text", "brg", "3 elements differ")
 
 
@@ -47,22 +42,15 @@ class Finding:
 
 @pytest.fixture(scope="module")
 def undecided() -> tvm.IRModule:
-    preference = preference_of([BACKEND])
-    passes = [*canonicalize_passes(), NameOperators({}), *dispatch_passes(preference, Recorder())]
-    return tvm.transform.Sequential([*passes, BuildPrograms(BACKEND)])(
-        import_model(zoo.load(zoo.TINY), None, "")
-    )
+    imported = import_model(zoo.load(zoo.TINY), None, "")
+    return compilation([BACKEND], Options(), TARGET).run(imported, last="programs")
 
 
 def verified(mod: tvm.IRModule, verifier: Finding, rejections: dict[str, str]) -> tvm.IRModule:
-    def plan() -> list[tvm.transform.Pass]:
-        options, recorder = Options(), Recorder()
-        deciding = deciding_passes(
-            BACKEND, options, (options.rule, options.policy), (BY_MODEL, BY_MODEL), recorder, Choices()
-        )
-        return [*deciding, *planning_passes(BACKEND, options, recorder)]
+    def plan(mod: tvm.IRModule) -> tvm.IRModule:
+        return compilation([BACKEND], Options(), TARGET).run(mod, "algorithms", "memory")
 
-    return VerifyKernels(BACKEND, verifier, plan, rejections)(mod)
+    return VerifyKernels([BACKEND], verifier, plan, rejections)(mod)
 
 
 def programs(mod: tvm.IRModule) -> list[ir.Program]:

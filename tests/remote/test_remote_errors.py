@@ -68,7 +68,7 @@ def test_errors_over_there(pi, tmp_path):
     """Those of ours keep their class on the way; others are told as failures, and the server goes on."""
     with place.connected(Remote(tracker=pi, key=KEY)) as there:
         with pytest.raises(RemoteError, match=r"server 'pi' .*: failed over there"):
-            there._connection.ask("time_step", b"no program", 0)
+            there._connection.ask("time_step", "onednn", b"no program", 0)
         if not list(POWERCAP.glob("intel-rapl:*")):
             with pytest.raises(UnsupportedError, match=r"server 'pi' .*: tune_for=joules"):
                 there.check("joules")

@@ -11,6 +11,7 @@ import tvm
 from tvm.target import codegen
 
 from tvm_mxplan import RemoteError
+from tvm_mxplan.byoc import registry
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.core import program as ir
@@ -28,12 +29,23 @@ class Connection:
 
     def __init__(self, **other: object) -> None:
         cpu = codegen.llvm_get_system_cpu()
-        self.told = {"facts": machine(), "versions": {}, "threads": 2, "cpu": cpu, **other}
+        self.told = {
+            "facts": machine(),
+            "code": registry.code(),
+            "versions": {},
+            "threads": 2,
+            "cpu": cpu,
+            **other,
+        }
         self.asked: list[str] = []
 
-    def ask(self, name: str, *program: bytes) -> object:
-        self.asked.append(name)
-        return self.told if name == "machine" else library.description_text(*program)
+    def ask(self, name: str, *arguments: object) -> object:
+        if name == "machine":
+            self.asked.append(name)
+            return self.told
+        assert name == "engine"
+        self.asked.append(str(arguments[1]))
+        return server.engine(*arguments)
 
 
 def product(monkeypatch) -> tuple[ir.Program, np.ndarray, list[np.ndarray]]:
@@ -78,15 +90,15 @@ def test_equal_programs_are_asked_about_once(monkeypatch):
 
 def test_a_machine_of_another_kind():
     """What is compiled for it does not run here; the blocks of its layouts are its own."""
-    facts = {**machine(), "instruction set": "cpu_isa_avx2"}
+    other = {"instruction set": "cpu_isa_avx2"}
     ours = machine()["instruction set"]
-    there = There(Connection(facts=facts))
+    there = There(Connection(facts={**machine(), **other}, code={**registry.code(), **other}))
     if ours != "cpu_isa_avx2":
         assert f"where the instruction set is cpu_isa_avx2, not {ours} as here" in there.elsewhere
     assert there.backend("onednn").block == 8
     assert "CPU for LLVM is z80, not" in There(Connection(cpu="z80")).elsewhere
     with pytest.raises(RemoteError, match=r"server: tvm_mxplan's plug-in is 0\.0 there"):
-        There(Connection(facts={**facts, "plug-in": "0.0"}))
+        There(Connection(facts={**machine(), "plug-in": "0.0"}))
 
 
 def test_kernels_are_checked_and_refused_over_there():
@@ -94,7 +106,7 @@ def test_kernels_are_checked_and_refused_over_there():
         """Answers as the server's process does, from its own functions."""
 
         def ask(self, name: str, *arguments: object) -> object:
-            if name not in ("check_kernel", "refuse"):
+            if name != "check_kernel":
                 return super().ask(name, *arguments)
             self.asked.append(name)
             return getattr(server, name)(*arguments)

@@ -121,7 +121,7 @@ def test_another_instruction_set(tiny, tmp_path, nothing_here):
         ex = tvm_mxplan.tune(tiny, records, options=options, remote=Remote(server=address, key=KEY))
     isa = lines(records)[0]["machine"]["instruction set"]
     assert "sse41" in isa
-    assert ex.report.determinism.isa == isa
+    assert ex.report.determinism.code["instruction set"] == isa
     implementations = " ".join(step.implementation for region in ex.report.regions for step in region.steps)
     assert "sse41" in implementations
     assert "avx" not in implementations

@@ -65,7 +65,7 @@ def test_no_counters(tmp_path):
 def test_bytes_are_those_of_the_runtime(tiny):
     ex = tvm_mxplan.compile(tiny)
     ex(**zoo.random_inputs(tiny))
-    found = values.memory_bytes(decoded_programs(ex.module), ex.report.memory, OneDNN())
+    found = values.memory_bytes(ex.report.memory, [(OneDNN(), decoded_programs(ex.module))])
     (region,) = ex.report.regions
     rng = np.random.default_rng(0)
     (program,) = decoded_programs(ex.module)

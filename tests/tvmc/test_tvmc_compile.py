@@ -89,6 +89,16 @@ def test_dumps_lie_beside_the_output(tvmc, models, tmp_path):
     assert report["regions"]
 
 
+def test_what_a_phase_hands_on_is_printed(tvmc, models, tmp_path):
+    result = tvmc("compile", models / "small.onnx", "-o", tmp_path / "m.so", "--dump-after", "memory")
+    assert result.code == 0
+    assert result.out.startswith('# mxplan: what phase "memory" hands on')
+    assert "program mxplan_onednn_0, arena" in result.out
+    assert "1 region(s)" in result.out
+    wrong = tvmc("compile", models / "small.onnx", "-o", tmp_path / "m.so", "--dump-after", "memroy")
+    assert wrong.code != 0 and "memroy" in wrong.err and "borders" in wrong.err
+
+
 def test_the_relax_dump_of_a_model_for_llvm_is_the_model(tvmc, models, tmp_path):
     flags = ("--target", "llvm", "--dump-code", "relax")
     assert tvmc("compile", models / "small.onnx", "-o", tmp_path / "m.so", *flags).code == 0

@@ -16,11 +16,11 @@ from single_kernels import Array, Faulty
 
 import tvm_mxplan
 from tvm_mxplan import Options
+from tvm_mxplan.byoc import registry
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.core.verification import Verification
 from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.reference import onnxruntime_outputs, worst_relative_l2
-from tvm_mxplan.tuning import place
 from tvm_mxplan.verify import verifier
 
 
@@ -40,7 +40,7 @@ def faulty(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Faulty]:
 
     def with_fault(part: str) -> Faulty:
         backend = Faulty(_spoil, lambda name: part in name)
-        monkeypatch.setitem(place.BACKENDS, "onednn", lambda: backend)
+        monkeypatch.setattr(registry, "planner", lambda _name: backend)
         return backend
 
     return with_fault

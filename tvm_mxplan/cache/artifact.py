@@ -3,7 +3,7 @@
     json/artifact      signature, report, and the tree of modules:
                        {"kind", "imports", "bytes" | "region" | "kernels": name of what follows}
     bytes/<n>          what a module writes of itself: the VM's code, TVM's constants
-    region/<n>         a region without its weights, which the tree lists as numbers of
+    region/<n>         a region of a library's without its weights, which the tree lists as numbers of
     weights/<n>        a constant, or a form of one, as a primitive wants it
     program/<n>        a region's program, where its weights are kept plain; its constants are listed as
                        {"dtype", "shape", "initializer": digest} or {"dtype", "shape", "constant": n}
@@ -26,7 +26,8 @@ from typing import TYPE_CHECKING, Any
 import tvm_ffi
 
 from .. import machine
-from ..byoc.onednn import library
+from ..byoc import region_module, registry
+from ..byoc.engine import Engine
 from ..core.fingerprint import Buffer, content_digests
 from ..errors import UnsupportedError
 from ..signature import Signature
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 
 _KERNELS = ("llvm",)
 _BULK = ("weights", "constant")  # what is not hashed again each time
-_REGION = "mxplan_onednn"
 _SOURCE = "c"  # TVM puts an empty one beside regions, for linkers only, and needs its compiler to read it
 _WEIGHTS = "mxplan.weights"  # what exports a region's constants as data; made anew from the region
 
@@ -139,23 +139,24 @@ class _Saver:
         return {**node, "imports": [self.node(child) for child in imports]}
 
     def _content(self, module: Any) -> dict[str, Any]:
-        if module.kind == _REGION:
-            return {"region": self._region(module)}
+        engine = registry.engine_of(module)
+        if engine is not None:
+            return {"region": {"library": engine.name, **self._region(module, engine)}}
         if module.kind in _KERNELS:
             return {"kernels": self._kernels(module)}
         if not module.is_binary_serializable():
             raise UnsupportedError(f"a {module.kind} module cannot be written")
-        return {"bytes": self._add("bytes", library.module_bytes(module))}
+        return {"bytes": self._add("bytes", region_module.module_bytes(module))}
 
-    def _region(self, module: Any) -> dict[str, Any]:
+    def _region(self, module: Any, engine: Engine) -> dict[str, Any]:
         from ..core import codec  # which a hit does without
 
-        symbol = str(module["get_symbol"]())
+        symbol = region_module.symbol_of(module)
         if symbol not in self._constants:
             raise UnsupportedError(f"region {symbol} was not made by this compilation")
-        program = bytes(module["mxplan.program"]())
+        program = region_module.program_bytes(module)
         if self._packed and not codec.decode(program).symbols:
-            head, weights = library.save_packed(module)
+            head, weights = engine.save_packed(module)
             numbers = [self._add("weights", part) for part in weights]
             return {"symbol": symbol, "region": self._add("region", head), "weights": numbers}
         return {"symbol": symbol, **self._plain(program, self._constants[symbol])}
@@ -214,19 +215,22 @@ class _Loader:
             if region["symbol"] not in self._regions:
                 made = self._region(region)
                 self._regions[region["symbol"]] = made
-                self._weights[region["symbol"]] = library.split_weights(made)
+                self._weights[region["symbol"]] = self._engine(region).split_weights(made)
             return self._regions[region["symbol"]]
         if "kernels" in node:
             return self._kernels(node["kernels"], exportable)
         load = tvm_ffi.get_global_func(f"ffi.Module.load_from_bytes.{node['kind']}")
         return load(bytes(self._container.read("bytes", node["bytes"])))
 
+    def _engine(self, region: Mapping[str, Any]) -> Engine:
+        return registry.engine(region["library"])
+
     def _region(self, region: Mapping[str, Any]) -> Any:
         if "weights" in region:
             head = bytes(self._container.read("region", region["region"]))
             parts = [self._container.read("weights", number) for number in region["weights"]]
             arrays = [as_array(part, "uint8", [len(part)]) for part in parts]
-            return library.load_packed(head, arrays, mapped=True)
+            return self._engine(region).load_packed(head, arrays, mapped=True)
         rows = region["constants"]
         known = [number for number, row in enumerate(rows) if "initializer" in row]
         copies = copy_together([self._initializer(bytes.fromhex(rows[n]["initializer"])) for n in known])
@@ -236,7 +240,7 @@ class _Loader:
                 payloads[number] = self._container.read("constant", row["constant"])
         arrays = [as_array(payloads[number], row["dtype"], row["shape"]) for number, row in enumerate(rows)]
         program = bytes(self._container.read("program", region["program"]))
-        return library.create_module(region["symbol"], program, arrays)
+        return self._engine(region).create_module(region["symbol"], program, arrays)
 
     def _kernels(self, name: str, exportable: bool) -> Any:
         kind, load = ("object", _load_object) if exportable else ("library", tvm_ffi.load_module)

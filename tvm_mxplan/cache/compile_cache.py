@@ -92,6 +92,8 @@ class CompileCache:
         try:
             if self._options.verify == "all":
                 raise UnusableCache("verify=all: kernels are checked again")
+            if self._options.dump_after:
+                raise UnusableCache("dump_after: the phases are to be seen")
             executable = self._restored(self._request)
         except UnusableCache as error:
             self.report = CacheReport("miss", str(error))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import environment
+from ..byoc import registry
 from ..configuration import distribution_version
 from ..core.fingerprint import content_digest
 from ..core.processor import processor_fields
@@ -16,7 +17,7 @@ from ..options import Options
 from ..targets import TargetText
 from .container import UnusableCache
 
-SCHEMA = 4
+SCHEMA = 5
 """Of what `artifact` and `choices_file` write; count it up when that changes."""
 
 _DISTRIBUTIONS = ("tvm_mxplan", "apache-tvm", "apache-tvm-ffi", "numpy", "scipy", "ml_dtypes")
@@ -43,10 +44,8 @@ def shared_surroundings() -> dict[str, Any]:
 
 @functools.cache
 def _versions() -> dict[str, str]:
-    from ..byoc.onednn import library
-
     versions = {name: distribution_version(name) for name in _DISTRIBUTIONS}
-    return {**versions, "oneDNN": library.version(), "plugin": _plugin_digest()}
+    return {**versions, **registry.versions(), "plugin": _plugin_digest()}
 
 
 def _plugin_digest() -> str:
@@ -64,17 +63,14 @@ def _plugin_digest() -> str:
 
 
 def _machine() -> dict[str, Any]:
-    from ..byoc.onednn import library
-
     threads = environment.settings()
     return {
         **_processor(),
-        "instruction set": library.isa(),
         "CPUs allowed": len(os.sched_getaffinity(0)),
         "OMP_NUM_THREADS": threads["OMP_NUM_THREADS"],
         "TVM_NUM_THREADS": threads["TVM_NUM_THREADS"],
-        "oneDNN threads": library.threads(),
-        "oneDNN environment": environment.of_onednn(),
+        **registry.facts(),
+        **registry.kernel_environment(),
     }
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import tvm
 
-from ..byoc.onednn.backend import OneDNN
+from ..byoc import registry
 from ..core.layout_arrays import pack, unpack
 from ..core.layout_registry import STANDARD
 from ..errors import InvalidInputError
@@ -41,7 +41,7 @@ def to_blocked(x: Any, layout: str) -> PhysicalTensor:
         x = to_plain(x, None, None)
     array = _array(x)
     parsed = layout_of(layout, array.ndim)
-    converted = _by_onednn(array, array.shape, STANDARD, layout)
+    converted = _by_library(array, array.shape, STANDARD, layout)
     data = pack(array, parsed) if converted is None else converted
     return PhysicalTensor(_like(x, data), layout, array.shape)
 
@@ -54,18 +54,20 @@ def to_plain(x: Any, layout: str | None, shape: Sequence[int] | None) -> Any:
         raise InvalidInputError("to_plain: a bare tensor does not say its layout; give layout and shape")
     array = _array(x)
     parsed = fitting_layout(layout, shape, array.shape)
-    converted = _by_onednn(array, tuple(shape), layout, STANDARD)
+    converted = _by_library(array, tuple(shape), layout, STANDARD)
     return _like(x, unpack(array, parsed, shape) if converted is None else converted)
 
 
-def _by_onednn(array: np.ndarray, shape: tuple[int, ...], source: str, target: str) -> np.ndarray | None:
-    """The array converted by oneDNN's reorder; None for types and layouts that it does not announce."""
-    registry = OneDNN().layouts()
-    known = [STANDARD, *(record.name for record in registry)]
-    if array.dtype != np.float32 or not array.size or not {source, target} <= set(known):
+def _by_library(array: np.ndarray, shape: tuple[int, ...], source: str, target: str) -> np.ndarray | None:
+    """The array converted by the first library that announces both layouts; None where none does."""
+    if array.dtype != np.float32 or not array.size:
         return None
-    converted: np.ndarray = registry.convert(np.ascontiguousarray(array), shape, source, target)
-    return converted
+    for backend in registry.planners():
+        layouts = backend.layouts()
+        if {source, target} <= {STANDARD, *(record.name for record in layouts)}:
+            converted: np.ndarray = layouts.convert(np.ascontiguousarray(array), shape, source, target)
+            return converted
+    return None
 
 
 def _array(x: Any) -> np.ndarray:

@@ -10,14 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from tvm_mxplan.byoc.onednn import library
-from tvm_mxplan.core import codec
+from tvm_mxplan.byoc import registry
+from tvm_mxplan.byoc.engine import Engine
+from tvm_mxplan.byoc.region_module import program_of
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.specialize import specialize
 
 from .compare import judge, prior_of
 from .physical import Tensor, read
-from .replay import write
+from .replay import Observed, write
 from .result import Difference, Finding, OpCheck
 
 _thread = threading.local()
@@ -46,10 +47,13 @@ class Checker:
     # --- what the runtime calls -------------------------------------------------------------------------
 
     def begin(self, module: Any, symbols: Sequence[int]) -> None:
-        program = codec.decode(bytes(module["mxplan.program"]()))
+        program = program_of(module)
         numbers = {b.name: int(number) for b, number in zip(program.symbols, symbols, strict=True)}
         self._program = specialize(program, numbers)
-        self._implementations = _implementations(module, numbers)
+        engine = registry.engine_of(module)
+        assert engine is not None, "the engine that made a module shows its steps"
+        self._library = engine.name
+        self._implementations = _implementations(engine, module, numbers)
 
     def before(self, step: int, values: Sequence[int], tensors: Sequence[Any]) -> None:
         self._reads = {
@@ -79,7 +83,8 @@ class Checker:
             difference = self._difference(number, step, finding)
             if self._folder is not None and not self._differences:
                 stem = f"opcheck-{program.name}-{number}-{step.name}"
-                path = write(self._folder, stem, str(difference), program, step, self._reads, dst, prior)
+                ran = Observed(self._library, program, step, self._reads, dst, prior)
+                path = write(self._folder, stem, str(difference), ran)
                 difference = self._difference(number, step, finding, str(path))
             self._differences.append(difference)
 
@@ -107,18 +112,23 @@ def checking(folder: str | os.PathLike[str] | None = None) -> Iterator[Checker]:
         yield checker
         return
     _thread.checks = True
-    library.observe(checker)
+    _observe(checker)
     try:
         yield checker
     finally:
-        library.observe(None)
+        _observe(None)
         _thread.checks = False
 
 
-def _implementations(module: Any, numbers: dict[str, int]) -> list[str]:
+def _observe(checker: Checker | None) -> None:
+    for engine in registry.engines():
+        engine.observe(checker)
+
+
+def _implementations(engine: Engine, module: Any, numbers: dict[str, int]) -> list[str]:
     """What runs each step, for one assignment of the symbols, with the calling thread's number of threads."""
-    threads = library.threads()
-    for specialization in library.stats(module)["specializations"]:
+    threads = engine.threads()
+    for specialization in engine.stats(module)["specializations"]:
         if (specialization["symbols"], specialization["threads"]) == (numbers, threads):
             return [step["implementation"] for step in specialization["steps"]]
     raise KeyError(f"the runtime knows no specialization for {numbers}")

@@ -2,7 +2,7 @@
 
 The file is an .npz archive: ``program`` (codec.py's bytes of a program of this step alone), ``reads`` as
 ``read0``, ``read1``, ... (bytes of the program's inputs and constants in their layouts), ``prior`` (what the
-destination held, for a sum), ``actual``, ``expected`` and ``allowed`` (logical), and ``text``.
+destination held, for a sum), ``actual``, ``expected`` and ``allowed`` (logical), ``text``, and ``library``.
 """
 
 from __future__ import annotations
@@ -53,18 +53,28 @@ class Replay:
         return f"recorded: {self.recorded}\nreplayed: {same} as recorded; {now}"
 
 
-def write(
-    folder: str | os.PathLike[str],
-    stem: str,
-    text: str,
-    program: ir.Program,
-    step: ir.Step,
-    reads: Mapping[int, Tensor],
-    dst: Tensor,
-    prior: Array | None,
-) -> Path:
+@dataclass(frozen=True)
+class Observed:
+    """A step that ran.
+
+    Attributes
+    ----------
+    library : whose it was.
+    reads : what it read, by the numbers of values.
+    prior : what its destination held, None where that does not count.
+    """
+
+    library: str
+    program: ir.Program
+    step: ir.Step
+    reads: Mapping[int, Tensor]
+    dst: Tensor
+    prior: Array | None
+
+
+def write(folder: str | os.PathLike[str], stem: str, text: str, ran: Observed) -> Path:
     """Write the file into ``folder``, which is made if it is missing; its path."""
-    folder = Path(folder)
+    folder, program, step, reads, prior = Path(folder), ran.program, ran.step, ran.reads, ran.prior
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -76,13 +86,14 @@ def write(
     path = folder / (re.sub(r"[^\w.-]", "_", stem) + ".npz")
     arrays = {f"read{at}": reads[value].raw for at, value in enumerate(order)}
     if prior is not None:
-        arrays["prior"] = _physical(prior, program.values[step.dst], dst.raw)
+        arrays["prior"] = _physical(prior, program.values[step.dst], ran.dst.raw)
     with whole_file(path) as partial, partial.open("wb") as file:
         np.savez_compressed(
             file,
             program=np.frombuffer(codec.encode(single), np.uint8),
             text=np.frombuffer(text.encode(), np.uint8),
-            actual=dst.raw,
+            library=np.frombuffer(ran.library.encode(), np.uint8),
+            actual=ran.dst.raw,
             expected=estimate.value,
             allowed=np.broadcast_to(estimate.error, estimate.value.shape),
             **arrays,
@@ -101,7 +112,7 @@ def replay(path: str | os.PathLike[str]) -> Replay:
     """
     import tvm_ffi
 
-    from tvm_mxplan.byoc.onednn import library
+    from tvm_mxplan.byoc import registry
 
     path = Path(path)
     try:
@@ -119,7 +130,8 @@ def replay(path: str | os.PathLike[str]) -> Replay:
         arguments = [_tensor(raws[at], program.values[at]) for at in program.of_kind("input")]
         arguments.append(_tensor(out, program.values[step.dst]))
         tensors = [tvm_ffi.from_dlpack(array) for array in constants]
-        module = library.create_module(_NAME, program, tensors)
+        engine = registry.engine(arrays["library"].tobytes().decode())
+        module = engine.create_module(_NAME, codec.encode(program), tensors)
         module["mxplan.prepare"]()  # the runtime's rules: shapes, types, memory
     except UnsupportedError:  # of a sound file, on another machine
         raise

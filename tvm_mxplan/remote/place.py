@@ -1,7 +1,7 @@
 """``There``: a machine behind a connection as a place to measure on and to compile for.
 
-Everything that decides is asked over there: what oneDNN would do with a step, what a step takes, what a plan
-is worth.  So it makes no difference here which instruction sets either machine has.
+Everything that decides is asked over there: what a library would do with a step, what a step takes, what a
+plan is worth.  So it makes no difference here which instruction sets either machine has.
 """
 
 from __future__ import annotations
@@ -11,19 +11,16 @@ import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import tvm
 from tvm.target import codegen
 
+from ..byoc import registry
 from ..byoc.backend import Backend
-from ..byoc.onednn import library
-from ..byoc.onednn.backend import OneDNN
 from ..core import codec
 from ..core import program as ir
-from ..core.description import Description
 from ..core.kernel import Kernel
 from ..core.verification import Checked
 from ..determinism import Determinism
@@ -36,52 +33,13 @@ from ..tuning.values import Port
 from .address import Remote
 from .connection import Connection, connection
 
-_KEPT = 4096
-"""Of a plan that is sent to be measured, how many numbers of each constant stand in for all."""
-
-
-class RemoteOneDNN(OneDNN):
-    """oneDNN as it would work at the other end of a connection; equal programs are asked about once.
-
-    Attributes
-    ----------
-    repeats_weights : whether modules get weights that repeat their own first numbers: they take as long, and
-        a library with them is sent in a small part of the time.
-    """
-
-    def __init__(self, connection: Connection, isa: str) -> None:
-        self._connection = connection
-        self._isa = isa
-        self._answers: dict[bytes, Description] = {}
-        self.repeats_weights = False
-
-    @property
-    def isa(self) -> str:
-        return self._isa
-
-    def describe(self, program: ir.Program) -> Description:
-        data = codec.encode(program)
-        if data not in self._answers:
-            self._answers[data] = library.read_description(self._connection.ask("describe", data))
-        return self._answers[data]
-
-    def refuse(self, descriptor: str, implementation: str, reason: str) -> None:
-        self._connection.ask("refuse", descriptor, implementation, reason)
-        self._answers.clear()
-
-    def create_module(
-        self, symbol: str, program: ir.Program, constants: list[tvm.runtime.Tensor]
-    ) -> tvm.runtime.Module:
-        if self.repeats_weights:
-            constants = [_repeating(constant) for constant in constants]
-        return super().create_module(symbol, program, constants)
-
 
 class There:
     """A :class:`tvm_mxplan.tuning.place.Place` at the other end of a connection.
 
     Attributes
     ----------
+    code : what tells libraries' machine code apart over there.
     cpu : the machine's CPU as LLVM names it.
 
     Raises
@@ -92,41 +50,46 @@ class There:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._numbers = itertools.count(1)
-        self._backends: list[RemoteOneDNN] = []
+        self._backends: list[Backend] = []
         told = connection.ask("machine")
         self.facts: Mapping[str, Any] = told["facts"]
+        self.code: Mapping[str, str] = told["code"]
         self.versions: Mapping[str, str] = told["versions"]
         self.threads = int(told["threads"])
         self.cpu = str(told["cpu"])
         self.elsewhere = self._compared(machine(), str(codegen.llvm_get_system_cpu()))
 
     def backend(self, library: str) -> Backend:
-        assert library == OneDNN().library
-        self._backends.append(RemoteOneDNN(self._connection, self.facts["instruction set"]))
+        ask = partial(self._connection.ask, "engine", library)
+        self._backends.append(registry.engine(library).planner_elsewhere(ask, self.facts))
         return self._backends[-1]
 
     @contextmanager
     def only_measured(self) -> Iterator[None]:
         for backend in self._backends:
-            backend.repeats_weights = True
+            backend.repeats_weights = True  # type: ignore[attr-defined]
         try:
             yield
         finally:
             for backend in self._backends:
-                backend.repeats_weights = False
+                backend.repeats_weights = False  # type: ignore[attr-defined]
 
     def determinism(self, measured: bool) -> Determinism:
-        return Determinism(self.threads, self.facts["instruction set"], self.facts["oneDNN"], measured)
+        return Determinism(self.threads, self.code, measured)
 
     def check(self, strategy: str) -> None:
         self._connection.ask("check", strategy)
 
     def time(self, backend: Backend, question: ir.Program, threads: int | None) -> Sample:
-        value, repeats = self._connection.ask("time_step", codec.encode(question), threads or 0)
+        value, repeats = self._connection.ask(
+            "time_step", backend.library, codec.encode(question), threads or 0
+        )
         return float(value), int(repeats)
 
     def check_kernel(self, backend: Backend, kernel: Kernel) -> Checked:
-        outcome, reason = self._connection.ask("check_kernel", codec.encode(kernel.program))
+        outcome, reason = self._connection.ask(
+            "check_kernel", backend.library, codec.encode(kernel.program)
+        )
         return Checked(outcome, reason)
 
     def sampler(self, strategy: str, ports: Sequence[Port]) -> Sampler:
@@ -148,7 +111,7 @@ class There:
                     f"{self._connection.remote}: tvm_mxplan's {name} is {self.facts.get(name)} there and "
                     f"{ours[name]} here; install the same version on both machines"
                 )
-        compared = {name: (self.facts[name], ours[name]) for name in ("instruction set", "oneDNN")}
+        compared = {name: (self.code.get(name), value) for name, value in registry.code().items()}
         for name, (there, here) in {**compared, "CPU for LLVM": (self.cpu, cpu)}.items():
             if there != here:
                 return (
@@ -163,8 +126,3 @@ def connected(remote: Remote) -> Iterator[There]:
     """The machine that ``remote`` names; its server is let go in the end."""
     with connection(remote) as opened:
         yield There(opened)
-
-
-def _repeating(constant: tvm.runtime.Tensor) -> tvm.runtime.Tensor:
-    array = constant.numpy()
-    return tvm.runtime.tensor(np.resize(array.reshape(-1)[:_KEPT], array.shape))

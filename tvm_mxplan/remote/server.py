@@ -22,7 +22,7 @@ PREFIX = "tvm_mxplan.remote."
 
 def register() -> None:
     """Make the functions known to TVM under ``tvm_mxplan.remote.*``; a second call changes nothing."""
-    for function in (machine, describe, refuse, check, check_kernel, time_step, run):
+    for function in (machine, engine, check, check_kernel, time_step, run):
         tvm_ffi.register_global_func(PREFIX + function.__name__, _answering(function), override=True)
     tvm_ffi.register_global_func(PREFIX + plan.__name__, plan, override=True)
 
@@ -31,10 +31,12 @@ def machine() -> dict[str, Any]:
     """What records depend on, what plans depend on, and the CPU's name for LLVM."""
     from tvm.target import codegen
 
+    from ..byoc import registry
     from ..tuning.place import Here
 
     here = Here()
     return {
+        "code": registry.code(),
         "facts": here.facts,
         "versions": here.versions,
         "threads": here.threads,
@@ -42,18 +44,12 @@ def machine() -> dict[str, Any]:
     }
 
 
-def describe(program: bytes) -> str:
-    """What oneDNN would do here with a program."""
-    from ..byoc.onednn import library
+def engine(library: str, question: str, *arguments: Any) -> Any:
+    """The answer of a library's engine here to one of the questions that planners ask elsewhere."""
+    from ..byoc import registry
 
-    return library.description_text(program)
-
-
-def refuse(descriptor: str, implementation: str, reason: str) -> None:
-    """Keep steps of that descriptor from running an implementation in this process."""
-    from ..byoc.onednn import library
-
-    library.refuse(descriptor, implementation, reason)
+    answers = registry.engine(library)
+    return {"describe": answers.description_text, "refuse": answers.refuse}[question](*arguments)
 
 
 def check(strategy: str) -> None:
@@ -63,24 +59,24 @@ def check(strategy: str) -> None:
     Here().check(strategy)
 
 
-def check_kernel(program: bytes) -> tuple[str, str]:
+def check_kernel(library: str, program: bytes) -> tuple[str, str]:
     """Whether a kernel agrees here with an independent implementation, and how it does not."""
     from ..core import codec
     from ..core.kernel import Kernel
     from ..tuning.place import Here
 
     here = Here()
-    checked = here.check_kernel(here.backend("onednn"), Kernel(codec.decode(program)))
+    checked = here.check_kernel(here.backend(library), Kernel(codec.decode(program)))
     return checked.outcome, checked.reason
 
 
-def time_step(program: bytes, threads: int) -> tuple[float, int]:
+def time_step(library: str, program: bytes, threads: int) -> tuple[float, int]:
     """Microseconds of a program alone, and the number of runs; 0 threads are the machine's number."""
     from ..core import codec
     from ..tuning.place import Here
 
     here = Here()
-    return here.time(here.backend("onednn"), codec.decode(program), threads or None)
+    return here.time(here.backend(library), codec.decode(program), threads or None)
 
 
 def plan(name: str, strategy: str, ports: str) -> Callable[[], str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..byoc import registry
 from ..configuration import distribution_version
 from ..core import program
 from ..core.fingerprint import Fingerprint
@@ -16,13 +17,9 @@ SCHEMA = 1
 
 def machine() -> dict[str, Any]:
     """The facts of a record file's header; see the module's text."""
-    from ..byoc.onednn import library
-
     return {
         "CPU": processor_fields().get("model name", ""),
-        "instruction set": library.isa(),
-        "oneDNN": library.version(),
-        "oneDNN threads": library.threads(),
+        **registry.facts(),
         "plug-in": distribution_version("tvm_mxplan"),
         "schema": [SCHEMA, program.VERSION],
     }

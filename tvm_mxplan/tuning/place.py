@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol, TypeAlias
 
+from ..byoc import registry
 from ..byoc.backend import Backend
-from ..byoc.onednn import library
-from ..byoc.onednn.backend import OneDNN
 from ..cache.surroundings import shared_surroundings
 from ..core import program as ir
 from ..core.kernel import Kernel
 from ..core.verification import Checked
 from ..determinism import Determinism
 from ..passes.layout.measure import Sample, time_alone
+from ..threads import threads as threads_here
+from ..threads import with_threads
 from .compare import instance
 from .facts import machine
 from .values import Port, energy_counters, random_arguments, sampler
@@ -30,7 +31,7 @@ class Place(Protocol):
     ----------
     facts : what records depend on; see :func:`tvm_mxplan.tuning.facts.machine`.
     versions : of what makes plans and runs them, which the records of plans depend on.
-    threads : of oneDNN.
+    threads : of libraries.
     elsewhere : why what is compiled for it cannot run in this process, '' if it can.
     """
 
@@ -91,10 +92,10 @@ class Here:
 
     @property
     def threads(self) -> int:
-        return library.threads()
+        return threads_here()
 
     def backend(self, library: str) -> Backend:
-        return BACKENDS[library]()
+        return registry.planner(library)
 
     def only_measured(self) -> AbstractContextManager[None]:
         return nullcontext()
@@ -107,7 +108,7 @@ class Here:
             energy_counters()
 
     def time(self, backend: Backend, question: ir.Program, threads: int | None) -> Sample:
-        with _threads(threads):
+        with with_threads(threads):
             return time_alone(backend, question)
 
     def check_kernel(self, backend: Backend, kernel: Kernel) -> Checked:
@@ -118,16 +119,3 @@ class Here:
     def sampler(self, strategy: str, ports: Sequence[Port]) -> Sampler:
         make, arguments = sampler(strategy), random_arguments(ports)
         return lambda module: make(lambda: instance(module, arguments))
-
-
-BACKENDS: Mapping[str, type[Backend]] = {"onednn": OneDNN}
-
-
-@contextmanager
-def _threads(count: int | None) -> Iterator[None]:
-    before = library.threads()
-    library.set_threads(before if count is None else count)
-    try:
-        yield
-    finally:
-        library.set_threads(before)

@@ -16,8 +16,9 @@ from __future__ import annotations
 import gc
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
 
 import tvm
 from tvm import relax
@@ -26,16 +27,18 @@ from ..core.choices import Choices
 from ..core.dispatch import DispatchDecision
 from ..core.fingerprint import Fingerprint
 from ..errors import RemoteError
-from ..options import Options
 from ..passes.annotations import TVM
-from ..passes.dispatch.implementations import Preference, Trial
+from ..passes.dispatch.implementations import Trial
 from ..passes.region.attached import regions
 from ..recorder import Recorder
 from .compare import Comparison
 from .records import PlanResult, Record
-from .tune_plans import Passes, unseen
-from .tuning import Tuning
+from .tune_plans import unseen
 from .values import UNITS, Port, fixed_ports, is_timed
+
+if TYPE_CHECKING:
+    from ..phases import Compilation
+    from .tuning import Tuning
 
 AS_PREFERRED = "as preferred"
 SHARE = 0.25
@@ -46,46 +49,22 @@ MOST_CUTS = 1
 _HEAVY = ("conv", "matmul")
 
 
-@dataclass(frozen=True)
-class Variants:
-    """The pipeline's own passes for another preference.
-
-    Attributes
-    ----------
-    dispatch : passes up to regions.
-    lower : passes from there to what is built.
-    """
-
-    dispatch: Callable[[Preference, Recorder], Passes]
-    lower: Callable[[Recorder], Passes]
-
-
 @tvm.transform.module_pass(opt_level=0, name="TuneDispatch")
 class TuneDispatch:
     """Module pass; see the module's text.
 
     Parameters
     ----------
-    preference : who is asked as things are.
-    choices : where some were loaded, nothing is measured; is given what was decided.
-    trials : filled with what was tried, by kind; ``preference`` is to see them.
+    compilation : whose phases are run; where choices were loaded for it, nothing is measured.  Its choices
+        are given what was decided, the trials of its preference what was tried.
     """
 
-    def __init__(
-        self,
-        preference: Preference,
-        options: Options,
-        tuning: Tuning,
-        choices: Choices,
-        trials: dict[str, Trial],
-        variants: Variants,
-    ) -> None:
-        self.preference = preference
-        self.options = options
+    def __init__(self, compilation: Compilation, tuning: Tuning) -> None:
+        self.compilation = compilation
         self.tuning = tuning
-        self.choices = choices
-        self.trials = trials
-        self.variants = variants
+        self.preference = compilation.preference
+        self.options = compilation.options
+        self.choices = compilation.choices
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
         present = [one.name for one in self.preference.present]
@@ -105,7 +84,7 @@ class TuneDispatch:
             self.tuning.meter.known["dispatch"] += len(result.table) - 1
         self.choices.note_dispatch(digest, json.dumps(asdict(result)).encode())
         self.tuning.tried(result)
-        self.trials.update(trials_of(result))
+        self.preference.trials.update(trials_of(result))
         return mod
 
     def _tune(self, mod: tvm.IRModule, digest: str, ports: list[Port]) -> PlanResult:
@@ -114,7 +93,7 @@ class TuneDispatch:
 
         def join(name: str, dispatched: tvm.IRModule) -> None:
             with meter.spending(), unseen(), place.only_measured():
-                lowered = tvm.transform.Sequential(self.variants.lower(Recorder()))(dispatched)
+                lowered = self._lowered(dispatched)
                 module = relax.build(lowered, self.tuning.target, relax_pipeline=None)
                 comparison.join(name, sampler(module))
 
@@ -181,7 +160,13 @@ class TuneDispatch:
         first = {**self.preference.first, **_by_kind(",".join(given))}
         preference = replace(self.preference, first=first, trials={})
         with unseen():
-            return tvm.transform.Sequential(self.variants.dispatch(preference, recorder))(mod)
+            variant = self.compilation.but(preference=preference, recorder=recorder)
+            return variant.run(mod, "dispatch", "partition")
+
+    def _lowered(self, dispatched: tvm.IRModule) -> tvm.IRModule:
+        """What ``relax.build`` takes, decided by the model's costs."""
+        by_model = self.compilation.but(recorder=Recorder(), choices=Choices(), tuning=None, verifier=None)
+        return by_model.run(dispatched, "programs")
 
     def _regions(self, mod: tvm.IRModule) -> int:
         backends = [one.backend for one in self.preference.libraries if one.backend]

@@ -15,20 +15,17 @@ import binascii
 import gc
 import time
 import zlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import tvm
 from tvm import relax
 
-from ..byoc.backend import Backend
 from ..core import codec
 from ..core import program as ir
 from ..core.choices import KINDS, Choices, Key
 from ..core.dispatch import Weighed
 from ..core.fingerprint import Fingerprint
-from ..options import Options
 from ..passes.region.attached import program_of, regions
 from ..recorder import Recorder
 from .candidates import Candidate, candidates_for
@@ -37,23 +34,8 @@ from .records import PlanResult, Record
 from .values import UNITS, Port, fixed_ports, is_timed, memory_bytes, moved_bytes
 
 if TYPE_CHECKING:
+    from ..phases import Compilation
     from .tuning import Tuning
-
-Passes = list[tvm.transform.Pass]
-
-
-@dataclass(frozen=True)
-class Stages:
-    """The pipeline's own passes behind the programs of regions, for plans of one's own.
-
-    Attributes
-    ----------
-    decide : passes that decide as a candidate does, noting it in choices and with a recorder.
-    finish : passes from there to what is built, with a recorder of their own.
-    """
-
-    decide: Callable[[Candidate, Choices, Recorder], Passes]
-    finish: Callable[[Recorder], Passes]
 
 
 @dataclass(frozen=True)
@@ -71,28 +53,18 @@ class TunePlans:
 
     Parameters
     ----------
-    choices : is given the best plan's decisions.
-    weighed : is given what was weighed for them.
+    compilation : whose phases are run; its choices are given the best plan's decisions, its recorder what
+        was weighed for them.
     """
 
-    def __init__(
-        self,
-        backend: Backend,
-        options: Options,
-        tuning: Tuning,
-        choices: Choices,
-        weighed: Weighed,
-        stages: Stages,
-    ) -> None:
-        self.backend = backend
-        self.options = options
+    def __init__(self, compilation: Compilation, tuning: Tuning) -> None:
+        self.compilation = compilation
         self.tuning = tuning
-        self.choices = choices
-        self.weighed = weighed
-        self.stages = stages
+        self.options = compilation.options
+        self.choices = compilation.choices
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
-        programs = [program_of(function) for _, function in regions(mod, self.backend.name)]
+        programs = self._programs(mod)
         if not programs:
             return mod
         if self._is_replayed(mod):
@@ -121,7 +93,7 @@ class TunePlans:
         if not known.has_known:
             return False
         as_given = Candidate(self.options.policy, self.options.rule, False, False)
-        self._run(self.stages.decide(as_given, known, Recorder()), mod)
+        self._decided(mod, as_given, known, Recorder())
         return known.used == known.regions > 0
 
     def _tune(self, mod: tvm.IRModule, digest: str, ports: list[Port]) -> None:
@@ -135,11 +107,11 @@ class TunePlans:
                 complete = False
                 break
             choices, noted = Choices(), Recorder()
-            decided = self._run(self.stages.decide(candidate, choices, noted), mod)
+            decided = self._decided(mod, candidate, choices, noted)
             if choices.symbolic:
                 self.tuning.skipped("whole plans are compared for fixed shapes only")
                 return
-            programs = tuple(codec.encode(program_of(f)) for _, f in regions(decided, self.backend.name))
+            programs = tuple(codec.encode(program) for program in self._programs(decided))
             names = plans.setdefault(programs, [])
             names.append(candidate.name)
             if len(names) > 1:
@@ -147,7 +119,7 @@ class TunePlans:
             plan = built[candidate.name] = _Plan(candidate.name, choices.made, noted.weighed)
             with self.tuning.meter.spending(), self.tuning.place.only_measured():
                 recorder = Recorder()
-                finished = self._run(self.stages.finish(recorder), decided)
+                finished = self._finished(decided, recorder)
                 if sampler is None:
                     self._count(comparison, plan, recorder)
                 else:
@@ -164,7 +136,7 @@ class TunePlans:
             return
         best, value = comparison.best
         made = built[best].made
-        self.weighed.update(built[best].weighed)
+        self.compilation.recorder.weighed.update(built[best].weighed)
         values = comparison.values
         rows = [(n, values[names[0]], names[0] != best) for names in plans.values() for n in names]
         table = [row[:2] for row in sorted(rows, key=lambda row: (row[2], row[1]))]
@@ -177,19 +149,34 @@ class TunePlans:
         self.choices.advise(made)
 
     def _count(self, comparison: Comparison, plan: _Plan, recorder: Recorder) -> None:
-        report = recorder.report
+        backends = self.compilation.backends
+        programs = [(backend, recorder.programs_of(backend.library)) for backend in backends]
         if self.options.tune_for == "memory":
-            comparison.state(plan.name, memory_bytes(recorder.programs, report.memory, self.backend))
+            comparison.state(plan.name, memory_bytes(recorder.report.memory, programs))
         else:
-            comparison.state(plan.name, moved_bytes(recorder.programs, self.backend))
+            comparison.state(plan.name, sum(moved_bytes(own, backend) for backend, own in programs))
 
     def _tell(self, comparison: Comparison, name: str) -> None:
         unit = UNITS[self.options.tune_for]
         self.tuning.meter.tell("plans", name, comparison.values[name], unit, comparison.best)
 
-    def _run(self, passes: Passes, mod: tvm.IRModule) -> tvm.IRModule:
+    def _programs(self, mod: tvm.IRModule) -> list[ir.Program]:
+        """Those of all libraries."""
+        backends = self.compilation.backends
+        return [program_of(region) for backend in backends for _, region in regions(mod, backend.name)]
+
+    def _decided(
+        self, mod: tvm.IRModule, way: Candidate, choices: Choices, recorder: Recorder
+    ) -> tvm.IRModule:
+        """The module with algorithms and layouts, decided as ``way`` says."""
+        deciding = self.compilation.but(way=way, choices=choices, recorder=recorder, verifier=None)
         with unseen():
-            return tvm.transform.Sequential(passes)(mod)
+            return deciding.run(mod, "algorithms", "layouts")
+
+    def _finished(self, decided: tvm.IRModule, recorder: Recorder) -> tvm.IRModule:
+        """What ``relax.build`` takes."""
+        with unseen():
+            return self.compilation.but(recorder=recorder, verifier=None).run(decided, "borders")
 
     def _question(self, programs: list[ir.Program]) -> str:
         options = self.options

@@ -1,26 +1,26 @@
 """What a whole plan is worth under each strategy: times of calls, bytes, joules.  Less is better.
 
-    latency      microseconds of one call
-    throughput   microseconds per answer, with one thread and one instance on each processor
-    memory       bytes of arenas and packed weights, exact
-    energy       bytes that steps read and write, by their layouts
-    joules       microjoules per call, by the machine's counters
+latency      microseconds of one call
+throughput   microseconds per answer, with one thread and one instance on each processor
+memory       bytes of arenas and packed weights, exact
+energy       bytes that steps read and write, by their layouts
+joules       microjoules per call, by the machine's counters
 """
 
 from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from ..byoc.backend import Backend
-from ..byoc.onednn import library
 from ..core import program as ir
 from ..errors import UnsupportedError
 from ..memory_report import MemoryReport
+from ..threads import set_threads, threads
 
 UNITS = {
     "latency": "us",
@@ -67,12 +67,12 @@ def _latency(call: Call) -> Callable[[], float]:
 
 
 def _throughput(make: Callable[[], Call]) -> Callable[[], float]:
-    """Instances side by side, each on a thread of its own whose oneDNN calls use one thread."""
-    count = library.threads()
+    """Instances side by side, each on a thread of its own whose libraries use one thread."""
+    count = threads()
     pools = [ThreadPoolExecutor(1) for _ in range(count)]
 
     def prepare() -> Call:
-        library.set_threads(1)
+        set_threads(1)
         call = make()
         call()
         return call
@@ -130,10 +130,15 @@ def _read(counters: Sequence[Path]) -> list[int]:
     return [int(path.read_text()) for path in counters]
 
 
-def memory_bytes(programs: Sequence[ir.Program], memory: Sequence[MemoryReport], backend: Backend) -> int:
-    """Bytes of arenas that exist, and of weights as the library's steps read them, in place or packed."""
+def memory_bytes(
+    memory: Sequence[MemoryReport], programs: Iterable[tuple[Backend, Sequence[ir.Program]]]
+) -> int:
+    """Bytes of arenas that exist, and of weights as libraries' steps read them, in place or packed.
+
+    ``programs`` are those of each library.
+    """
     arenas = sum(report.height for report in memory if not report.stands_in)
-    infos = [info for program in programs for info in backend.describe(program).steps]
+    infos = [info for backend, own in programs for program in own for info in backend.describe(program).steps]
     return arenas + sum(info.weights_bytes for info in infos)
 
 

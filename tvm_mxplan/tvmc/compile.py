@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,7 @@ from .arguments import (
     add_verbosity,
     given_options,
 )
+from .output import results_stream
 
 _FORMATS = ("onnx", "keras", "paddle", "pb", "pytorch", "relay", "tflite")
 _SUFFIXES = {
@@ -95,6 +99,12 @@ def add_parser(verbs: Any) -> None:
         metavar="PLAN.svg",
         help="write the memory plan as a picture, and as PLAN.csv for other planners",
     )
+    parser.add_argument(
+        "--dump-after",
+        metavar="PHASES",
+        help="print what phases of the pipeline hand on (names separated by commas, or all): short for "
+        "--opt dump_after=PHASES",
+    )
     parser.add_argument("--report", action="store_true", help="print what runs where, and why")
     add_explain(parser)
     add_verbosity(parser)
@@ -121,7 +131,10 @@ def compile_model(args: argparse.Namespace) -> str:
     if args.dump_memory:
         check_destination(args.dump_memory, ".svg")
     dump = RelaxDump()
-    with tvm.transform.PassContext(instruments=[dump] if "relax" in args.dump_code else []):
+    with (
+        _shown_phases(options),
+        tvm.transform.PassContext(instruments=[dump] if "relax" in args.dump_code else []),
+    ):
         ex = tvm_mxplan.compile(args.FILE, args.target, shapes=args.input_shapes, options=options)
     if args.dump_memory:
         _write_memory(args.dump_memory, ex)
@@ -141,7 +154,25 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
     for value in (args.layouts, _LAYOUTS.get(args.desired_layout)):
         if value and options.setdefault("layouts", value) != value:
             raise InvalidInputError(f"layouts are given as {options['layouts']} and as {value}; choose one")
+    if args.dump_after is not None:
+        options["dump_after"] = args.dump_after
     return options
+
+
+@contextmanager
+def _shown_phases(options: dict[str, Any]) -> Iterator[None]:
+    """What phases hand on goes to standard output in the end, also where a later phase fails."""
+    if not options.get("dump_after") or options.get("dump_folder") is not None:
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="mxplan-") as folder:
+        options["dump_folder"] = folder
+        try:
+            yield
+        finally:
+            with results_stream() as stream:
+                for path in sorted(Path(folder).iterdir(), key=lambda path: path.stat().st_mtime_ns):
+                    stream.write(path.read_text())
 
 
 def check_format(path: Path, stated: str | None) -> None:

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import TextIO
 
-_screens: list[int] = []
-"""Standard error as it was before it was captured; one entry while it is."""
+_screens: list[dict[int, int]] = []
+"""Standard output (1) and error (2) as they were before they were captured; one entry while they are."""
 
 
 @contextmanager
@@ -22,7 +22,7 @@ def captured(show: bool) -> Iterator[None]:
     sys.stdout.flush()
     sys.stderr.flush()
     saved = {number: os.dup(number) for number in (1, 2)}
-    _screens.append(saved[2])
+    _screens.append(saved)
     with tempfile.TemporaryFile("w") as sink:
         try:
             for number in saved:
@@ -39,5 +39,16 @@ def captured(show: bool) -> Iterator[None]:
 @contextmanager
 def progress_stream() -> Iterator[TextIO]:
     """Standard error for what is shown while a verb works, captured or not."""
-    with open(os.dup(_screens[-1] if _screens else 2), "w") as stream:
+    with _stream(2) as stream:
         yield stream
+
+
+@contextmanager
+def results_stream() -> Iterator[TextIO]:
+    """Standard output for what is shown before a verb ends, captured or not."""
+    with _stream(1) as stream:
+        yield stream
+
+
+def _stream(number: int) -> TextIO:
+    return open(os.dup(_screens[-1][number] if _screens else number), "w")

@@ -1,4 +1,4 @@
-"""``Composite``: one match of a row of ``patterns.COMPOSITES``, opened for translation."""
+"""``Composite``: one match of a library's pattern, opened for translation."""
 
 from __future__ import annotations
 

@@ -3,13 +3,14 @@
 Before   a region function whose body calls local composite functions
 After    a program in plain layouts with one or a few steps for each composite
 
-What each composite becomes is said in ``codegen``; what oneDNN fuses is found in ``fusion``.
+What each composite becomes, a library says in a table of functions by the names of its patterns.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TypeAlias
 
 import numpy as np
 import tvm
@@ -21,12 +22,27 @@ from tvm_mxplan.core.program import Program, SymbolBinding
 from tvm_mxplan.errors import InternalError, MxplanError, UnsupportedError
 from tvm_mxplan.passes.relax_types import OPERATOR, dim_of, dtype_of, is_constant, shape_of
 
-from .codegen import TRANSLATE, Composite
-from .patterns import NAME
+from .composite import Composite
+
+Table: TypeAlias = Mapping[str, Callable[[Composite], int]]
+"""What composites become, by the names of patterns without the code generator's: a function each, which adds
+steps to the composite's builder and gives the value of the result."""
 
 
-def translate_region(region: relax.Function, name: str) -> tuple[Program, list[np.ndarray]]:
-    """The program of ``region`` and the arrays of its constants, by their index."""
+def translate_region(
+    region: relax.Function, name: str, codegen: str, table: Table
+) -> tuple[Program, list[np.ndarray]]:
+    """The program of ``region`` and the arrays of its constants, by their index.
+
+    Parameters
+    ----------
+    codegen : the code generator's name, with which the names of composites begin.
+    table : what composites become.
+
+    Raises
+    ------
+    UnsupportedError : shapes that are not known.
+    """
     builder = ProgramBuilder(name)
     values: dict[tvm.ir.Var, int] = {}
     for param in _tensors(region.params):
@@ -47,7 +63,10 @@ def translate_region(region: relax.Function, name: str) -> tuple[Program, list[n
         if isinstance(value, relax.Function):
             composites[binding.var] = value
         elif isinstance(value, relax.Call) and value.op in composites:
-            values[binding.var] = _translate_call(builder, composites[value.op], value, values)
+            composite = _opened(builder, composites[value.op], value, values)
+            row = str(composites[value.op].attrs["Composite"]).removeprefix(f"{codegen}.")
+            builder.operator = str(composites[value.op].attrs.get(OPERATOR, ""))
+            values[binding.var] = _translated(composite, row, table)
         elif isinstance(value, tvm.ir.Var) and value in values:
             values[binding.var] = values[value]
         elif binding.var not in aliases:
@@ -60,27 +79,30 @@ def translate_region(region: relax.Function, name: str) -> tuple[Program, list[n
     return program, builder.constants
 
 
-def _translate_call(
+def _opened(
     builder: ProgramBuilder,
     function: relax.Function,
     call: relax.Call,
     values: dict[tvm.ir.Var, int],
-) -> int:
-    name = str(function.attrs["Composite"]).removeprefix(f"{NAME}.")
+) -> Composite:
     arguments = zip(function.params, call.args, strict=True)
     inner = {param: values[arg] for param, arg in arguments if isinstance(param.ty, relax.TensorType)}
     definitions = {binding.var: binding.value for binding in _bindings(function.body)}
-    composite = Composite(builder, inner, definitions, function.body.body)
-    builder.operator = str(function.attrs.get(OPERATOR, ""))
+    return Composite(builder, inner, definitions, function.body.body)
+
+
+def _translated(composite: Composite, row: str, table: Table) -> int:
+    """The value of the composite's result, its steps added to the program."""
     try:
-        return TRANSLATE[name](composite)
+        return table[row](composite)
     except MxplanError:
         raise
     except Exception as error:
-        shapes = ", ".join(f"[{', '.join(map(str, shape_of(param)))}]" for param in inner)
+        params = composite.params
+        shapes = ", ".join(f"[{', '.join(map(str, shape_of(param)))}]" for param in params)
         raise InternalError(
-            f"region {builder.name}: operator {name} of {shapes} was accepted and cannot be translated "
-            f"({type(error).__name__}: {error})"
+            f"region {composite.builder.name}: operator {row} of {shapes} was accepted and cannot be "
+            f"translated ({type(error).__name__}: {error})"
         ) from error
 
 

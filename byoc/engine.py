@@ -1,0 +1,146 @@
+"""``Engine``: the side of a library that whoever runs, measures, checks, caches or exports talks to.
+
+    the process      load, code, facts, kernel_environment, set_debug
+    threads          threads, set_threads, thread_limit
+    caches           cache_counters, set_cache_capacity
+    modules          create_module, stats, split_weights, export_packed, save_packed, load_packed
+    observation      observe
+    other machines   description_text, refuse, planner_elsewhere
+
+The planner's side is ``backend.Backend``.  The answers here are those of a library that has nothing of the
+kind: no threads of its own, no caches, no weights to pack.  A library overrides what it has.  Nothing in here
+imports TVM: a compiled library runs without its Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tvm_mxplan.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from .backend import Backend
+
+Ask = Callable[..., Any]
+"""Asks another machine's engine: the name of a method, then its arguments; plain data both ways."""
+
+
+class Observer(Protocol):
+    """Who is shown steps; tensors of bytes are good until the method returns, padding included."""
+
+    def begin(self, module: Any, symbols: Sequence[int]) -> None:
+        """A run of ``module`` begins, with numbers for the symbols of its program."""
+
+    def before(self, step: int, values: Sequence[int], tensors: Sequence[Any]) -> None:
+        """A step is about to run; the values that it reads."""
+
+    def after(self, step: int, value: int, tensor: Any) -> None:
+        """A step has written ``value``."""
+
+
+class Engine:
+    """A library that runs; see the module's text.
+
+    Attributes
+    ----------
+    name : of the library, as in the registry.
+    """
+
+    name = ""
+
+    # --- the process ------------------------------------------------------------------------------------
+
+    def load(self) -> None:
+        """Load what the library needs, once; errors say the way out."""
+
+    def code(self) -> dict[str, str]:
+        """What tells its machine code apart, by what people call it: versions, the instruction set."""
+        return {}
+
+    def versions(self) -> dict[str, str]:
+        """The part of :meth:`code` that another installation changes."""
+        return {}
+
+    def facts(self) -> dict[str, Any]:
+        """:meth:`code`, and what else its times depend on, such as its number of threads."""
+        return {**self.code()}
+
+    def kernel_environment(self) -> dict[str, dict[str, str]]:
+        """The environment variables by which it chooses kernels, under a name for all of them."""
+        return {}
+
+    def set_debug(self, memory: bool) -> None:
+        """Whether runs that begin from now on check every step's memory."""
+
+    # --- threads ----------------------------------------------------------------------------------------
+
+    def threads(self) -> int:
+        """How many threads calls of the calling thread use."""
+        return 1
+
+    def set_threads(self, count: int) -> None:
+        """Set what :meth:`threads` says, for the calling thread, where the library has a say in it."""
+
+    def thread_limit(self) -> int | None:
+        """The most threads that it can be given; None where there is no limit."""
+        return None
+
+    # --- caches of the process --------------------------------------------------------------------------
+
+    def cache_counters(self, cache: str) -> dict[str, int]:
+        """Counters and capacity of a cache (see ``tvm_mxplan.caches``); empty where there is none."""
+        return {}
+
+    def set_cache_capacity(self, cache: str, entries: int, bytes: int) -> None:
+        """What a cache may keep beyond use; 0 of either switches it off."""
+
+    # --- modules of its regions, and of their weights ---------------------------------------------------
+
+    def create_module(self, symbol: str, program: bytes, constants: Sequence[Any]) -> Any:
+        """The module of a program in its bytes, as the planner's side makes it."""
+        raise UnsupportedError(f"library {self.name}: modules are not made from bytes")
+
+    def stats(self, module: Any) -> dict[str, Any]:
+        """What a module has made, under ``specializations`` for each assignment of its symbols."""
+        return {"specializations": []}
+
+    def split_weights(self, module: Any) -> Any:
+        """A module that exports the weights of ``module`` as data, beside it."""
+        raise UnsupportedError(f"library {self.name}: weights stay in their modules")
+
+    def export_packed(self, module: Any, packed: bool) -> None:
+        """Whether split weights are exported as this machine's kernels want them."""
+
+    def save_packed(self, module: Any) -> tuple[bytes, list[memoryview]]:
+        """A region as bytes and, beside them, its weights as this machine's kernels want them."""
+        raise UnsupportedError(f"library {self.name}: weights are not packed")
+
+    def load_packed(self, head: bytes, weights: Sequence[Any], mapped: bool) -> Any:
+        """The region that :meth:`save_packed` wrote; ``mapped``: weights are pages of a file."""
+        raise UnsupportedError(f"library {self.name}: weights are not packed")
+
+    # --- observation ------------------------------------------------------------------------------------
+
+    def observe(self, observer: Observer | None) -> None:
+        """Show every step that the calling thread runs from now on; None: no more."""
+
+    # --- as the planner's side on another machine -------------------------------------------------------
+
+    def description_text(self, program: bytes) -> str:
+        """``Backend.describe`` as text, for who asks from another machine."""
+        raise UnsupportedError(f"library {self.name}: it does not answer other machines")
+
+    def refuse(self, descriptor: str, implementation: str, reason: str) -> None:
+        """``Backend.refuse``, for who asks from another machine."""
+        raise UnsupportedError(f"library {self.name}: it does not answer other machines")
+
+    def planner_elsewhere(self, ask: Ask, facts: Mapping[str, Any]) -> Backend:
+        """The planner's side as the library would answer on another machine.
+
+        Parameters
+        ----------
+        ask : that machine's engine.
+        facts : what it says of itself.
+        """
+        raise UnsupportedError(f"library {self.name}: it is not asked on other machines")

@@ -1,0 +1,90 @@
+"""oneDNN's engine: the functions of ``library`` behind the protocol that the rest of the house knows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tvm_mxplan import environment
+from tvm_mxplan.byoc.engine import Ask, Engine, Observer
+
+from . import library
+
+if TYPE_CHECKING:
+    from tvm_mxplan.byoc.backend import Backend
+
+INSTRUCTION_SET = "instruction set"
+_KERNEL_VARIABLES = ("MAX_CPU_ISA", "CPU_ISA_HINTS", "DEFAULT_FPMATH_MODE")
+"""By which it changes its kernels; it reads each in two spellings."""
+
+
+class OneDNNEngine(Engine):
+    """oneDNN on the CPU; see :class:`tvm_mxplan.byoc.engine.Engine`."""
+
+    name = "onednn"
+
+    def load(self) -> None:
+        library.load()
+
+    def code(self) -> dict[str, str]:
+        return {INSTRUCTION_SET: library.isa(), **self.versions()}
+
+    def versions(self) -> dict[str, str]:
+        return {"oneDNN": library.version()}
+
+    def facts(self) -> dict[str, Any]:
+        return {**self.code(), "oneDNN threads": library.threads()}
+
+    def kernel_environment(self) -> dict[str, dict[str, str]]:
+        names = [f"{prefix}_{name}" for prefix in ("ONEDNN", "DNNL") for name in _KERNEL_VARIABLES]
+        return {"oneDNN environment": environment.those_set(names)}
+
+    def set_debug(self, memory: bool) -> None:
+        library.set_debug(memory)
+
+    def threads(self) -> int:
+        return library.threads()
+
+    def set_threads(self, count: int) -> None:
+        library.set_threads(count)
+
+    def thread_limit(self) -> int | None:
+        return library.thread_limit()
+
+    def cache_counters(self, cache: str) -> dict[str, int]:
+        return library.cache_counters(cache)
+
+    def set_cache_capacity(self, cache: str, entries: int, bytes: int) -> None:
+        library.set_cache_capacity(cache, entries, bytes)
+
+    def create_module(self, symbol: str, program: bytes, constants: Sequence[Any]) -> Any:
+        return library.create_module(symbol, program, constants)
+
+    def stats(self, module: Any) -> dict[str, Any]:
+        return library.stats(module)
+
+    def split_weights(self, module: Any) -> Any:
+        return library.split_weights(module)
+
+    def export_packed(self, module: Any, packed: bool) -> None:
+        library.export_packed(module, packed)
+
+    def save_packed(self, module: Any) -> tuple[bytes, list[memoryview]]:
+        return library.save_packed(module)
+
+    def load_packed(self, head: bytes, weights: Sequence[Any], mapped: bool) -> Any:
+        return library.load_packed(head, weights, mapped)
+
+    def observe(self, observer: Observer | None) -> None:
+        library.observe(observer)
+
+    def description_text(self, program: bytes) -> str:
+        return library.description_text(program)
+
+    def refuse(self, descriptor: str, implementation: str, reason: str) -> None:
+        library.refuse(descriptor, implementation, reason)
+
+    def planner_elsewhere(self, ask: Ask, facts: Mapping[str, Any]) -> Backend:
+        from .elsewhere import OneDNNElsewhere
+
+        return OneDNNElsewhere(ask, str(facts[INSTRUCTION_SET]))

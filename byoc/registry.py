@@ -1,0 +1,142 @@
+"""The libraries there are, by name: the one file that imports a concrete backend.
+
+    name       spellings in targets and options   code generator    planner           engine
+    onednn     dnnl, onednn, mkldnn               mxplan_onednn     onednn/backend    onednn/engine
+
+Both sides are made when somebody asks for them: the planner's imports TVM, which running a compiled library
+does without.  ``register`` adds a library of somebody else's; docs/adding_a_backend.md shows one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .engine import Engine
+
+if TYPE_CHECKING:
+    from .backend import Backend
+
+
+@dataclass(frozen=True)
+class Library:
+    """A row of the table.
+
+    Attributes
+    ----------
+    name : what reports call it.
+    codegen : name of its code generator, with which the names of regions and of composites begin.
+    planner, engine : make its two sides; the engine is made once.
+    spellings : what targets and options may call it; the first one is shown.
+    """
+
+    name: str
+    codegen: str
+    planner: Callable[[], Backend]
+    engine: Callable[[], Engine]
+    spellings: tuple[str, ...]
+
+
+def _onednn_planner() -> Backend:
+    from .onednn.backend import OneDNN
+
+    return OneDNN()
+
+
+def _onednn_engine() -> Engine:
+    from .onednn.engine import OneDNNEngine
+
+    return OneDNNEngine()
+
+
+_LIBRARIES = {
+    library.name: library
+    for library in (
+        Library(
+            "onednn", "mxplan_onednn", _onednn_planner, _onednn_engine, ("dnnl", "onednn", "mkldnn")
+        ),
+    )
+}
+_engines: dict[str, Engine] = {}
+
+DEFAULT = ("onednn",)
+"""The libraries that are asked where nobody names any."""
+
+
+def register(library: Library) -> None:
+    """Add a library; ValueError where a name of it is taken."""
+    taken = {*_LIBRARIES, *spellings(), *(one.codegen for one in _LIBRARIES.values()), "llvm"}
+    for name in (library.name, library.codegen, *library.spellings):
+        if name in taken:
+            raise ValueError(f"library {library.name}: the name {name} is taken")
+    _LIBRARIES[library.name] = library
+
+
+@contextmanager
+def registered(library: Library) -> Iterator[None]:
+    """A library that is there inside only, as tests want it."""
+    register(library)
+    try:
+        yield
+    finally:
+        del _LIBRARIES[library.name]
+        _engines.pop(library.name, None)
+
+
+def spellings() -> dict[str, str]:
+    """Names of libraries by all that targets and options may call them."""
+    return {spelling: one.name for one in _LIBRARIES.values() for spelling in one.spellings}
+
+
+def planner(name: str) -> Backend:
+    """A planner's side of the library ``name``, of its own."""
+    return _LIBRARIES[name].planner()
+
+
+def planners() -> list[Backend]:
+    """Those of all libraries."""
+    return [planner(name) for name in _LIBRARIES]
+
+
+def default_planners() -> list[Backend]:
+    """Those of the libraries in ``DEFAULT``."""
+    return [planner(name) for name in DEFAULT]
+
+
+def engine(name: str) -> Engine:
+    """The engine of the library ``name``, one for the process."""
+    if name not in _engines:
+        _engines[name] = _LIBRARIES[name].engine()
+    return _engines[name]
+
+
+def engines() -> list[Engine]:
+    """Those of all libraries."""
+    return [engine(name) for name in _LIBRARIES]
+
+
+def code() -> dict[str, str]:
+    """What tells all libraries' machine code apart."""
+    return {name: value for engine in engines() for name, value in engine.code().items()}
+
+
+def versions() -> dict[str, str]:
+    """Those of all libraries, by what people call them."""
+    return {name: value for engine in engines() for name, value in engine.versions().items()}
+
+
+def facts() -> dict[str, Any]:
+    """:func:`code`, and what else the times of libraries depend on."""
+    return {name: value for engine in engines() for name, value in engine.facts().items()}
+
+
+def kernel_environment() -> dict[str, dict[str, str]]:
+    """The environment variables by which libraries choose kernels."""
+    return {name: found for engine in engines() for name, found in engine.kernel_environment().items()}
+
+
+def engine_of(module: Any) -> Engine | None:
+    """The engine that made a runtime module of a region; None for modules of anybody else's."""
+    return next((engine(one.name) for one in _LIBRARIES.values() if one.codegen == module.kind), None)
