@@ -143,6 +143,27 @@ def test_where_arguments_are(body: str, expected: list[object]) -> None:
     assert escaping(body) == set()
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        "R.reshape(a, R.shape([24]))",
+        "R.memory.ensure_zero_offset(a)",
+        "R.builtin.stop_lift_params(a)",
+        f'R.call_packed("vm.builtin.reshape", a, R.shape([24]), ty_args=({TENSOR},))',
+        f'R.call_packed("vm.builtin.ensure_zero_offset", a, ty_args=({TENSOR},))',
+    ],
+)
+def test_whatever_gives_its_operand_is_all_of_it_and_no_call(call: str) -> None:
+    of = trace(f"new a\nb = {call}\nlook b\nreturn x")
+    assert [[names(of, arg) for arg in step.args] for step in steps(of)] == [["a"]]
+
+
+def test_a_part_is_one_of_what_it_is_made_from() -> None:
+    """The other operands of a view are numbers, or hold nothing."""
+    of = trace('new a\nnew b\np = R.memory.view(a, R.shape([12]), R.dtype("float32"))\nlook p, b\nreturn x')
+    assert [names(of, arg) for arg in steps(of)[-1].args] == [{"a"}, "b"]
+
+
 def test_a_kernel_writes_into_its_arguments() -> None:
     of = trace("new a\ncls.f(x, a)\nreturn x")
     assert [names(of, arg) for arg in steps(of)[0].args] == [set(), "a"]

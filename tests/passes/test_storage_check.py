@@ -243,6 +243,22 @@ def test_every_side_of_every_branch_is_walked(forked):
     assert len(refused) >= 2
 
 
+def test_sizes_read_off_a_tensor_do_not_hold_it() -> None:
+    """What a shape was read from may be taken before the shape is used."""
+    body = """
+a = R.permute_dims(x)
+s = R.shape_of(a)
+b = R.permute_dims(a)
+e = R.permute_dims(b)
+c = R.permute_dims(e)
+d = R.call_pure_packed("with_shape", c, s, ty_args=(R.Tensor((4, 6), "float32"),))
+return R.permute_dims(d)
+"""
+    before, after = pair(body)
+    assert check_storage(before, after) == []
+    assert len(placed(after)) >= 2
+
+
 # --- details -----------------------------------------------------------------------------------------------
 
 
