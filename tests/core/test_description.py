@@ -33,7 +33,12 @@ def test_what_a_library_says_stands_under_its_name() -> None:
     """Backends give it in this order."""
     refused = (Refused("jit", "wrong"),)
     info = StepInfo("brgconv", 64, 8, "none", 1e-6, ("jit:uni",), refused, "conv 1x1")
-    assert (info.implementation, info.scratchpad_bytes, info.weights_bytes, info.error) == ("brgconv", 64, 8, "none")
+    assert (info.implementation, info.scratchpad_bytes, info.weights_bytes, info.error) == (
+        "brgconv",
+        64,
+        8,
+        "none",
+    )
     assert (info.relative_error, info.alternatives) == (1e-6, ("jit:uni",))
     assert (info.refused, info.descriptor) == (refused, "conv 1x1")
     assert (StepInfo("jit", 0, 0, "").refused, StepInfo("jit", 0, 0, "").descriptor) == ((), "")
