@@ -70,6 +70,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "passes/memory/stock_plan.py": ("tests/passes/test_storage_rewrite.py", "tests/test_memory_report.py"),
     "passes/memory/relax_*.py": ("tests/passes/test_storage_*.py", "tests/passes/test_order_bindings.py"),
     "passes/memory/region_calls.py": ("tests/passes/test_branches.py", "tests/passes/test_lend_arenas.py"),
+    "passes/memory/plan_memory.py": ("tests/passes/test_order_steps.py", "tests/passes/test_view_slices.py"),
     "passes/memory/tvm_pipeline.py": (
         "tests/passes/test_storage_rewrite.py",
         "tests/passes/test_order_bindings.py",
