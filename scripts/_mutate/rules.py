@@ -45,8 +45,8 @@ COUNTERPARTS = {"min": "max", "max": "min", "any": "all", "all": "any"}
 TELLING = ("print", "warn", "log", "debug", "info", "progress", "cast", "super", "getLogger", "TypeVar")
 BUILT_IN = ("bool", "int", "float", "str", "bytes", "tuple", "list", "dict", "set", "type", "object")
 UNTOLD = ("__repr__", "__str__", "__format__")
-# Only says that lengths agree, or how an exception is told; no mistake that a right program shows.
-IDLE_KEYWORDS = ("strict", "stacklevel", "match", "kw_only", "slots")
+# Only says that lengths agree, or what a user is told; no mistake that a right program shows.
+IDLE_KEYWORDS = ("strict", "stacklevel", "match", "kw_only", "slots", "help")
 
 
 @dataclass(frozen=True)

@@ -86,6 +86,8 @@ def test_an_order_that_is_the_best_is_kept():
 def test_nothing_to_order():
     assert choose_order(Graph(0, (), ())).steps == ()
     assert choose_order(Graph(1, (), (7,))).peak == 7
+    assert peak_of(Graph(0, (), ()), ()) == choose_order(Graph(0, (), ())).peak == 0
+    assert peak_of(Graph(1, (), (7,)), (0,)) == 7
 
 
 def test_what_a_step_takes_for_itself_counts():

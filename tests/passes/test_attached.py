@@ -74,6 +74,14 @@ def test_regions_are_those_of_one_backend() -> None:
     assert list(regions(mod, "another")) == []
 
 
+def test_functions_without_attributes_are_no_regions() -> None:
+    mod = two_regions()
+    bare = relax.Function([], relax.SeqExpr([], relax.const(1.0)), relax.TensorType((), "float32"))
+    assert not bare.attrs
+    mod.update_func(tvm.ir.GlobalVar("bare"), bare)
+    assert len(list(regions(mod, NAME))) == 2
+
+
 def test_a_region_carries_its_program_and_constants() -> None:
     mod = module(
         "return R.add(x, R.const([[[1.5]], [[2.0]], [[3.0]], [[4.0]], [[5.0]], [[6.0]]], 'float32'))"

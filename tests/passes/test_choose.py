@@ -108,6 +108,21 @@ def test_what_is_no_image_is_reordered_for_any_gain():
     assert choice.assignment.cost == pytest.approx(99.9)
 
 
+def test_a_layout_is_made_of_others_that_are_given() -> None:
+    """Those that cost least first; nothing is a source of itself."""
+    costs = Costs({"pool0": prices(50, 40, 45), "pool1": prices(50, 46, 90)})
+    chooser = LayoutChooser(chain(IMAGE), StepQueries(Agreeable()), costs, 16, {})  # type: ignore[arg-type]
+    chooser.choose()
+    assert len(costs.asked) >= 6
+    assert all(layout not in sources for _, layout, sources, _ in costs.asked)
+    between = {layout: (sources, reader) for value, layout, sources, reader in costs.asked if value == 1}
+    assert between == {
+        PLAIN: ((LAST, BLOCKED), "pool1"),
+        LAST: ((BLOCKED, PLAIN), "pool1"),
+        BLOCKED: ((LAST, PLAIN), "pool1"),
+    }
+
+
 def test_a_forced_step_has_nothing_to_choose():
     table = {"pool0": prices(50, 40, 90), "pool1": prices(50, 40, 90)}
     choice = choose(chain(IMAGE), table, pool1=(BLOCKED, BLOCKED))

@@ -149,6 +149,17 @@ def computes_the_same(asked: ir.Program, decided: ir.Program, other: ir.Program)
     return all(np.allclose(a, b, atol=1e-4) for a, b in zip(run(decided), results, strict=True))
 
 
+def test_long_differences_are_cut() -> None:
+    """Both sides are told, at most some hundred letters of each."""
+    bindings = tuple(ir.SymbolBinding(f"symbol{at}", 0, at) for at in range(100))
+    asked = ir.Program("r", (), ())
+    with pytest.raises(Unlike, match=r"^symbols: expected \(\), got \(SymbolBinding\(.* \.\.\.$") as told:
+        check_answer(asked, replace(asked, symbols=bindings), layouts=True)
+    assert 300 < len(str(told.value)) < 400
+    with pytest.raises(Unlike, match=r"got \(SymbolBinding\([^()]*\),\)$"):
+        check_answer(asked, replace(asked, symbols=bindings[:1]), layouts=True)
+
+
 def test_algorithms_may_change_and_nothing_else() -> None:
     attrs = ir.Convolution((1, 1), (1, 1, 1, 1), (1, 1), 1)
     shape = (1, 16, 8, 8)

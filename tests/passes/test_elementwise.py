@@ -74,6 +74,21 @@ def test_a_tail_that_is_called_clean_is_clean(name: str, dtype: str) -> None:
         np.testing.assert_allclose(result.astype("float32"), np.float32(tail), rtol=1e-5, atol=1e-6)
 
 
+def test_all_of_tvms_elementwise_operators_are_known() -> None:
+    """Those of a module that works element by element; a fused multiply-add comes from nowhere."""
+    modules = (relax.op.unary, relax.op.binary, relax.op.ternary)
+    names = {
+        name for module in modules for name, one in vars(module).items() if _is_operator(module, name, one)
+    }
+    assert len(names) > 50
+    assert names - set(OPERATORS) == {"ewise_fma"}
+    assert {"nn.relu", "nn.selu", "astype", "where"} <= set(OPERATORS)
+
+
+def _is_operator(module: object, name: str, one: object) -> bool:
+    return getattr(one, "__module__", "") == module.__name__ and name[0] != "_"  # type: ignore[attr-defined]
+
+
 def test_most_operators_are_known_to_keep_a_tail_clean() -> None:
     keep = [n for n in OPERATORS if operands_of(n) == 1 and is_clean(tail_of(n, [np.float32(0)], "float32"))]
     assert {"sin", "erf", "floor", "sign", "tanh", "abs", "nn.relu"} <= set(keep)

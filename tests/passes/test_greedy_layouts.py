@@ -8,6 +8,7 @@ import pytest
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.builder import ProgramBuilder
+from tvm_mxplan.core.description import Description
 from tvm_mxplan.core.layout import channels_blocked
 from tvm_mxplan.passes.layout.greedy import choose_greedily
 from tvm_mxplan.passes.layout.infer_layouts import infer_layouts
@@ -75,6 +76,21 @@ def test_any_is_what_the_library_picks_for_each_step_alone(program: ir.Program) 
     last = [step for step in after.steps if step.post_ops]
     layouts = {after.values[last[0].dst].layout, after.values[last[0].post_ops[0].value].layout}  # type: ignore[union-attr]
     assert layouts == {picks[1]}
+
+
+def test_the_library_picks_without_what_post_ops_read(program: ir.Program) -> None:
+    """Its pick is for the step alone: what it has no say on, as the tensor that is added, is left out."""
+    picked: list[ir.Step] = []
+
+    class Picking(OneDNN):
+        def describe(self, asked: ir.Program) -> Description:
+            if any(value.layout == "any" for value in asked.values):
+                picked.append(asked.steps[0])
+            return super().describe(asked)
+
+    choose_greedily(program, StepQueries(Picking()), "any", OneDNN().block, {})
+    assert [step.kind for step in picked] == ["convolution", "convolution"]
+    assert [step.post_ops for step in picked] == [(), ()]
 
 
 def test_forced_steps_are_not_decided(program: ir.Program) -> None:

@@ -243,6 +243,10 @@ BODIES = {
     "blocked, padded": ("a = pool3(x)\nb = R.sin(a)\nc = pool5(b)\nreturn c", "blocked"),
     "channels last": ("a = pool3(x)\nb = R.sin(a)\nc = pool5(b)\nreturn c", "channels_last"),
     "twice": ("a = pool3(x)\nb = R.sin(a)\nc = pool5(b)\nd = R.cumsum(a, 2)\nreturn (c, d)", "blocked"),
+    "two results": (
+        "a = pool3(x)\nb = pool5(a)\ns = R.sin(a)\nt = R.sin(b)\nc = pool3(s)\nd = pool5(t)\nreturn (d, c)",
+        "blocked",
+    ),
     "direct": ("a = pool3(x)\nb = R.sin(a)\nc = R.add(pool5(b), a)\nreturn c", "blocked"),
 }
 

@@ -96,6 +96,18 @@ def test_extremum_of_two_tensors_stays():
     assert_unchanged(builder.get())
 
 
+def test_a_padding_of_two_tensors_stays():
+    """Padding inside of what has one more operand than a padding."""
+    width = (0, 0, 1, 1)
+    builder = relax.BlockBuilder()
+    x, z = (relax.Var(name, relax.TensorType(SHAPE, "float32")) for name in "xz")
+    with builder.function("main", [x, z]):
+        with builder.dataflow():
+            y = builder.emit_output(builder.call_te(lambda a, _: topi.nn.pad(a, width, width, 0.0), x, z))
+        builder.emit_func_output(y)
+    assert_unchanged(builder.get())
+
+
 def test_scaled_maximum_stays():
     """The right form inside another one."""
     half = tirx.const(0.5, "float32")

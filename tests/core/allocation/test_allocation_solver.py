@@ -20,7 +20,18 @@ from allocation_cases import (
     tight,
 )
 
-from tvm_mxplan.core.allocation import Item, Plan, Problem, Rectangle, Status, lower_bound, solve, validate
+from tvm_mxplan.core.allocation import (
+    Item,
+    Plan,
+    Problem,
+    Rectangle,
+    Status,
+    lower_bound,
+    native,
+    solve,
+    validate,
+)
+from tvm_mxplan.core.allocation.instance import Instance
 from tvm_mxplan.core.allocation.solver import UNLIMITED, _Limits
 
 
@@ -180,6 +191,26 @@ def test_a_limit_in_seconds_is_the_only_one() -> None:
 def test_more_bytes_than_there_are_anywhere_are_stacked() -> None:
     plan = solved(Problem((single("a", 0, 2, 2**60 + 1), single("b", 1, 3, 5, 64))))
     assert plan.height in (2**60 + 6, 2**60 + 64 + 5, 2**60 + 65)
+
+
+def test_each_part_is_asked_for_what_is_of_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two parts of one arena: below the height of the taller one nothing is of use for the other."""
+    asked: list[native.Request] = []
+    plan = native.plan
+
+    def noting(instance: Instance, request: native.Request) -> native.Answer:
+        asked.append(request)
+        return plan(instance, request)
+
+    monkeypatch.setattr(native, "plan", noting)
+    low, tall = single("low", 0, 2, 60), single("tall", 5, 8, 100)
+    solved(Problem((low, single("more", 1, 3, 10), tall, single("beside", 6, 9, 30)), 500))
+    assert [(request.floor, request.goal) for request in asked] == [(130, 130), (70, 130)]
+    assert {request.capacity for request in asked} == {500}
+    assert not any(request.fit_only for request in asked)
+    asked.clear()
+    solve(Problem((low,)), fit_only=True)
+    assert [(request.capacity, request.fit_only, request.seconds) for request in asked] == [(-1, False, -1.0)]
 
 
 def test_limits_leave_a_valid_plan() -> None:
