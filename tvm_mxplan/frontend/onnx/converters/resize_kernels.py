@@ -25,9 +25,9 @@ def resized_along(emitter: Emitter, node: Node, data: relax.Expr, axis: Axis, ru
     crops = rule.coordinates == "tf_crop_and_resize"
     if axis.is_known:
         positions, weights, outside = _known_table(axis, rule)
-        tables: list[relax.Expr] = [relax.const(positions)]
-        tables += [relax.const(weights.astype(dtype))] if rule.method != "nearest" else []
-        tables += [relax.const(outside)] if crops else []
+        tables: list[relax.Expr] = [relax.const(positions, "int32")]
+        tables += [relax.const(weights.astype(dtype), dtype)] if rule.method != "nearest" else []
+        tables += [relax.const(outside, "int32")] if crops else []
     else:
         if rule.antialias:
             raise UnsupportedError(
