@@ -1,8 +1,8 @@
 """Reductions: axes as attribute or operand, none at all, computed by the model, and over nothing.
 
-Each is one of four sums (``sum``, ``prod``, ``max``, ``min``) with something done before and after.  Where the
-axes are computed, a kernel has for each axis two loops, of which one has a single turn: over the result or
-over what is reduced.
+Each is one of four sums (``sum``, ``prod``, ``max``, ``min``) with something done before and after.  Where
+the axes are computed, a kernel has for each axis two loops, of which one has a single turn: over the result
+or over what is reduced.
 """
 
 from __future__ import annotations

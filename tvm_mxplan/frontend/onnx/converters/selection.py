@@ -29,7 +29,8 @@ def _split(emitter: Emitter, node: Node) -> tuple[Value, ...]:
         sizes = emitter.dims(given)
         if len(sizes) != count:
             raise InvalidInputError(
-                f"{emitter.importer.called(node)}: {len(sizes)} sizes for {count} results; expected one for each"
+                f"{emitter.importer.called(node)}: {len(sizes)} sizes for {count} results; "
+                "expected one for each"
             )
     total: Dim = 0
     ends = [total := simplified(expression(total) + size) for size in sizes]
