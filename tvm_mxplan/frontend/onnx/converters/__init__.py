@@ -22,6 +22,7 @@ def of(node: Node) -> Iterator[Converter]:
 from . import (  # noqa: E402 (they join the table)
     control,  # noqa: F401
     cumulative,  # noqa: F401
+    elementwise,  # noqa: F401
     normalization,  # noqa: F401
     padding,  # noqa: F401
     quantized,  # noqa: F401
