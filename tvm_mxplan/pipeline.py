@@ -43,6 +43,7 @@ from .passes.layout import InferLayouts, PropagateLayouts
 from .passes.layout.costs import BY_MODEL, CostSource
 from .passes.memory import PlanMemory
 from .passes.memory.tvm_pipeline import default_pipeline
+from .passes.origins import keep_origins
 from .passes.region import (
     BuildPrograms,
     EmitModules,
@@ -67,7 +68,7 @@ def canonicalize_passes() -> list[tvm.transform.Pass]:
         FoldConstants(),
         RecoverOperators(),
         SimplifyInference(),
-        relax.transform.DecomposeOpsForInference(),
+        keep_origins(relax.transform.DecomposeOpsForInference()),
         NameSymbols(),
         FoldConstants(),
         SplitLongSums(),
