@@ -1,10 +1,10 @@
 """What an operator comes from, on the IR.
 
     frontend         a span on each call, one entry for each origin
-    canonicalize     rules hand spans on; ``KeepOrigins`` restores those that passes of TVM lose
-    NameOperators    spans become names of operators; a table by these names on the function takes their place:
+    canonicalize     rules hand spans on; ``keep_origins`` restores those that passes of TVM lose
+    NameOperators    spans become names of operators; a table by names on the function takes their place:
 
-    R.func_attr({"mxplan.origins": {"conv2d_0": [["/layer1/conv", "Conv"], ["/layer1/bn", "BatchNormalization"]]}})
+    R.func_attr({"mxplan.origins": {"clip_0": [["/layer1/max", "Max"], ["/layer1/min", "Min"]]}})
 
 An operator that a pass makes comes from what that pass took in for it.
 """

@@ -4,8 +4,8 @@ A *rule* looks at the value of one binding, whose operands are rewritten already
 or None.  Rules see through variables with ``site.definition`` and emit new bindings with ``site.emit``.
 What rules leave unused is removed afterwards by dead code elimination.
 
-A replacement comes from what the value came from (``passes/origins.py``), and from the definitions that the rule
-looked through and does not read any more.
+A replacement comes from what the value came from (``passes/origins.py``), and from the definitions that the
+rule looked through and does not read any more.
 """
 
 from __future__ import annotations

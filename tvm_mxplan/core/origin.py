@@ -1,4 +1,4 @@
-"""``Origin``: the part of a user's model that an operator comes from, under the name that the model gives it."""
+"""``Origin``: the part of a user's model that an operator comes from, by the name that it has there."""
 
 from __future__ import annotations
 

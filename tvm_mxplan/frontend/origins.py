@@ -25,6 +25,7 @@ class OriginBuilder(relax.BlockBuilder):
     def __init__(self, mod: tvm.IRModule | None = None) -> None:
         super().__init__(mod)
         self._importing: list[Origin] = []
+        self._emitted: list[dict[int, tuple[relax.Expr, relax.Var]]] = []
 
     @contextmanager
     def importing(self, origin: Origin) -> Iterator[None]:
@@ -35,15 +36,17 @@ class OriginBuilder(relax.BlockBuilder):
             name = f"{outer.name}/{origin.name}" if origin.name else outer.name
             origin = Origin(name, origin.kind if origin.name else outer.kind)
         self._importing.append(origin)
+        self._emitted.append({})
         try:
             yield
         finally:
             self._importing.pop()
+            self._emitted.pop()
 
     def another(self) -> OriginBuilder:
         """A builder of another function of the model; what it makes has the same origin."""
         builder = OriginBuilder()
-        builder._importing = list(self._importing)
+        builder._importing, builder._emitted = list(self._importing), [{} for _ in self._importing]
         return builder
 
     def emit(self, expr: relax.Expr, name_hint: str = "") -> relax.Var:
@@ -76,8 +79,13 @@ class OriginBuilder(relax.BlockBuilder):
         return expr if origins_of(expr) else with_origins(expr, (self._importing[-1],))
 
     def _operand(self, expr: relax.Expr) -> relax.Expr:
-        labelled = self._labelled(expr)
-        return super().emit(labelled) if _is_call(labelled) else labelled
+        """The operand, a variable where it is a call: one, however many expressions have the call inside."""
+        if not _is_call(expr):
+            return self._labelled(expr)
+        emitted = self._emitted[-1]
+        if expr.__chandle__() not in emitted:
+            emitted[expr.__chandle__()] = expr, super().emit(self._labelled(expr))
+        return emitted[expr.__chandle__()][1]
 
 
 def _is_call(expr: relax.Expr) -> bool:

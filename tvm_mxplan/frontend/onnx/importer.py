@@ -105,7 +105,7 @@ class Importer:
                     scope[name] = result
 
     def _origin(self, node: Node) -> Origin:
-        """The node by its name, or by its first result; in a function's body results have no names of the model."""
+        """The node by its name, else by its first result where that is not inside of a function."""
         made = next((name for name in node.outputs if name), "")
         return Origin(node.name or ("" if self._open else made), node.op_type)
 
