@@ -1,11 +1,12 @@
 """What was decided for each operator of a model: the implementations it could have, and why others are out.
 
 conv2d_3 runs in onednn: winograd_f4, acdb, 61.3 us, scratchpad 1,048,576 bytes, error 2e-06
-  from Conv /layer1/conv
   out  onednn direct, brgconv:avx512_core, 98.0 us  winograd_f4 costs less
   out  onednn winograd_f4, aBcd16b                  convolution: Winograd takes images channels last
   out  llvm                                         after onednn in the order of preference
+  from Conv /layer1/conv
 relu_3 runs inside conv2d_3, in onednn
+  from Relu /layer1/relu
 """
 
 from __future__ import annotations
@@ -135,12 +136,11 @@ class DispatchDecision:
         place = f"inside {self.runs}, in {chosen.backend}" if self.is_fused else f"in {chosen.backend}"
         facts = self.note or ", ".join(chosen.words())
         lines = [f"{self.operator} runs {place}{': ' if facts else ''}{facts}"]
-        if self.origins:
-            lines.append(f"  from {told(self.origins)}")
         others = [candidate for candidate in self.candidates if candidate.out and not self.is_fused]
         names = [f"{other.backend} {', '.join(other.words())}".strip() for other in others]
         width = max(map(len, names), default=0)
         lines += [f"  out  {name:{width}}  {o.out}" for name, o in zip(names, others, strict=True)]
+        lines += [f"  from {told(self.origins)}"] if self.origins else []
         return "\n".join(lines)
 
 
