@@ -7,11 +7,11 @@ TVM's takes the longer of
     moving   its operands and its result at the speed of memory, but for what TVM fuses into one kernel
     working  cycles of one core for each multiply-add or element: TVM's CPU pipeline makes no loop parallel
 
-The clock is the one at which the model's threads reach its peak.  The cycles below were read off single
-operators in TVM's pipeline (Zen 4, 100,000 to 2,000,000 elements); a kernel may well take a third of what is
-said here, or three times as much.  Where shapes are symbolic, plausible numbers stand for them.  What is done
-to constants alone is done while compiling.  An operator counts once wherever it stands: in both branches of
-an ``if``, and in the body of a loop.
+and what the VM takes to call its kernel.  The clock is the one at which the model's threads reach its peak.
+The cycles below were read off single operators in TVM's pipeline (Zen 4, 100,000 to 2,000,000 elements); a
+kernel may well take a third of what is said here, or three times as much.  Where shapes are symbolic,
+plausible numbers stand for them.  What is done to constants alone is done while compiling.  An operator counts
+once wherever it stands: in both branches of an ``if``, and in the body of a loop.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ _MULTIPLY_ADD = 2.5
 """Cycles: between 0.25 where LLVM finds vectors (depthwise) and 14 where caches do not hold a matrix."""
 _LOAD_OR_STORE = 0.7
 _ELEMENT, _MOVED, _REDUCED, _ROOT, _EXPONENTIAL, _TRANSCENDENTAL = 0.25, 2.0, 3.0, 1.0, 8.0, 30.0
+_CALL_US = 0.9
+"""For each kernel that the VM calls."""
 _SORTED = 50.0
 """For each comparison of a sort."""
 _CYCLES = {
@@ -161,7 +163,8 @@ class _Function:
         bytes_written = 0 if variable in self._unstored else sum(map(_bytes, results))
         moved = bytes_read + bytes_written
         moving = (moved - min(moved, machine.cache_bytes) / 2) / machine.gbytes_per_s / 1e3
-        return max(moving, self._cycles(call, max(sizes)) / clock)
+        started = 0.0 if variable in self._unstored else _CALL_US
+        return started + max(moving, self._cycles(call, max(sizes)) / clock)
 
     def _cycles(self, call: relax.Call, elements: int) -> float:
         kind = kind_of(call)

@@ -1,4 +1,4 @@
-"""What makes two ONNX models one: structure, edges, attributes, types, bytes, names of nodes; not of values."""
+"""What makes two ONNX models one: structure, edges, attributes, types, bytes, nodes' names; not values'."""
 
 from __future__ import annotations
 
