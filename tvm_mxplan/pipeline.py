@@ -213,7 +213,7 @@ def build_pipeline(
     trials: dict[str, Trial] = {}
     preference = preference_of(backends, order, absent, options.prefer, options.layers_off, trials)
     if not backends or environment.disabled():
-        why = "the target has no library that is here" if not backends else "TVM_MXPLAN_DISABLE is set"
+        why = "the target names no library that is here" if not backends else "TVM_MXPLAN_DISABLE is set"
         noted = [NameOperators(), recorder.before_dispatch(preference), recorder.left_to_tvm(why)]
         by_tvm = [*noted, CheckIndices(), relax.get_default_pipeline(target)]
         return tvm.transform.Sequential(by_tvm, name=NAME)

@@ -31,6 +31,12 @@ class Site:
         self._replaced: Origins = ()
         self._seen: dict[tvm.ir.Var, Origins] = {}
         self._read: set[tvm.ir.Var] = set()
+        self._places: dict[tvm.ir.Var, int] = {}
+
+    def bound(self, variable: relax.Expr) -> None:
+        """Remember the order of bindings, in which origins are told."""
+        if isinstance(variable, tvm.ir.Var):
+            self._places.setdefault(variable, len(self._places))
 
     def apply(self, rule: Rule, value: relax.Expr) -> relax.Expr | None:
         """What ``rule`` makes of the value of a binding, with its origins; None where that is nothing."""
@@ -39,8 +45,10 @@ class Site:
         if not isinstance(replacement, relax.Call) or origins_of(replacement):
             return replacement
         self._read.update(_variables(replacement))
-        absorbed = [origins for variable, origins in self._seen.items() if variable not in self._read]
-        return with_origins(replacement, joined([*reversed(absorbed), self._replaced]))
+        absorbed = [variable for variable in self._seen if variable not in self._read]
+        absorbed.sort(key=lambda variable: self._places.get(variable, -1))
+        taken = [self._seen[variable] for variable in absorbed]
+        return with_origins(replacement, joined([*taken, self._replaced]))
 
     def definition(self, expr: relax.Expr) -> relax.Expr:
         """The expression that a local variable is bound to; ``expr`` itself if it is none."""
@@ -56,7 +64,9 @@ class Site:
         self._read.update(_variables(expr))
         if isinstance(expr, relax.Call) and not origins_of(expr):
             expr = with_origins(expr, self._replaced or joined(self._seen.values()))
-        return self._mutator.builder_.emit(expr)
+        variable = self._mutator.builder_.emit(expr)
+        self.bound(variable)
+        return variable
 
 
 def _variables(expr: relax.Expr) -> list[tvm.ir.Var]:
@@ -89,6 +99,7 @@ class _BindingRewriter(relax.PyExprMutator):
             value = self.builder_.emit_output(value, binding.var.name)
         else:
             value = self.builder_.emit(value, name_hint=binding.var.name)
+        self.site.bound(value)
         self.values[binding.var] = value
 
     def visit_var_(self, var: tvm.ir.Var) -> relax.Expr:
