@@ -48,7 +48,7 @@ def with_operator_name(call: relax.Call, name: str) -> relax.Call:
 
 def operator_name(expr: relax.Expr) -> str | None:
     """The name that ``with_operator_name`` gave; None for all others."""
-    source = str(expr.span.source_name.name) if expr.span is not None else ""
+    source = str(expr.span.source_name.name) if isinstance(expr.span, tvm.ir.Span) else ""
     return source.removeprefix(_NAMED) if source.startswith(_NAMED) else None
 
 

@@ -52,7 +52,7 @@ def build(
         tuning = Tuning(options, target.host, progress, records, place)
     if target.libraries and not environment.disabled():
         verifier = verifier_of(options, place)
-    recorder = Recorder()
+    recorder = Recorder(place.threads)
     if options.deterministic:
         recorder.determinism = place.determinism(measured=options.tunes)
     start = time.perf_counter()

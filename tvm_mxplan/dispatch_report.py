@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from .byoc.backend import Fused, Rejections
 from .core import program as ir
 from .core.dispatch import Candidate, Dispatch, DispatchDecision, Weighed
+from .core.origin import Origins
 from .passes.annotations import TVM
 from .passes.dispatch.implementations import Preference
 
@@ -36,6 +38,7 @@ def dispatch_report(
     regions: Sequence[PlannedRegion],
     weighed: Weighed,
     given_back: Rejections,
+    origins: Mapping[str, Origins] = MappingProxyType({}),
 ) -> Dispatch:
     """The decisions of a whole model.
 
@@ -44,6 +47,7 @@ def dispatch_report(
     dispatched : what ``DispatchOperators`` decided, by the operators' names.
     weighed : candidates of steps, by the steps' names.
     given_back : among others, why regions went back to TVM, by the names of their operators.
+    origins : what operators come from, by their names.
     """
     fused = {name: into for region in regions for name, into in region.fused.items()}
     steps = {step.name: (region, step) for region in regions for step in region.program.steps}
@@ -68,7 +72,9 @@ def dispatch_report(
 
     present = tuple(one.name for one in preference.present)
     absent = tuple((one.name, one.absent) for one in preference.implementations if one.absent)
-    return Dispatch(present, absent, tuple(decide(decision) for decision in dispatched.values()))
+    decisions = (decide(decision) for decision in dispatched.values())
+    told = tuple(replace(one, origins=origins.get(one.operator, ())) for one in decisions)
+    return Dispatch(present, absent, told)
 
 
 def _given_back(decision: DispatchDecision, reason: str) -> DispatchDecision:

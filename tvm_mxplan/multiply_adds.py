@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 
 import tvm
 from tvm import relax
@@ -18,21 +19,26 @@ def of_function(function: relax.Function) -> int:
 
     def visit(expr: relax.Expr) -> None:
         nonlocal total
-        if not isinstance(expr, relax.Call) or not isinstance(expr.op, tvm.ir.Op):
-            return
-        name = expr.op.name
-        if name.startswith("relax.nn.conv"):
-            weights, transposed = shape_of(expr.args[1]), "transpose" in name
-            positions = shape_of(expr.args[0] if transposed else expr)
-            if weights is not None and positions is not None:
-                total += _size(positions) * _size(weights[1:])
-        elif name == "relax.matmul":
-            left, out = shape_of(expr.args[0]), shape_of(expr)
-            if left is not None and out is not None:
-                total += _size(out) * _size(left[-1:])
+        if isinstance(expr, relax.Call) and isinstance(expr.op, tvm.ir.Op):
+            total += of_call(expr, _with_ones)
 
     relax.analysis.post_order_visit(function, visit)
     return total
+
+
+def of_call(call: relax.Call, sized: Callable[[Shape], Sequence[int]]) -> int:
+    """Multiply-adds of one operator; ``sized`` puts numbers in the place of symbols."""
+    name = call.op.name
+    if name.startswith("relax.nn.conv"):
+        weights, transposed = shape_of(call.args[1]), "transpose" in name
+        positions = shape_of(call.args[0] if transposed else call)
+        if weights is not None and positions is not None:
+            return math.prod(sized(positions)) * math.prod(sized(weights)[1:])
+    elif name == "relax.matmul":
+        left, out = shape_of(call.args[0]), shape_of(call)
+        if left is not None and out is not None:
+            return math.prod(sized(out)) * math.prod(sized(left)[-1:])
+    return 0
 
 
 def of_program(program: ir.Program) -> int:
@@ -62,4 +68,8 @@ def of_program(program: ir.Program) -> int:
 
 
 def _size(shape: Shape) -> int:
-    return math.prod(dim if isinstance(dim, int) else 1 for dim in shape)
+    return math.prod(_with_ones(shape))
+
+
+def _with_ones(shape: Shape) -> list[int]:
+    return [dim if isinstance(dim, int) else 1 for dim in shape]

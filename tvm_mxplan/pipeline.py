@@ -30,6 +30,7 @@ from .passes.kernels import CheckIndices, SerialSmallKernels
 from .passes.layout import InferLayouts, PropagateLayouts
 from .passes.memory import PlanMemory
 from .passes.memory.tvm_pipeline import default_pipeline
+from .passes.origins import keep_origins
 from .passes.region import (
     BuildPrograms,
     EmitModules,
@@ -56,7 +57,7 @@ def canonicalize(_: Compilation) -> Passes:
         FoldConstants(),
         RecoverOperators(),
         SimplifyInference(),
-        relax.transform.DecomposeOpsForInference(),
+        keep_origins(relax.transform.DecomposeOpsForInference()),
         NameSymbols(),
         FoldConstants(),
         SplitLongSums(),
@@ -243,8 +244,13 @@ def build_pipeline(
     errors.register()
     made = compilation(backends, options, target, recorder, choices, tuning, order=order, absent=absent)
     if not backends or environment.disabled():
-        made.recorder.preference = made.preference
-        by_tvm = [NameOperators(), CheckIndices(), relax.get_default_pipeline(target)]
+        why = "the target names no library that is here" if not backends else "TVM_MXPLAN_DISABLE is set"
+        noted = [
+            NameOperators(),
+            made.recorder.before_dispatch(made.preference),
+            made.recorder.left_to_tvm(why),
+        ]
+        by_tvm = [*noted, CheckIndices(), relax.get_default_pipeline(target)]
         return tvm.transform.Sequential(by_tvm, name=NAME)
     if tuning is None and options.tunes:
         tuning = Tuning(options, target)

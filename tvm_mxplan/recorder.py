@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import tvm
@@ -12,23 +12,27 @@ from tvm import relax
 from . import multiply_adds
 from .arena import memory_report
 from .byoc.backend import Backend, Rejections
+from .byoc.onednn import library
 from .core import program as ir
 from .core.allocation import Plan
 from .core.dims import is_static
 from .core.dispatch import DispatchDecision, Weighed
 from .core.layout import plain_layout
 from .core.layout_decision import LayoutDecision
+from .core.origin import Origins
 from .core.verification import Verification
 from .determinism import Determinism
 from .dispatch_report import PlannedRegion, dispatch_report
+from .estimated_times import KeptCall, kept_calls, region_us
 from .function_arena import function_report
 from .memory_report import MemoryReport
 from .passes.dispatch.implementations import Preference, preference_of
 from .passes.layout.costs import Machine, reorder_cost
 from .passes.memory.relax_aliases import name_of
 from .passes.memory.storage_plan import StoragePlan
+from .passes.origins import origin_table
 from .passes.region.attached import constants_of, fused_of, program_of, regions
-from .report import Fallback, RegionReport, ReorderReport, Report, StepReport
+from .report import Fallback, KeptOperator, RegionReport, ReorderReport, Report, StepReport
 from .tuning.report import TuningReport
 
 
@@ -40,9 +44,17 @@ class Recorder:
     preference : who is asked for operators, and in which order.
     dispatched : who runs each operator, by its name.
     weighed : candidates of the steps of regions, by the steps' names.
+    origins : what in the user's model operators come from, by their names.
+
+    Parameters
+    ----------
+    threads : of the library on the machine that is compiled for; those of this process by default.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, threads: int | None = None) -> None:
+        self._threads = threads
+        self.origins: Mapping[str, Origins] = {}
+        self._kept: tuple[KeptOperator, ...] = ()
         self.rejections: Rejections = {}
         self.decisions: dict[str, LayoutDecision] = {}
         self.proofs: dict[str, Plan] = {}
@@ -71,10 +83,16 @@ class Recorder:
             tuple(self._memory),
             self.determinism,
             dispatch=dispatch_report(
-                self.preference, self.dispatched, self._planned, self.weighed, self.rejections
+                self.preference,
+                self.dispatched,
+                self._planned,
+                self.weighed,
+                self.rejections,
+                self.origins,
             ),
             tuning=self.tuning,
             verification=self.verification,
+            kept=self._kept,
         )
 
     @property
@@ -96,21 +114,42 @@ class Recorder:
     def before_dispatch(self, preference: Preference) -> tvm.transform.Pass:
         def note(mod: tvm.IRModule) -> None:
             self.preference = preference
+            self.origins = origin_table(mod)
             self._multiply_adds = sum(multiply_adds.of_function(f) for f in _plain_functions(mod))
 
         return _observer("RecordModel", note)
 
-    def left_to_tvm(self) -> tvm.transform.Pass:
+    def left_to_tvm(self, why: str = "no implementation in the library") -> tvm.transform.Pass:
+        """Notes the operators that stand outside of regions; ``why``, where nobody gave a reason."""
+
         def note(mod: tvm.IRModule) -> None:
-            left: Counter[str] = Counter()
-            for function in _plain_functions(mod):
-                relax.analysis.post_order_visit(function, lambda expr: left.update(_operator(expr)))
+            threads = library.threads() if self._threads is None else self._threads
+            calls = kept_calls(mod, threads)
+            counts = Counter(f"relax.{call.kind}" for call in calls)
             self._fallbacks = tuple(
-                Fallback(name, count, self.rejections.get(name, "no implementation in the library"))
-                for name, count in sorted(left.items())
+                Fallback(kind, count, self.rejections.get(kind, why))
+                for kind, count in sorted(counts.items())
+            )
+            self._kept = tuple(
+                KeptOperator(
+                    call.operator,
+                    f"relax.{call.kind}",
+                    self._reason(call, why),
+                    self.origins.get(call.operator, ()),
+                    call.us,
+                )
+                for call in calls
             )
 
         return _observer("RecordFallbacks", note)
+
+    def _reason(self, call: KeptCall, why: str) -> str:
+        """Why no library runs an operator: what was said of it, or else of its kind."""
+        decision = self.dispatched.get(call.operator)
+        libraries = {one.name for one in self.preference.libraries}
+        out = [one.out for one in decision.candidates if one.backend in libraries] if decision else []
+        known = [self.rejections.get(call.operator), *out, self.rejections.get(f"relax.{call.kind}"), why]
+        return next(reason for reason in known if reason)
 
     def planned(self, backend: Backend) -> tvm.transform.Pass:
         def note(mod: tvm.IRModule) -> None:
@@ -169,6 +208,7 @@ def region_report(
         _reorders(program),
         decision,
         _crossing(program),
+        estimated_us=region_us(program),
     )
 
 
@@ -235,12 +275,6 @@ def _calls(mod: tvm.IRModule) -> Counter[str]:
     for function in _plain_functions(mod):
         relax.analysis.post_order_visit(function, visit)
     return calls
-
-
-def _operator(expr: relax.Expr) -> list[str]:
-    if isinstance(expr, relax.Call) and isinstance(expr.op, tvm.ir.Op) and expr.op.name.startswith("relax."):
-        return [expr.op.name]
-    return []
 
 
 def _nbytes(tensor: tvm.runtime.Tensor) -> int:

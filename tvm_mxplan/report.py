@@ -11,6 +11,7 @@ from .caches import CacheCounts
 from .core.description import is_reference
 from .core.dispatch import Dispatch
 from .core.layout_decision import LayoutDecision
+from .core.origin import Origin, Origins, told
 from .core.verification import Verification
 from .determinism import Determinism
 from .errors import InvalidInputError
@@ -61,6 +62,7 @@ class RegionReport:
     calls : how many calls of it the module has; equal regions are one.
     layouts : how its layouts were chosen, and what is proved about that.
     crossing : inputs and outputs that come and go in a physical layout, and that layout, as ``output0 acdb``.
+    estimated_us : of one call, by the cost model; None in reports of earlier versions.
     """
 
     name: str
@@ -73,6 +75,7 @@ class RegionReport:
     layouts: LayoutDecision | None = None
     crossing: tuple[str, ...] = ()
     calls: int = 1
+    estimated_us: float | None = None
 
     @property
     def reference_steps(self) -> tuple[StepReport, ...]:
@@ -90,12 +93,32 @@ class Fallback:
 
 
 @dataclass(frozen=True)
+class KeptOperator:
+    """One operator that TVM's own code keeps.
+
+    Attributes
+    ----------
+    operator, kind : its name and what it is: ``floor_0``, ``relax.floor``.
+    origins : what in the user's model it comes from.
+    estimated_us : as ``estimated_times`` has it, in the same measure as a region's; None where shapes are
+        not known.
+    """
+
+    operator: str
+    kind: str
+    reason: str
+    origins: Origins = ()
+    estimated_us: float | None = None
+
+
+@dataclass(frozen=True)
 class Report:
     """What ran where, and why the rest did not.
 
     Attributes
     ----------
     multiply_adds : of the whole module; what regions hold is in ``offloaded``.
+    kept : each of the operators in ``fallbacks``.
     memory : of each region that is planned ahead of time, then of each function that has an arena.
     determinism : what the bits of results rest on; None unless the option asked for them.
     cache : whether all this was made now or read from the cache on disk.
@@ -116,6 +139,7 @@ class Report:
     tuning: TuningReport | None = None
     verification: Verification | None = None
     process_caches: dict[str, CacheCounts] = field(default_factory=dict, compare=False)
+    kept: tuple[KeptOperator, ...] = ()
 
     @property
     def offloaded(self) -> float:
@@ -123,6 +147,26 @@ class Report:
         if not self.multiply_adds:
             return 1.0
         return sum(region.calls * region.multiply_adds for region in self.regions) / self.multiply_adds
+
+    @property
+    def outside(self) -> float | None:
+        """Share of the estimated time in operators that TVM keeps, 0 to 1; None where nothing was estimated.
+
+        What has no estimate is left out.
+        """
+        inside = [region.estimated_us for region in self.regions]
+        if None in inside:
+            return None
+        regions = sum(region.calls * (region.estimated_us or 0.0) for region in self.regions)
+        kept = sum(one.estimated_us or 0.0 for one in self.kept)
+        return kept / (regions + kept) if regions + kept else None
+
+    def share(self, operator: KeptOperator) -> float | None:
+        """Share of the estimated time of one operator that TVM keeps; None where that is not known."""
+        if operator.estimated_us is None or self.outside is None:
+            return None
+        kept = sum(one.estimated_us or 0.0 for one in self.kept)
+        return self.outside * operator.estimated_us / kept if kept else 0.0
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(replace(self, dispatch=Dispatch())), "dispatch": self.dispatch.to_json()}
@@ -142,6 +186,10 @@ class Report:
             }
             regions.append(RegionReport(**{**region, **changed}))
         fallbacks = tuple(Fallback(**fallback) for fallback in data["fallbacks"])
+        kept = tuple(
+            KeptOperator(**{**one, "origins": tuple(Origin(**origin) for origin in one["origins"])})
+            for one in data.get("kept", ())
+        )
         memory = tuple(MemoryReport.from_json(region) for region in data.get("memory", ()))
         determinism = Determinism.from_json(data.get("determinism"))
         cache = CacheReport(**data.get("cache", {}))
@@ -158,27 +206,39 @@ class Report:
             tuning=TuningReport.from_json(data.get("tuning")),
             verification=Verification.from_json(data.get("verification")),
             process_caches=counts,
+            kept=kept,
         )
 
     def explain(self, operator: str = "") -> str:
         """The decisions on all operators, or on one.
+
+        Parameters
+        ----------
+        operator : its name, or that of what it comes from in the model.
 
         Raises
         ------
         InvalidInputError : the model has no operator of this name.
         """
         try:
-            text = str(self.dispatch[operator] if operator else self.dispatch)
+            about = self.dispatch.about(operator) if operator else []
+            text = "\n".join(map(str, about)) if operator else str(self.dispatch)
         except KeyError as error:
             raise InvalidInputError(error.args[0]) from None
         if self.verification is None:
             return text
-        about = [str(one) for one in self.verification.refused if one.step == operator]
-        return "\n".join([text, *(about if operator else [str(self.verification)])])
+        names = {decision.operator for decision in about}
+        refused = [str(one) for one in self.verification.refused if one.step in names]
+        return "\n".join([text, *(refused if operator else [str(self.verification)])])
 
     def __str__(self) -> str:
         share = f"{100 * self.offloaded:.1f} % of {self.multiply_adds / 1e6:,.1f} M multiply-adds offloaded"
         lines = [share if self.multiply_adds else "no convolutions or matrix products"]
+        if self.outside is not None:
+            lines.append(
+                f"estimated time: {_percent(1 - self.outside)} in regions, "
+                f"{_percent(self.outside)} in what is left to TVM"
+            )
         for region in self.regions:
             lines.append("")
             lines += _region_lines(region)
@@ -195,7 +255,7 @@ class Report:
         lines.append("")
         if self.fallbacks:
             lines.append("left to TVM:")
-            lines += [f"  {f.count:4d} x {f.operator}: {f.reason}" for f in self.fallbacks]
+            lines += [line for fallback in self.fallbacks for line in self._kept_lines(fallback)]
         else:
             lines.append("left to TVM: nothing")
         if self.determinism:
@@ -211,6 +271,28 @@ class Report:
         if self.cache.outcome != "off":
             lines.append(str(self.cache))
         return "\n".join(lines)
+
+    def _kept_lines(self, fallback: Fallback) -> list[str]:
+        """What is left to TVM of one kind, the operators that take longest first."""
+        lines = [f"  {fallback.count:4d} x {fallback.operator}: {fallback.reason}"]
+        kept = [one for one in self.kept if one.kind == fallback.operator]
+        kept.sort(key=lambda one: -(one.estimated_us or 0.0))
+        for one in kept[:_MOST_KEPT]:
+            share = self.share(one)
+            facts = ["" if share is None else f"{_percent(share)} of the time", told(one.origins)]
+            facts[1] = f"from {facts[1]}" if facts[1] else ""
+            facts += [one.reason] if one.reason != fallback.reason else []
+            lines.append(f"         {one.operator}: {', '.join(filter(None, facts))}".removesuffix(": "))
+        more = len(kept) - _MOST_KEPT
+        return lines + ([f"         and {more} more"] if more > 0 else [])
+
+
+_MOST_KEPT = 5
+"""Operators of a kind that the report's text names; ``kept`` has all of them."""
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
 
 
 def _step_from_json(data: dict[str, Any]) -> StepReport:

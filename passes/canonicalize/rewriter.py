@@ -3,6 +3,9 @@
 A *rule* looks at the value of one binding, whose operands are rewritten already, and gives a replacement
 or None.  Rules see through variables with ``site.definition`` and emit new bindings with ``site.emit``.
 What rules leave unused is removed afterwards by dead code elimination.
+
+A replacement comes from what the value came from (``passes/origins.py``), and from the definitions that the
+rule looked through and does not read any more.
 """
 
 from __future__ import annotations
@@ -11,6 +14,10 @@ from collections.abc import Callable
 
 import tvm
 from tvm import relax
+
+from tvm_mxplan.core.origin import Origins, joined
+
+from ..origins import origins_of, with_origins
 
 Rule = Callable[["Site", relax.Expr], "relax.Expr | None"]
 
@@ -21,6 +28,27 @@ class Site:
     def __init__(self, mutator: relax.PyExprMutator, mod: tvm.IRModule) -> None:
         self._mutator = mutator
         self.mod = mod
+        self._replaced: Origins = ()
+        self._seen: dict[tvm.ir.Var, Origins] = {}
+        self._read: set[tvm.ir.Var] = set()
+        self._places: dict[tvm.ir.Var, int] = {}
+
+    def bound(self, variable: relax.Expr) -> None:
+        """Remember the order of bindings, in which origins are told."""
+        if isinstance(variable, tvm.ir.Var):
+            self._places.setdefault(variable, len(self._places))
+
+    def apply(self, rule: Rule, value: relax.Expr) -> relax.Expr | None:
+        """What ``rule`` makes of the value of a binding, with its origins; None where that is nothing."""
+        self._replaced, self._seen, self._read = origins_of(value), {}, set()
+        replacement = rule(self, value)
+        if not isinstance(replacement, relax.Call) or origins_of(replacement):
+            return replacement
+        self._read.update(_variables(replacement))
+        absorbed = [variable for variable in self._seen if variable not in self._read]
+        absorbed.sort(key=lambda variable: self._places.get(variable, -1))
+        taken = [self._seen[variable] for variable in absorbed]
+        return with_origins(replacement, joined([*taken, self._replaced]))
 
     def definition(self, expr: relax.Expr) -> relax.Expr:
         """The expression that a local variable is bound to; ``expr`` itself if it is none."""
@@ -28,11 +56,24 @@ class Site:
             value = self._mutator.lookup_binding(expr)
             if value is None:
                 return expr
+            self._seen[expr] = origins_of(value)
             expr = value
         return expr
 
     def emit(self, expr: relax.Expr) -> tvm.ir.Var:
-        return self._mutator.builder_.emit(expr)
+        self._read.update(_variables(expr))
+        if isinstance(expr, relax.Call) and not origins_of(expr):
+            expr = with_origins(expr, self._replaced or joined(self._seen.values()))
+        variable = self._mutator.builder_.emit(expr)
+        self.bound(variable)
+        return variable
+
+
+def _variables(expr: relax.Expr) -> list[tvm.ir.Var]:
+    """Local variables that an expression reads, also in tuples."""
+    parts = list(getattr(expr, "args", None) or getattr(expr, "fields", ()))
+    inside = [variable for part in parts if isinstance(part, relax.Tuple) for variable in _variables(part)]
+    return [part for part in parts if isinstance(part, tvm.ir.Var)] + inside
 
 
 @relax.expr_functor.mutator
@@ -48,7 +89,7 @@ class _BindingRewriter(relax.PyExprMutator):
             super().visit_var_binding_(binding)
             return
         value = self.visit_expr(binding.value)
-        replacement = self.rule(self.site, value)
+        replacement = self.site.apply(self.rule, value)
         if replacement is not None:
             value = replacement
         if isinstance(binding.var, relax.DataflowVar):
@@ -58,6 +99,7 @@ class _BindingRewriter(relax.PyExprMutator):
             value = self.builder_.emit_output(value, binding.var.name)
         else:
             value = self.builder_.emit(value, name_hint=binding.var.name)
+        self.site.bound(value)
         self.values[binding.var] = value
 
     def visit_var_(self, var: tvm.ir.Var) -> relax.Expr:

@@ -3,7 +3,8 @@
 Before   lv3 = R.nn.conv2d(lv2, w)
 After    the same, its span naming it ``conv2d_1``: the second of its kind in the module
 
-The name stays with the operator when it is partitioned, and does not depend on what else is offloaded.
+The name stays with the operator when it is partitioned, and does not depend on what else is offloaded.  The
+function has a table with what the operators come from (``passes/origins.py``).
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from types import MappingProxyType
 import tvm
 from tvm import relax
 
+from tvm_mxplan.core.origin import Origins
 from tvm_mxplan.errors import InvalidInputError
 
+from ..origins import origins_of, with_origin_table
 from ..relax_types import with_operator_name
 
 
@@ -49,10 +52,14 @@ class _Namer(relax.PyExprMutator):
     def __init__(self, mod: tvm.IRModule) -> None:
         super().__init__(mod)
         self.names: list[str] = []
+        self.origins: dict[str, Origins] = {}
         self._counts: Counter[str] = Counter()
 
     def rewrite(self, gvar: tvm.ir.GlobalVar, function: relax.Function) -> None:
-        self.builder_.update_func(gvar, self.visit_expr(function))
+        before = set(self.origins)
+        named = self.visit_expr(function)
+        table = {name: origins for name, origins in self.origins.items() if name not in before}
+        self.builder_.update_func(gvar, with_origin_table(named, table))
 
     def module(self) -> tvm.IRModule:
         return self.builder_.get()
@@ -65,6 +72,7 @@ class _Namer(relax.PyExprMutator):
         name = f"{kind}_{self._counts[kind]}"
         self._counts[kind] += 1
         self.names.append(name)
+        self.origins[name] = origins_of(call)
         return with_operator_name(call, name)
 
 

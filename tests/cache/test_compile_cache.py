@@ -428,11 +428,16 @@ def test_another_model(tiny, change):
     check(ex, other)
 
 
+def name_nodes(graph: onnx.GraphProto) -> None:
+    for at, node in enumerate(graph.node):
+        node.name = f"node {at}"
+
+
 def rename_inside(graph: onnx.GraphProto) -> None:
     outer = {value.name for value in [*graph.input, *graph.output]}
     rename = lambda name: name if name in outer or not name else f"new_{name}"  # noqa: E731
     for node in graph.node:
-        node.name, node.doc_string = f"node {node.name}", "text"
+        node.doc_string = "text"
         node.input[:] = [rename(name) for name in node.input]
         node.output[:] = [rename(name) for name in node.output]
     for tensor in graph.initializer:
@@ -440,7 +445,7 @@ def rename_inside(graph: onnx.GraphProto) -> None:
     del graph.value_info[:]
 
 
-def test_names_inside_do_not_matter_but_those_of_inputs_do(tiny):
+def test_names_of_values_do_not_matter_but_those_of_inputs_and_nodes_do(tiny):
     def reorder(graph: onnx.GraphProto) -> None:
         initializers = list(graph.initializer)
         del graph.initializer[:]
@@ -451,12 +456,18 @@ def test_names_inside_do_not_matter_but_those_of_inputs_do(tiny):
             node.input[:] = ["picture" if name == "image" else name for name in node.input]
         next(value for value in graph.input if value.name == "image").name = "picture"
 
+    def rename_node(graph: onnx.GraphProto) -> None:
+        graph.node[0].name = "first"
+
+    tiny = changed(tiny, name_nodes)
     assert outcome(tiny) == "miss"
     for change in (rename_inside, reorder):
         ex = compiled(changed(tiny, change))
         assert ex.report.cache.outcome == "hit"
         check(ex, tiny)
     assert outcome(changed(tiny, rename_input)) == "miss"
+    renamed = compiled(changed(tiny, rename_node))
+    assert renamed.report.cache.outcome == "miss" and "first" in renamed.report.explain()
 
 
 # --- files that cannot be used ------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What makes two ONNX models one: structure, edges, attributes, types, bytes; not names inside."""
+"""What makes two ONNX models one: structure, edges, attributes, types, bytes, nodes' names; not values'."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ def model(
     branch: float = 1.0,
     order: int = 1,
 ) -> onnx.ModelProto:
-    """``If(flag, x * w - x + v, constant)`` in several spellings; ``prefix`` changes the names inside."""
+    """``If(flag, x * w - x + v, constant)`` in several spellings; ``prefix`` changes the values' names."""
     name = lambda text: prefix + text  # noqa: E731
     then = helper.make_graph(
-        [helper.make_node("Identity", [name("d")], [name("t")])],
+        [helper.make_node("Identity", [name("d")], [name("t")], name="copy")],
         name("then"),
         [],
         [helper.make_tensor_value_info(name("t"), 1, (4, 4))],
     )
     other = helper.make_graph(
-        [helper.make_node("Identity", [name("k")], [name("e")])],
+        [helper.make_node("Identity", [name("k")], [name("e")], name="constant")],
         name("else"),
         [],
         [helper.make_tensor_value_info(name("e"), 1, (4, 4))],
         [numpy_helper.from_array(np.full((4, 4), branch, np.float32), name("k"))],
     )
     nodes = [
-        helper.make_node("Mul", ["x", name(weights[0])], [name("a")]),
-        helper.make_node("Add", ["x", name(weights[1])], [name("b")]),
-        helper.make_node("Sub", [name(edge) for edge in edges], [name("d")], name=prefix),
+        helper.make_node("Mul", ["x", name(weights[0])], [name("a")], name="scale"),
+        helper.make_node("Add", ["x", name(weights[1])], [name("b")], name="shift"),
+        helper.make_node("Sub", [name(edge) for edge in edges], [name("d")], name="both"),
         helper.make_node("If", ["flag"], ["y"], then_branch=then, else_branch=other),
     ]
     graph = helper.make_graph(
@@ -65,7 +65,7 @@ def edited(change: Callable[[onnx.ModelProto], object]) -> onnx.ModelProto:
     return proto
 
 
-def test_names_inside_order_of_initializers_and_texts_do_not_count():
+def test_names_of_values_order_of_initializers_and_texts_do_not_count():
     onnx.checker.check_model(model())
     expected = digest(model())
     assert digest(model(prefix="other")) == expected
@@ -94,6 +94,28 @@ def test_names_inside_order_of_initializers_and_texts_do_not_count():
 )
 def test_everything_else_counts(other):
     assert digest(other) != digest(model())
+
+
+def test_names_of_nodes_count_and_results_stand_for_those_that_are_missing():
+    digests = {
+        digest(edited(lambda proto: setattr(proto.graph.node[0], "name", "other"))),
+        digest(edited(lambda proto: setattr(inner(proto).node[0], "name", "other"))),
+        digest(edited(lambda proto: proto.graph.node[0].ClearField("name"))),
+        digest(model()),
+    }
+    assert len(digests) == 4
+
+    def nameless(prefix: str) -> onnx.ModelProto:
+        proto = model(prefix=prefix)
+        proto.graph.node[0].ClearField("name")
+        return proto
+
+    assert digest(nameless("")) != digest(nameless("other"))
+
+
+def inner(proto: onnx.ModelProto) -> onnx.GraphProto:
+    """The branch that is taken."""
+    return proto.graph.node[3].attribute[0].g
 
 
 def test_names_of_outputs_and_stated_shapes_count():

@@ -1,4 +1,4 @@
-"""What a Relax module computes, as one digest: its text, TVM's own hash, and its constants' bytes."""
+"""What a Relax module computes, as one digest: text, TVM's own hash, its constants' bytes, its origins."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import tvm_ffi
 from tvm import relax
 
 from ..core.fingerprint import Fingerprint
+from ..passes.origins import origins_of
 from ..passes.relax_types import is_constant
 
 
@@ -19,6 +20,20 @@ def constants_of(mod: tvm.IRModule) -> list[tvm.runtime.Tensor]:
     def visit(expr: relax.Expr) -> None:
         if is_constant(expr):
             found.append(expr.value)
+
+    for gvar in sorted(mod.get_global_vars(), key=lambda gvar: str(gvar.name_hint)):
+        if isinstance(mod[gvar], relax.Function):
+            relax.analysis.post_order_visit(mod[gvar], visit)
+    return found
+
+
+def _origins(mod: tvm.IRModule) -> list[list[list[str]]]:
+    """What an importer noted of the model that the calls come from: reports speak of it."""
+    found: list[list[list[str]]] = []
+
+    def visit(expr: relax.Expr) -> None:
+        if isinstance(expr, relax.Call):
+            found.append([[origin.name, origin.kind] for origin in origins_of(expr)])
 
     for gvar in sorted(mod.get_global_vars(), key=lambda gvar: str(gvar.name_hint)):
         if isinstance(mod[gvar], relax.Function):
@@ -40,4 +55,5 @@ def relax_fingerprint(mod: tvm.IRModule, digests: Sequence[bytes]) -> str:
     types = [[str(tensor.dtype), [int(dim) for dim in tensor.shape]] for tensor in constants_of(mod)]
     fingerprint.add("types", types)
     fingerprint.add("constants", digests)
+    fingerprint.add("origins", _origins(mod))
     return fingerprint.hexdigest()

@@ -4,7 +4,9 @@ conv2d_3 runs in onednn: winograd_f4, acdb, 61.3 us, scratchpad 1,048,576 bytes,
   out  onednn direct, brgconv:avx512_core, 98.0 us  winograd_f4 costs less
   out  onednn winograd_f4, aBcd16b                  convolution: Winograd takes images channels last
   out  llvm                                         after onednn in the order of preference
+  from Conv /layer1/conv
 relu_3 runs inside conv2d_3, in onednn
+  from Relu /layer1/relu
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
 from .description import Refused
+from .origin import Origin, Origins, told
 
 Source = Literal["", "model", "measured"]
 SOURCES: tuple[Source, ...] = get_args(Source)
@@ -91,6 +94,7 @@ class DispatchDecision:
     runs : name of the step that computes it, which is another operator's where it is fused; '' where nothing
         is left to run or TVM's own code runs it.
     note : what there is to say of a chosen one that has no code of its own.
+    origins : what in the user's model it comes from.
     """
 
     operator: str
@@ -98,6 +102,7 @@ class DispatchDecision:
     candidates: tuple[Candidate, ...]
     runs: str = ""
     note: str = ""
+    origins: Origins = ()
 
     def __post_init__(self) -> None:
         kept = sum(not candidate.out for candidate in self.candidates)
@@ -115,14 +120,16 @@ class DispatchDecision:
 
     def to_json(self) -> dict[str, Any]:
         candidates = [candidate.to_json() for candidate in self.candidates]
-        told = {"operator": self.operator, "kind": self.kind, "runs": self.runs, "note": self.note}
-        return {**told, "candidates": candidates}
+        row = {"operator": self.operator, "kind": self.kind, "runs": self.runs, "note": self.note}
+        known = {"origins": [[one.name, one.kind] for one in self.origins]} if self.origins else {}
+        return {**row, **known, "candidates": candidates}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> DispatchDecision:
         """Inverse of :meth:`to_json`."""
         candidates = tuple(Candidate.from_json(candidate) for candidate in data["candidates"])
-        return cls(data["operator"], data["kind"], candidates, data["runs"], data["note"])
+        origins = tuple(Origin(*one) for one in data.get("origins", ()))
+        return cls(data["operator"], data["kind"], candidates, data["runs"], data["note"], origins)
 
     def __str__(self) -> str:
         chosen = self.chosen
@@ -133,6 +140,7 @@ class DispatchDecision:
         names = [f"{other.backend} {', '.join(other.words())}".strip() for other in others]
         width = max(map(len, names), default=0)
         lines += [f"  out  {name:{width}}  {o.out}" for name, o in zip(names, others, strict=True)]
+        lines += [f"  from {told(self.origins)}"] if self.origins else []
         return "\n".join(lines)
 
 
@@ -166,6 +174,16 @@ class Dispatch:
         close = difflib.get_close_matches(operator, names, n=4, cutoff=0.5) or names[:4]
         hint = f"the nearest are {', '.join(close)}" if close else "no operator was decided on"
         raise KeyError(f"the model has no operator {operator!r}; {hint}")
+
+    def about(self, name: str) -> list[DispatchDecision]:
+        """The decision on an operator, or those on what comes from a part of the model of this name.
+
+        KeyError names operators that are close.
+        """
+        if any(decision.operator == name for decision in self.decisions):
+            return [self[name]]
+        found = [one for one in self.decisions if any(origin.is_called(name) for origin in one.origins)]
+        return found or [self[name]]
 
     def to_json(self) -> dict[str, Any]:
         decisions = [decision.to_json() for decision in self.decisions]

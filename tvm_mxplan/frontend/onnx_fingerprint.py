@@ -1,9 +1,10 @@
 """What an ONNX model computes, as one digest, found without importing it, nor onnx.
 
-Names inside do not count: values are numbered as nodes define them, initializers as nodes first use them.
-Names of inputs and outputs do, since a compiled model has them, and so do operators, attributes, the order of
-nodes, edges, shapes, types, opsets and the initializers' bytes.  Documentation does not.  All else counts as
-it is written: where another program writes the same in another way, that is another model.
+Names of values inside do not count: they are numbered as nodes define them, initializers as nodes first use
+them.  Names of inputs and outputs do, since a compiled model has them, those of nodes (or of the first result
+where a node has none), since its report and its options speak of them, and so do operators, attributes, the
+order of nodes, edges, shapes, types, opsets and the initializers' bytes.  Documentation does not.  All else
+counts as it is written: where another program writes the same in another way, that is another model.
 """
 
 from __future__ import annotations
@@ -82,7 +83,8 @@ class _Graph:
         attributes = [self._attribute(Message(attribute)) for attribute in node.all(_ATTRIBUTES)]
         results = [self._define(name) for name in node.texts(_NODE_OUTPUTS)]
         rest = node.without(_NODE_INPUTS, _NODE_OUTPUTS, _ATTRIBUTES, *_NODE_TEXTS)
-        return [rest, sources, results, attributes]
+        made = next((name for name in node.texts(_NODE_OUTPUTS) if name), "")
+        return [rest, sources, results, attributes, node.text(_NODE_NAME) or made]
 
     def _attribute(self, attribute: Message) -> Plain:
         one, several = (_ATTRIBUTE_TENSOR, _ATTRIBUTE_GRAPH), (_ATTRIBUTE_TENSORS, _ATTRIBUTE_GRAPHS)

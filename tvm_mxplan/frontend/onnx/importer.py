@@ -22,7 +22,9 @@ import tvm
 from onnx import numpy_helper
 from tvm import relax, tirx
 
+from ...core.origin import Origin
 from ...errors import InvalidInputError, MxplanError, UnsupportedError
+from ..origins import OriginBuilder
 from . import converters, fold, functions, stock, symbolic
 from .dims import Dim
 from .node import Emitter, Node, NotTaken
@@ -41,14 +43,14 @@ class Source:
 class Importer:
     """Imports graphs into the function that a builder has open."""
 
-    def __init__(self, builder: relax.BlockBuilder, source: Source) -> None:
+    def __init__(self, builder: OriginBuilder, source: Source) -> None:
         self.builder = builder
         self.source = source
         self._emitter = Emitter(self)
         self._dimensions = 0
         self._open: list[tuple[str, str]] = []  # operators whose functions are being imported
 
-    def within(self, builder: relax.BlockBuilder) -> Importer:
+    def within(self, builder: OriginBuilder) -> Importer:
         """An importer into another function of the same module."""
         return Importer(builder, self.source)
 
@@ -88,7 +90,8 @@ class Importer:
         for proto in nodes:
             node = self._node(proto, scope, opsets)
             try:
-                results = self._results(node, scope)
+                with self.builder.importing(self._origin(node)):
+                    results = self._results(node, scope)
             except MxplanError:
                 raise
             except (NotImplementedError, tvm.error.OpNotImplemented) as error:
@@ -100,6 +103,11 @@ class Importer:
             for name, result in zip(proto.output, results, strict=False):
                 if name:
                     scope[name] = result
+
+    def _origin(self, node: Node) -> Origin:
+        """The node by its name, else by its first result where that is not inside of a function."""
+        made = next((name for name in node.outputs if name), "")
+        return Origin(node.name or ("" if self._open else made), node.op_type)
 
     def _node(self, proto: onnx.NodeProto, scope: Scope, opsets: Mapping[str, int]) -> Node:
         domain = "" if proto.domain == "ai.onnx" else proto.domain

@@ -13,6 +13,7 @@ import tvm
 from tvm import relax
 
 from ...errors import InvalidInputError, UnsupportedError
+from ..origins import OriginBuilder
 from .check_tensors import check_files
 from .checks import check_model
 from .dims import Dim, expression
@@ -82,7 +83,7 @@ def import_model(
         "" if opset.domain == "ai.onnx" else opset.domain: opset.version for opset in model.opset_import
     }
     local = {(function.domain, function.name): function for function in model.functions}
-    builder = relax.BlockBuilder()
+    builder = OriginBuilder()
     importer = Importer(builder, Source(source, opsets, local))
     parameters = {
         value.name: _parameter(value, dims[value.name], source) for value in graph.input if value.name in dims

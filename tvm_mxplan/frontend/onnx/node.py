@@ -15,6 +15,7 @@ from .values import Symbols, Value, as_symbols, dtype_of, rank_of, shape_of, val
 if TYPE_CHECKING:
     import onnx
 
+    from ..origins import OriginBuilder
     from .importer import Importer
 
 
@@ -73,7 +74,7 @@ class Emitter:
 
     def __init__(self, importer: Importer) -> None:
         self.importer = importer
-        self.builder: relax.BlockBuilder = importer.builder
+        self.builder: OriginBuilder = importer.builder
 
     def emit(self, expr: relax.Expr) -> relax.Var:
         return self.builder.emit(expr)

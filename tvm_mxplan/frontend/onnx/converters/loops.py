@@ -104,7 +104,7 @@ class _Turn:
         types: Sequence[relax.TensorType],
         rows: Sequence[relax.TensorType],
     ) -> None:
-        self.builder = relax.BlockBuilder()
+        self.builder = emitter.builder.another()
         self.importer = emitter.importer.within(self.builder)
         self.emitter = Emitter(self.importer)
         self.turn = relax.Var("turn", relax.TensorType([], "int64"))
