@@ -15,7 +15,8 @@ from tvm import relax
 
 import tvm_mxplan
 from tvm_mxplan.errors import InvalidInputError
-from tvm_mxplan.frontend.onnx import import_model, read_model, weights
+from tvm_mxplan.frontend.constants import aligned_bytes, constant
+from tvm_mxplan.frontend.onnx import import_model, read_model
 from tvm_mxplan.testing.reference import onnxruntime_outputs, relative_l2
 
 BLOCK = 128
@@ -91,10 +92,10 @@ def test_other_types(tmp_path: Path, dtype: type) -> None:
 
 
 def test_a_constant_shares_an_aligned_array_and_copies_another() -> None:
-    room = weights._aligned(4 * 200 * 200)
+    room = aligned_bytes(4 * 200 * 200)
     array = room.view(np.float32).reshape(200, 200)
     array[:] = np.random.default_rng(2).standard_normal((200, 200))
-    shared, copied = weights.constant(array), weights.constant(array[1:, 1:])
+    shared, copied = constant(array), constant(array[1:, 1:])
     array[1, 1] = 41.5
     assert shared.value.numpy()[1, 1] == 41.5
     assert copied.value.numpy()[0, 0] != 41.5

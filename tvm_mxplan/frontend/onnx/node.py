@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from tvm import relax
 
+from ..constants import constant
 from .dims import Dim, expression
 from .values import Symbols, Value, as_symbols, dtype_of, rank_of, shape_of, value_of
-from .weights import constant
 
 if TYPE_CHECKING:
     import onnx

@@ -2,7 +2,7 @@
 
 A model's message, its arrays and the constants of Relax would be three copies of each weight.  So external
 data stays in its file until the graph is imported (``left_in_files``), is read into memory that is aligned as
-TVM's own (``array_of``), and becomes a constant without a copy (``constant``).
+TVM's own (``array_of``), and becomes a constant without a copy (``constants``).
 """
 
 from __future__ import annotations
@@ -12,20 +12,15 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import tvm
-import tvm_ffi
 from onnx import numpy_helper
-from tvm import relax
 
 from ...errors import InvalidInputError
+from ..constants import aligned_bytes
 from .check_tensors import Stored, nbytes_of, stored, tensors_of
 from .names import shown
 
-_ALIGNMENT = 64
-"""Of TVM's tensors; its kernels count on it."""
 _LEFT = 1 << 16
 """Bytes from which on a weight stays in its file: less may be a shape, which the checks look at."""
-_SHARED_KINDS = "iuf"
 _SLICE = 1 << 28
 
 
@@ -59,7 +54,7 @@ def array_of(tensor: onnx.TensorProto, folder: Path | None) -> np.ndarray:
     if folder is None or tensor.data_location != onnx.TensorProto.EXTERNAL:
         return numpy_helper.to_array(tensor)
     place = stored(tensor, shown(tensor.name))
-    data = _aligned(_nbytes(tensor))
+    data = aligned_bytes(_nbytes(tensor))
     try:
         read = _read(folder, place, memoryview(data))
     except OSError as error:
@@ -75,19 +70,6 @@ def array_of(tensor: onnx.TensorProto, folder: Path | None) -> np.ndarray:
     return data.view(_dtype(tensor)).reshape(tuple(tensor.dims))
 
 
-def constant(array: np.ndarray) -> tvm.ir.GenericConst:
-    """The array as a constant of Relax, which shares its memory where that is aligned as TVM wants it."""
-    shared = (
-        array.dtype.kind in _SHARED_KINDS
-        and array.flags.c_contiguous
-        and array.flags.writeable
-        and array.nbytes >= _LEFT
-        and array.ctypes.data % _ALIGNMENT == 0
-    )
-    tensor = tvm_ffi.from_dlpack(array) if shared else tvm.runtime.tensor(array)
-    return relax.const(tensor, str(array.dtype))
-
-
 def _read(folder: Path, place: Stored, data: memoryview) -> int:
     """Fill ``data`` from a file; returns the bytes that were there."""
     descriptor = os.open(folder / place.location, os.O_RDONLY | os.O_NOFOLLOW)
@@ -97,13 +79,6 @@ def _read(folder: Path, place: Stored, data: memoryview) -> int:
         while read < len(data) and (some := file.readinto(data[read : read + _SLICE])):
             read += some
     return read
-
-
-def _aligned(nbytes: int) -> np.ndarray:
-    """As many bytes, not set, from an address that TVM's kernels can take."""
-    room = np.empty(nbytes + _ALIGNMENT, np.uint8)
-    start = -room.ctypes.data % _ALIGNMENT
-    return room[start : start + nbytes]
 
 
 def _dtype(tensor: onnx.TensorProto) -> np.dtype:
