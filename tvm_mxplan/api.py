@@ -17,6 +17,8 @@ from .caches import counted, set_capacities
 from .errors import InvalidInputError
 from .executable import Executable
 from .files import check_destination
+from .frontend.formats import Format, format_of
+from .frontend.parameters import Parameters, parameters_of
 from .options import Options
 from .targets import TargetText
 
@@ -33,6 +35,7 @@ def compile(
     target: str | tvm.target.Target = "dnnl, llvm",
     *,
     shapes: Mapping[str, Sequence[int]] | None = None,
+    params: Parameters | None = None,
     options: Options | dict[str, Any] | None = None,
     progress: Callback | None = None,
 ) -> Executable:
@@ -40,9 +43,13 @@ def compile(
 
     Parameters
     ----------
-    model : path of an ONNX file, an ``onnx.ModelProto``, or a Relax module whose function is ``main``.
+    model : path of a file, an ``onnx.ModelProto``, or a Relax module whose function is ``main``. Files hold
+        ONNX, Relax as TVMScript (``mod.script(show_meta=True)``) or JSON (``tvm.ir.save_json``), or Relay as
+        text or JSON, as TVM 0.7 to 0.19 wrote them.
     target : libraries and TVM's target by preference, e.g. ``"dnnl, llvm"`` or ``"llvm -mcpu=x86-64-v3"``.
-    shapes : input shapes by name, in place of those in an ONNX model.
+    shapes : input shapes by name, in place of those in an ONNX or Relay model.
+    params : for Relax and Relay, values of parameters by their names: arrays, or a file (.npz of numpy,
+        .params of ``save_param_dict``). They become constants; the other parameters are the inputs.
     options : see :class:`tvm_mxplan.Options`.
     progress : is called with a :class:`tvm_mxplan.tuning.progress.Progress` after each measurement.
 
@@ -55,6 +62,7 @@ def compile(
     InvalidInputError : the file, the shapes, the target or an option.
     UnsupportedError : an operator that TVM's importer does not know, or a target not in this build.
     """
+    model, shapes = _opened(model, shapes, params)
     return _compiled(model, target, shapes, Options.of(options), progress, None)
 
 
@@ -64,6 +72,7 @@ def tune(
     target: str | tvm.target.Target = "dnnl, llvm",
     *,
     shapes: Mapping[str, Sequence[int]] | None = None,
+    params: Parameters | None = None,
     options: Options | dict[str, Any] | None = None,
     progress: Callback | None = None,
     remote: Remote | None = None,
@@ -74,7 +83,7 @@ def tune(
 
     Parameters
     ----------
-    model, target, shapes, options, progress : as for :func:`compile`; ``tune`` is ``measure``.
+    model, target, shapes, params, options, progress : as for :func:`compile`; ``tune`` is ``measure``.
     output : a file for the records, which the option ``tuning_records`` takes; what it holds already is
         known. Without one they are kept in the cache folder alone.
     remote : measure on that machine, and compile for it; records are those of that machine.
@@ -94,6 +103,7 @@ def tune(
     options = replace(Options.of(options), tune="measure")
     if options.cache == "on_compile":
         options = replace(options, cache="save_reload")
+    model, shapes = _opened(model, shapes, params)
     records = None if output is None else check_destination(output, Path(output).suffix)
     if remote is None:
         return _compiled(model, target, shapes, options, progress, records)
@@ -104,6 +114,28 @@ def tune(
         raise InvalidInputError(f"remote={remote!r}: expected a tvm_mxplan.Remote")
     with connected(remote) as place:
         return _compiled(model, target, shapes, options, progress, records, place)
+
+
+def _opened(
+    model: Any, shapes: Mapping[str, Sequence[int]] | None, params: Parameters | None
+) -> tuple[Any, Mapping[str, Sequence[int]] | None]:
+    """The model with its parameters in it, and shapes that are still to be given to it.
+
+    A file of Relax or Relay is read now; one of ONNX is left to the cache, which reads it without TVM.
+    """
+    path = Path(model) if isinstance(model, str | os.PathLike) else None
+    found = Format.ONNX if path is None else format_of(path) or Format.ONNX
+    if found is not Format.ONNX:
+        from .frontend.doors import opened
+
+        return opened(path, found, shapes, parameters_of(params)), None
+    if params is None:
+        return model, shapes
+    if path is not None or hasattr(model, "graph"):
+        raise InvalidInputError("params are for Relax and Relay models; an ONNX model has its own inside")
+    from .frontend.doors import bound
+
+    return bound(model, parameters_of(params)), shapes
 
 
 def _compiled(

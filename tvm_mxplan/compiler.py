@@ -104,15 +104,15 @@ def _import(
             raise InvalidInputError("the Relax module has no function main; rename the one to compile")
         check_module(model)
         return model, None, None
-    source = "model"
+    source, folder = "model", None
     if isinstance(model, str | os.PathLike):
-        source = str(Path(model))
+        source, folder = str(Path(model)), Path(model).parent
         model = read_model(model)
     if not hasattr(model, "graph"):
         raise InvalidInputError(
             f"cannot compile a {type(model).__name__}; expected a path, an onnx.ModelProto or an IRModule"
         )
-    return import_model(model, shapes, source), input_names(model), output_names(model)
+    return import_model(model, shapes, source, folder), input_names(model), output_names(model)
 
 
 def _with_metadata(mod: tvm.IRModule, text: str) -> tvm.IRModule:

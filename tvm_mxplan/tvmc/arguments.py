@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 if TYPE_CHECKING:
     from ..remote.address import Remote
 
+_READ = ("onnx", "relax", "relay")
+_FORMATS = (*_READ, "keras", "paddle", "pb", "pytorch", "tflite")
 _UNITS = {"K": 10, "M": 20, "G": 30}
 _EXPLAIN = "--explain"
 _OPERATOR = re.compile(r"[A-Za-z]\w*_\d+")
@@ -64,6 +66,35 @@ def add_input_shapes(parser: argparse.ArgumentParser, help: str) -> None:
         metavar="SHAPES",
         help=f'{help}, as "data:[1,3,224,224] mask:[1]"',
     )
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """The model's file, what it holds, its parameters and its shapes; see :func:`check_format`."""
+    parser.add_argument("FILE", type=Path, help="the model")
+    parser.add_argument(
+        "--model-format", choices=_FORMATS, help=f"{', '.join(_READ)}; by default by what is in FILE"
+    )
+    parser.add_argument(
+        "--params", type=Path, metavar="FILE", help="parameters of a Relax or Relay model, as .npz or .params"
+    )
+    add_input_shapes(parser, "shapes in place of the model's")
+
+
+def check_format(path: Path, stated: str | None) -> None:
+    """Whether it is a format that can be read; what is in the file is left to its reader."""
+    from ..errors import InvalidInputError, UnsupportedError
+    from ..frontend.formats import format_of
+
+    if stated not in (None, *_READ):
+        raise UnsupportedError(f"{path}: {stated} models are not read by this build; convert it to ONNX")
+    found = format_of(path)
+    if found is None and stated is None and path.is_file():
+        raise InvalidInputError(f"{path}: no known suffix; expected .onnx, or give --model-format onnx")
+    kind = None if found is None else found.value.removesuffix("-json")
+    if stated is not None and kind not in (None, stated):
+        raise InvalidInputError(f"{path}: holds {kind}, not {stated}; leave --model-format out")
+    if stated not in (None, "onnx") and found is None and path.is_file():
+        raise InvalidInputError(f"{path}: holds no {stated} module as text or JSON; save the module again")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -15,27 +15,15 @@ from .arguments import (
     Parser,
     add_explain,
     add_gone,
-    add_input_shapes,
+    add_model,
     add_options,
     add_tuning_records,
     add_verbosity,
+    check_format,
     given_options,
 )
 from .output import results_stream
 
-_FORMATS = ("onnx", "keras", "paddle", "pb", "pytorch", "relay", "tflite")
-_SUFFIXES = {
-    ".onnx": "onnx",
-    ".h5": "keras",
-    ".keras": "keras",
-    ".json": "relay",
-    ".pb": "pb",
-    ".pdmodel": "paddle",
-    ".pt": "pytorch",
-    ".pth": "pytorch",
-    ".relay": "relay",
-    ".tflite": "tflite",
-}
 _LAYOUTS = {"NCHW": "plain", "NHWC": "channels_last", "NCHW16c": "blocked"}
 _DUMPS = {"relax": ".relax.py", "program": ".program.txt", "report": ".report.json"}
 _NO_MACHINERY = "Relax has one executor and one runtime; leave it out"
@@ -62,7 +50,7 @@ def add_parser(verbs: Any) -> None:
         "compile", help="compile a model", description="Compile a model into a library."
     )
     parser.set_defaults(verb=compile_model)
-    parser.add_argument("FILE", type=Path, help="the model")
+    add_model(parser)
     parser.add_argument(
         "--target",
         default="dnnl, llvm",
@@ -74,10 +62,6 @@ def add_parser(verbs: Any) -> None:
     parser.add_argument(
         "-f", "--output-format", choices=("so", "tar", "mlf"), default="so", help="only so today"
     )
-    parser.add_argument(
-        "--model-format", choices=_FORMATS, help="only onnx today; by default by FILE's suffix"
-    )
-    add_input_shapes(parser, "shapes in place of the model's")
     add_tuning_records(parser, "plan by what tvmc tune measured; short for --opt tuning_records=FILE")
     parser.add_argument(
         "--layouts",
@@ -135,7 +119,9 @@ def compile_model(args: argparse.Namespace) -> str:
         _shown_phases(options),
         tvm.transform.PassContext(instruments=[dump] if "relax" in args.dump_code else []),
     ):
-        ex = tvm_mxplan.compile(args.FILE, args.target, shapes=args.input_shapes, options=options)
+        ex = tvm_mxplan.compile(
+            args.FILE, args.target, shapes=args.input_shapes, params=args.params, options=options
+        )
     if args.dump_memory:
         _write_memory(args.dump_memory, ex)
     ex.export(args.output)
@@ -173,16 +159,6 @@ def _shown_phases(options: dict[str, Any]) -> Iterator[None]:
             with results_stream() as stream:
                 for path in sorted(Path(folder).iterdir(), key=lambda path: path.stat().st_mtime_ns):
                     stream.write(path.read_text())
-
-
-def check_format(path: Path, stated: str | None) -> None:
-    """Whether it is a format that can be read; what is in the file is left to its reader."""
-    if stated is None and path.is_file():
-        stated = _SUFFIXES.get(path.suffix.lower())
-        if stated is None:
-            raise InvalidInputError(f"{path}: no known suffix; expected .onnx, or give --model-format onnx")
-    if stated not in (None, "onnx"):
-        raise UnsupportedError(f"{path}: {stated} models are not read by this build; convert it to ONNX")
 
 
 def _write_dumps(args: argparse.Namespace, ex: Any, relax: str) -> None:

@@ -12,16 +12,16 @@ from ..errors import InvalidInputError
 from .arguments import (
     Parser,
     add_gone,
-    add_input_shapes,
+    add_model,
     add_options,
     add_remote,
     add_tuning_records,
     add_verbosity,
+    check_format,
     given_options,
     given_remote,
     positive,
 )
-from .compile import check_format
 from .output import progress_stream
 
 _ONE_SCHEDULE = "oneDNN's kernels and layouts are what is tuned; leave it out"
@@ -44,13 +44,11 @@ def add_parser(verbs: Any) -> None:
         description="Measure operators, groups and whole plans; run it again to go on where it stopped.",
     )
     parser.set_defaults(verb=tune_model)
-    parser.add_argument("FILE", type=Path, help="the model")
+    add_model(parser)
     parser.add_argument(
         "-o", "--output", type=Path, required=True, help="the records to write, or to go on with"
     )
     parser.add_argument("--target", default="dnnl, llvm", help="as for tvmc compile (%(default)s)")
-    parser.add_argument("--model-format", choices=("onnx",), help="only onnx today")
-    add_input_shapes(parser, "shapes in place of the model's")
     add_tuning_records(parser, "records to start from")
     parser.add_argument("--seconds", type=float, help="short for --opt tune_seconds=SECONDS")
     parser.add_argument("--trials", type=positive, help="short for --opt tune_trials=TRIALS")
@@ -93,6 +91,7 @@ def tune_model(args: argparse.Namespace) -> str:
                 args.output,
                 args.target,
                 shapes=args.input_shapes,
+                params=args.params,
                 options=options,
                 progress=progress,
                 remote=remote,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING
 
@@ -21,47 +22,63 @@ _PER_BYTE = {"UINT4": 2, "INT4": 2, "FLOAT4E2M1": 2, "UINT2": 4, "INT2": 4}
 """Elements in one byte, of the types that have more than one."""
 
 
+@dataclass(frozen=True)
+class Stored:
+    """Where external data stands; ``length`` is None where the model does not state it."""
+
+    location: str
+    offset: int
+    length: int | None
+
+
+def stored(tensor: onnx.TensorProto, what: str) -> Stored:
+    """Where the data of a tensor stands; InvalidInputError for what is no number."""
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    offset, length = (_number(what, entries, key) for key in ("offset", "length"))
+    return Stored(entries.get("location", ""), offset, length if "length" in entries else None)
+
+
 def check_files(model: onnx.ModelProto, path: Path) -> None:
     """Whether the files of external data are where they may be, and long enough; nothing is read."""
     import onnx
 
-    for tensor in _tensors(model.graph):
+    for tensor in tensors_of(model.graph):
         if tensor.data_location != onnx.TensorProto.EXTERNAL:
             continue
         what = f"{path}: initializer {shown(tensor.name)}"
-        entries = {entry.key: entry.value for entry in tensor.external_data}
-        location = entries.get("location", "")
-        if not location or not _inside(location):
+        place = stored(tensor, what)
+        if not place.location or not _inside(place.location):
             raise InvalidInputError(
-                f"{what}: its external data is in {shown(location)}; "
+                f"{what}: its external data is in {shown(place.location)}; "
                 "expected a file in the model's own folder"
             )
-        file = path.parent / location
+        file = path.parent / place.location
         if not file.is_file():
             raise InvalidInputError(f"{what}: its external data is missing; expected the file {file}")
         expected = nbytes_of(tensor, what)
-        offset, length = (_number(what, entries, key) for key in ("offset", "length"))
-        if "length" in entries and length != expected:
+        if place.length is not None and place.length != expected:
             raise InvalidInputError(
                 f"{what}: expected {expected:,} bytes of external data for its shape {list(tensor.dims)}, "
-                f"and the model states {length:,}"
+                f"and the model states {place.length:,}"
             )
-        there = max(0, file.stat().st_size - offset)
+        there = max(0, file.stat().st_size - place.offset)
         if there < expected:
             raise InvalidInputError(
-                f"{what}: {file} is truncated: expected {expected:,} bytes from byte {offset:,} on, "
+                f"{what}: {file} is truncated: expected {expected:,} bytes from byte {place.offset:,} on, "
                 f"got {there:,}; copy it again"
             )
 
 
-def check_initializers(graph: onnx.GraphProto, source: str) -> None:
-    """Whether each initializer has as many numbers as its shape says."""
+def check_initializers(graph: onnx.GraphProto, source: str, files_checked: bool) -> None:
+    """Whether each initializer has as many numbers as its shape says, in the model or in checked files."""
     import onnx
 
     for tensor in graph.initializer:
         what = f"{source}: initializer {shown(tensor.name)}"
         expected = nbytes_of(tensor, what)
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
+            if files_checked:
+                continue
             raise InvalidInputError(
                 f"{what}: its data is in another file; give the model's path, or read it with onnx.load"
             )
@@ -98,7 +115,7 @@ def nbytes_of(tensor: onnx.TensorProto, what: str) -> int:
     return nbytes
 
 
-def _tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
+def tensors_of(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
     """All tensors that may stand in other files: initializers, and those in attributes."""
     todo = [graph]
     while todo:

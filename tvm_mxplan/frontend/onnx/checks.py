@@ -26,13 +26,16 @@ _DEEPEST = 16
 """Branches inside of branches; real models have three or four."""
 
 
-def check_model(model: onnx.ModelProto, source: str, shapes: Mapping[str, Sequence[int]]) -> None:
+def check_model(
+    model: onnx.ModelProto, source: str, shapes: Mapping[str, Sequence[int]], *, files_checked: bool = False
+) -> None:
     """Say what is wrong with ``model``; onnx's own message is quoted where it is the best.
 
     Parameters
     ----------
     source : what messages call the model.
     shapes : shapes of inputs by name, in place of those in the model.
+    files_checked : data that stands in other files has been looked at (``check_tensors.check_files``).
 
     Raises
     ------
@@ -41,7 +44,7 @@ def check_model(model: onnx.ModelProto, source: str, shapes: Mapping[str, Sequen
     """
     _check_versions(model, source)
     _GraphCheck(model, source).check(model.graph, [], 0)
-    check_tensors.check_initializers(model.graph, source)
+    check_tensors.check_initializers(model.graph, source, files_checked)
     check_shapes.check_shapes(model, source, shapes)
 
 

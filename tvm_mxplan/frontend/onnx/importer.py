@@ -16,10 +16,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import onnx
 import tvm
-from onnx import numpy_helper
 from tvm import relax, tirx
 
 from ...core.origin import Origin
@@ -29,15 +29,17 @@ from . import converters, fold, functions, stock, symbolic
 from .dims import Dim
 from .node import Emitter, Node, NotTaken
 from .values import Scope, Value, shape_of
+from .weights import array_of
 
 
 @dataclass(frozen=True)
 class Source:
-    """What messages call the model, and the opsets and functions that it brings."""
+    """What messages call the model, the opsets and functions that it brings, and the folder of its files."""
 
     name: str
     opsets: Mapping[str, int]
     functions: Mapping[tuple[str, str], onnx.FunctionProto]
+    folder: Path | None = None
 
 
 class Importer:
@@ -67,7 +69,7 @@ class Importer:
 
     def graph(self, graph: onnx.GraphProto, scope: Scope) -> list[Value]:
         """The graph's outputs; ``scope`` has its inputs, and what an enclosing graph defines."""
-        scope = scope | {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+        scope = scope | {tensor.name: array_of(tensor, self.source.folder) for tensor in graph.initializer}
         self.nodes(graph.node, scope, self.source.opsets)
         return [
             self._stated(output, self._found(scope, output.name, "the graph's output"))

@@ -21,10 +21,16 @@ from .importer import Importer, Source
 from .names import first_line
 from .node import Emitter
 from .values import Value
+from .weights import load_small
 
 
 def read_model(path: str | Path) -> onnx.ModelProto:
-    """Read a model file; InvalidInputError if it is missing, truncated or no ONNX model."""
+    """Read a model file but for large weights in other files, which ``import_model`` reads from its folder.
+
+    Raises
+    ------
+    InvalidInputError : the file is missing, truncated or no ONNX model.
+    """
     path = Path(path)
     try:
         model = onnx.load(path, load_external_data=False)
@@ -38,7 +44,7 @@ def read_model(path: str | Path) -> onnx.ModelProto:
         raise InvalidInputError(f"{path}: not an ONNX model or truncated (no operators or no opset)")
     check_files(model, path)
     try:
-        onnx.load_external_data_for_model(model, str(path.parent))
+        load_small(model, path.parent)
     except Exception as error:
         raise InvalidInputError(f"{path}: its external data cannot be read ({first_line(error)})") from error
     return model
@@ -56,7 +62,10 @@ def output_names(model: onnx.ModelProto) -> list[str]:
 
 
 def import_model(
-    model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]] | None = None, source: str = "model"
+    model: onnx.ModelProto,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    source: str = "model",
+    folder: Path | None = None,
 ) -> tvm.IRModule:
     """The model as a Relax module with its parameters as constants.
 
@@ -64,6 +73,7 @@ def import_model(
     ----------
     shapes : shapes of inputs by name, in place of those in the model.
     source : what messages call the model.
+    folder : where the model's file stood, if ``read_model`` read it.
 
     Raises
     ------
@@ -75,7 +85,7 @@ def import_model(
         if name not in names:
             raise InvalidInputError(f"{source}: no input {name!r}; the inputs are {', '.join(names)}")
         _check_shape(model, name, shape, source)
-    check_model(model, source, shapes or {})
+    check_model(model, source, shapes or {}, files_checked=folder is not None)
     graph = model.graph
     stated: dict[str, Sequence[Dim]] = dict(shapes or {})
     dims = named_dimensions(graph, names, stated, source)
@@ -84,7 +94,7 @@ def import_model(
     }
     local = {(function.domain, function.name): function for function in model.functions}
     builder = OriginBuilder()
-    importer = Importer(builder, Source(source, opsets, local))
+    importer = Importer(builder, Source(source, opsets, local, folder))
     parameters = {
         value.name: _parameter(value, dims[value.name], source) for value in graph.input if value.name in dims
     }

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from tvm import relax
 
+from ..constants import constant
 from .dims import Dim, expression
 from .values import Symbols, Value, as_symbols, dtype_of, rank_of, shape_of, value_of
 
@@ -82,7 +83,7 @@ class Emitter:
     def tensor(self, value: Value) -> relax.Expr:
         """The value as a tensor of Relax."""
         if isinstance(value, np.ndarray):
-            return relax.const(value, str(value.dtype))
+            return constant(value)
         if not isinstance(value, Symbols):
             return value
         shape = relax.ShapeExpr([expression(dim) for dim in value.list()])
