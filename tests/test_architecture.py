@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import configparser
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+RUNTIME = ROOT / "byoc" / "runtime"
+LIBRARIES = ("onednn",)
+"""Rooms of the runtime that know a library: each its own."""
 FOLDERS = {"tvm_mxplan.passes": ROOT / "passes", "tvm_mxplan.byoc": ROOT / "byoc"}
 
 
@@ -65,11 +69,58 @@ def test_backends_know_core_and_types_only(path: Path, package: str) -> None:
             assert name.startswith(allowed), f"{path} imports {name}"
 
 
-def test_only_files_named_so_know_the_ffi() -> None:
-    runtime = ROOT / "byoc" / "runtime"
-    knowing = {path.name for path in runtime.glob("*.[ch]*") if "<tvm/ffi/" in path.read_text()}
+def sources(folder: Path) -> list[Path]:
+    """C++ files below a folder."""
+    return sorted(path for path in folder.rglob("*") if path.suffix in (".cc", ".h"))
+
+
+def includes(path: Path) -> set[str]:
+    """Names that a C++ file includes: of the runtime relative to it, of others as they are written."""
+    return set(re.findall(r'^#include ["<](.+?)[">]', path.read_text(), re.MULTILINE))
+
+
+def test_only_rooms_named_so_know_the_ffi() -> None:
+    knowing = {
+        path for path in sources(RUNTIME) if any(name.startswith("tvm/ffi") for name in includes(path))
+    }
     assert len(knowing) > 4
-    assert all(name.startswith("ffi_") for name in knowing)
+    assert {path.parent.name for path in knowing} == {"ffi"}
+
+
+STILL_KNOWING = {
+    "debug/memory_debug.cc",
+    "ffi/errors.h",
+    "program/resolved.h",
+    "region/context.cc",
+    "region/context.h",
+    "region/describe.cc",
+    "region/specialization.h",
+    "weights/packed_constants.cc",
+    "weights/weights.cc",
+    "weights/weights.h",
+}
+
+
+def test_rooms_of_the_runtime_know_no_library() -> None:
+    """What includes nothing of a library, and only files that do not either, knows none."""
+    neutral = [path for path in sources(RUNTIME) if path.relative_to(RUNTIME).parts[0] not in LIBRARIES]
+    names = {path.relative_to(RUNTIME).as_posix() for path in neutral}
+    assert len(names) > 40
+    knowing = set()
+    for path in neutral:
+        for name in includes(path):
+            ours = (RUNTIME / name).is_file()
+            if name.startswith(("oneapi/", *(f"{library}/" for library in LIBRARIES))):
+                knowing.add(path.relative_to(RUNTIME).as_posix())
+            elif ours:
+                assert name in names, f"{path} includes {name}"
+    assert knowing == STILL_KNOWING
+
+
+def test_folders_of_the_runtime_stay_small() -> None:
+    for folder in {path.parent for path in sources(RUNTIME)}:
+        count = len([path for path in folder.iterdir() if path.suffix in (".cc", ".h")])
+        assert count <= 16, f"{folder} has {count} files: give it a second level"
 
 
 def test_every_package_is_in_the_wheel() -> None:

@@ -15,11 +15,11 @@
 #include <string>
 #include <vector>
 
-#include "../../byoc/runtime/container.h"
-#include "../../byoc/runtime/describe.h"
-#include "../../byoc/runtime/error.h"
-#include "../../byoc/runtime/linked_weights.h"
-#include "../../byoc/runtime/resolved.h"
+#include "base/error.h"
+#include "program/resolved.h"
+#include "region/describe.h"
+#include "weights/container.h"
+#include "weights/linked_weights.h"
 
 namespace {
 

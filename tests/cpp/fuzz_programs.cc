@@ -24,12 +24,12 @@
 #include <string>
 #include <vector>
 
-#include "../../byoc/runtime/container.h"
-#include "../../byoc/runtime/describe.h"
-#include "../../byoc/runtime/error.h"
-#include "../../byoc/runtime/memory_debug.h"
-#include "../../byoc/runtime/region.h"
+#include "base/error.h"
+#include "debug/memory_debug.h"
 #include "encode_program.h"
+#include "region/describe.h"
+#include "region/region.h"
+#include "weights/container.h"
 
 namespace {
 

@@ -17,9 +17,9 @@
 #include <thread>
 #include <vector>
 
-#include "../../byoc/runtime/container.h"
-#include "../../byoc/runtime/region.h"
-#include "../../byoc/runtime/weights.h"
+#include "region/region.h"
+#include "weights/container.h"
+#include "weights/weights.h"
 
 namespace {
 
