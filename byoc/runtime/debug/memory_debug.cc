@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <oneapi/dnnl/dnnl.hpp>
 
 #include "base/error.h"
 #include "region/specialization.h"
@@ -43,19 +42,18 @@ const char* FirstClean(const char* begin, const char* end) {
   return begin;
 }
 
-// Element offset of a position in the padded dimensions of a blocked descriptor.
-int64_t ElementOffset(const dnnl::memory::desc& desc, Dims position, const Dims& strides,
-                      const Dims& blocks, const Dims& blocked) {
+// Element offset of a position in the padded dimensions.
+int64_t ElementOffset(const PhysicalLayout& layout, Dims position) {
   int64_t offset = 0;
   int64_t step = 1;
-  for (size_t i = blocks.size(); i-- > 0;) {
-    int64_t& at = position[static_cast<size_t>(blocked[i])];
-    offset += at % blocks[i] * step;
-    at /= blocks[i];
-    step *= blocks[i];
+  for (size_t i = layout.blocks.size(); i-- > 0;) {
+    int64_t& at = position[static_cast<size_t>(layout.block_axes[i])];
+    offset += at % layout.blocks[i] * step;
+    at /= layout.blocks[i];
+    step *= layout.blocks[i];
   }
-  for (size_t i = 0; i < position.size(); ++i) offset += position[i] * strides[i];
-  return offset + desc.get_submemory_offset();
+  for (size_t i = 0; i < position.size(); ++i) offset += position[i] * layout.strides[i];
+  return offset;
 }
 
 // Steps `position` through the box [low, high); false behind its last element.
@@ -68,24 +66,20 @@ bool Next(const Dims& low, const Dims& high, Dims* position) {
 }
 
 // Number of elements in the tails that are not zero; nothing but zero bytes is a zero.
-int64_t DirtyTails(const dnnl::memory::desc& desc, const char* data) {
-  if (desc.get_format_kind() != dnnl::memory::format_kind::blocked) return 0;
-  Dims dims = desc.get_dims();
-  Dims padded = desc.get_padded_dims();
-  Dims strides = desc.get_strides();
-  Dims blocks = desc.get_inner_blks();
-  Dims blocked = desc.get_inner_idxs();
-  size_t size = dnnl::memory::data_type_size(desc.get_data_type());
+int64_t DirtyTails(const ResolvedValue& value, const char* data) {
+  const Dims& dims = value.dims;
+  const Dims& padded = value.layout.padded;
+  auto size = static_cast<size_t>(value.layout.element_bytes);
   const char zero[8] = {};
   int64_t dirty = 0;
-  for (size_t axis = 0; axis < dims.size(); ++axis) {
+  for (size_t axis = 0; axis < padded.size(); ++axis) {
     if (padded[axis] == dims[axis] || dims[axis] == 0) continue;
     Dims low(dims.size(), 0);
     low[axis] = dims[axis];
     if (std::find(padded.begin(), padded.end(), 0) != padded.end()) continue;
     Dims position = low;
     do {
-      int64_t offset = ElementOffset(desc, position, strides, blocks, blocked);
+      int64_t offset = ElementOffset(value.layout, position);
       dirty += std::memcmp(data + static_cast<size_t>(offset) * size, zero, size) != 0;
     } while (Next(low, padded, &position));
   }
@@ -259,7 +253,7 @@ void MemoryDebug::CheckReads(size_t step) const {
 
 void MemoryDebug::CheckTails(size_t step, int value, const char* how) const {
   const ResolvedValue& resolved = owner_.resolved().values[static_cast<size_t>(value)];
-  int64_t dirty = DirtyTails(resolved.desc, Bytes(value).begin);
+  int64_t dirty = DirtyTails(resolved, Bytes(value).begin);
   if (dirty > 0) {
     ThrowInternal(Name(step), " ", how, " ", Name(value), " with ", dirty,
                   " elements in the padding of its layout that are not zero");

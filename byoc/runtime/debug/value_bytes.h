@@ -6,8 +6,6 @@
 #include <cstddef>
 #include <vector>
 
-#include "program/program.h"
-
 namespace mxplan {
 
 class Specialization;
@@ -22,9 +20,6 @@ struct Span {
 
 // Bytes of a value, padding included.  `io` holds the addresses of inputs, then outputs.
 Span BytesOf(const Specialization& owner, char* arena, const std::vector<void*>& io, int value);
-
-// Ids of the values that a step reads: operands, those of post-ops, and what a sum adds.
-std::vector<int> ReadsOf(const Program& program, size_t step);
 
 }  // namespace mxplan
 

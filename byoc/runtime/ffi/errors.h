@@ -3,7 +3,6 @@
 #define TVM_MXPLAN_BYOC_RUNTIME_FFI_ERRORS_H_
 
 #include <new>
-#include <oneapi/dnnl/dnnl.hpp>
 
 #include "base/error.h"
 
@@ -19,8 +18,6 @@ auto Guard(const F& function) -> decltype(function()) {
     return function();
   } catch (const Error& error) {
     Rethrow(error);
-  } catch (const dnnl::error& error) {
-    Rethrow(Error(ErrorKind::kInternal, Concat("oneDNN ", error.what())));
   } catch (const std::bad_alloc&) {
     Rethrow(Error(ErrorKind::kUnsupported, "out of memory"));
   }

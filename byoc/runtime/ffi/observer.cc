@@ -2,9 +2,7 @@
 #include "ffi/observer.h"
 
 #include <tvm/ffi/container/array.h>
-#include <tvm/ffi/reflection/registry.h>
 
-#include <memory>
 #include <utility>
 
 #include "ffi/tensors.h"
@@ -36,19 +34,4 @@ void FunctionObserver::After(size_t step, const Seen& dst) {
   after_(static_cast<int64_t>(step), static_cast<int64_t>(dst.value), ViewOfBytes(dst.bytes));
 }
 
-namespace {
-
-void Observe(const ffi::Optional<ffi::Function>& begin, const ffi::Optional<ffi::Function>& before,
-             const ffi::Optional<ffi::Function>& after) {
-  bool any = begin.has_value() && before.has_value() && after.has_value();
-  SetThreadObserver(
-      any ? std::make_shared<FunctionObserver>(begin.value(), before.value(), after.value())
-          : nullptr);
-}
-
-TVM_FFI_STATIC_INIT_BLOCK() {
-  tvm::ffi::reflection::GlobalDef().def("tvm_mxplan.onednn.observe", Observe);
-}
-
-}  // namespace
 }  // namespace mxplan

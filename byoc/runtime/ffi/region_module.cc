@@ -11,10 +11,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "ffi/errors.h"
+#include "ffi/library_functions.h"
 #include "ffi/observer.h"
 #include "ffi/tensors.h"
 #include "ffi/weights_module.h"
+#include "library/library.h"
 #include "region/region.h"
 #include "weights/container.h"
 #include "weights/linked_weights.h"
@@ -24,18 +27,23 @@ namespace {
 
 namespace ffi = tvm::ffi;
 
-constexpr const char* kKind = "mxplan_onednn";
 constexpr const char* kBeside = "beside";  // where weights are that a caller keeps
+
+std::string KindOf(const std::string& library) { return "mxplan_" + library; }
 
 class RegionModule final : public ffi::ModuleObj {
  public:
-  RegionModule(std::string symbol, std::string program, std::vector<ConstantData> constants,
+  RegionModule(const Library& library, std::string symbol, std::string program,
+               std::vector<ConstantData> constants,
                Weights::Sharing sharing = Weights::Sharing::kProcess)
-      : symbol_(std::move(symbol)),
+      : library_(library),
+        kind_(KindOf(library.name())),
+        symbol_(std::move(symbol)),
         program_(std::move(program)),
-        region_(std::make_shared<Region>(Decode(program_), std::move(constants), sharing)) {}
+        region_(
+            std::make_shared<Region>(Decode(program_), std::move(constants), library, sharing)) {}
 
-  const char* kind() const final { return kKind; }
+  const char* kind() const final { return kind_.c_str(); }
   int GetPropertyMask() const final {
     return ffi::Module::kBinarySerializable | ffi::Module::kRunnable;
   }
@@ -146,45 +154,36 @@ class RegionModule final : public ffi::ModuleObj {
 
   // The same constants under another program, as when its values have moved.
   ffi::Module WithProgram(std::string program) const {
-    auto made = ffi::make_object<RegionModule>(symbol_, std::move(program), region_->constants());
+    auto made =
+        ffi::make_object<RegionModule>(library_, symbol_, std::move(program), region_->constants());
     if (exported_) exported_->SetRegion(made->region_);
     made->exported_ = exported_;
     return ffi::Module(made);
   }
 
+  const Library& library_;
+  std::string kind_;
   std::string symbol_;
   std::string program_;
   std::shared_ptr<ExportedWeights> exported_;  // constants that leave beside the module, if any do
   std::shared_ptr<Region> region_;
 };
 
-ffi::Module MakeModule(std::string symbol, std::string program, std::vector<ConstantData> constants,
-                       Weights::Sharing sharing = Weights::Sharing::kProcess) {
-  return ffi::Module(ffi::make_object<RegionModule>(std::move(symbol), std::move(program),
-                                                    std::move(constants), sharing));
+ffi::Module MakeModule(const Library& library, Container container) {
+  return ffi::Module(ffi::make_object<RegionModule>(library, std::move(container.symbol),
+                                                    std::move(container.program),
+                                                    std::move(container.constants)));
 }
 
-ffi::Module Made(const ffi::String& symbol, const ffi::Bytes& program,
-                 const ffi::Array<ffi::Tensor>& constants, Weights::Sharing sharing) {
-  return Guard([&] {
-    std::vector<ConstantData> data;
-    for (const ffi::Tensor& tensor : constants) {
-      data.push_back(ToConstant(tensor, static_cast<int64_t>(data.size())));
-    }
-    return MakeModule(symbol, std::string(program.data(), program.size()), std::move(data),
-                      sharing);
-  });
-}
-
-ffi::Module Create(const ffi::String& symbol, const ffi::Bytes& program,
-                   const ffi::Array<ffi::Tensor>& constants) {
-  return Made(symbol, program, constants, Weights::Sharing::kProcess);
-}
-
-// A module that is called a few times and dropped.
-ffi::Module CreateTrial(const ffi::String& symbol, const ffi::Bytes& program,
-                        const ffi::Array<ffi::Tensor>& constants) {
-  return Made(symbol, program, constants, Weights::Sharing::kNone);
+ffi::Module Create(const Library& library, const ffi::String& symbol, const ffi::Bytes& program,
+                   const ffi::Array<ffi::Tensor>& constants, Weights::Sharing sharing) {
+  std::vector<ConstantData> data;
+  for (const ffi::Tensor& tensor : constants) {
+    data.push_back(ToConstant(tensor, static_cast<int64_t>(data.size())));
+  }
+  return ffi::Module(ffi::make_object<RegionModule>(library, std::string(symbol),
+                                                    std::string(program.data(), program.size()),
+                                                    std::move(data), sharing));
 }
 
 // Points constants into the library that holds them.
@@ -199,50 +198,60 @@ void Link(const std::string& symbol, std::vector<ConstantData>* constants) {
   }
 }
 
-ffi::Module LoadFromBytes(const ffi::Bytes& bytes) {
-  return Guard([&] {
-    auto owner = std::make_shared<ffi::Bytes>(bytes);
-    Container container = Load(std::string_view(owner->data(), owner->size()), owner);
-    if (!container.weights.empty()) Link(container.weights, &container.constants);
-    return MakeModule(std::move(container.symbol), std::move(container.program),
-                      std::move(container.constants));
-  });
+ffi::Module LoadFromBytes(const Library& library, const ffi::Bytes& bytes) {
+  auto owner = std::make_shared<ffi::Bytes>(bytes);
+  Container container = Load(std::string_view(owner->data(), owner->size()), owner, library);
+  if (!container.weights.empty()) Link(container.weights, &container.constants);
+  return MakeModule(library, std::move(container));
 }
 
 // `mapped`: the weights are pages of a file that nobody writes to.
-ffi::Module LoadPacked(const ffi::Bytes& bytes, const ffi::Array<ffi::Tensor>& weights,
-                       bool mapped) {
-  return Guard([&] {
-    Container container = Load(std::string_view(bytes.data(), bytes.size()), nullptr);
-    size_t count = container.constants.size();
-    if (container.weights != kBeside || weights.size() != count) {
-      ThrowInvalidInput("a region with weights beside it: expected ", count, ", found ",
-                        weights.size());
+ffi::Module LoadPacked(const Library& library, const ffi::Bytes& bytes,
+                       const ffi::Array<ffi::Tensor>& weights, bool mapped) {
+  Container container = Load(std::string_view(bytes.data(), bytes.size()), nullptr, library);
+  size_t count = container.constants.size();
+  if (container.weights != kBeside || weights.size() != count) {
+    ThrowInvalidInput("a region with weights beside it: expected ", count, ", found ",
+                      weights.size());
+  }
+  for (size_t i = 0; i < count; ++i) {
+    ConstantData given = ToConstant(weights[static_cast<int64_t>(i)], static_cast<int64_t>(i));
+    ConstantData& constant = container.constants[i];
+    if (given.bytes != constant.stored_bytes) {
+      ThrowInvalidInput("constant ", i, " is stored in ", constant.stored_bytes, " bytes, not ",
+                        given.bytes);
     }
-    for (size_t i = 0; i < count; ++i) {
-      ConstantData given = ToConstant(weights[static_cast<int64_t>(i)], static_cast<int64_t>(i));
-      ConstantData& constant = container.constants[i];
-      if (given.bytes != constant.stored_bytes) {
-        ThrowInvalidInput("constant ", i, " is stored in ", constant.stored_bytes, " bytes, not ",
-                          given.bytes);
-      }
-      constant.data = given.data;
-      constant.owner = std::move(given.owner);
-      constant.mapped = mapped;
-    }
-    return MakeModule(std::move(container.symbol), std::move(container.program),
-                      std::move(container.constants));
-  });
-}
-
-TVM_FFI_STATIC_INIT_BLOCK() {
-  namespace refl = tvm::ffi::reflection;
-  refl::GlobalDef()
-      .def("tvm_mxplan.onednn.create", Create)
-      .def("tvm_mxplan.onednn.create_trial", CreateTrial)
-      .def("tvm_mxplan.onednn.load_packed", LoadPacked)
-      .def("ffi.Module.load_from_bytes.mxplan_onednn", LoadFromBytes);
+    constant.data = given.data;
+    constant.owner = std::move(given.owner);
+    constant.mapped = mapped;
+  }
+  return MakeModule(library, std::move(container));
 }
 
 }  // namespace
+
+void RegisterModulesOf(const std::string& library) {
+  auto creator = [library](Weights::Sharing sharing) {
+    return [library, sharing](const ffi::String& symbol, const ffi::Bytes& program,
+                              const ffi::Array<ffi::Tensor>& constants) {
+      return Guard(
+          [&] { return Create(FindLibrary(library), symbol, program, constants, sharing); });
+    };
+  };
+  auto load_packed = [library](const ffi::Bytes& bytes, const ffi::Array<ffi::Tensor>& weights,
+                               bool mapped) {
+    return Guard([&] { return LoadPacked(FindLibrary(library), bytes, weights, mapped); });
+  };
+  auto load = [library](const ffi::Bytes& bytes) {
+    return Guard([&] { return LoadFromBytes(FindLibrary(library), bytes); });
+  };
+  const std::string prefix = Concat("tvm_mxplan.", library, ".");
+  tvm::ffi::reflection::GlobalDef()
+      .def((prefix + "create").c_str(), creator(Weights::Sharing::kProcess))
+      // A module that is called a few times and dropped.
+      .def((prefix + "create_trial").c_str(), creator(Weights::Sharing::kNone))
+      .def((prefix + "load_packed").c_str(), load_packed)
+      .def(("ffi.Module.load_from_bytes." + KindOf(library)).c_str(), load);
+}
+
 }  // namespace mxplan

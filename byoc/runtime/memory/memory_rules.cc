@@ -10,7 +10,6 @@
 #include <map>
 
 #include "base/error.h"
-#include "debug/value_bytes.h"
 #include "memory/buffer.h"
 
 namespace mxplan {
@@ -150,8 +149,7 @@ class Checker {
     for (size_t i = 0; i < program_.values.size(); ++i) {
       const Value& value = program_.values[i];
       const auto id = static_cast<int>(i);
-      auto element =
-          static_cast<int64_t>(dnnl::memory::data_type_size(Get(id).desc.get_data_type()));
+      int64_t element = Get(id).layout.element_bytes;
       if (Get(id).offset % element != 0) {
         ThrowInvalidInput("value ", value.name, ": expected a place in ", RootOf(id).name,
                           " at a multiple of ", element, " bytes, got byte ", Get(id).offset);
@@ -196,7 +194,9 @@ class Checker {
     if (step.kind == "concat")
       return true;  // whether it stands where it is wanted, the executable knows
     bool same = RangeOf(value) == RangeOf(dst) && Get(value).dims == Get(dst).dims &&
-                SamePlacement(Get(value).desc, Get(dst).desc);
+                program_.values[static_cast<size_t>(value)].dtype ==
+                    program_.values[static_cast<size_t>(dst)].dtype &&
+                SamePlacement(Get(value).layout, Get(dst).layout);
     if (!same) return false;
     auto is_sum = [](const PostOp& op) { return op.kind == PostOp::Kind::kSum; };
     bool sums = std::any_of(step.post_ops.begin(), step.post_ops.end(), is_sum);

@@ -9,9 +9,15 @@ const dnnl::engine& CpuEngine() {
   return *engine;
 }
 
-dnnl::stream& ThreadStream() {
-  thread_local dnnl::stream stream(CpuEngine());
-  return stream;
+void OneDnnStream::Wait() {
+  if (dnnl_stream_wait(native_.get()) != dnnl_success) {
+    ThrowInternal("oneDNN could not wait for a stream");
+  }
+}
+
+OneDnnStream* StreamOfThread() {
+  thread_local OneDnnStream stream;
+  return &stream;
 }
 
 }  // namespace mxplan

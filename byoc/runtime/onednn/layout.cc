@@ -141,12 +141,6 @@ memory::desc MakeDesc(const Dims& dims, memory::data_type type, const std::strin
   return memory::desc(dims, type, named->second);
 }
 
-std::string PlainTag(size_t rank) {
-  std::string tag;
-  for (size_t i = 0; i < rank; ++i) tag += static_cast<char>('a' + i);
-  return tag;
-}
-
 std::string TagOf(const memory::desc& desc) {
   if (desc.get_format_kind() == memory::format_kind::any) return "any";
   if (desc.get_format_kind() != memory::format_kind::blocked) return "opaque";
@@ -210,13 +204,17 @@ bool IsDense(const memory::desc& desc) {
          static_cast<size_t>(elements) * memory::data_type_size(desc.get_data_type());
 }
 
-Dims PhysicalShape(const memory::desc& desc, const std::string& tag) {
-  Dims outer = OuterDims(desc);
-  Dims blocks = desc.get_inner_blks();
-  Dims shape;
-  for (size_t i = 0; i < outer.size(); ++i) shape.push_back(outer[(tag[i] | 0x20) - 'a']);
-  shape.insert(shape.end(), blocks.begin(), blocks.end());
-  return shape;
+PhysicalLayout ToPhysical(const memory::desc& desc) {
+  PhysicalLayout layout;
+  layout.element_bytes = static_cast<int64_t>(memory::data_type_size(desc.get_data_type()));
+  if (desc.get_format_kind() == memory::format_kind::any) return layout;
+  layout.bytes = static_cast<int64_t>(desc.get_size());
+  if (desc.get_format_kind() != memory::format_kind::blocked) return layout;
+  layout.padded = desc.get_padded_dims();
+  layout.strides = desc.get_strides();
+  layout.blocks = desc.get_inner_blks();
+  layout.block_axes = desc.get_inner_idxs();
+  return layout;
 }
 
 }  // namespace mxplan

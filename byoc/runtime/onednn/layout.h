@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-namespace mxplan {
+#include "program/physical_layout.h"
 
-using Dims = dnnl::memory::dims;
+namespace mxplan {
 
 // oneDNN's type for a dtype as TVM writes it; throws Unsupported on others.
 dnnl::memory::data_type ParseDtype(const std::string& dtype);
@@ -18,9 +18,6 @@ dnnl::memory::data_type ParseDtype(const std::string& dtype);
 // Throws InvalidInput where tag and rank disagree, Unsupported on unknown tags and dimensions too
 // large.
 dnnl::memory::desc MakeDesc(const Dims& dims, dnnl::memory::data_type type, const std::string& tag);
-
-// The plain layout of a rank: "abcd" for 4.
-std::string PlainTag(size_t rank);
 
 // The tag of a descriptor.  Axes of extent 1 make several tags equivalent: the plain one comes
 // first, then channels last, then whatever the strides say.  "opaque" where no tag fits.
@@ -41,9 +38,8 @@ bool IsEmpty(const dnnl::memory::desc& desc);
 // True if the bytes are stored without gaps, padded tails included.
 bool IsDense(const dnnl::memory::desc& desc);
 
-// The shape a tensor has if its stored order is read as dimensions: [1, 64, 56, 56] in aBcd16b is
-// [1, 4, 56, 56, 16].  `tag` is the layout that `desc` was made of.
-Dims PhysicalShape(const dnnl::memory::desc& desc, const std::string& tag);
+// The same as plain numbers.
+PhysicalLayout ToPhysical(const dnnl::memory::desc& desc);
 
 }  // namespace mxplan
 

@@ -1,26 +1,12 @@
-// What the process and the calling thread have set that decides which primitives oneDNN makes, and
-// how many bytes they need: a primitive is for the threads, instruction set and mode it was made
-// with.
+// The state of the process that oneDNN's primitives are made for: threads, instruction set, mode.
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_PROCESS_STATE_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_PROCESS_STATE_H_
 
-#include <oneapi/dnnl/dnnl.hpp>
+#include "library/library.h"
 
 namespace mxplan {
 
-struct ProcessState {
-  int threads = 1;        // that OpenMP gives the calling thread
-  bool parallel = false;  // called from inside of a parallel region, where OpenMP gives no more
-  dnnl_cpu_isa_t isa = dnnl_cpu_isa_default;
-  dnnl_fpmath_mode_t math = dnnl_fpmath_mode_strict;
-
-  bool operator==(const ProcessState& other) const {
-    return threads == other.threads && parallel == other.parallel && isa == other.isa &&
-           math == other.math;
-  }
-};
-
-// Of the calling thread, now.
+// Of the calling thread, now.  Settings: the instruction set, the mode of float32 arithmetic.
 ProcessState CurrentState();
 
 }  // namespace mxplan

@@ -188,4 +188,20 @@ std::string ToText(const Program& program) {
   return text;
 }
 
+std::vector<int> ReadsOf(const Program& program, size_t step) {
+  const Step& what = program.steps[step];
+  std::vector<int> reads;
+  for (const Operand& operand : what.operands) {
+    if (operand.role != "dst") reads.push_back(operand.value);
+  }
+  for (const PostOp& op : what.post_ops) {
+    if (op.kind == PostOp::Kind::kBinary) reads.push_back(op.value);
+    if (op.kind == PostOp::Kind::kSum) {
+      int64_t added = program.values[static_cast<size_t>(what.Find("dst"))].alias_of;
+      if (added >= 0) reads.push_back(static_cast<int>(added));
+    }
+  }
+  return reads;
+}
+
 }  // namespace mxplan

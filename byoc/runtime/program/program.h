@@ -107,6 +107,9 @@ struct Program {
   bool IsStatic() const { return symbols.empty(); }
 };
 
+// Ids of the values that a step reads: operands, those of post-ops, and what a sum adds.
+std::vector<int> ReadsOf(const Program& program, size_t step);
+
 // Throws InvalidInput with the byte or the object at fault.
 Program Decode(std::string_view data);
 

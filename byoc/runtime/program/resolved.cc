@@ -1,11 +1,12 @@
-// Shapes, descriptors and alias offsets for one assignment of the symbols; see resolved.h.
+// Shapes, layouts and alias offsets for one assignment of the symbols; see resolved.h.
 #include "program/resolved.h"
 
 #include "base/error.h"
 
 namespace mxplan {
 
-Resolved Resolve(const Program& program, const std::vector<int64_t>& symbols) {
+Resolved Resolve(const Program& program, const std::vector<int64_t>& symbols,
+                 const LayoutSource& layouts) {
   Resolved resolved;
   resolved.program = &program;
   for (size_t i = 0; i < program.values.size(); ++i) {
@@ -18,8 +19,9 @@ Resolved Resolve(const Program& program, const std::vector<int64_t>& symbols) {
                           result.dims.back());
       }
     }
+    result.tag = value.layout;
     try {
-      result.desc = MakeDesc(result.dims, ParseDtype(value.dtype), value.layout);
+      result.layout = layouts.LayoutOf(result.dims, value.dtype, value.layout);
     } catch (const std::exception& error) {
       result.error = Concat("value ", value.name, ": ", error.what());
     }

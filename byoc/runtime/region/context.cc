@@ -5,66 +5,44 @@
 
 #include "base/error.h"
 #include "debug/observer.h"
-#include "onednn/engine.h"
 #include "region/specialization.h"
 
 namespace mxplan {
 
 ExecutionContext::ExecutionContext(const Specialization& owner) : owner_(owner) {
   if (owner.spilled_bytes() > 0) spill_ = Buffer(owner.spilled_bytes());
-  std::vector<std::vector<Known>> known(owner.program().values.size());
   for (size_t i = 0; i < owner.executables().size(); ++i) {
     for (const auto& stage : owner.executables()[i].stages) {
-      StageCall call{stage.get(), i, {}};
-      for (const Argument& argument : stage->arguments()) {
-        std::vector<Known>* list =
-            argument.value >= 0 ? &known[static_cast<size_t>(argument.value)] : nullptr;
-        call.arguments.push_back({argument.id, MemoryFor(argument, i, list)});
+      calls_.push_back({stage->NewCall(), i});
+      const std::vector<Argument>& arguments = stage->arguments();
+      for (size_t j = 0; j < arguments.size(); ++j) {
+        Place(arguments[j], j, i, calls_.back().stage.get());
       }
-      calls_.push_back(std::move(call));
     }
   }
 }
 
-dnnl_memory_t ExecutionContext::NewMemory(const dnnl::memory::desc& desc, const void* data) {
-  memories_.emplace_back(desc, CpuEngine(), const_cast<void*>(data));  // oneDNN has no const memory
-  return memories_.back().get();
-}
-
-dnnl_memory_t ExecutionContext::MemoryFor(const Argument& argument, size_t step,
-                                          std::vector<Known>* known) {
+void ExecutionContext::Place(const Argument& argument, size_t number, size_t step,
+                             StageCall* call) {
+  // Stages do not write to constants, but take all addresses alike.
+  auto set = [&](const char* data) { call->SetAddress(number, const_cast<char*>(data)); };
   if (argument.source == Argument::Source::kScratchpad) {
-    if (owner_.IsSpilled(step)) return NewMemory(argument.desc, spill_.data() + argument.offset);
-    dnnl_memory_t memory = NewMemory(argument.desc, nullptr);
-    residents_.push_back({memory, owner_.ScratchpadOffset(step) + argument.offset});
-    return memory;
+    if (owner_.IsSpilled(step)) return set(spill_.data() + argument.offset);
+    residents_.push_back({call, number, owner_.ScratchpadOffset(step) + argument.offset});
+    return;
   }
-  for (const Known& entry : *known) {
-    if (entry.argument.source == argument.source && entry.argument.desc == argument.desc &&
-        entry.argument.packing == argument.packing &&
-        entry.argument.desc.get_submemory_offset() == argument.desc.get_submemory_offset()) {
-      return entry.memory;
-    }
-  }
+  if (argument.source == Argument::Source::kPacked) return set(owner_.PackedData(argument));
   const Program& program = owner_.program();
   const ResolvedValue& value = owner_.resolved().values[static_cast<size_t>(argument.value)];
   const Value& root = program.values[static_cast<size_t>(value.root)];
-  dnnl_memory_t memory = nullptr;
-  if (argument.source == Argument::Source::kPacked) {
-    memory = NewMemory(argument.desc, owner_.PackedData(argument));
-  } else if (root.kind == ValueKind::kLocal) {
-    memory = NewMemory(argument.desc, nullptr);
-    residents_.push_back({memory, owner_.ValueOffset(value.root) + value.offset});
+  if (root.kind == ValueKind::kLocal) {
+    residents_.push_back({call, number, owner_.ValueOffset(value.root) + value.offset});
   } else if (root.kind == ValueKind::kConstant) {
-    const char* plain = owner_.weights().Plain(static_cast<size_t>(root.index));
-    memory = NewMemory(argument.desc, plain + value.offset);
+    set(owner_.weights().Plain(static_cast<size_t>(root.index)) + value.offset);
   } else {
-    memory = NewMemory(argument.desc, nullptr);
     size_t base = root.kind == ValueKind::kOutput ? program.inputs.size() : 0;
-    followers_.push_back({memory, base + static_cast<size_t>(root.index), value.offset});
+    followers_.push_back({call, number, base + static_cast<size_t>(root.index), value.offset});
   }
-  known->push_back({argument, memory});
-  return memory;
 }
 
 void ExecutionContext::Settle(char* lent) {
@@ -73,7 +51,7 @@ void ExecutionContext::Settle(char* lent) {
   if (arena == arena_) return;
   if (lent != nullptr) WishHugePages(lent, owner_.arena_bytes());
   for (const Resident& resident : residents_) {
-    dnnl_memory_set_data_handle(resident.memory, arena + resident.offset);
+    resident.call->SetAddress(resident.argument, arena + resident.offset);
   }
   arena_ = arena;
 }
@@ -81,29 +59,28 @@ void ExecutionContext::Settle(char* lent) {
 void ExecutionContext::Run(const std::vector<void*>& io, char* lent) {
   Settle(lent);
   for (const Follower& follower : followers_) {
-    dnnl_memory_set_data_handle(follower.memory,
-                                static_cast<char*>(io[follower.io]) + follower.offset);
+    follower.call->SetAddress(follower.argument,
+                              static_cast<char*>(io[follower.io]) + follower.offset);
   }
-  dnnl_stream_t stream = ThreadStream().get();
+  Stream* stream = owner_.library().ThreadStream();
   if (MemoryDebugOn() || ThreadObserver()) {
     RunWatched(stream, io);
     return;
   }
-  for (const StageCall& call : calls_) Execute(stream, call);
-  dnnl::error::wrap_c_api(dnnl_stream_wait(stream), "could not wait for a stream");
+  for (const Call& call : calls_) Execute(stream, call);
+  stream->Wait();
 }
 
-void ExecutionContext::Execute(dnnl_stream_t stream, const StageCall& call) const {
+void ExecutionContext::Execute(Stream* stream, const Call& call) const {
   try {
-    call.stage->Execute(stream, call.arguments);
-  } catch (const dnnl::error& error) {
+    call.stage->Run(stream);
+  } catch (const Error& error) {
     const Step& step = owner_.program().steps[call.step];
-    ThrowInternal(step.kind, " ", step.name, ": oneDNN ", error.what(), " (status ",
-                  static_cast<int>(error.status), ")");
+    throw Error(error.kind(), Concat(step.kind, " ", step.name, ": ", error.what()));
   }
 }
 
-void ExecutionContext::RunWatched(dnnl_stream_t stream, const std::vector<void*>& io) {
+void ExecutionContext::RunWatched(Stream* stream, const std::vector<void*>& io) {
   std::vector<StepWatcher*> watchers;
   std::optional<ObservedRun> observed;  // the first to look: the other poisons what is dead
   if (ThreadObserver()) watchers.push_back(&observed.emplace(owner_, ThreadObserver()));
@@ -116,7 +93,7 @@ void ExecutionContext::RunWatched(dnnl_stream_t stream, const std::vector<void*>
   for (size_t step = 0; step < owner_.program().steps.size(); ++step) {
     for (StepWatcher* watcher : watchers) watcher->Before(step);
     for (; call != calls_.end() && call->step == step; ++call) Execute(stream, *call);
-    dnnl::error::wrap_c_api(dnnl_stream_wait(stream), "could not wait for a stream");
+    stream->Wait();
     for (StepWatcher* watcher : watchers) watcher->After(step);
   }
 }

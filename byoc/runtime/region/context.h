@@ -1,5 +1,5 @@
-// What one call at a time needs: an arena and a memory object for every argument of every stage.
-// A call sets the addresses of inputs and outputs and runs the stages.
+// One call at a time needs an arena and what stages keep for their calls.  A call sets the
+// addresses of inputs and outputs and runs the stages.
 //
 // The arena is the context's own, or lent by the caller, who planned it with memory of others. What
 // stands in it keeps its address as long as the arena does.
@@ -7,12 +7,11 @@
 #define TVM_MXPLAN_BYOC_RUNTIME_REGION_CONTEXT_H_
 
 #include <memory>
-#include <oneapi/dnnl/dnnl.hpp>
 #include <vector>
 
 #include "debug/memory_debug.h"
+#include "library/stage.h"
 #include "memory/buffer.h"
-#include "onednn/builder/step_builder.h"
 
 namespace mxplan {
 
@@ -28,43 +27,39 @@ class ExecutionContext {
   const char* arena() const { return arena_; }
 
  private:
-  struct StageCall {
-    const Stage* stage;
+  struct Call {
+    std::unique_ptr<StageCall> stage;
     size_t step;
-    std::vector<dnnl_exec_arg_t> arguments;
   };
-  // A memory object that follows an input or output.
+  // An argument that is, or lies in, an input or output.
   struct Follower {
-    dnnl_memory_t memory;
+    StageCall* call;
+    size_t argument;
     size_t io;
     int64_t offset;
   };
-  // A memory object in the arena.
+  // An argument in the arena.
   struct Resident {
-    dnnl_memory_t memory;
+    StageCall* call;
+    size_t argument;
     int64_t offset;
   };
-  struct Known {
-    Argument argument;
-    dnnl_memory_t memory;
-  };
 
+  // Gives an argument its address, or notes where it will come from.
+  void Place(const Argument& argument, size_t number, size_t step, StageCall* call);
   // Moves what stands in the arena to `lent`, or to the context's own bytes.
   void Settle(char* lent);
-  void Execute(dnnl_stream_t stream, const StageCall& call) const;
+  void Execute(Stream* stream, const Call& call) const;
   // The same run with every step under watch; see step_watcher.h.
-  void RunWatched(dnnl_stream_t stream, const std::vector<void*>& io);
-  dnnl_memory_t MemoryFor(const Argument& argument, size_t step, std::vector<Known>* known);
-  dnnl_memory_t NewMemory(const dnnl::memory::desc& desc, const void* data);
+  void RunWatched(Stream* stream, const std::vector<void*>& io);
 
   const Specialization& owner_;
   Buffer own_;    // none until a run lends no arena
   Buffer spill_;  // scratchpads that outgrew the plan
   char* arena_ = nullptr;
-  std::vector<dnnl::memory> memories_;
   std::vector<Resident> residents_;
   std::vector<Follower> followers_;
-  std::vector<StageCall> calls_;
+  std::vector<Call> calls_;
   std::unique_ptr<MemoryDebug> debug_;  // none until a run is watched
 };
 

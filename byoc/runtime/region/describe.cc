@@ -3,20 +3,19 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "onednn/builder/step_builder.h"
 #include "program/step_descriptor.h"
 
 namespace mxplan {
 namespace {
 
-std::string WhyMissing(const Step& step, const Executable& executable) {
+std::string WhyMissing(const Step& step, const Library& library, const Executable& executable) {
   for (const RefusedImplementation& refused : executable.refused) {
     if (refused.implementation == executable.missing) {
       return Concat(step.kind, " ", step.name, ": ", executable.missing, " is refused for it, ",
                     refused.reason);
     }
   }
-  return Concat(step.kind, " ", step.name, ": oneDNN has no ", executable.missing,
+  return Concat(step.kind, " ", step.name, ": ", library.title(), " has no ", executable.missing,
                 " for it here, its first choice is ", executable.implementation);
 }
 
@@ -30,20 +29,22 @@ void WriteRefused(const std::vector<RefusedImplementation>& refused, JsonWriter*
 
 }  // namespace
 
-std::string Describe(const Program& program, const std::vector<int64_t>& symbols) {
+std::string Describe(const Program& program, const Library& library,
+                     const std::vector<int64_t>& symbols) {
   if (symbols.size() != program.symbols.size()) {
     ThrowInvalidInput("region ", program.name, " has ", program.symbols.size(), " symbols, not ",
                       symbols.size());
   }
-  Resolved resolved = Resolve(program, symbols);
+  Resolved resolved = Resolve(program, symbols, library);
+  std::unique_ptr<Builder> builder = library.NewBuilder(&resolved);
   JsonWriter json;
   json.BeginObject().Key("steps").BeginArray();
   for (const Step& step : program.steps) {
     Executable executable;
     std::string failure;
     try {
-      executable = BuildExecutable(step, &resolved, true);
-      if (!executable.missing.empty()) failure = WhyMissing(step, executable);
+      executable = builder->Build(step, true);
+      if (!executable.missing.empty()) failure = WhyMissing(step, library, executable);
     } catch (const Error& error) {
       failure = error.what();
     }
@@ -61,14 +62,10 @@ std::string Describe(const Program& program, const std::vector<int64_t>& symbols
     json.EndObject();
   }
   json.EndArray().Key("values").BeginArray();
-  for (size_t i = 0; i < resolved.values.size(); ++i) {
-    const ResolvedValue& value = resolved.values[i];
-    bool known = value.error.empty();
+  for (const ResolvedValue& value : resolved.values) {
     json.BeginObject();
-    // A given tag is kept: axes of extent 1 would make other names as good.
-    bool given = program.values[i].layout != "any" || !known;
-    json.Key("layout").String(given ? program.values[i].layout : TagOf(value.desc));
-    json.Key("nbytes").Integer(known ? value.Bytes() : -1);
+    json.Key("layout").String(value.tag);
+    json.Key("nbytes").Integer(value.Bytes());
     json.EndObject();
   }
   json.EndArray().EndObject();

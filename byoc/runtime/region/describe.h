@@ -1,10 +1,11 @@
-// The dry run: builds every primitive of a program and says what came of it, without data.
+// The dry run: builds every step of a program and says what came of it, without data.
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_REGION_DESCRIBE_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_REGION_DESCRIBE_H_
 
 #include <string>
 #include <vector>
 
+#include "library/library.h"
 #include "program/program.h"
 
 namespace mxplan {
@@ -16,7 +17,8 @@ namespace mxplan {
 //    "values": [{"layout": "acdb", "nbytes": 1024}]}
 // A step that cannot be made says why in "error".  Values in layout "any" get the layout that the
 // first step to touch them decides; nbytes is -1 where no step did or the type is unknown.
-std::string Describe(const Program& program, const std::vector<int64_t>& symbols);
+std::string Describe(const Program& program, const Library& library,
+                     const std::vector<int64_t>& symbols);
 
 }  // namespace mxplan
 

@@ -15,8 +15,11 @@ constexpr size_t kMaxSpecializations = 16;
 
 }  // namespace
 
-Region::Region(Program program, std::vector<ConstantData> constants, Weights::Sharing sharing)
-    : program_(std::move(program)), weights_(std::move(constants), sharing) {
+Region::Region(Program program, std::vector<ConstantData> constants, const Library& library,
+               Weights::Sharing sharing)
+    : program_(std::move(program)),
+      library_(library),
+      weights_(std::move(constants), library, sharing) {
   if (weights_.constants().size() != program_.constants.size()) {
     ThrowInvalidInput("region ", program_.name, " has ", program_.constants.size(),
                       " constants, not ", weights_.constants().size());
@@ -24,7 +27,7 @@ Region::Region(Program program, std::vector<ConstantData> constants, Weights::Sh
 }
 
 std::shared_ptr<Specialization> Region::Find(const std::vector<int64_t>& symbols) {
-  const ProcessState state = CurrentState();
+  const ProcessState state = library_.State();
   std::lock_guard<std::mutex> lock(mutex_);
   for (Slot& slot : slots_) {
     if (slot.specialization->state() == state && slot.specialization->symbols() == symbols) {
@@ -41,7 +44,7 @@ std::shared_ptr<Specialization> Region::Get(const std::vector<int64_t>& symbols)
   if (auto found = Find(symbols)) return found;
   std::shared_ptr<Specialization> made;
   try {
-    made = std::make_shared<Specialization>(program_, &weights_, symbols);
+    made = std::make_shared<Specialization>(program_, library_, &weights_, symbols);
   } catch (const Error& error) {
     throw Error(error.kind(), Concat("region ", program_.name, ": ", error.what()));
   }
@@ -60,7 +63,7 @@ std::shared_ptr<Specialization> Region::Get(const std::vector<int64_t>& symbols)
 std::vector<ConstantData> Region::PlainConstants() const {
   std::vector<ConstantData> plain = constants();
   for (ConstantData& constant : plain) {
-    if (!constant.IsPlain()) constant = Unpacked(constant);
+    if (!constant.IsPlain()) constant = Unpacked(constant, library_);
   }
   return plain;
 }

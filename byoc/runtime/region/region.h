@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "library/library.h"
 #include "program/program.h"
 #include "region/signature.h"
 #include "region/specialization.h"
@@ -17,8 +18,9 @@ namespace mxplan {
 
 class Region {
  public:
-  // Throws InvalidInput if the constants are not those of the program.
-  Region(Program program, std::vector<ConstantData> constants,
+  // Throws InvalidInput if the constants are not those of the program.  All steps belong to
+  // `library`.
+  Region(Program program, std::vector<ConstantData> constants, const Library& library,
          Weights::Sharing sharing = Weights::Sharing::kProcess);
 
   const Program& program() const { return program_; }
@@ -47,6 +49,7 @@ class Region {
   std::shared_ptr<Specialization> Get(const std::vector<int64_t>& symbols);
 
   Program program_;
+  const Library& library_;
   Weights weights_;
   std::mutex build_mutex_;  // one build at a time; running calls do not wait for it
   mutable std::mutex mutex_;

@@ -134,7 +134,7 @@ std::vector<Dims> PhysicalShapesOf(const Resolved& resolved) {
       const ResolvedValue& value = resolved.values[id];
       const std::string& tag = program.values[id].layout;
       bool plain = tag == PlainTag(value.dims.size());
-      shapes.push_back(plain ? value.dims : PhysicalShape(value.desc, tag));
+      shapes.push_back(plain ? value.dims : PhysicalShape(value.layout, tag));
     }
   }
   return shapes;

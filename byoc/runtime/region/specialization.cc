@@ -10,16 +10,19 @@
 
 namespace mxplan {
 
-Specialization::Specialization(const Program& program, Weights* weights,
+Specialization::Specialization(const Program& program, const Library& library, Weights* weights,
                                std::vector<int64_t> symbols)
-    : program_(program), weights_(weights), symbols_(std::move(symbols)) {
-  resolved_ = Resolve(program_, symbols_);
+    : program_(program),
+      library_(library),
+      weights_(weights),
+      symbols_(std::move(symbols)),
+      state_(library.State()) {
+  resolved_ = Resolve(program_, symbols_, library_);
   CheckPlaceable(resolved_);
   CheckConstants();
   physical_shapes_ = PhysicalShapesOf(resolved_);
-  for (const Step& step : program_.steps) {
-    executables_.push_back(BuildExecutable(step, &resolved_));
-  }
+  std::unique_ptr<Builder> builder = library_.NewBuilder(&resolved_);
+  for (const Step& step : program_.steps) executables_.push_back(builder->Build(step, false));
   std::vector<Weights::Request> requests;
   for (const Executable& executable : executables_) {
     for (const auto& stage : executable.stages) {
@@ -47,8 +50,7 @@ Specialization::~Specialization() = default;
 
 Weights::Request Specialization::PackRequest(const Argument& argument) const {
   const ResolvedValue& value = resolved_.values[static_cast<size_t>(argument.value)];
-  return {program_.values[static_cast<size_t>(value.root)].index, value.offset, value.desc,
-          argument.desc, argument.packing};
+  return {program_.values[static_cast<size_t>(value.root)].index, value.offset, argument.form};
 }
 
 const char* Specialization::PackedData(const Argument& argument) const {
@@ -102,7 +104,7 @@ bool Specialization::HasPlan() const {
   return true;
 }
 
-// Takes the program's offsets, and holds them against what oneDNN asks for.
+// Takes the program's offsets, and holds them against what the library asks for.
 void Specialization::UsePlan() {
   arena_bytes_ = program_.arena_bytes;
   for (size_t i = 0; i < program_.values.size(); ++i) {

@@ -10,8 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "onednn/builder/step_builder.h"
-#include "onednn/process_state.h"
+#include "library/library.h"
 #include "region/signature.h"
 #include "weights/weights.h"
 
@@ -21,14 +20,17 @@ class ExecutionContext;
 
 class Specialization {
  public:
-  // `program` and `weights` outlive the object.  Builds all primitives, for the calling thread's
+  // `program` and `weights` outlive the object.  Builds all executables, for the calling thread's
   // state, and packs what they need.
-  Specialization(const Program& program, Weights* weights, std::vector<int64_t> symbols);
+  Specialization(const Program& program, const Library& library, Weights* weights,
+                 std::vector<int64_t> symbols);
   ~Specialization();
   Specialization(const Specialization&) = delete;
   Specialization& operator=(const Specialization&) = delete;
 
   const Program& program() const { return program_; }
+  // Of all steps: a program does not name libraries yet.
+  const Library& library() const { return library_; }
   const Resolved& resolved() const { return resolved_; }
   const std::vector<Dims>& physical_shapes() const { return physical_shapes_; }
   const std::vector<int64_t>& symbols() const { return symbols_; }
@@ -66,9 +68,10 @@ class Specialization {
   void Release(std::unique_ptr<ExecutionContext> context);
 
   const Program& program_;
+  const Library& library_;
   Weights* weights_;
   std::vector<int64_t> symbols_;
-  ProcessState state_ = CurrentState();
+  ProcessState state_;
   Resolved resolved_;
   std::vector<Dims> physical_shapes_;
   std::vector<Executable> executables_;

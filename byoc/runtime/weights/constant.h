@@ -32,6 +32,9 @@ struct ConstantData {
   bool mapped = false;                // pages of a file, which come back when they are read again
 };
 
+// Bytes that mapped constants are read in at a time, so that few of their pages are resident.
+constexpr int64_t kSliceBytes = int64_t{8} << 20;
+
 // Gives the whole pages in [data, data + bytes) back to the system.  Only for mapped constants.
 void DropPages(const char* data, int64_t bytes);
 

@@ -4,7 +4,6 @@
 #include "base/error.h"
 #include "base/reader.h"
 #include "memory/buffer.h"
-#include "weights/packed_constants.h"
 
 namespace mxplan {
 namespace {
@@ -54,23 +53,24 @@ void PutForm(std::string* out, const ConstantData& constant) {
   Put<int64_t>(out, constant.stored_bytes);
 }
 
-void ReadForm(ByteReader* in, ConstantData* constant) {
+void ReadForm(ByteReader* in, const Library& library, ConstantData* constant) {
   constant->stored_bytes = constant->bytes;
   constant->form.packed = ReadString(in);
   if (constant->IsPlain()) return;
   constant->form.plain = ReadString(in);
   constant->form.dims = ReadDims(in);
   constant->stored_bytes = ReadBytes(in);
-  CheckForm(*constant);
+  library.CheckForm(*constant);
 }
 
-ConstantData ReadConstant(ByteReader* in, bool inside, const std::shared_ptr<const void>& owner) {
+ConstantData ReadConstant(ByteReader* in, bool inside, const std::shared_ptr<const void>& owner,
+                          const Library& library) {
   ConstantData constant;
   constant.dtype = ReadString(in);
   constant.shape = ReadDims(in);
   constant.bytes = ReadBytes(in);
   constant.serves = ReadString(in);
-  ReadForm(in, &constant);
+  ReadForm(in, library, &constant);
   if (!inside) return constant;
   in->Align(kAlignment);
   constant.data = in->Take(static_cast<uint64_t>(constant.stored_bytes)).data();
@@ -108,7 +108,8 @@ std::string Save(const std::string& symbol, std::string_view program,
   return out;
 }
 
-Container Load(std::string_view data, const std::shared_ptr<const void>& owner) {
+Container Load(std::string_view data, const std::shared_ptr<const void>& owner,
+               const Library& library) {
   ByteReader in(data, "region module");
   in.Header(kMagic, kVersion);
   Container container;
@@ -116,7 +117,7 @@ Container Load(std::string_view data, const std::shared_ptr<const void>& owner) 
   container.program = ReadString(&in);
   container.weights = ReadString(&in);
   for (size_t i = 0, n = in.Count(20); i < n; ++i) {
-    container.constants.push_back(ReadConstant(&in, container.weights.empty(), owner));
+    container.constants.push_back(ReadConstant(&in, container.weights.empty(), owner, library));
   }
   in.End();
   return container;

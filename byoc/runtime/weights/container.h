@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "library/library.h"
 #include "weights/constant.h"
 
 namespace mxplan {
@@ -30,7 +31,9 @@ std::string Save(const std::string& symbol, std::string_view program,
 
 // Constants in the container point into `data`, which `owner` keeps alive; others have no data yet.
 // Throws InvalidInput on anything that Save did not write.
-Container Load(std::string_view data, const std::shared_ptr<const void>& owner);
+// `library` knows the forms that constants are stored in.
+Container Load(std::string_view data, const std::shared_ptr<const void>& owner,
+               const Library& library);
 
 }  // namespace mxplan
 

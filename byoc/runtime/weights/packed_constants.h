@@ -1,7 +1,7 @@
-// Constants that are stored in the layout some primitive wants them in, so that what loads them
-// packs nothing.
+// Constants that are stored in the layout some stage wants them in, so that what loads them packs
+// nothing.
 //
-// A stored form is a fact about the bytes, not a promise about who reads them: a primitive that
+// A stored form is a fact about the bytes, not a promise about who reads them: a stage that
 // wants another layout, on another machine, say, gets it from the plain bytes, which can always be
 // had back.  Forms from which they could not (Winograd's), and those of a constant that is wanted
 // in several, stand beside it, named by all that decides their bytes.
@@ -17,17 +17,14 @@
 
 namespace mxplan {
 
-// Throws InvalidInput or Unsupported unless a constant's form is one that its bytes can be in.
-void CheckForm(const ConstantData& constant);
-
 // True if `request` wants the bytes of a constant just as they are stored.
 bool WantsStoredForm(const ConstantData& constant, const Weights::Request& request);
 
 // The plain bytes of a constant: where they are, or made anew.
-std::shared_ptr<const char> PlainBytes(const ConstantData& constant);
+std::shared_ptr<const char> PlainBytes(const ConstantData& constant, const Library& library);
 
 // The constant in the plain order, in memory of its own.
-ConstantData Unpacked(const ConstantData& constant);
+ConstantData Unpacked(const ConstantData& constant, const Library& library);
 
 // A text that two requests share only if they make the same bytes of one region's constants; empty
 // where there is none.

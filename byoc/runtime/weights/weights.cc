@@ -5,9 +5,6 @@
 
 #include "base/error.h"
 #include "memory/buffer.h"
-#include "onednn/desc_hash.h"
-#include "onednn/layout.h"
-#include "onednn/packing/mapped_reorder.h"
 #include "weights/packed_constants.h"
 #include "weights/packing_memory.h"
 
@@ -18,11 +15,9 @@ namespace {
 // full.
 struct PackedKey {
   Digest source;
-  dnnl::memory::desc from, to;
-  Packing packing;
+  std::shared_ptr<const Form> form;
   bool operator==(const PackedKey& other) const {
-    return source == other.source && SameDesc(from, other.from) && SameDesc(to, other.to) &&
-           packing == other.packing;
+    return source == other.source && form->Equals(*other.form);
   }
 };
 
@@ -41,7 +36,7 @@ PackedCache& Cache() {
 int64_t SmallBytes(const std::vector<Weights::Request>& requests) {
   int64_t bytes = 0;
   for (const Weights::Request& request : requests) {
-    auto size = static_cast<int64_t>(request.to.get_size());
+    int64_t size = request.form->bytes();
     if (PackingMemory::IsSmall(size)) bytes += AlignUp(size);
   }
   return bytes;
@@ -49,15 +44,15 @@ int64_t SmallBytes(const std::vector<Weights::Request>& requests) {
 
 }  // namespace
 
-Weights::Weights(std::vector<ConstantData> constants, Sharing sharing) : sharing_(sharing) {
+Weights::Weights(std::vector<ConstantData> constants, const Library& library, Sharing sharing)
+    : library_(library), sharing_(sharing) {
   for (ConstantData& constant : constants) {
     (constant.serves.empty() ? constants_ : forms_).push_back(std::move(constant));
   }
 }
 
 bool Weights::Request::operator==(const Request& other) const {
-  return constant == other.constant && offset == other.offset && SameDesc(from, other.from) &&
-         SameDesc(to, other.to) && packing == other.packing;
+  return constant == other.constant && offset == other.offset && form->Equals(*other.form);
 }
 
 const char* Weights::Source(const Request& request) const {
@@ -74,7 +69,7 @@ const char* Weights::Plain(size_t constant) {
   if (stored.IsPlain()) return stored.data;
   std::lock_guard<std::mutex> lock(mutex_);
   std::shared_ptr<const char>& plain = plain_[constant];
-  if (!plain) plain = PlainBytes(stored);
+  if (!plain) plain = PlainBytes(stored, library_);
   return plain.get();
 }
 
@@ -82,7 +77,7 @@ std::shared_ptr<const PackedWeights> Weights::Stored(const Request& request) con
   if (forms_.empty()) return nullptr;
   std::string name = NameOf(request);
   for (const ConstantData& form : forms_) {
-    bool fits = form.IsPlain() && form.bytes == static_cast<int64_t>(request.to.get_size());
+    bool fits = form.IsPlain() && form.bytes == request.form->bytes();
     if (form.serves != name || !fits) continue;
     if (reinterpret_cast<uintptr_t>(form.data) % kAlignment != 0) continue;
     return std::make_shared<const PackedWeights>(std::shared_ptr<const char>(form.owner, form.data),
@@ -92,7 +87,7 @@ std::shared_ptr<const PackedWeights> Weights::Stored(const Request& request) con
 }
 
 Digest Weights::DigestOf(const Request& request, const char* view, bool mapped) {
-  auto bytes = static_cast<int64_t>(request.from.get_size());
+  int64_t bytes = request.form->source_bytes();
   std::lock_guard<std::mutex> lock(mutex_);
   for (const Known& known : digests_) {
     if (known.constant == request.constant && known.offset == request.offset &&
@@ -128,20 +123,20 @@ std::vector<Weights::Packed> Weights::Pack(const std::vector<Request>& requests)
   PackingScratch scratch;
   for (const Request& request : needed) {
     const ConstantData& constant = constants_[static_cast<size_t>(request.constant)];
-    std::shared_ptr<const char> plain = PlainBytes(constant);
+    std::shared_ptr<const char> plain = PlainBytes(constant, library_);
     const char* view = plain.get() + request.offset;
     bool mapped = constant.mapped && constant.IsPlain();
     auto make = [&] {
-      auto bytes = static_cast<int64_t>(request.to.get_size());
+      int64_t bytes = request.form->bytes();
       std::shared_ptr<char> data = memory.Allocate(bytes);
-      PackConstant(request.packing, request.from, view, mapped, request.to, data.get(), &scratch);
+      request.form->Pack(view, mapped, data.get(), &scratch);
       return std::make_shared<const PackedWeights>(std::move(data), bytes);
     };
     if (sharing_ == Sharing::kNone) {
       packed.push_back({request, make()});
       continue;
     }
-    PackedKey key{DigestOf(request, view, mapped), request.from, request.to, request.packing};
+    PackedKey key{DigestOf(request, view, mapped), request.form};
     packed.push_back({request, Cache().GetOrMake(key, make)});
   }
   return packed;

@@ -1,6 +1,6 @@
 // The constants of a region and their packed forms.
 //
-// Packed forms are shared by the whole process: equal bytes that two primitives want in one form,
+// Packed forms are shared by the whole process: equal bytes that two stages want in one form,
 // in two specializations or two modules, are packed and held once.  Safe to use from many threads.
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_WEIGHTS_WEIGHTS_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_WEIGHTS_WEIGHTS_H_
@@ -8,18 +8,17 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <oneapi/dnnl/dnnl.hpp>
 #include <utility>
 #include <vector>
 
 #include "base/digest.h"
 #include "base/keyed_cache.h"
-#include "onednn/packing/packing.h"
+#include "library/library.h"
 #include "weights/constant.h"
 
 namespace mxplan {
 
-// A constant as some primitive wants it; immutable.
+// A constant as some stage wants it; immutable.
 class PackedWeights {
  public:
   PackedWeights(std::shared_ptr<const char> data, int64_t bytes, bool mapped = false)
@@ -42,14 +41,14 @@ class Weights {
   };
 
   // The program's constants, and among them packed forms that are stored beside.
-  explicit Weights(std::vector<ConstantData> constants, Sharing sharing = Sharing::kProcess);
+  Weights(std::vector<ConstantData> constants, const Library& library,
+          Sharing sharing = Sharing::kProcess);
 
-  // A view of a constant and the form some primitive wants it in.
+  // A view of a constant and the form some stage wants it in.
   struct Request {
     int64_t constant = 0;
     int64_t offset = 0;  // bytes
-    dnnl::memory::desc from, to;
-    Packing packing = {};
+    std::shared_ptr<const Form> form;
     bool operator==(const Request& other) const;
   };
   struct Packed {
@@ -76,6 +75,7 @@ class Weights {
   // Digest of the view's plain bytes, taken once; they are in `view`.
   Digest DigestOf(const Request& request, const char* view, bool mapped);
 
+  const Library& library_;
   Sharing sharing_;
   std::vector<ConstantData> constants_, forms_;
   std::mutex mutex_;

@@ -53,13 +53,12 @@ void StepBuilder::AddEpilogue() {
     return std::vector<PostOp>(all.begin() + static_cast<std::ptrdiff_t>(next), all.end());
   };
   if (Has("bias")) {
-    const ResolvedValue& bias = Get("bias");
+    memory::desc bias = Desc("bias");
     Dims dims(Rank("dst"), 1);
-    dims[1] = bias.dims[0];
+    dims[1] = bias.get_dims()[0];
     post_ops_ = rest();
-    memory::desc seen = MakeDesc(dims, bias.desc.get_data_type(), PlainTag(dims.size()));
-    return AddBinaryOnDst(dnnl::algorithm::binary_add,
-                          {DNNL_ARG_SRC_1, Id("bias"), seen, bias.desc});
+    memory::desc seen = MakeDesc(dims, bias.get_data_type(), PlainTag(dims.size()));
+    return AddBinaryOnDst(dnnl::algorithm::binary_add, {DNNL_ARG_SRC_1, Id("bias"), seen, bias});
   }
   while (next < all.size()) {
     const PostOp& op = all[next++];
@@ -80,10 +79,8 @@ void StepBuilder::AddBinaryOnDst(dnnl::algorithm algorithm, const Binding& secon
   memory::desc other = second.seen.is_zero() ? Desc(second.value) : second.seen;
   // As in BuildBinary: oneDNN wants constants in dst's layout.
   std::string tag = TagOf(dst);
-  int root = Get(second.value).root;
-  bool constant =
-      resolved_->program->values[static_cast<size_t>(root)].kind == ValueKind::kConstant;
-  if (constant && tag != "opaque") other = MakeDesc(other.get_dims(), other.get_data_type(), tag);
+  if (program_->IsConstant(second.value) && tag != "opaque")
+    other = MakeDesc(other.get_dims(), other.get_data_type(), tag);
   Add<dnnl::binary>({{DNNL_ARG_SRC_0, Id("dst")}, second, {DNNL_ARG_DST, Id("dst")}}, algorithm,
                     dst, other, dst);
 }

@@ -6,12 +6,15 @@
 #include <utility>
 #include <vector>
 
+#include "program/physical_layout.h"
+
 namespace mxplan {
 namespace {
 
-class FillStage final : public Stage {
+class FillStage final : public MemoryStage {
  public:
-  FillStage(Argument dst, float value) : Stage({dst}), desc_(dst.desc), value_(value) {
+  FillStage(const MemoryArgument& dst, float value)
+      : MemoryStage({dst}), desc_(dst.desc), value_(value) {
     dims_ = desc_.get_dims();
     padded_ = desc_.get_padded_dims();
     strides_ = desc_.get_strides();
@@ -67,7 +70,7 @@ class FillStage final : public Stage {
 
 }  // namespace
 
-std::unique_ptr<const Stage> MakeFill(const Argument& dst, float value) {
+std::unique_ptr<const Stage> MakeFill(const MemoryArgument& dst, float value) {
   return std::make_unique<FillStage>(dst, value);
 }
 

@@ -4,11 +4,11 @@
 
 #include <memory>
 
-#include "onednn/builder/step_builder.h"
+#include "onednn/builder/memory_stage.h"
 
 namespace mxplan {
 
-std::unique_ptr<const Stage> MakeFill(const Argument& dst, float value);
+std::unique_ptr<const Stage> MakeFill(const MemoryArgument& dst, float value);
 
 }  // namespace mxplan
 

@@ -8,16 +8,17 @@
 #include "base/error.h"
 #include "onednn/algorithms.h"
 #include "onednn/engine.h"
+#include "onednn/packing/packed_form.h"
 
 namespace mxplan {
 namespace {
 
 using dnnl::memory;
 
-class PrimitiveStage final : public Stage {
+class PrimitiveStage final : public MemoryStage {
  public:
-  PrimitiveStage(PrimitivePointer made, std::vector<Argument> arguments)
-      : Stage(std::move(arguments)), made_(std::move(made)) {}
+  PrimitiveStage(PrimitivePointer made, const std::vector<MemoryArgument>& arguments)
+      : MemoryStage(arguments), made_(std::move(made)) {}
 
   void Execute(dnnl_stream_t stream, const std::vector<dnnl_exec_arg_t>& memories) const override {
     dnnl::error::wrap_c_api(
@@ -40,18 +41,9 @@ int StepBuilder::Id(const char* role) const {
   return id;
 }
 
-const ResolvedValue& StepBuilder::Get(int value) const {
-  const ResolvedValue& resolved = resolved_->values.at(static_cast<size_t>(value));
-  if (!resolved.error.empty()) ThrowUnsupported(resolved.error);
-  return resolved;
-}
-
-memory::desc StepBuilder::Desc(int value) const { return Get(value).desc; }
-
 memory::desc StepBuilder::Desc(const Dims& dims, const char* role) const {
-  const ResolvedValue& like = Get(role);
-  const std::string& tag = resolved_->program->values[Id(role)].layout;
-  return MakeDesc(dims, like.desc.get_data_type(), tag);
+  const std::string& tag = program_->program().values[Id(role)].layout;
+  return MakeDesc(dims, Desc(role).get_data_type(), tag);
 }
 
 bool StepBuilder::HasPostOp(PostOp::Kind kind) const {
@@ -95,8 +87,8 @@ Executable StepBuilder::Take() {
 memory::desc StepBuilder::Fixed(int value) {
   const ResolvedValue& resolved = Get(value);
   if (resolved.IsAny()) {
-    resolved_->values[value].desc =
-        MakeDesc(resolved.dims, resolved.desc.get_data_type(), PlainTag(resolved.dims.size()));
+    program_->Decide(value, MakeDesc(resolved.dims, Desc(value).get_data_type(),
+                                     PlainTag(resolved.dims.size())));
   }
   return Desc(value);
 }
@@ -105,20 +97,17 @@ memory::desc StepBuilder::FixedLike(const char* role, const memory::desc& other)
   const ResolvedValue& resolved = Get(role);
   std::string tag = TagOf(other);
   if (resolved.IsAny() && tag != "opaque" && resolved.dims.size() == other.get_dims().size()) {
-    resolved_->values[Id(role)].desc = MakeDesc(resolved.dims, resolved.desc.get_data_type(), tag);
+    program_->Decide(Id(role), MakeDesc(resolved.dims, Desc(role).get_data_type(), tag));
   }
   return Fixed(role);
 }
 
-bool StepBuilder::IsConstant(const char* role) const {
-  const ResolvedValue& value = Get(role);
-  return resolved_->program->values[value.root].kind == ValueKind::kConstant;
-}
+bool StepBuilder::IsConstant(const char* role) const { return program_->IsConstant(Id(role)); }
 
 memory::desc StepBuilder::Weights(const char* role) const {
-  const ResolvedValue& value = Get(role);
-  if (!IsConstant(role)) return value.desc;
-  return MakeDesc(value.dims, value.desc.get_data_type(), "any");
+  memory::desc desc = Desc(role);
+  if (!IsConstant(role)) return desc;
+  return MakeDesc(desc.get_dims(), desc.get_data_type(), "any");
 }
 
 dnnl::primitive_attr StepBuilder::Attr(PrimitiveKey* key) const {
@@ -158,33 +147,37 @@ dnnl::primitive_attr StepBuilder::Attr(PrimitiveKey* key) const {
   return attr;
 }
 
-Argument StepBuilder::Bind(const dnnl::primitive_desc_base& pd, const Binding& binding) {
-  ResolvedValue& value = resolved_->values.at(static_cast<size_t>(binding.value));
-  memory::desc given = binding.seen.is_zero() ? value.desc : binding.seen;
-  Argument argument{binding.id, Argument::Source::kValue, binding.value, given};
+MemoryArgument StepBuilder::Packed(int id, int value, const memory::desc& to,
+                                   const Packing& packing) const {
+  auto form = std::make_shared<const PackedForm>(Desc(value), to, packing);
+  return {id, Argument::Source::kPacked, value, to, 0, std::move(form)};
+}
+
+MemoryArgument StepBuilder::Bind(const dnnl::primitive_desc_base& pd, const Binding& binding) {
+  const int value = binding.value;
+  const ResolvedValue& resolved = program_->resolved().values.at(static_cast<size_t>(value));
+  bool seen = !binding.seen.is_zero();
+  memory::desc given = seen ? binding.seen : Desc(value);
   memory::desc wanted = pd.query_md(dnnl::query::exec_arg_md, binding.id);
   if (!wanted || wanted.get_ndims() == 0) wanted = given;
-  bool constant = resolved_->program->values[value.root].kind == ValueKind::kConstant;
-  if (value.IsAny()) {
-    value.desc = wanted;
-    argument.desc = wanted;
-  } else if ((constant && binding.id == DNNL_ARG_WEIGHTS) || !SamePlacement(wanted, given)) {
-    if (!constant) {
-      ThrowUnsupported("oneDNN wants value ", resolved_->program->values[binding.value].name,
-                       " as ", TagOf(wanted), ", not as ", TagOf(given));
-    }
-    argument.source = Argument::Source::kPacked;
-    argument.desc = wanted;
-    if (!binding.seen.is_zero()) {
-      argument.packing = {Packing::Kind::kReread, binding.through, binding.seen};
-    }
-    executable_.weights_bytes += static_cast<int64_t>(wanted.get_size());
+  bool constant = program_->IsConstant(value);
+  if (resolved.IsAny()) {
+    program_->Decide(value, wanted);
+    return {binding.id, Argument::Source::kValue, value, wanted};
   }
-  return argument;
+  bool packed = (constant && binding.id == DNNL_ARG_WEIGHTS) || !SamePlacement(wanted, given);
+  if (!packed) return {binding.id, Argument::Source::kValue, value, given};
+  if (!constant) {
+    ThrowUnsupported("oneDNN wants value ", program_->program().values[value].name, " as ",
+                     TagOf(wanted), ", not as ", TagOf(given));
+  }
+  executable_.weights_bytes += static_cast<int64_t>(wanted.get_size());
+  if (!seen) return Packed(binding.id, value, wanted);
+  return Packed(binding.id, value, wanted, {Packing::Kind::kReread, binding.through, binding.seen});
 }
 
 void StepBuilder::BindScratchpad(const dnnl::primitive_desc_base& pd,
-                                 std::vector<Argument>* arguments) {
+                                 std::vector<MemoryArgument>* arguments) {
   memory::desc scratchpad = pd.query_md(dnnl::query::exec_arg_md, DNNL_ARG_SCRATCHPAD);
   if (!scratchpad || scratchpad.get_size() == 0) return;
   arguments->push_back({DNNL_ARG_SCRATCHPAD, Argument::Source::kScratchpad, -1, scratchpad});
@@ -197,7 +190,7 @@ void StepBuilder::AddPrimitive(const PrimitivePointer& made, const std::vector<B
   const std::string& preferred = choice_.preferred;
   if (!preferred.empty() && preferred != Implementation(pd)) executable_.missing = preferred;
   NoteRefused(made->refused);
-  std::vector<Argument> arguments;
+  std::vector<MemoryArgument> arguments;
   for (const Binding& binding : bindings) arguments.push_back(Bind(pd, binding));
   for (size_t i = 0; i < post_ops_.size(); ++i) {
     const PostOp& op = post_ops_[i];
@@ -220,8 +213,8 @@ void StepBuilder::AddReorder(int src, const memory::desc& src_desc, int dst,
     attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     return dnnl::reorder::primitive_desc(CpuEngine(), src_desc, CpuEngine(), dst_desc, attr);
   });
-  std::vector<Argument> arguments = {{DNNL_ARG_FROM, Argument::Source::kValue, src, src_desc},
-                                     {DNNL_ARG_TO, Argument::Source::kValue, dst, dst_desc}};
+  std::vector<MemoryArgument> arguments = {{DNNL_ARG_FROM, Argument::Source::kValue, src, src_desc},
+                                           {DNNL_ARG_TO, Argument::Source::kValue, dst, dst_desc}};
   BindScratchpad(made->desc, &arguments);
   AddStage(std::make_unique<PrimitiveStage>(made, std::move(arguments)),
            Implementation(made->desc));

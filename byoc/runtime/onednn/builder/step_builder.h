@@ -1,7 +1,5 @@
-// What a step becomes: primitives and host work with their arguments, made once and never changed.
-//
-// An Executable knows value ids and descriptors, no addresses.  An execution context gives each
-// argument a memory object; the same executable runs in many contexts at once.
+// What builders make executables with: operands as descriptors, attributes and post-ops, primitives
+// from the cache, arguments.
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_BUILDER_STEP_BUILDER_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_BUILDER_STEP_BUILDER_H_
 
@@ -13,78 +11,39 @@
 #include <typeinfo>
 #include <vector>
 
+#include "library/executable.h"
+#include "onednn/builder/described_program.h"
+#include "onednn/builder/memory_stage.h"
 #include "onednn/engine.h"
+#include "onednn/layout.h"
 #include "onednn/packing/packing.h"
 #include "onednn/primitives/implementation_choice.h"
 #include "onednn/primitives/primitive_cache.h"
 #include "onednn/primitives/refusals.h"
-#include "program/resolved.h"
 #include "program/step_attributes.h"
 
 namespace mxplan {
-
-struct Argument {
-  enum class Source : uint8_t {
-    kValue,       // the value's bytes, seen through `desc`
-    kPacked,      // a constant, packed once from the value's descriptor into `desc` (or as it is)
-    kScratchpad,  // the step's scratchpad, from byte `offset`
-  };
-  int id = 0;  // DNNL_ARG_*
-  Source source = Source::kValue;
-  int value = -1;
-  dnnl::memory::desc desc;
-  int64_t offset = 0;
-  Packing packing = {};
-};
-
-// One action of a step; it runs when those before it have finished.
-class Stage {
- public:
-  explicit Stage(std::vector<Argument> arguments) : arguments_(std::move(arguments)) {}
-  virtual ~Stage() = default;
-  Stage(const Stage&) = delete;
-  Stage& operator=(const Stage&) = delete;
-
-  const std::vector<Argument>& arguments() const { return arguments_; }
-  // `memories` are those of arguments(), in their order.
-  virtual void Execute(dnnl_stream_t stream,
-                       const std::vector<dnnl_exec_arg_t>& memories) const = 0;
-
- private:
-  std::vector<Argument> arguments_;
-};
-
-struct Executable {
-  std::vector<std::unique_ptr<const Stage>> stages;  // none: the step is done by aliasing
-  std::string implementation;
-  int64_t scratchpad_bytes = 0;
-  int64_t weights_bytes = 0;  // of constant weights, as the primitive wants them
-  double relative_error = 0;  // in the L2 norm, beyond what rounding a sum in float32 costs
-  std::vector<std::string> alternatives;  // that could be preferred, where they were asked for
-  std::string missing;                    // what the step prefers and oneDNN has not got for it
-  std::vector<RefusedImplementation> refused;  // would have been taken, were they right
-};
 
 // What a builder sees of its step.  Operands are named by role; missing ones, attributes of the
 // wrong type and the like throw InvalidInput.
 class StepBuilder {
  public:
-  StepBuilder(const Step& step, Resolved* resolved, bool lists_alternatives)
+  StepBuilder(const Step& step, DescribedProgram* program, bool lists_alternatives)
       : step_(step),
-        resolved_(resolved),
+        program_(program),
         lists_alternatives_(lists_alternatives),
-        choice_{"", RefusalsOf(step, *resolved)},
+        choice_{"", RefusalsOf(step, program->resolved())},
         post_ops_(step.post_ops) {}
 
   const Step& step() const { return step_; }
   bool Has(const char* role) const { return step_.Find(role) >= 0; }
   int Id(const char* role) const;
-  const ResolvedValue& Get(int value) const;
+  const ResolvedValue& Get(int value) const { return program_->Get(value); }
   const ResolvedValue& Get(const char* role) const { return Get(Id(role)); }
   size_t Rank(const char* role) const { return Get(role).dims.size(); }
 
   // Descriptor of an operand; "any" stays.
-  dnnl::memory::desc Desc(int value) const;
+  dnnl::memory::desc Desc(int value) const { return program_->Desc(value); }
   dnnl::memory::desc Desc(const char* role) const { return Desc(Id(role)); }
   // Of a tensor of `dims` laid out like an operand.
   dnnl::memory::desc Desc(const Dims& dims, const char* role) const;
@@ -96,6 +55,9 @@ class StepBuilder {
   // The same for weights: "any" if they are a constant, which is then packed.
   dnnl::memory::desc Weights(const char* role) const;
   bool IsConstant(const char* role) const;
+  // A constant operand in another form than it has.
+  MemoryArgument Packed(int id, int value, const dnnl::memory::desc& to,
+                        const Packing& packing = {}) const;
 
   int64_t Integer(const char* name) const { return IntegerOf(step_, name); }
   double Real(const char* name) const { return RealOf(step_, name); }
@@ -171,11 +133,11 @@ class StepBuilder {
   // Of what follows `first`, all but reference code and what is refused.
   void ListAlternatives(dnnl::primitive_desc first);
   // Adds the scratchpad a primitive asks for to its arguments.
-  void BindScratchpad(const dnnl::primitive_desc_base& pd, std::vector<Argument>* arguments);
-  Argument Bind(const dnnl::primitive_desc_base& pd, const Binding& binding);
+  void BindScratchpad(const dnnl::primitive_desc_base& pd, std::vector<MemoryArgument>* arguments);
+  MemoryArgument Bind(const dnnl::primitive_desc_base& pd, const Binding& binding);
 
   const Step& step_;
-  Resolved* resolved_;
+  DescribedProgram* program_;
   bool lists_alternatives_;
   bool may_prefer_ = false;
   Choice choice_;
@@ -185,7 +147,7 @@ class StepBuilder {
 
 // Makes the executable of a step, on request with what else oneDNN has for it.  Throws Error with
 // the step's name; what oneDNN refuses is Unsupported.
-Executable BuildExecutable(const Step& step, Resolved* resolved, bool lists_alternatives = false);
+Executable BuildExecutable(const Step& step, DescribedProgram* program, bool lists_alternatives);
 
 }  // namespace mxplan
 

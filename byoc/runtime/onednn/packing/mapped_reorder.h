@@ -7,9 +7,6 @@
 
 namespace mxplan {
 
-// Bytes that mapped constants are read in at a time, so that few of their pages are resident.
-constexpr int64_t kSliceBytes = int64_t{8} << 20;
-
 // Reorders `src` into `dst`.  `mapped`: src is pages of a file, which are given back once read.
 void Reorder(const dnnl::memory::desc& from, const char* src, bool mapped,
              const dnnl::memory::desc& to, char* dst);

@@ -1,6 +1,8 @@
 // The table of errata; see errata.h.
 #include "onednn/primitives/errata.h"
 
+#include <oneapi/dnnl/dnnl.h>
+
 #include <algorithm>
 
 #include "base/json.h"

@@ -14,8 +14,7 @@ namespace mxplan {
 PrimitiveKey::PrimitiveKey(std::type_index kind) : kind_(kind) {
   const ProcessState state = CurrentState();
   Put(CpuEngine().get_kind());
-  Put(state.isa);
-  Put(state.math);
+  for (int64_t setting : state.settings) Put(setting);
   Put(state.threads);
   Put(state.parallel);
 }

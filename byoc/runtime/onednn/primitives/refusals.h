@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "library/executable.h"
 #include "program/step_descriptor.h"
 
 namespace mxplan {
@@ -17,12 +18,6 @@ struct Refusal {
   bool pattern = false;
   std::string reason;
   bool with_epilogue = false;  // right for the same step without bias and post-ops
-};
-
-// An implementation that would have been taken, and why it was not.
-struct RefusedImplementation {
-  std::string implementation;
-  std::string reason;
 };
 
 // What holds for a step, in a fixed order.

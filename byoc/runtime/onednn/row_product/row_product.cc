@@ -16,11 +16,11 @@ constexpr int64_t kBytesOfThread = 64 << 10;
 
 enum ArgumentIndex : size_t { kSrc, kDst, kWeights, kBias };
 
-class RowProductStage final : public Stage {
+class RowProductStage final : public MemoryStage {
  public:
   RowProductStage(RowProduct product, int64_t columns, int threads, RowProductKernel kernel,
-                  std::vector<Argument> arguments)
-      : Stage(std::move(arguments)),
+                  const std::vector<MemoryArgument>& arguments)
+      : MemoryStage(arguments),
         product_(product),
         columns_(columns),
         threads_(threads),
@@ -85,10 +85,10 @@ void BuildRowProduct(StepBuilder* b, const dnnl::memory::desc& rows, int64_t col
   for (int64_t extent : rows.get_dims()) product.depth *= extent;
   product.depth /= columns;
   auto value = [&](const char* role) {
-    return Argument{0, Argument::Source::kValue, b->Id(role), b->Desc(role)};
+    return MemoryArgument{0, Argument::Source::kValue, b->Id(role), b->Desc(role)};
   };
-  std::vector<Argument> arguments = {
-      value("src"), value("dst"), {0, Argument::Source::kPacked, b->Id("weights"), rows}};
+  std::vector<MemoryArgument> arguments = {value("src"), value("dst"),
+                                           b->Packed(0, b->Id("weights"), rows)};
   if (b->Has("bias")) {
     b->Fixed("bias");
     arguments.push_back(value("bias"));
@@ -97,7 +97,7 @@ void BuildRowProduct(StepBuilder* b, const dnnl::memory::desc& rows, int64_t col
   auto threads = std::min<int64_t>(omp_get_max_threads(), bytes / kBytesOfThread + 1);
   b->NeedWeights(bytes);
   b->AddStage(std::make_unique<RowProductStage>(product, columns, static_cast<int>(threads),
-                                                SelectKernel(), std::move(arguments)),
+                                                SelectKernel(), arguments),
               kRowProduct);
 }
 

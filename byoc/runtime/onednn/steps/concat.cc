@@ -37,7 +37,7 @@ std::vector<Piece> Pieces(const StepBuilder& b, int64_t axis) {
 }
 
 dnnl::memory::desc Window(const StepBuilder& b, const Piece& piece) {
-  return b.Get("dst").desc.submemory_desc(b.Get(piece.value).dims, piece.begin);
+  return b.Desc("dst").submemory_desc(b.Get(piece.value).dims, piece.begin);
 }
 
 bool SharesBytes(const StepBuilder& b, const Piece& piece) {
@@ -54,7 +54,7 @@ bool StandsInPlace(const StepBuilder& b, const Piece& piece) {
   if (!SharesBytes(b, piece)) return false;
   const ResolvedValue& src = b.Get(piece.value);
   dnnl::memory::desc window = Window(b, piece);
-  return src.offset == WantedOffset(b, window) && SamePlacement(src.desc, window);
+  return src.offset == WantedOffset(b, window) && SamePlacement(b.Desc(piece.value), window);
 }
 
 // Throws if the piece, which is copied, stands where a copy is written.

@@ -49,7 +49,7 @@ void BuildPad(StepBuilder* b) {
     ThrowUnsupported("a padding of ", value, " in a type other than float32");
   }
   dnnl::memory::desc window = dst.submemory_desc(src.get_dims(), begin);
-  Argument whole{DNNL_ARG_DST, Argument::Source::kValue, b->Id("dst"), dst};
+  MemoryArgument whole{DNNL_ARG_DST, Argument::Source::kValue, b->Id("dst"), dst};
   b->AddStage(MakeFill(whole, value), "fill");
   b->AddReorder(b->Id("src"), src, b->Id("dst"), window);
 }

@@ -36,7 +36,7 @@ void BuildFilled(StepBuilder* b) {
   }
   dnnl::memory::desc dst = b->Fixed("dst");
   int id = b->Id("dst");
-  Argument whole{DNNL_ARG_DST, Argument::Source::kValue, id, dst};
+  MemoryArgument whole{DNNL_ARG_DST, Argument::Source::kValue, id, dst};
   b->AddStage(MakeFill(whole, Identity(*b)), "fill");
   if (b->Has("bias")) {
     dnnl::memory::desc bias = SpreadBias(b, dst.get_dims().size());

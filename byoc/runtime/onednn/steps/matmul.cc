@@ -28,7 +28,7 @@ void Build(StepBuilder* b, First... first) {
 // hold a sample in whatever order it is stored, and constant weights are packed in that order too.
 void BuildRows(StepBuilder* b) {
   dnnl::memory::desc src = b->Fixed("src");
-  dnnl::memory::desc weights = b->Get("weights").desc;
+  dnnl::memory::desc weights = b->Desc("weights");
   dnnl::memory::desc dst = b->Fixed("dst");
   Dims sample = src.get_dims();
   Dims filter = weights.get_dims();
@@ -76,9 +76,9 @@ bool IsOneSample(StepBuilder* b) {
 
 void BuildMatMul(StepBuilder* b) {
   if (b->IsConstant("weights") && b->Rank("src") == 2 && IsOneSample(b)) {
-    const ResolvedValue& weights = b->Get("weights");
-    return BuildRowProduct(b, MakeDesc(weights.dims, weights.desc.get_data_type(), "ba"),
-                           weights.dims[1]);
+    dnnl::memory::desc weights = b->Desc("weights");
+    return BuildRowProduct(b, MakeDesc(weights.get_dims(), weights.get_data_type(), "ba"),
+                           weights.get_dims()[1]);
   }
   Build<dnnl::matmul>(b);
 }

@@ -37,12 +37,12 @@ constexpr Entry kBuilders[] = {
 
 }  // namespace
 
-Executable BuildExecutable(const Step& step, Resolved* resolved, bool lists_alternatives) {
+Executable BuildExecutable(const Step& step, DescribedProgram* program, bool lists_alternatives) {
   try {
-    CheckStep(step, *resolved);
+    CheckStep(step, program->resolved());
     for (const Entry& entry : kBuilders) {
       if (entry.kind != step.kind) continue;
-      StepBuilder builder(step, resolved, lists_alternatives);
+      StepBuilder builder(step, program, lists_alternatives);
       if (!BuildEmpty(&builder)) entry.build(&builder);
       return builder.Take();
     }

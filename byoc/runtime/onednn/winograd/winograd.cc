@@ -63,10 +63,10 @@ Images GroupOf(Images first, int64_t group) {
   return first;
 }
 
-class WinogradStage final : public Stage {
+class WinogradStage final : public MemoryStage {
  public:
-  WinogradStage(Plan plan, std::vector<Argument> arguments)
-      : Stage(std::move(arguments)), plan_(std::move(plan)) {}
+  WinogradStage(Plan plan, const std::vector<MemoryArgument>& arguments)
+      : MemoryStage(arguments), plan_(std::move(plan)) {}
 
   void Execute(dnnl_stream_t stream, const std::vector<dnnl_exec_arg_t>& memories) const override {
     Call call(plan_, memories);
@@ -329,9 +329,9 @@ void Build(StepBuilder* b, int64_t tile) {
   one.reset();
 
   auto value = [&](const char* role) {
-    return Argument{0, Argument::Source::kValue, b->Id(role), b->Desc(role)};
+    return MemoryArgument{0, Argument::Source::kValue, b->Id(role), b->Desc(role)};
   };
-  std::vector<Argument> arguments = {value("src"), value("dst")};
+  std::vector<MemoryArgument> arguments = {value("src"), value("dst")};
   if (plan.bias) {
     b->Fixed("bias");
     arguments.push_back(value("bias"));
@@ -345,8 +345,7 @@ void Build(StepBuilder* b, int64_t tile) {
   packing.kind = Packing::Kind::kWinograd;
   packing.variant = variant;
   for (packing.group = 0; packing.group < plan.groups; ++packing.group) {
-    arguments.push_back(
-        {0, Argument::Source::kPacked, b->Id("weights"), pd.weights_desc(), 0, packing});
+    arguments.push_back(b->Packed(0, b->Id("weights"), pd.weights_desc(), packing));
   }
   plan.first_buffer = arguments.size();
   int64_t offset = 0;
@@ -359,7 +358,7 @@ void Build(StepBuilder* b, int64_t tile) {
   b->NeedScratchpad(offset);
   b->NeedWeights(plan.groups * static_cast<int64_t>(pd.weights_desc().get_size()));
   b->StateError(ErrorOf(variant));
-  b->AddStage(std::make_unique<WinogradStage>(std::move(plan), std::move(arguments)),
+  b->AddStage(std::make_unique<WinogradStage>(std::move(plan), arguments),
               tile == 4 ? "winograd_f4" : "winograd_f2");
 }
 
