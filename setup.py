@@ -1,9 +1,10 @@
 """Builds the C++ libraries; everything else about the package is in setup.cfg.
 
-``byoc/runtime/*.cc`` become ``libmxplan_runtime.so``; ``tvm_mxplan/core/allocation/native/*.cc``, which need
-no other library, become ``libmxplan_planner.so``.  Each stands beside its sources (in place for an editable
-install).  Headers and libraries come from the distributions that pip installs for the build: tvm-ffi and
-oneDNN.  Files are compiled on all cores, and again only where they or a header have changed.
+The sources below ``byoc/runtime`` become ``libmxplan_runtime.so``; those below
+``tvm_mxplan/core/allocation/native``, which need no other library, become ``libmxplan_planner.so``.  Each
+stands in the folder of its sources (in place for an editable install).  Headers and libraries come from the
+distributions that pip installs for the build: tvm-ffi and oneDNN.  Files are compiled on all cores, and again
+only where they or a header have changed.
 ``MXPLAN_CXX`` names another compiler, ``MXPLAN_CXXFLAGS`` adds flags (say, a sanitizer's).
 """
 
@@ -20,8 +21,10 @@ from pathlib import Path
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-SOURCE = Path("byoc/runtime")
-PLANNER = Path("tvm_mxplan/core/allocation/native")
+RUNTIME = "tvm_mxplan.byoc.runtime.libmxplan_runtime"
+PLANNER = "tvm_mxplan.core.allocation.native.libmxplan_planner"
+# Folders of the libraries' sources, which the sources' includes are relative to.
+SOURCES = {RUNTIME: Path("byoc/runtime"), PLANNER: Path("tvm_mxplan/core/allocation/native")}
 # From <prefix>/lib/pythonX.Y/site-packages/tvm_mxplan/byoc/runtime: oneDNN's library and tvm-ffi's.
 RPATHS = ("$ORIGIN/../../../../..", "$ORIGIN/../../../tvm_ffi/lib")
 FLAGS = (
@@ -109,9 +112,8 @@ class BuildLibraries(build_ext):
         return str(Path(*fullname.split("."))) + ".so"
 
     def build_extension(self, ext: Extension) -> None:
-        needed = runtime_libraries() if ext.name.endswith("libmxplan_runtime") else Libraries()
-        sources = sorted(map(Path, ext.sources))
-        objects = self._compile(sources, Path(self.build_temp) / sources[0].parent.name, needed)
+        needed = runtime_libraries() if ext.name == RUNTIME else Libraries()
+        objects = self._compile(sorted(map(Path, ext.sources)), SOURCES[ext.name], needed)
         output = Path(self.get_ext_fullpath(ext.name))
         output.parent.mkdir(parents=True, exist_ok=True)
         partial = output.with_suffix(f".{os.getpid()}")  # a running process may have the old one mapped
@@ -119,18 +121,20 @@ class BuildLibraries(build_ext):
         subprocess.run([*linker, "-o", str(partial)], check=True)
         os.replace(partial, output)
 
-    def _compile(self, sources: list[Path], folder: Path, needed: Libraries) -> list[Path]:
-        """Object files of ``sources``, made where they are missing or old."""
-        command = [*_compiler(), *FLAGS, *needed.compile, "-c"]
+    def _compile(self, sources: list[Path], root: Path, needed: Libraries) -> list[Path]:
+        """Object files of ``sources`` below ``root``, made where they are missing or old."""
+        command = [*_compiler(), *FLAGS, f"-iquote{root}", *needed.compile, "-c"]
+        folder = Path(self.build_temp) / root.name
         folder.mkdir(parents=True, exist_ok=True)
         settings = folder / "settings"
         wanted = " ".join([*command, *needed.versions])
         unchanged = settings.exists() and settings.read_text() == wanted
-        objects = [folder / (source.stem + ".o") for source in sources]
+        objects = [folder / source.relative_to(root).with_suffix(".o") for source in sources]
 
         def compile_one(source: Path, target: Path) -> None:
             if not unchanged or is_stale(target):
                 print(f"compiling {source}", flush=True)
+                target.parent.mkdir(parents=True, exist_ok=True)
                 subprocess.run([*command, str(source), "-o", str(target)], check=True)
 
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
@@ -145,14 +149,7 @@ def _compiler() -> list[str]:
     return [os.environ.get("MXPLAN_CXX", "g++"), *extra]
 
 
-def _extension(name: str, folder: Path) -> Extension:
-    return Extension(name, sorted(map(str, folder.glob("*.cc"))))
-
-
 setup(
-    ext_modules=[
-        _extension("tvm_mxplan.byoc.runtime.libmxplan_runtime", SOURCE),
-        _extension("tvm_mxplan.core.allocation.native.libmxplan_planner", PLANNER),
-    ],
+    ext_modules=[Extension(name, sorted(map(str, folder.rglob("*.cc")))) for name, folder in SOURCES.items()],
     cmdclass={"build_ext": BuildLibraries},
 )

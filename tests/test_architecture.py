@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import configparser
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+RUNTIME = ROOT / "byoc" / "runtime"
+"""Rooms of the runtime that know a library: each its own."""
 FOLDERS = {"tvm_mxplan.passes": ROOT / "passes", "tvm_mxplan.byoc": ROOT / "byoc"}
 
 
@@ -114,11 +117,40 @@ def test_only_the_registry_names_a_library() -> None:
     assert {path for path in naming if testing not in path.parents} == {REGISTRY}
 
 
-def test_only_files_named_so_know_the_ffi() -> None:
-    runtime = ROOT / "byoc" / "runtime"
-    knowing = {path.name for path in runtime.glob("*.[ch]*") if "<tvm/ffi/" in path.read_text()}
+def sources(folder: Path) -> list[Path]:
+    """C++ files below a folder."""
+    return sorted(path for path in folder.rglob("*") if path.suffix in (".cc", ".h"))
+
+
+def includes(path: Path) -> set[str]:
+    """Names that a C++ file includes: of the runtime relative to it, of others as they are written."""
+    return set(re.findall(r'^#include ["<](.+?)[">]', path.read_text(), re.MULTILINE))
+
+
+def test_only_rooms_named_so_know_the_ffi() -> None:
+    knowing = {
+        path for path in sources(RUNTIME) if any(name.startswith("tvm/ffi") for name in includes(path))
+    }
     assert len(knowing) > 4
-    assert all(name.startswith("ffi_") for name in knowing)
+    assert {path.parent.name for path in knowing} == {"ffi"}
+
+
+def test_rooms_of_the_runtime_know_no_library() -> None:
+    """What includes nothing of a library, and of ours only files that do not either, knows none."""
+    neutral = [path for path in sources(RUNTIME) if path.relative_to(RUNTIME).parts[0] not in LIBRARIES]
+    names = {path.relative_to(RUNTIME).as_posix() for path in neutral}
+    assert len(names) > 40
+    for path in neutral:
+        for name in includes(path):
+            assert not name.startswith("oneapi/"), f"{path} includes {name}"
+            if (RUNTIME / name).is_file():
+                assert name in names, f"{path} includes {name}"
+
+
+def test_folders_of_the_runtime_stay_small() -> None:
+    for folder in {path.parent for path in sources(RUNTIME)}:
+        count = len([path for path in folder.iterdir() if path.suffix in (".cc", ".h")])
+        assert count <= 16, f"{folder} has {count} files: give it a second level"
 
 
 def test_every_package_is_in_the_wheel() -> None:

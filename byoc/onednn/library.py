@@ -222,7 +222,7 @@ def forget_refusals() -> None:
 
 
 def errata() -> list[dict[str, Any]]:
-    """The table of implementations that are known to be wrong (byoc/runtime/errata.cc), an entry each.
+    """The table of implementations that are known to be wrong (``primitives/errata.cc``), an entry each.
 
     ``condition`` says for which steps, ``first`` and ``last`` for which versions of oneDNN.
     """

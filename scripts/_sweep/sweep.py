@@ -4,8 +4,8 @@ Problems come from lists (scripts/_sweep/problems, grammar in scripts/_sweep/gra
 layouts are drawn at random, and every implementation that oneDNN offers for the step runs: its first choice,
 and what it would take if that were refused, down to its reference code. Numbers are such that sums are exact:
 results are compared bit for bit where nothing rounds. Each instruction set runs in a process of its own.
-What surrounds a tensor and the padding of blocked layouts are watched. Errata (byoc/runtime/errata.cc) do not
-count meanwhile.
+What surrounds a tensor and the padding of blocked layouts are watched. Errata
+(byoc/runtime/onednn/primitives/errata.cc) do not count meanwhile.
 
 The report counts cases (a problem with post-ops) and runs (of one implementation in one choice of layouts),
 and names the smallest case of each group that is wrong. Exit status 1: something is wrong that no erratum

@@ -5,7 +5,7 @@
 #include <string>
 #include <variant>
 
-#include "../../byoc/runtime/program.h"
+#include "program/program.h"
 
 class ProgramWriter {
  public:

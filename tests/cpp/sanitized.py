@@ -25,11 +25,11 @@ def build(folder: Path, programs: list[str], sanitizers: str) -> list[Path]:
     """
     header = onednn_file("onednn-devel-cpu-gomp", "include/oneapi/dnnl/dnnl.hpp")
     shared = onednn_file("onednn-cpu-gomp", "libdnnl.so.3")
-    flags = [*FLAGS, f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all"]
-    sources = [path for path in sorted(RUNTIME.glob("*.cc")) if not path.name.startswith("ffi_")]
+    flags = [*FLAGS, f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all", f"-iquote{RUNTIME}"]
+    sources = [path for path in sorted(RUNTIME.rglob("*.cc")) if path.parent.name != "ffi"]
 
     def compile_one(source: Path) -> str:
-        target = str(folder / (source.stem + ".o"))
+        target = str(folder / ("-".join(source.parts[-3:]) + ".o"))
         subprocess.run(
             ["g++", *flags, f"-isystem{header.parents[2]}", "-c", str(source), "-o", target], check=True
         )

@@ -17,9 +17,11 @@
 #include <thread>
 #include <vector>
 
-#include "../../byoc/runtime/container.h"
-#include "../../byoc/runtime/region.h"
-#include "../../byoc/runtime/weights.h"
+#include "library/library.h"
+#include "onednn/primitives/primitive_cache.h"
+#include "region/region.h"
+#include "weights/container.h"
+#include "weights/weights.h"
 
 namespace {
 
@@ -64,9 +66,10 @@ void Call(mxplan::Region* region, Case* c) {
 }
 
 std::unique_ptr<mxplan::Region> NewRegion(const std::shared_ptr<const std::string>& data) {
-  mxplan::Container container = mxplan::Load(*data, data);
+  mxplan::Container container = mxplan::Load(*data, data, mxplan::FindLibrary("onednn"));
   return std::make_unique<mxplan::Region>(mxplan::Decode(container.program),
-                                          std::move(container.constants));
+                                          std::move(container.constants),
+                                          mxplan::FindLibrary("onednn"));
 }
 
 std::vector<Case> MakeCases(mxplan::Region* region) {

@@ -16,7 +16,7 @@ from tvm_mxplan.opcheck.references.elementwise import BINARY_ALGORITHMS, FUNCTIO
 from tvm_mxplan.opcheck.references.movement import resampling
 from tvm_mxplan.opcheck.references.operands import Operands
 
-RUNTIME = Path(__file__).resolve().parents[2] / "byoc" / "runtime"
+RUNTIME = Path(__file__).resolve().parents[2] / "byoc" / "runtime" / "onednn"
 
 
 def names_in(table: str) -> set[str]:
@@ -27,7 +27,7 @@ def names_in(table: str) -> set[str]:
 
 
 def test_every_kind_of_step_has_a_reference():
-    registry = (RUNTIME / "registry.cc").read_text()
+    registry = (RUNTIME / "steps" / "registry.cc").read_text()
     kinds = set(re.findall(r'\{"(\w+)", &?Build', registry))
     assert kinds == set(ir.STEP_KINDS)
     assert set(REFERENCES) == set(ir.STEP_KINDS.values())

@@ -2,7 +2,7 @@
 
 ``codec`` holds what it reads to these rules, so that whoever reads a decoded program may follow every number
 in it.  Whether shapes fit each other and memory is sound is the runtime's to check, before it makes anything
-of a program (``byoc/runtime/step_rules.cc``, ``memory_rules.cc``).
+of a program (``byoc/runtime/program/step_rules.cc``, ``memory/memory_rules.cc``).
 """
 
 from __future__ import annotations

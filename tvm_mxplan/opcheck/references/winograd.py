@@ -13,7 +13,7 @@ from scipy.ndimage import maximum_filter
 
 from ..estimate import Array
 
-# Interpolation points beside infinity, by algorithm and filters; as in byoc/runtime/winograd_weights.cc.
+# Interpolation points beside infinity, by algorithm and filters; as in the runtime's winograd/weights.cc.
 _FOUR, _SIX = (0.0, 1.0, -1.0), (0.0, 0.625, -0.625, 1.5, -1.5)
 _POINTS = {("winograd_f2", 3): _FOUR, ("winograd_f4", 3): _SIX, ("winograd_f2", 5): _SIX}
 

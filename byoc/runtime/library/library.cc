@@ -1,0 +1,29 @@
+// The registry of libraries; see library.h.
+#include "library/library.h"
+
+#include <map>
+
+#include "base/error.h"
+
+namespace mxplan {
+namespace {
+
+// Filled before main begins, by one thread.
+std::map<std::string, const Library*>& Libraries() {
+  static auto* libraries = new std::map<std::string, const Library*>();
+  return *libraries;
+}
+
+}  // namespace
+
+void RegisterLibrary(const Library& library) { Libraries()[library.name()] = &library; }
+
+const Library& FindLibrary(const std::string& name) {
+  auto found = Libraries().find(name);
+  if (found != Libraries().end()) return *found->second;
+  std::string names;
+  for (const auto& [known, library] : Libraries()) names += (names.empty() ? "" : ", ") + known;
+  ThrowInvalidInput("no library ", name, "; expected one of: ", names);
+}
+
+}  // namespace mxplan

@@ -1,0 +1,72 @@
+// The door through which a library of kernels comes in: what it implements, and where it is found.
+//
+// All else in the rooms around this one knows regions, weights and memory, and no library.
+#ifndef TVM_MXPLAN_BYOC_RUNTIME_LIBRARY_LIBRARY_H_
+#define TVM_MXPLAN_BYOC_RUNTIME_LIBRARY_LIBRARY_H_
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "library/executable.h"
+#include "program/resolved.h"
+#include "weights/constant.h"
+
+namespace mxplan {
+
+// What the process and the calling thread have set that decides which executables a library makes,
+// and how many bytes they need: an executable is for the state it was made in.
+struct ProcessState {
+  int threads = 1;        // that a library's kernels may use
+  bool parallel = false;  // called from inside of a parallel region, which gives no more threads
+  std::array<int64_t, 2> settings{};  // of the library's own: its instruction set, its device
+
+  bool operator==(const ProcessState& other) const {
+    return threads == other.threads && parallel == other.parallel && settings == other.settings;
+  }
+};
+
+// Makes the executables of one resolved program.  For one thread.
+class Builder {
+ public:
+  Builder() = default;
+  virtual ~Builder() = default;
+  Builder(const Builder&) = delete;
+  Builder& operator=(const Builder&) = delete;
+
+  // The executable of a step of the program, on request with what else the library has for it.
+  // Values of the step in layout "any" take the layout it chooses.  Throws Error with the step's
+  // name; what the library refuses is Unsupported.
+  virtual Executable Build(const Step& step, bool lists_alternatives) = 0;
+};
+
+// A library of kernels, as the process has it once.  Safe to call from many threads; what it throws
+// is Error.
+class Library : public LayoutSource {
+ public:
+  virtual const char* name() const = 0;   // in the kinds of modules and the names of functions
+  virtual const char* title() const = 0;  // in messages
+
+  // Of the calling thread, now.  Asked for on every call, so it allocates nothing.
+  virtual ProcessState State() const = 0;
+  virtual Stream* ThreadStream() const = 0;
+
+  // `resolved` outlives the builder, which writes into it what layouts "any" become.
+  virtual std::unique_ptr<Builder> NewBuilder(Resolved* resolved) const = 0;
+
+  // Of constants that are stored in a form of their own.  Throws InvalidInput or Unsupported unless
+  // the form is one that the constant's bytes can be in.
+  virtual void CheckForm(const ConstantData& constant) const = 0;
+  // Brings such a constant back into the plain order.
+  virtual void Unpack(const ConstantData& constant, char* plain) const = 0;
+};
+
+// Makes a library known by its name, while the process starts.  It lives as long as the process.
+void RegisterLibrary(const Library& library);
+// Throws InvalidInput, with the names there are, if there is none.
+const Library& FindLibrary(const std::string& name);
+
+}  // namespace mxplan
+
+#endif  // TVM_MXPLAN_BYOC_RUNTIME_LIBRARY_LIBRARY_H_

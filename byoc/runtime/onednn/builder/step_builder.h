@@ -1,0 +1,154 @@
+// What builders make executables with: operands as descriptors, attributes and post-ops, primitives
+// from the cache, arguments.
+#ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_BUILDER_STEP_BUILDER_H_
+#define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_BUILDER_STEP_BUILDER_H_
+
+#include <functional>
+#include <memory>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <string>
+#include <type_traits>
+#include <typeinfo>
+#include <vector>
+
+#include "library/executable.h"
+#include "onednn/builder/described_program.h"
+#include "onednn/builder/memory_stage.h"
+#include "onednn/engine.h"
+#include "onednn/layout.h"
+#include "onednn/packing/packing.h"
+#include "onednn/primitives/implementation_choice.h"
+#include "onednn/primitives/primitive_cache.h"
+#include "onednn/primitives/refusals.h"
+#include "program/step_attributes.h"
+
+namespace mxplan {
+
+// What a builder sees of its step.  Operands are named by role; missing ones, attributes of the
+// wrong type and the like throw InvalidInput.
+class StepBuilder {
+ public:
+  StepBuilder(const Step& step, DescribedProgram* program, bool lists_alternatives)
+      : step_(step),
+        program_(program),
+        lists_alternatives_(lists_alternatives),
+        choice_{"", RefusalsOf(step, program->resolved())},
+        post_ops_(step.post_ops) {}
+
+  const Step& step() const { return step_; }
+  bool Has(const char* role) const { return step_.Find(role) >= 0; }
+  int Id(const char* role) const;
+  const ResolvedValue& Get(int value) const { return program_->Get(value); }
+  const ResolvedValue& Get(const char* role) const { return Get(Id(role)); }
+  size_t Rank(const char* role) const { return Get(role).dims.size(); }
+
+  // Descriptor of an operand; "any" stays.
+  dnnl::memory::desc Desc(int value) const { return program_->Desc(value); }
+  dnnl::memory::desc Desc(const char* role) const { return Desc(Id(role)); }
+  // Of a tensor of `dims` laid out like an operand.
+  dnnl::memory::desc Desc(const Dims& dims, const char* role) const;
+  // The same for a primitive that does not choose: "any" becomes the plain layout for good.
+  dnnl::memory::desc Fixed(int value);
+  dnnl::memory::desc Fixed(const char* role) { return Fixed(Id(role)); }
+  // The same for dst of a step that moves bytes: "any" becomes the layout of src.
+  dnnl::memory::desc FixedLike(const char* role, const dnnl::memory::desc& other);
+  // The same for weights: "any" if they are a constant, which is then packed.
+  dnnl::memory::desc Weights(const char* role) const;
+  bool IsConstant(const char* role) const;
+  // A constant operand in another form than it has.
+  MemoryArgument Packed(int id, int value, const dnnl::memory::desc& to,
+                        const Packing& packing = {}) const;
+
+  int64_t Integer(const char* name) const { return IntegerOf(step_, name); }
+  double Real(const char* name) const { return RealOf(step_, name); }
+  bool Flag(const char* name) const { return FlagOf(step_, name); }
+  const std::string& Text(const char* name) const { return TextOf(step_, name); }
+  const std::vector<int64_t>& Integers(const char* name) const { return IntegersOf(step_, name); }
+  const std::vector<int64_t>& Integers(const char* name, size_t count, int64_t low) const {
+    return IntegersOf(step_, name, count, low);
+  }
+
+  bool HasPostOp(PostOp::Kind kind) const;
+
+  // True if one of the runtime's own implementations is refused for the step, which notes it.
+  bool Refuses(const std::string& implementation);
+  // States that the step asks for `implementation` and gets another.
+  void StateMissing(const std::string& implementation) { executable_.missing = implementation; }
+
+  // Opens the choice among oneDNN's implementations: primitives added from now on are the one of
+  // this name, or oneDNN's first where the name is empty or not to be had.
+  void Prefer(const std::string& implementation);
+
+  // Builds the step as `bare`, which leaves bias and post-ops out, and then its epilogue as
+  // primitives of their own that work on dst, if a refusal is about the two together: the
+  // implementation that is refused then serves.  False, with nothing built, if there is no such
+  // refusal, or if the result is refused as well.
+  bool BuildEpilogueApart(const std::function<void()>& bare);
+
+  // Adds a primitive whose arguments are `bindings` (pairs of DNNL_ARG_* and value), the post-ops
+  // and the scratchpad.  `described` is what Primitive::primitive_desc takes between the engine and
+  // the attributes; equal ones share a primitive.  Values that were "any" take the layout the
+  // primitive wants; packed weights too.
+  struct Binding {
+    int id;
+    int value;
+    dnnl::memory::desc seen = {};  // the value's bytes in another shape, if not empty
+    dnnl::memory::desc through =
+        {};  // constants only: the order their bytes are brought into first
+  };
+  template <typename Primitive, typename... Described>
+  void Add(const std::vector<Binding>& bindings, const Described&... described) {
+    PrimitiveKey key(typeid(Primitive));
+    (key.Put(described), ...);
+    dnnl::primitive_attr attr = Attr(&key);
+    auto describe = [&] {
+      return typename Primitive::primitive_desc(CpuEngine(), described..., attr);
+    };
+    AddPrimitive(GetPrimitive<Primitive>(key, choice_, describe), bindings);
+    if constexpr (std::is_base_of_v<dnnl::primitive_desc, typename Primitive::primitive_desc>) {
+      if (may_prefer_ && lists_alternatives_) ListAlternatives(describe());
+    }
+  }
+  // Adds a plain reorder between two views; none where there is nothing in them.
+  void AddReorder(int src, const dnnl::memory::desc& src_desc, int dst,
+                  const dnnl::memory::desc& dst_desc);
+  void AddStage(std::unique_ptr<const Stage> stage, const std::string& implementation);
+  // What stages that come without a primitive's descriptor need.
+  void NeedScratchpad(int64_t bytes);
+  void NeedWeights(int64_t bytes) { executable_.weights_bytes += bytes; }
+  void StateError(double relative_error) { executable_.relative_error = relative_error; }
+
+  // The step's executable; throws Unsupported if its stages together are a refused implementation.
+  Executable Take();
+
+ private:
+  // The step's post-ops and the user's scratchpad; what distinguishes them goes into the key.
+  dnnl::primitive_attr Attr(PrimitiveKey* key) const;
+  void AddPrimitive(const PrimitivePointer& made, const std::vector<Binding>& bindings);
+  // The epilogue on dst: each binary with what follows as its post-ops, elementwise functions
+  // alone.
+  void AddEpilogue();
+  void AddBinaryOnDst(dnnl::algorithm algorithm, const Binding& second);
+  void NoteRefused(const std::vector<RefusedImplementation>& refused);
+  // Of what follows `first`, all but reference code and what is refused.
+  void ListAlternatives(dnnl::primitive_desc first);
+  // Adds the scratchpad a primitive asks for to its arguments.
+  void BindScratchpad(const dnnl::primitive_desc_base& pd, std::vector<MemoryArgument>* arguments);
+  MemoryArgument Bind(const dnnl::primitive_desc_base& pd, const Binding& binding);
+
+  const Step& step_;
+  DescribedProgram* program_;
+  bool lists_alternatives_;
+  bool may_prefer_ = false;
+  Choice choice_;
+  std::vector<PostOp> post_ops_;  // of primitives that are added from now on
+  Executable executable_;
+};
+
+// Makes the executable of a step, on request with what else oneDNN has for it.  Throws Error with
+// the step's name; what oneDNN refuses is Unsupported.
+Executable BuildExecutable(const Step& step, DescribedProgram* program, bool lists_alternatives);
+
+}  // namespace mxplan
+
+#endif  // TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_BUILDER_STEP_BUILDER_H_

@@ -1,0 +1,17 @@
+// Which instruction sets the runtime's own kernels may use: those that oneDNN uses.
+#ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_ISA_H_
+#define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_ISA_H_
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+namespace mxplan {
+
+// oneDNN numbers instruction sets by the bits of what they contain.
+inline bool HasIsa(dnnl::cpu_isa wanted) {
+  auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+  return (isa & static_cast<unsigned>(wanted)) == static_cast<unsigned>(wanted);
+}
+
+}  // namespace mxplan
+
+#endif  // TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_ISA_H_

@@ -1,0 +1,220 @@
+// Tags and memory descriptors; see layout.h.
+#include "onednn/layout.h"
+
+#include <oneapi/dnnl/dnnl_debug.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+
+namespace mxplan {
+namespace {
+
+using dnnl::memory;
+
+// Every layout that oneDNN names, by that name: "abcd", "aBcd16b", "OIhw.." never (aliases come
+// later in the enumeration and share the number of their letters).
+const std::map<std::string, memory::format_tag>& NamedTags() {
+  static const std::map<std::string, memory::format_tag> tags = [] {
+    std::map<std::string, memory::format_tag> result;
+    for (int tag = dnnl_a; tag < dnnl_format_tag_last; ++tag) {
+      const char* name = dnnl_fmt_tag2str(static_cast<dnnl_format_tag_t>(tag));
+      result.emplace(name, static_cast<memory::format_tag>(tag));
+    }
+    return result;
+  }();
+  return tags;
+}
+
+// True if `tag` is a permutation of the first `rank` letters.
+bool IsPermutation(const std::string& tag, size_t rank) {
+  std::string sorted = tag;
+  std::sort(sorted.begin(), sorted.end());
+  return sorted == PlainTag(rank);
+}
+
+// Number of axes a tag names, 0 for one that names none.
+size_t RankOf(const std::string& tag) {
+  size_t rank = 0;
+  for (char c : tag) {
+    if (c >= '0' && c <= '9') break;
+    ++rank;
+  }
+  return rank;
+}
+
+void CheckDims(const Dims& dims) {
+  constexpr int64_t kMaxBytes = int64_t{1} << 46;
+  int64_t elements = 8;  // the widest type
+  for (int64_t dim : dims) {
+    if (dim < 0) ThrowInvalidInput("a dimension is ", dim);
+    if (dim > INT32_MAX) ThrowUnsupported("a dimension is ", dim, ", more than 32 bits");
+    // Blocks of up to 64 may pad every axis.
+    if (elements > kMaxBytes / (dim + 64)) ThrowUnsupported("a tensor is too large");
+    elements *= std::max<int64_t>(dim, 1);
+  }
+}
+
+std::string ChannelsLastTag(size_t rank) {
+  std::string tag = PlainTag(rank);
+  if (rank > 2) std::rotate(tag.begin() + 1, tag.begin() + 2, tag.end());
+  return tag;
+}
+
+// Number of blocks along each axis.
+Dims OuterDims(const memory::desc& desc) {
+  Dims outer = desc.get_padded_dims();
+  Dims blocks = desc.get_inner_blks();
+  Dims axes = desc.get_inner_idxs();
+  for (size_t i = 0; i < blocks.size(); ++i) outer[axes[i]] /= blocks[i];
+  return outer;
+}
+
+// The axes by falling stride, as plain letters.
+std::string StrideOrder(const memory::desc& desc) {
+  Dims strides = desc.get_strides();
+  Dims outer = OuterDims(desc);
+  std::string order = PlainTag(strides.size());
+  std::stable_sort(order.begin(), order.end(), [&](char a, char b) {
+    int i = a - 'a', j = b - 'a';
+    return strides[i] != strides[j] ? strides[i] > strides[j] : outer[i] > outer[j];
+  });
+  return order;
+}
+
+// `order` with the descriptor's inner blocks: "abcd" -> "aBcd16b".
+std::string WithBlocks(std::string order, const memory::desc& desc) {
+  Dims blocks = desc.get_inner_blks();
+  Dims axes = desc.get_inner_idxs();
+  std::string suffix;
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    char letter = static_cast<char>('a' + axes[i]);
+    std::replace(order.begin(), order.end(), letter, static_cast<char>('A' + axes[i]));
+    suffix += Concat(blocks[i], letter);
+  }
+  return order + suffix;
+}
+
+// What `tag` would describe, or an empty descriptor.
+memory::desc TryDesc(const memory::desc& desc, const std::string& tag) {
+  try {
+    return MakeDesc(desc.get_dims(), desc.get_data_type(), tag);
+  } catch (const Error&) {
+    return memory::desc();
+  } catch (const dnnl::error&) {
+    return memory::desc();
+  }
+}
+
+}  // namespace
+
+memory::data_type ParseDtype(const std::string& dtype) {
+  if (dtype == "float32") return memory::data_type::f32;
+  if (dtype == "bfloat16") return memory::data_type::bf16;
+  if (dtype == "float16") return memory::data_type::f16;
+  if (dtype == "int32") return memory::data_type::s32;
+  if (dtype == "int8") return memory::data_type::s8;
+  if (dtype == "uint8") return memory::data_type::u8;
+  ThrowUnsupported("type ", dtype, " is not known to oneDNN");
+}
+
+memory::desc MakeDesc(const Dims& dims, memory::data_type type, const std::string& tag) {
+  CheckDims(dims);
+  if (dims.empty()) ThrowUnsupported("oneDNN has no tensors of rank 0");
+  if (tag == "any") return memory::desc(dims, type, memory::format_tag::any);
+  if (RankOf(tag) != dims.size()) {
+    ThrowInvalidInput("layout ", tag, " does not fit a tensor of rank ", dims.size());
+  }
+  if (IsPermutation(tag, dims.size())) {
+    Dims strides(dims.size());
+    int64_t stride = 1;
+    for (size_t i = tag.size(); i-- > 0;) {
+      size_t axis = tag[i] - 'a';
+      strides[axis] = stride;
+      stride *= std::max<int64_t>(dims[axis], 1);
+    }
+    return memory::desc(dims, type, strides);
+  }
+  auto named = NamedTags().find(tag);
+  if (named == NamedTags().end()) ThrowUnsupported("layout ", tag, " is not known to oneDNN");
+  return memory::desc(dims, type, named->second);
+}
+
+std::string TagOf(const memory::desc& desc) {
+  if (desc.get_format_kind() == memory::format_kind::any) return "any";
+  if (desc.get_format_kind() != memory::format_kind::blocked) return "opaque";
+  size_t rank = desc.get_dims().size();
+  for (const std::string& order : {PlainTag(rank), ChannelsLastTag(rank), StrideOrder(desc)}) {
+    std::string tag = WithBlocks(order, desc);
+    memory::desc candidate = TryDesc(desc, tag);
+    if (candidate && SamePlacement(candidate, desc)) return tag;
+  }
+  return "opaque";
+}
+
+bool SamePlacement(const memory::desc& a, const memory::desc& b) {
+  if (a == b) return true;
+  auto blocked = memory::format_kind::blocked;
+  if (a.get_format_kind() != blocked || b.get_format_kind() != blocked) return false;
+  if (a.get_data_type() != b.get_data_type() || a.get_dims() != b.get_dims()) return false;
+  if (a.get_padded_dims() != b.get_padded_dims()) return false;
+  if (a.get_inner_blks() != b.get_inner_blks()) return false;
+  if (a.get_inner_idxs() != b.get_inner_idxs()) return false;
+  // An axis that has one block only never steps.
+  Dims outer = OuterDims(a);
+  Dims left = a.get_strides();
+  Dims right = b.get_strides();
+  for (size_t i = 0; i < outer.size(); ++i) {
+    if (outer[i] > 1 && left[i] != right[i]) return false;
+  }
+  return true;
+}
+
+void AgreeOnNames(memory::desc* src, memory::desc* dst) {
+  size_t rank = src->get_dims().size();
+  if (dst->get_dims().size() != rank) return;
+  // Where both names fit both, spatial axes are single points or channels are: the kernels for
+  // channels last are the ones made for points.
+  for (const std::string& tag : {ChannelsLastTag(rank), PlainTag(rank)}) {
+    bool fits = true;
+    for (const memory::desc* desc : {src, dst}) {
+      fits = fits && (desc->get_format_kind() == memory::format_kind::any ||
+                      SamePlacement(*desc, MakeDesc(desc->get_dims(), desc->get_data_type(), tag)));
+    }
+    if (!fits) continue;
+    for (memory::desc* desc : {src, dst}) {
+      if (desc->get_format_kind() != memory::format_kind::any) {
+        *desc = MakeDesc(desc->get_dims(), desc->get_data_type(), tag);
+      }
+    }
+    return;
+  }
+}
+
+bool IsEmpty(const memory::desc& desc) {
+  Dims dims = desc.get_dims();
+  return std::find(dims.begin(), dims.end(), 0) != dims.end();
+}
+
+bool IsDense(const memory::desc& desc) {
+  int64_t elements = 1;
+  for (int64_t dim : desc.get_padded_dims()) elements *= dim;
+  return desc.get_size() ==
+         static_cast<size_t>(elements) * memory::data_type_size(desc.get_data_type());
+}
+
+PhysicalLayout ToPhysical(const memory::desc& desc) {
+  PhysicalLayout layout;
+  layout.element_bytes = static_cast<int64_t>(memory::data_type_size(desc.get_data_type()));
+  if (desc.get_format_kind() == memory::format_kind::any) return layout;
+  layout.bytes = static_cast<int64_t>(desc.get_size());
+  if (desc.get_format_kind() != memory::format_kind::blocked) return layout;
+  layout.padded = desc.get_padded_dims();
+  layout.strides = desc.get_strides();
+  layout.blocks = desc.get_inner_blks();
+  layout.block_axes = desc.get_inner_idxs();
+  return layout;
+}
+
+}  // namespace mxplan

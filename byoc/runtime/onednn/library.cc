@@ -1,0 +1,52 @@
+// What oneDNN answers to the rooms around it; see library.h.
+#include "onednn/library.h"
+
+#include "onednn/builder/step_builder.h"
+#include "onednn/engine.h"
+#include "onednn/layout.h"
+#include "onednn/packing/packed_form.h"
+#include "onednn/process_state.h"
+
+namespace mxplan {
+namespace {
+
+class OneDnnBuilder final : public Builder {
+ public:
+  explicit OneDnnBuilder(Resolved* resolved) : program_(resolved) {}
+  Executable Build(const Step& step, bool lists_alternatives) override {
+    return BuildExecutable(step, &program_, lists_alternatives);
+  }
+
+ private:
+  DescribedProgram program_;
+};
+
+const bool registered = [] {
+  RegisterLibrary(*new OneDnn());  // never destroyed: modules outlive main's statics
+  return true;
+}();
+
+}  // namespace
+
+ProcessState OneDnn::State() const { return CurrentState(); }
+
+Stream* OneDnn::ThreadStream() const { return StreamOfThread(); }
+
+PhysicalLayout OneDnn::LayoutOf(const Dims& dims, const std::string& dtype,
+                                const std::string& tag) const {
+  return ToPhysical(MakeDesc(dims, ParseDtype(dtype), tag));
+}
+
+std::unique_ptr<Builder> OneDnn::NewBuilder(Resolved* resolved) const {
+  return Translated([&] { return std::make_unique<OneDnnBuilder>(resolved); });
+}
+
+void OneDnn::CheckForm(const ConstantData& constant) const {
+  Translated([&] { CheckStoredForm(constant); });
+}
+
+void OneDnn::Unpack(const ConstantData& constant, char* plain) const {
+  Translated([&] { UnpackStored(constant, plain); });
+}
+
+}  // namespace mxplan

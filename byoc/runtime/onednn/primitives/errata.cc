@@ -1,0 +1,216 @@
+// The table of errata; see errata.h.
+#include "onednn/primitives/errata.h"
+
+#include <oneapi/dnnl/dnnl.h>
+
+#include <algorithm>
+
+#include "base/json.h"
+
+namespace mxplan {
+namespace {
+
+// The largest number but the last one, at least 1.
+int64_t LargestOfRows(const Dims& numbers) {
+  int64_t largest = 1;
+  for (size_t i = 0; i + 1 < numbers.size(); ++i) largest = std::max(largest, numbers[i]);
+  return largest;
+}
+
+void WriteRange(const char* name, const Range& range, JsonWriter* json) {
+  json->Key(name).BeginObject().Key("least").Integer(range.least);
+  json->Key("most").Integer(range.most).EndObject();
+}
+
+std::string Text(const Version& version) {
+  return std::to_string(version[0]) + "." + std::to_string(version[1]) + "." +
+         std::to_string(version[2]);
+}
+
+const char* Text(Epilogue epilogue) {
+  switch (epilogue) {
+    case Epilogue::kSome:
+      return "some";
+    case Epilogue::kNone:
+      return "none";
+    default:
+      return "any";
+  }
+}
+
+const char* Text(Order order) {
+  switch (order) {
+    case Order::kPlain:
+      return "plain";
+    case Order::kChannelsLast:
+      return "channels last";
+    case Order::kBlocked:
+      return "blocked";
+    case Order::kNotPlain:
+      return "channels last or blocked";
+    default:
+      return "any";
+  }
+}
+
+const char* Text(std::optional<PostOp::Kind> kind) {
+  if (!kind) return "any";
+  switch (*kind) {
+    case PostOp::Kind::kEltwise:
+      return "eltwise";
+    case PostOp::Kind::kBinary:
+      return "binary";
+    case PostOp::Kind::kSum:
+      return "sum";
+    default:
+      return "depthwise";
+  }
+}
+
+bool HoldsOrder(Order wanted, const std::string& layout, size_t rank) {
+  bool blocked = layout.size() > rank;
+  bool plain = layout == PlainTag(rank);
+  switch (wanted) {
+    case Order::kPlain:
+      return plain;
+    case Order::kChannelsLast:
+      return !plain && !blocked;
+    case Order::kBlocked:
+      return blocked;
+    case Order::kNotPlain:
+      return !plain;
+    default:
+      return true;
+  }
+}
+
+bool HasPostOp(const Condition& wanted, const std::vector<PostOp>& post_ops) {
+  std::string algorithm = wanted.post_op_algorithm;
+  return !wanted.post_op || std::any_of(post_ops.begin(), post_ops.end(), [&](const PostOp& op) {
+    return op.kind == *wanted.post_op && (algorithm.empty() || op.algorithm == algorithm);
+  });
+}
+
+}  // namespace
+
+const std::vector<Erratum>& Errata() {
+  static const std::vector<Erratum> errata = {
+      // Where filters and rows of a block outgrow the second-level cache, it takes the window row
+      // by row, and runs the epilogue on sums that are not complete: rows of one phase of the
+      // stride are `row_stride` apart, and it looks for the last one at distance 1.  Bounds by
+      // sizes of caches are not for this table.  oneDNN 3.4 takes `row_stride` rows at a time.
+      {.name = "deconvolution-epilogue",
+       .implementation = "brg_conv:*+brgconv_strided:*",
+       .condition = {.kind = "deconvolution",
+                     .epilogue = Epilogue::kSome,
+                     .kernel_rows = {.least = 2},
+                     .row_stride = {.least = 2}},
+       .first = {3, 2, 0},
+       .last = {3, 3, 99},
+       .wrong =
+           "bias and post-ops run on part of the sum where the filters outgrow the second-level "
+           "cache; results are off by 30 %",
+       .found_by = "networks that generate images; scripts/sweep_kernels",
+       .remedy = Remedy::kEpilogueApart},
+      {.name = "depthwise-sum-tail",
+       .implementation = "jit_dw:sse41",
+       .condition = {.kind = "convolution",
+                     .post_op = PostOp::Kind::kSum,
+                     .order = Order::kChannelsLast,
+                     .not_multiple = 4,
+                     .src_channels = {.least = 1, .most = 1}},
+       .first = {3, 2, 0},
+       .last = {3, 2, 99},
+       .wrong = "ends the process where channels do not fill vectors",
+       .found_by = "scripts/sweep_kernels"},
+      // Divisors are loaded for the channels that there are, so that the padding becomes 0 / 0: the
+      // next step that reads it spreads NaN.
+      {.name = "depthwise-division-padding",
+       .implementation = "jit_dw:avx2",
+       .condition = {.kind = "convolution",
+                     .post_op = PostOp::Kind::kBinary,
+                     .post_op_algorithm = "div",
+                     .order = Order::kBlocked,
+                     .not_multiple = 8,
+                     .src_channels = {.least = 1, .most = 1}},
+       .first = {3, 2, 0},
+       .last = {3, 2, 99},
+       .wrong = "the padding of the result is not zero behind a division",
+       .found_by = "scripts/sweep_kernels"},
+      {.name = "resampling-binary",
+       .implementation = "simple:*",
+       .condition = {.kind = "resampling",
+                     .post_op = PostOp::Kind::kBinary,
+                     .order = Order::kNotPlain},
+       .first = {3, 2, 0},
+       .last = {3, 2, 99},
+       .wrong = "binary post-ops read other channels than their own",
+       .found_by = "scripts/sweep_kernels"},
+      {.name = "log-softmax-sse41",
+       .implementation = "jit:sse41",
+       .condition = {.kind = "softmax", .algorithm = "log_softmax"},
+       .first = {3, 2, 0},
+       .last = {3, 2, 99},
+       .wrong = "results near 0 are off by 5e-6, 1e-4 of their size",
+       .found_by = "scripts/sweep_kernels"},
+  };
+  return errata;
+}
+
+bool Holds(const Condition& condition, const StepDescriptor& step) {
+  bool has_epilogue = step.has_bias || !step.post_ops.empty();
+  return condition.kind == step.kind &&
+         (condition.algorithm[0] == '\0' || condition.algorithm == step.algorithm) &&
+         (condition.epilogue == Epilogue::kAny ||
+          (condition.epilogue == Epilogue::kSome) == has_epilogue) &&
+         HasPostOp(condition, step.post_ops) &&
+         HoldsOrder(condition.order, step.src_layout, step.src.size()) &&
+         (condition.not_multiple == 0 ||
+          (step.src.size() > 1 && step.src[1] % condition.not_multiple != 0)) &&
+         condition.src_channels.Has(step.SrcChannels()) &&
+         condition.dst_channels.Has(step.DstChannels()) && condition.groups.Has(step.groups) &&
+         condition.kernel_rows.Has(LargestOfRows(step.kernel)) &&
+         condition.row_stride.Has(LargestOfRows(step.strides));
+}
+
+bool IsOfThisVersion(const Erratum& erratum) {
+  const dnnl_version_t* loaded = dnnl_version();
+  Version version = {loaded->major, loaded->minor, loaded->patch};
+  return erratum.first <= version && version <= erratum.last;
+}
+
+std::string ErrataJson() {
+  JsonWriter json;
+  json.BeginArray();
+  for (const Erratum& erratum : Errata()) {
+    const Condition& condition = erratum.condition;
+    json.BeginObject();
+    json.Key("name").String(erratum.name);
+    json.Key("implementation").String(erratum.implementation);
+    json.Key("condition").BeginObject();
+    json.Key("kind").String(condition.kind);
+    json.Key("algorithm").String(condition.algorithm);
+    json.Key("epilogue").String(Text(condition.epilogue));
+    json.Key("post_op").String(Text(condition.post_op));
+    json.Key("post_op_algorithm").String(condition.post_op_algorithm);
+    json.Key("order").String(Text(condition.order));
+    json.Key("not_multiple").Integer(condition.not_multiple);
+    WriteRange("src_channels", condition.src_channels, &json);
+    WriteRange("dst_channels", condition.dst_channels, &json);
+    WriteRange("groups", condition.groups, &json);
+    WriteRange("kernel_rows", condition.kernel_rows, &json);
+    WriteRange("row_stride", condition.row_stride, &json);
+    json.EndObject();
+    json.Key("first").String(Text(erratum.first));
+    json.Key("last").String(Text(erratum.last));
+    json.Key("wrong").String(erratum.wrong);
+    json.Key("found_by").String(erratum.found_by);
+    bool apart = erratum.remedy == Remedy::kEpilogueApart;
+    json.Key("remedy").String(apart ? "epilogue apart" : "next implementation");
+    json.EndObject();
+  }
+  json.EndArray();
+  return json.Take();
+}
+
+}  // namespace mxplan

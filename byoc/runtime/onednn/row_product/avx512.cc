@@ -1,0 +1,15 @@
+// Products of a row with a matrix, for AVX-512.
+#include "onednn/row_product/kernels.h"
+
+#pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,fma")
+#define MXPLAN_LANES 16
+#include "onednn/row_product/kernels_impl.h"
+
+namespace mxplan {
+
+void RowProductAvx512(const RowProduct& product, const float* src, int64_t begin, int64_t end,
+                      float* dst) {
+  Product(product, src, begin, end, dst);
+}
+
+}  // namespace mxplan

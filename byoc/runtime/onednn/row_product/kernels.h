@@ -1,0 +1,34 @@
+// One sample times a matrix whose rows are filters, as plain functions on pointers.
+//
+// Nothing is used twice but the sample, so the speed is that of reading the filters: several rows
+// at once, as many streams as the processor's prefetchers follow, and hints far ahead of them.
+#ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_ROW_PRODUCT_KERNELS_H_
+#define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_ROW_PRODUCT_KERNELS_H_
+
+#include <cstdint>
+
+namespace mxplan {
+
+constexpr int64_t kRowsAtOnce = 4;
+
+struct RowProduct {
+  const float* filters = nullptr;  // [columns, depth], dense
+  const float* bias = nullptr;     // [columns], or null
+  int64_t depth = 0;
+  bool relu = false;
+};
+
+// dst[i] = filters[i] . src + bias[i] for i in [begin, end)
+using RowProductKernel = void (*)(const RowProduct& product, const float* src, int64_t begin,
+                                  int64_t end, float* dst);
+
+void RowProductAvx512(const RowProduct& product, const float* src, int64_t begin, int64_t end,
+                      float* dst);
+void RowProductAvx2(const RowProduct& product, const float* src, int64_t begin, int64_t end,
+                    float* dst);
+void RowProductBase(const RowProduct& product, const float* src, int64_t begin, int64_t end,
+                    float* dst);
+
+}  // namespace mxplan
+
+#endif  // TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_ROW_PRODUCT_KERNELS_H_

@@ -1,0 +1,104 @@
+// The executable of an inner product of one sample; see row_product.h.
+#include "onednn/row_product/row_product.h"
+
+#include <omp.h>
+
+#include <algorithm>
+
+#include "onednn/isa.h"
+#include "onednn/row_product/kernels.h"
+
+namespace mxplan {
+namespace {
+
+// Less than that is read before another thread would have been woken.
+constexpr int64_t kBytesOfThread = 64 << 10;
+
+enum ArgumentIndex : size_t { kSrc, kDst, kWeights, kBias };
+
+class RowProductStage final : public MemoryStage {
+ public:
+  RowProductStage(RowProduct product, int64_t columns, int threads, RowProductKernel kernel,
+                  const std::vector<MemoryArgument>& arguments)
+      : MemoryStage(arguments),
+        product_(product),
+        columns_(columns),
+        threads_(threads),
+        kernel_(kernel) {}
+
+  void Execute(dnnl_stream_t, const std::vector<dnnl_exec_arg_t>& memories) const override {
+    RowProduct product = product_;
+    const float* src = Data(memories[kSrc]);
+    float* dst = Data(memories[kDst]);
+    product.filters = Data(memories[kWeights]);
+    if (memories.size() > kBias) product.bias = Data(memories[kBias]);
+#pragma omp parallel num_threads(threads_)
+    {
+      int64_t thread = omp_get_thread_num(), threads = omp_get_num_threads();
+      kernel_(product, src, Bound(thread, threads), Bound(thread + 1, threads), dst);
+    }
+  }
+
+ private:
+  static float* Data(const dnnl_exec_arg_t& argument) {
+    void* data = nullptr;
+    dnnl_memory_get_data_handle(argument.memory, &data);
+    return static_cast<float*>(data);
+  }
+
+  // Where the share of `thread` begins: whole groups of rows, so that every row is summed the same
+  // way by any number of threads.
+  int64_t Bound(int64_t thread, int64_t threads) const {
+    int64_t groups = (columns_ + kRowsAtOnce - 1) / kRowsAtOnce;
+    return std::min(columns_, groups * thread / threads * kRowsAtOnce);
+  }
+
+  RowProduct product_;
+  int64_t columns_;
+  int threads_;
+  RowProductKernel kernel_;
+};
+
+RowProductKernel SelectKernel() {
+  if (HasIsa(dnnl::cpu_isa::avx512_core)) return RowProductAvx512;
+  if (HasIsa(dnnl::cpu_isa::avx2)) return RowProductAvx2;
+  return RowProductBase;
+}
+
+}  // namespace
+
+bool TakesRowProduct(const StepBuilder& b) {
+  const std::vector<PostOp>& post_ops = b.step().post_ops;
+  bool relu = post_ops.size() == 1 && post_ops[0].kind == PostOp::Kind::kEltwise &&
+              post_ops[0].algorithm == "relu" && post_ops[0].alpha == 0;
+  const Dims& filter = b.Get("weights").dims;
+  bool empty = std::find(filter.begin(), filter.end(), 0) != filter.end();
+  // Tails would have to be zeroed.
+  bool plain = b.Desc("dst").get_padded_dims() == b.Get("dst").dims;
+  return b.Get("src").dims[0] == 1 && !empty && plain && (post_ops.empty() || relu);
+}
+
+void BuildRowProduct(StepBuilder* b, const dnnl::memory::desc& rows, int64_t columns) {
+  RowProduct product;
+  product.relu = !b->step().post_ops.empty();
+  product.depth = 1;
+  for (int64_t extent : rows.get_dims()) product.depth *= extent;
+  product.depth /= columns;
+  auto value = [&](const char* role) {
+    return MemoryArgument{0, Argument::Source::kValue, b->Id(role), b->Desc(role)};
+  };
+  std::vector<MemoryArgument> arguments = {value("src"), value("dst"),
+                                           b->Packed(0, b->Id("weights"), rows)};
+  if (b->Has("bias")) {
+    b->Fixed("bias");
+    arguments.push_back(value("bias"));
+  }
+  auto bytes = static_cast<int64_t>(rows.get_size());
+  auto threads = std::min<int64_t>(omp_get_max_threads(), bytes / kBytesOfThread + 1);
+  b->NeedWeights(bytes);
+  b->AddStage(std::make_unique<RowProductStage>(product, columns, static_cast<int>(threads),
+                                                SelectKernel(), arguments),
+              kRowProduct);
+}
+
+}  // namespace mxplan

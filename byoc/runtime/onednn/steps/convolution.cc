@@ -1,0 +1,113 @@
+// Convolution and deconvolution (transposed convolution).
+//
+// A region program counts dilation from 1 (dense) and stores both paddings; oneDNN counts from 0,
+// and for a deconvolution the end padding is what makes dst's shape come out.
+#include "base/error.h"
+#include "onednn/steps/builders.h"
+#include "onednn/winograd/winograd.h"
+
+namespace mxplan {
+namespace {
+
+struct Geometry {
+  Dims strides, dilates, padding_l, padding_r;
+};
+
+// Reads the attributes both kinds share, and holds the weights against src and dst.
+Geometry ReadGeometry(const StepBuilder& b, bool transposed) {
+  const Dims& src = b.Get("src").dims;
+  const Dims& weights = b.Get("weights").dims;
+  const Dims& dst = b.Get("dst").dims;
+  if (src.size() < 3 || src.size() > 5) ThrowUnsupported("rank ", src.size());
+  size_t axes = src.size() - 2;
+  int64_t groups = b.Integer("groups");
+  size_t lead = groups == 1 ? 2 : 3;
+  if (dst.size() != src.size() || weights.size() != axes + lead) {
+    ThrowInvalidInput("src has rank ", src.size(), ", weights ", weights.size(), ", dst ",
+                      dst.size(), " with ", groups, " groups");
+  }
+  if (groups < 1 || (groups > 1 && weights[0] != groups)) {
+    ThrowInvalidInput(groups, " groups, but the weights have ", weights[0]);
+  }
+  Geometry g;
+  g.strides = b.Integers("strides", axes, 1);
+  g.dilates = b.Integers("dilation", axes, 1);
+  const Dims& padding = b.Integers("padding", 2 * axes, 0);
+  g.padding_l.assign(padding.begin(), padding.begin() + axes);
+  g.padding_r.assign(padding.begin() + axes, padding.end());
+  for (size_t i = 0; i < axes; ++i) {
+    int64_t reach = (weights[lead + i] - 1) * g.dilates[i] + 1;
+    if (transposed) {
+      g.padding_r[i] = (src[i + 2] - 1) * g.strides[i] - dst[i + 2] + reach - g.padding_l[i];
+    }
+    g.dilates[i] -= 1;
+  }
+  return g;
+}
+
+// What a depthwise post-op reads: the result of the convolution before it, which has dst's
+// channels.
+Dims BeforeDepthwise(const StepBuilder& b, const Geometry& g) {
+  Dims dims = b.Get("dst").dims;
+  const Dims& src = b.Get("src").dims;
+  const Dims& weights = b.Get("weights").dims;
+  size_t axes = g.strides.size();
+  for (size_t i = 0; i < axes; ++i) {
+    int64_t reach = (weights[weights.size() - axes + i] - 1) * (g.dilates[i] + 1) + 1;
+    dims[i + 2] = (src[i + 2] + g.padding_l[i] + g.padding_r[i] - reach) / g.strides[i] + 1;
+  }
+  return dims;
+}
+
+template <typename Primitive>
+void Build(StepBuilder* b, dnnl::algorithm algorithm, bool transposed, bool with_bias = true) {
+  Geometry g = ReadGeometry(*b, transposed);
+  std::vector<StepBuilder::Binding> bindings = {{DNNL_ARG_SRC, b->Id("src")},
+                                                {DNNL_ARG_WEIGHTS, b->Id("weights")},
+                                                {DNNL_ARG_DST, b->Id("dst")}};
+  dnnl::memory::desc bias;
+  if (b->Has("bias") && with_bias) {
+    bias = b->Fixed("bias");
+    bindings.push_back({DNNL_ARG_BIAS, b->Id("bias")});
+  }
+  dnnl::memory::desc src = b->Desc("src"), dst = b->Desc("dst");
+  if (b->HasPostOp(PostOp::Kind::kDepthwise)) {
+    if (transposed) ThrowUnsupported("a depthwise post-op behind a deconvolution");
+    dst = b->Desc(BeforeDepthwise(*b, g), "dst");
+    bindings.push_back({DNNL_ARG_ATTR_POST_OP_DW | DNNL_ARG_WEIGHTS, b->Id("depthwise_weights")});
+    if (b->Has("depthwise_bias")) {
+      bindings.push_back({DNNL_ARG_ATTR_POST_OP_DW | DNNL_ARG_BIAS, b->Id("depthwise_bias")});
+    }
+  }
+  AgreeOnNames(&src, &dst);
+  b->Add<Primitive>(bindings, dnnl::prop_kind::forward_inference, algorithm, src,
+                    b->Weights("weights"), bias, dst, g.strides, g.dilates, g.padding_l,
+                    g.padding_r);
+}
+
+}  // namespace
+
+void BuildConvolution(StepBuilder* b) {
+  std::string algorithm = b->Text("algorithm"), preferred = b->Text("preferred");
+  if (algorithm != "direct" && !preferred.empty()) {
+    ThrowInvalidInput("implementation ", preferred, " is none of algorithm ", algorithm);
+  }
+  bool winograd = algorithm == "winograd_f2" || algorithm == "winograd_f4";
+  if (!winograd && algorithm != "direct") {
+    ThrowUnsupported("convolution algorithm ", algorithm, " is not known");
+  }
+  if (winograd) {
+    if (!b->Refuses(algorithm)) return winograd::Build(b, algorithm == "winograd_f4" ? 4 : 2);
+    b->StateMissing(algorithm);
+  }
+  b->Prefer(preferred);
+  Build<dnnl::convolution_forward>(b, dnnl::algorithm::convolution_direct, false);
+}
+
+void BuildDeconvolution(StepBuilder* b) {
+  constexpr auto kDirect = dnnl::algorithm::deconvolution_direct;
+  auto bare = [&] { Build<dnnl::deconvolution_forward>(b, kDirect, true, false); };
+  if (!b->BuildEpilogueApart(bare)) Build<dnnl::deconvolution_forward>(b, kDirect, true);
+}
+
+}  // namespace mxplan

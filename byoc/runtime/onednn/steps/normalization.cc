@@ -1,0 +1,59 @@
+// Batch normalization with given statistics, layer normalization, local response normalization.
+#include "base/error.h"
+#include "onednn/steps/builders.h"
+
+namespace mxplan {
+namespace {
+
+constexpr auto kInference = dnnl::prop_kind::forward_inference;
+
+}  // namespace
+
+void BuildBatchNormalization(StepBuilder* b) {
+  using Flags = dnnl::normalization_flags;
+  Flags flags = Flags::use_global_stats | Flags::use_scale | Flags::use_shift;
+  if (b->Flag("relu")) flags |= Flags::fuse_norm_relu;
+  int64_t channels = b->Rank("src") >= 2 ? b->Get("src").dims[1] : 0;
+  for (const char* role : {"mean", "variance", "scale", "shift"}) {
+    if (b->Fixed(role).get_dims() != Dims{channels}) {
+      ThrowInvalidInput(role, " is no vector of ", channels);
+    }
+  }
+  b->Add<dnnl::batch_normalization_forward>({{DNNL_ARG_SRC, b->Id("src")},
+                                             {DNNL_ARG_MEAN, b->Id("mean")},
+                                             {DNNL_ARG_VARIANCE, b->Id("variance")},
+                                             {DNNL_ARG_SCALE, b->Id("scale")},
+                                             {DNNL_ARG_SHIFT, b->Id("shift")},
+                                             {DNNL_ARG_DST, b->Id("dst")}},
+                                            kInference, b->Fixed("src"), b->Desc("dst"),
+                                            static_cast<float>(b->Real("epsilon")), flags);
+}
+
+void BuildLayerNormalization(StepBuilder* b) {
+  using Flags = dnnl::normalization_flags;
+  Flags flags = Flags::none;
+  std::vector<StepBuilder::Binding> bindings = {{DNNL_ARG_SRC, b->Id("src")},
+                                                {DNNL_ARG_DST, b->Id("dst")}};
+  int64_t last = b->Get("src").dims.back();
+  auto vector = [&](const char* role, Flags flag, int id) {
+    if (!b->Has(role)) return;
+    if (b->Fixed(role).get_dims() != Dims{last}) ThrowInvalidInput(role, " is no vector of ", last);
+    flags |= flag;
+    bindings.push_back({id, b->Id(role)});
+  };
+  vector("scale", Flags::use_scale, DNNL_ARG_SCALE);
+  vector("shift", Flags::use_shift, DNNL_ARG_SHIFT);
+  b->Add<dnnl::layer_normalization_forward>(bindings, kInference, b->Fixed("src"), b->Desc("dst"),
+                                            static_cast<float>(b->Real("epsilon")), flags);
+}
+
+void BuildLrn(StepBuilder* b) {
+  int64_t size = b->Integer("size");
+  if (size < 1 || size > INT32_MAX) ThrowInvalidInput("attribute size is ", size);
+  b->Add<dnnl::lrn_forward>({{DNNL_ARG_SRC, b->Id("src")}, {DNNL_ARG_DST, b->Id("dst")}},
+                            kInference, dnnl::algorithm::lrn_across_channels, b->Fixed("src"),
+                            b->Desc("dst"), size, static_cast<float>(b->Real("alpha")),
+                            static_cast<float>(b->Real("beta")), static_cast<float>(b->Real("k")));
+}
+
+}  // namespace mxplan

@@ -1,0 +1,58 @@
+// The table of step kinds, and the one place where a builder's failure gets its step's name.
+#include <string_view>
+
+#include "base/error.h"
+#include "onednn/steps/builders.h"
+#include "program/step_rules.h"
+
+namespace mxplan {
+namespace {
+
+struct Entry {
+  std::string_view kind;
+  void (*build)(StepBuilder* b);
+};
+
+constexpr Entry kBuilders[] = {
+    {"convolution", BuildConvolution},
+    {"deconvolution", BuildDeconvolution},
+    {"matmul", BuildMatMul},
+    {"inner_product", BuildInnerProduct},
+    {"pooling", BuildPooling},
+    {"batch_normalization", BuildBatchNormalization},
+    {"layer_normalization", BuildLayerNormalization},
+    {"lrn", BuildLrn},
+    {"softmax", BuildSoftmax},
+    {"eltwise", BuildEltwise},
+    {"binary", BuildBinary},
+    {"prelu", BuildPRelu},
+    {"reduction", BuildReduction},
+    {"concat", BuildConcat},
+    {"shuffle", BuildShuffle},
+    {"resampling", BuildResampling},
+    {"pad", BuildPad},
+    {"slice", BuildSlice},
+    {"reorder", BuildReorder},
+};
+
+}  // namespace
+
+Executable BuildExecutable(const Step& step, DescribedProgram* program, bool lists_alternatives) {
+  try {
+    CheckStep(step, program->resolved());
+    for (const Entry& entry : kBuilders) {
+      if (entry.kind != step.kind) continue;
+      StepBuilder builder(step, program, lists_alternatives);
+      if (!BuildEmpty(&builder)) entry.build(&builder);
+      return builder.Take();
+    }
+    ThrowUnsupported("unknown kind of step");
+  } catch (const Error& error) {
+    throw Error(error.kind(), Concat(step.kind, " ", step.name, ": ", error.what()));
+  } catch (const dnnl::error& error) {
+    ThrowUnsupported(step.kind, " ", step.name, ": oneDNN ", error.what(), " (status ",
+                     static_cast<int>(error.status), ")");
+  }
+}
+
+}  // namespace mxplan

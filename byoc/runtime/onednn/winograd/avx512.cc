@@ -1,0 +1,12 @@
+// Winograd's transforms for AVX-512.
+#include "onednn/winograd/kernels.h"
+
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,fma")
+#define MXPLAN_LANES 16
+#include "onednn/winograd/kernels_impl.h"
+
+namespace mxplan::winograd {
+
+Kernels Avx512Kernels(Variant variant) { return Get(variant); }
+
+}  // namespace mxplan::winograd

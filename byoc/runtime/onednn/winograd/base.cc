@@ -1,0 +1,11 @@
+// Winograd's transforms for any x86-64.
+#include "onednn/winograd/kernels.h"
+
+#define MXPLAN_LANES 4
+#include "onednn/winograd/kernels_impl.h"
+
+namespace mxplan::winograd {
+
+Kernels BaseKernels(Variant variant) { return Get(variant); }
+
+}  // namespace mxplan::winograd

@@ -1,0 +1,107 @@
+// The transforms of Winograd's minimal filtering, as plain functions on pointers.
+//
+//   F(2x2,3x3)   4x4 patches of src overlap by 2 and give 2x2 tiles of dst:  16 products for 36
+//   F(4x4,3x3)   6x6 patches of src overlap by 2 and give 4x4 tiles of dst:  36 products for 144
+//   F(2x2,5x5)   6x6 patches of src overlap by 4 and give 2x2 tiles of dst:  36 products for 100
+//
+//   patch d -> B' d B   (src)        filter g -> G g G'  (onednn/winograd/weights.h)
+//   tile      A' m A    (dst)        m = sum over src channels of the two, element by element
+//
+// A patch has (tile + filter - 1)^2 elements; those of one number, for all tiles and channels of a
+// chunk, are one matrix, so the sum over channels is a batch of matrix products.  B depends on the
+// interpolation points alone: 0, 1, -1 and infinity for 4x4 patches; 0, 5/8, -5/8, 3/2, -3/2 and
+// infinity for 6x6 ones, where the error is less than half of that of the usual 1 and 2 for
+// F(4x4,3x3), and the least of the pairs tried for F(2x2,5x5) (all constants are exact in float32).
+#ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_WINOGRAD_KERNELS_H_
+#define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_WINOGRAD_KERNELS_H_
+
+#include <cstdint>
+
+namespace mxplan::winograd {
+
+enum class Variant : uint8_t { kF2, kF4, kF2Of5 };  // F(2x2,3x3), F(4x4,3x3), F(2x2,5x5)
+
+constexpr int64_t TileSize(Variant variant) { return variant == Variant::kF4 ? 4 : 2; }
+constexpr int64_t FilterSize(Variant variant) { return variant == Variant::kF2Of5 ? 5 : 3; }
+constexpr int64_t PatchElements(Variant variant) {
+  int64_t size = TileSize(variant) + FilterSize(variant) - 1;
+  return size * size;
+}
+
+// Channels of one block of aBcd16b; rows of patches are padded to multiples of it.
+constexpr int64_t kBlock = 16;
+constexpr int64_t RoundUpToBlock(int64_t channels) {
+  return (channels + kBlock - 1) / kBlock * kBlock;
+}
+
+// One group's channels of images whose channels are innermost, in whole or in blocks.  Strides are
+// in elements; channel c of all is found at c / kBlock * block + c % kBlock.
+struct Images {
+  int64_t height = 0, width = 0, channels = 0;
+  int64_t first_channel = 0;  // of the group, among all
+  int64_t image = 0, row = 0, column = 0, block = 0;
+  bool padded = false;  // the last block is stored whole, zeros behind the last channel
+};
+
+// Tiles are numbered along columns, then rows, then images.
+struct Grid {
+  int64_t rows = 0, columns = 0;  // of one image
+  int64_t top = 0, left = 0;      // zeros above and before src
+};
+
+// Element e of tile t and channel c of a chunk is at e * element + t * tile + c.  Those of src are
+// zero for the channels that fill the last block.
+struct Patches {
+  float* data = nullptr;
+  int64_t element = 0, tile = 0;
+};
+
+struct PostOp {
+  enum class Code : uint8_t {
+    kRelu,
+    kLeakyRelu,
+    kClip,
+    kLinear,
+    kSum,
+    kAdd,
+    kSub,
+    kMul,
+    kDiv,
+    kMin,
+    kMax,
+    kLogistic,
+    kSwish,
+    kTanh,
+    kHardSigmoid,
+    kHardSwish
+  };
+  Code code = Code::kRelu;
+  float alpha = 0, beta = 0;
+  const float* data = nullptr;  // of a binary post-op
+  bool per_channel = false;     // `data` has one element for each channel; else it is as dst
+};
+
+struct Output {
+  const float* bias = nullptr;  // none: null
+  const PostOp* post_ops = nullptr;
+  int post_op_count = 0;
+};
+
+// Transforms tiles [begin, end); patches holds tile `begin` first.
+struct Kernels {
+  void (*input)(const Images& src, const float* data, const Grid& grid, int64_t begin, int64_t end,
+                const Patches& patches);
+  void (*output)(const Images& dst, float* data, const Grid& grid, int64_t begin, int64_t end,
+                 const Patches& patches, const Output& output);
+};
+
+Kernels Avx512Kernels(Variant variant);
+Kernels Avx2Kernels(Variant variant);
+Kernels BaseKernels(Variant variant);
+
+// Those of the instruction set that oneDNN was told to use, or found.
+Kernels SelectKernels(Variant variant);
+
+}  // namespace mxplan::winograd
+
+#endif  // TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_WINOGRAD_KERNELS_H_

@@ -1,0 +1,396 @@
+// The transforms of onednn/winograd/kernels.h over vectors of MXPLAN_LANES channels; included once
+// for each instruction set, by a file that names it.
+//
+// A vector holds the same pixel of several channels, so a transform is sums of whole vectors and
+// needs no shuffles.  The compiler's vector types serve all instruction sets alike.  Everything
+// here has internal linkage, and headers come before the instruction set is named: no inline
+// function of one set may end up in code of another.
+#include "onednn/winograd/kernels.h"
+
+namespace mxplan::winograd {
+namespace {
+
+constexpr int64_t kLanes = MXPLAN_LANES;
+using Vec = float __attribute__((vector_size(4 * MXPLAN_LANES)));
+using Unaligned = float __attribute__((vector_size(4 * MXPLAN_LANES), aligned(4), may_alias));
+
+#define MXPLAN_INLINE inline __attribute__((always_inline))
+
+MXPLAN_INLINE Vec Broadcast(float x) { return Vec{} + x; }
+MXPLAN_INLINE Vec Load(const float* from) { return *reinterpret_cast<const Unaligned*>(from); }
+MXPLAN_INLINE void Store(float* to, Vec x) { *reinterpret_cast<Unaligned*>(to) = x; }
+MXPLAN_INLINE Vec Min(Vec a, Vec b) { return a < b ? a : b; }
+MXPLAN_INLINE Vec Max(Vec a, Vec b) { return a > b ? a : b; }
+
+// The first `count` lanes, zeros in the rest.
+MXPLAN_INLINE Vec LoadSome(const float* from, int64_t count) {
+  float lanes[kLanes] = {};
+  for (int64_t i = 0; i < count; ++i) lanes[i] = from[i];
+  return Load(lanes);
+}
+
+MXPLAN_INLINE void StoreSome(float* to, Vec x, int64_t count) {
+  float lanes[kLanes];
+  Store(lanes, x);
+  for (int64_t i = 0; i < count; ++i) to[i] = lanes[i];
+}
+
+struct F2 {
+  static constexpr int kTile = 2;
+  static constexpr int kPatch = 4;
+  static MXPLAN_INLINE void Input(const Vec* x, Vec* y) {
+    y[0] = x[2] - x[0];
+    y[1] = x[2] + x[1];
+    y[2] = x[2] - x[1];
+    y[3] = x[3] - x[1];
+  }
+  static MXPLAN_INLINE void Output(const Vec* x, Vec* y) {
+    y[0] = x[0] + (x[1] + x[2]);
+    y[1] = (x[1] - x[2]) + x[3];
+  }
+};
+
+// Patches of 6x6, whatever the filters.
+struct SixPoints {
+  static constexpr int kPatch = 6;
+  static constexpr float kA = 0.625F, kB = 1.5F;  // the points are 0, kA, -kA, kB, -kB
+  static constexpr float kA2 = kA * kA, kB2 = kB * kB;
+  static MXPLAN_INLINE void Input(const Vec* x, Vec* y) {
+    Vec even_a = x[4] - kB2 * x[2], odd_a = kA * (x[3] - kB2 * x[1]);
+    Vec even_b = x[4] - kA2 * x[2], odd_b = kB * (x[3] - kA2 * x[1]);
+    y[0] = kA2 * kB2 * x[0] + (x[4] - (kA2 + kB2) * x[2]);
+    y[1] = even_a + odd_a;
+    y[2] = even_a - odd_a;
+    y[3] = even_b + odd_b;
+    y[4] = even_b - odd_b;
+    y[5] = kA2 * kB2 * x[1] + (x[5] - (kA2 + kB2) * x[3]);
+  }
+};
+
+struct F4 : SixPoints {
+  static constexpr int kTile = 4;
+  static MXPLAN_INLINE void Output(const Vec* x, Vec* y) {
+    Vec even_a = x[1] + x[2], odd_a = x[1] - x[2];
+    Vec even_b = x[3] + x[4], odd_b = x[3] - x[4];
+    y[0] = x[0] + (even_a + even_b);
+    y[1] = kA * odd_a + kB * odd_b;
+    y[2] = kA2 * even_a + kB2 * even_b;
+    y[3] = kA * kA2 * odd_a + (kB * kB2 * odd_b + x[5]);
+  }
+};
+
+struct F2Of5 : SixPoints {
+  static constexpr int kTile = 2;
+  static MXPLAN_INLINE void Output(const Vec* x, Vec* y) {
+    y[0] = x[0] + ((x[1] + x[2]) + (x[3] + x[4]));
+    y[1] = kA * (x[1] - x[2]) + (kB * (x[3] - x[4]) + x[5]);
+  }
+};
+
+// Where channel `channel` of all is, from the first.
+MXPLAN_INLINE int64_t OffsetOf(const Images& images, int64_t channel) {
+  return channel / kBlock * images.block + channel % kBlock;
+}
+
+// Steps through tiles in their order without dividing for each.
+struct Cursor {
+  int64_t image, row, column;
+  Cursor(const Grid& grid, int64_t tile)
+      : image(tile / (grid.rows * grid.columns)),
+        row(tile / grid.columns % grid.rows),
+        column(tile % grid.columns) {}
+  MXPLAN_INLINE void Next(const Grid& grid) {
+    if (++column < grid.columns) return;
+    column = 0;
+    if (++row < grid.rows) return;
+    row = 0;
+    ++image;
+  }
+};
+
+// One patch of kLanes channels.  `offsets` are those of its pixels, negative where src has none.
+template <typename F, bool kBorder>
+MXPLAN_INLINE void InputPatch(const float* src, const int64_t (*offsets)[F::kPatch], int64_t count,
+                              int64_t next, float* patch, int64_t element) {
+  Vec columns[F::kPatch][F::kPatch];
+#pragma GCC unroll 6
+  for (int x = 0; x < F::kPatch; ++x) {
+    Vec pixels[F::kPatch], transformed[F::kPatch];
+#pragma GCC unroll 6
+    for (int y = 0; y < F::kPatch; ++y) {
+      int64_t offset = offsets[y][x];
+      if (kBorder) {
+        pixels[y] = offset < 0        ? Vec{}
+                    : count == kLanes ? Load(src + offset)
+                                      : LoadSome(src + offset, count);
+      } else {
+        pixels[y] = Load(src + offset);
+        if (x >= F::kPatch - F::kTile) __builtin_prefetch(src + offset + F::kTile * next);
+      }
+    }
+    F::Input(pixels, transformed);
+#pragma GCC unroll 6
+    for (int y = 0; y < F::kPatch; ++y) columns[y][x] = transformed[y];
+  }
+#pragma GCC unroll 6
+  for (int y = 0; y < F::kPatch; ++y) {
+    Vec transformed[F::kPatch];
+    F::Input(columns[y], transformed);
+#pragma GCC unroll 6
+    for (int x = 0; x < F::kPatch; ++x) {
+      Store(patch + (y * F::kPatch + x) * element, transformed[x]);
+    }
+  }
+}
+
+template <typename F>
+void TransformInput(const Images& src, const float* data, const Grid& grid, int64_t begin,
+                    int64_t end, const Patches& patches) {
+  Cursor at(grid, begin);
+  for (int64_t tile = begin; tile < end; ++tile, at.Next(grid)) {
+    int64_t top = at.row * F::kTile - grid.top, left = at.column * F::kTile - grid.left;
+    bool border =
+        top < 0 || left < 0 || top + F::kPatch > src.height || left + F::kPatch > src.width;
+    int64_t offsets[F::kPatch][F::kPatch];
+    for (int y = 0; y < F::kPatch; ++y) {
+      for (int x = 0; x < F::kPatch; ++x) {
+        bool inside = top + y >= 0 && top + y < src.height && left + x >= 0 && left + x < src.width;
+        offsets[y][x] = inside ? (top + y) * src.row + (left + x) * src.column : -1;
+      }
+    }
+    const float* image = data + at.image * src.image + OffsetOf(src, src.first_channel);
+    float* patch = patches.data + (tile - begin) * patches.tile;
+    for (int64_t c = 0; c < RoundUpToBlock(src.channels); c += kLanes) {
+      const float* block = image + OffsetOf(src, c);
+      int64_t count = src.padded || src.channels - c > kLanes ? kLanes : src.channels - c;
+      if (border || count < kLanes) {
+        InputPatch<F, true>(block, offsets, count, src.column, patch + c, patches.element);
+      } else {
+        InputPatch<F, false>(block, offsets, count, src.column, patch + c, patches.element);
+      }
+    }
+  }
+}
+
+// e^x for x up to 88: 2^n e^f with |f| <= log(2) / 2, and 2^n in halves, since n goes down to
+// where numbers end.  NaN stays NaN.
+MXPLAN_INLINE Vec Exp(Vec x) {
+  using Bits = int32_t __attribute__((vector_size(4 * MXPLAN_LANES)));
+  constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: leaves a number's integer in the low bits
+  x = x > 88.0F ? Broadcast(88.0F) : x;
+  x = x < -105.0F ? Broadcast(-105.0F) : x;
+  Vec shifted = x * 1.44269504F + kRound;
+  Vec n = shifted - kRound;
+  Vec f = x - n * 0.693359375F + n * 2.12194440e-4F;
+  Vec sum = 1.9875691500e-4F * f + 1.3981999507e-3F;
+  sum = sum * f + 8.3334519073e-3F;
+  sum = sum * f + 4.1665795894e-2F;
+  sum = sum * f + 1.6666665459e-1F;
+  sum = sum * f + 5.0000001201e-1F;
+  sum = sum * (f * f) + f + 1.0F;
+  Bits power = reinterpret_cast<Bits>(shifted) - 0x4B400000, half = power >> 1;
+  Bits low = (half + 127) << 23, high = (power - half + 127) << 23;
+  return sum * reinterpret_cast<Vec>(low) * reinterpret_cast<Vec>(high);
+}
+
+// By the power that does not overflow, so that small results stay accurate.
+MXPLAN_INLINE Vec Logistic(Vec x) {
+  Vec power = Exp(x < 0 ? x : -x);
+  return (x < 0 ? power : Broadcast(1.0F)) / (1.0F + power);
+}
+
+// Small arguments by a polynomial: the quotient would cancel.
+MXPLAN_INLINE Vec Tanh(Vec x) {
+  Vec square = x * x;
+  Vec sum = -5.70498872745e-3F * square + 2.06390887954e-2F;
+  sum = sum * square - 5.37397155531e-2F;
+  sum = sum * square + 1.33314422036e-1F;
+  sum = sum * square - 3.33332819422e-1F;
+  Vec small = x + x * square * sum;
+  Vec large = 1.0F - 2.0F / (Exp(2.0F * x) + 1.0F);
+  return square < 0.390625F ? small : large;
+}
+
+MXPLAN_INLINE Vec HardSigmoid(const PostOp& op, Vec x) {
+  return Min(Max(op.alpha * x + op.beta, Vec{}), Broadcast(1.0F));
+}
+
+MXPLAN_INLINE Vec Apply(const PostOp& op, Vec x, Vec other) {
+  switch (op.code) {
+    case PostOp::Code::kRelu:
+      return x < 0 ? Vec{} : x;
+    case PostOp::Code::kLeakyRelu:
+      return x < 0 ? op.alpha * x : x;
+    case PostOp::Code::kClip:
+      return Min(Max(x, Broadcast(op.alpha)), Broadcast(op.beta));
+    case PostOp::Code::kLinear:
+      return op.alpha * x + op.beta;
+    case PostOp::Code::kSum:
+      return x + op.alpha * other;
+    case PostOp::Code::kAdd:
+      return x + other;
+    case PostOp::Code::kSub:
+      return x - other;
+    case PostOp::Code::kMul:
+      return x * other;
+    case PostOp::Code::kDiv:
+      return x / other;
+    case PostOp::Code::kMin:
+      return Min(x, other);
+    case PostOp::Code::kMax:
+      return Max(x, other);
+    case PostOp::Code::kLogistic:
+      return Logistic(x);
+    case PostOp::Code::kSwish:
+      return x * Logistic(op.alpha * x);
+    case PostOp::Code::kTanh:
+      return Tanh(x);
+    case PostOp::Code::kHardSigmoid:
+      return HardSigmoid(op, x);
+    case PostOp::Code::kHardSwish:
+      return x * HardSigmoid(op, x);
+  }
+  return x;
+}
+
+// One tile of kLanes channels as it goes through the post-ops; `rows` and `columns` of it are
+// dst's.
+template <typename F, bool kSome>
+struct OutputTile {
+  Vec pixels[F::kTile][F::kTile];
+  int64_t rows, columns, count;
+
+  static MXPLAN_INLINE Vec Read(const float* from, int64_t count) {
+    return kSome ? LoadSome(from, count) : Load(from);
+  }
+
+  MXPLAN_INLINE void Transform(const float* patch, int64_t element) {
+    Vec middle[F::kTile][F::kPatch];
+#pragma GCC unroll 6
+    for (int x = 0; x < F::kPatch; ++x) {
+      Vec column[F::kPatch], transformed[F::kTile];
+#pragma GCC unroll 6
+      for (int y = 0; y < F::kPatch; ++y) column[y] = Load(patch + (y * F::kPatch + x) * element);
+      F::Output(column, transformed);
+#pragma GCC unroll 4
+      for (int y = 0; y < F::kTile; ++y) middle[y][x] = transformed[y];
+    }
+#pragma GCC unroll 4
+    for (int y = 0; y < F::kTile; ++y) F::Output(middle[y], pixels[y]);
+  }
+
+  MXPLAN_INLINE void Add(Vec x) {
+#pragma GCC unroll 4
+    for (auto& row : pixels) {
+#pragma GCC unroll 4
+      for (Vec& pixel : row) pixel += x;
+    }
+  }
+
+  // An operator whose second operand, if it has one, is the same for all pixels.
+  MXPLAN_INLINE void ApplyToAll(const PostOp& op, Vec other) {
+    for (auto& row : pixels) {
+      for (Vec& pixel : row) pixel = Apply(op, pixel, other);
+    }
+  }
+
+  // An operator whose second operand is stored as dst is.
+  MXPLAN_INLINE void ApplyEach(const PostOp& op, const float* from, int64_t row, int64_t column) {
+    for (int64_t y = 0; y < rows; ++y) {
+      for (int64_t x = 0; x < columns; ++x) {
+        pixels[y][x] = Apply(op, pixels[y][x], Read(from + y * row + x * column, count));
+      }
+    }
+  }
+
+  MXPLAN_INLINE void Write(float* to, int64_t row, int64_t column, bool padded) {
+    for (int64_t y = 0; y < rows; ++y) {
+      for (int64_t x = 0; x < columns; ++x) {
+        float* pixel = to + y * row + x * column;
+        if (!kSome) {
+          Store(pixel, pixels[y][x]);
+          __builtin_prefetch(pixel + F::kTile * column, 1);
+        } else {
+          if (padded) Store(pixel, Vec{});
+          StoreSome(pixel, pixels[y][x], count);
+        }
+      }
+    }
+  }
+};
+
+template <typename F, bool kSome>
+MXPLAN_INLINE void OutputBlock(const Images& dst, float* to, int64_t to_dst, int64_t channel,
+                               const float* patch, int64_t element, int64_t rows, int64_t columns,
+                               const Output& output) {
+  OutputTile<F, kSome> tile;
+  tile.rows = rows;
+  tile.columns = columns;
+  tile.count = dst.channels - channel;
+  const int64_t of_all = dst.first_channel + channel;
+  tile.Transform(patch, element);
+  if (output.bias) tile.Add(tile.Read(output.bias + of_all, tile.count));
+  for (int i = 0; i < output.post_op_count; ++i) {
+    const PostOp& op = output.post_ops[i];
+    if (op.code == PostOp::Code::kSum) {
+      tile.ApplyEach(op, to, dst.row, dst.column);
+    } else if (!op.data) {
+      tile.ApplyToAll(op, Vec{});
+    } else if (op.per_channel) {
+      tile.ApplyToAll(op, tile.Read(op.data + of_all, tile.count));
+    } else {
+      tile.ApplyEach(op, op.data + to_dst, dst.row, dst.column);
+    }
+  }
+  tile.Write(to, dst.row, dst.column, dst.padded);
+}
+
+// Vectors of the last block behind the last channel, where a block has several vectors.
+MXPLAN_INLINE void ClearTail(const Images& dst, float* to, int64_t rows, int64_t columns) {
+  for (int64_t c = (dst.channels + kLanes - 1) / kLanes * kLanes; c % kBlock; c += kLanes) {
+    float* tail = to + OffsetOf(dst, c);
+    for (int64_t y = 0; y < rows; ++y) {
+      for (int64_t x = 0; x < columns; ++x) Store(tail + y * dst.row + x * dst.column, Vec{});
+    }
+  }
+}
+
+template <typename F>
+void TransformOutput(const Images& dst, float* data, const Grid& grid, int64_t begin, int64_t end,
+                     const Patches& patches, const Output& output) {
+  Cursor at(grid, begin);
+  for (int64_t tile = begin; tile < end; ++tile, at.Next(grid)) {
+    int64_t top = at.row * F::kTile, left = at.column * F::kTile;
+    int64_t rows = dst.height - top < F::kTile ? dst.height - top : F::kTile;
+    int64_t columns = dst.width - left < F::kTile ? dst.width - left : F::kTile;
+    int64_t origin =
+        OffsetOf(dst, dst.first_channel) + at.image * dst.image + top * dst.row + left * dst.column;
+    const float* patch = patches.data + (tile - begin) * patches.tile;
+    for (int64_t c = 0; c < dst.channels; c += kLanes) {
+      int64_t offset = origin + OffsetOf(dst, c);
+      if (dst.channels - c >= kLanes) {
+        OutputBlock<F, false>(dst, data + offset, offset, c, patch + c, patches.element, rows,
+                              columns, output);
+      } else {
+        OutputBlock<F, true>(dst, data + offset, offset, c, patch + c, patches.element, rows,
+                             columns, output);
+      }
+    }
+    if (dst.padded) ClearTail(dst, data + origin, rows, columns);
+  }
+}
+
+Kernels Get(Variant variant) {
+  switch (variant) {
+    case Variant::kF2:
+      return {TransformInput<F2>, TransformOutput<F2>};
+    case Variant::kF4:
+      return {TransformInput<F4>, TransformOutput<F4>};
+    case Variant::kF2Of5:
+      return {TransformInput<F2Of5>, TransformOutput<F2Of5>};
+  }
+  return {};
+}
+
+}  // namespace
+}  // namespace mxplan::winograd

@@ -1,0 +1,13 @@
+// The choice among the instruction sets that Winograd's transforms are compiled for.
+#include "onednn/isa.h"
+#include "onednn/winograd/kernels.h"
+
+namespace mxplan::winograd {
+
+Kernels SelectKernels(Variant variant) {
+  if (HasIsa(dnnl::cpu_isa::avx512_core)) return Avx512Kernels(variant);
+  if (HasIsa(dnnl::cpu_isa::avx2)) return Avx2Kernels(variant);
+  return BaseKernels(variant);
+}
+
+}  // namespace mxplan::winograd

@@ -1,0 +1,365 @@
+// The executable of a Winograd convolution; see winograd.h.
+#include "onednn/winograd/winograd.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+
+#include "base/error.h"
+#include "memory/buffer.h"
+#include "onednn/engine.h"
+#include "onednn/winograd/chunks.h"
+#include "onednn/winograd/post_ops.h"
+
+namespace mxplan::winograd {
+namespace {
+
+using dnnl::memory;
+
+// What the transforms add to the rounding of the sums, measured up to 2048 channels.
+constexpr double kErrorF2 = 5e-7, kErrorF4 = 2e-6, kErrorF2Of5 = 2e-6;
+
+double ErrorOf(Variant variant) {
+  if (variant == Variant::kF2) return kErrorF2;
+  return variant == Variant::kF4 ? kErrorF4 : kErrorF2Of5;
+}
+
+// Makes oneDNN create primitives for one thread while it lives.
+class OneThread {
+ public:
+  OneThread() : threads_(omp_get_max_threads()) { omp_set_num_threads(1); }
+  ~OneThread() { omp_set_num_threads(threads_); }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  int threads_;
+};
+
+// The stage's arguments in their order: after the operands come each group's weights, then buffers
+// of kPatches, kProducts and kMatMulScratchpad.
+enum ArgumentIndex : size_t { kSrc, kDst, kFirstOperand };
+enum BufferIndex : size_t { kPatches, kProducts, kMatMulScratchpad, kBufferArguments };
+
+struct Plan {
+  int64_t groups = 1;
+  Images src, dst;  // of the first group
+  Grid grid;
+  int64_t tiles = 0;
+  int64_t src_columns = 0, dst_columns = 0;  // of a group's matrices: channels, rounded up
+  Chunks chunks;
+  int threads = 1;
+  Kernels kernels;
+  dnnl::primitive matmul;
+  bool bias = false;
+  std::vector<PostOp> post_ops;  // `data` is not null where an operand has to be filled in
+  size_t first_weights = 0, first_buffer = 0;  // indices of their arguments
+};
+
+Images GroupOf(Images first, int64_t group) {
+  first.first_channel = group * first.channels;
+  return first;
+}
+
+class WinogradStage final : public MemoryStage {
+ public:
+  WinogradStage(Plan plan, const std::vector<MemoryArgument>& arguments)
+      : MemoryStage(arguments), plan_(std::move(plan)) {}
+
+  void Execute(dnnl_stream_t stream, const std::vector<dnnl_exec_arg_t>& memories) const override {
+    Call call(plan_, memories);
+    std::atomic<int> status{dnnl_success};
+    const int64_t chunks = plan_.groups * plan_.chunks.count;
+    if (plan_.chunks.shared) {
+      for (int64_t i = 0; i < chunks; ++i) {
+        Chunk chunk = ChunkAt(i);
+#pragma omp parallel num_threads(plan_.threads)
+        TransformInput(call, chunk, Share(chunk.tiles, omp_get_thread_num(), omp_get_num_threads()),
+                       0);
+        Multiply(call, chunk, stream, 0, &status);
+#pragma omp parallel num_threads(plan_.threads)
+        TransformOutput(call, chunk,
+                        Share(chunk.tiles, omp_get_thread_num(), omp_get_num_threads()), 0);
+      }
+    } else {
+#pragma omp parallel num_threads(plan_.threads)
+      {
+        auto buffer = static_cast<size_t>(omp_get_thread_num());
+        Range mine = Share({0, chunks}, omp_get_thread_num(), omp_get_num_threads());
+        for (int64_t i = mine.begin; i < mine.end; ++i) {
+          Chunk chunk = ChunkAt(i);
+          TransformInput(call, chunk, chunk.tiles, buffer);
+          Multiply(call, chunk, ThreadStream().get(), buffer, &status);
+          TransformOutput(call, chunk, chunk.tiles, buffer);
+        }
+      }
+    }
+    dnnl::error::wrap_c_api(static_cast<dnnl_status_t>(status.load()),
+                            "could not execute a primitive");
+  }
+
+ private:
+  struct Range {
+    int64_t begin, end;
+  };
+  struct Chunk {
+    int64_t group;
+    Range tiles;
+  };
+
+  // Addresses of one call.
+  struct Call {
+    const std::vector<dnnl_exec_arg_t>& memories;
+    size_t first_buffer;
+    std::array<PostOp, kMaxPostOps> post_ops;
+    Output output;
+
+    Call(const Plan& plan, const std::vector<dnnl_exec_arg_t>& memories)
+        : memories(memories), first_buffer(plan.first_buffer) {
+      size_t operand = kFirstOperand;
+      if (plan.bias) output.bias = Data(operand++);
+      for (size_t i = 0; i < plan.post_ops.size(); ++i) {
+        post_ops[i] = plan.post_ops[i];
+        if (post_ops[i].data) post_ops[i].data = Data(operand++);
+      }
+      output.post_ops = post_ops.data();
+      output.post_op_count = static_cast<int>(plan.post_ops.size());
+    }
+
+    float* Data(size_t index) const {
+      void* data = nullptr;
+      dnnl_memory_get_data_handle(memories[index].memory, &data);
+      return static_cast<float*>(data);
+    }
+    size_t Index(size_t buffer, BufferIndex which) const {
+      return first_buffer + buffer * kBufferArguments + which;
+    }
+  };
+
+  static Range Share(Range range, int thread, int threads) {
+    int64_t size = range.end - range.begin;
+    return {range.begin + size * thread / threads, range.begin + size * (thread + 1) / threads};
+  }
+
+  // Group after group, so that a thread stays with the same filters.
+  Chunk ChunkAt(int64_t i) const {
+    int64_t begin = i % plan_.chunks.count * plan_.chunks.tiles;
+    return {i / plan_.chunks.count, {begin, std::min(begin + plan_.chunks.tiles, plan_.tiles)}};
+  }
+
+  // The part of a buffer's matrices that starts with tile `first` of a chunk.
+  Patches PatchesAt(float* data, int64_t columns, int64_t first) const {
+    return {data + first * columns, plan_.chunks.tiles * columns, columns};
+  }
+
+  void TransformInput(const Call& call, const Chunk& chunk, Range tiles, size_t buffer) const {
+    plan_.kernels.input(GroupOf(plan_.src, chunk.group), call.Data(kSrc), plan_.grid, tiles.begin,
+                        tiles.end,
+                        PatchesAt(call.Data(call.Index(buffer, kPatches)), plan_.src_columns,
+                                  tiles.begin - chunk.tiles.begin));
+  }
+
+  void Multiply(const Call& call, const Chunk& chunk, dnnl_stream_t stream, size_t buffer,
+                std::atomic<int>* status) const {
+    dnnl_memory_t weights =
+        call.memories[plan_.first_weights + static_cast<size_t>(chunk.group)].memory;
+    auto memory = [&](BufferIndex which) {
+      return call.memories[call.Index(buffer, which)].memory;
+    };
+    std::array<dnnl_exec_arg_t, 4> arguments = {{{DNNL_ARG_SRC, memory(kPatches)},
+                                                 {DNNL_ARG_WEIGHTS, weights},
+                                                 {DNNL_ARG_DST, memory(kProducts)},
+                                                 {DNNL_ARG_SCRATCHPAD, memory(kMatMulScratchpad)}}};
+    dnnl_status_t result = dnnl_primitive_execute(
+        plan_.matmul.get(), stream, static_cast<int>(arguments.size()), arguments.data());
+    if (result != dnnl_success) *status = result;
+  }
+
+  void TransformOutput(const Call& call, const Chunk& chunk, Range tiles, size_t buffer) const {
+    plan_.kernels.output(GroupOf(plan_.dst, chunk.group), call.Data(kDst), plan_.grid, tiles.begin,
+                         tiles.end,
+                         PatchesAt(call.Data(call.Index(buffer, kProducts)), plan_.dst_columns,
+                                   tiles.begin - chunk.tiles.begin),
+                         call.output);
+  }
+
+  Plan plan_;
+};
+
+// The first group of channels-innermost images of a descriptor.
+Images ImagesOf(const memory::desc& desc, const char* role, int64_t groups) {
+  bool blocked = desc.get_format_kind() == memory::format_kind::blocked;
+  if (!blocked) ThrowUnsupported("Winograd takes ", role, " as acdb or aBcd16b, and picks none");
+  Dims dims = desc.get_dims(), strides = desc.get_strides();
+  Images images;
+  images.height = dims[2];
+  images.width = dims[3];
+  images.channels = dims[1] / groups;
+  images.image = strides[0];
+  images.row = strides[2];
+  images.column = strides[3];
+  if (desc.get_inner_nblks() == 0 && strides[1] == 1) {
+    images.block = kBlock;
+  } else if (desc.get_inner_nblks() == 1 && desc.get_inner_idxs()[0] == 1 &&
+             desc.get_inner_blks()[0] == kBlock) {
+    if (groups > 1 && images.channels % kBlock != 0) {
+      ThrowUnsupported("Winograd takes ", role, " in blocks where groups fill them, not with ",
+                       images.channels, " channels to a group");
+    }
+    images.block = strides[1];
+    images.padded = true;
+  } else {
+    ThrowUnsupported("Winograd takes ", role, " as acdb or aBcd16b, not as ", TagOf(desc));
+  }
+  return images;
+}
+
+// The variant that has tiles of this size, for these filters.
+Variant VariantOf(int64_t tile, int64_t height, int64_t width) {
+  for (Variant variant : {Variant::kF2, Variant::kF4, Variant::kF2Of5}) {
+    int64_t size = FilterSize(variant);
+    if (TileSize(variant) == tile && size == height && size == width) return variant;
+  }
+  ThrowUnsupported("Winograd with tiles of ", tile, "x", tile, " takes filters of 3x3",
+                   tile == 2 ? " and 5x5" : "", ", not of ", height, "x", width);
+}
+
+// Throws unless the step is one that this file's algorithm computes, with tiles of this size.
+Variant CheckGeometry(const StepBuilder& b, int64_t tile) {
+  const Dims& src = b.Get("src").dims;
+  Dims weights = b.Get("weights").dims;
+  const Dims& dst = b.Get("dst").dims;
+  const int64_t groups = b.Integer("groups");
+  if (groups < 1) ThrowInvalidInput("groups is ", groups, ", expected at least 1");
+  if (src.size() != 4) ThrowUnsupported("Winograd takes images, not src of rank ", src.size());
+  const bool grouped = groups > 1;
+  if (weights.size() != (grouped ? 5 : 4) || dst.size() != 4 || src[0] != dst[0] ||
+      (grouped && weights[0] != groups)) {
+    ThrowInvalidInput("src, weights and dst do not fit each other");
+  }
+  if (grouped) weights.erase(weights.begin());
+  if (weights[0] * groups != dst[1] || weights[1] * groups != src[1]) {
+    ThrowInvalidInput("src, weights and dst do not fit each other");
+  }
+  if (grouped && weights[1] == 1) ThrowUnsupported("Winograd takes no depthwise convolutions");
+  const Dims ones = {1, 1};
+  if (b.Integers("strides", 2, 1) != ones || b.Integers("dilation", 2, 1) != ones) {
+    ThrowUnsupported("Winograd takes filters with stride 1 and without dilation");
+  }
+  const Variant variant = VariantOf(tile, weights[2], weights[3]);
+  const Dims& padding = b.Integers("padding", 4, 0);
+  for (size_t i = 0; i < 2; ++i) {
+    int64_t expected = src[i + 2] + padding[i] + padding[i + 2] - (FilterSize(variant) - 1);
+    if (dst[i + 2] != expected) {
+      ThrowInvalidInput("dst has extent ", dst[i + 2], " on spatial axis ", i, ", expected ",
+                        expected);
+    }
+  }
+  if (src[1] == 0) ThrowUnsupported("Winograd takes images with channels");
+  if (!b.IsConstant("weights") || b.Desc("weights").get_inner_nblks() != 0) {
+    ThrowUnsupported("Winograd takes constant weights in a layout without blocks");
+  }
+  for (const char* role : {"src", "weights", "dst"}) {
+    if (b.Desc(role).get_data_type() != memory::data_type::f32) {
+      ThrowUnsupported("Winograd takes float32, ", role, " is not");
+    }
+  }
+  return variant;
+}
+
+}  // namespace
+
+void Build(StepBuilder* b, int64_t tile) {
+  const Variant variant = CheckGeometry(*b, tile);
+  for (int64_t dim : b->Get("dst").dims) {
+    if (dim == 0) return;  // nothing to write
+  }
+  const int64_t elements = PatchElements(variant);
+  const Dims& padding = b->Integers("padding");
+  Plan plan;
+  plan.groups = b->Integer("groups");
+  plan.src = ImagesOf(b->Desc("src"), "src", plan.groups);
+  plan.dst = ImagesOf(b->Desc("dst"), "dst", plan.groups);
+  plan.grid = {(plan.dst.height + tile - 1) / tile, (plan.dst.width + tile - 1) / tile, padding[0],
+               padding[1]};
+  plan.tiles = b->Get("dst").dims[0] * plan.grid.rows * plan.grid.columns;
+  plan.src_columns = RoundUpToBlock(plan.src.channels);
+  plan.dst_columns = RoundUpToBlock(plan.dst.channels);
+  plan.threads = omp_get_max_threads();
+  plan.kernels = SelectKernels(variant);
+  plan.bias = b->Has("bias");
+  plan.post_ops = PostOpsOf(*b);
+  constexpr int64_t kFloat = sizeof(float);
+  plan.chunks =
+      PlanChunks(plan.groups, plan.tiles, elements * (plan.src_columns + plan.dst_columns) * kFloat,
+                 elements * plan.src_columns * plan.dst_columns * kFloat, plan.threads);
+
+  if (!plan.chunks.shared) {
+    plan.threads =
+        static_cast<int>(std::min(int64_t{plan.threads}, plan.groups * plan.chunks.count));
+  }
+
+  auto matrices = [elements](int64_t rows, int64_t columns, const char* layout) {
+    return MakeDesc({elements, rows, columns}, memory::data_type::f32, layout);
+  };
+  memory::desc patches = matrices(plan.chunks.tiles, plan.src_columns, "abc");
+  memory::desc products = matrices(plan.chunks.tiles, plan.dst_columns, "abc");
+  memory::desc filters = matrices(plan.src_columns, plan.dst_columns, "any");
+  std::unique_ptr<OneThread> one;
+  if (!plan.chunks.shared) one = std::make_unique<OneThread>();
+  PrimitiveKey key(typeid(dnnl::matmul));
+  for (const memory::desc& desc : {patches, filters, products}) key.Put(desc);
+  StepDescriptor product;
+  product.kind = "matmul";
+  product.src = patches.get_dims();
+  product.weights = filters.get_dims();
+  product.dst = products.get_dims();
+  PrimitivePointer made = GetPrimitive<dnnl::matmul>(key, {"", RefusalsOf(product)}, [&] {
+    dnnl::primitive_attr attr;
+    attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    return dnnl::matmul::primitive_desc(CpuEngine(), patches, filters, products, attr);
+  });
+  const dnnl::primitive_desc_base& pd = made->desc;
+  if (std::string(pd.impl_info_str()).rfind("ref", 0) == 0) {
+    ThrowUnsupported("Winograd without fast matrix products");
+  }
+  plan.matmul = made->primitive;
+  one.reset();
+
+  auto value = [&](const char* role) {
+    return MemoryArgument{0, Argument::Source::kValue, b->Id(role), b->Desc(role)};
+  };
+  std::vector<MemoryArgument> arguments = {value("src"), value("dst")};
+  if (plan.bias) {
+    b->Fixed("bias");
+    arguments.push_back(value("bias"));
+  }
+  for (const mxplan::PostOp& op : b->step().post_ops) {
+    if (op.kind != mxplan::PostOp::Kind::kBinary) continue;
+    arguments.push_back({0, Argument::Source::kValue, op.value, b->Desc(op.value)});
+  }
+  plan.first_weights = arguments.size();
+  Packing packing;
+  packing.kind = Packing::Kind::kWinograd;
+  packing.variant = variant;
+  for (packing.group = 0; packing.group < plan.groups; ++packing.group) {
+    arguments.push_back(b->Packed(0, b->Id("weights"), pd.weights_desc(), packing));
+  }
+  plan.first_buffer = arguments.size();
+  int64_t offset = 0;
+  for (int i = 0; i < (plan.chunks.shared ? 1 : plan.threads); ++i) {
+    for (const memory::desc& desc : {patches, products, pd.scratchpad_desc()}) {
+      arguments.push_back({0, Argument::Source::kScratchpad, -1, desc, offset});
+      offset += AlignUp(static_cast<int64_t>(desc.get_size()));
+    }
+  }
+  b->NeedScratchpad(offset);
+  b->NeedWeights(plan.groups * static_cast<int64_t>(pd.weights_desc().get_size()));
+  b->StateError(ErrorOf(variant));
+  b->AddStage(std::make_unique<WinogradStage>(std::move(plan), arguments),
+              tile == 4 ? "winograd_f4" : "winograd_f2");
+}
+
+}  // namespace mxplan::winograd

@@ -1,0 +1,240 @@
+// The table of rules and what all kinds have in common; see step_rules.h.
+#include "program/step_rules.h"
+
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "program/step_attributes.h"
+#include "program/step_shapes.h"
+
+namespace mxplan {
+namespace {
+
+enum class Types : uint8_t {
+  kFloat,  // every operand is float32
+  kSame,   // bytes are moved: every operand is of dst's type
+};
+
+// Which post-ops an executable of the kind may be given.
+enum class PostOps : uint8_t { kNone, kAny };
+
+struct Rule {
+  std::string_view kind;
+  std::vector<const char*> needed, allowed;  // roles, each once
+  Types types;
+  PostOps post_ops;
+  void (*check)(const StepView& s);
+};
+
+// Behind the roles of the table every kind has dst; a concatenation has as many src as it likes.
+const std::vector<Rule>& Rules() {
+  static const std::vector<Rule> rules = {
+      {"convolution",
+       {"src", "weights"},
+       {"bias", "depthwise_weights", "depthwise_bias"},
+       Types::kFloat,
+       PostOps::kAny,
+       CheckConvolution},
+      {"deconvolution",
+       {"src", "weights"},
+       {"bias"},
+       Types::kFloat,
+       PostOps::kAny,
+       CheckDeconvolution},
+      {"matmul", {"src", "weights"}, {"bias"}, Types::kFloat, PostOps::kAny, CheckMatMul},
+      {"inner_product",
+       {"src", "weights"},
+       {"bias"},
+       Types::kFloat,
+       PostOps::kAny,
+       CheckInnerProduct},
+      {"pooling", {"src"}, {}, Types::kFloat, PostOps::kAny, CheckPooling},
+      {"batch_normalization",
+       {"src", "mean", "variance", "scale", "shift"},
+       {},
+       Types::kFloat,
+       PostOps::kAny,
+       CheckBatchNormalization},
+      {"layer_normalization",
+       {"src"},
+       {"scale", "shift"},
+       Types::kFloat,
+       PostOps::kAny,
+       CheckLayerNormalization},
+      {"lrn", {"src"}, {}, Types::kFloat, PostOps::kAny, CheckLrn},
+      {"softmax", {"src"}, {}, Types::kFloat, PostOps::kAny, CheckSoftmax},
+      {"eltwise", {"src"}, {}, Types::kFloat, PostOps::kAny, CheckSameShape},
+      {"binary", {"src", "src1"}, {}, Types::kFloat, PostOps::kAny, CheckBinary},
+      {"prelu", {"src", "weights"}, {}, Types::kFloat, PostOps::kAny, CheckPRelu},
+      {"reduction", {"src"}, {}, Types::kFloat, PostOps::kAny, CheckReduction},
+      {"concat", {"src"}, {}, Types::kSame, PostOps::kAny, CheckConcat},
+      {"shuffle", {"src"}, {}, Types::kSame, PostOps::kAny, CheckShuffle},
+      {"resampling", {"src"}, {}, Types::kFloat, PostOps::kAny, CheckResampling},
+      {"pad", {"src"}, {}, Types::kSame, PostOps::kNone, CheckPad},
+      {"slice", {"src"}, {}, Types::kSame, PostOps::kNone, CheckSlice},
+      {"reorder", {"src"}, {}, Types::kSame, PostOps::kNone, CheckSameShape},
+  };
+  return rules;
+}
+
+bool IsOneOf(const std::vector<const char*>& roles, const std::string& role) {
+  return std::any_of(roles.begin(), roles.end(), [&](const char* one) { return role == one; });
+}
+
+void CheckRoles(const Step& step, const Rule& rule) {
+  std::vector<const char*> needed = rule.needed;
+  needed.push_back("dst");
+  for (const char* role : needed) {
+    if (step.Find(role) < 0) ThrowInvalidInput("no operand in role ", role);
+  }
+  bool pieces = rule.kind == "concat";
+  for (size_t i = 0; i < step.operands.size(); ++i) {
+    const std::string& role = step.operands[i].role;
+    if (!IsOneOf(needed, role) && !IsOneOf(rule.allowed, role)) {
+      ThrowInvalidInput("an operand in role ", role, ", which the kind has not");
+    }
+    auto same = [&](const Operand& other) { return other.role == role; };
+    auto before = step.operands.begin() + static_cast<std::ptrdiff_t>(i);
+    if (std::any_of(step.operands.begin(), before, same) && !(pieces && role == "src")) {
+      ThrowInvalidInput("more than one operand in role ", role);
+    }
+  }
+}
+
+void CheckType(const StepView& s, const std::string& what, int value, const std::string& expected) {
+  const std::string& type = s.resolved().program->values[static_cast<size_t>(value)].dtype;
+  if (type != expected) ThrowInvalidInput(what, ": expected ", expected, ", got ", type);
+}
+
+void CheckTypes(const StepView& s, const Rule& rule) {
+  const Step& step = s.step();
+  const Program& program = *s.resolved().program;
+  std::string expected = rule.types == Types::kFloat
+                             ? "float32"
+                             : program.values[static_cast<size_t>(step.Find("dst"))].dtype;
+  for (const Operand& operand : step.operands) {
+    CheckType(s, operand.role, operand.value, expected);
+  }
+  for (const PostOp& op : step.post_ops) {
+    if (op.kind == PostOp::Kind::kBinary) {
+      CheckType(s, "post-op " + op.algorithm, op.value, "float32");
+    }
+  }
+}
+
+// Vectors for each channel are read as they stand: no layout but that with one element behind the
+// other.
+void CheckVectors(const StepView& s) {
+  for (const char* role : {"bias", "depthwise_bias", "mean", "variance", "scale", "shift"}) {
+    int id = s.step().Find(role);
+    if (id < 0) continue;
+    const std::string& tag = s.resolved().program->values[static_cast<size_t>(id)].layout;
+    bool blocked =
+        std::any_of(tag.begin(), tag.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+    if (blocked) ThrowInvalidInput(role, ": expected a layout without blocks, got ", tag);
+  }
+}
+
+// A sum adds what dst's bytes hold: another value of the same shape and layout that dst is an alias
+// of, or what the caller has in the tensor of an output.
+void CheckSum(const StepView& s) {
+  const Program& program = *s.resolved().program;
+  const auto id = static_cast<size_t>(s.step().Find("dst"));
+  const Value& dst = program.values[id];
+  if (dst.alias_of < 0 && dst.kind == ValueKind::kOutput) return;
+  if (dst.alias_of < 0)
+    ThrowInvalidInput("post-op sum: expected dst to be an alias of what is added, got none");
+  const auto added = static_cast<size_t>(dst.alias_of);
+  const ResolvedValue &mine = s.resolved().values[id], &other = s.resolved().values[added];
+  const Value& value = program.values[added];
+  if (mine.offset != other.offset || mine.dims != other.dims || dst.dtype != value.dtype ||
+      dst.layout != value.layout) {
+    ThrowInvalidInput("post-op sum: expected dst as ", value.name, " is, ", value.dtype, " ",
+                      ToString(other.dims), " ", value.layout, " at byte ", other.offset, ", got ",
+                      dst.dtype, " ", ToString(mine.dims), " ", dst.layout, " at byte ",
+                      mine.offset);
+  }
+}
+
+void CheckPostOps(const StepView& s, const Rule& rule) {
+  const Step& step = s.step();
+  const std::vector<PostOp>& ops = step.post_ops;
+  if (rule.post_ops == PostOps::kNone && !ops.empty()) {
+    ThrowInvalidInput("post-ops, which the kind has not");
+  }
+  auto is_depthwise = [](const PostOp& op) { return op.kind == PostOp::Kind::kDepthwise; };
+  const auto depthwise = std::count_if(ops.begin(), ops.end(), is_depthwise);
+  if (depthwise > (rule.kind == "convolution" ? 1 : 0)) {
+    ThrowInvalidInput("post-op depthwise: ", depthwise, " of them behind a ", rule.kind);
+  }
+  if ((depthwise > 0) != s.Has("depthwise_weights") ||
+      (depthwise == 0 && s.Has("depthwise_bias"))) {
+    ThrowInvalidInput("depthwise_weights: expected with a depthwise post-op, and only there");
+  }
+  if (depthwise > 0 && TextOf(step, "algorithm") != "direct") {
+    ThrowInvalidInput("post-op depthwise: expected algorithm direct, got ",
+                      TextOf(step, "algorithm"));
+  }
+  Dims shape = BeforeDepthwise(s);
+  for (const PostOp& op : ops) {
+    if (op.kind == PostOp::Kind::kBinary) {
+      ExpectBroadcast("post-op " + op.algorithm, s.ShapeOf(op.value), shape);
+    } else if (op.kind == PostOp::Kind::kSum) {
+      CheckSum(s);
+    } else if (op.kind == PostOp::Kind::kDepthwise) {
+      shape = s.Shape("dst");
+    }
+  }
+}
+
+// Kinds whose result is known where src has no elements (`BuildEmpty`): a sum over nothing is 0.
+bool IsSum(const Rule& rule) {
+  std::string_view kind = rule.kind;
+  return kind == "convolution" || kind == "deconvolution" || kind == "matmul" ||
+         kind == "inner_product" || kind == "pooling";
+}
+
+// Any other result that is made of nothing oneDNN leaves unwritten.
+void CheckElements(const StepView& s, const Rule& rule) {
+  auto is_empty = [](const Dims& shape) {
+    return std::find(shape.begin(), shape.end(), 0) != shape.end();
+  };
+  if (rule.kind == "concat" || rule.kind == "pad" || is_empty(s.Shape("dst"))) return;
+  if (IsSum(rule) && is_empty(s.Shape("src"))) return;
+  for (const Operand& operand : s.step().operands) {
+    const Dims& shape = s.ShapeOf(operand.value);
+    if (!is_empty(shape)) continue;
+    ThrowUnsupported(operand.role, ": expected elements, got shape ", ToString(shape),
+                     " for a dst of shape ", ToString(s.Shape("dst")));
+  }
+}
+
+}  // namespace
+
+void CheckStep(const Step& step, const Resolved& resolved) {
+  const std::vector<Rule>& rules = Rules();
+  auto rule = std::find_if(rules.begin(), rules.end(),
+                           [&](const Rule& one) { return one.kind == step.kind; });
+  if (rule == rules.end()) return;
+  StepView view(step, resolved);
+  CheckRoles(step, *rule);
+  CheckTypes(view, *rule);
+  for (const Operand& operand : step.operands) {
+    const Dims& shape = view.ShapeOf(operand.value);
+    for (int64_t extent : shape) {
+      if (extent > INT32_MAX) {
+        ThrowInvalidInput(operand.role, ": expected extents below 2^31, got shape ",
+                          ToString(shape));
+      }
+    }
+  }
+  rule->check(view);
+  CheckVectors(view);
+  CheckPostOps(view, *rule);
+  CheckElements(view, *rule);
+}
+
+}  // namespace mxplan

@@ -1,0 +1,152 @@
+// A loaded region; see region.h.
+#include "region/region.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "weights/packed_constants.h"
+
+namespace mxplan {
+namespace {
+
+constexpr size_t kMaxSpecializations = 16;
+
+}  // namespace
+
+Region::Region(Program program, std::vector<ConstantData> constants, const Library& library,
+               Weights::Sharing sharing)
+    : program_(std::move(program)),
+      library_(library),
+      weights_(std::move(constants), library, sharing) {
+  if (weights_.constants().size() != program_.constants.size()) {
+    ThrowInvalidInput("region ", program_.name, " has ", program_.constants.size(),
+                      " constants, not ", weights_.constants().size());
+  }
+}
+
+std::shared_ptr<Specialization> Region::Find(const std::vector<int64_t>& symbols) {
+  const ProcessState state = library_.State();
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (Slot& slot : slots_) {
+    if (slot.specialization->state() == state && slot.specialization->symbols() == symbols) {
+      slot.last_use = ++clock_;
+      return slot.specialization;
+    }
+  }
+  return nullptr;
+}
+
+std::shared_ptr<Specialization> Region::Get(const std::vector<int64_t>& symbols) {
+  if (auto found = Find(symbols)) return found;
+  std::lock_guard<std::mutex> build(build_mutex_);
+  if (auto found = Find(symbols)) return found;
+  std::shared_ptr<Specialization> made;
+  try {
+    made = std::make_shared<Specialization>(program_, library_, &weights_, symbols);
+  } catch (const Error& error) {
+    throw Error(error.kind(), Concat("region ", program_.name, ": ", error.what()));
+  }
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (slots_.size() >= kMaxSpecializations) {
+    auto oldest = std::min_element(slots_.begin(), slots_.end(), [](const Slot& a, const Slot& b) {
+      return a.last_use < b.last_use;
+    });
+    slots_.erase(oldest);  // calls that still run keep theirs alive
+    ++evictions_;
+  }
+  slots_.push_back({made, ++clock_});
+  return made;
+}
+
+std::vector<ConstantData> Region::PlainConstants() const {
+  std::vector<ConstantData> plain = constants();
+  for (ConstantData& constant : plain) {
+    if (!constant.IsPlain()) constant = Unpacked(constant, library_);
+  }
+  return plain;
+}
+
+std::vector<ConstantData> Region::PackedConstants() {
+  if (!program_.IsStatic()) return PlainConstants();
+  std::shared_ptr<Specialization> made = Get({});
+  return mxplan::PackedConstants(weights_, made->packed(), made->ReadInPlace());
+}
+
+void Region::Prepare() {
+  if (program_.IsStatic()) Get({});
+}
+
+void Region::Run(const std::vector<TensorRef>& tensors, const std::vector<int64_t>& numbers) {
+  // Kept between calls so that a warm call allocates nothing.
+  thread_local std::vector<int64_t> symbols;
+  thread_local std::vector<void*> io;
+  CheckTensors(program_, tensors);
+  ReadSymbols(program_, tensors, numbers, &symbols);
+  std::shared_ptr<Specialization> specialization = Get(symbols);
+  CheckShapes(program_, specialization->physical_shapes(), tensors);
+  char* lent = LentArena(program_, specialization->arena_bytes(), tensors);
+  io.clear();
+  for (const TensorRef& tensor : tensors) io.push_back(tensor.data);
+  specialization->Run(io, lent);
+}
+
+int64_t Region::PackedBytes() const {
+  std::set<const PackedWeights*> counted;
+  int64_t bytes = 0;
+  for (const Slot& slot : slots_) {
+    for (const Weights::Packed& packed : slot.specialization->packed()) {
+      if (packed.weights->mapped()) continue;
+      if (counted.insert(packed.weights.get()).second) bytes += packed.weights->bytes();
+    }
+  }
+  return bytes;
+}
+
+std::string Region::Stats() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  JsonWriter json;
+  json.BeginObject();
+  json.Key("region").String(program_.name);
+  json.Key("packed_weight_bytes").Integer(PackedBytes());
+  json.Key("evictions").Integer(evictions_);
+  json.Key("specializations").BeginArray();
+  for (const Slot& slot : slots_) {
+    const Specialization& specialization = *slot.specialization;
+    json.BeginObject();
+    json.Key("symbols").BeginObject();
+    for (size_t i = 0; i < program_.symbols.size(); ++i) {
+      json.Key(program_.symbols[i].name).Integer(specialization.symbols()[i]);
+    }
+    json.EndObject();
+    json.Key("threads").Integer(specialization.state().threads);
+    json.Key("arena_bytes").Integer(specialization.arena_bytes() + specialization.spilled_bytes());
+    json.Key("spilled_scratchpad_bytes").Integer(specialization.spilled_bytes());
+    json.Key("contexts").Integer(static_cast<int64_t>(specialization.contexts()));
+    json.Key("calls").Integer(specialization.calls());
+    json.Key("steps").BeginArray();
+    for (size_t i = 0; i < program_.steps.size(); ++i) {
+      const Executable& executable = specialization.executables()[i];
+      json.BeginObject();
+      json.Key("name").String(program_.steps[i].name);
+      json.Key("kind").String(program_.steps[i].kind);
+      json.Key("implementation").String(executable.implementation);
+      json.Key("missing").String(executable.missing);
+      json.Key("refused").BeginArray();
+      for (const RefusedImplementation& refused : executable.refused) {
+        json.BeginArray().String(refused.implementation).String(refused.reason).EndArray();
+      }
+      json.EndArray();
+      json.Key("scratchpad_bytes").Integer(executable.scratchpad_bytes);
+      json.EndObject();
+    }
+    json.EndArray();
+    json.EndObject();
+  }
+  json.EndArray();
+  json.EndObject();
+  return json.Take();
+}
+
+}  // namespace mxplan

@@ -1,0 +1,63 @@
+// A loaded region: the program, its constants, and a bounded cache of specializations.  Safe to
+// call from many threads.
+#ifndef TVM_MXPLAN_BYOC_RUNTIME_REGION_REGION_H_
+#define TVM_MXPLAN_BYOC_RUNTIME_REGION_REGION_H_
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "library/library.h"
+#include "program/program.h"
+#include "region/signature.h"
+#include "region/specialization.h"
+#include "weights/weights.h"
+
+namespace mxplan {
+
+class Region {
+ public:
+  // Throws InvalidInput if the constants are not those of the program.  All steps belong to
+  // `library`.
+  Region(Program program, std::vector<ConstantData> constants, const Library& library,
+         Weights::Sharing sharing = Weights::Sharing::kProcess);
+
+  const Program& program() const { return program_; }
+  const std::vector<ConstantData>& constants() const { return weights_.constants(); }
+
+  // The constants in the plain order; made anew where they are stored in another form.
+  std::vector<ConstantData> PlainConstants() const;
+  // The constants for export, packed as the one specialization of a static program wants them, and
+  // other forms of them behind; as they are for a symbolic one.
+  std::vector<ConstantData> PackedConstants();
+  // Builds the one specialization of a static program; nothing for a symbolic one.
+  void Prepare();
+  // Inputs, then outputs, then an arena if the caller lends one; `numbers` bind symbols that are no
+  // extent of an input.
+  void Run(const std::vector<TensorRef>& tensors, const std::vector<int64_t>& numbers = {});
+  // Counters and implementations as JSON.
+  std::string Stats() const;
+
+ private:
+  struct Slot {
+    std::shared_ptr<Specialization> specialization;
+    int64_t last_use = 0;
+  };
+  std::shared_ptr<Specialization> Find(const std::vector<int64_t>& symbols);
+  int64_t PackedBytes() const;  // of all specializations; with mutex_ held
+  std::shared_ptr<Specialization> Get(const std::vector<int64_t>& symbols);
+
+  Program program_;
+  const Library& library_;
+  Weights weights_;
+  std::mutex build_mutex_;  // one build at a time; running calls do not wait for it
+  mutable std::mutex mutex_;
+  std::vector<Slot> slots_;
+  int64_t clock_ = 0;
+  int64_t evictions_ = 0;
+};
+
+}  // namespace mxplan
+
+#endif  // TVM_MXPLAN_BYOC_RUNTIME_REGION_REGION_H_
