@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import onnx
 import tvm
@@ -23,10 +23,10 @@ from onnx import numpy_helper
 from tvm import relax, tirx
 
 from ...errors import InvalidInputError, MxplanError, UnsupportedError
-from . import converters, fold, functions, stock, symbolic
+from . import agree, converters, fold, functions, stock, symbolic
 from .dims import Dim
 from .node import Emitter, Node, NotTaken
-from .values import Scope, Value, shape_of
+from .values import Scope, Value, rank_of, shape_of
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Importer:
         for proto in nodes:
             node = self._node(proto, scope, opsets)
             try:
-                results = self._results(node, scope)
+                results = [self._shaped(result) for result in self._results(node, scope)]
             except MxplanError:
                 raise
             except (NotImplementedError, tvm.error.OpNotImplemented) as error:
@@ -123,6 +123,7 @@ class Importer:
             found = attempt(node)
             if found is not None:
                 return found
+        node = self._agreed(node, scope)
         for converter in converters.of(node):
             try:
                 result = (
@@ -148,6 +149,23 @@ class Importer:
         self.nodes(body.nodes, inner, body.opsets)
         self._open.pop()
         return [inner[name] for name in body.outputs]
+
+    def _agreed(self, node: Node, scope: Scope) -> Node:
+        """The node with dimensions of its operands stated as equal that must be, for later readers too."""
+        inputs = agree.agreed(self._emitter, node)
+        for name, before, after in zip(node.proto.input, node.inputs, inputs, strict=False):
+            if after is not before:
+                scope[name] = after
+        return replace(node, inputs=inputs)
+
+    def _shaped(self, value: Value) -> Value:
+        """The result with a name for each dimension where Relax knows none, so that what follows has shapes."""
+        if not isinstance(value, relax.Expr) or not isinstance(value.ty, relax.TensorType):
+            return value
+        rank = rank_of(value)
+        if rank is None or shape_of(value) is not None:
+            return value
+        return self._emitter.with_shape(value, self.new_dimensions(rank))
 
     def called(self, node: Node) -> str:
         """A node as messages name it."""

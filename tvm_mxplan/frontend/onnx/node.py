@@ -130,9 +130,15 @@ class Emitter:
         return list(shape_of(self.with_shape(value, self.importer.new_dimensions(rank))) or [])
 
     def with_shape(self, value: Value, dims: Sequence[Dim]) -> relax.Var:
-        """The tensor with its dimensions stated, which is checked when the model runs."""
-        shape = [expression(dim) for dim in dims]
-        return self.builder.match_cast(self.tensor(value), relax.TensorType(shape, dtype_of(value)))
+        """The tensor with its dimensions stated, which is checked when the model runs.
+
+        What is known of its shape is forgotten first: TVM's passes take a ``match_cast`` between two shapes for
+        a proof that they are equal, and replace one name by the other everywhere without a check.
+        """
+        tensor, dtype = self.tensor(value), dtype_of(value)
+        if shape_of(value) is not None:
+            tensor = self.builder.match_cast(tensor, relax.TensorType(dtype=dtype, ndim=len(dims)))
+        return self.builder.match_cast(tensor, relax.TensorType([expression(dim) for dim in dims], dtype))
 
     def reshaped(self, value: Value, dims: Sequence[Dim]) -> Value:
         """The value in another shape of as many elements."""

@@ -7,6 +7,7 @@ import onnx
 from tvm import relax, tirx
 
 from ....errors import InvalidInputError
+from ..agree import common
 from ..dims import Dim, divided, expression, product, same, simplified
 from ..node import Emitter, Node, NotTaken
 from ..values import Value, dtype_of, rank_of, shape_of, value_of
@@ -77,7 +78,10 @@ def broadcast(emitter: Emitter, data: Value, wanted: list[Dim]) -> Value:
     dims = [1] * (rank - len(dims)) + dims
     wanted = [1] * (rank - len(wanted)) + wanted
     result = [_broadcast_dim(a, b) for a, b in zip(dims, wanted, strict=True)]
-    if len(dims) == rank_of(data) and all(same(a, b) for a, b in zip(dims, result, strict=True)):
+    stated = [old if isinstance(old, int) else new for old, new in zip(dims, result, strict=True)]
+    if not all(same(old, new) for old, new in zip(dims, stated, strict=True)):
+        data = emitter.with_shape(data, stated[rank - len(shape_of(data)) :])
+    if len(dims) == rank_of(data) and all(same(a, b) for a, b in zip(stated, result, strict=True)):
         return data
     shape = relax.ShapeExpr([expression(dim) for dim in result])
     return emitter.emit(relax.op.broadcast_to(emitter.tensor(data), shape))
@@ -90,13 +94,10 @@ def _broadcast_dim(left: Dim, right: Dim) -> Dim:
         return left
     if same(left, right):
         return left
-    if isinstance(left, int) and isinstance(right, int):
+    chosen = common([left, right])
+    if chosen is None:
         raise NotTaken
-    if isinstance(left, int):
-        return left
-    if isinstance(right, int):
-        return right
-    return simplified(tirx.max(left, right))
+    return chosen
 
 
 @converts("ConstantOfShape")
@@ -207,15 +208,14 @@ def _clamped(position: Dim, dim: Dim) -> Dim:
 
 @converts("Gather")
 def _gather(emitter: Emitter, node: Node) -> Value:
-    """A constant index is one slice; indices of a call are left to TVM."""
-    data, indices = node.input(0), node.known(1)
-    dims = shape_of(data)
-    if dims is None or indices is None or indices.ndim > 1:
-        raise NotTaken
+    """A constant index is one slice; indices of a call are checked, and counted from the end, when they are used."""
+    data, indices = node.input(0), node.input(1)
+    dims = emitter.shape(data)
     axis = node.attribute("axis", 0) % len(dims)
     size = dims[axis]
-    if not isinstance(size, int):
-        raise NotTaken
+    if not isinstance(indices, np.ndarray) or not isinstance(size, int) or indices.ndim > 1:
+        taken = relax.op.take(emitter.tensor(data), emitter.tensor(indices), axis, mode="fast")
+        return emitter.emit(taken)
     outside = [int(index) for index in indices.reshape(-1) if not -size <= index < size]
     if outside:
         raise InvalidInputError(
