@@ -148,7 +148,12 @@ class Importer:
         self._open.append((node.domain, node.op_type))
         self.nodes(body.nodes, inner, body.opsets)
         self._open.pop()
-        return [inner[name] for name in body.outputs]
+        # A function that depends on its node leaves out what computes results that nobody wants.
+        wanted = [*(bool(name) for name in node.outputs), *[False] * len(body.outputs)]
+        return [
+            self._found(inner, name, f"function {node.op_type}") if needed else inner.get(name)
+            for name, needed in zip(body.outputs, wanted, strict=False)
+        ]
 
     def _agreed(self, node: Node, scope: Scope) -> Node:
         """The node with dimensions of its operands stated as equal that must be, for later readers too."""

@@ -140,6 +140,11 @@ class Emitter:
             tensor = self.builder.match_cast(tensor, relax.TensorType(dtype=dtype, ndim=len(dims)))
         return self.builder.match_cast(tensor, relax.TensorType([expression(dim) for dim in dims], dtype))
 
+    def require_same(self, left: Dim, right: Dim) -> None:
+        """Have the model stop with an error where two dimensions differ when it runs."""
+        shape = self.emit(relax.op.tensor_to_shape(self.tensor(value_of([left], (1,)))))
+        self.builder.match_cast(shape, relax.ShapeType([expression(right)]))
+
     def reshaped(self, value: Value, dims: Sequence[Dim]) -> Value:
         """The value in another shape of as many elements."""
         if isinstance(value, np.ndarray) and all(isinstance(dim, int) for dim in dims):

@@ -19,4 +19,17 @@ def of(node: Node) -> Iterator[Converter]:
             yield converter
 
 
-from . import control, normalization, quantized, recurrent, sequences, shapes  # noqa: E402, F401 (they join the table)
+from . import (  # noqa: E402 (they join the table)
+    control,  # noqa: F401
+    cumulative,  # noqa: F401
+    elementwise,  # noqa: F401
+    normalization,  # noqa: F401
+    padding,  # noqa: F401
+    quantized,  # noqa: F401
+    recurrent,  # noqa: F401
+    reductions,  # noqa: F401
+    resize,  # noqa: F401
+    selection,  # noqa: F401
+    sequences,  # noqa: F401
+    shapes,  # noqa: F401
+)

@@ -155,10 +155,16 @@ def _unsqueeze(emitter: Emitter, node: Node) -> Value:
     return emitter.reshaped(data, [1 if axis in new else next(old) for axis in range(rank)])
 
 
-@converts("Slice", first_opset=10)
+@converts("Slice")
 def _slice(emitter: Emitter, node: Node) -> Value:
     data = node.input(0)
     dims = emitter.shape(data)
+    if node.opset < 10:
+        starts, ends = node.attributes["starts"], node.attributes["ends"]
+        axes = [axis % len(dims) for axis in node.attribute("axes", range(len(starts)))]
+        if all(isinstance(dims[axis], int) for axis in axes):
+            return _strided(emitter, data, axes, starts, ends, [1] * len(starts))
+        return _between(emitter, data, axes, starts, ends)
     if any(isinstance(value, relax.Expr) for value in node.inputs[1:]):
         raise NotTaken
     starts, ends = emitter.dims(node.input(1)), emitter.dims(node.input(2))
@@ -171,11 +177,17 @@ def _slice(emitter: Emitter, node: Node) -> Value:
         return _strided(emitter, data, [int(axis) for axis in axes], starts, ends, steps)
     if any(step != 1 for step in steps):
         raise NotTaken
+    return _between(emitter, data, list(axes), starts, ends)
+
+
+def _between(emitter: Emitter, data: Value, axes: list[int], starts: list, ends: list) -> Value:
+    """Slices without steps of axes that may have names."""
+    dims = emitter.shape(data)
     bounds = [_bounds(dims[axis], start, end) for axis, start, end in zip(axes, starts, ends, strict=True)]
     begin, end = ([expression(pair[side]) for pair in bounds] for side in (0, 1))
     ones = [tirx.const(1, "int64")] * len(bounds)
     return emitter.emit(
-        relax.op.strided_slice(emitter.tensor(data), list(axes), begin, end, ones, assume_inbound=True)
+        relax.op.strided_slice(emitter.tensor(data), axes, begin, end, ones, assume_inbound=True)
     )
 
 

@@ -1,0 +1,182 @@
+"""Operators that pick parts or say where parts go: Split, TopK, OneHot, EyeLike, ReverseSequence."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+from tvm import relax, te, tirx
+
+from ....errors import InvalidInputError
+from ..dims import Dim, compared, divided, expression, simplified
+from ..node import Emitter, Node, NotTaken
+from ..values import Value, dtype_of, rank_of
+from .numbers import constant
+from .table import converts
+
+
+@converts("Split")
+def _split(emitter: Emitter, node: Node) -> tuple[Value, ...]:
+    """Parts of stated sizes, or as many equal ones as there are results, the last one smaller."""
+    data = emitter.tensor(node.input(0))
+    dims = emitter.shape(data)
+    axis = _axis(emitter, node, node.attribute("axis", 0), len(dims))
+    extent, count = dims[axis], len(node.outputs)
+    stated = node.attribute("split")
+    given = np.asarray(stated, "int64") if stated is not None else node.input(1)
+    if given is None:
+        sizes = _equal_sizes(emitter, node, extent, count)
+    else:
+        sizes = emitter.dims(given)
+        if len(sizes) != count:
+            raise InvalidInputError(
+                f"{emitter.importer.called(node)}: {len(sizes)} sizes for {count} results; "
+                "expected one for each"
+            )
+    total: Dim = 0
+    ends = [total := simplified(expression(total) + size) for size in sizes]
+    agrees = compared("==", total, extent)
+    if agrees is False:
+        raise InvalidInputError(
+            f"{emitter.importer.called(node)}: sizes of {total} in all for an axis of {extent} elements; "
+            "expected as many"
+        )
+    if agrees is None:
+        emitter.require_same(total, extent)
+    parts = []
+    for size, end in zip(sizes, ends, strict=True):
+        begin = simplified(expression(end) - size)
+        bounds = ([axis], [expression(begin)], [expression(end)], [expression(1)])
+        parts.append(emitter.emit(relax.op.strided_slice(data, *bounds, assume_inbound=True)))
+    return tuple(parts)
+
+
+def _equal_sizes(emitter: Emitter, node: Node, extent: Dim, count: int) -> list[Dim]:
+    if isinstance(extent, int):
+        size = -(-extent // count)
+        sizes = [max(0, min(size, extent - size * at)) for at in range(count)]
+        if len({*sizes}) > 1 and node.opset < 18:
+            raise InvalidInputError(
+                f"{emitter.importer.called(node)}: {extent} elements in {count} equal parts; "
+                "expected a multiple, or the sizes"
+            )
+        return list(sizes)
+    size = divided(extent, count)
+    if compared("==", simplified(expression(size) * count), extent) is not True:
+        last = simplified(
+            extent - expression(simplified(tirx.floordiv(extent + count - 1, count))) * (count - 1)
+        )
+        if compared(">=", last, 0) is not True:
+            raise NotTaken
+        whole = simplified(tirx.floordiv(extent + count - 1, count))
+        return [*[whole] * (count - 1), last]
+    return [size] * count
+
+
+def _axis(emitter: Emitter, node: Node, axis: int, rank: int) -> int:
+    if not -rank <= axis < rank:
+        raise InvalidInputError(
+            f"{emitter.importer.called(node)}: axis {axis} of a tensor of {rank} dimensions; "
+            f"expected {-rank} to {rank - 1}"
+        )
+    return axis % rank
+
+
+@converts("TopK")
+def _top_k(emitter: Emitter, node: Node) -> tuple[Value, ...]:
+    """The largest or smallest elements in order; equal ones by their places."""
+    data = emitter.tensor(node.input(0))
+    dims = emitter.shape(data)
+    axis = _axis(emitter, node, node.attribute("axis", -1), len(dims))
+    stated = node.attribute("k")
+    (count,) = [stated] if stated is not None else emitter.dims(node.input(1))
+    fits = compared("<=", count, dims[axis])
+    if fits is False or compared("<", count, 0) is True:
+        raise InvalidInputError(
+            f"{emitter.importer.called(node)}: the first {count} of an axis of {dims[axis]} elements; "
+            "expected no more than there are"
+        )
+    if fits is None:
+        emitter.require_same(simplified(tirx.min(expression(count), expression(dims[axis]))), count)
+    largest = bool(node.attribute("largest", 1))
+    order = emitter.emit(relax.op.argsort(_sortable(emitter, data), axis, largest, "int64"))
+    bounds = ([axis], [expression(0)], [expression(count)], [expression(1)])
+    places = emitter.emit(relax.op.strided_slice(order, *bounds, assume_inbound=True))
+    return emitter.emit(relax.op.gather_elements(data, places, axis)), places
+
+
+def _sortable(emitter: Emitter, data: relax.Expr) -> relax.Expr:
+    """The tensor in a type that TVM sorts, in the same order."""
+    dtype = dtype_of(data)
+    if dtype == "uint64":  # as int64 with the upper half below zero
+        flipped = relax.op.bitwise_xor(data, constant(2**63, "uint64"))
+        return emitter.emit(relax.op.astype(flipped, "int64"))
+    wide = {
+        "float16": "float32",
+        "bfloat16": "float32",
+        "uint8": "int32",
+        "uint16": "int32",
+        "uint32": "int64",
+    }
+    wide |= {"int8": "int32", "int16": "int32"}
+    return emitter.emit(relax.op.astype(data, wide[dtype])) if dtype in wide else data
+
+
+@converts("OneHot")
+def _one_hot(emitter: Emitter, node: Node) -> Value:
+    """Rows with one value at the index and another elsewhere; everywhere for an index outside."""
+    indices, values = emitter.tensor(node.input(0)), emitter.tensor(node.input(2))
+    depth = node.input(1)
+    if isinstance(depth, np.ndarray):
+        depth = depth.astype("int64")
+    elif isinstance(depth, relax.Expr):
+        depth = emitter.emit(relax.op.astype(depth, "int64"))
+    (size,) = emitter.dims(depth)
+    rank = len(emitter.shape(indices))
+    axis = _axis(emitter, node, node.attribute("axis", -1), rank + 1)
+
+    def kernel(indices: te.Tensor, values: te.Tensor, size: tirx.Expr) -> te.Tensor:
+        shape = [*indices.shape[:axis], size, *indices.shape[axis:]]
+
+        def element(*index: tirx.Var) -> tirx.Expr:
+            stated = indices(*index[:axis], *index[axis + 1 :]).astype("int64")
+            place = tirx.Select(stated < 0, stated + size, stated)
+            return tirx.if_then_else(place.equal(index[axis]), values[1], values[0])
+
+        return te.compute(shape, element, "one_hot")
+
+    return emitter.builder.emit_te(kernel, indices, values, expression(size), primfunc_name_hint="one_hot")
+
+
+@converts("EyeLike")
+def _eye_like(emitter: Emitter, node: Node) -> Value:
+    data = node.input(0)
+    kind = node.attribute("dtype")
+    dtype = dtype_of(data) if kind is None else str(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(kind)))
+    shape = emitter.shape(data)
+    if len(shape) != 2:
+        raise InvalidInputError(
+            f"{emitter.importer.called(node)}: a tensor of {len(shape)} dimensions; expected 2"
+        )
+    rows, columns = (expression(dim) for dim in shape)
+    return emitter.emit(relax.op.eye(rows, columns, expression(node.attribute("k", 0)), dtype))
+
+
+@converts("ReverseSequence")
+def _reverse_sequence(emitter: Emitter, node: Node) -> Value:
+    data, lengths = emitter.tensor(node.input(0)), emitter.tensor(node.input(1))
+    batch, time = node.attribute("batch_axis", 1), node.attribute("time_axis", 0)
+    if rank_of(data) is None:
+        raise NotTaken
+
+    def kernel(tensor: te.Tensor, lengths: te.Tensor) -> te.Tensor:
+        size = expression(simplified(tensor.shape[time]))
+
+        def element(*index: tirx.Var) -> tirx.Expr:
+            length = tirx.min(lengths[index[batch]].astype("int64"), size)
+            place = list(index)
+            place[time] = tirx.Select(index[time] < length, length - 1 - index[time], index[time])
+            return tensor(*place)
+
+        return te.compute(tensor.shape, element, "reversed")
+
+    return emitter.builder.emit_te(kernel, data, lengths, primfunc_name_hint="reverse_sequence")
