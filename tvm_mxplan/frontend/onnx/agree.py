@@ -1,9 +1,9 @@
 """States equal dimensions of a node's operands as one, where its operator demands that they are.
 
-    x: [n, 8] + y: [min(n, 64), 8]     y becomes a match_cast of y to [n, 8]; the sum has the shape [n, 8]
+    x: [n, 8] + y: [min(n, 64), 8]     y is taken for [n, 8]; the sum has the shape [n, 8]
 
 Relax gives a result no shape where it cannot prove that dimensions are equal, and all that follows loses its
-shape too.  ONNX says which ones are; whether they are is checked when the model runs.  Dimensions that
+shape too.  ONNX says which ones are; whether they are is checked when the model runs (``restate.py``).  Dimensions that
 broadcast may be 1 instead; one that is a number or an expression is taken to be equal unless it is known to be
 1, so a named dimension that is 1 in a call does not broadcast against another one that is not.
 """
@@ -16,6 +16,7 @@ from tvm import tirx
 
 from .dims import Dim, implied
 from .node import Emitter, Node
+from .restate import restated
 from .values import Value, shape_of
 
 Place = tuple[int, int]
@@ -36,7 +37,7 @@ def agreed(emitter: Emitter, node: Node) -> list[Value]:
             if dim is not None and not (isinstance(old, int) and old == 1):
                 stated[operand][axis] = dim
     return [
-        value if before == after else _cast(emitter, value, before, after)
+        value if _alike(before, after) else restated(emitter, value, after, emitter.importer.called(node))
         for value, before, after in zip(node.inputs, shapes, stated, strict=True)
     ]
 
@@ -51,10 +52,12 @@ def _is_fixed(shape: Sequence[Dim] | None) -> bool:
     return shape is None or all(isinstance(dim, int) for dim in shape)
 
 
-def _cast(emitter: Emitter, value: Value, before: Sequence[Dim], after: Sequence[Dim]) -> Value:
-    if all(a is b or (isinstance(a, int) and a == b) for a, b in zip(before, after, strict=True)):
-        return value
-    return emitter.with_shape(value, after)
+def _alike(before: Sequence[Dim] | None, after: Sequence[Dim] | None) -> bool:
+    if before is None or after is None:
+        return True
+    return all(
+        old is new or (isinstance(old, int) and old == new) for old, new in zip(before, after, strict=True)
+    )
 
 
 def common(dims: Sequence[Dim]) -> Dim | None:

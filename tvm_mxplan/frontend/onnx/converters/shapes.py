@@ -10,6 +10,7 @@ from ....errors import InvalidInputError
 from ..agree import common
 from ..dims import Dim, divided, expression, product, same, simplified
 from ..node import Emitter, Node, NotTaken
+from ..restate import restated
 from ..values import Value, dtype_of, rank_of, shape_of, value_of
 from .table import converts
 
@@ -68,11 +69,11 @@ def _resolved(emitter: Emitter, node: Node) -> relax.Expr:
 @converts("Expand")
 def _expand(emitter: Emitter, node: Node) -> Value:
     data, wanted = node.input(0), emitter.dims(node.input(1))
-    return broadcast(emitter, data, wanted)
+    return broadcast(emitter, data, wanted, emitter.importer.called(node))
 
 
-def broadcast(emitter: Emitter, data: Value, wanted: list[Dim]) -> Value:
-    """The tensor broadcast together with a shape, as ONNX's Expand does."""
+def broadcast(emitter: Emitter, data: Value, wanted: list[Dim], called: str) -> Value:
+    """The tensor broadcast together with a shape, as ONNX's Expand does, for the node that messages call so."""
     dims = emitter.shape(data)
     rank = max(len(dims), len(wanted))
     dims = [1] * (rank - len(dims)) + dims
@@ -80,7 +81,7 @@ def broadcast(emitter: Emitter, data: Value, wanted: list[Dim]) -> Value:
     result = [_broadcast_dim(a, b) for a, b in zip(dims, wanted, strict=True)]
     stated = [old if isinstance(old, int) else new for old, new in zip(dims, result, strict=True)]
     if not all(same(old, new) for old, new in zip(dims, stated, strict=True)):
-        data = emitter.with_shape(data, stated[rank - len(shape_of(data)) :])
+        data = restated(emitter, data, stated[rank - len(shape_of(data)) :], called)
     if len(dims) == rank_of(data) and all(same(a, b) for a, b in zip(stated, result, strict=True)):
         return data
     shape = relax.ShapeExpr([expression(dim) for dim in result])
