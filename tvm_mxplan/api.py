@@ -18,6 +18,7 @@ from .errors import InvalidInputError
 from .executable import Executable
 from .files import check_destination
 from .options import Options
+from .stated_inputs import Shape, StatedInputs
 from .targets import TargetText
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ def compile(
     model: Any,
     target: str | tvm.target.Target = "dnnl, llvm",
     *,
-    shapes: Mapping[str, Sequence[int]] | None = None,
+    shapes: Mapping[str, Shape] | None = None,
+    bounds: Mapping[str, Sequence[int]] | None = None,
     options: Options | dict[str, Any] | None = None,
     progress: Callback | None = None,
 ) -> Executable:
@@ -42,7 +44,10 @@ def compile(
     ----------
     model : path of an ONNX file, an ``onnx.ModelProto``, or a Relax module whose function is ``main``.
     target : libraries and TVM's target by preference, e.g. ``"dnnl, llvm"`` or ``"llvm -mcpu=x86-64-v3"``.
-    shapes : input shapes by name, in place of those in an ONNX model.
+    shapes : input shapes by name, in place of those in an ONNX model: ``{"ids": ["batch", 128]}``. A
+        dimension with a name stays open, and each call brings its own number.
+    bounds : the smallest and the largest number of open dimensions: ``{"batch": (1, 32)}``. Calls with
+        others are refused, and what holds within them may be taken for granted.
     options : see :class:`tvm_mxplan.Options`.
     progress : is called with a :class:`tvm_mxplan.tuning.progress.Progress` after each measurement.
 
@@ -55,7 +60,7 @@ def compile(
     InvalidInputError : the file, the shapes, the target or an option.
     UnsupportedError : an operator that TVM's importer does not know, or a target not in this build.
     """
-    return _compiled(model, target, shapes, Options.of(options), progress, None)
+    return _compiled(model, target, StatedInputs.of(shapes, bounds), Options.of(options), progress, None)
 
 
 def tune(
@@ -63,7 +68,8 @@ def tune(
     output: str | os.PathLike[str] | None = None,
     target: str | tvm.target.Target = "dnnl, llvm",
     *,
-    shapes: Mapping[str, Sequence[int]] | None = None,
+    shapes: Mapping[str, Shape] | None = None,
+    bounds: Mapping[str, Sequence[int]] | None = None,
     options: Options | dict[str, Any] | None = None,
     progress: Callback | None = None,
     remote: Remote | None = None,
@@ -74,7 +80,7 @@ def tune(
 
     Parameters
     ----------
-    model, target, shapes, options, progress : as for :func:`compile`; ``tune`` is ``measure``.
+    model, target, shapes, bounds, options, progress : as for :func:`compile`; ``tune`` is ``measure``.
     output : a file for the records, which the option ``tuning_records`` takes; what it holds already is
         known. Without one they are kept in the cache folder alone.
     remote : measure on that machine, and compile for it; records are those of that machine.
@@ -95,21 +101,22 @@ def tune(
     if options.cache == "on_compile":
         options = replace(options, cache="save_reload")
     records = None if output is None else check_destination(output, Path(output).suffix)
+    inputs = StatedInputs.of(shapes, bounds)
     if remote is None:
-        return _compiled(model, target, shapes, options, progress, records)
+        return _compiled(model, target, inputs, options, progress, records)
     from .remote.address import Remote
     from .remote.place import connected
 
     if not isinstance(remote, Remote):
         raise InvalidInputError(f"remote={remote!r}: expected a tvm_mxplan.Remote")
     with connected(remote) as place:
-        return _compiled(model, target, shapes, options, progress, records, place)
+        return _compiled(model, target, inputs, options, progress, records, place)
 
 
 def _compiled(
     model: Any,
     target: str | tvm.target.Target,
-    shapes: Mapping[str, Sequence[int]] | None,
+    inputs: StatedInputs,
     options: Options,
     progress: Callback | None,
     records: Path | None,
@@ -120,12 +127,12 @@ def _compiled(
     set_capacities(options.primitive_cache, options.weights_cache)
     counts = counted()
     cached = options if place is None else replace(options, cache="disabled")  # the cache is this machine's
-    cache = CompileCache(model, shapes, stated, cached)
+    cache = CompileCache(model, inputs, stated, cached)
     executable = cache.find()
     if executable is None:
         from .compiler import build
 
         parsed = stated.parsed(place.cpu if place else "")
-        executable = build(model, parsed, shapes, options, cache, progress, records, place)
+        executable = build(model, parsed, inputs, options, cache, progress, records, place)
     executable.amend_report(process_caches=counts())
     return executable

@@ -1,10 +1,10 @@
 """What a whole plan is worth under each strategy: times of calls, bytes, joules.  Less is better.
 
-    latency      microseconds of one call
-    throughput   microseconds per answer, with one thread and one instance on each processor
-    memory       bytes of arenas and packed weights, exact
-    energy       bytes that steps read and write, by their layouts
-    joules       microjoules per call, by the machine's counters
+latency      microseconds of one call
+throughput   microseconds per answer, with one thread and one instance on each processor
+memory       bytes of arenas and packed weights, exact
+energy       bytes that steps read and write, by their layouts
+joules       microjoules per call, by the machine's counters
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
     x: [n, 8] + y: [min(n, 64), 8]     y is taken for [n, 8]; the sum has the shape [n, 8]
 
 Relax gives a result no shape where it cannot prove that dimensions are equal, and all that follows loses its
-shape too.  ONNX says which ones are; whether they are is checked when the model runs (``restate.py``).  Dimensions that
-broadcast may be 1 instead; one that is a number or an expression is taken to be equal unless it is known to be
-1, so a named dimension that is 1 in a call does not broadcast against another one that is not.
+shape too.  ONNX says which ones are; whether they are is checked when the model runs (``restate.py``).
+Dimensions that broadcast may be 1 instead; one that is a number or an expression is taken to be equal unless
+it is known to be 1, so a named dimension that is 1 in a call does not broadcast against one that is not.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from tvm import tirx
 
-from .dims import Dim, implied
+from .dims import Dim, implied, same
 from .node import Emitter, Node
 from .restate import restated
 from .values import Value, shape_of
@@ -30,11 +30,12 @@ def agreed(emitter: Emitter, node: Node) -> list[Value]:
     if rule is None or all(_is_fixed(shape) for shape in shapes):
         return list(node.inputs)
     stated = [None if shape is None else list(shape) for shape in shapes]
+    broadcasts = rule is _broadcast
     for places in rule(node, shapes):
         found = [stated[operand][axis] for operand, axis in places]
-        dim = common(found)
+        dim = common(found) if broadcasts else _equal(found)
         for (operand, axis), old in zip(places, found, strict=True):
-            if dim is not None and not (isinstance(old, int) and old == 1):
+            if dim is not None and not (broadcasts and isinstance(old, int) and old == 1):
                 stated[operand][axis] = dim
     return [
         value if _alike(before, after) else restated(emitter, value, after, emitter.importer.called(node))
@@ -55,9 +56,15 @@ def _is_fixed(shape: Sequence[Dim] | None) -> bool:
 def _alike(before: Sequence[Dim] | None, after: Sequence[Dim] | None) -> bool:
     if before is None or after is None:
         return True
-    return all(
-        old is new or (isinstance(old, int) and old == new) for old, new in zip(before, after, strict=True)
-    )
+    return all(same(old, new) for old, new in zip(before, after, strict=True))
+
+
+def _equal(dims: Sequence[Dim]) -> Dim | None:
+    """The dimension that all of them are; None where numbers contradict each other."""
+    numbers = {dim for dim in dims if isinstance(dim, int)}
+    if len(numbers) > 1 or len(dims) < 2:
+        return None
+    return numbers.pop() if numbers else _chosen(dims)
 
 
 def common(dims: Sequence[Dim]) -> Dim | None:
@@ -66,13 +73,15 @@ def common(dims: Sequence[Dim]) -> Dim | None:
     numbers = {dim for dim in wide if isinstance(dim, int)}
     if len(wide) < 2 or len(numbers) > 1:
         return None
-    if numbers:
-        return numbers.pop()
-    ordered = sorted(wide, key=lambda dim: not isinstance(dim, tirx.Var))
-    for dim in ordered:
-        if all(implied(other, dim, 1) for other in ordered):
-            return dim
-    return ordered[0]
+    return numbers.pop() if numbers else _chosen(wide)
+
+
+def _chosen(dims: Sequence[Dim]) -> Dim:
+    """One of several that must be equal: one that is 1 only where all are, by preference a name."""
+    ordered = sorted(dims, key=lambda dim: not isinstance(dim, tirx.Var))
+    if all(same(ordered[0], dim) for dim in ordered[1:]):
+        return ordered[0]
+    return next((dim for dim in ordered if all(implied(other, dim, 1) for other in ordered)), ordered[0])
 
 
 def _broadcast(node: Node, shapes: Sequence[Sequence[Dim] | None]) -> Iterable[list[Place]]:
@@ -103,13 +112,15 @@ def _concat(node: Node, shapes: Sequence[Sequence[Dim] | None]) -> Iterable[list
 
 
 def _matmul(node: Node, shapes: Sequence[Sequence[Dim] | None]) -> Iterable[list[Place]]:
-    """The axis that is summed over, and those of the batch."""
+    """The axis that is summed over, and those of the batch where neither is 1."""
     if any(not shape for shape in shapes[:2]):
         return
     left, right = shapes[:2]
     yield [(0, len(left) - 1), (1, max(len(right) - 2, 0))]
     if min(len(left), len(right)) > 2:
-        yield from _from_the_end([left, right], 2)
+        for places in _from_the_end([left, right], 2):
+            if not any(shapes[operand][axis] == 1 for operand, axis in places):
+                yield places
 
 
 def _gemm(node: Node, shapes: Sequence[Sequence[Dim] | None]) -> Iterable[list[Place]]:

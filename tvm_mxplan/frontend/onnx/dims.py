@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 import tvm
+import tvm_ffi
 from tvm import tirx
 from tvm.sym import Analyzer
 
@@ -85,6 +86,8 @@ def same(left: Dim, right: Dim) -> bool:
     """Whether two dimensions are equal whatever the named ones are; False where that is not known."""
     if isinstance(left, int) and isinstance(right, int):
         return left == right
+    if tvm_ffi.structural_equal(expression(left), expression(right)):
+        return True
     difference = simplified(expression(left) - expression(right))
     return isinstance(difference, int) and difference == 0
 

@@ -164,7 +164,7 @@ class Importer:
         return replace(node, inputs=inputs)
 
     def _shaped(self, value: Value) -> Value:
-        """The result with a name for each dimension where Relax knows none, so that what follows has shapes."""
+        """The result with names for its dimensions where Relax knows none: what follows has shapes then."""
         if not isinstance(value, relax.Expr) or not isinstance(value.ty, relax.TensorType):
             return value
         rank = rank_of(value)

@@ -13,12 +13,14 @@ import tvm
 from tvm import relax
 
 from ...errors import InvalidInputError, UnsupportedError
+from ...stated_inputs import Shape
 from .check_tensors import check_files
 from .checks import check_model
-from .dims import Dim, expression
+from .dims import Bounds, Dim, expression, within
 from .importer import Importer, Source
 from .names import first_line
 from .node import Emitter
+from .open_dimensions import check_bounds, dims_of, open_dimensions
 from .values import Value
 
 
@@ -55,14 +57,18 @@ def output_names(model: onnx.ModelProto) -> list[str]:
 
 
 def import_model(
-    model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]] | None = None, source: str = "model"
+    model: onnx.ModelProto,
+    shapes: Mapping[str, Shape] | None = None,
+    source: str = "model",
+    bounds: Bounds | None = None,
 ) -> tvm.IRModule:
     """The model as a Relax module with its parameters as constants.
 
     Parameters
     ----------
-    shapes : shapes of inputs by name, in place of those in the model.
+    shapes : shapes of inputs by name, in place of those in the model; names are open dimensions.
     source : what messages call the model.
+    bounds : the smallest and largest extents of open dimensions.
 
     Raises
     ------
@@ -75,9 +81,14 @@ def import_model(
             raise InvalidInputError(f"{source}: no input {name!r}; the inputs are {', '.join(names)}")
         _check_shape(model, name, shape, source)
     check_model(model, source, shapes or {})
+    dims = open_dimensions(model.graph, shapes or {})
+    check_bounds(bounds or {}, dims, source)
+    with within(bounds or {}):
+        return _imported(model, dims, source)
+
+
+def _imported(model: onnx.ModelProto, dims: Mapping[str, Sequence[Dim] | None], source: str) -> tvm.IRModule:
     graph = model.graph
-    stated: dict[str, Sequence[Dim]] = dict(shapes or {})
-    dims = named_dimensions(graph, names, stated, source)
     opsets = {
         "" if opset.domain == "ai.onnx" else opset.domain: opset.version for opset in model.opset_import
     }
@@ -138,43 +149,10 @@ def _parameter(value: onnx.ValueInfoProto, dims: Sequence[Dim] | None, source: s
     return relax.Var(name, relax.TensorType([expression(dim) for dim in dims], dtype))
 
 
-def _check_shape(model: onnx.ModelProto, name: str, shape: Sequence[int], source: str) -> None:
+def _check_shape(model: onnx.ModelProto, name: str, shape: Shape, source: str) -> None:
     text = f"[{', '.join(map(str, shape))}]"
-    if not all(isinstance(dim, int) and dim > 0 for dim in shape):
+    if not all(isinstance(dim, str) or (isinstance(dim, int) and dim > 0) for dim in shape):
         raise InvalidInputError(f"{source}: input {name!r}: expected positive numbers as shape, got {text}")
-    declared = next(_dims(value) for value in model.graph.input if value.name == name)
+    declared = next(dims_of(value) for value in model.graph.input if value.name == name)
     if declared is not None and len(declared) != len(shape):
         raise InvalidInputError(f"{source}: input {name!r}: expected {len(declared)} dimensions, got {text}")
-
-
-def named_dimensions(
-    graph: onnx.GraphProto, names: Sequence[str], stated: Mapping[str, Sequence[Dim]], source: str
-) -> dict[str, Sequence[Dim] | None]:
-    """The dimensions of each input, numbers and named ones; None for an input without a shape."""
-    from tvm.relax.frontend.onnx.onnx_frontend import parse_shape_name
-
-    variables: dict[str, object] = {}
-    found: dict[str, Sequence[Dim] | None] = {}
-    for value in graph.input:
-        if value.name not in names:
-            continue
-        if value.name in stated:
-            found[value.name] = list(stated[value.name])
-            continue
-        dims = _dims(value)
-        found[value.name] = (
-            None
-            if dims is None
-            else [
-                dim.dim_value
-                if dim.HasField("dim_value")
-                else parse_shape_name(dim.dim_param or re.sub(r"\W", "_", f"{value.name}_{axis}"), variables)
-                for axis, dim in enumerate(dims)
-            ]
-        )
-    return found
-
-
-def _dims(value: onnx.ValueInfoProto) -> Sequence[onnx.TensorShapeProto.Dimension] | None:
-    tensor = _tensor_type(value)
-    return tensor.shape.dim if tensor.HasField("shape") else None

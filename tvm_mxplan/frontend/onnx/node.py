@@ -130,7 +130,7 @@ class Emitter:
         return list(shape_of(self.with_shape(value, self.importer.new_dimensions(rank))) or [])
 
     def with_shape(self, value: Value, dims: Sequence[Dim]) -> relax.Var:
-        """A tensor whose dimensions Relax does not know with these stated, which is checked when the model runs."""
+        """A tensor of unknown dimensions with these stated, which is checked when the model runs."""
         shape = [expression(dim) for dim in dims]
         return self.builder.match_cast(self.tensor(value), relax.TensorType(shape, dtype_of(value)))
 

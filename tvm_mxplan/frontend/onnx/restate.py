@@ -1,4 +1,4 @@
-"""States the dimensions of a tensor anew where they must be others, and checks when the model runs that they are.
+"""States dimensions of a tensor anew where they must be others, and checks when the model runs that they are.
 
     before   y: R.Tensor((1, min(seq, 64), 32))
     after    z: R.Tensor((1, seq, 32)) = R.call_tir(same_shape, (y,))       asserts min(seq, 64) == seq

@@ -73,7 +73,7 @@ def _expand(emitter: Emitter, node: Node) -> Value:
 
 
 def broadcast(emitter: Emitter, data: Value, wanted: list[Dim], called: str) -> Value:
-    """The tensor broadcast together with a shape, as ONNX's Expand does, for the node that messages call so."""
+    """The tensor broadcast together with a shape, as ONNX's Expand does; ``called`` is the node's name."""
     dims = emitter.shape(data)
     rank = max(len(dims), len(wanted))
     dims = [1] * (rank - len(dims)) + dims
@@ -210,7 +210,13 @@ def _bounds(dim: Dim, start: Dim, end: Dim) -> tuple[Dim, Dim]:
     return low, simplified(tirx.max(expression(low), expression(_clamped(end, dim))))
 
 
+_THE_END = 2**31 - 1
+"""ONNX's number for the end of a dimension whose size is not known; larger ones are used as well."""
+
+
 def _clamped(position: Dim, dim: Dim) -> Dim:
+    if isinstance(position, int) and position >= _THE_END:
+        return dim
     at, size = expression(position), expression(dim)
     if not isinstance(position, int):
         at = tirx.Select(at < 0, at + size, at)
@@ -221,7 +227,7 @@ def _clamped(position: Dim, dim: Dim) -> Dim:
 
 @converts("Gather")
 def _gather(emitter: Emitter, node: Node) -> Value:
-    """A constant index is one slice; indices of a call are checked, and counted from the end, when they are used."""
+    """A constant index is one slice; those of a call are checked and counted from the end when it runs."""
     data, indices = node.input(0), node.input(1)
     dims = emitter.shape(data)
     axis = node.attribute("axis", 0) % len(dims)
