@@ -20,6 +20,7 @@ from .files import check_destination
 from .frontend.formats import Format, format_of
 from .frontend.parameters import Parameters, parameters_of
 from .options import Options
+from .stated_inputs import Shape, StatedInputs
 from .targets import TargetText
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ def compile(
     model: Any,
     target: str | tvm.target.Target = "dnnl, llvm",
     *,
-    shapes: Mapping[str, Sequence[int]] | None = None,
+    shapes: Mapping[str, Shape] | None = None,
+    bounds: Mapping[str, Sequence[int]] | None = None,
     params: Parameters | None = None,
     options: Options | dict[str, Any] | None = None,
     progress: Callback | None = None,
@@ -47,7 +49,10 @@ def compile(
         ONNX, Relax as TVMScript (``mod.script(show_meta=True)``) or JSON (``tvm.ir.save_json``), or Relay as
         text or JSON, as TVM 0.7 to 0.19 wrote them.
     target : libraries and TVM's target by preference, e.g. ``"dnnl, llvm"`` or ``"llvm -mcpu=x86-64-v3"``.
-    shapes : input shapes by name, in place of those in an ONNX or Relay model.
+    shapes : input shapes by name, in place of those in an ONNX or Relay model: ``{"ids": ["batch", 128]}``.
+        In ONNX a dimension with a name stays open, and each call brings its own number.
+    bounds : the smallest and the largest number of open dimensions: ``{"batch": (1, 32)}``. Calls with
+        others are refused, and what holds within them may be taken for granted.
     params : for Relax and Relay, values of parameters by their names: arrays, or a file (.npz of numpy,
         .params of ``save_param_dict``). They become constants; the other parameters are the inputs.
     options : see :class:`tvm_mxplan.Options`.
@@ -63,7 +68,7 @@ def compile(
     UnsupportedError : an operator that TVM's importer does not know, or a target not in this build.
     """
     model, shapes = _opened(model, shapes, params)
-    return _compiled(model, target, shapes, Options.of(options), progress, None)
+    return _compiled(model, target, StatedInputs.of(shapes, bounds), Options.of(options), progress, None)
 
 
 def tune(
@@ -71,7 +76,8 @@ def tune(
     output: str | os.PathLike[str] | None = None,
     target: str | tvm.target.Target = "dnnl, llvm",
     *,
-    shapes: Mapping[str, Sequence[int]] | None = None,
+    shapes: Mapping[str, Shape] | None = None,
+    bounds: Mapping[str, Sequence[int]] | None = None,
     params: Parameters | None = None,
     options: Options | dict[str, Any] | None = None,
     progress: Callback | None = None,
@@ -83,7 +89,8 @@ def tune(
 
     Parameters
     ----------
-    model, target, shapes, params, options, progress : as for :func:`compile`; ``tune`` is ``measure``.
+    model, target, shapes, bounds, params, options, progress : as for :func:`compile`; ``tune`` is
+        ``measure``.
     output : a file for the records, which the option ``tuning_records`` takes; what it holds already is
         known. Without one they are kept in the cache folder alone.
     remote : measure on that machine, and compile for it; records are those of that machine.
@@ -105,20 +112,21 @@ def tune(
         options = replace(options, cache="save_reload")
     model, shapes = _opened(model, shapes, params)
     records = None if output is None else check_destination(output, Path(output).suffix)
+    inputs = StatedInputs.of(shapes, bounds)
     if remote is None:
-        return _compiled(model, target, shapes, options, progress, records)
+        return _compiled(model, target, inputs, options, progress, records)
     from .remote.address import Remote
     from .remote.place import connected
 
     if not isinstance(remote, Remote):
         raise InvalidInputError(f"remote={remote!r}: expected a tvm_mxplan.Remote")
     with connected(remote) as place:
-        return _compiled(model, target, shapes, options, progress, records, place)
+        return _compiled(model, target, inputs, options, progress, records, place)
 
 
 def _opened(
-    model: Any, shapes: Mapping[str, Sequence[int]] | None, params: Parameters | None
-) -> tuple[Any, Mapping[str, Sequence[int]] | None]:
+    model: Any, shapes: Mapping[str, Shape] | None, params: Parameters | None
+) -> tuple[Any, Mapping[str, Shape] | None]:
     """The model with its parameters in it, and shapes that are still to be given to it.
 
     A file of Relax or Relay is read now; one of ONNX is left to the cache, which reads it without TVM.
@@ -141,7 +149,7 @@ def _opened(
 def _compiled(
     model: Any,
     target: str | tvm.target.Target,
-    shapes: Mapping[str, Sequence[int]] | None,
+    inputs: StatedInputs,
     options: Options,
     progress: Callback | None,
     records: Path | None,
@@ -152,12 +160,12 @@ def _compiled(
     set_capacities(options.primitive_cache, options.weights_cache)
     counts = counted()
     cached = options if place is None else replace(options, cache="disabled")  # the cache is this machine's
-    cache = CompileCache(model, shapes, stated, cached)
+    cache = CompileCache(model, inputs, stated, cached)
     executable = cache.find()
     if executable is None:
         from .compiler import build
 
         parsed = stated.parsed(place.cpu if place else "")
-        executable = build(model, parsed, shapes, options, cache, progress, records, place)
+        executable = build(model, parsed, inputs, options, cache, progress, records, place)
     executable.amend_report(process_caches=counts())
     return executable

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from .options import Options
 from .pipeline import build_pipeline
 from .recorder import Recorder
 from .signature import signature_of
+from .stated_inputs import StatedInputs
 from .targets import ParsedTarget
 from .tuning.place import Here, Place
 from .tuning.progress import Callback
@@ -32,7 +32,7 @@ from .verify.verifier import verifier_of
 def build(
     model: Any,
     target: ParsedTarget,
-    shapes: Mapping[str, Sequence[int]] | None,
+    stated: StatedInputs,
     options: Options,
     cache: CompileCache,
     progress: Callback | None = None,
@@ -56,9 +56,9 @@ def build(
     if options.deterministic:
         recorder.determinism = place.determinism(measured=options.tunes)
     start = time.perf_counter()
-    mod, inputs, outputs = _import(model, shapes)
+    mod, inputs, outputs = _import(model, stated)
     recorder.seconds["import"] = round(time.perf_counter() - start, 3)
-    signature = signature_of(mod["main"], inputs, outputs)
+    signature = replace(signature_of(mod["main"], inputs, outputs), bounds=dict(stated.bounds))
     backends = [place.backend(name) for name in target.libraries]
     start = time.perf_counter()
     with target.host:
@@ -93,13 +93,11 @@ def build(
     return cache.keep(made, recorder.constants)
 
 
-def _import(
-    model: Any, shapes: Mapping[str, Sequence[int]] | None
-) -> tuple[tvm.IRModule, list[str] | None, list[str] | None]:
+def _import(model: Any, stated: StatedInputs) -> tuple[tvm.IRModule, list[str] | None, list[str] | None]:
     """The model in Relax, and the names of its inputs and outputs where it has any."""
     if isinstance(model, tvm.IRModule):
-        if shapes:
-            raise InvalidInputError("shapes are for ONNX models; a Relax module states its own")
+        if stated.shapes or stated.bounds:
+            raise InvalidInputError("shapes and bounds are for ONNX models; a Relax module states its own")
         if "main" not in [gvar.name_hint for gvar in model.functions]:
             raise InvalidInputError("the Relax module has no function main; rename the one to compile")
         check_module(model)
@@ -112,7 +110,8 @@ def _import(
         raise InvalidInputError(
             f"cannot compile a {type(model).__name__}; expected a path, an onnx.ModelProto or an IRModule"
         )
-    return import_model(model, shapes, source, folder), input_names(model), output_names(model)
+    imported = import_model(model, stated.shapes, source, folder, stated.bounds)
+    return imported, input_names(model), output_names(model)
 
 
 def _with_metadata(mod: tvm.IRModule, text: str) -> tvm.IRModule:

@@ -1,10 +1,10 @@
 """``Dispatch`` for the report: what each stage decided about an operator, put together.
 
-    DispatchOperators    who runs it, and why others do not
-    fusion               whose step it runs in
-    ChooseAlgorithms     the algorithms of a convolution, with costs and errors
-    InferLayouts         the layouts and implementations of a step, with costs
-    the final program    what the chosen one came to: implementation, layouts, scratchpad, in place
+DispatchOperators    who runs it, and why others do not
+fusion               whose step it runs in
+ChooseAlgorithms     the algorithms of a convolution, with costs and errors
+InferLayouts         the layouts and implementations of a step, with costs
+the final program    what the chosen one came to: implementation, layouts, scratchpad, in place
 """
 
 from __future__ import annotations

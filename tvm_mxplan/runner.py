@@ -64,9 +64,7 @@ def read_inputs(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
         with archive:
             return {name: archive[name] for name in archive.files}
     except Exception as error:
-        raise InvalidInputError(
-            f"{path}: not an .npz file of plain arrays or truncated ({error})"
-        ) from error
+        raise InvalidInputError(f"{path}: not an .npz file of plain arrays or truncated ({error})") from error
 
 
 def fill_inputs(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .errors import InvalidInputError
@@ -29,10 +29,11 @@ class Port:
 
 @dataclass(frozen=True)
 class Signature:
-    """All of a function's inputs and outputs, in order."""
+    """All of a function's inputs and outputs, in order, and the bounds of named dimensions."""
 
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
+    bounds: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         """Arguments in the order of the inputs, checked; nothing is converted.
@@ -57,12 +58,18 @@ class Signature:
         symbols: dict[str, int] = {}
         for port in self.inputs:
             _check(port, bound[port.name], symbols)
+        for name, (low, high) in self.bounds.items():
+            if not low <= symbols.get(name, low) <= high:
+                raise InvalidInputError(
+                    f"dimension {name} is {symbols[name]}; expected {low} to {high}, as stated when compiling"
+                )
         return [bound[name] for name in names]
 
     def to_json(self) -> dict[str, Any]:
         return {
             "inputs": [[port.name, list(port.shape), port.dtype] for port in self.inputs],
             "outputs": [[port.name, list(port.shape), port.dtype] for port in self.outputs],
+            "bounds": {name: list(pair) for name, pair in self.bounds.items()},
         }
 
     @classmethod
@@ -70,7 +77,8 @@ class Signature:
         def ports(rows: list[Any]) -> tuple[Port, ...]:
             return tuple(Port(name, tuple(shape), dtype) for name, shape, dtype in rows)
 
-        return cls(ports(data["inputs"]), ports(data["outputs"]))
+        bounds = {name: (int(low), int(high)) for name, (low, high) in data.get("bounds", {}).items()}
+        return cls(ports(data["inputs"]), ports(data["outputs"]), bounds)
 
 
 def _check(port: Port, value: Any, symbols: dict[str, int]) -> None:

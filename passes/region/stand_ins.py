@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import tvm
 from tvm import relax, tirx
 
+_NUMBER = "mxplan.stand_in"
 _LEAVES = (tvm.ir.GenericConst, relax.ShapeExpr, tirx.IntImm, tirx.FloatImm)
 
 
@@ -83,7 +84,9 @@ class _Hider(relax.PyExprMutator):
         variables = [var for var in free if not isinstance(var.ty, tvm.ir.PrimType)]
         symbols = relax.analysis.tir_vars_in_type(type_)
         args = [*variables, relax.ShapeExpr(symbols)]
-        gvar = self.builder_.add_func(_opaque([arg.ty for arg in args], type_), "stand_in")
+        # The number keeps stand-ins of equal types apart, which would become one function.
+        function = _opaque([arg.ty for arg in args], type_).with_attr(_NUMBER, len(self.hidden))
+        gvar = self.builder_.add_func(function, "stand_in")
         self.hidden[gvar.name_hint] = Hidden(value, tuple(variables), cast)
         return self.builder_.normalize(relax.Call(gvar, args))
 

@@ -1,4 +1,4 @@
-"""The command line of scripts/onnx_nodes: ONNX's test cases on TVM alone, on TVM with us, and on other engines.
+"""The command line of scripts/onnx_nodes: ONNX's test cases on TVM alone, with us, and on others.
 
 A case passes where types, shapes and numbers of all its outputs are those that ONNX states, within the
 tolerance that ONNX states.  Each engine has a process of its own; a crash counts and ends nothing.  Status 1

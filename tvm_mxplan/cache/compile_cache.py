@@ -17,6 +17,7 @@ from ..core.fingerprint import Fingerprint
 from ..errors import UnsupportedError
 from ..executable import Executable
 from ..options import Options
+from ..stated_inputs import StatedInputs
 from ..targets import TargetText
 from ..tuning.facts import machine
 from ..verify.remembered import verified_file
@@ -63,7 +64,7 @@ class CompileCache:
     def __init__(
         self,
         model: Any,
-        shapes: Mapping[str, Sequence[int]] | None,
+        inputs: StatedInputs,
         target: TargetText,
         options: Options,
     ) -> None:
@@ -79,7 +80,7 @@ class CompileCache:
             facts = surroundings(target, options)
             self.choices = SESSION.choices(facts)
             if options.cache == "on_compile":
-                self._request = _request(model, shapes, {**facts, "refused": _refused(options)})
+                self._request = _request(model, inputs, {**facts, "refused": _refused(options)})
         except UnusableCache as error:
             self.report = CacheReport("bypassed", str(error))
         self.seconds += time.perf_counter() - start
@@ -156,9 +157,7 @@ def _refused(options: Options) -> list[str]:
     return sorted(file.load().refused) if file else []
 
 
-def _request(
-    model: Any, shapes: Mapping[str, Sequence[int]] | None, facts: Mapping[str, Any]
-) -> _Request:
+def _request(model: Any, inputs: StatedInputs, facts: Mapping[str, Any]) -> _Request:
     if environment.disabled():
         raise UnusableCache("TVM_MXPLAN_DISABLE is set")
     tvm = sys.modules.get("tvm")
@@ -166,11 +165,13 @@ def _request(
         raise UnusableCache("instruments of a pass context want to see every pass")
     store = default_store()
     try:
-        source = model_source(model, shapes, store)
+        source = model_source(model, inputs.shapes, store)
     except Exception as error:  # the model's own troubles are told by those who compile it
         raise UnusableCache(f"no fingerprint of this model ({type(error).__name__}: {error})") from error
     if source is None:
         raise UnusableCache("no fingerprint of this kind of model")
+    if inputs.bounds:
+        facts = {**facts, "bounds": {name: list(pair) for name, pair in sorted(inputs.bounds.items())}}
     fingerprint = Fingerprint()
     fingerprint.add("model", source.fingerprint)
     fingerprint.add("surroundings", facts)

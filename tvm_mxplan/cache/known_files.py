@@ -14,10 +14,11 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..core.fingerprint import Fingerprint
+from ..stated_inputs import Shape, plain_shape
 from .container import Entry, UnusableCache
 from .store import Store
 from .surroundings import shared_surroundings
@@ -55,11 +56,11 @@ class KnownFile:
         store: Store,
         path: str | os.PathLike[str],
         state: State,
-        shapes: Mapping[str, Sequence[int]] | None,
+        shapes: Mapping[str, Shape] | None,
     ) -> None:
         self._store, self._path, self._state = store, path, state
         self._is_large = bool(state) and state[2] >= _WORTH_KEEPING
-        named = {name: list(map(int, shape)) for name, shape in (shapes or {}).items()}
+        named = {name: plain_shape(shape) for name, shape in (shapes or {}).items()}
         self._facts = {"file": os.path.realpath(path), "state": list(state), "shapes": named}
         fingerprint = Fingerprint()
         fingerprint.add("file", self._facts)

@@ -12,6 +12,7 @@ from typing import Any
 from ..core.fingerprint import Buffer, content_digest, content_digests
 from ..frontend.onnx_file import keeps_data_elsewhere, skeleton_of, split_file
 from ..frontend.onnx_fingerprint import onnx_fingerprint
+from ..stated_inputs import Shape
 from .container import UnusableCache
 from .known_files import KnownFile, KnownModel, state_of
 from .store import Store
@@ -36,9 +37,7 @@ class ModelSource:
         return self.initializers[digest]()
 
 
-def model_source(
-    model: Any, shapes: Mapping[str, Sequence[int]] | None, store: Store
-) -> ModelSource | None:
+def model_source(model: Any, shapes: Mapping[str, Shape] | None, store: Store) -> ModelSource | None:
     """None for what ``compile`` will refuse, and for files that keep their weights in others."""
     tvm = sys.modules.get("tvm")
     if tvm is not None and isinstance(model, tvm.IRModule):
@@ -58,7 +57,7 @@ def _of_relax(mod: Any) -> ModelSource:
 
 
 def _of_file(
-    path: str | os.PathLike[str], shapes: Mapping[str, Sequence[int]] | None, store: Store
+    path: str | os.PathLike[str], shapes: Mapping[str, Shape] | None, store: Store
 ) -> ModelSource | None:
     before = state_of(path)
     known = KnownFile(store, path, before, shapes)
@@ -81,7 +80,7 @@ def _of_file(
     return ModelSource(model.fingerprint, initializers, lambda: state_of(path) == before)
 
 
-def _of_proto(model: Any, shapes: Mapping[str, Sequence[int]] | None) -> ModelSource:
+def _of_proto(model: Any, shapes: Mapping[str, Shape] | None) -> ModelSource:
     skeleton = skeleton_of(model)
     if keeps_data_elsewhere(skeleton):
         raise UnusableCache("the model in memory keeps tensors in other files")

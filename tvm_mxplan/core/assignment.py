@@ -121,8 +121,7 @@ def solve_assignment(problem: AssignmentProblem, *, max_nodes: int = 2000) -> As
         raise ValueError(f"no assignment: {result.message}")
     taken = result.x[: len(variables)] > 0.5
     choices = tuple(
-        next(o for o in range(len(options)) if taken[column[s, o]])
-        for s, options in enumerate(problem.steps)
+        next(o for o in range(len(options)) if taken[column[s, o]]) for s, options in enumerate(problem.steps)
     )
     cost = assignment_cost(problem, choices)
     bound = cost if result.mip_dual_bound is None else float(result.mip_dual_bound)

@@ -26,9 +26,7 @@ def select_values(program: ir.Program, order: list[int]) -> ir.Program:
     values = []
     for old in order:
         value = program.values[old]
-        values.append(
-            replace(value, alias_of=number[value.alias_of]) if value.alias_of >= 0 else value
-        )
+        values.append(replace(value, alias_of=number[value.alias_of]) if value.alias_of >= 0 else value)
     steps = tuple(renumber_step(step, number) for step in program.steps)
     return replace(program, values=tuple(values), steps=steps)
 

@@ -43,9 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         problem = read_csv(options.problem, capacity=options.capacity, alignment=options.alignment)
         begin = time.perf_counter()
-        plan = solve(
-            problem, seconds=options.seconds, max_nodes=options.max_nodes, fit_only=options.fit
-        )
+        plan = solve(problem, seconds=options.seconds, max_nodes=options.max_nodes, fit_only=options.fit)
         elapsed = time.perf_counter() - begin
         reasons = validate(replace(problem, capacity=None), plan)
         if options.out:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..core.fingerprint import Fingerprint, Plain
+from ..stated_inputs import Shape, plain_shape
 from .wire import Message
 
 _MODEL_GRAPH, _IR_VERSION, _OPSETS, _FUNCTIONS = 7, 1, 8, 25
@@ -26,7 +27,7 @@ _OPSET_DOMAIN, _OPSET_VERSION = 1, 2
 
 
 def onnx_fingerprint(
-    skeleton: bytes, digests: Sequence[bytes], shapes: Mapping[str, Sequence[int]] | None = None
+    skeleton: bytes, digests: Sequence[bytes], shapes: Mapping[str, Shape] | None = None
 ) -> str:
     """The digest of a model without its initializers' ``raw_data`` (``onnx_file``), whose are ``digests``.
 
@@ -41,7 +42,7 @@ def onnx_fingerprint(
     versions = [[opset.text(_OPSET_DOMAIN), opset.number(_OPSET_VERSION)] for opset in opsets]
     fingerprint.add("opsets", sorted(versions))
     fingerprint.add("functions", [bytes(function) for function in model.all(_FUNCTIONS)])
-    fingerprint.add("shapes", {name: list(map(int, shape)) for name, shape in (shapes or {}).items()})
+    fingerprint.add("shapes", {name: plain_shape(shape) for name, shape in (shapes or {}).items()})
     graph = Message(model.merged(_MODEL_GRAPH))
     tensors = [Message(tensor) for tensor in graph.all(_INITIALIZERS)]
     parameters = {

@@ -197,6 +197,7 @@ class _Gone(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: Any, **__: Any) -> NoReturn:
         raise argparse.ArgumentError(self, str(self.const))
 
+
 def _assignment(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not name or not equals:

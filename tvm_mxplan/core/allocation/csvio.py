@@ -74,9 +74,7 @@ def _item(row: Sequence[str], places: Sequence[int], where: str, alignment: int)
         field = row[place].strip()
         # int() alone would also take "1_000" and digits of other scripts.
         if not (field.isascii() and field.isdigit()) or len(field) > 19 or int(field) > INT64_MAX:
-            raise ProblemError(
-                f"{where}: {column} is {field!r}, expected an integer from 0 to {INT64_MAX}"
-            )
+            raise ProblemError(f"{where}: {column} is {field!r}, expected an integer from 0 to {INT64_MAX}")
         numbers.append(int(field))
     birth, death, nbytes = numbers
     if death <= birth:

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ...errors import InvalidInputError
+from ...stated_inputs import Shape
 from .check_tensors import LARGEST
 from .names import describe, first_line, shown, standard
 
 if TYPE_CHECKING:
     import onnx
 
-Shape = tuple[int | None, ...]
+Extents = tuple[int | None, ...]
 """None for an extent that is not known."""
 _CONVOLUTIONS = ("Conv", "ConvTranspose")
 _WINDOWS = (*_CONVOLUTIONS, "MaxPool", "AveragePool", "LpPool")
@@ -30,7 +31,7 @@ _INSIDE = "Inference error(s)"
 _FAULT = re.compile(r"\(op_type:\w+, node name: (\d+)\): (?:\[\w+\] )?(.*)")
 
 
-def check_shapes(model: onnx.ModelProto, source: str, shapes: Mapping[str, Sequence[int]]) -> None:
+def check_shapes(model: onnx.ModelProto, source: str, shapes: Mapping[str, Shape]) -> None:
     """Say which input has no extent, or which node cannot have the shapes that it gets."""
     graph = model.graph
     parameters = {tensor.name for tensor in graph.initializer}
@@ -52,13 +53,14 @@ def check_shapes(model: onnx.ModelProto, source: str, shapes: Mapping[str, Seque
 def _check_input(value: onnx.ValueInfoProto, source: str) -> None:
     dims = value.type.tensor_type.shape.dim
     for axis, dim in enumerate(dims):
-        if dim.HasField("dim_value") and dim.dim_value < 0:
+        if dim.HasField("dim_value") and dim.dim_value < -1:  # -1 is an open one
             text = [one.dim_value if one.HasField("dim_value") else one.dim_param or "?" for one in dims]
             raise InvalidInputError(
                 f"{source}: input {shown(value.name)}: dimension {axis} is {dim.dim_value} in its shape "
-                f"[{', '.join(map(str, text))}]; expected 0 or more; state its shape when compiling"
+                f"[{', '.join(map(str, text))}]; expected 0 or more, or -1 for an open one; "
+                "state its shape when compiling"
             )
-    extents = [dim.dim_value for dim in dims if dim.HasField("dim_value")]
+    extents = [dim.dim_value for dim in dims if dim.HasField("dim_value") and dim.dim_value >= 0]
     if 8 * math.prod(extents) > LARGEST:
         raise InvalidInputError(f"{source}: input {shown(value.name)}: its shape takes more than 2^63 bytes")
 
@@ -84,7 +86,7 @@ def _check_numbers(node: onnx.NodeProto, what: str) -> None:
             )
 
 
-def _check_convolution(node: onnx.NodeProto, known: Mapping[str, Shape], what: str) -> None:
+def _check_convolution(node: onnx.NodeProto, known: Mapping[str, Extents], what: str) -> None:
     src, weights = (known.get(name) for name in node.input[:2])
     if src is None or weights is None:
         return
@@ -114,7 +116,7 @@ def _check_convolution(node: onnx.NodeProto, known: Mapping[str, Shape], what: s
 
 
 def _check_result(
-    node: onnx.NodeProto, shape: Shape, known: Mapping[str, Shape], what: str, name: str
+    node: onnx.NodeProto, shape: Extents, known: Mapping[str, Extents], what: str, name: str
 ) -> None:
     extents = [extent for extent in shape if extent is not None]
     least = 1 if node.op_type in _WINDOWS else 0
@@ -130,7 +132,7 @@ def _check_result(
         )
 
 
-def _inferred(model: onnx.ModelProto, source: str, shapes: Mapping[str, Sequence[int]]) -> dict[str, Shape]:
+def _inferred(model: onnx.ModelProto, source: str, shapes: Mapping[str, Shape]) -> dict[str, Extents]:
     """All shapes that are known; InvalidInputError with the first node that contradicts them."""
     from onnx import shape_inference
 
@@ -157,7 +159,7 @@ def _reason(text: str) -> str:
     return first_line(ValueError(text)).rstrip(".;")
 
 
-def _without_weights(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]) -> onnx.ModelProto:
+def _without_weights(model: onnx.ModelProto, shapes: Mapping[str, Shape]) -> onnx.ModelProto:
     """The model for the inference: nodes named by their number, weights without numbers, results not stated.
 
     What a model states of its results may be of another batch; what follows from its inputs counts.
@@ -178,7 +180,14 @@ def _without_weights(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]
             stated = value.type.tensor_type.shape
             del stated.dim[:]
             for extent in shapes[value.name]:
-                stated.dim.add().dim_value = extent
+                dim = stated.dim.add()
+                if isinstance(extent, int):
+                    dim.dim_value = extent
+                else:
+                    dim.dim_param = extent
+        for at, dim in enumerate(value.type.tensor_type.shape.dim):
+            if dim.HasField("dim_value") and dim.dim_value < 0:
+                dim.dim_param = f"{value.name}_{at}"
     for value in model.graph.output:
         graph.output.append(value)
         if value.type.HasField("tensor_type"):
@@ -191,12 +200,12 @@ def _without_weights(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]
     return light
 
 
-def _shape(value: onnx.ValueInfoProto) -> Shape | None:
+def _shape(value: onnx.ValueInfoProto) -> Extents | None:
     tensor = value.type.tensor_type
     if not tensor.HasField("shape"):
         return None
     return tuple(dim.dim_value if dim.HasField("dim_value") else None for dim in tensor.shape.dim)
 
 
-def _text(shape: Shape) -> str:
+def _text(shape: Extents) -> str:
     return f"[{', '.join('?' if extent is None else str(extent) for extent in shape)}]"

@@ -9,11 +9,12 @@ at each node once.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ...errors import InvalidInputError, UnsupportedError
+from ...stated_inputs import Shape
 from . import check_shapes, check_tensors
 from .names import describe, first_line, shown, standard, with_standard_domain
 from .operators import CONTRIBUTED, knows
@@ -27,7 +28,7 @@ _DEEPEST = 16
 
 
 def check_model(
-    model: onnx.ModelProto, source: str, shapes: Mapping[str, Sequence[int]], *, files_checked: bool = False
+    model: onnx.ModelProto, source: str, shapes: Mapping[str, Shape], *, files_checked: bool = False
 ) -> None:
     """Say what is wrong with ``model``; onnx's own message is quoted where it is the best.
 

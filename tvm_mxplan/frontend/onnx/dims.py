@@ -1,19 +1,37 @@
 """Arithmetic on dimensions: numbers, and expressions over named dimensions that TVM's analyzer simplifies.
 
-Named dimensions are taken to be no less than 0.
+Named dimensions are taken to be no less than 0, and to lie within the bounds that a caller states for them.
 """
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import tvm
+import tvm_ffi
 from tvm import tirx
 from tvm.sym import Analyzer
 
 Dim = int | tirx.Expr
 """A number, or an expression of type int64."""
+
+Bounds = Mapping[str, tuple[int, int]]
+"""The smallest and the largest extent of named dimensions."""
+
+_bounds: contextvars.ContextVar[Bounds] = contextvars.ContextVar("bounds", default={})  # noqa: B039 (not changed)
+
+
+@contextlib.contextmanager
+def within(bounds: Bounds) -> Iterator[None]:
+    """Within this context, named dimensions have these bounds."""
+    token = _bounds.set(bounds)
+    try:
+        yield
+    finally:
+        _bounds.reset(token)
 
 
 def simplified(dim: object) -> Dim:
@@ -68,6 +86,8 @@ def same(left: Dim, right: Dim) -> bool:
     """Whether two dimensions are equal whatever the named ones are; False where that is not known."""
     if isinstance(left, int) and isinstance(right, int):
         return left == right
+    if tvm_ffi.structural_equal(expression(left), expression(right)):
+        return True
     difference = simplified(expression(left) - expression(right))
     return isinstance(difference, int) and difference == 0
 
@@ -89,6 +109,28 @@ def compared(operator: str, left: Dim, right: Dim) -> bool | None:
     if analyzer.can_prove(tirx.Not(condition)):
         return False
     return None
+
+
+def implied(left: Dim, right: Dim, number: int) -> bool:
+    """Whether ``left`` is ``number`` wherever ``right`` is; False where that is not known."""
+    if same(left, right) or compared("==", right, number) is False:
+        return True
+    a, b = expression(left), expression(_where_it_is(right, number))
+    premise = b.equal(tirx.const(number, "int64"))
+    both = tirx.And(premise, a.equal(tirx.const(number, "int64")))
+    analyzer = _analyzer(both)
+    with analyzer.constraint_scope(premise):
+        return bool(analyzer.can_prove(a.equal(tirx.const(number, "int64"))))
+
+
+def _where_it_is(dim: Dim, number: int) -> Dim:
+    """``dim``, or what of it must be ``number`` for the whole to be: ``n`` of ``min(n, 64)`` for 1."""
+    for kind, binds in ((tirx.Min, int.__gt__), (tirx.Max, int.__lt__)):
+        if isinstance(dim, kind):
+            for other, bound in ((dim.a, simplified(dim.b)), (dim.b, simplified(dim.a))):
+                if isinstance(bound, int) and binds(bound, number):
+                    return _where_it_is(simplified(other), number)
+    return dim
 
 
 _COMPARED = {
@@ -125,10 +167,11 @@ def _factors(dim: Dim) -> list[Dim]:
 
 
 def _analyzer(expr: object) -> Analyzer:
-    """An analyzer that knows the named dimensions of an expression to be no less than 0."""
-    analyzer = Analyzer()
+    """An analyzer that knows the bounds of the named dimensions of an expression."""
+    analyzer, bounds = Analyzer(), _bounds.get()
     for variable in variables(expr):  # type: ignore[arg-type]
-        analyzer.bind(variable, tvm.ir.Range(tirx.const(0, "int64"), tirx.const(_LARGEST, "int64")))
+        low, high = bounds.get(variable.name, (0, _LARGEST - 1))
+        analyzer.bind(variable, tvm.ir.Range(tirx.const(low, "int64"), tirx.const(high + 1, "int64")))
     return analyzer
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import onnx
@@ -25,10 +25,10 @@ from tvm import relax, tirx
 from ...core.origin import Origin
 from ...errors import InvalidInputError, MxplanError, UnsupportedError
 from ..origins import OriginBuilder
-from . import converters, fold, functions, stock, symbolic
+from . import agree, converters, fold, functions, stock, symbolic
 from .dims import Dim
 from .node import Emitter, Node, NotTaken
-from .values import Scope, Value, shape_of
+from .values import Scope, Value, rank_of, shape_of
 from .weights import array_of
 
 
@@ -93,7 +93,7 @@ class Importer:
             node = self._node(proto, scope, opsets)
             try:
                 with self.builder.importing(self._origin(node)):
-                    results = self._results(node, scope)
+                    results = [self._shaped(result) for result in self._results(node, scope)]
             except MxplanError:
                 raise
             except (NotImplementedError, tvm.error.OpNotImplemented) as error:
@@ -133,6 +133,7 @@ class Importer:
             found = attempt(node)
             if found is not None:
                 return found
+        node = self._agreed(node, scope)
         for converter in converters.of(node):
             try:
                 result = (
@@ -163,6 +164,23 @@ class Importer:
             self._found(inner, name, f"function {node.op_type}") if needed else inner.get(name)
             for name, needed in zip(body.outputs, wanted, strict=False)
         ]
+
+    def _agreed(self, node: Node, scope: Scope) -> Node:
+        """The node with dimensions of its operands stated as equal that must be, for later readers too."""
+        inputs = agree.agreed(self._emitter, node)
+        for name, before, after in zip(node.proto.input, node.inputs, inputs, strict=False):
+            if after is not before:
+                scope[name] = after
+        return replace(node, inputs=inputs)
+
+    def _shaped(self, value: Value) -> Value:
+        """The result with names for its dimensions where Relax knows none: what follows has shapes then."""
+        if not isinstance(value, relax.Expr) or not isinstance(value.ty, relax.TensorType):
+            return value
+        rank = rank_of(value)
+        if rank is None or shape_of(value) is not None:
+            return value
+        return self._emitter.with_shape(value, self.new_dimensions(rank))
 
     def called(self, node: Node) -> str:
         """A node as messages name it."""

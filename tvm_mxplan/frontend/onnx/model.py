@@ -13,13 +13,15 @@ import tvm
 from tvm import relax
 
 from ...errors import InvalidInputError, UnsupportedError
+from ...stated_inputs import Shape
 from ..origins import OriginBuilder
 from .check_tensors import check_files
 from .checks import check_model
-from .dims import Dim, expression
+from .dims import Bounds, Dim, expression, within
 from .importer import Importer, Source
 from .names import first_line
 from .node import Emitter
+from .open_dimensions import check_bounds, dims_of, open_dimensions
 from .values import Value
 from .weights import load_small
 
@@ -63,17 +65,19 @@ def output_names(model: onnx.ModelProto) -> list[str]:
 
 def import_model(
     model: onnx.ModelProto,
-    shapes: Mapping[str, Sequence[int]] | None = None,
+    shapes: Mapping[str, Shape] | None = None,
     source: str = "model",
     folder: Path | None = None,
+    bounds: Bounds | None = None,
 ) -> tvm.IRModule:
     """The model as a Relax module with its parameters as constants.
 
     Parameters
     ----------
-    shapes : shapes of inputs by name, in place of those in the model.
+    shapes : shapes of inputs by name, in place of those in the model; names are open dimensions.
     source : what messages call the model.
     folder : where the model's file stood, if ``read_model`` read it.
+    bounds : the smallest and largest extents of open dimensions.
 
     Raises
     ------
@@ -86,17 +90,26 @@ def import_model(
             raise InvalidInputError(f"{source}: no input {name!r}; the inputs are {', '.join(names)}")
         _check_shape(model, name, shape, source)
     check_model(model, source, shapes or {}, files_checked=folder is not None)
-    graph = model.graph
-    stated: dict[str, Sequence[Dim]] = dict(shapes or {})
-    dims = named_dimensions(graph, names, stated, source)
+    dims = open_dimensions(model.graph, shapes or {})
+    check_bounds(bounds or {}, dims, source)
+    local = {(function.domain, function.name): function for function in model.functions}
     opsets = {
         "" if opset.domain == "ai.onnx" else opset.domain: opset.version for opset in model.opset_import
     }
-    local = {(function.domain, function.name): function for function in model.functions}
+    with within(bounds or {}):
+        return _imported(model, dims, Source(source, opsets, local, folder))
+
+
+def _imported(
+    model: onnx.ModelProto, dims: Mapping[str, Sequence[Dim] | None], source: Source
+) -> tvm.IRModule:
+    graph = model.graph
     builder = OriginBuilder()
-    importer = Importer(builder, Source(source, opsets, local, folder))
+    importer = Importer(builder, source)
     parameters = {
-        value.name: _parameter(value, dims[value.name], source) for value in graph.input if value.name in dims
+        value.name: _parameter(value, dims[value.name], source.name)
+        for value in graph.input
+        if value.name in dims
     }
     control = any(map(has_control_flow, [graph, *model.functions]))
     with builder.function("main", list(parameters.values())):
@@ -104,7 +117,7 @@ def import_model(
             values = importer.graph(graph, dict(parameters))
             emitter = Emitter(importer)
             tensors = [
-                _result(emitter, value, output, source)
+                _result(emitter, value, output, source.name)
                 for value, output in zip(values, graph.output, strict=True)
             ]
             result = tensors[0] if len(tensors) == 1 else relax.Tuple(tensors)
@@ -149,43 +162,10 @@ def _parameter(value: onnx.ValueInfoProto, dims: Sequence[Dim] | None, source: s
     return relax.Var(name, relax.TensorType([expression(dim) for dim in dims], dtype))
 
 
-def _check_shape(model: onnx.ModelProto, name: str, shape: Sequence[int], source: str) -> None:
+def _check_shape(model: onnx.ModelProto, name: str, shape: Shape, source: str) -> None:
     text = f"[{', '.join(map(str, shape))}]"
-    if not all(isinstance(dim, int) and dim > 0 for dim in shape):
+    if not all(isinstance(dim, str) or (isinstance(dim, int) and dim > 0) for dim in shape):
         raise InvalidInputError(f"{source}: input {name!r}: expected positive numbers as shape, got {text}")
-    declared = next(_dims(value) for value in model.graph.input if value.name == name)
+    declared = next(dims_of(value) for value in model.graph.input if value.name == name)
     if declared is not None and len(declared) != len(shape):
         raise InvalidInputError(f"{source}: input {name!r}: expected {len(declared)} dimensions, got {text}")
-
-
-def named_dimensions(
-    graph: onnx.GraphProto, names: Sequence[str], stated: Mapping[str, Sequence[Dim]], source: str
-) -> dict[str, Sequence[Dim] | None]:
-    """The dimensions of each input, numbers and named ones; None for an input without a shape."""
-    from tvm.relax.frontend.onnx.onnx_frontend import parse_shape_name
-
-    variables: dict[str, object] = {}
-    found: dict[str, Sequence[Dim] | None] = {}
-    for value in graph.input:
-        if value.name not in names:
-            continue
-        if value.name in stated:
-            found[value.name] = list(stated[value.name])
-            continue
-        dims = _dims(value)
-        found[value.name] = (
-            None
-            if dims is None
-            else [
-                dim.dim_value
-                if dim.HasField("dim_value")
-                else parse_shape_name(dim.dim_param or re.sub(r"\W", "_", f"{value.name}_{axis}"), variables)
-                for axis, dim in enumerate(dims)
-            ]
-        )
-    return found
-
-
-def _dims(value: onnx.ValueInfoProto) -> Sequence[onnx.TensorShapeProto.Dimension] | None:
-    tensor = _tensor_type(value)
-    return tensor.shape.dim if tensor.HasField("shape") else None

@@ -132,14 +132,9 @@ class Emitter:
         return list(shape_of(self.with_shape(value, self.importer.new_dimensions(rank))) or [])
 
     def with_shape(self, value: Value, dims: Sequence[Dim]) -> relax.Var:
-        """The tensor with its dimensions stated, which is checked when the model runs."""
+        """A tensor of unknown dimensions with these stated, which is checked when the model runs."""
         shape = [expression(dim) for dim in dims]
         return self.builder.match_cast(self.tensor(value), relax.TensorType(shape, dtype_of(value)))
-
-    def require_same(self, left: Dim, right: Dim) -> None:
-        """Have the model stop with an error where two dimensions differ when it runs."""
-        shape = self.emit(relax.op.tensor_to_shape(self.tensor(value_of([left], (1,)))))
-        self.builder.match_cast(shape, relax.ShapeType([expression(right)]))
 
     def reshaped(self, value: Value, dims: Sequence[Dim]) -> Value:
         """The value in another shape of as many elements."""

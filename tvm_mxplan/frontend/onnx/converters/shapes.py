@@ -7,8 +7,10 @@ import onnx
 from tvm import relax, tirx
 
 from ....errors import InvalidInputError
+from ..agree import common
 from ..dims import Dim, divided, expression, product, same, simplified
 from ..node import Emitter, Node, NotTaken
+from ..restate import restated
 from ..values import Value, dtype_of, rank_of, shape_of, value_of
 from .table import converts
 
@@ -67,17 +69,20 @@ def _resolved(emitter: Emitter, node: Node) -> relax.Expr:
 @converts("Expand")
 def _expand(emitter: Emitter, node: Node) -> Value:
     data, wanted = node.input(0), emitter.dims(node.input(1))
-    return broadcast(emitter, data, wanted)
+    return broadcast(emitter, data, wanted, emitter.importer.called(node))
 
 
-def broadcast(emitter: Emitter, data: Value, wanted: list[Dim]) -> Value:
-    """The tensor broadcast together with a shape, as ONNX's Expand does."""
+def broadcast(emitter: Emitter, data: Value, wanted: list[Dim], called: str) -> Value:
+    """The tensor broadcast together with a shape, as ONNX's Expand does; ``called`` is the node's name."""
     dims = emitter.shape(data)
     rank = max(len(dims), len(wanted))
     dims = [1] * (rank - len(dims)) + dims
     wanted = [1] * (rank - len(wanted)) + wanted
     result = [_broadcast_dim(a, b) for a, b in zip(dims, wanted, strict=True)]
-    if len(dims) == rank_of(data) and all(same(a, b) for a, b in zip(dims, result, strict=True)):
+    stated = [old if isinstance(old, int) else new for old, new in zip(dims, result, strict=True)]
+    if not all(same(old, new) for old, new in zip(dims, stated, strict=True)):
+        data = restated(emitter, data, stated[rank - len(shape_of(data)) :], called)
+    if len(dims) == rank_of(data) and all(same(a, b) for a, b in zip(stated, result, strict=True)):
         return data
     shape = relax.ShapeExpr([expression(dim) for dim in result])
     return emitter.emit(relax.op.broadcast_to(emitter.tensor(data), shape))
@@ -90,13 +95,10 @@ def _broadcast_dim(left: Dim, right: Dim) -> Dim:
         return left
     if same(left, right):
         return left
-    if isinstance(left, int) and isinstance(right, int):
+    chosen = common([left, right])
+    if chosen is None:
         raise NotTaken
-    if isinstance(left, int):
-        return left
-    if isinstance(right, int):
-        return right
-    return simplified(tirx.max(left, right))
+    return chosen
 
 
 @converts("ConstantOfShape")
@@ -208,7 +210,13 @@ def _bounds(dim: Dim, start: Dim, end: Dim) -> tuple[Dim, Dim]:
     return low, simplified(tirx.max(expression(low), expression(_clamped(end, dim))))
 
 
+_THE_END = 2**31 - 1
+"""ONNX's number for the end of a dimension whose size is not known; larger ones are used as well."""
+
+
 def _clamped(position: Dim, dim: Dim) -> Dim:
+    if isinstance(position, int) and position >= _THE_END:
+        return dim
     at, size = expression(position), expression(dim)
     if not isinstance(position, int):
         at = tirx.Select(at < 0, at + size, at)
@@ -219,15 +227,14 @@ def _clamped(position: Dim, dim: Dim) -> Dim:
 
 @converts("Gather")
 def _gather(emitter: Emitter, node: Node) -> Value:
-    """A constant index is one slice; indices of a call are left to TVM."""
-    data, indices = node.input(0), node.known(1)
-    dims = shape_of(data)
-    if dims is None or indices is None or indices.ndim > 1:
-        raise NotTaken
+    """A constant index is one slice; those of a call are checked and counted from the end when it runs."""
+    data, indices = node.input(0), node.input(1)
+    dims = emitter.shape(data)
     axis = node.attribute("axis", 0) % len(dims)
     size = dims[axis]
-    if not isinstance(size, int):
-        raise NotTaken
+    if not isinstance(indices, np.ndarray) or not isinstance(size, int) or indices.ndim > 1:
+        taken = relax.op.take(emitter.tensor(data), emitter.tensor(indices), axis, mode="fast")
+        return emitter.emit(taken)
     outside = [int(index) for index in indices.reshape(-1) if not -size <= index < size]
     if outside:
         raise InvalidInputError(
