@@ -83,7 +83,10 @@ class _Hider(relax.PyExprMutator):
         variables = [var for var in free if not isinstance(var.ty, tvm.ir.PrimType)]
         symbols = relax.analysis.tir_vars_in_type(type_)
         args = [*variables, relax.ShapeExpr(symbols)]
-        gvar = self.builder_.add_func(_opaque([arg.ty for arg in args], type_), "stand_in")
+        opaque = _opaque([arg.ty for arg in args], type_)
+        # TVM gives functions of the same form one name; each of these stands for another value
+        opaque = opaque.with_attr("mxplan.stand_in", len(self.hidden))
+        gvar = self.builder_.add_func(opaque, "stand_in")
         self.hidden[gvar.name_hint] = Hidden(value, tuple(variables), cast)
         return self.builder_.normalize(relax.Call(gvar, args))
 
