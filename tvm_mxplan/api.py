@@ -17,6 +17,7 @@ from .caches import counted, set_capacities
 from .errors import InvalidInputError
 from .executable import Executable
 from .files import check_destination
+from .frontend.torch import Examples, is_torch
 from .options import Options
 from .targets import TargetText
 
@@ -33,6 +34,9 @@ def compile(
     target: str | tvm.target.Target = "dnnl, llvm",
     *,
     shapes: Mapping[str, Sequence[int]] | None = None,
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    dynamic_shapes: Any = None,
     options: Options | dict[str, Any] | None = None,
     progress: Callback | None = None,
 ) -> Executable:
@@ -40,9 +44,13 @@ def compile(
 
     Parameters
     ----------
-    model : path of an ONNX file, an ``onnx.ModelProto``, or a Relax module whose function is ``main``.
+    model : path of an ONNX file, an ``onnx.ModelProto``, a Relax module whose function is ``main``, a
+        ``torch.export.ExportedProgram``, or a ``torch.nn.Module`` with example inputs.
     target : libraries and TVM's target by preference, e.g. ``"dnnl, llvm"`` or ``"llvm -mcpu=x86-64-v3"``.
     shapes : input shapes by name, in place of those in an ONNX model.
+    args, kwargs : example inputs of a ``torch.nn.Module``, by position and by name.
+    dynamic_shapes : which axes of them vary, as ``torch.export.export`` takes it; a name as text stands for
+        a ``torch.export.Dim`` without bounds. For an exported program it only names the dimensions.
     options : see :class:`tvm_mxplan.Options`.
     progress : is called with a :class:`tvm_mxplan.tuning.progress.Progress` after each measurement.
 
@@ -55,6 +63,8 @@ def compile(
     InvalidInputError : the file, the shapes, the target or an option.
     UnsupportedError : an operator that TVM's importer does not know, or a target not in this build.
     """
+    examples = Examples(args, kwargs or {}, dynamic_shapes)
+    model = _relax_of_torch(model, examples, shapes)
     return _compiled(model, target, shapes, Options.of(options), progress, None)
 
 
@@ -64,6 +74,9 @@ def tune(
     target: str | tvm.target.Target = "dnnl, llvm",
     *,
     shapes: Mapping[str, Sequence[int]] | None = None,
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    dynamic_shapes: Any = None,
     options: Options | dict[str, Any] | None = None,
     progress: Callback | None = None,
     remote: Remote | None = None,
@@ -74,7 +87,8 @@ def tune(
 
     Parameters
     ----------
-    model, target, shapes, options, progress : as for :func:`compile`; ``tune`` is ``measure``.
+    model, target, shapes, args, kwargs, dynamic_shapes, options, progress : as for :func:`compile`; ``tune``
+        is ``measure``.
     output : a file for the records, which the option ``tuning_records`` takes; what it holds already is
         known. Without one they are kept in the cache folder alone.
     remote : measure on that machine, and compile for it; records are those of that machine.
@@ -95,6 +109,7 @@ def tune(
     if options.cache == "on_compile":
         options = replace(options, cache="save_reload")
     records = None if output is None else check_destination(output, Path(output).suffix)
+    model = _relax_of_torch(model, Examples(args, kwargs or {}, dynamic_shapes), shapes)
     if remote is None:
         return _compiled(model, target, shapes, options, progress, records)
     from .remote.address import Remote
@@ -104,6 +119,21 @@ def tune(
         raise InvalidInputError(f"remote={remote!r}: expected a tvm_mxplan.Remote")
     with connected(remote) as place:
         return _compiled(model, target, shapes, options, progress, records, place)
+
+
+def _relax_of_torch(model: Any, examples: Examples, shapes: Mapping[str, Sequence[int]] | None) -> Any:
+    """A model of PyTorch's as a Relax module; others as they are."""
+    if not is_torch(model):
+        if examples:
+            raise InvalidInputError(
+                f"args, kwargs, dynamic_shapes: for models of PyTorch's, not for a {type(model).__name__}"
+            )
+        return model
+    if shapes:
+        raise InvalidInputError("shapes are for ONNX models; for one of PyTorch's say dynamic_shapes")
+    from .frontend.torch.model import relax_module
+
+    return relax_module(model, examples)
 
 
 def _compiled(

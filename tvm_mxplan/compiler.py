@@ -21,7 +21,7 @@ from .frontend.relax_checks import check_module
 from .options import Options
 from .pipeline import build_pipeline
 from .recorder import Recorder
-from .signature import signature_of
+from .signature import OUTPUTS, signature_of
 from .targets import ParsedTarget
 from .tuning.place import Here, Place
 from .tuning.progress import Callback
@@ -103,14 +103,16 @@ def _import(
         if "main" not in [gvar.name_hint for gvar in model.functions]:
             raise InvalidInputError("the Relax module has no function main; rename the one to compile")
         check_module(model)
-        return model, None, None
+        stated = model["main"].attrs.get(OUTPUTS) if model["main"].attrs else None
+        return model, None, [str(name) for name in stated] if stated else None
     source = "model"
     if isinstance(model, str | os.PathLike):
         source = str(Path(model))
         model = read_model(model)
     if not hasattr(model, "graph"):
         raise InvalidInputError(
-            f"cannot compile a {type(model).__name__}; expected a path, an onnx.ModelProto or an IRModule"
+            f"cannot compile a {type(model).__name__}; expected a path, an onnx.ModelProto, an IRModule "
+            "or a model of PyTorch's"
         )
     return import_model(model, shapes, source), input_names(model), output_names(model)
 
