@@ -19,6 +19,7 @@ from .executable import Executable
 from .files import check_destination
 from .frontend.formats import Format, format_of
 from .frontend.parameters import Parameters, parameters_of
+from .frontend.torch import Examples, is_torch
 from .options import Options
 from .stated_inputs import Shape, StatedInputs
 from .targets import TargetText
@@ -38,6 +39,9 @@ def compile(
     shapes: Mapping[str, Shape] | None = None,
     bounds: Mapping[str, Sequence[int]] | None = None,
     params: Parameters | None = None,
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    dynamic_shapes: Any = None,
     options: Options | dict[str, Any] | None = None,
     progress: Callback | None = None,
 ) -> Executable:
@@ -45,9 +49,10 @@ def compile(
 
     Parameters
     ----------
-    model : path of a file, an ``onnx.ModelProto``, or a Relax module whose function is ``main``. Files hold
-        ONNX, Relax as TVMScript (``mod.script(show_meta=True)``) or JSON (``tvm.ir.save_json``), or Relay as
-        text or JSON, as TVM 0.7 to 0.19 wrote them.
+    model : path of a file, an ``onnx.ModelProto``, a Relax module whose function is ``main``, a
+        ``torch.export.ExportedProgram``, or a ``torch.nn.Module`` with example inputs. Files hold ONNX, Relax
+        as TVMScript (``mod.script(show_meta=True)``) or JSON (``tvm.ir.save_json``), or Relay as text or
+        JSON, as TVM 0.7 to 0.19 wrote them.
     target : libraries and TVM's target by preference, e.g. ``"dnnl, llvm"`` or ``"llvm -mcpu=x86-64-v3"``.
     shapes : input shapes by name, in place of those in an ONNX or Relay model: ``{"ids": ["batch", 128]}``.
         In ONNX a dimension with a name stays open, and each call brings its own number.
@@ -55,6 +60,9 @@ def compile(
         others are refused, and what holds within them may be taken for granted.
     params : for Relax and Relay, values of parameters by their names: arrays, or a file (.npz of numpy,
         .params of ``save_param_dict``). They become constants; the other parameters are the inputs.
+    args, kwargs : example inputs of a ``torch.nn.Module``, by position and by name.
+    dynamic_shapes : which axes of them vary, as ``torch.export.export`` takes it; a name as text stands for
+        a ``torch.export.Dim`` without bounds. For an exported program it only names the dimensions.
     options : see :class:`tvm_mxplan.Options`.
     progress : is called with a :class:`tvm_mxplan.tuning.progress.Progress` after each measurement.
 
@@ -67,6 +75,7 @@ def compile(
     InvalidInputError : the file, the shapes, the target or an option.
     UnsupportedError : an operator that TVM's importer does not know, or a target not in this build.
     """
+    model = _relax_of_torch(model, Examples(args, kwargs or {}, dynamic_shapes), shapes)
     model, shapes = _opened(model, shapes, params)
     return _compiled(model, target, StatedInputs.of(shapes, bounds), Options.of(options), progress, None)
 
@@ -79,6 +88,9 @@ def tune(
     shapes: Mapping[str, Shape] | None = None,
     bounds: Mapping[str, Sequence[int]] | None = None,
     params: Parameters | None = None,
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    dynamic_shapes: Any = None,
     options: Options | dict[str, Any] | None = None,
     progress: Callback | None = None,
     remote: Remote | None = None,
@@ -89,8 +101,8 @@ def tune(
 
     Parameters
     ----------
-    model, target, shapes, bounds, params, options, progress : as for :func:`compile`; ``tune`` is
-        ``measure``.
+    model, target, shapes, bounds, params, args, kwargs, dynamic_shapes, options, progress : as for
+        :func:`compile`; ``tune`` is ``measure``.
     output : a file for the records, which the option ``tuning_records`` takes; what it holds already is
         known. Without one they are kept in the cache folder alone.
     remote : measure on that machine, and compile for it; records are those of that machine.
@@ -110,6 +122,7 @@ def tune(
     options = replace(Options.of(options), tune="measure")
     if options.cache == "on_compile":
         options = replace(options, cache="save_reload")
+    model = _relax_of_torch(model, Examples(args, kwargs or {}, dynamic_shapes), shapes)
     model, shapes = _opened(model, shapes, params)
     records = None if output is None else check_destination(output, Path(output).suffix)
     inputs = StatedInputs.of(shapes, bounds)
@@ -144,6 +157,21 @@ def _opened(
     from .frontend.doors import bound
 
     return bound(model, parameters_of(params)), shapes
+
+
+def _relax_of_torch(model: Any, examples: Examples, shapes: Mapping[str, Shape] | None) -> Any:
+    """A model of PyTorch's as a Relax module; others as they are."""
+    if not is_torch(model):
+        if examples:
+            raise InvalidInputError(
+                f"args, kwargs, dynamic_shapes: for models of PyTorch's, not for a {type(model).__name__}"
+            )
+        return model
+    if shapes:
+        raise InvalidInputError("shapes are for ONNX models; for one of PyTorch's say dynamic_shapes")
+    from .frontend.torch.model import relax_module
+
+    return relax_module(model, examples)
 
 
 def _compiled(

@@ -20,7 +20,7 @@ from .frontend.relax_checks import check_module
 from .options import Options
 from .pipeline import build_pipeline
 from .recorder import Recorder
-from .signature import signature_of
+from .signature import OUTPUTS, signature_of
 from .stated_inputs import StatedInputs
 from .targets import ParsedTarget
 from .tuning.place import Here, Place
@@ -101,14 +101,16 @@ def _import(model: Any, stated: StatedInputs) -> tuple[tvm.IRModule, list[str] |
         if "main" not in [gvar.name_hint for gvar in model.functions]:
             raise InvalidInputError("the Relax module has no function main; rename the one to compile")
         check_module(model)
-        return model, None, None
+        outputs = model["main"].attrs.get(OUTPUTS) if model["main"].attrs else None
+        return model, None, [str(name) for name in outputs] if outputs else None
     source, folder = "model", None
     if isinstance(model, str | os.PathLike):
         source, folder = str(Path(model)), Path(model).parent
         model = read_model(model)
     if not hasattr(model, "graph"):
         raise InvalidInputError(
-            f"cannot compile a {type(model).__name__}; expected a path, an onnx.ModelProto or an IRModule"
+            f"cannot compile a {type(model).__name__}; expected a path, an onnx.ModelProto, an IRModule "
+            "or a model of PyTorch's"
         )
     imported = import_model(model, stated.shapes, source, folder, stated.bounds)
     return imported, input_names(model), output_names(model)

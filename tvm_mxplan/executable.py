@@ -12,11 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import tvm_ffi
-
 from . import environment, machine
 from .errors import InvalidInputError, UnsupportedError
 from .exported_weights import exported_weights
+from .ffi import tvm_ffi
 from .files import check_destination, whole_file
 from .library_digest import append_digest, check_digest
 from .linking import write_library

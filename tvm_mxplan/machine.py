@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tvm_ffi
 
 from . import caches, environment
 from .byoc import registry
+from .ffi import tvm_ffi
 
 _CPU, _POOLED = 1, 2
 """DLPack's number of the CPU, and TVM's of its pooled allocator."""

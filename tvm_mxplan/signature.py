@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 
 ANY = ("*",)
+OUTPUTS = "mxplan.outputs"
+"""Attribute of a Relax function: names of its results, where a front end knows any."""
 
 
 @dataclass(frozen=True)

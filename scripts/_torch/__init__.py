@@ -1,0 +1,1 @@
+"""Networks of timm, transformers and PyTorch itself, compiled and compared."""

@@ -1,0 +1,31 @@
+"""Sums and products, whose elements PyTorch widens: of booleans and integers they are int64."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tvm import relax
+
+from ..node import Emitter, Node
+from .table import converts
+
+
+@converts("cumsum.default", "cumprod.default")
+def _cumulative(emitter: Emitter, node: Node) -> relax.Expr:
+    operators: dict[str, Callable[..., relax.Expr]] = {
+        "aten.cumsum.default": relax.op.cumsum,
+        "aten.cumprod.default": relax.op.cumprod,
+    }
+    source = emitter.cast(node["self"], node.result.dtype)
+    if not node.result.shape:
+        return source
+    return emitter.emit(operators[node.operator](source, node["dim"]))
+
+
+@converts("sum.default", "sum.dim_IntList", "prod.default", "prod.dim_int")
+def _reduced(emitter: Emitter, node: Node) -> relax.Expr:
+    operator = relax.op.sum if node.operator.startswith("aten.sum") else relax.op.prod
+    source = emitter.cast(node["self"], node.result.dtype)
+    axes = node.operands.get("dim")
+    keep = node.operands.get("keepdim", False)
+    return emitter.emit(operator(source, None if axes == [] else axes, keepdims=keep))

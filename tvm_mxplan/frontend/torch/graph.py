@@ -1,0 +1,201 @@
+"""Imports a graph of ATen operators, node after node, into a Relax function.
+
+A node is tried in this order:
+
+    sizes         arithmetic on sizes: PyTorch has done it, its expression is taken over
+    refused       operators that no compiled function can stand for: random numbers, state
+    fold          all operands known: PyTorch computes it now
+    converters    ours, where TVM's importer lacks an operator or errs
+    stock         TVM's
+
+Each result is held against the type that PyTorch states for it, so that a converter that drops a type or an
+axis is an error here and no wrong number later.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import tvm
+from tvm import relax
+
+from ...errors import InvalidInputError, MxplanError, UnsupportedError
+from ..onnx.dims import expression, same, simplified
+from . import converters
+from .fold import folded, is_foldable
+from .kinds import is_symbolic, is_tensor
+from .names import module_path, operator_name
+from .node import Builder, Emitter, Node, Stated
+from .sizes import Variables, size_of
+from .tensors import Weights, dtype_name
+
+
+class GraphImporter:
+    """Imports nodes into the function that a builder has open.
+
+    Parameters
+    ----------
+    source : what messages call the model.
+    """
+
+    def __init__(self, builder: Builder, variables: Variables, weights: Weights, source: str) -> None:
+        from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
+
+        self.builder = builder
+        self.variables = variables
+        self.weights = weights
+        self.source = source
+        self._emitter = Emitter(builder)
+        self._stock = ExportedProgramImporter()
+        self._stock.block_builder = builder
+        self.values: dict[Any, Any] = self._stock.env
+        self.known: dict[Any, Any] = {}
+
+    def run(self, graph_module: Any) -> list[Any]:
+        """Import all nodes; the graph's results.
+
+        Its placeholders are there already: those that vary in ``values``, PyTorch's own tensors in ``known``.
+        """
+        for fx_node in graph_module.graph.nodes:
+            if fx_node.op == "placeholder":
+                continue
+            if fx_node.op == "output":
+                results = fx_node.args[0]
+                return [self._value(result) for result in results]
+            try:
+                self.builder.origin = module_path(fx_node.meta) or fx_node.name
+                self._import(graph_module, fx_node)
+            except MxplanError as error:
+                raise type(error)(f"{self.called(fx_node)}: {error}") from error
+            except Exception as error:
+                raise UnsupportedError(
+                    f"{self.called(fx_node)}: cannot be imported ({_first_line(error)}); {_ADVICE}"
+                ) from error
+        raise InvalidInputError(f"{self.source}: the graph has no output")
+
+    def number(self, value: Any) -> relax.Expr:
+        """An expression over sizes as a tensor without axes."""
+        return self._emitter.scalar(value, "int64")
+
+    def size(self, stated: Any) -> Any:
+        """A size as an expression; None for a condition on sizes, which PyTorch has put to use already."""
+        return size_of(stated, self.variables) if type(stated).__name__ == "SymInt" else None
+
+    def called(self, fx_node: Any) -> str:
+        """A node as messages name it."""
+        where = module_path(fx_node.meta)
+        return f"{self.source}: {operator_name(fx_node.target)}{f' in {where}' if where else ''}"
+
+    def _import(self, graph_module: Any, fx_node: Any) -> None:
+        if fx_node.op == "get_attr":
+            self.known[fx_node] = _attribute(graph_module, fx_node.target)
+            return
+        if fx_node.op != "call_function":
+            raise UnsupportedError(f"a node of kind {fx_node.op}; expected calls of operators")
+        stated = fx_node.meta.get("val")
+        name = operator_name(fx_node.target)
+        if is_symbolic(stated):
+            self.values[fx_node] = self.size(stated)
+        elif isinstance(stated, bool | int | float):
+            self.values[fx_node] = stated
+        elif name in converters.WITHOUT_RESULT:
+            self.values[fx_node] = None
+        elif name in converters.REFUSED:
+            raise UnsupportedError(converters.REFUSED[name])
+        elif is_foldable(fx_node, self.known):
+            self.known[fx_node] = folded(fx_node, self.known)
+        else:
+            for operand in fx_node.all_input_nodes:
+                self._value(operand)
+            self.values[fx_node] = self._converted(fx_node, name, stated)
+
+    def _converted(self, fx_node: Any, name: str, stated: Any) -> Any:
+        results = list(stated) if isinstance(stated, list | tuple) else [stated]
+        expected = [self._stated(result) if is_tensor(result) else None for result in results]
+        converter = converters.of(name)
+        if converter is not None:
+            found = converter(self._emitter, Node(name, self._operands(fx_node), expected))
+        else:
+            if name.partition(".")[0] not in ("aten", "_operator", "torchvision", "higher_order"):
+                raise UnsupportedError(f"an operator that is not PyTorch's own; {_ADVICE}")
+            convert = self._stock.convert_map.get(fx_node.target.__name__)
+            if convert is None:
+                raise UnsupportedError(f"this operator is not supported; {_ADVICE}")
+            found = convert(fx_node)
+        return self._checked(found, expected[0]) if is_tensor(stated) else found
+
+    def _operands(self, fx_node: Any) -> dict[str, Any]:
+        schema = getattr(fx_node.target, "_schema", None)
+        if schema is None:
+            return {str(at): self._value(value) for at, value in enumerate(fx_node.args)}
+        operands = {argument.name: argument.default_value for argument in schema.arguments}
+        given = dict(zip(operands, fx_node.args, strict=False)) | fx_node.kwargs
+        return operands | {name: self._value(value) for name, value in given.items()}
+
+    def _value(self, value: Any) -> Any:
+        if isinstance(value, list | tuple):
+            return [self._value(part) for part in value]
+        if type(value).__name__ != "Node":
+            return value
+        if value not in self.values:
+            self.values[value] = self._constant(self.known[value], value.name)
+        return self.values[value]
+
+    def _constant(self, value: Any, name: str) -> Any:
+        """What PyTorch has computed, or a weight, as constants."""
+        if isinstance(value, list | tuple):
+            return [self._constant(part, name) for part in value]
+        return self.weights.constant(value, name) if is_tensor(value) else value
+
+    def _stated(self, tensor: Any) -> Stated:
+        shape = tuple(size_of(size, self.variables) for size in tensor.shape)
+        return Stated(shape, dtype_name(tensor.dtype))
+
+    def _checked(self, value: Any, stated: Stated | None) -> Any:
+        """The result, with the shape that PyTorch states where Relax does not find it to be that."""
+        if stated is None or not isinstance(value, relax.Expr):
+            return value
+        value = value if isinstance(value, relax.Var) else self.builder.emit(value)
+        kind = value.ty
+        fits = isinstance(kind, relax.TensorType) and str(kind.dtype.dtype) == stated.dtype
+        found = None if not fits or kind.shape is None else kind.shape.values
+        rank = kind.ndim if found is None and fits else len(found or ())
+        if not fits or rank not in (-1, len(stated.shape)) or _differ(found or (), stated.shape):
+            raise UnsupportedError(
+                f"imported as {_text(kind)}, which PyTorch states to be {stated}; {_ADVICE}"
+            )
+        if found is not None and all(map(same, map(simplified, found), stated.shape)):
+            return value
+        if found is not None:  # TVM would take an equation between shapes that it knows for a definition
+            value = self.builder.match_cast(
+                value, relax.TensorType(dtype=stated.dtype, ndim=len(stated.shape))
+            )
+        shape = [expression(dim) for dim in stated.shape]
+        return self.builder.match_cast(value, relax.TensorType(shape, stated.dtype))
+
+
+def _attribute(graph_module: Any, path: str) -> Any:
+    return functools.reduce(getattr, path.split("."), graph_module)
+
+
+def _differ(found: Sequence[tvm.ir.Expr], stated: Sequence[Any]) -> bool:
+    """Whether two extents of an axis are numbers, and not the same one."""
+    pairs = zip(map(simplified, found), stated, strict=False)
+    return any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs)
+
+
+def _text(kind: Any) -> str:
+    if not isinstance(kind, relax.TensorType):
+        return str(kind)
+    dims = "?" if kind.shape is None else ", ".join(map(str, kind.shape.values))
+    return f"{kind.dtype.dtype}[{dims}]"
+
+
+def _first_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[-1]}" if lines else type(error).__name__
+
+
+_ADVICE = "write the model without it, or compute that part outside"

@@ -1,0 +1,59 @@
+"""Names that a user knows: of operators, of modules, of inputs and outputs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+
+def operator_name(target: Any) -> str:
+    """The name of what a node calls, with its namespace: ``aten.add.Tensor``, ``_operator.getitem``."""
+    if hasattr(target, "_schema"):
+        return str(target)
+    return f"{getattr(target, '__module__', '')}.{getattr(target, '__name__', target)}"
+
+
+def module_path(meta: Mapping[str, Any]) -> str:
+    """The module that a node comes from, as ``state_dict`` names it: ``layer1.0.conv1``; '' for the model."""
+    stack = meta.get("nn_module_stack")
+    if not stack:
+        return ""
+    path = str(next(reversed(stack.values()))[0])
+    path = re.sub(r"^L\['self'\]\.?|^L__self__\.?", "", path)  # as torch.compile writes it
+    path = path.replace("_modules['", ".").replace("']", "")
+    return re.sub(r"\.{2,}", ".", path).strip(".")
+
+
+def result_names(paths: Sequence[Sequence[Any]]) -> list[str]:
+    """Names for results by where they stand in what the model returns: keys, attributes and indices.
+
+    A result that stands alone is ``output0``, those of a tuple ``output0``, ``output1``; those of a dictionary
+    have its keys.
+    """
+    names = []
+    for path in paths:
+        parts = [_text(part) for part in path]
+        text = "_".join(parts)
+        names.append(text if text[:1].isalpha() else f"output{text or 0}")
+    return unique(names)
+
+
+def unique(names: Iterable[str]) -> list[str]:
+    """The names, with a number behind those that came before."""
+    found: dict[str, None] = {}
+    for name in names:
+        number, candidate = 1, name
+        while candidate in found:
+            number, candidate = number + 1, f"{name}_{number}"
+        found[candidate] = None
+    return list(found)
+
+
+def _text(part: Any) -> str:
+    """A key, an index or an attribute in a path of PyTorch's pytrees."""
+    for field in ("key", "idx", "name"):
+        if hasattr(part, field):
+            part = getattr(part, field)
+            break
+    return re.sub(r"\W", "_", str(part))

@@ -1,0 +1,128 @@
+"""A node of PyTorch's graph with its operands as values, and what a converter may emit for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tvm
+from tvm import relax
+
+from ..onnx.dims import Dim, expression, same
+
+
+@dataclass(frozen=True)
+class Stated:
+    """A tensor as PyTorch states it."""
+
+    shape: tuple[Dim, ...]
+    dtype: str
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
+
+
+@dataclass(frozen=True)
+class Node:
+    """One operator's call.
+
+    Attributes
+    ----------
+    operator : the operator's name in PyTorch, as ``aten.cumsum.default``.
+    operands : by the names in the operator's schema, those left out with their defaults. Tensors are
+        expressions of Relax, sizes are numbers or expressions of TVM.
+    stated : the results, as PyTorch says what they are.
+    """
+
+    operator: str
+    operands: Mapping[str, Any]
+    stated: Sequence[Stated | None]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.operands[name]
+
+    @property
+    def result(self) -> Stated:
+        """The only result."""
+        (stated,) = self.stated
+        assert stated is not None
+        return stated
+
+
+class Builder(relax.BlockBuilder):  # type: ignore[misc]
+    """A builder that notes in the span of what it emits where in the model that comes from."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.origin = ""
+
+    def emit(self, expr: relax.Expr, name_hint: str = "") -> relax.Var:
+        return super().emit(self._marked(expr), name_hint)
+
+    def _marked(self, expr: relax.Expr) -> relax.Expr:
+        if not self.origin or not isinstance(expr, relax.Call) or expr.span is not None:
+            return expr
+        args = [self._marked(arg) for arg in expr.args]
+        span = tvm.ir.Span(tvm.ir.SourceName(self.origin), 0, 0, 0, 0)
+        return relax.Call(expr.op, args, expr.attrs, expr.ty_args, span)
+
+
+class Emitter:
+    """Emits Relax for a node; converters get it together with the node.
+
+    Attributes
+    ----------
+    made : what several nodes share, by a key of its converter's.
+    """
+
+    def __init__(self, builder: Builder) -> None:
+        self.builder = builder
+        self.made: dict[Any, Any] = {}
+
+    def emit(self, expr: relax.Expr) -> relax.Var:
+        return self.builder.emit(expr)
+
+    def cast(self, tensor: relax.Expr, dtype: str) -> relax.Expr:
+        """The tensor with elements of another type."""
+        return tensor if dtype_of(tensor) == dtype else self.emit(relax.op.astype(tensor, dtype))
+
+    def scalar(self, value: Any, dtype: str) -> relax.Expr:
+        """A number, or an expression over sizes, as a tensor without axes."""
+        if isinstance(value, bool | int | float):
+            return relax.const(value, dtype)
+        tensor = self.emit(relax.op.shape_to_tensor(relax.ShapeExpr([expression(value)])))
+        return self.cast(self.emit(relax.op.reshape(tensor, [])), dtype)
+
+    def operand(self, value: Any, dtype: str) -> relax.Expr:
+        """A tensor, or a number as one, of an element type."""
+        return self.cast(value, dtype) if is_tensor(value) else self.scalar(value, dtype)
+
+    def reshaped(self, tensor: relax.Expr, dims: Sequence[Dim]) -> relax.Expr:
+        """The tensor in another shape of as many elements."""
+        shape = dims_of(tensor)
+        if len(shape) == len(dims) and all(map(same, shape, dims)):
+            return tensor
+        return self.emit(relax.op.reshape(tensor, relax.ShapeExpr([expression(dim) for dim in dims])))
+
+    def broadcast(self, tensor: relax.Expr, dims: Sequence[Dim]) -> relax.Expr:
+        """The tensor repeated along axes of extent 1 and new axes in front."""
+        shape = dims_of(tensor)
+        if len(shape) == len(dims) and all(map(same, shape, dims)):
+            return tensor
+        return self.emit(relax.op.broadcast_to(tensor, relax.ShapeExpr([expression(dim) for dim in dims])))
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether a value is a tensor of Relax."""
+    return isinstance(value, relax.Expr) and isinstance(value.ty, relax.TensorType)
+
+
+def dtype_of(tensor: relax.Expr) -> str:
+    """The element type of a tensor."""
+    return str(tensor.ty.dtype.dtype)
+
+
+def dims_of(tensor: relax.Expr) -> list[Dim]:
+    """The dimensions of a tensor whose shape is known."""
+    return [int(dim.value) if isinstance(dim, tvm.tirx.IntImm) else dim for dim in tensor.ty.shape.values]
