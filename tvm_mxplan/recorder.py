@@ -11,8 +11,8 @@ from tvm import relax
 
 from . import multiply_adds
 from .arena import memory_report
+from .byoc import registry
 from .byoc.backend import Backend, Rejections
-from .byoc.onednn import library
 from .core import program as ir
 from .core.allocation import Plan
 from .core.dims import is_static
@@ -48,7 +48,7 @@ class Recorder:
 
     Parameters
     ----------
-    threads : of the library on the machine that is compiled for; those of this process by default.
+    threads : of libraries on the machine that is compiled for; the most of any in this process by default.
     """
 
     def __init__(self, threads: int | None = None) -> None:
@@ -123,7 +123,9 @@ class Recorder:
         """Notes the operators that stand outside of regions; ``why``, where nobody gave a reason."""
 
         def note(mod: tvm.IRModule) -> None:
-            threads = library.threads() if self._threads is None else self._threads
+            threads = self._threads
+            if threads is None:
+                threads = max(engine.threads() for engine in registry.engines())
             calls = kept_calls(mod, threads)
             counts = Counter(f"relax.{call.kind}" for call in calls)
             self._fallbacks = tuple(
