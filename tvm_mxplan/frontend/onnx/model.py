@@ -94,7 +94,7 @@ def _imported(model: onnx.ModelProto, dims: Mapping[str, Sequence[Dim] | None], 
     }
     local = {(function.domain, function.name): function for function in model.functions}
     builder = relax.BlockBuilder()
-    importer = Importer(builder, Source(source, opsets, local))
+    importer = Importer(builder, Source(source, opsets, local, dims))
     parameters = {
         value.name: _parameter(value, dims[value.name], source) for value in graph.input if value.name in dims
     }
