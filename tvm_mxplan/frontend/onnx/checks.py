@@ -177,7 +177,7 @@ class _GraphCheck:
         # The checker would not find the names that inner graphs take from outside; those are checked here.
         if standard(node.domain) or any(_graphs(node)):
             return
-        if self._is_deprecated(node):
+        if self._is_deprecated(node) or self._is_unknown(node):
             return  # the checker refuses those, and does not look at them
         if node.domain:
             node = with_standard_domain(node)
@@ -196,6 +196,12 @@ class _GraphCheck:
             return bool(onnx.defs.get_schema(node.op_type, self.opset).deprecated)
         except onnx.defs.SchemaError:
             return False
+
+    def _is_unknown(self, node: onnx.NodeProto) -> bool:
+        """Whether a converter takes an operator of the standard domain that no version of ONNX has."""
+        import onnx
+
+        return not onnx.defs.has(node.op_type) and knows("", node.op_type, self.opset)
 
     def _two_producers(self, graph: onnx.GraphProto, scope: _Scope, at: int, name: str) -> None:
         first = scope.producers.get(name)

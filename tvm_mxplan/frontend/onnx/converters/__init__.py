@@ -24,6 +24,7 @@ from . import (  # noqa: E402 (they join the table)
     cumulative,  # noqa: F401
     elementwise,  # noqa: F401
     normalization,  # noqa: F401
+    onnxruntime,  # noqa: F401
     padding,  # noqa: F401
     quantized,  # noqa: F401
     recurrent,  # noqa: F401
@@ -32,4 +33,5 @@ from . import (  # noqa: E402 (they join the table)
     selection,  # noqa: F401
     sequences,  # noqa: F401
     shapes,  # noqa: F401
+    windows,  # noqa: F401
 )
