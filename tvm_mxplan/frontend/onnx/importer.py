@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import onnx
@@ -25,21 +25,23 @@ from tvm import relax, tirx
 from ...core.origin import Origin
 from ...errors import InvalidInputError, MxplanError, UnsupportedError
 from ..origins import OriginBuilder
-from . import agree, converters, fold, functions, stock, symbolic
+from . import agree, auto_pad, converters, fold, functions, stock, symbolic
 from .dims import Dim
 from .node import Emitter, Node, NotTaken
 from .values import Scope, Value, rank_of, shape_of
+from .way_out import LEAVE_OUT, open_dimensions_of, way_out
 from .weights import array_of
 
 
 @dataclass(frozen=True)
 class Source:
-    """What messages call the model, the opsets and functions that it brings, and the folder of its files."""
+    """A model: its name in messages, opsets, functions, the folder of its files, dimensions of its inputs."""
 
     name: str
     opsets: Mapping[str, int]
     functions: Mapping[tuple[str, str], onnx.FunctionProto]
     folder: Path | None = None
+    inputs: Mapping[str, Sequence[Dim] | None] = field(default_factory=dict)
 
 
 class Importer:
@@ -97,8 +99,13 @@ class Importer:
             except MxplanError:
                 raise
             except (NotImplementedError, tvm.error.OpNotImplemented) as error:
-                raise UnsupportedError(f"{self.called(node)}: {_reason(error)}; {_ADVICE}") from error
+                raise UnsupportedError(f"{self.called(node)}: {_reason(error)}; {LEAVE_OUT}") from error
             except Exception as error:
+                advice = self._fixing(node)
+                if advice:
+                    raise UnsupportedError(
+                        f"{self.called(node)}: cannot be imported ({_reason(error)}); {advice}"
+                    ) from error
                 raise InvalidInputError(
                     f"{self.called(node)}: cannot be imported ({_reason(error)})"
                 ) from error
@@ -134,6 +141,7 @@ class Importer:
             if found is not None:
                 return found
         node = self._agreed(node, scope)
+        node = auto_pad.explicit(self._emitter, node, lambda padding: self._results(padding, scope)[0])
         for converter in converters.of(node):
             try:
                 result = (
@@ -151,7 +159,7 @@ class Importer:
             raise UnsupportedError(f"{self.called(node)}: this function calls itself; expected one that ends")
         body = functions.body_of(node, self.source.functions)
         if body is None:
-            raise UnsupportedError(f"{self.called(node)}: this operator is not supported; {_ADVICE}")
+            raise self._refusal(node)
         inner: Scope = {"": None}
         inner |= dict(zip(body.inputs, node.inputs, strict=False))
         inner |= dict.fromkeys(body.inputs[len(node.inputs) :])
@@ -164,6 +172,22 @@ class Importer:
             self._found(inner, name, f"function {node.op_type}") if needed else inner.get(name)
             for name, needed in zip(body.outputs, wanted, strict=False)
         ]
+
+    def _refusal(self, node: Node) -> UnsupportedError:
+        """The error of a node that nothing converts."""
+        if (node.domain, node.op_type) not in converters.TABLE:
+            return UnsupportedError(f"{self.called(node)}: this operator is not supported; {LEAVE_OUT}")
+        advice = self._fixing(node)
+        if advice:
+            names = ", ".join(open_dimensions_of(node.inputs))
+            return UnsupportedError(f"{self.called(node)}: cannot be converted with {names} open; {advice}")
+        return UnsupportedError(
+            f"{self.called(node)}: cannot be converted with operands and attributes like these; {LEAVE_OUT}"
+        )
+
+    def _fixing(self, node: Node) -> str:
+        """How to make numbers of the dimensions that are open at a node; empty where none are."""
+        return way_out(open_dimensions_of(node.inputs), self.source.inputs)
 
     def _agreed(self, node: Node, scope: Scope) -> Node:
         """The node with dimensions of its operands stated as equal that must be, for later readers too."""
@@ -191,6 +215,3 @@ class Importer:
 def _reason(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1] if lines else type(error).__name__
-
-
-_ADVICE = "export the model without it, or compute that part outside"

@@ -97,13 +97,11 @@ def import_model(
         "" if opset.domain == "ai.onnx" else opset.domain: opset.version for opset in model.opset_import
     }
     with within(bounds or {}):
-        return _imported(model, dims, Source(source, opsets, local, folder))
+        return _imported(model, Source(source, opsets, local, folder, dims))
 
 
-def _imported(
-    model: onnx.ModelProto, dims: Mapping[str, Sequence[Dim] | None], source: Source
-) -> tvm.IRModule:
-    graph = model.graph
+def _imported(model: onnx.ModelProto, source: Source) -> tvm.IRModule:
+    graph, dims = model.graph, source.inputs
     builder = OriginBuilder()
     importer = Importer(builder, source)
     parameters = {

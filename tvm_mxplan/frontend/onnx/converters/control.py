@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import onnx
 from tvm import relax
 
+from ....errors import UnsupportedError
 from ..node import Emitter, Node, NotTaken
 from ..values import Scope, Value, shape_of
+from ..way_out import LEAVE_OUT
 from . import loops
 from .table import converts
 
@@ -19,6 +23,7 @@ def _if(emitter: Emitter, node: Node, scope: Scope) -> tuple[Value, ...]:
         chosen = "then_branch" if condition.reshape(-1)[0] else "else_branch"
         return tuple(emitter.importer.graph(node.attributes[chosen], scope))
     branches = [_branch(emitter, node.attributes[name], scope) for name in ("then_branch", "else_branch")]
+    _check_ranks(emitter, node, branches)
     if shape_of(condition) != []:
         condition = emitter.emit(relax.op.reshape(condition, []))
     result = emitter.emit(relax.If(condition, *branches))
@@ -33,6 +38,39 @@ def _branch(emitter: Emitter, graph: object, scope: Scope) -> relax.SeqExpr:
     values = [emitter.tensor(value) for value in emitter.importer.graph(graph, scope)]
     result = builder.emit(values[0] if len(values) == 1 else relax.Tuple(values))
     return relax.SeqExpr([builder._end_block()], result)
+
+
+def _check_ranks(emitter: Emitter, node: Node, branches: Sequence[relax.SeqExpr]) -> None:
+    """Say that a result has no rank until the model runs, which nothing that reads it could be built for.
+
+    Raises
+    ------
+    UnsupportedError : results of different ranks.
+    """
+    ranks = [_ranks(branch) for branch in branches]
+    if ranks[0] == ranks[1]:
+        return
+    importer = emitter.importer
+    named = [
+        name
+        for name, dims in importer.source.inputs.items()
+        if any(not isinstance(d, int) for d in dims or ())
+    ]
+    advice = f"state the shape of {' and '.join(map(repr, named))} in numbers" if named else LEAVE_OUT
+    raise UnsupportedError(
+        f"{importer.called(node)}: its branches give results of {_text(ranks[0])} and {_text(ranks[1])} dimensions, "
+        f"and which one runs is known only when the model does; {advice}"
+    )
+
+
+def _ranks(branch: relax.SeqExpr) -> list[int]:
+    kind = branch.body.ty
+    fields = kind.fields if isinstance(kind, relax.TupleType) else [kind]
+    return [int(one.ndim) for one in fields if isinstance(one, relax.TensorType)]
+
+
+def _text(ranks: Sequence[int]) -> str:
+    return " and ".join(map(str, ranks))
 
 
 @converts("Loop", reads_scope=True)
