@@ -23,6 +23,7 @@ import tvm
 from tvm import relax, tirx
 
 from ...errors import InvalidInputError, MxplanError, UnsupportedError
+from ..reasons import reason_of
 from . import converters, fold, functions, stock, symbolic
 from .dims import Dim
 from .node import Emitter, Node, NotTaken
@@ -94,10 +95,10 @@ class Importer:
             except MxplanError:
                 raise
             except (NotImplementedError, tvm.error.OpNotImplemented) as error:
-                raise UnsupportedError(f"{self.called(node)}: {_reason(error)}; {_ADVICE}") from error
+                raise UnsupportedError(f"{self.called(node)}: {reason_of(error)}; {_ADVICE}") from error
             except Exception as error:
                 raise InvalidInputError(
-                    f"{self.called(node)}: cannot be imported ({_reason(error)})"
+                    f"{self.called(node)}: cannot be imported ({reason_of(error)})"
                 ) from error
             for name, result in zip(proto.output, results, strict=False):
                 if name:
@@ -155,11 +156,6 @@ class Importer:
         """A node as messages name it."""
         domain = f"{node.domain}." if node.domain else ""
         return f"{self.source.name}: node {node.name or node.outputs[0]!r} ({domain}{node.op_type})"
-
-
-def _reason(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1] if lines else type(error).__name__
 
 
 _ADVICE = "export the model without it, or compute that part outside"
