@@ -146,5 +146,6 @@ def test_what_nothing_tells(tmp_path: Path) -> None:
 
 
 def test_nothing_of_tvm_is_imported_to_tell() -> None:
-    code = "import sys, tvm_mxplan.frontend.formats, tvm_mxplan.frontend.parameters; sys.exit('tvm' in sys.modules)"
+    names = "tvm_mxplan.frontend.formats, tvm_mxplan.frontend.parameters, tvm_mxplan.api"
+    code = f"import sys, {names}; sys.exit('tvm' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -1,4 +1,4 @@
-"""Changed files of Relay: they are read, or refused by an error of ours in one line; nothing else comes out."""
+"""Changed files of Relay: they are read, or refused by an error of ours in one line."""
 
 from __future__ import annotations
 

@@ -314,8 +314,8 @@ WINDOWS = [
         lambda: reference("Conv", X, W, strides=[2, 1], pads=[0, 1, 2, 1], dilations=[1, 2], group=2),
     ),
     Case(
-        "nn.conv2d(transpose(%x, axes=[0, 2, 3, 1]), transpose(%w, axes=[2, 3, 1, 0]), padding=[1], groups=2, "
-        'data_layout="NHWC", kernel_layout="HWIO")',
+        "nn.conv2d(transpose(%x, axes=[0, 2, 3, 1]), transpose(%w, axes=[2, 3, 1, 0]), padding=[1], "
+        'groups=2, data_layout="NHWC", kernel_layout="HWIO")',
         lambda: nhwc(reference("Conv", X, W, pads=[1] * 4, group=2)),
     ),
     Case(
@@ -351,8 +351,8 @@ IMAGES = [
         lambda: X.repeat(2, 2).repeat(2, 3),
     ),
     Case(
-        'image.resize2d(%x, size=[9, 7], roi=None, method="cubic", coordinate_transformation_mode="align_corners", '
-        "cubic_alpha=-0.75f)",
+        'image.resize2d(%x, size=[9, 7], roi=None, method="cubic", '
+        'coordinate_transformation_mode="align_corners", cubic_alpha=-0.75f)',
         lambda: reference(
             "Resize",
             X,

@@ -82,7 +82,8 @@ def test_literals(text: str, value: float, dtype: str) -> None:
 
 
 def test_types_of_parameters() -> None:
-    text = "%a: Tensor[(1, ?, 3), float32], %b: int64, %c: (float32, Tensor[(2), bool]), %d: fn (int32) -> int32, %e"
+    text = "%a: Tensor[(1, ?, 3), float32], %b: int64, %c: (float32, Tensor[(2), bool])"
+    text += ", %d: fn (int32) -> int32, %e"
     params = parsed(f"def @main({text}) -> (float32,) {{ %a }}").params
     assert params[0].type == TensorType((1, None, 3), "float32")
     assert params[1].type == TensorType((), "int64")
@@ -104,8 +105,7 @@ def test_comments_anywhere_also_inside_of_each_other() -> None:
 
 
 def test_what_stands_beside_parameters_is_skipped() -> None:
-    text = 'def @main(%x {virtual_device_=VirtualDevice(1, 0)}: float32, hash="ab", Compiler="dnnl", n=[1]) { %x }'
-    text = text.replace("VirtualDevice(1, 0)", '"cpu"')
+    text = 'def @main(%x {virtual_device_="cpu"}: float32, hash="ab", Compiler="dnnl", n=[1]) { %x }'
     assert [param.name for param in parsed(text).params] == ["x"]
 
 
