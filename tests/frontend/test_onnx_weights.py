@@ -15,7 +15,8 @@ from tvm import relax
 
 import tvm_mxplan
 from tvm_mxplan.errors import InvalidInputError
-from tvm_mxplan.frontend.constants import aligned_bytes, constant
+from tvm_mxplan.frontend.aligned import aligned_bytes
+from tvm_mxplan.frontend.constants import constant
 from tvm_mxplan.frontend.onnx import import_model, read_model
 from tvm_mxplan.testing.reference import onnxruntime_outputs, relative_l2
 

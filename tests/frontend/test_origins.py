@@ -13,14 +13,15 @@ from tvm import relax
 from tvm_mxplan.core.origin import Origin
 from tvm_mxplan.frontend.onnx import import_model
 from tvm_mxplan.frontend.origins import OriginBuilder
+from tvm_mxplan.options import Options
 from tvm_mxplan.passes.origins import origin_table, origins_of
-from tvm_mxplan.passes.region import NameOperators
-from tvm_mxplan.pipeline import canonicalize_passes
+from tvm_mxplan.pipeline import compilation
 
 
 def origins(parsed: onnx.ModelProto) -> dict[str, list[str]]:
     """What each operator of the canonical model comes from, in order."""
-    mod = tvm.transform.Sequential([*canonicalize_passes(), NameOperators()])(import_model(parsed))
+    made = compilation([], Options(), tvm.target.Target("llvm"))
+    mod = made.run(import_model(parsed), last="name")
     return {name: [str(one) for one in found] for name, found in origin_table(mod).items()}
 
 

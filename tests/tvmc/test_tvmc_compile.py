@@ -117,21 +117,41 @@ def test_quiet_prints_nothing(tvmc, models, tmp_path):
     assert (result.code, result.out, result.err) == (0, "", "")
 
 
-def test_a_model_format_can_be_stated_where_the_suffix_says_nothing(tvmc, models, tmp_path):
+def test_a_model_is_known_by_what_is_in_it(tvmc, models, tmp_path):
     model = tmp_path / "model.bin"
     model.write_bytes((models / "small.onnx").read_bytes())
+    assert tvmc("compile", model, "-o", tmp_path / "m.so").code == 0
+    other = tvmc("compile", model, "--model-format", "relay", "-o", tmp_path / "m.so").error()
+    assert "holds onnx, not relay; leave --model-format out" in other
+    model.write_bytes(b"0123")
     assert "--model-format onnx" in tvmc("compile", model, "-o", tmp_path / "m.so").error()
-    assert tvmc("compile", model, "--model-format", "onnx", "-o", tmp_path / "m.so").code == 0
+    assert "no relay module" in tvmc("compile", model, "--model-format", "relay").error()
 
 
-@pytest.mark.parametrize("suffix, name", [(".tflite", "tflite"), (".pt", "pytorch"), (".h5", "keras")])
+@pytest.mark.parametrize("suffix, name", [(".tflite", "TFLite"), (".pt", "PyTorch"), (".h5", "Keras")])
 def test_other_formats_are_named(tvmc, tmp_path, suffix, name):
     model = tmp_path / f"model{suffix}"
     model.write_bytes(b"0")
     error = tvmc("compile", model, "-o", tmp_path / "m.so").error()
     assert str(model) in error
     assert name in error
-    assert "convert it to ONNX" in error
+    assert "ONNX" in error
+
+
+def test_relay_and_its_parameters(tvmc, tmp_path):
+    path, weights = tmp_path / "net.relay", tmp_path / "net.npz"
+    path.write_text(
+        '#[version = "0.0.5"]\n'
+        "def @main(%x: Tensor[(2, 3), float32], %w: Tensor[(4, 3), float32]) {\n"
+        "  nn.relu(nn.dense(%x, %w, units=4))\n}\n"
+    )
+    np.savez(weights, w=np.random.default_rng(1).standard_normal((4, 3), np.float32))
+    result = tvmc("compile", path, "--params", weights, "-o", tmp_path / "m.so")
+    assert result.code == 0, result.err
+    assert "100.0 % of the multiply-adds" in result.out
+    path.write_text(path.read_text().replace("nn.relu", "nn.unheard"))
+    error = tvmc("compile", path, "--params", weights, "-o", tmp_path / "m.so").error()
+    assert f"{path}:3:3: nn.unheard: this operator of Relay's is not read" in error
 
 
 def test_it_runs_as_a_module_in_a_process_of_its_own(models, tmp_path):

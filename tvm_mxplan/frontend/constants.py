@@ -1,4 +1,4 @@
-"""Tensors that are read once: into memory that is aligned as TVM's own, which becomes a constant as it is."""
+"""Arrays as constants of Relax, without a copy of those that were read into aligned memory."""
 
 from __future__ import annotations
 
@@ -7,18 +7,11 @@ import tvm
 import tvm_ffi
 from tvm import relax
 
-_ALIGNMENT = 64
-"""Of TVM's tensors; its kernels count on it."""
+from .aligned import ALIGNMENT
+
 _LEAST = 1 << 16
 """Bytes from which on a copy is worth avoiding."""
 _SHARED_KINDS = "iuf"
-
-
-def aligned_bytes(nbytes: int) -> np.ndarray:
-    """As many bytes, not set, from an address that TVM's kernels can take."""
-    room = np.empty(nbytes + _ALIGNMENT, np.uint8)
-    start = -room.ctypes.data % _ALIGNMENT
-    return room[start : start + nbytes]
 
 
 def constant(array: np.ndarray) -> tvm.ir.GenericConst:
@@ -28,7 +21,7 @@ def constant(array: np.ndarray) -> tvm.ir.GenericConst:
         and array.flags.c_contiguous
         and array.flags.writeable
         and array.nbytes >= _LEAST
-        and array.ctypes.data % _ALIGNMENT == 0
+        and array.ctypes.data % ALIGNMENT == 0
     )
     tensor = tvm_ffi.from_dlpack(array) if shared else tvm.runtime.tensor(array)
     return relax.const(tensor, str(array.dtype))

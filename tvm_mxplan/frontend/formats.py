@@ -56,7 +56,7 @@ _PARAMETERS = "holds parameters alone; give the model's file, and this one as pa
 _PADDLE = "Paddle models are not read; convert it to ONNX (paddle2onnx)"
 _OPENVINO = "OpenVINO models are not read; compile the ONNX model that it was made from"
 _ENGINE = "TensorRT engines hold kernels of a GPU; compile the ONNX model that it was made from"
-_GRAPH = (
+_BUILT = (
     "is the graph of a library that TVM built, whose kernels stand elsewhere; "
     "give the Relay module that it was built from"
 )
@@ -157,7 +157,7 @@ def _text_format(path: Path, head: bytes, suffix: str) -> Format | None:
         if _RELAX_JSON.match(head):
             return Format.RELAX_JSON
         if _GRAPH_JSON.match(head):
-            raise UnsupportedError(f"{path}: {_GRAPH}")
+            raise UnsupportedError(f"{path}: {_BUILT}")
         if _RELAY_JSON.match(head):
             return Format.RELAY_JSON
         if suffix == ".json":

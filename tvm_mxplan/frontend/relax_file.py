@@ -44,7 +44,7 @@ def read_script(path: Path) -> tvm.IRModule:
     """
     text = _text(path)
     script = checked_script(text, str(path), _NAMES)
-    names: dict[str, object] = {**_NAMES, "tvm": None}
+    names: dict[str, object] = {**_NAMES, "float": float}
     if script.metadata:
         names["metadata"] = _loaded(script.metadata, f"{path}: metadata")
     elif script.reads_metadata:
@@ -70,7 +70,7 @@ def with_parameters(mod: tvm.IRModule, parameters: Mapping[str, np.ndarray], sou
     by_name = {param.name: param for param in main.params}
     bound: dict[relax.Var, relax.Expr] = {}
     for name, value in parameters.items():
-        param = by_name.get(name) or by_name.get(re.sub(r"\W", "_", name))
+        param = by_name.get(name, by_name.get(re.sub(r"\W", "_", name)))
         if param is None:
             raise InvalidInputError(
                 f"{source}: no parameter {name!r} in main; expected one of {', '.join(by_name)}"

@@ -109,7 +109,29 @@ def checked_script(text: str, source: str, names: Mapping[str, types.ModuleType]
         raise InvalidInputError(
             f"{source}: {len(kept)} definitions; expected one class with @I.ir_module, as mod.script() prints"
         )
-    return Script("".join(lines), metadata, check.reads_metadata)
+    return Script("".join(_with_infinities(kept[0], lines)), metadata, check.reads_metadata)
+
+
+def _with_infinities(tree: ast.AST, lines: list[str]) -> list[str]:
+    """Lines with ``R.const("-inf", ...)``, which TVM prints and does not read, written as
+    ``R.const(float("-inf"), ...)``."""
+    found = [
+        node.args[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "const"
+        and node.args
+        and isinstance(node.args[0], ast.Constant)
+        and node.args[0].value in ("inf", "-inf", "nan")
+    ]
+    mended = list(lines)
+    for constant in sorted(found, key=lambda one: -one.col_offset):
+        line = mended[constant.lineno - 1].encode()
+        start, end = constant.col_offset, constant.end_col_offset or constant.col_offset
+        whole = line[:start] + b"float(" + line[start:end] + b")" + line[end:]
+        mended[constant.lineno - 1] = whole.decode()
+    return mended
 
 
 def _stated_metadata(statement: ast.stmt) -> str | None:

@@ -17,7 +17,7 @@ import ml_dtypes
 import numpy as np
 
 from ..errors import InvalidInputError, UnsupportedError
-from .constants import aligned_bytes
+from .aligned import aligned_bytes
 from .tvm_magic import LIST_MAGIC, LIST_START, TENSOR_MAGIC
 
 _MOST_AXES = 32

@@ -25,6 +25,7 @@ from tvm import relax, tirx
 from ...core.origin import Origin
 from ...errors import InvalidInputError, MxplanError, UnsupportedError
 from ..origins import OriginBuilder
+from ..reasons import reason_of
 from . import agree, auto_pad, converters, fold, functions, stock, symbolic
 from .dims import Dim
 from .node import Emitter, Node, NotTaken
@@ -99,15 +100,15 @@ class Importer:
             except MxplanError:
                 raise
             except (NotImplementedError, tvm.error.OpNotImplemented) as error:
-                raise UnsupportedError(f"{self.called(node)}: {_reason(error)}; {LEAVE_OUT}") from error
+                raise UnsupportedError(f"{self.called(node)}: {reason_of(error)}; {LEAVE_OUT}") from error
             except Exception as error:
                 advice = self._fixing(node)
                 if advice:
                     raise UnsupportedError(
-                        f"{self.called(node)}: cannot be imported ({_reason(error)}); {advice}"
+                        f"{self.called(node)}: cannot be imported ({reason_of(error)}); {advice}"
                     ) from error
                 raise InvalidInputError(
-                    f"{self.called(node)}: cannot be imported ({_reason(error)})"
+                    f"{self.called(node)}: cannot be imported ({reason_of(error)})"
                 ) from error
             for name, result in zip(proto.output, results, strict=False):
                 if name:
@@ -210,8 +211,3 @@ class Importer:
         """A node as messages name it."""
         domain = f"{node.domain}." if node.domain else ""
         return f"{self.source.name}: node {node.name or node.outputs[0]!r} ({domain}{node.op_type})"
-
-
-def _reason(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1] if lines else type(error).__name__

@@ -15,7 +15,7 @@ import onnx
 from onnx import numpy_helper
 
 from ...errors import InvalidInputError
-from ..constants import aligned_bytes
+from ..aligned import aligned_bytes
 from .check_tensors import Stored, nbytes_of, stored, tensors_of
 from .names import shown
 

@@ -15,6 +15,7 @@ from tvm import relax, tirx
 
 from ...errors import InvalidInputError, MxplanError, UnsupportedError
 from ..constants import constant
+from ..reasons import reason_of
 from . import converters
 from .node import Node, Value
 from .places import Places, invalid, quoted, unsupported
@@ -37,6 +38,14 @@ from .syntax import (
 
 _DEEPEST = 64
 """Functions, branches and blocks inside of each other."""
+_LARGEST = 2**31 - 1
+_ELEMENTS = {f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)} | {
+    "bool",
+    "bfloat16",
+    "float16",
+    "float32",
+    "float64",
+}
 Scope = ChainMap[Expr, Value]
 
 
@@ -131,6 +140,13 @@ def _inputs(
         stated = param.type
         if isinstance(stated, OtherType) or stated is None or not isinstance(stated, TensorType):
             invalid(places, param.place, f"input {quoted(param.name)} has no tensor's type; state one")
+        if stated.dtype not in _ELEMENTS:
+            invalid(
+                places,
+                param.place,
+                f"input {quoted(param.name)}: no element type {quoted(stated.dtype)}; "
+                "expected float32, int64 or the like",
+            )
         shape = shapes.get(param.name, stated.shape)
         if len(shape) != len(stated.shape):
             raise InvalidInputError(
@@ -140,6 +156,8 @@ def _inputs(
         dims: list[object] = []
         for axis, dim in enumerate(shape):
             if isinstance(dim, int):
+                if dim > _LARGEST:
+                    invalid(places, param.place, f"input {quoted(param.name)}: {dim} is no extent")
                 dims.append(dim)
                 continue
             name = str(dim) if dim else f"{param.name}_{axis}"
@@ -251,7 +269,7 @@ class _Importer:
         except (MxplanError, AttributeError, NameError):
             raise  # ours
         except Exception as error:  # TVM's inference says by many types what does not fit
-            raise InvalidInputError(f"{node.called}: cannot be imported ({_reason(error)})") from error
+            raise InvalidInputError(f"{node.called}: cannot be imported ({reason_of(error)})") from error
 
     def _converted(self, node: Node) -> Value:
         converter = converters.of(node.operator)
@@ -309,8 +327,3 @@ class _Importer:
             return value
         count = len(value.ty.fields)
         return [self._fields(self._builder.emit(relax.TupleGetItem(value, index))) for index in range(count)]
-
-
-def _reason(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1] if lines else type(error).__name__

@@ -31,7 +31,7 @@ def _new_shape(node: Node, extents: list[Dim], wanted: list[int]) -> list[Dim]:
     at, rest, open_ = 0, iter(wanted), -1
     for number in rest:
         taken = {0: 0 if node.flag("allowzero") else 1, -3: 2, -4: 1}.get(number, 0)
-        if at + taken > len(extents):
+        if taken and at + taken > len(extents):
             node.wrong(f"newshape = {wanted}; expected one that fits the shape {extents}")
         if number > 0 or (number == 0 and not taken):
             shape.append(number)
