@@ -19,10 +19,10 @@ from tvm_mxplan.byoc.composite import product
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.byoc.onednn.codegen import TRANSLATE
 from tvm_mxplan.byoc.onednn.patterns import NAME
-from tvm_mxplan.byoc.translate import translate_region
+from tvm_mxplan.byoc.translate import check_numbers, translate_region
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.dims import Symbol, evaluate
-from tvm_mxplan.errors import InternalError
+from tvm_mxplan.errors import InternalError, UnsupportedError
 from tvm_mxplan.passes.dispatch import DispatchOperators
 from tvm_mxplan.passes.dispatch.implementations import preference_of
 from tvm_mxplan.passes.region import PartitionRegions
@@ -136,3 +136,70 @@ def test_products_of_dimensions(dims: tuple) -> None:
     numbers = {"n": 7, "m": 11}
     expected = math.prod(dim if isinstance(dim, int) else numbers[dim.name] for dim in dims)
     assert evaluate(product(dims), numbers) == expected
+
+
+def test_shapes_among_the_parameters_tell_symbols_and_are_no_values() -> None:
+    """Of a composite as well: a reshape takes its shape as an operand."""
+    lines = "n = T.int64()\na = R.exp(x)\ns = R.shape([n, 24])\nb = R.reshape(a, s)\nreturn R.exp(b)"
+    region = region_of(lines, 'x: R.Tensor(("n", 6, 4), "float32")')
+    assert [type(param.ty).__name__ for param in region.params] == ["TensorType", "ShapeType"]
+    program, _ = translate_region(region, "r", NAME, TRANSLATE)
+    assert len(program.of_kind("input")) == 1
+    assert program.symbols == (ir.SymbolBinding("n", 0, 0),)
+    output = program.values[program.of_kind("output")[0]]
+    assert output.shape == (N, 24)
+
+
+def with_types(region: relax.Function, *types: relax.Type) -> relax.Function:
+    """The region with further parameters, which nothing reads."""
+    more = [relax.Var(f"more{at}", type_) for at, type_ in enumerate(types)]
+    return relax.Function([*region.params, *more], region.body, region.ret_ty, region.is_pure, region.attrs)
+
+
+def test_symbols_are_numbers_of_shapes_where_no_tensor_has_them() -> None:
+    """Counted over all shapes among the parameters; those of unknown extents count too."""
+    region = region_of("return R.exp(x)", 'x: R.Tensor(("n", 3), "float32")')
+    n = region.params[0].ty.shape.values[0]
+    m, k = (tvm.tirx.Var(name, "int64") for name in "mk")
+    shapes = (relax.ShapeExpr([n, m]).ty, relax.ShapeType(ndim=3), relax.ShapeExpr([4, k, m]).ty)
+    program, _ = translate_region(with_types(region, *shapes), "r", NAME, TRANSLATE)
+    assert program.symbols == (
+        ir.SymbolBinding("n", 0, 0),
+        ir.SymbolBinding("m", -1, 1),
+        ir.SymbolBinding("k", -1, 6),
+    )
+    assert len(program.of_kind("input")) == 1
+
+
+def test_an_unknown_shape_is_refused_by_name() -> None:
+    region = region_of("return R.exp(x)", 'x: R.Tensor((2, 3), "float32")')
+    with pytest.raises(UnsupportedError, match=r"^region r: more0 is of type .*, of unknown shape$"):
+        translate_region(with_types(region, relax.TensorType(ndim=2, dtype="float32")), "r")
+
+
+def test_a_symbol_that_nothing_tells_is_refused() -> None:
+    """An extent of twice n rows says nothing of n by itself."""
+    region = region_of(
+        "return R.exp(z)", 'x: R.Tensor(("n", 3), "float32"), z: R.Tensor(("2 * n", 3), "float32")'
+    )
+    bare = relax.Function(region.params[:1], region.body, region.ret_ty, region.is_pure, region.attrs)
+    with pytest.raises(
+        UnsupportedError, match=r"^region r: z has the dimension .*n.*, and no argument tells n$"
+    ):
+        translate_region(bare, "r", NAME, TRANSLATE)
+
+
+def test_numbers_that_are_none_are_refused() -> None:
+    operands = (ir.Operand("src", 0), ir.Operand("dst", 1))
+    nan = float("nan")
+
+    def program(attrs: ir.Attributes, *post_ops: ir.PostOp) -> ir.Program:
+        return ir.Program("r", (), (ir.Step("s", attrs, operands, post_ops),))
+
+    check_numbers(program(ir.Eltwise("linear", float("inf"), 0.0), ir.EltwisePostOp("relu", 0.0, 0.0)))
+    for wrong in (
+        program(ir.Eltwise("linear", 1.0, nan)),
+        program(ir.Eltwise("linear", 1.0, 0.0), ir.EltwisePostOp("relu", nan, 0.0)),
+    ):
+        with pytest.raises(UnsupportedError, match=r"^region r: s has a parameter of NaN$"):
+            check_numbers(wrong)

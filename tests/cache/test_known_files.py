@@ -66,6 +66,14 @@ def test_a_file_that_was_just_touched_may_change_again_unseen(store, file, monke
     assert [ask(store, file) for _ in range(2)] == [True, True]
 
 
+@pytest.mark.parametrize(("beyond", "read"), [(0, [True, True]), (1, [True, False])])
+def test_a_clock_may_have_ticks_of_two_seconds(store, file, monkeypatch, beyond, read):
+    """What changed exactly that long ago may change again in the same tick."""
+    state = state_of(file)
+    monkeypatch.setattr(known_files.time, "time_ns", lambda: max(state[-2:]) + 2 * 10**9 + beyond)
+    assert [ask(store, file) for _ in range(2)] == read
+
+
 def test_other_shapes_are_another_model(store, file, monkeypatch):
     settle(monkeypatch)
     asked = [None, {"x": [1, 3]}, {"x": (1, 3)}, {"x": [2, 3]}, {}]

@@ -76,14 +76,31 @@ def test_arenas_stand_behind_the_results():
     tvm.ir.assert_structural_equal(lent["main"], Expected["main"])
 
 
-def test_a_region_alone_keeps_its_own_arena():
-    alone = tvm.script.from_source(
+def beside(call: str) -> tvm.IRModule:
+    """A region and another call."""
+    return tvm.script.from_source(
         "@I.ir_module\nclass M:\n    @R.function\n"
-        '    def main(x: R.Tensor((4, 6), "float32")):\n'
-        '        a = R.call_dps_packed("first", (x,), out_ty=R.Tensor((4, 6), "float32"))\n'
-        "        return R.reshape(a, R.shape([24]))\n"
+        '    def main(x: R.Tensor((1, 4, 6), "float32")):\n'
+        '        a = R.call_dps_packed("first", (x,), out_ty=R.Tensor((1, 4, 6), "float32"))\n'
+        f"        return {call}\n"
     )
+
+
+@pytest.mark.parametrize(
+    "call", ["a", "R.reshape(a, R.shape([24]))", "R.squeeze(a, [0])", "R.expand_dims(a, [0])", "R.flatten(a)"]
+)
+def test_a_region_alone_keeps_its_own_arena(call):
+    """Views of its result are no company."""
+    alone = beside(call)
     assert lend_arenas(alone, {"first": 640}).same_as(alone)
+
+
+@pytest.mark.parametrize(("nbytes", "lent"), [(1, True), (0, False), (-1, False)])
+def test_an_arena_of_any_bytes_is_lent_to_one_in_company(nbytes, lent):
+    mod = beside("R.sin(a)")
+    after = lend_arenas(mod, {"first": nbytes, "another": 640})
+    assert (after is not mod and not after.same_as(mod)) == lent
+    assert after.same_as(mod) or f'R.Tensor(({nbytes},), dtype="uint8")' in after.script()
 
 
 # --- whole functions ---------------------------------------------------------------------------------------
