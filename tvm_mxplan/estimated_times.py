@@ -10,8 +10,8 @@ TVM's takes the longer of
 and what the VM takes to call its kernel.  The clock is the one at which the model's threads reach its peak.
 The cycles below were read off single operators in TVM's pipeline (Zen 4, 100,000 to 2,000,000 elements); a
 kernel may well take a third of what is said here, or three times as much.  Where shapes are symbolic,
-plausible numbers stand for them.  What is done to constants alone is done while compiling.  An operator counts
-once wherever it stands: in both branches of an ``if``, and in the body of a loop.
+plausible numbers stand for them.  What is done to constants alone is done while compiling.  An operator
+counts once wherever it stands: in both branches of an ``if``, and in the body of a loop.
 """
 
 from __future__ import annotations

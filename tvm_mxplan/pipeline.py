@@ -19,6 +19,7 @@ kernels        SerialSmallKernels
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 
 import tvm
@@ -28,6 +29,7 @@ from . import environment, errors
 from .byoc.backend import Backend
 from .core.choices import Choices
 from .core.policies import Policy, Rule
+from .operator_options import with_operators
 from .options import Options
 from .passes.canonicalize import (
     FoldConstants,
@@ -210,18 +212,52 @@ def build_pipeline(
     """
     errors.register()
     recorder = Recorder() if recorder is None else recorder
-    trials: dict[str, Trial] = {}
-    preference = preference_of(backends, order, absent, options.prefer, options.layers_off, trials)
     if not backends or environment.disabled():
-        why = "the target names no library that is here" if not backends else "TVM_MXPLAN_DISABLE is set"
-        noted = [NameOperators(), recorder.before_dispatch(preference), recorder.left_to_tvm(why)]
+        recorder.preference = preference_of(backends, order, absent, options.prefer, options.layers_off)
+        why = "TVM_MXPLAN_DISABLE is set" if backends else "the target names no library that is here"
+        noted = [NameOperators(), recorder.before_dispatch(recorder.preference), recorder.left_to_tvm(why)]
         by_tvm = [*noted, CheckIndices(), relax.get_default_pipeline(target)]
         return tvm.transform.Sequential(by_tvm, name=NAME)
+    preference_of(backends, order, absent, options.prefer)  # wishes that cannot be are told before all else
     if tuning is None and options.tunes:
         tuning = Tuning(options, target)
     if verifier is None:
         verifier = verifier_of(options, Here())
+    choices = Choices() if choices is None else choices
+    named = tvm.transform.Sequential([*canonicalize_passes(), NameOperators()])
+
+    @tvm.transform.module_pass(opt_level=0, name=NAME)
+    def run(mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
+        mod = named(mod)
+        meant = with_operators(options, mod)
+        trials: dict[str, Trial] = {}
+        preference = preference_of(backends, order, absent, meant.prefer, meant.layers_off, trials)
+        passes = _passes_of_named(
+            backends, meant, target, _Shared(recorder, choices, tuning, verifier, preference, trials)
+        )
+        return tvm.transform.Sequential(passes)(mod)
+
+    return run
+
+
+@dataclass(frozen=True)
+class _Shared:
+    """What the passes of one compilation share."""
+
+    recorder: Recorder
+    choices: Choices
+    tuning: Tuning | None
+    verifier: Verifier | None
+    preference: Preference
+    trials: dict[str, Trial]
+
+
+def _passes_of_named(
+    backends: list[Backend], options: Options, target: tvm.target.Target, shared: _Shared
+) -> list[tvm.transform.Pass]:
+    """From operators with names to what the VM executes; ``options`` speak of operators by these names."""
     reuse, reorder = options.memory == "reuse", options.order == "memory"
+    recorder, choices, tuning = shared.recorder, shared.choices, shared.tuning
 
     def last(recorder: Recorder) -> tvm.transform.Pass:
         lower = default_pipeline(target, reuse, reorder, recorder.stored)
@@ -231,14 +267,11 @@ def build_pipeline(
         lowered = [one for backend in backends for one in lowering_passes(backend, options, own)]
         return [*lowered, last(own)]
 
-    spoken_of = {"layers": options.layers, "prefer": options.preferred_operators}
-    passes = [*canonicalize_passes(), NameOperators(spoken_of)]
-    choices = Choices() if choices is None else choices
+    passes = []
     if tuning:
         variants = Variants(dispatch_passes, lower_by_model)
-        passes.append(TuneDispatch(preference, options, tuning, choices, trials, variants))
-    passes += dispatch_passes(preference, recorder)
+        passes.append(TuneDispatch(shared.preference, options, tuning, choices, shared.trials, variants))
+    passes += dispatch_passes(shared.preference, recorder)
     for backend in backends:
-        passes += lowering_passes(backend, options, recorder, choices, tuning, last, verifier)
-    passes.append(last(recorder))
-    return tvm.transform.Sequential(passes, name=NAME)
+        passes += lowering_passes(backend, options, recorder, choices, tuning, last, shared.verifier)
+    return [*passes, last(recorder)]

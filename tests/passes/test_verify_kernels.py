@@ -48,7 +48,7 @@ class Finding:
 @pytest.fixture(scope="module")
 def undecided() -> tvm.IRModule:
     preference = preference_of([BACKEND])
-    passes = [*canonicalize_passes(), NameOperators({}), *dispatch_passes(preference, Recorder())]
+    passes = [*canonicalize_passes(), NameOperators(), *dispatch_passes(preference, Recorder())]
     return tvm.transform.Sequential([*passes, BuildPrograms(BACKEND)])(
         import_model(zoo.load(zoo.TINY), None, "")
     )
