@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from . import environment
-from .core.dispatch import is_operator_name
 from .core.fingerprint import content_digest
 from .core.policies import POLICIES, RULES, Policy, Rule
 from .errors import InvalidInputError
@@ -57,10 +56,12 @@ class Options:
         that needs a smaller arena, where there is one, which may take longer.
     layers : what single operators get in place of what is chosen, by the names that the report prints:
         ``off`` leaves one to TVM; a layout (``nhwc``, ``nChw16c``, ``plain``, ``channels_last``,
-        ``blocked``) is forced.  A mapping, or text such as ``conv2d_3=off,conv2d_4=nhwc``.
-    prefer : who runs operators in place of the first in the target's order, by their kind or their name:
-        ``dnnl`` or ``llvm``.  A kind falls back to the target's order where its library refuses; a name is a
-        demand, and an error where that library refuses.  A mapping, or text: ``softmax=llvm,conv2d_3=dnnl``.
+        ``blocked``) is forced.  A mapping, or text such as ``conv2d_3=off,conv2d_4=nhwc``.  The name of an
+        ONNX node, or the last part of it, stands for all operators that come from the node.
+    prefer : who runs operators in place of the first in the target's order, by their kind or their name, or
+        that of a node: ``dnnl`` or ``llvm``.  A kind falls back to the target's order where its library
+        refuses; a name is a demand, and an error where that library refuses.  A mapping, or text:
+        ``softmax=llvm,conv2d_3=dnnl``.
     deterministic : every call gives the same bits, in any process, and so does a second compile with
         ``tune=model``; ``Executable.determinism_lost`` says where that cannot be.
     opcheck : every call works each step out again in float64 and raises InternalError at the first that
@@ -170,11 +171,6 @@ class Options:
     def layers_off(self) -> frozenset[str]:
         """Names of the operators that are left to TVM."""
         return frozenset(name for name, choice in self.layers.items() if choice == _OFF)
-
-    @property
-    def preferred_operators(self) -> tuple[str, ...]:
-        """Names of the single operators in ``prefer``."""
-        return tuple(name for name in self.prefer if is_operator_name(name))
 
     @property
     def layer_layouts(self) -> dict[str, str]:

@@ -16,6 +16,7 @@ from tvm import relax
 from . import environment, errors
 from .byoc.backend import Backend
 from .core.choices import Choices
+from .operator_options import with_operators
 from .options import Options
 from .passes.canonicalize import (
     FoldConstants,
@@ -65,8 +66,8 @@ def canonicalize(_: Compilation) -> Passes:
     ]
 
 
-def name_operators(c: Compilation) -> Passes:
-    return [NameOperators({"layers": c.options.layers, "prefer": c.options.preferred_operators})]
+def name_operators(_: Compilation) -> Passes:
+    return [NameOperators()]
 
 
 def tune_dispatch(c: Compilation) -> Passes:
@@ -257,15 +258,24 @@ def build_pipeline(
     if verifier is None:
         verifier = verifier_of(options, Here())
     made = made.but(tuning=tuning, verifier=verifier, dump=made.dump)
-    return _Pipeline(made)
+    return _Pipeline(made, order, absent)
 
 
 @tvm.transform.module_pass(opt_level=0, name=NAME)
 class _Pipeline:
     """One compilation as a pass."""
 
-    def __init__(self, made: Compilation) -> None:
-        self.made = made
+    def __init__(self, made: Compilation, order: Sequence[str], absent: Mapping[str, str]) -> None:
+        self.made, self.order, self.absent = made, order, absent
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
-        return self.made.run(mod)
+        named = self.made.run(mod, last="name")
+        return self._meant(named).run(named, first="tune-dispatch")
+
+    def _meant(self, named: tvm.IRModule) -> Compilation:
+        """The compilation with options that name operators, where users named parts of their model."""
+        made, options = self.made, with_operators(self.made.options, named)
+        trials: dict[str, Trial] = {}
+        wishes = options.prefer, options.layers_off
+        preference = preference_of(made.backends, self.order, self.absent, *wishes, trials)
+        return made.but(options=options, preference=preference, dump=made.dump)

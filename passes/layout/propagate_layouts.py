@@ -133,7 +133,7 @@ class _Rewriter:
             for arg in call.args
         ]
         new = self._home(var, self.borders.numbers[var], layout, physical_type(var.ty, layout))
-        return relax.VarBinding(new, relax.Call(call.op, args, call.attrs, call.ty_args))
+        return relax.VarBinding(new, relax.Call(call.op, args, call.attrs, call.ty_args, call.span))
 
     def _home(self, var: tvm.ir.Var, value: int, layout: str, type_: tvm.ir.Type) -> tvm.ir.Var:
         """A new variable for ``value`` in a physical layout, of the scope and name of ``var``."""

@@ -174,7 +174,7 @@ def test_symbols_are_numbers_of_shapes_where_no_tensor_has_them() -> None:
 def test_an_unknown_shape_is_refused_by_name() -> None:
     region = region_of("return R.exp(x)", 'x: R.Tensor((2, 3), "float32")')
     with pytest.raises(UnsupportedError, match=r"^region r: more0 is of type .*, of unknown shape$"):
-        translate_region(with_types(region, relax.TensorType(ndim=2, dtype="float32")), "r")
+        translate_region(with_types(region, relax.TensorType(ndim=2, dtype="float32")), "r", NAME, TRANSLATE)
 
 
 def test_a_symbol_that_nothing_tells_is_refused() -> None:

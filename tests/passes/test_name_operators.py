@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import pytest
 import tvm
 from dataflow_text import dataflow
 from tvm import relax
 
 from tvm_mxplan.byoc.onednn.backend import OneDNN
-from tvm_mxplan.errors import InvalidInputError
+from tvm_mxplan.core.origin import Origin
 from tvm_mxplan.passes.dispatch import DispatchOperators
 from tvm_mxplan.passes.dispatch.implementations import preference_of
+from tvm_mxplan.passes.origins import origin_table, origins_of, with_origins
 from tvm_mxplan.passes.region import BuildPrograms, NameOperators, PartitionRegions
 from tvm_mxplan.passes.region.attached import program_of, regions
+from tvm_mxplan.passes.region.name_operators import names_of
 from tvm_mxplan.passes.relax_types import operator_name
 
 
@@ -62,9 +63,18 @@ def test_further_steps_of_an_operator_are_named_below_it():
     assert step_names(NameOperators()(mod)) == ["softmax_0.reorder0", "softmax_0", "reorder0"]
 
 
-def test_expected_names_have_to_exist():
+def test_the_function_keeps_what_its_operators_come_from():
+    """Names take the place of origins in spans; a second time changes nothing."""
     mod = dataflow("a = R.nn.relu(x)\ny = R.add(a, x)")
-    NameOperators({"layers": ["relu_0"], "prefer": ["add_0"]})(mod)
-    named = NameOperators({"layers": ["relu_0"], "prefer": ["relu_1"]})
-    with pytest.raises(InvalidInputError, match=r"prefer: .* no operator 'relu_1'; the nearest are relu_0"):
-        named.transform_module(mod, tvm.transform.PassContext())
+    (relu, add) = (binding.value for binding in mod["main"].body.blocks[0].bindings[:2])
+    origin = Origin("/layer1/relu", "Relu")
+    labelled = relax.VarBinding(mod["main"].body.blocks[0].bindings[0].var, with_origins(relu, (origin,)))
+    assert origins_of(labelled.value) == (origin,) and origins_of(add) == ()
+    function = mod["main"]
+    block = relax.DataflowBlock([labelled, *function.body.blocks[0].bindings[1:]])
+    body = relax.SeqExpr([block], function.body.body)
+    mod["main"] = relax.Function(function.params, body, function.ret_ty, function.is_pure, function.attrs)
+    named = NameOperators()(mod)
+    assert origin_table(named) == {"relu_0": (origin,)}
+    assert names(named)[:2] == ["relu_0", "add_0"] == names_of(named)
+    assert origin_table(NameOperators()(named)) == {"relu_0": (origin,)}
