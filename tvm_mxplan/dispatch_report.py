@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from .byoc.backend import Fused, Rejections
+from .byoc.backend import Fused
 from .core import program as ir
 from .core.dispatch import Candidate, Dispatch, DispatchDecision, Weighed
 from .passes.annotations import TVM
@@ -35,7 +35,7 @@ def dispatch_report(
     dispatched: Mapping[str, DispatchDecision],
     regions: Sequence[PlannedRegion],
     weighed: Weighed,
-    given_back: Rejections,
+    given_back: Mapping[str, str],
 ) -> Dispatch:
     """The decisions of a whole model.
 

@@ -11,11 +11,10 @@ from tvm import relax
 
 from . import multiply_adds
 from .arena import memory_report
-from .byoc.backend import Backend, Rejections
+from .byoc.backend import Backend
 from .core import program as ir
-from .core.allocation import Plan
 from .core.dims import is_static
-from .core.dispatch import DispatchDecision, Weighed
+from .core.journal import Journal
 from .core.layout import plain_layout
 from .core.layout_decision import LayoutDecision
 from .core.verification import Verification
@@ -37,19 +36,13 @@ class Recorder:
 
     Attributes
     ----------
+    journal : what passes decided, which the report is a view of.
     preference : who is asked for operators, and in which order.
-    dispatched : who runs each operator, by its name.
-    weighed : candidates of the steps of regions, by the steps' names.
     """
 
     def __init__(self) -> None:
-        self.rejections: Rejections = {}
-        self.decisions: dict[str, LayoutDecision] = {}
-        self.proofs: dict[str, Plan] = {}
+        self.journal = Journal()
         self.preference = preference_of([])
-        self.dispatched: dict[str, DispatchDecision] = {}
-        self.weighed: Weighed = {}
-        self._weighed_before: Weighed | None = None
         self._planned: list[PlannedRegion] = []
         self._multiply_adds = 0
         self._regions: list[RegionReport] = []
@@ -71,7 +64,11 @@ class Recorder:
             tuple(self._memory),
             self.determinism,
             dispatch=dispatch_report(
-                self.preference, self.dispatched, self._planned, self.weighed, self.rejections
+                self.preference,
+                self.journal.dispatched,
+                self._planned,
+                self.journal.weighed,
+                self.journal.refused,
             ),
             tuning=self.tuning,
             verification=self.verification,
@@ -86,13 +83,6 @@ class Recorder:
         """Those of the regions of one library."""
         return [region.program for region in self._planned if region.library == library]
 
-    def begin_turn(self) -> None:
-        """Regions are decided anew: what an earlier turn weighed is forgotten."""
-        if self._weighed_before is None:
-            self._weighed_before = dict(self.weighed)
-        self.weighed.clear()
-        self.weighed.update(self._weighed_before)
-
     def before_dispatch(self, preference: Preference) -> tvm.transform.Pass:
         def note(mod: tvm.IRModule) -> None:
             self.preference = preference
@@ -106,7 +96,7 @@ class Recorder:
             for function in _plain_functions(mod):
                 relax.analysis.post_order_visit(function, lambda expr: left.update(_operator(expr)))
             self._fallbacks = tuple(
-                Fallback(name, count, self.rejections.get(name, "no implementation in the library"))
+                Fallback(name, count, self.journal.refused.get(name, "no implementation in the library"))
                 for name, count in sorted(left.items())
             )
 
@@ -121,10 +111,10 @@ class Recorder:
                 nbytes = sum(_nbytes(tensor) for tensor in constants)
                 program = program_of(function)
                 self._planned.append(PlannedRegion(backend.library, program, fused_of(function)))
-                decision = self.decisions.get(program.name)
+                decision = self.journal.layouts.get(program.name)
                 region = region_report(program, backend.name, nbytes, decision)
                 self._regions.append(replace(region, calls=calls[gvar.name_hint]))
-                memory = memory_report(program, self.proofs.get(program.name))
+                memory = memory_report(program, self.journal.plans.get(program.name))
                 if memory is not None:
                     self._memory.append(memory)
 
