@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import tvm
@@ -13,11 +14,19 @@ from tvm_mxplan.core.description import Description
 from tvm_mxplan.core.layout_registry import LayoutRegistry
 from tvm_mxplan.core.program import Program
 
-Rejections = dict[str, str]
-"""Why operators were refused, by what Relax calls them, and by their own names where a region went back."""
+Refuse: TypeAlias = Callable[[str, str], None]
+"""Is told of an operator, as Relax calls it, that a check refused, and why."""
 
-Fused = dict[str, str]
+Fused: TypeAlias = Mapping[str, str]
 """Names of the steps that run inside others, by their own."""
+
+
+class Translation(NamedTuple):
+    """A region as a program, its constants by their index, and the steps that others took in."""
+
+    program: Program
+    constants: list[np.ndarray]
+    fused: Fused = MappingProxyType({})
 
 
 class Backend(Protocol):
@@ -47,17 +56,12 @@ class Backend(Protocol):
     @property
     def takes_arena(self) -> bool: ...
 
-    def patterns(self, rejections: Rejections) -> list[relax.transform.FusionPattern]:
-        """Composites in order of preference; checks note their refusals."""
+    def patterns(self, refuse: Refuse) -> list[relax.transform.FusionPattern]:
+        """Composites in order of preference; a check that refuses an operator tells ``refuse`` why."""
         ...
 
-    def translate(
-        self, region: relax.Function, name: str, fused: Fused | None = None
-    ) -> tuple[Program, list[np.ndarray]]:
-        """The region as a program in plain layouts, fused as this library fuses, and its constants.
-
-        ``fused`` is filled with the steps that others took in.
-        """
+    def translate(self, region: relax.Function, name: str) -> Translation:
+        """The region as a program in plain layouts, fused as this library fuses."""
         ...
 
     def describe(self, program: Program) -> Description:

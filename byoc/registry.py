@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tvm_mxplan.errors import UnsupportedError
+
 from .engine import Engine
 
 if TYPE_CHECKING:
@@ -92,7 +94,7 @@ def spellings() -> dict[str, str]:
 
 def planner(name: str) -> Backend:
     """A planner's side of the library ``name``, of its own."""
-    return _LIBRARIES[name].planner()
+    return _row(name).planner()
 
 
 def planners() -> list[Backend]:
@@ -108,7 +110,7 @@ def default_planners() -> list[Backend]:
 def engine(name: str) -> Engine:
     """The engine of the library ``name``, one for the process."""
     if name not in _engines:
-        _engines[name] = _LIBRARIES[name].engine()
+        _engines[name] = _row(name).engine()
     return _engines[name]
 
 
@@ -135,6 +137,12 @@ def facts() -> dict[str, Any]:
 def kernel_environment() -> dict[str, dict[str, str]]:
     """The environment variables by which libraries choose kernels."""
     return {name: found for engine in engines() for name, found in engine.kernel_environment().items()}
+
+
+def _row(name: str) -> Library:
+    if name not in _LIBRARIES:
+        raise UnsupportedError(f"no library {name!r} here; there are {', '.join(_LIBRARIES)}")
+    return _LIBRARIES[name]
 
 
 def engine_of(module: Any) -> Engine | None:

@@ -90,7 +90,7 @@ def library_of(path: Path) -> str:
 
 
 def test_only_the_registry_imports_a_library() -> None:
-    assert LIBRARIES == ["onednn"]
+    assert "onednn" in LIBRARIES
     knowing = set()
     for path, package in EVERYBODY:
         for library in LIBRARIES:

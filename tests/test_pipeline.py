@@ -48,7 +48,7 @@ def test_two_slices_do_what_the_whole_does(imported: tvm.IRModule, cut: str) -> 
     programs = [program_of(function) for _, function in regions(parts, "mxplan_onednn")]
     assert programs and programs[0].arena_bytes > 0
     assert programs == [program_of(function) for _, function in regions(whole, "mxplan_onednn")]
-    assert recorder.dispatched == expected.dispatched
+    assert recorder.journal.dispatched == expected.journal.dispatched
     tvm.ir.assert_structural_equal(parts, whole)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from .byoc.backend import Fused, Rejections
+from .byoc.backend import Fused
 from .core import program as ir
 from .core.dispatch import Candidate, Dispatch, DispatchDecision, Weighed
 from .core.origin import Origins
@@ -37,7 +37,7 @@ def dispatch_report(
     dispatched: Mapping[str, DispatchDecision],
     regions: Sequence[PlannedRegion],
     weighed: Weighed,
-    given_back: Rejections,
+    given_back: Mapping[str, str],
     origins: Mapping[str, Origins] = MappingProxyType({}),
 ) -> Dispatch:
     """The decisions of a whole model.

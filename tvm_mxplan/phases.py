@@ -94,7 +94,7 @@ class Compilation:
             turn = tuple(phases)
             if verified and self.verifier is not None:
                 plan = partial(self._turn, turn)
-                mod = VerifyKernels(self.backends, self.verifier, plan, self.recorder.rejections)(mod)
+                mod = VerifyKernels(self.backends, self.verifier, plan, self.recorder.journal)(mod)
             else:
                 mod = self._in_order(turn, mod)
         return mod
@@ -108,7 +108,7 @@ class Compilation:
         return BY_MODEL if self.tuning is None else self.tuning.known_cost(backend)
 
     def _turn(self, phases: Iterable[Phase], mod: tvm.IRModule) -> tvm.IRModule:
-        self.recorder.begin_turn()
+        self.recorder.journal.begin_turn()
         self.choices.begin_turn()
         return self._in_order(phases, mod)
 

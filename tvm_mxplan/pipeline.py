@@ -26,7 +26,7 @@ from .passes.canonicalize import (
     SplitLongSums,
 )
 from .passes.dispatch import ChooseAlgorithms, DispatchOperators, WeighCandidates
-from .passes.dispatch.implementations import Trial, preference_of
+from .passes.dispatch.implementations import preference_of
 from .passes.kernels import CheckIndices, SerialSmallKernels
 from .passes.layout import InferLayouts, PropagateLayouts
 from .passes.memory import PlanMemory
@@ -77,7 +77,7 @@ def tune_dispatch(c: Compilation) -> Passes:
 def dispatch(c: Compilation) -> Passes:
     return [
         c.recorder.before_dispatch(c.preference),
-        DispatchOperators(c.preference, c.recorder.rejections, c.recorder.dispatched),
+        DispatchOperators(c.preference.with_trials(c.recorder.journal.trials), c.recorder.journal),
     ]
 
 
@@ -86,7 +86,7 @@ def partition(_: Compilation) -> Passes:
 
 
 def build_programs(c: Compilation) -> Passes:
-    return [BuildPrograms(backend, c.recorder.rejections) for backend in c.backends]
+    return [BuildPrograms(backend, c.recorder.journal) for backend in c.backends]
 
 
 def tune_plans(c: Compilation) -> Passes:
@@ -100,9 +100,8 @@ def choose_algorithms(c: Compilation) -> Passes:
             c.way.rule,
             c.options.max_relative_error,
             c.cost(backend, c.way.timed_rule),
-            c.recorder.rejections,
             c.choices,
-            c.recorder.weighed,
+            c.recorder.journal,
         )
         for backend in c.backends
     ]
@@ -115,19 +114,16 @@ def infer_layouts(c: Compilation) -> Passes:
             c.way.policy,
             c.cost(backend, c.way.timed_policy),
             c.options.layer_layouts,
-            c.recorder.rejections,
-            c.recorder.decisions,
             c.choices,
-            c.recorder.weighed,
+            c.recorder.journal,
         )
         for backend in c.backends
     ]
 
 
 def weigh_candidates(c: Compilation) -> Passes:
-    recorder = c.recorder
     return [
-        WeighCandidates(backend, c.way.rule, c.known_cost(backend), recorder.decisions, recorder.weighed)
+        WeighCandidates(backend, c.way.rule, c.known_cost(backend), c.recorder.journal)
         for backend in c.backends
     ]
 
@@ -138,7 +134,7 @@ def propagate_layouts(c: Compilation) -> Passes:
 
 def plan_memory(c: Compilation) -> Passes:
     reuse, reorder = c.options.memory == "reuse", c.options.order == "memory"
-    return [PlanMemory(backend, reuse, reorder, c.recorder.proofs) for backend in c.backends]
+    return [PlanMemory(backend, reuse, reorder, c.recorder.journal) for backend in c.backends]
 
 
 def report(c: Compilation) -> Passes:
@@ -204,8 +200,7 @@ def compilation(
     tuning, verifier : None measures nothing, checks nothing.
     order, absent : implementations by preference, and why some are not here; see ``preference_of``.
     """
-    trials: dict[str, Trial] = {}
-    preference = preference_of(backends, order, absent, options.prefer, options.layers_off, trials)
+    preference = preference_of(backends, order, absent, options.prefer, options.layers_off)
     wanted = options.dump_after
     check_names([name for name in wanted if name != ALL], PHASES)
     folder = None if options.dump_folder is None else Path(options.dump_folder)
@@ -275,7 +270,6 @@ class _Pipeline:
     def _meant(self, named: tvm.IRModule) -> Compilation:
         """The compilation with options that name operators, where users named parts of their model."""
         made, options = self.made, with_operators(self.made.options, named)
-        trials: dict[str, Trial] = {}
         wishes = options.prefer, options.layers_off
-        preference = preference_of(made.backends, self.order, self.absent, *wishes, trials)
+        preference = preference_of(made.backends, self.order, self.absent, *wishes)
         return made.but(options=options, preference=preference, dump=made.dump)

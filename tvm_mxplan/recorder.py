@@ -12,11 +12,10 @@ from tvm import relax
 from . import multiply_adds
 from .arena import memory_report
 from .byoc import registry
-from .byoc.backend import Backend, Rejections
+from .byoc.backend import Backend
 from .core import program as ir
-from .core.allocation import Plan
 from .core.dims import is_static
-from .core.dispatch import DispatchDecision, Weighed
+from .core.journal import Journal
 from .core.layout import plain_layout
 from .core.layout_decision import LayoutDecision
 from .core.origin import Origins
@@ -41,9 +40,8 @@ class Recorder:
 
     Attributes
     ----------
+    journal : what passes decided, which the report is a view of.
     preference : who is asked for operators, and in which order.
-    dispatched : who runs each operator, by its name.
-    weighed : candidates of the steps of regions, by the steps' names.
     origins : what in the user's model operators come from, by their names.
 
     Parameters
@@ -53,15 +51,10 @@ class Recorder:
 
     def __init__(self, threads: int | None = None) -> None:
         self._threads = threads
+        self.journal = Journal()
         self.origins: Mapping[str, Origins] = {}
         self._kept: tuple[KeptOperator, ...] = ()
-        self.rejections: Rejections = {}
-        self.decisions: dict[str, LayoutDecision] = {}
-        self.proofs: dict[str, Plan] = {}
         self.preference = preference_of([])
-        self.dispatched: dict[str, DispatchDecision] = {}
-        self.weighed: Weighed = {}
-        self._weighed_before: Weighed | None = None
         self._planned: list[PlannedRegion] = []
         self._multiply_adds = 0
         self._regions: list[RegionReport] = []
@@ -84,10 +77,10 @@ class Recorder:
             self.determinism,
             dispatch=dispatch_report(
                 self.preference,
-                self.dispatched,
+                self.journal.dispatched,
                 self._planned,
-                self.weighed,
-                self.rejections,
+                self.journal.weighed,
+                self.journal.refused,
                 self.origins,
             ),
             tuning=self.tuning,
@@ -103,13 +96,6 @@ class Recorder:
     def programs_of(self, library: str) -> list[ir.Program]:
         """Those of the regions of one library."""
         return [region.program for region in self._planned if region.library == library]
-
-    def begin_turn(self) -> None:
-        """Regions are decided anew: what an earlier turn weighed is forgotten."""
-        if self._weighed_before is None:
-            self._weighed_before = dict(self.weighed)
-        self.weighed.clear()
-        self.weighed.update(self._weighed_before)
 
     def before_dispatch(self, preference: Preference) -> tvm.transform.Pass:
         def note(mod: tvm.IRModule) -> None:
@@ -129,7 +115,7 @@ class Recorder:
             calls = kept_calls(mod, threads)
             counts = Counter(f"relax.{call.kind}" for call in calls)
             self._fallbacks = tuple(
-                Fallback(kind, count, self.rejections.get(kind, why))
+                Fallback(kind, count, self.journal.refused.get(kind, why))
                 for kind, count in sorted(counts.items())
             )
             self._kept = tuple(
@@ -147,10 +133,11 @@ class Recorder:
 
     def _reason(self, call: KeptCall, why: str) -> str:
         """Why no library runs an operator: what was said of it, or else of its kind."""
-        decision = self.dispatched.get(call.operator)
+        decision = self.journal.dispatched.get(call.operator)
         libraries = {one.name for one in self.preference.libraries}
         out = [one.out for one in decision.candidates if one.backend in libraries] if decision else []
-        known = [self.rejections.get(call.operator), *out, self.rejections.get(f"relax.{call.kind}"), why]
+        refused = self.journal.refused
+        known = [refused.get(call.operator), *out, refused.get(f"relax.{call.kind}"), why]
         return next(reason for reason in known if reason)
 
     def planned(self, backend: Backend) -> tvm.transform.Pass:
@@ -162,10 +149,10 @@ class Recorder:
                 nbytes = sum(_nbytes(tensor) for tensor in constants)
                 program = program_of(function)
                 self._planned.append(PlannedRegion(backend.library, program, fused_of(function)))
-                decision = self.decisions.get(program.name)
+                decision = self.journal.layouts.get(program.name)
                 region = region_report(program, backend.name, nbytes, decision)
                 self._regions.append(replace(region, calls=calls[gvar.name_hint]))
-                memory = memory_report(program, self.proofs.get(program.name))
+                memory = memory_report(program, self.journal.plans.get(program.name))
                 if memory is not None:
                     self._memory.append(memory)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from .byoc import registry
 from .byoc.backend import Backend
+from .core.journal import Journal
 from .core.policies import Rule
 from .passes import dispatch, kernels, layout, memory, region
 from .passes.canonicalize import FoldConstants, RecoverOperators, SimplifyInference
@@ -31,12 +32,12 @@ def NameOperators() -> Any:
 
 def DispatchOperators(
     backend: Backend | None = None,
-    rejections: dict[str, str] | None = None,
+    journal: Journal | None = None,
     prefer: Mapping[str, str] | None = None,
 ) -> Any:
-    """What the library takes becomes composites; ``rejections`` is filled with reasons for the rest."""
+    """What the library takes becomes composites; ``journal`` is told the reasons for the rest."""
     preference = preference_of([backend or _default()], first=prefer or {})
-    return dispatch.DispatchOperators(preference, rejections)
+    return dispatch.DispatchOperators(preference, journal)
 
 
 def PartitionRegions() -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 import tvm
 from tvm import relax
 
-from tvm_mxplan.byoc.backend import Fused, Rejections
+from tvm_mxplan.byoc.backend import Refuse, Translation
 from tvm_mxplan.byoc.translate import check_numbers, translate_region
 from tvm_mxplan.core.description import Description
 from tvm_mxplan.core.layout_registry import LayoutRegistry
@@ -48,15 +48,13 @@ class OneDNN:
     def takes_arena(self) -> bool:
         return True
 
-    def patterns(self, rejections: Rejections) -> list[relax.transform.FusionPattern]:
-        return fusion_patterns(rejections)
+    def patterns(self, refuse: Refuse) -> list[relax.transform.FusionPattern]:
+        return fusion_patterns(refuse)
 
-    def translate(
-        self, region: relax.Function, name: str, fused: Fused | None = None
-    ) -> tuple[Program, list[np.ndarray]]:
-        program, constants = fuse(*translate_region(region, name, NAME, TRANSLATE), fused)
-        check_numbers(program)
-        return program, constants
+    def translate(self, region: relax.Function, name: str) -> Translation:
+        fused = fuse(*translate_region(region, name, NAME, TRANSLATE))
+        check_numbers(fused.program)
+        return fused
 
     def describe(self, program: Program) -> Description:
         return library.describe(program)

@@ -21,6 +21,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tvm_mxplan.byoc.backend import Translation
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.dims import Shape
 
@@ -37,22 +38,16 @@ _COMMUTATIVE = ("add", "mul", "max", "min")
 MAX_POST_OPS = 16
 
 
-def fuse(
-    program: ir.Program, constants: list[np.ndarray], fused: dict[str, str] | None = None
-) -> tuple[ir.Program, list[np.ndarray]]:
-    """Fold constants, fuse post-ops, copy what no step can read; returns a new program and its constants.
-
-    ``fused`` is filled with the names of steps that run inside others, and of these.
-    """
+def fuse(program: ir.Program, constants: list[np.ndarray]) -> Translation:
+    """Fold constants, fuse post-ops, copy what no step can read: a new program."""
     graph = Graph(program, constants)
     fold(graph)
     for at in range(len(graph.steps)):
         _fuse_step(graph, at)
     read_images(graph)
     copy_transposed(graph)
-    if fused is not None:
-        fused |= graph.fused()
-    return graph.finish()
+    fused = graph.fused()
+    return Translation(*graph.finish(), fused)
 
 
 # --- what each kind of step takes --------------------------------------------------------------------------

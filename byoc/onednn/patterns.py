@@ -15,6 +15,7 @@ from tvm import relax
 from tvm.relax.backend.utils import has_leaking_intermediate_variables
 from tvm.relax.dpl import DFPattern, is_const, is_op, wildcard
 
+from tvm_mxplan.byoc.backend import Refuse
 from tvm_mxplan.passes.relax_types import permutation_of, scalar_of, shape_of
 
 from . import checks
@@ -204,12 +205,12 @@ COMPOSITES: list[Composite] = [
 ]  # fmt: skip
 
 
-def fusion_patterns(rejections: dict[str, str]) -> list[relax.transform.FusionPattern]:
-    """The table as TVM's fusion patterns; ``rejections`` collects reasons by the operator's label."""
-    return [_fusion_pattern(row, rejections) for row in COMPOSITES]
+def fusion_patterns(refuse: Refuse) -> list[relax.transform.FusionPattern]:
+    """The table as TVM's fusion patterns, which tell ``refuse`` what their checks refuse."""
+    return [_fusion_pattern(row, refuse) for row in COMPOSITES]
 
 
-def _fusion_pattern(row: Composite, rejections: dict[str, str]) -> relax.transform.FusionPattern:
+def _fusion_pattern(row: Composite, refuse: Refuse) -> relax.transform.FusionPattern:
     root, named = row.pattern()
 
     def check(context: relax.transform.PatternCheckContext) -> bool:
@@ -218,7 +219,7 @@ def _fusion_pattern(row: Composite, rejections: dict[str, str]) -> relax.transfo
         match = {**dict(context.annotated_expr), "root": context.matched_expr}
         reason = checks.tensors_ok(match) or row.check(match)
         if reason is not None:
-            rejections[_key(context.matched_expr)] = f"{row.label}: {reason}"
+            refuse(_key(context.matched_expr), f"{row.label}: {reason}")
         return reason is None
 
     return relax.transform.FusionPattern(f"{NAME}.{row.name}", root, named, check, None)

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import tvm
 
-from tvm_mxplan.byoc.backend import Backend, Rejections
+from tvm_mxplan.byoc.backend import Backend
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.choices import Choices, Question
 from tvm_mxplan.core.description import StepInfo
-from tvm_mxplan.core.dispatch import Weighed
+from tvm_mxplan.core.journal import Journal
 from tvm_mxplan.core.policies import Rule
 
 from ..layout.candidates import Layouts
@@ -40,7 +40,7 @@ class ChooseAlgorithms:
         evenly.
     cost : what steps cost: a model, or a ``StepTimer``.
     choices : what was decided earlier is taken from it, what is decided here is noted in it.
-    weighed : filled with the algorithms that convolutions do not get, by the steps' names.
+    journal : is told which algorithms convolutions do not get, and why regions went back to TVM.
     """
 
     def __init__(
@@ -49,17 +49,15 @@ class ChooseAlgorithms:
         rule: Rule = "cost",
         max_relative_error: float = 1e-4,
         cost: CostSource = BY_MODEL,
-        rejections: Rejections | None = None,
         choices: Choices | None = None,
-        weighed: Weighed | None = None,
+        journal: Journal | None = None,
     ) -> None:
         self.backend = backend
         self.rule = rule
         self.max_relative_error = max_relative_error
         self.cost = cost
-        self.rejections = {} if rejections is None else rejections
         self.choices = Choices() if choices is None else choices
-        self.weighed = weighed
+        self.journal = Journal() if journal is None else journal
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
         count = sum(1 for function in mod.functions.values() if carries_program(function))
@@ -72,12 +70,14 @@ class ChooseAlgorithms:
             self.choices.note(question, chosen, known=known is not None)
             return chosen
 
-        return map_programs(mod, self.backend.name, choose, self.rejections)
+        mod, refused = map_programs(mod, self.backend.name, choose)
+        self.journal.refuse(refused)
+        return mod
 
     def _choose(self, program: ir.Program, max_error: float) -> ir.Program:
         if self.rule == "direct":
             return program
-        return choose_algorithms(
+        chosen, weighed = choose_algorithms(
             program,
             StepQueries(self.backend),
             ColdCosts(self.cost),
@@ -85,8 +85,9 @@ class ChooseAlgorithms:
             rule=self.rule,
             max_error=max_error,
             margin=_MEASURED_MARGIN if self.cost.measured else _MODEL_MARGIN,
-            weighed=self.weighed,
         )
+        self.journal.weigh(weighed)
+        return chosen
 
 
 @dataclass(frozen=True)

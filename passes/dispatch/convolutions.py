@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.dispatch import Candidate, Source, Weighed
@@ -23,6 +24,13 @@ from ..layout.queries import StepQueries
 _NONE = Candidate(algorithm="direct")
 
 
+class ChosenAlgorithms(NamedTuple):
+    """A program with algorithms, and those that were not chosen, by the steps' names."""
+
+    program: ir.Program
+    weighed: Weighed
+
+
 def choose_algorithms(
     program: ir.Program,
     queries: StepQueries,
@@ -32,8 +40,7 @@ def choose_algorithms(
     rule: Rule = "cost",
     max_error: float,
     margin: float,
-    weighed: Weighed | None = None,
-) -> ir.Program:
+) -> ChosenAlgorithms:
     """The program with an algorithm in every convolution.
 
     Parameters
@@ -41,7 +48,6 @@ def choose_algorithms(
     rule : ``cost``, or the algorithm to use wherever it exists and ``max_error`` allows it.
     max_error : limit on the sum of the errors of all steps.
     margin : share of the direct cost that another algorithm has to stay below; costs are estimates.
-    weighed : filled with the algorithms that were not chosen, by the steps' names.
     """
     concrete = typical(program)
     candidates = {
@@ -50,13 +56,12 @@ def choose_algorithms(
         if isinstance(step.attrs, ir.Convolution)
     }
     decided = decide(candidates, rule, max_error, margin)
-    steps = list(program.steps)
+    steps, weighed = list(program.steps), {}
     for number, options in decided.items():
         chosen = next((option.algorithm for option in options if not option.out), "direct")
         steps[number] = with_algorithm(steps[number], chosen)  # type: ignore[arg-type]
-        if weighed is not None:
-            weighed[steps[number].name] = [option for option in options if option.out]
-    return replace(program, steps=tuple(steps))
+        weighed[steps[number].name] = [option for option in options if option.out]
+    return ChosenAlgorithms(replace(program, steps=tuple(steps)), weighed)
 
 
 def candidates_of(

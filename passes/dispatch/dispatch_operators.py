@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 import tvm
 from tvm import relax
 
-from tvm_mxplan.byoc.backend import Rejections
 from tvm_mxplan.core.dispatch import Candidate, DispatchDecision, is_operator_name
+from tvm_mxplan.core.journal import Journal
 from tvm_mxplan.errors import InvalidInputError
 
 from ..annotations import TVM, with_dispatch
@@ -40,28 +40,22 @@ class DispatchOperators:
     Parameters
     ----------
     preference : who is asked, and in which order.
-    rejections : filled with the reasons for which operators were refused, by their kind.
-    decisions : filled with what was decided for each operator that has a name.
+    journal : is told why operators were refused, by their kind, and what was decided for those with names.
     """
 
-    def __init__(
-        self,
-        preference: Preference,
-        rejections: Rejections | None = None,
-        decisions: dict[str, DispatchDecision] | None = None,
-    ) -> None:
+    def __init__(self, preference: Preference, journal: Journal | None = None) -> None:
         self.preference = preference
-        self.rejections = {} if rejections is None else rejections
-        self.decisions = {} if decisions is None else decisions
+        self.journal = Journal() if journal is None else journal
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
         _check_kinds(self.preference.first)
-        turns = _Turns(self.preference, self.rejections)
+        turns = _Turns(self.preference)
         for library in self.preference.libraries:
             mod = turns.ask(library, mod)
         if turns.waiting:
             for library in self.preference.libraries:
                 mod = turns.ask(library, mod)
+        self.journal.refuse(turns.refused)
         return self._annotate(mod, turns.reasons)
 
     def _annotate(self, mod: tvm.IRModule, reasons: Mapping[tuple[str, str], str]) -> tvm.IRModule:
@@ -77,7 +71,7 @@ class DispatchOperators:
                     continue
                 chosen[name] = names[_composite(composite).partition(".")[0]] if composite else TVM
                 root = str(composite.attrs.get(OPERATOR, "")) if composite else ""
-                self.decisions[name] = self._decision(name, call, chosen[name], root, reasons)
+                self.journal.dispatch(self._decision(name, call, chosen[name], root, reasons))
             mod.update_func(gvar, with_dispatch(function, chosen))
         return mod
 
@@ -106,12 +100,13 @@ class _Turns:
 
     Attributes
     ----------
-    reasons : why operators were refused, by the implementation and the operator's name.
+    refused : why operators were refused, by their kind.
+    reasons : the same, by the implementation and the operator's name.
     waiting : whether operators were kept for a library that had not been asked yet.
     """
 
     preference: Preference
-    rejections: Rejections
+    refused: dict[str, str] = field(default_factory=dict)
     reasons: dict[tuple[str, str], str] = field(default_factory=dict)
     waiting: bool = False
     asked: set[str] = field(default_factory=set)
@@ -119,11 +114,15 @@ class _Turns:
     def ask(self, library: Implementation, mod: tvm.IRModule) -> tvm.IRModule:
         """The module with composites of what ``library`` takes and nobody else is to be asked before."""
         assert library.backend
-        found: Rejections = {}
+        found: dict[str, str] = {}
+
+        def refuse(kind: str, reason: str) -> None:
+            found[kind] = reason
+
         operators = operators_of(mod)
         patterns = [
             self._for_its_operators(library, pattern, found)
-            for pattern in library.backend.patterns(found)
+            for pattern in library.backend.patterns(refuse)
             if may_match(pattern.pattern, operators)
         ]
         mod = relax.transform.FuseOpsByPattern(patterns, bind_constants=True, annotate_codegen=False)(mod)
@@ -131,7 +130,7 @@ class _Turns:
         return restore_shapes(mod)
 
     def _for_its_operators(
-        self, library: Implementation, pattern: relax.transform.FusionPattern, found: Rejections
+        self, library: Implementation, pattern: relax.transform.FusionPattern, found: dict[str, str]
     ) -> relax.transform.FusionPattern:
         """The pattern, which leaves what is another's and writes the root's name on the composite."""
 
@@ -141,7 +140,7 @@ class _Turns:
                     return False
             found.clear()
             taken = bool(pattern.check(context))
-            self.rejections.update(found)
+            self.refused.update(found)
             for reason in found.values():
                 self.reasons[library.name, operator_name(context.matched_expr) or ""] = reason
             return taken
@@ -177,10 +176,10 @@ class _Turns:
     def _note(self, library: Implementation, call: relax.Call, reason: str) -> None:
         self.reasons[library.name, operator_name(call) or ""] = reason
         if reason.startswith(_SWITCHED_OFF):
-            so_far = self.rejections.get(call.op.name, "")
+            so_far = self.refused.get(call.op.name, "")
             names = so_far.removeprefix(_SWITCHED_OFF).split(", ") if so_far.startswith(_SWITCHED_OFF) else []
             reason = _SWITCHED_OFF + ", ".join(dict.fromkeys([*names, str(operator_name(call))]))
-        self.rejections[call.op.name] = reason
+        self.refused[call.op.name] = reason
 
 
 def _operators(mod: tvm.IRModule, function: relax.Function) -> list[tuple[relax.Call, relax.Function | None]]:

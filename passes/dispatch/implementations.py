@@ -12,13 +12,14 @@ and layouts: ``Backend.describe`` says it once there is a program; costs come wi
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import tvm
 from tvm import relax
 
 from tvm_mxplan.byoc.backend import Backend
+from tvm_mxplan.core.dispatch import Trial
 from tvm_mxplan.errors import InvalidInputError
 
 from ..annotations import TVM
@@ -32,27 +33,6 @@ class Implementation:
     name: str
     backend: Backend | None = None
     absent: str = ""
-
-
-@dataclass(frozen=True)
-class Trial:
-    """A whole plan with another implementation for some kinds of operators, beside the plan as preferred.
-
-    Attributes
-    ----------
-    kinds : of the operators, in order.
-    ratio : what it was worth, of what the plan as preferred was; less is better.
-    taken : whether it is what is compiled.
-    """
-
-    implementation: str
-    kinds: tuple[str, ...]
-    ratio: float
-    taken: bool
-
-    def __str__(self) -> str:
-        kinds = ", ".join(self.kinds)
-        return f"whole plan with {kinds} in {self.implementation} measured {self.ratio:.3f} times as long"
 
 
 @dataclass(frozen=True)
@@ -71,6 +51,10 @@ class Preference:
     first: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     off: Collection[str] = frozenset()
     trials: Mapping[str, Trial] = field(default_factory=lambda: MappingProxyType({}))
+
+    def with_trials(self, trials: Mapping[str, Trial]) -> Preference:
+        """The same, knowing what was tried."""
+        return replace(self, trials=trials)
 
     @property
     def present(self) -> tuple[Implementation, ...]:

@@ -15,8 +15,9 @@ from typing import Protocol
 
 import tvm
 
-from tvm_mxplan.byoc.backend import Backend, Rejections
+from tvm_mxplan.byoc.backend import Backend
 from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.journal import Journal
 from tvm_mxplan.core.verification import Refusal
 
 from ..region.attached import program_of, regions
@@ -45,7 +46,7 @@ class VerifyKernels:
     ----------
     backends : the libraries whose kernels are checked.
     plan : decides and plans, a turn of its own each time.
-    rejections : filled with the reasons for which regions went back to TVM.
+    journal : is told why regions went back to TVM.
     """
 
     def __init__(
@@ -53,12 +54,12 @@ class VerifyKernels:
         backends: Sequence[Backend],
         verifier: Verifier,
         plan: Callable[[tvm.IRModule], tvm.IRModule],
-        rejections: Rejections | None = None,
+        journal: Journal | None = None,
     ) -> None:
         self.backends = backends
         self.verifier = verifier
         self.plan = plan
-        self.rejections = {} if rejections is None else rejections
+        self.journal = Journal() if journal is None else journal
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
         for backend in self.backends:
@@ -69,7 +70,9 @@ class VerifyKernels:
             if not wrong:
                 return planned
         reasons = {gvar: f"{refusal}; still wrong after {TURNS} plans" for gvar, refusal in wrong.items()}
-        return dissolve(planned, reasons, self.rejections)
+        mod, refused = dissolve(planned, reasons)
+        self.journal.refuse(refused)
+        return mod
 
     def _wrong(self, planned: tvm.IRModule) -> dict[tvm.ir.GlobalVar, Refusal]:
         """The regions, of any library, in which a kernel was refused."""

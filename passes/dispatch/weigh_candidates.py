@@ -9,15 +9,14 @@ measured: costs are known from measurements, or the model's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import tvm
 
 from tvm_mxplan.byoc.backend import Backend
 from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.dispatch import Candidate, Weighed
-from tvm_mxplan.core.layout_decision import LayoutDecision
+from tvm_mxplan.core.dispatch import Candidate
+from tvm_mxplan.core.journal import Journal
 from tvm_mxplan.core.policies import Rule
 from tvm_mxplan.core.specialize import typical
 
@@ -40,8 +39,7 @@ class WeighCandidates:
     ----------
     rule : by which algorithms were chosen.
     cost : what steps cost; a source that measures nothing.
-    decisions : how the layouts of regions were decided, by the regions' names.
-    weighed : candidates of steps by the steps' names, filled where they are missing.
+    journal : knows how the layouts of regions were decided and what was weighed; is told what was not.
     """
 
     def __init__(
@@ -49,32 +47,30 @@ class WeighCandidates:
         backend: Backend,
         rule: Rule,
         cost: CostSource,
-        decisions: Mapping[str, LayoutDecision],
-        weighed: Weighed,
+        journal: Journal,
     ) -> None:
         self.backend = backend
         self.rule = rule
         self.cost = cost
-        self.decisions = decisions
-        self.weighed = weighed
+        self.journal = journal
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
         queries = StepQueries(self.backend)
         for _, function in regions(mod, self.backend.name):
             program = typical(program_of(function))
             offers = Offers(program, queries, self.cost, self.backend.block)
-            decision = self.decisions[program.name]
+            decision = self.journal.layouts[program.name]
             why = _AS_A_WHOLE if decision.replayed else f"option layouts={decision.policy}"
             for step in program.steps:
                 if isinstance(step.attrs, ir.Reorder):
                     continue
-                known = self.weighed.get(step.name, [])
+                known = self.journal.weighed.get(step.name, [])
                 found = known
                 if isinstance(step.attrs, ir.Convolution) and not _has_algorithms(known):
                     found = [*self._algorithms(program, step, queries), *known]
                 if all(one.out for one in known):
                     found = [*found, *_layouts(offers, step, why)]
-                self.weighed[step.name] = found
+                self.journal.weigh({step.name: found})
         return mod
 
     def _algorithms(self, program: ir.Program, step: ir.Step, queries: StepQueries) -> list[Candidate]:

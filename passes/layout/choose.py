@@ -11,7 +11,7 @@ Forms that store a value's bytes in the same order are one form.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tvm_mxplan.core import program as ir
@@ -32,19 +32,19 @@ _WHY = "more with the reorders around it"
 
 @dataclass(frozen=True)
 class LayoutChoice:
-    """What ``LayoutChooser`` chose.
+    """What was chosen for a program.
 
     Attributes
     ----------
     steps : with the implementations that they prefer.
     layouts : of the operands of every step.
-    assignment : the proof.
+    assignment : the proof; None where costs were not weighed.
     weighed : every candidate of every step, by the steps' names.
     """
 
-    steps: list[ir.Step]
-    layouts: list[Layouts]
-    assignment: Assignment
+    steps: Sequence[ir.Step]
+    layouts: Sequence[Layouts]
+    assignment: Assignment | None
     weighed: Weighed
 
 

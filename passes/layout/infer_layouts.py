@@ -12,18 +12,19 @@ buffers stand is ``PlanMemory``'s work.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
+from typing import NamedTuple
 
 import tvm
 
-from tvm_mxplan.byoc.backend import Backend, Rejections
+from tvm_mxplan.byoc.backend import Backend
 from tvm_mxplan.core import codec
 from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.assignment import Assignment
 from tvm_mxplan.core.choices import Choices, Question
 from tvm_mxplan.core.dispatch import Weighed
+from tvm_mxplan.core.journal import Journal
 from tvm_mxplan.core.layout_decision import LayoutDecision
 from tvm_mxplan.core.policies import Policy
 from tvm_mxplan.core.specialize import typical
@@ -32,13 +33,20 @@ from tvm_mxplan.errors import InvalidInputError
 from ..region.annotate import annotate
 from ..region.attached import carries_program, map_programs, program_of, regions
 from .apply import apply_layouts
-from .candidates import Layouts
-from .choose import LayoutChooser
+from .choose import LayoutChoice, LayoutChooser
 from .costs import BY_MODEL, CostSource
 from .greedy import choose_greedily
 from .neighbours import Neighbours
 from .overrides import forced_layouts
 from .queries import StepQueries, with_preferences
+
+
+class LaidOut(NamedTuple):
+    """A program with layouts, what is to be said about the choice, and its steps' candidates by name."""
+
+    program: ir.Program
+    decision: LayoutDecision
+    weighed: Weighed = MappingProxyType({})
 
 
 def infer_layouts(
@@ -48,14 +56,12 @@ def infer_layouts(
     cost: CostSource = BY_MODEL,
     layers: Mapping[str, str] = MappingProxyType({}),
     assumed: ir.Program | None = None,
-    weighed: Weighed | None = None,
-) -> tuple[ir.Program, LayoutDecision]:
-    """Layouts for one program, and what is to be said about the choice; see the module's text.
+) -> LaidOut:
+    """Layouts for one program; see the module's text.
 
     Parameters
     ----------
     assumed : the program as ``Neighbours`` lets it see its borders, for the choice alone.
-    weighed : filled with the candidates of each step, behind what is there, by the steps' names.
 
     Raises
     ------
@@ -64,36 +70,26 @@ def infer_layouts(
     """
     start = time.perf_counter()
     seen = typical(program if assumed is None else assumed)
-    weighed = {} if weighed is None else weighed
-    choices, assignment, forced, steps = _choose(seen, backend, policy, cost, layers, weighed)
-    program = with_preferences(program, steps)
-    laid_out = annotate(apply_layouts(program, choices, back_to_plain=policy == "naive"), backend)
+    choice, forced = _choose(seen, backend, policy, cost, layers)
+    program = with_preferences(program, choice.steps)
+    laid_out = annotate(apply_layouts(program, choice.layouts, back_to_plain=policy == "naive"), backend)
     decision = LayoutDecision(policy, round(time.perf_counter() - start, 3), forced=forced)
-    if assignment is not None:
-        decision = replace(decision, cost_us=assignment.cost, lower_bound_us=assignment.lower_bound)
-    return laid_out, decision
+    if choice.assignment is not None:
+        costs = {"cost_us": choice.assignment.cost, "lower_bound_us": choice.assignment.lower_bound}
+        decision = replace(decision, **costs)
+    return LaidOut(laid_out, decision, choice.weighed)
 
 
 def _choose(
-    program: ir.Program,
-    backend: Backend,
-    policy: Policy,
-    cost: CostSource,
-    layers: Mapping[str, str],
-    weighed: Weighed,
-) -> tuple[list[Layouts], Assignment | None, tuple[str, ...], Sequence[ir.Step]]:
-    """Layouts of every step's operands, the proof if costs were weighed, the steps that were forced, and all
-    steps with the implementations that they prefer.
-    """
+    program: ir.Program, backend: Backend, policy: Policy, cost: CostSource, layers: Mapping[str, str]
+) -> tuple[LayoutChoice, tuple[str, ...]]:
+    """Layouts of every step's operands, and the steps that were forced."""
     queries = StepQueries(backend)
     forced = forced_layouts(program, layers, queries, backend.block)
     if policy != "cost":
         greedy = choose_greedily(program, queries, policy, backend.block, forced)
-        return greedy, None, tuple(forced), program.steps
-    choice = LayoutChooser(program, queries, cost, backend.block, forced).choose()
-    for name, candidates in choice.weighed.items():
-        weighed[name] = [*weighed.get(name, ()), *candidates]
-    return choice.layouts, choice.assignment, tuple(forced), choice.steps
+        return LayoutChoice(program.steps, greedy, None, {}), tuple(forced)
+    return LayoutChooser(program, queries, cost, backend.block, forced).choose(), tuple(forced)
 
 
 @tvm.transform.module_pass(opt_level=0, name="InferLayouts")
@@ -106,10 +102,8 @@ class InferLayouts:
     policy : ``cost`` for the whole region at once, or one of those in ``greedy``.
     cost : what steps cost: a model, or a ``StepTimer``.
     layers : layouts of single steps, by their names.
-    rejections : filled with the reasons for which regions went back to TVM.
-    decisions : filled with what was decided, by the region's name.
     choices : what was decided earlier is taken from it, what is decided here is noted in it.
-    weighed : filled with the candidates of each step, behind what is there, by the steps' names.
+    journal : is told what was decided and weighed, and why regions went back to TVM.
     """
 
     def __init__(
@@ -118,31 +112,30 @@ class InferLayouts:
         policy: Policy = "cost",
         cost: CostSource = BY_MODEL,
         layers: Mapping[str, str] = MappingProxyType({}),
-        rejections: Rejections | None = None,
-        decisions: dict[str, LayoutDecision] | None = None,
         choices: Choices | None = None,
-        weighed: Weighed | None = None,
+        journal: Journal | None = None,
     ) -> None:
         self.backend = backend
         self.policy = policy
         self.cost = cost
         self.layers = layers
-        self.rejections = {} if rejections is None else rejections
-        self.decisions = {} if decisions is None else decisions
         self.choices = Choices() if choices is None else choices
-        self.weighed = weighed
+        self.journal = Journal() if journal is None else journal
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
         neighbours = Neighbours(mod, self.backend.name)
 
         def infer(program: ir.Program) -> ir.Program:
             assumed = program if self.policy == "naive" else neighbours.seen_by(program)
-            laid_out, self.decisions[program.name] = self._infer(program, assumed)
+            laid_out, decision, weighed = self._infer(program, assumed)
+            self.journal.lay_out(program.name, decision)
+            self.journal.weigh_more(weighed)
             neighbours.chosen(laid_out)
             return laid_out
 
-        mod = map_programs(mod, self.backend.name, infer, self.rejections)
-        taken = {name for decision in self.decisions.values() for name in decision.forced}
+        mod, refused = map_programs(mod, self.backend.name, infer)
+        self.journal.refuse(refused)
+        taken = {name for decision in self.journal.layouts.values() for name in decision.forced}
         taken |= self._steps_of_others(mod) if self.layers else set()
         for name in self.layers:
             if name not in taken:
@@ -158,7 +151,7 @@ class InferLayouts:
         others = [f for gvar, f in mod.functions.items() if gvar not in own and carries_program(f)]
         return {step.name for function in others for step in program_of(function).steps}
 
-    def _infer(self, program: ir.Program, assumed: ir.Program) -> tuple[ir.Program, LayoutDecision]:
+    def _infer(self, program: ir.Program, assumed: ir.Program) -> LaidOut:
         """What was chosen earlier where that is known and the library still runs it so, else a choice."""
         start = time.perf_counter()
         question = Question("layouts", program, codec.encode(replace(assumed, name="")))
@@ -168,9 +161,7 @@ class InferLayouts:
             steps = {step.name for step in program.steps}
             forced = tuple(name for name in self.layers if name in steps)
             seconds = round(time.perf_counter() - start, 3)
-            return known, LayoutDecision(self.policy, seconds, forced=forced, replayed=True)
-        decided, decision = infer_layouts(
-            program, self.backend, self.policy, self.cost, self.layers, assumed, self.weighed
-        )
-        self.choices.note(question, decided)
-        return decided, decision
+            return LaidOut(known, LayoutDecision(self.policy, seconds, forced=forced, replayed=True))
+        decided = infer_layouts(program, self.backend, self.policy, self.cost, self.layers, assumed)
+        self.choices.note(question, decided.program)
+        return decided

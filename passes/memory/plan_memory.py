@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import accumulate
+from typing import NamedTuple
 
 import tvm
 
@@ -24,6 +25,7 @@ from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.allocation import Plan, Problem, solve, validate
 from tvm_mxplan.core.allocation.bounds import lower_bounds
 from tvm_mxplan.core.dims import is_static
+from tvm_mxplan.core.journal import Journal
 from tvm_mxplan.errors import InternalError
 
 from ..region.annotate import annotate
@@ -38,19 +40,22 @@ MAX_NODES = 100_000
 """Placements the exact search may try: about a second for a plan that cannot be proven to be the best."""
 
 
+class PlannedMemory(NamedTuple):
+    """A program with offsets, and the solver's plan with its bounds; None where shapes are symbolic."""
+
+    program: ir.Program
+    plan: Plan | None = None
+
+
 def plan_memory(
     program: ir.Program,
     backend: Backend,
     reuse: bool = True,
     reorder: bool = False,
-    proofs: dict[str, Plan] | None = None,
-) -> ir.Program:
-    """Offsets for one program; see the module's text.
-
-    ``proofs`` is filled with what the solver knows of the plan, by the program's name.
-    """
+) -> PlannedMemory:
+    """Offsets for one program; see the module's text."""
     if not all(is_static(value.shape) for value in program.values):
-        return program
+        return PlannedMemory(program)
     program = share_in_place(elide_concats(view_slices(program)), backend)
     program = annotate(program, backend)  # what stands in place has less to run, or nothing
     problem, plan = _planned(program, reuse)
@@ -59,9 +64,7 @@ def plan_memory(
         other_problem, other_plan = _planned(other, reuse)
         if other_plan.height < plan.height:
             program, problem, plan = other, other_problem, other_plan
-    if proofs is not None:
-        proofs[program.name] = plan
-    return with_offsets(program, problem, plan)
+    return PlannedMemory(with_offsets(program, problem, plan), plan)
 
 
 def _planned(program: ir.Program, reuse: bool) -> tuple[ArenaProblem, Plan]:
@@ -105,7 +108,7 @@ class PlanMemory:
     ----------
     reuse : whether values that are not alive together share bytes.
     reorder : whether steps may be reordered for a smaller arena.
-    proofs : filled with what the solver knows of each plan, by the region's name.
+    journal : is told of the plans.
     """
 
     def __init__(
@@ -113,15 +116,18 @@ class PlanMemory:
         backend: Backend,
         reuse: bool = True,
         reorder: bool = False,
-        proofs: dict[str, Plan] | None = None,
+        journal: Journal | None = None,
     ) -> None:
         self.backend = backend
         self.reuse = reuse
         self.reorder = reorder
-        self.proofs = proofs
+        self.journal = Journal() if journal is None else journal
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
         def plan(program: ir.Program) -> ir.Program:
-            return plan_memory(program, self.backend, self.reuse, self.reorder, self.proofs)
+            planned = plan_memory(program, self.backend, self.reuse, self.reorder)
+            if planned.plan is not None:
+                self.journal.place(program.name, planned.plan)
+            return planned.program
 
-        return map_programs(mod, self.backend.name, plan, {})
+        return map_programs(mod, self.backend.name, plan).mod

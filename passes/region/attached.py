@@ -13,12 +13,12 @@ import numpy as np
 import tvm
 from tvm import relax
 
-from tvm_mxplan.byoc.backend import Fused, Rejections
+from tvm_mxplan.byoc.backend import Fused
 from tvm_mxplan.core import codec
 from tvm_mxplan.core.program import Program
 from tvm_mxplan.errors import UnsupportedError
 
-from .dissolve import dissolve
+from .dissolve import Dissolved, dissolve
 
 PROGRAM = "mxplan.program"
 CONSTANTS = "mxplan.constants"
@@ -67,11 +67,11 @@ def fused_of(function: relax.Function) -> Fused:
 
 
 def map_programs(
-    mod: tvm.IRModule, backend: str, transform: Callable[[Program], Program], rejections: Rejections
-) -> tvm.IRModule:
+    mod: tvm.IRModule, backend: str, transform: Callable[[Program], Program]
+) -> Dissolved:
     """The module with the program of each region replaced by what ``transform`` makes of it.
 
-    Regions for which it raises UnsupportedError go back to TVM, with the reason in ``rejections``.
+    Regions for which it raises UnsupportedError go back to TVM with that reason.
     """
     mod = mod.clone()
     refused: dict[tvm.ir.GlobalVar, str] = {}
@@ -80,7 +80,7 @@ def map_programs(
             mod.update_func(gvar, attach(function, transform(program_of(function))))
         except UnsupportedError as error:
             refused[gvar] = str(error)
-    return dissolve(mod, refused, rejections)
+    return dissolve(mod, refused)
 
 
 def _tensor(array: np.ndarray) -> tvm.runtime.Tensor:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import tvm
 
-from tvm_mxplan.byoc.backend import Backend, Fused, Rejections
+from tvm_mxplan.byoc.backend import Backend
+from tvm_mxplan.core.journal import Journal
 from tvm_mxplan.core.program import Program, Reorder, Slice
 from tvm_mxplan.errors import UnsupportedError
 
@@ -25,20 +26,19 @@ class BuildPrograms:
 
     Parameters
     ----------
-    rejections : filled with the reasons for which regions went back.
+    journal : is told why regions went back.
     """
 
-    def __init__(self, backend: Backend, rejections: Rejections | None = None) -> None:
+    def __init__(self, backend: Backend, journal: Journal | None = None) -> None:
         self.backend = backend
-        self.rejections = {} if rejections is None else rejections
+        self.journal = Journal() if journal is None else journal
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
         mod = mod.clone()
         refused: dict[tvm.ir.GlobalVar, str] = {}
         for gvar, function in list(regions(mod, self.backend.name)):
-            fused: Fused = {}
             try:
-                program, constants = self.backend.translate(function, gvar.name_hint, fused)
+                program, constants, fused = self.backend.translate(function, gvar.name_hint)
             except UnsupportedError as error:
                 refused[gvar] = str(error)
                 continue
@@ -46,7 +46,9 @@ class BuildPrograms:
                 refused[gvar] = "only moves data, which no library does better"
             else:
                 mod.update_func(gvar, with_fused(attach(function, program, constants), fused))
-        return dissolve(mod, refused, self.rejections)
+        mod, reasons = dissolve(mod, refused)
+        self.journal.refuse(reasons)
+        return mod
 
 
 def _only_moves_data(program: Program) -> bool:

@@ -7,39 +7,43 @@ After    lv = R.nn.conv2d(x, w); ...      as if it had never been partitioned
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import tvm
 from tvm import relax
-
-from tvm_mxplan.byoc.backend import Rejections
 
 from ..annotations import TVM, with_changed_dispatch
 from ..relax_types import operator_name
 
 
-def dissolve(
-    mod: tvm.IRModule, reasons: Mapping[tvm.ir.GlobalVar, str], rejections: Rejections
-) -> tvm.IRModule:
-    """The module without the regions named in ``reasons``; their operators are noted, one by one."""
+class Dissolved(NamedTuple):
+    """A module without some regions, and why their operators are TVM's: by kinds, and by their own names."""
+
+    mod: tvm.IRModule
+    refused: dict[str, str]
+
+
+def dissolve(mod: tvm.IRModule, reasons: Mapping[tvm.ir.GlobalVar, str]) -> Dissolved:
+    """The module without the regions named in ``reasons``."""
+    refused: dict[str, str] = {}
     if not reasons:
-        return mod
+        return Dissolved(mod, refused)
     mod = mod.clone()
     given_back: dict[str, str] = {}
     for gvar, reason in reasons.items():
         region = mod[gvar]
         calls = _operators(region)
         names = {name for call in calls if (name := operator_name(call))}
-        rejections |= dict.fromkeys({str(call.op.name) for call in calls} | names, reason)
+        refused |= dict.fromkeys({str(call.op.name) for call in calls} | names, reason)
         given_back |= dict.fromkeys(names, TVM)
         mod.update_func(gvar, region.without_attr("Codegen").without_attr("global_symbol"))
     mod = with_changed_dispatch(mod, given_back)
-    return tvm.transform.Sequential(
-        [
-            relax.transform.LambdaLift(),
-            relax.transform.InlinePrivateFunctions(),
-            relax.transform.CanonicalizeBindings(),
-        ]
-    )(mod)
+    tidy = [
+        relax.transform.LambdaLift(),
+        relax.transform.InlinePrivateFunctions(),
+        relax.transform.CanonicalizeBindings(),
+    ]
+    return Dissolved(tvm.transform.Sequential(tidy)(mod), refused)
 
 
 def _operators(region: relax.Function) -> list[relax.Call]:

@@ -13,7 +13,7 @@ import tvm
 from tvm import relax, te, tirx
 from tvm.relax.dpl import is_op, wildcard
 
-from tvm_mxplan.byoc.backend import Fused, Rejections
+from tvm_mxplan.byoc.backend import Refuse, Translation
 from tvm_mxplan.byoc.composite import Composite
 from tvm_mxplan.byoc.engine import Engine
 from tvm_mxplan.byoc.registry import Library
@@ -33,7 +33,7 @@ IMPLEMENTATION = "tvm:loops"
 OPERATORS = {"relu": "nn.relu", "exp": "exp"}
 
 
-def patterns(rejections: Rejections) -> list[relax.transform.FusionPattern]:
+def patterns(refuse: Refuse) -> list[relax.transform.FusionPattern]:
     """A composite for each operator; a check that refuses says why."""
 
     def check(context: relax.transform.PatternCheckContext) -> bool:
@@ -41,7 +41,7 @@ def patterns(rejections: Rejections) -> list[relax.transform.FusionPattern]:
         shape = shape_of(call)
         if dtype_of(call) == "float32" and shape is not None and is_static(shape):
             return True
-        rejections[str(call.op.name)] = "loops take float32 of fixed shapes"
+        refuse(str(call.op.name), "loops take float32 of fixed shapes")
         return False
 
     return [
@@ -102,15 +102,13 @@ class Loops:
     def layouts(self) -> LayoutRegistry:
         return LayoutRegistry()
 
-    def patterns(self, rejections: Rejections) -> list[relax.transform.FusionPattern]:
-        return patterns(rejections)
+    def patterns(self, refuse: Refuse) -> list[relax.transform.FusionPattern]:
+        return patterns(refuse)
 
-    def translate(
-        self, region: relax.Function, name: str, fused: Fused | None = None
-    ) -> tuple[ir.Program, list[np.ndarray]]:
+    def translate(self, region: relax.Function, name: str) -> Translation:
         program, constants = translate_region(region, name, NAME, TRANSLATE)
         check_numbers(program)
-        return program, constants
+        return Translation(program, constants)
 
     def describe(self, program: ir.Program) -> Description:
         values = [_settled(value) for value in program.values]

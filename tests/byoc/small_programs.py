@@ -58,7 +58,7 @@ def fused(builder: Small, result: int) -> ir.Program:
     """The program after folding and fusion, having shown that it computes what it did before."""
     builder.write_output(result, builder.output)
     before, constants = builder.finish(), list(builder.constants)
-    after, smaller = fuse(before, constants)
+    after, smaller, _ = fuse(before, constants)
     expected, actual = _run(before, constants), _run(after, smaller)
     np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-5)
     return after

@@ -205,7 +205,7 @@ def test_weights_that_float32_does_not_hold_are_not_made(number):
     vector = b.constant(np.full(VECTOR, number, "float32"))
     y = b.binary(b.conv(b.inputs[0], 7), vector, "mul" if number < 1 else "add")
     b.write_output(y, b.output)
-    after, _ = fuse(b.finish(), list(b.constants))
+    after, *_ = fuse(b.finish(), list(b.constants))
     assert len(after.steps[0].post_ops) == 1
     assert "bias" not in {operand.role for operand in after.steps[0].operands}
 

@@ -88,7 +88,7 @@ def test_an_output_that_is_read_inside_stays():
     x = b.conv(b.inputs[0], 5)
     b.write_output(x, second)
     b.write_output(b.eltwise(x, "relu"), b.output)
-    after, _ = fuse(b.finish(), b.constants)
+    after = fuse(b.finish(), b.constants).program
     assert kinds(after) == ["convolution", "eltwise"]
 
 
@@ -250,8 +250,7 @@ def test_steps_that_others_took_in_are_told():
     y = b.eltwise(b.binary(y, b.numbers(1, 7, 1, 1), "mul"), "relu")
     y = b.binary(y, b.inputs[1])
     b.write_output(b.step("softmax", ir.Softmax("softmax", 1), b.shape(y), [("src", y)]), b.output)
-    names: dict[str, str] = {}
-    after, _ = fuse(b.finish(), list(b.constants), names)
+    after, _, names = fuse(b.finish(), list(b.constants))
     assert [step.name for step in after.steps] == ["convolution0", "softmax0"]
     assert names == dict.fromkeys(["pad0", "binary0", "eltwise0", "binary1"], "convolution0")
 
@@ -262,7 +261,6 @@ def test_a_chain_of_scales_is_the_step_that_is_left():
     for algorithm in ("mul", "add", "mul"):
         y = b.binary(y, b.numbers(1, 5, 1, 1), algorithm)
     b.write_output(y, b.output)
-    names: dict[str, str] = {}
-    after, _ = fuse(b.finish(), list(b.constants), names)
+    after, _, names = fuse(b.finish(), list(b.constants))
     (step,) = after.steps
     assert names == {name: step.name for name in ("binary0", "binary1", "binary2") if name != step.name}

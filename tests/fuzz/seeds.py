@@ -65,7 +65,7 @@ def containers() -> list[bytes]:
     made = [bytes(symbolic().module()["mxplan.save"]())]
     block = in_place()
     backend = OneDNN()
-    planned = plan_memory(annotate(block.build(), backend), backend)
+    planned = plan_memory(annotate(block.build(), backend), backend).program
     assert planned.arena_bytes > 0
     for program, constants in [(planned, block.constants), *(SOUND[name].program() for name in SOUND)]:
         made.append(bytes(library.create_module(program.name, program, constants)["mxplan.save"]()))

@@ -160,6 +160,7 @@ def load_replay() -> Try:
             arrays[name] = np.zeros(size, rng.choice(("u1", "f4", "i8")))
         arrays["program"] = np.frombuffer(codec.encode(single), np.uint8)
         arrays["text"] = np.frombuffer(b"text", np.uint8)
+        arrays["library"] = np.frombuffer(b"onednn" if rng.random() < 0.95 else b"nobody", np.uint8)
         file = io.BytesIO()
         np.savez(file, **arrays)
         path = folder / "step.npz"

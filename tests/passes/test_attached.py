@@ -108,19 +108,19 @@ def test_what_runs_inside_others_is_told() -> None:
 def test_programs_are_mapped_and_refused_ones_go_back() -> None:
     mod = two_regions()
     names = sorted(gvar.name_hint for gvar, _ in regions(mod, NAME))
-    rejections: dict[str, str] = {}
 
     def change(program: ir.Program) -> ir.Program:
         if program.name == names[1]:
             raise UnsupportedError("not this one")
         return replace(program, arena_bytes=77)
 
-    mapped = map_programs(mod, NAME, change, rejections)
+    mapped, refused = map_programs(mod, NAME, change)
     ((gvar, region),) = regions(mapped, NAME)
     assert (gvar.name_hint, program_of(region).arena_bytes) == (names[0], 77)
-    assert rejections and all("not this one" in reason for reason in rejections.values())
+    assert refused and all("not this one" in reason for reason in refused.values())
     assert len(list(regions(mod, NAME))) == 2, "the module itself stays"
-    same = map_programs(mod, NAME, lambda program: program, rejections)
+    same, refused = map_programs(mod, NAME, lambda program: program)
+    assert refused == {}
     tvm.ir.assert_structural_equal(same, mod)
 
 

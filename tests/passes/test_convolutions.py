@@ -18,7 +18,7 @@ from tvm_mxplan.core.description import Description, StepInfo
 from tvm_mxplan.passes.dispatch import DispatchOperators
 from tvm_mxplan.passes.dispatch import choose_algorithms as module
 from tvm_mxplan.passes.dispatch.choose_algorithms import ColdCosts
-from tvm_mxplan.passes.dispatch.convolutions import candidates_of, choose_algorithms
+from tvm_mxplan.passes.dispatch.convolutions import ChosenAlgorithms, candidates_of, choose_algorithms
 from tvm_mxplan.passes.dispatch.implementations import preference_of
 from tvm_mxplan.passes.layout.costs import BY_MODEL
 from tvm_mxplan.passes.layout.queries import StepQueries
@@ -97,13 +97,18 @@ def test_what_cannot_be_is_out_with_its_reason() -> None:
     assert found["winograd_f4"][1:] == (None, 0.0, "", "the library has nothing but reference code")
 
 
-def chosen(max_error: float, rule: str = "cost", count: int = 1, weighed: dict | None = None) -> list[str]:
+def chosen(max_error: float, rule: str = "cost", count: int = 1) -> list[str]:
+    after = choice(max_error, rule, count).program
+    return [step.attrs.algorithm for step in after.steps[:-1]]  # type: ignore[union-attr]
+
+
+def choice(max_error: float, rule: str, count: int) -> ChosenAlgorithms:
     one = program(count)
     queries = StepQueries(Library(ALL))  # type: ignore[arg-type]
-    options = {"rule": rule, "max_error": max_error, "margin": 0.8, "weighed": weighed}
+    options = {"rule": rule, "max_error": max_error, "margin": 0.8}
     after = choose_algorithms(one, queries, Costs(TABLE), 16, **options)  # type: ignore[arg-type]
-    assert after.steps[-1] == one.steps[-1]
-    return [step.attrs.algorithm for step in after.steps[:-1]]  # type: ignore[union-attr]
+    assert after.program.steps[-1] == one.steps[-1]
+    return after
 
 
 @pytest.mark.parametrize(
@@ -122,8 +127,8 @@ def test_errors_of_all_steps_stay_below_the_limit(max_error: float, count: int, 
 
 
 def test_the_others_are_told_by_step() -> None:
-    weighed: dict = {}
-    assert chosen(1e-4, "winograd_f2", 2, weighed) == ["winograd_f2"] * 2
+    assert chosen(1e-4, "winograd_f2", 2) == ["winograd_f2"] * 2
+    weighed = choice(1e-4, "winograd_f2", 2).weighed
     assert {name: [one.algorithm for one in others] for name, others in weighed.items()} == {
         "conv0": ["direct", "winograd_f4"],
         "conv1": ["direct", "winograd_f4"],
@@ -146,9 +151,9 @@ def test_weights_are_read_from_memory_when_a_model_runs() -> None:
 def test_regions_share_the_limit_evenly_and_margins_go_by_where_costs_are_from(monkeypatch) -> None:
     asked: list[tuple[float, float]] = []
 
-    def choose(program: ir.Program, *_arguments: object, **options: float) -> ir.Program:
+    def choose(program: ir.Program, *_arguments: object, **options: float) -> ChosenAlgorithms:
         asked.append((options["max_error"], options["margin"]))
-        return program
+        return ChosenAlgorithms(program, {})
 
     monkeypatch.setattr(module, "choose_algorithms", choose)
     conv = "R.nn.conv2d({0}, w, padding=[1, 1, 1, 1])"

@@ -24,8 +24,8 @@ POLICIES: tuple[Policy, ...] = ("cost", "blocked", "channels_last", "naive")
 def answered(seed: int) -> tuple[ir.Program, ir.Program]:
     """A question and the layouts that were chosen for it, as they come from a file."""
     case = RandomProgram(seed)
-    asked, _ = fuse(case.program, case.builder.constants)
-    decided, _ = infer_layouts(asked, OneDNN(), POLICIES[seed % len(POLICIES)])
+    asked = fuse(case.program, case.builder.constants).program
+    decided = infer_layouts(asked, OneDNN(), POLICIES[seed % len(POLICIES)]).program
     return asked, codec.decode(codec.encode(decided))
 
 

@@ -10,9 +10,11 @@ from dataflow_text import dataflow
 from tvm import relax
 from tvm.relax.dpl import is_op, wildcard
 
+from tvm_mxplan.byoc.backend import Refuse
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.byoc.onednn.patterns import COMPOSITES
 from tvm_mxplan.core.dispatch import DispatchDecision
+from tvm_mxplan.core.journal import Journal
 from tvm_mxplan.errors import InvalidInputError
 from tvm_mxplan.passes.annotations import dispatch_of
 from tvm_mxplan.passes.dispatch import DispatchOperators
@@ -32,11 +34,11 @@ class Library:
         self._operators = operators
         self._refused = refused
 
-    def patterns(self, rejections: dict[str, str]) -> list[relax.transform.FusionPattern]:
+    def patterns(self, refuse: Refuse) -> list[relax.transform.FusionPattern]:
         def check(context: relax.transform.PatternCheckContext) -> bool:
             name = context.matched_expr.op.name
             if name == f"relax.{self._refused}":
-                rejections[name] = f"{self.library} dislikes it"
+                refuse(name, f"{self.library} dislikes it")
             return name != f"relax.{self._refused}"
 
         return [
@@ -46,12 +48,12 @@ class Library:
 
 
 def dispatched(
-    preference: Preference, lines: str = LINES, rejections: dict[str, str] | None = None
+    preference: Preference, lines: str = LINES, journal: Journal | None = None
 ) -> tuple[tvm.IRModule, dict[str, DispatchDecision]]:
-    decisions: dict[str, DispatchDecision] = {}
-    step = DispatchOperators(preference, rejections, decisions)
+    journal = Journal() if journal is None else journal
+    step = DispatchOperators(preference, journal)
     mod = NameOperators()(dataflow(lines))
-    return step.transform_module(mod, tvm.transform.PassContext()), decisions
+    return step.transform_module(mod, tvm.transform.PassContext()), journal.dispatched
 
 
 def chosen(preference: Preference, lines: str = LINES) -> dict[str, str]:
@@ -116,12 +118,12 @@ def test_operators_without_names_are_not_written():
 
 
 def test_what_goes_back_to_tvm_is_written_too():
-    rejections: dict[str, str] = {}
-    mod, _ = dispatched(preference_of([OneDNN()]), "y = R.permute_dims(x)", rejections)
+    journal = Journal()
+    mod, _ = dispatched(preference_of([OneDNN()]), "y = R.permute_dims(x)", journal)
     assert dispatch_of(mod["main"]) == {"permute_dims_0": "onednn"}
-    mod = BuildPrograms(OneDNN(), rejections)(PartitionRegions()(mod))
+    mod = BuildPrograms(OneDNN(), journal)(PartitionRegions()(mod))
     assert dispatch_of(mod["main"]) == {"permute_dims_0": "llvm"}
-    assert "only moves data" in rejections["permute_dims_0"] == rejections["relax.permute_dims"]
+    assert "only moves data" in journal.refused["permute_dims_0"] == journal.refused["relax.permute_dims"]
 
 
 # --- the order ---------------------------------------------------------------------------------------------
@@ -235,13 +237,13 @@ def test_prefer(order: list[str], first: Mapping[str, str], offloaded: set[str])
 
 
 def test_reasons_speak_of_the_option():
-    rejections: dict[str, str] = {}
+    journal = Journal()
     preference = preference_of([OneDNN()], first={"softmax": "llvm"}, off={"exp_0"})
-    _, decisions = dispatched(preference, rejections=rejections)
+    _, decisions = dispatched(preference, journal=journal)
     assert decisions["softmax_0"].candidates[1].out == "option prefer: softmax=llvm"
     assert decisions["exp_0"].candidates[0].out == "switched off by option: exp_0"
-    assert rejections["relax.nn.softmax"] == "option prefer: softmax=llvm"
-    assert rejections["relax.exp"] == "switched off by option: exp_0"
+    assert journal.refused["relax.nn.softmax"] == "option prefer: softmax=llvm"
+    assert journal.refused["relax.exp"] == "switched off by option: exp_0"
 
 
 def test_a_pattern_of_several_operators_needs_all_of_them():

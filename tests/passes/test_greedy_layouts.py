@@ -72,7 +72,7 @@ def test_any_is_what_the_library_picks_for_each_step_alone(program: ir.Program) 
         alone = ir.Program("", tuple(values), (ir.Step("", step.attrs, operands),))
         picks.append(backend.describe(alone).values[2].layout)
     assert destinations(program, "any") == [picks[0], picks[0], picks[1]]
-    after, _ = infer_layouts(program, backend, "any")
+    after = infer_layouts(program, backend, "any").program
     last = [step for step in after.steps if step.post_ops]
     layouts = {after.values[last[0].dst].layout, after.values[last[0].post_ops[0].value].layout}  # type: ignore[union-attr]
     assert layouts == {picks[1]}

@@ -61,9 +61,9 @@ def test_branches_run_one_after_the_other():
     assert sorted(step.name for step in ordered.steps) == sorted(step.name for step in program.steps)
     assert lower_bound(arena_problem(program).problem) == 3 * 65536 + 4096
     assert lower_bound(arena_problem(ordered).problem) == 65536 + 2 * 4096
-    keep = plan_memory(program, OneDNN())
+    keep = plan_memory(program, OneDNN()).program
     assert [step.name for step in keep.steps] == [step.name for step in program.steps]
-    assert plan_memory(program, OneDNN(), reorder=True).arena_bytes < keep.arena_bytes
+    assert plan_memory(program, OneDNN(), reorder=True).program.arena_bytes < keep.arena_bytes
 
 
 def run(program: ir.Program) -> np.ndarray:
@@ -75,11 +75,11 @@ def run(program: ir.Program) -> np.ndarray:
 
 def test_numbers_stay():
     program = branches()
-    expected = run(plan_memory(program, OneDNN()))
+    expected = run(plan_memory(program, OneDNN()).program)
     assert np.isfinite(expected).all()
     library.set_debug(True)
     try:
-        np.testing.assert_array_equal(run(plan_memory(program, OneDNN(), reorder=True)), expected)
+        np.testing.assert_array_equal(run(plan_memory(program, OneDNN(), reorder=True).program), expected)
     finally:
         library.set_debug(False)
 

@@ -9,6 +9,7 @@ from dataflow_text import dataflow
 from tvm import relax, te, tirx
 
 from tvm_mxplan.byoc.onednn.backend import OneDNN
+from tvm_mxplan.core.journal import Journal
 from tvm_mxplan.passes.dispatch import DispatchOperators
 from tvm_mxplan.passes.dispatch.implementations import preference_of
 from tvm_mxplan.passes.region import PartitionRegions
@@ -17,12 +18,12 @@ NAME = "mxplan_onednn"
 
 
 def partition(lines: str, **parameters: str) -> tuple[tvm.IRModule, dict[str, str]]:
-    rejections: dict[str, str] = {}
-    return partitioned(dataflow(lines, **parameters), rejections), rejections
+    journal = Journal()
+    return partitioned(dataflow(lines, **parameters), journal), journal.refused
 
 
-def partitioned(mod: tvm.IRModule, rejections: dict[str, str] | None = None) -> tvm.IRModule:
-    return PartitionRegions()(DispatchOperators(preference_of([OneDNN()]), rejections)(mod))
+def partitioned(mod: tvm.IRModule, journal: Journal | None = None) -> tvm.IRModule:
+    return PartitionRegions()(DispatchOperators(preference_of([OneDNN()]), journal)(mod))
 
 
 def region_names(mod: tvm.IRModule) -> list[str]:
@@ -44,10 +45,10 @@ def composites(mod: tvm.IRModule, region: str) -> list[str]:
 
 
 def test_one_region_of_everything():
-    mod, rejections = partition("a = R.nn.relu(x)\nb = R.add(a, x)\ny = R.nn.max_pool2d(b, [2, 2], [2, 2])")
+    mod, refused = partition("a = R.nn.relu(x)\nb = R.add(a, x)\ny = R.nn.max_pool2d(b, [2, 2], [2, 2])")
     assert region_names(mod) == [f"{NAME}_0"]
     assert composites(mod, f"{NAME}_0") == ["eltwise", "binary", "pooling"]
-    assert not rejections
+    assert not refused
 
 
 def test_regions_around_what_is_left_are_numbered_in_order_of_use():
@@ -153,9 +154,9 @@ def test_a_composite_whose_inside_is_read_elsewhere_is_its_parts():
 )
 def test_reasons(lines, parameters, operator, reason):
     parameters = parameters.replace("(1,) * 7", "(1, 1, 1, 1, 1, 1, 1)")
-    mod, rejections = partition(lines, parameters=parameters)
+    mod, refused = partition(lines, parameters=parameters)
     assert region_names(mod) == []
-    assert reason in rejections[f"relax.{operator}"]
+    assert reason in refused[f"relax.{operator}"]
 
 
 SEVERAL_FUNCTIONS = """

@@ -175,7 +175,7 @@ def test_a_region_that_another_call_needs_as_it_was_stays() -> None:
     bindings = "a = region_0_1(x)\nb = R.sin(a)\nc = region_1(b)\nd = R.cumsum(c, 2)\ne = region_0(d)"
     assert_main(after, X64, bindings, "e", **signatures)
     x = normal(0, 1, 64, 8, 8)
-    bodies = dissolve(before, {gvar: "" for gvar, _ in regions(before, NAME)}, {})
+    bodies = dissolve(before, {gvar: "" for gvar, _ in regions(before, NAME)}).mod
     assert_same(results(emitted(after), x), results(bodies, x))
 
 
@@ -259,9 +259,9 @@ def test_bodies_say_what_programs_compute(case: str) -> None:
     after = propagate(before)
     assert sum(reorders(after)) < sum(reorders(before))
     x = normal(0, 2, 17, 8, 8)
-    bodies = dissolve(after, {gvar: "" for gvar, _ in regions(after, NAME)}, {})
+    bodies = dissolve(after, {gvar: "" for gvar, _ in regions(after, NAME)}).mod
     assert not list(regions(bodies, NAME))
-    expected = results(dissolve(before, {gvar: "" for gvar, _ in regions(before, NAME)}, {}), x)
+    expected = results(dissolve(before, {gvar: "" for gvar, _ in regions(before, NAME)}).mod, x)
     assert_same(results(bodies, x), expected)
     assert_same(results(emitted(after), x), expected)
 

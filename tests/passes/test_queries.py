@@ -115,7 +115,7 @@ def test_the_model_prefers_narrow_vectors_that_are_full(
 def test_layouts_carry_the_preference_into_the_program() -> None:
     program, backend = depthwise(28), OneDNN()
     name = StepQueries(backend).ask(typical(program), program.steps[0], LAST).alternatives[0]
-    laid_out, _ = infer_layouts(program, backend, cost=favouring(name, 0.01))
+    laid_out, *_ = infer_layouts(program, backend, cost=favouring(name, 0.01))
     (layer,) = (step for step in laid_out.steps if step.name == "layer")
     assert isinstance(layer.attrs, ir.Convolution)
     assert layer.attrs.preferred == layer.implementation == name

@@ -23,8 +23,8 @@ POLICIES: tuple[Policy, ...] = ("plain", "blocked", "cost")
 
 
 def planned(case: RandomProgram, policy: Policy) -> tuple[ir.Program, list[np.ndarray]]:
-    program, constants = fuse(case.program, case.builder.constants)
-    return plan_memory(infer_layouts(program, OneDNN(), policy)[0], OneDNN()), constants
+    program, constants, _ = fuse(case.program, case.builder.constants)
+    return plan_memory(infer_layouts(program, OneDNN(), policy).program, OneDNN()).program, constants
 
 
 def sliced(program: ir.Program) -> int:

@@ -9,6 +9,7 @@ from tvm import relax
 
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.core.choices import Choices
+from tvm_mxplan.core.journal import Journal
 from tvm_mxplan.core.layout_decision import LayoutDecision
 from tvm_mxplan.errors import InvalidInputError
 from tvm_mxplan.passes.dispatch import DispatchOperators
@@ -25,17 +26,17 @@ def test_a_replayed_choice_says_which_of_its_own_steps_were_forced() -> None:
     layers = {"max_pool2d_1": "nChw16c"}
 
     def decided(choices: Choices) -> list[LayoutDecision]:
-        backend, decisions = OneDNN(), {}
+        backend, journal = OneDNN(), Journal()
         passes = [
             relax.transform.ConvertToDataflow(1),
             NameOperators(),
             DispatchOperators(preference_of([backend])),
             PartitionRegions(),
             BuildPrograms(backend),
-            InferLayouts(backend, layers=layers, decisions=decisions, choices=choices),
+            InferLayouts(backend, layers=layers, choices=choices, journal=journal),
         ]
         tvm.transform.Sequential(passes)(parse(lines, 'x: R.Tensor((1, 64, 8, 8), "float32")'))
-        return [decisions[name] for name in sorted(decisions)]
+        return [journal.layouts[name] for name in sorted(journal.layouts)]
 
     first = Choices()
     made = decided(first)

@@ -10,6 +10,7 @@ import tvm
 from tvm_mxplan.byoc.backend import Backend
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.journal import Journal
 from tvm_mxplan.core.verification import Refusal
 from tvm_mxplan.frontend.onnx import import_model
 from tvm_mxplan.options import Options
@@ -46,11 +47,11 @@ def undecided() -> tvm.IRModule:
     return compilation([BACKEND], Options(), TARGET).run(imported, last="programs")
 
 
-def verified(mod: tvm.IRModule, verifier: Finding, rejections: dict[str, str]) -> tvm.IRModule:
+def verified(mod: tvm.IRModule, verifier: Finding, journal: Journal) -> tvm.IRModule:
     def plan(mod: tvm.IRModule) -> tvm.IRModule:
         return compilation([BACKEND], Options(), TARGET).run(mod, "algorithms", "memory")
 
-    return VerifyKernels([BACKEND], verifier, plan, rejections)(mod)
+    return VerifyKernels([BACKEND], verifier, plan, journal)(mod)
 
 
 def programs(mod: tvm.IRModule) -> list[ir.Program]:
@@ -58,29 +59,29 @@ def programs(mod: tvm.IRModule) -> list[ir.Program]:
 
 
 def test_a_plan_that_is_right_is_taken(undecided: tvm.IRModule) -> None:
-    verifier, rejections = Finding(0), {}
-    planned = verified(undecided, verifier, rejections)
+    verifier, journal = Finding(0), Journal()
+    planned = verified(undecided, verifier, journal)
     assert verifier.known == 1
     assert verifier.asked == [programs(planned)]
     (program,) = programs(planned)
     assert program.arena_bytes > 0 and all(
         step.implementation for step in program.steps if step.scratchpad_bytes
     )
-    assert rejections == {}
+    assert journal == Journal()
 
 
 def test_each_turn_plans_what_came_in(undecided: tvm.IRModule) -> None:
     verifier = Finding(2)
-    planned = verified(undecided, verifier, {})
+    planned = verified(undecided, verifier, Journal())
     assert len(verifier.asked) == 3
     assert verifier.asked[0] == verifier.asked[1] == programs(planned)  # nothing was really refused
 
 
 def test_what_stays_wrong_goes_back_to_tvm_with_the_reason(undecided: tvm.IRModule) -> None:
-    verifier, rejections = Finding(TURNS + 5), {}
-    planned = verified(undecided, verifier, rejections)
+    verifier, journal = Finding(TURNS + 5), Journal()
+    planned = verified(undecided, verifier, journal)
     assert len(verifier.asked) == TURNS
     assert programs(planned) == []
-    assert rejections["conv2d_0"] == (
+    assert journal.refused["conv2d_0"] == (
         f"conv2d_0: brg refused for convolution: 3 elements differ; still wrong after {TURNS} plans"
     )

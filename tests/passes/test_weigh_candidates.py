@@ -10,6 +10,7 @@ from tvm import relax
 
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.core.dispatch import Candidate, Weighed
+from tvm_mxplan.core.journal import Journal
 from tvm_mxplan.core.layout_decision import LayoutDecision
 from tvm_mxplan.core.policies import Policy, Rule
 from tvm_mxplan.passes.dispatch import ChooseAlgorithms, DispatchOperators, WeighCandidates
@@ -30,8 +31,8 @@ return b
 """
 
 
-def decided(policy: Policy, rule: Rule, weighed: Weighed) -> tuple[tvm.IRModule, dict[str, LayoutDecision]]:
-    backend, decisions = OneDNN(), {}
+def decided(policy: Policy, rule: Rule) -> tuple[tvm.IRModule, Journal]:
+    backend, journal = OneDNN(), Journal()
     weights = np.random.default_rng(0).standard_normal((64, 64, 3, 3), np.float32)
     passes = [
         relax.transform.BindParams("main", {"w": weights}),
@@ -40,19 +41,20 @@ def decided(policy: Policy, rule: Rule, weighed: Weighed) -> tuple[tvm.IRModule,
         DispatchOperators(preference_of([backend])),
         PartitionRegions(),
         BuildPrograms(backend),
-        ChooseAlgorithms(backend, rule, weighed=weighed),
-        InferLayouts(backend, policy, decisions=decisions, weighed=weighed),
+        ChooseAlgorithms(backend, rule, journal=journal),
+        InferLayouts(backend, policy, journal=journal),
     ]
-    return tvm.transform.Sequential(passes)(parse(BODY, PARAMETERS)), decisions
+    return tvm.transform.Sequential(passes)(parse(BODY, PARAMETERS)), journal
 
 
-def weigh(policy: Policy, rule: Rule, weighed: Weighed) -> None:
-    mod, decisions = decided(policy, rule, weighed)
+def weigh(policy: Policy, rule: Rule) -> Weighed:
+    mod, journal = decided(policy, rule)
     (before,) = (program_of(function) for _, function in regions(mod, "mxplan_onednn"))
-    mod = WeighCandidates(OneDNN(), rule, BY_MODEL, decisions, weighed)(mod)
+    mod = WeighCandidates(OneDNN(), rule, BY_MODEL, journal)(mod)
     (after,) = (program_of(function) for _, function in regions(mod, "mxplan_onednn"))
     assert after == before
-    assert weighed.keys() == {"conv2d_0", "max_pool2d_0"}
+    assert journal.weighed.keys() == {"conv2d_0", "max_pool2d_0"}
+    return journal.weighed
 
 
 def chosen(candidates: list[Candidate]) -> Candidate:
@@ -61,18 +63,15 @@ def chosen(candidates: list[Candidate]) -> Candidate:
 
 
 def test_what_was_weighed_is_kept():
-    before: Weighed = {}
-    decided("cost", "cost", before)
-    weighed: Weighed = {}
-    weigh("cost", "cost", weighed)
+    before = decided("cost", "cost")[1].weighed
+    weighed = weigh("cost", "cost")
     assert weighed == before
     assert chosen(weighed["conv2d_0"]).algorithm == "winograd_f4"
 
 
 @pytest.mark.parametrize("policy, layout", [("blocked", "aBcd16b"), ("channels_last", "acdb")])
 def test_layouts_by_a_rule(policy, layout):
-    weighed: Weighed = {}
-    weigh(policy, "cost", weighed)
+    weighed = weigh(policy, "cost")
     for candidates in weighed.values():
         assert chosen(candidates).layouts == (layout, layout)
         assert chosen(candidates).cost_us > 0
@@ -84,8 +83,7 @@ def test_layouts_by_a_rule(policy, layout):
 
 
 def test_algorithms_by_a_rule():
-    weighed: Weighed = {}
-    weigh("cost", "direct", weighed)
+    weighed = weigh("cost", "direct")
     algorithms = {one.algorithm: one for one in weighed["conv2d_0"] if not one.layouts}
     assert algorithms.keys() == {"winograd_f2", "winograd_f4"}
     assert algorithms["winograd_f4"].out == "costs less than direct alone, but option convolutions=direct"
@@ -93,10 +91,9 @@ def test_algorithms_by_a_rule():
 
 
 def test_a_plan_chosen_as_a_whole_says_so():
-    mod, decisions = decided("channels_last", "direct", {})
-    ((name, decision),) = decisions.items()
-    replayed = LayoutDecision("cost", decision.seconds, replayed=True)
-    weighed: Weighed = {}
-    WeighCandidates(OneDNN(), "cost", BY_MODEL, {name: replayed}, weighed)(mod)
-    algorithms = {one.algorithm: one.out for one in weighed["conv2d_0"] if not one.layouts}
+    mod, journal = decided("channels_last", "direct")
+    ((name, decision),) = journal.layouts.items()
+    replayed = Journal(layouts={name: LayoutDecision("cost", decision.seconds, replayed=True)})
+    WeighCandidates(OneDNN(), "cost", BY_MODEL, replayed)(mod)
+    algorithms = {one.algorithm: one.out for one in replayed.weighed["conv2d_0"] if not one.layouts}
     assert algorithms["winograd_f4"] == "costs less than direct alone, but the plan was chosen as a whole"

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import onnx
@@ -17,10 +18,14 @@ from single_kernels import Array, Faulty
 import tvm_mxplan
 from tvm_mxplan import Options
 from tvm_mxplan.byoc import registry
+from tvm_mxplan.byoc.backend import Backend
 from tvm_mxplan.byoc.onednn import library
-from tvm_mxplan.core.verification import Verification
+from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.kernel import Kernel
+from tvm_mxplan.core.verification import Checked, Verification
 from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.reference import onnxruntime_outputs, worst_relative_l2
+from tvm_mxplan.tuning.place import Here
 from tvm_mxplan.verify import verifier
 
 
@@ -280,3 +285,22 @@ def test_the_option_names_what_it_takes() -> None:
         tvm_mxplan.InvalidInputError, match="verify='always'; expected one of new, all, off"
     ):
         Options(verify="always")
+
+
+def test_equal_kernels_of_two_libraries_are_two() -> None:
+    """Both call what runs them by one name, and have one step."""
+    asked: list[str] = []
+
+    class Watching(Here):
+        def check_kernel(self, backend: Backend, kernel: Kernel) -> Checked:
+            asked.append(backend.library)
+            return Checked("agreed")
+
+    values = tuple(ir.Value("", (3, 5), "float32", kind, "ab", 0) for kind in ("input", "output"))
+    operands = (ir.Operand("src", 0), ir.Operand("dst", 1))
+    step = ir.Step("relu_0", ir.Eltwise("relu", 0.0, 0.0), operands, implementation="loops")
+    planned = [ir.Program("region", values, (step,))]
+    found = verifier.Verifier(tvm_mxplan.Options(cache="disabled"), Watching())
+    for library_name in ("one", "other", "one"):
+        assert found.wrong(SimpleNamespace(library=library_name), planned) == {}  # type: ignore[arg-type]
+    assert asked == ["one", "other"]

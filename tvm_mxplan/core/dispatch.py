@@ -203,6 +203,27 @@ class Dispatch:
         return "\n".join([*lines, *(str(decision) for decision in self.decisions)])
 
 
+@dataclass(frozen=True)
+class Trial:
+    """A whole plan with another implementation for some kinds of operators, beside the plan as preferred.
+
+    Attributes
+    ----------
+    kinds : of the operators, in order.
+    ratio : what it was worth, of what the plan as preferred was; less is better.
+    taken : whether it is what is compiled.
+    """
+
+    implementation: str
+    kinds: tuple[str, ...]
+    ratio: float
+    taken: bool
+
+    def __str__(self) -> str:
+        kinds = ", ".join(self.kinds)
+        return f"whole plan with {kinds} in {self.implementation} measured {self.ratio:.3f} times as long"
+
+
 def is_operator_name(text: str) -> bool:
     """True for ``conv2d_3``, False for ``conv2d``: whether options mean one operator or all of a kind."""
     return text.rpartition("_")[2].isdecimal()

@@ -24,11 +24,10 @@ import tvm
 from tvm import relax
 
 from ..core.choices import Choices
-from ..core.dispatch import DispatchDecision
+from ..core.dispatch import DispatchDecision, Trial
 from ..core.fingerprint import Fingerprint
 from ..errors import RemoteError
 from ..passes.annotations import TVM
-from ..passes.dispatch.implementations import Trial
 from ..passes.region.attached import regions
 from ..recorder import Recorder
 from .compare import Comparison
@@ -56,7 +55,7 @@ class TuneDispatch:
     Parameters
     ----------
     compilation : whose phases are run; where choices were loaded for it, nothing is measured.  Its choices
-        are given what was decided, the trials of its preference what was tried.
+        are given what was decided, its journal what was tried.
     """
 
     def __init__(self, compilation: Compilation, tuning: Tuning) -> None:
@@ -84,7 +83,7 @@ class TuneDispatch:
             self.tuning.meter.known["dispatch"] += len(result.table) - 1
         self.choices.note_dispatch(digest, json.dumps(asdict(result)).encode())
         self.tuning.tried(result)
-        self.preference.trials.update(trials_of(result))
+        self.compilation.recorder.journal.trials |= trials_of(result)
         return mod
 
     def _tune(self, mod: tvm.IRModule, digest: str, ports: list[Port]) -> PlanResult:
@@ -138,10 +137,11 @@ class TuneDispatch:
         recorder = Recorder()
         preferred = self._dispatched(mod, [], recorder)
         found: list[tuple[int, str, tvm.IRModule]] = []
-        for kind in self._kinds(recorder.dispatched.values()):
+        for kind in self._kinds(recorder.journal.dispatched.values()):
             name, other = f"{kind}={TVM}", Recorder()
             dispatched = self._dispatched(mod, [name], other)
-            moved = any(one.chosen.backend == TVM for one in other.dispatched.values() if one.kind == kind)
+            decided = other.journal.dispatched.values()
+            moved = any(one.chosen.backend == TVM for one in decided if one.kind == kind)
             cuts = self._regions(dispatched) - self._regions(preferred)
             if moved and cuts <= MOST_CUTS:
                 found.append((cuts, name, dispatched))

@@ -116,7 +116,7 @@ class TunePlans:
             names.append(candidate.name)
             if len(names) > 1:
                 continue
-            plan = built[candidate.name] = _Plan(candidate.name, choices.made, noted.weighed)
+            plan = built[candidate.name] = _Plan(candidate.name, choices.made, noted.journal.weighed)
             with self.tuning.meter.spending(), self.tuning.place.only_measured():
                 recorder = Recorder()
                 finished = self._finished(decided, recorder)
@@ -136,7 +136,7 @@ class TunePlans:
             return
         best, value = comparison.best
         made = built[best].made
-        self.compilation.recorder.weighed.update(built[best].weighed)
+        self.compilation.recorder.journal.weigh(built[best].weighed)
         values = comparison.values
         rows = [(n, values[names[0]], names[0] != best) for names in plans.values() for n in names]
         table = [row[:2] for row in sorted(rows, key=lambda row: (row[2], row[1]))]

@@ -93,12 +93,13 @@ class Verifier:
 
     def refuse_known(self, backend: Backend) -> None:
         """Refuse what differed in earlier compilations, before anything is planned."""
-        if self._all or not self._known.refused:
+        known = [one for key, one in self._known.refused.items() if key.startswith(_key(backend))]
+        if self._all or not known:
             return
         with self._timed():
-            for refusal in self._known.refused.values():
+            for refusal in known:
                 backend.refuse(refusal.descriptor, refusal.implementation, refusal.reason)
-        self._notes.append(f"{len(self._known.refused)} kernel(s) refused earlier on this machine")
+        self._notes.append(f"{len(known)} kernel(s) refused earlier on this machine")
 
     def wrong(self, backend: Backend, programs: Sequence[ir.Program]) -> dict[str, Refusal]:
         """Check what is not known of the kernels of planned programs.
@@ -130,7 +131,7 @@ class Verifier:
 
     def _refusal(self, backend: Backend, step: str, kernel: Kernel) -> Refusal | None:
         """Check a kernel, if that is to be done; how it differs, if it does."""
-        digest = kernel.digest
+        digest = _key(backend) + kernel.digest
         if digest in self._refused:
             return self._refused[digest]
         if digest in self._agreed or digest in self._unchecked:
@@ -191,6 +192,11 @@ class Verifier:
             yield
         finally:
             self._seconds += time.perf_counter() - start
+
+
+def _key(backend: Backend) -> str:
+    """What the digests of a library's kernels begin with: another library's kernel is another kernel."""
+    return f"{backend.library}:"
 
 
 def _kernels(program: ir.Program, backend: Backend) -> Iterator[tuple[str, Kernel]]:
