@@ -1,4 +1,4 @@
-"""Builds the runtime without its FFI, and a program around it, with a sanitizer."""
+"""Builds the runtime without its FFI, and programs around it, with a sanitizer or quickly."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 RUNTIME = HERE.parent.parent / "byoc" / "runtime"
-FLAGS = ["-std=c++17", "-O1", "-g1", "-fopenmp"]
+FLAGS = ["-std=c++17", "-fopenmp"]
 
 
 def onednn_file(distribution: str, name: str) -> Path:
@@ -18,21 +18,30 @@ def onednn_file(distribution: str, name: str) -> Path:
     return next(Path(str(f.locate())).resolve() for f in files if f.as_posix().endswith(name))
 
 
-def build(folder: Path, programs: list[str], sanitizers: str) -> list[Path]:
+def build(folder: Path, programs: list[str], sanitizers: str, with_onednn: bool = True) -> list[Path]:
     """Build ``programs`` of this folder (names without ``.cc``) into ``folder``.
 
-    ``sanitizers`` is what ``-fsanitize`` takes; the first report ends a program.
+    ``sanitizers`` is what ``-fsanitize`` takes; the first report ends a program.  With none, nothing is
+    optimised either.  Without oneDNN, its room of the runtime is left out, and neither its headers nor its
+    library are there.
     """
-    header = onednn_file("onednn-devel-cpu-gomp", "include/oneapi/dnnl/dnnl.hpp")
-    shared = onednn_file("onednn-cpu-gomp", "libdnnl.so.3")
-    flags = [*FLAGS, f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all", f"-iquote{RUNTIME}"]
-    sources = [path for path in sorted(RUNTIME.rglob("*.cc")) if path.parent.name != "ffi"]
+    flags = [*FLAGS, f"-iquote{RUNTIME}"]
+    if sanitizers:
+        flags += ["-O1", "-g1", f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all"]
+    libraries = ["-ldl"]
+    left_out = {RUNTIME / "ffi", RUNTIME / "onednn" / "ffi"}
+    if with_onednn:
+        header = onednn_file("onednn-devel-cpu-gomp", "include/oneapi/dnnl/dnnl.hpp")
+        shared = onednn_file("onednn-cpu-gomp", "libdnnl.so.3")
+        flags.append(f"-isystem{header.parents[2]}")
+        libraries += [str(shared), f"-Wl,-rpath,{shared.parent}"]
+    else:
+        left_out.add(RUNTIME / "onednn")
+    sources = [path for path in sorted(RUNTIME.rglob("*.cc")) if not left_out & set(path.parents)]
 
     def compile_one(source: Path) -> str:
         target = str(folder / ("-".join(source.parts[-3:]) + ".o"))
-        subprocess.run(
-            ["g++", *flags, f"-isystem{header.parents[2]}", "-c", str(source), "-o", target], check=True
-        )
+        subprocess.run(["g++", *flags, "-c", str(source), "-o", target], check=True)
         return target
 
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
@@ -41,6 +50,5 @@ def build(folder: Path, programs: list[str], sanitizers: str) -> list[Path]:
     built = []
     for name, main in zip(programs, mains, strict=True):
         built.append(folder / name)
-        link = ["g++", *flags, *objects, main, str(shared), f"-Wl,-rpath,{shared.parent}", "-ldl"]
-        subprocess.run([*link, "-o", str(built[-1])], check=True)
+        subprocess.run(["g++", *flags, *objects, main, *libraries, "-o", str(built[-1])], check=True)
     return built

@@ -1,9 +1,10 @@
-// The registry of libraries; see library.h.
+// The registry of libraries, and the one place where a failure gets its step's name; see library.h.
 #include "library/library.h"
 
 #include <map>
 
 #include "base/error.h"
+#include "program/step_rules.h"
 
 namespace mxplan {
 namespace {
@@ -15,6 +16,15 @@ std::map<std::string, const Library*>& Libraries() {
 }
 
 }  // namespace
+
+Executable Builder::Build(const Step& step, bool lists_alternatives) {
+  try {
+    CheckStep(step, *resolved_);
+    return Make(step, lists_alternatives);
+  } catch (const Error& error) {
+    throw Error(error.kind(), Concat(step.kind, " ", step.name, ": ", error.what()));
+  }
+}
 
 void RegisterLibrary(const Library& library) { Libraries()[library.name()] = &library; }
 

@@ -30,15 +30,24 @@ struct ProcessState {
 // Makes the executables of one resolved program.  For one thread.
 class Builder {
  public:
-  Builder() = default;
   virtual ~Builder() = default;
   Builder(const Builder&) = delete;
   Builder& operator=(const Builder&) = delete;
 
   // The executable of a step of the program, on request with what else the library has for it.
-  // Values of the step in layout "any" take the layout it chooses.  Throws Error with the step's
-  // name; what the library refuses is Unsupported.
-  virtual Executable Build(const Step& step, bool lists_alternatives) = 0;
+  // Throws Error with the step's name: InvalidInput where it breaks the rules of its kind
+  // (step_rules.h), Unsupported where the library refuses.
+  Executable Build(const Step& step, bool lists_alternatives);
+
+ protected:
+  explicit Builder(Resolved* resolved) : resolved_(resolved) {}
+
+ private:
+  // Of a step that keeps the rules.  Values in layout "any" take the layout that is chosen, which
+  // is written into the resolved program.
+  virtual Executable Make(const Step& step, bool lists_alternatives) = 0;
+
+  Resolved* resolved_;
 };
 
 // A library of kernels, as the process has it once.  Safe to call from many threads; what it throws

@@ -12,12 +12,13 @@ namespace {
 
 class OneDnnBuilder final : public Builder {
  public:
-  explicit OneDnnBuilder(Resolved* resolved) : program_(resolved) {}
-  Executable Build(const Step& step, bool lists_alternatives) override {
+  explicit OneDnnBuilder(Resolved* resolved) : Builder(resolved), program_(resolved) {}
+
+ private:
+  Executable Make(const Step& step, bool lists_alternatives) override {
     return BuildExecutable(step, &program_, lists_alternatives);
   }
 
- private:
   DescribedProgram program_;
 };
 

@@ -12,7 +12,7 @@
 namespace mxplan {
 
 // Throws InvalidInput that names the role, what was expected and what came; Unsupported for results
-// that are made of nothing.  An unknown kind is left to the registry.
+// that are made of nothing.  An unknown kind is left to the library.
 void CheckStep(const Step& step, const Resolved& resolved);
 
 }  // namespace mxplan

@@ -145,8 +145,8 @@ class StepBuilder {
   Executable executable_;
 };
 
-// Makes the executable of a step, on request with what else oneDNN has for it.  Throws Error with
-// the step's name; what oneDNN refuses is Unsupported.
+// Makes the executable of a step, on request with what else oneDNN has for it.  What oneDNN refuses
+// is Unsupported.
 Executable BuildExecutable(const Step& step, DescribedProgram* program, bool lists_alternatives);
 
 }  // namespace mxplan

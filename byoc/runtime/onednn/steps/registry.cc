@@ -1,9 +1,8 @@
-// The table of step kinds, and the one place where a builder's failure gets its step's name.
+// The table of step kinds, and the one place where oneDNN's refusals become errors.
 #include <string_view>
 
 #include "base/error.h"
 #include "onednn/steps/builders.h"
-#include "program/step_rules.h"
 
 namespace mxplan {
 namespace {
@@ -39,7 +38,6 @@ constexpr Entry kBuilders[] = {
 
 Executable BuildExecutable(const Step& step, DescribedProgram* program, bool lists_alternatives) {
   try {
-    CheckStep(step, program->resolved());
     for (const Entry& entry : kBuilders) {
       if (entry.kind != step.kind) continue;
       StepBuilder builder(step, program, lists_alternatives);
@@ -47,11 +45,8 @@ Executable BuildExecutable(const Step& step, DescribedProgram* program, bool lis
       return builder.Take();
     }
     ThrowUnsupported("unknown kind of step");
-  } catch (const Error& error) {
-    throw Error(error.kind(), Concat(step.kind, " ", step.name, ": ", error.what()));
   } catch (const dnnl::error& error) {
-    ThrowUnsupported(step.kind, " ", step.name, ": oneDNN ", error.what(), " (status ",
-                     static_cast<int>(error.status), ")");
+    ThrowUnsupported("oneDNN ", error.what(), " (status ", static_cast<int>(error.status), ")");
   }
 }
 
