@@ -11,6 +11,7 @@ An operator that a pass makes comes from what that pass took in for it.
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Mapping
 
@@ -27,8 +28,7 @@ def with_origins(call: relax.Call, origins: Origins) -> relax.Call:
     """The call with a span that names its origins; as it is where there are none."""
     if not origins:
         return call
-    spans = [_span(origin) for origin in origins]
-    return relax.Call(call.op, call.args, call.attrs, call.ty_args, tvm.ir.SequentialSpan(spans))
+    return relax.Call(call.op, call.args, call.attrs, call.ty_args, _spans(origins))
 
 
 def origins_of(expr: relax.Expr) -> Origins:
@@ -36,15 +36,20 @@ def origins_of(expr: relax.Expr) -> Origins:
     span = getattr(expr, "span", None)
     if not isinstance(span, tvm.ir.SequentialSpan):
         return ()
-    texts = [str(one.source_name.name) for one in span.spans]
-    return tuple(
-        Origin(*json.loads(text.removeprefix(_SOURCE))) for text in texts if text.startswith(_SOURCE)
-    )
+    found = [_origin(str(one.source_name.name)) for one in span.spans]
+    return tuple(one for one in found if one is not None)
 
 
-def _span(origin: Origin) -> tvm.ir.Span:
-    text = _SOURCE + json.dumps([origin.name, origin.kind])
-    return tvm.ir.Span(tvm.ir.SourceName(text), 0, 0, 0, 0)
+@functools.lru_cache(maxsize=1024)
+def _spans(origins: Origins) -> tvm.ir.SequentialSpan:
+    """Shared by the operators that come from the same, which stand close together."""
+    texts = [_SOURCE + json.dumps([origin.name, origin.kind]) for origin in origins]
+    return tvm.ir.SequentialSpan([tvm.ir.Span(tvm.ir.SourceName(text), 0, 0, 0, 0) for text in texts])
+
+
+@functools.lru_cache(maxsize=1024)
+def _origin(text: str) -> Origin | None:
+    return Origin(*json.loads(text.removeprefix(_SOURCE))) if text.startswith(_SOURCE) else None
 
 
 def with_origin_table(function: relax.Function, table: Mapping[str, Origins]) -> relax.Function:

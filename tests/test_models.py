@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
 import tvm_mxplan
+from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.core.allocation import solve
 from tvm_mxplan.core.ordering import choose_order
 from tvm_mxplan.core.policies import POLICIES
@@ -59,6 +61,15 @@ ACTIVATIONS = 4 * (56 * 56 * 256 + 56 * 56 * 128 + 28 * 28 * 128)
 """What the second stage's first block of ResNet-50 reads, and what its 3x3 convolution reads and writes."""
 
 
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    """Plans for two threads of the library, however many the machine or the environment gives it."""
+    before = library.threads()
+    library.set_threads(2)
+    yield
+    library.set_threads(before)
+
+
 @pytest.mark.parametrize("layouts", ["cost", "channels_last"])
 def test_resnet50_tensors(layouts: str) -> None:
     """As everybody gets it: residual sums in place, 5,218,304 bytes of activations; the rest is scratchpads.
@@ -78,8 +89,11 @@ def test_resnet50_tensors(layouts: str) -> None:
     assert memory.height <= memory.stock
 
 
-def test_resnet50_arena_without_winograd() -> None:
-    """12,288 bytes of scratchpad on top of the activations, and no order of the steps needs less."""
+def test_resnet50_arena_without_winograd(two_threads: None) -> None:
+    """12,288 bytes of scratchpad on top of the activations, and no order of the steps needs less.
+
+    Each thread has a part of them.
+    """
     options = {"layouts": "channels_last", "convolutions": "direct"}
     ex = tvm_mxplan.compile(zoo.load("resnet50"), options=options)
     (region,) = ex.report.regions

@@ -164,7 +164,7 @@ def _whole(channels: int, vector: int) -> int:
 def _efficiency(attrs: ir.Attributes, info: StepInfo) -> float:
     """Share of the peak that an implementation reaches when memory is no limit."""
     name = info.implementation
-    if "gemm" in name:
+    if any(part.startswith("gemm") for part in name.split(":")):  # also x64:gemm:jit, but not brgemm
         return 0.3
     if name.startswith("jit_1x1"):
         return 0.8 if max(getattr(attrs, "strides", (1,))) > 1 else 0.87

@@ -104,7 +104,7 @@ def test_what_ended_the_process_is_an_error_now() -> None:
     """
     text = dedent(code).format(folder=__file__.rpartition("/")[0])
     done = subprocess.run(
-        [sys.executable, "-c", text], capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, "-c", text], capture_output=True, text=True, check=False, timeout=600
     )
     assert done.returncode == 7, done.stderr[-500:]
     assert "more than 400 deep" in done.stdout

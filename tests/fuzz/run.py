@@ -34,10 +34,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--targets", nargs="+", choices=[*COMPILED, *PYTHON], default=[*COMPILED, *PYTHON])
     parser.add_argument("--build", type=Path, help="folder of the programs that were built, or are to be")
+    parser.add_argument("--inputs", type=int, help="no more of them, to one of Python's readers")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
     if given.one:
-        return _run_python(given.one, given.seconds, given.seed)
+        return _run_python(given.one, given.seconds, given.seed, given.inputs)
     with tempfile.TemporaryDirectory() as scratch:
         folder = given.build or Path(scratch)
         status = 0
@@ -85,14 +86,14 @@ def _seed_files(folder: Path) -> list[str]:
     return [str(path) for path in paths]
 
 
-def _run_python(target: str, seconds: float, seed: int) -> int:
+def _run_python(target: str, seconds: float, seed: int, inputs: int | None = None) -> int:
     from targets import TARGETS
 
     attempt = TARGETS[target]()
     taken = number = 0
     with open("round", "wb", buffering=0) as current:
         end = time.monotonic() + seconds
-        while time.monotonic() < end:
+        while time.monotonic() < end and (inputs is None or number < inputs):
             current.seek(0)
             current.write(number.to_bytes(8, "little"))
             try:

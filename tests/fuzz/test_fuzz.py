@@ -18,7 +18,7 @@ def test_readers_in_python(
 ) -> None:
     """In this process, which would not survive a finding of the worst kind."""
     monkeypatch.chdir(tmp_path)
-    assert run.main(["0.7", "--seed", "7", "--one", target]) == 0, capsys.readouterr().err
+    assert run.main(["600", "--inputs", "80", "--seed", "7", "--one", target]) == 0, capsys.readouterr().err
     said = re.fullmatch(r"(\d+) inputs: (\d+) refused, (\d+) taken\n", capsys.readouterr().out)
     assert said
     assert min(int(said[2]), int(said[3])) > 0

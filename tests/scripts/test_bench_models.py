@@ -14,7 +14,7 @@ import pytest
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
-from _bench import models, statistics, table  # noqa: E402
+from _bench import models, process, statistics, table  # noqa: E402
 from _bench.record import summary_records  # noqa: E402
 
 needs_onnxruntime = pytest.mark.skipif(
@@ -127,15 +127,22 @@ def test_two_engines_end_to_end(tmp_path):
         ("import os; os._exit(3)", "died", "status 3"),
         ("raise RuntimeError('no such device')", "failed", "RuntimeError: no such device"),
         (ZEROS, "wrong", "relative L2 1.0e+00"),
-        ("import time; time.sleep(60)", "timed out", "within 5 s"),
+        ("import time; time.sleep(600)", "timed out", "within 2 s"),
     ],
     ids=["missing", "dies", "raises", "lies", "hangs"],
 )
 def test_a_broken_engine_is_a_row_and_the_others_are_timed(tmp_path, monkeypatch, source, status, detail):
+    """The one that hangs is waited for briefly, the others as long as a busy machine lets them take."""
     (tmp_path / "openvino.py").write_text(source)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    ask = process.Worker.ask
 
-    document = _run(tmp_path, "--engines", "onnxruntime,openvino", "--iterations", "2", "--timeout", "5")
+    def patience(worker, do, timeout, **arguments):
+        hangs = status == "timed out" and worker._spec.engine == "openvino"
+        return ask(worker, do, 2 if hangs else timeout, **arguments)
+
+    monkeypatch.setattr(process.Worker, "ask", patience)
+    document = _run(tmp_path, "--engines", "onnxruntime,openvino", "--iterations", "2", "--timeout", "600")
 
     (record,) = document["results"]
     broken = record["engines"]["openvino"]
@@ -186,10 +193,9 @@ def test_workers_end_with_the_run(tmp_path, number):
     )
     try:
         _wait(lambda: list(tmp_path.glob("*/answer_onnxruntime.npz")))
-        time.sleep(0.3)
         assert _processes_about(tmp_path)
         run.send_signal(number)
-        assert run.wait(20) != 0
+        assert run.wait(_LONG) != 0
     finally:
         run.kill()
         run.wait()
@@ -222,8 +228,12 @@ def _run(directory, *arguments):
     return json.loads(out.read_text())
 
 
-def _wait(condition, seconds=30):
-    deadline = time.monotonic() + seconds
+_LONG = 600
+"""Seconds after which what does not happen is given up: no machine is too busy for that."""
+
+
+def _wait(condition):
+    deadline = time.monotonic() + _LONG
     while not condition():
         assert time.monotonic() < deadline, "waited too long"
         time.sleep(0.05)
@@ -232,11 +242,11 @@ def _wait(condition, seconds=30):
 def _processes_about(directory):
     """Ids of the workers whose files are in ``directory``."""
     found = []
-    for process in Path("/proc").glob("[0-9]*"):
+    for folder in Path("/proc").glob("[0-9]*"):
         try:
-            command = (process / "cmdline").read_bytes()
+            command = (folder / "cmdline").read_bytes()
         except OSError:
             continue
         if b"_bench.worker" in command and str(directory).encode() in command:
-            found.append(process.name)
+            found.append(folder.name)
     return found

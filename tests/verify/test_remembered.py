@@ -101,6 +101,6 @@ def test_two_processes_at_once(tmp_path: Path) -> None:
     processes = [
         subprocess.Popen([sys.executable, "-c", code, str(path), name], env=os.environ) for name in "pq"
     ]
-    assert [process.wait(120) for process in processes] == [0, 0]
+    assert [process.wait(600) for process in processes] == [0, 0]
     known = VerifiedFile(path, {"CPU": "one"}).load()
     assert known == Known(frozenset(f"{name}{at}" for name in "pq" for at in range(60)))
