@@ -26,7 +26,9 @@ import tvm_mxplan
 from tvm_mxplan import opcheck
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.cache import compile_cache, container
+from tvm_mxplan.cache.compile_cache import CompileCache
 from tvm_mxplan.cache.container import Container
+from tvm_mxplan.targets import TargetText
 from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.reference import onnxruntime_outputs, worst_relative_l2
 
@@ -76,6 +78,22 @@ def with_kernels() -> onnx.ModelProto:
         [numpy_helper.from_array(weights, "w"), numpy_helper.from_array(np.array([4, 0, 16]), "rows")],
     )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+# --- time ---------------------------------------------------------------------------------------------
+
+
+def test_all_that_the_cache_takes_is_counted(tiny, cache_folder, monkeypatch):
+    """By a clock that ticks once each time it is read: a second for what is asked, found and kept."""
+    target = TargetText.of("onednn, llvm")
+    ticks = iter(range(100))
+    monkeypatch.setattr(compile_cache.time, "perf_counter", lambda: float(next(ticks)))
+    options = tvm_mxplan.Options(cache="on_compile")
+    cache = CompileCache(tiny, None, target, options)
+    assert cache.seconds == 1.0
+    assert cache.find() is None
+    assert (cache.seconds, cache.report.outcome) == (2.0, "miss")
+    assert CompileCache(tiny, None, target, tvm_mxplan.Options(cache="disabled")).seconds == 0.0
 
 
 # --- hits ---------------------------------------------------------------------------------------------

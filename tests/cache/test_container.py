@@ -50,6 +50,21 @@ def refused(data: bytes) -> str:
     return str(error.value)
 
 
+def test_digests_that_are_known_are_not_taken_again(tmp_path, monkeypatch):
+    """The file is the same."""
+    hashed: list[bytes] = []
+    digests = container.content_digests
+    monkeypatch.setattr(
+        container, "content_digests", lambda buffers: hashed.extend(map(bytes, buffers)) or digests(buffers)
+    )
+    plain = written(tmp_path)
+    assert hashed == [entry.payload for entry in ENTRIES]
+    hashed.clear()
+    known = [Entry(e.kind, e.name, e.payload, digests([e.payload])[0]) for e in ENTRIES]
+    assert written(tmp_path, [*known[:1], ENTRIES[1], *known[2:]]) == plain
+    assert hashed == [ENTRIES[1].payload]
+
+
 def test_reads_what_was_written(tmp_path):
     container = Container(written(tmp_path))
     container.verify()

@@ -31,6 +31,23 @@ def digest(mod: tvm.IRModule) -> str:
     return relax_fingerprint(mod, [content_digest(tensor_bytes(tensor)) for tensor in constants_of(mod)])
 
 
+def test_the_same_bytes_of_another_type_are_another_constant():
+    """A cast of it, whose result is the same type."""
+
+    def cast(array: np.ndarray) -> tvm.IRModule:
+        builder = relax.BlockBuilder()
+        x = relax.Var("x", relax.TensorType((2, 3), "float64"))
+        with builder.function("main", [x]):
+            constant = relax.const(array, str(array.dtype))
+            builder.emit_func_output(
+                builder.emit(relax.op.add(x, builder.emit(relax.op.astype(constant, "float64"))))
+            )
+        return builder.get()
+
+    texts = [digest(cast(A)), digest(cast(A.view(np.int32))), digest(cast(A.view(np.uint32)))]
+    assert len(set(texts)) == 3
+
+
 def test_the_same_module_made_twice():
     assert len(constants_of(module())) == 2
     assert digest(module()) == digest(module())

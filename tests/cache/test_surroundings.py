@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 import tvm
 
 import tvm_mxplan
+from tvm_mxplan import byoc, passes
+from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.cache import surroundings as module
 from tvm_mxplan.targets import TargetText
 
@@ -84,3 +87,44 @@ def test_options_and_pass_contexts_matter() -> None:
             found.append(all_of())
     assert all(one != plain for one in found)
     assert all(one != other for at, one in enumerate(found) for other in found[:at])
+
+
+@pytest.mark.parametrize("package", [tvm_mxplan, byoc, passes], ids=lambda package: package.__name__)
+def test_every_file_of_the_plug_in_matters(monkeypatch, package) -> None:
+    """Python's and C++'s, in every folder, by content and by name; nothing else."""
+    before = module._plugin_digest()
+    folder = Path(package.__path__[0]).resolve()
+    read = Path.read_bytes
+    changed: list[Path] = []
+
+    def spoilt(path: Path) -> bytes:
+        return read(path) + (b"#" if path in changed else b"")
+
+    monkeypatch.setattr(Path, "read_bytes", spoilt)
+    files = [min(folder.rglob(f"*{suffix}")) for suffix in module._SOURCES if any(folder.rglob(f"*{suffix}"))]
+    assert files
+    for file in files:
+        changed[:] = [file]
+        assert module._plugin_digest() != before, file
+    changed[:] = [folder / "README.md", *folder.rglob("*.pyc")]
+    assert module._plugin_digest() == before
+
+
+def test_the_library_and_its_settings_matter(monkeypatch) -> None:
+    found = [module.shared_surroundings()]
+    for where, name, value in (
+        (library, "isa", "avx2"),
+        (library, "threads", 77),
+        (module.os, "sched_getaffinity", {0, 1, 2, 3, 4, 5, 6}),
+        (module.environment, "of_onednn", {"ONEDNN_MAX_CPU_ISA": "AVX2"}),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(where, name, lambda *_, value=value: value)
+            found.append(module.shared_surroundings())
+    assert all(one != other for at, one in enumerate(found) for other in found[:at])
+
+
+def test_without_tvm_the_pass_context_is_as_it_begins(monkeypatch) -> None:
+    known = module._pass_context()
+    monkeypatch.delitem(module.sys.modules, "tvm")
+    assert module._pass_context() == known

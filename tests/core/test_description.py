@@ -41,4 +41,5 @@ def test_what_a_library_says_stands_under_its_name() -> None:
     )
     assert (info.relative_error, info.alternatives) == (1e-6, ("jit:uni",))
     assert (info.refused, info.descriptor) == (refused, "conv 1x1")
+    assert not info.is_reference
     assert (StepInfo("jit", 0, 0, "").refused, StepInfo("jit", 0, 0, "").descriptor) == ((), "")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
+from tvm_mxplan.core.description import Refused
 from tvm_mxplan.core.dispatch import Candidate, Dispatch, DispatchDecision, is_operator_name
 
 DIRECT = Candidate(
@@ -41,6 +43,8 @@ def test_a_decision_takes_exactly_one(candidates):
 def test_json_round_trips():
     assert Dispatch.from_json(json.loads(json.dumps(WHOLE.to_json()))) == WHOLE
     assert Dispatch.from_json(Dispatch().to_json()) == Dispatch()
+    refused = replace(WINOGRAD, refused=(Refused("jit", "wrong"), Refused("ref", "slow")), in_place=True)
+    assert Candidate.from_json(json.loads(json.dumps(refused.to_json()))) == refused
 
 
 def test_json_leaves_out_what_is_as_ever():
@@ -74,6 +78,46 @@ def test_text():
     ]
 
 
-@pytest.mark.parametrize("text, one", [("conv2d_3", True), ("conv2d", False), ("log_softmax", False)])
+def test_words_are_what_is_known():
+    """Nothing is said of what is not known, and nothing twice."""
+    assert Candidate().words() == []
+    assert Candidate(implementation="jit", algorithm="jit").words() == ["jit"]
+    full = Candidate(
+        backend="onednn",
+        implementation="brgconv",
+        layouts=("acdb", "acdb", "abcd"),
+        algorithm="direct",
+        cost_us=1234.56,
+        source="measured",
+        relative_error=2e-6,
+        scratchpad_bytes=4096,
+        in_place=True,
+        refused=(Refused("jit", "wrong"),),
+    )
+    assert full.words() == [
+        "direct",
+        "brgconv",
+        "acdb -> abcd",
+        "1,234.6 us measured",
+        "in place",
+        "scratchpad 4,096 bytes",
+        "error 2e-06",
+        "jit refused (wrong)",
+    ]
+    out = replace(full, out="costs more", source="model", relative_error=0.0, in_place=False)
+    assert out.words() == ["direct", "brgconv", "acdb -> abcd", "1,234.6 us"]
+    assert Candidate(cost_us=0.0).words() == ["0.0 us"]
+
+
+@pytest.mark.parametrize(
+    ("text", "one"),
+    [
+        ("conv2d_3", True),
+        ("conv2d", False),
+        ("log_softmax", False),
+        ("max_pool2d_10", True),
+        ("conv2d_", False),
+    ],
+)
 def test_names_of_operators_end_in_their_number(text, one):
     assert is_operator_name(text) is one

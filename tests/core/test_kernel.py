@@ -43,6 +43,20 @@ def test_equal_steps_are_one_kernel() -> None:
     assert one.nbytes == 4 * (2 * 595 + 17 * 17 * 9)
 
 
+def test_a_step_alone_stands_nowhere() -> None:
+    """Offsets, bytes and what shares them are the plan's, and left out."""
+    program = two_convolutions()
+    assert {step.scratchpad_offset for step in program.steps} == {64}
+    for step in program.steps:
+        single, _ = alone(program, step)
+        (only,) = single.steps
+        assert (only.scratchpad_offset, only.scratchpad_bytes) == (-1, -1)
+        places = {(v.alias_of, v.alias_offset, v.offset, v.nbytes) for v in single.values}
+        assert places == {(-1, 0, -1, -1)}
+        assert [value.index for value in single.values] == [0, 0, 0]
+        assert single.arena_bytes == -1
+
+
 def test_what_decides_about_code_makes_another_kernel() -> None:
     program = two_convolutions()
     (_, kernel), *_ = kernels_of(program)

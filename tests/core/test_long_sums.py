@@ -19,6 +19,12 @@ def test_stages_hold_all_terms(terms):
     assert fits(terms, LIMIT) == (math.prod(parts) == terms)
 
 
+def test_a_stage_errs_by_a_bounded_share():
+    """n units of roundoff of float32 are at most a part in 16384."""
+    assert terms_at_once() * 2.0**-24 == 2.0**-14
+    assert terms_at_once(16) == 16 * 1024
+
+
 def test_short_sums_stay_whole():
     assert stages(LIMIT, LIMIT) == [LIMIT]
     assert terms_at_once(4) == 4 * LIMIT

@@ -60,6 +60,13 @@ def test_a_sum_reads_what_its_destination_aliases() -> None:
     assert program.reads(plain) == [1]
 
 
+def test_a_sum_into_an_output_reads_no_value() -> None:
+    """What is added stands in the caller's memory."""
+    adding = step("s", 1, 0, post_ops=(ir.SumPostOp(),))
+    values = (value("x", kind="input", index=0), value("y", kind="output", index=0))
+    assert ir.Program("p", values, (adding,)).reads(adding) == [0]
+
+
 def test_a_depthwise_post_op_makes_a_step_two() -> None:
     assert step("s", 1, 0, post_ops=(ir.SumPostOp(), ir.DepthwisePostOp(3, 1, 1))).has_depthwise
     assert not step("s", 1, 0, post_ops=(ir.SumPostOp(),)).has_depthwise

@@ -90,11 +90,12 @@ def test_a_result_that_is_made_inside_the_output_is_wanted_plain():
     assert (results(choice), choice.assignment.cost) == ([PLAIN], pytest.approx(50))
 
 
+@pytest.mark.parametrize("shape", [IMAGE, (1, 17, 2, 2), (1, 17, 1, 2), (3, 17, 2, 1)])
 @pytest.mark.parametrize(("gain", "reorders"), [(1.0, False), (3.0, True)])
-def test_a_reorder_in_the_middle_of_an_image_has_to_gain_two_per_cent(gain, reorders):
+def test_a_reorder_in_the_middle_of_an_image_has_to_gain_two_per_cent(gain, reorders, shape):
     """Of 106 in all: 50 twice, and a reorder at each end."""
     table = {"pool0": prices(90, 50, 90), "pool1": prices(90, 50, 50 - REORDER - gain)}
-    choice = choose(chain(IMAGE), table)
+    choice = choose(chain(shape), table)
     assert results(choice) == [LAST, BLOCKED if reorders else LAST]
     assert choice.assignment.cost == pytest.approx(106 - gain if reorders else 106)
     assert choice.assignment.lower_bound == pytest.approx(106 - gain)

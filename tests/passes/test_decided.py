@@ -149,6 +149,28 @@ def computes_the_same(asked: ir.Program, decided: ir.Program, other: ir.Program)
     return all(np.allclose(a, b, atol=1e-4) for a, b in zip(run(decided), results, strict=True))
 
 
+def test_the_step_that_is_missing_is_named() -> None:
+    """The first two are there; where the third should be stands another one, or one too many."""
+    relu = ir.Eltwise("relu", 0.0, 0.0)
+    image = (1, 4, 2, 2)
+    values = [ir.Value("x", image, "float32", "input", "abcd", 0)]
+    values += [ir.Value(name, image, "float32", "local", "abcd") for name in "abcd"]
+
+    def step(name: str, src: int, attrs: ir.Attributes = relu) -> ir.Step:
+        return ir.Step(name, attrs, (ir.Operand("src", src), ir.Operand("dst", src + 1)))
+
+    asked = ir.Program(
+        "r", tuple(values), tuple(step(name, at) for at, name in enumerate(("s0", "s1", "s2")))
+    )
+    with pytest.raises(
+        Unlike, match=r"^step 'other': expected step 's2' or a reorder, got one of kind eltwise$"
+    ):
+        check_answer(asked, with_step(asked, 2, step("other", 2)), layouts=True)
+    more = replace(asked, steps=(*asked.steps, step("s3", 3)))
+    with pytest.raises(Unlike, match=r"^step 's3': expected reorders alone, got one of kind eltwise$"):
+        check_answer(asked, more, layouts=True)
+
+
 def test_long_differences_are_cut() -> None:
     """Both sides are told, at most some hundred letters of each."""
     bindings = tuple(ir.SymbolBinding(f"symbol{at}", 0, at) for at in range(100))

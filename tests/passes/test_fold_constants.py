@@ -145,7 +145,9 @@ def test_integers_are_folded_as_tvm_divides_them(dtype):
     left = np.array([7, 9, limits.max, limits.max - 1, limits.min, limits.min + 1], dtype)
     right = np.array([2, 4, 1, 3, 3, 2], dtype)
     if limits.min < 0:
-        left, right = np.append(left, [-7, 7, -7]).astype(dtype), np.append(right, [2, -2, -2]).astype(dtype)
+        # Also without a remainder, which is nothing to round.
+        left = np.append(left, [-7, 7, -7, -6, 6, -6, 0, -1]).astype(dtype)
+        right = np.append(right, [2, -2, -2, 2, -2, -2, -3, 7]).astype(dtype)
     (folded,) = constants(FoldConstants()(_folding(relax.op.divide, left, right)))
     exact = [
         abs(int(a)) // abs(int(b)) * (-1 if (a < 0) != (b < 0) else 1)

@@ -48,7 +48,10 @@ def laid_out(
 
 
 def propagate(mod: tvm.IRModule) -> tvm.IRModule:
+    """What the pass makes of a module; every program has the name that its region is called by."""
     mod = PropagateLayouts(OneDNN())(mod)
+    for gvar, region in regions(mod, NAME):
+        assert program_of(region).name == region.attrs["global_symbol"] == gvar.name_hint
     relax.analysis.well_formed(mod)
     return mod
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from dataflow_text import assert_becomes, assert_unchanged
+import tvm_ffi
+from dataflow_text import assert_becomes, assert_unchanged, dataflow
 
 from tvm_mxplan.passes.canonicalize import SplitLongSums
 
@@ -67,3 +68,24 @@ def test_an_axis_that_is_too_long_becomes_two():
 )
 def test_ir_unchanged(call, shape, dtype):
     assert_unchanged(SplitLongSums(), f"y = {call}", parameters=f'x: R.Tensor({shape}, "{dtype}")')
+
+
+@pytest.mark.parametrize(
+    ("call", "type_"),
+    [
+        ("R.sum(x)", 'R.Tensor(("n", 5000), "float32")'),
+        ("R.sum(x, axis=[0])", 'R.Tensor((5000, "n"), "float32")'),
+        ("R.mean(x, axis=[0])", 'R.Tensor(ndim=2, dtype="float32")'),
+        ("R.sum(x)", 'R.Tensor(ndim=2, dtype="float32")'),
+        ("R.sum(x)", 'R.Tensor(dtype="float32")'),
+    ],
+)
+def test_extents_that_are_not_known_stay(call, type_):
+    assert_unchanged(SplitLongSums(), f"y = {call}", parameters=f"x: {type_}")
+
+
+@pytest.mark.parametrize("terms", [1024, 1025])
+def test_what_is_long_begins_where_a_stage_ends(terms):
+    before = dataflow("y = R.sum(x, axis=[0])", parameters=f'x: R.Tensor(({terms}, 3), "float32")')
+    after = SplitLongSums()(before)
+    assert tvm_ffi.structural_equal(after, before) == (terms == 1024)
