@@ -203,8 +203,8 @@ def test_group_query_attention() -> None:
     rows = [
         (group_query(5, 0, [4, 4]), {}),
         (group_query(5, 0, [4, 4], packed=True), {"do_rotary": 1}),
-        (group_query(1, 4, [4, 4]), {"do_rotary": 1, "rotary_interleaved": 1}),
-        (group_query(1, 9, [4, 6]), {"do_rotary": 1, "local_window_size": 3}),
+        (group_query(1, 4, [4, 4]), {"do_rotary": 1}),
+        (group_query(1, 6, [6, 6]), {"do_rotary": 1, "local_window_size": 3}),
         (group_query(3, 4, [6]), {"softcap": 2.0, "scale": 0.4}),
     ]
     cases = []

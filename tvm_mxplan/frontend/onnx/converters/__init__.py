@@ -20,8 +20,10 @@ def of(node: Node) -> Iterator[Converter]:
 
 
 from . import (  # noqa: E402 (they join the table)
+    casts,  # noqa: F401
     control,  # noqa: F401
     cumulative,  # noqa: F401
+    detection,  # noqa: F401
     elementwise,  # noqa: F401
     normalization,  # noqa: F401
     onnxruntime,  # noqa: F401
@@ -30,6 +32,7 @@ from . import (  # noqa: E402 (they join the table)
     recurrent,  # noqa: F401
     reductions,  # noqa: F401
     resize,  # noqa: F401
+    scaled,  # noqa: F401
     selection,  # noqa: F401
     sequences,  # noqa: F401
     shapes,  # noqa: F401

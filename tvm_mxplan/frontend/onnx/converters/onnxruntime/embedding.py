@@ -110,24 +110,34 @@ def rotated(emitter: Emitter, data: relax.Expr, positions: relax.Expr, rotation:
         emitter.emit(relax.op.take(table, positions, axis=0)) for table in (rotation.cosines, rotation.sines)
     )
 
-    def kernel(data: te.Tensor, cosines: te.Tensor, sines: te.Tensor) -> te.Tensor:
-        def element(row: tirx.Var, at: tirx.Var, head: tirx.Var, depth: tirx.Var) -> tirx.Expr:
-            turned = tirx.min(depth, 2 * half - 1)  # those behind are never taken
-            if rotation.interleaved:
-                pair = tirx.floordiv(turned, 2)
-                first, second = 2 * pair, 2 * pair + 1
-                is_first = tirx.floormod(turned, 2).equal(0)
-            else:
-                pair = tirx.floormod(turned, half)
-                first, second = pair, pair + half
-                is_first = turned < half
+    batch, length, heads, _ = emitter.shape(data)
+    whole = 2 * half == size
+    turning = data if whole else _part(emitter, data, 0, 2 * half)
+    inner = [half, 2] if rotation.interleaved else [2, half]
+    pairs = emitter.reshaped(turning, [batch, length, heads, *inner])
+
+    def kernel(pairs: te.Tensor, cosines: te.Tensor, sines: te.Tensor) -> te.Tensor:
+        def element(row: tirx.Var, at: tirx.Var, head: tirx.Var, *place: tirx.Var) -> tirx.Expr:
+            pair, side = place if rotation.interleaved else reversed(place)
             cosine, sine = cosines(row, at, pair), sines(row, at, pair)
-            a, b = data(row, at, head, first), data(row, at, head, second)
-            result = tirx.if_then_else(is_first, a * cosine - b * sine, a * sine + b * cosine)
-            if 2 * half == size:
-                return result
-            return tirx.if_then_else(depth < 2 * half, result, data(row, at, head, depth))
+            first, second = (
+                pairs(row, at, head, pair, one) if rotation.interleaved else pairs(row, at, head, one, pair)
+                for one in (0, 1)
+            )
+            return tirx.if_then_else(
+                side.equal(0), first * cosine - second * sine, first * sine + second * cosine
+            )
 
-        return te.compute(data.shape, element, "rotated")
+        return te.compute(pairs.shape, element, "rotated")
 
-    return emitter.builder.emit_te(kernel, data, cosines, sines, primfunc_name_hint="rotate")
+    made = emitter.builder.emit_te(kernel, pairs, cosines, sines, primfunc_name_hint="rotate")
+    turned = emitter.reshaped(made, [batch, length, heads, 2 * half])
+    if whole:
+        return turned
+    return emitter.emit(relax.op.concat([turned, _part(emitter, data, 2 * half, size)], -1))
+
+
+def _part(emitter: Emitter, data: relax.Expr, begin: int, end: int) -> relax.Expr:
+    """Elements of the last axis."""
+    axis = rank_of(data) - 1
+    return emitter.emit(relax.op.strided_slice(data, [axis], [begin], [end], [1], assume_inbound=True))

@@ -52,7 +52,7 @@ def _group_query_attention(emitter: Emitter, node: Node) -> tuple[Value, ...]:
     (stated,) = emitter.dims(node.input(6))
     kept: Dim = 0 if past_key is None else emitter.shape(past_key)[2]
     total = simplified(tirx.max(expression(kept), expression(stated)))
-    rows = _Rows(batch, length, total, _before(emitter, node, length, stated))
+    rows = _Rows(batch, length, total, _before(emitter, node, length))
     if node.attribute("do_rotary", 0):
         positions = _positions(emitter, rows) if node.input(9) is None else emitter.tensor(node.input(9))
         rotation = Rotation(
@@ -103,23 +103,24 @@ def _operands(
     return query, key, value
 
 
-def _before(emitter: Emitter, node: Node, length: Dim, stated: Dim) -> relax.Expr:
+def _before(emitter: Emitter, node: Node, length: Dim) -> relax.Expr:
     """How many elements of each row came before the query; none where the query is all there is."""
     lengths = emitter.emit(relax.op.astype(emitter.tensor(node.input(5)), "int64"))
 
-    def kernel(last: te.Tensor, length: tirx.Expr, stated: tirx.Expr) -> te.Tensor:
+    whole = emitter.emit(relax.op.astype(emitter.tensor(node.input(6)), "int64"))
+
+    def kernel(last: te.Tensor, whole: te.Tensor, length: tirx.Expr) -> te.Tensor:
         zero = tirx.const(0, "int64")
-        count = math.prod(int(dim) for dim in last.shape[1:])  # a column, or a plain row
+        stated = whole(*[0] * len(whole.shape))
 
         def element(row: tirx.Var) -> tirx.Expr:
-            number = last(row) if len(last.shape) == 1 else last(row, *[0] * (len(last.shape) - 1))
+            number = last(row, *[0] * (len(last.shape) - 1))  # a plain row, or a column
             return tirx.if_then_else(stated <= length, zero, tirx.max(number + 1 - length, zero))
 
-        assert count == 1
         return te.compute((last.shape[0],), element, "before")
 
     return emitter.builder.emit_te(
-        kernel, lengths, expression(length), expression(stated), primfunc_name_hint="elements_before"
+        kernel, lengths, whole, expression(length), primfunc_name_hint="elements_before"
     )
 
 

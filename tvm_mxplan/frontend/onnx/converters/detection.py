@@ -1,0 +1,119 @@
+"""NonMaxSuppression: boxes by their scores, without those that overlap a better one.
+
+A kernel goes through the boxes of each class, the best first, and keeps what is far enough from all that it
+has kept; how many there are is known when it is done.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from tvm import relax, te, tirx
+from tvm.script.ir_builder import IRBuilder
+from tvm.script.ir_builder import tirx as T
+
+from ..dims import expression
+from ..node import Emitter, Node, NotTaken
+from ..values import Value, dtype_of
+from .numbers import constant
+from .table import converts
+
+
+@converts("NonMaxSuppression", first_opset=10)
+def _suppressed(emitter: Emitter, node: Node) -> Value:
+    boxes, scores = emitter.tensor(node.input(0)), emitter.tensor(node.input(1))
+    batch, classes, count = emitter.shape(scores)
+    if not all(isinstance(dim, int) for dim in (batch, classes, count)) or dtype_of(boxes) != "float32":
+        raise NotTaken
+    most, overlap = _number(emitter, node, 2, "int64"), _number(emitter, node, 3, "float32")
+    if node.input(4) is None:
+        threshold = constant([-np.inf], "float32")
+    else:
+        threshold = _number(emitter, node, 4, "float32")
+    order = emitter.emit(relax.op.argsort(scores, 2, True, "int64"))
+    rows, found = (
+        batch * classes * count,
+        _search(batch, classes, count, node.attribute("center_point_box", 0)),
+    )
+
+    def kernel(*operands: te.Tensor) -> list[te.Tensor]:
+        return te.extern(
+            [(rows, 3), (1,)], list(operands), found, dtype=["int64", "int64"], name="suppressed"
+        )
+
+    both = emitter.builder.emit_te(
+        kernel, boxes, scores, order, most, overlap, threshold, primfunc_name_hint="non_max_suppression"
+    )
+    (number,) = emitter.dims(emitter.emit(relax.TupleGetItem(both, 1)))
+    bounds = ([0], [expression(0)], [expression(number)], [expression(1)])
+    return emitter.emit(
+        relax.op.strided_slice(emitter.emit(relax.TupleGetItem(both, 0)), *bounds, assume_inbound=True)
+    )
+
+
+def _number(emitter: Emitter, node: Node, at: int, dtype: str) -> relax.Expr:
+    """An operand of one number, 0 where it is left out."""
+    value = node.input(at)
+    if value is None:
+        return constant([0], dtype)
+    tensor = emitter.tensor(value)
+    tensor = tensor if dtype_of(tensor) == dtype else emitter.emit(relax.op.astype(tensor, dtype))
+    return emitter.reshaped(tensor, [1])
+
+
+def _search(batch: int, classes: int, count: int, centred: int) -> Any:
+    """The body of the kernel."""
+
+    def corners(boxes: Any, base: Any) -> list[Any]:
+        """Top, left, bottom and right."""
+        a, b, c, d = (boxes[base + at] for at in range(4))
+        if centred:  # the middle, width and height
+            half = tirx.const(0.5, "float32")
+            return [b - d * half, a - c * half, b + d * half, a + c * half]
+        return [tirx.min(a, c), tirx.min(b, d), tirx.max(a, c), tirx.max(b, d)]
+
+    def shared(one: list[Any], other: list[Any]) -> Any:
+        """Intersection over union of two boxes."""
+        zero = tirx.const(0.0, "float32")
+        height = tirx.max(tirx.min(one[2], other[2]) - tirx.max(one[0], other[0]), zero)
+        width = tirx.max(tirx.min(one[3], other[3]) - tirx.max(one[1], other[1]), zero)
+        areas = [(box[2] - box[0]) * (box[3] - box[1]) for box in (one, other)]
+        union = areas[0] + areas[1] - height * width
+        return tirx.if_then_else(union > zero, height * width / union, zero)
+
+    def body(ins: Any, outs: Any) -> tirx.Stmt:
+        boxes, scores, order, most, overlap, threshold = (T.buffer_proxy(one) for one in ins)
+        result, number = (T.buffer_proxy(one) for one in outs)
+        with IRBuilder() as builder:
+            number[0] = tirx.const(0, "int64")
+            state = T.buffer_proxy(T.decl_buffer([2], "int64", scope="local"))  # first of a class, is kept
+            with T.serial(0, batch) as row, T.serial(0, classes) as kind:
+                state[0] = number[0]
+                with T.serial(0, count) as place:
+                    start = (row * classes + kind) * count
+                    box = order[start + place]
+                    state[1] = tirx.Cast(
+                        "int64",
+                        tirx.And(number[0] - state[0] < most[0], scores[start + box] > threshold[0]),
+                    )
+                    with T.serial(0, count) as kept:
+                        with T.If(tirx.And(state[1] > 0, kept < number[0] - state[0])):
+                            with T.Then():
+                                other = result[(state[0] + kept) * 3 + 2]
+                                both = shared(
+                                    corners(boxes, (row * count + box) * 4),
+                                    corners(boxes, (row * count + other) * 4),
+                                )
+                                with T.If(both > overlap[0]):
+                                    with T.Then():
+                                        state[1] = tirx.const(0, "int64")
+                    with T.If(state[1] > 0):
+                        with T.Then():
+                            result[number[0] * 3] = tirx.Cast("int64", row)
+                            result[number[0] * 3 + 1] = tirx.Cast("int64", kind)
+                            result[number[0] * 3 + 2] = box
+                            number[0] = number[0] + tirx.const(1, "int64")
+        return builder.get()
+
+    return body
