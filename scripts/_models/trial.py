@@ -28,7 +28,7 @@ _ROUNDS = 15
 def main(at: int, path: Path, *, named: bool) -> dict[str, object]:
     """What came of the model: seconds, errors relative to onnxruntime, latencies in ms."""
     model = MODELS[at]
-    plain, reference = (_session(path, optimised) for optimised in (False, True))
+    plain, reference = (session(path, optimised) for optimised in (False, True))
     random = np.random.default_rng(0)
     inputs = {}
     for value in reference.get_inputs():
@@ -58,14 +58,14 @@ def main(at: int, path: Path, *, named: bool) -> dict[str, object]:
             times[name].append(1e3 * (time.perf_counter() - start))
     return {
         "compile": seconds,
-        "error": _error(actual, expected),
-        "own": _error(plain.run(None, inputs), expected),
+        "error": error(actual, expected),
+        "own": error(plain.run(None, inputs), expected),
         "regions": len(executable.report.regions),
         **{name: median(row) for name, row in times.items()},
     }
 
 
-def _session(path: Path, optimised: bool) -> onnxruntime.InferenceSession:
+def session(path: Path, optimised: bool) -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     if not optimised:
@@ -73,7 +73,7 @@ def _session(path: Path, optimised: bool) -> onnxruntime.InferenceSession:
     return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
-def _error(actual: list[np.ndarray], expected: list[np.ndarray]) -> float:
+def error(actual: list[np.ndarray], expected: list[np.ndarray]) -> float:
     """The largest relative error of a result, in the L2 norm; infinite where shapes differ."""
     if any(a.shape != np.shape(b) for a, b in zip(actual, expected, strict=True)):
         return float("inf")
