@@ -1,13 +1,15 @@
-"""Exports one network by one exporter, in a process of its own: the only part that imports torch."""
+"""Exports networks, in a process of its own: the only part that imports torch; prints JSON, a line each."""
 
 from __future__ import annotations
 
+import json
 import sys
 import warnings
+from pathlib import Path
 
 import torch
 
-from .networks import NETWORKS, Network
+from .networks import NETWORKS, Network, file_of
 
 
 class _Text(torch.nn.Module):
@@ -109,7 +111,7 @@ def _example(network: Network) -> list[torch.Tensor]:
 
 
 def _calibrated(model: torch.nn.Module, network: Network) -> torch.nn.Module:
-    """The model with batch norms that know what passes through them; else random networks are ill-conditioned."""
+    """The model with batch norms that know what passes through them; it is ill-conditioned without."""
     model.eval()
     norms = [part for part in model.modules() if isinstance(part, torch.nn.modules.batchnorm._BatchNorm)]
     for norm in norms:
@@ -123,11 +125,27 @@ def _calibrated(model: torch.nn.Module, network: Network) -> torch.nn.Module:
     return model.eval()
 
 
-def main(at: int, exporter: str, path: str) -> None:
-    """Write the network to a file by an exporter, ``new`` or ``old``."""
+def main(folder: Path, items: list[str]) -> None:
+    """Write networks to files; an item is a number in the table and an exporter, ``new`` or ``old``."""
     warnings.simplefilter("ignore")
-    torch.manual_seed(at)
     torch.set_num_threads(1)
+    for item in items:
+        number, _, exporter = item.partition(":")
+        path = folder / file_of(int(number), exporter)
+        if path.exists():
+            continue
+        failure = ""
+        try:
+            _export(int(number), exporter, path.with_name(f"partial_{path.name}"))
+            path.with_name(f"partial_{path.name}").rename(path)
+        except Exception as error:
+            lines = [line for line in str(error).splitlines() if line.strip()]
+            failure = f"{type(error).__name__}: {lines[0] if lines else ''}"
+        print(json.dumps({"item": item, "failure": failure}), flush=True)
+
+
+def _export(at: int, exporter: str, path: Path) -> None:
+    torch.manual_seed(at)
     network = NETWORKS[at]
     model, example = _calibrated(_made(network), network), tuple(_example(network))
     names = list(network.inputs)
@@ -137,12 +155,14 @@ def main(at: int, exporter: str, path: str) -> None:
             "opset_version": 17,
             "dynamic_axes": {name: dict(dims) for name, dims in network.named.items()},
         }
-    elif network.named:
+    else:
+        options["external_data"] = False
+    if exporter == "new" and network.named:
         dims = [dict.fromkeys(network.named.get(name, {}), torch.export.Dim.DYNAMIC) for name in names]
         options["dynamic_shapes"] = tuple(dims)
     with torch.no_grad():
-        torch.onnx.export(model, example, path, verbose=False, **options)
+        torch.onnx.export(model, example, str(path), verbose=False, **options)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2], sys.argv[3])
+    main(Path(sys.argv[1]), sys.argv[2:])

@@ -1,4 +1,4 @@
-"""The command line of scripts/exports: networks exported from PyTorch by both exporters, ours and onnxruntime.
+"""The command line of scripts/exports: networks from PyTorch by both of its exporters, ours and onnxruntime.
 
 Networks have random weights and small sizes; batch norms see a few random batches first.  Each is exported by
 ``torch.onnx.export`` with and without ``dynamo``, compiled, and held against onnxruntime at every size that
@@ -12,14 +12,15 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from tvm_mxplan.testing.environment_info import environment, format_environment
 
-from .networks import NETWORKS
+from .networks import NETWORKS, file_of
 
-_SECONDS = 600
 _TOLERANCE = 1e-4
 _EXPORTERS = ("new", "old")
 
@@ -27,65 +28,67 @@ _EXPORTERS = ("new", "old")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print a table in Markdown; returns the exit status, 1 where a network fails or differs."""
     parser = argparse.ArgumentParser(prog="scripts/exports", description=__doc__)
-    parser.add_argument(
-        "--folder", type=Path, help="where exported models are kept; a temporary one by default"
-    )
+    parser.add_argument("--folder", type=Path, help="where models are kept; a temporary one by default")
     parser.add_argument("--networks", default="", help="only those whose names contain this")
     parser.add_argument(
-        "--exporting-python",
-        default=sys.executable,
-        help="a Python with torch, timm, transformers, onnxscript",
+        "--exporting-python", default=sys.executable, help="a Python with torch, timm and transformers"
     )
     options = parser.parse_args(arguments)
     print(format_environment(environment(Path(__file__).resolve().parents[2])), file=sys.stderr)
     print("| network | named | exporter | error | onnxruntime's own | regions |")
     print("| --- | --- | --- | ---: | ---: | ---: |")
-    agreed = dict.fromkeys(_EXPORTERS, 0)
     tried = [at for at, network in enumerate(NETWORKS) if options.networks in network.name]
+    items = [f"{at}:{exporter}" for at in tried for exporter in _EXPORTERS]
     with tempfile.TemporaryDirectory(prefix="exports_") as temporary:
         folder = options.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        for at in tried:
-            for exporter in _EXPORTERS:
-                agreed[exporter] += _row(at, exporter, folder, options.exporting_python)
-    print(
-        f"\nAgree: {', '.join(f'{agreed[name]} of {len(tried)} by the {name} exporter' for name in _EXPORTERS)}."
-    )
-    return int(any(count < len(tried) for count in agreed.values()))
+        missing = [item for item in items if not (folder / _file(item)).exists()]
+        exported = _each(options.exporting_python, "_exports.export", folder, missing)
+        failed = {item: f"not exported: {found['failure']}" for item, found in exported if found["failure"]}
+        agreed = [_row(item, {"failure": why}) for item, why in failed.items()]
+        left = [item for item in items if item not in failed]
+        agreed += [_row(item, found) for item, found in _each(sys.executable, "_exports.trial", folder, left)]
+    counts = Counter(exporter for exporter, good in agreed if good)
+    words = [f"{counts[name]} of {len(tried)} by the {name} exporter" for name in _EXPORTERS]
+    print(f"\nAgree: {', '.join(words)}.")
+    return int(not all(good for _, good in agreed))
 
 
-def _row(at: int, exporter: str, folder: Path, python: str) -> bool:
-    """Print one row; whether the results agree."""
-    network = NETWORKS[at]
+def _file(item: str) -> str:
+    number, _, exporter = item.partition(":")
+    return file_of(int(number), exporter)
+
+
+def _row(item: str, found: Mapping[str, Any]) -> tuple[str, bool]:
+    """Print one row; the exporter, and whether the results agree."""
+    number, _, exporter = item.partition(":")
+    network = NETWORKS[int(number)]
     names = dict.fromkeys(name for dims in network.named.values() for name in dims.values())
     start = f"| {network.name} | {', '.join(names)} | {exporter} |"
-    path = folder / f"{network.name}_{exporter}.onnx"
-    if not path.exists():
-        partial = path.with_suffix(".partial.onnx")
-        failure = _failure([python, "-m", "_exports.export", str(at), exporter, str(partial)])[0]
-        if failure:
-            print(f"{start} not exported: {failure} |", flush=True)
-            return False
-        partial.rename(path)
-    failure, text = _failure([sys.executable, "-m", "_exports.trial", str(at), str(path)])
-    if failure:
-        print(f"{start} {failure} |", flush=True)
-        return False
-    found = json.loads(text.splitlines()[-1])
+    if found.get("failure"):
+        print(f"{start} {found['failure'][-300:]} |", flush=True)
+        return exporter, False
     print(f"{start} {found['error']:.1e} | {found['own']:.1e} | {found['regions']} |", flush=True)
-    return bool(found["error"] <= max(_TOLERANCE, 2 * found["own"]))
+    return exporter, bool(found["error"] <= max(_TOLERANCE, 2 * found["own"]))
 
 
-def _failure(command: Sequence[str]) -> tuple[str, str]:
-    """Why a process failed, empty where it did not, and what it printed."""
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS)
-    except subprocess.TimeoutExpired:
-        return f"more than {_SECONDS} s", ""
-    if not done.returncode:
-        return "", done.stdout
-    said = [line for line in done.stderr.splitlines() if line.strip() and "Warning" not in line]
-    return (said[-1] if said else f"ended by signal {-done.returncode}")[-300:], ""
+def _each(
+    python: str, module: str, folder: Path, items: Sequence[str]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What a module prints of each item; after one that ends the process, another does the rest."""
+    left = list(items)
+    while left:
+        command = [python, "-m", module, str(folder), *left]
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        ) as process:
+            for line in process.stdout or ():
+                if line.startswith("{"):
+                    found = json.loads(line)
+                    left.remove(found["item"])
+                    yield found["item"], found
+        if left:
+            yield left.pop(0), {"failure": f"the process ended with status {process.returncode}"}
 
 
 if __name__ == "__main__":

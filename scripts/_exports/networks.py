@@ -29,6 +29,11 @@ class Network:
     tokens: int = 0
 
 
+def file_of(at: int, exporter: str) -> str:
+    """The name of an exported file."""
+    return f"{NETWORKS[at].name}_{exporter}.onnx"
+
+
 def _image(name: str, size: int = 64, **settings: Any) -> Network:
     return Network(name, "timm", {"x": (1, 3, size, size)}, settings=settings)
 

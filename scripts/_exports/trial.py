@@ -1,4 +1,4 @@
-"""One exported network, compiled and held against onnxruntime at each of its sizes; prints JSON."""
+"""Exported networks, compiled and held against onnxruntime at each size; prints JSON, a line for each."""
 
 from __future__ import annotations
 
@@ -11,10 +11,22 @@ from _models.trial import error, session
 
 import tvm_mxplan
 
-from .networks import NETWORKS, Network
+from .networks import NETWORKS, Network, file_of
 
 
-def main(at: int, path: Path) -> dict[str, object]:
+def main(folder: Path, items: list[str]) -> None:
+    """Try networks; an item is a number in the table and an exporter."""
+    for item in items:
+        number, _, exporter = item.partition(":")
+        try:
+            found = _tried(int(number), folder / file_of(int(number), exporter))
+        except Exception as error:
+            lines = [line for line in str(error).splitlines() if line.strip()]
+            found = {"failure": lines[-1] if lines else type(error).__name__}
+        print(json.dumps({"item": item, **found}), flush=True)
+
+
+def _tried(at: int, path: Path) -> dict[str, object]:
     """The largest error of ours, and of onnxruntime's plain graph, against its optimised one."""
     network = NETWORKS[at]
     reference, plain = session(path, True), session(path, False)
@@ -46,4 +58,4 @@ def _inputs(network: Network, sizes: dict[str, int]) -> dict[str, np.ndarray]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(main(int(sys.argv[1]), Path(sys.argv[2]))))
+    main(Path(sys.argv[1]), sys.argv[2:])

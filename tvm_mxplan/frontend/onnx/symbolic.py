@@ -39,7 +39,7 @@ def evaluated(node: Node) -> list[Value] | None:
 
 
 def _operands(node: Node) -> list[Symbols]:
-    """The operands that are not left out, of elements that are dimensions or, in floating point, quotients."""
+    """The operands that are not left out; their elements are dimensions, quotients for floats."""
     found = []
     for value in node.inputs:
         symbols = _quotients(value) if is_float(value) else as_symbols(value)
