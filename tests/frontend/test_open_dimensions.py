@@ -53,9 +53,8 @@ def embedding() -> onnx.ModelProto:
 def test_a_table_cut_to_a_named_length_has_that_length():
     """The rows are as many as the table has at most; where they are added they are as many as the input's."""
     parsed = embedding()
-    assert str(import_model(parsed)["main"].ret_ty.shape) == str(
-        import_model(parsed)["main"].params[0].ty.shape
-    ).replace("6", "5")
+    main = import_model(parsed)["main"]
+    assert list(map(str, main.ret_ty.shape.values[:2])) == ["b", "t"]
     check_offloaded(parsed, [{"x": normal(b, t, 6)} for b, t in ((2, 5), (1, 1), (3, 8))])
 
 

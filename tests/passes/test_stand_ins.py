@@ -55,6 +55,26 @@ def test_there_and_back(build):
     tvm.ir.assert_structural_equal(revealed, mod["main"].with_attr("global_symbol", "main"))
 
 
+def test_values_of_equal_types_stay_apart():
+    """Two external functions, and ranges over two symbols: alike but for what is hidden."""
+    b, t = (tirx.Var(name, "int64") for name in "bt")
+    x = relax.Var("x", relax.TensorType([b, t], "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            found = [builder.emit(relax.op.arange(symbol)) for symbol in (b, t)]
+            found += [
+                builder.emit(relax.call_dps_packed(name, (x,), out_ty=x.ty)) for name in ("one", "other")
+            ]
+            result = builder.emit_output(relax.Tuple(found))
+        builder.emit_func_output(result)
+    mod = builder.get()
+    hidden, values = hide(mod, mod.get_global_var("main"))
+    assert len(values) == 4
+    revealed = reveal(hidden["main"], values)
+    tvm.ir.assert_structural_equal(revealed, mod["main"].with_attr("global_symbol", "main"))
+
+
 def test_nothing_to_hide():
     mod = module(plain)
     hidden, values = hide(mod, mod.get_global_var("main"))
