@@ -1,6 +1,6 @@
 """Negative indices that an importer made to count from the end, in operators of their own.
 
-    where(less(i, 0), add(i, extent), i)      extent: a constant, or axes of shape_to_tensor(shape_of(data))
+where(less(i, 0), add(i, extent), i)      extent: a constant, or axes of shape_to_tensor(shape_of(data))
 """
 
 from __future__ import annotations
@@ -18,9 +18,7 @@ from ..relax_types import constant_of, scalar_of
 Definition = Callable[[relax.Expr], relax.Expr]
 
 
-def from_the_end(
-    indices: relax.Expr, extents: Sequence[Any], definition: Definition
-) -> relax.Expr | None:
+def from_the_end(indices: relax.Expr, extents: Sequence[Any], definition: Definition) -> relax.Expr | None:
     """``i`` where ``indices`` are that for data of these extents; None for all others."""
     choice = definition(indices)
     if not is_call_to(choice, "where"):

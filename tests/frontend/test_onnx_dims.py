@@ -5,7 +5,17 @@ from __future__ import annotations
 import pytest
 from tvm import tirx
 
-from tvm_mxplan.frontend.onnx.dims import compared, divided, expression, product, same, simplified, variables
+from tvm_mxplan.frontend.onnx.dims import (
+    compared,
+    divided,
+    expression,
+    implied,
+    product,
+    same,
+    simplified,
+    variables,
+    within,
+)
 
 N, M = tirx.Var("n", "int64"), tirx.Var("m", "int64")
 
@@ -42,3 +52,19 @@ def test_comparisons_hold_for_all_sizes_or_are_not_known():
 def test_variables_are_found_once():
     assert variables(tirx.max(N * M, N + 1)) == [N, M] or variables(tirx.max(N * M, N + 1)) == [M, N]
     assert variables(3) == []
+
+
+def test_what_follows_where_another_dimension_is_1():
+    cut = simplified(tirx.min(N, tirx.const(64, "int64")))
+    assert implied(cut, N, 1)
+    assert implied(N, cut, 1), "min(n, 64) is 1 where n is"
+    assert not implied(N, M, 1)
+    assert implied(M, simplified(N + 2), 1), "n + 2 is never 1"
+
+
+def test_bounds_decide_comparisons():
+    assert compared("==", N, 1) is None
+    with within({"n": (2, 64)}):
+        assert compared("==", N, 1) is False
+        assert same(simplified(tirx.min(N, tirx.const(64, "int64"))), N)
+    assert compared("==", N, 1) is None

@@ -55,32 +55,22 @@ def test_there_and_back(build):
     tvm.ir.assert_structural_equal(revealed, mod["main"].with_attr("global_symbol", "main"))
 
 
-def two_of_a_form(builder: relax.BlockBuilder, x: relax.Var) -> relax.Expr:
-    y = builder.emit(relax.call_dps_packed("first", (x,), out_ty=x.ty))
-    return relax.call_dps_packed("second", (y,), out_ty=x.ty)
-
-
-def test_values_of_one_form_are_told_apart():
-    mod = module(two_of_a_form)
-    hidden, values = hide(mod, mod.get_global_var("main"))
-    assert len(values) == 2
-    revealed = reveal(hidden["main"], values)
-    tvm.ir.assert_structural_equal(revealed, mod["main"].with_attr("global_symbol", "main"))
-
-
-def test_ranges_of_two_dimensions_are_told_apart():
-    first, second = tirx.Var("batch", "int64"), tirx.Var("sequence", "int64")
-    x = relax.Var("x", relax.TensorType([first, second], "int64"))
+def test_values_of_equal_types_stay_apart():
+    """Two external functions, and ranges over two symbols: alike but for what is hidden."""
+    b, t = (tirx.Var(name, "int64") for name in "bt")
+    x = relax.Var("x", relax.TensorType([b, t], "float32"))
     builder = relax.BlockBuilder()
     with builder.function("main", [x]):
         with builder.dataflow():
-            ranges = [builder.emit(relax.op.arange(0, size, 1, "int64")) for size in (first, second)]
-            sums = builder.emit(relax.op.add(relax.op.expand_dims(ranges[0], 1), ranges[1]))
-            y = builder.emit_output(sums)
-        builder.emit_func_output(y)
+            found = [builder.emit(relax.op.arange(symbol)) for symbol in (b, t)]
+            found += [
+                builder.emit(relax.call_dps_packed(name, (x,), out_ty=x.ty)) for name in ("one", "other")
+            ]
+            result = builder.emit_output(relax.Tuple(found))
+        builder.emit_func_output(result)
     mod = builder.get()
     hidden, values = hide(mod, mod.get_global_var("main"))
-    assert len(values) == 2
+    assert len(values) == 4
     revealed = reveal(hidden["main"], values)
     tvm.ir.assert_structural_equal(revealed, mod["main"].with_attr("global_symbol", "main"))
 

@@ -1,7 +1,7 @@
 """Gives a window's padding in numbers where a node says that the result has the size of the data by strides.
 
     auto_pad SAME_UPPER, stride 1, kernel 4     pads 1 before, 2 after, whatever the image
-    ... stride 2, height n                      a Pad by max((ceil(n / 2) - 1) * 2 + 4 - n, 0), then no padding
+    ... stride 2, height n                      a Pad by max((ceil(n / 2) - 1) * 2 + 4 - n, 0) before
 
 so that what converts windows needs no rule for it, and sizes may be named dimensions.
 """

@@ -11,17 +11,15 @@ from tvm import relax
 
 from ..constants import constant
 from .dims import Dim, expression
-from .values import Symbols, Value, as_symbols, dtype_of, rank_of, shape_of, value_of
+from .not_taken import NotTaken
+from .ratios import terms
+from .values import Symbols, Value, as_symbols, dtype_of, is_float, rank_of, shape_of, value_of
 
 if TYPE_CHECKING:
     import onnx
 
     from ..origins import OriginBuilder
     from .importer import Importer
-
-
-class NotTaken(Exception):
-    """Raised by a converter that leaves a node to the next one in line."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +68,9 @@ class Node:
         return value
 
 
+__all__ = ["Emitter", "Node", "NotTaken"]
+
+
 class Emitter:
     """Emits Relax for one node; converters get it together with the node."""
 
@@ -86,11 +87,22 @@ class Emitter:
             return constant(value)
         if not isinstance(value, Symbols):
             return value
+        if is_float(value):
+            return self._quotients(value)
         shape = relax.ShapeExpr([expression(dim) for dim in value.list()])
         tensor = self.emit(relax.op.shape_to_tensor(shape))
         if len(value.shape) != 1:
             tensor = self.emit(relax.op.reshape(tensor, value.shape))
         return tensor if value.dtype == "int64" else self.emit(relax.op.astype(tensor, value.dtype))
+
+    def _quotients(self, value: Symbols) -> relax.Expr:
+        """Quotients of dimensions as a tensor of floats."""
+        over, under = zip(*map(terms, value.list()), strict=True) if value.elements.size else ((), ())
+        above, below = (
+            self.emit(relax.op.astype(self.tensor(value_of(row, value.shape)), value.dtype))
+            for row in (over, under)
+        )
+        return self.emit(relax.op.divide(above, below))
 
     def dims(self, value: Value) -> list[Dim]:
         """The elements of an integer tensor of known length, new named dimensions where they are computed.
@@ -104,6 +116,7 @@ class Emitter:
         symbols = as_symbols(value)
         if symbols is not None:
             return symbols.list()
+        value = self.tensor(value)
         shape = shape_of(value)
         if shape is None or len(shape) > 1 or not all(isinstance(dim, int) for dim in shape):
             raise NotTaken

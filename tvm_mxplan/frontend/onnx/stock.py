@@ -12,7 +12,7 @@ from tvm.relax.frontend.onnx import onnx_frontend as stock
 
 from .dims import expression
 from .node import Emitter, Node
-from .values import Symbols, Value, value_of
+from .values import Symbols, Value, is_float, value_of
 
 _CONVERTERS = stock._get_convert_map()
 _TAKE_SHAPES = {"Reshape", "Resize", "ConstantOfShape", "Expand"}
@@ -57,7 +57,12 @@ def converted(emitter: Emitter, node: Node) -> list[Value]:
 def _operand(emitter: Emitter, node: Node, value: Value) -> relax.Expr | None:
     if value is None:
         return None
-    if isinstance(value, Symbols) and node.op_type in _TAKE_SHAPES and len(value.shape) == 1:
+    if (
+        isinstance(value, Symbols)
+        and not is_float(value)
+        and node.op_type in _TAKE_SHAPES
+        and len(value.shape) == 1
+    ):
         return emitter.builder.normalize(relax.ShapeExpr([expression(dim) for dim in value.list()]))
     return emitter.tensor(value)
 

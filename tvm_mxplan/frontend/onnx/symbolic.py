@@ -10,11 +10,12 @@ from collections.abc import Callable
 
 import numpy as np
 import onnx
-from tvm import tirx
+from tvm import relax, tirx
 
 from .dims import Dim, compared, expression, simplified
 from .node import Node, NotTaken
-from .values import Symbols, Value, array_of, as_symbols, value_of
+from .ratios import Number, added, ceiling, floor, multiplied, of_float, quotient, subtracted, truncated
+from .values import Symbols, Value, array_of, as_symbols, is_float, value_of
 
 _MOST = 4096
 """Elements of a tensor that is still taken for shape arithmetic."""
@@ -22,22 +23,40 @@ _MOST = 4096
 
 def evaluated(node: Node) -> list[Value] | None:
     """The results of a node on symbols; None where no operand is one, or it is no shape arithmetic."""
-    if node.domain or node.op_type not in _RULES:
+    if node.domain or (node.op_type not in _RULES and node.op_type not in _FLOAT_RULES):
         return None
     if not any(isinstance(value, Symbols) for value in node.inputs):
         return None
-    if any(value is not None and as_symbols(value) is None for value in node.inputs):
+    if any(isinstance(value, relax.Expr | list) for value in node.inputs):
         return None
     if any(np.prod(value.shape) > _MOST for value in node.inputs if value is not None):
         return None
+    rules = _FLOAT_RULES if is_float(node.input(0)) else _RULES
     try:
-        return [_RULES[node.op_type](node)]
+        return [rules[node.op_type](node)] if node.op_type in rules else None
     except NotTaken:
         return None
 
 
 def _operands(node: Node) -> list[Symbols]:
-    return [symbols for symbols in map(as_symbols, node.inputs) if symbols is not None]
+    """The operands that are not left out; their elements are dimensions, quotients for floats."""
+    found = []
+    for value in node.inputs:
+        symbols = _quotients(value) if is_float(value) else as_symbols(value)
+        if symbols is None and value is not None:
+            raise NotTaken
+        if symbols is not None:
+            found.append(symbols)
+    return found
+
+
+def _quotients(value: Value) -> Symbols | None:
+    """Floats as exact quotients."""
+    if isinstance(value, np.ndarray):
+        elements = np.empty(value.size, dtype=object)
+        elements[:] = [of_float(float(number)) for number in value.reshape(-1)]
+        return Symbols(elements.reshape(value.shape), str(value.dtype))
+    return value if isinstance(value, Symbols) else None
 
 
 def _elementwise(function: Callable[[Dim, Dim], Dim]) -> Callable[[Node], Value]:
@@ -88,7 +107,7 @@ def _moved(function: Callable[[Node, np.ndarray], np.ndarray]) -> Callable[[Node
     """A rule for an operator that only moves the elements of its first operand."""
 
     def rule(node: Node) -> Value:
-        data = as_symbols(node.input(0))
+        data = _quotients(node.input(0)) if is_float(node.input(0)) else as_symbols(node.input(0))
         if data is None:
             raise NotTaken
         result = function(node, data.elements)
@@ -159,9 +178,21 @@ def _concat(node: Node) -> Value:
 def _cast(node: Node) -> Value:
     data = _operands(node)[0]
     dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(node.attributes["to"]))
-    if dtype.kind not in "iu":
-        raise NotTaken
-    return Symbols(data.elements, str(dtype))
+    if dtype.kind == "f" or dtype.kind in "iu":
+        if not is_float(data) or dtype.kind == "f":
+            return Symbols(data.elements, str(dtype))
+        return value_of([truncated(number) for number in data.list()], data.shape, str(dtype))
+    raise NotTaken
+
+
+def _rounded(function: Callable[[Number], Dim]) -> Callable[[Node], Value]:
+    """A rule for an operator that makes whole numbers of floats."""
+
+    def rule(node: Node) -> Value:
+        data = _operands(node)[0]
+        return value_of([function(number) for number in data.list()], data.shape, data.dtype)
+
+    return rule
 
 
 def _where(node: Node) -> Value:
@@ -231,6 +262,20 @@ _RULES: dict[str, Callable[[Node], Value]] = {
     "Concat": _concat,
     "Cast": _cast,
     "Where": _where,
+}
+
+
+_MOVES = ("Gather", "Slice", "Squeeze", "Unsqueeze", "Reshape", "Flatten", "Transpose", "Expand", "Identity")
+_FLOAT_RULES: dict[str, Callable[[Node], Value]] = {
+    "Add": _elementwise(added),
+    "Sub": _elementwise(subtracted),
+    "Mul": _elementwise(multiplied),
+    "Div": _elementwise(quotient),
+    "Floor": _rounded(floor),
+    "Ceil": _rounded(ceiling),
+    "Cast": _cast,
+    "Concat": _concat,
+    **{name: _RULES[name] for name in _MOVES},
 }
 
 

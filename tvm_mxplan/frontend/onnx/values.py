@@ -22,11 +22,12 @@ from .dims import Dim, simplified
 
 @dataclass(frozen=True)
 class Symbols:
-    """An integer tensor of numbers and expressions over named dimensions.
+    """A tensor of numbers and expressions over named dimensions.
 
     Attributes
     ----------
-    elements : array of Python objects, each an ``int`` or an expression of type int64.
+    elements : array of Python objects, each an ``int`` or an expression of type int64; where the type is a
+        floating one, also quotients of those (``ratios.py``).
     dtype : the element type that the model gives it.
     """
 
@@ -52,7 +53,7 @@ Scope = dict[str, Value]
 def array_of(elements: Sequence[Dim], shape: Sequence[int]) -> np.ndarray:
     """An array of objects of that shape, filled with the elements row by row."""
     array = np.empty(len(elements), dtype=object)
-    array[:] = [simplified(element) for element in elements]
+    array[:] = [element if hasattr(element, "under") else simplified(element) for element in elements]
     return array.reshape(tuple(shape))
 
 
@@ -64,10 +65,15 @@ def value_of(elements: Sequence[Dim], shape: Sequence[int], dtype: str = "int64"
     return Symbols(array, dtype)
 
 
+def is_float(value: Value) -> bool:
+    """Whether a value is a known array or symbols of a floating type."""
+    return isinstance(value, np.ndarray | Symbols) and np.dtype(value.dtype).kind == "f"
+
+
 def as_symbols(value: Value) -> Symbols | None:
-    """A known integer array, or symbols, as symbols; None for all else."""
+    """A known integer array, or symbols of integers, as symbols; None for all else."""
     if isinstance(value, Symbols):
-        return value
+        return None if is_float(value) else value
     if isinstance(value, np.ndarray) and value.dtype.kind in "iub":
         elements = [int(element) for element in value.reshape(-1)]
         return Symbols(array_of(elements, value.shape), str(value.dtype))

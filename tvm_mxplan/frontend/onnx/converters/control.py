@@ -58,8 +58,8 @@ def _check_ranks(emitter: Emitter, node: Node, branches: Sequence[relax.SeqExpr]
     ]
     advice = f"state the shape of {' and '.join(map(repr, named))} in numbers" if named else LEAVE_OUT
     raise UnsupportedError(
-        f"{importer.called(node)}: its branches give results of {_text(ranks[0])} and {_text(ranks[1])} dimensions, "
-        f"and which one runs is known only when the model does; {advice}"
+        f"{importer.called(node)}: its branches give results of {_text(ranks[0])} and {_text(ranks[1])} "
+        f"dimensions, and which one runs is known only when the model does; {advice}"
     )
 
 

@@ -19,7 +19,8 @@ from tvm import relax, tirx
 from ....errors import InvalidInputError
 from ..dims import Dim, compared, divided, expression, same, simplified
 from ..node import Emitter, Node, NotTaken
-from ..values import Value, dtype_of, shape_of, value_of
+from ..ratios import floor, multiplied
+from ..values import Symbols, Value, dtype_of, shape_of, value_of
 from .interpolation import COORDINATES, METHODS, ROUNDINGS, Axis, Rule
 from .resize_kernels import resized_along
 from .table import converts
@@ -146,6 +147,9 @@ def _by_scales(emitter: Emitter, extents: list[Dim], scales: Value) -> list[Axis
             found.append(Axis(size, result, scale=None if whole else float(scale)))
         else:
             return found
+    if isinstance(scales, Symbols):
+        whole = [floor(multiplied(size, scale)) for size, scale in zip(extents, scales.list(), strict=True)]
+        return [Axis(size, result) for size, result in zip(extents, whole, strict=True)]
     tensor = emitter.tensor(scales)
     old = emitter.emit(relax.op.astype(emitter.tensor(value_of(extents, (len(extents),))), "float32"))
     new = emitter.emit(relax.op.floor(relax.op.multiply(old, relax.op.astype(tensor, "float32"))))

@@ -10,8 +10,9 @@ from ....errors import InvalidInputError
 from ..agree import common
 from ..dims import Dim, divided, expression, product, same, simplified
 from ..node import Emitter, Node, NotTaken
+from ..ratios import Ratio
 from ..restate import restated
-from ..values import Value, dtype_of, rank_of, shape_of, value_of
+from ..values import Symbols, Value, dtype_of, is_float, rank_of, shape_of, value_of
 from .table import converts
 
 
@@ -112,6 +113,8 @@ def _constant_of_shape(emitter: Emitter, node: Node) -> Value:
 @converts("Range")
 def _range(emitter: Emitter, node: Node) -> Value:
     dtype = dtype_of(node.input(0))
+    if is_float(node.input(0)):
+        return _whole_range(emitter, node, dtype)
     if not dtype.startswith("int"):
         raise NotTaken
     if any(isinstance(value, relax.Expr) for value in node.inputs):
@@ -120,6 +123,22 @@ def _range(emitter: Emitter, node: Node) -> Value:
     if not isinstance(step, int) or step == 0:
         raise NotTaken
     return emitter.emit(relax.op.arange(expression(start), expression(stop), expression(step), dtype=dtype))
+
+
+def _whole_range(emitter: Emitter, node: Node, dtype: str) -> Value:
+    """A range of floats whose start, stop and step are whole numbers."""
+    whole = []
+    for value in node.inputs:
+        if isinstance(value, np.ndarray) and float(value.reshape(())) == int(value.reshape(())):
+            whole.append(int(value.reshape(())))
+        elif isinstance(value, Symbols) and not isinstance(value.list()[0], Ratio):
+            whole.append(value.list()[0])
+        else:
+            raise NotTaken
+    if not isinstance(whole[2], int) or whole[2] == 0:
+        raise NotTaken
+    row = emitter.emit(relax.op.arange(*map(expression, whole), dtype="int64"))
+    return emitter.emit(relax.op.astype(row, dtype))
 
 
 @converts("Flatten")

@@ -1,0 +1,1 @@
+"""Networks exported from PyTorch by both of its exporters, compiled and compared."""
