@@ -19,7 +19,7 @@ from .dims import Dim, expression
 from .importer import Importer, Source
 from .names import first_line
 from .node import Emitter
-from .values import Value
+from .values import Scope, Value
 from .weights import load_small
 
 
@@ -100,7 +100,7 @@ def import_model(
     control = any(map(has_control_flow, [graph, *model.functions]))
     with builder.function("main", list(parameters.values())):
         with contextlib.nullcontext() if control else builder.dataflow():
-            values = importer.graph(graph, dict(parameters))
+            values = importer.graph(graph, Scope(parameters))
             emitter = Emitter(importer)
             tensors = [
                 _result(emitter, value, output, source)
