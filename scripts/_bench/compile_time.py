@@ -95,6 +95,8 @@ def compiled(family: str, operators: int, options: argparse.Namespace) -> tuple[
     seconds.checks, _ = timed(lambda: check_model(model, family, {}))
     whole, mod = timed(lambda: import_model(model, None, family))
     seconds.imported = max(0.0, whole - seconds.checks)
+    if options.import_only:
+        return seconds, 0
     with _TVM, tvm.transform.PassContext(instruments=[passes]):
         _, planned = timed(lambda: build_pipeline([OneDNN()], Options(), _TVM, recorder)(mod))
     ours = {name for name in passes.seconds if name in OURS or name.startswith("Record")}
@@ -142,6 +144,9 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     every = ",".join(large_graphs.names())
     parser.add_argument("--graphs", default=every, help=f"comma-separated, of {every} (all)")
     parser.add_argument("--operators", default=OPERATORS, help=f"numbers of them ({OPERATORS})")
+    parser.add_argument(
+        "--import-only", action="store_true", help="checks and import alone: what comes behind is not run"
+    )
     parser.add_argument("--no-build", dest="build", action="store_false", help="leave TVM's build out")
     parser.add_argument("--no-alone", dest="alone", action="store_false", help="leave TVM alone out")
     return parser.parse_args(arguments)

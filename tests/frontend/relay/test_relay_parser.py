@@ -99,6 +99,16 @@ def test_attributes() -> None:
     assert found.attributes["e"] == pytest.approx(1e-5)
 
 
+def test_signs_between_expressions() -> None:
+    found = body("%x + %x * 2f - %x / (%x - 1f)")
+    assert found.callee == "subtract"
+    assert [arg.callee for arg in found.args] == ["add", "divide"]
+    assert found.args[0].args[1].callee == "multiply"
+    found = body("%x + 1f <= 2f * %x == True")
+    assert found.callee == "equal" and found.args[0].callee == "less_equal"
+    assert body("%x\n" + "+ %x" * 2000).callee == "add"
+
+
 def test_comments_anywhere_also_inside_of_each_other() -> None:
     found = body("/* a /* b */ c */ nn.relu(%x /* ty=Tensor[(2, 3), float32] span=/a/b:0:0 */) // end\n")
     assert isinstance(found, Call) and found.callee == "nn.relu"
@@ -121,6 +131,16 @@ def test_functions_are_written_out_where_they_are_called() -> None:
     assert np.allclose(first, np.maximum(2 * X, 0))
     assert np.allclose(second, 2 * first)
     assert np.allclose(third, np.maximum(-2 * X, 0))
+
+
+def test_a_function_that_a_let_binds() -> None:
+    text = """def @main(%x: Tensor[(2, 3), float32]) {
+      let %f = fn (%a: Tensor[(2, 3), float32]) { let %b = exp(%a); %b + %a };
+      let %y = %f(%x);
+      %f(device_copy(%y))
+    }"""
+    y = np.exp(X) + X
+    assert np.allclose(run(text, X)[0], np.exp(y) + y, rtol=1e-5)
 
 
 def test_let_if_and_tuples() -> None:

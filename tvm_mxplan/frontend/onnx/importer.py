@@ -13,7 +13,7 @@ so that what reaches Relax has shapes that are numbers or expressions, and nothi
 
 from __future__ import annotations
 
-import itertools
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -53,16 +53,19 @@ class Importer:
         self.source = source
         self._emitter = Emitter(self)
         self._dimensions = 0
+        self._functions: Counter[str] = Counter()
         self._open: list[tuple[str, str]] = []  # operators whose functions are being imported
 
     def within(self, builder: OriginBuilder) -> Importer:
         """An importer into another function of the same module."""
-        return Importer(builder, self.source)
+        inner = Importer(builder, self.source)
+        inner._functions = self._functions
+        return inner
 
     def new_function_name(self, kind: str) -> str:
-        """A name that no other function of the module has."""
-        taken = {variable.name_hint for variable in self.builder.get().functions}
-        return next(name for name in (f"{kind}_{index}" for index in itertools.count()) if name not in taken)
+        """A name that no other function of the import has."""
+        self._functions[kind] += 1
+        return f"{kind}_{self._functions[kind] - 1}"
 
     def new_dimensions(self, count: int) -> list[Dim]:
         """As many named dimensions that nothing else has."""
@@ -161,7 +164,7 @@ class Importer:
         body = functions.body_of(node, self.source.functions)
         if body is None:
             raise self._refusal(node)
-        inner: Scope = {"": None}
+        inner = Scope({"": None})
         inner |= dict(zip(body.inputs, node.inputs, strict=False))
         inner |= dict.fromkeys(body.inputs[len(node.inputs) :])
         self._open.append((node.domain, node.op_type))

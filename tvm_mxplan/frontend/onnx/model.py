@@ -22,7 +22,7 @@ from .importer import Importer, Source
 from .names import first_line
 from .node import Emitter
 from .open_dimensions import check_bounds, dims_of, open_dimensions
-from .values import Value
+from .values import Scope, Value
 from .weights import load_small
 
 
@@ -112,7 +112,7 @@ def _imported(model: onnx.ModelProto, source: Source) -> tvm.IRModule:
     control = any(map(has_control_flow, [graph, *model.functions]))
     with builder.function("main", list(parameters.values())):
         with contextlib.nullcontext() if control else builder.dataflow():
-            values = importer.graph(graph, dict(parameters))
+            values = importer.graph(graph, Scope(parameters))
             emitter = Emitter(importer)
             tensors = [
                 _result(emitter, value, output, source.name)

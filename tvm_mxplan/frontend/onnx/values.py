@@ -11,7 +11,8 @@ Converters (``converters``) take and give these.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import ChainMap
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,8 +47,12 @@ class Symbols:
 Value = np.ndarray | Symbols | relax.Expr | list | None
 """See the file's text; a list holds values."""
 
-Scope = dict[str, Value]
-"""Values by name, as a graph sees them; an enclosing graph's are among them."""
+
+class Scope(ChainMap[str, Value]):
+    """Values by name, as a graph sees them; an enclosing graph's stand behind its own and are not copied."""
+
+    def __or__(self, more: Mapping[str, Value]) -> Scope:  # type: ignore[override]
+        return Scope(dict(more), *self.maps)
 
 
 def array_of(elements: Sequence[Dim], shape: Sequence[int]) -> np.ndarray:

@@ -197,6 +197,7 @@ class _Importer:
         self._builder = builder
         self._control = control
         self._open: list[Function] = []
+        self._named: dict[Var, Function] = {}  # functions that a let binds
         self._depth = 0
 
     def value(self, root: Expr, scope: Scope) -> Value:
@@ -215,7 +216,9 @@ class _Importer:
                 todo.pop()
                 continue
             missing = [
-                one for one in operands(expr) if one not in scope and not isinstance(one, Function | Global)
+                one
+                for one in operands(expr)
+                if one not in scope and one not in self._named and not isinstance(one, Function | Global)
             ]
             if missing:
                 todo += reversed(missing)
@@ -243,7 +246,10 @@ class _Importer:
             return self._call(expr, scope)
         if isinstance(expr, Block):
             for variable, bound in expr.bindings:
-                scope[variable] = self.value(bound, scope)
+                if isinstance(bound, Function):
+                    self._named[variable] = bound
+                else:
+                    scope[variable] = self.value(bound, scope)
             return self.value(expr.result, scope)
         if isinstance(expr, If):
             return self._if(expr, scope)
@@ -287,7 +293,11 @@ class _Importer:
 
     def _inlined(self, call: Call, callee: Expr, args: list[Value], scope: Scope) -> Value:
         """A function's result with its parameters as they are given."""
-        function = self._module.functions.get(callee.name) if isinstance(callee, Global) else callee
+        function: Expr | None = callee
+        if isinstance(callee, Global):
+            function = self._module.functions.get(callee.name)
+        elif isinstance(callee, Var):
+            function = self._named.get(callee)
         if not isinstance(function, Function):
             name = callee.name if isinstance(callee, Global | Var) else "this"
             unsupported(

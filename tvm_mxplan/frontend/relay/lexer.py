@@ -25,7 +25,8 @@ _WORDS = re.compile(
     | (?P<number>-?(?:\d+(?:\.\d*)?(?:[eE][+-]?\d+)?(?:[fi]\d{0,3})?|(?:inf|nan)f\d{0,3})(?!\w))
     | (?P<item>\.\d{1,9})
     | (?P<name>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)
-    | (?P<sign>[()\[\]{},;:=?<])
+    | (?P<infix>==|!=|<=|>=|[-+*/<>])
+    | (?P<sign>[()\[\]{},;:=?])
     """,
     re.VERBOSE | re.ASCII,
 )

@@ -27,6 +27,19 @@ from .reader import Reader
 from .syntax import Block, Call, Constant, Expr, Function, Global, If, Item, Module, Tuple, Type, Var
 
 VERSION = "0.0.5"
+_INFIX = {
+    "*": ("multiply", 3),
+    "/": ("divide", 3),
+    "+": ("add", 2),
+    "-": ("subtract", 2),
+    "<": ("less", 1),
+    "<=": ("less_equal", 1),
+    ">": ("greater", 1),
+    ">=": ("greater_equal", 1),
+    "==": ("equal", 0),
+    "!=": ("not_equal", 0),
+}
+"""Operators by their signs, and how strongly they bind."""
 _VERSION = re.compile(r'\s*#\[version\s*=\s*"([^"\n]{0,20})"\s*\]')
 _METADATA = re.compile(r"^[ \t]*#\[metadata\][ \t]*\r?$", re.MULTILINE)
 _KEYWORDS = {"let", "fn", "def", "if", "else", "type", "match", "extern", "free_var", "ref", "ref_read"}
@@ -169,7 +182,17 @@ class _Parser(Reader):
         return Block(place, tuple(bindings), result) if bindings else result
 
     def _expression(self) -> Expr:
-        return self._nested(self._called)
+        return self._nested(self._joined)
+
+    def _joined(self, least: int = 0) -> Expr:
+        """Operators between expressions, which people write and the printer does not."""
+        left = self._called()
+        while self._next.kind == "infix" and _INFIX[self._next.text][1] >= least:
+            word = self._take()
+            operator, binding = _INFIX[word.text]
+            right = self._nested(lambda above=binding + 1: self._joined(above))
+            left = Call(word.place, operator, (left, right), {})
+        return left
 
     def _called(self) -> Expr:
         expr = self._atom()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,14 +20,16 @@ class Loop:
     Attributes
     ----------
     states : the first values of what turns hand on.
-    captured : values of the enclosing graphs that the body reads.
+    captured : values of the enclosing graphs that the body reads, computed when the model runs.
+    known : those that are known now.
     """
 
     body: onnx.GraphProto
     count: Value
     condition: Value
     states: Sequence[Value]
-    captured: Scope
+    captured: Mapping[str, relax.Expr]
+    known: Mapping[str, np.ndarray]
 
 
 def emitted(emitter: Emitter, node: Node, scope: Scope) -> tuple[Value, ...]:
@@ -38,16 +40,16 @@ def emitted(emitter: Emitter, node: Node, scope: Scope) -> tuple[Value, ...]:
     NotTaken : a result that grows with each turn and whose parts have no fixed shape.
     """
     body = node.attributes["body"]
+    read = {name: scope[name] for name in sorted(_read(body)) if name in scope}
     captured = {
-        name: emitter.tensor(value)
-        for name, value in scope.items()
-        if name in _read(body) and isinstance(value, relax.Expr | Symbols)
+        name: emitter.tensor(value) for name, value in read.items() if isinstance(value, relax.Expr | Symbols)
     }
+    known = {name: value for name, value in read.items() if isinstance(value, np.ndarray)}
     states = [emitter.tensor(value) for value in node.inputs[2:]]
-    loop = Loop(body, node.input(0), node.input(1), states, captured)
+    loop = Loop(body, node.input(0), node.input(1), states, captured, known)
     types = [_fixed_type(state) for state in states]
     while True:
-        found = _traced(emitter, loop, types, scope)
+        found = _traced(emitter, loop, types)
         settled = [_common(before, after) for before, after in zip(types, found.states, strict=True)]
         if settled == [str(kind) for kind in types]:
             break
@@ -55,7 +57,7 @@ def emitted(emitter: Emitter, node: Node, scope: Scope) -> tuple[Value, ...]:
             _open_type(state) if str(kind) != same else kind
             for state, kind, same in zip(states, types, settled, strict=True)
         ]
-    return _called(emitter, loop, types, found.rows, scope)
+    return _called(emitter, loop, types, found.rows)
 
 
 @dataclass(frozen=True)
@@ -131,22 +133,21 @@ class _Turn:
     def parameters(self) -> list[relax.Var]:
         return [self.turn, self.turns, self.alive, *self.states, *self.rows, *self.captured.values()]
 
-    def body(self, loop: Loop, scope: Scope) -> list[Value]:
+    def body(self, loop: Loop) -> list[Value]:
         """What one turn gives: whether to go on, states, parts of results."""
-        known = {name: value for name, value in scope.items() if isinstance(value, np.ndarray)}
         names = [value.name for value in loop.body.input]
         given = dict(zip(names, [self.turn, self.alive, *self.states], strict=True))
-        return self.importer.graph(loop.body, known | self.captured | given)
+        return self.importer.graph(loop.body, Scope({**loop.known, **self.captured, **given}))
 
 
 def _grown(kind: relax.TensorType) -> relax.TensorType:
     return relax.TensorType(dtype=str(kind.dtype), ndim=kind.ndim + 1)
 
 
-def _traced(emitter: Emitter, loop: Loop, types: Sequence[relax.TensorType], scope: Scope) -> _Trace:
+def _traced(emitter: Emitter, loop: Loop, types: Sequence[relax.TensorType]) -> _Trace:
     turn = _Turn(emitter, loop, types, [])
     with turn.builder.function("trace", turn.parameters):
-        results = [turn.emitter.tensor(value) for value in turn.body(loop, scope)]
+        results = [turn.emitter.tensor(value) for value in turn.body(loop)]
         turn.builder.emit_func_output(relax.Tuple(results))
     kinds = [_fixed_type(result) for result in results[1:]]
     return _Trace(kinds[: len(types)], kinds[len(types) :])
@@ -157,7 +158,6 @@ def _called(
     loop: Loop,
     types: Sequence[relax.TensorType],
     rows: Sequence[relax.TensorType],
-    scope: Scope,
 ) -> tuple[Value, ...]:
     if any(kind.shape is None for kind in rows):
         raise NotTaken
@@ -167,7 +167,7 @@ def _called(
     placeholder = relax.Function.create_empty(turn.parameters, results)
     function = emitter.builder.add_func(placeholder, name)
     with turn.builder.function("turn", turn.parameters):
-        turn.builder.emit_func_output(_turned(turn, loop, function, scope))
+        turn.builder.emit_func_output(_turned(turn, loop, function))
     made = turn.builder.get()["turn"].without_attr("global_symbol")
     made = relax.Function(made.params, made.body, results, made.is_pure, made.attrs)
     emitter.builder.update_func(function, made)
@@ -199,12 +199,12 @@ def _with_shape(emitter: Emitter, value: relax.Var) -> relax.Var:
     return emitter.with_shape(value, emitter.importer.new_dimensions(rank))
 
 
-def _turned(turn: _Turn, loop: Loop, function: relax.GlobalVar, scope: Scope) -> relax.Expr:
+def _turned(turn: _Turn, loop: Loop, function: relax.GlobalVar) -> relax.Expr:
     """``turn(..., next)`` where the loop goes on, else what it has."""
     emit, builder = turn.builder.emit, turn.builder
     goes_on = emit(relax.op.logical_and(turn.alive, relax.op.less(turn.turn, turn.turns)))
     builder._begin_binding_block()
-    alive, *results = turn.body(loop, scope)
+    alive, *results = turn.body(loop)
     states = [turn.emitter.tensor(value) for value in results[: len(turn.states)]]
     parts = [turn.emitter.tensor(value) for value in results[len(turn.states) :]]
     rows = [

@@ -19,6 +19,6 @@ def advice(operator: str) -> str:
         return "save the model before it is quantised, or convert the original to ONNX"
     if operator.startswith("dyn."):
         return "fix the shapes of the inputs and run relay.transform.DynamicToStatic before saving"
-    if operator.startswith(("nn.contrib_", "layout_transform", "memory.", "vm.", "device_copy")):
+    if operator.startswith(("nn.contrib_", "layout_transform", "memory.", "vm.")):
         return "save the module before relay.build's passes change it"
     return "convert the original model to ONNX, or compute that part outside"
