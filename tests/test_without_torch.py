@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 import threading
@@ -60,21 +61,19 @@ def test_a_package_is_kept_out_of_one_thread_only(tmp_path: Path, monkeypatch: p
     found: list[str] = []
 
     def other() -> None:
-
-        found.append(hidden_here.__name__)
+        found.append(importlib.import_module("hidden_here").__name__)
         del sys.modules["hidden_here"]
 
     before = list(sys.meta_path)
     with without("hidden_here"):
         with pytest.raises(ImportError):
-            import hidden_here
-        import seen_there  # noqa: F401
-
+            importlib.import_module("hidden_here")
+        importlib.import_module("seen_there")
         thread = threading.Thread(target=other)
         thread.start()
         thread.join()
     assert found == ["hidden_here"] and sys.meta_path == before
-    import hidden_here
+    importlib.import_module("hidden_here")
 
 
 def test_what_is_imported_already_stays():

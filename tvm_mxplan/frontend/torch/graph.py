@@ -52,6 +52,7 @@ class GraphImporter:
         self._stock.block_builder = builder
         self.values: dict[Any, Any] = self._stock.env
         self.known: dict[Any, Any] = {}
+        self._of_sizes: set[Any] = set()
 
     def run(self, graph_module: Any) -> list[Any]:
         """Import all nodes; the graph's results.
@@ -115,6 +116,9 @@ class GraphImporter:
         results = list(stated) if isinstance(stated, list | tuple) else [stated]
         expected = [self._stated(result) if is_tensor(result) else None for result in results]
         converter = converters.of(name)
+        if self._follows_from_sizes(fx_node):
+            self._of_sizes.add(fx_node)
+            converter = converters.ROUNDED.get(name, converter)
         if converter is not None:
             found = converter(self._emitter, Node(name, self._operands(fx_node), expected))
         else:
@@ -125,6 +129,13 @@ class GraphImporter:
                 raise UnsupportedError(f"this operator is not supported; {_ADVICE}")
             found = convert(fx_node)
         return self._checked(found, expected[0]) if is_tensor(stated) else found
+
+    def _follows_from_sizes(self, fx_node: Any) -> bool:
+        """Whether a node reads no tensor of the user's, nor anything that was computed of one."""
+        return all(
+            node in self.known or node in self._of_sizes or not isinstance(self.values[node], relax.Expr)
+            for node in fx_node.all_input_nodes
+        )
 
     def _operands(self, fx_node: Any) -> dict[str, Any]:
         schema = getattr(fx_node.target, "_schema", None)
