@@ -113,6 +113,11 @@ class GraphImporter:
             self.values[fx_node] = self._converted(fx_node, name, stated)
 
     def _converted(self, fx_node: Any, name: str, stated: Any) -> Any:
+        if name == "_operator.getitem" and isinstance(self.values[fx_node.args[0]], list):
+            part = self.values[fx_node.args[0]][fx_node.args[1]]
+            if part is None:
+                raise UnsupportedError(f"its result {fx_node.args[1]} is for gradients only; {_ADVICE}")
+            return self._checked(part, self._stated(stated)) if is_tensor(stated) else part
         results = list(stated) if isinstance(stated, list | tuple) else [stated]
         expected = [self._stated(result) if is_tensor(result) else None for result in results]
         converter = converters.of(name)

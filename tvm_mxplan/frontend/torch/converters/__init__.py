@@ -13,6 +13,6 @@ def of(operator: str) -> Converter | None:
     return TABLE.get(operator)
 
 
-from . import arithmetic, attention, products, reductions, rounded  # noqa: E402, F401 (they join the table)
+from . import arithmetic, attention, products, reductions, rounded, windows  # noqa: E402, F401 (they join the table)
 
 __all__ = ["REFUSED", "ROUNDED", "TABLE", "WITHOUT_RESULT", "Converter", "of"]

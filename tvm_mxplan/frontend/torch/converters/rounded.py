@@ -1,4 +1,4 @@
-"""Arithmetic on numbers that follow from sizes alone: positions, distances and the buckets that they fall into.
+"""Arithmetic on numbers that follow from sizes alone: positions, distances, and the buckets of these.
 
 A bucket is an integer that a logarithm and a quotient decide; they lie on its border as often as not. Such
 numbers are few, so each result is computed in float64 and rounded, as PyTorch's exact kernels have it.
