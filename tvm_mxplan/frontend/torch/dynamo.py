@@ -39,7 +39,7 @@ def mxplan(
     mode: str | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Callable[..., Any]:
-    """A graph of PyTorch's as a function of its inputs: ``torch.compile``'s backend ``mxplan``.
+    """A graph of PyTorch's as a function of its inputs: the backend ``mxplan`` of ``torch.compile``.
 
     Parameters
     ----------

@@ -52,6 +52,7 @@ class GraphImporter:
         self._stock.block_builder = builder
         self.values: dict[Any, Any] = self._stock.env
         self.known: dict[Any, Any] = {}
+        self._of_sizes: set[Any] = set()
 
     def run(self, graph_module: Any) -> list[Any]:
         """Import all nodes; the graph's results.
@@ -112,9 +113,17 @@ class GraphImporter:
             self.values[fx_node] = self._converted(fx_node, name, stated)
 
     def _converted(self, fx_node: Any, name: str, stated: Any) -> Any:
+        if name == "_operator.getitem" and isinstance(self.values[fx_node.args[0]], list):
+            part = self.values[fx_node.args[0]][fx_node.args[1]]
+            if part is None:
+                raise UnsupportedError(f"its result {fx_node.args[1]} is for gradients only; {_ADVICE}")
+            return self._checked(part, self._stated(stated)) if is_tensor(stated) else part
         results = list(stated) if isinstance(stated, list | tuple) else [stated]
         expected = [self._stated(result) if is_tensor(result) else None for result in results]
         converter = converters.of(name)
+        if self._follows_from_sizes(fx_node):
+            self._of_sizes.add(fx_node)
+            converter = converters.ROUNDED.get(name, converter)
         if converter is not None:
             found = converter(self._emitter, Node(name, self._operands(fx_node), expected))
         else:
@@ -125,6 +134,13 @@ class GraphImporter:
                 raise UnsupportedError(f"this operator is not supported; {_ADVICE}")
             found = convert(fx_node)
         return self._checked(found, expected[0]) if is_tensor(stated) else found
+
+    def _follows_from_sizes(self, fx_node: Any) -> bool:
+        """Whether a node reads no tensor of the user's, nor anything that was computed of one."""
+        return all(
+            node in self.known or node in self._of_sizes or not isinstance(self.values[node], relax.Expr)
+            for node in fx_node.all_input_nodes
+        )
 
     def _operands(self, fx_node: Any) -> dict[str, Any]:
         schema = getattr(fx_node.target, "_schema", None)

@@ -28,8 +28,8 @@ def module_path(meta: Mapping[str, Any]) -> str:
 def result_names(paths: Sequence[Sequence[Any]]) -> list[str]:
     """Names for results by where they stand in what the model returns: keys, attributes and indices.
 
-    A result that stands alone is ``output0``, those of a tuple ``output0``, ``output1``; those of a dictionary
-    have its keys.
+    A result that stands alone is ``output0``, those of a tuple ``output0``, ``output1``; those of a
+    dictionary have its keys.
     """
     names = []
     for path in paths:
@@ -43,7 +43,7 @@ def unique(names: Iterable[str]) -> list[str]:
     """The names, with a number behind those that came before."""
     found: dict[str, None] = {}
     for name in names:
-        number, candidate = 1, name
+        number, candidate = 2, name
         while candidate in found:
             number, candidate = number + 1, f"{name}_{number}"
         found[candidate] = None

@@ -63,9 +63,13 @@ class Builder(relax.BlockBuilder):  # type: ignore[misc]
     def _marked(self, expr: relax.Expr) -> relax.Expr:
         if not self.origin or not isinstance(expr, relax.Call) or expr.span is not None:
             return expr
-        args = [self._marked(arg) for arg in expr.args]
+        args = [self._bound(arg) for arg in expr.args]  # TVM drops the span where it binds them itself
         span = tvm.ir.Span(tvm.ir.SourceName(self.origin), 0, 0, 0, 0)
         return relax.Call(expr.op, args, expr.attrs, expr.ty_args, span)
+
+    def _bound(self, arg: relax.Expr) -> relax.Expr:
+        computed = isinstance(arg, relax.Call) and arg.op.name != "relax.null_value"
+        return self.emit(arg) if computed else arg
 
 
 class Emitter:

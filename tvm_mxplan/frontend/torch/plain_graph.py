@@ -54,9 +54,9 @@ def free_numbers(graph_module: Any, args: Sequence[Any]) -> dict[str, int]:
     found: dict[str, int] = {}
     for node, value in zip(placeholders, args, strict=True):
         stated = node.meta.get("val")
-        if type(stated).__name__ == "SymInt" and stated.node.expr.is_Symbol:
-            if str(stated.node.expr) not in known:
-                found[str(stated.node.expr)] = int(value)
+        symbol = str(stated.node.expr) if type(stated).__name__ == "SymInt" else ""
+        if symbol.isidentifier() and symbol not in known:
+            found[symbol] = int(value)
     return found
 
 

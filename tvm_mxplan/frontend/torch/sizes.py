@@ -44,7 +44,7 @@ def _converted(expr: Any, variables: Variables) -> Dim:
         name = str(expr)
         if name not in variables:
             raise UnsupportedError(
-                f"the size {name} depends on the numbers in a tensor; expected one that follows from the inputs'"
+                f"the size {name} depends on numbers in a tensor; expected one that follows from input sizes"
             )
         return variables[name]
     if kind == "Pow" and getattr(expr.args[1], "is_Integer", False) and int(expr.args[1]) > 0:

@@ -5,7 +5,7 @@ A converter takes an ``Emitter`` and a ``Node`` and returns a tensor, or a list 
 
 from __future__ import annotations
 
-from .table import REFUSED, TABLE, WITHOUT_RESULT, Converter
+from .table import REFUSED, ROUNDED, TABLE, WITHOUT_RESULT, Converter
 
 
 def of(operator: str) -> Converter | None:
@@ -13,6 +13,6 @@ def of(operator: str) -> Converter | None:
     return TABLE.get(operator)
 
 
-from . import arithmetic, attention, products, reductions  # noqa: E402, F401 (they join the table)
+from . import arithmetic, attention, products, reductions, rounded, windows  # noqa: E402, F401 (they join the table)
 
-__all__ = ["REFUSED", "TABLE", "WITHOUT_RESULT", "Converter", "of"]
+__all__ = ["REFUSED", "ROUNDED", "TABLE", "WITHOUT_RESULT", "Converter", "of"]

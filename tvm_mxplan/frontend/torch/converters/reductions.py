@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from tvm import relax
 
-from ..node import Emitter, Node
+from ..node import Emitter, Node, dims_of
 from .table import converts
 
 
@@ -29,3 +29,23 @@ def _reduced(emitter: Emitter, node: Node) -> relax.Expr:
     axes = node.operands.get("dim")
     keep = node.operands.get("keepdim", False)
     return emitter.emit(operator(source, None if axes == [] else axes, keepdims=keep))
+
+
+@converts("amax.default", "amin.default")
+def _extreme(emitter: Emitter, node: Node) -> relax.Expr:
+    operator = relax.op.max if ".amax." in node.operator else relax.op.min
+    return emitter.emit(operator(node["self"], node["dim"] or None, keepdims=node["keepdim"]))
+
+
+@converts("max.dim", "min.dim")
+def _extreme_and_where(emitter: Emitter, node: Node) -> list[relax.Expr]:
+    """The extreme along an axis, and where it stands first."""
+    largest = ".max." in node.operator
+    values, indices = (relax.op.max, relax.op.argmax) if largest else (relax.op.min, relax.op.argmin)
+    if not dims_of(node["self"]):
+        return [node["self"], relax.const(0, "int64")]
+    keep = node["keepdim"]
+    return [
+        emitter.emit(values(node["self"], node["dim"], keepdims=keep)),
+        emitter.cast(emitter.emit(indices(node["self"], node["dim"], keepdims=keep)), "int64"),
+    ]

@@ -12,6 +12,9 @@ Converter = Callable[[Emitter, Node], Any]
 TABLE: dict[str, Converter] = {}
 """Converters by the names of operators, ``aten.add.Tensor``."""
 
+ROUNDED: dict[str, Converter] = {}
+"""Those in their place for numbers that follow from sizes alone, rounded as IEEE asks."""
+
 
 def converts(*operators: str) -> Callable[[Converter], Converter]:
     """Enter a function into the table for these operators of ``aten``."""

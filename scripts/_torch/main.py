@@ -1,0 +1,89 @@
+"""The command line of scripts/torch_models: networks of PyTorch's, compiled and held against PyTorch itself.
+
+Each network is made with random weights, its batch norms calibrated, and tried in a process of its own: as an
+exported program with fixed shapes and with named dimensions, and through torch.compile.  Needs the extra
+``torch_models`` (torch, timm, transformers).
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tvm_mxplan.testing.environment_info import environment, format_environment
+
+NEEDED = ("torch", "timm", "transformers")
+DOORS = ("exported", "named", "torch.compile")
+TOLERANCE = 1e-4
+_SECONDS = 600
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print a table in Markdown.
+
+    Returns
+    -------
+    status : 0, 1 where a network fails or differs, 2 without torch.
+    """
+    parser = argparse.ArgumentParser(prog="scripts/torch_models", description=__doc__)
+    parser.add_argument("--models", default="", help="only those whose names contain this")
+    parser.add_argument("--doors", default=",".join(DOORS), help="some of %(default)s")
+    options = parser.parse_args(arguments)
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        print(f"{', '.join(missing)} not installed; pip install 'tvm_mxplan[torch_models]'", file=sys.stderr)
+        return 2
+    print(format_environment(environment(Path(__file__).resolve().parents[2])), file=sys.stderr)
+    print("| network | door | error | compiled | regions | work in regions | s |")
+    print("| --- | --- | ---: | ---: | ---: | ---: | ---: |")
+    from .catalogue import NETWORKS
+
+    doors = [door for door in DOORS if door in options.doors.split(",")]
+    names = [network.name for network in NETWORKS if options.models in network.name]
+    rows = [_row(name, door) for name in names for door in doors]
+    print(f"\n{sum(rows)} of {len(rows)} compiled and agree.")
+    return int(not all(rows))
+
+
+def _row(name: str, door: str) -> bool:
+    """Print a network's row; whether something was compiled and the results agree."""
+    command = [sys.executable, "-m", "_torch.trial", name, door]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS)
+    except subprocess.TimeoutExpired:
+        print(f"| {name} | {door} | more than {_SECONDS} s |", flush=True)
+        return False
+    if done.returncode:
+        said = [line for line in done.stderr.splitlines() if line.strip() and "Warning" not in line]
+        reason = said[-1] if said else f"ended by signal {-done.returncode}"
+        print(f"| {name} | {door} | {reason[-300:]} |", flush=True)
+        return False
+    found = json.loads(done.stdout.splitlines()[-1])
+    print(f"| {name} | {door} | {' | '.join(cells(found))} |", flush=True)
+    return agrees(found)
+
+
+def cells(found: dict[str, float]) -> list[str]:
+    """What is printed of a trial."""
+    share = "" if found["share"] is None else f"{100 * found['share']:.1f} %"
+    return [
+        f"{found['error']:.1e}",
+        str(found["executables"]),
+        str(found["regions"]),
+        share,
+        f"{found['seconds']:.0f}",
+    ]
+
+
+def agrees(found: dict[str, float]) -> bool:
+    """Whether something was compiled, ran in regions, and gave PyTorch's results."""
+    return bool(found["error"] <= TOLERANCE and found["executables"] > 0 and found["regions"] > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,144 @@
+"""Converters of PyTorch's operators, on nodes that are written by hand, against numpy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tvm import relax
+
+import tvm_mxplan
+from tvm_mxplan.errors import UnsupportedError
+from tvm_mxplan.frontend.torch import converters
+from tvm_mxplan.frontend.torch.node import Builder, Emitter, Node, Stated
+
+
+def run(operator: str, operands: dict[str, Any], stated: tuple[tuple[int, ...], str]) -> np.ndarray:
+    """What a converter's Relax computes; arrays among the operands are inputs."""
+    arrays = {name: value for name, value in operands.items() if isinstance(value, np.ndarray)}
+    params = {
+        name: relax.Var(f"{name}_", relax.TensorType(value.shape, str(value.dtype)))
+        for name, value in arrays.items()
+    }
+    builder = Builder()
+    node = Node(f"aten.{operator}", {**operands, **params}, [Stated(*stated)])
+    with builder.function("main", list(params.values())):
+        with builder.dataflow():
+            found = converters.TABLE[node.operator](Emitter(builder), node)
+            result = builder.emit_output(found[0] if isinstance(found, list) else found)
+        builder.emit_func_output(result)
+    executable = tvm_mxplan.compile(builder.get(), "llvm", options={"cache": "disabled"})
+    (actual,) = executable(*arrays.values())
+    assert (actual.shape, str(actual.dtype)) == (tuple(stated[0]), stated[1])
+    return actual.numpy()
+
+
+_random = np.random.default_rng(0)
+X = _random.standard_normal((3, 5)).astype("float32")
+Y = _random.standard_normal((3, 5)).astype("float32")
+I = _random.integers(-7, 8, (3, 5))  # noqa: E741
+J = _random.integers(1, 5, (3, 5))
+B = I > 0
+
+CASES = [
+    ("cumsum.default", {"self": B, "dim": 1}, np.cumsum(B, 1)),
+    ("cumsum.default", {"self": X, "dim": -2}, np.cumsum(X, 0)),
+    ("sum.dim_IntList", {"self": B, "dim": [1], "keepdim": True}, np.sum(B, 1, keepdims=True)),
+    ("sum.dim_IntList", {"self": X, "dim": [], "keepdim": False}, np.sum(X)),
+    ("prod.default", {"self": J[:, :2].copy()}, np.prod(J[:, :2])),
+    ("add.Tensor", {"self": X, "other": Y, "alpha": 3}, X + 3 * Y),
+    ("sub.Tensor", {"self": X, "other": 2.5, "alpha": -2}, X + np.float32(5)),
+    ("rsub.Scalar", {"self": X, "other": 2, "alpha": 1}, 2 - X),
+    ("div.Tensor", {"self": I, "other": J}, (I / J).astype("float32")),
+    ("div.Tensor_mode", {"self": I, "other": J, "rounding_mode": "floor"}, I // J),
+    ("div.Tensor_mode", {"self": I, "other": J, "rounding_mode": "trunc"}, np.trunc(I / J).astype("int64")),
+    ("div.Tensor_mode", {"self": X, "other": 2, "rounding_mode": "floor"}, X // np.float32(2)),
+    ("remainder.Tensor", {"self": I, "other": J}, I % J),
+    ("gt.Scalar", {"self": I, "other": 0.5}, I > 0.5),
+    ("eq.Tensor", {"self": B, "other": J}, B == J),
+    ("where.self", {"condition": B, "self": X, "other": Y}, np.where(B, X, Y)),
+    ("mm.default", {"self": X.astype("float64"), "mat2": Y.T.astype("float64").copy()}, X.astype("f8") @ Y.T),
+    ("mm.default", {"self": I, "mat2": J.T.copy()}, I @ J.T),
+    ("linear.default", {"input": X, "weight": Y, "bias": X[0, :3].copy()}, X @ Y.T + X[0, :3]),
+    (
+        "addmm.default",
+        {"self": X[:, :3].copy(), "mat1": X, "mat2": Y.T.copy(), "beta": 0.5, "alpha": 2},
+        0.5 * X[:, :3] + 2 * (X @ Y.T),
+    ),
+]
+
+
+@pytest.mark.parametrize("operator, operands, expected", CASES, ids=[case[0] for case in CASES])
+def test_against_numpy(operator, operands, expected):
+    expected = np.asarray(expected)
+    actual = run(operator, operands, (expected.shape, str(expected.dtype)))
+    np.testing.assert_allclose(actual, expected, rtol=2e-6, atol=2e-6)
+
+
+def test_a_factor_of_0_does_not_read_the_operand():
+    nothing = np.full((3, 3), np.nan, "float32")
+    operands = {"self": nothing, "mat1": X, "mat2": Y.T.copy(), "beta": 0, "alpha": 1}
+    np.testing.assert_allclose(run("addmm.default", operands, ((3, 3), "float32")), X @ Y.T, rtol=1e-5)
+
+
+def attention(query, key, value, mask=None) -> np.ndarray:
+    scores = query @ np.swapaxes(key, -1, -2) / np.sqrt(query.shape[-1])
+    if mask is not None:
+        scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
+    largest = scores.max(-1, keepdims=True)
+    weights = np.exp(scores - np.where(np.isfinite(largest), largest, 0))
+    total = weights.sum(-1, keepdims=True)
+    return (weights / np.where(total == 0, 1, total)) @ value
+
+
+def qkv(heads: int = 4) -> list[np.ndarray]:
+    shapes = [(2, 4, 7, 5), (2, heads, 9, 5), (2, heads, 9, 6)]
+    return [_random.standard_normal(shape).astype("float32") for shape in shapes]
+
+
+@pytest.mark.parametrize("kind", ["none", "bool", "float"])
+def test_attention_and_rows_that_see_nothing(kind):
+    query, key, value = qkv()
+    mask = None if kind == "none" else _random.random((2, 1, 7, 9)) > 0.5
+    if mask is not None:
+        mask[0, 0, 3] = False
+        mask[1, 0, :, 0] = True
+    if kind == "float":
+        mask = np.where(mask, _random.standard_normal(mask.shape), -np.inf).astype("float32")
+    operands = {"query": query, "key": key, "value": value, "dropout_p": 0.0}
+    operands |= {"attn_mask": mask, "is_causal": False, "scale": None, "enable_gqa": False}
+    actual = run("scaled_dot_product_attention.default", operands, ((2, 4, 7, 6), "float32"))
+    np.testing.assert_allclose(actual, attention(query, key, value, mask), rtol=1e-5, atol=1e-6)
+    if mask is not None:
+        assert not actual[0, :, 3].any() and actual[1].any()
+
+
+def test_causal_attention_of_grouped_heads():
+    query, key, value = qkv(heads=2)
+    operands = {"query": query, "key": key, "value": value, "dropout_p": 0.0}
+    operands |= {"attn_mask": None, "is_causal": True, "scale": 0.25, "enable_gqa": True}
+    actual = run("scaled_dot_product_attention.default", operands, ((2, 4, 7, 6), "float32"))
+    key, value = (np.repeat(array, 2, 1) for array in (key, value))
+    expected = attention(query * 0.25 * np.sqrt(5), key, value, np.tril(np.ones((7, 9), bool)))
+    np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_attention_that_drops_at_random_is_refused():
+    query, key, value = qkv()
+    operands = {"query": query, "key": key, "value": value, "dropout_p": 0.1, "enable_gqa": False}
+    with pytest.raises(UnsupportedError, match=r"call model.eval\(\) first"):
+        run("scaled_dot_product_attention.default", operands, ((2, 4, 7, 6), "float32"))
+
+
+def test_what_is_emitted_says_where_it_comes_from():
+    builder = Builder()
+    x = relax.Var("x", relax.TensorType((3,), "float32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            builder.origin = "layer1.0"
+            y = builder.emit_output(builder.emit(relax.op.add(x, relax.op.exp(x))))
+        builder.emit_func_output(y)
+    calls = [binding.value for binding in builder.get()["main"].body.blocks[0].bindings]
+    named = [call.span.source_name.name for call in calls if isinstance(call, relax.Call)]
+    assert named == ["layer1.0"] * 2

@@ -1,0 +1,42 @@
+"""scripts/torch_models: what it says without torch, and what it holds for agreement."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "scripts"))
+from _torch import main as torch_models
+
+FOUND = {"error": 1e-6, "executables": 1, "regions": 3, "share": 0.987, "seconds": 12.3}
+
+
+def test_without_torch_it_says_what_to_install(monkeypatch, capsys):
+    monkeypatch.setattr(torch_models, "NEEDED", ("no_such_package",))
+    assert torch_models.main([]) == 2
+    assert capsys.readouterr().err == (
+        "no_such_package not installed; pip install 'tvm_mxplan[torch_models]'\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "change, agrees",
+    [({}, True), ({"error": 2e-4}, False), ({"error": float("nan")}, False)]
+    + [({name: 0}, False) for name in ("executables", "regions")],
+)
+def test_agreement_asks_for_regions(change, agrees):
+    assert torch_models.agrees({**FOUND, **change}) is agrees
+
+
+def test_cells():
+    assert torch_models.cells(FOUND) == ["1.0e-06", "1", "3", "98.7 %", "12"]
+    assert torch_models.cells({**FOUND, "share": None})[3] == ""
+
+
+def test_every_network_is_named_once():
+    pytest.importorskip("torch", reason="the catalogue makes networks of torch")
+    from _torch.catalogue import NETWORKS
+
+    assert len({network.name for network in NETWORKS}) == len(NETWORKS) > 18

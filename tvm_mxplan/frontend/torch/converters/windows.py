@@ -1,0 +1,97 @@
+"""Averages over windows, whose divisors TVM counts otherwise, and norms with results for gradients."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from tvm import relax
+
+from ....errors import UnsupportedError
+from ..node import Emitter, Node, dims_of
+from .table import converts
+
+_POOLS = {1: relax.op.nn.avg_pool1d, 2: relax.op.nn.avg_pool2d, 3: relax.op.nn.avg_pool3d}
+
+
+@converts("avg_pool1d.default", "avg_pool2d.default", "avg_pool3d.default")
+def _average(emitter: Emitter, node: Node) -> relax.Expr:
+    axes = int(node.operator[len("aten.avg_pool")])
+    size = _extents(node["kernel_size"], axes)
+    strides = _extents(node["stride"] or size, axes)
+    padding = _extents(node["padding"], axes)
+    source, shape = node["self"], dims_of(node["self"])
+    batched = len(shape) == axes + 2
+    if not batched:
+        source = emitter.reshaped(source, [1, *shape])
+    divisor = node.operands.get("divisor_override")
+    includes = node["count_include_pad"] or divisor is not None
+    cut = node["ceil_mode"] and not _fit(shape[-axes:], size, strides, padding)
+    if cut and (divisor is not None or (includes and any(padding))):
+        raise UnsupportedError(
+            "its last windows reach beyond the padding (ceil_mode), and padding or a divisor counts in their "
+            "average; expected ceil_mode=False, or count_include_pad=False"
+        )
+    found = emitter.emit(
+        _POOLS[axes](
+            source,
+            size,
+            strides,
+            [*padding, *padding],
+            ceil_mode=bool(cut),
+            count_include_pad=bool(includes and not cut),
+        )
+    )
+    if divisor is not None:
+        factor = relax.const(math.prod(size) / divisor, node.result.dtype)
+        found = emitter.emit(relax.op.multiply(found, factor))
+    return found if batched else emitter.reshaped(found, dims_of(found)[1:])
+
+
+def _extents(value: int | Sequence[int], axes: int) -> list[int]:
+    values = [value] if isinstance(value, int) else list(value)
+    return values * axes if len(values) == 1 else values
+
+
+def _fit(
+    shape: Sequence[object], size: Sequence[int], strides: Sequence[int], padding: Sequence[int]
+) -> bool:
+    """Whether windows end where the padded input does, on all axes."""
+    return all(
+        isinstance(extent, int) and (extent + 2 * pad - window) % stride == 0
+        for extent, window, stride, pad in zip(shape, size, strides, padding, strict=True)
+    )
+
+
+@converts("native_layer_norm.default", "layer_norm.default")
+def _layer_norm(emitter: Emitter, node: Node) -> relax.Expr | list[relax.Expr | None]:
+    dtype = node.stated[0].dtype if node.stated[0] else "float32"
+    shape = [int(extent) for extent in node["normalized_shape"]]
+    gamma, beta = (
+        node[name] if node[name] is not None else _constant(shape, number, dtype)
+        for name, number in (("weight", 1), ("bias", 0))
+    )
+    axes = list(range(-len(shape), 0))
+    found = emitter.emit(relax.op.nn.layer_norm(node["input"], gamma, beta, axes, node["eps"]))
+    return found if len(node.stated) == 1 else [found, None, None]
+
+
+@converts("native_group_norm.default", "group_norm.default")
+def _group_norm(emitter: Emitter, node: Node) -> relax.Expr | list[relax.Expr | None]:
+    dtype = node.stated[0].dtype if node.stated[0] else "float32"
+    source = node["input"]
+    channels, rank = int(dims_of(source)[1]), len(dims_of(source))
+    groups = node.operands.get("group", node.operands.get("num_groups"))
+    gamma, beta = (
+        node[name] if node[name] is not None else _constant([channels], number, dtype)
+        for name, number in (("weight", 1), ("bias", 0))
+    )
+    found = emitter.emit(
+        relax.op.nn.group_norm(source, gamma, beta, groups, 1, list(range(2, rank)), node["eps"])
+    )
+    return found if len(node.stated) == 1 else [found, None, None]
+
+
+def _constant(shape: Sequence[int], number: int, dtype: str) -> relax.Expr:
+    return relax.const(np.full(shape, number, "float32" if dtype == "bfloat16" else dtype), dtype)
