@@ -279,10 +279,13 @@ class Report:
         kept.sort(key=lambda one: -(one.estimated_us or 0.0))
         for one in kept[:_MOST_KEPT]:
             share = self.share(one)
-            facts = ["" if share is None else f"{_percent(share)} of the time", told(one.origins)]
-            facts[1] = f"from {facts[1]}" if facts[1] else ""
-            facts += [one.reason] if one.reason != fallback.reason else []
-            lines.append(f"         {one.operator}: {', '.join(filter(None, facts))}".removesuffix(": "))
+            facts = [
+                "" if share is None else f"{_percent(share)} of the time",
+                f"from {told(one.origins)}" if one.origins else "",
+                one.reason if one.reason != fallback.reason else "",
+            ]
+            said = ", ".join(filter(None, facts))
+            lines.append(f"         {one.operator}{': ' if said else ''}{said}")
         more = len(kept) - _MOST_KEPT
         return lines + ([f"         and {more} more"] if more > 0 else [])
 

@@ -26,6 +26,15 @@ def test_compile_explains_one_operator(tvmc, models, tmp_path):
     assert "relu_0" not in result.out
 
 
+def test_compile_explains_what_comes_from_a_node(tvmc, models, tmp_path):
+    whole = tvmc("compile", models / "small.onnx", "-o", tmp_path / "m.so", "--explain").out
+    node = next(line for line in whole.splitlines() if line.startswith("  from Conv ")).split()[-1]
+    result = tvmc("show", tmp_path / "m.so", f"--explain={node}")
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith("conv2d_0 runs in onednn") and f"  from Conv {node}" in result.out
+    assert "relu_0" not in result.out
+
+
 def test_explain_comes_behind_the_report(tvmc, models, tmp_path):
     out = tvmc("compile", models / "small.onnx", "-o", tmp_path / "m.so", "--explain", "--report").out
     report = tvm_mxplan.load(tmp_path / "m.so").report

@@ -55,7 +55,8 @@ def add_explain(parser: argparse._ActionsContainer) -> None:
         nargs="?",
         const="",
         metavar="OPERATOR",
-        help="print for each operator, or the named one, its candidates, costs, and why they are out",
+        help="print for each operator, or the named one, its candidates, costs, and why they are out; "
+        f"{_EXPLAIN}=NODE for those that come from an ONNX node",
     )
 
 
