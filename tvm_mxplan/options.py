@@ -78,7 +78,8 @@ class Options:
     primitive_cache, weights_cache : how many primitives, how many MiB of packed weights the process keeps
         beyond their last use from this compilation on; 0 switches a cache off, None (default) leaves it.
     dump_after : names of phases of the pipeline (``tvm_mxplan.pipeline.PHASES``), or ``all``: what each hands
-        on is printed as soon as it is there.  Several, or text such as ``layouts,memory``.
+        on is printed as soon as it is there.  Several, or text such as ``layouts,memory``.  A target without
+        libraries runs none of them.
     dump_folder : a folder that takes a file ``PHASE.txt`` for each, in place of printing.
     """
 
