@@ -1,6 +1,6 @@
-// What the runtime throws.  Nothing here knows the FFI: ffi/errors.cc turns a kind into the
-// matching Python exception, and everything below it only says what went wrong and whose fault it
-// is.
+// The errors that the runtime throws.  Nothing here knows the FFI: ffi/errors.cc turns a kind into
+// the matching Python exception, and everything below it only says what went wrong and whose fault
+// it is.
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_BASE_ERROR_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_BASE_ERROR_H_
 

@@ -32,7 +32,7 @@ class Observer {
   virtual void After(size_t step, const Seen& dst) = 0;
 };
 
-// Who observes the runs that the calling thread begins; nobody at first, and nobody with nullptr.
+// The observer of the runs that the calling thread begins: none at first, none with nullptr.
 void SetThreadObserver(std::shared_ptr<Observer> observer);
 const std::shared_ptr<Observer>& ThreadObserver();
 

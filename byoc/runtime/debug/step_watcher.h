@@ -1,4 +1,5 @@
-// What looks on while a run takes its steps one by one: memory_debug.h, observer.h.
+// The interface of those who look on while a run takes its steps one by one: memory_debug.h,
+// observer.h.
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_DEBUG_STEP_WATCHER_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_DEBUG_STEP_WATCHER_H_
 

@@ -1,4 +1,4 @@
-// Where the bytes of values stand; see value_bytes.h.
+// The places of values' bytes; see value_bytes.h.
 #include "debug/value_bytes.h"
 
 #include "region/specialization.h"

@@ -1,4 +1,4 @@
-// Where the bytes of values stand while a context runs, for those who look on.
+// The places of values' bytes while a context runs, for those who look on.
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_DEBUG_VALUE_BYTES_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_DEBUG_VALUE_BYTES_H_
 

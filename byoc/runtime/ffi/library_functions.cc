@@ -28,10 +28,10 @@ ffi::String Abi() {
       Concat(TVM_FFI_VERSION_MAJOR, ".", TVM_FFI_VERSION_MINOR, ".", TVM_FFI_VERSION_PATCH));
 }
 
-// What a module of any kind writes of itself into an exported library, its imports left out.
+// The bytes that a module of any kind writes of itself into an exported library, without imports.
 ffi::Bytes ModuleBytes(const ffi::Module& module) { return module->SaveToBytes(); }
 
-// What to check at run time; 1 is memory, 0 nothing.
+// Checks at run time: 1 is memory, 0 nothing.
 void SetDebug(int64_t what) { SetMemoryDebug(what != 0); }
 
 void Observe(const ffi::Optional<ffi::Function>& begin, const ffi::Optional<ffi::Function>& before,

@@ -1,4 +1,4 @@
-// What TVM and Python ask of every library alike, as global functions.
+// Global functions that every library has for TVM and Python.
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_FFI_LIBRARY_FUNCTIONS_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_FFI_LIBRARY_FUNCTIONS_H_
 

@@ -19,7 +19,7 @@ class FunctionObserver final : public Observer {
  public:
   FunctionObserver(tvm::ffi::Function begin, tvm::ffi::Function before, tvm::ffi::Function after);
 
-  // Which module's run is about to begin.
+  // The run of this module is about to begin.
   void Enter(tvm::ffi::Module module);
 
   void Begin(const std::vector<int64_t>& symbols) override;

@@ -1,4 +1,4 @@
-// What a step becomes: stages with their arguments, made once and never changed.
+// A step as stages with their arguments, made once and never changed.
 //
 // An Executable knows value ids, no addresses.  An execution context gives each argument its
 // address; the same executable runs in many contexts at once.

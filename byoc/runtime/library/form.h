@@ -10,7 +10,7 @@
 
 namespace mxplan {
 
-// What becomes of the plain bytes of a constant, or of a view of it.  Immutable.
+// A way to make other bytes of the plain bytes of a constant, or of a view of it.  Immutable.
 class Form {
  public:
   Form() = default;

@@ -19,7 +19,7 @@ std::map<std::string, const Library*>& Libraries() {
 
 Executable Builder::Build(const Step& step, bool lists_alternatives) {
   try {
-    CheckStep(step, *resolved_);
+    CheckStep(step, *resolved_, limits_);
     return Make(step, lists_alternatives);
   } catch (const Error& error) {
     throw Error(error.kind(), Concat(step.kind, " ", step.name, ": ", error.what()));

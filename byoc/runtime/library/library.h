@@ -11,11 +11,12 @@
 
 #include "library/executable.h"
 #include "program/resolved.h"
+#include "program/step_shapes.h"
 #include "weights/constant.h"
 
 namespace mxplan {
 
-// What the process and the calling thread have set that decides which executables a library makes,
+// The settings of the process and the calling thread that decide which executables a library makes,
 // and how many bytes they need: an executable is for the state it was made in.
 struct ProcessState {
   int threads = 1;        // that a library's kernels may use
@@ -40,7 +41,8 @@ class Builder {
   Executable Build(const Step& step, bool lists_alternatives);
 
  protected:
-  explicit Builder(Resolved* resolved) : resolved_(resolved) {}
+  explicit Builder(Resolved* resolved, StepLimits limits = {})
+      : resolved_(resolved), limits_(limits) {}
 
  private:
   // Of a step that keeps the rules.  Values in layout "any" take the layout that is chosen, which
@@ -48,6 +50,7 @@ class Builder {
   virtual Executable Make(const Step& step, bool lists_alternatives) = 0;
 
   Resolved* resolved_;
+  StepLimits limits_;
 };
 
 // A library of kernels, as the process has it once.  Safe to call from many threads; what it throws

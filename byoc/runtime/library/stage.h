@@ -13,7 +13,7 @@
 
 namespace mxplan {
 
-// Where a library's work goes, one for each thread.
+// A queue of a library's work, one for each thread.
 class Stream {
  public:
   Stream() = default;
@@ -37,7 +37,8 @@ struct Argument {
   std::shared_ptr<const Form> form = {};
 };
 
-// What one context needs to run a stage: memory objects, say.  Not for two threads at once.
+// The part of a stage that one context has for itself: addresses, memory objects.  Not for two
+// threads at once.
 class StageCall {
  public:
   StageCall() = default;

@@ -1,5 +1,5 @@
-// What a program's memory must be before it runs: every byte that a step reads was written for it
-// and stands there still, nothing overlaps but what is in place, and the plan is aligned.
+// The rules of a program's memory, held before it runs: every byte that a step reads was written
+// for it and stands there still, nothing overlaps but what is in place, and the plan is aligned.
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_MEMORY_MEMORY_RULES_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_MEMORY_MEMORY_RULES_H_
 
@@ -10,7 +10,7 @@
 
 namespace mxplan {
 
-// Where everything stands in the arena.
+// The places of everything in the arena.
 struct Placement {
   std::vector<int64_t> values;  // of each local that owns its bytes; others are not looked at
   struct Scratchpad {

@@ -1,4 +1,4 @@
-// Which instruction sets the runtime's own kernels may use: those that oneDNN uses.
+// Instruction sets that the runtime's own kernels may use: those that oneDNN uses.
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_ISA_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_ISA_H_
 

@@ -96,7 +96,7 @@ std::string WithBlocks(std::string order, const memory::desc& desc) {
   return order + suffix;
 }
 
-// What `tag` would describe, or an empty descriptor.
+// The descriptor of `tag`, or an empty one.
 memory::desc TryDesc(const memory::desc& desc, const std::string& tag) {
   try {
     return MakeDesc(desc.get_dims(), desc.get_data_type(), tag);

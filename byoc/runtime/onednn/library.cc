@@ -1,6 +1,7 @@
-// What oneDNN answers to the rooms around it; see library.h.
+// oneDNN's answers to the rooms around it; see library.h.
 #include "onednn/library.h"
 
+#include "base/error.h"
 #include "onednn/builder/step_builder.h"
 #include "onednn/engine.h"
 #include "onednn/layout.h"
@@ -10,9 +11,13 @@
 namespace mxplan {
 namespace {
 
+// Kernels count the bytes of an image and its padding in 32 bits; arguments of a concatenation have
+// so many numbers.
+constexpr StepLimits kLimits = {INT32_MAX, 1024};
+
 class OneDnnBuilder final : public Builder {
  public:
-  explicit OneDnnBuilder(Resolved* resolved) : Builder(resolved), program_(resolved) {}
+  explicit OneDnnBuilder(Resolved* resolved) : Builder(resolved, kLimits), program_(resolved) {}
 
  private:
   Executable Make(const Step& step, bool lists_alternatives) override {
@@ -35,7 +40,11 @@ Stream* OneDnn::ThreadStream() const { return StreamOfThread(); }
 
 PhysicalLayout OneDnn::LayoutOf(const Dims& dims, const std::string& dtype,
                                 const std::string& tag) const {
-  return ToPhysical(MakeDesc(dims, ParseDtype(dtype), tag));
+  try {
+    return ToPhysical(MakeDesc(dims, ParseDtype(dtype), tag));
+  } catch (const dnnl::error& error) {
+    ThrowUnsupported(error.what());
+  }
 }
 
 std::unique_ptr<Builder> OneDnn::NewBuilder(Resolved* resolved) const {

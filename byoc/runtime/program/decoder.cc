@@ -14,8 +14,8 @@ namespace {
 
 constexpr uint32_t kVersion = 4;
 constexpr int kMaxExpressionDepth = 64;
-constexpr size_t kMaxRank = 12;     // what oneDNN's descriptors hold
-constexpr size_t kMaxPostOps = 32;  // likewise
+constexpr size_t kMaxRank = 12;
+constexpr size_t kMaxPostOps = 32;
 constexpr size_t kMaxSymbols = 64;
 
 class ProgramReader : private ByteReader {

@@ -1,5 +1,4 @@
-// Where the elements of a tensor stand, as plain numbers: what is known of a layout without knowing
-// the library that runs on it.
+// Layouts as plain numbers: places of a tensor's elements, whatever library works on them.
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_PROGRAM_PHYSICAL_LAYOUT_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_PROGRAM_PHYSICAL_LAYOUT_H_
 
@@ -43,7 +42,7 @@ class LayoutSource {
   LayoutSource(const LayoutSource&) = delete;
   LayoutSource& operator=(const LayoutSource&) = delete;
 
-  // Of a tensor of `dims` in the layout `tag`; "any" is still to be chosen.  Throws where
+  // Of a tensor of `dims` in the layout `tag`; "any" is still to be chosen.  Throws Error where
   // there is no such type or layout.
   virtual PhysicalLayout LayoutOf(const Dims& dims, const std::string& dtype,
                                   const std::string& tag) const = 0;

@@ -18,7 +18,7 @@ enum class Types : uint8_t {
   kSame,   // bytes are moved: every operand is of dst's type
 };
 
-// Which post-ops an executable of the kind may be given.
+// The post-ops that an executable of the kind may be given.
 enum class PostOps : uint8_t { kNone, kAny };
 
 struct Rule {
@@ -197,7 +197,7 @@ bool IsSum(const Rule& rule) {
          kind == "inner_product" || kind == "pooling";
 }
 
-// Any other result that is made of nothing oneDNN leaves unwritten.
+// Any other result that is made of nothing would stay unwritten.
 void CheckElements(const StepView& s, const Rule& rule) {
   auto is_empty = [](const Dims& shape) {
     return std::find(shape.begin(), shape.end(), 0) != shape.end();
@@ -214,12 +214,12 @@ void CheckElements(const StepView& s, const Rule& rule) {
 
 }  // namespace
 
-void CheckStep(const Step& step, const Resolved& resolved) {
+void CheckStep(const Step& step, const Resolved& resolved, const StepLimits& limits) {
   const std::vector<Rule>& rules = Rules();
   auto rule = std::find_if(rules.begin(), rules.end(),
                            [&](const Rule& one) { return one.kind == step.kind; });
   if (rule == rules.end()) return;
-  StepView view(step, resolved);
+  StepView view(step, resolved, limits);
   CheckRoles(step, *rule);
   CheckTypes(view, *rule);
   for (const Operand& operand : step.operands) {

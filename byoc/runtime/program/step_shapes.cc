@@ -22,14 +22,22 @@ int64_t Windows(int64_t padded, int64_t reach, int64_t stride) {
   return std::max<int64_t>(FloorDiv(padded - reach, stride) + 1, 0);
 }
 
-// oneDNN's kernels count the bytes of an image and its padding in 32 bits.
-void LimitPadded(const Dims& shape, const Dims& begin, const Dims& end, const Dims& reach) {
+// "2^31 - 1" for a number of so many bits, or its digits.
+std::string BoundText(int64_t bound) {
+  auto next = static_cast<uint64_t>(bound) + 1;
+  if ((next & (next - 1)) != 0) return std::to_string(bound);
+  return Concat("2^", __builtin_ctzll(next), " - 1");
+}
+
+void LimitPadded(const StepView& s, const Dims& shape, const Dims& begin, const Dims& end,
+                 const Dims& reach) {
+  const int64_t most = s.limits().image_bytes;
   int64_t bytes = sizeof(float);
   auto times = [&](int64_t extent) {
-    if (__builtin_mul_overflow(bytes, std::max<int64_t>(extent, 1), &bytes) || bytes > INT32_MAX) {
+    if (__builtin_mul_overflow(bytes, std::max<int64_t>(extent, 1), &bytes) || bytes > most) {
       ThrowUnsupported("an image of ", ToString(shape), " with padding ", ToString(begin), " and ",
-                       ToString(end), " under windows of ", ToString(reach),
-                       ": expected at most 2^31 - 1 bytes");
+                       ToString(end), " under windows of ", ToString(reach), ": expected at most ",
+                       BoundText(most), " bytes");
     }
   };
   times(shape[1]);
@@ -183,7 +191,7 @@ Dims BeforeDepthwise(const StepView& s) {
 void CheckConvolution(const StepView& s) {
   const Filters f = ReadFilters(s);
   const Dims result = ResultOf(s, f);
-  LimitPadded(s.Shape("src"), f.begin, f.end, ReachOf(f));
+  LimitPadded(s, s.Shape("src"), f.begin, f.end, ReachOf(f));
   if (const PostOp* op = DepthwiseOf(s.step())) return CheckDepthwise(s, *op, result);
   ExpectShape(s, "dst", result);
 }
@@ -205,7 +213,7 @@ void CheckDeconvolution(const StepView& s) {
                         ", got shape ", ToString(dst));
     }
   }
-  LimitPadded(dst, f.begin, f.end, ReachOf(f));
+  LimitPadded(s, dst, f.begin, f.end, ReachOf(f));
 }
 
 void CheckMatMul(const StepView& s) {
@@ -272,7 +280,7 @@ void CheckPooling(const StepView& s) {
                         ", got shape ", ToString(dst));
     }
   }
-  LimitPadded(src, begin, ends, reaches);
+  LimitPadded(s, src, begin, ends, reaches);
 }
 
 void CheckBatchNormalization(const StepView& s) {
@@ -336,8 +344,8 @@ void CheckConcat(const StepView& s) {
     extent += piece[axis];
     ++pieces;
   }
-  constexpr size_t kMost = 1024;  // as many arguments has oneDNN numbers for
-  if (pieces > kMost) ThrowInvalidInput("src: expected at most ", kMost, " pieces, got ", pieces);
+  const size_t most = s.limits().pieces;
+  if (pieces > most) ThrowInvalidInput("src: expected at most ", most, " pieces, got ", pieces);
   if (extent != dst[axis]) {
     ThrowInvalidInput("src: ", pieces, " pieces give ", extent, " of ", dst[axis], " on axis ",
                       axis);

@@ -2,19 +2,29 @@
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_PROGRAM_STEP_SHAPES_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_PROGRAM_STEP_SHAPES_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "program/resolved.h"
 
 namespace mxplan {
 
+// The largest operands that the library which runs a step takes.
+struct StepLimits {
+  int64_t image_bytes = INT64_MAX;  // of an image under windows, its padding counted
+  size_t pieces = SIZE_MAX;         // of a concatenation
+};
+
 // A step with numbers for its shapes.
 class StepView {
  public:
-  StepView(const Step& step, const Resolved& resolved) : step_(step), resolved_(resolved) {}
+  StepView(const Step& step, const Resolved& resolved, const StepLimits& limits)
+      : step_(step), resolved_(resolved), limits_(limits) {}
 
   const Step& step() const { return step_; }
   const Resolved& resolved() const { return resolved_; }
+  const StepLimits& limits() const { return limits_; }
   bool Has(const char* role) const { return step_.Find(role) >= 0; }
   // Of the first operand in `role`; throws InvalidInput if there is none.
   const Dims& Shape(const char* role) const;
@@ -23,6 +33,7 @@ class StepView {
  private:
   const Step& step_;
   const Resolved& resolved_;
+  const StepLimits& limits_;
 };
 
 std::string ToString(const Dims& shape);

@@ -23,7 +23,7 @@ class ExecutionContext {
   // `io` holds the addresses of inputs, then outputs; `lent` is an arena, or null for the context's
   // own.  Not for two threads at once.
   void Run(const std::vector<void*>& io, char* lent);
-  // Where the last run had its arena; null before the first.
+  // The arena of the last run; null before the first.
   const char* arena() const { return arena_; }
 
  private:

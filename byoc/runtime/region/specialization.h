@@ -44,7 +44,7 @@ class Specialization {
   int64_t ValueOffset(int root) const { return value_offsets_[static_cast<size_t>(root)]; }
   int64_t ScratchpadOffset(size_t step) const { return scratchpad_offsets_[step]; }
   Weights& weights() const { return *weights_; }
-  // Where a packed argument's bytes are: in their packed form, or as they came.
+  // The bytes of a packed argument: in their packed form, or as they came.
   const char* PackedData(const Argument& argument) const;
   const std::vector<Weights::Packed>& packed() const { return packed_; }
   // For each constant, whether some step reads it unpacked.

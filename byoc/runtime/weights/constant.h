@@ -10,8 +10,8 @@
 
 namespace mxplan {
 
-// Where `data` is not in the plain order: the plain bytes, seen as `dims` in the layout `plain`,
-// were brought into the layout `packed`.  Nothing is lost; see packed_constants.h.
+// The form of `data` that is not in the plain order: the plain bytes, seen as `dims` in the layout
+// `plain`, were brought into the layout `packed`.  Nothing is lost; see packed_constants.h.
 struct StoredForm {
   std::vector<int64_t> dims;
   std::string plain, packed;  // tags

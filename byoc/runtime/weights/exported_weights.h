@@ -13,7 +13,7 @@
 
 namespace mxplan {
 
-// What a region exports beside itself, put together when it is first asked for.
+// The constants that a region exports beside itself, put together when they are first asked for.
 class ExportedWeights {
  public:
   ExportedWeights(std::string name, std::shared_ptr<Region> region)

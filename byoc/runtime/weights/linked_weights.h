@@ -18,7 +18,7 @@ namespace mxplan {
 // The symbol for the constants of a region; regions of one library differ in `region`.
 std::string WeightsSymbol(std::string_view region, const std::vector<ConstantData>& constants);
 
-// Where each constant stands behind the symbol, and the bytes of all.
+// The place of each constant behind the symbol, and the bytes of all.
 struct WeightsPlan {
   std::vector<int64_t> offsets;
   int64_t bytes = 0;

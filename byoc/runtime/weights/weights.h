@@ -57,7 +57,7 @@ class Weights {
   };
 
   const std::vector<ConstantData>& constants() const { return constants_; }
-  // Where the constant's own bytes can be used as they are stored.
+  // Whether the constant's own bytes can be used as they are stored.
   bool UsableInPlace(const Request& request) const;
   const char* Source(const Request& request) const;
   // The plain bytes of a constant; made once where it is stored in another form.

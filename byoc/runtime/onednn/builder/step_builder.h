@@ -1,5 +1,5 @@
-// What builders make executables with: operands as descriptors, attributes and post-ops, primitives
-// from the cache, arguments.
+// The tools of builders of executables: operands as descriptors, attributes and post-ops,
+// primitives from the cache, arguments.
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_BUILDER_STEP_BUILDER_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_BUILDER_STEP_BUILDER_H_
 
@@ -24,7 +24,7 @@
 
 namespace mxplan {
 
-// What a builder sees of its step.  Operands are named by role; missing ones, attributes of the
+// A step as its builder sees it.  Operands are named by role; missing ones, attributes of the
 // wrong type and the like throw InvalidInput.
 class StepBuilder {
  public:
@@ -113,7 +113,7 @@ class StepBuilder {
   void AddReorder(int src, const dnnl::memory::desc& src_desc, int dst,
                   const dnnl::memory::desc& dst_desc);
   void AddStage(std::unique_ptr<const Stage> stage, const std::string& implementation);
-  // What stages that come without a primitive's descriptor need.
+  // Needs of stages that come without a primitive's descriptor.
   void NeedScratchpad(int64_t bytes);
   void NeedWeights(int64_t bytes) { executable_.weights_bytes += bytes; }
   void StateError(double relative_error) { executable_.relative_error = relative_error; }

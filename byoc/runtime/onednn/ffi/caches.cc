@@ -42,7 +42,8 @@ void SetCacheCapacity(const ffi::String& cache, int64_t entries, int64_t bytes) 
   });
 }
 
-// How many primitives oneDNN itself keeps, which are dead weight where they are in our cache too.
+// Limits the primitives that oneDNN itself keeps, which are dead weight where they are in our cache
+// too.
 void SetLibraryCache(int64_t entries) {
   dnnl::set_primitive_cache_capacity(static_cast<int>(entries));
 }

@@ -1,4 +1,4 @@
-// What Python asks of oneDNN: what it asks of every library, and what oneDNN alone has.
+// Functions of oneDNN for Python: those of every library, and those that oneDNN alone has.
 #include <oneapi/dnnl/dnnl_debug.h>
 #include <tvm/ffi/function.h>
 #include <tvm/ffi/reflection/registry.h>

@@ -26,7 +26,7 @@ bool IsNamed(const dnnl::memory::desc& desc, const std::string& tag) {
   return tag != "any" && tag != "opaque" && desc.get_submemory_offset() == 0 && IsDense(desc);
 }
 
-// What packs the bytes; the number of the transform goes up when other bytes come of it.
+// The name of a packing; the number of a transform goes up when other bytes come of it.
 std::string NameOf(const Packing& packing) {
   switch (packing.kind) {
     case Packing::Kind::kReorder:

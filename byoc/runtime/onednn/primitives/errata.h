@@ -1,7 +1,7 @@
 // Implementations of oneDNN that are known to compute wrong numbers, and when.
 //
 // An entry is found by scripts/sweep_kernels, and stands until the versions end that it holds for.
-// What decides is a condition of typed fields over the step, never a shape that happened to be
+// A condition of typed fields over the step decides, never a shape that happened to be
 // seen.
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_PRIMITIVES_ERRATA_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_PRIMITIVES_ERRATA_H_
@@ -23,10 +23,10 @@ struct Range {
   bool Has(int64_t number) const { return least <= number && number <= most; }
 };
 
-// What follows a step's sums: a bias, or post-ops.
+// A bias or post-ops behind a step's sums.
 enum class Epilogue : uint8_t { kAny, kSome, kNone };
 
-// How an image is stored.
+// The order an image is stored in.
 enum class Order : uint8_t { kAny, kPlain, kChannelsLast, kBlocked, kNotPlain };
 
 // Every field has to hold.
@@ -49,7 +49,7 @@ struct Condition {
 
 using Version = std::array<int, 3>;
 
-// What a step does about it.  An epilogue runs apart as primitives of its own, on the result.
+// The way out for a step.  An epilogue runs apart as primitives of its own, on the result.
 enum class Remedy : uint8_t { kNextImplementation, kEpilogueApart };
 
 struct Erratum {

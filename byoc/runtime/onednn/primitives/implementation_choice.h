@@ -1,5 +1,5 @@
-// Which of oneDNN's implementations a primitive gets: the preferred one, or the first that is not
-// refused.
+// Picks one of oneDNN's implementations for a primitive: the preferred one, or the first that is
+// not refused.
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_PRIMITIVES_IMPLEMENTATION_CHOICE_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_PRIMITIVES_IMPLEMENTATION_CHOICE_H_
 

@@ -28,7 +28,7 @@ class PrimitiveKey {
   // The kind is the primitive's C++ type.  Reads what the process sets: threads, instruction set.
   explicit PrimitiveKey(std::type_index kind);
 
-  // What the primitive's descriptor is made of, in order.
+  // The parts of the primitive's descriptor, in order.
   void Put(const dnnl::memory::desc& desc) { fields_.emplace_back(desc); }
   void Put(const Dims& dims) { fields_.emplace_back(dims); }
   void Put(const std::string& text) { fields_.emplace_back(text); }

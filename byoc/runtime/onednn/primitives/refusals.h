@@ -1,4 +1,4 @@
-// Which implementations a step must not run: errata, and what this process has been told.
+// Implementations that a step must not run: errata, and those this process has been told.
 //
 // Whoever picks an implementation asks RefusalsOf(step) once, passes over those that RefusalOf
 // finds, and makes the refusals part of the key under which the pick is remembered.
@@ -20,7 +20,7 @@ struct Refusal {
   bool with_epilogue = false;  // right for the same step without bias and post-ops
 };
 
-// What holds for a step, in a fixed order.
+// The refusals that hold for a step, in a fixed order.
 std::vector<Refusal> RefusalsOf(const StepDescriptor& step);
 // The same, and what the plan says that the step is part of.
 std::vector<Refusal> RefusalsOf(const Step& step, const Resolved& resolved);
@@ -38,7 +38,7 @@ void Refuse(const std::string& descriptor, const std::string& implementation,
             const std::string& reason);
 void ForgetRefusals();
 
-// What Refuse was told, as JSON.
+// All that Refuse was told, as JSON.
 std::string RegisteredRefusalsJson();
 
 // Whether errata count, as they do at first.  Off is for finding them.

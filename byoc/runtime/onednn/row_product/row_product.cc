@@ -46,7 +46,7 @@ class RowProductStage final : public MemoryStage {
     return static_cast<float*>(data);
   }
 
-  // Where the share of `thread` begins: whole groups of rows, so that every row is summed the same
+  // The first row of a thread's share: whole groups of rows, so that every row is summed the same
   // way by any number of threads.
   int64_t Bound(int64_t thread, int64_t threads) const {
     int64_t groups = (columns_ + kRowsAtOnce - 1) / kRowsAtOnce;

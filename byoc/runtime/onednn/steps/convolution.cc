@@ -45,7 +45,7 @@ Geometry ReadGeometry(const StepBuilder& b, bool transposed) {
   return g;
 }
 
-// What a depthwise post-op reads: the result of the convolution before it, which has dst's
+// The operand of a depthwise post-op: the result of the convolution before it, which has dst's
 // channels.
 Dims BeforeDepthwise(const StepBuilder& b, const Geometry& g) {
   Dims dims = b.Get("dst").dims;

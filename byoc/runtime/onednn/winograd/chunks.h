@@ -1,4 +1,4 @@
-// How the tiles of a Winograd convolution are cut into chunks, for each group of channels alike.
+// Cuts the tiles of a Winograd convolution into chunks, for each group of channels alike.
 // Plain data in, plain data out.
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_WINOGRAD_CHUNKS_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_WINOGRAD_CHUNKS_H_

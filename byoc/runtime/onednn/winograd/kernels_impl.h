@@ -87,7 +87,7 @@ struct F2Of5 : SixPoints {
   }
 };
 
-// Where channel `channel` of all is, from the first.
+// Distance of channel `channel` of all from the first.
 MXPLAN_INLINE int64_t OffsetOf(const Images& images, int64_t channel) {
   return channel / kBlock * images.block + channel % kBlock;
 }

@@ -18,7 +18,7 @@ namespace {
 
 using dnnl::memory;
 
-// What the transforms add to the rounding of the sums, measured up to 2048 channels.
+// The transforms add this to the rounding of the sums, measured up to 2048 channels.
 constexpr double kErrorF2 = 5e-7, kErrorF4 = 2e-6, kErrorF2Of5 = 2e-6;
 
 double ErrorOf(Variant variant) {
