@@ -28,6 +28,9 @@ def test_an_arena_of_regions_begins_at_a_huge_page() -> None:
     arena = ArenaBindings(PLAIN, 2 * HUGE_PAGE, regions=True)
     made = arena.tensor(allocation(), 128, relax.Var)
     assert names(made) == [TENSOR]
+    assert all(
+        str(binding.value.ty_args[0]) == str(binding.var.ty) for binding in (made[-1], arena.entry[-1])
+    )
     assert names(arena.entry) == ["relax.memory.alloc_storage", "relax.memory.alloc_tensor", ALIGN]
     assert int(arena.entry[0].value.args[0].values[0]) == 3 * HUGE_PAGE
 

@@ -57,6 +57,20 @@ def test_branches_run_one_after_the_other():
     assert height(lower(ordered)) == height(smaller_order(mod, lower)) < WIDE + 3 * 64
 
 
+def test_a_block_that_writes_in_place_stays():
+    """Order keeps more there than definitions and uses."""
+    mod = rp.parse(BRANCHES, X)
+    ordered = OrderBindings()(mod)
+    assert callees(ordered) != callees(mod)
+    (block,) = mod["main"].body.blocks
+    narrow = block.bindings[2]
+    inplace = relax.Call(
+        tvm.ir.Op.get("relax.call_tir_inplace"), narrow.value.args, None, narrow.value.ty_args
+    )
+    bindings = [*block.bindings[:2], relax.VarBinding(narrow.var, inplace), *block.bindings[3:]]
+    assert pass_file._is_free(block) and not pass_file._is_free(relax.DataflowBlock(bindings))
+
+
 def test_what_gains_nothing_stays():
     """One wide value at a time already."""
     mod = OrderBindings()(rp.parse(BRANCHES, X))
