@@ -30,3 +30,10 @@ def test_blocks_are_as_wide_as_vectors(monkeypatch: pytest.MonkeyPatch, isa: str
     monkeypatch.setattr(library, "isa", lambda: isa)
     backend = OneDNN()
     assert (backend.isa, backend.block) == (isa, block)
+
+
+def test_the_library_is_loaded_once() -> None:
+    library.load()
+    loaded = list(library._loaded)
+    library.load()
+    assert library._loaded == loaded
