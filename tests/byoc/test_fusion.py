@@ -10,7 +10,7 @@ from small_programs import Small, chain, fused, kinds
 
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.byoc.onednn.broadcasting import broadcast_runs, can_be_fast, is_fast, is_per_channel
-from tvm_mxplan.byoc.onednn.fusion import MAX_POST_OPS, fuse, takes_binary
+from tvm_mxplan.byoc.onednn.fusion import MAX_POST_OPS, _last_or_whole, fuse, takes_binary
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.layout import channels_last, plain_layout
 
@@ -264,3 +264,24 @@ def test_a_chain_of_scales_is_the_step_that_is_left():
     after, _, names = fuse(b.finish(), list(b.constants))
     (step,) = after.steps
     assert names == {name: step.name for name in ("binary0", "binary1", "binary2") if name != step.name}
+
+
+@pytest.mark.parametrize(
+    ("operand", "dst", "taken"),
+    [
+        ((2, 3, 5), (2, 3, 5), True),
+        ((1, 1, 5), (2, 3, 5), True),
+        ((1, 1, 1), (2, 3, 5), True),
+        ((2, 1, 5), (2, 3, 5), True),
+        ((2, 1, 1, 7), (2, 3, 5, 7), True),
+        ((2, 3, 1), (2, 3, 5), False),
+        ((2, 1, 1), (2, 3, 5), False),
+        ((2, 1, 1), (2, 3, 1), False),
+        ((2, 3, 1, 7), (2, 3, 5, 7), False),
+        ((2, 1), (2, 5), False),
+        ((1, 5), (2, 5), True),
+    ],
+)
+def test_what_a_matrix_product_adds(operand, dst, taken) -> None:
+    """All of it, a row, a number, or a row for each sample."""
+    assert _last_or_whole(operand, dst) == taken

@@ -37,6 +37,7 @@ def test_equal_steps_are_one_kernel() -> None:
     (first, one), (second, two), (_, three) = kernels_of(two_convolutions())
     assert (first, second) == ("one", "two")
     assert one == two and one.digest == two.digest
+    assert len(one.digest) == 32 and int(one.digest, 16) >= 0
     assert three != one and three.digest != one.digest
     assert str(one) == "convolution 1x17x5x7 acdb -> 1x17x5x7 acdb"
     assert str(three) == "convolution 1x17x5x7 acdb -> 1x17x5x7 acdb + sum"

@@ -137,3 +137,38 @@ def test_depthwise_post_ops_count_something(field: str, least: int) -> None:
     post_op = replace(ir.DepthwisePostOp(3, 1, 1), **{field: least - 1})
     with pytest.raises(ProgramError, match=f"{field}: expected {least} to 2147483647, got {least - 1}"):
         check_program(step(0, post_ops=(post_op,))(SOUND))
+
+
+LEASTS = {"strides": 1, "dilation": 1, "padding": 0}
+ATTRIBUTES: list[tuple[ir.Attributes, dict[str, int]]] = [
+    (ir.Convolution((1, 1), (1, 1, 1, 1), (1, 1), 1), LEASTS | {"groups": 1}),
+    (ir.Pooling("max", (3, 3), (1, 1), (1, 1), (1, 1)), LEASTS | {"kernel": 1}),
+    (ir.Slice((1, 1, 1, 1)), {"begin": 0}),
+    (ir.Concat(1), {"axis": 0}),
+]
+
+
+@pytest.mark.parametrize("attributes", [case[0] for case in ATTRIBUTES], ids=lambda one: type(one).__name__)
+def test_numbers_that_count_something_have_a_least(attributes: ir.Attributes) -> None:
+    """Each may be that, and 2147483647 at the most."""
+    leasts = next(leasts for one, leasts in ATTRIBUTES if one is attributes)
+    roles = ("src", "weights", "dst") if isinstance(attributes, ir.Convolution) else ("src", "dst")
+    values = tuple(
+        ir.Value(role, SHAPE, "float32", kind, "abcd", index)
+        for role, kind, index in (("src", "input", 0), ("weights", "constant", 0), ("dst", "output", 0))
+        if role in roles
+    )
+    operands = tuple(ir.Operand(role, at) for at, role in enumerate(roles))
+
+    def check(name: str, number: int) -> None:
+        old = getattr(attributes, name)
+        new = (number,) * len(old) if isinstance(old, tuple) else number
+        changed = replace(attributes, **{name: new})  # type: ignore[type-var]
+        check_program(ir.Program("p", values, (ir.Step("s", changed, operands),)))
+
+    for name, least in leasts.items():
+        check(name, least)
+        check(name, 2**31 - 1)
+        for wrong in (least - 1, 2**31):
+            with pytest.raises(ProgramError, match=rf"{name}: expected {least} to 2147483647, got {wrong}$"):
+                check(name, wrong)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from tvm_mxplan.passes.layout.infer_layouts import infer_layouts
 
 IMAGE = (1, 32, 8, 8)
 RELU = ir.Eltwise("relu", 0.0, 0.0)
+RELU_POST_OP = ir.EltwisePostOp("relu", 0.0, 0.0)
 
 
 class Images(ProgramBuilder):
@@ -119,6 +121,22 @@ def test_the_same_bytes_under_another_name_are_no_reorder() -> None:
     assert laid_out(program, "abcd", "acdb") == lines("""
         relu0 abcd = eltwise(x abcd)
         conv0 acdb of conv0 = convolution(relu0 acdb of relu0)
+    """)
+
+
+def test_what_a_post_op_reads_is_had_in_its_layout_too() -> None:
+    b = Images(*IMAGE)
+    y = b.conv(b.x, 24)
+    z = b.conv(b.x, 24)
+    post_ops = (ir.BinaryPostOp("add", y), RELU_POST_OP, ir.BinaryPostOp("mul", y))
+    b.steps[-1] = replace(b.steps[-1], post_ops=post_ops)
+    assert laid_out(b.program(z), "acdb", "aBcd16b") == lines("""
+        x acdb = reorder(x abcd)
+        conv0 acdb = convolution(x acdb)
+        x aBcd16b = reorder(x abcd)
+        conv0 aBcd16b = reorder(conv0 acdb)
+        conv1 aBcd16b = convolution(x aBcd16b) + add conv0 aBcd16b + mul conv0 aBcd16b
+        conv1 abcd of y0 = reorder(conv1 aBcd16b)
     """)
 
 

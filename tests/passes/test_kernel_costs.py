@@ -10,6 +10,7 @@ from tvm_mxplan.core.builder import ProgramBuilder
 from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.passes.layout.candidates import in_layout
 from tvm_mxplan.passes.layout.costs import BY_MODEL, Machine, ModelCost, reorder_cost
+from tvm_mxplan.passes.layout.kernel_costs import reread_weights_us
 
 LAST, BLOCKED = "acdb", "aBcd16b"
 
@@ -83,6 +84,20 @@ def test_jit_reads_many_weights_again_for_each_row(size: int, ratio: float) -> N
     program = convolution(512, 512, size, 3)
     found = cost(program, BLOCKED, "jit:avx512_core") / cost(program, LAST, "brgconv:avx512_core")
     assert found == pytest.approx(ratio, abs=0.05)
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_weights_are_read_again_for_each_row_of_each_image(batch: int) -> None:
+    """As many bytes as rows times weights, where caches do not hold these."""
+    program = convolution(512, 512, 7, 3, batch)
+    (step,) = program.steps
+    info = StepInfo("jit:avx512_core", 0, 0, "")
+    weights = 4 * 512 * 512 * 9
+    found = reread_weights_us(program, step, info, 2 * weights - 2, 40.0)
+    once = reread_weights_us(convolution(512, 512, 7, 3), step, info, 2 * weights - 2, 40.0)
+    assert found == pytest.approx(batch * once)
+    assert once > 7 * weights / 400e3
+    assert reread_weights_us(program, step, info, 2 * weights, 40.0) == 0.0
 
 
 def test_brgconv_1x1_hides_less_of_memory() -> None:

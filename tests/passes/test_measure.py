@@ -143,3 +143,30 @@ def test_only_convolutions_are_timed_together_with_what_they_read():
     relu = ir.Step("relu", ir.Eltwise("relu", 0.0, 0.0), (ir.Operand("src", 0), ir.Operand("dst", 2)))
     assert timer(meter).reorder(program, 0, "acdb", [], (relu, ("acdb", "acdb"))) == 7.0
     assert [kind for kind, _ in meter.asked] == ["reorder", "reorder"]
+
+
+def test_what_a_step_writes_is_handed_out() -> None:
+    """A result that nobody sees may never be written: it becomes an output, and it is random before."""
+    values = (
+        ir.Value("x", SHAPE, "float32", "input", "abcd", 0),
+        ir.Value("a", SHAPE, "float32", "local", "acdb"),
+        ir.Value("b", SHAPE, "float32", "local", "acdb"),
+    )
+    reorder, relu = ir.Reorder(), ir.Eltwise("relu", 0.0, 0.0)
+    steps = (
+        ir.Step("r", reorder, (ir.Operand("src", 0), ir.Operand("dst", 1))),
+        ir.Step("e", relu, (ir.Operand("src", 1), ir.Operand("dst", 2))),
+    )
+    built: list[ir.Program] = []
+
+    class Noting(OneDNN):
+        def create_module(self, symbol, program, constants):
+            built.append(program)
+            return super().create_module(symbol, program, constants)
+
+    time_alone(Noting(), ir.Program("p", values, steps))
+    assert [(value.kind, value.index) for value in built[0].values] == [
+        ("input", 0),
+        ("output", 0),
+        ("output", 1),
+    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tvm
 from relax_programs import parse
-from tvm import relax
+from tvm import relax, tirx
 
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.core import program as ir
@@ -67,3 +67,15 @@ def test_what_is_read_elsewhere_stays_plain():
     assert neighbours.seen_by(first) == first
     neighbours.chosen(infer_layouts(first, OneDNN(), "channels_last")[0])
     assert neighbours.seen_by(second) == second
+
+
+def test_kernels_and_functions_without_regions_say_nothing():
+    lines = f"a = {POOL.format('x', 3, 1)}\nb = R.sin(a)\nc = {POOL.format('b', 5, 2)}\nreturn c"
+    mod, programs = regions_of(lines)
+    alone = [Neighbours(mod, "mxplan_onednn").seen_by(program) for program in programs]
+    mod[tvm.ir.GlobalVar("kernel")] = tirx.PrimFunc([], tirx.Evaluate(0))
+    mod[tvm.ir.GlobalVar("other")] = parse("return R.exp(x)", PARAMETERS)["main"].with_attr(
+        "global_symbol", "other"
+    )
+    assert [Neighbours(mod, "mxplan_onednn").seen_by(program) for program in programs] == alone
+    assert alone != programs

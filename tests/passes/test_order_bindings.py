@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 import relax_programs as rp
 import tvm
-from tvm import relax
+from tvm import relax, tirx
 from tvm.relax.backend.cpu_generic import pipeline
 
 import tvm_mxplan
 from tvm_mxplan.passes.memory import order_bindings as pass_file
-from tvm_mxplan.passes.memory.order_bindings import OrderBindings, order_bindings, smaller_order
+from tvm_mxplan.passes.memory.order_bindings import OrderBindings, _bytes_of, order_bindings, smaller_order
+from tvm_mxplan.passes.memory.relax_sizes import Bounds
 from tvm_mxplan.passes.memory.storage_plan import plan_storage
 from tvm_mxplan.passes.memory.tvm_pipeline import default_pipeline
 
@@ -144,3 +145,23 @@ def test_the_pipeline_takes_the_smaller_order():
             )
             lower(network())
     assert heights[1] < heights[0]
+
+
+def test_bytes_of_all_results_at_multiples_of_64() -> None:
+    n = tirx.Var("n", "int64")
+    x = relax.Var("x", relax.TensorType((2,), "float32"))
+
+    def call(*types: relax.Type) -> tvm.ir.Call:
+        return relax.call_dps_packed("f", relax.Tuple([x]), list(types) if len(types) > 1 else types[0])
+
+    small, large = relax.TensorType((3,), "float32"), relax.TensorType((5, 33), "float16")
+    inside = relax.TensorType((n, 4), "float32")
+    for types, nbytes in (
+        ((small,), 64),
+        ((large,), 384),
+        ((small, large, small), 512),
+        ((inside, small), 64),
+        ((relax.TensorType((16,), "float32"),), 64),
+        ((relax.TensorType((0, 4), "float32"),), 0),
+    ):
+        assert _bytes_of(call(*types), Bounds([])) == nbytes

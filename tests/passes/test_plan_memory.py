@@ -96,6 +96,21 @@ def test_reading_a_whole_that_no_step_writes_keeps_its_pieces():
     assert lives == {(0, 256): (3, 4), (0, 128): (0, 5), (128, 128): (1, 4)}
 
 
+def test_only_what_owns_bytes_has_an_offset():
+    """Value 0 is a local of the arena and value 1 a view of it; nobody touches value 2 and its view."""
+    values = [ir.Value("a", (1, 16), "float32", "local", "ab", nbytes=64)]
+    values.append(ir.Value("v", (16,), "float32", "local", "a", alias_of=0, nbytes=64))
+    values.append(ir.Value("idle", (1, 16), "float32", "local", "ab", nbytes=64))
+    values.append(ir.Value("w", (16,), "float32", "local", "a", alias_of=2, nbytes=64))
+    values.append(ir.Value("x", (16,), "float32", "input", "a", 0, nbytes=64))
+    step = ir.Step("s", ir.Eltwise("relu", 0.0, 0.0), (ir.Operand("src", 4), ir.Operand("dst", 1)))
+    program = ir.Program("p", tuple(values), (step,))
+    problem = arena_problem(program)
+    placed = pass_file.with_offsets(program, problem, Plan((128,), {"global": 192}))
+    assert [value.offset for value in placed.values] == [128, -1, 0, -1, -1]
+    assert (placed.arena_bytes, placed.steps[0].scratchpad_offset) == (192, 0)
+
+
 # --- faults ------------------------------------------------------------------------------------------------
 
 

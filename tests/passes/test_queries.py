@@ -8,7 +8,7 @@ import pytest
 
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.description import StepInfo
+from tvm_mxplan.core.description import Description, StepInfo
 from tvm_mxplan.core.specialize import typical
 from tvm_mxplan.passes.layout import costs
 from tvm_mxplan.passes.layout.candidates import Layouts
@@ -148,3 +148,32 @@ def test_a_step_alone_reads_inputs_and_constants_and_writes_a_local() -> None:
         twice = 0 if count == 4 else 4
         read = [post_op.value for post_op in step.post_ops if isinstance(post_op, ir.BinaryPostOp)]
         assert (read, step.post_ops[1]) == ([3, twice], post_ops[1])
+
+
+@pytest.mark.parametrize(
+    ("picked", "error", "settled"),
+    [
+        ("acdb", "", True),
+        ("any", "", False),
+        ("opaque", "", False),
+        ("acdb", "no code", False),
+        ("any", "no code", False),
+    ],
+)
+def test_a_pick_that_has_no_name_settles_nothing(picked: str, error: str, settled: bool) -> None:
+    class Picking(OneDNN):
+        def describe(self, program: ir.Program) -> Description:
+            said = super().describe(program)
+            pairs = zip(said.values, program.values, strict=True)
+            values = tuple(replace(v, layout=picked) if asked.layout == "any" else v for v, asked in pairs)
+            return Description((replace(said.steps[0], error=error),), values)
+
+    values = tuple(
+        ir.Value(name, (1, 16, 8, 8), "float32", kind, "abcd", 0)
+        for name, kind in (("x", "input"), ("y", "output"))
+    )
+    pool = ir.Pooling("max", (3, 3), (1, 1), (1, 1), (1, 1))
+    step = ir.Step("pool", pool, (ir.Operand("src", 0), ir.Operand("dst", 1)))
+    found = StepQueries(Picking()).settle(ir.Program("p", values, (step,)), step, ("acdb", "any"))
+    assert (found is not None) == settled
+    assert found in (None, ("acdb", picked)) or picked != "any"

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import tvm
 from relax_programs import parse
 from tvm import relax
 
 from tvm_mxplan.byoc.onednn.backend import OneDNN
+from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.choices import Choices
+from tvm_mxplan.core.description import Description
 from tvm_mxplan.core.journal import Journal
 from tvm_mxplan.core.layout_decision import LayoutDecision
 from tvm_mxplan.errors import InvalidInputError
@@ -69,3 +73,54 @@ def test_a_layout_for_a_step_that_is_not_there_is_an_error() -> None:
             InvalidInputError, match=f"option layers: {wrong} is no step of the library's own"
         ):
             tvm.transform.Sequential(passes)(parse(lines, 'x: R.Tensor((1, 64, 8, 8), "float32")'))
+
+
+class Elsewhere(OneDNN):
+    """A library that runs steps by other code than the one that the choice was made with."""
+
+    def describe(self, program: ir.Program) -> Description:
+        said = super().describe(program)
+        steps = (replace(info, implementation=info.implementation and "other") for info in said.steps)
+        return replace(said, steps=tuple(steps))
+
+
+def test_a_choice_that_the_library_would_run_otherwise_is_made_anew() -> None:
+    def decided(choices: Choices, backend: OneDNN) -> list[LayoutDecision]:
+        decisions: dict[str, LayoutDecision] = {}
+        passes = [
+            relax.transform.ConvertToDataflow(1),
+            DispatchOperators(preference_of([backend])),
+            PartitionRegions(),
+            BuildPrograms(backend),
+            InferLayouts(backend, "channels_last", decisions=decisions, choices=choices),
+        ]
+        lines = "return R.nn.max_pool2d(x, pool_size=[3, 3], padding=[1, 1])"
+        tvm.transform.Sequential(passes)(parse(lines, 'x: R.Tensor((1, 64, 8, 8), "float32")'))
+        return list(decisions.values())
+
+    first = Choices()
+    decided(first, OneDNN())
+    for backend, replayed in ((OneDNN(), True), (Elsewhere(), False)):
+        choices = Choices(known=first.made)
+        (decision,) = decided(choices, backend)
+        assert (decision.replayed, choices.used) == (replayed, int(replayed))
+
+
+def test_reasons_are_told_to_whoever_asked() -> None:
+    class Refusing(OneDNN):
+        def describe(self, program: ir.Program) -> Description:
+            said = super().describe(program)
+            return replace(said, steps=tuple(replace(info, error="not today") for info in said.steps))
+
+    rejections: dict[str, str] = {}
+    backend = OneDNN()
+    passes = [
+        relax.transform.ConvertToDataflow(1),
+        DispatchOperators(preference_of([backend])),
+        PartitionRegions(),
+        BuildPrograms(backend),
+        InferLayouts(Refusing(), rejections=rejections),
+    ]
+    lines = "return R.nn.max_pool2d(x, pool_size=[3, 3], padding=[1, 1])"
+    tvm.transform.Sequential(passes)(parse(lines, 'x: R.Tensor((1, 64, 8, 8), "float32")'))
+    assert rejections and all("not today" in reason for reason in rejections.values())

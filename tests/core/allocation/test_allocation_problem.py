@@ -52,6 +52,14 @@ def test_nothing_needs_nothing() -> None:
     assert lower_bound(Problem((single("empty", 0, 5, 0),))) == 0
 
 
+def test_a_group_needs_all_between_its_base_and_its_end() -> None:
+    """Two pieces that are never there together, the second one far behind the first."""
+    group = Item("x", (Rectangle(0, 1, 0, 100), Rectangle(1, 2, 200, 100)), 1)
+    assert lower_bound(Problem((group,))) == 300
+    assert lower_bound(Problem((group, single("y", 1, 2, 50)))) == 300
+    assert lower_bound(Problem((group, single("y", 1, 2, 250)))) == 350
+
+
 def test_scopes_add_up() -> None:
     items = (Item("a", (Rectangle(0, 2, 0, 64),)), Item("b", (Rectangle(0, 2, 0, 128),), scope="local"))
     assert lower_bound(Problem(items)) == 192
