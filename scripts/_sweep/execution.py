@@ -206,7 +206,6 @@ class Prepared:
         dirty = np.count_nonzero(result.array) - np.count_nonzero(tensor.logical)
         return f"{dirty} numbers of the padding are not zero" if dirty else ""
 
-
     def _is_close(self, actual: Array) -> bool:
         """True if every number is surely right; ``differ`` knows the rest of the rules."""
         if not np.any(self.estimate.error):

@@ -118,9 +118,7 @@ def _convolution(f: Fields) -> Subject | None:
     dilation = tuple(gap + 1 for gap in f.spatial("d", 0))
     axes = len(src)
     reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
-    dst = tuple(
-        (src[i] + padding[i] + padding[i + axes] - reach[i]) // strides[i] + 1 for i in range(axes)
-    )
+    dst = tuple((src[i] + padding[i] + padding[i + axes] - reach[i]) // strides[i] + 1 for i in range(axes))
     if any(src[i] + padding[i] + padding[i + axes] < reach[i] for i in range(axes)):
         return None
     algorithm = f.text("alg", "direct")

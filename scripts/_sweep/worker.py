@@ -1,7 +1,7 @@
 """One process of a sweep: the cases of a shard under one instruction set, told as lines of JSON.
 
-    {"about": "convolution ... : relu : acdb,... : brgconv:avx512_core"}      before each run
-    {"number": 17, "kind": ..., "isa": ..., "ran": [...], "faults": [...]}    after each case
+{"about": "convolution ... : relu : acdb,... : brgconv:avx512_core"}      before each run
+{"number": 17, "kind": ..., "isa": ..., "ran": [...], "faults": [...]}    after each case
 """
 
 from __future__ import annotations

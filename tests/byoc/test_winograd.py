@@ -398,7 +398,7 @@ def test_memory_under_watch(algorithm, src, size, groups):
     [
         (lambda s: replace(s, attrs=replace(s.attrs, strides=(2, 2))), "stride 1"),
         (lambda s: replace(s, attrs=replace(s.attrs, dilation=(2, 2))), "without dilation"),
-                (lambda s: replace(s, post_ops=(ir.EltwisePostOp("elu", 1.0, 0.0),)), "no post-op elu"),
+        (lambda s: replace(s, post_ops=(ir.EltwisePostOp("elu", 1.0, 0.0),)), "no post-op elu"),
         (lambda s: replace(s, attrs=replace(s.attrs, algorithm="fft")), "algorithm fft is not known"),
     ],
 )

@@ -63,9 +63,7 @@ def test_the_option_checks_every_call(wrong, tmp_path):
     assert ex.report.regions
     with pytest.raises(InternalError, match="conv2d_0"):
         ex(X)
-    assert opcheck.check(ex, X).first.name == "conv2d_0", (
-        "a check of one's own says it, and raises nothing"
-    )
+    assert opcheck.check(ex, X).first.name == "conv2d_0", "a check of one's own says it, and raises nothing"
 
 
 def test_a_right_model_gives_the_same_numbers_under_check(library):

@@ -1,8 +1,8 @@
 """Tiny ONNX graphs on random data: what was offloaded is asserted, then numbers are compared.
 
-    g = Graph()
-    y = g.op("Relu", g.op("Conv", g.input(1, 17, 9, 9), g.constant(67, 17, 3, 3)))
-    check(g, y, steps={"convolution": 1}, reduction=17 * 9)
+g = Graph()
+y = g.op("Relu", g.op("Conv", g.input(1, 17, 9, 9), g.constant(67, 17, 3, 3)))
+check(g, y, steps={"convolution": 1}, reduction=17 * 9)
 """
 
 from __future__ import annotations

@@ -70,9 +70,7 @@ def test_groups(rank, layouts):
 @pytest.mark.parametrize("auto_pad", ["SAME_UPPER", "SAME_LOWER", "VALID"])
 def test_auto_pad_is_padding_of_the_convolution(auto_pad):
     g, shape = Graph(), (1, 17, 10, 11)
-    outputs = [
-        convolve(g, shape, 3, [3, 4], auto_pad=auto_pad, strides=[stride] * 2) for stride in (1, 2, 3)
-    ]
+    outputs = [convolve(g, shape, 3, [3, 4], auto_pad=auto_pad, strides=[stride] * 2) for stride in (1, 2, 3)]
     check(g, *outputs, steps={"convolution": 3}, reduction=17 * 12)
 
 

@@ -150,7 +150,7 @@ def test_a_part_of_the_sweep() -> None:
 def test_a_case_that_ends_its_process_is_a_fault(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     killer = tmp_path / "python"
     killer.write_text(
-        "#!/bin/sh\necho '{\"about\": \"convolution ic3 : - : abcd : jit\", \"number\": 4}'\nkill -9 $$\n"
+        '#!/bin/sh\necho \'{"about": "convolution ic3 : - : abcd : jit", "number": 4}\'\nkill -9 $$\n'
     )
     killer.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(killer))

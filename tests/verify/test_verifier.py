@@ -276,7 +276,5 @@ def test_a_report_keeps_it() -> None:
 
 
 def test_the_option_names_what_it_takes() -> None:
-    with pytest.raises(
-        tvm_mxplan.InvalidInputError, match="verify='always'; expected one of new, all, off"
-    ):
+    with pytest.raises(tvm_mxplan.InvalidInputError, match="verify='always'; expected one of new, all, off"):
         Options(verify="always")

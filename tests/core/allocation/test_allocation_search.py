@@ -15,9 +15,7 @@ TIES = (0, 1)
 def searched(
     instance: Instance, height: int, order: int, tie: int = 0, max_nodes: int = 100_000, seconds: float = -1.0
 ) -> Answer:
-    request = Request(
-        floor=0, goal=0, capacity=height, fit_only=True, max_nodes=max_nodes, seconds=seconds
-    )
+    request = Request(floor=0, goal=0, capacity=height, fit_only=True, max_nodes=max_nodes, seconds=seconds)
     return search(instance, request, order, tie)
 
 

@@ -15,9 +15,7 @@ def wrong(problem: Problem, offsets: tuple[int, ...], height: int) -> bool:
     return (
         any(base < 0 or base % item.alignment for item, base in zip(items, offsets, strict=True))
         or any(base + item.extent > height for item, base in zip(items, offsets, strict=True))
-        or any(
-            clash(items[i], offsets[i], items[j], offsets[j]) for i in range(len(items)) for j in range(i)
-        )
+        or any(clash(items[i], offsets[i], items[j], offsets[j]) for i in range(len(items)) for j in range(i))
     )
 
 
