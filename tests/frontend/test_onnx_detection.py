@@ -33,7 +33,7 @@ def test_boxes_of_two_rows_and_three_classes(centred: bool) -> None:
 
 def test_corners_in_any_order_and_nothing_that_is_good_enough() -> None:
     parsed = model(
-        """agraph (float[1, 19, 4] boxes, float[1, 1, 19] scores, float[1] least) => (int64[n, 3] y)
+        """agraph (float[1, b, 4] boxes, float[1, 1, b] scores, float[1] least) => (int64[n, 3] y)
         <int64[1] most = {19}, float[1] overlap = {0.2}> {
             y = NonMaxSuppression(boxes, scores, most, overlap, least)
         }"""

@@ -23,8 +23,7 @@ from .table import converts
 @converts("NonMaxSuppression", first_opset=10)
 def _suppressed(emitter: Emitter, node: Node) -> Value:
     boxes, scores = emitter.tensor(node.input(0)), emitter.tensor(node.input(1))
-    batch, classes, count = emitter.shape(scores)
-    if not all(isinstance(dim, int) for dim in (batch, classes, count)) or dtype_of(boxes) != "float32":
+    if dtype_of(boxes) != "float32" or len(emitter.shape(scores)) != 3:
         raise NotTaken
     most, overlap = _number(emitter, node, 2, "int64"), _number(emitter, node, 3, "float32")
     if node.input(4) is None:
@@ -32,15 +31,13 @@ def _suppressed(emitter: Emitter, node: Node) -> Value:
     else:
         threshold = _number(emitter, node, 4, "float32")
     order = emitter.emit(relax.op.argsort(scores, 2, True, "int64"))
-    rows, found = (
-        batch * classes * count,
-        _search(batch, classes, count, node.attribute("center_point_box", 0)),
-    )
+    centred = bool(node.attribute("center_point_box", 0))
 
     def kernel(*operands: te.Tensor) -> list[te.Tensor]:
-        return te.extern(
-            [(rows, 3), (3,)], list(operands), found, dtype=["int64", "int64"], name="suppressed"
-        )
+        batch, classes, count = operands[1].shape
+        shapes = [(batch * classes * count, 3), (3,)]
+        body = _search(batch, classes, count, centred=centred)
+        return te.extern(shapes, list(operands), body, dtype=["int64", "int64"], name="suppressed")
 
     both = emitter.builder.emit_te(
         kernel, boxes, scores, order, most, overlap, threshold, primfunc_name_hint="non_max_suppression"
@@ -63,7 +60,7 @@ def _number(emitter: Emitter, node: Node, at: int, dtype: str) -> relax.Expr:
     return emitter.reshaped(tensor, [1])
 
 
-def _search(batch: int, classes: int, count: int, centred: int) -> Any:
+def _search(batch: Any, classes: Any, count: Any, *, centred: bool) -> Any:
     """The body of the kernel."""
 
     def corners(boxes: Any, base: Any) -> list[Any]:

@@ -86,9 +86,11 @@ def _on_all_axes(emitter: Emitter, pads: relax.Expr, axes: relax.Expr, rank: int
 
 def _number(value: Value, dtype: str) -> float | None:
     """The number that is filled in, where it is known."""
+    if dtype == "bool":
+        return None
     if value is None:
         return 0.0
-    return value.reshape(-1)[0].item() if isinstance(value, np.ndarray) and dtype != "bool" else None
+    return value.reshape(-1)[0].item() if isinstance(value, np.ndarray) else None
 
 
 def _constant(
