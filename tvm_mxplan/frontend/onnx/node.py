@@ -81,7 +81,8 @@ class Emitter:
     def tensor(self, value: Value) -> relax.Expr:
         """The value as a tensor of Relax."""
         if isinstance(value, np.ndarray):
-            return relax.const(value, str(value.dtype))
+            # What is folded may be a view of a constant, which DLPack does not hand on.
+            return relax.const(value if value.flags.writeable else value.copy(), str(value.dtype))
         if not isinstance(value, Symbols):
             return value
         shape = relax.ShapeExpr([expression(dim) for dim in value.list()])
