@@ -23,6 +23,35 @@ Endings = Mapping[str, Mapping[str, Ending]]
 
 STATUSES = ("pass", "wrong", "error", "crash", "timeout")
 
+LIBRARY_OPERATORS = (
+    "Add",
+    "AveragePool",
+    "BatchNormalization",
+    "Clip",
+    "Concat",
+    "Conv",
+    "ConvTranspose",
+    "Elu",
+    "Gelu",
+    "Gemm",
+    "GlobalAveragePool",
+    "HardSwish",
+    "LRN",
+    "LayerNormalization",
+    "LeakyRelu",
+    "MatMul",
+    "MaxPool",
+    "Mul",
+    "Relu",
+    "Reshape",
+    "Sigmoid",
+    "Softmax",
+    "Sum",
+    "Tanh",
+    "Transpose",
+)
+"""Operators that libraries run."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print tables in Markdown; returns the exit status."""
@@ -37,6 +66,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         }
         options.save.write_text(json.dumps(told, indent=1))
     print(totals(endings))
+    print()
+    print(library(cases, endings))
     print()
     print(operators(cases, endings))
     missing = lost(endings)
@@ -63,6 +94,15 @@ def operators(cases: Mapping[str, Case], endings: Endings) -> str:
         passed = [sum(found[name].status == "pass" for name in names) for found in endings.values()]
         lines.append(f"| {operator} | {len(names)} | {' | '.join(map(str, passed))} |")
     return "\n".join(lines)
+
+
+def library(cases: Mapping[str, Case], endings: Endings) -> str:
+    """How many cases each engine passes of the operators that libraries run, and of their expansions."""
+    wanted = {*LIBRARY_OPERATORS, *(name.lower() for name in LIBRARY_OPERATORS), "layer"}
+    names = [name for operator, found in by_operator(cases).items() if operator in wanted for name in found]
+    lines = [f"| library operators | {' | '.join(endings)} |", f"| ---: |{' ---: |' * len(endings)}"]
+    passed = [sum(found[name].status == "pass" for name in names) for found in endings.values()]
+    return "\n".join([*lines, f"| {len(names)} | {' | '.join(map(str, passed))} |"])
 
 
 def lost(endings: Endings) -> dict[str, str]:

@@ -38,6 +38,26 @@ def table(text: str, first: str) -> dict[str, list[str]]:
     return {row[0]: row[1:] for row in rows}
 
 
+OPERANDS_OF_A_CALL = {
+    "reducelogsumexp": "test_reduce_log_sum_exp_negative_axes_keepdims_random",
+    "reducemax": "test_reduce_max_empty_set",
+    "pad": "test_constant_pad_negative_axes",
+    "split": "test_split_zero_size_splits_opset18",
+    "topk": "test_top_k_same_values_2d",
+    "onehot": "test_onehot_negative_indices",
+    "cumprod": "test_cumprod_1d_reverse_exclusive",
+    "nonmaxsuppression": "test_nonmaxsuppression_two_classes",
+    "resize": "test_resize_tf_crop_and_resize_extrapolation_value",
+    "maxpool": "test_maxpool_with_argmax_2d_precomputed_strides",
+}
+"""Cases whose axes, amounts and thresholds are inputs of the model: one of each kind, by its module."""
+
+
+@pytest.mark.parametrize("module", OPERANDS_OF_A_CALL)
+def test_cases_with_operands_of_a_call(module: str) -> None:
+    assert worker.verdict(node_cases(module)[OPERANDS_OF_A_CALL[module]], "ours") == ("pass", "")
+
+
 @pytest.mark.parametrize("name", LOST_ONCE)
 def test_cases_that_were_lost(name: str) -> None:
     assert worker.verdict(node_cases(*MODULES)[name], "ours") == ("pass", "")
@@ -54,6 +74,7 @@ def test_what_is_lost_is_said_with_the_reason(monkeypatch, capsys) -> None:
     assert nodes.main(["--kinds", "node", "--only", "test_abs,test_acosh", "--engines", "tvm,ours"]) == 1
     printed = capsys.readouterr().out
     assert table(printed, "engine")["ours"][:3] == ["3", "2", "1"]
+    assert table(printed, "library operators") == {"0": ["0", "0"]}
     assert "1 cases that TVM alone passes" in printed
     assert "- test_abs: wrong: output 0 differs by 3" in printed
 

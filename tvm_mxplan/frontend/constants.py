@@ -23,5 +23,8 @@ def constant(array: np.ndarray) -> tvm.ir.GenericConst:
         and array.nbytes >= _LEAST
         and array.ctypes.data % ALIGNMENT == 0
     )
-    tensor = tvm_ffi.from_dlpack(array) if shared else tvm.runtime.tensor(array)
+    if shared:
+        return relax.const(tvm_ffi.from_dlpack(array), str(array.dtype))
+    # What was folded may be a view of a constant, which DLPack does not hand on.
+    tensor = tvm.runtime.tensor(array if array.flags.writeable else array.copy())
     return relax.const(tensor, str(array.dtype))

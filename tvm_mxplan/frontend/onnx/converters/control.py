@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import onnx
@@ -23,21 +24,49 @@ def _if(emitter: Emitter, node: Node, scope: Scope) -> tuple[Value, ...]:
         chosen = "then_branch" if condition.reshape(-1)[0] else "else_branch"
         return tuple(emitter.importer.graph(node.attributes[chosen], scope))
     branches = [_branch(emitter, node.attributes[name], scope) for name in ("then_branch", "else_branch")]
-    _check_ranks(emitter, node, branches)
+    forms = [branch.form for branch in branches]
+    if forms[0] != forms[1]:
+        raise UnsupportedError(
+            f"{emitter.importer.called(node)}: its branches give sequences of different lengths; "
+            "expected as many tensors from both"
+        )
+    _check_ranks(emitter, node, [branch.body for branch in branches])
     if shape_of(condition) != []:
         condition = emitter.emit(relax.op.reshape(condition, []))
-    result = emitter.emit(relax.If(condition, *branches))
-    if len(node.outputs) == 1:
-        return (result,)
-    return tuple(emitter.emit(relax.TupleGetItem(result, index)) for index in range(len(node.outputs)))
+    result = emitter.emit(relax.If(condition, *[branch.body for branch in branches]))
+    count = sum(1 if length is None else length for length in forms[0])
+    parts = iter(
+        [result]
+        if count == 1
+        else [emitter.emit(relax.TupleGetItem(result, index)) for index in range(count)]
+    )
+    return tuple(
+        next(parts) if length is None else [next(parts) for _ in range(length)] for length in forms[0]
+    )
 
 
-def _branch(emitter: Emitter, graph: object, scope: Scope) -> relax.SeqExpr:
+@dataclass(frozen=True)
+class _Branch:
+    """A branch whose result is a tensor, or a tuple of all tensors that it gives.
+
+    Attributes
+    ----------
+    form : for each of its outputs, the length of a sequence; None for a tensor.
+    """
+
+    body: relax.SeqExpr
+    form: list[int | None]
+
+
+def _branch(emitter: Emitter, graph: object, scope: Scope) -> _Branch:
     builder = emitter.builder
     builder._begin_binding_block()
-    values = [emitter.tensor(value) for value in emitter.importer.graph(graph, scope)]
+    outputs = emitter.importer.graph(graph, scope)
+    form = [len(value) if isinstance(value, list) else None for value in outputs]
+    flat = [part for value in outputs for part in (value if isinstance(value, list) else [value])]
+    values = [emitter.tensor(value) for value in flat]
     result = builder.emit(values[0] if len(values) == 1 else relax.Tuple(values))
-    return relax.SeqExpr([builder._end_block()], result)
+    return _Branch(relax.SeqExpr([builder._end_block()], result), form)
 
 
 def _check_ranks(emitter: Emitter, node: Node, branches: Sequence[relax.SeqExpr]) -> None:

@@ -23,8 +23,7 @@ from .table import converts
 @converts("NonMaxSuppression", first_opset=10)
 def _suppressed(emitter: Emitter, node: Node) -> Value:
     boxes, scores = emitter.tensor(node.input(0)), emitter.tensor(node.input(1))
-    batch, classes, count = emitter.shape(scores)
-    if not all(isinstance(dim, int) for dim in (batch, classes, count)) or dtype_of(boxes) != "float32":
+    if dtype_of(boxes) != "float32" or len(emitter.shape(scores)) != 3:
         raise NotTaken
     most, overlap = _number(emitter, node, 2, "int64"), _number(emitter, node, 3, "float32")
     if node.input(4) is None:
@@ -32,20 +31,19 @@ def _suppressed(emitter: Emitter, node: Node) -> Value:
     else:
         threshold = _number(emitter, node, 4, "float32")
     order = emitter.emit(relax.op.argsort(scores, 2, True, "int64"))
-    rows, found = (
-        batch * classes * count,
-        _search(batch, classes, count, node.attribute("center_point_box", 0)),
-    )
+    centred = bool(node.attribute("center_point_box", 0))
 
     def kernel(*operands: te.Tensor) -> list[te.Tensor]:
-        return te.extern(
-            [(rows, 3), (1,)], list(operands), found, dtype=["int64", "int64"], name="suppressed"
-        )
+        batch, classes, count = operands[1].shape
+        shapes = [(batch * classes * count, 3), (3,)]
+        body = _search(batch, classes, count, centred=centred)
+        return te.extern(shapes, list(operands), body, dtype=["int64", "int64"], name="suppressed")
 
     both = emitter.builder.emit_te(
         kernel, boxes, scores, order, most, overlap, threshold, primfunc_name_hint="non_max_suppression"
     )
-    (number,) = emitter.dims(emitter.emit(relax.TupleGetItem(both, 1)))
+    state = emitter.emit(relax.TupleGetItem(both, 1))
+    (number,) = emitter.dims(emitter.emit(relax.op.strided_slice(state, [0], [0], [1])))
     bounds = ([0], [expression(0)], [expression(number)], [expression(1)])
     return emitter.emit(
         relax.op.strided_slice(emitter.emit(relax.TupleGetItem(both, 0)), *bounds, assume_inbound=True)
@@ -62,7 +60,7 @@ def _number(emitter: Emitter, node: Node, at: int, dtype: str) -> relax.Expr:
     return emitter.reshaped(tensor, [1])
 
 
-def _search(batch: int, classes: int, count: int, centred: int) -> Any:
+def _search(batch: Any, classes: Any, count: Any, *, centred: bool) -> Any:
     """The body of the kernel."""
 
     def corners(boxes: Any, base: Any) -> list[Any]:
@@ -84,36 +82,30 @@ def _search(batch: int, classes: int, count: int, centred: int) -> Any:
 
     def body(ins: Any, outs: Any) -> tirx.Stmt:
         boxes, scores, order, most, overlap, threshold = (T.buffer_proxy(one) for one in ins)
-        result, number = (T.buffer_proxy(one) for one in outs)
-        with IRBuilder() as builder:
-            number[0] = tirx.const(0, "int64")
-            state = T.buffer_proxy(T.decl_buffer([2], "int64", scope="local"))  # first of a class, is kept
-            with T.serial(0, batch) as row, T.serial(0, classes) as kind:
-                state[0] = number[0]
-                with T.serial(0, count) as place:
-                    start = (row * classes + kind) * count
-                    box = order[start + place]
-                    state[1] = tirx.Cast(
-                        "int64",
-                        tirx.And(number[0] - state[0] < most[0], scores[start + box] > threshold[0]),
-                    )
-                    with T.serial(0, count) as kept:
-                        with T.If(tirx.And(state[1] > 0, kept < number[0] - state[0])):
-                            with T.Then():
-                                other = result[(state[0] + kept) * 3 + 2]
-                                both = shared(
-                                    corners(boxes, (row * count + box) * 4),
-                                    corners(boxes, (row * count + other) * 4),
-                                )
-                                with T.If(both > overlap[0]):
-                                    with T.Then():
-                                        state[1] = tirx.const(0, "int64")
-                    with T.If(state[1] > 0):
-                        with T.Then():
-                            result[number[0] * 3] = tirx.Cast("int64", row)
-                            result[number[0] * 3 + 1] = tirx.Cast("int64", kind)
-                            result[number[0] * 3 + 2] = box
-                            number[0] = number[0] + tirx.const(1, "int64")
+        result, state = (
+            T.buffer_proxy(one) for one in outs
+        )  # rows; their number, the class's first, is kept
+        zero, one = (tirx.const(number, "int64") for number in (0, 1))
+        with IRBuilder() as builder, T.serial(0, batch) as row, T.serial(0, classes) as kind:
+            with T.If(tirx.And(row.equal(0), kind.equal(0))), T.Then():
+                state[0] = zero
+            state[1] = state[0]
+            with T.serial(0, count) as place:
+                start = (row * classes + kind) * count
+                box = order[start + place]
+                fits = state[0] - state[1] < most[0]
+                state[2] = tirx.Cast("int64", tirx.And(fits, scores[start + box] > threshold[0]))
+                seen = (state[0] - state[1]) * state[2]
+                with T.serial(0, seen) as kept, T.If(state[2] > zero), T.Then():
+                    other = result[(state[1] + kept) * 3 + 2]
+                    pair = [corners(boxes, (row * count + at) * 4) for at in (box, other)]
+                    with T.If(shared(*pair) > overlap[0]), T.Then():
+                        state[2] = zero
+                with T.If(state[2] > zero), T.Then():
+                    result[state[0] * 3] = tirx.Cast("int64", row)
+                    result[state[0] * 3 + 1] = tirx.Cast("int64", kind)
+                    result[state[0] * 3 + 2] = box
+                    state[0] = state[0] + one
         return builder.get()
 
     return body

@@ -86,9 +86,11 @@ def _on_all_axes(emitter: Emitter, pads: relax.Expr, axes: relax.Expr, rank: int
 
 def _number(value: Value, dtype: str) -> float | None:
     """The number that is filled in, where it is known."""
+    if dtype == "bool":
+        return None
     if value is None:
         return 0.0
-    return value.reshape(-1)[0].item() if isinstance(value, np.ndarray) and dtype != "bool" else None
+    return value.reshape(-1)[0].item() if isinstance(value, np.ndarray) else None
 
 
 def _constant(
@@ -179,9 +181,14 @@ def _padded(
             places, inside = list(index), []
             for at, axis in enumerate(axes):
                 size = expression(simplified(tensor.shape[axis]))
-                place = index[axis] - amounts[at].astype("int64")
+                before = amounts[at].astype("int64")
+                after = amounts[at + len(axes)].astype("int64")
+                # What negative padding cuts off is gone before anything is repeated.
+                cut, cut_behind = (tirx.max(-amount, tirx.const(0, "int64")) for amount in (before, after))
+                place = index[axis] - before
                 inside.append(tirx.And(place >= 0, place < size))
-                places[axis] = _place(place, size, mode)
+                kept = _place(place - cut, size - cut - cut_behind, mode) + cut
+                places[axis] = tirx.max(tirx.min(kept, size - 1), tirx.const(0, "int64"))
             read = tensor(*places)
             if mode != "constant":
                 return read
@@ -210,12 +217,8 @@ def _place(place: tirx.Expr, size: tirx.Expr, mode: str) -> tirx.Expr:
         case "reflect":
             period = tirx.max(last * 2, one)
             turn = tirx.floormod(place, period)
-            return tirx.min(turn, period - turn) if not _is_one(size) else zero
+            return tirx.max(tirx.min(turn, period - turn), zero)
         case "wrap":
-            return tirx.floormod(place, size)
+            return tirx.floormod(place, tirx.max(size, one))
         case _:
             return tirx.max(tirx.min(place, last), zero)
-
-
-def _is_one(size: tirx.Expr) -> bool:
-    return isinstance(size, tirx.IntImm) and size.value == 1
