@@ -12,7 +12,7 @@ TVM's own ``FuseOpsByPattern`` does the matching.  ``PartitionRegions`` groups w
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 import tvm
@@ -27,9 +27,11 @@ from ..relax_types import OPERATOR, operator_name
 from .implementations import Implementation, Preference, is_operator, kind_of, tvm_refusal
 from .pattern_operators import may_match, operators_of
 from .restore_shapes import restore_shapes
+from .whole_numbers import whole_number_operators
 
 _ROOT = "the whole pattern"
 _SWITCHED_OFF = "switched off by option: "
+_WHOLE = "its digits decide a whole number (floor, ceil, a cast to integers): it is computed as it stands"
 _NO_PATTERN = "no implementation in the library"
 
 
@@ -119,9 +121,9 @@ class _Turns:
         def refuse(kind: str, reason: str) -> None:
             found[kind] = reason
 
-        operators = operators_of(mod)
+        operators, whole = operators_of(mod), whole_number_operators(mod)
         patterns = [
-            self._for_its_operators(library, pattern, found)
+            self._for_its_operators(library, pattern, found, whole)
             for pattern in library.backend.patterns(refuse)
             if may_match(pattern.pattern, operators)
         ]
@@ -130,12 +132,19 @@ class _Turns:
         return restore_shapes(mod)
 
     def _for_its_operators(
-        self, library: Implementation, pattern: relax.transform.FusionPattern, found: dict[str, str]
+        self,
+        library: Implementation,
+        pattern: relax.transform.FusionPattern,
+        found: dict[str, str],
+        whole: Collection[str],
     ) -> relax.transform.FusionPattern:
         """The pattern, which leaves what is another's and writes the root's name on the composite."""
 
         def check(context: relax.transform.PatternCheckContext) -> bool:
             for call in context.matched_bindings.values():
+                if is_operator(call) and (exact := operator_name(call)) in whole:
+                    self.reasons[library.name, exact] = self.refused[call.op.name] = _WHOLE
+                    return False
                 if is_operator(call) and self._is_anothers(library, call):
                     return False
             found.clear()

@@ -113,6 +113,10 @@ def _example(network: Network) -> list[torch.Tensor]:
 def _calibrated(model: torch.nn.Module, network: Network) -> torch.nn.Module:
     """The model with batch norms that know what passes through them; it is ill-conditioned without."""
     model.eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.numel() > 1 and bool((parameter == parameter.flatten()[0]).all()):
+                parameter += 0.1 * torch.randn_like(parameter)  # else zero heads show nothing
     norms = [part for part in model.modules() if isinstance(part, torch.nn.modules.batchnorm._BatchNorm)]
     for norm in norms:
         norm.momentum = None

@@ -92,6 +92,14 @@ def same(left: Dim, right: Dim) -> bool:
     return isinstance(difference, int) and difference == 0
 
 
+def not_negative(dim: Dim) -> bool:
+    """Whether a number is no less than 0 in every call that has something to compute: with no extent of 0."""
+    bounds = _bounds.get()
+    extents = {one.name: bounds.get(one.name, (0, _LARGEST - 1)) for one in variables(dim)}
+    with within({name: (max(low, 1), max(high, 1)) for name, (low, high) in extents.items()}):
+        return compared(">=", dim, 0) is True
+
+
 def compared(operator: str, left: Dim, right: Dim) -> bool | None:
     """What a comparison gives whatever the named dimensions are; None where it depends on them.
 

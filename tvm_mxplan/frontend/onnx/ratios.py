@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from tvm import tirx
 
-from .dims import Dim, compared, divided, expression, product, same, simplified
+from .dims import Dim, compared, divided, expression, not_negative, product, same, simplified
 from .not_taken import NotTaken
 
 _LARGEST = 2**31
@@ -88,7 +88,7 @@ def ceiling(number: Number) -> Dim:
 
 def truncated(number: Number) -> Dim:
     """Towards zero, as a cast to an integer type; numbers below 0 are left to the model."""
-    if compared(">=", terms(number)[0], 0) is not True:
+    if not not_negative(terms(number)[0]):
         raise NotTaken
     return floor(number)
 

@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 from tvm import relax, tirx
 
-from .dims import Dim, compared, expression, simplified
+from .dims import Dim, compared, expression, not_negative, simplified
 from .node import Node, NotTaken
 from .ratios import Number, added, ceiling, floor, multiplied, of_float, quotient, subtracted, truncated
 from .values import Symbols, Value, array_of, as_symbols, is_float, value_of
@@ -204,10 +204,10 @@ def _where(node: Node) -> Value:
 
 
 def _divide(left: Dim, right: Dim) -> Dim:
-    """ONNX divides integers towards zero, dimensions are no less than 0."""
+    """ONNX divides integers towards zero, which is down where they are no less than 0."""
     if isinstance(right, int) and right <= 0:
         raise NotTaken
-    if compared(">=", left, 0) is not True:
+    if not not_negative(left):
         raise NotTaken
     if isinstance(left, int) and isinstance(right, int):
         return left // right
@@ -215,7 +215,7 @@ def _divide(left: Dim, right: Dim) -> Dim:
 
 
 def _remainder(left: Dim, right: Dim) -> Dim:
-    if not isinstance(right, int) or right <= 0 or compared(">=", left, 0) is not True:
+    if not isinstance(right, int) or right <= 0 or not not_negative(left):
         raise NotTaken
     return simplified(tirx.floormod(expression(left), expression(right)))
 

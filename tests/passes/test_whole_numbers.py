@@ -1,0 +1,41 @@
+"""What decides a whole number stays with TVM, which computes it as the model states it."""
+
+from __future__ import annotations
+
+import numpy as np
+import tvm
+from tvm import relax
+
+import tvm_mxplan
+from tvm_mxplan.passes.dispatch.whole_numbers import whole_number_operators
+from tvm_mxplan.passes.region.name_operators import NameOperators
+
+
+def _module(*, cut: bool) -> tvm.IRModule:
+    """Buckets of distances on a logarithmic scale: ``8 log(x) / log(16)``, and its digits where not cut."""
+    x = relax.Var("x", relax.TensorType([5, 7], "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            scaled = builder.emit(relax.op.divide(relax.op.log(x), relax.const(np.float32(np.log(16)))))
+            scaled = builder.emit(relax.op.multiply(scaled, relax.const(np.float32(8))))
+            whole = builder.emit(relax.op.astype(scaled, "int64")) if cut else scaled
+            other = builder.emit(relax.op.nn.relu(x))
+            result = builder.emit_output(relax.Tuple([whole, other]))
+        builder.emit_func_output(result)
+    return builder.get()
+
+
+def test_arithmetic_in_front_of_a_cast_is_found():
+    assert whole_number_operators(NameOperators()(_module(cut=True))) == {"log_0", "divide_0", "multiply_0"}
+    assert whole_number_operators(NameOperators()(_module(cut=False))) == set()
+
+
+def test_powers_of_the_base_fall_into_the_buckets_that_the_model_says():
+    """As TVM alone has them: the logarithm's own last digit is its library's."""
+    x = np.maximum(np.float32(2.0) ** np.arange(35, dtype="float32").reshape(5, 7) % np.float32(2**20), 1)
+    alone = tvm_mxplan.compile(_module(cut=True), "llvm", options={"cache": "disabled"})
+    executable = tvm_mxplan.compile(_module(cut=True), options={"cache": "disabled"})
+    assert executable.report.regions, "the relu is taken all the same"
+    np.testing.assert_array_equal(executable(x)[0].numpy(), alone(x)[0].numpy())
+    assert "whole number" in str(executable.report.fallbacks)
