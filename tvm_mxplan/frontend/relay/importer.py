@@ -276,8 +276,8 @@ class _Importer:
         )
         try:
             return self._converted(node)
-        except (MxplanError, AttributeError, NameError):
-            raise  # ours
+        except MxplanError:
+            raise
         except Exception as error:  # TVM's inference says by many types what does not fit
             raise InvalidInputError(f"{node.called}: cannot be imported ({reason_of(error)})") from error
 
