@@ -96,6 +96,7 @@ def test_changed_files(tmp_path: Path, form: str, data: bytes, read: Callable[[b
             refused += 1
             assert str(error).startswith(str(path)) and "\n" not in str(error), str(error)
             assert len(str(error)) < 1000
+            assert "has no attribute" not in str(error) and "is not defined)" not in str(error)
     assert refused > ROUNDS / 4
 
 

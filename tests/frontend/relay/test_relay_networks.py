@@ -38,7 +38,7 @@ def check(model: onnx.ModelProto, program: Program, ex: tvm_mxplan.Executable, l
     assert relative_l2(ex(**inputs)[0].numpy(), expected) < 2e-5
 
 
-@pytest.mark.parametrize("name", ["resnet18", "mobilenet_v2"])
+@pytest.mark.parametrize("name", ["resnet18", pytest.param("mobilenet_v2", marks=pytest.mark.slow)])
 def test_a_network_of_images_from_text_and_parameters(tmp_path: Path, name: str) -> None:
     model = smaller(zoo.load(name), 64)
     program = relay_of(model)
@@ -51,7 +51,7 @@ def test_a_network_of_images_from_text_and_parameters(tmp_path: Path, name: str)
     check(model, program, ex)
 
 
-@pytest.mark.parametrize("form", ["text", "metadata", "json"])
+@pytest.mark.parametrize("form", [pytest.param("text", marks=pytest.mark.slow), "metadata", "json"])
 def test_bert(tmp_path: Path, form: str) -> None:
     model = bert()
     program = relay_of(model, constants=form != "text")

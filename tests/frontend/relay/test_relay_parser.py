@@ -241,6 +241,15 @@ def test_depth_has_a_bound(opening: str, closing: str) -> None:
         parsed(text)
 
 
+@pytest.mark.parametrize(
+    "text", ["(%x, %f)", "exp(%f)", "%f", "@main", "(@main,).0", "if (%f) { %x } else { %x }"]
+)
+def test_a_function_is_no_value(text: str) -> None:
+    text = f"def @main(%x: float32) {{ let %f = fn (%a: float32) {{ %a }}; {text} }}"
+    with pytest.raises(UnsupportedError, match=r"net.relay:2:\d+: a function stands as a value"):
+        run(text)
+
+
 def test_a_function_that_calls_itself() -> None:
     text = "def @f(%x: float32) { @f(%x) }\ndef @main(%x: float32) { @f(%x) }"
     with pytest.raises(UnsupportedError, match=r"net.relay:2:\d+: a function calls itself"):

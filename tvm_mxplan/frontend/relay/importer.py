@@ -233,9 +233,9 @@ class _Importer:
         if isinstance(expr, Constant):
             return constant(expr.value)
         if isinstance(expr, Tuple):
-            return [scope[field] for field in expr.fields]
+            return [self._operand(field, scope) for field in expr.fields]
         if isinstance(expr, Item):
-            source = scope[expr.source]
+            source = self._operand(expr.source, scope)
             if not isinstance(source, list) or not 0 <= expr.index < len(source):
                 count = f"{len(source)} fields" if isinstance(source, list) else "a tensor"
                 invalid(
@@ -253,14 +253,18 @@ class _Importer:
             return self.value(expr.result, scope)
         if isinstance(expr, If):
             return self._if(expr, scope)
-        if isinstance(expr, Var):
+        if isinstance(expr, Var) and expr not in self._named:
             invalid(self._places, expr.place, f"variable {quoted(expr.name)} is read before it is bound")
         return unsupported(
             self._places, expr.place, "a function stands as a value; expected it to be called where it is"
         )
 
+    def _operand(self, expr: Expr, scope: Scope) -> Value:
+        """What an expression is that ``scope`` has, or that is a function, which is no value."""
+        return scope[expr] if expr in scope else self._evaluated(expr, scope)
+
     def _call(self, call: Call, scope: Scope) -> Value:
-        args = [scope[arg] if arg in scope else self._evaluated(arg, scope) for arg in call.args]
+        args = [self._operand(arg, scope) for arg in call.args]
         if not isinstance(call.callee, str):
             return self._inlined(call, call.callee, args, scope)
         node = Node(
@@ -272,8 +276,8 @@ class _Importer:
         )
         try:
             return self._converted(node)
-        except (MxplanError, AttributeError, NameError):
-            raise  # ours
+        except MxplanError:
+            raise
         except Exception as error:  # TVM's inference says by many types what does not fit
             raise InvalidInputError(f"{node.called}: cannot be imported ({reason_of(error)})") from error
 
@@ -320,7 +324,7 @@ class _Importer:
         return body
 
     def _if(self, expr: If, scope: Scope) -> Value:
-        condition = scope[expr.condition]
+        condition = self._operand(expr.condition, scope)
         if isinstance(condition, tvm.ir.GenericConst):
             chosen = expr.then if condition.value.numpy().reshape(-1)[0] else expr.otherwise
             return self.value(chosen, scope.new_child())

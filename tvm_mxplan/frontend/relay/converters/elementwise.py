@@ -98,7 +98,14 @@ TABLE.update({name: partial(_unary, function) for name, function in _UNARY.items
 TABLE.update({name: partial(_binary, function) for name, function in _BINARY.items()})
 
 
-@converts("copy", "annotation.stop_fusion", "annotation.checkpoint", "annotation.cast_hint", "on_device", "device_copy")
+@converts(
+    "copy",
+    "annotation.stop_fusion",
+    "annotation.checkpoint",
+    "annotation.cast_hint",
+    "on_device",
+    "device_copy",
+)
 def _same(node: Node) -> Value:
     return node.args[0]
 

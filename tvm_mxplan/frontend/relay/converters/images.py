@@ -9,6 +9,7 @@ from .layouts import PLAIN, reordered
 from .table import converts
 
 _METHODS = {"nearest_neighbor": "nearest_neighbor", "linear": "linear", "cubic": "cubic"}
+_COORDINATES = ("half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel", "tf_crop_and_resize")
 _SCALED = {"nearest_neighbor": "nearest_neighbor", "bilinear": "linear", "bicubic": "cubic"}
 
 
@@ -35,6 +36,10 @@ def _resized(node: Node, src: relax.Expr, size: list[int], rank: int) -> relax.E
     method, mode = node.text("method"), node.text("coordinate_transformation_mode")
     if method not in _METHODS:
         node.wrong(f"method = {method!r}; expected {', '.join(_METHODS)}")
+    if not all(0 < extent < 1 << 31 for extent in size):
+        node.wrong(f"size = {size}; expected numbers above 0")
+    if mode not in _COORDINATES:
+        node.wrong(f"coordinate_transformation_mode = {mode!r}; expected {', '.join(_COORDINATES)}")
     if mode == "tf_crop_and_resize":
         node.unsupported("coordinates of a region; expected another coordinate_transformation_mode")
     if node.dtype("out_dtype", dtype_of(src)) != dtype_of(src):
@@ -64,6 +69,8 @@ def _upsampling(node: Node) -> Value:
         node.wrong(f"method = {method!r}; expected {', '.join(_SCALED)}")
     src = reordered(node, node.tensor(0), stated, PLAIN[2])
     factors = (node.number("scale_h"), node.number("scale_w"))
+    if not all(0 < factor < _LARGEST for factor in factors):
+        node.wrong(f"scales {factors}; expected numbers above 0 and below {_LARGEST:,}")
     size = [_scaled(extent, factor) for extent, factor in zip(node.fixed(src)[2:], factors, strict=True)]
     corners = node.flag("align_corners")
     dst = node.emit(
@@ -78,6 +85,9 @@ def _upsampling(node: Node) -> Value:
         )
     )
     return reordered(node, dst, PLAIN[2], stated)
+
+
+_LARGEST = 1 << 16
 
 
 def _scaled(extent: int, factor: float) -> int:

@@ -101,6 +101,8 @@ def _group_norm(node: Node) -> Value:
     channels = node.axis("axis", rank)
     axes = [axis for axis in range(1, rank) if axis != channels]
     gamma, beta = _factors(node)
+    if node.int("num_groups") < 1:
+        node.wrong(f"num_groups = {node.int('num_groups')}; expected a number from 1 on")
     return relax.op.nn.group_norm(
         src, gamma, beta, node.int("num_groups"), channels, axes, node.number("epsilon")
     )
@@ -197,9 +199,12 @@ def _widths(node: Node) -> list[int]:
     if not fits or not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
         node.wrong(f"expected a pair of numbers for each of {rank} axes as pad_width, got {pairs!r}")
     numbers = [number for pair in pairs for number in pair]
-    if not all(isinstance(number, int) and number >= 0 for number in numbers):
-        node.wrong(f"expected numbers of 0 or more as pad_width, got {pairs!r}")
+    if not all(isinstance(number, int) and 0 <= number < 1 << 31 for number in numbers):
+        node.wrong(f"expected numbers from 0 to 2^31 as pad_width, got {pairs!r}")
     return numbers
+
+
+_MOST_CLASSES = 1 << 24
 
 
 @converts("one_hot")
@@ -208,6 +213,8 @@ def _one_hot(node: Node) -> Value:
     depth, rank = node.int("depth"), node.rank(indices)
     axis = node.int("axis")
     axis = rank if axis == -1 else axis
+    if not 0 <= axis <= rank or not 0 <= depth <= _MOST_CLASSES:
+        node.wrong(f"depth {depth} at axis {axis}; expected 0 to {_MOST_CLASSES:,}, and an axis up to {rank}")
     numbers = np.arange(depth, dtype=dtype_of(indices))
     spread = node.emit(relax.op.expand_dims(indices, [axis]))
     shape = [1] * (rank + 1)

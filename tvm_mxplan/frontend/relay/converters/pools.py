@@ -48,6 +48,8 @@ def _adaptive_pool(node: Node) -> Value:
     src = reordered(node, node.tensor(0), stated, PLAIN[rank])
     extents = node.shape(src)[2:]
     sizes = node.each("output_size", rank) if node.attribute("output_size") else extents
+    if any(isinstance(size, int) and size < 1 for size in sizes):
+        node.wrong(f"output_size = {sizes}; expected numbers above 0")
     if all(isinstance(size, int) and size == 1 for size in sizes):
         dst = _over_all(node, src, kind, rank)
     elif all(

@@ -73,6 +73,8 @@ def _arg_reduction(node: Node) -> Value:
 @converts("cumsum")
 def _cumsum(node: Node) -> Value:
     axis = node.attribute("axis")
+    if axis is not None:
+        axis = node.axis("axis", node.rank(node.tensor(0)))
     dtype = node.dtype("dtype", dtype_of(node.tensor(0)))
     return relax.op.cumsum(node.tensor(0), axis, dtype, bool(node.attribute("exclusive")))
 
@@ -80,6 +82,9 @@ def _cumsum(node: Node) -> Value:
 @converts("topk")
 def _topk(node: Node) -> Value:
     kind = node.text("ret_type")
+    extent = node.shape(node.tensor(0))[node.axis("axis", node.rank(node.tensor(0)))]
+    if node.int("k") < 1 or (isinstance(extent, int) and node.int("k") > extent):
+        node.wrong(f"k = {node.int('k')} of {extent}; expected a number from 1 to the extent")
     result = node.emit(
         relax.op.topk(
             node.tensor(0),

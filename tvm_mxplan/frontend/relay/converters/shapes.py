@@ -139,8 +139,8 @@ def _squeeze(node: Node) -> Value:
 def _expand_dims(node: Node) -> Value:
     axis, count = node.int("axis"), node.int("num_newaxis")
     rank = node.rank(node.tensor(0))
-    if not -rank - 1 <= axis <= rank or count < 0:
-        node.wrong(f"{count} axes at {axis}; expected a place from {-rank - 1} to {rank}")
+    if not -rank - 1 <= axis <= rank or not 0 <= count <= _MOST_AXES:
+        node.wrong(f"{count} axes at {axis}; expected up to {_MOST_AXES} from {-rank - 1} to {rank}")
     start = axis + rank + 1 if axis < 0 else axis
     if not count:
         return node.tensor(0)
@@ -161,16 +161,20 @@ def _stack(node: Node) -> Value:
 def _split(node: Node) -> Value:
     src = node.tensor(0)
     axis = node.axis("axis", node.rank(src))
-    parts = node.attribute("indices_or_sections")
-    result = node.emit(
-        relax.op.split(
-            src,
-            node.ints("indices_or_sections") if isinstance(parts, list) else node.int("indices_or_sections"),
-            axis,
-        )
-    )
-    count = len(result.ty.fields)
-    return [node.emit(relax.TupleGetItem(result, index)) for index in range(count)]
+    extent = node.shape(src)[axis]
+    parts: list[int] | int = node.ints("indices_or_sections")
+    if not isinstance(node.attribute("indices_or_sections"), list):
+        parts = node.int("indices_or_sections")
+        if parts < 1 or (isinstance(extent, int) and extent % parts) or parts > _MOST_PARTS:
+            node.wrong(f"{parts} sections of {extent}; expected a number that divides the extent")
+    result = node.emit(relax.op.split(src, parts, axis))
+    if not isinstance(result.ty, relax.TupleType):
+        return [result]
+    return [node.emit(relax.TupleGetItem(result, index)) for index in range(len(result.ty.fields))]
+
+
+_MOST_PARTS = 1 << 16
+_MOST_AXES = 16
 
 
 @converts("strided_slice")
@@ -237,8 +241,8 @@ def _gather_nd(node: Node) -> Value:
 
 @converts("zeros", "ones")
 def _filled(node: Node) -> Value:
-    number = 0 if node.operator == "zeros" else 1
-    return constant(np.full(_stated(node), number, node.dtype("dtype", "float32")))
+    make = relax.op.zeros if node.operator == "zeros" else relax.op.ones
+    return make(_stated(node), node.dtype("dtype", "float32"))
 
 
 @converts("full")
@@ -308,12 +312,20 @@ def _shape_of(node: Node) -> Value:
 
 @converts("repeat")
 def _repeat(node: Node) -> Value:
-    return relax.op.repeat(node.tensor(0), node.int("repeats"), node.attribute("axis"))
+    repeats, axis = node.int("repeats"), node.attribute("axis")
+    if repeats < 0:
+        node.wrong(f"repeats = {repeats}; expected a number of 0 or more")
+    if axis is not None:
+        axis = node.from_front(axis, node.rank(node.tensor(0)))
+    return relax.op.repeat(node.tensor(0), repeats, axis)
 
 
 @converts("tile")
 def _tile(node: Node) -> Value:
-    return relax.op.tile(node.tensor(0), node.ints("reps"))
+    reps = node.ints("reps")
+    if any(count < 0 for count in reps) or len(reps) > _MOST_AXES:
+        node.wrong(f"reps = {reps}; expected up to {_MOST_AXES} numbers of 0 or more")
+    return relax.op.tile(node.tensor(0), reps)
 
 
 @converts("reverse")
