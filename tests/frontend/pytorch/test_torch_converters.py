@@ -14,7 +14,13 @@ from tvm_mxplan.frontend.torch import converters
 from tvm_mxplan.frontend.torch.node import Builder, Emitter, Node, Stated
 
 
-def run(operator: str, operands: dict[str, Any], stated: tuple[tuple[int, ...], str]) -> np.ndarray:
+def run(
+    operator: str,
+    operands: dict[str, Any],
+    stated: tuple[tuple[int, ...], str],
+    table: dict[str, converters.Converter] = converters.TABLE,
+    target: str = "llvm",
+) -> np.ndarray:
     """What a converter's Relax computes; arrays among the operands are inputs."""
     arrays = {name: value for name, value in operands.items() if isinstance(value, np.ndarray)}
     params = {
@@ -25,10 +31,10 @@ def run(operator: str, operands: dict[str, Any], stated: tuple[tuple[int, ...], 
     node = Node(f"aten.{operator}", {**operands, **params}, [Stated(*stated)])
     with builder.function("main", list(params.values())):
         with builder.dataflow():
-            found = converters.TABLE[node.operator](Emitter(builder), node)
+            found = table[node.operator](Emitter(builder), node)
             result = builder.emit_output(found[0] if isinstance(found, list) else found)
         builder.emit_func_output(result)
-    executable = tvm_mxplan.compile(builder.get(), "llvm", options={"cache": "disabled"})
+    executable = tvm_mxplan.compile(builder.get(), target, options={"cache": "disabled"})
     (actual,) = executable(*arrays.values())
     assert (actual.shape, str(actual.dtype)) == (tuple(stated[0]), stated[1])
     return actual.numpy()
@@ -129,6 +135,31 @@ def test_attention_that_drops_at_random_is_refused():
     operands = {"query": query, "key": key, "value": value, "dropout_p": 0.1, "enable_gqa": False}
     with pytest.raises(UnsupportedError, match=r"call model.eval\(\) first"):
         run("scaled_dot_product_attention.default", operands, ((2, 4, 7, 6), "float32"))
+
+
+def test_numbers_that_decide_integers_are_rounded_as_ieee_asks():
+    distances = np.arange(1, 600, dtype="float32") / 8
+    operands = {"self": distances, "other": float(np.log(16))}
+    stated = (distances.shape, "float32")
+    actual = run("div.Tensor", operands, stated, converters.ROUNDED, "dnnl, llvm")
+    np.testing.assert_array_equal(actual, distances / np.float32(np.log(16)))
+
+
+def test_averages_with_a_divisor():
+    image = _random.standard_normal((2, 3, 7, 7)).astype("float32")
+    operands = {"self": image, "kernel_size": [3], "stride": [], "padding": [1, 1], "ceil_mode": False}
+    operands |= {"count_include_pad": False, "divisor_override": 5}
+    padded = np.pad(image, ((0, 0), (0, 0), (1, 1), (1, 1)))
+    expected = padded.reshape(2, 3, 3, 3, 3, 3).sum((3, 5)) / 5
+    actual = run("avg_pool2d.default", operands, (expected.shape, "float32"))
+    np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_averages_over_cut_windows_that_count_padding_are_refused():
+    operands = {"self": X[None, None], "kernel_size": [2], "stride": [2], "padding": [1], "ceil_mode": True}
+    operands |= {"count_include_pad": True, "divisor_override": None}
+    with pytest.raises(UnsupportedError, match=r"reach beyond the padding \(ceil_mode\)"):
+        run("avg_pool2d.default", operands, ((1, 1, 3, 4), "float32"))
 
 
 def test_what_is_emitted_says_where_it_comes_from():

@@ -27,7 +27,7 @@ from . import converters
 from .fold import folded, is_foldable
 from .kinds import is_symbolic, is_tensor
 from .names import module_path, operator_name
-from .node import Builder, Emitter, Node, Stated
+from .node import Builder, Emitter, Node, Stated, has_tensors
 from .sizes import Variables, size_of
 from .tensors import Weights, dtype_name
 
@@ -138,7 +138,7 @@ class GraphImporter:
     def _follows_from_sizes(self, fx_node: Any) -> bool:
         """Whether a node reads no tensor of the user's, nor anything that was computed of one."""
         return all(
-            node in self.known or node in self._of_sizes or not isinstance(self.values[node], relax.Expr)
+            node in self.known or node in self._of_sizes or not has_tensors(self.values[node])
             for node in fx_node.all_input_nodes
         )
 

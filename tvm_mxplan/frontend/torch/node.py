@@ -122,6 +122,13 @@ def is_tensor(value: Any) -> bool:
     return isinstance(value, relax.Expr) and isinstance(value.ty, relax.TensorType)
 
 
+def has_tensors(value: Any) -> bool:
+    """Whether a value is, or may hold, a tensor; sizes are none."""
+    return isinstance(value, list) or isinstance(
+        getattr(value, "ty", None), relax.TensorType | relax.TupleType
+    )
+
+
 def dtype_of(tensor: relax.Expr) -> str:
     """The element type of a tensor."""
     return str(tensor.ty.dtype.dtype)

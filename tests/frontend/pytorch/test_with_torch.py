@@ -1,0 +1,134 @@
+"""Modules, exported programs and torch.compile, where torch is installed."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed; it is no dependency")
+
+import tvm_mxplan  # noqa: E402
+from tvm_mxplan.errors import InvalidInputError, UnsupportedError  # noqa: E402
+from tvm_mxplan.frontend.torch import dynamo  # noqa: E402
+
+OPTIONS = {"cache": "disabled"}
+
+
+class Net(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Sequential(torch.nn.Conv2d(3, 17, 3), torch.nn.ReLU())
+        self.head = torch.nn.Linear(17, 5)
+
+    def forward(self, image, *, mask):
+        features = self.layer(image).mean((2, 3))
+        return {"logits": self.head(features), "kept": mask.cumsum(0)}
+
+
+INPUTS = {"image": torch.rand(2, 3, 9, 9), "mask": torch.rand(4) > 0.5}
+
+
+@pytest.fixture
+def net():
+    torch.manual_seed(0)
+    return Net().eval()
+
+
+def check(executable, net, inputs):
+    with torch.no_grad():
+        expected = net(**inputs)
+    actual = executable(**{name: tensor.numpy() for name, tensor in inputs.items()})
+    for value, found in zip(expected.values(), actual, strict=True):
+        np.testing.assert_allclose(found.numpy(), value.numpy(), rtol=1e-5, atol=1e-5)
+
+
+def test_a_module_with_named_dimensions(net):
+    shapes = {"image": {0: "batch"}, "mask": {0: torch.export.Dim("count", max=9)}}
+    executable = tvm_mxplan.compile(net, kwargs=INPUTS, dynamic_shapes=shapes, options=OPTIONS)
+    assert executable.report.regions
+    inputs, outputs = executable.signature.inputs, executable.signature.outputs
+    assert [(port.name, port.shape) for port in inputs] == [
+        ("image", ("batch", 3, 9, 9)),
+        ("mask", ("count",)),
+    ]
+    assert [port.name for port in outputs] == ["logits", "kept"]
+    check(executable, net, INPUTS)
+    check(executable, net, {"image": torch.rand(5, 3, 9, 9), "mask": torch.rand(7) > 0.5})
+
+
+def test_an_exported_program_does_not_follow_its_module(net):
+    program = torch.export.export(net, (), INPUTS)
+    executable = tvm_mxplan.compile(program, options=OPTIONS)
+    before = [result.numpy() for result in executable(**{k: v.numpy() for k, v in INPUTS.items()})]
+    check(executable, net, INPUTS)
+    with torch.no_grad():
+        net.head.bias.add_(1)
+    after = [result.numpy() for result in executable(**{k: v.numpy() for k, v in INPUTS.items()})]
+    np.testing.assert_array_equal(before[0], after[0])
+
+
+def test_refusals(net):
+    with pytest.raises(InvalidInputError, match=r"Net is in training mode; call model.eval\(\) first"):
+        tvm_mxplan.compile(Net(), kwargs=INPUTS)
+    with pytest.raises(InvalidInputError, match=r"needs example inputs"):
+        tvm_mxplan.compile(net)
+
+    class Random(torch.nn.Module):
+        def forward(self, x):
+            return x + torch.randn_like(x)
+
+    class Counting(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("calls", torch.zeros(()))
+
+        def forward(self, x):
+            self.calls.add_(1)
+            return x * self.calls
+
+    for kind, text in ((Random, "random numbers differ"), (Counting, "writes to its buffer 'calls'")):
+        with pytest.raises(UnsupportedError, match=text):
+            tvm_mxplan.compile(kind().eval(), args=(torch.rand(3),))
+
+
+def test_torch_compile_shares_weights_and_sees_new_ones(net):
+    torch._dynamo.reset()
+    compiled = torch.compile(net, backend="mxplan", options=OPTIONS)
+    with torch.no_grad():
+        for _ in range(2):
+            for name, value in net(**INPUTS).items():
+                torch.testing.assert_close(compiled(**INPUTS)[name], value)
+            (executable,) = dynamo.executables()
+            assert executable.report.regions
+            net.head.weight.mul_(2)
+
+
+def test_training_runs_in_pytorch_and_says_so(net):
+    torch._dynamo.reset()
+    dynamo._said.clear()
+    compiled = torch.compile(net, backend="mxplan", options=OPTIONS)
+    with pytest.warns(UserWarning, match=r"require gradients; call it under torch.no_grad\(\)"):
+        compiled(**INPUTS)["logits"].sum().backward()
+    assert net.head.weight.grad is not None
+
+
+def test_a_graph_that_cannot_be_compiled_warns_once():
+    torch._dynamo.reset()
+    dynamo._said.clear()
+    x = torch.rand(3, 4)
+    compiled = torch.compile(lambda x: torch.randn_like(x) * 0 + x, backend="mxplan", options=OPTIONS)
+    with warnings.catch_warnings(record=True) as caught, torch.no_grad():
+        warnings.simplefilter("always")
+        for _ in range(3):
+            torch.testing.assert_close(compiled(x), x)
+    (said,) = [str(one.message) for one in caught if "tvm_mxplan" in str(one.message)]
+    assert "random numbers" in said
+
+
+def test_options_are_checked():
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda x: x + 1, backend="mxplan", options={"no_such": 1})
+    with pytest.raises(Exception, match="no_such"):
+        compiled(torch.rand(3))
