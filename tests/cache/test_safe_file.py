@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tvm_mxplan.cache import safe_file
 from tvm_mxplan.cache.container import Entry, UnusableCache
 from tvm_mxplan.cache.safe_file import open_container
 from tvm_mxplan.cache.store import Store
@@ -79,3 +80,19 @@ def test_writing_to_what_was_mapped_does_not_reach_the_file(path: Path) -> None:
     assert not mapped.readonly
     mapped[:3] = b"abc"
     assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    ("owner", "user", "fine"), [(7, 7, True), (0, 7, True), (0, 0, True), (8, 7, False), (7, 0, False)]
+)
+def test_files_are_of_this_user_or_of_root(
+    monkeypatch: pytest.MonkeyPatch, path: Path, owner: int, user: int, fine: bool
+) -> None:
+    monkeypatch.setattr(safe_file.os, "geteuid", lambda: user)
+    fields = list(os.stat(path))
+    fields[4] = owner
+    if fine:
+        safe_file.check_owner(os.stat_result(fields))
+    else:
+        with pytest.raises(UnusableCache, match=f"owned by user {owner}, not by {user}"):
+            safe_file.check_owner(os.stat_result(fields))
