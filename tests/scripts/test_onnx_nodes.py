@@ -39,7 +39,7 @@ def table(text: str, first: str) -> dict[str, list[str]]:
 
 
 OPERANDS_OF_A_CALL = {
-    "reducelogsumexp": "test_reduce_log_sum_exp_negative_axes_keepdims_random",
+    "reduce_log_sum_exp": "test_reduce_log_sum_exp_negative_axes_keepdims_random",
     "reducemax": "test_reduce_max_empty_set",
     "pad": "test_constant_pad_negative_axes",
     "split": "test_split_zero_size_splits_opset18",
