@@ -9,7 +9,6 @@ from tvmc_helpers import listing
 
 from tvm_mxplan.core import codec
 from tvm_mxplan.core import program as ir
-from tvm_mxplan.opcheck import checker
 
 
 def test_a_right_model(tvmc, models, tmp_path):
@@ -27,7 +26,7 @@ def test_a_wrong_step_is_named_and_replayed(tvmc, models, tmp_path, monkeypatch)
         steps = [replace(step, post_ops=()) if step.kind == "convolution" else step for step in program.steps]
         return replace(program, steps=tuple(steps))
 
-    monkeypatch.setattr(checker.codec, "decode", decode)
+    monkeypatch.setattr(codec, "decode", decode)
     line = tvmc("run", models / "small.so", "--opcheck", "--opcheck-dir", tmp_path / "found").error()
     assert "convolution conv2d_0" in line
     monkeypatch.undo()
