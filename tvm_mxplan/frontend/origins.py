@@ -80,12 +80,16 @@ class OriginBuilder(relax.BlockBuilder):
 
     def _operand(self, expr: relax.Expr) -> relax.Expr:
         """The operand, a variable where it is a call: one, however many expressions have the call inside."""
-        if not _is_call(expr):
+        if not _is_call(expr) or expr.op.name == _NONE:
             return self._labelled(expr)
         emitted = self._emitted[-1]
         if expr.__chandle__() not in emitted:
             emitted[expr.__chandle__()] = expr, super().emit(self._labelled(expr))
         return emitted[expr.__chandle__()][1]
+
+
+_NONE = "relax.null_value"
+"""Stands for an operand that is not there, which operators look for where they stand."""
 
 
 def _is_call(expr: relax.Expr) -> bool:

@@ -9,9 +9,12 @@ import pytest
 from tvm import relax
 
 import tvm_mxplan
+from tvm_mxplan.core.origin import Origin
 from tvm_mxplan.errors import UnsupportedError
+from tvm_mxplan.frontend.origins import OriginBuilder
 from tvm_mxplan.frontend.torch import converters
-from tvm_mxplan.frontend.torch.node import Builder, Emitter, Node, Stated
+from tvm_mxplan.frontend.torch.node import Emitter, Node, Stated
+from tvm_mxplan.passes.origins import origins_of
 
 
 def run(
@@ -27,7 +30,7 @@ def run(
         name: relax.Var(f"{name}_", relax.TensorType(value.shape, str(value.dtype)))
         for name, value in arrays.items()
     }
-    builder = Builder()
+    builder = OriginBuilder()
     node = Node(f"aten.{operator}", {**operands, **params}, [Stated(*stated)])
     with builder.function("main", list(params.values())):
         with builder.dataflow():
@@ -163,13 +166,11 @@ def test_averages_over_cut_windows_that_count_padding_are_refused():
 
 
 def test_what_is_emitted_says_where_it_comes_from():
-    builder = Builder()
+    builder = OriginBuilder()
     x = relax.Var("x", relax.TensorType((3,), "float32"))
     with builder.function("main", [x]):
-        with builder.dataflow():
-            builder.origin = "layer1.0"
-            y = builder.emit_output(builder.emit(relax.op.add(x, relax.op.exp(x))))
+        with builder.dataflow(), builder.importing(Origin("layer1.0", "add")):
+            y = builder.emit_output(relax.op.add(x, relax.op.exp(x)))
         builder.emit_func_output(y)
     calls = [binding.value for binding in builder.get()["main"].body.blocks[0].bindings]
-    named = [call.span.source_name.name for call in calls if isinstance(call, relax.Call)]
-    assert named == ["layer1.0"] * 2
+    assert [origins_of(call) for call in calls] == [(Origin("layer1.0", "add"),)] * 2

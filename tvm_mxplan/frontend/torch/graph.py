@@ -21,13 +21,15 @@ from typing import Any
 import tvm
 from tvm import relax
 
+from ...core.origin import Origin
 from ...errors import InvalidInputError, MxplanError, UnsupportedError
 from ..onnx.dims import expression, same, simplified
+from ..origins import OriginBuilder
 from . import converters
 from .fold import folded, is_foldable
 from .kinds import is_symbolic, is_tensor
 from .names import module_path, operator_name
-from .node import Builder, Emitter, Node, Stated, has_tensors
+from .node import Emitter, Node, Stated, has_tensors
 from .sizes import Variables, size_of
 from .tensors import Weights, dtype_name
 
@@ -40,7 +42,7 @@ class GraphImporter:
     source : what messages call the model.
     """
 
-    def __init__(self, builder: Builder, variables: Variables, weights: Weights, source: str) -> None:
+    def __init__(self, builder: OriginBuilder, variables: Variables, weights: Weights, source: str) -> None:
         from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
 
         self.builder = builder
@@ -66,8 +68,8 @@ class GraphImporter:
                 results = fx_node.args[0]
                 return [self._value(result) for result in results]
             try:
-                self.builder.origin = module_path(fx_node.meta) or fx_node.name
-                self._import(graph_module, fx_node)
+                with self.builder.importing(_origin(fx_node)):
+                    self._import(graph_module, fx_node)
             except MxplanError as error:
                 raise type(error)(f"{self.called(fx_node)}: {error}") from error
             except Exception as error:
@@ -190,6 +192,11 @@ class GraphImporter:
             )
         shape = [expression(dim) for dim in stated.shape]
         return self.builder.match_cast(value, relax.TensorType(shape, stated.dtype))
+
+
+def _origin(fx_node: Any) -> Origin:
+    """The module whose call a node is part of, else the node itself."""
+    return Origin(module_path(fx_node.meta) or fx_node.name, operator_name(fx_node.target).split(".")[-2:][0])
 
 
 def _attribute(graph_module: Any, path: str) -> Any:

@@ -10,6 +10,7 @@ import tvm
 from tvm import relax
 
 from ..onnx.dims import Dim, expression, same
+from ..origins import OriginBuilder
 
 
 @dataclass(frozen=True)
@@ -50,28 +51,6 @@ class Node:
         return stated
 
 
-class Builder(relax.BlockBuilder):  # type: ignore[misc]
-    """A builder that notes in the span of what it emits where in the model that comes from."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.origin = ""
-
-    def emit(self, expr: relax.Expr, name_hint: str = "") -> relax.Var:
-        return super().emit(self._marked(expr), name_hint)
-
-    def _marked(self, expr: relax.Expr) -> relax.Expr:
-        if not self.origin or not isinstance(expr, relax.Call) or expr.span is not None:
-            return expr
-        args = [self._bound(arg) for arg in expr.args]  # TVM drops the span where it binds them itself
-        span = tvm.ir.Span(tvm.ir.SourceName(self.origin), 0, 0, 0, 0)
-        return relax.Call(expr.op, args, expr.attrs, expr.ty_args, span)
-
-    def _bound(self, arg: relax.Expr) -> relax.Expr:
-        computed = isinstance(arg, relax.Call) and arg.op.name != "relax.null_value"
-        return self.emit(arg) if computed else arg
-
-
 class Emitter:
     """Emits Relax for a node; converters get it together with the node.
 
@@ -80,7 +59,7 @@ class Emitter:
     made : what several nodes share, by a key of its converter's.
     """
 
-    def __init__(self, builder: Builder) -> None:
+    def __init__(self, builder: OriginBuilder) -> None:
         self.builder = builder
         self.made: dict[Any, Any] = {}
 

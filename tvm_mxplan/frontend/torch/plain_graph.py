@@ -11,10 +11,10 @@ import tvm
 from tvm import relax, tirx
 
 from ..onnx.dims import Dim
+from ..origins import OriginBuilder
 from .dimensions import Bound, named_bounds
 from .graph import GraphImporter
 from .kinds import is_symbolic, is_tensor
-from .node import Builder
 from .program import bounds_as_attributes, parameter_of, result_tensor
 from .tensors import Weights
 
@@ -74,7 +74,7 @@ def import_graph(
     variables: dict[str, Dim] = {
         symbol: tirx.Var(bound.name, "int64") for symbol, bound in bounds.items() if symbol not in numbers
     }
-    builder = Builder()
+    builder = OriginBuilder()
     importer = GraphImporter(builder, {**variables, **numbers}, Weights(shared=True), "graph")
     parameters: list[relax.Var] = []
     taken: list[int] = []

@@ -11,10 +11,10 @@ from tvm import relax, tirx
 from ...errors import InvalidInputError, UnsupportedError
 from ...signature import OUTPUTS
 from ..onnx.dims import expression
+from ..origins import OriginBuilder
 from .dimensions import Bound
 from .graph import GraphImporter
 from .names import result_names
-from .node import Builder
 from .sizes import size_of
 from .tensors import Weights, dtype_name
 
@@ -37,7 +37,7 @@ def import_program(program: Any, dimensions: Mapping[str, Bound], source: str = 
     UnsupportedError : the module, the operator and the reason.
     """
     _check_effects(program, source)
-    builder = Builder()
+    builder = OriginBuilder()
     variables = {symbol: tirx.Var(bound.name, "int64") for symbol, bound in dimensions.items()}
     importer = GraphImporter(builder, variables, Weights(shared=False), source)
     parameters = _bound_placeholders(program, importer, source)
