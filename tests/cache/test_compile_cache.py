@@ -28,6 +28,7 @@ from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.cache import compile_cache, container
 from tvm_mxplan.cache.compile_cache import CompileCache
 from tvm_mxplan.cache.container import Container
+from tvm_mxplan.stated_inputs import StatedInputs
 from tvm_mxplan.targets import TargetText
 from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.reference import onnxruntime_outputs, worst_relative_l2
@@ -89,7 +90,7 @@ def test_all_that_the_cache_takes_is_counted(tiny, cache_folder, monkeypatch):
     ticks = iter(range(100))
     monkeypatch.setattr(compile_cache.time, "perf_counter", lambda: float(next(ticks)))
     options = tvm_mxplan.Options(cache="on_compile")
-    cache = CompileCache(tiny, None, target, options)
+    cache = CompileCache(tiny, StatedInputs(), target, options)
     assert cache.seconds == 1.0
     assert cache.find() is None
     assert (cache.seconds, cache.report.outcome) == (2.0, "miss")

@@ -116,7 +116,7 @@ def test_the_library_and_its_settings_matter(monkeypatch) -> None:
         (library, "isa", "avx2"),
         (library, "threads", 77),
         (module.os, "sched_getaffinity", {0, 1, 2, 3, 4, 5, 6}),
-        (module.environment, "of_onednn", {"ONEDNN_MAX_CPU_ISA": "AVX2"}),
+        (module.registry, "kernel_environment", {"oneDNN environment": {"ONEDNN_MAX_CPU_ISA": "AVX2"}}),
     ):
         with monkeypatch.context() as patch:
             patch.setattr(where, name, lambda *_, value=value: value)
