@@ -76,7 +76,8 @@ def test_functions_that_onednn_lacks(kind):
     g = Graph()
     y = g.op("Relu", g.op(kind, g.op("Mul", g.input(2, 17), g.scalar(3.0))))
     report = check_between_regions(g, y)
-    assert {fallback.operator for fallback in report.fallbacks} == {f"relax.{kind.lower()}"}
+    decides = {"relax.multiply"} if kind == "Floor" else set()  # arithmetic that leads to a floor stays as it is
+    assert {fallback.operator for fallback in report.fallbacks} == {f"relax.{kind.lower()}"} | decides
 
 
 @pytest.mark.parametrize("kind", ["Mean", "Max", "Min", "Prod", "L2", "SumSquare"])
