@@ -86,17 +86,17 @@ class Elsewhere(OneDNN):
 
 def test_a_choice_that_the_library_would_run_otherwise_is_made_anew() -> None:
     def decided(choices: Choices, backend: OneDNN) -> list[LayoutDecision]:
-        decisions: dict[str, LayoutDecision] = {}
+        journal = Journal()
         passes = [
             relax.transform.ConvertToDataflow(1),
             DispatchOperators(preference_of([backend])),
             PartitionRegions(),
             BuildPrograms(backend),
-            InferLayouts(backend, "channels_last", decisions=decisions, choices=choices),
+            InferLayouts(backend, "channels_last", choices=choices, journal=journal),
         ]
         lines = "return R.nn.max_pool2d(x, pool_size=[3, 3], padding=[1, 1])"
         tvm.transform.Sequential(passes)(parse(lines, 'x: R.Tensor((1, 64, 8, 8), "float32")'))
-        return list(decisions.values())
+        return list(journal.layouts.values())
 
     first = Choices()
     decided(first, OneDNN())
@@ -112,15 +112,15 @@ def test_reasons_are_told_to_whoever_asked() -> None:
             said = super().describe(program)
             return replace(said, steps=tuple(replace(info, error="not today") for info in said.steps))
 
-    rejections: dict[str, str] = {}
+    journal = Journal()
     backend = OneDNN()
     passes = [
         relax.transform.ConvertToDataflow(1),
         DispatchOperators(preference_of([backend])),
         PartitionRegions(),
         BuildPrograms(backend),
-        InferLayouts(Refusing(), rejections=rejections),
+        InferLayouts(Refusing(), journal=journal),
     ]
     lines = "return R.nn.max_pool2d(x, pool_size=[3, 3], padding=[1, 1])"
     tvm.transform.Sequential(passes)(parse(lines, 'x: R.Tensor((1, 64, 8, 8), "float32")'))
-    assert rejections and all("not today" in reason for reason in rejections.values())
+    assert journal.refused and all("not today" in reason for reason in journal.refused.values())
