@@ -76,7 +76,7 @@ def test_functions_that_onednn_lacks(kind):
     g = Graph()
     y = g.op("Relu", g.op(kind, g.op("Mul", g.input(2, 17), g.scalar(3.0))))
     report = check_between_regions(g, y)
-    decides = {"relax.multiply"} if kind == "Floor" else set()  # arithmetic that leads to a floor stays as it is
+    decides = {"relax.multiply"} if kind == "Floor" else set()  # what leads to a floor stays as it is
     assert {fallback.operator for fallback in report.fallbacks} == {f"relax.{kind.lower()}"} | decides
 
 
