@@ -27,7 +27,7 @@ from .passes.canonicalize import (
 )
 from .passes.dispatch import ChooseAlgorithms, DispatchOperators, WeighCandidates
 from .passes.dispatch.implementations import preference_of
-from .passes.kernels import CheckIndices, SerialSmallKernels
+from .passes.kernels import CheckIndices, ReductionsFromInfinity, SerialSmallKernels
 from .passes.layout import InferLayouts, PropagateLayouts
 from .passes.memory import PlanMemory
 from .passes.memory.tvm_pipeline import default_pipeline
@@ -151,7 +151,7 @@ def check_indices(_: Compilation) -> Passes:
 
 def lower(c: Compilation) -> Passes:
     reuse, reorder = c.options.memory == "reuse", c.options.order == "memory"
-    return [default_pipeline(c.target, reuse, reorder, c.recorder.stored)]
+    return [ReductionsFromInfinity(), default_pipeline(c.target, reuse, reorder, c.recorder.stored)]
 
 
 def finish_kernels(_: Compilation) -> Passes:
@@ -246,7 +246,7 @@ def build_pipeline(
             made.recorder.before_dispatch(made.preference),
             made.recorder.left_to_tvm(why),
         ]
-        by_tvm = [*noted, CheckIndices(), relax.get_default_pipeline(target)]
+        by_tvm = [*noted, CheckIndices(), ReductionsFromInfinity(), relax.get_default_pipeline(target)]
         return tvm.transform.Sequential(by_tvm, name=NAME)
     if tuning is None and options.tunes:
         tuning = Tuning(options, target)

@@ -12,9 +12,12 @@ from tvm import relax, te, tirx
 from ....errors import UnsupportedError
 from ..dims import expression
 from ..node import Emitter, Node, NotTaken
+from ..restate import Demand, demanded
 from ..values import Value, dtype_of, rank_of, shape_of
 from .numbers import constant, is_integer
 from .table import converts
+
+_DROPS = "drops elements at random, as in training; expected training_mode = 0"
 
 
 @converts("PRelu")
@@ -198,12 +201,9 @@ def _dropout(emitter: Emitter, node: Node) -> tuple[Value, ...]:
     if isinstance(training, np.ndarray) and training.reshape(-1)[0]:
         ratio = node.input(1)
         if not isinstance(ratio, np.ndarray) or ratio.reshape(-1)[0]:
-            raise UnsupportedError(
-                f"{emitter.importer.called(node)}: drops elements at random, as in training; "
-                "expected training_mode = 0"
-            )
+            raise UnsupportedError(f"{emitter.importer.called(node)}: {_DROPS}")
     elif isinstance(training, relax.Expr):
-        _require_no_training(emitter, training, node.input(1))
+        data = _unless_training(emitter, node, training)
     if len(node.outputs) < 2 or not node.outputs[1]:
         return (data,)
     dtype = "bool" if node.opset >= 10 else dtype_of(data)
@@ -211,14 +211,17 @@ def _dropout(emitter: Emitter, node: Node) -> tuple[Value, ...]:
     return data, emitter.emit(relax.op.full(shape, constant(1, dtype)))
 
 
-def _require_no_training(emitter: Emitter, training: relax.Expr, ratio: Value) -> None:
-    """Have the model stop where it is told to drop elements."""
+def _unless_training(emitter: Emitter, node: Node, training: relax.Expr) -> relax.Expr:
+    """The operand, behind a check that has the model stop where it is told to drop elements."""
+    ratio = node.input(1)
     drops = emitter.emit(relax.op.astype(training, "int64"))
     if ratio is not None:
         some = relax.op.not_equal(emitter.tensor(ratio), constant(0, dtype_of(ratio)))
         drops = emitter.emit(relax.op.multiply(drops, relax.op.astype(some, "int64")))
     (found,) = emitter.dims(emitter.emit(relax.op.reshape(drops, [1])))
-    emitter.require_same(found, 0)
+    words = f"{emitter.importer.called(node)}: {_DROPS}"
+    met = tirx.EQ(expression(found), tirx.const(0, "int64"))
+    return demanded(emitter, node.input(0), Demand(met, words, "UnsupportedError"))
 
 
 @converts("SpaceToDepth")

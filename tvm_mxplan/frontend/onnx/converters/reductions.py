@@ -17,7 +17,7 @@ from ....errors import InvalidInputError
 from ..dims import Dim, expression, product, same, simplified
 from ..node import Emitter, Node, NotTaken
 from ..values import dtype_of, rank_of, shape_of, value_of
-from .numbers import constant, is_integer, least, most
+from .numbers import constant, least, most
 from .table import converts
 
 
@@ -177,37 +177,8 @@ def _reduced(emitter: Emitter, data: relax.Expr, axes: _Axes, kind: str) -> rela
         left = kept if axes.keep else [dim for axis, dim in enumerate(dims) if axis not in axes.known]
         shape = relax.ShapeExpr([expression(dim) for dim in left])
         return emitter.emit(relax.op.full(shape, constant(_start(kind, dtype_of(data)), dtype_of(data))))
-    if kind in ("max", "min") and not is_integer(dtype_of(data)):
-        return _largest(emitter, data, axes, kind)
     operator = {"sum": relax.op.sum, "prod": relax.op.prod, "max": relax.op.max, "min": relax.op.min}[kind]
     return emitter.emit(operator(data, list(axes.known), axes.keep))
-
-
-def _largest(emitter: Emitter, data: relax.Expr, axes: _Axes, kind: str) -> relax.Expr:
-    """From infinity on: TVM's operator starts with the largest finite number, as masks of infinity show."""
-    dtype, known = dtype_of(data), list(axes.known or ())
-    reducer = _reducer(kind, dtype)
-
-    def kernel(tensor: te.Tensor) -> te.Tensor:
-        loops = [te.reduce_axis((0, tensor.shape[axis]), f"r{axis}") for axis in known]
-        kept = [axis for axis in range(len(tensor.shape)) if axis not in known]
-        shape = [
-            1 if axis in known else tensor.shape[axis]
-            for axis in (range(len(tensor.shape)) if axes.keep else kept)
-        ]
-
-        def element(*index: tirx.Var) -> tirx.Expr:
-            place = list(index) if axes.keep else [None] * len(tensor.shape)
-            if not axes.keep:
-                for axis, at in zip(kept, index, strict=True):
-                    place[axis] = at
-            for axis, loop in zip(known, loops, strict=True):
-                place[axis] = loop.var
-            return reducer(tensor(*place), axis=loops)
-
-        return te.compute(shape, element, "reduced")
-
-    return emitter.builder.emit_te(kernel, data, primfunc_name_hint=f"reduce_{kind}")
 
 
 def _start(kind: str, dtype: str) -> np.ndarray:

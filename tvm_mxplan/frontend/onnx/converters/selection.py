@@ -9,6 +9,7 @@ from tvm import relax, te, tirx
 from ....errors import InvalidInputError
 from ..dims import Dim, compared, divided, expression, simplified
 from ..node import Emitter, Node, NotTaken
+from ..restate import Demand, demanded, text_of
 from ..values import Value, dtype_of, rank_of
 from .numbers import constant
 from .table import converts
@@ -41,7 +42,9 @@ def _split(emitter: Emitter, node: Node) -> tuple[Value, ...]:
             "expected as many"
         )
     if agrees is None:
-        emitter.require_same(total, extent)
+        words = f"expected sizes of {text_of(extent)} in all, the axis's elements, got others; mend the sizes"
+        met = tirx.EQ(expression(total), expression(extent))
+        data = demanded(emitter, data, Demand(met, f"{emitter.importer.called(node)}: {words}"))
     parts = []
     for size, end in zip(sizes, ends, strict=True):
         begin = simplified(expression(end) - size)
@@ -96,7 +99,9 @@ def _top_k(emitter: Emitter, node: Node) -> tuple[Value, ...]:
             "expected no more than there are"
         )
     if fits is None:
-        emitter.require_same(simplified(tirx.min(expression(count), expression(dims[axis]))), count)
+        words = f"expected k of at most {text_of(dims[axis])}, the axis's elements, got more; mend k"
+        met = tirx.LE(expression(count), expression(dims[axis]))
+        data = demanded(emitter, data, Demand(met, f"{emitter.importer.called(node)}: {words}"))
     largest = bool(node.attribute("largest", 1))
     order = emitter.emit(relax.op.argsort(_sortable(emitter, data), axis, largest, "int64"))
     bounds = ([axis], [expression(0)], [expression(count)], [expression(1)])
