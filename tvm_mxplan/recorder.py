@@ -139,8 +139,8 @@ class Recorder:
         libraries = {one.name for one in self.preference.libraries}
         out = [one.out for one in decision.candidates if one.backend in libraries] if decision else []
         refused = self.journal.refused
-        known = [refused.get(call.operator), *out, refused.get(f"relax.{call.kind}")]
-        return next(reason for reason in (*known, _kernels([call]), why) if reason)
+        known = [refused.get(call.operator), _kernels([call]), *out, refused.get(f"relax.{call.kind}"), why]
+        return next(reason for reason in known if reason)
 
     def planned(self, backend: Backend) -> tvm.transform.Pass:
         def note(mod: tvm.IRModule) -> None:
