@@ -67,6 +67,7 @@ _CYCLES = {
 """For each element of the larger of operands and result; of all others ``_MOVED``."""
 _SORTS = ("sort", "argsort", "unique", "median")
 _VIEWS = ("reshape", "flatten", "nn.batch_flatten", "squeeze", "expand_dims", "memory.view", "nn.dropout")
+_KERNELS = ("call_tir", "call_tir_inplace")
 _SHAPES = ("shape_of", "shape_to_tensor", "tensor_to_shape", "size", "null_value")
 _FUSED = {*OPERATORS, "nn.relu", "nn.leakyrelu", "nn.prelu", "nn.pad", "layout_transform"} | {
     *("broadcast_to", "concat", "permute_dims", "strided_slice", "split", "take", "tile", "repeat", "flip")
@@ -78,11 +79,18 @@ _ANCHORS = ("matmul", "nn.conv", "nn.max_pool", "nn.avg_pool", "nn.adaptive_avg_
 
 @dataclass(frozen=True)
 class KeptCall:
-    """An operator that TVM keeps; ``us`` is None where its shapes are not known."""
+    """An operator that TVM keeps.
+
+    Attributes
+    ----------
+    us : None where its shapes are not known.
+    kernel : the kernel that it calls, of a front end's or the user's; empty for TVM's operators.
+    """
 
     operator: str
     kind: str
     us: float | None
+    kernel: str = ""
 
 
 def region_us(program: ir.Program, machine: Machine = BY_MODEL.machine) -> float:
@@ -145,7 +153,9 @@ class _Function:
         for variable, call in self._values.items():
             if _is_operator(call):
                 us = self._us(variable, call, clock, machine)
-                found.append(KeptCall(operator_name(call) or kind_of(call), kind_of(call), us))
+                kind = kind_of(call)
+                kernel = str(call.args[0].name_hint) if kind in _KERNELS else ""
+                found.append(KeptCall(operator_name(call) or kind, kind, us, kernel))
         return found
 
     def _us(self, variable: tvm.ir.Var, call: relax.Call, clock: float, machine: Machine) -> float | None:
@@ -172,7 +182,7 @@ class _Function:
         products = multiply_adds.of_call(call, typical_shape)
         if products:
             return _MULTIPLY_ADD * products
-        if kind in ("call_tir", "call_tir_inplace"):
+        if kind in _KERNELS:
             kernel = self._mod[call.args[0]]
             known = work(kernel.body) if isinstance(kernel, tirx.PrimFunc) else math.inf
             return _LOAD_OR_STORE * known if known < math.inf else _MOVED * elements

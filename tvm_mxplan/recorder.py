@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import tvm
@@ -114,8 +114,10 @@ class Recorder:
                 threads = max(engine.threads() for engine in registry.engines())
             calls = kept_calls(mod, threads)
             counts = Counter(f"relax.{call.kind}" for call in calls)
+            refused = self.journal.refused
+            kernels = {kind: [call for call in calls if f"relax.{call.kind}" == kind] for kind in counts}
             self._fallbacks = tuple(
-                Fallback(kind, count, self.journal.refused.get(kind, why))
+                Fallback(kind, count, refused.get(kind) or _kernels(kernels[kind]) or why)
                 for kind, count in sorted(counts.items())
             )
             self._kept = tuple(
@@ -137,7 +139,7 @@ class Recorder:
         libraries = {one.name for one in self.preference.libraries}
         out = [one.out for one in decision.candidates if one.backend in libraries] if decision else []
         refused = self.journal.refused
-        known = [refused.get(call.operator), *out, refused.get(f"relax.{call.kind}"), why]
+        known = [refused.get(call.operator), _kernels([call]), *out, refused.get(f"relax.{call.kind}"), why]
         return next(reason for reason in known if reason)
 
     def planned(self, backend: Backend) -> tvm.transform.Pass:
@@ -169,6 +171,17 @@ class Recorder:
             if region.region in held:
                 self._memory[at] = replace(region, stands_in=function)
         self._memory.append(memory)
+
+
+def _kernels(calls: Sequence[KeptCall]) -> str:
+    """Why calls of kernels are left to TVM; empty for operators."""
+    named = sorted({call.kernel for call in calls if call.kernel})
+    more = f" and {len(named) - _MOST_KERNELS} more" if len(named) > _MOST_KERNELS else ""
+    return f"written as a kernel: {', '.join(named[:_MOST_KERNELS])}{more}" if named else ""
+
+
+_MOST_KERNELS = 5
+"""Kernels that the reason of a kind names."""
 
 
 def region_report(

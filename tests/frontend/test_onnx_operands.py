@@ -49,16 +49,20 @@ def test_parts_whose_sizes_do_not_add_up_are_an_error() -> None:
     )
     check(parsed, {"x": normal(7, 3), "s": np.array([2, 5])})
     run = tvm_mxplan.compile(parsed, "llvm")
-    with pytest.raises(InvalidInputError, match=r"node 'y' \(Split\): expected sizes of 7 in all"):
-        run(normal(7, 3), np.array([2, 6]))
+    refusal = r"node 'y' \(Split\): expected sizes of 0 or more, 7 in all"
+    for wrong in ([2, 6], [-1, 8], [8, -1]):
+        with pytest.raises(InvalidInputError, match=refusal):
+            run(normal(7, 3), np.array(wrong))
 
 
 def test_more_of_the_largest_than_there_are_is_an_error() -> None:
     text = "agraph (float[3, 7] x, int64[1] k) => (float[3, n] y, int64[3, n] i) { y, i = TopK(x, k) }"
     parsed = model(text)
     check(parsed, {"x": normal(3, 7), "k": np.array([4])})
-    with pytest.raises(InvalidInputError, match=r"node 'y' \(TopK\): expected k of at most 7"):
-        tvm_mxplan.compile(parsed, "llvm")(normal(3, 7), np.array([8]))
+    run = tvm_mxplan.compile(parsed, "llvm")
+    for wrong in (8, -1):
+        with pytest.raises(InvalidInputError, match=r"node 'y' \(TopK\): expected k from 0 to 7"):
+            run(normal(3, 7), np.array([wrong]))
     fixed = (
         "agraph (float[3, 7] x) => (float[3, n] y, int64[3, n] i) <int64[1] k = {8}> { y, i = TopK(x, k) }"
     )
@@ -66,12 +70,14 @@ def test_more_of_the_largest_than_there_are_is_an_error() -> None:
         tvm_mxplan.compile(model(fixed), "llvm")
 
 
-def test_dropping_elements_is_refused() -> None:
-    text = """agraph (float[3, 7] x, bool t) => (float[3, 7] y, bool[3, 7] m) <float r = {0.5}> {
+@pytest.mark.parametrize("shape", [(3, 7), ()])
+def test_dropping_elements_is_refused(shape: tuple[int, ...]) -> None:
+    dims = str(list(shape)) if shape else ""
+    text = f"""agraph (float{dims} x, bool t) => (float{dims} y, bool{dims} m) <float r = {{0.5}}> {{
         y, m = Dropout(x, r, t)
-    }"""
+    }}"""
     run = tvm_mxplan.compile(model(text), "llvm")
-    x = normal(3, 7)
+    x = np.asarray(normal(*shape), "float32")
     y, mask = (result.numpy() for result in run(x, np.array(False)))
     np.testing.assert_array_equal(y, x)
     assert mask.all()

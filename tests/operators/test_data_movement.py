@@ -204,17 +204,19 @@ def test_pad_after_a_convolution(value, layouts):
 
 @pytest.mark.parametrize(
     ("mode", "pads"),
-    [("reflect", (0, 0, 1, 2, 0, 0, 3, 1)), ("edge", (0, 1, 0, 0, 0, 2, 0, 0))],
+    [("reflect", (0, 0, 1, 2, 0, 0, 3, 1)), ("edge", (0, 1, 0, 0, 0, 2, 0, 0)), ("edge", (0, -1))],
 )
 def test_other_pads_are_left_to_tvm(mode, pads):
     g = Graph()
-    x = g.op("Tanh", g.input(2, 17, 5, 6))
-    check(g, g.op("Pad", x, g.ints(*pads), mode=mode), steps={"eltwise": 1}, fallbacks={"call_tir": ""})
+    x = g.op("Tanh", g.input(*((2, 17, 5, 6) if len(pads) > 2 else (17,))))
+    y = g.op("Pad", x, g.ints(*pads), mode=mode)
+    check(g, y, steps={"eltwise": 1}, fallbacks={"call_tir": "written as a kernel: pad"})
 
 
-def test_pads_that_only_crop_are_slices():
+def test_constant_padding_below_zero_is_a_slice():
     g = Graph()
-    check(g, g.op("Pad", g.op("Tanh", g.input(17)), g.ints(0, -1)), steps={"eltwise": 1, "slice": 1})
+    y = g.op("Pad", g.op("Tanh", g.input(17)), g.ints(0, -1))
+    check(g, y, steps={"eltwise": 1, "slice": 1})
 
 
 def resize(g: Graph, x: str, factors: tuple, mode: str, coordinates: str, rounding: str = "floor") -> str:
@@ -256,24 +258,33 @@ def test_resize_of_volumes(mode, coordinates):
 
 
 @pytest.mark.parametrize(
-    ("mode", "coordinates", "rounding", "factors", "reason"),
+    ("mode", "coordinates", "rounding", "factors"),
     [
-        ("nearest", "half_pixel", "floor", (2, 2), "half_pixel coordinates and rounding floor"),
-        ("nearest", "half_pixel", "ceil", (3, 1), "half_pixel coordinates and rounding ceil"),
-        ("nearest", "half_pixel", "round_prefer_floor", (1.5, 1.5), "not whole"),
-        ("nearest", "asymmetric", "floor", (0.5, 0.5), "not whole"),
-        ("nearest", "asymmetric", "round_prefer_floor", (3, 3), "rounding round_prefer_floor"),
-        ("nearest", "asymmetric", "ceil", (2, 2), "rounding ceil"),
-        ("nearest", "align_corners", "round_prefer_floor", (2, 2), "align_corners"),
-        ("linear", "asymmetric", "floor", (2, 2), "asymmetric coordinates"),
-        ("linear", "align_corners", "floor", (2, 2), "align_corners coordinates"),
-        ("cubic", "half_pixel", "floor", (2, 2), "method cubic"),
+        ("nearest", "half_pixel", "floor", (2, 2)),
+        ("nearest", "half_pixel", "ceil", (3, 1)),
+        ("nearest", "half_pixel", "round_prefer_floor", (1.5, 1.5)),
+        ("nearest", "asymmetric", "floor", (0.5, 0.5)),
+        ("nearest", "asymmetric", "round_prefer_floor", (3, 3)),
+        ("nearest", "asymmetric", "ceil", (2, 2)),
+        ("nearest", "align_corners", "round_prefer_floor", (2, 2)),
+        ("linear", "align_corners", "floor", (2, 2)),
+        ("cubic", "half_pixel", "floor", (2, 2)),
     ],
 )
-def test_other_resizes_are_left_to_tvm(mode, coordinates, rounding, factors, reason):
+def test_resizes_that_no_library_knows_are_kernels(mode, coordinates, rounding, factors):
     g = Graph()
     y = resize(g, g.op("Tanh", g.input(1, 17, 6, 8)), factors, mode, coordinates, rounding)
-    check(g, y, steps={"eltwise": 1}, fallbacks={"image.resize2d": reason}, reduction=16)
+    reason = "written as a kernel: resize_axis"
+    report = check(g, y, steps={"eltwise": 1}, fallbacks={"call_tir": reason}, reduction=16)
+    assert len(report.kept) == sum(factor != 1 for factor in factors)
+    assert all(one.reason.startswith(reason) for one in report.kept)
+    assert {origin.kind for one in report.kept for origin in one.origins} == {"Resize"}
+
+
+def test_linear_resize_of_asymmetric_coordinates_is_left_to_tvm():
+    g = Graph()
+    y = resize(g, g.op("Tanh", g.input(1, 17, 6, 8)), (2, 2), "linear", "asymmetric")
+    check(g, y, steps={"eltwise": 1}, fallbacks={"image.resize2d": "asymmetric coordinates"}, reduction=16)
 
 
 @pytest.mark.parametrize("layouts", LAYOUTS)

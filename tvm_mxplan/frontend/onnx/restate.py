@@ -103,8 +103,9 @@ def _copy(
             for condition, (error, words) in zip(conditions, errors, strict=True):
                 with T.Assert(condition, words, f"tvm_mxplan.{error}"):
                     pass
-            with T.grid(*shape) as at:
+            with T.grid(*(shape or [1])) as at:
                 places = [at] if isinstance(at, tirx.Var) else list(at)
+                places = places if shape else []
                 T.buffer_store(outs[0], tirx.BufferLoad(ins[0], places), places)
         return builder.get()
 

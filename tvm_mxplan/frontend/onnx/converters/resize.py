@@ -1,7 +1,7 @@
 """Resize and Upsample by every rule, to sizes that are numbers, expressions or computed by the model.
 
     sizes or scales   ->  an ``Axis`` for each axis that changes
-    what libraries do ->  relax.op.image.resize2d
+    what libraries do ->  relax.op.image.resize2d, resize3d
     all else          ->  axis after axis: a table of positions and weights, and a kernel that sums by it
 
 Interpolation is separable, so axes are resized one after the other (``resize_kernels.py``).
@@ -193,37 +193,40 @@ def _with_region(node: Node, axes: list[Axis]) -> list[Axis]:
 def _image_resize(
     emitter: Emitter, data: relax.Expr, dims: list[Dim], axes: list[Axis], rule: Rule
 ) -> Value | None:
-    """An image resized by the operator that libraries know; None where its rules differ from ONNX's."""
-    if len(dims) != 4 or dtype_of(data) != "float32" or not axes:
+    """An image or volume resized by an operator that libraries know; None where its rules are not ONNX's."""
+    if len(dims) not in (4, 5) or dtype_of(data) != "float32" or not axes:
+        return None
+    if len(dims) == 5 and not all(isinstance(dim, int) for axis in axes for dim in (axis.size, axis.result)):
         return None
     if any(axis.axis < 2 or axis.scale is not None or axis.scale_at is not None for axis in axes):
         return None
-    if rule.method == "linear":
-        takes = rule.coordinates in ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "asymmetric")
-        if rule.coordinates == "pytorch_half_pixel":
-            takes = all(compared("==", axis.result, 1) is False for axis in axes)
-        if not takes or rule.antialias:
-            return None
-    elif rule.method == "nearest":
-        if not all(_is_multiple(axis) for axis in axes):
-            return None
-        # With whole factors, half-pixel coordinates never fall between two pixels.
-        symmetric = rule.coordinates in ("half_pixel", "half_pixel_symmetric")
-        if not (symmetric or (rule.coordinates, rule.rounding) == ("asymmetric", "floor")):
-            return None
-        if symmetric and not rule.rounding.startswith("round"):
-            return None
-    else:
+    if not _is_known_to_libraries(axes, rule):
         return None
     results = {axis.axis: axis.result for axis in axes}
-    size = relax.ShapeExpr([expression(results.get(at, dims[at])) for at in (2, 3)])
+    size = relax.ShapeExpr([expression(results.get(at, dims[at])) for at in range(2, len(dims))])
     method = "nearest_neighbor" if rule.method == "nearest" else "linear"
     coordinates = "asymmetric" if rule.coordinates == "asymmetric" else "half_pixel"
-    rounding = {"floor": "floor", "ceil": "ceil"}.get(rule.rounding, "round")
-    return emitter.emit(
-        relax.op.image.resize2d(
-            data, size, None, "NCHW", method, coordinates, rounding if rule.method == "nearest" else ""
-        )
+    rounding = "" if method == "linear" else "floor" if coordinates == "asymmetric" else "round"
+    operator, layout = (
+        (relax.op.image.resize2d, "NCHW") if len(dims) == 4 else (relax.op.image.resize3d, "NCDHW")
+    )
+    return emitter.emit(operator(data, size, None, layout, method, coordinates, rounding))
+
+
+def _is_known_to_libraries(axes: list[Axis], rule: Rule) -> bool:
+    """Whether half-pixel coordinates or, of images, asymmetric ones give what the rule does."""
+    symmetric = rule.coordinates in ("half_pixel", "half_pixel_symmetric") or (
+        rule.coordinates == "pytorch_half_pixel"
+        and all(compared("==", axis.result, 1) is False for axis in axes)
+    )
+    if rule.method == "linear":
+        return (symmetric or rule.coordinates == "asymmetric") and not rule.antialias
+    if rule.method != "nearest" or not all(_is_multiple(axis) for axis in axes):
+        return False
+    # With whole factors, half-pixel coordinates never fall between two pixels.
+    return (symmetric and rule.rounding.startswith("round")) or (rule.coordinates, rule.rounding) == (
+        "asymmetric",
+        "floor",
     )
 
 

@@ -42,8 +42,10 @@ def _split(emitter: Emitter, node: Node) -> tuple[Value, ...]:
             "expected as many"
         )
     if agrees is None:
-        words = f"expected sizes of {text_of(extent)} in all, the axis's elements, got others; mend the sizes"
+        words = f"expected sizes of 0 or more, {text_of(extent)} in all, got others; mend the sizes"
         met = tirx.EQ(expression(total), expression(extent))
+        for size in sizes:
+            met = tirx.And(met, tirx.GE(expression(size), tirx.const(0, "int64")))
         data = demanded(emitter, data, Demand(met, f"{emitter.importer.called(node)}: {words}"))
     parts = []
     for size, end in zip(sizes, ends, strict=True):
@@ -99,8 +101,11 @@ def _top_k(emitter: Emitter, node: Node) -> tuple[Value, ...]:
             "expected no more than there are"
         )
     if fits is None:
-        words = f"expected k of at most {text_of(dims[axis])}, the axis's elements, got more; mend k"
-        met = tirx.LE(expression(count), expression(dims[axis]))
+        words = f"expected k from 0 to {text_of(dims[axis])}, the axis's elements, got another; mend k"
+        met = tirx.And(
+            tirx.GE(expression(count), tirx.const(0, "int64")),
+            tirx.LE(expression(count), expression(dims[axis])),
+        )
         data = demanded(emitter, data, Demand(met, f"{emitter.importer.called(node)}: {words}"))
     largest = bool(node.attribute("largest", 1))
     order = emitter.emit(relax.op.argsort(_sortable(emitter, data), axis, largest, "int64"))
