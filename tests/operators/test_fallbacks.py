@@ -76,8 +76,7 @@ def test_functions_that_onednn_lacks(kind):
     g = Graph()
     y = g.op("Relu", g.op(kind, g.op("LeakyRelu", g.input(2, 17), alpha=3.0)))
     report = check_between_regions(g, y)
-    decides = {"relax.multiply"} if kind == "Floor" else set()  # what leads to a floor stays as it is
-    assert {fallback.operator for fallback in report.fallbacks} == {f"relax.{kind.lower()}"} | decides
+    assert {fallback.operator for fallback in report.fallbacks} == {f"relax.{kind.lower()}"}
 
 
 @pytest.mark.parametrize("kind", ["Mean", "Max", "Min", "Prod", "L2", "SumSquare"])
