@@ -133,7 +133,7 @@ def test_cases_with_types_that_numpy_lacks_are_arrays() -> None:
 
 @pytest.mark.slow
 def test_nothing_is_lost(capsys: pytest.CaptureFixture[str]) -> None:
-    """One case in seven of all there are."""
+    """One case in thirteen of all there are."""
     status = nodes.main(["--every", "13", "--engines", "tvm,ours"])
     printed = capsys.readouterr().out
     assert {"Squeeze", "Unsqueeze", "Conv", "Add"} <= table(printed, "operator").keys()
