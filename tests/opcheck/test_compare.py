@@ -49,6 +49,13 @@ def test_infinities_are_met_and_a_reference_that_is_no_number_says_nothing():
     assert found([-np.inf], [np.inf])[0] is not None
 
 
+def test_an_element_that_nothing_bounds_says_nothing_and_the_others_do():
+    error = np.array([np.inf, 1e-3])
+    assert found([np.nan, 2], [1000, 2], error)[0] is None
+    assert found([7, 2], [1000, 2], error)[0] is None
+    assert found([1000, 3], [1000, 2], error)[0].index == (1,)
+
+
 def test_a_shorter_type_is_allowed_its_own_rounding():
     """2049 is halfway between two neighbours in float16: a little error may take it to either."""
     error = np.array([1e-3])

@@ -12,7 +12,12 @@ import pytest
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.opcheck.estimate import UNIT_ROUNDOFF, Estimate, gamma
 from tvm_mxplan.opcheck.references import POST_OPS, REFERENCES, evaluate
-from tvm_mxplan.opcheck.references.elementwise import BINARY_ALGORITHMS, FUNCTIONS, apply_eltwise
+from tvm_mxplan.opcheck.references.elementwise import (
+    BINARY_ALGORITHMS,
+    FUNCTIONS,
+    apply_binary,
+    apply_eltwise,
+)
 from tvm_mxplan.opcheck.references.movement import resampling
 from tvm_mxplan.opcheck.references.operands import Operands
 
@@ -108,3 +113,14 @@ def test_resampling_by_hand():
     nearest = resampling(ir.Resampling("nearest"), Operands({"src": [x]}, (1, 1, 4)))
     np.testing.assert_array_equal(nearest.value.ravel(), [0, 0, 1, 1])
     assert nearest.error == 0
+
+
+def test_a_root_of_what_may_be_below_zero_is_bounded_by_nothing():
+    """As in a norm: the average may be 0, its rounding takes it below, and 1 / sqrt of that is no number."""
+    averages = Estimate(np.array([1e-6, 0.25]), np.array([1e-5, 1e-8]))
+    with np.errstate(invalid="ignore"):
+        rooted = apply_eltwise(averages, "pow", 1.0, -0.5)
+        scaled = apply_binary(rooted, "mul", np.array([0.0, 3.0]))
+    assert rooted.value == pytest.approx([1000.0, 2.0])
+    assert np.isposinf(rooted.error[0]) and 0 < rooted.error[1] < 1e-4
+    assert np.isposinf(scaled.error[0]) and scaled.error[1] < 1e-3

@@ -86,7 +86,7 @@ def prior_of(program: ir.Program, step: ir.Step, reads: Mapping[int, Tensor]) ->
 def differ(name: str, actual: Array, estimate: Estimate) -> tuple[Finding | None, float]:
     """The worst element outside of its error, if any, and the largest share of its error that one takes.
 
-    A reference that is no number says nothing; an infinite one must be met.
+    A reference that is no number says nothing, nor does one that nothing bounds; an infinite one must be met.
     """
     with np.errstate(all="ignore"):
         rounded = estimate.value.astype(actual.dtype).astype(np.float64)
@@ -98,7 +98,8 @@ def differ(name: str, actual: Array, estimate: Estimate) -> tuple[Finding | None
         gap = np.abs(got - estimate.value)
         share = np.where(gap == 0, 0.0, gap / allowed)
     share[np.isnan(share)] = np.inf
-    share[(got == rounded) | np.isnan(estimate.value)] = 0.0
+    unbounded = np.isposinf(estimate.error) & np.isfinite(estimate.value)
+    share[(got == rounded) | np.isnan(estimate.value) | unbounded] = 0.0
     if not share.size:
         return None, 0.0
     wrong = share > 1

@@ -86,7 +86,10 @@ def prelu(_attrs: ir.PReLU, operands: Operands) -> Estimate:
 
 
 def apply_eltwise(estimate: Estimate, algorithm: str, alpha: float, beta: float) -> Estimate:
-    """A function of an estimate; what its error becomes is seen at both ends of it."""
+    """A function of an estimate; what its error becomes is seen at both ends of it.
+
+    An end at which the function is not defined, as a root is below zero, bounds nothing.
+    """
     function = FUNCTIONS[algorithm]
     value = function.compute(estimate.value, alpha, beta)
     size = np.abs(value)
@@ -96,7 +99,7 @@ def apply_eltwise(estimate: Estimate, algorithm: str, alpha: float, beta: float)
     if np.any(estimate.error):
         for end in (estimate.value - estimate.error, estimate.value + estimate.error):
             error = error + np.abs(function.compute(end, alpha, beta) - value)
-    return Estimate(value, error)
+    return Estimate(value, _bounded(error))
 
 
 def apply_binary(estimate: Estimate, algorithm: str, other: Array) -> Estimate:
@@ -104,14 +107,19 @@ def apply_binary(estimate: Estimate, algorithm: str, other: Array) -> Estimate:
     value = _BINARY[algorithm](estimate.value, other)
     match algorithm:
         case "mul":
-            error = estimate.error * np.abs(other)
+            error = _bounded(estimate.error * np.abs(other))
         case "div":
-            error = estimate.error / np.abs(other)
+            error = _bounded(estimate.error / np.abs(other))
         case _:
             error = estimate.error
     if algorithm in ("min", "max"):
         return Estimate(value, error)
     return Estimate(value, error).rounded(2)
+
+
+def _bounded(error: Array | float) -> Array:
+    """The error, infinite where arithmetic gives none."""
+    return np.where(np.isnan(error), np.inf, error)
 
 
 def apply_sum(estimate: Estimate, scale: float, added: Array) -> Estimate:
