@@ -51,7 +51,7 @@ class DispatchOperators:
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
         _check_kinds(self.preference.first)
-        turns = _Turns(self.preference)
+        turns = _Turns(self.preference, whole_number_operators(mod))
         for library in self.preference.libraries:
             mod = turns.ask(library, mod)
         if turns.waiting:
@@ -102,12 +102,14 @@ class _Turns:
 
     Attributes
     ----------
+    whole : names of the operators that decide whole numbers, which no library takes.
     refused : why operators were refused, by their kind.
     reasons : the same, by the implementation and the operator's name.
     waiting : whether operators were kept for a library that had not been asked yet.
     """
 
     preference: Preference
+    whole: Collection[str]
     refused: dict[str, str] = field(default_factory=dict)
     reasons: dict[tuple[str, str], str] = field(default_factory=dict)
     waiting: bool = False
@@ -121,9 +123,9 @@ class _Turns:
         def refuse(kind: str, reason: str) -> None:
             found[kind] = reason
 
-        operators, whole = operators_of(mod), whole_number_operators(mod)
+        operators = operators_of(mod)
         patterns = [
-            self._for_its_operators(library, pattern, found, whole)
+            self._for_its_operators(library, pattern, found)
             for pattern in library.backend.patterns(refuse)
             if may_match(pattern.pattern, operators)
         ]
@@ -136,13 +138,12 @@ class _Turns:
         library: Implementation,
         pattern: relax.transform.FusionPattern,
         found: dict[str, str],
-        whole: Collection[str],
     ) -> relax.transform.FusionPattern:
         """The pattern, which leaves what is another's and writes the root's name on the composite."""
 
         def check(context: relax.transform.PatternCheckContext) -> bool:
             for call in context.matched_bindings.values():
-                if is_operator(call) and (exact := operator_name(call)) in whole:
+                if is_operator(call) and (exact := operator_name(call)) in self.whole:
                     self.reasons[library.name, exact] = self.refused[call.op.name] = _WHOLE
                     return False
                 if is_operator(call) and self._is_anothers(library, call):

@@ -5,14 +5,18 @@
 Where the model's own arithmetic gives 2 exactly, a library that multiplies by 1 / c gives 1.9999999, and the
 integer is another one: a whole difference, however small the error.  So those are left to TVM, which computes
 each as it stands.  Rounding to the nearest, as quantised networks have it, is not among them: ties are rare.
+Nor is what comes from a convolution or a matrix product: their own digits depend on the library already, and
+the scale, bias and sums behind them, up to the cast to pixels at the end of a network, are not exact either.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import tvm
 from tvm import relax
 
-from ..relax_types import operator_name
+from ..relax_types import dtype_of, operator_name
 
 _CUTS = ("relax.floor", "relax.ceil", "relax.trunc")
 _ARITHMETIC = frozenset(
@@ -22,6 +26,8 @@ _ARITHMETIC = frozenset(
         *("minimum", "maximum", "clip", "where"),
     )
 )
+_PRODUCTS = ("relax.nn.conv", "relax.matmul", "relax.nn.attention")
+"""Beginnings of the kinds that add up products of numbers with digits of their own."""
 
 
 def whole_number_operators(mod: tvm.IRModule) -> set[str]:
@@ -34,37 +40,42 @@ def whole_number_operators(mod: tvm.IRModule) -> set[str]:
 
 
 def _of_function(function: relax.Function) -> set[str]:
-    values: dict[relax.Var, relax.Expr] = {}
-    pending: list[relax.Expr] = []
-
-    def visit(binding: relax.Binding) -> None:
-        if isinstance(binding, relax.VarBinding):
-            values[binding.var] = binding.value
-            if _cuts(binding.value):
-                pending.extend(binding.value.args)
-
-    for block in getattr(function.body, "blocks", ()):
-        for binding in block.bindings:
-            visit(binding)
+    values = dict(relax.analysis.get_var2val(function).items())
+    pending = [arg for value in values.values() if _cuts(value) for arg in value.args]
+    from_products = _from_products(values) if pending else set()
     names: set[str] = set()
-    seen: set[relax.Var] = set()
+    seen: set[tvm.ir.Var] = set()
     while pending:
         expr = pending.pop()
-        if isinstance(expr, tvm.ir.Var):
-            if expr in seen or expr not in values:
-                continue
-            seen.add(expr)
-            expr = values[expr]
-        if isinstance(expr, relax.Call) and getattr(expr.op, "name", "") in _ARITHMETIC:
-            names.add(operator_name(expr) or "")
-            pending.extend(expr.args)
+        if expr not in values or expr in seen or expr in from_products:
+            continue
+        seen.add(expr)
+        value = values[expr]
+        if isinstance(value, relax.Call) and getattr(value.op, "name", "") in _ARITHMETIC:
+            names.add(operator_name(value) or "")
+            pending.extend(value.args)
     return names - {""}
+
+
+def _from_products(values: Mapping[tvm.ir.Var, relax.Expr]) -> set[tvm.ir.Var]:
+    """Variables with digits of convolutions and of matrix products; integers have no such digits."""
+    found: set[tvm.ir.Var] = set()
+    for variable, value in values.items():
+        made_here = isinstance(value, relax.Call) and getattr(value.op, "name", "").startswith(_PRODUCTS)
+        if not _is_integer(variable) and (
+            made_here or any(read in found for read in relax.analysis.free_vars(value))
+        ):
+            found.add(variable)
+    return found
 
 
 def _cuts(value: relax.Expr) -> bool:
     if not isinstance(value, relax.Call) or not isinstance(value.op, tvm.ir.Op):
         return False
     if value.op.name == "relax.astype":
-        made, given = (str(getattr(one.ty, "dtype", "")) for one in (value, value.args[0]))
-        return given.startswith(("float", "bfloat")) and made.startswith(("int", "uint"))
+        return _is_integer(value) and dtype_of(value.args[0]).startswith(("float", "bfloat"))
     return value.op.name in _CUTS
+
+
+def _is_integer(expr: relax.Expr) -> bool:
+    return dtype_of(expr).startswith(("int", "uint", "bool"))

@@ -31,6 +31,25 @@ def test_arithmetic_in_front_of_a_cast_is_found():
     assert whole_number_operators(NameOperators()(_module(cut=False))) == set()
 
 
+def test_what_comes_from_products_is_not_among_them_but_integers_are():
+    """A network whose end is cast to pixels keeps its biases and sums; what is found by comparing is exact."""
+    x = relax.Var("x", relax.TensorType([1, 3, 5, 7], "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            made = builder.emit(relax.op.nn.conv2d(x, relax.const(np.full((3, 3, 1, 1), 0.3, "float32"))))
+            made = builder.emit(relax.op.add(made, relax.const(np.float32(0.7))))
+            summed = builder.emit(relax.op.add(made, x))
+            scaled = builder.emit(relax.op.multiply(summed, relax.const(np.float32(255))))
+            pixels = builder.emit(relax.op.astype(scaled, "uint8"))
+            best = builder.emit(relax.op.astype(relax.op.argmax(made, axis=1), "float32"))
+            half = builder.emit(relax.op.divide(best, relax.const(np.float32(3))))
+            cells = builder.emit(relax.op.floor(half))
+            result = builder.emit_output(relax.Tuple([pixels, cells]))
+        builder.emit_func_output(result)
+    assert whole_number_operators(NameOperators()(builder.get())) == {"divide_0"}
+
+
 def test_powers_of_the_base_fall_into_the_buckets_that_the_model_says():
     """As TVM alone has them: the logarithm's own last digit is its library's."""
     x = np.maximum(np.float32(2.0) ** np.arange(35, dtype="float32").reshape(5, 7) % np.float32(2**20), 1)
