@@ -32,7 +32,7 @@ def test_arithmetic_in_front_of_a_cast_is_found():
 
 
 def test_what_comes_from_products_is_not_among_them_but_integers_are():
-    """A network whose end is cast to pixels keeps its biases and sums; what is found by comparing is exact."""
+    """A network cast to pixels at its end keeps its biases and sums; what is found by comparing is exact."""
     x = relax.Var("x", relax.TensorType([1, 3, 5, 7], "float32"))
     builder = relax.BlockBuilder()
     with builder.function("main", [x]):
