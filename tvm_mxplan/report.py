@@ -8,7 +8,6 @@ from typing import Any
 
 from .cache.outcome import CacheReport
 from .caches import CacheCounts
-from .core.description import is_reference
 from .core.dispatch import Dispatch
 from .core.layout_decision import LayoutDecision
 from .core.origin import Origin, Origins, told
@@ -21,7 +20,12 @@ from .tuning.report import TuningReport
 
 @dataclass(frozen=True)
 class StepReport:
-    """One primitive: what runs it, on which layouts, with what fused into it."""
+    """One primitive: what runs it, on which layouts, with what fused into it.
+
+    Attributes
+    ----------
+    is_reference : whether that is the library's slow fallback code.
+    """
 
     name: str
     kind: str
@@ -29,6 +33,7 @@ class StepReport:
     layouts: tuple[str, ...]
     post_ops: tuple[str, ...]
     shape: tuple[str, ...]
+    is_reference: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,7 +85,7 @@ class RegionReport:
     @property
     def reference_steps(self) -> tuple[StepReport, ...]:
         """Steps for which the library has nothing but its slow reference code."""
-        return tuple(step for step in self.steps if is_reference(step.implementation))
+        return tuple(step for step in self.steps if step.is_reference)
 
 
 @dataclass(frozen=True)
@@ -300,7 +305,13 @@ def _percent(share: float) -> str:
 
 def _step_from_json(data: dict[str, Any]) -> StepReport:
     lists = {key: tuple(data[key]) for key in ("layouts", "post_ops", "shape")}
-    return StepReport(data["name"], data["kind"], data["implementation"], **lists)
+    return StepReport(
+        data["name"],
+        data["kind"],
+        data["implementation"],
+        **lists,
+        is_reference=data.get("is_reference", False),
+    )
 
 
 def _decision_from_json(data: dict[str, Any] | None) -> LayoutDecision | None:

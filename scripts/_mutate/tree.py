@@ -41,13 +41,8 @@ TESTS: dict[str, tuple[str, ...]] = {
     "passes/layout/apply.py": ("tests/passes/test_apply_layouts.py",),
     "passes/layout/border_*.py": ("tests/passes/test_border_*.py", "tests/passes/test_propagate_layouts.py"),
     "passes/layout/greedy.py": ("tests/passes/test_greedy_layouts.py",),
-    "passes/layout/winograd_costs.py": ("tests/passes/test_choose_algorithms.py",),
-    "passes/layout/*costs.py": (
-        "tests/passes/test_kernel_costs.py",
-        "tests/passes/test_measure.py",
-        "tests/passes/test_movement_costs.py",
-        "tests/passes/test_winograd_costs.py",
-    ),
+    "passes/costs/*": ("tests/passes/test_measure.py", "tests/passes/test_movement_costs.py"),
+    "byoc/onednn/costs/*": ("tests/byoc/onednn/test_*.py",),
     "passes/layout/infer_layouts.py": (
         "tests/passes/test_replayed_layouts.py",
         "tests/passes/test_apply_layouts.py",

@@ -11,9 +11,11 @@ from ..byoc.backend import Backend
 from ..cache.surroundings import shared_surroundings
 from ..core import program as ir
 from ..core.kernel import Kernel
+from ..core.machine import MachineRates
 from ..core.verification import Checked
 from ..determinism import Determinism
 from ..passes.layout.measure import Sample, time_alone
+from ..rates.kept import rates_here
 from ..threads import threads as threads_here
 from ..threads import with_threads
 from .compare import instance
@@ -46,6 +48,10 @@ class Place(Protocol):
 
     @property
     def elsewhere(self) -> str: ...
+
+    def rates(self, kept: bool) -> MachineRates:
+        """What the machine can do; ``kept``: measurements are kept over there, and used again."""
+        ...
 
     def backend(self, library: str) -> Backend:
         """The library as it answers over there."""
@@ -93,6 +99,9 @@ class Here:
     @property
     def threads(self) -> int:
         return threads_here()
+
+    def rates(self, kept: bool) -> MachineRates:
+        return rates_here(kept)
 
     def backend(self, library: str) -> Backend:
         return registry.planner(library)
