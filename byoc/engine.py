@@ -75,10 +75,14 @@ class Engine:
     def set_debug(self, memory: bool) -> None:
         """Whether runs that begin from now on check every step's memory."""
 
-    def machine_rates(self) -> MachineRates:
+    def machine_rates(self) -> tuple[MachineRates, bool]:
         """What this machine computes and moves with the calling thread's threads, measured now.
 
-        It takes at most two seconds.
+        It takes about two seconds at most.
+
+        Returns
+        -------
+        rates, disturbed : not rounded; whether other processes took so much that it had better be done again.
         """
         raise UnsupportedError(f"library {self.name}: it does not measure machines")
 

@@ -249,7 +249,7 @@ def build_pipeline(
     errors.register()
     works = bool(backends) and not environment.disabled()
     if machine is None:
-        machine = wanted_rates(options, Here(), works and options.weighs)
+        machine = wanted_rates(options, Here().threads, Here().rates, weighs=works)
     given = {"machine": machine, "order": order, "absent": absent}
     made = compilation(backends, options, target, recorder, choices, tuning, **given)
     if not works:

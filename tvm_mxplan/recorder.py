@@ -90,6 +90,7 @@ class Recorder:
             tuning=self.tuning,
             verification=self.verification,
             kept=self._kept,
+            machine=str(self.machine),
         )
 
     @property

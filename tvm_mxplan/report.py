@@ -130,6 +130,7 @@ class Report:
     dispatch : for each operator its candidates, who won, and why the others were out.
     tuning : what was measured; None where nothing was to be.
     verification : how far the plan's kernels are verified; None where that is off.
+    machine : by which rates times were estimated, and where these come from, in words.
     process_caches : what this compilation found in the process's caches of ``primitives`` and ``weights``.
     """
 
@@ -145,6 +146,7 @@ class Report:
     verification: Verification | None = None
     process_caches: dict[str, CacheCounts] = field(default_factory=dict, compare=False)
     kept: tuple[KeptOperator, ...] = ()
+    machine: str = ""
 
     @property
     def offloaded(self) -> float:
@@ -212,6 +214,7 @@ class Report:
             verification=Verification.from_json(data.get("verification")),
             process_caches=counts,
             kept=kept,
+            machine=data.get("machine", ""),
         )
 
     def explain(self, operator: str = "") -> str:
@@ -244,6 +247,8 @@ class Report:
                 f"estimated time: {_percent(1 - self.outside)} in regions, "
                 f"{_percent(self.outside)} in what is left to TVM"
             )
+        if self.machine:
+            lines.append(f"machine, {self.machine}")
         for region in self.regions:
             lines.append("")
             lines += _region_lines(region)

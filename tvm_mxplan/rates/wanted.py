@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..core.machine import MachineRates, UnusableRates, default_rates
 from ..errors import InvalidInputError
 from ..options import Options
 
-if TYPE_CHECKING:
-    from ..tuning.place import Place
-
 MEASURED, STATED = "measured", "default"
 
 
-def wanted_rates(options: Options, place: Place, weighs: bool = True) -> MachineRates:
+def wanted_rates(
+    options: Options, threads: int, measured: Callable[[bool], MachineRates], *, weighs: bool
+) -> MachineRates:
     """The rates for a compilation.
 
     Parameters
     ----------
-    place : the machine that is compiled for.
-    weighs : whether anything is weighed; if not, nothing is measured for it.
+    threads : of libraries on the machine that is compiled for.
+    measured : what that machine can do; is told whether measurements may be kept over there.
+    weighs : whether a library takes part; if not, nothing is measured.
 
     Raises
     ------
@@ -32,6 +32,6 @@ def wanted_rates(options: Options, place: Place, weighs: bool = True) -> Machine
             return MachineRates.read(Path(options.machine))
         except UnusableRates as error:
             raise InvalidInputError(f"option machine: {error}") from None
-    if options.machine == STATED or not weighs:
-        return default_rates(place.threads)
-    return place.rates(kept=options.cache != "disabled")
+    if options.machine == STATED or not weighs or not options.weighs:
+        return default_rates(threads)
+    return measured(options.cache != "disabled")

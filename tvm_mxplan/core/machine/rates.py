@@ -81,9 +81,8 @@ class MachineRates:
             raise UnusableRates(f"threads: expected at least 1, got {self.threads}")
         if not self.compute:
             raise UnusableRates("compute: expected at least one rate, got none")
-        if not self.levels or [level.nbytes is None for level in self.levels].index(True) + 1 != len(
-            self.levels
-        ):
+        ends = [level.nbytes is None for level in self.levels]
+        if ends != [False] * (len(ends) - 1) + [True]:
             raise UnusableRates("levels: expected caches with their bytes, then memory with null")
         sizes = [level.nbytes for level in self.levels if level.nbytes is not None]
         if sizes != sorted(set(sizes)) or (sizes and sizes[0] < 1):
@@ -130,6 +129,27 @@ class MachineRates:
             ),
             start_us=preferred(self.start_us) if self.start_us else 0.0,
             fork_us=preferred(self.fork_us) if self.fork_us else 0.0,
+        )
+
+    def better(self, other: MachineRates) -> MachineRates:
+        """The better of each number of two measurements of one machine; these where they are of two."""
+        ours = [(one.dtype, one.instruction_set) for one in self.compute]
+        alike = {(one.dtype, one.instruction_set): one.gflops for one in other.compute}
+        sizes = [level.nbytes for level in self.levels]
+        if set(ours) != set(alike) or sizes != [level.nbytes for level in other.levels]:
+            return self
+        return replace(
+            self,
+            compute=tuple(
+                replace(one, gflops=max(one.gflops, alike[one.dtype, one.instruction_set]))
+                for one in self.compute
+            ),
+            levels=tuple(
+                MemoryLevel(one.nbytes, max(one.read, two.read), max(one.copied, two.copied))
+                for one, two in zip(self.levels, other.levels, strict=True)
+            ),
+            start_us=min(self.start_us, other.start_us),
+            fork_us=min(self.fork_us, other.fork_us),
         )
 
     def to_json(self) -> dict[str, Any]:
