@@ -11,9 +11,9 @@ import tvm
 from tvm import relax
 
 from tvm_mxplan.core.description import Description, Implementation
-from tvm_mxplan.core.layout_registry import LayoutRegistry
+from tvm_mxplan.core.layout.layout_registry import LayoutRegistry
 from tvm_mxplan.core.machine import MachineRates
-from tvm_mxplan.core.program import Program
+from tvm_mxplan.core.program.program import Program
 from tvm_mxplan.core.step_facts import StepFacts
 
 Refuse: TypeAlias = Callable[[str, str], None]

@@ -26,8 +26,8 @@ from .passes.costs.model import ModelCost
 from .passes.costs.source import CostSource
 from .passes.dispatch import VerifyKernels
 from .passes.dispatch.implementations import Preference
-from .phase_dump import PhaseDump
-from .recorder import Recorder
+from .report.phase_dump import PhaseDump
+from .report.recorder import Recorder
 from .tuning.candidates import Candidate
 from .tuning.tuning import Tuning
 from .verify.verifier import Verifier

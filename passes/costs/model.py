@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tvm_mxplan.byoc.backend import Backend
-from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.description import StepInfo
-from tvm_mxplan.core.layout import plain_layout
+from tvm_mxplan.core.layout.layout import plain_layout
 from tvm_mxplan.core.machine import MachineRates, default_rates
+from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import Layouts, StepFacts, operands_of, reorder_facts
 
 from .source import CostSource, Reader

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, TypeAlias
 
-from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.machine import MachineRates
+from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import Layouts
 
 Reader: TypeAlias = tuple[ir.Step, Layouts]

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.layout import channels_blocked, channels_last, plain_layout
+from tvm_mxplan.core.layout.layout import channels_blocked, channels_last, plain_layout
 from tvm_mxplan.core.policies import Policy
+from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import Layouts, operands_of
 
 IMAGE_STEPS = (

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tvm_mxplan.byoc.backend import Backend
-from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.description import StepInfo
+from tvm_mxplan.core.program import program as ir
 
 from ..costs.source import StepCost
 from .candidates import Layouts, operands_of

@@ -1,14 +1,14 @@
 """Networks beside the zoo, in Relax, with random weights: kinds of layers that the zoo has none of.
 
-    regnet       grouped convolutions of 3x3, squeeze-and-excite      after arXiv 2003.13678, RegNetY-800MF
-    mobilenet3   depthwise of 3x3 and 5x5, squeeze-and-excite, hard swish         arXiv 1905.02244, large
-    efficientnet the same with swish                                               arXiv 1905.11946, B0
-    resnext      grouped convolutions in 32 groups                                 arXiv 1611.05431, 50
-    encoder      attention, layer norms, GELU: see ``encoder``
-    unet         convolutions of 3x3, transposed convolutions, concatenations      arXiv 1505.04597, narrow
-    convnext     depthwise of 7x7, layer norms over channels, GELU                 arXiv 2201.03545, tiny
-    darknet      leaky ReLU, 1x1 and 3x3 in turns                                  arXiv 1804.02767, 53
-    shuffle2     halves of channels, depthwise, shuffles                           arXiv 1807.11164, 1x
+regnet       grouped convolutions of 3x3, squeeze-and-excite      after arXiv 2003.13678, RegNetY-800MF
+mobilenet3   depthwise of 3x3 and 5x5, squeeze-and-excite, hard swish         arXiv 1905.02244, large
+efficientnet the same with swish                                               arXiv 1905.11946, B0
+resnext      grouped convolutions in 32 groups                                 arXiv 1611.05431, 50
+encoder      attention, layer norms, GELU: see ``encoder``
+unet         convolutions of 3x3, transposed convolutions, concatenations      arXiv 1505.04597, narrow
+convnext     depthwise of 7x7, layer norms over channels, GELU                 arXiv 2201.03545, tiny
+darknet      leaky ReLU, 1x1 and 3x3 in turns                                  arXiv 1804.02767, 53
+shuffle2     halves of channels, depthwise, shuffles                           arXiv 1807.11164, 1x
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ class Builder:
     def channels(self, x: relax.Expr) -> int:
         return int(x.ty.shape[1])
 
-    def conv(self, x: relax.Expr, outputs: int, kernel: int = 1, stride: int = 1, groups: int = 1) -> relax.Expr:
+    def conv(
+        self, x: relax.Expr, outputs: int, kernel: int = 1, stride: int = 1, groups: int = 1
+    ) -> relax.Expr:
         weights = self.weights(outputs, self.channels(x) // groups, kernel, kernel)
         pad = (kernel - 1) // 2
         y = self.emit(op.nn.conv2d(x, weights, strides=stride, padding=pad, groups=groups))
@@ -72,7 +74,11 @@ class Builder:
         return self.emit(op.add(left, right))
 
     def excite(
-        self, x: relax.Expr, narrow: int, inner: Callable[[relax.Expr], relax.Expr], gate: Callable[..., relax.Expr]
+        self,
+        x: relax.Expr,
+        narrow: int,
+        inner: Callable[[relax.Expr], relax.Expr],
+        gate: Callable[..., relax.Expr],
     ) -> relax.Expr:
         """Squeeze-and-excite: ``x`` times a gate for each channel, made of the averages of all channels."""
         pooled = self.emit(op.mean(x, [2, 3], keepdims=True))
@@ -222,7 +228,6 @@ def _shuffle2(b: Builder, x: relax.Expr) -> relax.Expr:
                 left = b.relu(b.conv(b.depthwise(x, 3, 2), half))
                 right = b.relu(b.conv(b.depthwise(b.relu(b.conv(x, half)), 3, 2), half))
             else:
-                batch, _, *size = (int(extent) for extent in x.ty.shape)
                 left = b.emit(op.strided_slice(x, [1], [0], [half]))
                 right = b.emit(op.strided_slice(x, [1], [half], [width]))
                 right = b.relu(b.conv(b.depthwise(b.relu(b.conv(right, half)), 3), half))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tvm_mxplan.byoc.roofline import moving_us
-from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.description import Description, Implementation, StepInfo, ValueInfo
 from tvm_mxplan.core.machine import MachineRates
+from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import StepFacts
 
 

@@ -15,22 +15,22 @@ from .. import environment
 from ..core.choices import Choices
 from ..core.fingerprint import Fingerprint
 from ..errors import UnsupportedError
-from ..executable import Executable
+from ..execution.executable import Executable
+from ..execution.threads import threads
+from ..frontend.stated_inputs import StatedInputs
 from ..options import Options
 from ..rates.kept import rates_here
 from ..rates.wanted import wanted_rates
-from ..stated_inputs import StatedInputs
 from ..targets import TVM, TargetText
-from ..threads import threads
 from ..tuning.facts import machine
 from ..verify.remembered import verified_file
 from .artifact import entries_of, restore
 from .container import UnusableCache
-from .model_source import ModelSource, model_source
+from .key.model_source import ModelSource, model_source
+from .key.surroundings import shared_surroundings, surroundings
 from .outcome import CacheReport
 from .session import SESSION
 from .store import Store
-from .surroundings import shared_surroundings, surroundings
 
 if TYPE_CHECKING:
     import tvm

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
-from . import program as ir
 from .description import NOTHING_KNOWN, StepInfo
-from .layout import Layout, parse_layout
+from .layout.layout import Layout, parse_layout
+from .program import program as ir
 
 Layouts: TypeAlias = tuple[str, ...]
 

@@ -30,8 +30,8 @@ from ..core.fingerprint import Fingerprint
 from ..core.machine import MachineRates, UnusableRates, default_rates
 from ..core.processor import processor_fields
 from ..errors import InvalidInputError, UnsupportedError
-from ..files import whole_file
-from ..threads import threads
+from ..execution.threads import threads
+from ..export.files import whole_file
 
 FOLDER = "machine"
 SCHEMA = 1

@@ -20,10 +20,10 @@ from __future__ import annotations
 
 import math
 
-from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.description import StepInfo
-from tvm_mxplan.core.layout import channels_last
+from tvm_mxplan.core.layout.layout import channels_last
 from tvm_mxplan.core.machine import MachineRates
+from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import StepFacts
 
 from .names import GEMM

@@ -19,9 +19,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.machine import Compute, MachineRates, MemoryLevel
 from tvm_mxplan.core.machine.caches import cache_sizes
+from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.errors import UnsupportedError
 
 from .. import library

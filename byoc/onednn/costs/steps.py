@@ -8,8 +8,8 @@ all others       moving operands, or the arithmetic of ``kernels``, whichever ta
 
 from __future__ import annotations
 
-from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.machine import MachineRates
+from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import StepFacts
 
 from .kernels import arithmetic_us, exposed_us, reread_weights_us

@@ -7,11 +7,12 @@ patches    written and read once each, in caches
 
 from __future__ import annotations
 
-from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.machine import MachineRates
+from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import StepFacts
 
 _TILES: dict[ir.ConvolutionAlgorithm, int] = {"winograd_f2": 2, "winograd_f4": 4}
+
 _CHANNELS = 16  # rows of patches are padded to multiples of it
 _EFFICIENCY = 0.93  # of the matrix products
 _CACHE_SPEED = 2.0  # of the transforms, as a multiple of the speed of memory

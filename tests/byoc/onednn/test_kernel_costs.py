@@ -8,8 +8,8 @@ from costs_by_hand import MODEL, info, model, rates
 
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.byoc.onednn.costs.kernels import reread_weights_us
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.builder import ProgramBuilder
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.builder import ProgramBuilder
 from tvm_mxplan.core.step_facts import StepFacts, reorder_facts
 from tvm_mxplan.passes.layout.candidates import in_layout
 

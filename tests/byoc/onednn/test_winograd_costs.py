@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from costs_by_hand import info, model
 
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.builder import ProgramBuilder
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.builder import ProgramBuilder
 
 GFLOPS, GBYTES = 100.0, 10.0
 
