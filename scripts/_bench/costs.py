@@ -1,9 +1,9 @@
-"""The command line of scripts/bench costs: what steps take, held against the model that chooses layouts.
+"""The command line of scripts/bench costs: what networks and their steps take, held against the model.
 
-Every step of each model is timed where it stands, under several policies of layouts, and compared with the
-cost that `passes/layout/costs.py` gives it at the roofs of this machine, which are measured first. Steps are
-put together by kind, kernel and layout of the result, which is how `passes/layout/kernel_costs.py` states
-what kernels reach. Absolute costs do not matter to a choice; that families err alike does.
+Every network is compiled by a machine's rates, which are measured first, and its estimate is held against the
+time of a call. Then every step is timed where it stands, under several policies of layouts, and compared with
+what its library's `Backend.cost` gives it. Steps are put together by kind, kernel and layout of the result.
+Networks beside the zoo are those of `_bench/networks.py`; the model was not fitted to the last three of them.
 
 share           of the time of all steps
 taken / model   median over the steps, with the 10th and 90th percentile, each step counted by its time
@@ -13,73 +13,108 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 import tvm_mxplan
-from tvm_mxplan.byoc.onednn import library
+from tvm_mxplan.byoc import registry
+from tvm_mxplan.byoc.backend import Backend
 from tvm_mxplan.core.layout.layout import parse_layout
-from tvm_mxplan.core.program import program as ir
-from tvm_mxplan.passes.layout.candidates import operands_of
-from tvm_mxplan.passes.layout.costs import Machine, reorder_cost, step_cost
+from tvm_mxplan.core.machine import MachineRates
+from tvm_mxplan.execution.threads import threads
+from tvm_mxplan.options import Options
+from tvm_mxplan.passes.costs.model import planned_step_us
+from tvm_mxplan.rates.kept import rates_here
+from tvm_mxplan.rates.wanted import wanted_rates
 from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.environment_info import environment, format_environment
 
-from .machine import Roofs, measure_roofs
+from . import networks, realtime
 from .profile import TimedStep, time_steps
-from .variants import TEN
 
 POLICIES = ("cost", "channels_last", "blocked")
+NETWORKS = "| network | batch | estimated ms | taken ms | taken / estimated |"
 TABLE = "| steps | number | share | taken / model | 10 % | 90 % |"
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Microseconds that a step took, and what the model gives it."""
+    """Microseconds that a step or a network took, and what the model gives it."""
 
     taken: float
     modelled: float
 
+    @property
+    def ratio(self) -> float:
+        return self.taken / max(self.modelled, 1e-3)
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print a table in Markdown; returns the exit status."""
+    """Print two tables in Markdown; returns the exit status."""
     options = _parse(arguments)
     print(format_environment(environment(Path(__file__).resolve().parents[2])), file=sys.stderr)
-    roofs = measure_roofs()
+    machine = wanted_rates(Options(machine=options.machine), threads(), rates_here, weighs=True)
+    backend = registry.planner(registry.DEFAULT[0])
     families: dict[str, list[Sample]] = {}
+    calls: dict[tuple[str, int], Sample] = {}
     for batch in (int(number) for number in options.batch.split(",")):
         for name in options.models.split(","):
             for policy in options.policies.split(","):
-                for family, sample in _samples(name, batch, policy, options.calls, roofs):
-                    families.setdefault(family, []).append(sample)
-    print(f"Roofs: {roofs}.\n\n{TABLE}\n| --- |{' ---: |' * (TABLE.count('|') - 2)}")
-    print("\n".join(rows(families)))
+                found = _measured(name, batch, policy, options)
+                if policy == POLICIES[0]:
+                    calls[name, batch] = found.call
+                for step in found.steps:
+                    if step.step.implementation:  # else a concatenation whose pieces stand in place
+                        sample = Sample(1e6 * step.seconds, modelled(step, backend, machine))
+                        families.setdefault(family_of(step), []).append(sample)
+    print(f"Rates: {machine}.\n")
+    for title, lines in ((NETWORKS, network_rows(calls)), (TABLE, rows(families))):
+        print("\n".join([title, f"| --- |{' ---: |' * (title.count('|') - 2)}", *lines, ""]))
     return 0
 
 
-def _samples(name: str, batch: int, policy: str, calls: int, roofs: Roofs) -> Iterator[tuple[str, Sample]]:
-    model = zoo.load(name, batch=batch)
-    executable = tvm_mxplan.compile(model, options={"layouts": policy})
-    timed = time_steps(executable, zoo.random_inputs(model), calls)
-    print(f"bench costs: {name}, batch {batch}, {policy}: {len(timed)} steps", file=sys.stderr)
-    for step in timed:
-        if not step.step.implementation:  # a concatenation whose pieces stand in place
-            continue
-        yield family_of(step), Sample(1e6 * step.seconds, modelled(step, roofs))
+@dataclass(frozen=True)
+class _Network:
+    call: Sample
+    steps: list[TimedStep]
 
 
-def modelled(timed: TimedStep, roofs: Roofs) -> float:
-    """Microseconds of a step by the model, on a machine with these roofs."""
-    info = library.describe(timed.program).steps[timed.number]
-    layouts = [timed.program.values[value].layout for _, value in operands_of(timed.step)]
-    machine = Machine(gflops=roofs.flops / 1e9, gbytes_per_s=roofs.read / 1e9)
-    if isinstance(timed.step.attrs, ir.Reorder):
-        shape = timed.program.values[timed.step.dst].shape
-        return reorder_cost(shape, layouts[0], layouts[-1], machine)  # type: ignore[arg-type]
-    return step_cost(timed.program, timed.step, layouts, info, machine)
+def _measured(name: str, batch: int, policy: str, options: argparse.Namespace) -> _Network:
+    """A network's time and that of its steps."""
+    if name in networks.NAMES:
+        model = networks.network(name, batch)
+        shape = [int(extent) for extent in model["main"].params[0].ty.shape]
+        inputs = {"x": np.random.default_rng(1).standard_normal(shape, np.float32)}
+    else:
+        model = zoo.load(name, batch=batch)
+        inputs = zoo.random_inputs(model)
+    given = {"layouts": policy, "machine": options.machine, "verify": "off"}
+    executable = tvm_mxplan.compile(model, options=given)
+    report = executable.report
+    estimated = sum(region.calls * (region.estimated_us or 0.0) for region in report.regions)
+    estimated += sum(kept.estimated_us or 0.0 for kept in report.kept)
+    executable(**inputs)
+    with realtime.priority(options.realtime):
+        samples = []
+        for _ in range(options.calls + 2):
+            start = time.perf_counter()
+            executable(**inputs)
+            samples.append(time.perf_counter() - start)
+        steps = time_steps(executable, inputs, options.calls)
+    call = Sample(1e6 * float(np.median(samples[2:])), estimated)
+    print(
+        f"bench costs: {name}, batch {batch}, {policy}: {call.ratio:.2f}, {len(steps)} steps", file=sys.stderr
+    )
+    return _Network(call, steps)
+
+
+def modelled(timed: TimedStep, backend: Backend, machine: MachineRates) -> float:
+    """Microseconds of a step by the library's model, on a machine of these rates."""
+    return planned_step_us(timed.program, timed.step, backend, machine)
 
 
 def family_of(timed: TimedStep) -> str:
@@ -90,13 +125,22 @@ def family_of(timed: TimedStep) -> str:
     return f"{step.kind} {step.implementation}, {placed}"
 
 
+def network_rows(calls: Mapping[tuple[str, int], Sample]) -> list[str]:
+    """A row for each network."""
+    return [
+        f"| {name}{' (unseen)' if name in networks.UNSEEN else ''} | {batch} | {sample.modelled / 1e3:.2f} "
+        f"| {sample.taken / 1e3:.2f} | {sample.ratio:.2f} |"
+        for (name, batch), sample in calls.items()
+    ]
+
+
 def rows(families: Mapping[str, Sequence[Sample]]) -> list[str]:
     """A row for each family, those that take longest first."""
     everything = sum(sample.taken for samples in families.values() for sample in samples)
     found = []
     for family, samples in families.items():
         taken = np.array([sample.taken for sample in samples])
-        ratios = taken / np.array([max(sample.modelled, 1e-3) for sample in samples])
+        ratios = np.array([sample.ratio for sample in samples])
         low, middle, high = _percentiles(ratios, taken, (0.1, 0.5, 0.9))
         share = taken.sum() / everything
         cells = f"{len(samples)} | {share:.1%} | {middle:.2f} | {low:.2f} | {high:.2f}"
@@ -115,9 +159,17 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="bench costs", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--models", default=",".join(TEN), help="comma-separated (ten networks)")
-    parser.add_argument("--batch", default="1,8", help="batches (1,8)")
-    every = ",".join(POLICIES)
-    parser.add_argument("--policies", default=every, help=f"comma-separated ({every})")
+    every = ",".join(name for name in (*zoo.names(), *networks.NAMES) if name != zoo.TINY)
+    parser.add_argument("--models", default=every, help="comma-separated, of the zoo or beside it (all)")
+    parser.add_argument("--batch", default="1", help="batches (1)")
+    parser.add_argument("--policies", default=POLICIES[0], help=f"of {', '.join(POLICIES)} ({POLICIES[0]})")
     parser.add_argument("--calls", type=int, default=9, help="timed calls (9)")
+    parser.add_argument(
+        "--machine", default="measured", help="measured, default, or a file of rates (measured)"
+    )
+    parser.add_argument("--realtime", action="store_true", help="time at real-time priority, where permitted")
     return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -6,18 +6,17 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from costs_by_hand import rates
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 from _bench import costs
 from _bench.costs import Sample
-from _bench.machine import Roofs
 from _bench.profile import time_steps
 
 import tvm_mxplan
+from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.testing import zoo
-
-ROOFS = Roofs(flops=200e9, read=40e9, triad=30e9)
 
 
 def test_every_step_has_a_family_and_a_cost() -> None:
@@ -27,9 +26,11 @@ def test_every_step_has_a_family_and_a_cost() -> None:
     families = {costs.family_of(step) for step in timed if step.step.implementation}
     assert "convolution jit_1x1:avx512_core, blocked" in families or "avx512" not in str(families)
     assert any(family.startswith("reorder") for family in families)
-    modelled = [costs.modelled(step, ROOFS) for step in timed if step.step.implementation]
+    modelled = [
+        costs.modelled(step, OneDNN(), rates(200.0, 40.0)) for step in timed if step.step.implementation
+    ]
     assert all(cost > 0 for cost in modelled)
-    twice = [costs.modelled(step, Roofs(400e9, 80e9, 60e9)) for step in timed if step.step.implementation]
+    twice = [costs.modelled(step, OneDNN(), rates(400.0, 80.0)) for step in timed if step.step.implementation]
     assert np.less_equal(twice, modelled).all() and sum(twice) < 0.7 * sum(modelled)
 
 
@@ -40,8 +41,8 @@ def test_rows_count_steps_by_their_time() -> None:
     assert short.split(" | ")[:3] == ["| short", "2", "1.9%"]
 
 
-def test_the_command_prints_a_table(capsys, monkeypatch) -> None:
-    monkeypatch.setattr(costs, "measure_roofs", lambda: ROOFS)
-    assert costs.main(["--models", "tiny", "--batch", "1", "--policies", "cost", "--calls", "1"]) == 0
+def test_the_command_prints_two_tables(capsys) -> None:
+    assert costs.main(["--models", "tiny", "--batch", "1", "--calls", "1", "--machine", "default"]) == 0
     table = capsys.readouterr().out
-    assert "200 GFLOP/s" in table and "| convolution " in table
+    assert "Rates: default: 480 GFLOP/s float32 avx512" in table
+    assert "| tiny | 1 | " in table and "| convolution " in table

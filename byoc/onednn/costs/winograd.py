@@ -12,6 +12,7 @@ from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import StepFacts
 
 _TILES: dict[ir.ConvolutionAlgorithm, int] = {"winograd_f2": 2, "winograd_f4": 4}
+
 _CHANNELS = 16  # rows of patches are padded to multiples of it
 _EFFICIENCY = 0.93  # of the matrix products
 _CACHE_SPEED = 2.0  # of the transforms, as a multiple of the speed of memory
