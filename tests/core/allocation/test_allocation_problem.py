@@ -59,6 +59,12 @@ def test_alignment_counts_for_all_but_the_topmost() -> None:
     assert lower_bound(aligned) == 208
 
 
+def test_bounds_are_exact_beyond_the_digits_of_a_float() -> None:
+    assert lower_bound(Problem((single("a", 0, 2, 2**53 + 1), single("b", 1, 3, 2)))) == 2**53 + 3
+    aligned = (single("a", 0, 2, 2**53 + 1, 8), single("b", 1, 3, 2**53 + 2, 8))
+    assert lower_bound(Problem(aligned)) == 2**54 + 9
+
+
 def test_nothing_needs_nothing() -> None:
     assert lower_bound(Problem(())) == 0
     assert lower_bound(Problem((single("empty", 0, 5, 0),))) == 0
