@@ -148,8 +148,9 @@ def test_errors_by_hand() -> None:
 
 
 def test_kinks() -> None:
-    line = Line(np.array([2.0, 0.0, 0.0, 1.0]), np.array([-3.0, 1.0, 0.0, 0.0]))
-    np.testing.assert_array_equal(_kink(line), [1.5, 0.0, 0.0, 0.0])
+    """Where a line is 0; a line that is 0 nowhere, or everywhere, has none."""
+    line = Line(np.array([2.0, 0.0, 0.0, 0.0, 1.0]), np.array([-3.0, 1.0, -1.0, 0.0, 0.0]))
+    np.testing.assert_array_equal(_kink(line), [1.5, 0.0, 0.0, 0.0, 0.0])
 
 
 @pytest.mark.parametrize("number", [1e-39, 1e39, np.inf])
