@@ -158,3 +158,20 @@ def test_a_value_that_two_steps_write_belongs_to_the_later_one() -> None:
     assert graph.fused() == {steps[0].name: "again"}
     graph.replace(2, ir.Step("other", RELU, (ir.Operand("src", x), ir.Operand("dst", second))))
     assert graph.producer(first) is None, "nobody reads it any more"
+
+
+def test_an_output_is_not_private_and_inputs_stay() -> None:
+    b, (x, first, _) = chain(2)
+    unused = b.port("input", "unused", (7,), "float32")
+    program = b.finish()
+    out = next(number for number, value in enumerate(program.values) if value.name == "y")
+    reader, writer = program.steps[1], program.steps[0]
+    operands = (ir.Operand("src", x), ir.Operand("dst", out))
+    again = (ir.Operand("src", out), ir.Operand("dst", first))
+    graph = Graph(program, [])
+    graph.set_steps([ir.Step(writer.name, RELU, operands), ir.Step(reader.name, RELU, again)])
+    assert not graph.is_private(out) and graph.producer(out) is None
+    assert not graph.is_private(x)
+    finished, _ = graph.finish()
+    assert {value.name for value in finished.values} >= {"x", "y", "unused"}
+    assert finished.values[finished.of_kind("input")[1]] == program.values[unused]
