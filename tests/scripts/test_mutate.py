@@ -46,6 +46,7 @@ def in_function(line: str) -> set[str]:
         ("c = 3, 0.5, True", {"3 -> 4", "0.5 -> 1.5", "True -> False"}),
         ("c = g(a, b, key=c)", {"a, b -> b, a", ", key=c ->"}),
         ("c = min(a, b)", {"min -> max"}),
+        ("c = math.gcd(a, b)", set()),
         ("c = a[b:c]", {"b ->", "c ->"}),
         ("c = {'x': a, 'y': b}", {"'x': a, ->", ", 'y': b ->"}),
         ("g(a)", {"g(a) -> pass"}),
