@@ -10,7 +10,7 @@ import pytest
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.byoc.onednn.codegen import TRANSLATE
-from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.errors import UnsupportedError
 
 

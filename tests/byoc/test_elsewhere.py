@@ -10,8 +10,8 @@ from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.byoc.onednn.elsewhere import OneDNNElsewhere
 from tvm_mxplan.byoc.onednn.engine import OneDNNEngine
-from tvm_mxplan.core import codec
-from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.program import codec
+from tvm_mxplan.core.program import program as ir
 
 
 def test_a_planner_of_another_machine() -> None:
