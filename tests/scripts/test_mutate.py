@@ -224,6 +224,13 @@ def test_tests_of_the_own_name_run_first() -> None:
     assert Baseline(observed).select(mutant, list(observed), 2).tests == ("other",)
 
 
+@pytest.mark.parametrize("pattern", tree.TESTS)
+def test_the_map_names_files_that_are_there(pattern: str) -> None:
+    assert sources([pattern]), "no source file"
+    for tests in tree.TESTS[pattern]:
+        assert list(ROOT.glob(tests)), tests
+
+
 def test_what_an_observation_rests_on() -> None:
     """All of a file that was run, of another one what runs on import, of a third nothing."""
     observed = {
