@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import ast
+import functools
 import hashlib
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from .mutants import Mutant
 from .server import Server
-from .tree import PACKAGES, ROOT, sources
+from .tree import ROOT, sources
 
 KEPT = ROOT / "build" / "mutate"
 _LIMIT = 600.0  # seconds for one file of tests
@@ -20,7 +22,7 @@ _LIMIT = 600.0  # seconds for one file of tests
 
 @dataclass(frozen=True)
 class Selected:
-    """Tests that run a mutant's line, quickest first.
+    """Tests that run a mutant's line: file by file, those of its own name first, the quickest of each first.
 
     Attributes
     ----------
@@ -45,44 +47,47 @@ class Baseline:
         For what runs on import those that run any line of the module; where none does, as of a module without
         functions, all of the first file that imports it.
         """
-        chosen: list[tuple[float, str]] = []
-        for file in files:
+        chosen: list[tuple[float, str, int]] = []
+        for at, file in enumerate(files):
             seen = self._observed[file]
             shared = seen["shared"].get(mutant.path, ())
             always = mutant.line in shared or (not mutant.line and mutant.path in seen["imported"])
             for test, ran in seen["tests"].items():
                 lines = ran["lines"].get(mutant.path, ())
                 if mutant.line in lines or (always and (lines or shared)):
-                    chosen.append((ran["seconds"], test))
+                    chosen.append((ran["seconds"], test, at))
         if not chosen and not mutant.line:
             importing = [one for file in files if mutant.path in (one := self._observed[file])["imported"]]
-            chosen = [(ran["seconds"], test) for one in importing[:1] for test, ran in one["tests"].items()]
+            chosen = [
+                (ran["seconds"], test, 0) for one in importing[:1] for test, ran in one["tests"].items()
+            ]
         chosen.sort()
-        total, tests = 0.0, []
-        for seconds, test in chosen:
-            if tests and total + seconds > limit:
+        total, within = 0.0, 0
+        for seconds, _, _ in chosen:
+            if within and total + seconds > limit:
                 break
-            total += seconds
-            tests.append(test)
-        return Selected(tuple(tests), total, len(chosen) - len(tests))
+            total, within = total + seconds, within + 1
+        tests = sorted(chosen[:within], key=lambda one: one[2])
+        return Selected(tuple(test for _, test, _ in tests), total, len(chosen) - within)
 
 
 def observe(server: Server, tests: Iterable[str]) -> Baseline:
     """Run each of the test files and note the lines; SystemExit where some do not pass as they are."""
     files = sources(["*"])
-    state = _digest([ROOT / file for file in files] + _helpers())
+    texts = {file: (ROOT / file).read_text() for file in files}
+    helpers = _digest(path.read_text() for path in _helpers())
     observed: dict[str, dict[str, Any]] = {}
     KEPT.mkdir(parents=True, exist_ok=True)
     for test in dict.fromkeys(tests):
         kept = KEPT / f"{test.replace('/', '.')}.json"
-        key = _digest([ROOT / test], state)
+        own = _digest([helpers, (ROOT / test).read_text()])
         found = json.loads(kept.read_text()) if kept.exists() else {}
-        if found.get("key") != key:
+        if found.get("own") != own or found["sources"] != what_counts(texts, found):
             print(f"mutate: {test} as it is", file=sys.stderr)
             result = server.record(test, files, _LIMIT)
             if isinstance(result, str):
                 raise SystemExit(f"mutate: the tests have to pass before anything is changed: {result}")
-            found = {"key": key, **result}
+            found = {"own": own, "sources": what_counts(texts, result), **result}
             part = kept.with_suffix(".part")
             part.write_text(json.dumps(found))
             part.replace(kept)
@@ -90,12 +95,35 @@ def observe(server: Server, tests: Iterable[str]) -> Baseline:
     return Baseline(observed)
 
 
+def what_counts(texts: Mapping[str, str], observed: Mapping[str, Any]) -> dict[str, str]:
+    """What an observation rests on: digests of the files that the tests imported.
+
+    Of files of which they ran no function, what runs on import is all that counts.
+    """
+    ran = {*observed["shared"], *(file for test in observed["tests"].values() for file in test["lines"])}
+    return {
+        file: _digest([texts[file] if file in ran else _on_import(texts[file])])
+        for file in observed["imported"]
+        if file in texts
+    }
+
+
+@functools.cache
+def _on_import(text: str) -> str:
+    """The program without what stands in functions."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            node.body = [ast.Pass()]
+    return ast.dump(tree)
+
+
 def _helpers() -> list[Path]:
     return [path for path in sorted((ROOT / "tests").rglob("*.py")) if not path.name.startswith("test_")]
 
 
-def _digest(paths: Iterable[Path], begin: str = "") -> str:
-    digest = hashlib.sha256(" ".join([begin, *PACKAGES]).encode())
-    for path in paths:
-        digest.update(hashlib.sha256(path.read_bytes()).digest())
+def _digest(texts: Iterable[str]) -> str:
+    digest = hashlib.sha256()
+    for text in texts:
+        digest.update(hashlib.sha256(text.encode()).digest())
     return digest.hexdigest()

@@ -42,6 +42,8 @@ ARITHMETIC = {
     ast.BitAnd: ("&", "|"), ast.BitXor: ("^", "|"), ast.LShift: ("<<", ">>"), ast.RShift: (">>", "<<"),
 }  # fmt: skip
 COUNTERPARTS = {"min": "max", "max": "min", "any": "all", "all": "any"}
+# Functions of two arguments that are the same in any order.
+COMMUTING = (*COUNTERPARTS, "either", "gcd", "isclose", "maximum", "minimum", "structural_equal")
 TELLING = ("print", "warn", "log", "debug", "info", "progress", "cast", "super", "getLogger", "TypeVar")
 BUILT_IN = ("bool", "int", "float", "str", "bytes", "tuple", "list", "dict", "set", "type", "object")
 UNTOLD = ("__repr__", "__str__", "__format__")
@@ -241,7 +243,7 @@ class _File:
         checks = name in ("isinstance", "issubclass", "getattr", "hasattr", "setattr", "zip")
         for first, second in pairwise(plain):
             texts = self._text(first), self._text(second)
-            commutes = name in COUNTERPARTS
+            commutes = name in COMMUTING
             if texts[0] != texts[1] and not checks and not commutes and len(node.args) == len(plain):
                 between = self._data[self._end(first) : self._begin(second)].decode()
                 begin, end = self._begin(first), self._end(second)

@@ -9,6 +9,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = {"tvm_mxplan": "tvm_mxplan", "passes": "tvm_mxplan.passes", "byoc": "tvm_mxplan.byoc"}
 
+# All of the core but the allocation, which has its own.
+_CORE = ("tests/core/test_*.py", "tests/core/program/test_*.py", "tests/core/layout/test_*.py")
+
 # Tests of a folder that are not found by name: what holds for every file in it, or for one file.  The first
 # pattern that fits says which, beside the tests of the file's own name.
 TESTS: dict[str, tuple[str, ...]] = {
@@ -21,27 +24,15 @@ TESTS: dict[str, tuple[str, ...]] = {
     ),
     "tvm_mxplan/core/solve.py": ("tests/core/allocation/test_allocation_csv.py",),
     "tvm_mxplan/core/ordering/*": ("tests/core/test_ordering.py", "tests/passes/memory/test_order_steps.py"),
-    "tvm_mxplan/core/program/program.py": ("tests/core/**/test_*.py", "tests/byoc/test_fusion.py"),
-    "tvm_mxplan/core/program/builder.py": ("tests/core/**/test_*.py", "tests/byoc/test_fusion.py"),
+    "tvm_mxplan/core/program/program.py": (*_CORE, "tests/byoc/test_fusion.py"),
+    "tvm_mxplan/core/program/builder.py": (*_CORE, "tests/byoc/test_fusion.py"),
     "tvm_mxplan/core/program/decided.py": ("tests/passes/layout/test_decided.py",),
     "tvm_mxplan/core/choices.py": ("tests/core/test_choices.py", "tests/cache/test_choices_file.py"),
-    "tvm_mxplan/core/layout/layout_decision.py": (
-        "tests/core/**/test_*.py",
-        "tests/cache/test_choices_file.py",
-    ),
-    "tvm_mxplan/core/program/dims.py": (
-        "tests/core/**/test_*.py",
-        "tests/passes/storage/test_storage_rewrite.py",
-    ),
-    "tvm_mxplan/core/program/specialize.py": (
-        "tests/core/**/test_*.py",
-        "tests/passes/layout/test_queries.py",
-    ),
-    "tvm_mxplan/core/program/renumber.py": (
-        "tests/core/**/test_*.py",
-        "tests/passes/memory/test_order_steps.py",
-    ),
-    "tvm_mxplan/core/*": ("tests/core/**/test_*.py",),
+    "tvm_mxplan/core/layout/layout_decision.py": (*_CORE, "tests/cache/test_choices_file.py"),
+    "tvm_mxplan/core/program/dims.py": (*_CORE, "tests/passes/storage/test_storage_rewrite.py"),
+    "tvm_mxplan/core/program/specialize.py": (*_CORE, "tests/passes/layout/test_queries.py"),
+    "tvm_mxplan/core/program/renumber.py": (*_CORE, "tests/passes/memory/test_order_steps.py"),
+    "tvm_mxplan/core/*": _CORE,
     "passes/canonicalize/*": (
         "tests/passes/canonicalize/test_recover_operators.py",
         "tests/passes/canonicalize/test_simplify_inference.py",

@@ -5,7 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tvm_mxplan.byoc.onednn.affine import Line, keeps_digits, product, representable, scaled, shifted, shorter
+from tvm_mxplan.byoc.onednn.affine import (
+    Line,
+    _error,
+    _kink,
+    keeps_digits,
+    product,
+    representable,
+    scaled,
+    shifted,
+    shorter,
+)
 
 
 def chain(*operations: float, channels: int = 3) -> list[Line]:
@@ -110,3 +120,55 @@ def test_what_float32_holds(numbers, expected):
 def test_small_weights_beside_large_ones_do_not_count():
     assert representable(np.array([[1e-39, 1.0], [0.0, 0.0]]), axis=0)
     assert not representable(np.array([[1e-39, 1e-39], [1.0, 1.0]]), axis=0)
+
+
+def test_how_much_worse_a_shorter_chain_may_be() -> None:
+    """(x - c) * 2 + 2 errs by 2 units at x = c, x * 2 + (2 - 2c) by 2c + 2, four times that where c is 3."""
+    assert len(shorter(chain(1.0, -3.0, 2.0, 2.0)) or ()) == 2
+    assert shorter(chain(1.0, -3.0625, 2.0, 2.0)) is None
+    for shift, keeps in ((-3.0, True), (-3.0625, False)):
+        lines = chain(1.0, shift, 2.0, 2.0)
+        assert keeps_digits([product(lines)], lines) is keeps
+        assert keeps_digits([product(lines)], lines, rounded=True)
+
+
+def test_errors_by_hand() -> None:
+    """y = 3x, z = y + 0.1 at x = 2: what y rounds, what 0.1 is off by in float32, and what z rounds."""
+    off = abs(float(np.float32(0.1)) - 0.1) * 2**24
+    points = np.array([[2.0]])
+    lines = [scaled(np.array([3.0])), shifted(np.array([0.1]))]
+    np.testing.assert_allclose(_error(lines, points, 1), [[6 + off + 6.1]])
+    np.testing.assert_allclose(_error(lines[::-1], points, 1), [[3 * (off + 2.1) + 6.3]])
+    both = [product(lines)]
+    np.testing.assert_allclose(_error(both, points, 1), [[off + 6.1]])
+    np.testing.assert_allclose(_error(both, points, 2), [[off + 6.1 + 6.0]])
+    third = [scaled(np.array([1 / 3]))]
+    off = abs(float(np.float32(1 / 3)) - 1 / 3) * 2**24
+    np.testing.assert_allclose(_error(third, points, 2), [[2 * off + 2 / 3]])
+
+
+def test_kinks() -> None:
+    """Where a line is 0; a line that is 0 nowhere, or everywhere, has none."""
+    line = Line(np.array([2.0, 0.0, 0.0, 0.0, 1.0]), np.array([-3.0, 1.0, -1.0, 0.0, 0.0]))
+    np.testing.assert_array_equal(_kink(line), [1.5, 0.0, 0.0, 0.0, 0.0])
+
+
+@pytest.mark.parametrize("number", [1e-39, 1e39, np.inf])
+@pytest.mark.parametrize("place", range(3))
+def test_no_number_of_a_form_may_be_beyond_float32(place: int, number: float) -> None:
+    """In any of its lines, as a scale or as a shift, of any channel."""
+    lines = chain(2.0, 0.5, 3.0, 0.25)
+    form = shorter(lines)
+    assert form is not None and keeps_digits(form, lines)
+    numbers = np.array([1.0, 1.0, 1.0])
+    numbers[place] = number
+    for wrong in (Line(numbers, np.zeros(3)), Line(np.ones(3), numbers)):
+        assert not keeps_digits([form[0], wrong], [form[0], wrong])
+        assert not keeps_digits([wrong, form[0]], [wrong, form[0]])
+
+
+def test_the_ends_of_float32() -> None:
+    tiny, largest = float(np.finfo("float32").tiny), float(np.finfo("float32").max)
+    assert representable(np.array([tiny, -tiny, largest, -largest]))
+    assert not representable(np.array([tiny * 0.999])) and not representable(np.array([largest * 1.001]))
+    assert representable(np.zeros((0, 3)), axis=1)

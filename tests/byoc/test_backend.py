@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 import pytest
 
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.byoc.onednn.backend import OneDNN
+from tvm_mxplan.byoc.onednn.codegen import TRANSLATE
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.errors import UnsupportedError
 
 
 @pytest.fixture
@@ -37,3 +41,37 @@ def test_the_library_is_loaded_once() -> None:
     loaded = list(library._loaded)
     library.load()
     assert library._loaded == loaded
+
+
+@pytest.mark.parametrize("number", [0.5, float("nan")])
+def test_numbers_that_no_program_carries_are_refused(monkeypatch: pytest.MonkeyPatch, number: float) -> None:
+    values = tuple(ir.Value(kind, (3,), "float32", kind, "a", 0) for kind in ("input", "output"))
+    step = ir.Step("s", ir.Eltwise("relu", number, 0.0), (ir.Operand("src", 0), ir.Operand("dst", 1)))
+    program = ir.Program("p", values, (step,))
+    asked: list[object] = []
+
+    def translating(*arguments: object) -> tuple[ir.Program, list[object]]:
+        asked.extend(arguments)
+        return program, []
+
+    monkeypatch.setattr(sys.modules[OneDNN.__module__], "translate_region", translating)
+    if number == number:
+        assert OneDNN().translate("region", "name").program == program  # type: ignore[arg-type]
+    else:
+        with pytest.raises(UnsupportedError, match="s has a parameter of NaN"):
+            OneDNN().translate("region", "name")  # type: ignore[arg-type]
+    assert asked == ["region", "name", "mxplan_onednn", TRANSLATE]
+
+
+def test_what_onednn_is_called() -> None:
+    backend = OneDNN()
+    assert (backend.library, backend.name, backend.takes_arena) == ("onednn", "mxplan_onednn", True)
+    assert library.describe(ir.Program("p", (), ())).steps == ()
+
+
+def test_a_module_and_its_weights_are_exported() -> None:
+    values = tuple(ir.Value(kind, (3,), "float32", kind, "a", 0) for kind in ("input", "output"))
+    step = ir.Step("s", ir.Eltwise("relu", 0.5, 0.0), (ir.Operand("src", 0), ir.Operand("dst", 1)))
+    module = OneDNN().create_module("p", ir.Program("p", values, (step,)), [])
+    first, weights = OneDNN().modules_to_export(module)
+    assert first.same_as(module) and not weights.same_as(module)

@@ -63,6 +63,53 @@ def test_a_composite_of_constants_but_for_what_it_works_on():
     assert checks.tensors_ok({"root": call, "x": constant(2, 3)}) == "constants only"
 
 
+def test_what_stands_inside_a_composite() -> None:
+    """Numbers are no tensors; tensors have a known shape, and none is NaN, in whatever place."""
+    call = relax.BlockBuilder().normalize(nn.relu(tensor(2, 3)))
+    unknown = relax.Var("u", relax.TensorType(dtype="float32", ndim=2))
+    nan = relax.const(np.full((), np.nan, "float32"))
+    for inside, reason in (
+        (tirx.FloatImm("float32", 1.0), None),
+        (relax.ShapeExpr((2, 3)), None),
+        (tensor(2, 3), None),
+        (relax.const(np.float32(0.0)), None),
+        (constant(2, 3), None),
+        (unknown, "not known at compile time"),
+        (nan, "(NaN)"),
+    ):
+        answer = checks.tensors_ok({"root": call, "inside": inside})
+        assert answer is None if reason is None else reason in str(answer)
+    assert "(NaN)" in str(ask(checks.tensors_ok, op.add(tensor(2, 3), nan)))
+    scalar = relax.const(np.float32(2.0))
+    assert ask(checks.tensors_ok, op.add(scalar, tensor(2, 3))) is None
+
+
+def test_bounds_in_ascending_order() -> None:
+    for low, high, refused in (
+        (0.0, 6.0, False),
+        (2.0, 2.0, False),
+        (6.0, 0.0, True),
+        (float("nan"), 1.0, True),
+    ):
+        assert (ask(checks.clip, op.clip(tensor(2, 3), low, high)) is not None) == refused
+
+
+def test_slopes_and_padding_are_numbers() -> None:
+    for number, refused in ((0.1, False), (float("inf"), False), (float("nan"), True)):
+        assert (ask(checks.leaky_relu, nn.leakyrelu(tensor(2, 3), number)) is not None) == refused
+        padded = nn.pad(tensor(4, 5), [0, 0, 1, 2], pad_value=number)
+        assert (ask(checks.pad, padded) is not None) == refused
+
+
+@pytest.mark.parametrize(
+    ("threshold", "refused"), [(20.0, False), (14.0, False), (13.0, True), (1.0, True), (-1.0, True)]
+)
+def test_thresholds_of_softplus(threshold: float, refused: bool) -> None:
+    """exp(-14) is 8e-7, which is just below 14 units of 6e-8; exp(-13) is 2.3e-6."""
+    call = nn.softplus(tensor(2, 3), threshold=threshold)
+    assert (ask(checks.softplus, call) is not None) == refused
+
+
 # --- convolutions and products -----------------------------------------------------------------------------
 
 

@@ -61,11 +61,14 @@ def test_only_a_pointwise_convolution_of_every_pixel_takes_one_in(change):
         ((2, 8, 112, 112), 96, 1, True),
         ((1, 8, 56, 56), 144, 2, False),  # the caches hold it
         ((2, 8, 112, 112), 100, 2, False),  # no whole vectors of channels
+        ((2, 3, 256, 64), 64, 1, True),  # 8 MiB to the byte
+        ((1, 3, 256, 128), 48, 1, False),
+        ((1, 3, 128, 128), 64, 2, True),  # 4 MiB to the byte
+        ((1, 3, 128, 126), 64, 2, False),
     ],
 )
 def test_pairs_that_pay(image, channels, stride, pays):
-    size = image[2] // stride
-    b = Small((image[0], channels, size, size), image)
+    b = Small((image[0], channels, *(extent // stride for extent in image[2:])), image)
     y = b.eltwise(b.conv(b.inputs[0], channels), "relu")
     after = fused(b, b.eltwise(add_depthwise(b, y, stride), "relu"))
     if pays:

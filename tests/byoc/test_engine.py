@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from tvm_mxplan.byoc import registry
 from tvm_mxplan.byoc.engine import Engine
 from tvm_mxplan.byoc.onednn import library
+from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.byoc.onednn.engine import OneDNNEngine
 from tvm_mxplan.core.program import codec
 from tvm_mxplan.core.program import program as ir
@@ -133,3 +135,54 @@ def test_a_module_belongs_to_the_engine_that_made_it() -> None:
     module["m"](tvm_ffi.from_dlpack(x), tvm_ffi.from_dlpack(y))
     np.testing.assert_array_equal(y, np.maximum(x, 0))
     assert len(engine.stats(module)["specializations"]) == 1
+
+
+class _Noting:
+    """Functions of any name that note their arguments and give something new."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, tuple[object, ...]]] = []
+        self.answers: list[object] = []
+
+    def __getattr__(self, name: str) -> Callable[..., object]:
+        def function(*arguments: object) -> object:
+            self.asked.append((name, arguments))
+            self.answers.append(f"{name}, answer {len(self.answers)}")
+            return self.answers[-1]
+
+        return function
+
+
+@pytest.mark.parametrize("engine", [OneDNNEngine(), OneDNN()], ids=["engine", "backend"])
+def test_each_question_goes_to_the_library_with_its_arguments(
+    monkeypatch: pytest.MonkeyPatch, engine
+) -> None:
+    forwarded = 0
+    module = sys.modules[type(engine).__module__]
+    for name, function in inspect.getmembers(engine, inspect.ismethod):
+        if name in vars(type(engine)) and hasattr(library, name):
+            noting = _Noting()
+            monkeypatch.setattr(module, "library", noting)
+            given = tuple(f"argument {at}" for at in range(len(inspect.signature(function).parameters)))
+            answer = function(*given)
+            assert noting.asked == [(name, given)]
+            assert answer in (None, noting.answers[0])
+            assert (answer is None) == (inspect.signature(function).return_annotation == "None")
+            forwarded += 1
+    assert forwarded >= (15 if isinstance(engine, OneDNNEngine) else 4)
+
+
+KERNELS = ("MAX_CPU_ISA", "CPU_ISA_HINTS", "DEFAULT_FPMATH_MODE")
+
+
+def test_what_onednn_says_of_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = OneDNNEngine()
+    assert engine.code() == {"instruction set": library.isa(), "oneDNN": library.version()}
+    assert engine.facts() == {**engine.code(), "oneDNN threads": library.threads()}
+    names = [f"{prefix}_{name}" for prefix in ("ONEDNN", "DNNL") for name in KERNELS]
+    for name in names:
+        monkeypatch.delenv(name, raising=False)
+    assert engine.kernel_environment() == {"oneDNN environment": {}}
+    for name in (*names, "ONEDNN_VERBOSE"):
+        monkeypatch.setenv(name, "0")
+    assert engine.kernel_environment() == {"oneDNN environment": dict.fromkeys(names, "0")}

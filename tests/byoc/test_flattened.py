@@ -8,6 +8,7 @@ from program_builder import Builder, check, random
 from small_programs import Small, fused, kinds
 
 from tvm_mxplan.byoc.onednn import library
+from tvm_mxplan.byoc.onednn.fusion import fuse
 from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.layout.layout import parse_layout
 from tvm_mxplan.core.program import program as ir
@@ -47,6 +48,44 @@ def test_single_pixels_and_given_inputs_stay_matrices():
     assert kinds(fused(b, dense(b, b.eltwise(b.inputs[0], "tanh"), 7, False))) == ["eltwise", "matmul"]
     b = Small((2, 7), IMAGE)
     assert kinds(fused(b, dense(b, b.inputs[0], 7, False))) == ["matmul"]
+
+
+@pytest.mark.parametrize(
+    ("image", "kind"),
+    [
+        ((2, 16, 2), "inner_product"),
+        ((2, 16, 1), "matmul"),
+        ((2, 3, 2, 1), "inner_product"),
+        ((2, 3, 2, 2, 3), "inner_product"),
+        ((2, 3, 1, 1, 1), "matmul"),
+        ((2, 3, 1, 2, 1, 2), "matmul"),
+        ((2, 12), "matmul"),
+    ],
+)
+def test_images_of_one_to_three_axes(image, kind):
+    b = Small((2, 7), image)
+    after = fused(b, dense(b, b.eltwise(b.inputs[0], "tanh"), 7, False))
+    assert kinds(after) == ["eltwise", kind]
+
+
+def test_parts_of_an_image_stay_matrices():
+    """A view that begins behind the first byte, or has fewer samples than the image."""
+    for offset, rows in ((0, 2), (64, 2), (0, 1)):
+        b = Small((rows, 7), (2, 16, 2))
+        image = b.eltwise(b.inputs[0], "tanh")
+        alias = {"alias_of": image, "alias_offset": offset}
+        b.values.append(ir.Value("flat", (rows, 32), "float32", "local", "ab", **alias))
+        operands = [("src", len(b.values) - 1), ("weights", b.numbers(32, 7))]
+        b.write_output(b.step("matmul", ir.MatMul(), (rows, 7), operands), b.output)
+        kind = "inner_product" if (offset, rows) == (0, 2) else "matmul"
+        assert kinds(fuse(b.finish(), list(b.constants)).program)[-1] == kind
+
+
+def test_weights_that_are_no_constant_stay_those_of_a_matrix():
+    b = Small((2, 7), (2, 16, 2), (32, 7))
+    flat = b.reshape(b.eltwise(b.inputs[0], "tanh"), (2, 32))
+    y = b.step("matmul", ir.MatMul(), (2, 7), [("src", flat), ("weights", b.inputs[1])])
+    assert kinds(fused(b, y)) == ["eltwise", "matmul"]
 
 
 def test_other_views_of_an_image_stay_matrices():

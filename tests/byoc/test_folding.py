@@ -217,3 +217,76 @@ def test_a_shift_that_cancels_goes_behind_a_convolution():
     after = fused(b, b.binary(b.binary(y, b.numbers(*VECTOR), "mul"), b.numbers(*VECTOR), "add"))
     assert kinds(after) == ["convolution"]
     assert after.steps[0].post_ops == ()
+
+
+def _average(begin: int, end: int, kernel: int = 3, stride: int = 1, algorithm: str = "avg_include_padding"):
+    """What becomes of an average over an image of 6 x 6 behind a pad of its columns, then of its rows."""
+    found = []
+    for axis in (3, 2):
+        low, high = [0, 0, 0, 0], [0, 0, 0, 0]
+        low[axis], high[axis] = begin, end
+        size = [6, 6]
+        size[axis - 2] = (6 + begin + end - kernel) // stride + 1
+        window, strides = [1, 1], [1, 1]
+        window[axis - 2], strides[axis - 2] = kernel, stride
+        b = Small((2, 5, *size), IMAGE)
+        attrs = ir.Pooling(algorithm, tuple(window), tuple(strides), (0, 0), (1, 1))
+        padded = b.pad(b.inputs[0], tuple(low), tuple(high))
+        after = fused(b, b.step("pooling", attrs, (2, 5, *size), [("src", padded)]))
+        found.append(kinds(after))
+        if found[-1] == ["pooling"]:
+            assert after.steps[0].attrs.padding == tuple(low[2:])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "kernel", "stride", "merged"),
+    [
+        (1, 1, 3, 1, True),
+        (2, 2, 3, 1, True),
+        (0, 2, 3, 1, True),
+        (3, 0, 3, 1, False),
+        (0, 3, 3, 1, False),
+        (1, 3, 3, 1, False),
+        (0, 4, 4, 3, False),
+        (1, 4, 4, 3, True),
+        (0, 2, 2, 3, False),
+        (1, 3, 4, 3, True),
+        (2, 2, 4, 2, True),
+    ],
+)
+def test_zeros_in_front_of_an_average_become_padding_where_each_window_meets_the_image(
+    begin, end, kernel, stride, merged
+):
+    starts = range(0, 6 + begin + end - kernel + 1, stride)
+    assert merged == (begin < kernel and all(start < begin + 6 for start in starts))
+    assert _average(begin, end, kernel, stride) == [["pooling"] if merged else ["pad", "pooling"]] * 2
+
+
+@pytest.mark.parametrize("algorithm", ["max", "avg_exclude_padding"])
+def test_zeros_count_for_averages_that_count_them_alone(algorithm):
+    assert _average(1, 1, algorithm=algorithm) == [["pad", "pooling"]] * 2
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("kind", ["convolution", "deconvolution"])
+@pytest.mark.parametrize("place", ["behind", "in front"])
+@pytest.mark.parametrize("tiny", ["one number", "an output"])
+def test_what_counts_of_weights_is_the_largest_of_each_output(kind, groups, place, tiny):
+    """A number that float32 no longer holds may stand beside larger ones of the same output."""
+    b = Small((1, 6, 4, 4), (1, 4, 4, 4))
+    array = b.random.uniform(0.5, 1.5, (6, 4 // groups, 1, 1)).astype("float32")
+    array[(1, 0) if tiny == "one number" else 1] = 1e-30
+    stored = array.reshape(groups, 6 // groups, *array.shape[1:]) if groups > 1 else array
+    attrs = (ir.Convolution if kind == "convolution" else ir.Deconvolution)(
+        (1, 1), (0, 0, 0, 0), (1, 1), groups
+    )
+    src = b.inputs[0]
+    if place == "in front":
+        src = b.eltwise(src, "linear", 1e-9)
+    y = b.step(kind, attrs, (1, 6, 4, 4), [("src", src), ("weights", b.constant(stored))])
+    if place == "behind":
+        y = b.eltwise(y, "linear", 1e-9)
+    after = fused(b, y)
+    folded = len(after.steps) == 1 and after.steps[0].post_ops == ()
+    assert folded == (tiny == "one number")

@@ -285,3 +285,10 @@ def test_a_chain_of_scales_is_the_step_that_is_left():
 def test_what_a_matrix_product_adds(operand, dst, taken) -> None:
     """All of it, a row, a number, or a row for each sample."""
     assert _last_or_whole(operand, dst) == taken
+
+
+def test_what_is_not_in_the_table_takes_no_other_tensor():
+    shape = (2, 5, 6, 6)
+    for attrs in (ir.Softmax("softmax", 1), ir.Shuffle(1, 2), ir.Reorder(), ir.Concat(1)):
+        assert not takes_binary(attrs, shape, shape)
+    assert takes_binary(ir.Convolution((1, 1), (0, 0, 0, 0), (1, 1), 1), shape, shape)

@@ -116,3 +116,62 @@ def test_what_is_added_and_what_nothing_uses() -> None:
     assert [value.name for value in program.values] == ["x", "y", "relu0", "w", "l"]
     assert program.values[3].index == 0
     assert len(constants) == 1 and constants[0].dtype == np.float32
+
+
+def test_views_follow_what_they_view() -> None:
+    """Values in front of both are gone in the end; a view of a view keeps its chain."""
+    b = ProgramBuilder("p")
+    b.constant(ARRAY, "unused")
+    x, out = b.port("input", "x", (2, 12), "float32"), b.port("output", "y", (24,), "float32")
+    b.step("relu", RELU, (2, 12), [("src", x)])
+    first = b.step("relu", RELU, (2, 12), [("src", x)])
+    turned = b.permute(b.reshape(first, (3, 8)), (1, 0))
+    b.write_output(b.step("relu", RELU, (24,), [("src", turned)]), out)
+    graph = Graph(b.finish(), b.constants)
+    view = graph.add_view(ir.Value("again", (8, 3), "float32", "local", "ab", alias_of=turned))
+    assert not graph.is_private(turned)
+    (at,) = [n for n, step in enumerate(graph.steps) if step and step.operand("src") == turned]
+    graph.replace(at, ir.Step("last", RELU, (ir.Operand("src", view), ir.Operand("dst", out))))
+    graph.drop(0, "last")
+    program, constants = graph.finish()
+    assert constants == []
+    names = [value.name for value in program.values]
+    (last,) = [step for step in program.steps if step.name == "last"]
+    chain_of = [last.operand("src")]
+    while program.values[chain_of[-1]].alias_of >= 0:
+        chain_of.append(program.values[chain_of[-1]].alias_of)
+    assert [program.values[number].shape for number in chain_of] == [(8, 3), (8, 3), (3, 8), (2, 12)]
+    assert chain_of[-1] == program.steps[0].dst
+    assert program.values[last.dst].name == "y" and "unused" not in names
+
+
+def test_a_value_that_two_steps_write_belongs_to_the_later_one() -> None:
+    """As long as both are there; taking the earlier one away changes nothing."""
+    b, (x, first, second, _) = chain(3)
+    steps = list(b.steps)
+    again = ir.Step("again", RELU, (ir.Operand("src", x), ir.Operand("dst", first)))
+    b.steps[:] = [steps[0], again, *steps[1:]]
+    graph = Graph(b.finish(), [])
+    assert graph.producer(first) == 1
+    graph.drop(0, "again")
+    assert graph.producer(first) == 1
+    assert graph.fused() == {steps[0].name: "again"}
+    graph.replace(2, ir.Step("other", RELU, (ir.Operand("src", x), ir.Operand("dst", second))))
+    assert graph.producer(first) is None, "nobody reads it any more"
+
+
+def test_an_output_is_not_private_and_inputs_stay() -> None:
+    b, (x, first, _) = chain(2)
+    unused = b.port("input", "unused", (7,), "float32")
+    program = b.finish()
+    out = next(number for number, value in enumerate(program.values) if value.name == "y")
+    reader, writer = program.steps[1], program.steps[0]
+    operands = (ir.Operand("src", x), ir.Operand("dst", out))
+    again = (ir.Operand("src", out), ir.Operand("dst", first))
+    graph = Graph(program, [])
+    graph.set_steps([ir.Step(writer.name, RELU, operands), ir.Step(reader.name, RELU, again)])
+    assert not graph.is_private(out) and graph.producer(out) is None
+    assert not graph.is_private(x)
+    finished, _ = graph.finish()
+    assert {value.name for value in finished.values} >= {"x", "y", "unused"}
+    assert finished.values[finished.of_kind("input")[1]] == program.values[unused]

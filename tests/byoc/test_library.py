@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import importlib.metadata
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
+import tvm_ffi
 
 from tvm_mxplan.byoc.onednn import library
-from tvm_mxplan.core.description import StepInfo, ValueInfo
+from tvm_mxplan.core.description import Description, StepInfo, ValueInfo
+from tvm_mxplan.core.program import codec
+from tvm_mxplan.core.program import program as ir
 
 
 def loading(
@@ -96,3 +102,127 @@ def test_numbers_of_threads() -> None:
         library.set_threads(before)
     assert library.threads() == before
     assert library.thread_limit() >= before
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """What the runtime's functions are called with, in their place; each answers with what ``answer`` has."""
+    found: list[object] = []
+    monkeypatch.setattr(library, "load", lambda: found.append("load"))
+
+    def function(name: str) -> object:
+        def call(*arguments: object) -> object:
+            found.append((name, *arguments))
+            return ANSWERS.get(name)
+
+        return call
+
+    monkeypatch.setattr(library, "_function", function)
+    return found
+
+
+PROGRAM = ir.Program("p", (), ())
+ANSWERS = {
+    "refusals": '[{"descriptor": "d", "implementation": "i", "reason": "r"}]',
+    "errata": '[{"name": "one"}]',
+    "cache_counters": {"hits": 3},
+    "describe": '{"steps": [], "values": []}',
+    "version": "3.2.0",
+    "isa": "avx2",
+    "create": "module",
+    "load_packed": "region",
+}
+
+
+@pytest.mark.parametrize(
+    ("call", "expected", "answer"),
+    [
+        (lambda: library.set_cache_capacity("weights", 3, 4), ("set_cache_capacity", "weights", 3, 4), None),
+        (lambda: library.cache_counters("weights"), ("cache_counters", "weights"), {"hits": 3}),
+        (lambda: library.set_debug(True), ("set_debug", 1), None),
+        (lambda: library.set_debug(False), ("set_debug", 0), None),
+        (lambda: library.set_errata(True), ("set_errata", 1), None),
+        (lambda: library.set_errata(False), ("set_errata", 0), None),
+        (lambda: library.refuse("d", "i", "r"), ("refuse", "d", "i", "r"), None),
+        (library.refusals, ("refusals",), [("d", "i", "r")]),
+        (library.forget_refusals, ("forget_refusals",), None),
+        (library.errata, ("errata",), [{"name": "one"}]),
+        (lambda: library.observe(None), ("observe", None, None, None), None),
+        (
+            lambda: library.observe(SimpleNamespace(begin=1, before=2, after=3)),  # type: ignore[arg-type]
+            ("observe", 1, 2, 3),
+            None,
+        ),
+        (lambda: library.describe(b"p", [7]), ("describe", b"p", [7]), Description((), ())),  # type: ignore[arg-type]
+        (lambda: library.describe(PROGRAM), ("describe", codec.encode(PROGRAM), []), Description((), ())),
+        (lambda: library.create_module("s", b"p"), ("create", "s", b"p", []), "module"),
+        (lambda: library.load_packed(b"h", [], True), ("load_packed", b"h", [], True), "region"),
+        (library.version, ("version",), "3.2.0"),
+        (library.isa, ("isa",), "avx2"),
+    ],
+)
+def test_what_the_runtime_is_asked(asked: list[object], call, expected, answer) -> None:
+    assert call() == answer
+    assert asked == ["load", expected]
+
+
+def test_constants_are_handed_over_as_they_are(asked: list[object]) -> None:
+    array = np.arange(6, dtype="float32").reshape(2, 3)
+    tensor = tvm_ffi.from_dlpack(array)
+    library.create_module("s", b"p", [array, tensor])
+    library.load_packed(b"h", [array], False)
+    (_, _, _, (first, second)), (_, _, (third,), mapped) = asked[1], asked[3]  # type: ignore[misc]
+    assert second is tensor and mapped is False
+    for one in (first, third):
+        assert isinstance(one, tvm_ffi.Tensor)
+        np.testing.assert_array_equal(np.from_dlpack(one), array)
+
+
+@pytest.mark.parametrize(("dynamic", "limit"), [(0, 7), (1, 1)])
+def test_the_most_threads(monkeypatch: pytest.MonkeyPatch, dynamic: int, limit: int) -> None:
+    openmp = SimpleNamespace(omp_get_dynamic=lambda: dynamic, omp_get_thread_limit=lambda: 7)
+    monkeypatch.setattr(library, "_loaded", [openmp])
+    assert library.thread_limit() == limit
+
+
+@pytest.mark.parametrize("sized_by_user", [True, False])
+def test_what_happens_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, sized_by_user: bool) -> None:
+    """oneDNN and the runtime are opened, and oneDNN's own cache is small unless a user said how large."""
+    happened: list[object] = []
+    path = tmp_path / "lib.so"
+
+    @contextmanager
+    def spinning() -> Iterator[None]:
+        happened.append("brief spinning")
+        yield
+        happened.append("as before")
+
+    monkeypatch.setattr(library, "_loaded", [])
+    monkeypatch.setattr(library, "library_path", lambda: path)
+    with pytest.raises(library.LibraryError, match=r"lib\.so does not exist; build it"):
+        library.load()
+    path.write_bytes(b"")
+    monkeypatch.setattr(library, "_check_tvm_ffi", happened.append)
+    monkeypatch.setattr(library, "_load_onednn", lambda: happened.append("oneDNN") or "oneDNN")
+    monkeypatch.setattr(library.environment, "settle_pool", lambda: happened.append("pool"))
+    monkeypatch.setattr(library.environment, "brief_spinning", spinning)
+    monkeypatch.setattr(library.errors, "register", lambda: happened.append("errors"))
+    monkeypatch.setattr(library, "_function", lambda name: lambda *given: happened.append((name, *given)))
+    monkeypatch.delenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", raising=False)
+    if sized_by_user:
+        monkeypatch.setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "1024")
+
+    def failing(_name: str) -> None:
+        raise OSError("damaged")
+
+    monkeypatch.setattr(library.ctypes, "CDLL", failing)
+    with pytest.raises(library.LibraryError, match=r"cannot load .*lib\.so: damaged"):
+        library.load()
+    assert library._loaded == []
+    happened.clear()
+    monkeypatch.setattr(library.ctypes, "CDLL", lambda name: f"opened {name}")
+    library.load()
+    library.load()
+    assert library._loaded == ["oneDNN", f"opened {path}"]
+    before = [path, "pool", "brief spinning", "oneDNN", "as before", "errors"]
+    assert happened == [*before, *([] if sized_by_user else [("set_library_cache", 64)])]

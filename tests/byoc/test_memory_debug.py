@@ -86,7 +86,7 @@ def test_the_environment_variable_turns_it_on(tmp_path, value, expected):
     code = """
 import numpy as np, tvm, tvm_ffi
 from tvm_mxplan.byoc.onednn import library
-from tvm_mxplan.core import codec
+from tvm_mxplan.core.program import codec
 module = library.create_module("tail", codec.decode(open("program", "rb").read()), ())
 shapes = (1, 2, 8, 8, 16), (1, 17, 8, 8)
 module["tail"](*(tvm_ffi.from_dlpack(np.ones(shape, "float32")) for shape in shapes))

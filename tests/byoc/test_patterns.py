@@ -229,6 +229,10 @@ SHUFFLE = "a = R.reshape(x, ({0}))\nb = R.permute_dims(a, axes=[{1}])\ny = R.res
         (lrn(3, "1, 0, 0, 1, 0, 0"), ["lrn"]),
         (norm("[-1]"), ["layer_normalization"]),
         (norm("[2, 3]"), ["layer_normalization"]),
+        (norm("[3, 2]"), ["layer_normalization"]),
+        (norm("[-1]", "R.square(c)"), ["layer_normalization"]),
+        (norm("[0, 1, 2, 3]"), ["layer_normalization"]),
+        (lrn(1, "0, 0, 0, 0, 0, 0"), ["lrn"]),
         (norm("[-1]", "R.power(c, R.const(2.0, 'float32'))"), ["layer_normalization"]),
         (INSTANCE.format("[2, 3]", "[2, 3]"), ["layer_normalization"]),
         (SHUFFLE.format("2, 3, 2, 4, 5", "0, 2, 1, 3, 4"), ["shuffle"]),
@@ -239,6 +243,20 @@ def test_what_importers_spread_is_one_step(lines, kinds):
 
 
 @pytest.mark.parametrize(
+    ("axes", "shape"), [("[-1]", (2, 6, 4, 5)), ("[2, 3]", (2, 6, 20)), ("[0, 1, 2, 3]", (1, 240))]
+)
+def test_a_layer_norm_works_on_rows(axes, shape):
+    """Of the axes that are normalized together; of all of them there is one row."""
+    mod = dataflow(norm(axes), X)
+    passes = [DispatchOperators(preference_of([OneDNN()])), PartitionRegions(), BuildPrograms(OneDNN())]
+    ((_, region),) = regions(tvm.transform.Sequential(passes)(mod), "mxplan_onednn")
+    program = program_of(region)
+    (step,) = [step for step in program.steps if step.kind == "layer_normalization"]
+    assert program.values[step.dst].shape == program.values[step.operand("src")].shape == shape
+    assert step.attrs == ir.LayerNormalization(float(np.float32(0.01)))
+
+
+@pytest.mark.parametrize(
     ("lines", "kind"),
     [
         (lrn(beta=0.5), "lrn"),
@@ -246,6 +264,8 @@ def test_what_importers_spread_is_one_step(lines, kinds):
         (lrn(alpha=vector(1.0, 2.0, 3.0, 4.0, 5.0, 6.0)), "lrn"),
         (norm("[-1]", "R.power(c, R.const(3.0, 'float32'))"), "layer_normalization"),
         (norm("[2]"), "layer_normalization"),
+        (lrn(4, "2, 0, 0, 1, 0, 0"), "lrn"),
+        (lrn().replace("count_include_pad=True", "count_include_pad=False"), "lrn"),
         (INSTANCE.format("[2, 3]", "[3]"), "layer_normalization"),
         (INSTANCE.format("[3]", "[2, 3]"), "layer_normalization"),
         (INSTANCE.format("[1, 2, 3]", "[1, 2, 3]"), "layer_normalization"),
@@ -299,6 +319,23 @@ FUNCTIONS: dict[str, Function] = {
     "R.maximum(x, R.const(0.7, 'float32'))": lambda x: np.maximum(x, 0.7),
     "R.minimum(x, R.const(0.7, 'float32'))": lambda x: np.minimum(x, 0.7),
 }
+
+
+OF_POSITIVE: dict[str, Function] = {
+    "R.log(x)": np.log,
+    "R.sqrt(x)": np.sqrt,
+    "R.nn.gelu_tanh(x)": lambda x: x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
+    "R.power(x, R.const(-1.5, 'float32'))": lambda x: x**-1.5,
+    "R.nn.softplus(x, beta=2.0)": lambda x: np.log1p(np.exp(2 * x)) / 2,
+}
+
+
+@pytest.mark.parametrize("expression", OF_POSITIVE)
+def test_functions_of_positive_numbers(expression):
+    (step,) = steps_of(f"y = {expression}")
+    x = np.abs(normal(0, *SHAPE)) + np.float32(0.1)
+    right = OF_POSITIVE[expression](x.astype("float64"))
+    np.testing.assert_allclose(value_of(step, x), right, rtol=1e-5, atol=1e-6)
 
 
 OF_TWO = {"R.exp(x)", "R.minimum(x, R.const(0.7, 'float32'))"}

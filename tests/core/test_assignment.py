@@ -7,7 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
+from tvm_mxplan.core import assignment
 from tvm_mxplan.core.assignment import (
+    Assignment,
     AssignmentProblem,
     Option,
     assignment_cost,
@@ -123,3 +125,34 @@ def test_settling_costs_no_more_than_the_margin(seed: int) -> None:
 
 def test_nothing_to_choose() -> None:
     assert solve_assignment(AssignmentProblem((), {})).choices == ()
+
+
+@pytest.mark.parametrize(
+    ("cost", "gap", "optimal"),
+    [(100.0, 9e-5, True), (100.0, 2e-4, False), (0.1, 9e-7, True), (0.1, 2e-6, False), (5.0, 0.0, True)],
+)
+def test_what_counts_as_optimal(cost: float, gap: float, optimal: bool) -> None:
+    assert Assignment((), cost, cost - gap).is_optimal is optimal
+
+
+def test_the_search_is_told_its_limit_and_tells_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+    solver = assignment.milp
+
+    def noting(*args: object, options: dict, **kwargs: object) -> object:
+        asked.append(dict(options))
+        result = solver(*args, options=options, **kwargs)
+        result.mip_dual_bound = bounds[len(asked) - 1]
+        return result
+
+    monkeypatch.setattr(assignment, "milp", noting)
+    bounds = [90.0, 120.0, None]
+    problem = two_kinds(-1.0)
+    found = [solve_assignment(problem, max_nodes=17), solve_assignment(problem), solve_assignment(problem)]
+    assert asked == [{"node_limit": 17}, {"node_limit": 2000}, {"node_limit": 2000}]
+    assert [one.lower_bound for one in found] == [90.0, 100.0, 100.0]
+    assert [one.is_optimal for one in found] == [False, True, True]
+
+
+def test_nothing_to_choose_costs_nothing() -> None:
+    assert solve_assignment(AssignmentProblem((), {(0, "x"): 1.0})) == Assignment((), 0.0, 0.0)

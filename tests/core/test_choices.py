@@ -124,3 +124,38 @@ def test_kinds_of_operators_are_kept_by_model() -> None:
     assert choices.made == {Key(DISPATCH, "abc"): b"conv2d"}
     assert Choices(CONTEXT, choices.made).find_dispatch("abc") == b"conv2d"
     assert choices.find_dispatch("abc") is None
+
+
+def test_a_question_is_hashed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For finding and for noting; and its answer is encoded."""
+    encoded: list[ir.Program] = []
+    encode = codec.encode
+    monkeypatch.setattr(codec, "encode", lambda program: encoded.append(program) or encode(program))
+    choices, question = Choices(CONTEXT, made()), Question("layouts", program(), "cost")
+    encoded.clear()
+    assert choices.find(question) == DECIDED
+    choices.note(question, DECIDED, known=True)
+    assert encoded == [program(name=""), DECIDED]
+
+
+def test_a_turn_counts_its_own_regions() -> None:
+    choices = Choices(CONTEXT)
+    for extent in (3, Symbol("n")):
+        choices.note(Question("layouts", program(extent=extent), ""), DECIDED, known=True)
+    assert (choices.regions, choices.used, choices.symbolic) == (2, 2, 1)
+    choices.begin_turn()
+    assert (choices.regions, choices.used, choices.symbolic) == (0, 0, 0)
+
+
+def test_what_is_no_answer_is_told_with_its_file() -> None:
+    known = {key: codec.encode(decided(extent=3)) for key in made()}
+    question = Question("layouts", program(), "cost")
+    for source, begins in (("kept.mxcache", "kept.mxcache: region region_0"), ("", "region region_0")):
+        with pytest.warns(RuntimeWarning, match=f"^{begins}: the layouts that were kept are not used"):
+            assert Choices(CONTEXT, known, source).find(question) is None
+        with pytest.warns(RuntimeWarning, match=f"^{begins}"):
+            assert Choices(CONTEXT, known, source).again().find(question) is None
+    advised = Choices(CONTEXT)
+    advised.advise({key: codec.encode(decided(extent=3)) for key in made(context={})}, "record")
+    with pytest.warns(RuntimeWarning, match="^record: region region_0"):
+        assert advised.find(question) is None

@@ -13,7 +13,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 from _mutate import equivalent, main, tree
-from _mutate.baseline import Baseline
+from _mutate.baseline import Baseline, what_counts
 from _mutate.main import Tried, sample, summary
 from _mutate.mutants import Mutant
 from _mutate.reached import NAME, instrument
@@ -46,6 +46,7 @@ def in_function(line: str) -> set[str]:
         ("c = 3, 0.5, True", {"3 -> 4", "0.5 -> 1.5", "True -> False"}),
         ("c = g(a, b, key=c)", {"a, b -> b, a", ", key=c ->"}),
         ("c = min(a, b)", {"min -> max"}),
+        ("c = math.gcd(a, b)", set()),
         ("c = a[b:c]", {"b ->", "c ->"}),
         ("c = {'x': a, 'y': b}", {"'x': a, ->", ", 'y': b ->"}),
         ("g(a)", {"g(a) -> pass"}),
@@ -211,6 +212,45 @@ def test_tests_that_run_the_line_quickest_first(line: int, limit: float, expecte
     selected = Baseline(OBSERVED).select(mutant, ["tests/test_a.py"], limit)
     assert selected.tests == expected
     assert selected.left_out == (1 if limit == 5 and line == 3 else 0)
+
+
+def test_tests_of_the_own_name_run_first() -> None:
+    def seen(test: str, seconds: float) -> dict:
+        return {"imported": [], "shared": {}, "tests": {test: {"seconds": seconds, "lines": {"m.py": [3]}}}}
+
+    observed = {"tests/test_m.py": seen("own", 3.0), "tests/test_other.py": seen("other", 1.0)}
+    mutant = Mutant("m.py", "f", "constant", 3, 0, 1, "1", "2")
+    assert Baseline(observed).select(mutant, list(observed), 60).tests == ("own", "other")
+    assert Baseline(observed).select(mutant, list(observed), 2).tests == ("other",)
+
+
+@pytest.mark.parametrize("pattern", tree.TESTS)
+def test_the_map_names_files_that_are_there(pattern: str) -> None:
+    assert sources([pattern]), "no source file"
+    for tests in tree.TESTS[pattern]:
+        assert list(ROOT.glob(tests)), tests
+
+
+def test_what_an_observation_rests_on() -> None:
+    """All of a file that was run, of another one what runs on import, of a third nothing."""
+    observed = {
+        "imported": ["run.py", "imported.py"],
+        "shared": {},
+        "tests": {"test": {"seconds": 1.0, "lines": {"run.py": [2]}}},
+    }
+    text = "A = 1\ndef f():\n    return 1\n"
+    body, top = text.replace("return 1", "return 2"), text.replace("A = 1", "A = 2")
+    texts = {"run.py": text, "imported.py": text, "other.py": text}
+    before = what_counts(texts, observed)
+    assert set(before) == {"run.py", "imported.py"}
+    for file, changed, counts in (
+        ("run.py", body, True),
+        ("run.py", top, True),
+        ("imported.py", body, False),
+        ("imported.py", top, True),
+        ("other.py", top, False),
+    ):
+        assert (what_counts({**texts, file: changed}, observed) != before) == counts
 
 
 def test_a_module_without_functions_is_tested_by_who_imports_it_first() -> None:

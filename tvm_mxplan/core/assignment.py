@@ -138,7 +138,7 @@ def settle_assignment(problem: AssignmentProblem, doubtful: Collection[Form], ma
     margin : how much more may be spent in all, as a share of the least cost.
     """
     best = solve_assignment(problem)
-    if not doubtful or not converted(problem, best.choices).intersection(doubtful):
+    if not converted(problem, best.choices).intersection(doubtful):
         return best
     dear = {
         form: cost + margin * best.cost if form in doubtful else cost

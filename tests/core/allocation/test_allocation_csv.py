@@ -37,6 +37,13 @@ def test_the_format_is_that_of_minimalloc(tmp_path: Path) -> None:
     assert lines[1].startswith("a,0,2,100,")
 
 
+def test_names_of_any_script_are_utf_8(tmp_path: Path) -> None:
+    problem = Problem((single("größe, \u63a8", 0, 2, 100),))
+    write_csv(tmp_path / "plan.csv", problem)
+    assert (tmp_path / "plan.csv").read_bytes() == 'id,lower,upper,size\n"größe, \u63a8",0,2,100\n'.encode()
+    assert read_csv(tmp_path / "plan.csv") == problem
+
+
 def test_columns_in_any_order_blank_lines_and_a_byte_order_mark(tmp_path: Path) -> None:
     path = written(tmp_path, "\ufeffsize,note, id ,upper,lower\r\n\r\n100,x, a ,2,0\r\n")
     assert read_csv(path).items == (single("a", 0, 2, 100),)

@@ -35,6 +35,18 @@ def test_items_that_could_overflow_when_stacked_are_refused() -> None:
 def test_a_negative_capacity_is_refused() -> None:
     with pytest.raises(ProblemError, match="capacity is -1"):
         Problem((), -1)
+    assert Problem((), 0).capacity == 0
+
+
+def test_numbers_up_to_64_bits_are_taken() -> None:
+    """Each limit is the last number that is fine."""
+    most = 2**63 - 1
+    assert Problem((single("a", most - 1, most, 0, alignment=most),)).items[0].death == most
+    assert Problem((single("a", 0, 1, 2**62, 2**62 - 1),)).items[0].extent == 2**62
+    with pytest.raises(ProblemError, match="scope 'global' up to this one, stacked"):
+        Problem((single("a", 0, 1, 2**62, 2**62),))
+    items = (single("a", 0, 1, 2**62), Item("b", (Rectangle(0, 1, 0, 2**62),), scope="local"))
+    assert Problem(items).scopes == ("global", "local")
 
 
 def test_three_lives_that_overlap_by_pairs_need_180_bytes() -> None:
@@ -45,6 +57,12 @@ def test_alignment_counts_for_all_but_the_topmost() -> None:
     """100 bytes take two grains of 64; 80 bytes on top of them end at 208."""
     aligned = Problem((single("a", 0, 2, 100, 64), single("b", 1, 3, 80, 64)))
     assert lower_bound(aligned) == 208
+
+
+def test_bounds_are_exact_beyond_the_digits_of_a_float() -> None:
+    assert lower_bound(Problem((single("a", 0, 2, 2**53 + 1), single("b", 1, 3, 2)))) == 2**53 + 3
+    aligned = (single("a", 0, 2, 2**53 + 1, 8), single("b", 1, 3, 2**53 + 2, 8))
+    assert lower_bound(Problem(aligned)) == 2**54 + 9
 
 
 def test_nothing_needs_nothing() -> None:

@@ -193,6 +193,20 @@ def test_more_bytes_than_there_are_anywhere_are_stacked() -> None:
     assert plan.height in (2**60 + 6, 2**60 + 64 + 5, 2**60 + 65)
 
 
+def test_only_what_may_leave_64_bits_is_stacked() -> None:
+    """Two of the three are never there together."""
+    for nbytes, height, status in (
+        (2**58, 2**59, Status.LOWER_BOUND),
+        (2**59, 3 * 2**59, Status.FEASIBLE),
+    ):
+        plan = solved(
+            Problem((single("a", 0, 3, nbytes), single("b", 1, 2, nbytes), single("c", 2, 3, nbytes)))
+        )
+        assert (plan.height, plan.status, plan.nodes) == (height, status, 0)
+    items = tuple(single(f"{n}", n, n + 2, 2**59 + n, 2**n) for n in range(3))
+    assert solve(Problem(items)).offsets == (0, 2**59, 2**60 + 4)
+
+
 def test_each_part_is_asked_for_what_is_of_use(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two parts of one arena: below the height of the taller one nothing is of use for the other."""
     asked: list[native.Request] = []

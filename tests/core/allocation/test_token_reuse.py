@@ -47,6 +47,13 @@ def test_a_token_for_each_size_is_more_than_an_arena_needs():
     assert token_reuse(buffers) == 1536
 
 
+def test_memories_have_tokens_of_their_own():
+    """The second one could take the token of the first; the third can."""
+    buffers = problem((0, 1, 64), (1, 2, 48), (1, 2, 40)).items
+    moved = Item("b1", buffers[1].rectangles, scope="local")
+    assert token_reuse(Problem((buffers[0], moved, buffers[2]))) == 64 + 48
+
+
 def test_a_group_is_one_buffer_over_its_whole_life():
     group = Item("group", (Rectangle(0, 2, 0, 64), Rectangle(1, 4, 64, 64)))
     assert token_reuse(Problem((group, Item("late", (Rectangle(2, 3, 0, 64),))))) == 192

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tvm_mxplan.core.program import codec
@@ -113,9 +115,10 @@ def test_dimensions_are_nested_so_deep_and_no_deeper(side: str) -> None:
             dim = Expr("+", dim, 1) if side == "left" else Expr("+", 1, dim)
         return PROGRAM.with_value(0, shape=(dim, 3, 4))
 
-    assert codec.decode(codec.encode(nested(40))) == nested(40)
-    with pytest.raises(codec.DecodeError):
-        codec.decode(codec.encode(nested(200)))
+    assert codec.decode(codec.encode(nested(64))) == nested(64)
+    for depth in (65, 200):
+        with pytest.raises(codec.DecodeError, match="nested too deeply"):
+            codec.decode(codec.encode(nested(depth)))
 
 
 def test_flipped_bytes_give_a_program_or_a_decode_error() -> None:
@@ -130,3 +133,17 @@ def test_flipped_bytes_give_a_program_or_a_decode_error() -> None:
         except codec.DecodeError:
             refused += 1
     assert refused > len(data) // 4
+
+
+def test_counts_up_to_what_the_bytes_can_hold() -> None:
+    """Post-ops at the very end, of the fewest bytes that there are; names without a letter."""
+    last = PROGRAM.steps[1]
+    for kind in ({"post_ops": (ir.SumPostOp(1.0),) * 40}, {"refused": ("",) * 400}):
+        step = replace(last, **kind)
+        written = codec._Writer({})
+        written.step(step)
+        assert codec._Reader(bytes(written.buffer)).step() == step
+    three = (3).to_bytes(4, "little")
+    assert codec._Reader(three + bytes(12)).count(4) == 3
+    with pytest.raises(codec.DecodeError, match="count 3 at byte 0 is more than the data can hold"):
+        codec._Reader(three + bytes(11)).count(4)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import accumulate
 from types import SimpleNamespace
 
 import pytest
@@ -9,9 +11,14 @@ import relax_programs as rp
 import tvm
 from tvm import relax, tirx
 
+from tvm_mxplan.core.allocation import Plan, Problem, Status, solve
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.errors import InternalError
 from tvm_mxplan.passes.storage import storage_plan
+from tvm_mxplan.passes.storage.region_calls import Region
 from tvm_mxplan.passes.storage.relax_aliases import Tensor
 from tvm_mxplan.passes.storage.relax_sizes import Size
+from tvm_mxplan.passes.storage.stock_plan import stock_plan
 from tvm_mxplan.passes.storage.storage_plan import Arena, Kernels, _arena_of, plan_storage
 
 X = 'x: R.Tensor((4, 6), "float32")'
@@ -117,3 +124,106 @@ def test_only_kernels_of_the_module_work_in_place() -> None:
     kernels = Kernels(mod)
     for other in (relax.ExternFunc("f"), mod.get_global_var("main"), tvm.ir.Op.get("relax.exp")):
         assert kernels.pairs(SimpleNamespace(call=SimpleNamespace(op=other))) == ()  # type: ignore[arg-type]
+
+
+# --- the plan that is taken where the first one is not known to be the best ---------------------------------
+
+REGION = """
+a1 = R.call_dps_packed("region", (x,), out_ty=[R.Tensor((4, 6), "float32"), R.Tensor((192,), "uint8")])
+a = a1[0]
+b = R.exp(a)
+c = R.permute_dims(b)
+return R.permute_dims(c)
+"""
+
+
+def region(calls: int = 1) -> Region:
+    """Two steps with one value between them, planned ahead."""
+    kinds: list[tuple[ir.ValueKind, int]] = [("input", -1), ("local", 0), ("output", -1)]
+    values = tuple(
+        ir.Value(kind, (4, 6), "float32", kind, "ab", -1 if kind == "local" else 0, offset=at, nbytes=96)
+        for kind, at in kinds
+    )
+    relu = ir.Eltwise("relu", 0.0, 0.0)
+    steps = tuple(
+        ir.Step(f"s{at}", relu, (ir.Operand("src", at), ir.Operand("dst", at + 1))) for at in range(2)
+    )
+    return Region.of(ir.Program("region", values, steps, arena_bytes=96), calls)
+
+
+def planned_with(
+    monkeypatch: pytest.MonkeyPatch, worst: int, stock: bool = True
+) -> tuple[storage_plan.StoragePlan, list[int]]:
+    """A plan where the solver stacks the items of its first ``worst`` problems, and the heights of all."""
+    heights: list[int] = []
+
+    def solving(problem: Problem) -> Plan:
+        plan = solve(problem)
+        if len(heights) < worst:
+            ends = list(accumulate((1024 + item.extent // 64 * 64 for item in problem.items), initial=0))
+            heights_of = {problem.scopes[0]: ends[-1]}
+            plan = replace(plan, offsets=tuple(ends[:-1]), heights=heights_of, status=Status.FEASIBLE)
+        heights.append(plan.height)
+        return plan
+
+    monkeypatch.setattr(storage_plan, "solve", solving)
+    if not stock:
+        monkeypatch.setattr(storage_plan, "stock_plan", lambda _mod, _gvar: None)
+    mod = rp.lower(rp.parse(REGION, X))
+    plan = plan_storage(mod, mod.get_global_var("main"), regions={"region": region()})
+    return plan, heights
+
+
+def test_a_plan_at_the_lower_bound_is_the_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, heights = planned_with(monkeypatch, 0)
+    assert heights == [plan.plan.height] == [plan.plan.lower_bound]
+    assert len(plan.problem.opened) == 1 and plan.problem.closed == ()
+    assert plan.problem.in_place
+    assert list(plan.programs()) == ["region"]
+
+
+def test_the_plan_without_regions_or_results_in_place_where_that_is_lower(monkeypatch) -> None:
+    """The region's arena is a block then, which is still known to be one."""
+    plan, heights = planned_with(monkeypatch, 1, stock=False)
+    assert heights == [heights[0], plan.plan.height] and plan.plan.height < heights[0]
+    assert (plan.problem.opened, plan.problem.in_place, plan.programs()) == ((), {}, {})
+    (closed,) = plan.problem.closed
+    assert closed.lent in {number for group in plan.problem.groups for number in group}
+    assert closed.region.program.name == "region"
+
+
+def test_the_first_plan_where_no_other_is_lower(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, heights = planned_with(monkeypatch, 2, stock=False)
+    assert len(heights) == 2 and heights[0] < heights[1]
+    assert plan.plan.height == heights[0]
+    assert plan.problem.in_place
+
+
+def test_tvms_own_plan_where_that_is_the_lowest(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, heights = planned_with(monkeypatch, 2)
+    assert plan.plan.height < min(heights)
+    assert (plan.problem.opened, plan.problem.in_place) == ((), {})
+    assert len(plan.problem.closed) == 1
+    mod = rp.lower(rp.parse(REGION, X))
+    stock = stock_plan(mod, mod.get_global_var("main"))
+    assert stock is not None
+    expected = stock.as_plan(plan.problem.problem, plan.problem.groups)
+    assert expected is not None and plan.plan.offsets == expected.offsets
+
+
+@pytest.mark.parametrize("failing", [True, False])
+def test_a_plan_of_tvm_that_is_wrong_or_missing_is_left_out(monkeypatch, failing: bool) -> None:
+    def stock(_mod: tvm.IRModule, _gvar: tvm.ir.GlobalVar) -> object:
+        if failing:
+            raise RuntimeError("TVM cannot plan this")
+        return SimpleNamespace(as_plan=lambda problem, _groups: Plan((0,) * len(problem.items), {"0": 64}))
+
+    monkeypatch.setattr(storage_plan, "stock_plan", stock)
+    plan, heights = planned_with(monkeypatch, 2)
+    assert plan.plan.height == min(heights)
+
+
+def test_a_wrong_plan_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storage_plan, "solve", lambda problem: Plan((0,) * len(problem.items), {"0": 64}))
+    with pytest.raises(InternalError, match="the memory plan of a function is wrong: "):
+        planned()

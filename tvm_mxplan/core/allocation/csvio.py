@@ -39,7 +39,7 @@ def read_csv(path: str | Path, *, capacity: int | None = None, alignment: int = 
         raise ProblemError(f"{path}: cannot be read ({reason}), expected a CSV file") from error
     items: list[Item] = []
     places: list[int] = []
-    rows = csv.reader(io.StringIO(text, newline=""))
+    rows = csv.reader(io.StringIO(text))
     try:
         for number, row in enumerate(rows):
             where = f"{path}:{rows.line_num}"
@@ -99,5 +99,6 @@ def write_csv(path: str | Path, problem: Problem, plan: Plan | None = None) -> N
         only = item.rectangles[0]
         row = (item.name, only.birth, only.death, only.nbytes)
         table.append(row if plan is None else (*row, plan.offsets[index]))
-    with open(path, "w", encoding="utf-8", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows(table)
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(table)
+    Path(path).write_bytes(text.getvalue().encode())

@@ -74,11 +74,6 @@ class Instance:
     members: tuple[int, ...]
     sections: int
 
-    @property
-    def rigid(self) -> bool:
-        """True if some item is more than one block."""
-        return any(len(shape.blocks) > 1 or shape.blocks[0].low for shape in self.shapes)
-
 
 def align_up(value: int, alignment: int) -> int:
     """Least multiple of ``alignment`` that is at least ``value``."""
