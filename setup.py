@@ -4,7 +4,8 @@ The sources below ``byoc/runtime`` become ``libmxplan_runtime.so``; those below
 ``tvm_mxplan/core/allocation/native``, which need no other library, become ``libmxplan_planner.so``.  Each
 stands in the folder of its sources (in place for an editable install).  Headers and libraries come from the
 distributions that pip installs for the build: tvm-ffi and oneDNN.  Files are compiled on all cores, and again
-only where they or a header have changed.
+only where they or a header have changed: objects stay in ``build/objects``, also those of editable installs,
+whose temporary folders setuptools removes.
 ``MXPLAN_CXX`` names another compiler, ``MXPLAN_CXXFLAGS`` adds flags (say, a sanitizer's).
 """
 
@@ -25,6 +26,7 @@ RUNTIME = "tvm_mxplan.byoc.runtime.libmxplan_runtime"
 PLANNER = "tvm_mxplan.core.allocation.native.libmxplan_planner"
 # Folders of the libraries' sources, which the sources' includes are relative to.
 SOURCES = {RUNTIME: Path("byoc/runtime"), PLANNER: Path("tvm_mxplan/core/allocation/native")}
+OBJECTS = Path("build/objects")
 # From <prefix>/lib/pythonX.Y/site-packages/tvm_mxplan/byoc/runtime: oneDNN's library and tvm-ffi's.
 RPATHS = ("$ORIGIN/../../../../..", "$ORIGIN/../../../tvm_ffi/lib")
 FLAGS = (
@@ -47,11 +49,13 @@ class Libraries:
     Attributes
     ----------
     compile, link : further arguments of the compiler, and of the linker behind the objects.
-    versions : of the distributions whose headers are read, which are not among the compiler's notes.
+    includes : folders of other distributions' headers, which pip installs at another place for each build.
+    versions : of those distributions; their headers are not among the compiler's notes.
     """
 
     compile: tuple[str, ...] = ()
     link: tuple[str, ...] = ()
+    includes: tuple[Path, ...] = ()
     versions: tuple[str, ...] = ()
 
 
@@ -92,7 +96,7 @@ def runtime_libraries() -> Libraries:
     header = distribution_file("onednn-devel-cpu-gomp", "include/oneapi/dnnl/dnnl.hpp")
     onednn = distribution_file("onednn-cpu-gomp", "libdnnl.so.3")
     return Libraries(
-        compile=("-fopenmp", f"-isystem{header.parents[2]}", f"-isystem{ffi / 'include'}"),
+        compile=("-fopenmp",),
         link=(
             "-fopenmp",
             str(onednn),
@@ -100,6 +104,7 @@ def runtime_libraries() -> Libraries:
             "-ltvm_ffi",
             *(f"-Wl,-rpath,{path}" for path in RPATHS),
         ),
+        includes=(header.parents[2], ffi / "include"),
         versions=tuple(map(importlib.metadata.version, ("apache-tvm-ffi", "onednn-devel-cpu-gomp"))),
     )
 
@@ -124,10 +129,11 @@ class BuildLibraries(build_ext):
     def _compile(self, sources: list[Path], root: Path, needed: Libraries) -> list[Path]:
         """Object files of ``sources`` below ``root``, made where they are missing or old."""
         command = [*_compiler(), *FLAGS, f"-iquote{root}", *needed.compile, "-c"]
-        folder = Path(self.build_temp) / root.name
+        folder = OBJECTS / root.name
         folder.mkdir(parents=True, exist_ok=True)
         settings = folder / "settings"
-        wanted = " ".join([*command, *needed.versions])
+        wanted = " ".join([*command, *needed.versions, _compiler_version()])
+        command += [f"-isystem{path}" for path in needed.includes]
         unchanged = settings.exists() and settings.read_text() == wanted
         objects = [folder / source.relative_to(root).with_suffix(".o") for source in sources]
 
@@ -147,6 +153,11 @@ def _compiler() -> list[str]:
     """The compiler, and the flags that the environment adds wherever it is called."""
     extra = os.environ.get("MXPLAN_CXXFLAGS", "").split()
     return [os.environ.get("MXPLAN_CXX", "g++"), *extra]
+
+
+def _compiler_version() -> str:
+    answer = subprocess.run([*_compiler(), "-dumpfullversion"], check=True, capture_output=True, text=True)
+    return answer.stdout.strip()
 
 
 setup(

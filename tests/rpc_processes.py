@@ -14,8 +14,6 @@ from contextlib import contextmanager, suppress
 
 HOST = "127.0.0.1"
 KEY = "pi"
-_SECONDS = 600.0
-"""After which a process that does not come up is given up: no machine is too busy for that."""
 
 
 @contextmanager
@@ -37,8 +35,9 @@ def server(*flags: str, **environment: str) -> Iterator[tuple[str, subprocess.Po
 @contextmanager
 def lent(address: str, **environment: str) -> Iterator[None]:
     """A server that a tracker lends."""
-    with server("--tracker", address, **environment):
-        wait_for(lambda: KEY in _keys(address))
+    with server("--tracker", address, **environment) as (_, process):
+        _wait_for(lambda: KEY in _keys(address), process)
+        assert process.poll() is None, f"the server ended with status {process.returncode}"
         yield
 
 
@@ -56,12 +55,10 @@ def end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    """Until something is so."""
-    limit = time.monotonic() + _SECONDS
-    while not condition():
-        assert time.monotonic() < limit, "waited in vain"
-        time.sleep(0.1)
+def _wait_for(condition: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
+    """Waits until something is so, or until the process that would make it so has ended."""
+    while process.poll() is None and not condition():
+        time.sleep(0.02)
 
 
 @contextmanager
@@ -76,7 +73,7 @@ def _process(module: str, port: int, *flags: str, **environment: str) -> Iterato
             stderr=log,
         )
         try:
-            wait_for(lambda: _listens(port) or process.poll() is not None)
+            _wait_for(lambda: _listens(port), process)
             log.seek(0)
             assert process.poll() is None, log.read().decode()
             yield process

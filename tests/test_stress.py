@@ -31,7 +31,7 @@ def test_eight_machines_on_one_module(tmp_path: Path) -> None:
     inputs = [zoo.random_inputs(model, seed=seed) for seed in range(THREADS)]
     expected = [compiled(**each)[0].numpy() for each in inputs]
     wrong: list[int] = []
-    finished = threading.Barrier(THREADS + 1, timeout=600)  # a thread that fails breaks it
+    finished = threading.Barrier(THREADS + 1)
     sizes: list[int] = []
 
     def work(number: int) -> None:
@@ -42,9 +42,13 @@ def test_eight_machines_on_one_module(tmp_path: Path) -> None:
                 if not np.array_equal(ex(**tensors)[0].numpy(), expected[number]):
                     wrong.append(number)
 
-        for count in (CALLS // THREADS // 5, CALLS // THREADS):  # the first part is for memory to settle
-            call(count)
-            finished.wait()
+        try:
+            for count in (CALLS // THREADS // 5, CALLS // THREADS):  # the first part is for memory to settle
+                call(count)
+                finished.wait()
+        except BaseException:
+            finished.abort()  # nobody waits for a thread that failed
+            raise
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(THREADS)]
     for thread in threads:

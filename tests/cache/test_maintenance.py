@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from pathlib import Path
@@ -31,13 +32,16 @@ def spoil(path: Path) -> None:
 
 
 def test_a_line_for_each_file_with_the_time_of_its_use(files: list[Path]) -> None:
+    uses = {path.name: seconds for path, seconds in zip(files, (1_500_000_000, 1_600_000_000), strict=True)}
+    for path in files:
+        os.utime(path, (uses[path.name], 1_400_000_000))
     *lines, total = maintenance.listing().splitlines()
     sizes = {path.name: path.stat().st_size for path in files}
     assert len(lines) == 2
     for line in lines:
         name, size, used = re.fullmatch(r"(\S+) +([\d,]+)  used (.*)", line).groups()  # type: ignore[union-attr]
         assert int(size.replace(",", "")) == sizes[name]
-        assert abs(time.mktime(time.strptime(used, "%Y-%m-%d %H:%M:%S")) - time.time()) < 600
+        assert used == time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(uses[name]))
     assert f"2 file(s), {sum(sizes.values()):,} of" in total
 
 

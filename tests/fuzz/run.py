@@ -34,7 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--targets", nargs="+", choices=[*COMPILED, *PYTHON], default=[*COMPILED, *PYTHON])
     parser.add_argument("--build", type=Path, help="folder of the programs that were built, or are to be")
-    parser.add_argument("--inputs", type=int, help="no more of them, to one of Python's readers")
+    parser.add_argument("--inputs", type=int, help="to one of Python's readers, in place of SECONDS")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
     if given.one:
@@ -93,7 +93,7 @@ def _run_python(target: str, seconds: float, seed: int, inputs: int | None = Non
     taken = number = 0
     with open("round", "wb", buffering=0) as current:
         end = time.monotonic() + seconds
-        while time.monotonic() < end and (inputs is None or number < inputs):
+        while number < inputs if inputs is not None else time.monotonic() < end:
             current.seek(0)
             current.write(number.to_bytes(8, "little"))
             try:

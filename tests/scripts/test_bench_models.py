@@ -128,7 +128,7 @@ def test_two_engines_end_to_end(tmp_path):
         ("import os; os._exit(3)", "died", "status 3"),
         ("raise RuntimeError('no such device')", "failed", "RuntimeError: no such device"),
         (ZEROS, "wrong", "relative L2 1.0e+00"),
-        ("import time; time.sleep(600)", "timed out", "within 2 s"),
+        ("import signal; signal.pause()", "timed out", "within 2 s"),
     ],
     ids=["missing", "dies", "raises", "lies", "hangs"],
 )
@@ -193,10 +193,10 @@ def test_workers_end_with_the_run(tmp_path, number):
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     try:
-        _wait(lambda: list(tmp_path.glob("*/answer_onnxruntime.npz")))
+        _wait(lambda: list(tmp_path.glob("*/answer_onnxruntime.npz")) or run.poll() is not None)
         assert _processes_about(tmp_path)
         run.send_signal(number)
-        assert run.wait(_LONG) != 0
+        assert run.wait() != 0
     finally:
         run.kill()
         run.wait()
@@ -229,14 +229,9 @@ def _run(directory, *arguments):
     return json.loads(out.read_text())
 
 
-_LONG = 600
-"""Seconds after which what does not happen is given up: no machine is too busy for that."""
-
-
 def _wait(condition):
-    deadline = time.monotonic() + _LONG
+    """Waits as long as it takes; what never comes is told by ``faulthandler_timeout``."""
     while not condition():
-        assert time.monotonic() < deadline, "waited too long"
         time.sleep(0.05)
 
 
