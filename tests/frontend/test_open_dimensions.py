@@ -266,3 +266,26 @@ def test_what_cannot_stay_open_is_said_with_the_option_that_fixes_it():
         tvm_mxplan.compile(squeeze, "llvm", options=UNCACHED)
     fixed = tvm_mxplan.compile(squeeze, "llvm", shapes={"x": [1, 3]}, options=UNCACHED)
     assert fixed(x=normal(1, 3))[0].shape == (1, 3)
+
+
+def test_positions_behind_a_cache_of_a_named_length():
+    """The length of what came before stands in no shape of the kernel that counts on from it."""
+    parsed = constants(
+        model(
+            """agraph (float[b, q, 6] x, float[b, past, 6] before, float[6, 5] w)
+            => (float[b, q, 5] y, int64[q2] at, float[b, p, 6] after)
+            <int64 zero = {0}, int64 one = {1}> {
+                s = Shape(x)
+                q = Gather(s, one)
+                c = Shape(before)
+                past = Gather(c, one)
+                steps = Range(zero, q, one)
+                at = Add(steps, past)
+                y = MatMul(x, w)
+                after = Concat<axis = 1>(before, x)
+            }"""
+        ),
+        w=normal(6, 5),
+    )
+    several = ((2, 3, 4), (1, 1, 0), (3, 5, 9))
+    check_offloaded(parsed, [{"x": normal(b, q, 6), "before": normal(b, p, 6)} for b, q, p in several])
