@@ -9,11 +9,11 @@ import tvm
 from tvm import relax, tirx
 
 from ...errors import InvalidInputError, UnsupportedError
-from ...passes.memory.relax_sizes import UPPER_BOUND
-from ...signature import OUTPUTS
-from ..onnx.dims import expression
+from ...execution.signature import OUTPUTS
+from ...passes.storage.relax_sizes import UPPER_BOUND
+from ..onnx.dimensions.dims import expression
 from ..origins import OriginBuilder
-from ..relax_bounds import LOWER_BOUND
+from ..relax.relax_bounds import LOWER_BOUND
 from .dimensions import Bound
 from .graph import GraphImporter
 from .names import result_names
