@@ -106,8 +106,40 @@ def test_wrong_relax_modules(model):
     module = two_inputs()
     with pytest.raises(InvalidInputError, match="no function main"):
         tvm_mxplan.compile(tvm.IRModule({"other": module["main"].with_attr("global_symbol", "other")}))
-    with pytest.raises(InvalidInputError, match="shapes and bounds are for ONNX"):
+    with pytest.raises(InvalidInputError, match="shapes are for ONNX and Relay models"):
         tvm_mxplan.compile(module, shapes={"x": (1, 3)})
+    with pytest.raises(InvalidInputError, match=r"no open dimension 'm'; the open dimensions are: n$"):
+        tvm_mxplan.compile(module, bounds={"m": (1, 3)})
+    empty = module.clone()
+    empty["main"] = module["main"].with_attr("tir_var_upper_bound", {"n": -1})
+    with pytest.raises(InvalidInputError, match=r"symbol 'n'.*tir_var_upper_bound -1"):
+        tvm_mxplan.compile(empty)
+
+
+@pytest.mark.parametrize(
+    "attributes, stated, allowed",
+    [
+        ({"tir_var_upper_bound": {"n": 4, "other": 1}}, None, (0, 4)),
+        ({"tir_var_upper_bound": {"n": 4}, "tir_var_lower_bound": {"n": 2}}, None, (2, 4)),
+        ({"tir_var_lower_bound": {"n": 3}}, None, (3, None)),
+        ({"tir_var_upper_bound": {"n": 9}}, {"n": (1, 4)}, (1, 4)),
+        ({}, {"n": (2, 3)}, (2, 3)),
+    ],
+)
+def test_bounds_of_a_relax_module_hold_its_calls(attributes, stated, allowed):
+    module = two_inputs()
+    for name, values in attributes.items():
+        module["main"] = module["main"].with_attr(name, values)
+    executable = tvm_mxplan.compile(module, bounds=stated)
+    low, high = allowed
+    rows = np.float32([[0.5, -1.5, 2.25]])
+    for count in {max(low, 1), high or 11}:
+        (result,) = executable(np.tile(rows, (count, 1)), np.ones((count, 3), "float32"))
+        np.testing.assert_array_equal(result.numpy(), np.tile(rows + 1, (count, 1)))
+    for count in {low - 1, (high or -2) + 1} - {-1}:
+        wanted = f"{low} or more" if high is None else f"{low} to {high}"
+        with pytest.raises(InvalidInputError, match=f"dimension n is {count}; expected {wanted}, as stated"):
+            executable(np.ones((count, 3), "float32"), np.ones((count, 3), "float32"))
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from .errors import InvalidInputError
 from .execution.executable import METADATA, Executable, metadata_text
 from .execution.signature import OUTPUTS, signature_of
 from .frontend.onnx import import_model, input_names, output_names, read_model
+from .frontend.relax.relax_bounds import bounds_of, check_names
 from .frontend.relax.relax_checks import check_module
 from .frontend.stated_inputs import StatedInputs
 from .options import Options
@@ -59,7 +60,8 @@ def build(
     start = time.perf_counter()
     mod, inputs, outputs = _import(model, stated)
     recorder.seconds["import"] = round(time.perf_counter() - start, 3)
-    signature = replace(signature_of(mod["main"], inputs, outputs), bounds=dict(stated.bounds))
+    bounds = bounds_of(mod["main"]) | stated.bounds
+    signature = replace(signature_of(mod["main"], inputs, outputs), bounds=bounds)
     backends = [place.backend(name) for name in target.libraries]
     works = bool(backends) and not environment.disabled()
     rates = wanted_rates(options, place.threads, place.rates, weighs=works)
@@ -100,11 +102,12 @@ def build(
 def _import(model: Any, stated: StatedInputs) -> tuple[tvm.IRModule, list[str] | None, list[str] | None]:
     """The model in Relax, and the names of its inputs and outputs where it has any."""
     if isinstance(model, tvm.IRModule):
-        if stated.shapes or stated.bounds:
-            raise InvalidInputError("shapes and bounds are for ONNX models; a Relax module states its own")
+        if stated.shapes:
+            raise InvalidInputError("shapes are for ONNX and Relay models; a Relax module states its own")
         if "main" not in [gvar.name_hint for gvar in model.functions]:
             raise InvalidInputError("the Relax module has no function main; rename the one to compile")
         check_module(model)
+        check_names(model["main"], stated.bounds)
         outputs = model["main"].attrs.get(OUTPUTS) if model["main"].attrs else None
         return model, None, [str(name) for name in outputs] if outputs else None
     source, folder = "model", None

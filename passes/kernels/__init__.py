@@ -1,7 +1,8 @@
-"""TVM's own kernels, for what regions leave to it: their threads, trust in indices, and infinities."""
+"""TVM's own kernels, for what regions leave to it: threads, trust in indices, infinities, parameters."""
 
 from .check_indices import CheckIndices
+from .fused_scalars import FusedScalarsInShapes
 from .reductions_from_infinity import ReductionsFromInfinity
 from .serial_small_kernels import SerialSmallKernels
 
-__all__ = ["CheckIndices", "ReductionsFromInfinity", "SerialSmallKernels"]
+__all__ = ["CheckIndices", "FusedScalarsInShapes", "ReductionsFromInfinity", "SerialSmallKernels"]

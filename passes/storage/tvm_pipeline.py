@@ -17,11 +17,13 @@ from tvm.relax.backend.cpu_generic import pipeline as cpu_generic
 from tvm.relax.backend.cuda import pipeline as cuda
 from tvm.relax.backend.rocm import pipeline as rocm
 
+from ..kernels import FusedScalarsInShapes
 from .order_bindings import smaller_order
 from .storage_rewrite import Observer, StorageRewrite
 
 _PIPELINES = {"llvm": cpu_generic, "cuda": cuda, "rocm": rocm}
 _REPLACED = "StaticPlanBlockMemory"
+_FUSING = "FuseTIR"
 
 
 def finalize_passes(
@@ -33,6 +35,16 @@ def finalize_passes(
         return passes
     planner = [StorageRewrite(observe)] if reuse else []
     return [new for old in passes for new in (planner if old.info.name == _REPLACED else [old])]
+
+
+def _legalize_passes(target: tvm.target.Target) -> list[tvm.transform.Pass]:
+    """TVM's passes from operators to fused kernels, with ``FusedScalarsInShapes`` before the last."""
+    passes = _PIPELINES[target.kind.name].legalize_passes(target)
+    return [
+        new
+        for old in passes
+        for new in ([FusedScalarsInShapes(), old] if old.info.name == _FUSING else [old])
+    ]
 
 
 def default_pipeline(
@@ -48,7 +60,7 @@ def default_pipeline(
 
     @tvm.transform.module_pass(opt_level=0, name="default_pipeline")
     def run(mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
-        legalize = stages.library_dispatch_passes(target) + stages.legalize_passes(target)
+        legalize = [*stages.library_dispatch_passes(target), *_legalize_passes(target)]
         lower = tvm.transform.Sequential(stages.dataflow_lower_passes(target))
         with target:
             mod = tvm.transform.Sequential(legalize)(mod)

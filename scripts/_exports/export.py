@@ -23,6 +23,23 @@ class _Text(torch.nn.Module):
         return self.model(input_ids=ids, attention_mask=mask)[0]
 
 
+class _Cached(torch.nn.Module):
+    """A model of transformers with keys and values of earlier tokens, layer by layer, in and out."""
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, ids: torch.Tensor, mask: torch.Tensor, *past: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        from transformers import DynamicCache
+
+        pairs = list(zip(past[::2], past[1::2], strict=True))
+        cache = DynamicCache(pairs)
+        found = self.model(input_ids=ids, attention_mask=mask, past_key_values=cache, use_cache=True)
+        layers = found.past_key_values.layers
+        return found[0], *(tensor for layer in layers for tensor in (layer.keys, layer.values))
+
+
 class _Recurrent(torch.nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -100,14 +117,16 @@ def _made(network: Network) -> torch.nn.Module:
 
     base = network.name.removesuffix("Encoder")
     config = getattr(transformers, f"{base}Config")(vocab_size=network.tokens, **network.settings)
-    return _Text(getattr(transformers, f"{network.name}Model")(config))
+    wrapper = _Cached if network.kind == "cached" else _Text
+    return wrapper(getattr(transformers, f"{network.name}Model")(config))
 
 
 def _example(network: Network) -> list[torch.Tensor]:
-    if network.tokens:
-        ids = torch.randint(1, network.tokens, network.inputs["ids"])
-        return [ids, torch.ones(network.inputs["mask"], dtype=torch.int64)]
-    return [torch.randn(shape) for shape in network.inputs.values()]
+    whole = {
+        "ids": lambda shape: torch.randint(1, network.tokens, shape),
+        "mask": lambda shape: torch.ones(shape, dtype=torch.int64),
+    }
+    return [whole.get(name, torch.randn)(shape) for name, shape in network.inputs.items()]
 
 
 def _calibrated(model: torch.nn.Module, network: Network) -> torch.nn.Module:
@@ -163,7 +182,8 @@ def _export(at: int, exporter: str, path: Path) -> None:
         options["external_data"] = False
     if exporter == "new" and network.named:
         dims = [dict.fromkeys(network.named.get(name, {}), torch.export.Dim.DYNAMIC) for name in names]
-        options["dynamic_shapes"] = tuple(dims)
+        past = (tuple(dims[2:]),) if network.kind == "cached" else tuple(dims[2:])
+        options["dynamic_shapes"] = (*dims[:2], *past)
     with torch.no_grad():
         torch.onnx.export(model, example, str(path), verbose=False, **options)
 

@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(format_environment(environment(Path(__file__).resolve().parents[2])), file=sys.stderr)
     print("| network | named | exporter | error | onnxruntime's own | regions |")
     print("| --- | --- | --- | ---: | ---: | ---: |")
-    tried = [at for at, network in enumerate(NETWORKS) if options.networks in network.name]
+    tried = [at for at, network in enumerate(NETWORKS) if options.networks in network.label]
     items = [f"{at}:{exporter}" for at in tried for exporter in _EXPORTERS]
     with tempfile.TemporaryDirectory(prefix="exports_") as temporary:
         folder = options.folder or Path(temporary)
@@ -63,8 +63,9 @@ def _row(item: str, found: Mapping[str, Any]) -> tuple[str, bool]:
     """Print one row; the exporter, and whether the results agree."""
     number, _, exporter = item.partition(":")
     network = NETWORKS[int(number)]
-    names = dict.fromkeys(name for dims in network.named.values() for name in dims.values())
-    start = f"| {network.name} | {', '.join(names)} | {exporter} |"
+    texts = [name for dims in network.named.values() for name in dims.values()]
+    names = dict.fromkeys(name for name in texts if name.isidentifier())
+    start = f"| {network.label} | {', '.join(names)} | {exporter} |"
     if found.get("failure"):
         print(f"{start} {found['failure'][-300:]} |", flush=True)
         return exporter, False

@@ -13,7 +13,8 @@ class Network:
 
     Attributes
     ----------
-    kind : ``timm``, ``transformers`` or ``plain``, which says who makes it.
+    kind : ``timm``, ``transformers``, ``cached`` (of transformers, with keys and values of earlier tokens) or
+        ``plain``, which says who makes it.
     inputs : shapes of the inputs when it is exported, by name; integers up to ``tokens`` where that is set.
     named : names of dimensions by axis, for each input.
     sizes : the numbers that named dimensions have when results are compared.
@@ -28,10 +29,16 @@ class Network:
     settings: Mapping[str, Any] = field(default_factory=dict)
     tokens: int = 0
 
+    @property
+    def label(self) -> str:
+        """The name in tables and of files."""
+        return f"{self.name}_cached" if self.kind == "cached" else self.name
+
 
 def file_of(at: int, exporter: str) -> str:
     """The name of an exported file."""
-    return f"{NETWORKS[at].name}_{exporter}.onnx"
+    network = NETWORKS[at]
+    return f"{network.label}_{exporter}.onnx"
 
 
 def _image(name: str, size: int = 64, **settings: Any) -> Network:
@@ -51,6 +58,21 @@ _LENGTHS = ({"batch": 2, "seq": 9}, {"batch": 1, "seq": 1}, {"batch": 3, "seq": 
 
 def _text(name: str, **settings: Any) -> Network:
     return Network(name, "transformers", _TEXT, _NAMES, _LENGTHS, settings, tokens=100)
+
+
+def _cached(name: str, layers: int, heads: int, width: int, **settings: Any) -> Network:
+    """A model of transformers after 5 tokens, with a mask over those and 3 new ones."""
+    past = {f"past_{kind}_{at}": (2, heads, 5, width) for at in range(layers) for kind in ("key", "value")}
+    named = {"ids": {0: "batch", 1: "seq"}, "mask": {0: "batch", 1: "past + seq"}}
+    named |= {tensor: {0: "batch", 2: "past"} for tensor in past}
+    sizes = (
+        {"batch": 2, "past": 5, "seq": 3},
+        {"batch": 1, "past": 0, "seq": 7},
+        {"batch": 3, "past": 17, "seq": 1},
+    )
+    inputs = {"ids": (2, 3), "mask": (2, 8), **past}
+    each = [one | {"past + seq": one["past"] + one["seq"]} for one in sizes]
+    return Network(name, "cached", inputs, named, each, settings, tokens=100)
 
 
 _HEADS = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
@@ -92,6 +114,8 @@ NETWORKS = (
     _text("DistilBert", max_position_embeddings=64, dim=32, n_layers=2, n_heads=4, hidden_dim=64),
     _text("GPT2", n_positions=64, n_embd=32, n_layer=2, n_head=4, use_cache=False),
     _text("Llama", num_key_value_heads=2, use_cache=False, **_HEADS),
+    _cached("GPT2", 2, 4, 8, n_positions=64, n_embd=32, n_layer=2, n_head=4),
+    _cached("Llama", 2, 2, 8, num_key_value_heads=2, **_HEADS),
     _text("T5Encoder", d_model=32, num_layers=2, num_heads=4, d_ff=64, d_kv=8),
     Network("lstm", "plain", {"x": (2, 7, 8)}),
     Network(

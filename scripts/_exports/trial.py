@@ -50,12 +50,13 @@ def _inputs(network: Network, sizes: dict[str, int]) -> dict[str, np.ndarray]:
     for name, exported in network.inputs.items():
         named = network.named.get(name, {})
         shape = tuple(sizes.get(named.get(axis, ""), extent) for axis, extent in enumerate(exported))
-        if not network.tokens:
-            inputs[name] = random.standard_normal(shape).astype("float32")
-        elif name == "mask":
+        if name == "mask":
             inputs[name] = np.ones(shape, "int64")
-        else:
+            inputs[name][0, shape[1] // 2 : -1] = 0  # some in the middle, so that every token sees one
+        elif name == "ids":
             inputs[name] = random.integers(1, network.tokens, shape)
+        else:
+            inputs[name] = random.standard_normal(shape).astype("float32")
     return inputs
 
 

@@ -1,6 +1,7 @@
 """ONNX's own test cases (``onnx.backend.test``): models with inputs and the outputs to expect.
 
-A case may hold several sets of inputs and outputs.  Cases whose model is downloaded are left out.
+A case may hold several sets of inputs and outputs.  The networks of the kind ``real`` are ONNX's light ones,
+whose weights are one number each and whose inputs rise from 0 to 1; networks to download are left out.
 """
 
 from __future__ import annotations
@@ -18,8 +19,11 @@ import onnx
 from onnx import numpy_helper
 from onnx.backend.test.case.test_case import TestCase
 
-KINDS = ("node", "simple", "pytorch-operator", "pytorch-converted")
+KINDS = ("node", "simple", "pytorch-operator", "pytorch-converted", "real")
 """Folders of ``onnx.backend.test`` whose cases come with numbers; node cases are made by the package."""
+
+NETWORKS = "networks"
+"""What the light networks are counted under, in the place of an operator."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,7 @@ class Case:
     Attributes
     ----------
     data : inputs and outputs of each set; None where they stand in ``folder``.
+    light : the file of a light network, with its outputs beside it.
     """
 
     name: str
@@ -38,11 +43,14 @@ class Case:
     proto: onnx.ModelProto | None = None
     data: Sequence[tuple[Sequence[Any], Sequence[Any]]] | None = None
     folder: Path | None = None
+    light: Path | None = None
 
     def model(self) -> onnx.ModelProto:
         """The model of the case."""
         if self.proto is not None:
             return self.proto
+        if self.light is not None:
+            return onnx.load(self.light)
         assert self.folder is not None
         return onnx.load(self.folder / "model.onnx")
 
@@ -50,8 +58,10 @@ class Case:
         """Inputs and expected outputs, set by set."""
         if self.data is not None:
             return [(_arrays(inputs), _arrays(outputs)) for inputs, outputs in self.data]
-        assert self.folder is not None
         model = self.model()
+        if self.light is not None:
+            return [_light_set(self.light, model)]
+        assert self.folder is not None
         return [
             (_read_all(folder, "input", model.graph.input), _read_all(folder, "output", model.graph.output))
             for folder in sorted(self.folder.glob("test_data_set_*"))
@@ -82,15 +92,41 @@ def _cases(loaded: Iterable[TestCase]) -> dict[str, Case]:
     found = {}
     for case in sorted(loaded, key=lambda case: (KINDS.index(case.kind), case.name)):
         folder = None if case.model_dir is None else Path(case.model_dir)
-        if case.model is not None or folder is not None:
+        light = _light_file(case.url)
+        if case.model is not None or folder is not None or light is not None:
             found[case.name] = Case(
-                case.name, case.kind, case.rtol, case.atol, case.model, case.data_sets, folder
+                case.name, case.kind, case.rtol, case.atol, case.model, case.data_sets, folder, light
             )
     return found
 
 
+def _light_file(url: str | None) -> Path | None:
+    """The file of a network that the package holds, by the address in its description."""
+    if not (url or "").startswith("onnx/backend/test/data/light/"):
+        return None
+    return Path(onnx.__file__).parents[1] / str(url)
+
+
+def _light_set(file: Path, model: onnx.ModelProto) -> tuple[list[Any], list[Any]]:
+    """Inputs as ONNX's own runner makes them, and the outputs that stand beside a light network."""
+    weights = {tensor.name for tensor in model.graph.initializer}
+    inputs = []
+    for value in model.graph.input:
+        if value.name not in weights:
+            shape = [dim.dim_value or 1 for dim in value.type.tensor_type.shape.dim]
+            count = int(np.prod(shape))
+            inputs.append((np.arange(count).reshape(shape) / count).astype("float32"))
+    outputs = [
+        _read(file.with_name(f"{file.stem}_output_{number}.pb"), value.type)
+        for number, value in enumerate(model.graph.output)
+    ]
+    return inputs, outputs
+
+
 def operator_of(case: Case) -> str:
     """The operator that a case is about: the one its model consists of, the most frequent one of several."""
+    if case.light is not None:
+        return NETWORKS
     kinds = [node.op_type for node in case.model().graph.node]
     if case.kind == "node" and len(set(kinds)) > 1:
         # The expansion of a function into its parts: named for the function.

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from .cases import KINDS, Case, all_cases, by_operator
+from .cases import KINDS, NETWORKS, Case, all_cases, by_operator
 from .engines import installed
 from .process import Ending, run_cases
 
@@ -97,10 +97,13 @@ def operators(cases: Mapping[str, Case], endings: Endings) -> str:
 
 
 def library(cases: Mapping[str, Case], endings: Endings) -> str:
-    """How many cases each engine passes of the operators that libraries run, and of their expansions."""
-    wanted = {*LIBRARY_OPERATORS, *(name.lower() for name in LIBRARY_OPERATORS), "layer"}
+    """How many cases of library operators, of their expansions and of networks each engine passes."""
+    wanted = {*LIBRARY_OPERATORS, *(name.lower() for name in LIBRARY_OPERATORS), "layer", NETWORKS}
     names = [name for operator, found in by_operator(cases).items() if operator in wanted for name in found]
-    lines = [f"| library operators | {' | '.join(endings)} |", f"| ---: |{' ---: |' * len(endings)}"]
+    lines = [
+        f"| library operators and networks | {' | '.join(endings)} |",
+        f"| ---: |{' ---: |' * len(endings)}",
+    ]
     passed = [sum(found[name].status == "pass" for name in names) for found in endings.values()]
     return "\n".join([*lines, f"| {len(names)} | {' | '.join(map(str, passed))} |"])
 

@@ -266,3 +266,48 @@ def test_what_cannot_stay_open_is_said_with_the_option_that_fixes_it():
         tvm_mxplan.compile(squeeze, "llvm", options=UNCACHED)
     fixed = tvm_mxplan.compile(squeeze, "llvm", shapes={"x": [1, 3]}, options=UNCACHED)
     assert fixed(x=normal(1, 3))[0].shape == (1, 3)
+
+
+def test_positions_behind_a_cache_of_a_named_length():
+    """The length of what came before stands in no shape of the kernel that counts on from it."""
+    parsed = constants(
+        model(
+            """agraph (float[b, q, 6] x, float[b, past, 6] before, float[6, 5] w)
+            => (float[b, q, 5] y, int64[q2] at, float[b, p, 6] after)
+            <int64 zero = {0}, int64 one = {1}> {
+                s = Shape(x)
+                q = Gather(s, one)
+                c = Shape(before)
+                past = Gather(c, one)
+                steps = Range(zero, q, one)
+                at = Add(steps, past)
+                y = MatMul(x, w)
+                after = Concat<axis = 1>(before, x)
+            }"""
+        ),
+        w=normal(6, 5),
+    )
+    several = ((2, 3, 4), (1, 1, 0), (3, 5, 9))
+    check_offloaded(parsed, [{"x": normal(b, q, 6), "before": normal(b, p, 6)} for b, q, p in several])
+
+
+def test_arithmetic_over_names_is_held_to_in_calls():
+    """A mask over past and new tokens, by the model's own text or by ``shapes=``."""
+    parsed = model(
+        """agraph (float[b, q, 6] x, float[b, past, 6] before, float[b, all, 1] mask) => (float[b, a, 6] y) {
+            c = Concat<axis = 1>(before, x)
+            y = Mul(c, mask)
+        }"""
+    )
+    stated = tvm_mxplan.compile(parsed, "llvm", shapes={"mask": ["b", "past + q", 1]}, options=UNCACHED)
+    (value,) = (one for one in parsed.graph.input if one.name == "mask")
+    value.type.tensor_type.shape.dim[1].dim_param = "past + q"
+    for executable in (stated, tvm_mxplan.compile(parsed, "llvm", options=UNCACHED)):
+        assert executable.signature.inputs[2].shape == ("b", "(past + q)", 1)
+        x, before, mask = normal(2, 3, 6), normal(2, 5, 6), normal(2, 8, 1)
+        (y,) = executable(x, before, mask)
+        np.testing.assert_allclose(y.numpy(), np.concatenate([before, x], 1) * mask, rtol=1e-6)
+        with pytest.raises(
+            InvalidInputError, match=r"input mask: .*expected 8 in dimension 1 \(past = 5, q = 3\), got 7"
+        ):
+            executable(x, before, normal(2, 7, 1))

@@ -14,7 +14,7 @@ pytest.importorskip("onnxruntime")
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 from _onnx import nodes, process, worker
-from _onnx.cases import Case, node_cases
+from _onnx.cases import Case, all_cases, node_cases
 from _onnx.process import Ending
 
 LOST_ONCE = (
@@ -74,7 +74,7 @@ def test_what_is_lost_is_said_with_the_reason(monkeypatch, capsys) -> None:
     assert nodes.main(["--kinds", "node", "--only", "test_abs,test_acosh", "--engines", "tvm,ours"]) == 1
     printed = capsys.readouterr().out
     assert table(printed, "engine")["ours"][:3] == ["3", "2", "1"]
-    assert table(printed, "library operators") == {"0": ["0", "0"]}
+    assert table(printed, "library operators and networks") == {"0": ["0", "0"]}
     assert "1 cases that TVM alone passes" in printed
     assert "- test_abs: wrong: output 0 differs by 3" in printed
 
@@ -129,6 +129,18 @@ def test_cases_with_types_that_numpy_lacks_are_arrays() -> None:
     (inputs, outputs), *_ = cases["test_cast_BFLOAT16_to_FLOAT"].sets()
     assert not any(isinstance(value, onnx.TensorProto) for value in (*inputs, *outputs))
     assert str(inputs[0].dtype) == "bfloat16"
+
+
+def test_a_light_network_is_a_case() -> None:
+    cases = all_cases(["real"])
+    assert len(cases) == 9
+    network = cases["test_squeezenet"]
+    ((inputs, outputs),) = network.sets()
+    assert [array.shape for array in inputs] == [(1, 3, 224, 224)]
+    assert np.unique(inputs[0]).size > 100_000
+    assert outputs[0].shape == (1, 1000, 1, 1)
+    assert worker.verdict(network, "ours") == ("pass", "")
+    assert nodes.library({"one": network}, {"ours": {"one": Ending("one", "pass", "")}}).endswith("| 1 | 1 |")
 
 
 @pytest.mark.slow

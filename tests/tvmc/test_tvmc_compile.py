@@ -49,6 +49,15 @@ def test_input_shapes_take_the_place_of_the_models(tvmc, models, tmp_path):
     assert tvm_mxplan.load(tmp_path / "m.so").signature.inputs[0].shape == (2, 3, 11, 5)
 
 
+def test_bounds_and_names_of_dimensions_stay_with_the_library(tvmc, models, tmp_path):
+    flags = ("--input-shapes", "image: [count, 3, rows, 9]", "--bounds", "count=1:4 rows=5:12", "--bounds")
+    result = tvmc("compile", models / "batch.onnx", *flags, "rows=5:12", "-o", tmp_path / "m.so")
+    assert result.code == 0, result.err
+    signature = tvm_mxplan.load(tmp_path / "m.so").signature
+    assert signature.inputs[0].shape == ("count", 3, "rows", 9)
+    assert signature.bounds == {"count": (1, 4), "rows": (5, 12)}
+
+
 @pytest.mark.parametrize(
     "flags", [("--layouts", "blocked"), ("--opt", "layouts=blocked"), ("--desired-layout", "NCHW16c")]
 )

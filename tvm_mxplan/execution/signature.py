@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ..core.program.dim_text import dim_from_text
+from ..core.program.dims import LARGEST_EXTENT, evaluate, symbols_of
 from ..errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -60,10 +62,13 @@ class Signature:
         symbols: dict[str, int] = {}
         for port in self.inputs:
             _check(port, bound[port.name], symbols)
+        for port in self.inputs:
+            _check_arithmetic(port, bound[port.name], symbols)
         for name, (low, high) in self.bounds.items():
             if not low <= symbols.get(name, low) <= high:
+                wanted = f"{low} or more" if high == LARGEST_EXTENT else f"{low} to {high}"
                 raise InvalidInputError(
-                    f"dimension {name} is {symbols[name]}; expected {low} to {high}, as stated when compiling"
+                    f"dimension {name} is {symbols[name]}; expected {wanted}, as stated when compiling"
                 )
         return [bound[name] for name in names]
 
@@ -97,13 +102,33 @@ def _check(port: Port, value: Any, symbols: dict[str, int]) -> None:
         return
     fits = len(shape) == len(port.shape)
     for expected, actual in zip(port.shape, shape, strict=False):
-        bound = symbols.setdefault(expected, actual) if _is_symbol(expected) else expected
+        bound = symbols.setdefault(expected, actual) if is_symbol(expected) else expected
         fits = fits and (bound == actual or isinstance(bound, str))
     if not fits:
         raise InvalidInputError(f"input {port}: expected that shape, got [{', '.join(map(str, shape))}]")
 
 
-def _is_symbol(dim: int | str) -> bool:
+def _check_arithmetic(port: Port, value: Any, symbols: Mapping[str, int]) -> None:
+    """Dimensions that follow from named ones are what these are in this call."""
+    for axis, text in enumerate(port.shape):
+        if isinstance(text, int) or is_symbol(text):
+            continue
+        dim = dim_from_text(text)
+        if dim is None or not symbols_of(dim) <= symbols.keys():
+            continue
+        try:
+            expected = evaluate(dim, symbols)
+        except ZeroDivisionError:
+            continue  # the function's own check has to do
+        if (actual := int(value.shape[axis])) != expected:
+            known = ", ".join(f"{name} = {symbols[name]}" for name in sorted(symbols_of(dim)))
+            raise InvalidInputError(
+                f"input {port}: expected {expected} in dimension {axis} ({known}), got {actual}"
+            )
+
+
+def is_symbol(dim: int | str) -> bool:
+    """Whether a dimension is a name alone."""
     return isinstance(dim, str) and dim.isidentifier()
 
 

@@ -7,10 +7,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ..core.program.dim_text import dim_from_text
+from ..core.program.dims import LARGEST_EXTENT, Expr
 from ..errors import InvalidInputError
 
 Shape = Sequence[int | str]
-_LARGEST = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,8 @@ class StatedInputs:
 
     Attributes
     ----------
-    shapes : a dimension is a number, or a name; dimensions of one name are equal in every call.
+    shapes : a dimension is a number, a name, or arithmetic over names; dimensions of one name are equal in
+        every call.
     bounds : the smallest and the largest number that a named dimension may be in a call.
     """
 
@@ -47,10 +49,11 @@ def plain_shape(shape: Shape) -> list[int | str]:
 
 def _dimension(name: str, dim: object) -> int | str:
     if isinstance(dim, str):
-        if re.fullmatch(r"[A-Za-z_]\w*", dim):
+        if re.fullmatch(r"[A-Za-z_]\w*", dim) or isinstance(dim_from_text(dim), Expr):
             return dim
         raise InvalidInputError(
-            f"input {name!r}: dimension {dim!r}; expected a number, or a name of letters and digits"
+            f"input {name!r}: dimension {dim!r}; expected a number, a name of letters and digits, or "
+            "arithmetic over names such as past + seq"
         )
     if isinstance(dim, numbers.Integral) and not isinstance(dim, bool):
         return int(dim)
@@ -60,7 +63,7 @@ def _dimension(name: str, dim: object) -> int | str:
 def _bounds(name: str, pair: object) -> tuple[int, int]:
     if isinstance(pair, Sequence) and not isinstance(pair, str) and len(pair) == 2:
         low, high = pair
-        if all(isinstance(end, numbers.Integral) for end in pair) and 0 <= low <= high <= _LARGEST:
+        if all(isinstance(end, numbers.Integral) for end in pair) and 0 <= low <= high <= LARGEST_EXTENT:
             return int(low), int(high)
     raise InvalidInputError(
         f"bounds of {name!r}: {pair!r}; expected the smallest and the largest number, such as (1, 32)"

@@ -17,6 +17,7 @@ _FORMATS = (*_READ, "keras", "paddle", "pb", "pytorch", "tflite")
 _UNITS = {"K": 10, "M": 20, "G": 30}
 _EXPLAIN = "--explain"
 _OPERATOR = re.compile(r"[A-Za-z]\w*_\d+")
+_BOUND = re.compile(r"(?P<name>[^\s=:]+)=(?P<low>\d+):(?P<high>\d+)")
 _SHAPE = re.compile(r"[\s,;]*(?P<name>[^\s\[\]]+?)\s*:\s*\[(?P<dims>[^\[\]]*)\]")
 
 
@@ -69,6 +70,25 @@ def add_input_shapes(parser: argparse.ArgumentParser, help: str) -> None:
     )
 
 
+def add_open_shapes(parser: argparse.ArgumentParser) -> None:
+    """``--input-shapes`` with names for dimensions that stay open, and ``--bounds`` of these."""
+    parser.add_argument(
+        "--input-shapes",
+        type=open_shapes,
+        metavar="SHAPES",
+        help='shapes in place of the model\'s, as "data:[1,3,224,224] ids:[batch,128]"; names stay open',
+    )
+    parser.add_argument(
+        "--bounds",
+        type=bounds,
+        action="extend",
+        default=[],
+        metavar="BOUNDS",
+        help='least and largest numbers of open dimensions, as "batch=1:32 seq=1:512"; calls with others are '
+        "refused",
+    )
+
+
 def add_model(parser: argparse.ArgumentParser) -> None:
     """The model's file, what it holds, its parameters and its shapes; see :func:`check_format`."""
     parser.add_argument("FILE", type=Path, help="the model")
@@ -78,7 +98,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--params", type=Path, metavar="FILE", help="parameters of a Relax or Relay model, as .npz or .params"
     )
-    add_input_shapes(parser, "shapes in place of the model's")
+    add_open_shapes(parser)
 
 
 def check_format(path: Path, stated: str | None) -> None:
@@ -151,24 +171,73 @@ def given_options(args: argparse.Namespace) -> dict[str, Any]:
 def input_shapes(text: str) -> dict[str, tuple[int, ...]]:
     """``"data:[1,3,224,224] mask:[1,8]"`` as a dict; a name may hold colons."""
     shapes: dict[str, tuple[int, ...]] = {}
+    for name, dims in _shapes(text):
+        if not all(map(_is_extent, dims)):
+            raise argparse.ArgumentTypeError(
+                f"input {name!r}: expected positive numbers as shape, got [{','.join(dims)}]"
+            )
+        shapes[name] = tuple(int(dim) for dim in dims)
+    return shapes
+
+
+def open_shapes(text: str) -> dict[str, tuple[int | str, ...]]:
+    """``"data:[1,3,224,224] ids:[batch,128]"`` as a dict; a name stands for a dimension that stays open."""
+    shapes: dict[str, tuple[int | str, ...]] = {}
+    for name, dims in _shapes(text):
+        if not all(_is_extent(dim) or re.match(r"[^\W\d]", dim) for dim in dims):
+            raise argparse.ArgumentTypeError(
+                f"input {name!r}: expected positive numbers and names as shape, got [{','.join(dims)}]"
+            )
+        shapes[name] = tuple(int(dim) if dim.isdecimal() else dim for dim in dims)
+    return shapes
+
+
+def _is_extent(text: str) -> bool:
+    return text.isdecimal() and int(text) > 0
+
+
+def _shapes(text: str) -> list[tuple[str, list[str]]]:
+    """Names of inputs, each once, and the dimensions behind them."""
+    found: dict[str, list[str]] = {}
     position = 0
     while text[position:].strip(" ,;"):
         match = _SHAPE.match(text, position)
         if match is None:
             rest = text[position:].strip()
             raise argparse.ArgumentTypeError(f'expected shapes as "name:[1,3,224,224]", got {rest!r}')
-        name, dims = match["name"], [dim.strip() for dim in match["dims"].split(",")]
-        if not all(dim.isdecimal() and int(dim) > 0 for dim in dims):
-            raise argparse.ArgumentTypeError(
-                f"input {name!r}: expected positive numbers as shape, got [{match['dims']}]"
-            )
-        if name in shapes:
-            raise argparse.ArgumentTypeError(f"input {name!r} is given two shapes")
-        shapes[name] = tuple(int(dim) for dim in dims)
+        if match["name"] in found:
+            raise argparse.ArgumentTypeError(f"input {match['name']!r} is given two shapes")
+        found[match["name"]] = [dim.strip() for dim in match["dims"].split(",")]
         position = match.end()
-    if not shapes:
+    if not found:
         raise argparse.ArgumentTypeError('expected shapes as "name:[1,3,224,224]", got nothing')
-    return shapes
+    return list(found.items())
+
+
+def bounds(text: str) -> list[tuple[str, tuple[int, int]]]:
+    """``"batch=1:32 seq=1:512"`` as pairs of a name and its bounds."""
+    found = []
+    for word in text.replace(",", " ").split():
+        match = _BOUND.fullmatch(word)
+        if match is None or int(match["low"]) > int(match["high"]):
+            raise argparse.ArgumentTypeError(
+                f'expected bounds as "batch=1:32", the smaller number first, got {word!r}'
+            )
+        found.append((match["name"], (int(match["low"]), int(match["high"]))))
+    if not found:
+        raise argparse.ArgumentTypeError('expected bounds as "batch=1:32", got nothing')
+    return found
+
+
+def given_bounds(args: argparse.Namespace) -> dict[str, tuple[int, int]]:
+    """What ``--bounds`` says, which may be given several times."""
+    from ..errors import InvalidInputError
+
+    found: dict[str, tuple[int, int]] = {}
+    for name, pair in args.bounds:
+        if found.setdefault(name, pair) != pair:
+            raise InvalidInputError(f"--bounds: dimension {name!r} is given two bounds; choose one")
+    return found
 
 
 def positive(text: str) -> int:

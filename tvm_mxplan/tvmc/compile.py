@@ -20,6 +20,7 @@ from .arguments import (
     add_tuning_records,
     add_verbosity,
     check_format,
+    given_bounds,
     given_options,
 )
 from .output import results_stream
@@ -120,7 +121,12 @@ def compile_model(args: argparse.Namespace) -> str:
         tvm.transform.PassContext(instruments=[dump] if "relax" in args.dump_code else []),
     ):
         ex = tvm_mxplan.compile(
-            args.FILE, args.target, shapes=args.input_shapes, params=args.params, options=options
+            args.FILE,
+            args.target,
+            shapes=args.input_shapes,
+            bounds=given_bounds(args),
+            params=args.params,
+            options=options,
         )
     if args.dump_memory:
         _write_memory(args.dump_memory, ex)

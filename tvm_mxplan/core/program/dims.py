@@ -41,6 +41,9 @@ class Expr:
 Dim: TypeAlias = "int | Symbol | Expr"
 Shape: TypeAlias = "tuple[Dim, ...]"
 
+LARGEST_EXTENT = 2**31 - 1
+"""The largest number that a symbol may be bounded by."""
+
 
 def evaluate(dim: Dim, symbols: Mapping[str, int]) -> int:
     """Value of ``dim`` with every symbol replaced by its number."""

@@ -10,14 +10,18 @@ from tvm import relax, tirx
 
 from ...errors import InvalidInputError, UnsupportedError
 from ...execution.signature import OUTPUTS
+from ...passes.storage.relax_sizes import UPPER_BOUND
 from ..onnx.dimensions.dims import expression
 from ..origins import OriginBuilder
+from ..relax.relax_bounds import LOWER_BOUND
 from .dimensions import Bound
 from .graph import GraphImporter
 from .names import result_names
 from .sizes import size_of
 from .tensors import Weights, dtype_name
 
+_UNSTATED = (0, 2)
+"""Least extents that PyTorch writes where none is stated."""
 _WRITES = {
     "BUFFER_MUTATION": "writes to its buffer",
     "PARAMETER_MUTATION": "writes to its parameter",
@@ -57,14 +61,17 @@ def import_program(program: Any, dimensions: Mapping[str, Bound], source: str = 
 
 
 def bounds_as_attributes(dimensions: Mapping[str, Bound]) -> dict[str, Any]:
-    """Bounds of named dimensions as TVM's passes know them, and the number of inputs."""
+    """Bounds of named dimensions as TVM's passes know them, and calls are held to.
+
+    A least extent of 2 is left out: PyTorch writes it where none is stated, and holds no call to it.
+    """
     found: dict[str, Any] = {}
-    lower = {bound.name: bound.lower for bound in dimensions.values()}
+    lower = {bound.name: bound.lower for bound in dimensions.values() if bound.lower not in _UNSTATED}
     upper = {bound.name: bound.upper for bound in dimensions.values() if bound.upper is not None}
     if lower:
-        found["tir_var_lower_bound"] = lower
+        found[LOWER_BOUND] = lower
     if upper:
-        found["tir_var_upper_bound"] = upper
+        found[UPPER_BOUND] = upper
     return found
 
 
