@@ -10,6 +10,7 @@ model, batch 1 and 8, under all policies in turns.  Shares of a machine's peak c
     depthwise    limited by loads: brdgmm 0.25; jit 0.3 in channels last on images of 14 and wider, less on
                  smaller ones, 0.19 in blocks; inside a pointwise one 0.25 in addition to that
     pooling      limited by loads, in blocks more than in channels last
+    recurrent    0.75 over all steps and samples
     LRN          across channels, whose neighbours are at hand in channels last
 
 Output channels come in whole vectors in every layout: with AVX-512, 24 take as long as 32.  With AVX2 they
@@ -36,6 +37,7 @@ _WIDE = 14
 # Elements of windows, or of the result, for each operation at the peak.
 _POOLING, _BLOCKED_POOLING = 0.095, 0.036
 _LRN, _BLOCKED_LRN = 0.0145, 0.0095
+_RECURRENT = 0.75
 # The speed of the cache that weights are read from again, as a multiple of the speed of memory.
 _LAST_CACHE_SPEED = 2.5
 # What 1x1 convolutions in channels last show of the time for images beyond so many bytes.
@@ -64,6 +66,10 @@ def arithmetic_us(
         operations = 2.0 * elements * shapes["src"][-1] / _efficiency(step.attrs, info)
     elif isinstance(step.attrs, ir.InnerProduct):
         operations = 2.0 * elements * math.prod(shapes["src"][1:]) / _efficiency(step.attrs, info)
+    elif isinstance(step.attrs, ir.Recurrent):
+        products = (program.values[step.operand(role)].shape for role in ("weights", "recurrence"))
+        steps = math.prod(shapes["dst"][:2])
+        operations = 2.0 * steps * sum(map(math.prod, products)) / _RECURRENT  # type: ignore[arg-type]
     elif isinstance(step.attrs, ir.Convolution | ir.Deconvolution):
         operations = _convolution(program, step, step.attrs, info, shapes, blocked)
         operations /= {"avx2": narrow_share, "sse41": _SSE * narrow_share}.get(_isa(info), 1.0)

@@ -92,7 +92,7 @@ def test_post_ops_in_their_order():
     )
     number = np.full((1, 1), 1.0)
     operands = {"src": [2 * number], "weights": [3 * number], "bias": [number]}
-    estimate = evaluate(step, (1, 1), operands, [10 * number, None, 4 * number, 3 * number])
+    estimate = evaluate(step, (1, 1), operands, [10 * number, None, 4 * number, 3 * number])["dst"]
     assert estimate.value == 6.0
     assert 0 < estimate.error < 1e-5
 

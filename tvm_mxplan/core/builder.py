@@ -115,7 +115,7 @@ class ProgramBuilder:
         results: Mapping[str, Shape],
         dtype: str = "float32",
     ) -> list[int]:
-        """Append a step that writes a new local for each of ``results``, shapes by role; returns the values."""
+        """Append a step that writes a new local for each of ``results``, shapes by role; gives the values."""
         name = self._step_name(stem, attrs)
         made = {
             role: self.local(name if role == "dst" else f"{name}.{role}", shape, dtype)

@@ -24,7 +24,7 @@ _FLOAT_BYTES = 4
 
 @dataclass(frozen=True)
 class Kernel:
-    """``program`` has one step and no names: what is read are inputs and constants, the last values are results."""
+    """``program`` has one step and no names: inputs and constants first, results last."""
 
     program: ir.Program
 
@@ -60,8 +60,8 @@ class Kernel:
 def alone(program: ir.Program, step: ir.Step) -> tuple[ir.Program, list[int]]:
     """A program of ``step`` alone, and the values that its inputs and constants were, in their order.
 
-    Its shapes have to be of numbers.  What a step writes may be what it reads, in place; here every result is a
-    value of its own, an output by its place among the results, and ``dst`` one which holds at the start what a sum adds to.
+    Its shapes have to be of numbers.  What a step writes may be what it reads, in place; here every result is
+    an output of its own, in the order of the step's operands, and ``dst`` holds at the start what a sum adds to.
     """
     order = list(dict.fromkeys(step.reads()))
     values: list[ir.Value] = []

@@ -365,8 +365,8 @@ RESULT_ROLES = ("dst", "last_hidden", "last_cell")
 class Operand:
     """A value in a role: src, src1, weights, bias, scale, shift, mean, variance, dst.
 
-    A depthwise post-op adds depthwise_weights and depthwise_bias; a recurrent layer has recurrence, peepholes,
-    hidden, cell, and the results last_hidden and last_cell.
+    A depthwise post-op adds depthwise_weights and depthwise_bias; a recurrent layer has recurrence,
+    peepholes, hidden, cell, and the results last_hidden and last_cell.
     """
 
     role: str

@@ -128,7 +128,8 @@ def _check_step(program: ir.Program, step: ir.Step) -> None:
             raise ProgramError(f"{_name(step)}: expected values 0 to {len(program.values) - 1}, got {value}")
     for operand in step.operands:
         if operand.is_result and program.values[program.root(operand.value)].kind in ("input", "constant"):
-            raise ProgramError(f"{_name(step)}: {operand.role}: expected a local or an output, got a given value")
+            where = f"{_name(step)}: {operand.role}"
+            raise ProgramError(f"{where}: expected a local or an output, got a given value")
     adds = any(isinstance(post_op, ir.SumPostOp) for post_op in step.post_ops)
     if adds and program.values[step.dst].alias_of < 0 and program.values[step.dst].kind != "output":
         raise ProgramError(f"{_name(step)}: dst: expected an alias of what the sum adds, got none")

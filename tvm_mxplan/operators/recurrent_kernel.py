@@ -110,9 +110,8 @@ class _Sequence:
             with T.If(step < tirx.Cast(str(step.ty.dtype), self.operands["lengths"][self.sample])):
                 with T.Then():
                     self._step(step)
-                with T.Else():
-                    with T.serial(0, self.units) as unit:
-                        self._output(step, unit, tirx.const(0, self.outs[0].dtype))
+                with T.Else(), T.serial(0, self.units) as unit:
+                    self._output(step, unit, tirx.const(0, self.outs[0].dtype))
 
     def _step(self, step: tirx.Expr) -> None:
         data, weights = self.operands["data"], self.operands["weights"]
@@ -127,7 +126,7 @@ class _Sequence:
         {"lstm": self._lstm, "gru": self._gru, "rnn": self._rnn}[self.layer.kind](step)
 
     def _biased(self, place: int, count: int, begin: int, *, twice: bool = False) -> None:
-        """``count`` sums from ``place`` on, begun with the bias from ``begin`` on; ``twice`` with both halves."""
+        """Begins sums from ``place`` on with the bias from ``begin`` on; ``twice`` with both halves of it."""
         with T.serial(0, count) as gate:
             value: tirx.Expr = tirx.const(0, self.outs[0].dtype)
             if "bias" in self.operands:
@@ -147,9 +146,14 @@ class _Sequence:
     ) -> None:
         """Adds a vector's product with a matrix to the sums from ``place`` on."""
         with T.serial(0, count) as i, T.serial(0, columns) as column:
-            self._put(self.outs[-1], place + column, self._sum(place + column) + factor(i) * weight(i, column))
+            self._put(
+                self.outs[-1], place + column, self._sum(place + column) + factor(i) * weight(i, column)
+            )
 
-    def _recurrence(self, place: int, begin: int, columns: int, source: Callable[[tirx.Expr], tirx.Expr]) -> None:
+    def _recurrence(
+        self, place: int, begin: int, columns: int, source: Callable[[tirx.Expr], tirx.Expr]
+    ) -> None:
+        """Adds the product of a state with columns of the recurrence to the sums from ``place`` on."""
         recurrence = self.operands["recurrence"]
         self._product(
             place, source, self.units, lambda i, g: recurrence[self.direction, i, begin + g], columns
@@ -197,7 +201,9 @@ class _Sequence:
             recurrent = self._sum((2 * row if linear else row + 2 * units) + unit)
             self._put(self.outs[-1], unit, inner(self._sum(unit) + self._sum(row + unit)))
             new = candidate(self._sum(2 * units + unit) + recurrent)
-            self._put(self.outs[1], unit, (one - self._sum(unit)) * new + self._sum(unit) * self._hidden(unit))
+            self._put(
+                self.outs[1], unit, (one - self._sum(unit)) * new + self._sum(unit) * self._hidden(unit)
+            )
             self._output(step, unit, self._hidden(unit))
 
     def _rnn(self, step: tirx.Expr) -> None:
@@ -255,9 +261,7 @@ FUNCTIONS: Mapping[str, Callable[[tirx.Expr, tirx.Expr, tirx.Expr], tirx.Expr]] 
     "elu": lambda x, a, b: tirx.Select(x < _zero(x), a * (tirx.exp(x) - _one(x)), x),
     "hardsigmoid": lambda x, a, b: _bound(a * x + b, 0.0, 1.0),
     "scaledtanh": lambda x, a, b: a * tirx.tanh(b * x),
-    "softplus": lambda x, a, b: (
-        tirx.max(x, _zero(x)) + tirx.log(_one(x) + tirx.exp(_zero(x) - tirx.abs(x)))
-    ),
+    "softplus": lambda x, a, b: tirx.max(x, _zero(x)) + tirx.log(_one(x) + tirx.exp(_zero(x) - tirx.abs(x))),
     "softsign": lambda x, a, b: x / (_one(x) + tirx.abs(x)),
 }
 """Activations by ONNX's names in lower case, of a number and their own alpha and beta."""

@@ -3,8 +3,9 @@
 // Decode accepts exactly the bytes of that codec, checks every id, count and range, and never reads
 // outside the data, so the rest of the runtime may trust a Program: operands exist, aliases point
 // backwards, inputs, outputs and constants are numbered without gaps, a value is the result of at
-// most one step, and of one of its roles.  Whether a step's operands fit each other is left to step_rules.h, which has to
-// know the symbols, and what memory must be to memory_rules.h, which has to know the layouts.
+// most one step, and of one of its roles.  Whether a step's operands fit each other is left to
+// step_rules.h, which has to know the symbols, and what memory must be to memory_rules.h, which has
+// to know the layouts.
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_PROGRAM_PROGRAM_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_PROGRAM_PROGRAM_H_
 

@@ -55,7 +55,8 @@ def layer_of(node: Node) -> Layer:
     """The layer that a node's attributes state."""
     kind, direction = _KINDS[node.op_type], _DIRECTIONS[node.text("direction", "forward")]
     names = [name.decode() for name in node.attribute("activations", [])]
-    functions = activations(names, node.attribute("activation_alpha", []), node.attribute("activation_beta", []))
+    alphas, betas = (node.attribute(f"activation_{name}", []) for name in ("alpha", "beta"))
+    functions = activations(names, alphas, betas)
     return Layer(
         kind,
         direction,
@@ -71,11 +72,13 @@ def _is_full(emitter: Emitter, lengths: Value, data: relax.Expr) -> bool:
     return isinstance(lengths, np.ndarray) and bool((lengths == emitter.shape(data)[0]).all())
 
 
-def _by_direction(
-    emitter: Emitter, outputs: relax.Expr, directions: int, batch_first: bool
-) -> relax.Expr:
+def _by_direction(emitter: Emitter, outputs: relax.Expr, directions: int, batch_first: bool) -> relax.Expr:
     """Outputs side by side as ONNX has them: (steps, directions, samples, units), or samples first."""
     steps, samples, width = shape_of(outputs) or emitter.shape(outputs)
+    if directions == 1:
+        if batch_first:
+            outputs = emitter.emit(relax.op.permute_dims(outputs, [1, 0, 2]))
+        return emitter.emit(relax.op.expand_dims(outputs, 2 if batch_first else 1))
     shape = [expression(dim) for dim in (steps, samples, directions, int(width) // directions)]
     apart = emitter.emit(relax.op.reshape(outputs, relax.ShapeExpr(shape)))
     order = [1, 0, 2, 3] if batch_first else [0, 2, 1, 3]
