@@ -61,7 +61,7 @@ def alone(program: ir.Program, step: ir.Step) -> tuple[ir.Program, list[int]]:
     """A program of ``step`` alone, and the values that its inputs and constants were, in their order.
 
     Its shapes have to be of numbers.  What a step writes may be what it reads, in place; here every result is
-    an output of its own, in the order of the step's operands, and ``dst`` holds at the start what a sum adds to.
+    an output of its own, in the order of operands, and ``dst`` holds at the start what a sum adds to.
     """
     order = list(dict.fromkeys(step.reads()))
     values: list[ir.Value] = []
