@@ -46,7 +46,7 @@ def check(match: Match) -> str | None:
 
 def _unlike(layer: Layer) -> str | None:
     if layer.clip:
-        return f"activations of numbers between {-layer.clip:g} and {layer.clip:g}: oneDNN has no clip"
+        return f"gates clipped to {-layer.clip:g} to {layer.clip:g}: oneDNN has no clip"
     if layer.coupled:
         return "a forget gate that is coupled to the input gate"
     if cell_of(layer) is None:

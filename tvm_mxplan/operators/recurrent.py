@@ -61,7 +61,7 @@ class Layer:
     Attributes
     ----------
     activations : of each direction, one behind the other.
-    clip : bound of what activations are applied to, 0 for none.
+    clip : bound of the gates' sums before their activations, 0 for none.
     coupled : an LSTM that forgets as much as it does not let in.
     linear : a GRU whose reset gate is applied behind the recurrent product.
     """

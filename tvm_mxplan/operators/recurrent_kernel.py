@@ -63,7 +63,8 @@ def _body(layer: Layer, operands: Mapping[str, tirx.Buffer], outs: Sequence[tirx
     loops = []
     for direction in range(layer.directions):
         own = layer.activations[direction * per : (direction + 1) * per]
-        functions = [_function(one, layer.clip) for one in own]
+        # The third, an LSTM's, is of the cell.
+        functions = [_function(one, layer.clip if at < 2 else 0.0) for at, one in enumerate(own)]
         backwards = layer.direction == "reverse" or direction == 1
         with IRBuilder() as ib:
             with T.parallel(0, samples) as sample:
