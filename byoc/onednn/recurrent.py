@@ -1,12 +1,13 @@
 """Recurrent layers: which of them oneDNN has, and the step that one becomes.
 
-Gates are put into oneDNN's order here, and both halves of the bias added: weights have to be constants.  They
-are packed once, when the region is loaded.
+Gates are put into oneDNN's order, and both halves of the bias added: now where they are constants, which are
+then packed once, when the region is loaded; else by steps of their own in front of the layer's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 from tvm import relax
@@ -15,7 +16,7 @@ from tvm_mxplan.byoc.composite import Composite
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.dims import is_static
 from tvm_mxplan.operators.recurrent import GATES, USUAL, Activation, Layer, layer_of, operands_of
-from tvm_mxplan.passes.relax_types import constant_of, dtype_of, is_constant, shape_of
+from tvm_mxplan.passes.relax_types import constant_of, dtype_of, shape_of
 
 from .checks import Match, tensors_ok
 
@@ -23,7 +24,6 @@ _GATES = {"lstm": (0, 2, 3, 1), "gru": (0, 1, 2), "rnn": (0,)}
 """Places of oneDNN's gates among ONNX's: i, f, c, o of i, o, f, c."""
 _PEEPHOLES = (0, 2, 1)
 """i, f, o of i, o, f."""
-_CONSTANTS = ("weights", "recurrence", "bias", "peepholes")
 
 
 def check(match: Match) -> str | None:
@@ -35,9 +35,6 @@ def check(match: Match) -> str | None:
     reason = tensors_ok(match)
     if reason is not None:
         return reason
-    for name in _CONSTANTS:
-        if name in operands and not is_constant(operands[name]):
-            return f"{name} that the model computes, expected a constant"
     alone = ("hidden" in operands) != ("cell" in operands)
     if layer.kind == "lstm" and alone and not is_static(shape_of(operands["data"])):  # type: ignore[arg-type]
         return "one of two states for an unknown number of samples"
@@ -79,10 +76,10 @@ def translate(c: Composite) -> tuple[int, ...]:
     state = (1, layer.directions, samples, units)
     operands = [("src", src)]
     operands += [(role, _weights(c, layer, given[role])) for role in ("weights", "recurrence")]
-    operands.append(("bias", c.builder.constant(_bias(layer, given.get("bias"), units))))
+    operands.append(("bias", _bias(c, layer, given.get("bias"), units)))
     if "peepholes" in given:
-        array = _array(given["peepholes"]).reshape(1, layer.directions, 3, units)[:, :, _PEEPHOLES]
-        operands.append(("peepholes", c.builder.constant(np.ascontiguousarray(array))))
+        peepholes = _seen(c, given["peepholes"], (1, layer.directions, 3, units))
+        operands.append(("peepholes", _in_order(c, peepholes, _PEEPHOLES)))
     operands += _states(c, layer, given, state)
     results = {"dst": (steps, samples, layer.directions * units), "last_hidden": state}
     if layer.kind == "lstm":
@@ -92,30 +89,64 @@ def translate(c: Composite) -> tuple[int, ...]:
     return (dst, *(c.builder.reshape(value, state[1:]) for value in last))
 
 
+Tensor: TypeAlias = np.ndarray | int
+"""Numbers, or a value that the region computes or is given."""
+
+
 def _weights(c: Composite, layer: Layer, expr: relax.Expr) -> int:
-    """Weights (layers, directions, inputs, gates, units), stored as they came but for the order of gates."""
-    array = _array(expr)
+    """Weights (layers, directions, inputs, gates, units); constants stored as they came but for the gates."""
     gates = GATES[layer.kind]
-    apart = array.reshape(1, layer.directions, gates, -1, array.shape[2])
-    order = _GATES[layer.kind]
-    if order != tuple(range(gates)):
-        apart = np.ascontiguousarray(apart[:, :, order])
-    return c.builder.permute(c.builder.constant(apart), (0, 1, 4, 2, 3))
+    rows, inputs = shape_of(expr)[1:]  # type: ignore[index]
+    apart = _seen(c, expr, (1, layer.directions, gates, int(rows) // gates, inputs))  # type: ignore[call-overload]
+    value = c.builder.permute(_in_order(c, apart, _GATES[layer.kind]), (0, 1, 4, 2, 3))
+    return value if isinstance(apart, np.ndarray) else c.builder.plain_copy(value)
 
 
-def _bias(layer: Layer, given: relax.Expr | None, units: int) -> np.ndarray:
+def _bias(c: Composite, layer: Layer, given: relax.Expr | None, units: int) -> int:
     """One bias for each gate; that of the candidate in two where only one half is reset.
 
     Zeros where there is none: without a bias oneDNN 3.2 has no kernel for most layers.
     """
-    gates = GATES[layer.kind]
-    bias = np.zeros(layer.directions * 2 * gates * units, "float32") if given is None else _array(given)
-    first, second = np.split(bias.reshape(1, layer.directions, 2 * gates, -1), 2, axis=2)
-    if layer.linear and layer.kind == "gru":
-        whole = np.concatenate([(first + second)[:, :, :2], first[:, :, 2:], second[:, :, 2:]], axis=2)
-    else:
-        whole = (first + second)[:, :, _GATES[layer.kind]]
-    return np.ascontiguousarray(whole, dtype=bias.dtype)
+    gates, order = GATES[layer.kind], _GATES[layer.kind]
+    shape = (1, layer.directions, 2 * gates, units)
+    halves = np.zeros(shape, "float32") if given is None else _seen(c, given, shape)
+    linear = layer.linear and layer.kind == "gru"
+    if isinstance(halves, np.ndarray):
+        whole = halves[:, :, :gates] + halves[:, :, gates:]
+        pieces = [whole[:, :, :2], halves[:, :, 2:3], halves[:, :, -1:]] if linear else [whole[:, :, order]]
+        return c.builder.constant(np.ascontiguousarray(np.concatenate(pieces, 2)))
+    first, second = _slice(c, halves, 0, gates), _slice(c, halves, gates, gates)
+    operands = [("src", first), ("src1", second)]
+    whole = c.builder.step("add", ir.Binary("add"), c.builder.values[first].shape, operands)
+    if not linear:
+        return _in_order(c, whole, order)
+    return _joined(c, [_slice(c, whole, 0, 2), _slice(c, first, 2, 1), _slice(c, second, 2, 1)])
+
+
+def _seen(c: Composite, expr: relax.Expr, shape: ir.Shape) -> Tensor:
+    array = constant_of(expr)
+    return c.builder.reshape(c.value(expr), shape) if array is None else array.reshape(shape)  # type: ignore[arg-type]
+
+
+def _in_order(c: Composite, tensor: Tensor, order: Sequence[int]) -> int:
+    """The tensor with the parts along its third axis in another order, as a value."""
+    ordered = list(order) == sorted(order)
+    if isinstance(tensor, np.ndarray):
+        return c.builder.constant(tensor if ordered else np.ascontiguousarray(tensor[:, :, order]))
+    return tensor if ordered else _joined(c, [_slice(c, tensor, at, 1) for at in order])
+
+
+def _slice(c: Composite, value: int, begin: int, count: int) -> int:
+    shape = c.builder.values[value].shape
+    attrs = ir.Slice((0, 0, begin, *[0] * len(shape[3:])))
+    return c.builder.step("slice", attrs, (*shape[:2], count, *shape[3:]), [("src", value)])
+
+
+def _joined(c: Composite, parts: Sequence[int]) -> int:
+    shapes = [c.builder.values[part].shape for part in parts]
+    count = sum(int(shape[2]) for shape in shapes)  # type: ignore[call-overload]
+    shape = (*shapes[0][:2], count, *shapes[0][3:])
+    return c.builder.step("concat", ir.Concat(2), shape, [("src", part) for part in parts])
 
 
 def _states(
@@ -135,9 +166,3 @@ def _states(
         )
         for role in wanted
     ]
-
-
-def _array(expr: relax.Expr) -> np.ndarray:
-    array = constant_of(expr)
-    assert array is not None
-    return array

@@ -1,4 +1,4 @@
-"""LSTM, GRU and RNN of ONNX, in oneDNN as one step, against onnxruntime; and what TVM gets, with the reason."""
+"""LSTM, GRU and RNN of ONNX, in oneDNN as one step, against onnxruntime; what TVM gets, with the reason."""
 
 from __future__ import annotations
 
@@ -50,9 +50,11 @@ class Case:
         """With weights that keep the activations of most units away from both ends."""
         random = np.random.default_rng(len(self.kind))
         rows = GATES[self.kind] * self.units
-        shapes = {"w": (rows, self.features), "r": (rows, self.units), "b": (2 * rows,), "p": (3 * self.units,)}
+        shapes = {"w": (rows, self.features), "r": (rows, self.units)}
+        shapes |= {"b": (2 * rows,), "p": (3 * self.units,)}
+        scales = {"w": self.features, "r": self.units, "b": 2, "p": 2}
         constants = {
-            name: random.standard_normal((self.directions, *shape)) / np.sqrt(shape[-1] if name in "wr" else 2)
+            name: random.standard_normal((self.directions, *shape)) / np.sqrt(scales[name])
             for name, shape in shapes.items()
             if name in "wr" + self.operands
         }
@@ -92,7 +94,9 @@ def recurrent_steps(executable: tvm_mxplan.Executable) -> list[str]:
     return [step.implementation for region in regions for step in region.steps if step.kind == "recurrent"]
 
 
-def agree(executable: tvm_mxplan.Executable, model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> None:
+def agree(
+    executable: tvm_mxplan.Executable, model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]
+) -> None:
     with checking() as checker:
         actual = [np.asarray(result.numpy()) for result in executable(**inputs)]
     assert checker.result().first is None, checker.result()
@@ -134,8 +138,8 @@ def test_layers_are_one_step(name):
 
 @pytest.mark.parametrize("kind", GATES)
 def test_named_numbers_of_steps_and_samples(kind):
-    case = Case(kind, features=7, units=17, direction="bidirectional", operands="bhc" if kind == "LSTM" else "bh",
-                names=NAMED)  # fmt: skip
+    operands = "bhc" if kind == "LSTM" else "bh"
+    case = Case(kind, features=7, units=17, direction="bidirectional", operands=operands, names=NAMED)
     model = case.model()
     executable = tvm_mxplan.compile(model)
     assert len(recurrent_steps(executable)) == 1
