@@ -13,8 +13,8 @@ import numpy as np
 from tvm import relax
 
 from tvm_mxplan.byoc.composite import Composite
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.dims import is_static
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.dims import is_static
 from tvm_mxplan.operators.recurrent import GATES, USUAL, Activation, Layer, layer_of, operands_of
 from tvm_mxplan.passes.relax_types import constant_of, dtype_of, shape_of
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.errors import UnsupportedError
 from tvm_mxplan.opcheck.compare import differ
 from tvm_mxplan.opcheck.references import evaluate

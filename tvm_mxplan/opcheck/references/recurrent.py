@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.program import program as ir
 
 from ..estimate import UNIT_ROUNDOFF, Array, Estimate, gamma
 from .elementwise import FUNCTIONS

@@ -8,7 +8,7 @@ import numpy as np
 from tvm import relax
 
 from ....operators.recurrent import USUAL, Direction, Kind, Layer, recurrent
-from ..dims import expression
+from ..dimensions.dims import expression
 from ..node import Emitter, Node
 from ..values import Value, shape_of
 from .activations import activations
