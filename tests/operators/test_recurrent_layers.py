@@ -202,3 +202,17 @@ def agree_in_tvm(
     expected = onnxruntime_outputs(model, dict(inputs))
     for ours, theirs in zip(executable(**inputs), expected, strict=True):
         np.testing.assert_allclose(ours.numpy(), theirs, rtol=1e-4, atol=2e-6)
+
+
+@pytest.mark.parametrize("name", ["lstm, backwards with peepholes", "gru, reset behind", "rnn"])
+def test_weights_that_the_model_is_given(name):
+    """Their gates are put in order when the model runs, in the same region."""
+    case = TAKEN[name]
+    model = case.model()
+    given = {one.name: numpy_helper.to_array(one) for one in model.graph.initializer}
+    del model.graph.initializer[:]
+    model.graph.input.extend(helper.make_tensor_value_info(n, 1, data.shape) for n, data in given.items())
+    executable = tvm_mxplan.compile(model)
+    assert len(recurrent_steps(executable)) == 1
+    assert not executable.report.fallbacks
+    agree(executable, model, case.inputs(case.steps, case.samples) | given)
