@@ -37,8 +37,8 @@ class Observer(Protocol):
     def before(self, step: int, values: Sequence[int], tensors: Sequence[Any]) -> None:
         """A step is about to run; the values that it reads."""
 
-    def after(self, step: int, value: int, tensor: Any) -> None:
-        """A step has written ``value``."""
+    def after(self, step: int, values: Sequence[int], tensors: Sequence[Any]) -> None:
+        """A step has written ``values``."""
 
 
 class Engine:

@@ -24,9 +24,11 @@ from tvm_mxplan.passes.relax_types import OPERATOR, dim_of, dtype_of, is_constan
 
 from .composite import Composite
 
-Table: TypeAlias = Mapping[str, Callable[[Composite], int]]
+Results: TypeAlias = int | tuple[int, ...]
+"""The value of a composite's result, or those of its results."""
+Table: TypeAlias = Mapping[str, Callable[[Composite], Results]]
 """What composites become, by the names of patterns without the code generator's: a function each, which adds
-steps to the composite's builder and gives the value of the result."""
+steps to the composite's builder and gives the value of the result, or of each where it is a tuple."""
 
 
 def translate_region(
@@ -45,12 +47,14 @@ def translate_region(
     """
     builder = ProgramBuilder(name)
     values: dict[tvm.ir.Var, int] = {}
+    several: dict[tvm.ir.Var, tuple[int, ...]] = {}
     for param in _tensors(region.params):
         _check_known(name, param)
         values[param] = builder.port("input", str(param.name), shape_of(param), dtype_of(param))  # type: ignore[arg-type]
     _bind_symbols(builder, region)
     bindings = list(_bindings(region.body))
-    results, aliases = _results(region, bindings)
+    fields, aliases = _results(region, bindings)
+    results = _tensors_of(name, fields)
     for result in results:
         _check_known(name, result)
     outputs = [
@@ -66,14 +70,23 @@ def translate_region(
             composite = _opened(builder, composites[value.op], value, values)
             row = str(composites[value.op].attrs["Composite"]).removeprefix(f"{codegen}.")
             builder.operator = str(composites[value.op].attrs.get(OPERATOR, ""))
-            values[binding.var] = _translated(composite, row, table)
+            found = _translated(composite, row, table)
+            if isinstance(found, tuple):
+                several[binding.var] = found
+            else:
+                values[binding.var] = found
+        elif isinstance(value, relax.TupleGetItem) and value.tuple_value in several:
+            values[binding.var] = several[value.tuple_value][value.index]
         elif isinstance(value, tvm.ir.Var) and value in values:
             values[binding.var] = values[value]
+        elif isinstance(value, tvm.ir.Var) and value in several:
+            several[binding.var] = several[value]
         elif binding.var not in aliases:
             raise InternalError(f"region {name}: {binding.var.name} is bound to an unexpected {value}")
     builder.operator = ""
-    for result, output in zip(results, outputs, strict=True):
-        builder.write_output(values[result], output)
+    made = [values[result] for result in results if result in values] or several[fields[0]]
+    for value, output in zip(made, outputs, strict=True):
+        builder.write_output(value, output)
     program = builder.finish()
     _check_bound(program)
     return program, builder.constants
@@ -91,8 +104,8 @@ def _opened(
     return Composite(builder, inner, definitions, function.body.body)
 
 
-def _translated(composite: Composite, row: str, table: Table) -> int:
-    """The value of the composite's result, its steps added to the program."""
+def _translated(composite: Composite, row: str, table: Table) -> Results:
+    """The composite's results, its steps added to the program."""
     try:
         return table[row](composite)
     except MxplanError:
@@ -129,6 +142,20 @@ def _results(
     if any(is_constant(field) for field in fields):
         raise InternalError("a region returns a constant")
     return fields, tuples
+
+
+def _tensors_of(name: str, results: list[relax.Expr]) -> list[relax.Expr]:
+    """A variable for each result; for those of a composite that gives a tuple, one for each of its fields.
+
+    Raises
+    ------
+    UnsupportedError : such a tuple beside other results.
+    """
+    if not any(isinstance(result.ty, tvm.ir.TupleType) for result in results):
+        return results
+    if len(results) > 1:
+        raise UnsupportedError(f"region {name}: it returns a tuple inside of another")
+    return [relax.Var(f"{results[0].name}_{at}", type_) for at, type_ in enumerate(results[0].ty.fields)]
 
 
 def _bind_symbols(builder: ProgramBuilder, region: relax.Function) -> None:

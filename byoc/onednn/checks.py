@@ -34,7 +34,8 @@ def tensors_ok(match: Match) -> str | None:
     """Element types, ranks and shapes that every composite asks of its operands and its result."""
     root = match["root"]
     operands = [match["x"]] if "x" in match else _tensors(root)
-    for tensor in [*_tensors(root), root]:
+    results = [root] if isinstance(root.ty, relax.TensorType) else []  # those of a tuple follow from operands
+    for tensor in [*_tensors(root), *results]:
         reason = _tensor_ok(tensor)
         if reason is not None:
             return reason

@@ -16,6 +16,7 @@ from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import Dim, is_static
 from tvm_mxplan.passes.relax_types import permutation_of, scalar_of, shape_of, slice_begin
 
+from . import recurrent
 from .codegen_elementwise import ELEMENTWISE
 from .large_windows import Windows, window_stages
 
@@ -290,7 +291,7 @@ def _pad(c: Composite) -> int:
     return c.emit("pad", ir.Pad(begin, float(attrs.pad_value)), ("src", c.value(c.root.args[0])))
 
 
-TRANSLATE: dict[str, Callable[[Composite], int]] = {
+TRANSLATE: dict[str, Callable[[Composite], int | tuple[int, ...]]] = {
     "convolution": _convolution,
     "deconvolution": _deconvolution,
     "matmul": _matmul,
@@ -298,6 +299,7 @@ TRANSLATE: dict[str, Callable[[Composite], int]] = {
     "pooling": _pooling,
     "adaptive_pooling": _adaptive_pooling,
     "reduction": _reduction,
+    "recurrent": recurrent.translate,
     "lrn": _lrn,
     "softmax": _softmax,
     "layer_norm": _layer_norm,

@@ -30,19 +30,20 @@ class Graph:
     def set_steps(self, steps: list[ir.Step | None]) -> None:
         self.steps = steps
         self._reads = Counter(value for step in steps if step for value in step.reads())
-        self._writer = {step.dst: at for at, step in enumerate(steps) if step}
+        self._writer = {value: at for at, step in enumerate(steps) if step for value in step.results}
 
     def _put(self, at: int, step: ir.Step | None) -> None:
         """Put ``step``, or nothing, at position ``at``."""
         old = self.steps[at]
         if old:
             self._reads.subtract(old.reads())
-            if self._writer.get(old.dst) == at:
-                del self._writer[old.dst]
+            for value in old.results:
+                if self._writer.get(value) == at:
+                    del self._writer[value]
         self.steps[at] = step
         if step:
             self._reads.update(step.reads())
-            self._writer[step.dst] = at
+            self._writer |= dict.fromkeys(step.results, at)
 
     def is_private(self, value: int) -> bool:
         """True for a local that one step reads and that nothing else can see."""
@@ -122,7 +123,7 @@ class Graph:
     def finish(self) -> tuple[ir.Program, list[np.ndarray]]:
         """The program without removed steps and without values and constants that nothing uses."""
         steps = [step for step in self.steps if step]
-        used = {value for step in steps for value in (*step.reads(), step.dst)}
+        used = {value for step in steps for value in (*step.reads(), *step.results)}
         for value in sorted(used, reverse=True):
             used.update(self._chain(value))
         keep = [i for i, value in enumerate(self.values) if i in used or value.kind in ("input", "output")]

@@ -16,9 +16,10 @@ from tvm.relax.backend.utils import has_leaking_intermediate_variables
 from tvm.relax.dpl import DFPattern, is_const, is_op, wildcard
 
 from tvm_mxplan.byoc.backend import Refuse
+from tvm_mxplan.operators.recurrent import GATES, PREFIX, register
 from tvm_mxplan.passes.relax_types import permutation_of, scalar_of, shape_of
 
-from . import checks
+from . import checks, recurrent
 from .activations import ACTIVATIONS, either
 from .checks import Match
 
@@ -34,12 +35,14 @@ class Composite:
     name : what ``codegen.TRANSLATE`` knows it by.
     pattern : root pattern and named sub-patterns; ``root`` is added.
     check : None, or why a match is refused.
+    tensors_ok : the same for element types and shapes, which is asked first.
     """
 
     name: str
     pattern: Callable[[], tuple[DFPattern, dict[str, DFPattern]]]
     check: Callable[[Match], str | None]
     label: str
+    tensors_ok: Callable[[Match], str | None] = checks.tensors_ok
 
 
 def _accept(_match: Match) -> str | None:
@@ -160,6 +163,14 @@ def _check_transposed_weights(match: Match) -> str | None:
     return checks.matmul(match)
 
 
+def _recurrent(kind: str) -> Callable[[], tuple[DFPattern, dict[str, DFPattern]]]:
+    def pattern() -> tuple[DFPattern, dict[str, DFPattern]]:
+        register()
+        return is_op(f"{PREFIX}{kind}")(varg_default_wildcard=True), {}
+
+    return pattern
+
+
 _SPATIAL = ("1d", "2d", "3d")
 
 COMPOSITES: list[Composite] = [
@@ -178,6 +189,7 @@ COMPOSITES: list[Composite] = [
     *_operators(
         "adaptive_pooling", 1, checks.adaptive_pooling, *[f"nn.adaptive_avg_pool{n}" for n in _SPATIAL]
     ),
+    *[Composite("recurrent", _recurrent(kind), _accept, kind, recurrent.check) for kind in GATES],
     *_operators("softmax", 1, checks.softmax, "nn.softmax", "nn.log_softmax"),
     *_operators("layer_norm", 3, checks.normalized_axes, "nn.layer_norm"),
     *_operators("channel_norm", 3, checks.channel_normalization, "nn.group_norm", "nn.instance_norm"),
@@ -217,7 +229,7 @@ def _fusion_pattern(row: Composite, refuse: Refuse) -> relax.transform.FusionPat
         if has_leaking_intermediate_variables(context):
             return False  # it is its parts, then, which other rows match
         match = {**dict(context.annotated_expr), "root": context.matched_expr}
-        reason = checks.tensors_ok(match) or row.check(match)
+        reason = row.tensors_ok(match) or row.check(match)
         if reason is not None:
             refuse(_key(context.matched_expr), f"{row.label}: {reason}")
         return reason is None

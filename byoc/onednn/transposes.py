@@ -18,7 +18,7 @@ from tvm_mxplan.core.program import program as ir
 
 from .graph import Graph
 
-_PACKED_BY_THE_RUNTIME = (ir.Convolution, ir.Deconvolution, ir.InnerProduct)
+_PACKED_BY_THE_RUNTIME = (ir.Convolution, ir.Deconvolution, ir.InnerProduct, ir.Recurrent)
 
 
 def copy_transposed(graph: Graph) -> None:
@@ -32,7 +32,7 @@ def copy_transposed(graph: Graph) -> None:
         if step:
             operands = tuple(
                 operand
-                if operand.role == "dst" or _takes(graph, step, operand.role, operand.value)
+                if operand.is_result or _takes(graph, step, operand.role, operand.value)
                 else replace(operand, value=_copy(graph, operand.value, copies, steps))
                 for operand in step.operands
             )
@@ -50,7 +50,7 @@ def _takes(graph: Graph, step: ir.Step, role: str, number: int) -> bool:
     value = graph.values[number]
     if isinstance(step.attrs, ir.Reorder) or (_is_common(value) and not isinstance(step.attrs, ir.MatMul)):
         return True
-    if role == "weights" and isinstance(step.attrs, _PACKED_BY_THE_RUNTIME):
+    if role in ("weights", "recurrence") and isinstance(step.attrs, _PACKED_BY_THE_RUNTIME):
         return True
     if not isinstance(step.attrs, ir.MatMul):
         return False

@@ -69,7 +69,7 @@ class _Uses:
 
     def __init__(self, program: ir.Program) -> None:
         self.program = program
-        self.writers = {step.dst: step for step in program.steps}
+        self.writers = {value: step for step in program.steps for value in step.results}
         self.readers: dict[int, list[ir.Step]] = {}
         for step in program.steps:
             for value in dict.fromkeys(step.reads()):
@@ -100,7 +100,7 @@ class _Uses:
 
     def _shows(self, step: ir.Step) -> bool:
         """True if a step writes an output of the region."""
-        return self.program.values[self.program.root(step.dst)].kind == "output"
+        return any(self.program.values[self.program.root(value)].kind == "output" for value in step.results)
 
     def _is_used(self, value: int) -> bool:
         return value in self.writers or bool(self.readers.get(value)) or bool(self.views.get(value))
@@ -150,7 +150,7 @@ class _Crossing:
         self.dropped: set[int] = set()
         self.own = {"input": program.of_kind("input"), "output": program.of_kind("output")}
         self.ports = {kind: list(values) for kind, values in self.own.items()}
-        self.writers = {step.dst: at for at, step in enumerate(program.steps)}
+        self.writers = {value: at for at, step in enumerate(program.steps) for value in step.results}
         self.reorders: dict[int, list[int]] = {}
         for at, step in enumerate(program.steps):
             if isinstance(step.attrs, ir.Reorder):
@@ -216,7 +216,7 @@ class _Crossing:
             for value in self.values
         )
         steps = tuple(renumber_step(step, number) for steps in self.steps for step in steps)
-        used = {value for step in steps for value in (*step.reads(), step.dst)}
+        used = {value for step in steps for value in (*step.reads(), *step.results)}
         for value in sorted(used):
             while values[value].alias_of >= 0:
                 value = values[value].alias_of

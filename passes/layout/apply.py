@@ -42,7 +42,6 @@ class _Applier:
         self.steps: list[ir.Step] = []
         self.home: dict[int, int] = {}
         self.copies: dict[tuple[int, str], int] = {}
-        self.written = {step.dst for step in program.steps}
         for number, value in enumerate(program.values):
             if value.kind != "local":
                 self.home[number] = self._add(value)
@@ -53,14 +52,17 @@ class _Applier:
 
     def step(self, step: ir.Step, layouts: Layouts) -> None:
         chosen = [
-            -1 if role == "dst" else self._get(value, layout, step.name)
+            -1 if role in ir.RESULT_ROLES else self._get(value, layout, step.name)
             for (role, value), layout in zip(operands_of(step), layouts, strict=True)
         ]
-        wanted = layouts[[role for role, _ in operands_of(step)].index("dst")]
-        target, final = self._destination(step.dst, wanted)
+        made = {
+            at: self._destination(operand.value, layouts[at])
+            for at, operand in enumerate(step.operands)
+            if operand.is_result
+        }
         operands = tuple(
-            ir.Operand(operand.role, target if operand.role == "dst" else number)
-            for operand, number in zip(step.operands, chosen, strict=False)
+            ir.Operand(operand.role, made[at][0] if at in made else chosen[at])
+            for at, operand in enumerate(step.operands)
         )
         rest = iter(chosen[len(step.operands) :])
         post_ops = tuple(
@@ -68,8 +70,9 @@ class _Applier:
             for post_op in step.post_ops
         )
         self.steps.append(replace(step, operands=operands, post_ops=post_ops))
-        if final is not None:
-            self._reorder(target, final, f"reorder_{step.name}")
+        for target, final in made.values():
+            if final is not None:
+                self._reorder(target, final, f"reorder_{step.name}")
 
     def _destination(self, old: int, layout: str) -> tuple[int, int | None]:
         """Where a step writes, and the value it has to be reordered into afterwards, if any."""

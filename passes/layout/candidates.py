@@ -23,6 +23,8 @@ IMAGE_STEPS = (
     ir.BatchNormalization,
     ir.Shuffle,
 )
+_WEIGHTS = ("weights", "recurrence")
+"""Roles of what libraries pack themselves."""
 AGNOSTIC_STEPS = (ir.Eltwise, ir.Binary, ir.Concat, ir.PReLU, ir.Pad, ir.Slice, ir.Reduction, ir.Softmax)
 
 
@@ -84,7 +86,7 @@ def _own(program: ir.Program, step: ir.Step) -> Layouts:
 
 def _plain(program: ir.Program, step: ir.Step) -> Layouts:
     return tuple(
-        program.values[value].layout if role == "weights" else plain_layout(len(program.values[value].shape))
+        program.values[value].layout if role in _WEIGHTS else plain_layout(len(program.values[value].shape))
         for role, value in operands_of(step)
     )
 
@@ -99,7 +101,7 @@ def uniform(program: ir.Program, step: ir.Step, layout: str) -> Layouts:
         if role == "src1" and shape[1:2] == program.values[step.dst].shape[1:2]:
             # A gate for each channel is read in the layout of what it multiplies, or by reference code.
             broadcast = program.values[program.root(value)].kind == "constant"
-        image = role != "weights" and len(shape) == rank and not broadcast
+        image = role not in _WEIGHTS and len(shape) == rank and not broadcast
         chosen.append(layout if image else own)
     return tuple(chosen)
 

@@ -96,7 +96,7 @@ class LayoutChooser:
     def _option(self, step: ir.Step, layouts: Layouts, cost: float) -> Option:
         wants, gives = [], []
         for (role, value), layout in zip(operands_of(step), layouts, strict=True):
-            if role == "dst":
+            if role in ir.RESULT_ROLES:
                 gives.append(self._form(value, layout))
             elif self.program.values[self.program.root(value)].kind != "constant":
                 wants.append(self._form(value, layout))
@@ -106,7 +106,7 @@ class LayoutChooser:
     def _fixed(self) -> list[tuple[Option, ...]]:
         """Inputs are given as declared; views want their base so; outputs want to be plain."""
         steps = []
-        written = {step.dst for step in self.program.steps}
+        written = {value for step in self.program.steps for value in step.results}
         for number, value in enumerate(self.program.values):
             declared = self._form(number, value.layout)
             shown = self.program.values[self.program.root(number)].kind == "output"

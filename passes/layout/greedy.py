@@ -41,7 +41,7 @@ def choose_greedily(
     ------
     UnsupportedError : no candidate of some step can be made by the backend.
     """
-    homes = [value.layout for value in program.values]
+    homes = {number: value.layout for number, value in enumerate(program.values)}
     choices = []
     for step in program.steps:
         choice = forced.get(step.name)
@@ -53,7 +53,11 @@ def choose_greedily(
             choice = _first_fast(program, step, options, queries)
         choices.append(choice)
         if policy != "naive":
-            homes[step.dst] = choice[[operand.role for operand in step.operands].index("dst")]
+            homes |= {
+                operand.value: layout
+                for operand, layout in zip(step.operands, choice, strict=False)
+                if operand.is_result
+            }
     return choices
 
 

@@ -40,7 +40,7 @@ class Offers:
         self.queries = queries
         self.cost = cost
         self.block = block
-        self._writers = {step.dst: step for step in program.steps}
+        self._writers = {value: step for step in program.steps for value in step.results}
 
     def usable(self, step: ir.Step, forced: Layouts | None = None) -> tuple[list[Offer], list[Candidate]]:
         """What there is to choose from, maybe nothing, and what is out before anything is chosen.

@@ -87,7 +87,7 @@ def single_step_program(program: ir.Program, step: ir.Step, layouts: Layouts) ->
             continue
         value = program.values[old]
         constant = program.values[program.root(old)].kind == "constant"
-        kind: ir.ValueKind = "local" if role == "dst" else "constant" if constant else "input"
+        kind: ir.ValueKind = "local" if role in ir.RESULT_ROLES else "constant" if constant else "input"
         index = -1 if kind == "local" else sum(other.kind == kind for other in values)
         numbers[old, layout] = len(values)
         values.append(ir.Value("", value.shape, value.dtype, kind, layout, index))

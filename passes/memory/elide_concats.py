@@ -23,7 +23,7 @@ from .liveness import offset_in_root
 def elide_concats(program: ir.Program) -> ir.Program:
     """The program with every piece aliased into its whole where the layout allows."""
     values = list(program.values)
-    written = {step.dst for step in program.steps}
+    written = {value for step in program.steps for value in step.results}
     for step in program.steps:
         if isinstance(step.attrs, ir.Concat):
             pieces = [operand.value for operand in step.operands if operand.role == "src"]

@@ -74,12 +74,12 @@ def _lives(program: ir.Program) -> tuple[dict[int, int], dict[int, int]]:
     """First and one past the last step at which each value's bytes matter."""
     births: dict[int, int] = {}
     deaths: dict[int, int] = {}
-    written = {step.dst for step in program.steps}
+    written = {value for step in program.steps for value in step.results}
     pieces: dict[int, list[int]] = defaultdict(list)
     for value in written:
         pieces[program.root(value)].append(value)
     for at, step in enumerate(program.steps):
-        for touched in (step.dst, *program.reads(step)):
+        for touched in (*step.results, *program.reads(step)):
             views = _views(program, written, touched)
             for value in views:
                 births.setdefault(value, at)

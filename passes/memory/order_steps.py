@@ -49,7 +49,8 @@ def step_graph(program: ir.Program) -> Graph:
     for at, step in enumerate(program.steps):
         for value in program.reads(step):
             accesses[program.root(value)].append(_access(program, at, value, writes=False))
-        accesses[program.root(step.dst)].append(_access(program, at, step.dst, writes=True))
+        for value in step.results:
+            accesses[program.root(value)].append(_access(program, at, value, writes=True))
     before = sorted({pair for group in accesses.values() for pair in _ordered_pairs(group)})
     tensors, transient = [], [max(step.scratchpad_bytes, 0) for step in program.steps]
     for root, group in accesses.items():

@@ -66,10 +66,12 @@ class RegionRun:
             reads = self.program.reads(step)
             for value in reads:
                 self._read(step, value)
-            self._write(step, reads)
+            for result in step.results:
+                others = [other for other in step.results if other != result]
+                self._write(result, [*reads, *others])
             if step.scratchpad_bytes > 0:
                 scratchpad = self._within(step.scratchpad_offset, step.scratchpad_bytes)
-                self._claim(f"the scratchpad of {step.name}", scratchpad, -1, [*reads, step.dst])
+                self._claim(f"the scratchpad of {step.name}", scratchpad, -1, [*reads, *step.results])
         for key in [key for key in self.intact if isinstance(key, Local)]:
             del self.intact[key]
         return self.reasons
@@ -94,19 +96,19 @@ class RegionRun:
                 if bytes_.low <= wanted.low and wanted.high <= bytes_.high:
                     return
 
-    def _write(self, step: ir.Step, reads: Sequence[int]) -> None:
-        root = self.program.root(step.dst)
-        name = self.program.values[step.dst].name
+    def _write(self, result: int, kept: Sequence[int]) -> None:
+        root = self.program.root(result)
+        name = self.program.values[result].name
         for argument, place in self._arguments(root):
             if argument not in self.touched:
-                self._claim(name, place, root, reads)
+                self._claim(name, place, root, kept)
                 self.touched.add(argument)
                 self.intact[argument] = place
         if self.program.values[root].kind == "local":
-            (place,) = self._places(step.dst)
-            self._claim(name, place, root, reads)
-            self.written.append(step.dst)
-            self.intact[Local(root, step.dst)] = place
+            (place,) = self._places(result)
+            self._claim(name, place, root, kept)
+            self.written.append(result)
+            self.intact[Local(root, result)] = place
 
     def _claim(self, name: str, taken: Bytes, root: int, kept: Sequence[int]) -> None:
         """Take bytes away from whoever holds them, unless those are values ``kept`` of another root."""

@@ -44,7 +44,7 @@ class _Clock:
     def before(self, step: int, values: Sequence[int], tensors: Sequence[Any]) -> None:
         self._started = time.perf_counter()
 
-    def after(self, step: int, value: int, tensor: Any) -> None:
+    def after(self, step: int, values: Sequence[int], tensors: Sequence[Any]) -> None:
         self.times.append((step, time.perf_counter() - self._started))
 
 

@@ -108,10 +108,11 @@ class Begins:
     def before(self, _step: int, _values: Sequence[int], _bytes: Sequence[tvm.runtime.Tensor]) -> None:
         pass
 
-    def after(self, _step: int, value: int, written: tvm.runtime.Tensor) -> None:
-        owner = self.program.values[value]
-        if owner.kind == "local" and owner.alias_of < 0:
-            self.found.append(np.from_dlpack(written).ctypes.data - owner.offset)
+    def after(self, _step: int, values: Sequence[int], written: Sequence[tvm.runtime.Tensor]) -> None:
+        for value, tensor in zip(values, written, strict=True):
+            owner = self.program.values[value]
+            if owner.kind == "local" and owner.alias_of < 0:
+                self.found.append(np.from_dlpack(tensor).ctypes.data - owner.offset)
 
 
 def function_arena() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -20,7 +20,7 @@ Shape = tuple[int, ...]
 class Sound:
     """One sound step: shapes of its operands by role, and the result's.
 
-    ``images`` is the layout of src and dst, the plain one where it is empty.
+    ``images`` is the layout of src and dst, the plain one where it is empty; ``more`` has results beside dst.
     """
 
     attrs: ir.Attributes
@@ -28,13 +28,14 @@ class Sound:
     roles: dict[str, Any]
     post_ops: tuple[ir.PostOp, ...] = ()
     images: str = ""
+    more: dict[str, Shape] = field(default_factory=dict)
 
     def program(self) -> tuple[ir.Program, list[Any]]:
         """The step between inputs and an output; roles that executables pack are constants."""
         b = Builder("rules")
         ids: dict[str, int | Sequence[int]] = {}
         for role, shapes in self.roles.items():
-            if role in ("weights", "depthwise_weights"):
+            if role in ("weights", "recurrence", "depthwise_weights"):
                 ids[role] = b.constant(random(*shapes))
             elif role == "extra":
                 b.input(shapes)
@@ -42,7 +43,8 @@ class Sound:
                 ids[role] = [b.input(shape) for shape in shapes]
             else:
                 ids[role] = b.input(shapes, self.images if role == "src" else "")
-        b.step(self.attrs, self.post_ops, **ids, dst=b.output(self.dst, self.images))
+        more = {role: b.output(shape) for role, shape in self.more.items()}
+        b.step(self.attrs, self.post_ops, **ids, **more, dst=b.output(self.dst, self.images))
         return b.build(), b.constants
 
 
@@ -95,6 +97,25 @@ SOUND: dict[str, Sound] = {
     "binary": Sound(ir.Binary("add"), (3, 6), {"src": (3, 6), "src1": (1, 6)}),
     "prelu": Sound(ir.PReLU(), IMAGES, {"src": IMAGES, "weights": (1, 6, 1, 1)}),
     "reduction": Sound(ir.Reduction("sum"), (3, 1), {"src": (3, 6)}),
+    "recurrent": Sound(
+        ir.Recurrent("lstm", "both"),
+        (5, 3, 14),
+        {
+            "src": (5, 3, 6),
+            "weights": (1, 2, 6, 4, 7),
+            "recurrence": (1, 2, 7, 4, 7),
+            "bias": (1, 2, 4, 7),
+            "peepholes": (1, 2, 3, 7),
+            "hidden": (1, 2, 3, 7),
+            "cell": (1, 2, 3, 7),
+        },
+        more={"last_hidden": (1, 2, 3, 7), "last_cell": (1, 2, 3, 7)},
+    ),
+    "gru": Sound(
+        ir.Recurrent("gru_linear", "forward"),
+        (5, 3, 7),
+        {"src": (5, 3, 6), "weights": (1, 1, 6, 3, 7), "recurrence": (1, 1, 7, 3, 7), "bias": (1, 1, 4, 7)},
+    ),
     "concat": Sound(ir.Concat(1), (3, 9), {"src": [(3, 6), (3, 3)]}),
     "shuffle": Sound(ir.Shuffle(1, 3), IMAGES, {"src": IMAGES}),
     "resampling": Sound(ir.Resampling("nearest"), (2, 6, 18, 22), {"src": IMAGES}),
@@ -102,6 +123,10 @@ SOUND: dict[str, Sound] = {
     "slice": Sound(ir.Slice((1, 2)), (2, 3), {"src": (3, 6)}),
     "reorder": Sound(ir.Reorder(), (3, 6), {"src": (3, 6)}),
 }
+
+
+def results(**changed: Any) -> Callable[[Sound], Sound]:
+    return lambda sound: replace(sound, more={**sound.more, **changed})
 
 
 def shapes(**changed: Any) -> Callable[[Sound], Sound]:
@@ -212,6 +237,24 @@ BROKEN: list[tuple[str, Callable[[Sound], Sound], str]] = [
     ("shuffle", attrs(groups=4), "attribute groups: 6 channels in 4 groups"),
     ("shuffle", attrs(axis=4), "attribute axis"),
     ("shuffle", result(2, 6, 11, 9), "dst: expected shape"),
+    ("recurrent", shapes(src=(5, 6)), "src: expected rank 3 to 3"),
+    ("recurrent", shapes(src=(5, 3, 7)), "weights: expected shape (1, 2, 7, 4, 7), got (1, 2, 6, 4, 7)"),
+    ("recurrent", shapes(recurrence=(1, 2, 7, 3, 7)), "recurrence: expected shape (1, 2, 7, 4, 7)"),
+    ("recurrent", shapes(recurrence=(2, 7, 4, 7)), "recurrence: expected rank 5 to 5"),
+    ("recurrent", shapes(bias=(1, 2, 3, 7)), "bias: expected shape (1, 2, 4, 7), got (1, 2, 3, 7)"),
+    ("recurrent", shapes(peepholes=(1, 2, 4, 7)), "peepholes: expected shape (1, 2, 3, 7)"),
+    ("recurrent", shapes(hidden=(1, 1, 3, 7)), "hidden: expected shape (1, 2, 3, 7), got (1, 1, 3, 7)"),
+    ("recurrent", shapes(cell=(1, 2, 4, 7)), "cell: expected shape (1, 2, 3, 7), got (1, 2, 4, 7)"),
+    ("recurrent", without("cell"), "expected both or none"),
+    ("recurrent", result(5, 3, 7), "dst: expected shape (5, 3, 14), got (5, 3, 7)"),
+    ("recurrent", results(last_hidden=(1, 2, 7, 3)), "last_hidden: expected shape (1, 2, 3, 7)"),
+    ("recurrent", results(last_cell=(1, 2, 3, 8)), "last_cell: expected shape (1, 2, 3, 7)"),
+    ("recurrent", attrs(cell="elman"), "tanh or relu, got elman"),
+    ("recurrent", attrs(direction="down"), "forward, reverse or both, got down"),
+    ("recurrent", attrs(direction="reverse"), "weights: expected shape (1, 1, 6, 4, 7)"),
+    ("recurrent", post(ir.EltwisePostOp("relu", 0.0, 0.0)), "post-ops, which the kind has not"),
+    ("gru", shapes(cell=(1, 1, 3, 7)), "cell: expected in an LSTM only"),
+    ("gru", attrs(cell="gru"), "bias: expected shape (1, 1, 3, 7), got (1, 1, 4, 7)"),
     ("resampling", result(2, 5, 18, 22), "dst: expected shape (2, 6, 18, 22), got (2, 5, 18, 22)"),
     ("pad", attrs(begin=(3, 2)), "src: the box leaves the larger tensor on axis 0"),
     ("pad", attrs(begin=(1,)), "attribute begin has 1 entries, expected 2"),

@@ -315,7 +315,9 @@ class Counter final : public mxplan::Observer {
  public:
   void Begin(const std::vector<int64_t>& symbols) override { n = symbols.at(0); }
   void Before(size_t, const std::vector<Seen>&) override {}
-  void After(size_t, const Seen& dst) override { bytes += dst.bytes.end - dst.bytes.begin; }
+  void After(size_t, const std::vector<Seen>& results) override {
+    for (const Seen& dst : results) bytes += dst.bytes.end - dst.bytes.begin;
+  }
   int64_t n = 0, bytes = 0;
 };
 

@@ -81,7 +81,7 @@ def reordered(**spoilt) -> Verdict:
     src, dst = (read(array, value) for array, value in zip(raw, values, strict=True))
     reads = {0: replace(src, dirty=spoilt.get("dirty", 0))}
     dst = replace(dst, address=spoilt.get("address", 0))
-    return judge(ir.Program("p", values, (step,)), step, reads, dst, None)
+    return judge(ir.Program("p", values, (step,)), step, reads, {1: dst}, None)
 
 
 def test_a_right_result_has_no_findings():

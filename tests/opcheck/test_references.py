@@ -11,7 +11,7 @@ import pytest
 
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.opcheck.estimate import UNIT_ROUNDOFF, Estimate, gamma
-from tvm_mxplan.opcheck.references import POST_OPS, REFERENCES, evaluate
+from tvm_mxplan.opcheck.references import POST_OPS, REFERENCES, SEVERAL, evaluate
 from tvm_mxplan.opcheck.references.elementwise import (
     BINARY_ALGORITHMS,
     FUNCTIONS,
@@ -35,7 +35,8 @@ def test_every_kind_of_step_has_a_reference():
     registry = (RUNTIME / "steps" / "registry.cc").read_text()
     kinds = set(re.findall(r'\{"(\w+)", &?Build', registry))
     assert kinds == set(ir.STEP_KINDS)
-    assert set(REFERENCES) == set(ir.STEP_KINDS.values())
+    assert {*REFERENCES, *SEVERAL} == set(ir.STEP_KINDS.values())
+    assert not set(REFERENCES) & set(SEVERAL)
 
 
 def test_every_post_op_has_a_reference():
@@ -92,7 +93,7 @@ def test_post_ops_in_their_order():
     )
     number = np.full((1, 1), 1.0)
     operands = {"src": [2 * number], "weights": [3 * number], "bias": [number]}
-    estimate = evaluate(step, (1, 1), operands, [10 * number, None, 4 * number, 3 * number])
+    estimate = evaluate(step, (1, 1), operands, [10 * number, None, 4 * number, 3 * number])["dst"]
     assert estimate.value == 6.0
     assert 0 < estimate.error < 1e-5
 

@@ -186,7 +186,7 @@ def test_a_write_outside_of_the_result() -> None:
             whole = whole.base
         whole[-1] = 0.0
 
-    assert check(Faulty(beyond), convolution()).reason == "it writes outside of its result"
+    assert check(Faulty(beyond), convolution()).reason == "it writes outside of its result dst"
 
 
 def test_what_a_relu_hides_of_one_position_shows_at_another() -> None:

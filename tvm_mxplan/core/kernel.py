@@ -24,7 +24,7 @@ _FLOAT_BYTES = 4
 
 @dataclass(frozen=True)
 class Kernel:
-    """``program`` has one step and no names: what is read are inputs and constants, the last value is dst."""
+    """``program`` has one step and no names: inputs and constants first, results last."""
 
     program: ir.Program
 
@@ -60,8 +60,8 @@ class Kernel:
 def alone(program: ir.Program, step: ir.Step) -> tuple[ir.Program, list[int]]:
     """A program of ``step`` alone, and the values that its inputs and constants were, in their order.
 
-    Its shapes have to be of numbers.  What a step writes may be what it reads, in place; here ``dst`` is a
-    value of its own, which holds at the start what a sum adds to.
+    Its shapes have to be of numbers.  What a step writes may be what it reads, in place; here every result is
+    an output of its own, in the order of operands, and ``dst`` holds at the start what a sum adds to.
     """
     order = list(dict.fromkeys(step.reads()))
     values: list[ir.Value] = []
@@ -69,13 +69,14 @@ def alone(program: ir.Program, step: ir.Step) -> tuple[ir.Program, list[int]]:
         constant = program.values[program.root(old)].kind == "constant"
         kind: ir.ValueKind = "constant" if constant else "input"
         values.append(_own(program.values[old], kind, sum(value.kind == kind for value in values)))
-    values.append(_own(program.values[step.dst], "output", 0))
-    number = {old: new for new, old in enumerate(order)}
-    number.setdefault(step.dst, len(order))
+    results = {old: len(order) + at for at, old in enumerate(step.results)}
+    values += [_own(program.values[old], "output", at) for at, old in enumerate(step.results)]
+    number = results | {old: new for new, old in enumerate(order)}
     single = renumber_step(replace(step, scratchpad_offset=-1, scratchpad_bytes=-1), number)
     # The order of operands stays: libraries know steps by it.
     operands = tuple(
-        ir.Operand("dst", len(order)) if operand.role == "dst" else operand for operand in single.operands
+        ir.Operand(new.role, results[old.value]) if old.is_result else new
+        for old, new in zip(step.operands, single.operands, strict=True)
     )
     single = replace(single, operands=operands)
     return ir.Program("step", tuple(values), (single,)), order

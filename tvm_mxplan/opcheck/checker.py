@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -61,8 +61,12 @@ class Checker:
             for value, tensor in zip(values, tensors, strict=True)
         }
 
-    def after(self, step: int, value: int, tensor: Any) -> None:
-        self._judge(int(step), self._tensor(int(value), tensor))
+    def after(self, step: int, values: Sequence[int], tensors: Sequence[Any]) -> None:
+        results = {
+            int(value): self._tensor(int(value), tensor)
+            for value, tensor in zip(values, tensors, strict=True)
+        }
+        self._judge(int(step), results)
         self._reads = {}
 
     # -----------------------------------------------------------------------------------------------------
@@ -71,11 +75,11 @@ class Checker:
         raw = np.from_dlpack(tensor)
         return read(raw.copy(), self._program.values[value], raw.ctypes.data)
 
-    def _judge(self, number: int, dst: Tensor) -> None:
+    def _judge(self, number: int, results: Mapping[int, Tensor]) -> None:
         program, step = self._program, self._program.steps[number]
         self._steps += 1
         prior = prior_of(program, step, self._reads)
-        verdict = judge(program, step, self._reads, dst, prior)
+        verdict = judge(program, step, self._reads, results, prior)
         self._worst = max(self._worst, (verdict.worst, step.name))
         if not verdict.finite and not verdict.findings:
             self._not_finite.append(step.name)
@@ -83,7 +87,7 @@ class Checker:
             difference = self._difference(number, step, finding)
             if self._folder is not None and not self._differences:
                 stem = f"opcheck-{program.name}-{number}-{step.name}"
-                ran = Observed(self._library, program, step, self._reads, dst, prior)
+                ran = Observed(self._library, program, step, self._reads, results, prior)
                 path = write(self._folder, stem, str(difference), ran)
                 difference = self._difference(number, step, finding, str(path))
             self._differences.append(difference)

@@ -28,40 +28,46 @@ class Verdict:
 
 
 def judge(
-    program: ir.Program, step: ir.Step, reads: Mapping[int, Tensor], dst: Tensor, prior: Array | None
+    program: ir.Program,
+    step: ir.Step,
+    reads: Mapping[int, Tensor],
+    results: Mapping[int, Tensor],
+    prior: Array | None,
 ) -> Verdict:
     """Compare what ``step`` wrote with what its program asks for.
 
     Parameters
     ----------
     reads : what the step read, before it ran, by value.
-    dst : what it wrote.
+    results : what it wrote, by value.
     prior : what ``dst`` held before, where a sum adds to it.
     """
     findings = [
         Finding("tail", program.values[value].name, tensor.dirty)
-        for value, tensor in [*reads.items(), (step.dst, dst)]
+        for value, tensor in [*reads.items(), *results.items()]
         if tensor.dirty
     ]
     findings += [
         Finding("alignment", program.values[value].name, address=tensor.address)
-        for value, tensor in [*reads.items(), (step.dst, dst)]
+        for value, tensor in [*reads.items(), *results.items()]
         if tensor.address % _alignment(program, value)
     ]
-    estimate = reference(program, step, reads, prior)
-    finding, worst = differ(program.values[step.dst].name, dst.logical, estimate)
-    if finding:
-        findings.insert(0, finding)
-    return Verdict(tuple(findings), worst, bool(np.isfinite(dst.logical).all()))
+    worst, wrong = 0.0, []
+    for value, estimate in reference(program, step, reads, prior).items():
+        finding, share = differ(program.values[value].name, results[value].logical, estimate)
+        worst = max(worst, share)
+        wrong += [finding] if finding else []
+    finite = all(bool(np.isfinite(tensor.logical).all()) for tensor in results.values())
+    return Verdict((*wrong, *findings), worst, finite)
 
 
 def reference(
     program: ir.Program, step: ir.Step, reads: Mapping[int, Tensor], prior: Array | None
-) -> Estimate:
-    """What the step should have given for what it read."""
+) -> dict[int, Estimate]:
+    """What the step should have given for what it read, by the value that it writes."""
     operands: dict[str, list[Array]] = {}
     for operand in step.operands:
-        if operand.role != "dst":
+        if not operand.is_result:
             operands.setdefault(operand.role, []).append(reads[operand.value].logical)
     post_operands = [
         reads[post_op.value].logical
@@ -71,7 +77,8 @@ def reference(
         else None
         for post_op in step.post_ops
     ]
-    return evaluate(step, static_shape(program.values[step.dst].shape), operands, post_operands)
+    estimates = evaluate(step, static_shape(program.values[step.dst].shape), operands, post_operands)
+    return {operand.value: estimates[operand.role] for operand in step.operands if operand.is_result}
 
 
 def prior_of(program: ir.Program, step: ir.Step, reads: Mapping[int, Tensor]) -> Array | None:

@@ -2,7 +2,8 @@
 
 The file is an .npz archive: ``program`` (codec.py's bytes of a program of this step alone), ``reads`` as
 ``read0``, ``read1``, ... (bytes of the program's inputs and constants in their layouts), ``prior`` (what the
-destination held, for a sum), ``actual``, ``expected`` and ``allowed`` (logical), ``text``, and ``library``.
+destination held, for a sum), for each result ``actual0``, ``expected0`` and ``allowed0`` (logical), ...,
+``text``, and ``library``.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class Observed:
     Attributes
     ----------
     library : whose it was.
-    reads : what it read, by the numbers of values.
+    reads, results : what it read and wrote, by the numbers of values.
     prior : what its destination held, None where that does not count.
     """
 
@@ -68,7 +69,7 @@ class Observed:
     program: ir.Program
     step: ir.Step
     reads: Mapping[int, Tensor]
-    dst: Tensor
+    results: Mapping[int, Tensor]
     prior: Array | None
 
 
@@ -82,20 +83,22 @@ def write(folder: str | os.PathLike[str], stem: str, text: str, ran: Observed) -
             f"{folder}: no folder for opcheck's files ({error.strerror or error})"
         ) from error
     single, order = alone(program, step)
-    estimate = reference(program, step, reads, prior)
+    estimates = reference(program, step, reads, prior)
     path = folder / (re.sub(r"[^\w.-]", "_", stem) + ".npz")
     arrays = {f"read{at}": reads[value].raw for at, value in enumerate(order)}
     if prior is not None:
-        arrays["prior"] = _physical(prior, program.values[step.dst], ran.dst.raw)
+        arrays["prior"] = _physical(prior, program.values[step.dst], ran.results[step.dst].raw)
+    for at, value in enumerate(step.results):
+        estimate = estimates[value]
+        arrays[f"actual{at}"] = ran.results[value].raw
+        arrays[f"expected{at}"] = estimate.value
+        arrays[f"allowed{at}"] = np.broadcast_to(estimate.error, estimate.value.shape)
     with whole_file(path) as partial, partial.open("wb") as file:
         np.savez_compressed(
             file,
             program=np.frombuffer(codec.encode(single), np.uint8),
             text=np.frombuffer(text.encode(), np.uint8),
             library=np.frombuffer(ran.library.encode(), np.uint8),
-            actual=ran.dst.raw,
-            expected=estimate.value,
-            allowed=np.broadcast_to(estimate.error, estimate.value.shape),
             **arrays,
         )
     return path
@@ -120,15 +123,19 @@ def replay(path: str | os.PathLike[str]) -> Replay:
             arrays = {name: archive[name] for name in archive.files}
         program = codec.decode(arrays["program"].tobytes())
         text = arrays["text"].tobytes().decode()
-        actual = arrays["actual"]
-        raws = [arrays[f"read{at}"] for at in range(len(program.values) - 1)]
         step = _only_step(program)
+        actual = [arrays[f"actual{at}"] for at in range(len(step.results))]
+        raws = [arrays[f"read{at}"] for at in range(len(program.values) - len(actual))]
         reads = {at: read(raw, program.values[at]) for at, raw in enumerate(raws)}
         prior = arrays.get("prior")
-        out = np.zeros_like(actual) if prior is None else prior.copy()
+        outs = [np.zeros_like(one) for one in actual]
+        if prior is not None:
+            outs[step.results.index(step.dst)] = prior.copy()
         constants = [_tensor(raws[at], program.values[at]) for at in program.of_kind("constant")]
         arguments = [_tensor(raws[at], program.values[at]) for at in program.of_kind("input")]
-        arguments.append(_tensor(out, program.values[step.dst]))
+        arguments += [
+            _tensor(out, program.values[value]) for out, value in zip(outs, step.results, strict=True)
+        ]
         tensors = [tvm_ffi.from_dlpack(array) for array in constants]
         engine = registry.engine(arrays["library"].tobytes().decode())
         module = engine.create_module(_NAME, codec.encode(program), tensors)
@@ -138,22 +145,29 @@ def replay(path: str | os.PathLike[str]) -> Replay:
     except Exception as error:
         raise InvalidInputError(f"{path}: not a file of opcheck's, or damaged ({error})") from error
     module[_NAME](*(tvm_ffi.from_dlpack(array) for array in arguments))
-    dst_value = program.values[step.dst]
-    before = None if prior is None else read(prior, dst_value).logical
-    estimate = reference(program, step, reads, before)
-    finding, _ = differ(dst_value.name, read(out, dst_value).logical, estimate)
-    return Replay(text, program, finding, bool(np.array_equal(out, actual)))
+    before = None if prior is None else read(prior, program.values[step.dst]).logical
+    estimates = reference(program, step, reads, before)
+    found = []
+    for out, number in zip(outs, step.results, strict=True):
+        value = program.values[number]
+        found.append(differ(value.name, read(out, value).logical, estimates[number])[0])
+    finding = next((one for one in found if one is not None), None)
+    same = all(np.array_equal(out, one) for out, one in zip(outs, actual, strict=True))
+    return Replay(text, program, finding, same)
 
 
 def _only_step(program: ir.Program) -> ir.Step:
-    """The step of a program as :func:`alone` makes it, from given values to the last one."""
+    """The step of a program as :func:`alone` makes it, from given values to the last ones."""
     kinds = [value.kind for value in program.values]
-    sound = len(program.steps) == 1 and not program.symbols
-    if not sound or kinds.count("output") != 1 or kinds[-1] != "output" or "local" in kinds:
-        raise ValueError("its program is not one step from inputs and constants to an output")
-    if program.steps[0].dst != len(kinds) - 1:
+    if len(program.steps) != 1 or program.symbols:
+        raise ValueError("its program is not one step of known shapes")
+    step = program.steps[0]
+    given = len(kinds) - len(step.results)
+    if "local" in kinds or "output" in kinds[:given] or set(kinds[given:]) != {"output"}:
+        raise ValueError("its program is not one step from inputs and constants to outputs")
+    if list(step.results) != list(range(given, len(kinds))):
         raise ValueError(f"the step does not write its output {program.values[-1].name}")
-    return program.steps[0]
+    return step
 
 
 def _physical(logical: Array, value: ir.Value, like: Array) -> Array:

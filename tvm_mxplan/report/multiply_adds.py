@@ -10,11 +10,12 @@ from tvm import relax
 
 from ..core.program import program as ir
 from ..core.program.dims import Shape
+from ..operators.recurrent import GATES, NEEDED, PREFIX
 from ..passes.relax_types import shape_of
 
 
 def of_function(function: relax.Function) -> int:
-    """Multiply-adds of the convolutions and matrix products in a Relax function; symbols count as 1."""
+    """Multiply-adds of convolutions, products and recurrent layers in a function; symbols count as 1."""
     total = 0
 
     def visit(expr: relax.Expr) -> None:
@@ -34,6 +35,10 @@ def of_call(call: relax.Call, sized: Callable[[Shape], Sequence[int]]) -> int:
         positions = shape_of(call.args[0] if transposed else call)
         if weights is not None and positions is not None:
             return math.prod(sized(positions)) * math.prod(sized(weights)[1:])
+    elif name.removeprefix(PREFIX) in GATES:
+        data, weights, recurrence = (shape_of(arg) for arg in call.args[:NEEDED])
+        if data is not None and weights is not None and recurrence is not None:
+            return math.prod(sized(data)[:2]) * (math.prod(sized(weights)) + math.prod(sized(recurrence)))
     elif name == "relax.matmul":
         left, out = shape_of(call.args[0]), shape_of(call)
         if left is not None and out is not None:
@@ -64,6 +69,9 @@ def of_program(program: ir.Program) -> int:
             source = program.values[step.operand("src")].shape
             depth = source[-1:] if isinstance(step.attrs, ir.MatMul) else source[1:]
             total += _size(program.values[step.dst].shape) * _size(depth)
+        elif isinstance(step.attrs, ir.Recurrent):
+            products = (program.values[step.operand(role)].shape for role in ("weights", "recurrence"))
+            total += _size(program.values[step.dst].shape[:2]) * sum(map(_size, products))
     return total
 
 

@@ -234,7 +234,7 @@ def _crossing(program: ir.Program) -> tuple[str, ...]:
 
 def _reorders(program: ir.Program, backend: Backend, machine: MachineRates) -> tuple[ReorderReport, ...]:
     """Conversions of activations, each with the step before and the first step after it."""
-    writers = {step.dst: step.name for step in program.steps}
+    writers = {value: step.name for step in program.steps for value in step.results}
     found = []
     for at, step in enumerate(program.steps):
         if not isinstance(step.attrs, ir.Reorder):

@@ -148,7 +148,7 @@ def moved_bytes(programs: Sequence[ir.Program], backend: Backend) -> int:
     for program in programs:
         for step, info in zip(program.steps, backend.describe(program).steps, strict=True):
             if step.implementation:
-                values = {*step.reads(), step.dst}
+                values = {*step.reads(), *step.results}
                 activations = [v for v in values if program.values[program.root(v)].kind != "constant"]
                 total += info.weights_bytes + sum(program.values[v].nbytes for v in activations)
     return total

@@ -15,7 +15,7 @@ from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import static_shape
 from tvm_mxplan.core.verification import Checked
 from tvm_mxplan.errors import MxplanError, UnsupportedError
-from tvm_mxplan.opcheck.physical import read
+from tvm_mxplan.opcheck.physical import Tensor, read
 
 from .data import Array, drawn, operands
 from .references import Run, judge
@@ -67,25 +67,46 @@ def _wrong(
     """What one run has wrong, '' if nothing."""
     program, step = kernel.program, kernel.step
     inputs = [_stored(arrays[value], program.values[value]) for value in program.of_kind("input")]
-    value = program.values[step.dst]
-    layout, shape = parse_layout(value.layout), static_shape(value.shape)
-    count = layout.elements(shape)
-    memory = np.full(count + 2 * _GUARD, _UNTOUCHED, np.float32)
-    out = memory[_GUARD : _GUARD + count].reshape(layout.physical_shape(shape))
+    results = {o.role: _Guarded(program.values[o.value]) for o in step.operands if o.is_result}
     prior = None
     if any(isinstance(post_op, ir.SumPostOp) for post_op in step.post_ops):
-        prior = drawn(shape, 0)
-        out[...] = pack(prior, layout)
-    function(*inputs, out)
-    if (memory[:_GUARD] != _UNTOUCHED).any() or (memory[_GUARD + count :] != _UNTOUCHED).any():
-        return "it writes outside of its result"
-    if layout.pads(shape):
-        out[out == 0] = 0.0  # a minus zero in the padding does no harm
-    written = read(out.reshape(-1).view(np.uint8), value)
-    finding = judge(Run(program, dict(arrays), prior, written.logical, stated))
+        prior = drawn(results["dst"].shape, 0)
+        results["dst"].inside[...] = pack(prior, results["dst"].layout)
+    function(*inputs, *(result.inside for result in results.values()))
+    for role, result in results.items():
+        if result.is_overrun:
+            return f"it writes outside of its result {role}"
+    written = {role: result.written() for role, result in results.items()}
+    logical = {role: tensor.logical for role, tensor in written.items()}
+    finding = judge(Run(program, dict(arrays), prior, logical.pop("dst"), stated, logical))
     if finding is not None:
         return str(finding)
-    return f"{written.dirty} elements in the padding of dst are not zero" if written.dirty else ""
+    for role, tensor in written.items():
+        if tensor.dirty:
+            return f"{tensor.dirty} elements in the padding of {role} are not zero"
+    return ""
+
+
+class _Guarded:
+    """Memory for a result, with some around it that nobody may write to."""
+
+    def __init__(self, value: ir.Value) -> None:
+        self.value = value
+        self.layout, self.shape = parse_layout(value.layout), static_shape(value.shape)
+        self._count = self.layout.elements(self.shape)
+        self._memory = np.full(self._count + 2 * _GUARD, _UNTOUCHED, np.float32)
+        inside = self._memory[_GUARD : _GUARD + self._count]
+        self.inside = inside.reshape(self.layout.physical_shape(self.shape))
+
+    @property
+    def is_overrun(self) -> bool:
+        around = self._memory[:_GUARD], self._memory[_GUARD + self._count :]
+        return any(bool((part != _UNTOUCHED).any()) for part in around)
+
+    def written(self) -> Tensor:
+        if self.layout.pads(self.shape):
+            self.inside[self.inside == 0] = 0.0  # a minus zero in the padding does no harm
+        return read(self.inside.reshape(-1).view(np.uint8), self.value)
 
 
 def _turns(kernel: Kernel) -> int:

@@ -101,7 +101,7 @@ class _Scale:
 def _reads(step: ir.Step) -> list[tuple[int, str, ir.PostOp | None]]:
     """What a step reads: the value, its role, and the post-op that it belongs to."""
     pairs: list[tuple[int, str, ir.PostOp | None]] = [
-        (operand.value, operand.role, None) for operand in step.operands if operand.role != "dst"
+        (operand.value, operand.role, None) for operand in step.operands if not operand.is_result
     ]
     pairs += [(p.value, "post_op", p) for p in step.post_ops if isinstance(p, ir.BinaryPostOp)]
     return pairs
@@ -117,6 +117,10 @@ class _Use:
 
 def _fitted(step: ir.Step, use: _Use, shape: tuple[int, ...], place: int, scale: _Scale | None) -> Array:
     """Numbers that suit what an operand is read for."""
+    if isinstance(step.attrs, ir.Recurrent):
+        # Rows of a few units: activations are neither flat nor all at one end there.
+        depth = shape[2] if use.role in ("weights", "recurrence") else 1
+        return drawn(shape, place, divisor=4.0 * math.sqrt(depth))
     if scale is not None and use.role in ("src", "weights"):
         return drawn(shape, place, scale.most, 1.0 if use.role == "src" else scale.divisor)
     if use.role in ("depthwise_weights", "weights"):  # those of a prelu

@@ -8,8 +8,8 @@ derives for it, Winograd's sums to their own statement.  Nothing of it calls the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from tvm_mxplan.opcheck.references.convolution import before_depthwise, depthwis
 from tvm_mxplan.opcheck.references.operands import Operands
 from tvm_mxplan.opcheck.result import Finding
 
-from . import products
+from . import products, recurrent
 from .data import Array
 from .sample import positions, slices
 
@@ -48,7 +48,7 @@ class Run:
     Attributes
     ----------
     arrays : what was read, by value, logical; ``prior`` is what dst held, None unless a sum adds to it.
-    result : what was written, logical.
+    result : what was written into dst, logical; ``others`` is what else was, by role.
     stated_error : what the implementation adds to rounding by its own statement, in the L2 norm.
     """
 
@@ -57,12 +57,16 @@ class Run:
     prior: Array | None
     result: Array
     stated_error: float
+    others: Mapping[str, Array] = field(default_factory=dict)
 
 
 def judge(run: Run) -> Finding | None:
     """The worst of the elements that were worked out, if any is wrong; its index is that in the result."""
     step = run.program.steps[0]
     match step.attrs:
+        case ir.Recurrent():
+            given = {o.role: run.arrays[o.value] for o in step.operands if not o.is_result}
+            return recurrent.judge(step, given, {"dst": run.result, **run.others})
         case ir.Convolution() | ir.Deconvolution() | ir.MatMul() | ir.InnerProduct():
             estimate, chosen = _product(run)
         case _:
@@ -89,7 +93,7 @@ def judge(run: Run) -> Finding | None:
 
 def _product(run: Run) -> tuple[Estimate, Chosen]:
     step, shape = run.program.steps[0], run.result.shape
-    given = {operand.role: run.arrays[operand.value] for operand in step.operands if operand.role != "dst"}
+    given = {operand.role: run.arrays[operand.value] for operand in step.operands if not operand.is_result}
     filters = math.prod(given["weights"].shape)
     match step.attrs:
         case ir.MatMul():
@@ -193,7 +197,7 @@ def _other(run: Run) -> tuple[Estimate, Chosen]:
     step, shape = run.program.steps[0], run.result.shape
     given: dict[str, list[Array]] = {}
     for operand in step.operands:
-        if operand.role != "dst":
+        if not operand.is_result:
             given.setdefault(operand.role, []).append(run.arrays[operand.value])
 
     def everything(array: Array) -> Array:
@@ -216,7 +220,7 @@ def _other(run: Run) -> tuple[Estimate, Chosen]:
 
     smaller = {role: [cut(array) for array in arrays] for role, arrays in given.items()}
     extents = tuple(len(cuts[axis]) if axis in cuts else extent for axis, extent in enumerate(shape))
-    estimate = evaluate(ir.Step(step.name, step.attrs, step.operands), extents, smaller, ())
+    estimate = evaluate(ir.Step(step.name, step.attrs, step.operands), extents, smaller, ())["dst"]
     return _behind(estimate, step.post_ops, run, chosen), chosen
 
 

@@ -102,10 +102,12 @@ void MemoryDebug::FindLives() {
   const Program& program = owner_.program();
   written_.assign(program.values.size(), false);
   deaths_.assign(program.values.size(), 0);
-  for (const Step& step : program.steps) written_[static_cast<size_t>(step.Find("dst"))] = true;
+  for (const Step& step : program.steps) {
+    for (int result : step.Results()) written_[static_cast<size_t>(result)] = true;
+  }
   for (size_t at = 0; at < program.steps.size(); ++at) {
     std::vector<int> touched = ReadsOf(program, at);
-    touched.push_back(program.steps[at].Find("dst"));
+    for (int result : program.steps[at].Results()) touched.push_back(result);
     for (int value : touched) {
       int writer = WriterOf(value);
       if (writer >= 0) {
@@ -188,37 +190,42 @@ void MemoryDebug::Begin(const std::vector<void*>& io, char* arena, bool lent) {
 void MemoryDebug::Before(size_t step) {
   const Program& program = owner_.program();
   CheckReads(step);
-  int dst = program.steps[step].Find("dst");
-  Poison(Bytes(dst), program.roots[static_cast<size_t>(dst)]);
+  for (int result : program.steps[step].Results()) {
+    Poison(Bytes(result), program.roots[static_cast<size_t>(result)]);
+  }
   Poison(Scratchpad(step), -1);
   CheckWatched(step, "has its result or scratchpad on top of");
   // Not left to the canaries: a scratchpad may hold addresses, which a result on top would break.
-  if (Bytes(dst).Overlaps(Scratchpad(step))) {
-    ThrowInternal(Name(step), " has its scratchpad on top of its result, ", Name(dst));
+  for (int result : program.steps[step].Results()) {
+    if (!Bytes(result).Overlaps(Scratchpad(step))) continue;
+    ThrowInternal(Name(step), " has its scratchpad on top of its result, ", Name(result));
   }
   if (lent_) others_ = SumOfOthers(step);
 }
 
 void MemoryDebug::After(size_t step) {
   const Program& program = owner_.program();
-  int dst = program.steps[step].Find("dst");
-  int root = program.roots[static_cast<size_t>(dst)];
-  Span result = Bytes(dst);
+  const std::vector<int> results = program.steps[step].Results();
   auto dies = [&](const Watched& watched) { return DiesAt(watched.value, step); };
   // What the result replaces in place was checked before the step.
   auto replaced = [&](const Watched& watched) {
-    return dies(watched) && program.roots[static_cast<size_t>(watched.value)] == root &&
-           watched.bytes.Overlaps(result);
+    int root = program.roots[static_cast<size_t>(watched.value)];
+    return dies(watched) && std::any_of(results.begin(), results.end(), [&](int result) {
+             return program.roots[static_cast<size_t>(result)] == root &&
+                    watched.bytes.Overlaps(Bytes(result));
+           });
   };
   alive_.erase(std::remove_if(alive_.begin(), alive_.end(), replaced), alive_.end());
   CheckWatched(step, "changed");
   if (lent_ && SumOfOthers(step) != others_) {
     ThrowInternal(
-        Name(step), ", which writes ", Name(dst),
+        Name(step), ", which writes ", Name(results.front()),
         ", also wrote to bytes of the arena where neither that nor its scratchpad stands");
   }
-  CheckTails(step, dst, "wrote");
-  Watch(dst);
+  for (int result : results) {
+    CheckTails(step, result, "wrote");
+    Watch(result);
+  }
   std::vector<Watched> dead;
   std::copy_if(alive_.begin(), alive_.end(), std::back_inserter(dead), dies);
   alive_.erase(std::remove_if(alive_.begin(), alive_.end(), dies), alive_.end());
@@ -294,7 +301,8 @@ void MemoryDebug::CheckPoison(size_t step) const {
 
 // The sum of the arena without the step's result and scratchpad.
 uint64_t MemoryDebug::SumOfOthers(size_t step) const {
-  std::vector<Span> skipped = {Bytes(owner_.program().steps[step].Find("dst")), Scratchpad(step)};
+  std::vector<Span> skipped = {Scratchpad(step)};
+  for (int result : owner_.program().steps[step].Results()) skipped.push_back(Bytes(result));
   std::sort(skipped.begin(), skipped.end(),
             [](const Span& a, const Span& b) { return a.begin < b.begin; });
   char* at = arena_;

@@ -30,7 +30,9 @@ void ObservedRun::Before(size_t step) {
 }
 
 void ObservedRun::After(size_t step) {
-  observer_->After(step, See(owner_.program().steps[step].Find("dst")));
+  std::vector<Observer::Seen> results;
+  for (int value : owner_.program().steps[step].Results()) results.push_back(See(value));
+  observer_->After(step, results);
 }
 
 Observer::Seen ObservedRun::See(int value) const {

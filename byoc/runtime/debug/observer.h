@@ -29,7 +29,7 @@ class Observer {
 
   virtual void Begin(const std::vector<int64_t>& symbols) = 0;
   virtual void Before(size_t step, const std::vector<Seen>& reads) = 0;
-  virtual void After(size_t step, const Seen& dst) = 0;
+  virtual void After(size_t step, const std::vector<Seen>& results) = 0;
 };
 
 // The observer of the runs that the calling thread begins: none at first, none with nullptr.

@@ -11,6 +11,20 @@ namespace mxplan {
 
 namespace ffi = tvm::ffi;
 
+namespace {
+
+void Show(const ffi::Function& to, size_t step, const std::vector<Observer::Seen>& shown) {
+  ffi::Array<int64_t> values;
+  ffi::Array<ffi::Tensor> bytes;
+  for (const Observer::Seen& seen : shown) {
+    values.push_back(seen.value);
+    bytes.push_back(ViewOfBytes(seen.bytes));
+  }
+  to(static_cast<int64_t>(step), values, bytes);
+}
+
+}  // namespace
+
 FunctionObserver::FunctionObserver(ffi::Function begin, ffi::Function before, ffi::Function after)
     : begin_(std::move(begin)), before_(std::move(before)), after_(std::move(after)) {}
 
@@ -21,17 +35,11 @@ void FunctionObserver::Begin(const std::vector<int64_t>& symbols) {
 }
 
 void FunctionObserver::Before(size_t step, const std::vector<Seen>& reads) {
-  ffi::Array<int64_t> values;
-  ffi::Array<ffi::Tensor> bytes;
-  for (const Seen& seen : reads) {
-    values.push_back(seen.value);
-    bytes.push_back(ViewOfBytes(seen.bytes));
-  }
-  before_(static_cast<int64_t>(step), values, bytes);
+  Show(before_, step, reads);
 }
 
-void FunctionObserver::After(size_t step, const Seen& dst) {
-  after_(static_cast<int64_t>(step), static_cast<int64_t>(dst.value), ViewOfBytes(dst.bytes));
+void FunctionObserver::After(size_t step, const std::vector<Seen>& results) {
+  Show(after_, step, results);
 }
 
 }  // namespace mxplan

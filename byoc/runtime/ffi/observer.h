@@ -24,7 +24,7 @@ class FunctionObserver final : public Observer {
 
   void Begin(const std::vector<int64_t>& symbols) override;
   void Before(size_t step, const std::vector<Seen>& reads) override;
-  void After(size_t step, const Seen& dst) override;
+  void After(size_t step, const std::vector<Seen>& results) override;
 
  private:
   tvm::ffi::Function begin_, before_, after_;

@@ -100,7 +100,9 @@ class Checker {
       : resolved_(resolved), program_(*resolved.program), placement_(placement) {
     written_.assign(program_.values.size(), false);
     done_ = written_;
-    for (const Step& step : program_.steps) written_[static_cast<size_t>(step.Find("dst"))] = true;
+    for (const Step& step : program_.steps) {
+      for (int result : step.Results()) written_[static_cast<size_t>(result)] = true;
+    }
   }
 
   void Run() {
@@ -206,7 +208,7 @@ class Checker {
   }
 
   static bool Reads(const Step& step, int value) {
-    auto reads = [&](const Operand& o) { return o.role != "dst" && o.value == value; };
+    auto reads = [&](const Operand& o) { return !o.IsResult() && o.value == value; };
     return std::any_of(step.operands.begin(), step.operands.end(), reads) ||
            ReadByPostOp(step, value);
   }
@@ -219,8 +221,6 @@ class Checker {
 
   void RunStep(size_t at) {
     const Step& step = program_.steps[at];
-    const int dst = step.Find("dst");
-    const Range result = RangeOf(dst);
     const Placement::Scratchpad& scratch = placement_.scratchpads[at];
     Range scratchpad;
     if (scratch.offset >= 0) scratchpad = {-1, scratch.offset, scratch.offset + scratch.bytes};
@@ -228,27 +228,51 @@ class Checker {
       ThrowInvalidInput("scratchpad: expected an offset that is a multiple of ", kAlignment,
                         ", got ", scratchpad.begin);
     }
-    if (scratchpad.Overlaps(result)) ThrowInvalidInput("the scratchpad overlaps ", Name(dst));
+    for (int value : ReadsOf(program_, at)) {
+      CheckRead(value);
+      if (!IsGiven(value) && scratchpad.Overlaps(RangeOf(value))) {
+        ThrowInvalidInput("the scratchpad overlaps ", Name(value));
+      }
+    }
+    ledger_.Write(scratchpad, {});
+    const std::vector<int> results = step.Results();
+    for (size_t i = 0; i < results.size(); ++i) {
+      Range range = RangeOf(results[i]);
+      if (scratchpad.Overlaps(range)) {
+        ThrowInvalidInput("the scratchpad overlaps ", Name(results[i]));
+      }
+      for (size_t before = 0; before < i; ++before) {
+        if (!range.Overlaps(RangeOf(results[before]))) continue;
+        ThrowInvalidInput(Name(results[i]), " overlaps ", Name(results[before]),
+                          ", another result of the step");
+      }
+    }
+    for (const Operand& operand : step.operands) {
+      if (operand.IsResult()) RunResult(at, operand);
+    }
+  }
+
+  // One result of a step whose operands are known to hold what they should.
+  void RunResult(size_t at, const Operand& operand) {
+    const Step& step = program_.steps[at];
+    const int dst = operand.value;
+    const Range result = RangeOf(dst);
     bool in_place = false;
     std::vector<int> pieces;  // that stand in the result already
     for (int value : ReadsOf(program_, at)) {
-      CheckRead(value);
       Range range = RangeOf(value);
-      if (IsGiven(value)) continue;
-      if (scratchpad.Overlaps(range)) ThrowInvalidInput("the scratchpad overlaps ", Name(value));
-      if (!range.Overlaps(result)) continue;
+      if (IsGiven(value) || !range.Overlaps(result)) continue;
       if (!MayShare(step, value, dst)) {
-        ThrowInvalidInput("dst: ", Name(dst), " overlaps ", Name(value),
+        ThrowInvalidInput(operand.role, ": ", Name(dst), " overlaps ", Name(value),
                           ", which the step reads and cannot write over");
       }
       in_place = true;
       if (step.kind == "concat" && result.Contains(range)) pieces.push_back(value);
     }
     if (result.space >= 0 && !in_place && ledger_.Holds(result)) {
-      ThrowInvalidInput("dst: ", Name(dst), " overwrites what an earlier step wrote into output ",
-                        Name(result.space));
+      ThrowInvalidInput(operand.role, ": ", Name(dst),
+                        " overwrites what an earlier step wrote into output ", Name(result.space));
     }
-    ledger_.Write(scratchpad, {});
     WriteResult(dst, result, pieces);
     done_[static_cast<size_t>(dst)] = true;
   }

@@ -12,7 +12,7 @@
 namespace mxplan {
 namespace {
 
-constexpr uint32_t kVersion = 4;
+constexpr uint32_t kVersion = 5;
 constexpr int kMaxExpressionDepth = 64;
 constexpr size_t kMaxRank = 12;
 constexpr size_t kMaxPostOps = 32;
@@ -233,11 +233,11 @@ void CheckSteps(const Program& program) {
       if (!known(operand.value)) {
         ThrowInvalidInput("step ", step.name, ": operand ", operand.role, " is no value");
       }
-      if (operand.role != "dst") continue;
-      ++written;
+      if (!operand.IsResult()) continue;
+      if (operand.role == "dst") ++written;
       if (results[static_cast<size_t>(operand.value)]) {
-        ThrowInvalidInput("step ", step.name, ": dst ", program.values[operand.value].name,
-                          " is the result of an earlier step");
+        ThrowInvalidInput("step ", step.name, ": ", operand.role, " ",
+                          program.values[operand.value].name, " is the result of an earlier step");
       }
       results[static_cast<size_t>(operand.value)] = true;
       ValueKind kind = program.values[program.roots[operand.value]].kind;

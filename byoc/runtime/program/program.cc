@@ -167,6 +167,14 @@ int Step::Find(std::string_view role) const {
   return -1;
 }
 
+std::vector<int> Step::Results() const {
+  std::vector<int> results;
+  for (const Operand& operand : operands) {
+    if (operand.IsResult()) results.push_back(operand.value);
+  }
+  return results;
+}
+
 std::vector<std::string> Program::SymbolNames() const {
   std::vector<std::string> names;
   for (const SymbolBinding& binding : symbols) names.push_back(binding.name);
@@ -192,7 +200,7 @@ std::vector<int> ReadsOf(const Program& program, size_t step) {
   const Step& what = program.steps[step];
   std::vector<int> reads;
   for (const Operand& operand : what.operands) {
-    if (operand.role != "dst") reads.push_back(operand.value);
+    if (!operand.IsResult()) reads.push_back(operand.value);
   }
   for (const PostOp& op : what.post_ops) {
     if (op.kind == PostOp::Kind::kBinary) reads.push_back(op.value);

@@ -3,8 +3,9 @@
 // Decode accepts exactly the bytes of that codec, checks every id, count and range, and never reads
 // outside the data, so the rest of the runtime may trust a Program: operands exist, aliases point
 // backwards, inputs, outputs and constants are numbered without gaps, a value is the result of at
-// most one step.  Whether a step's operands fit each other is left to step_rules.h, which has to
-// know the symbols, and what memory must be to memory_rules.h, which has to know the layouts.
+// most one step, and of one of its roles.  Whether a step's operands fit each other is left to
+// step_rules.h, which has to know the symbols, and what memory must be to memory_rules.h, which has
+// to know the layouts.
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_PROGRAM_PROGRAM_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_PROGRAM_PROGRAM_H_
 
@@ -61,6 +62,8 @@ using Attribute = std::variant<int64_t, double, std::string, std::vector<int64_t
 struct Operand {
   std::string role;
   int value = -1;
+
+  bool IsResult() const { return role == "dst" || role == "last_hidden" || role == "last_cell"; }
 };
 
 struct PostOp {
@@ -86,6 +89,8 @@ struct Step {
 
   // Value of the first operand in `role`, -1 if there is none.
   int Find(std::string_view role) const;
+  // Values that it writes, in the order of its operands: dst, and what else its kind has.
+  std::vector<int> Results() const;
 };
 
 struct SymbolBinding {

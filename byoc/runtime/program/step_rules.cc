@@ -70,6 +70,12 @@ const std::vector<Rule>& Rules() {
       {"binary", {"src", "src1"}, {}, Types::kFloat, PostOps::kAny, CheckBinary},
       {"prelu", {"src", "weights"}, {}, Types::kFloat, PostOps::kAny, CheckPRelu},
       {"reduction", {"src"}, {}, Types::kFloat, PostOps::kAny, CheckReduction},
+      {"recurrent",
+       {"src", "weights", "recurrence"},
+       {"bias", "peepholes", "hidden", "cell", "last_hidden", "last_cell"},
+       Types::kFloat,
+       PostOps::kNone,
+       CheckRecurrent},
       {"concat", {"src"}, {}, Types::kSame, PostOps::kAny, CheckConcat},
       {"shuffle", {"src"}, {}, Types::kSame, PostOps::kAny, CheckShuffle},
       {"resampling", {"src"}, {}, Types::kFloat, PostOps::kAny, CheckResampling},
@@ -202,7 +208,9 @@ void CheckElements(const StepView& s, const Rule& rule) {
   auto is_empty = [](const Dims& shape) {
     return std::find(shape.begin(), shape.end(), 0) != shape.end();
   };
-  if (rule.kind == "concat" || rule.kind == "pad" || is_empty(s.Shape("dst"))) return;
+  // A layer over no steps hands its states on; over no samples it has nothing to do.
+  const bool is_movement = rule.kind == "concat" || rule.kind == "pad";
+  if (is_movement || rule.kind == "recurrent" || is_empty(s.Shape("dst"))) return;
   if (IsSum(rule) && is_empty(s.Shape("src"))) return;
   for (const Operand& operand : s.step().operands) {
     const Dims& shape = s.ShapeOf(operand.value);

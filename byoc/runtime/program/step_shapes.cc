@@ -327,6 +327,61 @@ void CheckPRelu(const StepView& s) {
 
 void CheckReduction(const StepView& s) { ExpectBroadcast("dst", s.Shape("dst"), s.Shape("src")); }
 
+namespace {
+
+struct Gates {
+  const char* cell;
+  int64_t gates, biases;
+};
+
+constexpr Gates kCells[] = {
+    {"lstm", 4, 4}, {"gru", 3, 3}, {"gru_linear", 3, 4}, {"tanh", 1, 1}, {"relu", 1, 1}};
+
+Gates GatesOf(const StepView& s) {
+  const std::string& cell = TextOf(s.step(), "cell");
+  for (const Gates& gates : kCells) {
+    if (cell == gates.cell) return gates;
+  }
+  ThrowInvalidInput("attribute cell: expected lstm, gru, gru_linear, tanh or relu, got ", cell);
+}
+
+int64_t DirectionsOf(const StepView& s) {
+  const std::string& direction = TextOf(s.step(), "direction");
+  if (direction == "forward" || direction == "reverse") return 1;
+  if (direction == "both") return 2;
+  ThrowInvalidInput("attribute direction: expected forward, reverse or both, got ", direction);
+}
+
+}  // namespace
+
+void CheckRecurrent(const StepView& s) {
+  const Gates gates = GatesOf(s);
+  const int64_t directions = DirectionsOf(s);
+  ExpectRank(s, "src", 3, 3);
+  ExpectRank(s, "recurrence", 5, 5);
+  const Dims& src = s.Shape("src");
+  const int64_t units = s.Shape("recurrence")[2];
+  if (units < 1 || src[2] < 1) {
+    ThrowInvalidInput("expected units and features, got recurrence of shape ",
+                      ToString(s.Shape("recurrence")), " and src of shape ", ToString(src));
+  }
+  ExpectShape(s, "weights", {1, directions, src[2], gates.gates, units});
+  ExpectShape(s, "recurrence", {1, directions, units, gates.gates, units});
+  ExpectShape(s, "dst", {src[0], src[1], directions * units});
+  if (s.Has("bias")) ExpectShape(s, "bias", {1, directions, gates.biases, units});
+  const bool lstm = gates.gates == 4;
+  for (const char* role : {"peepholes", "cell", "last_cell"}) {
+    if (s.Has(role) && !lstm) ThrowInvalidInput(role, ": expected in an LSTM only");
+  }
+  if (s.Has("peepholes")) ExpectShape(s, "peepholes", {1, directions, 3, units});
+  for (const char* role : {"hidden", "cell", "last_hidden", "last_cell"}) {
+    if (s.Has(role)) ExpectShape(s, role, {1, directions, src[1], units});
+  }
+  if (lstm && (s.Has("hidden") != s.Has("cell") || s.Has("last_hidden") != s.Has("last_cell"))) {
+    ThrowInvalidInput("hidden and cell, last_hidden and last_cell: expected both or none");
+  }
+}
+
 void CheckConcat(const StepView& s) {
   const Dims& dst = s.Shape("dst");
   const auto axis = static_cast<size_t>(AxisOf(s, dst));

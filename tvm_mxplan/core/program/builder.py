@@ -6,7 +6,7 @@ they are values that alias another one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -105,11 +105,25 @@ class ProgramBuilder:
         dtype: str = "float32",
     ) -> int:
         """Append a step that writes a new local of ``shape``; returns that value."""
+        return self.step_of_several(stem, attrs, operands, {"dst": shape}, dtype)[0]
+
+    def step_of_several(
+        self,
+        stem: str,
+        attrs: ir.Attributes,
+        operands: Sequence[tuple[str, int]],
+        results: Mapping[str, Shape],
+        dtype: str = "float32",
+    ) -> list[int]:
+        """Append a step that writes a new local for each of ``results``, shapes by role; gives the values."""
         name = self._step_name(stem, attrs)
-        dst = self.local(name, shape, dtype)
-        roles = [ir.Operand(role, value) for role, value in operands]
-        self.steps.append(ir.Step(name, attrs, (*roles, ir.Operand("dst", dst))))
-        return dst
+        made = {
+            role: self.local(name if role == "dst" else f"{name}.{role}", shape, dtype)
+            for role, shape in results.items()
+        }
+        roles = [ir.Operand(role, value) for role, value in (*operands, *made.items())]
+        self.steps.append(ir.Step(name, attrs, tuple(roles)))
+        return list(made.values())
 
     def _step_name(self, stem: str, attrs: ir.Attributes) -> str:
         """The operator's own name for the first step that computes something, names below it for others."""

@@ -103,7 +103,9 @@ class _Meaning:
             at = len(self.steps)
             if at < len(asked.steps) and _is_the_same(step, asked.steps[at]):
                 self._take(step, asked.steps[at])
-                self._write(step.dst, ("step", at))
+                for operand in step.operands:
+                    if operand.is_result:
+                        self._write(operand.value, ("step", at, operand.role))
             elif isinstance(step.attrs, ir.Reorder) and not step.post_ops:
                 self._check_reorder(step)
                 self._write(step.dst, self._of(step.operand("src")))
@@ -116,7 +118,7 @@ class _Meaning:
         attrs = step.attrs
         if isinstance(attrs, ir.Convolution) and isinstance(asked.attrs, ir.Convolution):
             attrs = replace(attrs, preferred=asked.attrs.preferred)
-        operands = [(o.role, self._of(o.value)) for o in step.operands if o.role != "dst"]
+        operands = [(o.role, self._of(o.value)) for o in step.operands if not o.is_result]
         post_ops: list[Content] = []
         for post_op in step.post_ops:
             if isinstance(post_op, ir.BinaryPostOp):
@@ -126,7 +128,7 @@ class _Meaning:
                 post_ops.append((post_op, self._of(added) if added >= 0 else ()))
             else:
                 post_ops.append((post_op,))
-        dst = self.program.values[step.dst]
+        results = [self.program.values[value] for value in step.results]
         self.steps.append(
             {
                 "name": step.name,
@@ -134,7 +136,7 @@ class _Meaning:
                 "roles": [operand.role for operand in step.operands],
                 "operands": operands,
                 "post-ops": post_ops,
-                "result": (dst.shape, dst.dtype),
+                "results": [(result.shape, result.dtype) for result in results],
                 "scratchpad": step.scratchpad_offset,
             }
         )

@@ -11,6 +11,8 @@ Rules
 -----
 - Values are numbered by their place in ``values``; steps run in order and each local or output value is
   written by exactly one step before it is read.
+- A step has one result in the role ``dst``, and others in roles of their own where its kind has several
+  (``RESULT_ROLES``).  Results of one step share no bytes.
 - A physical layout is a *tag*: a permutation of the first letters of the alphabet, outermost first, where
   an upper-case letter is a blocked dimension whose inner blocks follow as number and letter (oneDNN's
   notation).  For activations: ``abcd`` = nchw, ``acdb`` = nhwc, ``aBcd16b`` = nChw16c.  Tails of blocked
@@ -36,7 +38,7 @@ from ..policies import CONVOLUTION_ALGORITHMS as CONVOLUTION_ALGORITHMS
 from ..policies import ConvolutionAlgorithm
 from .dims import Dim, Shape
 
-VERSION = 4
+VERSION = 5
 
 ValueKind = Literal["input", "output", "constant", "local"]
 VALUE_KINDS: tuple[ValueKind, ...] = ("input", "output", "constant", "local")
@@ -66,6 +68,12 @@ class Value:
     alias_offset: Dim = 0
     offset: int = -1
     nbytes: int = -1
+
+
+RecurrentCell = Literal["lstm", "gru", "gru_linear", "tanh", "relu"]
+RECURRENT_CELLS: tuple[RecurrentCell, ...] = ("lstm", "gru", "gru_linear", "tanh", "relu")
+RecurrentDirection = Literal["forward", "reverse", "both"]
+RECURRENT_DIRECTIONS: tuple[RecurrentDirection, ...] = ("forward", "reverse", "both")
 
 
 # --- typed attributes, one class for each kind of step -----------------------------------------------
@@ -189,6 +197,28 @@ class Reduction:
 
 
 @dataclass(frozen=True)
+class Recurrent:
+    """src [T, N, I] -> dst [T, N, D * H]: a recurrent layer over T steps, in D directions.
+
+    weights [1, D, I, G, H], recurrence [1, D, H, G, H], bias? [1, D, B, H], peepholes? [1, D, 3, H] (of the
+    gates in, forget, out), hidden? and cell? [1, D, N, H] (zeros where they are missing, both or none);
+    further results last_hidden? and last_cell? [1, D, N, H].  The first axis counts layers.
+
+    ``cell`` says what G and B count:
+
+        lstm       4, 4   gates in, forget, candidate, out
+        gru        3, 3   gates update, reset, candidate
+        gru_linear 3, 4   the same, reset gating the recurrent product; its bias apart, as the fourth
+        tanh, relu 1, 1   plain cells with that activation
+
+    ``direction``: forward, reverse, or both (forward first, their outputs side by side).
+    """
+
+    cell: RecurrentCell
+    direction: RecurrentDirection
+
+
+@dataclass(frozen=True)
 class Concat:
     """src, src, ... -> dst."""
 
@@ -244,6 +274,7 @@ Attributes: TypeAlias = (
     | Binary
     | PReLU
     | Reduction
+    | Recurrent
     | Concat
     | Shuffle
     | Resampling
@@ -266,6 +297,7 @@ STEP_KINDS: dict[str, type] = {
     "binary": Binary,
     "prelu": PReLU,
     "reduction": Reduction,
+    "recurrent": Recurrent,
     "concat": Concat,
     "shuffle": Shuffle,
     "resampling": Resampling,
@@ -325,15 +357,24 @@ PostOp: TypeAlias = EltwisePostOp | BinaryPostOp | SumPostOp | DepthwisePostOp
 # --- steps and the whole ------------------------------------------------------------------------------
 
 
+RESULT_ROLES = ("dst", "last_hidden", "last_cell")
+"""Roles of what steps write; every other operand is read."""
+
+
 @dataclass(frozen=True)
 class Operand:
     """A value in a role: src, src1, weights, bias, scale, shift, mean, variance, dst.
 
-    A depthwise post-op adds depthwise_weights and depthwise_bias.
+    A depthwise post-op adds depthwise_weights and depthwise_bias; a recurrent layer has recurrence,
+    peepholes, hidden, cell, and the results last_hidden and last_cell.
     """
 
     role: str
     value: int
+
+    @property
+    def is_result(self) -> bool:
+        return self.role in RESULT_ROLES
 
 
 @dataclass(frozen=True)
@@ -374,6 +415,11 @@ class Step:
         return self.operand("dst")
 
     @property
+    def results(self) -> tuple[int, ...]:
+        """Ids of all values that the step writes, in the order of its operands; most steps have dst alone."""
+        return tuple(operand.value for operand in self.operands if operand.is_result)
+
+    @property
     def has_depthwise(self) -> bool:
         """True for a pointwise convolution with a depthwise one fused into it."""
         return any(isinstance(post_op, DepthwisePostOp) for post_op in self.post_ops)
@@ -384,7 +430,7 @@ class Step:
         What a sum adds is known to the program alone: see :meth:`Program.reads`.
         """
         for operand in self.operands:
-            if operand.role != "dst":
+            if not operand.is_result:
                 yield operand.value
         for post_op in self.post_ops:
             if isinstance(post_op, BinaryPostOp):

@@ -27,6 +27,10 @@ _ROLES: dict[type, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ir.LayerNormalization: (("src",), ("scale", "shift")),
     ir.Binary: (("src", "src1"), ()),
     ir.PReLU: (("src", "weights"), ()),
+    ir.Recurrent: (
+        ("src", "weights", "recurrence"),
+        ("bias", "peepholes", "hidden", "cell", "last_hidden", "last_cell"),
+    ),
 }
 """Roles that a step needs and those that it may have, beside dst; the kinds that are missing need src."""
 
@@ -48,9 +52,13 @@ def check_program(program: ir.Program) -> None:
         results: set[int] = set()
         for step in program.steps:
             _check_step(program, step)
-            if step.dst in results:
-                raise ProgramError(f"{_name(step)}: dst: expected a value of its own, got an earlier result")
-            results.add(step.dst)
+            for operand in step.operands:
+                if operand.is_result and operand.value in results:
+                    raise ProgramError(
+                        f"{_name(step)}: {operand.role}: expected a value of its own, got an earlier result"
+                    )
+                if operand.is_result:
+                    results.add(operand.value)
     except ProgramError as error:
         raise ProgramError(f"region {program.name!r}: {error}") from None
 
@@ -118,8 +126,10 @@ def _check_step(program: ir.Program, step: ir.Step) -> None:
     for value in [*(operand.value for operand in step.operands), *read]:
         if not 0 <= value < len(program.values):
             raise ProgramError(f"{_name(step)}: expected values 0 to {len(program.values) - 1}, got {value}")
-    if program.values[program.root(step.dst)].kind in ("input", "constant"):
-        raise ProgramError(f"{_name(step)}: dst: expected a local or an output, got a given value")
+    for operand in step.operands:
+        if operand.is_result and program.values[program.root(operand.value)].kind in ("input", "constant"):
+            where = f"{_name(step)}: {operand.role}"
+            raise ProgramError(f"{where}: expected a local or an output, got a given value")
     adds = any(isinstance(post_op, ir.SumPostOp) for post_op in step.post_ops)
     if adds and program.values[step.dst].alias_of < 0 and program.values[step.dst].kind != "output":
         raise ProgramError(f"{_name(step)}: dst: expected an alias of what the sum adds, got none")

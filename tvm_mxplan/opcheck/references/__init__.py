@@ -10,7 +10,7 @@ import numpy as np
 from tvm_mxplan.core.program import program as ir
 
 from ..estimate import Array, Estimate
-from . import convolution, elementwise, matmul, movement, normalization, pooling, reduction
+from . import convolution, elementwise, matmul, movement, normalization, pooling, recurrent, reduction
 from .operands import Operands
 
 REFERENCES: dict[type, Callable[[Any, Operands], Estimate]] = {
@@ -35,6 +35,9 @@ REFERENCES: dict[type, Callable[[Any, Operands], Estimate]] = {
     ir.Reorder: movement.reorder,
 }
 
+SEVERAL: dict[type, Callable[[Any, Operands], dict[str, Estimate]]] = {ir.Recurrent: recurrent.recurrent}
+"""Kinds with results beside dst: all of them, by role."""
+
 # From the post-op, what it is applied to, the tensor that a binary reads or a sum adds, and the operands.
 POST_OPS: dict[type, Callable[[Any, Estimate, Any, Operands], Estimate]] = {
     ir.EltwisePostOp: lambda p, estimate, _, __: elementwise.apply_eltwise(
@@ -51,18 +54,20 @@ def evaluate(
     shape: tuple[int, ...],
     operands: Mapping[str, Sequence[Array]],
     post_operands: Sequence[Array | None],
-) -> Estimate:
-    """What ``step`` should give.
+) -> dict[str, Estimate]:
+    """What ``step`` should give, by role; what it does not write may be among it.
 
     Parameters
     ----------
-    shape : logical shape of its result.
+    shape : logical shape of ``dst``.
     operands : by role, in any type.
     post_operands : for each post-op, what a binary reads, or what the destination held for a sum.
     """
     doubles = {role: [np.asarray(array, np.float64) for array in arrays] for role, arrays in operands.items()}
     given = Operands(doubles, shape)
     with np.errstate(all="ignore"):
+        if type(step.attrs) in SEVERAL:
+            return SEVERAL[type(step.attrs)](step.attrs, given)
         root = given
         if step.has_depthwise:
             assert isinstance(step.attrs, ir.Convolution)
@@ -71,4 +76,4 @@ def evaluate(
         for post_op, operand in zip(step.post_ops, post_operands, strict=True):
             other = None if operand is None else np.asarray(operand, np.float64)
             estimate = POST_OPS[type(post_op)](post_op, estimate, other, given)
-    return estimate
+    return {"dst": estimate}

@@ -165,7 +165,8 @@ MemoryArgument StepBuilder::Bind(const dnnl::primitive_desc_base& pd, const Bind
     program_->Decide(value, wanted);
     return {binding.id, Argument::Source::kValue, value, wanted};
   }
-  bool packed = (constant && binding.id == DNNL_ARG_WEIGHTS) || !SamePlacement(wanted, given);
+  bool weights = binding.id == DNNL_ARG_WEIGHTS || binding.id == DNNL_ARG_WEIGHTS_ITER;
+  bool packed = (constant && weights) || !SamePlacement(wanted, given);
   if (!packed) return {binding.id, Argument::Source::kValue, value, given};
   if (!constant) {
     ThrowUnsupported("oneDNN wants value ", program_->program().values[value].name, " as ",

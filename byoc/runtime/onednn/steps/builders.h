@@ -25,6 +25,7 @@ void BuildEltwise(StepBuilder* b);
 void BuildBinary(StepBuilder* b);
 void BuildPRelu(StepBuilder* b);
 void BuildReduction(StepBuilder* b);
+void BuildRecurrent(StepBuilder* b);
 void BuildConcat(StepBuilder* b);
 void BuildShuffle(StepBuilder* b);
 void BuildResampling(StepBuilder* b);

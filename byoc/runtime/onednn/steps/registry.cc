@@ -26,6 +26,7 @@ constexpr Entry kBuilders[] = {
     {"binary", BuildBinary},
     {"prelu", BuildPRelu},
     {"reduction", BuildReduction},
+    {"recurrent", BuildRecurrent},
     {"concat", BuildConcat},
     {"shuffle", BuildShuffle},
     {"resampling", BuildResampling},

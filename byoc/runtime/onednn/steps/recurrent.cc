@@ -1,0 +1,113 @@
+// Recurrent layers: LSTM, GRU with either place of its reset gate, plain cells.
+//
+// The gates stand in oneDNN's order already (program.py's Recurrent).  A layer over no steps hands
+// its states on.
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "onednn/builder/fill.h"
+#include "onednn/steps/builders.h"
+
+namespace mxplan {
+namespace {
+
+using dnnl::memory;
+
+constexpr auto kInference = dnnl::prop_kind::forward_inference;
+
+dnnl::rnn_direction Direction(const StepBuilder& b) {
+  const std::string& direction = b.Text("direction");
+  if (direction == "forward") return dnnl::rnn_direction::unidirectional_left2right;
+  if (direction == "reverse") return dnnl::rnn_direction::unidirectional_right2left;
+  return dnnl::rnn_direction::bidirectional_concat;
+}
+
+// Operands as descriptors, empty ones for roles that the step has not, and their bindings.
+class Operands {
+ public:
+  explicit Operands(StepBuilder* b) : b_(b) {}
+
+  memory::desc Plain(const char* role, int id) {
+    if (!b_->Has(role)) return {};
+    bindings_.push_back({id, b_->Id(role)});
+    return b_->Fixed(role);
+  }
+
+  memory::desc Weights(const char* role, int id) {
+    bindings_.push_back({id, b_->Id(role)});
+    return b_->Weights(role);
+  }
+
+  const std::vector<StepBuilder::Binding>& bindings() const { return bindings_; }
+
+ private:
+  StepBuilder* b_;
+  std::vector<StepBuilder::Binding> bindings_;
+};
+
+// A state behind no steps is the one before them: given, or zero.
+void HandOn(StepBuilder* b, const char* from, const char* to) {
+  if (!b->Has(to)) return;
+  memory::desc last = b->Fixed(to);
+  if (b->Has(from)) {
+    b->AddReorder(b->Id(from), b->Fixed(from), b->Id(to), last);
+  } else if (!IsEmpty(last)) {
+    MemoryArgument whole{DNNL_ARG_DST, Argument::Source::kValue, b->Id(to), last};
+    b->AddStage(MakeFill(whole, 0.0f), "fill");
+  }
+}
+
+void BuildOverNothing(StepBuilder* b) {
+  b->Fixed("dst");
+  HandOn(b, "hidden", "last_hidden");
+  HandOn(b, "cell", "last_cell");
+}
+
+void BuildLstm(StepBuilder* b) {
+  Operands o(b);
+  memory::desc src = o.Plain("src", DNNL_ARG_SRC_LAYER);
+  memory::desc hidden = o.Plain("hidden", DNNL_ARG_SRC_ITER);
+  memory::desc cell = o.Plain("cell", DNNL_ARG_SRC_ITER_C);
+  memory::desc weights = o.Weights("weights", DNNL_ARG_WEIGHTS_LAYER);
+  memory::desc recurrence = o.Weights("recurrence", DNNL_ARG_WEIGHTS_ITER);
+  memory::desc peepholes = o.Plain("peepholes", DNNL_ARG_WEIGHTS_PEEPHOLE);
+  memory::desc bias = o.Plain("bias", DNNL_ARG_BIAS);
+  memory::desc dst = o.Plain("dst", DNNL_ARG_DST_LAYER);
+  memory::desc last_hidden = o.Plain("last_hidden", DNNL_ARG_DST_ITER);
+  memory::desc last_cell = o.Plain("last_cell", DNNL_ARG_DST_ITER_C);
+  b->Add<dnnl::lstm_forward>(o.bindings(), kInference, Direction(*b), src, hidden, cell, weights,
+                             recurrence, peepholes, bias, dst, last_hidden, last_cell);
+}
+
+// A layer of cells without a cell state; `first` is what stands before the descriptors.
+template <typename Primitive, typename... First>
+void BuildPlainState(StepBuilder* b, First... first) {
+  Operands o(b);
+  memory::desc src = o.Plain("src", DNNL_ARG_SRC_LAYER);
+  memory::desc hidden = o.Plain("hidden", DNNL_ARG_SRC_ITER);
+  memory::desc weights = o.Weights("weights", DNNL_ARG_WEIGHTS_LAYER);
+  memory::desc recurrence = o.Weights("recurrence", DNNL_ARG_WEIGHTS_ITER);
+  memory::desc bias = o.Plain("bias", DNNL_ARG_BIAS);
+  memory::desc dst = o.Plain("dst", DNNL_ARG_DST_LAYER);
+  memory::desc last_hidden = o.Plain("last_hidden", DNNL_ARG_DST_ITER);
+  b->Add<Primitive>(o.bindings(), kInference, first..., Direction(*b), src, hidden, weights,
+                    recurrence, bias, dst, last_hidden);
+}
+
+}  // namespace
+
+void BuildRecurrent(StepBuilder* b) {
+  const Dims& src = b->Get("src").dims;
+  if (src[0] == 0 || src[1] == 0) return BuildOverNothing(b);
+  const std::string& cell = b->Text("cell");
+  if (cell == "lstm") return BuildLstm(b);
+  if (cell == "gru") return BuildPlainState<dnnl::gru_forward>(b);
+  if (cell == "gru_linear") return BuildPlainState<dnnl::lbr_gru_forward>(b);
+  BuildPlainState<dnnl::vanilla_rnn_forward>(
+      b, cell == "relu" ? dnnl::algorithm::eltwise_relu : dnnl::algorithm::eltwise_tanh);
+}
+
+}  // namespace mxplan

@@ -1,0 +1,1 @@
+"""Operators of Relax that TVM lacks, registered where they are first needed."""
