@@ -40,6 +40,14 @@ def dim_of(expr: object) -> Dim | None:
     return Expr(operator, left, right)
 
 
+def is_arithmetic(call: relax.Call) -> bool:
+    """Whether a call computes a number of a shape (``if_then_else``), and so is no operator of Relax.
+
+    Passes meet these inside of types; Relax knows no rule for theirs.
+    """
+    return isinstance(call.op, tvm.ir.Op) and call.op.get_attr("FInferType") is None
+
+
 def with_operator_name(call: relax.Call, name: str) -> relax.Call:
     """The call under a name; it is kept in the span, which passes hand on."""
     span = tvm.ir.Span(tvm.ir.SourceName(_NAMED + name), 0, 0, 0, 0)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,12 +15,13 @@ from tvm import relax
 
 from . import environment
 from .cache.compile_cache import CompileCache
-from .errors import InvalidInputError
+from .errors import InvalidInputError, MxplanError, UnsupportedError
 from .execution.executable import METADATA, Executable, metadata_text
 from .execution.signature import OUTPUTS, signature_of
 from .frontend.onnx import import_model, input_names, output_names, read_model
 from .frontend.relax.relax_bounds import bounds_of, check_names
 from .frontend.relax.relax_checks import check_module
+from .frontend.relax.unknown_shapes import unknown_shape
 from .frontend.stated_inputs import StatedInputs
 from .options import Options
 from .pipeline import build_pipeline
@@ -79,14 +82,16 @@ def build(
             order=target.order,
             absent=dict(target.absent),
         )
-        planned = pipeline(mod)
+        with _told_of_shapes(mod):
+            planned = pipeline(mod)
     recorder.tuning = tuning.close() if tuning else None
     recorder.verification = verifier.close() if verifier else None
     recorder.seconds["passes"] = round(time.perf_counter() - start, 3)
     start = time.perf_counter()
     report = recorder.report
     planned = _with_metadata(planned, metadata_text(signature, report))
-    built = relax.build(planned, target.host, relax_pipeline=None)
+    with _told_of_shapes(mod):
+        built = relax.build(planned, target.host, relax_pipeline=None)
     recorder.seconds["build"] = round(time.perf_counter() - start, 3)
     made = Executable(
         built,
@@ -97,6 +102,20 @@ def build(
         elsewhere=place.elsewhere,
     )
     return cache.keep(made, recorder.constants)
+
+
+@contextmanager
+def _told_of_shapes(mod: tvm.IRModule) -> Iterator[None]:
+    """What fails in TVM since a shape in the module is not known says so."""
+    try:
+        yield
+    except MxplanError:
+        raise
+    except Exception as error:
+        reason = unknown_shape(mod)
+        if reason:
+            raise UnsupportedError(reason) from error
+        raise
 
 
 def _import(model: Any, stated: StatedInputs) -> tuple[tvm.IRModule, list[str] | None, list[str] | None]:

@@ -13,6 +13,8 @@ import math
 import tvm
 from tvm import relax, te, tirx
 
+from ..relax_types import is_arithmetic
+
 _TYPES = ("float16", "bfloat16", "float32", "float64")
 
 
@@ -31,6 +33,8 @@ class ReductionsFromInfinity:
 @relax.expr_functor.mutator
 class _Rewriter(relax.PyExprMutator):
     def visit_call_(self, call: relax.Call) -> relax.Expr:
+        if is_arithmetic(call):
+            return call
         call = self.visit_expr_post_order(call)
         name = str(call.op.name) if isinstance(call.op, tvm.ir.Op) else ""
         if name not in ("relax.max", "relax.min") or not _is_taken(call):

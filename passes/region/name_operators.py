@@ -17,7 +17,7 @@ from tvm import relax
 from tvm_mxplan.core.origin import Origins
 
 from ..origins import origins_of, with_origin_table
-from ..relax_types import operator_name, with_operator_name
+from ..relax_types import is_arithmetic, operator_name, with_operator_name
 
 
 @tvm.transform.module_pass(opt_level=0, name="NameOperators")
@@ -49,6 +49,8 @@ class _Namer(relax.PyExprMutator):
         return self.builder_.get()
 
     def visit_call_(self, call: relax.Call) -> relax.Expr:
+        if is_arithmetic(call):
+            return call
         call = self.visit_expr_post_order(call)
         if not isinstance(call.op, tvm.ir.Op):
             return call

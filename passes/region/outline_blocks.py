@@ -24,6 +24,7 @@ from collections.abc import Callable, Mapping
 import tvm
 from tvm import relax
 
+from ..relax_types import is_arithmetic
 from .split_blocks import defines_symbols, split_blocks
 
 PART = "mxplan.part"
@@ -102,6 +103,8 @@ class _Inliner(relax.PyExprMutator):
         self.parts = parts
 
     def visit_call_(self, call: relax.Call) -> relax.Expr:
+        if is_arithmetic(call):
+            return call
         call = self.visit_expr_post_order(call)
         part = self.parts.get(call.op) if isinstance(call.op, tvm.ir.GlobalVar) else None
         if part is None:

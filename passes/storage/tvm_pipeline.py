@@ -12,18 +12,20 @@ the others, where ``ensure_zero_offset`` would copy.
 from __future__ import annotations
 
 import tvm
+import tvm_ffi
 from tvm import relax
 from tvm.relax.backend.cpu_generic import pipeline as cpu_generic
 from tvm.relax.backend.cuda import pipeline as cuda
 from tvm.relax.backend.rocm import pipeline as rocm
 
 from ..kernels import FusedScalarsInShapes
+from ..relax_types import is_arithmetic
 from .order_bindings import smaller_order
 from .storage_rewrite import Observer, StorageRewrite
 
 _PIPELINES = {"llvm": cpu_generic, "cuda": cuda, "rocm": rocm}
 _REPLACED = "StaticPlanBlockMemory"
-_FUSING = "FuseTIR"
+_FUSING, _FUSED = "FuseOps", "FuseTIR"
 
 
 def finalize_passes(
@@ -37,14 +39,29 @@ def finalize_passes(
     return [new for old in passes for new in (planner if old.info.name == _REPLACED else [old])]
 
 
-def _legalize_passes(target: tvm.target.Target) -> list[tvm.transform.Pass]:
-    """TVM's passes from operators to fused kernels, with ``FusedScalarsInShapes`` before the last."""
+def _legalize_passes(target: tvm.target.Target, mod: tvm.IRModule) -> list[tvm.transform.Pass]:
+    """TVM's passes from operators to fused kernels, with ``FusedScalarsInShapes`` before the last.
+
+    A module whose shapes have conditions inside (``if_then_else``) is not fused: ``FuseOps`` fails there.
+    """
     passes = _PIPELINES[target.kind.name].legalize_passes(target)
-    return [
-        new
-        for old in passes
-        for new in ([FusedScalarsInShapes(), old] if old.info.name == _FUSING else [old])
-    ]
+    if _has_conditions(mod):
+        return [one for one in passes if one.info.name not in (_FUSING, _FUSED)]
+    scalars = FusedScalarsInShapes()
+    return [new for old in passes for new in ([scalars, old] if old.info.name == _FUSED else [old])]
+
+
+def _has_conditions(mod: tvm.IRModule) -> bool:
+    found: list[relax.Call] = []
+
+    def visit(call: relax.Call) -> None:
+        if is_arithmetic(call):
+            found.append(call)
+
+    for function in mod.functions.values():
+        if isinstance(function, relax.Function):
+            tvm_ffi.structural_walk(function, (relax.Call, visit))
+    return bool(found)
 
 
 def default_pipeline(
@@ -60,7 +77,7 @@ def default_pipeline(
 
     @tvm.transform.module_pass(opt_level=0, name="default_pipeline")
     def run(mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
-        legalize = [*stages.library_dispatch_passes(target), *_legalize_passes(target)]
+        legalize = [*stages.library_dispatch_passes(target), *_legalize_passes(target, mod)]
         lower = tvm.transform.Sequential(stages.dataflow_lower_passes(target))
         with target:
             mod = tvm.transform.Sequential(legalize)(mod)

@@ -7,6 +7,9 @@ import onnx
 import pytest
 from onnx_models import check, model, normal, operators
 
+import tvm_mxplan
+from tvm_mxplan.errors import InvalidInputError
+
 IF = """agraph (float[2, 3] x KNOWN) => (float[2, 3] y) <FLAG> {
     y = If(flag) <
         then_branch = then_graph () => (float[2, 3] a) { t = Relu(x)  a = Add(t, x) },
@@ -78,3 +81,37 @@ def test_a_condition_inside_of_a_function_of_the_model(flag):
         }"""
     )
     check(parsed, {"x": normal(2, 3), "flag": np.array(flag)})
+
+
+HALVES = """agraph (float[2, n] x, bool whole) => (float[2, m] y)
+    <int64[2] pairs = {8, 3}, int64[2] eights = {3, 8}> {
+        y = If(whole) <
+            then_branch = all () => (float[2, 6] z) {
+                z = Mul(x, x)
+            },
+            else_branch = part () => (float[8, 5] u) {
+                r = Reshape(x, pairs)
+                e = Reshape(x, eights)
+                u = MatMul(r, e)
+            }>
+    }"""
+
+
+def test_a_branch_that_no_call_can_run_is_an_error_of_the_calls_that_choose_it() -> None:
+    """Twelve numbers are neither 8 rows of 3 nor 3 of 8; whichever branch says so, the other one runs."""
+    x = normal(2, 6)
+    for text in (HALVES, HALVES.replace("then_branch", "a_branch").replace("else_branch", "then_branch")):
+        text = text.replace("a_branch", "else_branch")
+        parsed = model(text)
+        executable = tvm_mxplan.compile(parsed, "llvm", shapes={"x": [2, 6]}, options={"cache": "disabled"})
+        runs = "then_branch = all" in text
+        (y,) = executable(x, np.array(runs))
+        np.testing.assert_allclose(y.numpy(), x * x, rtol=1e-6)
+        with pytest.raises(InvalidInputError, match=r"node 'y' \(If\): .*do not fit: node 'r' \(Reshape\)"):
+            executable(x, np.array(not runs))
+
+
+def test_two_branches_that_no_call_can_run_are_an_error_of_the_model() -> None:
+    parsed = model(HALVES.replace("Mul(x, x)", "Reshape(x, pairs)"))
+    with pytest.raises(InvalidInputError, match=r"node 'z' \(Reshape\): its operands contradict each other"):
+        tvm_mxplan.compile(parsed, "llvm", shapes={"x": [2, 6]}, options={"cache": "disabled"})

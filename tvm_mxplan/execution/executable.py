@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import environment
-from ..errors import InvalidInputError, UnsupportedError
+from ..errors import InvalidInputError, MxplanError, UnsupportedError
 from ..export.exported_weights import exported_weights
 from ..export.files import check_destination, whole_file
 from ..export.library_digest import append_digest, check_digest
 from ..export.linking import write_library
 from ..export.shared_library import check_library
 from ..report.stored_report import StoredReport
-from . import machine
+from . import machine, shape_errors
 from .ffi import tvm_ffi
 from .signature import ANY, Port, Signature
 
@@ -106,7 +106,13 @@ class Executable:
         """
         bound = [machine.tensor_of(value) for value in self.signature.bind(args, kwargs)]
         with self._determinism.held() if self._determinism else nullcontext():
-            result = self._checked(bound) if self._opcheck else self._main()(*bound)
+            try:
+                result = self._checked(bound) if self._opcheck else self._main()(*bound)
+            except (RuntimeError, ValueError) as error:
+                said = None if isinstance(error, MxplanError) else shape_errors.told(error)
+                if said is None:
+                    raise
+                raise said from error
         return machine.outputs_of(result)
 
     @property

@@ -44,7 +44,7 @@ def _standard(node: Node) -> onnx.FunctionProto | None:
     if schema.has_function:
         function.CopyFrom(schema.function_body)
     elif schema.has_context_dependent_function:
-        types = [_type(value) for value in node.inputs]
+        types = [type_of(value) for value in node.inputs]
         text = schema.get_context_dependent_function(node.proto.SerializeToString(), types)
         if not text:
             return None
@@ -58,7 +58,7 @@ def _standard(node: Node) -> onnx.FunctionProto | None:
     return function
 
 
-def _type(value: object) -> bytes:
+def type_of(value: object) -> bytes:
     """A value's type as ONNX writes it, for functions that depend on types."""
     if value is None:
         return onnx.TypeProto().SerializeToString()

@@ -27,6 +27,7 @@ from ...errors import InvalidInputError, MxplanError, UnsupportedError
 from ..origins import OriginBuilder
 from ..reasons import reason_of
 from . import auto_pad, converters, fold, functions, stock
+from .contradictions import Contradiction, contradiction
 from .dimensions import agree, symbolic
 from .dimensions.dims import Dim
 from .node import Emitter, Node, NotTaken
@@ -106,6 +107,12 @@ class Importer:
             except (NotImplementedError, tvm.error.OpNotImplemented) as error:
                 raise UnsupportedError(f"{self.called(node)}: {reason_of(error)}; {LEAVE_OUT}") from error
             except Exception as error:
+                said = contradiction(node)
+                if said:
+                    raise Contradiction(
+                        f"{self.called(node)}: its operands contradict each other ({said}); mend the "
+                        "model, or state other shapes of its inputs"
+                    ) from error
                 advice = self._fixing(node)
                 if advice:
                     raise UnsupportedError(
@@ -169,8 +176,10 @@ class Importer:
         inner |= dict(zip(body.inputs, node.inputs, strict=False))
         inner |= dict.fromkeys(body.inputs[len(node.inputs) :])
         self._open.append((node.domain, node.op_type))
-        self.nodes(body.nodes, inner, body.opsets)
-        self._open.pop()
+        try:
+            self.nodes(body.nodes, inner, body.opsets)
+        finally:
+            self._open.pop()
         # A function that depends on its node leaves out what computes results that nobody wants.
         wanted = [*(bool(name) for name in node.outputs), *[False] * len(body.outputs)]
         return [

@@ -129,12 +129,6 @@ def _gemm(node: Node, shapes: Sequence[Sequence[Dim] | None]) -> Iterable[list[P
     yield [(0, 0 if node.attribute("transA", 0) else 1), (1, 1 if node.attribute("transB", 0) else 0)]
 
 
-def _all_axes(node: Node, shapes: Sequence[Sequence[Dim] | None]) -> Iterable[list[Place]]:
-    """Every axis, of tensors of one rank."""
-    if len({len(shape) for shape in shapes if shape is not None}) == 1:
-        yield from _broadcast(node, shapes)
-
-
 _RULES: dict[str, Callable[[Node, Sequence[Sequence[Dim] | None]], Iterable[list[Place]]]] = {
     **dict.fromkeys(
         (

@@ -85,6 +85,12 @@ def _behind(
         [(demand.error, demand.words) for demand in demands],
         primfunc_name_hint=name,
     )
+    return emit_unfused(emitter, kernel)
+
+
+def emit_unfused(emitter: Emitter, kernel: relax.Call) -> relax.Var:
+    """What a kernel gives, which ``call_te`` has made; it is not fused with others."""
+    builder = emitter.builder
     function = builder.get()[kernel.args[0]].with_attr("op_pattern", _OPAQUE)
     builder.update_func(kernel.args[0], function)
     return emitter.emit(kernel)

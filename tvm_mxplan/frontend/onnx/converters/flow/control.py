@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx
 from tvm import relax
 
 from .....errors import UnsupportedError
+from ...contradictions import Contradiction
 from ...node import Emitter, Node, NotTaken
 from ...values import Scope, Value, shape_of
 from ...way_out import LEAVE_OUT
 from ..table import converts
 from . import loops
+from .refused_branch import refused
 
 
 @converts("If", reads_scope=True)
@@ -23,7 +26,9 @@ def _if(emitter: Emitter, node: Node, scope: Scope) -> tuple[Value, ...]:
     if isinstance(condition, np.ndarray):
         chosen = "then_branch" if condition.reshape(-1)[0] else "else_branch"
         return tuple(emitter.importer.graph(node.attributes[chosen], scope))
-    branches = [_branch(emitter, node.attributes[name], scope) for name in ("then_branch", "else_branch")]
+    if shape_of(condition) != []:
+        condition = emitter.emit(relax.op.reshape(condition, []))
+    branches = _branches(emitter, node, scope, condition)
     forms = [branch.form for branch in branches]
     if forms[0] != forms[1]:
         raise UnsupportedError(
@@ -31,8 +36,6 @@ def _if(emitter: Emitter, node: Node, scope: Scope) -> tuple[Value, ...]:
             "expected as many tensors from both"
         )
     _check_ranks(emitter, node, [branch.body for branch in branches])
-    if shape_of(condition) != []:
-        condition = emitter.emit(relax.op.reshape(condition, []))
     result = emitter.emit(relax.If(condition, *[branch.body for branch in branches]))
     count = sum(1 if length is None else length for length in forms[0])
     parts = iter(
@@ -58,14 +61,46 @@ class _Branch:
     form: list[int | None]
 
 
-def _branch(emitter: Emitter, graph: object, scope: Scope) -> _Branch:
+def _branches(emitter: Emitter, node: Node, scope: Scope, condition: relax.Expr) -> list[_Branch]:
+    """Both branches; one in which shapes contradict each other is an error of the calls that run it."""
+    found: list[_Branch | None] = []
+    contradictions: list[Contradiction] = []
+    for name in ("then_branch", "else_branch"):
+        try:
+            graph = node.attributes[name]
+            found.append(_branch(emitter, lambda graph=graph: emitter.importer.graph(graph, scope)))
+        except Contradiction as error:
+            found.append(None)
+            contradictions.append(error)
+    if len(contradictions) == 2:
+        raise contradictions[0]
+    for at, branch in enumerate(found):
+        if branch is None:
+            other = found[1 - at]
+            assert other is not None
+            why = str(contradictions[0]).removeprefix(f"{emitter.importer.source.name}: ")
+            words = (
+                f"{emitter.importer.called(node)}: its condition chose the branch that inputs of these "
+                f"shapes do not fit: {why}"
+            )
+            made = functools.partial(refused, emitter, condition, at == 0, words, _types(other.body))
+            found[at] = replace(_branch(emitter, made), form=other.form)
+    return [branch for branch in found if branch is not None]
+
+
+def _branch(emitter: Emitter, outputs_of: Callable[[], Sequence[Value]]) -> _Branch:
+    """A branch of what a function emits."""
     builder = emitter.builder
     builder._begin_binding_block()
-    outputs = emitter.importer.graph(graph, scope)
-    form = [len(value) if isinstance(value, list) else None for value in outputs]
-    flat = [part for value in outputs for part in (value if isinstance(value, list) else [value])]
-    values = [emitter.tensor(value) for value in flat]
-    result = builder.emit(values[0] if len(values) == 1 else relax.Tuple(values))
+    try:
+        outputs = outputs_of()
+        form = [len(value) if isinstance(value, list) else None for value in outputs]
+        flat = [part for value in outputs for part in (value if isinstance(value, list) else [value])]
+        values = [emitter.tensor(value) for value in flat]
+        result = builder.emit(values[0] if len(values) == 1 else relax.Tuple(values))
+    except BaseException:
+        builder._end_block()  # the next branch begins where this one did
+        raise
     return _Branch(relax.SeqExpr([builder._end_block()], result), form)
 
 
@@ -92,10 +127,15 @@ def _check_ranks(emitter: Emitter, node: Node, branches: Sequence[relax.SeqExpr]
     )
 
 
-def _ranks(branch: relax.SeqExpr) -> list[int]:
+def _types(branch: relax.SeqExpr) -> list[relax.TensorType]:
+    """The types of the tensors that a branch gives."""
     kind = branch.body.ty
     fields = kind.fields if isinstance(kind, relax.TupleType) else [kind]
-    return [int(one.ndim) for one in fields if isinstance(one, relax.TensorType)]
+    return [one for one in fields if isinstance(one, relax.TensorType)]
+
+
+def _ranks(branch: relax.SeqExpr) -> list[int]:
+    return [int(one.ndim) for one in _types(branch)]
 
 
 def _text(ranks: Sequence[int]) -> str:
