@@ -56,7 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parse(arguments)
     files = sources(options.files)
     skipped = set(sources(options.skip))
-    texts = {file: (ROOT / file).read_text() for file in files if file not in skipped}
+    taken = some([file for file in files if file not in skipped], options.share, options.seed)
+    texts = {file: (ROOT / file).read_text() for file in taken}
     known = equivalent.read(equivalent.LIST.read_text())
     mutants = [
         mutant
@@ -86,6 +87,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"\nSeed {options.seed}, {(time.monotonic() - begin) / 60:.0f} minutes.")
     noticed = sum(one.noticed for one in tried)
     return int(100 * noticed < options.at_least * len(tried))
+
+
+def some(files: Sequence[str], share: float, seed: int) -> list[str]:
+    """A share of the files, at random, in their order."""
+    taken = random.Random(f"{seed} files").sample(range(len(files)), round(share * len(files)))
+    return [files[at] for at in sorted(taken)]
 
 
 def sample(
@@ -163,6 +170,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--skip", nargs="*", default=[], help="files, folders, or patterns to leave out")
     parser.add_argument("--sample", type=int, default=6, help="mutants of each file (6)")
     parser.add_argument("--all", action="store_true", help="all mutants of each file")
+    parser.add_argument("--share", type=float, default=1.0, help="of the files, at random (1.0)")
     parser.add_argument("--seed", type=int, default=0, help="of the sample (0)")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds of tests for one mutant (60)")
     parser.add_argument("--at-least", type=float, default=0.0, help="per cent that have to be noticed (0)")

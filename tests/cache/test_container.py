@@ -36,6 +36,17 @@ def written(folder: Path, entries: list[Entry] = ENTRIES, facts: dict[str, objec
     return path.read_bytes()
 
 
+def with_fields(header: bytes, **fields: object) -> bytes:
+    changed = {**json.loads(header), **fields}
+    return json.dumps(changed, sort_keys=True, separators=(",", ":")).encode()
+
+
+def with_row(header: bytes, **fields: object) -> bytes:
+    """The header with its last row changed."""
+    *rows, last = json.loads(header)["entries"]
+    return with_fields(header, entries=[*rows, {**last, **fields}])
+
+
 def with_header(change, data: bytes) -> bytes:
     """The file with its header changed and digests made right again; entries stay where they are."""
     (length,) = struct.unpack_from("<I", data, 12)
@@ -181,6 +192,21 @@ def test_entries_are_checked_only_when_they_are_read(tmp_path):
         (lambda header: header.replace(b'"length":65', b'"length":99'), "truncated inside entry bytes/after"),
         (lambda header: header.replace(b'"name":"after"', b'"name":"empty"'), "two entries of one name"),
         (lambda header: header.replace(FINGERPRINT.encode(), b"A" * 64), "no SHA-256"),
+        (lambda header: with_fields(header, entries={}), "other types"),
+        (lambda header: with_fields(header, entries=5), "other types"),
+        (lambda header: with_fields(header, entries=None), "other types"),
+        (lambda header: with_fields(header, entries=["row"]), "other types"),
+        (lambda header: with_fields(header, facts=[]), "other types"),
+        (lambda header: with_fields(header, fingerprint=7), "no SHA-256"),
+        (lambda header: with_fields(header, more=1), "other fields"),
+        (lambda header: with_row(header, kind=1), "other types"),
+        (lambda header: with_row(header, name=1), "other types"),
+        (lambda header: with_row(header, sha256=1), "other types"),
+        (lambda header: with_row(header, sha256="A" * 64), "other types"),
+        (lambda header: with_row(header, kind=""), "other types"),
+        (lambda header: with_row(header, length=True), "other types"),
+        (lambda header: with_row(header, length=1.0), "other types"),
+        (lambda header: with_row(header, more=1), "other types"),
     ],
 )
 def test_a_header_that_was_made_to_fit_its_digest(tmp_path, change, reason):

@@ -50,6 +50,7 @@ def test_finds_what_was_saved(kept):
     assert refused(kept, B) == "no such file"
     assert kept.folder.stat().st_mode & 0o777 == 0o700
     assert kept.path_of(A).stat().st_mode & 0o777 == 0o600
+    assert (kept.folder / "lock").stat().st_mode & 0o777 == 0o600
     assert names(kept) == [kept.path_of(A).name, "lock"]
 
 

@@ -231,6 +231,15 @@ def test_the_map_names_files_that_are_there(pattern: str) -> None:
         assert list(ROOT.glob(tests)), tests
 
 
+def test_a_share_of_the_files() -> None:
+    files = [f"{number}.py" for number in range(20)]
+    assert main.some(files, 1.0, 3) == files
+    assert main.some(files, 0.0, 3) == []
+    half, other = (main.some(files, 0.5, seed) for seed in (3, 4))
+    assert half != other and half == main.some(files, 0.5, 3)
+    assert len(half) == 10 and sorted(half, key=files.index) == half and set(half) < set(files)
+
+
 def test_what_an_observation_rests_on() -> None:
     """All of a file that was run, of another one what runs on import, of a third nothing."""
     observed = {

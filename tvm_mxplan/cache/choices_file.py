@@ -67,7 +67,7 @@ def save_cache(filename: str | os.PathLike[str], type: str) -> int:
     facts = {"type": type, **shared_surroundings()}
     fingerprint = Fingerprint()
     fingerprint.add("choices", [facts, sorted(made)])
-    listing = json.dumps([_readable(key, made[key]) for key in regions], sort_keys=True).encode()
+    listing = json.dumps([_readable(key, made[key]) for key in regions]).encode()
     entries = [Entry(*key, made[key]) for key in sorted(made)]
     try:
         _write(Path(filename), fingerprint.hexdigest(), facts, [Entry("json", "choices", listing), *entries])

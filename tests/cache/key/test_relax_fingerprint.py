@@ -48,6 +48,20 @@ def test_the_same_bytes_of_another_type_are_another_constant():
     assert len(set(texts)) == 3
 
 
+def test_the_same_bytes_in_another_shape_are_another_constant():
+    """A reshape of it, whose result is the same type; and as a result that nobody looks at further."""
+
+    def reshaped(*shape: int) -> tvm.IRModule:
+        builder = relax.BlockBuilder()
+        x = relax.Var("x", relax.TensorType((6,), "float32"))
+        with builder.function("main", [x]):
+            flat = builder.emit(relax.op.reshape(relax.const(A.reshape(shape)), (6,)))
+            builder.emit_func_output(builder.emit(relax.op.add(x, flat)))
+        return builder.get()
+
+    assert len({digest(reshaped(*shape)) for shape in ((6,), (2, 3), (3, 2), (1, 6), (6, 1), (1, 2, 3))}) == 6
+
+
 def test_the_same_module_made_twice():
     assert len(constants_of(module())) == 2
     assert digest(module()) == digest(module())
