@@ -1,7 +1,9 @@
-"""The sanitized programs, built once for all tests."""
+"""The sanitized programs, built once for all tests, whichever process runs them."""
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -16,17 +18,26 @@ from sanitized import build
 def address_sanitized(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of the programs built with the address and undefined-behaviour sanitizers."""
     programs = ["fuzz_bytes", "fuzz_programs", "stress_regions"]
-    return _built(tmp_path_factory.mktemp("address"), programs, "address,undefined")
+    return _built(tmp_path_factory, programs, "address,undefined")
 
 
 @pytest.fixture(scope="session")
 def thread_sanitized(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of the programs built with the thread sanitizer."""
-    return _built(tmp_path_factory.mktemp("thread"), ["stress_regions"], "thread")
+    return _built(tmp_path_factory, ["stress_regions"], "thread")
 
 
-def _built(folder: Path, programs: list[str], sanitizers: str) -> Path:
+def _built(factory: pytest.TempPathFactory, programs: list[str], sanitizers: str) -> Path:
     if shutil.which("g++") is None:
         pytest.skip("no compiler")
-    build(folder, programs, sanitizers)
+    root = factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        root = root.parent  # of all workers
+    folder = root / f"sanitized-{sanitizers}"
+    folder.mkdir(exist_ok=True)
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "built").exists():
+            build(folder, programs, sanitizers)
+            (folder / "built").touch()
     return folder

@@ -1,33 +1,28 @@
 // Feeds damaged region programs and module containers to their decoders.
 //
-//     fuzz_bytes SECONDS SEED FILE...
+//     fuzz_bytes SECONDS|ROUNDSx SEED FILE...
 //
 // Each FILE holds a sound region program or container; every round damages one of them at random
 // and decodes, resolves and describes what is left.  Built with sanitizers, any read outside the
 // data ends the run; what the decoders throw is what they are for.
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <fstream>
-#include <iterator>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "fuzz_budget.h"
 #include "library/library.h"
 #include "program/resolved.h"
+#include "read_file.h"
 #include "region/describe.h"
 #include "weights/container.h"
 #include "weights/linked_weights.h"
 
 namespace {
-
-std::string ReadFile(const char* path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
 
 std::string Damage(std::string data, std::mt19937* random) {
   auto below = [random](size_t limit) { return (*random)() % limit; };
@@ -83,10 +78,10 @@ bool Try(const std::string& data) {
 
 int main(int argc, char** argv) {
   if (argc < 4) {
-    std::fprintf(stderr, "usage: fuzz_bytes SECONDS SEED FILE...\n");
+    std::fprintf(stderr, "usage: fuzz_bytes SECONDS|ROUNDSx SEED FILE...\n");
     return 2;
   }
-  const double seconds = std::atof(argv[1]);
+  const Budget budget(argv[1]);
   std::mt19937 random(static_cast<unsigned>(std::atol(argv[2])));
   std::vector<std::string> seeds;
   for (int i = 3; i < argc; ++i) {
@@ -95,11 +90,7 @@ int main(int argc, char** argv) {
   }
   long sound = 0;
   long rounds = 0;
-  const auto start = std::chrono::steady_clock::now();
-  auto elapsed = [&] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  };
-  for (; elapsed() < seconds; ++rounds) {
+  for (; budget.Allows(rounds); ++rounds) {
     std::string data = Damage(seeds[random() % seeds.size()], &random);
     if (std::getenv("FUZZ_TRACE")) std::ofstream("last.bin", std::ios::binary) << data;
     sound += Try(data) ? 1 : 0;

@@ -1,6 +1,6 @@
 // Changes sound region programs and runs what is still taken: no step may touch foreign memory.
 //
-//     fuzz_programs SECONDS SEED FILE...
+//     fuzz_programs SECONDS|ROUNDSx SEED FILE...
 //
 // Each FILE holds a sound container.  A change knows the structure (extents, types, layouts, roles,
 // attributes, post-ops, aliases, offsets), so that many changed programs are still decoded.  They
@@ -11,13 +11,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <fstream>
-#include <iterator>
 #include <memory>
 #include <new>
 #include <random>
@@ -27,7 +25,9 @@
 #include "base/error.h"
 #include "debug/memory_debug.h"
 #include "encode_program.h"
+#include "fuzz_budget.h"
 #include "library/library.h"
+#include "read_file.h"
 #include "region/describe.h"
 #include "region/region.h"
 #include "weights/container.h"
@@ -372,19 +372,14 @@ Outcome Try(const std::string& bytes, Random* random) {
   return Outcome::kRefused;
 }
 
-std::string ReadFile(const char* path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc < 4) {
-    std::fprintf(stderr, "usage: fuzz_programs SECONDS SEED FILE...\n");
+    std::fprintf(stderr, "usage: fuzz_programs SECONDS|ROUNDSx SEED FILE...\n");
     return 2;
   }
-  const double seconds = std::atof(argv[1]);
+  const Budget budget(argv[1]);
   const auto seed = static_cast<uint64_t>(std::atoll(argv[2]));
   std::vector<Program> programs;
   for (int i = 3; i < argc; ++i) {
@@ -410,11 +405,7 @@ int main(int argc, char** argv) {
   if (file < 0 || ftruncate(file, sizeof(long long)) != 0) return 2;
   auto* current = static_cast<long long*>(
       mmap(nullptr, sizeof(long long), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
-  const auto start = std::chrono::steady_clock::now();
-  auto elapsed = [&] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  };
-  for (; only ? round < 1 : elapsed() < seconds; ++round) {
+  for (; only ? round < 1 : budget.Allows(round); ++round) {
     const auto number = only ? std::atoll(only) : round;
     Random random(seed * 0x9E3779B97F4A7C15U + static_cast<uint64_t>(number));
     std::string bytes = ProgramWriter().Write(Changed(random.Pick(programs), &random));

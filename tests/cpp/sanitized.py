@@ -1,9 +1,13 @@
-"""Builds the runtime without its FFI, and programs around it, with a sanitizer or quickly."""
+"""Builds the runtime without its FFI, and programs around it, with a sanitizer or quickly.
+
+The sources of a folder are compiled as one: most of the time that one takes goes into the headers.
+"""
 
 from __future__ import annotations
 
 import importlib.metadata
 import os
+import re
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -40,15 +44,31 @@ def build(folder: Path, programs: list[str], sanitizers: str, with_onednn: bool 
     sources = [path for path in sorted(RUNTIME.rglob("*.cc")) if not left_out & set(path.parents)]
 
     def compile_one(source: Path) -> str:
-        target = str(folder / ("-".join(source.parts[-3:]) + ".o"))
+        target = str(folder / f"{source.stem}.o")
         subprocess.run(["g++", *flags, "-c", str(source), "-o", target], check=True)
         return target
 
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        objects = list(pool.map(compile_one, sources))
+        objects = list(pool.map(compile_one, _joined(sources, folder)))
         mains = list(pool.map(compile_one, [HERE / f"{name}.cc" for name in programs]))
     built = []
     for name, main in zip(programs, mains, strict=True):
         built.append(folder / name)
         subprocess.run(["g++", *flags, *objects, main, *libraries, "-o", str(built[-1])], check=True)
     return built
+
+
+def _joined(sources: list[Path], folder: Path) -> list[Path]:
+    """Sources to compile in place of ``sources``, the longest first: one for those of a folder.
+
+    Those that define macros or change the compiler's target, which others would see, stay alone.
+    """
+    together: dict[Path, list[Path]] = {}
+    for source in sources:
+        alone = re.search(r"^#(define|pragma GCC)", source.read_text(), re.MULTILINE)
+        together.setdefault(source if alone else source.parent, []).append(source)
+    joined = []
+    for place, members in sorted(together.items(), key=lambda item: -len(item[1])):
+        joined.append(folder / ("-".join(place.relative_to(RUNTIME).with_suffix("").parts) + ".cc"))
+        joined[-1].write_text("".join(f'#include "{member}"\n' for member in members))
+    return joined

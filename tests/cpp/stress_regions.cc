@@ -9,8 +9,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <random>
 #include <string>
@@ -19,6 +17,7 @@
 
 #include "library/library.h"
 #include "onednn/primitives/primitive_cache.h"
+#include "read_file.h"
 #include "region/region.h"
 #include "weights/container.h"
 #include "weights/weights.h"
@@ -31,11 +30,6 @@ struct Case {
   std::vector<int64_t> in_shape, out_shape;
   std::vector<float> in, out;
 };
-
-std::string ReadFile(const char* path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
 
 std::vector<int64_t> Shape(const mxplan::Program& program, int value, int64_t batch) {
   std::vector<int64_t> shape;

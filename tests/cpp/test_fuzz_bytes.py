@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -13,7 +12,7 @@ import pytest
 sys.path.append(str(Path(__file__).resolve().parent.parent / "fuzz"))
 from seeds import containers
 
-SECONDS = os.environ.get("MXPLAN_FUZZ_SECONDS", "30")
+INPUTS = {"fuzz_bytes": 8_000, "fuzz_programs": 6_000}
 
 
 @pytest.mark.slow
@@ -23,8 +22,8 @@ def test_damaged_and_changed_programs(program: str, address_sanitized: Path, tmp
     for i, data in enumerate(containers()):
         files.append(tmp_path / f"seed{i}")
         files[-1].write_bytes(data)
-    command = [address_sanitized / program, SECONDS, "1", *files]
+    command = [address_sanitized / program, f"{INPUTS[program]}x", "1", *files]
     answer = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert answer.returncode == 0, answer.stdout + answer.stderr
     said = re.match(r"(\d+) inputs: .* (\d+) (run|still sound)", answer.stdout)
-    assert said and int(said[2]) > 0, answer.stdout
+    assert said and int(said[1]) == INPUTS[program] and int(said[2]) > 0, answer.stdout

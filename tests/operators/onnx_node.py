@@ -8,13 +8,15 @@ check(g, y, steps={"convolution": 1}, reduction=17 * 9)
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
 import tvm_mxplan
+from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.execution.executable import Executable
 from tvm_mxplan.report.report import Report, StepReport
 from tvm_mxplan.testing.reference import onnxruntime_outputs, relative_l2
@@ -154,6 +156,16 @@ def run(
     else:
         expected = reference(*[array.astype("float64") for array in graph.inputs.values()])
     return ex, [tensor.numpy() for tensor in ex(*graph.inputs.values())], expected
+
+
+@contextmanager
+def watched() -> Iterator[None]:
+    """Regions that are called in here check their memory step by step, padded tails included."""
+    library.set_debug(True)
+    try:
+        yield
+    finally:
+        library.set_debug(False)
 
 
 def assert_offloaded(

@@ -5,21 +5,12 @@
 #include <array>
 
 #include "base/error.h"
+#include "base/integers.h"
 
 namespace mxplan {
 namespace {
 
 using Code = DimNode::Code;
-
-int64_t FloorDiv(int64_t a, int64_t b) {
-  int64_t quotient = a / b;
-  return (a % b != 0 && (a < 0) != (b < 0)) ? quotient - 1 : quotient;
-}
-
-int64_t FloorMod(int64_t a, int64_t b) {
-  int64_t rest = a % b;
-  return (rest != 0 && (rest < 0) != (b < 0)) ? rest + b : rest;
-}
 
 int64_t Apply(Code code, int64_t a, int64_t b) {
   int64_t result = 0;

@@ -7,12 +7,11 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/integers.h"
 #include "program/step_attributes.h"
 
 namespace mxplan {
 namespace {
-
-int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && a < 0 ? 1 : 0); }
 
 // Extent of what `kernel` points reach with `dilation`.
 int64_t Reach(int64_t kernel, int64_t dilation) { return (kernel - 1) * dilation + 1; }
