@@ -7,10 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 from tvm import relax
 
+from ....errors import InvalidInputError
 from ....operators.recurrent import USUAL, Direction, Kind, Layer, recurrent
 from ..dimensions.dims import expression
 from ..node import Emitter, Node
-from ..values import Value, shape_of
+from ..values import Value, rank_of, shape_of
 from .activations import activations
 from .table import converts
 
@@ -25,6 +26,12 @@ _STATES = ("hidden", "cell")
 def _recurrent(emitter: Emitter, node: Node) -> tuple[Value, ...]:
     batch_first = bool(node.attribute("layout", 0))
     data = emitter.tensor(node.input(0))
+    if rank_of(data) not in (None, 3):
+        called, rank = emitter.importer.called(node), rank_of(data)
+        raise InvalidInputError(
+            f"{called}: expected data of 3 dimensions (steps, samples, features), got {rank}"
+        )
+    data = emitter.with_shape(data, emitter.shape(data)) if shape_of(data) is None else data
     if batch_first:
         data = emitter.emit(relax.op.permute_dims(data, [1, 0, 2]))
     operands = {"data": data}
