@@ -126,7 +126,7 @@ def test_results_must_not_overlap():
     first, outputs = len(program.values), program.steps[0].results[1:]
     for second, sound in ((0, False), (256, True)):
         places = (("t0", 0), ("t1", second))
-        values = [ir.Value(n, state, "float32", "local", "abcd", offset=at, nbytes=nbytes) for n, at in places]
+        values = [ir.Value(n, state, "float32", "local", "abcd", offset=a, nbytes=nbytes) for n, a in places]
         moved = with_result(with_result(program, "last_hidden", first), "last_cell", first + 1).steps[0]
         handed_out = [
             ir.Step(f"r{at}", ir.Reorder(), (ir.Operand("src", first + at), ir.Operand("dst", output)))
