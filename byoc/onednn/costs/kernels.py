@@ -10,7 +10,7 @@ model, batch 1 and 8, under all policies in turns.  Shares of a machine's peak c
     depthwise    limited by loads: brdgmm 0.25; jit 0.3 in channels last on images of 14 and wider, less on
                  smaller ones, 0.19 in blocks; inside a pointwise one 0.25 in addition to that
     pooling      limited by loads, in blocks more than in channels last
-    recurrent    0.75 over all steps and samples
+    recurrent    0.75 over all steps and samples with brgemm, 0.5 in cells that oneDNN calls ref
     LRN          across channels, whose neighbours are at hand in channels last
 
 Output channels come in whole vectors in every layout: with AVX-512, 24 take as long as 32.  With AVX2 they
@@ -38,7 +38,7 @@ _WIDE = 14
 # Elements of windows, or of the result, for each operation at the peak.
 _POOLING, _BLOCKED_POOLING = 0.095, 0.036
 _LRN, _BLOCKED_LRN = 0.0145, 0.0095
-_RECURRENT = 0.75
+_RECURRENT, _RECURRENT_GEMM = 0.75, 0.5
 # The speed of the cache that weights are read from again, as a multiple of the speed of memory.
 _LAST_CACHE_SPEED = 2.5
 # What 1x1 convolutions in channels last show of the time for images beyond so many bytes.
@@ -57,7 +57,8 @@ def arithmetic_us(facts: StepFacts, machine: MachineRates) -> float:
         operations = 2.0 * elements * math.prod(src[1:]) / _efficiency(attrs, info)
     elif isinstance(attrs, ir.Recurrent):
         products = sum(math.prod(facts.shape(role)) for role in ("weights", "recurrence"))
-        operations = 2.0 * math.prod(facts.shape("dst")[:2]) * products / _RECURRENT
+        share = _RECURRENT_GEMM if info.is_reference else _RECURRENT
+        operations = 2.0 * math.prod(dst[:2]) * products / share
     elif isinstance(attrs, ir.Convolution | ir.Deconvolution):
         operations = _convolution(facts, attrs, blocked)
         narrow = machine.gflops(facts.dtype("src"), "avx2") / gflops

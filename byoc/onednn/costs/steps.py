@@ -35,4 +35,6 @@ def cost(facts: StepFacts, machine: MachineRates) -> float:
         return max(transfer, winograd_cost(facts, attrs, machine))
     busy = max(arithmetic_us(facts, machine), reread_weights_us(facts, machine))
     cost = max(transfer, busy + exposed_us(facts, machine))
-    return cost * _REFERENCE_PENALTY if facts.info.is_reference else cost
+    # A recurrent layer's reference code is made of matrix products, fast ones.
+    slow = facts.info.is_reference and not isinstance(attrs, ir.Recurrent)
+    return cost * _REFERENCE_PENALTY if slow else cost

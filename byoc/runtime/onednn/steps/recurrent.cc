@@ -26,17 +26,27 @@ dnnl::rnn_direction Direction(const StepBuilder& b) {
 }
 
 // Operands as descriptors, empty ones for roles that the step has not, and their bindings.
+//
+// oneDNN 3.2 reads rows by their stride, also where there is only one: other names of the plain
+// placement make its kernels crash, so all are called plain.
 class Operands {
  public:
   explicit Operands(StepBuilder* b) : b_(b) {}
 
   memory::desc Plain(const char* role, int id) {
     if (!b_->Has(role)) return {};
-    bindings_.push_back({id, b_->Id(role)});
-    return b_->Fixed(role);
+    memory::desc given = b_->Fixed(role);
+    memory::desc plain =
+        MakeDesc(given.get_dims(), given.get_data_type(), PlainTag(given.get_dims().size()));
+    if (!SamePlacement(given, plain)) {
+      ThrowUnsupported(role, " in layout ", TagOf(given), ", expected the plain one");
+    }
+    bindings_.push_back({id, b_->Id(role), plain});
+    return plain;
   }
 
   memory::desc Weights(const char* role, int id) {
+    if (!b_->IsConstant(role)) return Plain(role, id);
     bindings_.push_back({id, b_->Id(role)});
     return b_->Weights(role);
   }

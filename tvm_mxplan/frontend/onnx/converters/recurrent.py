@@ -7,10 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 from tvm import relax
 
+from ....errors import InvalidInputError
 from ....operators.recurrent import USUAL, Direction, Kind, Layer, recurrent
 from ..dimensions.dims import expression
-from ..node import Emitter, Node
-from ..values import Value, shape_of
+from ..node import Emitter, Node, NotTaken
+from ..values import Value, rank_of, shape_of
 from .activations import activations
 from .table import converts
 
@@ -22,9 +23,24 @@ _STATES = ("hidden", "cell")
 
 
 @converts("LSTM", "GRU", "RNN")
-def _recurrent(emitter: Emitter, node: Node) -> tuple[Value, ...]:
+def converted(emitter: Emitter, node: Node) -> tuple[Value, ...]:
+    """The results of a layer.
+
+    Raises
+    ------
+    NotTaken : data of unknown rank, weights of unknown shape.
+    """
     batch_first = bool(node.attribute("layout", 0))
     data = emitter.tensor(node.input(0))
+    if rank_of(data) not in (None, 3):
+        called, rank = emitter.importer.called(node), rank_of(data)
+        raise InvalidInputError(
+            f"{called}: expected data of 3 dimensions (steps, samples, features), got {rank}"
+        )
+    if shape_of(data) is None:
+        if rank_of(data) is None:
+            raise NotTaken
+        data = emitter.with_shape(data, emitter.importer.new_dimensions(3))
     if batch_first:
         data = emitter.emit(relax.op.permute_dims(data, [1, 0, 2]))
     operands = {"data": data}
@@ -35,6 +51,9 @@ def _recurrent(emitter: Emitter, node: Node) -> tuple[Value, ...]:
         operands[name] = emitter.tensor(value)
         if batch_first and name in _STATES:
             operands[name] = emitter.emit(relax.op.permute_dims(operands[name], [1, 0, 2]))
+    for name in ("weights", "recurrence"):
+        if not all(isinstance(dim, int) for dim in shape_of(operands[name]) or [None]):
+            raise NotTaken
     layer = layer_of(node)
     every = emitter.emit(recurrent(layer, operands))
     found = [
