@@ -2,6 +2,7 @@
 
     name       spellings in targets and options   code generator    planner           engine
     onednn     dnnl, onednn, mkldnn               mxplan_onednn     onednn/backend    onednn/engine
+    cudnn      cudnn                              mxplan_cudnn      cudnn/backend     cudnn/engine
 
 Both sides are made when somebody asks for them: the planner's imports TVM, which running a compiled library
 does without.  ``register`` adds a library of somebody else's; docs/adding_a_backend.md shows one.
@@ -53,12 +54,25 @@ def _onednn_engine() -> Engine:
     return OneDNNEngine()
 
 
+def _cudnn_planner() -> Backend:
+    from .cudnn.backend import Cudnn
+
+    return Cudnn()
+
+
+def _cudnn_engine() -> Engine:
+    from .cudnn.engine import CudnnEngine
+
+    return CudnnEngine()
+
+
 _LIBRARIES = {
     library.name: library
     for library in (
         Library(
             "onednn", "mxplan_onednn", _onednn_planner, _onednn_engine, ("dnnl", "onednn", "mkldnn")
         ),
+        Library("cudnn", "mxplan_cudnn", _cudnn_planner, _cudnn_engine, ("cudnn",)),
     )
 }
 _engines: dict[str, Engine] = {}

@@ -12,8 +12,10 @@ import tvm
 from tvm import relax
 
 from . import environment
+from .byoc import registry
+from .byoc.backend import Backend, DeviceBackend, DeviceChoice
 from .cache.compile_cache import CompileCache
-from .errors import InvalidInputError
+from .errors import InvalidInputError, UnsupportedError
 from .executable import METADATA, Executable, metadata_text
 from .frontend.onnx import import_model, input_names, output_names, read_model
 from .frontend.relax_checks import check_module
@@ -22,7 +24,7 @@ from .pipeline import build_pipeline
 from .recorder import Recorder
 from .signature import OUTPUTS, signature_of
 from .stated_inputs import StatedInputs
-from .targets import ParsedTarget
+from .targets import GPU, TVM, ParsedTarget
 from .tuning.place import Here, Place
 from .tuning.progress import Callback
 from .tuning.tuning import Tuning
@@ -47,10 +49,13 @@ def build(
     place : the machine to compile for, and to measure on; this one unless it is given.
     """
     place = Here() if place is None else place
+    backends, target, elsewhere = _on_devices(place, target, options)
     tuning = verifier = None
+    if options.tunes and target.is_gpu:
+        raise UnsupportedError(f"option tune={options.tune}: nothing is measured on GPUs in this build yet")
     if options.tunes and target.libraries and not environment.disabled():
         tuning = Tuning(options, target.host, progress, records, place)
-    if target.libraries and not environment.disabled():
+    if target.libraries and not target.is_gpu and not environment.disabled():
         verifier = verifier_of(options, place)
     recorder = Recorder(place.threads)
     if options.deterministic:
@@ -59,7 +64,6 @@ def build(
     mod, inputs, outputs = _import(model, stated)
     recorder.seconds["import"] = round(time.perf_counter() - start, 3)
     signature = replace(signature_of(mod["main"], inputs, outputs), bounds=dict(stated.bounds))
-    backends = [place.backend(name) for name in target.libraries]
     start = time.perf_counter()
     with target.host:
         pipeline = build_pipeline(
@@ -88,9 +92,35 @@ def build(
         replace(report, seconds=dict(recorder.seconds)),
         opcheck=options.opcheck,
         opcheck_folder=options.opcheck_folder,
-        elsewhere=place.elsewhere,
+        elsewhere=elsewhere,
     )
     return cache.keep(made, recorder.constants)
+
+
+def _on_devices(
+    place: Place, target: ParsedTarget, options: Options
+) -> tuple[list[Backend], ParsedTarget, str]:
+    """The target's libraries, each for its device; the target, which knows the device then; and why what is
+    made cannot run in this process, '' if it can."""
+    found, elsewhere = [], place.elsewhere
+    for name in target.libraries:
+        backend = place.backend(name)
+        if not isinstance(backend, DeviceBackend):
+            if target.is_gpu:
+                raise InvalidInputError(f"target: library {name} has no code for {target.host.kind.name}")
+            found.append(backend)
+            continue
+        if not target.is_gpu:
+            raise InvalidInputError(f"target: library {name} is for a GPU; name {GPU} too, not {TVM} alone")
+        choice = DeviceChoice(options.device_properties, target.arch, options.tf32, options.deterministic)
+        made = backend.for_device(choice)
+        found.append(made.backend)
+        target = target.with_arch(made.arch)
+        absent = registry.engine(name).absent()
+        elsewhere = elsewhere or (f"compiled for {made.title}: {absent}" if absent else "")
+    if target.is_gpu and not found:
+        raise UnsupportedError(f"target {target.host.kind.name}: no library for it is named")
+    return found, target, elsewhere
 
 
 def _import(model: Any, stated: StatedInputs) -> tuple[tvm.IRModule, list[str] | None, list[str] | None]:

@@ -94,7 +94,7 @@ class ProgramBuilder:
 
     def plain_copy(self, value: int) -> int:
         source = self.values[value]
-        return self.step("reorder", ir.Reorder(), source.shape, [("src", value)])
+        return self.step("reorder", ir.Reorder(), source.shape, [("src", value)], source.dtype)
 
     def step(
         self,
@@ -103,12 +103,13 @@ class ProgramBuilder:
         shape: Shape,
         operands: Sequence[tuple[str, int]],
         dtype: str = "float32",
+        post_ops: tuple[ir.PostOp, ...] = (),
     ) -> int:
         """Append a step that writes a new local of ``shape``; returns that value."""
         name = self._step_name(stem, attrs)
         dst = self.local(name, shape, dtype)
         roles = [ir.Operand(role, value) for role, value in operands]
-        self.steps.append(ir.Step(name, attrs, (*roles, ir.Operand("dst", dst))))
+        self.steps.append(ir.Step(name, attrs, (*roles, ir.Operand("dst", dst)), post_ops))
         return dst
 
     def _step_name(self, stem: str, attrs: ir.Attributes) -> str:

@@ -6,12 +6,14 @@
 //   request  {"device": {...}, "sm": 90, "types": {"io", "intermediate", "compute"},
 //             "tensors": [{"uid", "dim", "stride", "type", "virtual"}],
 //             "nodes": [{"kind", "in": [uid], "out": uid, ...}],
-//             "deterministic": false, "workspace_limit": -1, "refused": ["engine"], "all": false}
+//             "notes": ["NONDETERMINISTIC"], "workspace_limit": -1, "refused": ["engine"],
+//             "all": false}
 //   answer   {"engines": [{"name", "error", "workspace"}], "chosen": index, "workspace",
 //             "plan": text, "uids": [uid]}             or {"error": text}
 //
-// Device properties are as cuDNN writes them.  Engines come in the order of its heuristics; the
-// first one that builds is chosen, and those behind it are tried where "all" is asked for.
+// Device properties are as cuDNN writes them.  Engines come in the order of its heuristics, without
+// those that have one of the notes; the first one that builds is chosen, and those behind it are
+// tried where "all" is asked for.
 #include <cudnn_frontend.h>
 #include <dlfcn.h>
 
@@ -22,11 +24,31 @@
 #include <string>
 #include <vector>
 
+#include "cudnn/api.h"
+
 namespace cudnn_frontend {
 void* cudnn_dlhandle = nullptr;  // cudnn-frontend looks its functions up there
 }
 
 namespace {
+
+// What the runtime declares without headers is what the headers say.
+static_assert(mxplan::kCudaCopyIn == cudaMemcpyHostToDevice);
+static_assert(mxplan::kCudaMultiprocessors == cudaDevAttrMultiProcessorCount);
+static_assert(mxplan::kCudaMajor == cudaDevAttrComputeCapabilityMajor);
+static_assert(mxplan::kCudaMinor == cudaDevAttrComputeCapabilityMinor);
+static_assert(mxplan::kCudnnTypeHandle == CUDNN_TYPE_HANDLE);
+static_assert(mxplan::kCudnnTypeInt64 == CUDNN_TYPE_INT64);
+static_assert(mxplan::kCudnnTypePointer == CUDNN_TYPE_VOID_PTR);
+static_assert(mxplan::kCudnnTypeChar == CUDNN_TYPE_CHAR);
+static_assert(mxplan::kCudnnPlan == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+static_assert(mxplan::kCudnnVariantPack == CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+static_assert(mxplan::kCudnnPlanHandle == CUDNN_ATTR_EXECUTION_PLAN_HANDLE);
+static_assert(mxplan::kCudnnPlanText == CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION);
+static_assert(mxplan::kCudnnPackIds == CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
+static_assert(mxplan::kCudnnPackPointers == CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
+static_assert(mxplan::kCudnnPackWorkspace == CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
+static_assert(mxplan::kCudnnFloat == CUDNN_DATA_FLOAT && mxplan::kCudnnHalf == CUDNN_DATA_HALF);
 
 namespace fe = cudnn_frontend;
 using nlohmann::json;
@@ -201,9 +223,7 @@ json Answer(const json& request) {
   Expect(graph.validate());
   Expect(graph.build_operation_graph());
   Expect(graph.create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}));
-  if (request.at("deterministic").get<bool>()) {
-    graph.deselect_numeric_notes({fe::NumericalNote_t::NONDETERMINISTIC});
-  }
+  graph.deselect_numeric_notes(request.at("notes").get<std::vector<fe::NumericalNote_t>>());
   if (request.at("workspace_limit").get<int64_t>() >= 0) {
     graph.deselect_workspace_greater_than(request.at("workspace_limit"));
   }

@@ -53,8 +53,7 @@ using CudaStream = void*;
 // Numbers of the two interfaces; where their headers are, byoc/cudnn/native holds them to these.
 constexpr int kCudaCopyIn = 1;
 constexpr int kCudaMultiprocessors = 16, kCudaMajor = 75, kCudaMinor = 76;
-constexpr int kCudnnTypeHandle = 0, kCudnnTypeInt64 = 3, kCudnnTypePointer = 6,
-              kCudnnTypeDescriptor = 15, kCudnnTypeChar = 24;
+constexpr int kCudnnTypeHandle = 0, kCudnnTypeInt64 = 3, kCudnnTypePointer = 6, kCudnnTypeChar = 24;
 constexpr int kCudnnPlan = 5, kCudnnVariantPack = 16;
 constexpr int kCudnnPlanHandle = 400, kCudnnPlanText = 405;
 constexpr int kCudnnPackIds = 1000, kCudnnPackPointers = 1001, kCudnnPackWorkspace = 1003;

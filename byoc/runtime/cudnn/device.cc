@@ -2,7 +2,8 @@
 #include "cudnn/device.h"
 
 #include <atomic>
-#include <new>
+#include <map>
+#include <mutex>
 
 #include "base/error.h"
 
@@ -74,6 +75,15 @@ DeviceFacts FactsOf(int device) {
   CheckCuda(cuda.cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
   facts.driver = driver;
   return facts;
+}
+
+CudnnHandle BuildHandle(int device) {
+  static std::mutex mutex;
+  static auto* handles = new std::map<int, CudnnHandle>();
+  std::lock_guard<std::mutex> lock(mutex);
+  CudnnHandle& handle = (*handles)[device];
+  if (handle == nullptr) CheckCudnn(Cuda().cudnnCreate(&handle), "cudnnCreate");
+  return handle;
 }
 
 const MemorySpace& CudaMemory() {

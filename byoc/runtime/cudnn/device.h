@@ -30,6 +30,9 @@ std::string ToText(const DeviceFacts& facts);
 int CurrentDevice();
 DeviceFacts FactsOf(int device);
 
+// A handle that plans are built with, one for each device: it outlives all threads.
+CudnnHandle BuildHandle(int device);
+
 // The memory of GPUs, on the device of the calling thread.
 const MemorySpace& CudaMemory();
 

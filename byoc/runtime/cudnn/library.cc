@@ -69,7 +69,8 @@ class CudnnBuilder final : public Builder {
       ThrowUnsupported("it carries no execution plan; compile the model again");
     }
     PlanRecord record = ReadPlan(step.prepared);
-    DeviceFacts here = FactsOf(CurrentDevice());
+    int device = CurrentDevice();
+    DeviceFacts here = FactsOf(device);
     if (!(record.made_for == here)) {
       ThrowUnsupported("its execution plan is for ", ToText(record.made_for), ", here is ",
                        ToText(here), "; compile with the device properties of this machine");
@@ -83,7 +84,7 @@ class CudnnBuilder final : public Builder {
     made.implementation = record.engine;
     made.scratchpad_bytes = record.workspace;
     made.stages.push_back(
-        std::make_unique<PlanStage>(std::move(arguments), record, QueueOfThread()->handle()));
+        std::make_unique<PlanStage>(std::move(arguments), record, BuildHandle(device)));
     return made;
   }
 
