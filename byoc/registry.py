@@ -69,9 +69,7 @@ def _cudnn_engine() -> Engine:
 _LIBRARIES = {
     library.name: library
     for library in (
-        Library(
-            "onednn", "mxplan_onednn", _onednn_planner, _onednn_engine, ("dnnl", "onednn", "mkldnn")
-        ),
+        Library("onednn", "mxplan_onednn", _onednn_planner, _onednn_engine, ("dnnl", "onednn", "mkldnn")),
         Library("cudnn", "mxplan_cudnn", _cudnn_planner, _cudnn_engine, ("cudnn",)),
     )
 }

@@ -12,18 +12,17 @@ import tvm
 from tvm import relax
 
 from . import environment
-from .byoc import registry
 from .byoc.backend import Backend, DeviceBackend, DeviceChoice
 from .cache.compile_cache import CompileCache
 from .errors import InvalidInputError, UnsupportedError
-from .executable import METADATA, Executable, metadata_text
+from .execution.executable import METADATA, Device, Executable, metadata_text
+from .execution.signature import OUTPUTS, signature_of
 from .frontend.onnx import import_model, input_names, output_names, read_model
-from .frontend.relax_checks import check_module
+from .frontend.relax.relax_checks import check_module
+from .frontend.stated_inputs import StatedInputs
 from .options import Options
 from .pipeline import build_pipeline
-from .recorder import Recorder
-from .signature import OUTPUTS, signature_of
-from .stated_inputs import StatedInputs
+from .report.recorder import Recorder
 from .targets import GPU, TVM, ParsedTarget
 from .tuning.place import Here, Place
 from .tuning.progress import Callback
@@ -49,7 +48,7 @@ def build(
     place : the machine to compile for, and to measure on; this one unless it is given.
     """
     place = Here() if place is None else place
-    backends, target, elsewhere = _on_devices(place, target, options)
+    backends, target, device = _on_devices(place, target, options)
     tuning = verifier = None
     if options.tunes and target.is_gpu:
         raise UnsupportedError(f"option tune={options.tune}: nothing is measured on GPUs in this build yet")
@@ -83,7 +82,7 @@ def build(
     recorder.seconds["passes"] = round(time.perf_counter() - start, 3)
     start = time.perf_counter()
     report = recorder.report
-    planned = _with_metadata(planned, metadata_text(signature, report))
+    planned = _with_metadata(planned, metadata_text(signature, report, device))
     built = relax.build(planned, target.host, relax_pipeline=None)
     recorder.seconds["build"] = round(time.perf_counter() - start, 3)
     made = Executable(
@@ -92,17 +91,17 @@ def build(
         replace(report, seconds=dict(recorder.seconds)),
         opcheck=options.opcheck,
         opcheck_folder=options.opcheck_folder,
-        elsewhere=elsewhere,
+        elsewhere=place.elsewhere or (device.absent() if device else ""),
     )
     return cache.keep(made, recorder.constants)
 
 
 def _on_devices(
     place: Place, target: ParsedTarget, options: Options
-) -> tuple[list[Backend], ParsedTarget, str]:
-    """The target's libraries, each for its device; the target, which knows the device then; and why what is
-    made cannot run in this process, '' if it can."""
-    found, elsewhere = [], place.elsewhere
+) -> tuple[list[Backend], ParsedTarget, Device | None]:
+    """The target's libraries, each for its device; the target, which knows the device then; the device."""
+    found: list[Backend] = []
+    device = None
     for name in target.libraries:
         backend = place.backend(name)
         if not isinstance(backend, DeviceBackend):
@@ -115,12 +114,10 @@ def _on_devices(
         choice = DeviceChoice(options.device_properties, target.arch, options.tf32, options.deterministic)
         made = backend.for_device(choice)
         found.append(made.backend)
-        target = target.with_arch(made.arch)
-        absent = registry.engine(name).absent()
-        elsewhere = elsewhere or (f"compiled for {made.title}: {absent}" if absent else "")
+        target, device = target.with_arch(made.arch), Device(name, made.title)
     if target.is_gpu and not found:
         raise UnsupportedError(f"target {target.host.kind.name}: no library for it is named")
-    return found, target, elsewhere
+    return found, target, device
 
 
 def _import(model: Any, stated: StatedInputs) -> tuple[tvm.IRModule, list[str] | None, list[str] | None]:

@@ -64,8 +64,8 @@ class Options:
         ``softmax=llvm,conv2d_3=dnnl``.
     deterministic : every call gives the same bits, in any process, and so does a second compile with
         ``tune=model``; ``Executable.determinism_lost`` says where that cannot be.
-    device_properties : for targets of a GPU, a file of its properties, as ``tvmc device-properties`` writes them
-        where the GPU is: it need not be in the machine that compiles.
+    device_properties : for targets of a GPU, a file of its properties, as ``tvmc device-properties`` writes
+        them where the GPU is: it need not be in the machine that compiles.
     tf32 : products of float32 may be computed with TF32's 10 bits on GPUs that have it; off by default.
     opcheck : every call works each step out again in float64 and raises InternalError at the first that
         differs (see :mod:`tvm_mxplan.opcheck`); slow.  Not exported with a library.
@@ -226,7 +226,7 @@ def _content(path: str) -> str:
 
 def _layers(given: object) -> dict[str, str]:
     """The option ``layers`` as a mapping; InvalidInputError shows how it is written."""
-    from .core.layout_names import layout_named
+    from .core.layout.layout_names import layout_named
 
     given = _mapping("layers", given, "conv2d_3=off,conv2d_4=nhwc")
     for name, choice in given.items():

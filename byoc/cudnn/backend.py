@@ -11,10 +11,10 @@ from tvm import relax
 
 from tvm_mxplan.byoc.backend import DeviceChoice, OnDevice, Refuse, Translation
 from tvm_mxplan.byoc.translate import check_numbers, translate_region
-from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.description import Description, StepInfo, ValueInfo
-from tvm_mxplan.core.layout import plain_layout
-from tvm_mxplan.core.layout_registry import LayoutRegistry
+from tvm_mxplan.core.layout.layout import plain_layout
+from tvm_mxplan.core.layout.layout_registry import LayoutRegistry
+from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.errors import InvalidInputError, UnsupportedError
 
 from . import layout_rules, library
@@ -44,8 +44,8 @@ class Cudnn:
             raise UnsupportedError(f"target cudnn: {reason}")
         if choice.properties is None:
             raise UnsupportedError(
-                "target cudnn: plans are made for a device; name a file of its properties (device_properties), "
-                "which tvmc device-properties writes on the machine with the GPU"
+                "target cudnn: plans are made for a device; name a file of its properties "
+                "(device_properties), which tvmc device-properties writes on the machine with the GPU"
             )
         device = read_device(choice.properties)
         if choice.arch and choice.arch != device.arch:
@@ -58,7 +58,7 @@ class Cudnn:
     @property
     def plans(self) -> Plans:
         if self._plans is None:
-            raise UnsupportedError("cuDNN: no device is known to make plans for; compile for target cudnn, cuda")
+            raise UnsupportedError("cuDNN: no device is known to make plans for; compile for a target")
         return self._plans
 
     def layouts(self) -> LayoutRegistry:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tvm import relax
 
-from tvm_mxplan.core.dims import is_static
+from tvm_mxplan.core.program.dims import is_static
 from tvm_mxplan.passes.relax_types import dtype_of, is_constant, shape_of
 
 from .layout_rules import ITEM_BYTES
@@ -77,7 +77,7 @@ def _added(match: Match) -> str | None:
 
 
 def per_channel(shape: tuple[int, ...], result: tuple[int, ...], axis: int) -> bool:
-    """Whether a tensor of ``shape`` is added along ``axis`` of ``result`` alone, one number for each index."""
+    """Whether ``shape`` is broadcast to ``result`` along all axes but ``axis``."""
     aligned = (1,) * (len(result) - len(shape)) + tuple(shape)
     expected = tuple(extent if at == axis else 1 for at, extent in enumerate(result))
     return len(shape) <= len(result) and aligned == expected

@@ -14,8 +14,8 @@ import numpy as np
 from tvm import relax
 
 from tvm_mxplan.byoc.composite import Composite, ints
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.dims import static_shape
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.dims import static_shape
 from tvm_mxplan.passes.relax_types import constant_of, is_constant, permutation_of, shape_of
 
 from .checks import per_channel

@@ -1,6 +1,6 @@
 """``Device``: the GPU that plans are made for, by the properties that cuDNN knows one by.
 
-A file of them is JSON as cuDNN writes it; ``tvmc device-properties -o FILE`` writes one on a machine with a GPU.
+A file of them is JSON as cuDNN writes it; ``tvmc device-properties -o FILE`` writes one where the GPU is.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.dims import static_shape
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.dims import static_shape
 from tvm_mxplan.errors import UnsupportedError
 
 from . import layout_rules

@@ -5,9 +5,15 @@ Images, filters and what is added to images are in it; vectors for channels are 
 
 from __future__ import annotations
 
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.dims import static_shape
-from tvm_mxplan.core.layout import channels_last, parse_layout, permute_layout, plain_layout, same_bytes
+from tvm_mxplan.core.layout.layout import (
+    channels_last,
+    parse_layout,
+    permute_layout,
+    plain_layout,
+    same_bytes,
+)
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.dims import static_shape
 
 ITEM_BYTES = {"float32": 4, "float16": 2}
 

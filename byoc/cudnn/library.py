@@ -19,7 +19,7 @@ from tvm_mxplan.byoc import registry
 from tvm_mxplan.errors import UnsupportedError
 
 if TYPE_CHECKING:
-    from tvm_mxplan.core.program import Program
+    from tvm_mxplan.core.program.program import Program
 
 DISTRIBUTION = "nvidia-cudnn-cu13"
 _RUNTIME_DISTRIBUTION = "nvidia-cuda-runtime"
@@ -115,7 +115,7 @@ def create_module(symbol: str, program: Program | bytes, constants: Sequence[Any
     """A runtime module whose function ``symbol`` takes inputs, then outputs, on the GPU."""
     import tvm_ffi
 
-    from tvm_mxplan.core import codec
+    from tvm_mxplan.core.program import codec
 
     load()
     encoded = program if isinstance(program, bytes) else codec.encode(program)

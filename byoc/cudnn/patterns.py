@@ -23,16 +23,20 @@ NAME = "mxplan_cudnn"
 ACTIVATIONS = {"nn.relu": "relu", "sigmoid": "logistic", "tanh": "tanh"}
 """Operators of Relax behind a product, and what region programs call them."""
 
-def _plain(operator: str) -> tuple[DFPattern, dict[str, DFPattern]]:
+Pattern = tuple[DFPattern, dict[str, DFPattern]]
+"""A root, and names for what the check and the code generator look at."""
+
+
+def _plain(operator: str) -> Pattern:
     return is_op(f"relax.{operator}")(wildcard(), wildcard()), {}
 
 
-def _transposed() -> tuple[DFPattern, dict[str, DFPattern]]:
+def _transposed() -> Pattern:
     transpose = is_op("relax.permute_dims")(is_const())
     return is_op("relax.matmul")(wildcard(), transpose), {"transpose": transpose}
 
 
-_PRODUCTS: list[tuple[str, Callable[[], tuple[DFPattern, dict[str, DFPattern]]], Callable[[Match], str | None]]] = [
+_PRODUCTS: list[tuple[str, Callable[[], Pattern], Callable[[Match], str | None]]] = [
     # name for ``codegen.TRANSLATE``, pattern, check
     ("convolution", lambda: _plain("nn.conv2d"), checks.convolution),
     ("matmul", _transposed, checks.matmul),

@@ -1,4 +1,4 @@
-"""The bytes of an execution plan as a step carries them; ``runtime/cudnn/plan.h`` describes and reads them."""
+"""The bytes of an execution plan as a step carries them, which ``runtime/cudnn/plan.h`` describes."""
 
 from __future__ import annotations
 

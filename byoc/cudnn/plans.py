@@ -7,7 +7,7 @@ import threading
 from dataclasses import dataclass
 from typing import Any
 
-from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.errors import UnsupportedError
 
 from . import library

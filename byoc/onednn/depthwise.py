@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import math
 
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.dims import is_static
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.dims import is_static
 
 from .graph import Graph
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.description import StepInfo
-from tvm_mxplan.core.layout import parse_layout, plain_layout
+from tvm_mxplan.core.layout.layout import parse_layout, plain_layout
+from tvm_mxplan.core.program import program as ir
 
 from .candidates import Layouts, operands_of
 from .kernel_costs import arithmetic_us, exposed_us, reread_weights_us

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.dims import is_static, static_shape
-from tvm_mxplan.core.layout import dense_box
+from tvm_mxplan.core.layout.layout import dense_box
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.dims import is_static, static_shape
 
 ELEMENT_BYTES = 4
 
