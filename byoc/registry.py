@@ -33,6 +33,7 @@ class Library:
     codegen : name of its code generator, with which the names of regions and of composites begin.
     planner, engine : make its two sides; the engine is made once.
     spellings : what targets and options may call it; the first one is shown.
+    beside : the kind of TVM's target that it runs beside.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Library:
     planner: Callable[[], Backend]
     engine: Callable[[], Engine]
     spellings: tuple[str, ...]
+    beside: str = "llvm"
 
 
 def _onednn_planner() -> Backend:
@@ -70,7 +72,7 @@ _LIBRARIES = {
     library.name: library
     for library in (
         Library("onednn", "mxplan_onednn", _onednn_planner, _onednn_engine, ("dnnl", "onednn", "mkldnn")),
-        Library("cudnn", "mxplan_cudnn", _cudnn_planner, _cudnn_engine, ("cudnn",)),
+        Library("cudnn", "mxplan_cudnn", _cudnn_planner, _cudnn_engine, ("cudnn",), "cuda"),
     )
 }
 _engines: dict[str, Engine] = {}
@@ -102,6 +104,11 @@ def registered(library: Library) -> Iterator[None]:
 def spellings() -> dict[str, str]:
     """Names of libraries by all that targets and options may call them."""
     return {spelling: one.name for one in _LIBRARIES.values() for spelling in one.spellings}
+
+
+def beside(name: str) -> str:
+    """The kind of TVM's target that the library ``name`` runs beside."""
+    return _row(name).beside
 
 
 def planner(name: str) -> Backend:

@@ -22,8 +22,9 @@ from .frontend.relax.relax_checks import check_module
 from .frontend.stated_inputs import StatedInputs
 from .options import Options
 from .pipeline import build_pipeline
+from .rates.wanted import wanted_rates
 from .report.recorder import Recorder
-from .targets import GPU, TVM, ParsedTarget
+from .targets import GPU, ParsedTarget
 from .tuning.place import Here, Place
 from .tuning.progress import Callback
 from .tuning.tuning import Tuning
@@ -63,6 +64,8 @@ def build(
     mod, inputs, outputs = _import(model, stated)
     recorder.seconds["import"] = round(time.perf_counter() - start, 3)
     signature = replace(signature_of(mod["main"], inputs, outputs), bounds=dict(stated.bounds))
+    works = bool(backends) and not environment.disabled()
+    rates = wanted_rates(options, place.threads, place.rates, weighs=works and not target.is_gpu)
     start = time.perf_counter()
     with target.host:
         pipeline = build_pipeline(
@@ -72,6 +75,7 @@ def build(
             recorder,
             cache.choices,
             tuning,
+            machine=rates,
             verifier=verifier,
             order=target.order,
             absent=dict(target.absent),
@@ -105,18 +109,14 @@ def _on_devices(
     for name in target.libraries:
         backend = place.backend(name)
         if not isinstance(backend, DeviceBackend):
-            if target.is_gpu:
-                raise InvalidInputError(f"target: library {name} has no code for {target.host.kind.name}")
             found.append(backend)
             continue
-        if not target.is_gpu:
-            raise InvalidInputError(f"target: library {name} is for a GPU; name {GPU} too, not {TVM} alone")
         choice = DeviceChoice(options.device_properties, target.arch, options.tf32, options.deterministic)
         made = backend.for_device(choice)
         found.append(made.backend)
         target, device = target.with_arch(made.arch), Device(name, made.title)
     if target.is_gpu and not found:
-        raise UnsupportedError(f"target {target.host.kind.name}: no library for it is named")
+        raise UnsupportedError(f"target {GPU}: no library for it is named, and TVM's code alone is TVM's own")
     return found, target, device
 
 

@@ -106,8 +106,17 @@ class TargetText:
             raise InvalidInputError(f"target {target!r}: more than one TVM target, expected one")
         if not parts:
             raise InvalidInputError("empty target; expected for example 'dnnl, llvm'")
+        kind = hosts[0].split()[0] if hosts else TVM
+        absent = {
+            name: f"it runs beside {registry.beside(name)}, the target is {kind}"
+            for name in order
+            if name != TVM and registry.beside(name) != kind
+        }
+        if absent.keys() >= set(order):
+            told = "; ".join(f"{name}: {reason}" for name, reason in absent.items())
+            raise UnsupportedError(f"target {target!r}: {told}; use 'dnnl, llvm'")
         names = tuple(dict.fromkeys([*order, "llvm"]))
-        return cls(target, names, hosts[0] if hosts else TVM)
+        return cls(target, names, hosts[0] if hosts else TVM, tuple(absent.items()))
 
     def parsed(self, cpu: str = "") -> ParsedTarget:
         """With TVM's target made; InvalidInputError where TVM does not take it.

@@ -11,14 +11,17 @@ from tvm import relax
 
 from tvm_mxplan.byoc.backend import DeviceChoice, OnDevice, Refuse, Translation
 from tvm_mxplan.byoc.translate import check_numbers, translate_region
-from tvm_mxplan.core.description import Description, StepInfo, ValueInfo
+from tvm_mxplan.core.description import Description, Implementation, StepInfo, ValueInfo
 from tvm_mxplan.core.layout.layout import plain_layout
 from tvm_mxplan.core.layout.layout_registry import LayoutRegistry
+from tvm_mxplan.core.machine import MachineRates
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.step_facts import StepFacts
 from tvm_mxplan.errors import InvalidInputError, UnsupportedError
 
 from . import layout_rules, library
 from .codegen import TRANSLATE
+from .costs import cost
 from .device import read_device
 from .patterns import NAME, fusion_patterns
 from .plans import Plans, Rules
@@ -100,6 +103,12 @@ class Cudnn:
         if src.dtype != dst.dtype or src.dtype not in layout_rules.ITEM_BYTES or len(src.shape) > 5:
             error = f"reorder {step.name}: {src.dtype} of rank {len(src.shape)} to {dst.dtype}"
         return StepInfo("" if error else TRANSFORM, 0, 0, error, descriptor=f"{src.layout} {dst.layout}")
+
+    def implementation(self, name: str) -> Implementation:
+        return Implementation(name, name.partition("_")[0])
+
+    def cost(self, facts: StepFacts, machine: MachineRates) -> float:
+        return cost(facts, machine)
 
     def refuse(self, descriptor: str, implementation: str, reason: str) -> None:
         del reason  # plans have one, the report tells it
