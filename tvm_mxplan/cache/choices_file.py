@@ -32,7 +32,7 @@ from .session import SESSION
 _HERE = "mkldnn"
 _ELSEWHERE = {
     **{
-        spelling: f"plans of {library} are in the libraries that export writes, and in no file of their own yet"
+        spelling: f"this build keeps plans of {library} in exported libraries alone"
         for spelling, library in registry.spellings().items()
         if library not in registry.DEFAULT
     },
