@@ -60,14 +60,12 @@ def _is_stored(match: Match, weights: relax.Expr) -> bool:
 
 
 def _added(match: Match) -> str | None:
-    """What is added: a constant for each channel, and an image of the result's shape."""
+    """What stands behind: constants for each channel, and an image of the result's shape."""
     shape = shape_of(match["product"])
-    if "bias" in match:
-        if not is_constant(match["bias"]):
-            return "a bias that is not constant"
-        axis = 1 if "conv" in str(match["product"].op.name) else len(shape) - 1  # type: ignore[arg-type]
-        if not per_channel(shape_of(match["bias"]), shape, axis):  # type: ignore[arg-type]
-            return f"a bias of shape {list(shape_of(match['bias']))}, expected one for each channel"  # type: ignore[arg-type]
+    axis = 1 if "conv" in str(match["product"].op.name) else len(shape) - 1  # type: ignore[arg-type]
+    for name in ("mean", "scale", "bias"):
+        if name in match and not per_channel(shape_of(match[name]), shape, axis):  # type: ignore[arg-type]
+            return f"a constant of shape {list(shape_of(match[name]))}, expected one for each channel"  # type: ignore[arg-type]
     if "residual" in match:
         if shape_of(match["residual"]) != shape:
             return "what is added is broadcast"

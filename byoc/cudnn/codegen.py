@@ -16,6 +16,7 @@ from tvm import relax
 from tvm_mxplan.byoc.composite import Composite, ints
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import static_shape
+from tvm_mxplan.errors import UnsupportedError
 from tvm_mxplan.passes.relax_types import constant_of, is_constant, permutation_of, shape_of
 
 from .checks import per_channel
@@ -24,29 +25,45 @@ from .patterns import ACTIVATIONS
 
 @dataclass(frozen=True)
 class _Parts:
-    """A composite taken apart: the product, and what stands behind it."""
+    """A composite taken apart: activation(scale * product + bias + residual), constants for each channel.
+
+    ``bias`` is None where nothing is added.
+    """
 
     product: relax.Call
+    scale: np.ndarray
     bias: np.ndarray | None
     residual: relax.Expr | None
     activation: str
 
 
 def _parts(c: Composite, axis: int) -> _Parts:
-    call, activation, bias, residual = c.root, "", None, None
-    operator = str(call.op.name).removeprefix("relax.")
+    call, activation, residual = c.root, "", None
+    operator = _name(call)
     if operator in ACTIVATIONS:
         activation = ACTIVATIONS[operator]
         call = c.definition(call.args[0])
-    while str(call.op.name) == "relax.add":
+    shape = static_shape(c.shape)
+    scale, bias, adds = np.ones(shape[axis]), np.zeros(shape[axis]), False
+    while _name(call) in ("add", "subtract", "multiply"):
         inner, other = _split(c, call)
-        shape, found = static_shape(shape_of(call)), c.definition(other)  # type: ignore[arg-type]
-        if bias is None and is_constant(found) and per_channel(shape_of(found), shape, axis):  # type: ignore[arg-type]
-            bias = constant_of(found)
-        else:
+        found = c.definition(other)
+        if not (is_constant(found) and per_channel(shape_of(found), shape, axis)):  # type: ignore[arg-type]
             residual = other
+        else:
+            # What is inside goes through all that stands around it.
+            numbers = np.asarray(constant_of(found), "float64").reshape(-1)
+            if _name(call) == "multiply":
+                scale = scale * numbers
+            else:
+                adds = True
+                bias = bias + (scale if _name(call) == "add" else -scale) * numbers
         call = inner
-    return _Parts(call, bias, residual, activation)
+    return _Parts(call, scale, bias if adds else None, residual, activation)
+
+
+def _name(call: relax.Call) -> str:
+    return str(call.op.name).removeprefix("relax.")
 
 
 def _split(c: Composite, call: relax.Call) -> tuple[relax.Call, relax.Expr]:
@@ -68,7 +85,8 @@ def _convolution(c: Composite) -> int:
     )
     residual = None if parts.residual is None else c.value(parts.residual)
     src = c.value(call.args[0])
-    return _emit(c, attrs, src, _stored(c, filters, groups), parts, residual, static_shape(c.shape))
+    stored = _stored(c, _scaled(filters, parts.scale), groups)
+    return _emit(c, attrs, src, stored, parts, residual, static_shape(c.shape))
 
 
 def _matmul(c: Composite) -> int:
@@ -84,9 +102,22 @@ def _matmul(c: Composite) -> int:
     rows = math.prod(shape[:-1])
     src = c.builder.reshape(c.value(parts.product.args[0]), (rows, depth, 1, 1))
     attrs = ir.Convolution((1, 1), (0, 0, 0, 0), (1, 1), 1)
-    filters = _stored(c, weights.T[:, :, None, None], 1)
+    filters = _stored(c, _scaled(weights.T[:, :, None, None], parts.scale), 1)
     dst = _emit(c, attrs, src, filters, parts, None, (rows, columns, 1, 1))
     return c.builder.reshape(dst, shape)
+
+
+def _scaled(filters: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """Filters [O, ...] times a number for each output channel, rounded once."""
+    if (scale == 1).all():
+        return filters
+    with np.errstate(over="ignore"):
+        scaled = (filters.astype("float64") * scale.reshape(-1, *(1,) * (filters.ndim - 1))).astype(
+            filters.dtype
+        )
+    if np.isfinite(scaled).all() or not np.isfinite(filters).all():
+        return scaled
+    raise UnsupportedError(f"filters times their scale leave the range of {filters.dtype}")
 
 
 def _stored(c: Composite, filters: np.ndarray, groups: int) -> int:
@@ -116,9 +147,9 @@ def _emit(
         post_ops.append(ir.EltwisePostOp(parts.activation, 0.0, 0.0))
     bias = parts.bias
     if bias is None and post_ops:  # without one there is no engine for them
-        bias = np.zeros(shape[1], dtype)
+        bias = np.zeros(shape[1])
     if bias is not None:
-        operands.append(("bias", c.builder.constant(np.ascontiguousarray(bias).reshape(-1))))
+        operands.append(("bias", c.builder.constant(bias.astype(dtype))))
     return c.builder.step("convolution", attrs, shape, operands, dtype, tuple(post_ops))
 
 

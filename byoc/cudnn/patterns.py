@@ -1,7 +1,7 @@
 """The composites that cuDNN takes: products with what its engines do behind them, the longest first.
 
-A product alone, then a bias, a residual, an activation, each there or not: only whole graphs have engines,
-so what stands behind a product is matched with it.
+A product, then constants for each channel, a residual, an activation, each there or not: only whole graphs
+have engines, so what stands behind a product is matched with it.  Constants become part of filters and bias.
 """
 
 from __future__ import annotations
@@ -44,39 +44,52 @@ _PRODUCTS: list[tuple[str, Callable[[], Pattern], Callable[[Match], str | None]]
 ]
 
 
+_AFFINE = (("mean", "scale", "bias"), ("scale", "bias"), ("bias",), ("scale",), ())
+"""Constants for each channel behind a product, innermost first: subtracted, multiplied, added."""
+
+
 def fusion_patterns(refuse: Refuse) -> list[relax.transform.FusionPattern]:
     """All composites by preference; checks tell ``refuse`` why."""
     found = []
-    behind = list(product(("residual", ""), ("bias", ""), (*ACTIVATIONS, "")))
     for row, operator, check in _PRODUCTS:
-        # More operators first: a residual, then a bias, then an activation is missing.
-        for residual, bias, activation in sorted(behind, key=lambda parts: -sum(map(bool, parts))):
-            if residual and row == "matmul":
-                continue
-            pattern, named = _behind(*operator(), residual, bias, activation)
+        images = row == "convolution"
+        behind = product(
+            _AFFINE if images else (("bias",), ()), (True, False)[not images :], (*ACTIVATIONS, "")
+        )
+        for affine, residual, activation in sorted(behind, key=_operators, reverse=True):
+            pattern, named = _behind(*operator(), affine, residual, activation)
             found.append(
                 relax.transform.FusionPattern(f"{NAME}.{row}", pattern, named, _check(check, refuse), None)
             )
     return found
 
 
+def _operators(behind: tuple[tuple[str, ...], bool, str]) -> int:
+    """How many operators stand behind the product."""
+    affine, residual, activation = behind
+    return len(affine) + residual + bool(activation)
+
+
 def _behind(
-    root: DFPattern, named: dict[str, DFPattern], residual: str, bias: str, activation: str
-) -> tuple[DFPattern, dict[str, DFPattern]]:
+    root: DFPattern, named: dict[str, DFPattern], affine: tuple[str, ...], residual: bool, activation: str
+) -> Pattern:
     named = {**named, "product": root}
-    if bias:
-        named["bias"] = is_const()
-        root = _sum(root, named["bias"])
+    for role in affine:
+        named[role] = is_const()
+        if role == "mean":
+            root = is_op("relax.subtract")(root, named[role])
+        else:
+            root = _either("multiply" if role == "scale" else "add", root, named[role])
     if residual:
         named["residual"] = wildcard()
-        root = _sum(root, named["residual"])
+        root = _either("add", root, named["residual"])
     if activation:
         root = is_op(f"relax.{activation}")(root)
     return root, named
 
 
-def _sum(left: DFPattern, right: DFPattern) -> DFPattern:
-    return is_op("relax.add")(left, right) | is_op("relax.add")(right, left)
+def _either(operator: str, left: DFPattern, right: DFPattern) -> DFPattern:
+    return is_op(f"relax.{operator}")(left, right) | is_op(f"relax.{operator}")(right, left)
 
 
 def _check(
