@@ -172,11 +172,11 @@ def _config(target: str, part: str) -> dict[str, object]:
 
 
 def _cuda(target: str, part: str) -> tvm.target.Target:
-    """The GPU's target; without ``-arch`` the caller has to know the device."""
+    """The GPU's target; without ``-arch`` the oldest, until the caller says which device it is."""
     import tvm
 
     try:
-        return tvm.target.Target({**_config(target, part), "host": {"kind": "llvm"}})
+        return tvm.target.Target({"arch": "sm_50", **_config(target, part), "host": {"kind": "llvm"}})
     except Exception as error:
         reason = str(error).strip().splitlines()[-1].partition(" Target creation from config")[0]
         raise InvalidInputError(f"target {target!r}: TVM does not take {part!r}: {reason}") from error
