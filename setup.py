@@ -1,11 +1,12 @@
 """Builds the C++ libraries; everything else about the package is in setup.cfg.
 
 The sources below ``byoc/runtime`` become ``libmxplan_runtime.so``; those below
-``tvm_mxplan/core/allocation/native``, which need no other library, become ``libmxplan_planner.so``.  Each
-stands in the folder of its sources (in place for an editable install).  Headers and libraries come from the
-distributions that pip installs for the build: tvm-ffi and oneDNN.  Files are compiled on all cores, and again
-only where they or a header have changed: objects stay in ``build/objects``, also those of editable installs,
-whose temporary folders setuptools removes.
+``tvm_mxplan/core/allocation/native``, which need no other library, become ``libmxplan_planner.so``; and where
+cuDNN's headers are (the extra ``cuda``), those below ``byoc/cudnn/native`` become
+``libmxplan_cudnn_planner.so``.  Each stands in the folder of its sources (in place for an editable install).
+Headers and libraries come from the distributions that pip installs for the build: tvm-ffi and oneDNN.  Files
+are compiled on all cores, and again only where they or a header have changed: objects stay in
+``build/objects``, also those of editable installs, whose temporary folders setuptools removes.
 ``MXPLAN_CXX`` names another compiler, ``MXPLAN_CXXFLAGS`` adds flags (say, a sanitizer's).
 """
 
@@ -24,8 +25,19 @@ from setuptools.command.build_ext import build_ext
 
 RUNTIME = "tvm_mxplan.byoc.runtime.libmxplan_runtime"
 PLANNER = "tvm_mxplan.core.allocation.native.libmxplan_planner"
+CUDNN = "tvm_mxplan.byoc.cudnn.native.libmxplan_cudnn_planner"
+CUDA_HEADERS = (
+    # distribution, a header of it
+    ("nvidia-cudnn-frontend", "cudnn_frontend.h"),
+    ("nvidia-cudnn-cu13", "include/cudnn.h"),
+    ("nvidia-cuda-runtime", "include/cuda_runtime_api.h"),
+)
 # Folders of the libraries' sources, which the sources' includes are relative to.
-SOURCES = {RUNTIME: Path("byoc/runtime"), PLANNER: Path("tvm_mxplan/core/allocation/native")}
+SOURCES = {
+    RUNTIME: Path("byoc/runtime"),
+    PLANNER: Path("tvm_mxplan/core/allocation/native"),
+    CUDNN: Path("byoc/cudnn/native"),
+}
 OBJECTS = Path("build/objects")
 # From <prefix>/lib/pythonX.Y/site-packages/tvm_mxplan/byoc/runtime: oneDNN's library and tvm-ffi's.
 RPATHS = ("$ORIGIN/../../../../..", "$ORIGIN/../../../tvm_ffi/lib")
@@ -109,6 +121,28 @@ def runtime_libraries() -> Libraries:
     )
 
 
+def has_cuda_headers() -> bool:
+    """Whether the extra ``cuda`` is installed where this is built: all that makes plans for GPUs needs it."""
+    try:
+        return all(importlib.metadata.version(distribution) for distribution, _ in CUDA_HEADERS)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+
+
+def cudnn_libraries() -> Libraries:
+    """Those of cuDNN's planner: headers alone, cuDNN is loaded when it runs."""
+    folders = [distribution_file(*header).parent for header in CUDA_HEADERS]
+    return Libraries(
+        compile=(
+            "-DNV_CUDNN_FRONTEND_USE_DYNAMIC_LOADING",
+            f"-iquote{SOURCES[RUNTIME]}",
+            *(f"-isystem{folder}" for folder in folders),
+        ),
+        link=("-ldl",),
+        versions=tuple(importlib.metadata.version(distribution) for distribution, _ in CUDA_HEADERS),
+    )
+
+
 class BuildLibraries(build_ext):
     """Compiles and links shared libraries by calling the compiler."""
 
@@ -117,7 +151,8 @@ class BuildLibraries(build_ext):
         return str(Path(*fullname.split("."))) + ".so"
 
     def build_extension(self, ext: Extension) -> None:
-        needed = runtime_libraries() if ext.name == RUNTIME else Libraries()
+        needs = {RUNTIME: runtime_libraries, CUDNN: cudnn_libraries}
+        needed = needs[ext.name]() if ext.name in needs else Libraries()
         objects = self._compile(sorted(map(Path, ext.sources)), SOURCES[ext.name], needed)
         output = Path(self.get_ext_fullpath(ext.name))
         output.parent.mkdir(parents=True, exist_ok=True)
@@ -129,7 +164,7 @@ class BuildLibraries(build_ext):
     def _compile(self, sources: list[Path], root: Path, needed: Libraries) -> list[Path]:
         """Object files of ``sources`` below ``root``, made where they are missing or old."""
         command = [*_compiler(), *FLAGS, f"-iquote{root}", *needed.compile, "-c"]
-        folder = OBJECTS / root.name
+        folder = OBJECTS / "-".join(root.parts)
         folder.mkdir(parents=True, exist_ok=True)
         settings = folder / "settings"
         wanted = " ".join([*command, *needed.versions, _compiler_version()])
@@ -161,6 +196,10 @@ def _compiler_version() -> str:
 
 
 setup(
-    ext_modules=[Extension(name, sorted(map(str, folder.rglob("*.cc")))) for name, folder in SOURCES.items()],
+    ext_modules=[
+        Extension(name, sorted(map(str, folder.rglob("*.cc"))))
+        for name, folder in SOURCES.items()
+        if name != CUDNN or has_cuda_headers()
+    ],
     cmdclass={"build_ext": BuildLibraries},
 )

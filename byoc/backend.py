@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import tvm
@@ -29,6 +29,22 @@ class Translation(NamedTuple):
     program: Program
     constants: list[np.ndarray]
     fused: Fused = MappingProxyType({})
+
+
+class DeviceChoice(NamedTuple):
+    """What a user says of the device that a library makes plans for.
+
+    Attributes
+    ----------
+    properties : path of a file of its properties; None for the device that is here.
+    arch : what TVM's target calls it, '' where it does not say.
+    tf32, deterministic : as the options of these names.
+    """
+
+    properties: str | None
+    arch: str
+    tf32: bool
+    deterministic: bool
 
 
 class Backend(Protocol):
@@ -104,4 +120,27 @@ class Backend(Protocol):
 
     def modules_to_export(self, module: tvm.runtime.Module) -> list[tvm.runtime.Module]:
         """A module of :meth:`create_module`, and what is exported beside it: say, its weights as data."""
+        ...
+
+
+class OnDevice(NamedTuple):
+    """A library as it plans for one device; TVM calls the device ``arch``, messages ``title``."""
+
+    backend: Backend
+    arch: str
+    title: str
+
+
+@runtime_checkable
+class DeviceBackend(Protocol):
+    """A library whose plans are for a device, which need not be in this machine."""
+
+    def for_device(self, choice: DeviceChoice) -> OnDevice:
+        """The library as it plans for one device.
+
+        Raises
+        ------
+        UnsupportedError : nothing here can make plans for it.
+        InvalidInputError : the file of its properties.
+        """
         ...

@@ -1,6 +1,6 @@
 """``Engine``: the side of a library that whoever runs, measures, checks, caches or exports talks to.
 
-    the process      load, code, facts, kernel_environment, set_debug, machine_rates
+    the process      load, absent, code, facts, kernel_environment, set_debug, machine_rates
     threads          threads, set_threads, thread_limit
     caches           cache_counters, set_cache_capacity
     modules          create_module, stats, split_weights, export_packed, save_packed, load_packed
@@ -55,6 +55,10 @@ class Engine:
 
     def load(self) -> None:
         """Load what the library needs, once; errors say the way out."""
+
+    def absent(self) -> str:
+        """Why what it makes cannot run in this process, '' if it can: a device that is not there."""
+        return ""
 
     def code(self) -> dict[str, str]:
         """What tells its machine code apart, by what people call it: versions, the instruction set."""

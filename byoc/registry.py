@@ -2,6 +2,7 @@
 
     name       spellings in targets and options   code generator    planner           engine
     onednn     dnnl, onednn, mkldnn               mxplan_onednn     onednn/backend    onednn/engine
+    cudnn      cudnn                              mxplan_cudnn      cudnn/backend     cudnn/engine
 
 Both sides are made when somebody asks for them: the planner's imports TVM, which running a compiled library
 does without.  ``register`` adds a library of somebody else's; docs/adding_a_backend.md shows one.
@@ -32,6 +33,7 @@ class Library:
     codegen : name of its code generator, with which the names of regions and of composites begin.
     planner, engine : make its two sides; the engine is made once.
     spellings : what targets and options may call it; the first one is shown.
+    beside : the kind of TVM's target that it runs beside.
     """
 
     name: str
@@ -39,6 +41,7 @@ class Library:
     planner: Callable[[], Backend]
     engine: Callable[[], Engine]
     spellings: tuple[str, ...]
+    beside: str = "llvm"
 
 
 def _onednn_planner() -> Backend:
@@ -53,10 +56,23 @@ def _onednn_engine() -> Engine:
     return OneDNNEngine()
 
 
+def _cudnn_planner() -> Backend:
+    from .cudnn.backend import Cudnn
+
+    return Cudnn()
+
+
+def _cudnn_engine() -> Engine:
+    from .cudnn.engine import CudnnEngine
+
+    return CudnnEngine()
+
+
 _LIBRARIES = {
     library.name: library
     for library in (
         Library("onednn", "mxplan_onednn", _onednn_planner, _onednn_engine, ("dnnl", "onednn", "mkldnn")),
+        Library("cudnn", "mxplan_cudnn", _cudnn_planner, _cudnn_engine, ("cudnn",), "cuda"),
     )
 }
 _engines: dict[str, Engine] = {}
@@ -88,6 +104,11 @@ def registered(library: Library) -> Iterator[None]:
 def spellings() -> dict[str, str]:
     """Names of libraries by all that targets and options may call them."""
     return {spelling: one.name for one in _LIBRARIES.values() for spelling in one.spellings}
+
+
+def beside(name: str) -> str:
+    """The kind of TVM's target that the library ``name`` runs beside."""
+    return _row(name).beside
 
 
 def planner(name: str) -> Backend:

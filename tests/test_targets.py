@@ -34,14 +34,15 @@ def test_libraries_and_this_machines_cpu(text, libraries):
         ("llvm, dnnl", ("llvm", "onednn"), ()),
         ("dnnl", ("onednn", "llvm"), ()),
         ("cudnn, dnnl, llvm", ("cudnn", "onednn", "llvm"), ("cudnn",)),
-        ("cuda -arch=sm_90, llvm", ("cuda", "llvm"), ("cuda",)),
+        ("cudnn, dnnl, cuda -arch=sm_90", ("cudnn", "onednn", "llvm"), ("onednn",)),
+        ("cudnn, cuda -arch=sm_90", ("cudnn", "llvm"), ()),
     ],
 )
 def test_the_order_is_kept_and_what_is_absent_is_told(text, order, absent):
     parsed = parse_target(text)
     assert parsed.order == order
     assert tuple(name for name, _ in parsed.absent) == absent
-    assert all("not in this build" in reason for _, reason in parsed.absent)
+    assert all("it runs beside" in reason for _, reason in parsed.absent)
     assert not set(absent) & set(parsed.libraries)
 
 
@@ -62,15 +63,16 @@ def test_targets_of_tvm_are_taken_as_they_are():
     [
         ("", InvalidInputError, ["empty", "dnnl, llvm"]),
         (" , ", InvalidInputError, ["empty"]),
-        ("dnnl, foo", InvalidInputError, ["'foo'", "dnnl, onednn, mkldnn, llvm"]),
+        ("dnnl, foo", InvalidInputError, ["'foo'", "dnnl, onednn, mkldnn, cudnn, llvm, cuda"]),
         ("llvm, llvm", InvalidInputError, ["more than one"]),
         ("dnnl -threads=2", InvalidInputError, ["dnnl takes no options"]),
         ("llvm mcpu", InvalidInputError, ["-name=value", "'mcpu'"]),
         ("llvm -mcpu", InvalidInputError, ["-name=value", "'-mcpu'"]),
         ("llvm -mcpu=pentium9", InvalidInputError, ["'pentium9'"]),
         ("llvm -colour=blue", InvalidInputError, ["'colour'", "'mcpu'"]),
-        ("cuda", UnsupportedError, ["not in this build", "dnnl, llvm"]),
-        ("cudnn, cuda", UnsupportedError, ["cuDNN regions", "GPUs", "dnnl, llvm"]),
+        ("cudnn", UnsupportedError, ["cudnn", "cuda", "dnnl, llvm"]),
+        ("cudnn, cuda, dnnl, llvm", UnsupportedError, ["CPU and GPU", "not in this build"]),
+        ("cuda arch", InvalidInputError, ["-name=value", "'arch'"]),
         (tvm.target.Target("c"), UnsupportedError, ["'c'", "llvm"]),
         (3, InvalidInputError, ["int", "dnnl, llvm"]),
     ],

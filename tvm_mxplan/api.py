@@ -44,8 +44,9 @@ def compile(
     dynamic_shapes: Any = None,
     options: Options | dict[str, Any] | None = None,
     progress: Callback | None = None,
+    device_properties: str | os.PathLike[str] | None = None,
 ) -> Executable:
-    """Compile a model for this machine's CPU.
+    """Compile a model for this machine's CPU, or for a GPU that need not be here.
 
     Parameters
     ----------
@@ -65,10 +66,12 @@ def compile(
         a ``torch.export.Dim`` without bounds. For an exported program it only names the dimensions.
     options : see :class:`tvm_mxplan.Options`.
     progress : is called with a :class:`tvm_mxplan.tuning.progress.Progress` after each measurement.
+    device_properties : the option of that name.
 
     Returns
     -------
-    executable : callable; see :class:`tvm_mxplan.Executable`.
+    executable : callable; see :class:`tvm_mxplan.Executable`. One for a GPU is to be exported and run where
+        that GPU is.
 
     Raises
     ------
@@ -77,7 +80,10 @@ def compile(
     """
     model = _relax_of_torch(model, Examples(args, kwargs or {}, dynamic_shapes), shapes)
     model, shapes = _opened(model, shapes, params)
-    return _compiled(model, target, StatedInputs.of(shapes, bounds), Options.of(options), progress, None)
+    made = Options.of(options)
+    if device_properties is not None:
+        made = replace(made, device_properties=os.fspath(device_properties))
+    return _compiled(model, target, StatedInputs.of(shapes, bounds), made, progress, None)
 
 
 def tune(

@@ -14,9 +14,10 @@ import tvm
 from tvm import relax
 
 from . import environment
+from .byoc.backend import Backend, DeviceBackend, DeviceChoice
 from .cache.compile_cache import CompileCache
 from .errors import InvalidInputError, MxplanError, UnsupportedError
-from .execution.executable import METADATA, Executable, metadata_text
+from .execution.executable import METADATA, Device, Executable, metadata_text
 from .execution.signature import OUTPUTS, signature_of
 from .frontend.onnx import import_model, input_names, output_names, read_model
 from .frontend.relax.relax_bounds import bounds_of, check_names
@@ -27,7 +28,7 @@ from .options import Options
 from .pipeline import build_pipeline
 from .rates.wanted import wanted_rates
 from .report.recorder import Recorder
-from .targets import ParsedTarget
+from .targets import GPU, ParsedTarget
 from .tuning.place import Here, Place
 from .tuning.progress import Callback
 from .tuning.tuning import Tuning
@@ -52,10 +53,13 @@ def build(
     place : the machine to compile for, and to measure on; this one unless it is given.
     """
     place = Here() if place is None else place
+    backends, target, device = _on_devices(place, target, options)
     tuning = verifier = None
+    if options.tunes and target.is_gpu:
+        raise UnsupportedError(f"option tune={options.tune}: nothing is measured on GPUs in this build yet")
     if options.tunes and target.libraries and not environment.disabled():
         tuning = Tuning(options, target.host, progress, records, place)
-    if target.libraries and not environment.disabled():
+    if target.libraries and not target.is_gpu and not environment.disabled():
         verifier = verifier_of(options, place)
     recorder = Recorder(place.threads)
     if options.deterministic:
@@ -65,9 +69,8 @@ def build(
     recorder.seconds["import"] = round(time.perf_counter() - start, 3)
     bounds = bounds_of(mod["main"]) | stated.bounds
     signature = replace(signature_of(mod["main"], inputs, outputs), bounds=bounds)
-    backends = [place.backend(name) for name in target.libraries]
     works = bool(backends) and not environment.disabled()
-    rates = wanted_rates(options, place.threads, place.rates, weighs=works)
+    rates = wanted_rates(options, place.threads, place.rates, weighs=works and not target.is_gpu)
     start = time.perf_counter()
     with target.host:
         pipeline = build_pipeline(
@@ -89,7 +92,7 @@ def build(
     recorder.seconds["passes"] = round(time.perf_counter() - start, 3)
     start = time.perf_counter()
     report = recorder.report
-    planned = _with_metadata(planned, metadata_text(signature, report))
+    planned = _with_metadata(planned, metadata_text(signature, report, device))
     with _told_of_shapes(mod):
         built = relax.build(planned, target.host, relax_pipeline=None)
     recorder.seconds["build"] = round(time.perf_counter() - start, 3)
@@ -99,7 +102,7 @@ def build(
         replace(report, seconds=dict(recorder.seconds)),
         opcheck=options.opcheck,
         opcheck_folder=options.opcheck_folder,
-        elsewhere=place.elsewhere,
+        elsewhere=place.elsewhere or (device.absent() if device else ""),
     )
     return cache.keep(made, recorder.constants)
 
@@ -116,6 +119,26 @@ def _told_of_shapes(mod: tvm.IRModule) -> Iterator[None]:
         if reason:
             raise UnsupportedError(reason) from error
         raise
+
+
+def _on_devices(
+    place: Place, target: ParsedTarget, options: Options
+) -> tuple[list[Backend], ParsedTarget, Device | None]:
+    """The target's libraries, each for its device; the target, which knows the device then; the device."""
+    found: list[Backend] = []
+    device = None
+    for name in target.libraries:
+        backend = place.backend(name)
+        if not isinstance(backend, DeviceBackend):
+            found.append(backend)
+            continue
+        choice = DeviceChoice(options.device_properties, target.arch, options.tf32, options.deterministic)
+        made = backend.for_device(choice)
+        found.append(made.backend)
+        target, device = target.with_arch(made.arch), Device(name, made.title)
+    if target.is_gpu and not found:
+        raise UnsupportedError(f"target {GPU}: no library for it is named, and TVM's code alone is TVM's own")
+    return found, target, device
 
 
 def _import(model: Any, stated: StatedInputs) -> tuple[tvm.IRModule, list[str] | None, list[str] | None]:

@@ -68,6 +68,9 @@ class Options:
         TVM_MXPLAN_MACHINE says what it is where it is not given.
     deterministic : every call gives the same bits, in any process, and so does a second compile with
         ``tune=model``; ``Executable.determinism_lost`` says where that cannot be.
+    device_properties : for targets of a GPU, a file of its properties, as ``tvmc device-properties`` writes
+        them where the GPU is: it need not be in the machine that compiles.
+    tf32 : products of float32 may be computed with TF32's 10 bits on GPUs that have it; off by default.
     opcheck : every call works each step out again in float64 and raises InternalError at the first that
         differs (see :mod:`tvm_mxplan.opcheck`); slow.  Not exported with a library.
     opcheck_folder : where that step is then written, for a replay; nothing is written without.
@@ -102,6 +105,8 @@ class Options:
     machine: str = field(default_factory=environment.machine, metadata=_OUTSIDE)
     deterministic: bool = False
     verify: str = "new"
+    device_properties: str | None = None
+    tf32: bool = False
     opcheck: bool = field(default=False, metadata=_OUTSIDE)
     opcheck_folder: str | None = field(default=None, metadata=_OUTSIDE)
     cache: str = field(default="save_reload", metadata=_OUTSIDE)
@@ -138,6 +143,11 @@ class Options:
             )
         _one_of("deterministic", self.deterministic, (True, False))
         _one_of("verify", self.verify, VERIFY)
+        if isinstance(self.device_properties, os.PathLike):
+            object.__setattr__(self, "device_properties", os.fspath(self.device_properties))
+        if not isinstance(self.device_properties, str | None):
+            raise InvalidInputError(f"option device_properties={self.device_properties!r}; expected a path")
+        _one_of("tf32", self.tf32, (True, False))
         _one_of("opcheck", self.opcheck, (True, False))
         _one_of("cache", self.cache, CACHES)
         _one_of("packed_weights", self.packed_weights, (True, False))
@@ -216,8 +226,9 @@ class Options:
         values = {name: getattr(self, name) for name in kept}
         # What is checked again gives the same plans as what was checked once.
         values["verify"] = self.verify != _OFF
-        if self.tuning_records is not None:
-            values["tuning_records"] = _content(self.tuning_records)
+        for name in ("tuning_records", "device_properties"):
+            if values[name] is not None:
+                values[name] = _content(values[name])
         return {name: dict(value) if isinstance(value, Mapping) else value for name, value in values.items()}
 
 

@@ -47,6 +47,7 @@ from .pipeline_registration import NAME
 from .rates.wanted import wanted_rates
 from .report.phase_dump import ALL, PhaseDump
 from .report.recorder import Recorder
+from .targets import TVM
 from .tuning.candidates import Candidate
 from .tuning.place import Here
 from .tuning.tune_dispatch import TuneDispatch
@@ -148,8 +149,8 @@ def emit_modules(c: Compilation) -> Passes:
     return [EmitModules(backend) for backend in c.backends]
 
 
-def check_indices(_: Compilation) -> Passes:
-    return [CheckIndices()]
+def check_indices(c: Compilation) -> Passes:
+    return [CheckIndices()] if _on_cpu(c) else []  # its assertions cannot be raised from a GPU
 
 
 def lower(c: Compilation) -> Passes:
@@ -157,8 +158,12 @@ def lower(c: Compilation) -> Passes:
     return [ReductionsFromInfinity(), default_pipeline(c.target, reuse, reorder, c.recorder.stored)]
 
 
-def finish_kernels(_: Compilation) -> Passes:
-    return [SerialSmallKernels()]
+def finish_kernels(c: Compilation) -> Passes:
+    return [SerialSmallKernels()] if _on_cpu(c) else []
+
+
+def _on_cpu(c: Compilation) -> bool:
+    return str(c.target.kind.name) == TVM
 
 
 PHASES = (

@@ -2,14 +2,14 @@
 
 ``"dnnl, llvm"`` is oneDNN for what it takes and LLVM for the rest; ``"llvm -mcpu=x86-64-v3"`` is TVM alone.
 ``"llvm, dnnl"`` prefers TVM, which takes all that oneDNN does: oneDNN gets what the option ``prefer`` gives.
-Libraries that this build does not have drop out with a reason, as long as something is left.
+``"cudnn, cuda -arch=sm_90"`` is a GPU: a library for it, and TVM's code for the rest.
 LLVM without ``-mcpu`` means the machine at hand, since oneDNN generates code for it too.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from .byoc import registry
@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     import tvm
 
 TVM = "llvm"
-_LATER = {"cudnn": "cuDNN regions are not in this build yet", "cuda": "GPUs are not in this build yet"}
+"""What reports call TVM's own code, for whatever device it is."""
+GPU = "cuda"
+_HOSTS = (TVM, GPU)
 
 
 def implementations() -> dict[str, str]:
     """What parts of a target, and the option ``prefer``, may be called, and what each of them is."""
-    return {**registry.spellings(), TVM: TVM, **{name: name for name in _LATER}}
+    return {**registry.spellings(), TVM: TVM}
 
 
 @dataclass(frozen=True)
@@ -35,11 +37,24 @@ class ParsedTarget:
     ----------
     order : names of libraries, and ``llvm`` for TVM.
     absent : why some of them are not here, by name.
+    arch : the GPU's as it was stated, '' where it was not, or for a CPU.
     """
 
     order: tuple[str, ...]
     host: tvm.target.Target
     absent: tuple[tuple[str, str], ...] = ()
+    arch: str = ""
+
+    @property
+    def is_gpu(self) -> bool:
+        return str(self.host.kind.name) == GPU
+
+    def with_arch(self, arch: str) -> ParsedTarget:
+        """For the GPU that TVM calls ``arch``."""
+        import tvm
+
+        config = {**self.host.export(), "arch": arch}
+        return replace(self, host=tvm.target.Target(config), arch=arch)
 
     @property
     def libraries(self) -> tuple[str, ...]:
@@ -72,37 +87,46 @@ class TargetText:
         libraries = registry.spellings()
         parts = [part.strip() for part in re.split(r",(?!\s*[+-])", target) if part.strip()]
         order: list[str] = []
-        absent: dict[str, str] = {}
         hosts: list[str] = []
         for part in parts:
             name = part.split()[0]
             if name in libraries:
                 if part != name:
                     raise InvalidInputError(f"target {target!r}: {name} takes no options, got {part!r}")
-            elif name in _LATER:
-                absent[name] = _LATER[name]
-            elif name == "llvm":
+            elif name in _HOSTS:
                 hosts.append(part)
+                name = TVM
             else:
-                known = ", ".join([*libraries, "llvm"])
+                known = ", ".join([*libraries, *_HOSTS])
                 raise InvalidInputError(f"target {target!r}: unknown part {name!r}; known are {known}")
             order.append(libraries.get(name, name))
+        if len(hosts) > 1 and len({host.split()[0] for host in hosts}) > 1:
+            raise UnsupportedError(f"target {target!r}: CPU and GPU in one model are not in this build yet")
         if len(hosts) > 1:
             raise InvalidInputError(f"target {target!r}: more than one TVM target, expected one")
         if not parts:
             raise InvalidInputError("empty target; expected for example 'dnnl, llvm'")
+        kind = hosts[0].split()[0] if hosts else TVM
+        absent = {
+            name: f"it runs beside {registry.beside(name)}, the target is {kind}"
+            for name in order
+            if name != TVM and registry.beside(name) != kind
+        }
         if absent.keys() >= set(order):
-            raise UnsupportedError(f"target {target!r}: {'; '.join(absent.values())}; use 'dnnl, llvm'")
+            told = "; ".join(f"{name}: {reason}" for name, reason in absent.items())
+            raise UnsupportedError(f"target {target!r}: {told}; use 'dnnl, llvm'")
         names = tuple(dict.fromkeys([*order, "llvm"]))
-        return cls(target, names, hosts[0] if hosts else "llvm", tuple(absent.items()))
+        return cls(target, names, hosts[0] if hosts else TVM, tuple(absent.items()))
 
     def parsed(self, cpu: str = "") -> ParsedTarget:
         """With TVM's target made; InvalidInputError where TVM does not take it.
 
         LLVM without ``-mcpu`` means ``cpu``, or the CPU of this machine.
         """
-        host = _llvm(str(self.stated), self.host, cpu) if isinstance(self.host, str) else self.host
-        return ParsedTarget(self.order, host, self.absent)
+        host = _host(str(self.stated), self.host, cpu) if isinstance(self.host, str) else self.host
+        text = self.host if isinstance(self.host, str) else ""
+        arch = str(_config(str(self.stated), text).get("arch", "")) if text.startswith(GPU) else ""
+        return ParsedTarget(self.order, host, self.absent, arch)
 
     def words(self) -> list[str]:
         """What decides, as text; LLVM without a CPU's name means the machine at hand."""
@@ -131,16 +155,38 @@ def _llvm_target(target: object) -> tvm.target.Target:
     return target
 
 
+def _host(target: str, part: str, cpu: str) -> tvm.target.Target:
+    return _cuda(target, part) if part.split()[0] == GPU else _llvm(target, part, cpu)
+
+
+def _config(target: str, part: str) -> dict[str, object]:
+    """TVM's target as a mapping, from its kind and flags."""
+    kind, *flags = part.split()
+    config: dict[str, object] = {"kind": kind}
+    for flag in flags:
+        name, _, value = flag.lstrip("-").partition("=")
+        if not flag.startswith("-") or not value:
+            raise InvalidInputError(f"target {target!r}: expected -name=value after {kind}, got {flag!r}")
+        config[name] = value.split(",") if name == "mattr" else int(value) if value.isdigit() else value
+    return config
+
+
+def _cuda(target: str, part: str) -> tvm.target.Target:
+    """The GPU's target; without ``-arch`` the oldest, until the caller says which device it is."""
+    import tvm
+
+    try:
+        return tvm.target.Target({"arch": "sm_50", **_config(target, part), "host": {"kind": "llvm"}})
+    except Exception as error:
+        reason = str(error).strip().splitlines()[-1].partition(" Target creation from config")[0]
+        raise InvalidInputError(f"target {target!r}: TVM does not take {part!r}: {reason}") from error
+
+
 def _llvm(target: str, part: str, cpu: str) -> tvm.target.Target:
     import tvm
     from tvm.target import codegen
 
-    config: dict[str, object] = {"kind": "llvm"}
-    for flag in part.split()[1:]:
-        name, _, value = flag.lstrip("-").partition("=")
-        if not flag.startswith("-") or not value:
-            raise InvalidInputError(f"target {target!r}: expected -name=value after llvm, got {flag!r}")
-        config[name] = value.split(",") if name == "mattr" else int(value) if value.isdigit() else value
+    config = _config(target, part)
     if "mtriple" not in config:
         config.setdefault("mcpu", cpu or codegen.llvm_get_system_cpu())
     try:

@@ -27,6 +27,9 @@ class OneDNNEngine(Engine):
     def load(self) -> None:
         library.load()
 
+    def absent(self) -> str:
+        return ""  # a CPU is everywhere
+
     def code(self) -> dict[str, str]:
         return {INSTRUCTION_SET: library.isa(), **self.versions()}
 

@@ -33,7 +33,7 @@ def build(folder: Path, programs: list[str], sanitizers: str, with_onednn: bool 
     if sanitizers:
         flags += ["-O1", "-g1", f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all"]
     libraries = ["-ldl"]
-    left_out = {RUNTIME / "ffi", RUNTIME / "onednn" / "ffi"}
+    left_out = {folder for folder in RUNTIME.rglob("ffi") if folder.is_dir()}
     if with_onednn:
         header = onednn_file("onednn-devel-cpu-gomp", "include/oneapi/dnnl/dnnl.hpp")
         shared = onednn_file("onednn-cpu-gomp", "libdnnl.so.3")

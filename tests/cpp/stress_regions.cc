@@ -51,7 +51,6 @@ mxplan::TensorRef Ref(std::vector<int64_t>* shape, std::vector<float>* data) {
   ref.shape = shape->data();
   ref.rank = static_cast<int>(shape->size());
   ref.dtype = "float32";
-  ref.on_cpu = true;
   return ref;
 }
 

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ..byoc import registry
 from ..core.choices import DISPATCH, KINDS, Key
 from ..core.fingerprint import Fingerprint
 from ..core.program import codec
@@ -30,7 +31,11 @@ from .session import SESSION
 
 _HERE = "mkldnn"
 _ELSEWHERE = {
-    "cudnn": "cuDNN regions are not in this build, so there are no execution plans to keep",
+    **{
+        spelling: f"this build keeps plans of {library} in exported libraries alone"
+        for spelling, library in registry.spellings().items()
+        if library not in registry.DEFAULT
+    },
     "tensorrt": "this build has no TensorRT: its libraries are in no package that a build could depend on",
 }
 TYPES = (*_ELSEWHERE, _HERE)
@@ -42,7 +47,7 @@ def save_cache(filename: str | os.PathLike[str], type: str) -> int:
     Parameters
     ----------
     filename : the file to write; it appears whole or not at all.
-    type : ``mkldnn`` for oneDNN; ``cudnn`` and ``tensorrt`` are not in this build.
+    type : ``mkldnn`` for oneDNN; ``cudnn`` and ``tensorrt`` have no files yet.
 
     Returns
     -------

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import environment
+from ..byoc import registry
 from ..errors import InvalidInputError, MxplanError, UnsupportedError
 from ..export.exported_weights import exported_weights
 from ..export.files import check_destination, whole_file
@@ -31,6 +32,18 @@ if TYPE_CHECKING:
 
 METADATA = "mxplan_metadata"
 _SCHEMA = 1
+
+
+class Device(NamedTuple):
+    """What a model was compiled for that is no CPU: a library by its name, and the device in words."""
+
+    library: str
+    title: str
+
+    def absent(self) -> str:
+        """Why it cannot run in this process, '' if it can."""
+        reason = registry.engine(self.library).absent()
+        return f"compiled for {self.title}: {reason}" if reason else ""
 
 
 class Executable:
@@ -190,12 +203,13 @@ def load(path: str | os.PathLike[str]) -> Executable:
     try:
         signature = Signature.from_json(metadata["signature"])
         report = StoredReport(metadata["report"], str(path))
+        device = Device(**metadata["device"]) if "device" in metadata else None
     except (KeyError, TypeError, ValueError) as error:
         reason = f"{type(error).__name__}: {error}"
         raise InvalidInputError(
             f"{path}: damaged, or of another version; compile the model again ({reason})"
         ) from error
-    return Executable(module, signature, report)
+    return Executable(module, signature, report, elsewhere=device.absent() if device else "")
 
 
 def _load_module(path: Path) -> Any:
@@ -210,9 +224,10 @@ def _load_module(path: Path) -> Any:
         return tvm_ffi.load_module(link)  # TVM's own would follow the link
 
 
-def metadata_text(signature: Signature, report: Report) -> str:
+def metadata_text(signature: Signature, report: Report, device: Device | None = None) -> str:
     """What a compiled library carries about itself, as text."""
-    return json.dumps({"schema": _SCHEMA, "signature": signature.to_json(), "report": report.to_json()})
+    told = {"schema": _SCHEMA, "signature": signature.to_json(), "report": report.to_json()}
+    return json.dumps(told if device is None else {**told, "device": device._asdict()})
 
 
 def _metadata(vm: Any) -> dict[str, Any] | None:

@@ -27,6 +27,8 @@ from .ffi import tvm_ffi
 
 _CPU, _POOLED = 1, 2
 """DLPack's number of the CPU, and TVM's of its pooled allocator."""
+_GPU = "cuda"
+"""What TVM calls modules of kernels for GPUs."""
 
 _lock = threading.Lock()
 _runtime: list[ctypes.CDLL] = []  # kept open for good
@@ -73,6 +75,7 @@ def start() -> None:
             tvm_ffi.core._set_class_tensor(Tensor)
     try:
         start_ours()
+        tvm_ffi.get_global_func("tvm_mxplan.kernels_elsewhere")(_GPU)
     except Exception as error:
         warnings.warn(f"Failed to autoload tvm backend 'tvm_mxplan': {error}", stacklevel=2)
 
@@ -152,8 +155,10 @@ def _load_runtime() -> ctypes.CDLL:
 
     folders = _libinfo().package_lib_paths()
     loaded = load_lib_ctypes("tvm", "tvm_runtime", "RTLD_GLOBAL", extra_lib_paths=folders)
-    with contextlib.suppress(OSError, RuntimeError):  # a build of TVM without it
-        load_lib_ctypes("tvm", "tvm_runtime_extra", "RTLD_LOCAL", [Path(loaded._name).resolve().parent])
+    for part in ("extra", _GPU):
+        with contextlib.suppress(OSError, RuntimeError):  # TVM without it, a machine without the driver
+            beside = [Path(loaded._name).resolve().parent]
+            load_lib_ctypes("tvm", f"tvm_runtime_{part}", "RTLD_LOCAL", beside)
     return loaded
 
 

@@ -34,6 +34,11 @@ bool OnCpu(DLDevice device) {
          device.device_type == kDLROCMHost;
 }
 
+MemorySpace::Kind SpaceOf(DLDevice device) {
+  if (OnCpu(device)) return MemorySpace::Kind::kHost;
+  return device.device_type == kDLCUDA ? MemorySpace::Kind::kCuda : MemorySpace::Kind::kUnknown;
+}
+
 }  // namespace
 
 TensorRef ToRef(const DLTensor& tensor) {
@@ -43,7 +48,7 @@ TensorRef ToRef(const DLTensor& tensor) {
   ref.strides = tensor.strides;
   ref.rank = tensor.ndim;
   ref.dtype = DtypeName(tensor.dtype);
-  ref.on_cpu = OnCpu(tensor.device);
+  ref.space = SpaceOf(tensor.device);
   return ref;
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "library/executable.h"
+#include "memory/space.h"
 #include "program/resolved.h"
 #include "program/step_shapes.h"
 #include "weights/constant.h"
@@ -63,6 +64,8 @@ class Library : public LayoutSource {
   // Of the calling thread, now.  Asked for on every call, so it allocates nothing.
   virtual ProcessState State() const = 0;
   virtual Stream* ThreadStream() const = 0;
+  // Where inputs, outputs, constants and arenas of its regions are.
+  virtual const MemorySpace& memory() const { return HostMemory(); }
 
   // `resolved` outlives the builder, which writes into it what layouts "any" become.
   virtual std::unique_ptr<Builder> NewBuilder(Resolved* resolved) const = 0;

@@ -32,7 +32,7 @@ class ProgramReader : private ByteReader {
     for (size_t i = 0; i < symbols; ++i) program.symbols.push_back(ReadSymbol());
     symbols_ = symbols;
     for (size_t i = 0, n = Count(54); i < n; ++i) program.values.push_back(ReadValue());
-    for (size_t i = 0, n = Count(40); i < n; ++i) program.steps.push_back(ReadStep());
+    for (size_t i = 0, n = Count(44); i < n; ++i) program.steps.push_back(ReadStep());
     End();
     return program;
   }
@@ -165,6 +165,7 @@ class ProgramReader : private ByteReader {
     step.scratchpad_offset = Number<int64_t>();
     step.scratchpad_bytes = Number<int64_t>();
     for (size_t i = 0, n = Count(4); i < n; ++i) step.refused.push_back(String());
+    step.prepared = std::string(Take(Number<uint32_t>()));
     for (size_t i = 0, n = Count(6); i < n; ++i) {
       std::string name = String();
       step.attributes[name] = ReadAttribute();

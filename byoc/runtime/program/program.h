@@ -83,6 +83,7 @@ struct Step {
   int64_t scratchpad_offset = -1;
   int64_t scratchpad_bytes = -1;
   std::vector<std::string> refused;  // implementations that are wrong for it
+  std::string prepared;  // what the library made for it ahead of time, in a format of its own
   std::map<std::string, Attribute> attributes;
   std::vector<Operand> operands;
   std::vector<PostOp> post_ops;

@@ -14,7 +14,7 @@ namespace mxplan {
 namespace {
 
 enum class Types : uint8_t {
-  kFloat,  // every operand is float32
+  kFloat,  // every operand is of dst's type: float32, or float16 where the library has it
   kSame,   // bytes are moved: every operand is of dst's type
 };
 
@@ -118,15 +118,18 @@ void CheckType(const StepView& s, const std::string& what, int value, const std:
 void CheckTypes(const StepView& s, const Rule& rule) {
   const Step& step = s.step();
   const Program& program = *s.resolved().program;
-  std::string expected = rule.types == Types::kFloat
-                             ? "float32"
-                             : program.values[static_cast<size_t>(step.Find("dst"))].dtype;
+  const std::string& expected = program.values[static_cast<size_t>(step.Find("dst"))].dtype;
+  bool computes = expected == "float32" || (expected == "float16" && s.limits().float16);
+  if (rule.types == Types::kFloat && !computes) {
+    const char* known = s.limits().float16 ? "float32 or float16" : "float32";
+    ThrowInvalidInput("dst: expected ", known, ", got ", expected);
+  }
   for (const Operand& operand : step.operands) {
     CheckType(s, operand.role, operand.value, expected);
   }
   for (const PostOp& op : step.post_ops) {
     if (op.kind == PostOp::Kind::kBinary) {
-      CheckType(s, "post-op " + op.algorithm, op.value, "float32");
+      CheckType(s, "post-op " + op.algorithm, op.value, expected);
     }
   }
 }

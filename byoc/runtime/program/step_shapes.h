@@ -10,10 +10,11 @@
 
 namespace mxplan {
 
-// The largest operands that the library which runs a step takes.
+// The operands that the library which runs a step takes.
 struct StepLimits {
   int64_t image_bytes = INT64_MAX;  // of an image under windows, its padding counted
   size_t pieces = SIZE_MAX;         // of a concatenation
+  bool float16 = false;             // computes in float16 too, not in float32 alone
 };
 
 // A step with numbers for its shapes.

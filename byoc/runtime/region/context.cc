@@ -5,12 +5,14 @@
 
 #include "base/error.h"
 #include "debug/observer.h"
+#include "memory/buffer.h"
 #include "region/specialization.h"
 
 namespace mxplan {
 
 ExecutionContext::ExecutionContext(const Specialization& owner) : owner_(owner) {
-  if (owner.spilled_bytes() > 0) spill_ = Buffer(owner.spilled_bytes());
+  const MemorySpace& memory = owner.library().memory();
+  if (owner.spilled_bytes() > 0) spill_ = memory.Allocate(owner.spilled_bytes());
   for (size_t i = 0; i < owner.executables().size(); ++i) {
     for (const auto& stage : owner.executables()[i].stages) {
       calls_.push_back({stage->NewCall(), i});
@@ -27,7 +29,7 @@ void ExecutionContext::Place(const Argument& argument, size_t number, size_t ste
   // Stages do not write to constants, but take all addresses alike.
   auto set = [&](const char* data) { call->SetAddress(number, const_cast<char*>(data)); };
   if (argument.source == Argument::Source::kScratchpad) {
-    if (owner_.IsSpilled(step)) return set(spill_.data() + argument.offset);
+    if (owner_.IsSpilled(step)) return set(spill_.get() + argument.offset);
     residents_.push_back({call, number, owner_.ScratchpadOffset(step) + argument.offset});
     return;
   }
@@ -38,7 +40,7 @@ void ExecutionContext::Place(const Argument& argument, size_t number, size_t ste
   if (root.kind == ValueKind::kLocal) {
     residents_.push_back({call, number, owner_.ValueOffset(value.root) + value.offset});
   } else if (root.kind == ValueKind::kConstant) {
-    set(owner_.weights().Plain(static_cast<size_t>(root.index)) + value.offset);
+    set(owner_.weights().Resident(static_cast<size_t>(root.index)) + value.offset);
   } else {
     size_t base = root.kind == ValueKind::kOutput ? program.inputs.size() : 0;
     followers_.push_back({call, number, base + static_cast<size_t>(root.index), value.offset});
@@ -46,10 +48,12 @@ void ExecutionContext::Place(const Argument& argument, size_t number, size_t ste
 }
 
 void ExecutionContext::Settle(char* lent) {
-  if (lent == nullptr && own_.data() == nullptr) own_ = Buffer(owner_.arena_bytes());
-  char* arena = lent != nullptr ? lent : own_.data();
+  const MemorySpace& memory = owner_.library().memory();
+  if (lent == nullptr && own_ == nullptr) own_ = memory.Allocate(owner_.arena_bytes());
+  char* arena = lent != nullptr ? lent : own_.get();
   if (arena == arena_) return;
-  if (lent != nullptr) WishHugePages(lent, owner_.arena_bytes());
+  bool host = memory.kind() == MemorySpace::Kind::kHost;
+  if (lent != nullptr && host) WishHugePages(lent, owner_.arena_bytes());
   for (const Resident& resident : residents_) {
     resident.call->SetAddress(resident.argument, arena + resident.offset);
   }
@@ -63,7 +67,8 @@ void ExecutionContext::Run(const std::vector<void*>& io, char* lent) {
                               static_cast<char*>(io[follower.io]) + follower.offset);
   }
   Stream* stream = owner_.library().ThreadStream();
-  if (MemoryDebugOn() || ThreadObserver()) {
+  bool readable = owner_.library().memory().kind() == MemorySpace::Kind::kHost;
+  if (readable && (MemoryDebugOn() || ThreadObserver())) {
     RunWatched(stream, io);
     return;
   }
@@ -85,10 +90,10 @@ void ExecutionContext::RunWatched(Stream* stream, const std::vector<void*>& io) 
   std::optional<ObservedRun> observed;  // the first to look: the other poisons what is dead
   if (ThreadObserver()) watchers.push_back(&observed.emplace(owner_, ThreadObserver()));
   if (MemoryDebugOn()) {
-    if (!debug_) debug_ = std::make_unique<MemoryDebug>(owner_, spill_.data());
+    if (!debug_) debug_ = std::make_unique<MemoryDebug>(owner_, spill_.get());
     watchers.push_back(debug_.get());
   }
-  for (StepWatcher* watcher : watchers) watcher->Begin(io, arena_, arena_ != own_.data());
+  for (StepWatcher* watcher : watchers) watcher->Begin(io, arena_, arena_ != own_.get());
   auto call = calls_.begin();
   for (size_t step = 0; step < owner_.program().steps.size(); ++step) {
     for (StepWatcher* watcher : watchers) watcher->Before(step);

@@ -11,7 +11,6 @@
 
 #include "debug/memory_debug.h"
 #include "library/stage.h"
-#include "memory/buffer.h"
 
 namespace mxplan {
 
@@ -54,8 +53,8 @@ class ExecutionContext {
   void RunWatched(Stream* stream, const std::vector<void*>& io);
 
   const Specialization& owner_;
-  Buffer own_;    // none until a run lends no arena
-  Buffer spill_;  // scratchpads that outgrew the plan
+  std::shared_ptr<char> own_;    // none until a run lends no arena
+  std::shared_ptr<char> spill_;  // scratchpads that outgrew the plan
   char* arena_ = nullptr;
   std::vector<Resident> residents_;
   std::vector<Follower> followers_;

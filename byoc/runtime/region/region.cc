@@ -82,11 +82,11 @@ void Region::Run(const std::vector<TensorRef>& tensors, const std::vector<int64_
   // Kept between calls so that a warm call allocates nothing.
   thread_local std::vector<int64_t> symbols;
   thread_local std::vector<void*> io;
-  CheckTensors(program_, tensors);
+  CheckTensors(program_, library_.memory(), tensors);
   ReadSymbols(program_, tensors, numbers, &symbols);
   std::shared_ptr<Specialization> specialization = Get(symbols);
   CheckShapes(program_, specialization->physical_shapes(), tensors);
-  char* lent = LentArena(program_, specialization->arena_bytes(), tensors);
+  char* lent = LentArena(program_, library_.memory(), specialization->arena_bytes(), tensors);
   io.clear();
   for (const TensorRef& tensor : tensors) io.push_back(tensor.data);
   specialization->Run(io, lent);

@@ -57,7 +57,8 @@ bool Equal(const Dims& shape, const TensorRef& tensor) {
 
 }  // namespace
 
-void CheckTensors(const Program& program, const std::vector<TensorRef>& tensors) {
+void CheckTensors(const Program& program, const MemorySpace& memory,
+                  const std::vector<TensorRef>& tensors) {
   size_t expected = program.inputs.size() + program.outputs.size();
   if (tensors.size() != expected && tensors.size() != expected + 1) {
     throw Error(ErrorKind::kInvalidType,
@@ -71,7 +72,9 @@ void CheckTensors(const Program& program, const std::vector<TensorRef>& tensors)
       throw Error(ErrorKind::kInvalidType,
                   Concat(Where(program, i), ": expected ", value.dtype, ", got ", tensor.dtype));
     }
-    if (!tensor.on_cpu) ThrowInvalidInput(Where(program, i), " is not on the CPU");
+    if (tensor.space != memory.kind()) {
+      ThrowInvalidInput(Where(program, i), " is not on ", memory.title());
+    }
     int rank = PhysicalRank(value.layout);
     if (tensor.rank != rank) {
       ThrowInvalidInput(Where(program, i), ": expected rank ", rank, ", got ", tensor.rank,
@@ -106,7 +109,8 @@ void ReadSymbols(const Program& program, const std::vector<TensorRef>& tensors,
   }
 }
 
-char* LentArena(const Program& program, int64_t bytes, const std::vector<TensorRef>& tensors) {
+char* LentArena(const Program& program, const MemorySpace& memory, int64_t bytes,
+                const std::vector<TensorRef>& tensors) {
   size_t before = program.inputs.size() + program.outputs.size();
   if (tensors.size() == before) return nullptr;
   const TensorRef& arena = tensors[before];
@@ -115,7 +119,7 @@ char* LentArena(const Program& program, int64_t bytes, const std::vector<TensorR
     throw Error(ErrorKind::kInvalidType, Concat(where, ": expected uint8 of rank 1, got ",
                                                 arena.dtype, " of rank ", arena.rank));
   }
-  if (!arena.on_cpu) ThrowInvalidInput(where, " is not on the CPU");
+  if (arena.space != memory.kind()) ThrowInvalidInput(where, " is not on ", memory.title());
   if (!IsCompact(arena)) ThrowInvalidInput(where, " has strides that are not compact");
   if (arena.shape[0] < bytes) {
     ThrowInvalidInput(where, ": expected at least ", bytes, " bytes, got ", arena.shape[0]);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "memory/space.h"
 #include "program/resolved.h"
 
 namespace mxplan {
@@ -18,20 +19,22 @@ struct TensorRef {
   const int64_t* strides = nullptr;  // in elements; null: compact
   int rank = 0;
   const char* dtype = "";
-  bool on_cpu = true;
+  MemorySpace::Kind space = MemorySpace::Kind::kHost;
 };
 
 // Throws unless there are as many tensors as inputs and outputs, each of the right type and rank,
-// on the CPU and compact.  Inputs come first, then outputs; a lent arena may follow.
-void CheckTensors(const Program& program, const std::vector<TensorRef>& tensors);
+// in `memory` and compact.  Inputs come first, then outputs; a lent arena may follow.
+void CheckTensors(const Program& program, const MemorySpace& memory,
+                  const std::vector<TensorRef>& tensors);
 
 // The number behind every symbol.  `numbers` are those that the call hands over beside its tensors.
 void ReadSymbols(const Program& program, const std::vector<TensorRef>& tensors,
                  const std::vector<int64_t>& numbers, std::vector<int64_t>* symbols);
 
 // The address of the arena that the caller lends behind inputs and outputs; null if there is none.
-// Throws unless it holds `bytes` bytes and begins at a multiple of 64.
-char* LentArena(const Program& program, int64_t bytes, const std::vector<TensorRef>& tensors);
+// Throws unless it holds `bytes` bytes of `memory` and begins at a multiple of 64.
+char* LentArena(const Program& program, const MemorySpace& memory, int64_t bytes,
+                const std::vector<TensorRef>& tensors);
 
 // The shapes that the tensors must have, inputs first: those of the values' stored order, which a
 // plain layout shares with the logical shape.

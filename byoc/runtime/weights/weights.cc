@@ -73,6 +73,16 @@ const char* Weights::Plain(size_t constant) {
   return plain.get();
 }
 
+const char* Weights::Resident(size_t constant) {
+  const char* plain = Plain(constant);
+  const MemorySpace& memory = library_.memory();
+  if (memory.kind() == MemorySpace::Kind::kHost) return plain;
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::shared_ptr<const char>& resident = resident_[constant];
+  if (!resident) resident = memory.Copied(plain, constants_.at(constant).bytes);
+  return resident.get();
+}
+
 std::shared_ptr<const PackedWeights> Weights::Stored(const Request& request) const {
   if (forms_.empty()) return nullptr;
   std::string name = NameOf(request);

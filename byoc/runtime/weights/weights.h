@@ -62,6 +62,8 @@ class Weights {
   const char* Source(const Request& request) const;
   // The plain bytes of a constant; made once where it is stored in another form.
   const char* Plain(size_t constant);
+  // The plain bytes of a constant where the library's regions are; copied there once.
+  const char* Resident(size_t constant);
   // The packed forms, each once, of requests that need one.
   std::vector<Packed> Pack(const std::vector<Request>& requests);
 
@@ -81,6 +83,7 @@ class Weights {
   std::mutex mutex_;
   std::vector<Known> digests_;
   std::map<size_t, std::shared_ptr<const char>> plain_;  // of constants stored in another form
+  std::map<size_t, std::shared_ptr<const char>> resident_;  // in the memory of a device
 };
 
 // The cache of packed forms.

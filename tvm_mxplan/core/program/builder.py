@@ -94,7 +94,7 @@ class ProgramBuilder:
 
     def plain_copy(self, value: int) -> int:
         source = self.values[value]
-        return self.step("reorder", ir.Reorder(), source.shape, [("src", value)])
+        return self.step("reorder", ir.Reorder(), source.shape, [("src", value)], source.dtype)
 
     def step(
         self,
@@ -103,9 +103,10 @@ class ProgramBuilder:
         shape: Shape,
         operands: Sequence[tuple[str, int]],
         dtype: str = "float32",
+        post_ops: tuple[ir.PostOp, ...] = (),
     ) -> int:
         """Append a step that writes a new local of ``shape``; returns that value."""
-        return self.step_of_several(stem, attrs, operands, {"dst": shape}, dtype)[0]
+        return self.step_of_several(stem, attrs, operands, {"dst": shape}, dtype, post_ops)[0]
 
     def step_of_several(
         self,
@@ -114,6 +115,7 @@ class ProgramBuilder:
         operands: Sequence[tuple[str, int]],
         results: Mapping[str, Shape],
         dtype: str = "float32",
+        post_ops: tuple[ir.PostOp, ...] = (),
     ) -> list[int]:
         """Append a step that writes a new local for each of ``results``, shapes by role; gives the values."""
         name = self._step_name(stem, attrs)
@@ -122,7 +124,7 @@ class ProgramBuilder:
             for role, shape in results.items()
         }
         roles = [ir.Operand(role, value) for role, value in (*operands, *made.items())]
-        self.steps.append(ir.Step(name, attrs, tuple(roles)))
+        self.steps.append(ir.Step(name, attrs, tuple(roles), post_ops))
         return list(made.values())
 
     def _step_name(self, stem: str, attrs: ir.Attributes) -> str:

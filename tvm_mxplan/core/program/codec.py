@@ -5,8 +5,10 @@ Little-endian; strings are u32 length + UTF-8; counts are u32, other integers i6
     "MXPR" version:u32 name arena_bytes
     symbols  n * (name input axis)
     values   n * (name dtype kind:u8 layout index alias_of alias_offset:dim offset nbytes rank:u32 dim*)
-    steps    n * (kind name implementation scratchpad_offset scratchpad_bytes refused attrs operands post_ops)
+    steps    n * (kind name implementation scratchpad_offset scratchpad_bytes refused prepared attrs operands
+             post_ops)
     refused  n * name
+    prepared u32 length + bytes
     attrs    n * (name type:u8 value)      type: 0 i64, 1 f64, 2 string, 3 u32 count + i64*, 4 bool (u8)
     operands n * (role value)
     post_ops n * (type:u8 ...)             0 eltwise: name alpha beta; 1 binary: name value; 2 sum: scale;
@@ -64,7 +66,7 @@ def decode(data: bytes) -> ir.Program:
     symbols = tuple(ir.SymbolBinding(r.string(), r.i64(), r.i64()) for _ in range(r.count(20)))
     r.symbols = [binding.name for binding in symbols]
     values = tuple(r.value() for _ in range(r.count(54)))
-    steps = tuple(r.step() for _ in range(r.count(40)))
+    steps = tuple(r.step() for _ in range(r.count(44)))
     if r.offset != len(data):
         raise DecodeError(f"{len(data) - r.offset} bytes after the end of the region program")
     program = ir.Program(name, values, steps, symbols, arena_bytes)
@@ -135,6 +137,8 @@ class _Writer:
         self.u32(len(step.refused))
         for refused in step.refused:
             self.string(refused)
+        self.u32(len(step.prepared))
+        self.raw(step.prepared)
         attributes = fields(step.attrs)
         self.u32(len(attributes))
         for attribute in attributes:
@@ -262,6 +266,7 @@ class _Reader:
         kind, name, implementation = self.string(), self.string(), self.string()
         scratchpad_offset, scratchpad_bytes = self.i64(), self.i64()
         refused = tuple(self.string() for _ in range(self.count(4)))
+        prepared = self.take(self.u32())
         attributes = {self.string(): self.attribute() for _ in range(self.count(6))}
         operands = tuple(ir.Operand(self.string(), self.i64()) for _ in range(self.count(12)))
         post_ops = tuple(self.post_op() for _ in range(self.count(9)))
@@ -272,7 +277,7 @@ class _Reader:
         except TypeError as error:
             raise DecodeError(f"step {name!r} of kind {kind}: {error}") from None
         scratchpad = (scratchpad_offset, scratchpad_bytes)
-        return ir.Step(name, attrs, operands, post_ops, implementation, *scratchpad, refused)
+        return ir.Step(name, attrs, operands, post_ops, implementation, *scratchpad, refused, prepared)
 
     def attribute(self) -> object:
         code = self.u8()

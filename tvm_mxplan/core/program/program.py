@@ -388,6 +388,8 @@ class Step:
     scratchpad_offset, scratchpad_bytes : arena bytes lent to this step alone; -1 if not planned.
     refused : implementations that the library would run by itself and must not, wherever the program goes:
         they are known to be wrong for this step.
+    prepared : what the library made for it ahead of time, such as a plan for a device that is not here; in a
+        format of the library's own, for its runtime.
     """
 
     name: str
@@ -398,6 +400,7 @@ class Step:
     scratchpad_offset: int = -1
     scratchpad_bytes: int = -1
     refused: tuple[str, ...] = ()
+    prepared: bytes = b""
 
     @property
     def kind(self) -> str:

@@ -1,0 +1,44 @@
+"""The bytes of an execution plan as a step carries them, which ``runtime/cudnn/plan.h`` describes."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from . import library
+
+_MAGIC, _VERSION = b"MXEP", 1
+
+
+@dataclass(frozen=True)
+class PlanRecord:
+    """An execution plan, and what it was made for.
+
+    Attributes
+    ----------
+    cudnn, sm, multiprocessors, driver : versions and device; cuDNN takes its plans nowhere else.
+    workspace : bytes.
+    uids : of tensors, in the order in which they are bound.
+    text : the plan as cuDNN wrote it.
+    """
+
+    cudnn: int
+    sm: int
+    multiprocessors: int
+    driver: int
+    workspace: int
+    engine: str
+    uids: Sequence[int]
+    text: str
+
+    def encode(self) -> bytes:
+        facts = (self.cudnn, self.sm, self.multiprocessors, self.driver, self.workspace)
+        body = struct.pack("<5q", *facts) + _string(self.engine)
+        body += struct.pack(f"<I{len(self.uids)}q", len(self.uids), *self.uids) + _string(self.text)
+        return _MAGIC + struct.pack("<I", _VERSION) + library.plan_digest(body) + body
+
+
+def _string(text: str) -> bytes:
+    data = text.encode()
+    return struct.pack("<I", len(data)) + data

@@ -1,0 +1,81 @@
+// The functions of the CUDA runtime and of cuDNN that regions call, found when the first one is
+// needed.
+//
+// Neither library's headers are used: what is called has not changed since cuDNN 9.0 and CUDA 12,
+// and is declared here.  A machine without them builds, loads and exports regions, and is told so
+// when it runs one.
+#ifndef TVM_MXPLAN_BYOC_RUNTIME_CUDNN_API_H_
+#define TVM_MXPLAN_BYOC_RUNTIME_CUDNN_API_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace mxplan {
+
+// Handles and descriptors, as the libraries have them.
+using CudnnHandle = void*;
+using CudnnDescriptor = void*;
+using CudaStream = void*;
+
+// Name, result, arguments.  The CUDA runtime's.
+#define MXPLAN_CUDA_FUNCTIONS(F)                                           \
+  F(cudaGetDeviceCount, int, (int* count))                                 \
+  F(cudaGetDevice, int, (int* device))                                     \
+  F(cudaDeviceGetAttribute, int, (int* value, int what, int device))       \
+  F(cudaDriverGetVersion, int, (int* version))                             \
+  F(cudaMalloc, int, (void** data, size_t bytes))                          \
+  F(cudaFree, int, (void* data))                                           \
+  F(cudaMemcpy, int, (void* to, const void* from, size_t bytes, int kind)) \
+  F(cudaGetErrorString, const char*, (int status))
+
+// cuDNN's.
+#define MXPLAN_CUDNN_FUNCTIONS(F)                                                               \
+  F(cudnnGetVersion, size_t, ())                                                                \
+  F(cudnnGetErrorString, const char*, (int status))                                             \
+  F(cudnnCreate, int, (CudnnHandle * handle))                                                   \
+  F(cudnnDestroy, int, (CudnnHandle handle))                                                    \
+  F(cudnnSetStream, int, (CudnnHandle handle, CudaStream stream))                               \
+  F(cudnnBackendCreateDescriptor, int, (int kind, CudnnDescriptor* made))                       \
+  F(cudnnBackendDestroyDescriptor, int, (CudnnDescriptor descriptor))                           \
+  F(cudnnBackendSetAttribute, int,                                                              \
+    (CudnnDescriptor descriptor, int name, int type, int64_t count, const void* values))        \
+  F(cudnnBackendFinalize, int, (CudnnDescriptor descriptor))                                    \
+  F(cudnnBackendExecute, int, (CudnnHandle handle, CudnnDescriptor plan, CudnnDescriptor pack)) \
+  F(cudnnCreateTensorDescriptor, int, (CudnnDescriptor * made))                                 \
+  F(cudnnDestroyTensorDescriptor, int, (CudnnDescriptor descriptor))                            \
+  F(cudnnSetTensorNdDescriptor, int,                                                            \
+    (CudnnDescriptor descriptor, int type, int rank, const int* extents, const int* strides))   \
+  F(cudnnTransformTensor, int,                                                                  \
+    (CudnnHandle handle, const void* alpha, CudnnDescriptor src, const void* from,              \
+     const void* beta, CudnnDescriptor dst, void* to))
+
+// Numbers of the two interfaces; where their headers are, byoc/cudnn/native holds them to these.
+constexpr int kCudaCopyIn = 1;
+constexpr int kCudaMultiprocessors = 16, kCudaMajor = 75, kCudaMinor = 76;
+constexpr int kCudnnTypeHandle = 0, kCudnnTypeInt64 = 3, kCudnnTypePointer = 6, kCudnnTypeChar = 24;
+constexpr int kCudnnPlan = 5, kCudnnVariantPack = 16;
+constexpr int kCudnnPlanHandle = 400, kCudnnPlanText = 405;
+constexpr int kCudnnPackIds = 1000, kCudnnPackPointers = 1001, kCudnnPackWorkspace = 1003;
+constexpr int kCudnnFloat = 0, kCudnnHalf = 2;
+
+struct CudaApi {
+#define MXPLAN_DECLARE(name, result, arguments) result(*name) arguments = nullptr;
+  MXPLAN_CUDA_FUNCTIONS(MXPLAN_DECLARE)
+  MXPLAN_CUDNN_FUNCTIONS(MXPLAN_DECLARE)
+#undef MXPLAN_DECLARE
+};
+
+// Where the two libraries are; names are looked for as the system does.  Before the first use.
+void SetCudaLibraries(const std::string& cudart, const std::string& cudnn);
+
+// Both libraries, loaded once.  Throws Unsupported with the way out where one is missing.
+const CudaApi& Cuda();
+
+// Throws Unsupported with the function's name and what the library says of a status that is not 0.
+void CheckCuda(int status, const char* function);
+void CheckCudnn(int status, const char* function);
+
+}  // namespace mxplan
+
+#endif  // TVM_MXPLAN_BYOC_RUNTIME_CUDNN_API_H_

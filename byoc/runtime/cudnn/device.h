@@ -1,0 +1,63 @@
+// The GPU that the calling thread works on: what it is, its memory, the thread's stream and handle.
+#ifndef TVM_MXPLAN_BYOC_RUNTIME_CUDNN_DEVICE_H_
+#define TVM_MXPLAN_BYOC_RUNTIME_CUDNN_DEVICE_H_
+
+#include <cstdint>
+
+#include "cudnn/api.h"
+#include "library/stage.h"
+#include "memory/space.h"
+
+namespace mxplan {
+
+// What execution plans depend on.
+struct DeviceFacts {
+  int64_t cudnn = 0;            // 91900
+  int64_t sm = 0;               // 90
+  int64_t multiprocessors = 0;  // 132
+  int64_t driver = 0;           // 13000
+
+  bool operator==(const DeviceFacts& other) const {
+    return cudnn == other.cudnn && sm == other.sm && multiprocessors == other.multiprocessors &&
+           driver == other.driver;
+  }
+};
+
+// "SM 90 with 132 multiprocessors, driver 13000, cuDNN 91900"
+std::string ToText(const DeviceFacts& facts);
+
+// Number of the device that the calling thread works on.  Throws Unsupported where there is none.
+int CurrentDevice();
+DeviceFacts FactsOf(int device);
+
+// A handle that plans are built with, one for each device: it outlives all threads.
+CudnnHandle BuildHandle(int device);
+
+// The memory of GPUs, on the device of the calling thread.
+const MemorySpace& CudaMemory();
+
+// A stream of somebody else's, in which everything stays in order.
+class CudaQueue final : public Stream {
+ public:
+  // The calling thread's cuDNN handle, which works in this stream.
+  CudnnHandle handle();
+  // Returns at once: who reads results waits for the stream, as with TVM's own kernels.
+  void Wait() override {}
+  void Set(int device, CudaStream stream);
+  CudaStream stream() const { return stream_; }
+  ~CudaQueue() override;
+
+ private:
+  CudnnHandle handle_ = nullptr;
+  int device_ = -1;
+  CudaStream stream_ = nullptr;
+  bool bound_ = false;  // the handle works in the stream
+};
+
+// Which stream a thread's work goes to; the default stream unless somebody says otherwise.
+void SetStreamSource(CudaStream (*source)(int device));
+CudaStream CurrentStream(int device);
+
+}  // namespace mxplan
+
+#endif  // TVM_MXPLAN_BYOC_RUNTIME_CUDNN_DEVICE_H_

@@ -1,0 +1,56 @@
+// Functions of cuDNN for Python, and TVM's stream for cuDNN.
+#include <tvm/ffi/container/map.h>
+#include <tvm/ffi/extra/c_env_api.h>
+#include <tvm/ffi/function.h>
+#include <tvm/ffi/reflection/registry.h>
+
+#include <string_view>
+
+#include "cudnn/device.h"
+#include "cudnn/plan.h"
+#include "ffi/errors.h"
+#include "ffi/library_functions.h"
+
+namespace mxplan {
+namespace {
+
+namespace ffi = tvm::ffi;
+
+CudaStream StreamOfTvm(int device) { return TVMFFIEnvGetStream(kDLCUDA, device); }
+
+std::string_view ViewOf(const ffi::Bytes& bytes) { return {bytes.data(), bytes.size()}; }
+
+ffi::Bytes PlanDigest(const ffi::Bytes& bytes) { return ffi::Bytes(DigestOfPlan(ViewOf(bytes))); }
+
+// Throws as running it would; the engine's name.
+ffi::String CheckPlan(const ffi::Bytes& bytes) {
+  return Guard([&] { return ffi::String(ReadPlan(ViewOf(bytes)).engine); });
+}
+
+void SetLibraries(const ffi::String& cudart, const ffi::String& cudnn) {
+  SetCudaLibraries(std::string(cudart), std::string(cudnn));
+}
+
+// The GPU of the calling thread.
+ffi::Map<ffi::String, int64_t> Device() {
+  return Guard([] {
+    DeviceFacts facts = FactsOf(CurrentDevice());
+    return ffi::Map<ffi::String, int64_t>({{"cudnn", facts.cudnn},
+                                           {"sm", facts.sm},
+                                           {"multiprocessors", facts.multiprocessors},
+                                           {"driver", facts.driver}});
+  });
+}
+
+TVM_FFI_STATIC_INIT_BLOCK() {
+  SetStreamSource(&StreamOfTvm);
+  RegisterFunctionsOf("cudnn");
+  tvm::ffi::reflection::GlobalDef()
+      .def("tvm_mxplan.cudnn.plan_digest", PlanDigest)
+      .def("tvm_mxplan.cudnn.check_plan", CheckPlan)
+      .def("tvm_mxplan.cudnn.set_libraries", SetLibraries)
+      .def("tvm_mxplan.cudnn.device", Device);
+}
+
+}  // namespace
+}  // namespace mxplan

@@ -1,0 +1,149 @@
+// cuDNN's answers to the rooms around it (library/library.h): steps run by the execution plans that
+// they carry, reorders by cuDNN's own conversion.
+#include "library/library.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "cudnn/device.h"
+#include "cudnn/plan.h"
+#include "cudnn/stages.h"
+
+namespace mxplan {
+namespace {
+
+constexpr StepLimits kLimits = {INT64_MAX, SIZE_MAX, true};
+
+CudaQueue* QueueOfThread() {
+  thread_local CudaQueue queue;
+  int device = CurrentDevice();
+  queue.Set(device, CurrentStream(device));
+  return &queue;
+}
+
+int64_t BytesOf(const std::string& dtype) {
+  if (dtype == "float32" || dtype == "int32") return 4;
+  if (dtype == "float16") return 2;
+  if (dtype == "uint8" || dtype == "int8") return 1;
+  ThrowUnsupported("type ", dtype);
+}
+
+// The value that a uid stands for: operands in their order, then those of post-ops.
+int ValueOf(const Step& step, int64_t uid) {
+  auto place = static_cast<size_t>(uid - 1);
+  if (uid >= 1 && place < step.operands.size()) return step.operands[place].value;
+  place -= step.operands.size();
+  for (const PostOp& op : step.post_ops) {
+    if (op.kind != PostOp::Kind::kBinary) continue;
+    if (place == 0) return op.value;
+    --place;
+  }
+  ThrowInvalidInput("its execution plan has tensor ", uid, ", which is none of the step's");
+}
+
+class CudnnBuilder final : public Builder {
+ public:
+  explicit CudnnBuilder(Resolved* resolved) : Builder(resolved, kLimits), resolved_(*resolved) {}
+
+ private:
+  Executable Make(const Step& step, bool) override {
+    return step.kind == "reorder" ? Reorder(step) : Planned(step);
+  }
+
+  Executable Reorder(const Step& step) const {
+    int src = step.Find("src"), dst = step.Find("dst");
+    const ResolvedValue& from = resolved_.values[static_cast<size_t>(src)];
+    const ResolvedValue& to = resolved_.values[static_cast<size_t>(dst)];
+    Executable made;
+    made.implementation = "transform_tensor";
+    std::vector<Argument> arguments = {{Argument::Source::kValue, src},
+                                       {Argument::Source::kValue, dst}};
+    made.stages.push_back(std::make_unique<TransformStage>(
+        arguments, from.dims, resolved_.program->values[static_cast<size_t>(src)].dtype,
+        from.layout, to.layout));
+    return made;
+  }
+
+  Executable Planned(const Step& step) const {
+    if (step.prepared.empty()) {
+      ThrowUnsupported("it carries no execution plan; compile the model again");
+    }
+    PlanRecord record = ReadPlan(step.prepared);
+    int device = CurrentDevice();
+    DeviceFacts here = FactsOf(device);
+    if (!(record.made_for == here)) {
+      ThrowUnsupported("its execution plan is for ", ToText(record.made_for), ", here is ",
+                       ToText(here), "; compile with the device properties of this machine");
+    }
+    std::vector<Argument> arguments;
+    for (int64_t uid : record.uids) {
+      arguments.push_back({Argument::Source::kValue, ValueOf(step, uid)});
+    }
+    if (record.workspace > 0) arguments.push_back({Argument::Source::kScratchpad});
+    Executable made;
+    made.implementation = record.engine;
+    made.scratchpad_bytes = record.workspace;
+    made.stages.push_back(
+        std::make_unique<PlanStage>(std::move(arguments), record, BuildHandle(device)));
+    return made;
+  }
+
+  const Resolved& resolved_;
+};
+
+class Cudnn final : public Library {
+ public:
+  const char* name() const override { return "cudnn"; }
+  const char* title() const override { return "cuDNN"; }
+
+  // Contexts of one stream never run beside each other, so each stream has its own.
+  ProcessState State() const override {
+    ProcessState state;
+    int device = CurrentDevice();
+    state.settings = {device, reinterpret_cast<int64_t>(CurrentStream(device))};
+    return state;
+  }
+  Stream* ThreadStream() const override { return QueueOfThread(); }
+  const MemorySpace& memory() const override { return CudaMemory(); }
+
+  PhysicalLayout LayoutOf(const Dims& dims, const std::string& dtype,
+                          const std::string& tag) const override {
+    PhysicalLayout layout;
+    layout.element_bytes = BytesOf(dtype);
+    layout.padded = dims;
+    std::string letters = tag;
+    std::sort(letters.begin(), letters.end());
+    if (letters != PlainTag(dims.size())) {
+      ThrowUnsupported("layout ", tag, " of rank ", dims.size(), ": expected a permutation");
+    }
+    layout.strides.assign(dims.size(), 1);
+    int64_t elements = 1;
+    for (size_t i = dims.size(); i-- > 0;) {
+      auto axis = static_cast<size_t>(tag[i] - 'a');
+      layout.strides[axis] = elements;
+      if (__builtin_mul_overflow(elements, dims[axis], &elements)) {
+        ThrowUnsupported("a tensor of more than 2^63 elements");
+      }
+    }
+    if (__builtin_mul_overflow(elements, layout.element_bytes, &layout.bytes)) {
+      ThrowUnsupported("a tensor of more than 2^63 bytes");
+    }
+    return layout;
+  }
+
+  std::unique_ptr<Builder> NewBuilder(Resolved* resolved) const override {
+    return std::make_unique<CudnnBuilder>(resolved);
+  }
+  void CheckForm(const ConstantData& constant) const override {
+    ThrowInvalidInput("a constant in the form ", constant.form.packed, ": cuDNN's are plain");
+  }
+  void Unpack(const ConstantData& constant, char*) const override { CheckForm(constant); }
+};
+
+const bool registered = [] {
+  RegisterLibrary(*new Cudnn());  // never destroyed: modules outlive main's statics
+  return true;
+}();
+
+}  // namespace
+}  // namespace mxplan

@@ -1,0 +1,22 @@
+"""The planner's stand-in in the place of cuDNN's."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tvm_mxplan.byoc.cudnn import library
+
+sys.path.append(str(Path(__file__).resolve().parent))
+from cudnn_stand_in import StandIn
+
+
+@pytest.fixture
+def planner(monkeypatch: pytest.MonkeyPatch) -> StandIn:
+    stand_in = StandIn()
+    monkeypatch.setattr(library, "plan", stand_in.plan)
+    monkeypatch.setattr(library, "why_not", lambda: "")
+    monkeypatch.setattr(library, "cudnn_version", lambda: 91900)
+    return stand_in

@@ -1,0 +1,165 @@
+"""Compiling for a GPU that is not here: regions, graphs, plans inside the library, and what running says.
+
+cuDNN's planner is played by a stand-in, so nothing here needs cuDNN; ``test_cudnn_plans`` asks the real one.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cudnn_stand_in import DEVICES, StandIn, small_network
+from onnx import numpy_helper
+
+import tvm_mxplan
+from tvm_mxplan.byoc.cudnn import library
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.errors import InvalidInputError, UnsupportedError
+from tvm_mxplan.report.inspection import decoded_programs
+
+TARGET = "cudnn, cuda -arch=sm_90"
+
+
+def compiled(dtype: str = "float16", **options: object) -> tvm_mxplan.Executable:
+    return tvm_mxplan.compile(
+        small_network(dtype), TARGET, device_properties=DEVICES / "h200.json", options=options
+    )
+
+
+def convolutions(ex: tvm_mxplan.Executable) -> list[tuple[ir.Program, ir.Step]]:
+    return [
+        (program, step)
+        for program in decoded_programs(ex.module)
+        for step in program.steps
+        if isinstance(step.attrs, ir.Convolution)
+    ]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_products_are_in_regions_with_what_stands_behind_them(planner: StandIn, dtype: str) -> None:
+    found = convolutions(compiled(dtype))
+    assert len(found) == 3
+    by_inputs = {program.values[step.operand("src")].shape[1:]: (program, step) for program, step in found}
+    program, second = by_inputs[17, 7, 5]
+    added, activation = second.post_ops
+    assert isinstance(added, ir.BinaryPostOp) and isinstance(activation, ir.EltwisePostOp)
+    assert {program.values[number].dtype for number in program.reads(second)} == {dtype}
+    assert program.values[second.dst].layout == "acdb"
+    _, dense = by_inputs[17, 1, 1]
+    assert dense.post_ops == () and dense.operand("bias") >= 0
+
+
+def test_filters_are_stored_as_engines_read_them(planner: StandIn) -> None:
+    ex = compiled()
+    model = small_network()
+    weights = {one.name: numpy_helper.to_array(one) for one in model.graph.initializer}
+    for program, step in convolutions(ex):
+        value = program.values[step.operand("weights")]
+        assert value.layout == "acdb"
+        constant = program.values[program.root(step.operand("weights"))]
+        assert constant.kind == "constant"
+        known = [array for array in weights.values() if array.ndim == 4 and array.shape == value.shape]
+        if known:
+            assert constant.shape == known[0].transpose(0, 2, 3, 1).shape
+
+
+def test_graphs_are_asked_for_the_device_of_the_file(planner: StandIn) -> None:
+    compiled()
+    assert planner.requests
+    for request in planner.requests:
+        assert request["sm"] == 90 and request["device"]["multiProcessorCount"] == 132
+        stored = {one["uid"]: one for one in request["tensors"]}
+        for node in request["nodes"]:
+            assert {*node["in"], node["out"]} <= stored.keys()
+        assert [one["uid"] for one in request["tensors"] if one["virtual"]] == [
+            node["out"] for node in request["nodes"][:-1]
+        ]
+    # A residual stands before the bias, the activation last.
+    longest = max((request["nodes"] for request in planner.requests), key=len)
+    assert [node.get("mode", node["kind"]) for node in longest] == ["convolution", "ADD", "ADD", "RELU_FWD"]
+    assert longest[1]["in"][1] != longest[2]["in"][1]
+
+
+def test_each_graph_is_asked_for_once(planner: StandIn) -> None:
+    compiled()
+    texts = [repr(request) for request in planner.requests]
+    assert len(texts) == len(set(texts)) == 3
+
+
+@pytest.mark.parametrize("options, notes", [({}, True), ({"tf32": True}, False)])
+def test_float32_keeps_its_digits_unless_tf32_is_asked_for(
+    planner: StandIn, options: dict[str, bool], notes: bool
+) -> None:
+    compiled("float32", **options)
+    assert {"TENSOR_CORE" in request["notes"] for request in planner.requests} == {notes}
+
+
+def test_deterministic_bars_engines_that_are_not(planner: StandIn) -> None:
+    compiled(deterministic=True)
+    assert planner.requests
+    assert all("NONDETERMINISTIC" in request["notes"] for request in planner.requests)
+
+
+def test_plans_travel_in_the_library_and_are_not_made_again(planner: StandIn, tmp_path: Path) -> None:
+    ex = compiled()
+    told = {step.name: step.implementation for _, step in convolutions(ex)}
+    assert set(told.values()) == {"eng7_k1=2"}
+    ex.export(tmp_path / "model.so")
+    planner.requests.clear()
+    loaded = tvm_mxplan.load(tmp_path / "model.so")
+    found = convolutions(loaded)
+    assert {step.name: step.implementation for _, step in found} == told
+    for _, step in found:
+        assert library.check_plan(step.prepared) == step.implementation
+    assert planner.requests == []
+    assert "eng7_k1=2" in str(loaded.report)
+    assert loaded.report.to_json()["regions"] == ex.report.to_json()["regions"]
+
+
+def test_running_without_a_gpu_is_one_clear_error(planner: StandIn, tmp_path: Path) -> None:
+    ex = compiled()
+    ex.export(tmp_path / "model.so")
+    x = np.zeros((2, 3, 14, 10), "float16")
+    for made in (ex, tvm_mxplan.load(tmp_path / "model.so")):
+        with pytest.raises(UnsupportedError, match="NVIDIA H200") as caught:
+            made(x)
+        assert "\n" not in str(caught.value)
+
+
+def test_workspaces_are_planned_in_the_arena(planner: StandIn) -> None:
+    planner.workspace = 100_000
+    programs = decoded_programs(compiled().module)
+    planned = [step for program in programs for step in program.steps if step.scratchpad_bytes > 0]
+    assert planned and all(step.scratchpad_offset >= 0 for step in planned)
+    assert max(program.arena_bytes for program in programs) >= 100_000
+
+
+def test_a_graph_without_engines_goes_back_to_tvm_with_the_reason(planner: StandIn) -> None:
+    planner.error = "no engine builds a plan: nothing fits"
+    ex = compiled()
+    assert convolutions(ex) == []
+    assert "nothing fits" in str(ex.report)
+
+
+def test_targets_and_devices_have_to_agree(planner: StandIn) -> None:
+    model = small_network()
+    with pytest.raises(UnsupportedError, match="device_properties"):
+        tvm_mxplan.compile(model, TARGET)
+    with pytest.raises(InvalidInputError, match=r"sm_80.*NVIDIA H200"):
+        tvm_mxplan.compile(model, "cudnn, cuda -arch=sm_80", device_properties=DEVICES / "h200.json")
+    with pytest.raises(UnsupportedError, match="CPU and GPU"):
+        tvm_mxplan.compile(model, "cudnn, cuda, dnnl, llvm", device_properties=DEVICES / "h200.json")
+    with pytest.raises(UnsupportedError, match="no library for it"):
+        tvm_mxplan.compile(model, "dnnl, cuda -arch=sm_90")
+
+
+def test_the_architecture_may_be_the_files(planner: StandIn) -> None:
+    ex = tvm_mxplan.compile(small_network(), "cudnn, cuda", device_properties=DEVICES / "a100.json")
+    assert convolutions(ex) and {request["sm"] for request in planner.requests} == {80}
+
+
+def test_without_cudnn_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "version", lambda: "")
+    with pytest.raises(UnsupportedError, match=r"not installed; install tvm_mxplan\[cuda\]"):
+        tvm_mxplan.compile(small_network(), TARGET, device_properties=DEVICES / "h200.json")

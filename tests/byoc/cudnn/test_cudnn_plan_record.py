@@ -1,0 +1,39 @@
+"""Records of execution plans: every byte counts."""
+
+from __future__ import annotations
+
+import pytest
+
+from tvm_mxplan.byoc.cudnn import library
+from tvm_mxplan.byoc.cudnn.plan_record import PlanRecord
+from tvm_mxplan.errors import InvalidInputError
+
+RECORD = PlanRecord(91900, 90, 132, 13000, 4096, "eng7_k1=2", (3, 1, 2), '{"engineId":7}')
+
+
+def test_the_runtime_reads_what_was_written() -> None:
+    assert library.check_plan(RECORD.encode()) == "eng7_k1=2"
+
+
+def test_every_flipped_byte_is_noticed() -> None:
+    good = RECORD.encode()
+    for at in range(len(good)):
+        bad = bytearray(good)
+        bad[at] ^= 0x10
+        with pytest.raises(InvalidInputError, match="execution plan"):
+            library.check_plan(bytes(bad))
+
+
+def test_every_truncation_and_every_appendix_is_noticed() -> None:
+    good = RECORD.encode()
+    for end in range(len(good)):
+        with pytest.raises(InvalidInputError, match="execution plan"):
+            library.check_plan(good[:end])
+    with pytest.raises(InvalidInputError, match="execution plan"):
+        library.check_plan(good + b"\0")
+
+
+def test_a_record_of_another_version_is_refused() -> None:
+    good = RECORD.encode()
+    with pytest.raises(InvalidInputError, match="version"):
+        library.check_plan(good[:4] + b"\2\0\0\0" + good[8:])

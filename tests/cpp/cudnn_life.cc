@@ -1,0 +1,320 @@
+// The life of a region on a GPU, against a stand-in for CUDA and cuDNN (recording_cuda.cc): which
+// calls are made, in which order, what is given back, and what becomes of an error at each call.
+//
+// Prints a line for each check that failed; the status is 1 if there was one.
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
+#include "cudnn/api.h"
+#include "cudnn/device.h"
+#include "cudnn/plan.h"
+#include "library/library.h"
+#include "region/region.h"
+
+namespace {
+
+using mxplan::ConstantData;
+using mxplan::Step;
+
+int failures = 0;
+void* stand_in = nullptr;
+
+void Check(bool holds, const std::string& what) {
+  if (holds) return;
+  std::printf("FAILED: %s\n", what.c_str());
+  ++failures;
+}
+
+template <typename F>
+F Find(const char* name) {
+  return reinterpret_cast<F>(dlsym(stand_in, name));
+}
+void FailAt(int call, int status) { Find<void (*)(int, int)>("RecordingFail")(call, status); }
+void Set(const char* what, int number) {
+  Find<void (*)(const char*, int)>("RecordingSet")(what, number);
+}
+int Live() { return Find<int (*)()>("RecordingLive")(); }
+int Handles() { return Find<int (*)()>("RecordingHandles")(); }
+std::vector<std::string> Take() {
+  std::vector<std::string> calls;
+  std::string text = Find<const char* (*)()>("RecordingTake")();
+  for (size_t at = 0, end = 0; (end = text.find('\n', at)) != std::string::npos; at = end + 1) {
+    calls.push_back(text.substr(at, end - at));
+  }
+  return calls;
+}
+
+std::string Joined(const std::vector<std::string>& calls) {
+  std::string text;
+  for (const std::string& call : calls) text += call + "; ";
+  return text;
+}
+
+void Append(std::string* bytes, int64_t number, size_t size) {
+  bytes->append(reinterpret_cast<const char*>(&number), size);
+}
+void AppendText(std::string* bytes, const std::string& text) {
+  Append(bytes, static_cast<int64_t>(text.size()), 4);
+  *bytes += text;
+}
+
+// A plan of the convolution below: dst, src, weights, bias and the workspace.
+std::string Record(int64_t workspace = 256, std::vector<int64_t> uids = {4, 1, 2, 3}) {
+  std::string body;
+  for (int64_t number : {int64_t{91900}, int64_t{90}, int64_t{132}, int64_t{13000}, workspace}) {
+    Append(&body, number, 8);
+  }
+  AppendText(&body, "eng7");
+  Append(&body, static_cast<int64_t>(uids.size()), 4);
+  for (int64_t uid : uids) Append(&body, uid, 8);
+  AppendText(&body, "{\"engineId\":7}");
+  std::string bytes = "MXEP";
+  Append(&bytes, 1, 4);
+  return bytes + mxplan::DigestOfPlan(body) + body;
+}
+
+mxplan::DimExpr Number(int64_t number) { return {{mxplan::DimNode::Code::kConstant, number}}; }
+
+constexpr int64_t kIn = 2 * 3 * 4 * 5, kOut = 2 * 7 * 4 * 5;
+
+// y = convolution(x, w) + b, channels last inside, in float16.
+mxplan::Program MakeProgram(const std::string& prepared) {
+  mxplan::Program program;
+  program.name = "r";
+  auto add = [&](const char* name, mxplan::ValueKind kind, int64_t index, const char* layout,
+                 const std::vector<int64_t>& shape) {
+    mxplan::Value value;
+    value.name = name;
+    value.dtype = "float16";
+    value.kind = kind;
+    value.layout = layout;
+    value.index = index;
+    for (int64_t extent : shape) value.shape.push_back(Number(extent));
+    value.alias_offset = Number(0);
+    program.roots.push_back(static_cast<int>(program.values.size()));
+    program.values.push_back(value);
+  };
+  add("x", mxplan::ValueKind::kInput, 0, "abcd", {2, 3, 4, 5});
+  add("w", mxplan::ValueKind::kConstant, 0, "acdb", {7, 3, 1, 1});
+  add("b", mxplan::ValueKind::kConstant, 1, "a", {7});
+  add("h", mxplan::ValueKind::kLocal, -1, "acdb", {2, 3, 4, 5});
+  add("t", mxplan::ValueKind::kLocal, -1, "acdb", {2, 7, 4, 5});
+  add("y", mxplan::ValueKind::kOutput, 0, "abcd", {2, 7, 4, 5});
+  program.inputs = {0};
+  program.constants = {1, 2};
+  program.outputs = {5};
+  Step before, product, after;
+  before.kind = after.kind = "reorder";
+  before.name = "in";
+  before.operands = {{"src", 0}, {"dst", 3}};
+  product.kind = "convolution";
+  product.name = "c";
+  product.operands = {{"src", 3}, {"weights", 1}, {"bias", 2}, {"dst", 4}};
+  product.attributes = {
+      {"strides", std::vector<int64_t>{1, 1}},  {"padding", std::vector<int64_t>{0, 0, 0, 0}},
+      {"dilation", std::vector<int64_t>{1, 1}}, {"groups", int64_t{1}},
+      {"algorithm", std::string("direct")},     {"preferred", std::string()}};
+  product.prepared = prepared;
+  after.name = "out";
+  after.operands = {{"src", 4}, {"dst", 5}};
+  program.steps = {before, product, after};
+  return program;
+}
+
+ConstantData Constant(const std::vector<int16_t>& numbers, std::vector<int64_t> shape) {
+  ConstantData constant;
+  constant.dtype = "float16";
+  constant.shape = std::move(shape);
+  constant.bytes = constant.stored_bytes = static_cast<int64_t>(numbers.size()) * 2;
+  constant.data = reinterpret_cast<const char*>(numbers.data());
+  return constant;
+}
+
+const std::vector<int16_t> weights(21, 1), bias(7, 2);
+
+std::unique_ptr<mxplan::Region> MakeRegion(const std::string& prepared) {
+  std::vector<ConstantData> constants = {Constant(weights, {7, 3, 1, 1}), Constant(bias, {7})};
+  return std::make_unique<mxplan::Region>(MakeProgram(prepared), constants,
+                                          mxplan::FindLibrary("cudnn"));
+}
+
+// Memory of the "device" for one caller.
+struct Caller {
+  std::shared_ptr<char> x = mxplan::CudaMemory().Allocate(kIn * 2);
+  std::shared_ptr<char> y = mxplan::CudaMemory().Allocate(kOut * 2);
+
+  void Run(mxplan::Region* region,
+           mxplan::MemorySpace::Kind space = mxplan::MemorySpace::Kind::kCuda) const {
+    const int64_t in[] = {2, 3, 4, 5}, out[] = {2, 7, 4, 5};
+    mxplan::TensorRef src, dst;
+    src.data = x.get();
+    dst.data = y.get();
+    src.shape = in;
+    dst.shape = out;
+    src.rank = dst.rank = 4;
+    src.dtype = dst.dtype = "float16";
+    src.space = dst.space = space;
+    region->Run({src, dst});
+  }
+};
+
+std::string SaidBy(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const mxplan::Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool Says(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+void CheckOrder() {
+  auto region = MakeRegion(Record());
+  Caller caller;
+  Take();
+  caller.Run(region.get());
+  std::vector<std::string> first = Take();
+  auto at = [&](const std::string& call) {
+    return std::find(first.begin(), first.end(), call) - first.begin();
+  };
+  Check(at("create 5") < at("finalize"), "a plan is built before it runs: " + Joined(first));
+  Check(at("cudaMemcpy 42 kind 1") < at("execute"), "weights are there before a plan runs");
+  Check(at("cudaMemcpy 14 kind 1") < at("execute"), "the bias is there before a plan runs");
+  Check(std::count(first.begin(), first.end(), "transform") == 2, "two conversions");
+  Check(at("transform") < at("execute") && first.back() == "transform", "steps in their order");
+  Check(at("cudnnSetStream 0") < at("transform"), "the stream is set before anything runs");
+  caller.Run(region.get());
+  std::vector<std::string> warm = Take();
+  Check(warm == std::vector<std::string>{"transform", "execute", "transform"},
+        "a warm call makes nothing: " + Joined(warm));
+  Caller other;
+  Take();
+  other.Run(region.get());
+  Check(Take() == std::vector<std::string>{"transform", "execute", "transform"},
+        "other inputs and outputs touch conversions alone");
+  Check(Says(SaidBy([&] { caller.Run(region.get(), mxplan::MemorySpace::Kind::kHost); }),
+             "is not on the GPU"),
+        "tensors of the CPU are refused");
+}
+
+// An error at the n-th call that can fail: it is named, leaves nothing behind, and the next call
+// works.
+void CheckErrors() {
+  int before = Live();
+  int calls = 0;
+  for (bool failed = true; failed; ++calls) {
+    auto region = MakeRegion(Record());
+    {
+      Caller caller;
+      FailAt(calls, 3);
+      std::string said = SaidBy([&] { caller.Run(region.get()); });
+      FailAt(-1, 0);
+      failed = !said.empty();
+      Check(!failed || Says(said, "cuda") || Says(said, "cudnn"), "unnamed: " + said);
+      Check(!failed || Says(said, "STAND_IN") || Says(said, "of the stand-in"),
+            "without the library's words: " + said);
+      std::string again = SaidBy([&] { caller.Run(region.get()); });
+      Check(again.empty(), mxplan::Concat("after a failure of call ", calls, ": ", again));
+    }
+    region.reset();
+    Check(Live() == before, mxplan::Concat("call ", calls, " left ", Live() - before));
+    Take();
+  }
+  Check(calls > 15, mxplan::Concat("only ", calls, " calls can fail"));
+  Caller caller;
+  auto region = MakeRegion(Record());
+  FailAt(0, 2);
+  Check(Says(SaidBy([&] { mxplan::CudaMemory().Allocate(int64_t{1} << 40); }), "bytes left"),
+        "out of memory has words of its own");
+  FailAt(-1, 0);
+}
+
+void CheckOtherDevices() {
+  Caller caller;
+  auto said = [&] { return SaidBy([&] { caller.Run(MakeRegion(Record()).get()); }); };
+  Set("sm", 80);
+  Check(Says(said(), "is for SM 90") && Says(said(), "here is SM 80"), said());
+  Set("sm", 90);
+  Set("multiprocessors", 108);
+  Check(Says(said(), "108 multiprocessors"), said());
+  Set("multiprocessors", 132);
+  Set("cudnn", 91500);
+  Check(Says(said(), "cuDNN 91500"), said());
+  Set("cudnn", 91900);
+  Set("driver", 12080);
+  Check(Says(said(), "driver 12080"), said());
+  Set("driver", 13000);
+  Set("devices", 0);
+  Check(Says(said(), "no GPU is here (no CUDA-capable device"), said());
+  Set("devices", 1);
+  Check(said().empty(), said());
+}
+
+void CheckDamagedPlans() {
+  Caller caller;
+  std::string good = Record();
+  for (size_t at = 0; at < good.size(); ++at) {
+    std::string bad = good;
+    bad[at] = static_cast<char>(bad[at] ^ 1);
+    std::string said = SaidBy([&] { caller.Run(MakeRegion(bad).get()); });
+    Check(Says(said, "execution plan"), mxplan::Concat("byte ", at, ": ", said));
+  }
+  Check(Says(SaidBy([&] { caller.Run(MakeRegion("").get()); }), "carries no execution plan"),
+        "a step without a plan");
+  for (int64_t uid : {0, 5, 9, -3}) {
+    std::string said = SaidBy([&] { caller.Run(MakeRegion(Record(0, {uid})).get()); });
+    Check(Says(said, "which is none of the step's"), mxplan::Concat("uid ", uid, ": ", said));
+  }
+}
+
+// Threads have handles of their own, and the one stream keeps their work in order.
+void CheckThreads() {
+  constexpr int kThreads = 8, kCalls = 50;
+  auto region = MakeRegion(Record());
+  int handles = Handles();
+  Take();
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] {
+      Caller caller;
+      for (int j = 0; j < kCalls; ++j) caller.Run(region.get());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::vector<std::string> calls = Take();
+  Check(std::count(calls.begin(), calls.end(), "execute") == kThreads * kCalls, "calls were lost");
+  Check(std::count(calls.begin(), calls.end(), "create 5") == 1, "a plan was built more than once");
+  Check(Handles() == handles, "handles of threads that ended are left");
+}
+
+}  // namespace
+
+int main(int, char** arguments) {
+  stand_in = dlopen(arguments[1], RTLD_NOW);
+  if (stand_in == nullptr) {
+    std::printf("FAILED: %s\n", dlerror());
+    return 1;
+  }
+  mxplan::SetCudaLibraries(arguments[1], arguments[1]);
+  CheckOrder();
+  Check(Live() == 0, mxplan::Concat("an ended region left ", Live()));
+  CheckErrors();
+  CheckOtherDevices();
+  CheckDamagedPlans();
+  CheckThreads();
+  Check(Live() == 0, mxplan::Concat("in the end there is left ", Live()));
+  if (failures == 0) std::printf("all checks hold\n");
+  return failures == 0 ? 0 : 1;
+}

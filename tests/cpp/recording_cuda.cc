@@ -1,0 +1,224 @@
+// A stand-in for the CUDA runtime and cuDNN: notes every call, keeps "device" memory on the host,
+// and fails where it is told to.
+//
+// It knows the functions that regions call and no others, so a region that calls another one cannot
+// load it.
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace {
+
+struct State {
+  std::mutex mutex;
+  std::vector<std::string> calls;
+  std::set<void*> memory, descriptors, handles, tensors;
+  std::map<void*, std::vector<void*>> addresses;  // of variant packs
+  std::set<void*> finalized;
+  int fail_at = -1, fail_with = 0;  // counts calls that can fail
+  int made = 0;
+  std::map<std::string, int> numbers = {
+      {"devices", 1}, {"sm", 90}, {"multiprocessors", 132}, {"driver", 13000}, {"cudnn", 91900}};
+};
+
+State& S() {
+  static auto* state = new State();
+  return *state;
+}
+
+// Notes the call; the status that it is to give.
+int Note(const std::string& call) {
+  State& s = S();
+  s.calls.push_back(call);
+  if (s.fail_at >= 0 && s.fail_at-- == 0) return s.fail_with;
+  return 0;
+}
+
+void* NewObject(std::set<void*>* kept) {
+  void* object = std::malloc(1);
+  kept->insert(object);
+  return object;
+}
+
+int Drop(std::set<void*>* kept, void* object) {
+  if (kept->erase(object) == 0) return 3000;  // nobody's, or given back twice
+  std::free(object);
+  return 0;
+}
+
+}  // namespace
+
+#define STAND_IN extern "C" __attribute__((visibility("default")))
+#define LOCKED std::lock_guard<std::mutex> lock(S().mutex)
+
+// --- for tests
+// -------------------------------------------------------------------------------------
+
+STAND_IN void RecordingFail(int at, int with) {
+  LOCKED;
+  S().fail_at = at;
+  S().fail_with = with;
+}
+STAND_IN void RecordingSet(const char* what, int number) {
+  LOCKED;
+  S().numbers[what] = number;
+}
+// Calls since the last time, one a line.
+STAND_IN const char* RecordingTake() {
+  LOCKED;
+  static auto* text = new std::string();
+  text->clear();
+  for (const std::string& call : S().calls) *text += call + "\n";
+  S().calls.clear();
+  return text->c_str();
+}
+// What has not been given back, handles aside.
+STAND_IN int RecordingLive() {
+  LOCKED;
+  return static_cast<int>(S().memory.size() + S().descriptors.size() + S().tensors.size());
+}
+STAND_IN int RecordingHandles() {
+  LOCKED;
+  return static_cast<int>(S().handles.size());
+}
+
+// --- the CUDA runtime
+// ------------------------------------------------------------------------------
+
+STAND_IN int cudaGetDeviceCount(int* count) {
+  LOCKED;
+  *count = S().numbers["devices"];
+  return *count == 0 ? 100 : 0;
+}
+STAND_IN int cudaGetDevice(int* device) {
+  *device = 0;
+  return 0;
+}
+STAND_IN int cudaDeviceGetAttribute(int* value, int what, int) {
+  LOCKED;
+  int sm = S().numbers["sm"];
+  *value = what == 75 ? sm / 10 : what == 76 ? sm % 10 : S().numbers["multiprocessors"];
+  return 0;
+}
+STAND_IN int cudaDriverGetVersion(int* version) {
+  LOCKED;
+  *version = S().numbers["driver"];
+  return 0;
+}
+STAND_IN int cudaMalloc(void** data, size_t bytes) {
+  LOCKED;
+  int status = Note("cudaMalloc " + std::to_string(bytes));
+  if (status != 0) return status;
+  *data = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  S().memory.insert(*data);
+  return 0;
+}
+STAND_IN int cudaFree(void* data) {
+  LOCKED;
+  S().calls.push_back("cudaFree");
+  return Drop(&S().memory, data);
+}
+STAND_IN int cudaMemcpy(void* to, const void* from, size_t bytes, int kind) {
+  LOCKED;
+  int status = Note("cudaMemcpy " + std::to_string(bytes) + " kind " + std::to_string(kind));
+  if (status == 0) std::memcpy(to, from, bytes);
+  return status;
+}
+STAND_IN const char* cudaGetErrorString(int status) {
+  return status == 100 ? "no CUDA-capable device is detected" : "a CUDA error of the stand-in";
+}
+
+// --- cuDNN
+// -----------------------------------------------------------------------------------------
+
+STAND_IN size_t cudnnGetVersion() {
+  LOCKED;
+  return static_cast<size_t>(S().numbers["cudnn"]);
+}
+STAND_IN const char* cudnnGetErrorString(int) { return "CUDNN_STATUS_OF_THE_STAND_IN"; }
+STAND_IN int cudnnCreate(void** handle) {
+  LOCKED;
+  int status = Note("cudnnCreate");
+  if (status == 0) *handle = NewObject(&S().handles);
+  return status;
+}
+STAND_IN int cudnnDestroy(void* handle) {
+  LOCKED;
+  S().calls.push_back("cudnnDestroy");
+  return Drop(&S().handles, handle);
+}
+STAND_IN int cudnnSetStream(void*, void* stream) {
+  LOCKED;
+  return Note("cudnnSetStream " + std::to_string(reinterpret_cast<uintptr_t>(stream)));
+}
+STAND_IN int cudnnBackendCreateDescriptor(int kind, void** made) {
+  LOCKED;
+  int status = Note("create " + std::to_string(kind));
+  if (status == 0) *made = NewObject(&S().descriptors);
+  return status;
+}
+STAND_IN int cudnnBackendDestroyDescriptor(void* descriptor) {
+  LOCKED;
+  S().calls.push_back("destroy");
+  S().finalized.erase(descriptor);
+  return Drop(&S().descriptors, descriptor);
+}
+STAND_IN int cudnnBackendSetAttribute(void* descriptor, int name, int type, int64_t count,
+                                      const void* values) {
+  LOCKED;
+  int status = Note("set " + std::to_string(name) + " type " + std::to_string(type) + " count " +
+                    std::to_string(count));
+  if (S().finalized.count(descriptor) != 0) return 2000;  // it cannot be changed any more
+  if (status == 0 && name == 1001) {
+    auto* addresses = static_cast<void* const*>(values);
+    S().addresses[descriptor].assign(addresses, addresses + count);
+  }
+  return status;
+}
+STAND_IN int cudnnBackendFinalize(void* descriptor) {
+  LOCKED;
+  int status = Note("finalize");
+  if (status == 0) S().finalized.insert(descriptor);
+  return status;
+}
+// Adds one to the first byte of the first tensor: who runs, and where, can be seen.
+STAND_IN int cudnnBackendExecute(void* handle, void* plan, void* pack) {
+  LOCKED;
+  int status = Note("execute");
+  if (status != 0) return status;
+  State& s = S();
+  if (s.handles.count(handle) == 0 || s.finalized.count(plan) == 0 || s.finalized.count(pack) == 0)
+    return 2000;
+  ++*static_cast<unsigned char*>(s.addresses[pack].at(0));
+  return 0;
+}
+STAND_IN int cudnnCreateTensorDescriptor(void** made) {
+  LOCKED;
+  int status = Note("tensor");
+  if (status == 0) *made = NewObject(&S().tensors);
+  return status;
+}
+STAND_IN int cudnnDestroyTensorDescriptor(void* descriptor) {
+  LOCKED;
+  S().calls.push_back("drop tensor");
+  return Drop(&S().tensors, descriptor);
+}
+STAND_IN int cudnnSetTensorNdDescriptor(void*, int type, int rank, const int* extents,
+                                        const int* strides) {
+  LOCKED;
+  std::string text = "tensor of type " + std::to_string(type);
+  for (int i = 0; i < rank; ++i) {
+    text += " " + std::to_string(extents[i]) + "/" + std::to_string(strides[i]);
+  }
+  return Note(text);
+}
+STAND_IN int cudnnTransformTensor(void*, const void*, void*, const void*, const void*, void*,
+                                  void*) {
+  LOCKED;
+  return Note("transform");
+}
