@@ -22,10 +22,23 @@ IMAGE_STEPS = (
     ir.Pooling,
     ir.LRN,
     ir.Resampling,
+    ir.Resize,
     ir.BatchNormalization,
     ir.Shuffle,
 )
-AGNOSTIC_STEPS = (ir.Eltwise, ir.Binary, ir.Concat, ir.PReLU, ir.Pad, ir.Slice, ir.Reduction, ir.Softmax)
+AGNOSTIC_STEPS = (
+    ir.Eltwise,
+    ir.Binary,
+    ir.Concat,
+    ir.PReLU,
+    ir.Pad,
+    ir.Slice,
+    ir.Reduction,
+    ir.Softmax,
+    ir.Select,
+    ir.Compare,
+    ir.Cast,
+)
 
 
 def operands_of(step: ir.Step) -> list[tuple[str, int]]:

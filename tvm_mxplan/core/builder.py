@@ -94,7 +94,7 @@ class ProgramBuilder:
 
     def plain_copy(self, value: int) -> int:
         source = self.values[value]
-        return self.step("reorder", ir.Reorder(), source.shape, [("src", value)])
+        return self.step("reorder", ir.Reorder(), source.shape, [("src", value)], source.dtype)
 
     def step(
         self,

@@ -27,6 +27,9 @@ _ROLES: dict[type, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ir.LayerNormalization: (("src",), ("scale", "shift")),
     ir.Binary: (("src", "src1"), ()),
     ir.PReLU: (("src", "weights"), ()),
+    ir.Gather: (("src", "indices"), ()),
+    ir.Select: (("condition", "src", "src1"), ()),
+    ir.Compare: (("src", "src1"), ()),
 }
 """Roles that a step needs and those that it may have, beside dst; the kinds that are missing need src."""
 

@@ -34,7 +34,18 @@ _FINE = 16.0  # steps of one, in what functions are tried on
 _WIDE = 2**20  # in what is only moved or selected
 
 _PRODUCTS = (ir.Convolution, ir.Deconvolution, ir.MatMul, ir.InnerProduct)
-_MOVING = (ir.Concat, ir.Shuffle, ir.Pad, ir.Slice, ir.Reorder)
+_MOVING = (
+    ir.Concat,
+    ir.Shuffle,
+    ir.Pad,
+    ir.Slice,
+    ir.StridedSlice,
+    ir.Gather,
+    ir.Select,
+    ir.Cast,
+    ir.Reorder,
+)
+_TYPES = ("float32", "float64", "bool", "int8", "uint8", "int32", "int64")
 _NONE: Mapping[int, Array] = MappingProxyType({})
 _DOMAINS = ("log", "sqrt", "pow")  # functions that are tried on positive numbers
 
@@ -56,13 +67,33 @@ def operands(program: ir.Program, turn: int = 0, known: Mapping[int, Array] = _N
     found = {number: array for number, array in known.items() if program.values[number].kind == "constant"}
     for number, role, post_op in _reads(step):
         value = program.values[number]
-        if value.dtype != "float32":
+        if value.dtype not in _TYPES:
             raise UnsupportedError(f"a {value.dtype} operand")
         if number not in found:
             place = number + 1 + turn * len(program.values)
+            if role == "indices":
+                found[number] = _indices(program, step, value, place)
+                continue
+            if value.dtype != "float32":
+                found[number] = _whole(value, place)
+                continue
             use = _Use(role, getattr(post_op or step.attrs, "algorithm", ""))
             found[number] = _fitted(step, use, static_shape(value.shape), place, scale)
     return found
+
+
+def _indices(program: ir.Program, step: ir.Step, value: ir.Value, place: int) -> Array:
+    """Indices of a gather, from either end."""
+    assert isinstance(step.attrs, ir.Gather)
+    extent = static_shape(program.values[step.operand("src")].shape)[step.attrs.axis]
+    numbers = drawn(static_shape(value.shape), place, _WIDE).astype(value.dtype)
+    return numbers % (2 * extent) - extent
+
+
+def _whole(value: ir.Value, place: int) -> Array:
+    """Numbers of another type than float32: few, so that equal ones meet."""
+    numbers = drawn(static_shape(value.shape), place, 3)
+    return (numbers > 0 if value.dtype == "bool" else numbers).astype(value.dtype)
 
 
 def depth(program: ir.Program) -> int:

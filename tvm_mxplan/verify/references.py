@@ -35,7 +35,18 @@ _LEAST = 16
 _WINOGRAD_ROOM = 16.0
 """Of a stated error in the L2 norm, what the worst of a million elements may be off by."""
 
-_EXACT = (ir.Concat, ir.Shuffle, ir.Pad, ir.Slice, ir.Reorder)
+_EXACT = (
+    ir.Concat,
+    ir.Shuffle,
+    ir.Pad,
+    ir.Slice,
+    ir.StridedSlice,
+    ir.Gather,
+    ir.Select,
+    ir.Compare,
+    ir.Cast,
+    ir.Reorder,
+)
 _EXACT_BINARY = {"add": np.add, "sub": np.subtract, "min": np.minimum, "max": np.maximum}
 Chosen = Callable[[Array], Array]
 """Takes, of an array that broadcasts to the result's shape, what is worked out, in the reference's shape."""

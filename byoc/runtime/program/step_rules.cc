@@ -14,8 +14,13 @@ namespace mxplan {
 namespace {
 
 enum class Types : uint8_t {
-  kFloat,  // every operand is float32
-  kSame,   // bytes are moved: every operand is of dst's type
+  kFloat,      // every operand is float32
+  kSame,       // bytes are moved: every operand is of dst's type
+  kAlike,      // kFloat, or kSame in a type that the library computes with
+  kIndices,    // kSame, but for indices of int32 or int64
+  kCondition,  // kSame, but for a condition of bool
+  kCompared,   // every operand is of src's type, dst of bool
+  kAny,        // each of its own, of which the library says more
 };
 
 // The post-ops that an executable of the kind may be given.
@@ -67,7 +72,7 @@ const std::vector<Rule>& Rules() {
       {"lrn", {"src"}, {}, Types::kFloat, PostOps::kAny, CheckLrn},
       {"softmax", {"src"}, {}, Types::kFloat, PostOps::kAny, CheckSoftmax},
       {"eltwise", {"src"}, {}, Types::kFloat, PostOps::kAny, CheckSameShape},
-      {"binary", {"src", "src1"}, {}, Types::kFloat, PostOps::kAny, CheckBinary},
+      {"binary", {"src", "src1"}, {}, Types::kAlike, PostOps::kAny, CheckBinary},
       {"prelu", {"src", "weights"}, {}, Types::kFloat, PostOps::kAny, CheckPRelu},
       {"reduction", {"src"}, {}, Types::kFloat, PostOps::kAny, CheckReduction},
       {"concat", {"src"}, {}, Types::kSame, PostOps::kAny, CheckConcat},
@@ -75,6 +80,12 @@ const std::vector<Rule>& Rules() {
       {"resampling", {"src"}, {}, Types::kFloat, PostOps::kAny, CheckResampling},
       {"pad", {"src"}, {}, Types::kSame, PostOps::kNone, CheckPad},
       {"slice", {"src"}, {}, Types::kSame, PostOps::kNone, CheckSlice},
+      {"strided_slice", {"src"}, {}, Types::kSame, PostOps::kNone, CheckStridedSlice},
+      {"gather", {"src", "indices"}, {}, Types::kIndices, PostOps::kNone, CheckGather},
+      {"select", {"condition", "src", "src1"}, {}, Types::kCondition, PostOps::kNone, CheckSelect},
+      {"compare", {"src", "src1"}, {}, Types::kCompared, PostOps::kNone, CheckBinary},
+      {"cast", {"src"}, {}, Types::kAny, PostOps::kNone, CheckSameShape},
+      {"resize", {"src"}, {}, Types::kFloat, PostOps::kNone, CheckResampling},
       {"reorder", {"src"}, {}, Types::kSame, PostOps::kNone, CheckSameShape},
   };
   return rules;
@@ -109,14 +120,38 @@ void CheckType(const StepView& s, const std::string& what, int value, const std:
   if (type != expected) ThrowInvalidInput(what, ": expected ", expected, ", got ", type);
 }
 
+const std::string& TypeOf(const StepView& s, int value) {
+  return s.resolved().program->values[static_cast<size_t>(value)].dtype;
+}
+
+// The type that an operand has to be of; nothing where the rule leaves it open.
+std::string ExpectedType(const StepView& s, const Rule& rule, const Operand& operand) {
+  const std::string& role = operand.role;
+  switch (rule.types) {
+    case Types::kFloat:
+      return "float32";
+    case Types::kAny:
+      return "";
+    case Types::kIndices:
+      if (role != "indices") break;
+      return TypeOf(s, operand.value) == "int32" ? "int32" : "int64";
+    case Types::kCondition:
+      if (role != "condition") break;
+      return "bool";
+    case Types::kCompared:
+      return role == "dst" ? "bool" : TypeOf(s, s.step().Find("src"));
+    case Types::kSame:
+    case Types::kAlike:
+      break;
+  }
+  return TypeOf(s, s.step().Find("dst"));
+}
+
 void CheckTypes(const StepView& s, const Rule& rule) {
   const Step& step = s.step();
-  const Program& program = *s.resolved().program;
-  std::string expected = rule.types == Types::kFloat
-                             ? "float32"
-                             : program.values[static_cast<size_t>(step.Find("dst"))].dtype;
   for (const Operand& operand : step.operands) {
-    CheckType(s, operand.role, operand.value, expected);
+    const std::string expected = ExpectedType(s, rule, operand);
+    if (!expected.empty()) CheckType(s, operand.role, operand.value, expected);
   }
   for (const PostOp& op : step.post_ops) {
     if (op.kind == PostOp::Kind::kBinary) {

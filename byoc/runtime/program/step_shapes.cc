@@ -375,4 +375,36 @@ void CheckPad(const StepView& s) { CheckBox(s, "dst", "src"); }
 
 void CheckSlice(const StepView& s) { CheckBox(s, "src", "dst"); }
 
+void CheckStridedSlice(const StepView& s) {
+  const Dims &src = s.Shape("src"), &dst = s.Shape("dst");
+  ExpectRank(s, "dst", src.size(), src.size());
+  const Dims& begin = IntegersOf(s.step(), "begin", src.size(), 0);
+  const Dims& steps = IntegersOf(s.step(), "steps", src.size(), -INT32_MAX);
+  for (size_t i = 0; i < src.size(); ++i) {
+    if (steps[i] == 0)
+      ThrowInvalidInput("attribute steps: expected none of 0, got one on axis ", i);
+    if (dst[i] == 0) continue;
+    const int64_t last = begin[i] + (dst[i] - 1) * steps[i];
+    if (begin[i] >= src[i] || last < 0 || last >= src[i]) {
+      ThrowInvalidInput("dst: elements ", begin[i], " to ", last, " of axis ", i,
+                        ": expected some from 0 to ", src[i] - 1);
+    }
+  }
+}
+
+void CheckGather(const StepView& s) {
+  const Dims &src = s.Shape("src"), &indices = s.Shape("indices");
+  const auto axis = static_cast<std::ptrdiff_t>(AxisOf(s, src));
+  Dims expected(src.begin(), src.begin() + axis);
+  expected.insert(expected.end(), indices.begin(), indices.end());
+  expected.insert(expected.end(), src.begin() + axis + 1, src.end());
+  ExpectShape(s, "dst", expected);
+}
+
+void CheckSelect(const StepView& s) {
+  for (const char* role : {"condition", "src", "src1"}) {
+    ExpectBroadcast(role, s.Shape(role), s.Shape("dst"));
+  }
+}
+
 }  // namespace mxplan

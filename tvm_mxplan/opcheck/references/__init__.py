@@ -10,7 +10,7 @@ import numpy as np
 from tvm_mxplan.core import program as ir
 
 from ..estimate import Array, Estimate
-from . import convolution, elementwise, matmul, movement, normalization, pooling, reduction
+from . import choice, convolution, elementwise, matmul, movement, normalization, pooling, reduction, resize
 from .operands import Operands
 
 REFERENCES: dict[type, Callable[[Any, Operands], Estimate]] = {
@@ -32,6 +32,12 @@ REFERENCES: dict[type, Callable[[Any, Operands], Estimate]] = {
     ir.Resampling: movement.resampling,
     ir.Pad: movement.pad,
     ir.Slice: movement.slice_,
+    ir.StridedSlice: movement.strided_slice,
+    ir.Gather: movement.gather,
+    ir.Select: choice.select,
+    ir.Compare: choice.compare,
+    ir.Cast: choice.cast,
+    ir.Resize: resize.resize,
     ir.Reorder: movement.reorder,
 }
 

@@ -1,0 +1,31 @@
+"""Steps that choose between numbers, compare them, or give them another type."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tvm_mxplan.core import program as ir
+
+from ..estimate import Estimate
+from .operands import Operands
+
+_COMPARISONS: dict[str, np.ufunc] = {
+    "equal": np.equal,
+    "not_equal": np.not_equal,
+    "less": np.less,
+    "less_equal": np.less_equal,
+    "greater": np.greater,
+    "greater_equal": np.greater_equal,
+}
+
+
+def select(_attrs: ir.Select, operands: Operands) -> Estimate:
+    return Estimate(np.where(operands["condition"] != 0, operands.src, operands["src1"]))
+
+
+def compare(attrs: ir.Compare, operands: Operands) -> Estimate:
+    return Estimate(_COMPARISONS[attrs.algorithm](operands.src, operands["src1"]))
+
+
+def cast(_attrs: ir.Cast, operands: Operands) -> Estimate:
+    return Estimate(operands.src)
