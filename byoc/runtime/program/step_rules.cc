@@ -14,8 +14,10 @@ namespace mxplan {
 namespace {
 
 enum class Types : uint8_t {
-  kFloat,  // every operand is float32
+  kFloat,  // every operand is of a floating type that some library computes in; which go together,
+           // the library says
   kSame,   // bytes are moved: every operand is of dst's type
+  kConvert,  // as kSame, or from one floating type into another
 };
 
 // The post-ops that an executable of the kind may be given.
@@ -75,7 +77,7 @@ const std::vector<Rule>& Rules() {
       {"resampling", {"src"}, {}, Types::kFloat, PostOps::kAny, CheckResampling},
       {"pad", {"src"}, {}, Types::kSame, PostOps::kNone, CheckPad},
       {"slice", {"src"}, {}, Types::kSame, PostOps::kNone, CheckSlice},
-      {"reorder", {"src"}, {}, Types::kSame, PostOps::kNone, CheckSameShape},
+      {"reorder", {"src"}, {}, Types::kConvert, PostOps::kNone, CheckSameShape},
   };
   return rules;
 }
@@ -104,24 +106,31 @@ void CheckRoles(const Step& step, const Rule& rule) {
   }
 }
 
-void CheckType(const StepView& s, const std::string& what, int value, const std::string& expected) {
-  const std::string& type = s.resolved().program->values[static_cast<size_t>(value)].dtype;
-  if (type != expected) ThrowInvalidInput(what, ": expected ", expected, ", got ", type);
+const std::string& TypeOf(const StepView& s, int value) {
+  return s.resolved().program->values[static_cast<size_t>(value)].dtype;
+}
+
+bool IsFloating(const std::string& type) { return type == "float32" || type == "bfloat16"; }
+
+void CheckFloating(const StepView& s, const std::string& what, int value) {
+  const std::string& type = TypeOf(s, value);
+  if (!IsFloating(type)) ThrowInvalidInput(what, ": expected float32 or bfloat16, got ", type);
 }
 
 void CheckTypes(const StepView& s, const Rule& rule) {
   const Step& step = s.step();
-  const Program& program = *s.resolved().program;
-  std::string expected = rule.types == Types::kFloat
-                             ? "float32"
-                             : program.values[static_cast<size_t>(step.Find("dst"))].dtype;
+  const std::string& result = TypeOf(s, step.Find("dst"));
   for (const Operand& operand : step.operands) {
-    CheckType(s, operand.role, operand.value, expected);
+    const std::string& type = TypeOf(s, operand.value);
+    bool converted = rule.types == Types::kConvert && IsFloating(type) && IsFloating(result);
+    if (rule.types == Types::kFloat) {
+      CheckFloating(s, operand.role, operand.value);
+    } else if (type != result && !converted) {
+      ThrowInvalidInput(operand.role, ": expected ", result, ", got ", type);
+    }
   }
   for (const PostOp& op : step.post_ops) {
-    if (op.kind == PostOp::Kind::kBinary) {
-      CheckType(s, "post-op " + op.algorithm, op.value, "float32");
-    }
+    if (op.kind == PostOp::Kind::kBinary) CheckFloating(s, "post-op " + op.algorithm, op.value);
   }
 }
 
