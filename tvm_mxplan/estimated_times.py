@@ -30,7 +30,7 @@ from .core.description import StepInfo
 from .core.specialize import typical, typical_shape
 from .passes.kernels.serial_small_kernels import work
 from .passes.layout.candidates import operands_of
-from .passes.layout.costs import BY_MODEL, Machine, reorder_cost, step_cost
+from .passes.layout.costs import BY_MODEL, Machine, reorder_cost, step_cost, value_bytes
 from .passes.layout.elementwise import OPERATORS
 from .passes.layout.processor import narrow_share
 from .passes.relax_types import is_constant, operator_name, shape_of
@@ -104,7 +104,8 @@ def _step_us(program: ir.Program, step: ir.Step, machine: Machine) -> float:
         return 0.0
     layouts = tuple(program.values[value].layout for _, value in operands_of(step))
     if isinstance(step.attrs, ir.Reorder):
-        return reorder_cost(program.values[step.dst].shape, layouts[0], layouts[-1], machine)  # type: ignore[arg-type]
+        moved = zip((step.operand("src"), step.dst), layouts, strict=True)
+        return reorder_cost(sum(value_bytes(program.values[v], layout) for v, layout in moved), machine)
     if isinstance(step.attrs, ir.Concat | ir.Slice):
         return BY_MODEL.copies(program, step, layouts)
     return step_cost(program, step, layouts, StepInfo(step.implementation, 0, 0, ""), machine)

@@ -15,6 +15,7 @@ from .byoc import registry
 from .byoc.backend import Backend
 from .core import program as ir
 from .core.dims import is_static
+from .core.element_types import dense_bytes
 from .core.journal import Journal
 from .core.layout import plain_layout
 from .core.layout_decision import LayoutDecision
@@ -26,7 +27,7 @@ from .estimated_times import KeptCall, kept_calls, region_us
 from .function_arena import function_report
 from .memory_report import MemoryReport
 from .passes.dispatch.implementations import Preference, preference_of
-from .passes.layout.costs import Machine, reorder_cost
+from .passes.layout.costs import Machine, reorder_cost, value_bytes
 from .passes.memory.relax_aliases import name_of
 from .passes.memory.storage_plan import StoragePlan
 from .passes.origins import origin_table
@@ -244,10 +245,14 @@ def _reorders(program: ir.Program) -> tuple[ReorderReport, ...]:
                 source.layout,
                 target.layout,
                 source.nbytes + target.nbytes if static else -1,
-                reorder_cost(source.shape, source.layout, target.layout, Machine()) if static else -1.0,
+                _reorder_us(source, target) if static else -1.0,
             )
         )
     return tuple(found)
+
+
+def _reorder_us(source: ir.Value, target: ir.Value) -> float:
+    return reorder_cost(value_bytes(source, source.layout) + value_bytes(target, target.layout), Machine())
 
 
 def _post_op(post_op: ir.PostOp) -> str:
@@ -280,10 +285,7 @@ def _calls(mod: tvm.IRModule) -> Counter[str]:
 
 
 def _nbytes(tensor: tvm.runtime.Tensor) -> int:
-    count = 4
-    for dim in tensor.shape:
-        count *= int(dim)
-    return count
+    return dense_bytes([int(dim) for dim in tensor.shape], str(tensor.dtype))
 
 
 def _observer(name: str, note: Callable[[tvm.IRModule], None]) -> tvm.transform.Pass:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tvm_mxplan.core.assignment import AssignmentProblem, Form, Option, solve_assignment
+from tvm_mxplan.core.element_types import stored_bytes
 from tvm_mxplan.core.layout import parse_layout, plain_layout
 
 from .costs import Machine, reorder_cost
@@ -30,17 +31,20 @@ class Tensor:
     Attributes
     ----------
     shape : logical shape, at typical numbers where it is symbolic.
-    itemsize : bytes of one element.
     tail : what stands in the tail of its channels where it is stored padded; None if that is unknown.
     """
 
     shape: tuple[int, ...]
-    itemsize: int
+    dtype: str
     tail: Number | None
 
     @property
     def plain(self) -> str:
         return plain_layout(len(self.shape))
+
+    def nbytes(self, layout: str) -> int:
+        """Bytes of the tensor in ``layout``, padding included."""
+        return stored_bytes(self.shape, layout, self.dtype)
 
     def pads(self, layout: str) -> bool:
         return parse_layout(layout).pads(self.shape)
@@ -162,12 +166,7 @@ class _Chooser:
     def _extra(self, operator: Operator, layout: str) -> float:
         """Microseconds that an operator takes longer on a physical buffer: its padding."""
         touched = [self.graph.tensors[value] for value in (*operator.operands, operator.result)]
-        parsed = parse_layout(layout)
-        padding = sum(
-            (parsed.elements(tensor.shape) - parse_layout(tensor.plain).elements(tensor.shape))
-            * tensor.itemsize
-            for tensor in touched
-        )
+        padding = sum(tensor.nbytes(layout) - tensor.nbytes(tensor.plain) for tensor in touched)
         tie = 0.0 if layout == touched[-1].plain else _TIE_US
         return padding / self.machine.gbytes_per_s / 1e3 + tie
 
@@ -192,7 +191,7 @@ class _Chooser:
         tensor = self.graph.tensors[value]
         if layout == tensor.plain:
             return 0.0
-        return reorder_cost(tensor.shape, tensor.plain, layout, self.machine)
+        return reorder_cost(tensor.nbytes(tensor.plain) + tensor.nbytes(layout), self.machine)
 
 
 def _distinct(plain: str, forms: list[Form]) -> tuple[str, ...]:

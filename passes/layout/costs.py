@@ -13,7 +13,8 @@ from typing import Protocol, TypeAlias
 
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.description import StepInfo
-from tvm_mxplan.core.layout import parse_layout, plain_layout
+from tvm_mxplan.core.element_types import stored_bytes
+from tvm_mxplan.core.layout import plain_layout
 
 from .candidates import Layouts, operands_of
 from .kernel_costs import arithmetic_us, exposed_us, reread_weights_us
@@ -94,8 +95,8 @@ class ModelCost:
     def reorder(
         self, program: ir.Program, value: int, layout: str, _sources: Sequence[str], _reader: Reader | None
     ) -> float:
-        shape = program.values[value].shape
-        return reorder_cost(shape, plain_layout(len(shape)), layout, self.machine)  # type: ignore[arg-type]
+        moved, plain = program.values[value], plain_layout(len(program.values[value].shape))
+        return reorder_cost(value_bytes(moved, plain) + value_bytes(moved, layout), self.machine)
 
     def copies(self, program: ir.Program, step: ir.Step, layouts: Layouts) -> float:
         moved = pieces_bytes(program, step, layouts)
@@ -108,7 +109,7 @@ def step_cost(
 ) -> float:
     """Microseconds for one step."""
     moved = sum(
-        value_bytes(program.values[value].shape, layout)
+        value_bytes(program.values[value], layout)
         for (_, value), layout in zip(operands_of(step), layouts, strict=True)
     )
     transfer = (moved - min(moved, machine.cache_bytes) / 2) / machine.gbytes_per_s / 1e3
@@ -137,19 +138,18 @@ def _winograd_cost(program: ir.Program, step: ir.Step, attrs: ir.Convolution, ma
 BY_MODEL = ModelCost()
 
 
-def reorder_cost(shape: tuple[int, ...], source: str, target: str, machine: Machine) -> float:
-    """Microseconds to convert a value of ``shape`` from one layout into another."""
-    moved = value_bytes(shape, source) + value_bytes(shape, target)
+def reorder_cost(moved: int, machine: Machine) -> float:
+    """Microseconds of a conversion into another layout or type that reads and writes so many bytes."""
     return REORDER_OVERHEAD_US + moved / machine.gbytes_per_s / 1e3
 
 
-def value_bytes(shape: tuple[object, ...], layout: str) -> int:
-    """Bytes of a float32 value, padding included."""
-    return 4 * parse_layout(layout).elements(shape)  # type: ignore[arg-type]
+def value_bytes(value: ir.Value, layout: str) -> int:
+    """Bytes of a value in a layout, padding included."""
+    return stored_bytes(value.shape, layout, value.dtype)
 
 
 def pieces_bytes(program: ir.Program, step: ir.Step, layouts: Layouts) -> int:
     """Bytes that a concatenation or slice reads: those of its pieces, of which a slice has one."""
     pairs = list(zip(operands_of(step), layouts, strict=True))
     pieces = pairs[-1:] if isinstance(step.attrs, ir.Slice) else pairs[:-1]
-    return sum(value_bytes(program.values[value].shape, layout) for (_, value), layout in pieces)
+    return sum(value_bytes(program.values[value], layout) for (_, value), layout in pieces)

@@ -23,6 +23,7 @@ from collections.abc import Mapping
 
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.description import StepInfo
+from tvm_mxplan.core.element_types import dense_bytes
 from tvm_mxplan.core.layout import channels_last, parse_layout
 
 from .candidates import Layouts, operands_of
@@ -83,7 +84,8 @@ def reread_weights_us(
     """Microseconds for weights that are read for every row of the result, where caches do not hold them."""
     if not isinstance(step.attrs, ir.Convolution) or not info.implementation.startswith("jit:"):
         return 0.0
-    weights = 4 * math.prod(program.values[step.operand("weights")].shape)  # type: ignore[arg-type]
+    filters = program.values[step.operand("weights")]
+    weights = dense_bytes(filters.shape, filters.dtype)
     if weights <= cache_bytes // 2:
         return 0.0
     images, _, *rows, _ = program.values[step.dst].shape
@@ -99,8 +101,8 @@ def exposed_us(program: ir.Program, step: ir.Step, layouts: Layouts, gbytes_per_
     window = program.values[step.operand("weights")].shape[2 + (step.attrs.groups > 1) :]
     if by_role["dst"] != channels_last(len(window) + 2) or any(extent != 1 for extent in window):
         return 0.0
-    images = (program.values[step.operand(role)].shape for role in ("src", "dst"))
-    beyond = sum(4 * math.prod(shape) for shape in images) - _NEAR_BYTES  # type: ignore[arg-type]
+    images = (program.values[step.operand(role)] for role in ("src", "dst"))
+    beyond = sum(dense_bytes(image.shape, image.dtype) for image in images) - _NEAR_BYTES
     return max(0.0, _EXPOSED_1X1 * beyond / gbytes_per_s / 1e3)
 
 

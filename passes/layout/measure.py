@@ -20,6 +20,7 @@ import tvm
 from tvm_mxplan.byoc.backend import Backend
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.description import StepInfo
+from tvm_mxplan.core.element_types import numpy_type
 from tvm_mxplan.core.layout import parse_layout, plain_layout
 
 from .candidates import Layouts, operands_of
@@ -167,4 +168,5 @@ def _with_reorder(
 def _random(generator: np.random.Generator, value: ir.Value) -> tvm.runtime.Tensor:
     """A tensor of the physical shape of ``value``."""
     shape = parse_layout(value.layout).physical_shape(value.shape)
-    return tvm.runtime.tensor(generator.random(shape, dtype="float32") + np.float32(0.5))
+    numbers = generator.random(shape, dtype="float32") + np.float32(0.5)
+    return tvm.runtime.tensor(numbers.astype(numpy_type(value.dtype), copy=False))

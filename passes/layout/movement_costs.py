@@ -30,7 +30,7 @@ def concat_cost(
     *pieces, whole = _laid_out(program, numbers, layouts)
     offsets = piece_offsets(whole, step.attrs.axis, pieces)
     copied = sum(
-        value_bytes(piece.shape, piece.layout)
+        value_bytes(piece, piece.layout)
         for number, piece, offset in zip(numbers, pieces, offsets, strict=False)
         if offset is None or not _is_made_for_it(program, writers, number, piece.layout)
     )

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tvm_mxplan.core.element_types import item_bytes
 from tvm_mxplan.core.program import ConvolutionAlgorithm
 
 _TILES: dict[ConvolutionAlgorithm, int] = {"winograd_f2": 2, "winograd_f4": 4}
 _CHANNELS = 16  # rows of patches are padded to multiples of it
+_ITEM = item_bytes("float32")  # of filters and patches, in the only type there is an algorithm for
 _EFFICIENCY = 0.93  # of the matrix products
 _CACHE_SPEED = 2.0  # of the transforms, as a multiple of the speed of memory
 
@@ -42,8 +44,8 @@ def winograd_cost(
     elements = groups * (size + filter_size - 1) ** 2
     rows, columns = _padded(src_channels // groups), _padded(channels // groups)
     products = 2.0 * elements * tiles * rows * columns / gflops / _EFFICIENCY / 1e3
-    filters = 4.0 * elements * rows * columns / gbytes_per_s / 1e3
-    patches = 4.0 * elements * tiles * (rows + columns) / (_CACHE_SPEED * gbytes_per_s) / 1e3
+    filters = 1.0 * _ITEM * elements * rows * columns / gbytes_per_s / 1e3
+    patches = 1.0 * _ITEM * elements * tiles * (rows + columns) / (_CACHE_SPEED * gbytes_per_s) / 1e3
     return max(products, filters) + patches
 
 

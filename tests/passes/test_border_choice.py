@@ -27,7 +27,7 @@ def graph(
     gives: list[Give],
     pinned: tuple[int, ...] = (),
 ) -> BorderGraph:
-    tensors = tuple(Tensor((1, channels, 28, 28), 4, tail) for tail in tails)
+    tensors = tuple(Tensor((1, channels, 28, 28), "float32", tail) for tail in tails)
     return BorderGraph(tensors, tuple(operators), tuple(takes), tuple(gives), frozenset(pinned))
 
 
@@ -110,7 +110,7 @@ def test_padding_that_costs_more_than_the_reorders_is_not_taken() -> None:
     """Sixteen times the elements, through ten operators, for the two reorders of a large image."""
     operators = [Operator((number,), number + 1) for number in range(10)]
     gives, takes = [Give(0, BLOCKED)], [Take(10, (BLOCKED,))]
-    tensors = tuple(Tensor((1, 1, 512, 512), 4, ZERO) for _ in range(11))
+    tensors = tuple(Tensor((1, 1, 512, 512), "float32", ZERO) for _ in range(11))
     wide = BorderGraph(tensors, tuple(operators), tuple(takes), tuple(gives), frozenset())
     assert choose_layouts(wide, Machine()).operators == (PLAIN,) * 10
 

@@ -9,7 +9,7 @@ from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.builder import ProgramBuilder
 from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.passes.layout.candidates import in_layout
-from tvm_mxplan.passes.layout.costs import BY_MODEL, Machine, ModelCost, reorder_cost
+from tvm_mxplan.passes.layout.costs import BY_MODEL, Machine, ModelCost
 from tvm_mxplan.passes.layout.kernel_costs import reread_weights_us
 
 LAST, BLOCKED = "acdb", "aBcd16b"
@@ -327,8 +327,9 @@ def test_memory_counts_everything_that_a_step_touches() -> None:
 
 @pytest.mark.parametrize("shape", [(1, 17, 8, 8), (3, 64, 56, 56)])
 def test_a_reorder_reads_and_writes_all_padding_included_and_takes_a_start(shape: tuple[int, ...]) -> None:
-    machine = Machine(gbytes_per_s=20.0)
+    model = ModelCost(Machine(gbytes_per_s=20.0))
+    program = ir.Program("p", (ir.Value("x", shape, "float32", "input", "abcd", 0),), ())
     elements = int(np.prod(shape))
-    assert reorder_cost(shape, "abcd", LAST, machine) == pytest.approx(6 + 2 * 4 * elements / 20e3)
+    assert model.reorder(program, 0, LAST, (), None) == pytest.approx(6 + 2 * 4 * elements / 20e3)
     padded = elements * (32 if shape[1] == 17 else 64) // shape[1]
-    assert reorder_cost(shape, "abcd", BLOCKED, machine) == pytest.approx(6 + 4 * (elements + padded) / 20e3)
+    assert model.reorder(program, 0, BLOCKED, (), None) == pytest.approx(6 + 4 * (elements + padded) / 20e3)

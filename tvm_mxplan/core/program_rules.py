@@ -13,6 +13,7 @@ from typing import get_type_hints
 
 from . import program as ir
 from .dims import Dim, symbols_of
+from .element_types import item_bytes
 
 _MAX_RANK = 12
 _MAX_NUMBER = 2**31 - 1
@@ -68,6 +69,10 @@ def _check_values(program: ir.Program) -> None:
         where = f"value {value.name!r}"
         if len(value.shape) > _MAX_RANK:
             raise ProgramError(f"{where}: expected rank {_MAX_RANK} at most, got {len(value.shape)}")
+        try:
+            item_bytes(value.dtype)
+        except ValueError as error:
+            raise ProgramError(f"{where}: {error}") from None
         _check_dims(where, (*value.shape, value.alias_offset), bound)
         if not -1 <= value.alias_of < number:
             raise ProgramError(f"{where}: expected an alias of an earlier value, got {value.alias_of}")

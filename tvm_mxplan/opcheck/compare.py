@@ -9,6 +9,7 @@ import numpy as np
 
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.dims import static_shape
+from tvm_mxplan.core.element_types import item_bytes, numpy_type
 
 from .estimate import Array, Estimate, unit_roundoff
 from .physical import Tensor, read
@@ -71,7 +72,8 @@ def reference(
         else None
         for post_op in step.post_ops
     ]
-    return evaluate(step, static_shape(program.values[step.dst].shape), operands, post_operands)
+    dst = program.values[step.dst]
+    return evaluate(step, static_shape(dst.shape), operands, post_operands, numpy_type(dst.dtype))
 
 
 def prior_of(program: ir.Program, step: ir.Step, reads: Mapping[int, Tensor]) -> Array | None:
@@ -119,4 +121,4 @@ def _alignment(program: ir.Program, value: int) -> int:
     what = program.values[value]
     if what.kind == "local" and what.alias_of < 0:
         return ALIGNMENT
-    return np.dtype(what.dtype).itemsize
+    return item_bytes(what.dtype)

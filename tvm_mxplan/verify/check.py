@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
 from tvm_mxplan.byoc.backend import Backend
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.dims import static_shape
+from tvm_mxplan.core.element_types import numpy_type
 from tvm_mxplan.core.kernel import Kernel
 from tvm_mxplan.core.layout import parse_layout
 from tvm_mxplan.core.layout_arrays import pack
@@ -29,7 +31,7 @@ _LARGE_BYTES = 64 << 20
 _FEW = 3
 """Inputs at most, for a kernel whose operands take more than that."""
 _GUARD = 1024
-_UNTOUCHED = np.float32(-7.0e33)
+_UNTOUCHED = -7.0e33
 """What stands around and in a result before it is written."""
 
 
@@ -70,22 +72,31 @@ def _wrong(
     value = program.values[step.dst]
     layout, shape = parse_layout(value.layout), static_shape(value.shape)
     count = layout.elements(shape)
-    memory = np.full(count + 2 * _GUARD, _UNTOUCHED, np.float32)
-    out = memory[_GUARD : _GUARD + count].reshape(layout.physical_shape(shape))
+    dtype = numpy_type(value.dtype)
+    untouched = _untouched(dtype)
+    memory = np.full(count + 2 * _GUARD, untouched)
+    out = memory[_GUARD : _GUARD + count].view(dtype).reshape(layout.physical_shape(shape))
     prior = None
     if any(isinstance(post_op, ir.SumPostOp) for post_op in step.post_ops):
-        prior = drawn(shape, 0)
+        prior = drawn(shape, 0).astype(dtype, copy=False)
         out[...] = pack(prior, layout)
     function(*inputs, out)
-    if (memory[:_GUARD] != _UNTOUCHED).any() or (memory[_GUARD + count :] != _UNTOUCHED).any():
+    if (memory[:_GUARD] != untouched).any() or (memory[_GUARD + count :] != untouched).any():
         return "it writes outside of its result"
     if layout.pads(shape):
-        out[out == 0] = 0.0  # a minus zero in the padding does no harm
+        out[out == 0] = 0  # a minus zero in the padding does no harm
     written = read(out.reshape(-1).view(np.uint8), value)
     finding = judge(Run(program, dict(arrays), prior, written.logical, stated))
     if finding is not None:
         return str(finding)
     return f"{written.dirty} elements in the padding of dst are not zero" if written.dirty else ""
+
+
+def _untouched(dtype: np.dtype[Any]) -> Array:
+    """What stands in memory of a type before it is written; as plain bytes where it holds no such number."""
+    if dtype.kind in "biu":
+        return np.frombuffer(b"\x5a" * dtype.itemsize, f"u{dtype.itemsize}")[0]
+    return np.asarray(_UNTOUCHED, dtype)
 
 
 def _turns(kernel: Kernel) -> int:

@@ -14,11 +14,13 @@ namespace mxplan {
 namespace {
 
 enum class Types : uint8_t {
-  kFloat,      // every operand is float32
-  kSame,       // bytes are moved: every operand is of dst's type
-  kAlike,      // kFloat, or kSame in a type that the library computes with
-  kIndices,    // kSame, but for indices of int32 or int64
-  kCondition,  // kSame, but for a condition of bool
+  kFloat,  // every operand is of a floating type that some library computes in; which go together,
+           // the library says
+  kSame,   // bytes are moved: every operand is of dst's type
+  kConvert,    // as kSame, or from one floating type into another
+  kAlike,      // as kFloat, or kSame in a type that the library computes with
+  kIndices,    // as kSame, but for indices of int32 or int64
+  kCondition,  // as kSame, but for a condition of bool
   kCompared,   // every operand is of src's type, dst of bool
   kAny,        // each of its own, of which the library says more
 };
@@ -86,7 +88,7 @@ const std::vector<Rule>& Rules() {
       {"compare", {"src", "src1"}, {}, Types::kCompared, PostOps::kNone, CheckBinary},
       {"cast", {"src"}, {}, Types::kAny, PostOps::kNone, CheckSameShape},
       {"resize", {"src"}, {}, Types::kFloat, PostOps::kNone, CheckResampling},
-      {"reorder", {"src"}, {}, Types::kSame, PostOps::kNone, CheckSameShape},
+      {"reorder", {"src"}, {}, Types::kConvert, PostOps::kNone, CheckSameShape},
   };
   return rules;
 }
@@ -115,34 +117,27 @@ void CheckRoles(const Step& step, const Rule& rule) {
   }
 }
 
-void CheckType(const StepView& s, const std::string& what, int value, const std::string& expected) {
-  const std::string& type = s.resolved().program->values[static_cast<size_t>(value)].dtype;
-  if (type != expected) ThrowInvalidInput(what, ": expected ", expected, ", got ", type);
-}
-
 const std::string& TypeOf(const StepView& s, int value) {
   return s.resolved().program->values[static_cast<size_t>(value)].dtype;
 }
 
-// The type that an operand has to be of; nothing where the rule leaves it open.
+bool IsFloating(const std::string& type) { return type == "float32" || type == "bfloat16"; }
+
+void CheckFloating(const StepView& s, const std::string& what, int value) {
+  const std::string& type = TypeOf(s, value);
+  if (!IsFloating(type)) ThrowInvalidInput(what, ": expected float32 or bfloat16, got ", type);
+}
+
+// The type that an operand has to be of, where it is not any floating one.
 std::string ExpectedType(const StepView& s, const Rule& rule, const Operand& operand) {
-  const std::string& role = operand.role;
-  switch (rule.types) {
-    case Types::kFloat:
-      return "float32";
-    case Types::kAny:
-      return "";
-    case Types::kIndices:
-      if (role != "indices") break;
-      return TypeOf(s, operand.value) == "int32" ? "int32" : "int64";
-    case Types::kCondition:
-      if (role != "condition") break;
-      return "bool";
-    case Types::kCompared:
-      return role == "dst" ? "bool" : TypeOf(s, s.step().Find("src"));
-    case Types::kSame:
-    case Types::kAlike:
-      break;
+  const std::string &role = operand.role, &type = TypeOf(s, operand.value);
+  if (rule.types == Types::kAny) return type;
+  if (rule.types == Types::kIndices && role == "indices") {
+    return type == "int32" ? "int32" : "int64";
+  }
+  if (rule.types == Types::kCondition && role == "condition") return "bool";
+  if (rule.types == Types::kCompared) {
+    return role == "dst" ? "bool" : TypeOf(s, s.step().Find("src"));
   }
   return TypeOf(s, s.step().Find("dst"));
 }
@@ -150,13 +145,19 @@ std::string ExpectedType(const StepView& s, const Rule& rule, const Operand& ope
 void CheckTypes(const StepView& s, const Rule& rule) {
   const Step& step = s.step();
   for (const Operand& operand : step.operands) {
-    const std::string expected = ExpectedType(s, rule, operand);
-    if (!expected.empty()) CheckType(s, operand.role, operand.value, expected);
+    if (rule.types == Types::kFloat) {
+      CheckFloating(s, operand.role, operand.value);
+      continue;
+    }
+    const std::string &type = TypeOf(s, operand.value), expected = ExpectedType(s, rule, operand);
+    const bool floating = IsFloating(type) && IsFloating(expected);
+    const bool converts = rule.types == Types::kConvert || rule.types == Types::kAlike;
+    if (type != expected && !(converts && floating)) {
+      ThrowInvalidInput(operand.role, ": expected ", expected, ", got ", type);
+    }
   }
   for (const PostOp& op : step.post_ops) {
-    if (op.kind == PostOp::Kind::kBinary) {
-      CheckType(s, "post-op " + op.algorithm, op.value, "float32");
-    }
+    if (op.kind == PostOp::Kind::kBinary) CheckFloating(s, "post-op " + op.algorithm, op.value);
   }
 }
 

@@ -32,7 +32,8 @@ std::string BoundText(int64_t bound) {
 void LimitPadded(const StepView& s, const Dims& shape, const Dims& begin, const Dims& end,
                  const Dims& reach) {
   const int64_t most = s.limits().image_bytes;
-  int64_t bytes = sizeof(float);
+  const auto image = static_cast<size_t>(s.step().Find("src"));
+  int64_t bytes = s.resolved().values[image].layout.element_bytes;
   auto times = [&](int64_t extent) {
     if (__builtin_mul_overflow(bytes, std::max<int64_t>(extent, 1), &bytes) || bytes > most) {
       ThrowUnsupported("an image of ", ToString(shape), " with padding ", ToString(begin), " and ",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tvm_mxplan.core import program as ir
@@ -29,3 +31,14 @@ def compare(attrs: ir.Compare, operands: Operands) -> Estimate:
 
 def cast(_attrs: ir.Cast, operands: Operands) -> Estimate:
     return Estimate(operands.src)
+
+
+def cast_to(dtype: np.dtype[Any], estimate: Estimate) -> Estimate:
+    """Numbers cut to integers, no number where the type has none for them; truth values."""
+    value = estimate.value
+    if dtype.kind == "b":
+        return Estimate(np.not_equal(value, 0).astype(np.float64))
+    if dtype.kind not in "iu":
+        return estimate
+    limits, whole = np.iinfo(dtype), np.trunc(value)
+    return Estimate(np.where((whole >= limits.min) & (whole <= limits.max), whole, np.nan))
