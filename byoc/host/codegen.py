@@ -70,8 +70,7 @@ def _resize(c: Composite) -> int:
     rule = ir.Resize(
         algorithm,
         coordinates,
-        # The points of images are not below 0, where rounding away from it and upwards are one.
-        "round_prefer_ceil" if rounding == "round" else rounding,
+        "round_prefer_even" if rounding == "round" else rounding,
         float(attrs.cubic_alpha),
         bool(attrs.cubic_exclude),
     )

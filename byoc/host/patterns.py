@@ -20,7 +20,7 @@ NAME = "mxplan_host"
 
 UNARY = {
     "abs": "abs", "ceil": "ceil", "erf": "erf", "exp": "exp", "floor": "floor", "negative": "negative",
-    "nn.relu": "relu", "rsqrt": "rsqrt", "sign": "sign", "sqrt": "sqrt", "square": "square",
+    "nn.relu": "relu", "round": "round", "rsqrt": "rsqrt", "sign": "sign", "sqrt": "sqrt", "square": "square",
     "trunc": "trunc",
 }  # fmt: skip
 """Algorithms of eltwise steps by operators."""
