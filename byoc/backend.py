@@ -68,6 +68,10 @@ class Backend(Protocol):
         """What the library would do: implementations, layouts, bytes; nothing is executed."""
         ...
 
+    def lacks(self, dtype: str) -> str:
+        """Why it does not compute in an element type on this machine; '' if it does."""
+        ...
+
     def refuse(self, descriptor: str, implementation: str, reason: str) -> None:
         """Keep steps of this descriptor (``StepInfo.descriptor``) from running an implementation from now on.
 

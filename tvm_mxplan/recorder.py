@@ -20,6 +20,7 @@ from .core.journal import Journal
 from .core.layout import plain_layout
 from .core.layout_decision import LayoutDecision
 from .core.origin import Origins
+from .core.precision import SHORT_NAMES
 from .core.verification import Verification
 from .determinism import Determinism
 from .dispatch_report import PlannedRegion, dispatch_report
@@ -154,7 +155,8 @@ class Recorder:
                 self._planned.append(PlannedRegion(backend.library, program, fused_of(function)))
                 decision = self.journal.layouts.get(program.name)
                 region = region_report(program, backend.name, nbytes, decision)
-                self._regions.append(replace(region, calls=calls[gvar.name_hint]))
+                precision = self.journal.precisions.get(program.name)
+                self._regions.append(replace(region, calls=calls[gvar.name_hint], precision=precision))
                 memory = memory_report(program, self.journal.plans.get(program.name))
                 if memory is not None:
                     self._memory.append(memory)
@@ -197,6 +199,7 @@ def region_report(
             tuple(program.values[o.value].layout for o in step.operands if o.role in ("src", "dst")),
             tuple(_post_op(post_op) for post_op in step.post_ops),
             tuple(str(dim) for dim in program.values[step.dst].shape),
+            _types(program, step),
         )
         for step in program.steps
     )
@@ -213,6 +216,13 @@ def region_report(
         _crossing(program),
         estimated_us=region_us(program),
     )
+
+
+def _types(program: ir.Program, step: ir.Step) -> tuple[str, ...]:
+    """Precisions of the step's sources and its result; nothing where all are float32."""
+    named = [program.values[o.value].dtype for o in step.operands if o.role in ("src", "dst")]
+    types = tuple(SHORT_NAMES.get(dtype, dtype) for dtype in named)
+    return () if set(types) == {"f32"} else types
 
 
 def _crossing(program: ir.Program) -> tuple[str, ...]:
@@ -242,8 +252,8 @@ def _reorders(program: ir.Program) -> tuple[ReorderReport, ...]:
             ReorderReport(
                 writers.get(step.operand("src"), source.name),
                 readers[0] if readers else program.values[root].name,
-                source.layout,
-                target.layout,
+                _stored_as(source, target),
+                _stored_as(target, source),
                 source.nbytes + target.nbytes if static else -1,
                 _reorder_us(source, target) if static else -1.0,
             )
@@ -253,6 +263,11 @@ def _reorders(program: ir.Program) -> tuple[ReorderReport, ...]:
 
 def _reorder_us(source: ir.Value, target: ir.Value) -> float:
     return reorder_cost(value_bytes(source, source.layout) + value_bytes(target, target.layout), Machine())
+
+
+def _stored_as(value: ir.Value, other: ir.Value) -> str:
+    """The layout of a value, and its type where that of the other one differs."""
+    return value.layout + (f" {SHORT_NAMES.get(value.dtype, value.dtype)}" if value.dtype != other.dtype else "")
 
 
 def _post_op(post_op: ir.PostOp) -> str:

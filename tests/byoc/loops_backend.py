@@ -122,6 +122,9 @@ class Loops:
             steps.append(StepInfo(IMPLEMENTATION, 0, 0, error, descriptor=descriptor))
         return Description(tuple(steps), tuple(values))
 
+    def lacks(self, dtype: str) -> str:
+        return "" if dtype == "float32" else f"loops take no {dtype}"
+
     def refuse(self, descriptor: str, implementation: str, reason: str) -> None:
         self._refused[descriptor] = reason
 
