@@ -267,7 +267,9 @@ def _reorder_us(source: ir.Value, target: ir.Value) -> float:
 
 def _stored_as(value: ir.Value, other: ir.Value) -> str:
     """The layout of a value, and its type where that of the other one differs."""
-    return value.layout + (f" {SHORT_NAMES.get(value.dtype, value.dtype)}" if value.dtype != other.dtype else "")
+    if value.dtype == other.dtype:
+        return value.layout
+    return f"{value.layout} {SHORT_NAMES.get(value.dtype, value.dtype)}"
 
 
 def _post_op(post_op: ir.PostOp) -> str:
