@@ -56,9 +56,7 @@ def _onednn_engine() -> Engine:
 _LIBRARIES = {
     library.name: library
     for library in (
-        Library(
-            "onednn", "mxplan_onednn", _onednn_planner, _onednn_engine, ("dnnl", "onednn", "mkldnn")
-        ),
+        Library("onednn", "mxplan_onednn", _onednn_planner, _onednn_engine, ("dnnl", "onednn", "mkldnn")),
     )
 }
 _engines: dict[str, Engine] = {}

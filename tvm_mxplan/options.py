@@ -229,7 +229,7 @@ def _content(path: str) -> str:
 
 def _layers(given: object) -> dict[str, str]:
     """The option ``layers`` as a mapping; InvalidInputError shows how it is written."""
-    from .core.layout_names import layout_named
+    from .core.layout.layout_names import layout_named
 
     given = _mapping("layers", given, "conv2d_3=off,conv2d_4=nhwc")
     for name, choice in given.items():

@@ -18,6 +18,7 @@ from .byoc.backend import Backend
 from .core.choices import Choices
 from .operator_options import with_operators
 from .options import Options
+from .passes.borders import PropagateLayouts
 from .passes.canonicalize import (
     FoldConstants,
     NameSymbols,
@@ -28,9 +29,8 @@ from .passes.canonicalize import (
 from .passes.dispatch import ChooseAlgorithms, DispatchOperators, WeighCandidates
 from .passes.dispatch.implementations import preference_of
 from .passes.kernels import CheckIndices, ReductionsFromInfinity, SerialSmallKernels
-from .passes.layout import InferLayouts, PropagateLayouts
+from .passes.layout import InferLayouts
 from .passes.memory import PlanMemory
-from .passes.memory.tvm_pipeline import default_pipeline
 from .passes.origins import keep_origins
 from .passes.precision import AssignPrecision
 from .passes.precision.assign_precision import PrecisionWish
@@ -42,10 +42,11 @@ from .passes.region import (
     OutlineBlocks,
     PartitionRegions,
 )
-from .phase_dump import ALL, PhaseDump
+from .passes.storage.tvm_pipeline import default_pipeline
 from .phases import Compilation, Passes, Phase, check_names
 from .pipeline_registration import NAME
-from .recorder import Recorder
+from .report.phase_dump import ALL, PhaseDump
+from .report.recorder import Recorder
 from .tuning.candidates import Candidate
 from .tuning.place import Here
 from .tuning.tune_dispatch import TuneDispatch

@@ -11,8 +11,8 @@ from tvm import relax
 from tvm_mxplan.byoc.backend import Refuse, Translation
 from tvm_mxplan.byoc.translate import check_numbers, translate_region
 from tvm_mxplan.core.description import Description
-from tvm_mxplan.core.layout_registry import LayoutRegistry
-from tvm_mxplan.core.program import Program
+from tvm_mxplan.core.layout.layout_registry import LayoutRegistry
+from tvm_mxplan.core.program.program import Program
 
 from . import library
 from .codegen import TRANSLATE

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.layout import channels_blocked, channels_last, plain_layout
+from tvm_mxplan.core.layout.layout import channels_blocked, channels_last, plain_layout
 from tvm_mxplan.core.policies import Policy
+from tvm_mxplan.core.program import program as ir
 
 Layouts: TypeAlias = tuple[str, ...]
 

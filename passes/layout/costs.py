@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.element_types import stored_bytes
-from tvm_mxplan.core.layout import plain_layout
+from tvm_mxplan.core.layout.layout import plain_layout
+from tvm_mxplan.core.program import program as ir
 
 from .candidates import Layouts, is_cast, operands_of
 from .kernel_costs import arithmetic_us, exposed_us, reread_weights_us

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.kernel import alone
+from tvm_mxplan.core.program import program as ir
 
 from .candidates import is_cast, operands_of
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.program import program as ir
 
 from .step_types import FLOAT, StepTypes, operand_type
 
@@ -69,8 +69,7 @@ class _Applier:
         dst = self._written(step.dst, types)
         rest = iter(operands)
         named = tuple(
-            ir.Operand("dst", dst) if operand.role == "dst" else next(rest)
-            for operand in step.operands
+            ir.Operand("dst", dst) if operand.role == "dst" else next(rest) for operand in step.operands
         )
         self.steps.append(replace(step, operands=named, post_ops=post_ops))
         root = self.old.root(step.dst)

@@ -14,9 +14,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.assignment import Assignment, AssignmentProblem, Form, Option, solve_assignment
-from tvm_mxplan.core.layout import plain_layout
+from tvm_mxplan.core.layout.layout import plain_layout
+from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.errors import UnsupportedError
 
 from ..layout.candidates import operands_of, options_of

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.program import program as ir
 
 from ..layout.candidates import operands_of
 

@@ -14,8 +14,8 @@ import tvm
 from tvm import relax
 
 from tvm_mxplan.byoc.backend import Fused
-from tvm_mxplan.core import codec
-from tvm_mxplan.core.program import Program
+from tvm_mxplan.core.program import codec
+from tvm_mxplan.core.program.program import Program
 from tvm_mxplan.errors import UnsupportedError
 
 from .dissolve import Dissolved, dissolve
@@ -68,9 +68,7 @@ def fused_of(function: relax.Function) -> Fused:
     return {str(name): str(into) for name, into in written.items()} if written else {}
 
 
-def map_programs(
-    mod: tvm.IRModule, backend: str, transform: Callable[[Program], Program]
-) -> Dissolved:
+def map_programs(mod: tvm.IRModule, backend: str, transform: Callable[[Program], Program]) -> Dissolved:
     """The module with the program of each region replaced by what ``transform`` makes of it.
 
     Regions for which it raises UnsupportedError go back to TVM with that reason.

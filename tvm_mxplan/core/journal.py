@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from .allocation import Plan
 from .dispatch import DispatchDecision, Trial, Weighed
-from .layout_decision import LayoutDecision
+from .layout.layout_decision import LayoutDecision
 from .precision import PrecisionDecision
 
 
