@@ -11,8 +11,8 @@ import tvm
 from tvm import relax
 
 from tvm_mxplan.core.description import Description
-from tvm_mxplan.core.layout_registry import LayoutRegistry
-from tvm_mxplan.core.program import Program
+from tvm_mxplan.core.layout.layout_registry import LayoutRegistry
+from tvm_mxplan.core.program.program import Program
 
 Refuse: TypeAlias = Callable[[str, str], None]
 """Is told of an operator, as Relax calls it, that a check refused, and why."""
@@ -66,6 +66,10 @@ class Backend(Protocol):
 
     def describe(self, program: Program) -> Description:
         """What the library would do: implementations, layouts, bytes; nothing is executed."""
+        ...
+
+    def lacks(self, dtype: str) -> str:
+        """Why it does not compute in an element type on this machine; '' if it does."""
         ...
 
     def refuse(self, descriptor: str, implementation: str, reason: str) -> None:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import tvm
 from tvm import relax
 
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.builder import ProgramBuilder
-from tvm_mxplan.core.dims import Dim, Expr, Shape
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.builder import ProgramBuilder
+from tvm_mxplan.core.program.dims import Dim, Expr, Shape
 from tvm_mxplan.passes.relax_types import constant_of, dtype_of, is_constant, scalar_of, shape_of
 
 

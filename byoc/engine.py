@@ -89,7 +89,7 @@ class Engine:
     # --- caches of the process --------------------------------------------------------------------------
 
     def cache_counters(self, cache: str) -> dict[str, int]:
-        """Counters and capacity of a cache (see ``tvm_mxplan.caches``); empty where there is none."""
+        """Counters and capacity of a cache (``tvm_mxplan.execution.caches``), empty without one."""
         return {}
 
     def set_cache_capacity(self, cache: str, entries: int, bytes: int) -> None:

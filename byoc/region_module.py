@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import tvm_ffi
 
 if TYPE_CHECKING:
-    from tvm_mxplan.core.program import Program
+    from tvm_mxplan.core.program.program import Program
 
 _PROGRAM, _WITH_PROGRAM = "mxplan.program", "mxplan.with_program"
 
@@ -34,7 +34,7 @@ def program_bytes(module: Any) -> bytes:
 
 
 def program_of(module: Any) -> Program:
-    from tvm_mxplan.core import codec  # which a cached compilation does without
+    from tvm_mxplan.core.program import codec  # which a cached compilation does without
 
     return codec.decode(program_bytes(module))
 
@@ -46,7 +46,7 @@ def takes_program(module: Any) -> bool:
 
 def with_program(module: Any, program: Program) -> Any:
     """A copy of ``module`` that runs ``program``, which differs in where things stand alone."""
-    from tvm_mxplan.core import codec
+    from tvm_mxplan.core.program import codec
 
     return module[_WITH_PROGRAM](codec.encode(program))
 

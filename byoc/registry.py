@@ -75,9 +75,7 @@ def _host_engine() -> Engine:
 _LIBRARIES = {
     library.name: library
     for library in (
-        Library(
-            "onednn", "mxplan_onednn", _onednn_planner, _onednn_engine, ("dnnl", "onednn", "mkldnn")
-        ),
+        Library("onednn", "mxplan_onednn", _onednn_planner, _onednn_engine, ("dnnl", "onednn", "mkldnn")),
         Library("host", "mxplan_host", _host_planner, _host_engine, ("host",)),
     )
 }

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tvm_mxplan.byoc.engine import Observer
     from tvm_mxplan.core.description import Description
-    from tvm_mxplan.core.program import Program
+    from tvm_mxplan.core.program.program import Program
 
 _TRIAL = "trial"
 
@@ -111,7 +111,7 @@ def stats(module: Any) -> dict[str, Any]:
 def _encoded(program: Program | bytes) -> bytes:
     if isinstance(program, bytes):
         return program
-    from tvm_mxplan.core import codec
+    from tvm_mxplan.core.program import codec
 
     return codec.encode(program)
 

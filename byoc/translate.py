@@ -16,9 +16,9 @@ import numpy as np
 import tvm
 from tvm import relax
 
-from tvm_mxplan.core.builder import ProgramBuilder
-from tvm_mxplan.core.dims import Symbol, symbols_of
-from tvm_mxplan.core.program import Program, SymbolBinding
+from tvm_mxplan.core.program.builder import ProgramBuilder
+from tvm_mxplan.core.program.dims import Symbol, symbols_of
+from tvm_mxplan.core.program.program import Program, SymbolBinding
 from tvm_mxplan.errors import InternalError, MxplanError, UnsupportedError
 from tvm_mxplan.passes.relax_types import OPERATOR, dim_of, dtype_of, is_constant, shape_of
 

@@ -6,7 +6,7 @@ import numpy as np
 import tvm
 from tvm import relax, tirx
 
-from tvm_mxplan.core.dims import Dim, Expr, Operator, Shape, Symbol, is_static
+from tvm_mxplan.core.program.dims import Dim, Expr, Operator, Shape, Symbol, is_static
 
 _OPERATORS: dict[type, Operator] = {
     tirx.Add: "+",

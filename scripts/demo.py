@@ -51,7 +51,7 @@ def check(actual: np.ndarray, expected: np.ndarray) -> None:
 
 
 def latency_table(engines: dict[str, Callable[[], object]]) -> str:
-    """Median latencies of engines that take turns; a first look only, see scripts/bench_models.
+    """Median latencies of engines that take turns; a first look only, see scripts/bench models.
 
     A turn begins with a pause and a call that is not timed: an engine's threads wait for more work, on the
     processors that the next one wants, for some time after its last call.

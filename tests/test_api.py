@@ -18,10 +18,10 @@ from tvm import relax
 import tvm_mxplan
 from tvm_mxplan import transform
 from tvm_mxplan.core.policies import POLICIES
+from tvm_mxplan.execution.signature import Signature
 from tvm_mxplan.frontend.onnx import import_model
-from tvm_mxplan.inspection import region_programs
-from tvm_mxplan.report import Report
-from tvm_mxplan.signature import Signature
+from tvm_mxplan.report.inspection import region_programs
+from tvm_mxplan.report.report import Report
 from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.reference import onnxruntime_outputs, relative_l2
 

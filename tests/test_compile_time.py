@@ -19,7 +19,7 @@ from tvm_mxplan.frontend.onnx import import_model
 from tvm_mxplan.options import Options
 from tvm_mxplan.passes.dispatch.pattern_operators import may_match, operators_of
 from tvm_mxplan.pipeline import build_pipeline
-from tvm_mxplan.recorder import Recorder
+from tvm_mxplan.report.recorder import Recorder
 from tvm_mxplan.testing import large_graphs
 
 WARM, FEW, MANY = 12, 60, 240

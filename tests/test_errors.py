@@ -10,7 +10,7 @@ import tvm_ffi
 import tvm_mxplan
 from tvm_mxplan import InternalError, InvalidInputError, UnsupportedError
 from tvm_mxplan.byoc.onednn import codegen, library
-from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.passes.memory import plan_memory
 from tvm_mxplan.testing import zoo
 

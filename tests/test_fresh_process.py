@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 
 import tvm_mxplan
-from tvm_mxplan.inspection import decoded_programs
+from tvm_mxplan.report.inspection import decoded_programs
 from tvm_mxplan.testing import zoo
 
 LOAD = """
 import json, sys
 import tvm_mxplan
 from tvm_mxplan.byoc.onednn import library
-from tvm_mxplan.inspection import decoded_programs
+from tvm_mxplan.report.inspection import decoded_programs
 programs = decoded_programs(tvm_mxplan.load(sys.argv[1]).module)
 print(json.dumps([[step.implementation for step in library.describe(program).steps] for program in programs]))
 """

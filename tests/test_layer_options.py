@@ -8,8 +8,8 @@ import pytest
 import tvm_mxplan
 from tvm_mxplan import InvalidInputError, Options
 from tvm_mxplan.byoc.onednn.backend import OneDNN
-from tvm_mxplan.core.layout import channels_blocked
-from tvm_mxplan.report import Report, StepReport
+from tvm_mxplan.core.layout.layout import channels_blocked
+from tvm_mxplan.report.report import Report, StepReport
 from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.reference import onnxruntime_outputs, relative_l2
 

@@ -12,9 +12,9 @@ from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.core.allocation import solve
 from tvm_mxplan.core.ordering import choose_order
 from tvm_mxplan.core.policies import POLICIES
-from tvm_mxplan.inspection import decoded_programs
 from tvm_mxplan.passes.memory.liveness import arena_problem
 from tvm_mxplan.passes.memory.order_steps import step_graph
+from tvm_mxplan.report.inspection import decoded_programs
 from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.reference import onnxruntime_outputs, worst_relative_l2
 

@@ -15,7 +15,7 @@ from tvm_mxplan.frontend.onnx import import_model
 from tvm_mxplan.options import Options
 from tvm_mxplan.passes.region.attached import program_of, regions
 from tvm_mxplan.pipeline import PHASES, compilation
-from tvm_mxplan.recorder import Recorder
+from tvm_mxplan.report.recorder import Recorder
 from tvm_mxplan.testing import zoo
 
 TARGET = tvm.target.Target("llvm")

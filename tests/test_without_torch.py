@@ -14,7 +14,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import tvm_mxplan
-from tvm_mxplan.ffi import without
+from tvm_mxplan.execution.ffi import without
 
 LOAD = """
 import sys

@@ -17,25 +17,25 @@ if TYPE_CHECKING:
     from . import op, opcheck, transform
     from .api import compile, tune
     from .cache.choices_file import load_cache, save_cache
-    from .caches import CacheStatistics, cache_statistics, set_cache_capacity
-    from .executable import Executable, load
+    from .execution.caches import CacheStatistics, cache_statistics, set_cache_capacity
+    from .execution.executable import Executable, load
     from .options import Options
     from .remote.address import Remote
-    from .report import Report
+    from .report.report import Report
 
 __version__ = "0.1.0"
 
 _LAZY = {
-    "CacheStatistics": "caches",
-    "cache_statistics": "caches",
-    "set_cache_capacity": "caches",
+    "CacheStatistics": "execution.caches",
+    "cache_statistics": "execution.caches",
+    "set_cache_capacity": "execution.caches",
     "compile": "api",
-    "Executable": "executable",
-    "load": "executable",
+    "Executable": "execution.executable",
+    "load": "execution.executable",
     "load_cache": "cache.choices_file",
     "Options": "options",
     "Remote": "remote.address",
-    "Report": "report",
+    "Report": "report.report",
     "save_cache": "cache.choices_file",
     "tune": "api",
 }
@@ -77,8 +77,8 @@ def _autoload() -> None:
     """Called by TVM at ``import tvm``: loads the runtime, and with Relax, registers what needs it."""
     import tvm
 
-    from . import machine
     from .byoc import registry
+    from .execution import machine
 
     for engine in registry.engines():
         engine.load()

@@ -11,17 +11,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import machine
 from .cache.compile_cache import CompileCache
-from .caches import counted, set_capacities
 from .errors import InvalidInputError
-from .executable import Executable
-from .files import check_destination
+from .execution import machine
+from .execution.caches import counted, set_capacities
+from .execution.executable import Executable
+from .export.files import check_destination
 from .frontend.formats import Format, format_of
 from .frontend.parameters import Parameters, parameters_of
+from .frontend.stated_inputs import Shape, StatedInputs
 from .frontend.torch import Examples, is_torch
 from .options import Options
-from .stated_inputs import Shape, StatedInputs
 from .targets import TargetText
 
 if TYPE_CHECKING:

@@ -14,14 +14,14 @@ from tvm import relax
 from . import environment
 from .cache.compile_cache import CompileCache
 from .errors import InvalidInputError
-from .executable import METADATA, Executable, metadata_text
+from .execution.executable import METADATA, Executable, metadata_text
+from .execution.signature import OUTPUTS, signature_of
 from .frontend.onnx import import_model, input_names, output_names, read_model
-from .frontend.relax_checks import check_module
+from .frontend.relax.relax_checks import check_module
+from .frontend.stated_inputs import StatedInputs
 from .options import Options
 from .pipeline import build_pipeline
-from .recorder import Recorder
-from .signature import OUTPUTS, signature_of
-from .stated_inputs import StatedInputs
+from .report.recorder import Recorder
 from .targets import ParsedTarget
 from .tuning.place import Here, Place
 from .tuning.progress import Callback

@@ -15,7 +15,7 @@ def configuration() -> dict[str, dict[str, str]]:
     from tvm.target import codegen
 
     from .byoc import registry
-    from .caches import cache_statistics
+    from .execution.caches import cache_statistics
 
     caches = cache_statistics()
     versions = {name: distribution_version(name) for name in _DISTRIBUTIONS}

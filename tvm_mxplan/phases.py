@@ -24,8 +24,8 @@ from .options import Options
 from .passes.dispatch import VerifyKernels
 from .passes.dispatch.implementations import Preference
 from .passes.layout.costs import BY_MODEL, CostSource
-from .phase_dump import PhaseDump
-from .recorder import Recorder
+from .report.phase_dump import PhaseDump
+from .report.recorder import Recorder
 from .tuning.candidates import Candidate
 from .tuning.tuning import Tuning
 from .verify.verifier import Verifier

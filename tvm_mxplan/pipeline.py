@@ -18,6 +18,7 @@ from .byoc.backend import Backend
 from .core.choices import Choices
 from .operator_options import with_operators
 from .options import Options
+from .passes.borders import PropagateLayouts
 from .passes.canonicalize import (
     FoldConstants,
     NameSymbols,
@@ -28,10 +29,11 @@ from .passes.canonicalize import (
 from .passes.dispatch import ChooseAlgorithms, DispatchOperators, WeighCandidates
 from .passes.dispatch.implementations import preference_of
 from .passes.kernels import CheckIndices, ReductionsFromInfinity, SerialSmallKernels
-from .passes.layout import InferLayouts, PropagateLayouts
+from .passes.layout import InferLayouts
 from .passes.memory import PlanMemory
-from .passes.memory.tvm_pipeline import default_pipeline
 from .passes.origins import keep_origins
+from .passes.precision import AssignPrecision
+from .passes.precision.assign_precision import PrecisionWish
 from .passes.region import (
     BuildPrograms,
     EmitModules,
@@ -40,10 +42,11 @@ from .passes.region import (
     OutlineBlocks,
     PartitionRegions,
 )
-from .phase_dump import ALL, PhaseDump
+from .passes.storage.tvm_pipeline import default_pipeline
 from .phases import Compilation, Passes, Phase, check_names
 from .pipeline_registration import NAME
-from .recorder import Recorder
+from .report.phase_dump import ALL, PhaseDump
+from .report.recorder import Recorder
 from .tuning.candidates import Candidate
 from .tuning.place import Here
 from .tuning.tune_dispatch import TuneDispatch
@@ -87,6 +90,14 @@ def partition(_: Compilation) -> Passes:
 
 def build_programs(c: Compilation) -> Passes:
     return [BuildPrograms(backend, c.recorder.journal) for backend in c.backends]
+
+
+def assign_precision(c: Compilation) -> Passes:
+    wish = PrecisionWish(c.options.precision, c.options.precision_for)
+    return [
+        AssignPrecision(backend, wish, c.cost(backend, timed=False), c.recorder.journal)
+        for backend in c.backends
+    ]
 
 
 def tune_plans(c: Compilation) -> Passes:
@@ -166,6 +177,7 @@ PHASES = (
     Phase("dispatch", "named operators", "composites of the libraries that take them", dispatch),
     Phase("partition", "composites", "regions, each of one library", partition),
     Phase("programs", "regions", "a region program on each, in plain layouts", build_programs),
+    Phase("precision", "region programs", "the same, each step in its element types", assign_precision),
     Phase("tune-plans", "region programs", "the same; the best plan's decisions as choices", tune_plans),
     Phase("algorithms", "region programs", "an algorithm for each step", choose_algorithms, verified=True),
     Phase("layouts", "algorithms", "layouts, reorders, implementations, bytes", infer_layouts, verified=True),

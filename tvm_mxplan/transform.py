@@ -17,7 +17,7 @@ from .core.policies import Rule
 from .passes import dispatch, kernels, layout, memory, region
 from .passes.canonicalize import FoldConstants, RecoverOperators, SimplifyInference
 from .passes.dispatch.implementations import preference_of
-from .passes.memory import storage_rewrite
+from .passes.storage import storage_rewrite
 
 
 def _default() -> Backend:

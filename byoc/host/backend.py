@@ -14,10 +14,10 @@ from tvm_mxplan.byoc.backend import Refuse, Translation
 from tvm_mxplan.byoc.engine import Ask
 from tvm_mxplan.byoc.runtime_functions import RuntimeFunctions
 from tvm_mxplan.byoc.translate import check_numbers, translate_region
-from tvm_mxplan.core import codec
 from tvm_mxplan.core.description import Description, StepInfo
-from tvm_mxplan.core.layout_registry import LayoutRegistry
-from tvm_mxplan.core.program import Program
+from tvm_mxplan.core.layout.layout_registry import LayoutRegistry
+from tvm_mxplan.core.program import codec
+from tvm_mxplan.core.program.program import Program
 
 from .codegen import TRANSLATE
 from .patterns import NAME, fusion_patterns

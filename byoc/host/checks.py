@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from tvm import relax
 
-from tvm_mxplan.core.dims import is_static
+from tvm_mxplan.core.program.dims import is_static
 from tvm_mxplan.passes.relax_types import dtype_of, is_constant, shape_of
 
 from .slices import slice_of

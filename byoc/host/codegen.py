@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tvm import relax
 
 from tvm_mxplan.byoc.composite import Composite, product
-from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.passes.relax_types import permutation_of
 
 from .checks import METHODS

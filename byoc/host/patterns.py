@@ -79,5 +79,3 @@ def _fusion_pattern(row: Row, operator: str, refuse: Refuse) -> relax.transform.
 
     root = is_op(f"relax.{operator}")(*[wildcard() for _ in range(row.arity)])
     return relax.transform.FusionPattern(f"{NAME}.{row.name}", root, {}, check, None)
-
-

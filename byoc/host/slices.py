@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tvm import relax
 
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.dims import is_static
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.dims import is_static
 from tvm_mxplan.passes.relax_types import dim_of, shape_of
 
 

@@ -11,11 +11,12 @@ from tvm import relax
 from tvm_mxplan.byoc.backend import Refuse, Translation
 from tvm_mxplan.byoc.translate import check_numbers, translate_region
 from tvm_mxplan.core.description import Description
-from tvm_mxplan.core.layout_registry import LayoutRegistry
-from tvm_mxplan.core.program import Program
+from tvm_mxplan.core.layout.layout_registry import LayoutRegistry
+from tvm_mxplan.core.program.program import Program
 
 from . import library
 from .codegen import TRANSLATE
+from .element_types import missing_type
 from .fusion import fuse
 from .layouts import layout_registry
 from .patterns import NAME, fusion_patterns
@@ -58,6 +59,9 @@ class OneDNN:
 
     def describe(self, program: Program) -> Description:
         return library.describe(program)
+
+    def lacks(self, dtype: str) -> str:
+        return missing_type(dtype, self.isa)
 
     def refuse(self, descriptor: str, implementation: str, reason: str) -> None:
         library.refuse(descriptor, implementation, reason)

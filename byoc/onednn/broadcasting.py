@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from tvm_mxplan.core.dims import Shape
+from tvm_mxplan.core.program.dims import Shape
 
 Runs = list[tuple[bool, list[int]]]
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from tvm import relax
 
-from tvm_mxplan.core.dims import Shape, is_static
+from tvm_mxplan.core.program.dims import Shape, is_static
 from tvm_mxplan.passes.relax_types import dtype_of, is_constant, scalar_of, shape_of, slice_begin
 
 from .broadcasting import can_be_fast

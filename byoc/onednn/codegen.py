@@ -11,9 +11,9 @@ from collections.abc import Callable
 from tvm import relax
 
 from tvm_mxplan.byoc.composite import Composite, ints, product
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.dims import Dim, is_static
 from tvm_mxplan.core.long_sums import fits, stages, terms_at_once
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.dims import Dim, is_static
 from tvm_mxplan.passes.relax_types import permutation_of, scalar_of, shape_of, slice_begin
 
 from .codegen_elementwise import ELEMENTWISE

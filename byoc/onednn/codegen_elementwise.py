@@ -9,7 +9,7 @@ import numpy as np
 from tvm import relax
 
 from tvm_mxplan.byoc.composite import Composite, product
-from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.passes.relax_types import scalar_of, shape_of
 
 from .broadcasting import broadcast_runs, is_fast

@@ -10,9 +10,9 @@ or at large batches); elsewhere two primitives are faster, and oneDNN itself fal
 
 from __future__ import annotations
 
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.dims import is_static
 from tvm_mxplan.core.element_types import dense_bytes
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.dims import is_static
 
 from .graph import Graph
 

@@ -6,9 +6,9 @@ import numpy as np
 import tvm
 
 from tvm_mxplan.byoc.engine import Ask
-from tvm_mxplan.core import codec
-from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.description import Description
+from tvm_mxplan.core.program import codec
+from tvm_mxplan.core.program import program as ir
 
 from . import library
 from .backend import OneDNN

@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.dims import is_static
-from tvm_mxplan.core.layout import permute_layout, plain_layout
+from tvm_mxplan.core.layout.layout import permute_layout, plain_layout
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.dims import is_static
 
 from .graph import Graph
 

@@ -19,8 +19,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.dims import is_static
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.dims import is_static
 
 from . import affine
 from .broadcasting import is_per_channel

@@ -22,8 +22,8 @@ from dataclasses import replace
 import numpy as np
 
 from tvm_mxplan.byoc.backend import Translation
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.dims import Shape
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.dims import Shape
 
 from . import affine
 from .broadcasting import is_per_channel

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.dims import Shape
-from tvm_mxplan.core.layout import parse_layout, plain_layout
-from tvm_mxplan.core.renumber import renumber_step
+from tvm_mxplan.core.layout.layout import parse_layout, plain_layout
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.dims import Shape
+from tvm_mxplan.core.program.renumber import renumber_step
 
 
 class Graph:

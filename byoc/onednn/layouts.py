@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import tvm_ffi
 
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.layout import parse_layout, plain_layout
-from tvm_mxplan.core.layout_names import layout_named
-from tvm_mxplan.core.layout_registry import LayoutRegistry
+from tvm_mxplan.core.layout.layout import parse_layout, plain_layout
+from tvm_mxplan.core.layout.layout_names import layout_named
+from tvm_mxplan.core.layout.layout_registry import LayoutRegistry
+from tvm_mxplan.core.program import program as ir
 
 from . import library
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from tvm_mxplan.byoc.engine import Observer
     from tvm_mxplan.core.description import Description
-    from tvm_mxplan.core.program import Program
+    from tvm_mxplan.core.program.program import Program
 
 LIBRARY = "libmxplan_runtime.so"
 _ONEDNN_DISTRIBUTION = "onednn-cpu-gomp"
@@ -280,7 +280,7 @@ def isa() -> str:
 def _encoded(program: Program | bytes) -> bytes:
     if isinstance(program, bytes):
         return program
-    from tvm_mxplan.core import codec
+    from tvm_mxplan.core.program import codec
 
     return codec.encode(program)
 

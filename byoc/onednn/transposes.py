@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.layout import channels_last, parse_layout, plain_layout, same_bytes
+from tvm_mxplan.core.layout.layout import channels_last, parse_layout, plain_layout, same_bytes
+from tvm_mxplan.core.program import program as ir
 
 from .graph import Graph
 

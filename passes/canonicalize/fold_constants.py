@@ -18,7 +18,7 @@ import numpy as np
 import tvm
 from tvm import relax
 
-from tvm_mxplan.core.dims import Shape
+from tvm_mxplan.core.program.dims import Shape
 
 from ..relax_types import constant_of, dtype_of, is_constant, make_constant, shape_of
 from .rewriter import Site, is_call_to, rewrite_bindings

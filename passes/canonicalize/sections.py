@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from tvm import relax
 
-from tvm_mxplan.core.dims import is_static
+from tvm_mxplan.core.program.dims import is_static
 
 from ..relax_types import shape_of, slice_begin
 from .rewriter import Site, is_call_to

@@ -17,8 +17,8 @@ import math
 import tvm
 from tvm import relax
 
-from tvm_mxplan.core.dims import is_static
 from tvm_mxplan.core.long_sums import fits, stages, terms_at_once
+from tvm_mxplan.core.program.dims import is_static
 
 from ..relax_types import dtype_of, shape_of
 from .rewriter import Site, is_call_to, rewrite_bindings

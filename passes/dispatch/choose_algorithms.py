@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import tvm
 
 from tvm_mxplan.byoc.backend import Backend
-from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.choices import Choices, Question
 from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.journal import Journal
 from tvm_mxplan.core.policies import Rule
+from tvm_mxplan.core.program import program as ir
 
 from ..layout.candidates import Layouts
 from ..layout.costs import BY_MODEL, CostSource, Machine

@@ -16,8 +16,8 @@ from typing import Protocol
 import tvm
 
 from tvm_mxplan.byoc.backend import Backend
-from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.journal import Journal
+from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.verification import Refusal
 
 from ..region.attached import program_of, regions

@@ -1,6 +1,5 @@
-"""Physical layouts: candidates, the choice among them, and the reorders that follow; across regions too."""
+"""Physical layouts inside regions: candidates, the choice among them, and the reorders that follow."""
 
 from .infer_layouts import InferLayouts
-from .propagate_layouts import PropagateLayouts
 
-__all__ = ["InferLayouts", "PropagateLayouts"]
+__all__ = ["InferLayouts"]

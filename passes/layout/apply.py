@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.layout import same_bytes
+from tvm_mxplan.core.layout.layout import same_bytes
+from tvm_mxplan.core.program import program as ir
 
 from .candidates import Layouts, operands_of
 

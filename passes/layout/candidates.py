@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.layout import channels_blocked, channels_last, plain_layout
+from tvm_mxplan.core.layout.layout import channels_blocked, channels_last, plain_layout
 from tvm_mxplan.core.policies import Policy
+from tvm_mxplan.core.program import program as ir
 
 Layouts: TypeAlias = tuple[str, ...]
 
@@ -68,6 +68,11 @@ def candidates(
             *image_layouts(len(program.values[step.operand("src")].shape), policy, block),
         ]
         return _distinct([in_layout(program, step, layout) for layout in images])
+    if 3 <= rank <= 5 and is_cast(program, step):
+        layouts = [source_layout, *image_layouts(rank, policy, block)]
+        plain = plain_layout(rank)
+        mixed = [pair for layout in layouts for pair in ((plain, layout), (layout, plain))]
+        return _distinct([*((layout, layout) for layout in layouts), *mixed])
     if 3 <= rank <= 5 and isinstance(step.attrs, IMAGE_STEPS + AGNOSTIC_STEPS):
         preferred = image_layouts(rank, policy, block)
         if isinstance(step.attrs, AGNOSTIC_STEPS) or policy == "any":
@@ -75,6 +80,12 @@ def candidates(
     else:
         return _distinct([own, _plain(program, step)])
     return _distinct([*(uniform(program, step, layout) for layout in preferred), own])
+
+
+def is_cast(program: ir.Program, step: ir.Step) -> bool:
+    """True for a conversion into another type, which may be one into another layout as well."""
+    types = (program.values[number].dtype for _, number in operands_of(step))
+    return isinstance(step.attrs, ir.Reorder) and len(set(types)) > 1
 
 
 def options_of(program: ir.Program, step: ir.Step, block: int) -> list[Layouts]:

@@ -11,14 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.element_types import stored_bytes
-from tvm_mxplan.core.layout import plain_layout
+from tvm_mxplan.core.layout.layout import plain_layout
+from tvm_mxplan.core.program import program as ir
 
-from .candidates import Layouts, operands_of
+from .candidates import Layouts, is_cast, operands_of
 from .kernel_costs import arithmetic_us, exposed_us, reread_weights_us
 from .processor import narrow_share
+from .type_shares import time_share, widened
 from .winograd_costs import winograd_cost
 
 # Waking the threads, and what a reorder drives out of the caches; less than that is the error of the model.
@@ -108,6 +109,9 @@ def step_cost(
     program: ir.Program, step: ir.Step, layouts: Layouts, info: StepInfo, machine: Machine
 ) -> float:
     """Microseconds for one step."""
+    wide = widened(program, step)
+    if wide is not None:
+        return time_share(program, step) * step_cost(wide, wide.steps[0], layouts, info, machine)
     moved = sum(
         value_bytes(program.values[value], layout)
         for (_, value), layout in zip(operands_of(step), layouts, strict=True)
@@ -118,6 +122,8 @@ def step_cost(
     reread = reread_weights_us(program, step, info, machine.cache_bytes, machine.gbytes_per_s)
     narrow = narrow_share() if machine.narrow_share is None else machine.narrow_share
     busy = max(arithmetic_us(program, step, layouts, info, machine.gflops, narrow), reread)
+    if is_cast(program, step):
+        return REORDER_OVERHEAD_US + transfer
     cost = max(transfer, busy + exposed_us(program, step, layouts, machine.gbytes_per_s))
     return cost * _REFERENCE_PENALTY if info.is_reference else cost
 

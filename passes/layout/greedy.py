@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.policies import Policy
+from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.errors import UnsupportedError
 
 from .candidates import Layouts, candidates, operands_of, uniform

@@ -20,23 +20,23 @@ from typing import NamedTuple
 import tvm
 
 from tvm_mxplan.byoc.backend import Backend
-from tvm_mxplan.core import codec
-from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.choices import Choices, Question
 from tvm_mxplan.core.dispatch import Weighed
 from tvm_mxplan.core.journal import Journal
-from tvm_mxplan.core.layout_decision import LayoutDecision
+from tvm_mxplan.core.layout.layout_decision import LayoutDecision
 from tvm_mxplan.core.policies import Policy
-from tvm_mxplan.core.specialize import typical
+from tvm_mxplan.core.program import codec
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.specialize import typical
 from tvm_mxplan.errors import InvalidInputError
 
+from ..borders.neighbours import Neighbours
 from ..region.annotate import annotate
 from ..region.attached import carries_program, map_programs, program_of, regions
 from .apply import apply_layouts
 from .choose import LayoutChoice, LayoutChooser
 from .costs import BY_MODEL, CostSource
 from .greedy import choose_greedily
-from .neighbours import Neighbours
 from .overrides import forced_layouts
 from .queries import StepQueries, with_preferences
 

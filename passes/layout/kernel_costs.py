@@ -21,10 +21,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.element_types import dense_bytes
-from tvm_mxplan.core.layout import channels_last, parse_layout
+from tvm_mxplan.core.layout.layout import channels_last, parse_layout
+from tvm_mxplan.core.program import program as ir
 
 from .candidates import Layouts, operands_of
 

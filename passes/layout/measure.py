@@ -18,10 +18,10 @@ import numpy as np
 import tvm
 
 from tvm_mxplan.byoc.backend import Backend
-from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.element_types import numpy_type
-from tvm_mxplan.core.layout import parse_layout, plain_layout
+from tvm_mxplan.core.layout.layout import parse_layout, plain_layout
+from tvm_mxplan.core.program import program as ir
 
 from .candidates import Layouts, operands_of
 from .costs import CostSource, Reader

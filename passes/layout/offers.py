@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.dispatch import Candidate, Source
+from tvm_mxplan.core.program import program as ir
 
 from .candidates import Layouts, operands_of, options_of
 from .costs import CostSource

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.layout import parse_layout
-from tvm_mxplan.core.layout_names import image_layout, name_of
+from tvm_mxplan.core.layout.layout import parse_layout
+from tvm_mxplan.core.layout.layout_names import image_layout, name_of
+from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.errors import InvalidInputError
 
 from .candidates import Layouts, in_layout, options_of

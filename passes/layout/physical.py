@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from tvm_mxplan.core.layout import Layout, parse_layout
-from tvm_mxplan.core.layout_arrays import pack
+from tvm_mxplan.core.layout.layout import Layout, parse_layout
+from tvm_mxplan.core.layout.layout_arrays import pack
 
 
 def physical_type(tensor: relax.TensorType, layout: str) -> relax.TensorType:

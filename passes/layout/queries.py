@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tvm_mxplan.byoc.backend import Backend
-from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.description import StepInfo
+from tvm_mxplan.core.program import program as ir
 
 from .candidates import Layouts, operands_of
 from .costs import BY_MODEL, StepCost

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tvm_mxplan.core.element_types import item_bytes
-from tvm_mxplan.core.program import ConvolutionAlgorithm
+from tvm_mxplan.core.program.program import ConvolutionAlgorithm
 
 _TILES: dict[ConvolutionAlgorithm, int] = {"winograd_f2": 2, "winograd_f4": 4}
 _CHANNELS = 16  # rows of patches are padded to multiples of it

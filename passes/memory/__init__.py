@@ -1,9 +1,8 @@
-"""Memory: live ranges, the allocation problem they make, and its solution as arena offsets.
+"""Memory inside regions: live ranges, the allocation problem they make, and its solution as arena offsets.
 
-Inside regions ``PlanMemory``, between them (and in modules without any) ``StorageRewrite``.
+Between regions, and in modules without any, ``passes/storage`` does the same for lowered functions.
 """
 
 from .plan_memory import PlanMemory
-from .storage_rewrite import StorageRewrite
 
-__all__ = ["PlanMemory", "StorageRewrite"]
+__all__ = ["PlanMemory"]

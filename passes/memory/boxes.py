@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.dims import is_static, static_shape
 from tvm_mxplan.core.element_types import item_bytes
-from tvm_mxplan.core.layout import dense_box
+from tvm_mxplan.core.layout.layout import dense_box
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.dims import is_static, static_shape
 
 
 def box_offset(whole: ir.Value, begin: Sequence[int], part: ir.Value) -> int | None:

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.renumber import sort_values
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.renumber import sort_values
 
 from .boxes import piece_offsets
 from .liveness import offset_in_root

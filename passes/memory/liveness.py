@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
-from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.allocation import Item, Problem, Rectangle
+from tvm_mxplan.core.program import program as ir
 
 ALIGNMENT = 64
 

@@ -21,11 +21,11 @@ from typing import NamedTuple
 import tvm
 
 from tvm_mxplan.byoc.backend import Backend
-from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.allocation import Plan, Problem, solve, validate
 from tvm_mxplan.core.allocation.bounds import lower_bounds
-from tvm_mxplan.core.dims import is_static
 from tvm_mxplan.core.journal import Journal
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.dims import is_static
 from tvm_mxplan.errors import InternalError
 
 from ..region.annotate import annotate

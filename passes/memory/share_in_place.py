@@ -13,8 +13,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tvm_mxplan.byoc.backend import Backend
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.renumber import sort_values
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.renumber import sort_values
 
 
 def share_in_place(program: ir.Program, backend: Backend) -> ir.Program:

@@ -12,10 +12,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tvm_mxplan.byoc.backend import Backend
-from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.description import StepInfo
-from tvm_mxplan.core.dims import is_static
-from tvm_mxplan.core.specialize import typical
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.dims import is_static
+from tvm_mxplan.core.program.specialize import typical
 
 
 def annotate(program: ir.Program, backend: Backend) -> ir.Program:

@@ -7,15 +7,15 @@ function)``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import tvm
 from tvm import relax
 
 from tvm_mxplan.byoc.backend import Fused
-from tvm_mxplan.core import codec
-from tvm_mxplan.core.program import Program
+from tvm_mxplan.core.program import codec
+from tvm_mxplan.core.program.program import Program
 from tvm_mxplan.errors import UnsupportedError
 
 from .dissolve import Dissolved, dissolve
@@ -34,7 +34,9 @@ def regions(mod: tvm.IRModule, backend: str) -> Iterator[tuple[tvm.ir.GlobalVar,
 
 
 def attach(
-    function: relax.Function, program: Program, constants: list[np.ndarray] | None = None
+    function: relax.Function,
+    program: Program,
+    constants: Sequence[np.ndarray | tvm.runtime.Tensor] | None = None,
 ) -> relax.Function:
     """``function`` carrying ``program``; constants only where they are new."""
     function = function.with_attr(PROGRAM, tvm.runtime.tensor(np.frombuffer(codec.encode(program), np.uint8)))
@@ -66,9 +68,7 @@ def fused_of(function: relax.Function) -> Fused:
     return {str(name): str(into) for name, into in written.items()} if written else {}
 
 
-def map_programs(
-    mod: tvm.IRModule, backend: str, transform: Callable[[Program], Program]
-) -> Dissolved:
+def map_programs(mod: tvm.IRModule, backend: str, transform: Callable[[Program], Program]) -> Dissolved:
     """The module with the program of each region replaced by what ``transform`` makes of it.
 
     Regions for which it raises UnsupportedError go back to TVM with that reason.
@@ -83,8 +83,10 @@ def map_programs(
     return dissolve(mod, refused)
 
 
-def _tensor(array: np.ndarray) -> tvm.runtime.Tensor:
+def _tensor(array: np.ndarray | tvm.runtime.Tensor) -> tvm.runtime.Tensor:
     """The array as TVM's tensor, without a copy where the memory allows."""
+    if isinstance(array, tvm.runtime.Tensor):
+        return array
     try:
         return tvm.runtime.from_dlpack(array)
     except (BufferError, RuntimeError, ValueError, TypeError):

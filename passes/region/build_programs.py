@@ -13,7 +13,7 @@ import tvm
 
 from tvm_mxplan.byoc.backend import Backend
 from tvm_mxplan.core.journal import Journal
-from tvm_mxplan.core.program import Program, Reorder, Slice
+from tvm_mxplan.core.program.program import Program, Reorder, Slice
 from tvm_mxplan.errors import UnsupportedError
 
 from .attached import attach, regions, with_fused

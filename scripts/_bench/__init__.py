@@ -7,7 +7,7 @@ files       the files that those processes share
 schedule    one configuration (model, batch, threads): check, then time in rounds
 statistics  medians, spreads, ratios, geometric means
 table       the results as markdown
-models      the command line of scripts/bench_models
+models      the command line of scripts/bench models
 
 In one process, variants of our own:
 

@@ -1,6 +1,6 @@
-"""The command line of scripts/bench_accuracy: the error of whole models against float64.
+"""The command line of scripts/bench accuracy: the error of whole models against float64.
 
-Each engine runs in its own process, as scripts/bench_models runs it; float64 is `tvm_mxplan.testing.float64`.
+Each engine runs in its own process, as scripts/bench models runs it; float64 is `tvm_mxplan.testing.float64`.
 L2 is |answer - exact| / |exact|, max the largest difference over the largest exact value, both over all
 outputs. Status 1 where ours is beyond the limit.
 """
@@ -21,9 +21,9 @@ from tvm_mxplan.testing.environment_info import environment, format_environment
 from tvm_mxplan.testing.float64 import float64_outputs
 from tvm_mxplan.testing.reference import max_abs_error
 
-from .files import INPUT_SEED, Files, read_arrays, write_model
-from .schedule import Configuration, Options, measure
-from .table import NOTHING
+from .harness.files import INPUT_SEED, Files, read_arrays, write_model
+from .harness.schedule import Configuration, Options, measure
+from .harness.table import NOTHING
 from .variants import TEN
 
 ENGINES = "ours,onnxruntime,openvino,torch"
@@ -72,14 +72,10 @@ def errors_of(
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="bench_accuracy", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="bench accuracy", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--models", default=",".join(TEN), help="comma-separated (ten networks)")
     parser.add_argument("--engines", default=ENGINES, help=f"comma-separated ({ENGINES})")
     parser.add_argument("--batch", type=int, default=1, help="images (1)")
     parser.add_argument("--threads", type=int, default=2, help="(2)")
     return parser.parse_args(arguments)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,4 +1,4 @@
-"""The command line of scripts/bench_choices: choosing for every operator against one rule for all.
+"""The command line of scripts/bench choices: choosing for every operator against one rule for all.
 
 The default options and others that hold one rule everywhere, compiled in one process and taking turns. Each
 column is the time of a rule over that of the default: above 1 the choice per operator has gained that much.
@@ -13,8 +13,8 @@ from pathlib import Path
 
 from tvm_mxplan.testing.environment_info import environment, format_environment
 
-from .statistics import geometric_mean
-from .table import NOTHING
+from .harness.statistics import geometric_mean
+from .harness.table import NOTHING
 from .variants import TEN, median_times
 
 DEFAULT = "chosen"
@@ -50,12 +50,8 @@ def _cells(ratios: Sequence[float]) -> str:
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="bench_choices", description=__doc__)
+    parser = argparse.ArgumentParser(prog="bench choices", description=__doc__)
     parser.add_argument("--models", default=",".join(TEN), help="comma-separated (ten networks)")
     parser.add_argument("--batch", default="1,8", help="batches (1,8)")
     parser.add_argument("--rounds", type=int, default=9, help="turns of each (9)")
     return parser.parse_args(arguments)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,4 +1,4 @@
-"""The command line of scripts/bench_compile_time: seconds of the processor, over the number of operators.
+"""The command line of scripts/bench compile_time: seconds of the processor, over the number of operators.
 
 checks        what is looked at in the ONNX model before it is imported
 import        TVM's importer
@@ -14,7 +14,6 @@ Seconds are of the processor, so that other work on the machine changes little; 
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
@@ -26,10 +25,10 @@ from tvm import relax
 
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.frontend.onnx import import_model
-from tvm_mxplan.frontend.onnx.checks import check_model
+from tvm_mxplan.frontend.onnx.checks.checks import check_model
 from tvm_mxplan.options import Options
 from tvm_mxplan.pipeline import build_pipeline
-from tvm_mxplan.recorder import Recorder
+from tvm_mxplan.report.recorder import Recorder
 from tvm_mxplan.testing import large_graphs
 from tvm_mxplan.testing.environment_info import environment, format_environment
 
@@ -139,7 +138,7 @@ def _row(family: str, operators: str, regions: str, figures: Sequence[float]) ->
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="bench_compile_time", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="bench compile_time", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     every = ",".join(large_graphs.names())
     parser.add_argument("--graphs", default=every, help=f"comma-separated, of {every} (all)")
@@ -175,7 +174,3 @@ OURS = frozenset(
     )
 )
 """Names of passes of this project; those of the recorder begin with Record."""
-
-
-if __name__ == "__main__":
-    sys.exit(main())

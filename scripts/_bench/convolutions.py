@@ -1,4 +1,4 @@
-"""The command line of scripts/bench_convolutions: algorithms of 3x3 and 5x5 convolutions, layer by layer.
+"""The command line of scripts/bench convolutions: algorithms of 3x3 and 5x5 convolutions, layer by layer.
 
 The layers are those of stride 1 that a compiled model has, each shape once: dense ones and groups, not
 depthwise; filters are 3x3 where nothing is said. Every algorithm runs alone, channels last, with bias and
@@ -29,13 +29,13 @@ import tvm
 
 import tvm_mxplan
 from tvm_mxplan.byoc.onednn import library
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.layout import parse_layout
-from tvm_mxplan.inspection import decoded_programs
+from tvm_mxplan.core.layout.layout import parse_layout
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.report.inspection import decoded_programs
 from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.environment_info import environment, format_environment
 
-from .schedule import rotated
+from .harness.schedule import rotated
 
 MODELS = "vgg19,resnet18,resnet50"
 WEIGHTS_BYTES = 80 << 20
@@ -85,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="bench_convolutions", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="bench convolutions", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--models", default=MODELS, help=f"comma-separated ({MODELS})")
     parser.add_argument("--batch", type=int, default=1, help="images (1)")
@@ -133,7 +133,7 @@ def _steps(layer: Layer, algorithm: ir.ConvolutionAlgorithm) -> tuple[int, Calla
     """A number of steps, and a call of them all."""
     (info,) = library.describe(_program(layer, algorithm, 1)).steps
     if info.error:
-        raise SystemExit(f"bench_convolutions: {layer}: {info.error}")
+        raise SystemExit(f"bench convolutions: {layer}: {info.error}")
     count = max(2, min(64, -(-WEIGHTS_BYTES // info.weights_bytes)))
     program = _program(layer, algorithm, count)
     generator = np.random.default_rng(0)
@@ -196,7 +196,3 @@ def _row(
         f"| {name} | {batch} | {layer} | {direct:.0f} | {' | '.join(ratios)} | "
         f"{chosen} | {best} | {medians[chosen] / medians[best]:.2f} |"
     )
-
-
-if __name__ == "__main__":
-    sys.exit(main())

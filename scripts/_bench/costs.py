@@ -1,4 +1,4 @@
-"""The command line of scripts/bench_costs: what steps take, held against the model that chooses layouts.
+"""The command line of scripts/bench costs: what steps take, held against the model that chooses layouts.
 
 Every step of each model is timed where it stands, under several policies of layouts, and compared with the
 cost that `passes/layout/costs.py` gives it at the roofs of this machine, which are measured first. Steps are
@@ -21,8 +21,8 @@ import numpy as np
 
 import tvm_mxplan
 from tvm_mxplan.byoc.onednn import library
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.layout import parse_layout
+from tvm_mxplan.core.layout.layout import parse_layout
+from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.passes.layout.candidates import operands_of
 from tvm_mxplan.passes.layout.costs import Machine, reorder_cost, step_cost, value_bytes
 from tvm_mxplan.testing import zoo
@@ -64,7 +64,7 @@ def _samples(name: str, batch: int, policy: str, calls: int, roofs: Roofs) -> It
     model = zoo.load(name, batch=batch)
     executable = tvm_mxplan.compile(model, options={"layouts": policy})
     timed = time_steps(executable, zoo.random_inputs(model), calls)
-    print(f"bench_costs: {name}, batch {batch}, {policy}: {len(timed)} steps", file=sys.stderr)
+    print(f"bench costs: {name}, batch {batch}, {policy}: {len(timed)} steps", file=sys.stderr)
     for step in timed:
         if not step.step.implementation:  # a concatenation whose pieces stand in place
             continue
@@ -113,7 +113,7 @@ def _percentiles(values: np.ndarray, weights: np.ndarray, shares: Sequence[float
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="bench_costs", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="bench costs", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--models", default=",".join(TEN), help="comma-separated (ten networks)")
     parser.add_argument("--batch", default="1,8", help="batches (1,8)")
@@ -121,7 +121,3 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--policies", default=every, help=f"comma-separated ({every})")
     parser.add_argument("--calls", type=int, default=9, help="timed calls (9)")
     return parser.parse_args(arguments)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,4 +1,4 @@
-"""The command line of scripts/bench_coverage: the share of time outside of regions, estimated and measured.
+"""The command line of scripts/bench coverage: the share of time outside of regions, estimated and measured.
 
 Each model is compiled as it is, and with some kinds of operators left to TVM, which makes shares of every
 size.  What the VM calls is timed by its instrument, in processor time of one thread: other processes do not
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Print a table in Markdown; returns the exit status."""
     options = _parse(arguments)
     if library.threads() != 1:
-        print("bench_coverage: OMP_NUM_THREADS=1 is needed: times are those of one thread", file=sys.stderr)
+        print("bench coverage: OMP_NUM_THREADS=1 is needed: times are those of one thread", file=sys.stderr)
         return 2
     print(format_environment(environment(Path(__file__).resolve().parents[2])), file=sys.stderr)
     print(f"{TABLE}\n| --- | --- | ---: | ---: |")
@@ -113,14 +113,10 @@ def _inputs(executable: tvm_mxplan.Executable) -> list[np.ndarray]:
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="bench_coverage", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="bench coverage", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     models, left = ",".join(MODELS), ",".join(LEFT)
     parser.add_argument("--models", default=models, help=f"names or files, comma-separated ({models})")
     parser.add_argument("--left", default=left, help=f"kinds left to TVM, comma-separated ({left})")
     parser.add_argument("--calls", type=int, default=9, help="timed calls (9)")
     return parser.parse_args(arguments)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

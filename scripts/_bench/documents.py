@@ -1,11 +1,11 @@
-"""The command line of scripts/bench_docs: makes every table of docs/performance.md again, in place.
+"""The command line of scripts/bench docs: makes every table of docs/performance.md again, in place.
 
 Each section runs one of the scripts beside this one and replaces what stands in the document between its two
 marks, with the command, the date, the load and the commit. Each has a time limit; what fails or runs out of
 time leaves its block as it was, and the status is 1.
 
-    scripts/bench_docs --realtime                       all sections
-    scripts/bench_docs --sections choices,roofline      some of them
+    scripts/bench docs --realtime                       all sections
+    scripts/bench docs --sections choices,roofline      some of them
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ DOCUMENT = ROOT / "docs" / "performance.md"
 
 @dataclass(frozen=True)
 class Section:
-    """A script, its arguments, and the seconds after which it is given up."""
+    """A benchmark by its name, its arguments, and the seconds after which it is given up."""
 
-    script: str
+    benchmark: str
     arguments: str
     limit: float
     own_priority: bool = False
-    """The script itself asks for the real-time priority, with ``--realtime``."""
+    """It asks itself for the real-time priority, with ``--realtime``."""
 
     def command(self, realtime: bool) -> list[str]:
         priority = ["chrt", "-f", "5"] if realtime and not self.own_priority else []
         own = ["--realtime"] if realtime and self.own_priority else []
-        return [*priority, f"scripts/{self.script}", *self.arguments.split(), *own]
+        return [*priority, "scripts/bench", self.benchmark, *self.arguments.split(), *own]
 
 
 SECTIONS = {
-    "models": Section("bench_models", "--batch 1,8 --threads 1,2 --rounds 5 --starts 1", 4500, True),
-    "accuracy": Section("bench_accuracy", "", 900),
-    "choices": Section("bench_choices", "--batch 1,8 --rounds 7", 1800),
-    "convolutions": Section("bench_convolutions", "", 600),
-    "layouts": Section("bench_layouts", "--batch 1,8 --rounds 5", 1800),
-    "costs": Section("bench_costs", "--batch 1,8", 900),
-    "roofline": Section("bench_roofline", "--batch 1,8", 600),
+    "models": Section("models", "--batch 1,8 --threads 1,2 --rounds 5 --starts 1", 4500, True),
+    "accuracy": Section("accuracy", "", 900),
+    "choices": Section("choices", "--batch 1,8 --rounds 7", 1800),
+    "convolutions": Section("convolutions", "", 600),
+    "layouts": Section("layouts", "--batch 1,8 --rounds 5", 1800),
+    "costs": Section("costs", "--batch 1,8", 900),
+    "roofline": Section("roofline", "--batch 1,8", 600),
 }
 
 
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         section = SECTIONS[name]
         block = run(section, options.realtime, options.limit or section.limit)
         if block is None:
-            print(f"bench_docs: {name} failed and stays as it was", file=sys.stderr)
+            print(f"bench docs: {name} failed and stays as it was", file=sys.stderr)
             status = 1
         else:
             options.document.write_text(replaced(options.document.read_text(), name, block))
@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run(section: Section, realtime: bool, limit: float) -> str | None:
     """The block that a section's script makes, or None where it fails."""
     command = section.command(realtime)
-    print(f"bench_docs: {' '.join(command)}", file=sys.stderr, flush=True)
+    print(f"bench docs: {' '.join(command)}", file=sys.stderr, flush=True)
     record = environment(ROOT)
     variables = {"OMP_NUM_THREADS": str(len(os.sched_getaffinity(0))), **os.environ}
     with subprocess.Popen(
@@ -108,7 +108,7 @@ def replaced(document: str, name: str, block: str) -> str:
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="bench_docs", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="bench docs", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--sections", default=",".join(SECTIONS), help=f"of {', '.join(SECTIONS)} (all)")
     parser.add_argument("--document", type=Path, default=DOCUMENT, help="where the marks are")
@@ -118,7 +118,3 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     if unknown := [name for name in options.sections.split(",") if name not in SECTIONS]:
         parser.error(f"{unknown[0]!r} is not one of {', '.join(SECTIONS)}")
     return options
-
-
-if __name__ == "__main__":
-    sys.exit(main())

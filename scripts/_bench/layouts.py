@@ -1,4 +1,4 @@
-"""The command line of scripts/bench_layouts: one model under every layout policy, taking turns.
+"""The command line of scripts/bench layouts: one model under every layout policy, taking turns.
 
 For each policy the median latency as a ratio to that of ``cost``, and the share of the time that oneDNN
 spends in reorders, which a second process reads off oneDNN's own log.
@@ -52,7 +52,7 @@ def _ratio(medians: Mapping[str, float], policy: str) -> str:
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="bench_layouts", description=__doc__)
+    parser = argparse.ArgumentParser(prog="bench layouts", description=__doc__)
     parser.add_argument("--models", default=MODELS, help="comma-separated (the nine light ones)")
     parser.add_argument("--batch", default="1,8", help="batches (1,8)")
     parser.add_argument("--rounds", type=int, default=15, help="turns of each policy (15)")

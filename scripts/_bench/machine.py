@@ -13,7 +13,7 @@ import numpy as np
 import tvm
 
 from tvm_mxplan.byoc.onednn import library
-from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.program import program as ir
 
 SIDES = (512, 1024, 2048)
 """Of the square matrices of the product; the fastest counts."""

@@ -1,6 +1,6 @@
-"""The command line of scripts/bench_models: whole networks, ours against other engines.
+"""The command line of scripts/bench models: whole networks, ours against other engines.
 
-    scripts/bench_models --models resnet50,mobilenet_v2 --batch 1,8 --threads 1,2 --json out.json
+    scripts/bench models --models resnet50,mobilenet_v2 --batch 1,8 --threads 1,2 --json out.json
 
 Every engine's answer is checked before it is timed. The first of ``--engines`` is compared with the others.
 """
@@ -21,12 +21,12 @@ from typing import Any
 from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.environment_info import environment, format_environment
 
-from . import table
-from .engines import ENGINES, REFERENCE
-from .files import Files, write_expected, write_model
-from .process import WorkerError
-from .record import FORMAT, configuration_record, summary_records
-from .schedule import Configuration, Options, measure
+from .harness import table
+from .harness.engines import ENGINES, REFERENCE
+from .harness.files import Files, write_expected, write_model
+from .harness.process import WorkerError
+from .harness.record import FORMAT, configuration_record, summary_records
+from .harness.schedule import Configuration, Options, measure
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PUBLISHED = (*zoo.LIGHT, *zoo.BUILT)
@@ -94,7 +94,7 @@ def _write(options: argparse.Namespace, document: dict[str, Any]) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="bench_models", description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(prog="bench models", description=__doc__.partition("\n")[0])
     models, engines = _names_among(zoo.names()), _names_among(TIMED)
     parser.add_argument(
         "--models", type=models, default=list(PUBLISHED), help=f"of {', '.join(zoo.names())}; all but tiny"
@@ -146,9 +146,5 @@ def _positive_numbers(text: str) -> list[int]:
 
 
 def _complain(message: str) -> int:
-    print(f"bench_models: {message}", file=sys.stderr)
+    print(f"bench models: {message}", file=sys.stderr)
     return 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -23,11 +23,11 @@ from typing import Any
 import tvm
 
 from tvm_mxplan.byoc.onednn.backend import OneDNN
-from tvm_mxplan.core import codec
+from tvm_mxplan.core.program import codec
 from tvm_mxplan.frontend.onnx import import_model
 from tvm_mxplan.options import Options
 from tvm_mxplan.pipeline import build_pipeline
-from tvm_mxplan.recorder import Recorder
+from tvm_mxplan.report.recorder import Recorder
 from tvm_mxplan.testing import zoo
 
 MODELS = ",".join(zoo.names())

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from tvm_mxplan.byoc.onednn import library
-from tvm_mxplan.core import codec
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.executable import Executable
+from tvm_mxplan.core.program import codec
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.execution.executable import Executable
 
 
 @dataclass(frozen=True)

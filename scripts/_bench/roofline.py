@@ -1,4 +1,4 @@
-"""The command line of scripts/bench_roofline: what bounds each model, and where its time goes.
+"""The command line of scripts/bench roofline: what bounds each model, and where its time goes.
 
 The roofs are measured first: oneDNN's product of large matrices, and memory read once. No step can take less
 than its arithmetic at the first or its weights at the second, so the bound of a model is the sum over its
@@ -23,10 +23,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import tvm_mxplan
-from tvm_mxplan import multiply_adds
 from tvm_mxplan.byoc.onednn import library
-from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.element_types import dense_bytes
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.report import multiply_adds
 from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.environment_info import environment, format_environment
 
@@ -159,14 +159,10 @@ def _row(name: str, batch: int, roofs: Roofs, milliseconds: float, work: Work) -
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="bench_roofline", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="bench roofline", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--models", default=",".join(TEN), help="comma-separated (ten networks)")
     parser.add_argument("--batch", default="1,8", help="batches (1,8)")
     parser.add_argument("--calls", type=int, default=9, help="timed calls (9)")
     parser.add_argument("--top", type=int, default=4, help="kinds of steps named for each model (4)")
     return parser.parse_args(arguments)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

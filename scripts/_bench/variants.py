@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import tvm_mxplan
-from tvm_mxplan.core.program import Program
-from tvm_mxplan.inspection import decoded_programs
+from tvm_mxplan.core.program.program import Program
+from tvm_mxplan.report.inspection import decoded_programs
 from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.reference import onnxruntime_outputs, worst_relative_l2
 
-from .schedule import rotated
+from .harness.schedule import rotated
 
 TEN = (
     "vgg19",

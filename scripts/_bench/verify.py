@@ -1,4 +1,4 @@
-"""The command line of scripts/bench_verify: what it takes to verify the kernels of a network.
+"""The command line of scripts/bench verify: what it takes to verify the kernels of a network.
 
 Each network is compiled three times, each time in a process of its own: with an empty folder, where every
 kernel is new; again, where every kernel is known; and with verify=off. "verify" is the time that the report
@@ -84,7 +84,7 @@ def _compiled(name: str, batch: int, mode: str) -> dict[str, Any]:
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="bench_verify", description=__doc__)
+    parser = argparse.ArgumentParser(prog="bench verify", description=__doc__)
     parser.add_argument("--models", default=",".join(MODELS), help=f"comma-separated ({','.join(MODELS)})")
     parser.add_argument("--batch", type=int, default=1, help="images, or sequences of 128 tokens (1)")
     parser.add_argument("--child", default="", help=argparse.SUPPRESS)

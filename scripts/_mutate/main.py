@@ -6,7 +6,7 @@ line, quickest first, until one fails. Slow tests and those that hold times are 
 changes. Edits that change nothing are listed with reasons in scripts/_mutate/equivalent.txt.
 
     scripts/mutate 'passes/memory/*' --sample 6 --seed 1
-    scripts/mutate tvm_mxplan/core/codec.py --all --json mutants.json
+    scripts/mutate tvm_mxplan/core/program/codec.py --all --json mutants.json
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tvm_mxplan.byoc.onednn.fusion import takes_binary
-from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.program import program as ir
 
 from .functions import ELTWISE, eltwise
 from .subjects import Subject, broadcast

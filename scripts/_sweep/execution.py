@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tvm_mxplan.byoc.onednn import library
-from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.description import StepInfo, is_reference
-from tvm_mxplan.core.layout import parse_layout, plain_layout
-from tvm_mxplan.core.layout_arrays import pack
+from tvm_mxplan.core.layout.layout import parse_layout, plain_layout
+from tvm_mxplan.core.layout.layout_arrays import pack
+from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.errors import MxplanError
 from tvm_mxplan.opcheck.compare import differ
 from tvm_mxplan.opcheck.estimate import Array, Estimate

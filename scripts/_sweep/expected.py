@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.opcheck.estimate import Array, Estimate
 from tvm_mxplan.opcheck.references import POST_OPS, REFERENCES
 from tvm_mxplan.opcheck.references.operands import Operands

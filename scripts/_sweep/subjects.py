@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Literal
 
-from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.program import program as ir
 
 from .functions import EXACT_ELTWISE, eltwise
 from .grammar import Number, Problem

@@ -18,11 +18,11 @@ from tvm_mxplan.byoc.composite import Composite
 from tvm_mxplan.byoc.engine import Engine
 from tvm_mxplan.byoc.registry import Library
 from tvm_mxplan.byoc.translate import check_numbers, translate_region
-from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.description import Description, StepInfo, ValueInfo
-from tvm_mxplan.core.dims import is_static, static_shape
-from tvm_mxplan.core.layout import plain_layout
-from tvm_mxplan.core.layout_registry import LayoutRegistry
+from tvm_mxplan.core.layout.layout import plain_layout
+from tvm_mxplan.core.layout.layout_registry import LayoutRegistry
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.dims import is_static, static_shape
 from tvm_mxplan.passes.relax_types import dtype_of, shape_of
 
 NAME = "mxplan_loops"
@@ -121,6 +121,9 @@ class Loops:
             error = error or self._refused.get(descriptor, "")
             steps.append(StepInfo(IMPLEMENTATION, 0, 0, error, descriptor=descriptor))
         return Description(tuple(steps), tuple(values))
+
+    def lacks(self, dtype: str) -> str:
+        return "" if dtype == "float32" else f"loops take no {dtype}"
 
     def refuse(self, descriptor: str, implementation: str, reason: str) -> None:
         self._refused[descriptor] = reason

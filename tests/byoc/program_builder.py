@@ -10,8 +10,8 @@ import numpy as np
 import tvm_ffi
 
 from tvm_mxplan.byoc.onednn import library
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.dims import Shape
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.dims import Shape
 from tvm_mxplan.opcheck import checking
 
 Array = np.ndarray[Any, np.dtype[Any]]

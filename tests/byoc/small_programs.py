@@ -9,8 +9,8 @@ import tvm_ffi
 
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.byoc.onednn.fusion import fuse
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.builder import ProgramBuilder
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.builder import ProgramBuilder
 
 Build = Callable[["Small"], int]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tvm_mxplan.byoc.onednn.broadcasting import broadcast_runs, can_be_fast, is_fast, is_per_channel
-from tvm_mxplan.core.dims import Symbol
+from tvm_mxplan.core.program.dims import Symbol
 
 N = Symbol("n")
 

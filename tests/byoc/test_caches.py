@@ -14,8 +14,8 @@ import pytest
 from program_builder import Array, Builder, call, check, convolution, random
 
 from tvm_mxplan.byoc.onednn import library
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.dims import Shape, Symbol
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.dims import Shape, Symbol
 
 THREADS = 8
 _sizes = count(20)

@@ -11,7 +11,7 @@ from small_programs import Small, kinds
 
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.byoc.onednn.fusion import fuse
-from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.program import program as ir
 
 POINTWISE = ir.Convolution((1, 1), (0, 0, 0, 0), (1, 1), 1)
 RELU = ir.EltwisePostOp("relu", 0.0, 0.0)

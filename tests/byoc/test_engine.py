@@ -9,15 +9,15 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from tvm_mxplan import caches
 from tvm_mxplan.byoc import registry
 from tvm_mxplan.byoc.engine import Engine
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.byoc.onednn.engine import OneDNNEngine
-from tvm_mxplan.core import codec
-from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.program import codec
+from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.errors import UnsupportedError
-from tvm_mxplan.threads import set_threads, thread_limit, threads, with_threads
+from tvm_mxplan.execution import caches
+from tvm_mxplan.execution.threads import set_threads, thread_limit, threads, with_threads
 
 PUBLIC = [name for name, _ in inspect.getmembers(Engine, inspect.isfunction) if not name.startswith("_")]
 

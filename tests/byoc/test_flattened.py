@@ -8,9 +8,9 @@ from program_builder import Builder, check, random
 from small_programs import Small, fused, kinds
 
 from tvm_mxplan.byoc.onednn import library
-from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.description import StepInfo
-from tvm_mxplan.core.layout import parse_layout
+from tvm_mxplan.core.layout.layout import parse_layout
+from tvm_mxplan.core.program import program as ir
 
 IMAGE = (2, 16, 3, 5)
 

@@ -7,7 +7,7 @@ import pytest
 from small_programs import Small, chain, fused, kinds
 
 from tvm_mxplan.byoc.onednn.fusion import fuse
-from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.program import program as ir
 
 IMAGE = (2, 5, 6, 6)
 OUT = (2, 7, 6, 6)

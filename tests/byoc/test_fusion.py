@@ -11,8 +11,8 @@ from small_programs import Small, chain, fused, kinds
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.byoc.onednn.broadcasting import broadcast_runs, can_be_fast, is_fast, is_per_channel
 from tvm_mxplan.byoc.onednn.fusion import MAX_POST_OPS, _last_or_whole, fuse, takes_binary
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.layout import channels_last, plain_layout
+from tvm_mxplan.core.layout.layout import channels_last, plain_layout
+from tvm_mxplan.core.program import program as ir
 
 IMAGE = (2, 5, 6, 6)
 

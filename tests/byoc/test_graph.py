@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tvm_mxplan.byoc.onednn.graph import Graph
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.builder import ProgramBuilder
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.builder import ProgramBuilder
 
 RELU = ir.Eltwise("relu", 0.0, 0.0)
 ARRAY = np.arange(24, dtype="float32").reshape(2, 3, 4)

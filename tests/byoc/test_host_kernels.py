@@ -11,9 +11,9 @@ from scipy import special
 
 from tvm_mxplan import InvalidInputError
 from tvm_mxplan.byoc import registry
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.layout import parse_layout, plain_layout
-from tvm_mxplan.core.layout_arrays import pack, unpack
+from tvm_mxplan.core.layout.layout import parse_layout, plain_layout
+from tvm_mxplan.core.layout.layout_arrays import pack, unpack
+from tvm_mxplan.core.program import program as ir
 
 RNG = np.random.default_rng(5)
 SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40, -3e38, 88.8, -104.0, 4.0], "float32")

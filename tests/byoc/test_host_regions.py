@@ -14,6 +14,7 @@ from tvm import relax
 import tvm_mxplan
 from tvm_mxplan import InvalidInputError
 from tvm_mxplan.byoc import registry
+from tvm_mxplan.opcheck import checking
 
 RNG = np.random.default_rng(2)
 X = RNG.standard_normal((2, 3, 9, 7), np.float32)
@@ -85,10 +86,12 @@ def test_every_step_gives_what_it_should(count: int) -> None:
     before = engine.threads()
     engine.set_threads(count)
     try:
-        checked = ex.opcheck(X, ROWS)
+        with checking() as checker:
+            ex(X, ROWS)
     finally:
         engine.set_threads(before)
-    assert checked.ok and checked.steps == len(kinds(ex)), str(checked)
+    checked = checker.result()
+    assert not checked.differences and checked.steps == len(kinds(ex)), str(checked)
 
 
 def test_an_index_out_of_bounds_names_the_operator() -> None:
@@ -120,7 +123,7 @@ def test_finished_compilations_are_kept(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_wrong_kernel_goes_back_to_tvm(expected: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tvm_mxplan.core import program as ir
+    from tvm_mxplan.core.program import program as ir
     from tvm_mxplan.opcheck.references import REFERENCES, choice
 
     other = lambda attrs, operands: choice.Estimate(-choice.select(attrs, operands).value)  # noqa: E731

@@ -11,7 +11,7 @@ from test_host_kernels import ran
 from tvm import relax
 
 import tvm_mxplan
-from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.opcheck.references.operands import Operands
 from tvm_mxplan.opcheck.references.resize import resize
 

@@ -16,8 +16,8 @@ from tvm import relax
 
 import tvm_mxplan
 from tvm_mxplan.byoc.onednn import library
-from tvm_mxplan.core import codec
-from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.program import codec
+from tvm_mxplan.core.program import program as ir
 
 HUGE = 2 << 20
 SETTING = Path("/sys/kernel/mm/transparent_hugepage/enabled")

@@ -7,7 +7,7 @@ import pytest
 
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.byoc.onednn.layouts import layout_registry
-from tvm_mxplan.core.layout_registry import STANDARD, numpy_registry
+from tvm_mxplan.core.layout.layout_registry import STANDARD, numpy_registry
 
 IMAGES = ("nchw", "nhwc", "nChw8c")
 

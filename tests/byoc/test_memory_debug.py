@@ -15,8 +15,8 @@ from program_builder import Builder, call, check, random
 
 import tvm_mxplan
 from tvm_mxplan.byoc.onednn import library
-from tvm_mxplan.core import codec
-from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.program import codec
+from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.testing import zoo
 
 SHAPE = (1, 16, 8, 8)

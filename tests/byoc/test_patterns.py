@@ -18,7 +18,7 @@ from dataflow_text import dataflow
 from relax_programs import normal
 
 from tvm_mxplan.byoc.onednn.backend import OneDNN
-from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.opcheck.references import evaluate
 from tvm_mxplan.passes.dispatch import DispatchOperators
 from tvm_mxplan.passes.dispatch.implementations import preference_of

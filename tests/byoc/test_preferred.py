@@ -9,8 +9,8 @@ import pytest
 from program_builder import Builder, call, check, convolution, grouped, output_shape, random
 
 from tvm_mxplan.byoc.onednn import library
-from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.description import StepInfo
+from tvm_mxplan.core.program import program as ir
 
 RELU = ir.EltwisePostOp("relu", 0.0, 0.0)
 ONES = (1, 1)

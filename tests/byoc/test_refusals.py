@@ -16,10 +16,10 @@ from program_builder import Array, Builder, call, random
 
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.byoc.onednn.backend import OneDNN
-from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.description import Refused, StepInfo
-from tvm_mxplan.core.layout import parse_layout
-from tvm_mxplan.core.layout_arrays import pack
+from tvm_mxplan.core.layout.layout import parse_layout
+from tvm_mxplan.core.layout.layout_arrays import pack
+from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.passes.region.annotate import annotate
 
 RELU = ir.EltwisePostOp("relu", 0.0, 0.0)

@@ -14,7 +14,7 @@ import pytest
 from program_builder import Builder, call, check, random
 
 from tvm_mxplan.byoc.onednn import library
-from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.program import program as ir
 
 RELU = ir.EltwisePostOp("relu", 0.0, 0.0)
 KERNEL = "row_product"

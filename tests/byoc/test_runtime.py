@@ -12,9 +12,9 @@ from program_builder import Builder, call, check, convolution, output_shape, ran
 
 from tvm_mxplan import InvalidInputError
 from tvm_mxplan.byoc.onednn import library
-from tvm_mxplan.core import codec
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.dims import Expr, Symbol
+from tvm_mxplan.core.program import codec
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.dims import Expr, Symbol
 
 SAME = ir.Convolution((1, 1), (1, 1, 1, 1), (1, 1), 1)
 W = random(17, 3, 3, 3)

@@ -19,7 +19,7 @@ from program_builder import (
 )
 
 from tvm_mxplan.byoc.onednn import library
-from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.program import program as ir
 
 LAYOUTS = ["abcd", "acdb", "aBcd16b"]
 DENSE = ir.Convolution((1, 1), (1, 1, 1, 1), (1, 1), 1)

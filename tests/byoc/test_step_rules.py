@@ -11,7 +11,7 @@ from program_builder import Builder, random
 
 import tvm_mxplan
 from tvm_mxplan.byoc.onednn import library
-from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.program import program as ir
 
 Shape = tuple[int, ...]
 

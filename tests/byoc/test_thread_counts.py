@@ -9,7 +9,7 @@ import pytest
 from program_builder import Builder, call, check, convolution, output_shape, random
 
 from tvm_mxplan.byoc.onednn import library
-from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.program import program as ir
 
 COUNTS = (1, 4, 2, 1, 3, 4)
 SAME = ir.Convolution((1, 1), (1, 1, 1, 1), (1, 1), 1)

@@ -20,8 +20,8 @@ from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.byoc.onednn.codegen import TRANSLATE
 from tvm_mxplan.byoc.onednn.patterns import NAME
 from tvm_mxplan.byoc.translate import check_numbers, translate_region
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.dims import Symbol, evaluate
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.dims import Symbol, evaluate
 from tvm_mxplan.errors import InternalError, UnsupportedError
 from tvm_mxplan.passes.dispatch import DispatchOperators
 from tvm_mxplan.passes.dispatch.implementations import preference_of

@@ -8,8 +8,8 @@ from small_programs import Small, fused, kinds
 from tvm_mxplan.byoc.onednn.fusion import fuse
 from tvm_mxplan.byoc.onednn.graph import Graph
 from tvm_mxplan.byoc.onednn.transposes import copy_transposed
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.layout import channels_last, plain_layout
+from tvm_mxplan.core.layout.layout import channels_last, plain_layout
+from tvm_mxplan.core.program import program as ir
 
 SHAPE = (2, 3, 4, 5)
 

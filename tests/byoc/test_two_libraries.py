@@ -19,7 +19,7 @@ import tvm_mxplan
 from tvm_mxplan import InvalidInputError
 from tvm_mxplan.byoc import registry
 from tvm_mxplan.byoc.onednn.backend import OneDNN
-from tvm_mxplan.core.layout import plain_layout
+from tvm_mxplan.core.layout.layout import plain_layout
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "adding_a_backend.md"
 X = np.random.default_rng(1).standard_normal((2, 3, 9, 7), np.float32)
@@ -176,7 +176,7 @@ def test_names_are_taken_once() -> None:
 
 def test_what_the_planner_says_of_other_layouts() -> None:
     """Both sides give one answer for a program: plain layouts, bytes, an error for what is neither."""
-    from tvm_mxplan.core import program as ir
+    from tvm_mxplan.core.program import program as ir
 
     def asked(layout: str, algorithm: str) -> ir.Program:
         values = tuple(

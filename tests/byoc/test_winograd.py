@@ -16,9 +16,9 @@ import pytest
 from program_builder import Array, Builder, call, convolution, grouped, output_shape, random
 
 from tvm_mxplan.byoc.onednn import library
-from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.description import StepInfo
-from tvm_mxplan.core.dims import Symbol
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.dims import Symbol
 from tvm_mxplan.testing.reference import relative_l2
 
 ALGORITHMS: tuple[ir.ConvolutionAlgorithm, ...] = ("winograd_f2", "winograd_f4")

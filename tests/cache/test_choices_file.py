@@ -23,13 +23,13 @@ from tvm_mxplan.cache import container as container_module
 from tvm_mxplan.cache.container import Entry, write
 from tvm_mxplan.cache.safe_file import open_container
 from tvm_mxplan.cache.session import Session
-from tvm_mxplan.core import codec
-from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.choices import Key
-from tvm_mxplan.inspection import decoded_programs
+from tvm_mxplan.core.program import codec
+from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.passes.dispatch import choose_algorithms
 from tvm_mxplan.passes.layout import infer_layouts
 from tvm_mxplan.passes.layout.measure import StepTimer
+from tvm_mxplan.report.inspection import decoded_programs
 from tvm_mxplan.testing import zoo
 
 X = zoo.random_images((1, 3, 32, 32))
@@ -324,7 +324,7 @@ def test_choices_that_compute_something_else(tiny, saved, decided):
 
 
 def test_a_file_of_another_version_or_machine(saved, monkeypatch):
-    from tvm_mxplan.cache import surroundings
+    from tvm_mxplan.cache.key import surroundings
 
     versions = {**surroundings._versions(), "oneDNN": "9.9.9"}
     with monkeypatch.context() as patch:

@@ -28,7 +28,7 @@ from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.cache import compile_cache, container
 from tvm_mxplan.cache.compile_cache import CompileCache
 from tvm_mxplan.cache.container import Container
-from tvm_mxplan.stated_inputs import StatedInputs
+from tvm_mxplan.frontend.stated_inputs import StatedInputs
 from tvm_mxplan.targets import TargetText
 from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.reference import onnxruntime_outputs, worst_relative_l2
@@ -232,7 +232,7 @@ def test_a_linker_that_fails(with_kernels, monkeypatch):
 
 
 def test_a_plug_in_that_cannot_read_itself(tiny, monkeypatch):
-    from tvm_mxplan.cache import surroundings
+    from tvm_mxplan.cache.key import surroundings
 
     def unreadable(*_: object) -> bytes:
         raise PermissionError(13, "Permission denied")
@@ -328,7 +328,7 @@ def test_every_option_says_whether_it_matters():
 
 
 def test_another_target_version_thread_count_or_pass_context(tiny, monkeypatch):
-    from tvm_mxplan.cache import surroundings
+    from tvm_mxplan.cache.key import surroundings
 
     assert outcome(tiny) == "miss"
     ex = tvm_mxplan.compile(tiny, "dnnl, llvm -mcpu=x86-64-v3", options={"cache": "on_compile"})
@@ -353,7 +353,7 @@ def test_another_target_version_thread_count_or_pass_context(tiny, monkeypatch):
 
 
 def test_versions_of_all_that_compiles_count():
-    from tvm_mxplan.cache import surroundings
+    from tvm_mxplan.cache.key import surroundings
 
     expected = {"tvm_mxplan", "apache-tvm", "apache-tvm-ffi", "numpy", "scipy", "oneDNN"}
     assert expected <= set(surroundings._versions())
@@ -362,7 +362,7 @@ def test_versions_of_all_that_compiles_count():
 @pytest.mark.parametrize("prefix", ["ONEDNN", "DNNL"])
 @pytest.mark.parametrize("name", ["DEFAULT_FPMATH_MODE", "CPU_ISA_HINTS", "MAX_CPU_ISA"])
 def test_what_onednn_reads_of_the_environment_counts(monkeypatch, prefix, name):
-    from tvm_mxplan.cache.surroundings import shared_surroundings
+    from tvm_mxplan.cache.key.surroundings import shared_surroundings
 
     before = shared_surroundings()
     monkeypatch.setenv(f"{prefix}_{name}", "any")
@@ -640,7 +640,7 @@ def test_the_limit_of_the_environment(tiny, monkeypatch):
 
 
 def test_bypassed_where_passes_are_watched_or_off(tiny, monkeypatch):
-    from tvm_mxplan.inspection import RelaxDump
+    from tvm_mxplan.report.inspection import RelaxDump
 
     compiled(tiny)
     with tvm.transform.PassContext(instruments=[dump := RelaxDump()]):

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from tvm_mxplan.core import codec
-from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.choices import DISPATCH, Choices, Key, Question
-from tvm_mxplan.core.dims import Symbol
+from tvm_mxplan.core.program import codec
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.dims import Symbol
 
 
 def program(name: str = "region_0", extent: object = 17, layout: str = "abcd") -> ir.Program:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tvm_mxplan.core.element_types import dense_bytes, item_bytes, numpy_type, stored_bytes
-from tvm_mxplan.core.layout import parse_layout
-from tvm_mxplan.core.layout_arrays import pack
+from tvm_mxplan.core.layout.layout import parse_layout
+from tvm_mxplan.core.layout.layout_arrays import pack
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.dims import Symbol
 from tvm_mxplan.core.kernel import Kernel, alone, kernels_of
-from tvm_mxplan.core.specialize import instances
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.dims import Symbol
+from tvm_mxplan.core.program.specialize import instances
 
 IMAGE = (1, 17, 5, 7)
 ATTRS = ir.Convolution((1, 1), (1, 1, 1, 1), (1, 1), 1)

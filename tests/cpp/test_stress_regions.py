@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from tvm_mxplan.byoc.onednn import library
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.dims import Symbol
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.dims import Symbol
 
 HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent / "byoc"))

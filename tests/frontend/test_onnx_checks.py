@@ -13,7 +13,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 import tvm_mxplan
 from tvm_mxplan import InvalidInputError, UnsupportedError
-from tvm_mxplan.frontend.onnx import check_shapes, checks, import_model, read_model
+from tvm_mxplan.frontend.onnx import import_model, read_model
+from tvm_mxplan.frontend.onnx.checks import check_shapes, checks
 from tvm_mxplan.frontend.onnx.names import shown
 from tvm_mxplan.testing import large_graphs, zoo
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tvm import tirx
 
-from tvm_mxplan.frontend.onnx.dims import (
+from tvm_mxplan.frontend.onnx.dimensions.dims import (
     compared,
     divided,
     expression,

@@ -9,8 +9,8 @@ from onnx_models import check, model, normal, operators
 
 import tvm_mxplan
 from tvm_mxplan.errors import InvalidInputError, UnsupportedError
+from tvm_mxplan.execution.signature import Signature
 from tvm_mxplan.frontend.onnx import import_model
-from tvm_mxplan.signature import Signature
 from tvm_mxplan.testing.reference import onnxruntime_outputs
 
 UNCACHED = {"cache": "disabled"}

@@ -7,9 +7,8 @@ import math
 import pytest
 from tvm import tirx
 
-from tvm_mxplan.frontend.onnx.dims import same, simplified, within
-from tvm_mxplan.frontend.onnx.node import NotTaken
-from tvm_mxplan.frontend.onnx.ratios import (
+from tvm_mxplan.frontend.onnx.dimensions.dims import same, simplified, within
+from tvm_mxplan.frontend.onnx.dimensions.ratios import (
     Ratio,
     added,
     ceiling,
@@ -20,6 +19,7 @@ from tvm_mxplan.frontend.onnx.ratios import (
     subtracted,
     truncated,
 )
+from tvm_mxplan.frontend.onnx.node import NotTaken
 
 N = tirx.Var("n", "int64")
 

@@ -14,7 +14,7 @@ from tvm import relax
 
 import tvm_mxplan
 from tvm_mxplan import InvalidInputError
-from tvm_mxplan.frontend.relax_checks import DEEPEST, check_module
+from tvm_mxplan.frontend.relax.relax_checks import DEEPEST, check_module
 
 Make = Callable[[relax.Expr], relax.Expr]
 

@@ -11,7 +11,7 @@ from tvm import relax
 
 import tvm_mxplan
 from tvm_mxplan.errors import InvalidInputError, UnsupportedError
-from tvm_mxplan.frontend.relax_file import read_json, read_script
+from tvm_mxplan.frontend.relax.relax_file import read_json, read_script
 from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.reference import relative_l2
 

@@ -6,7 +6,7 @@ import random
 from dataclasses import fields, replace
 from typing import Any
 
-from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.program import program as ir
 
 _ENDS = (0, 1, -1, 2**31 - 1, 2**31, 2**63 - 1, -(2**63))
 _WORDS = ("float32", "int8", "float64", "any", "abcd", "acdb", "aBcd16b", "", "input0", "\u00e9", "max")

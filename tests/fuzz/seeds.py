@@ -8,8 +8,8 @@ from pathlib import Path
 
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.byoc.onednn.backend import OneDNN
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.dims import Expr, Symbol
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.dims import Expr, Symbol
 from tvm_mxplan.passes.memory.plan_memory import plan_memory
 from tvm_mxplan.passes.region.annotate import annotate
 

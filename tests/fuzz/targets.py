@@ -21,10 +21,10 @@ import numpy as np
 from tvm_mxplan.cache.choices_file import load_cache
 from tvm_mxplan.cache.container import Entry, UnusableCache, write
 from tvm_mxplan.cache.safe_file import open_container
-from tvm_mxplan.core import codec
-from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.choices import Choices, Question
 from tvm_mxplan.core.kernel import alone
+from tvm_mxplan.core.program import codec
+from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.errors import InvalidInputError, UnsupportedError
 from tvm_mxplan.opcheck.replay import replay
 from tvm_mxplan.tuning.records import PlanResult, Record, UnusableRecords, header_line, parse, record_line

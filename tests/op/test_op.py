@@ -8,8 +8,8 @@ import tvm
 from tvm import relax
 
 from tvm_mxplan import InvalidInputError, op
-from tvm_mxplan.core.layout_arrays import pack
-from tvm_mxplan.core.layout_names import layout_named
+from tvm_mxplan.core.layout.layout_arrays import pack
+from tvm_mxplan.core.layout.layout_names import layout_named
 from tvm_mxplan.op import PhysicalTensor
 
 LAYOUTS = ("nchw", "nhwc", "nChw8c", "nChw16c", "aBcd4b")

@@ -11,9 +11,9 @@ import pytest
 import tvm_ffi
 
 from tvm_mxplan.byoc.onednn import library
-from tvm_mxplan.core import codec
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.dims import Symbol
+from tvm_mxplan.core.program import codec
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.dims import Symbol
 from tvm_mxplan.errors import InvalidInputError
 from tvm_mxplan.opcheck import OpCheck, checking
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.opcheck.compare import Verdict, differ, judge
 from tvm_mxplan.opcheck.estimate import Estimate
 from tvm_mxplan.opcheck.physical import read

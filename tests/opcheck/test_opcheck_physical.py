@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tvm_mxplan import UnsupportedError
-from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.opcheck.physical import read
 
 

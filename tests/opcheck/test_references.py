@@ -9,7 +9,7 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.opcheck.estimate import UNIT_ROUNDOFF, Estimate, gamma
 from tvm_mxplan.opcheck.references import POST_OPS, REFERENCES, evaluate
 from tvm_mxplan.opcheck.references.elementwise import (

@@ -10,8 +10,8 @@ import tvm_ffi
 
 from tvm_mxplan import InvalidInputError
 from tvm_mxplan.byoc.onednn import library
-from tvm_mxplan.core import codec
-from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.program import codec
+from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.opcheck import checker as checker_module
 from tvm_mxplan.opcheck import checking, replay
 

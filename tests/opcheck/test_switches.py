@@ -9,8 +9,8 @@ import pytest
 
 import tvm_mxplan
 from tvm_mxplan import InternalError, InvalidInputError, opcheck
-from tvm_mxplan.core import codec
-from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.program import codec
+from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.testing import zoo
 
 X = zoo.random_images((1, 3, 32, 32))

@@ -15,8 +15,8 @@ import onnx
 from onnx import helper, numpy_helper
 
 import tvm_mxplan
-from tvm_mxplan.executable import Executable
-from tvm_mxplan.report import Report, StepReport
+from tvm_mxplan.execution.executable import Executable
+from tvm_mxplan.report.report import Report, StepReport
 from tvm_mxplan.testing.reference import onnxruntime_outputs, relative_l2
 
 OPSET = 17

@@ -17,7 +17,7 @@ import pytest
 from onnx_node import Graph, onnxruntime_outputs, run, tolerance
 
 import tvm_mxplan
-from tvm_mxplan.report import Report
+from tvm_mxplan.report.report import Report
 from tvm_mxplan.testing.reference import relative_l2
 
 FORCED = ("blocked", "channels_last")

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from onnx_node import LAYOUTS, Graph, assert_offloaded, check, run, tolerance
 
-from tvm_mxplan.inspection import decoded_programs
 from tvm_mxplan.passes.memory.elide_concats import copied_pieces
+from tvm_mxplan.report.inspection import decoded_programs
 from tvm_mxplan.testing.reference import relative_l2
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.description import Description, StepInfo, ValueInfo
+from tvm_mxplan.core.program import program as ir
 
 
 class Agreeable:

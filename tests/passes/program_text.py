@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.program import program as ir
 
 
 def text(program: ir.Program) -> str:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.builder import ProgramBuilder
-from tvm_mxplan.core.renumber import sort_values
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.builder import ProgramBuilder
+from tvm_mxplan.core.program.renumber import sort_values
 
 Array = np.ndarray[Any, np.dtype[Any]]
 RELU = ir.Eltwise("relu", 0.0, 0.0)

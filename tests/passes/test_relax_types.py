@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tvm import relax, tirx
 
-from tvm_mxplan.core.dims import Expr, Symbol, evaluate
+from tvm_mxplan.core.program.dims import Expr, Symbol, evaluate
 from tvm_mxplan.passes.relax_types import (
     constant_of,
     dim_of,

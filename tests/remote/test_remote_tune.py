@@ -23,7 +23,7 @@ from tvm_mxplan.tuning import place, tune_dispatch
 OTHER = {"OMP_NUM_THREADS": "1", "ONEDNN_MAX_CPU_ISA": "SSE41"}
 _OVER_THERE = """
 import json, sys, numpy as np, tvm_mxplan
-from tvm_mxplan.inspection import decoded_programs
+from tvm_mxplan.report.inspection import decoded_programs
 from tvm_mxplan.testing import zoo
 ex = tvm_mxplan.compile(zoo.load("tiny"), options={"tuning_records": sys.argv[1]})
 tuned = tvm_mxplan.load(sys.argv[2])

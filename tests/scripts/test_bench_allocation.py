@@ -1,4 +1,4 @@
-"""scripts/bench_allocation: derived problems have the plans they are said to have, and a row each."""
+"""scripts/bench allocation: derived problems have the plans they are said to have, and a row each."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
-from _bench import allocation
-from _bench import derived_problems as derived
-from _bench.derived_problems import Buffer, Packing
+from _bench.memory import allocation
+from _bench.memory import derived_problems as derived
+from _bench.memory.derived_problems import Buffer, Packing
 
 from tvm_mxplan.core.allocation import Plan, validate, write_csv
 from tvm_mxplan.errors import InternalError

@@ -1,4 +1,4 @@
-"""scripts/bench_caches on a small model: the table, and that it saw the cache at work."""
+"""scripts/bench caches on a small model: the table, and that it saw the cache at work."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def rows(section: str) -> list[list[str]]:
     """The cells of a section's table for the model ``tiny``."""
-    command = [ROOT / "scripts" / "bench_caches", "--sections", section, "--models", "tiny", "--rounds", "1"]
+    command = [ROOT / "scripts" / "bench", "caches", "--sections", section, "--models", "tiny"]
+    command += ["--rounds", "1"]
     variables = {**os.environ, "PYTHON": sys.executable}
     out = subprocess.run(command, check=True, capture_output=True, text=True, env=variables).stdout
     lines = [line for line in out.splitlines() if line.startswith("| tiny")]

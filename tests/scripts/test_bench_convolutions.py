@@ -12,7 +12,7 @@ sys.path.insert(0, str(SCRIPTS))
 
 from _bench import convolutions  # noqa: E402
 
-from tvm_mxplan.core import program as ir  # noqa: E402
+from tvm_mxplan.core.program import program as ir  # noqa: E402
 
 
 def test_a_row_for_each_layer(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

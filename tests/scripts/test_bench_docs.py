@@ -11,6 +11,7 @@ SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
 from _bench import documents  # noqa: E402
+from _bench.__main__ import BENCHMARKS  # noqa: E402
 from _bench.documents import SECTIONS, Section  # noqa: E402
 
 DOCUMENT = "# Title\n\ntext\n\n<!-- models: begin -->\n\nold\n\n<!-- models: end -->\n\nmore\n"
@@ -31,24 +32,24 @@ def test_the_document_has_every_mark_and_every_script_is_there() -> None:
     text = documents.DOCUMENT.read_text()
     for name, section in SECTIONS.items():
         assert documents.replaced(text, name, "new") != text
-        assert (SCRIPTS / section.script).exists()
+        assert section.benchmark in BENCHMARKS
 
 
 def test_a_section_runs_and_lands_in_the_document(tmp_path, monkeypatch) -> None:
     pytest.importorskip("onnxruntime")
     document = tmp_path / "page.md"
     document.write_text(DOCUMENT)
-    monkeypatch.setitem(SECTIONS, "models", Section("bench_accuracy", "--models tiny --engines ours", 300))
+    monkeypatch.setitem(SECTIONS, "models", Section("accuracy", "--models tiny --engines ours", 300))
     monkeypatch.setenv("PYTHON", sys.executable)
     assert documents.main(["--sections", "models", "--document", str(document)]) == 0
     text = document.read_text()
     assert text.startswith("# Title\n\ntext\n") and text.endswith("<!-- models: end -->\n\nmore\n")
     assert "old" not in text
-    assert "    scripts/bench_accuracy --models tiny --engines ours\n\ndate: " in text
+    assert "    scripts/bench accuracy --models tiny --engines ours\n\ndate: " in text
     assert "| tiny | 1 | " in text
 
 
-@pytest.mark.parametrize("section", [Section("bench_accuracy", "--nonsense", 60), Section("demo", "", 0.01)])
+@pytest.mark.parametrize("section", [Section("accuracy", "--nonsense", 60), Section("accuracy", "", 0.01)])
 def test_what_fails_or_is_too_slow_stays_as_it_was(tmp_path, monkeypatch, section: Section) -> None:
     document = tmp_path / "page.md"
     document.write_text(DOCUMENT)
@@ -62,4 +63,4 @@ def test_priority_is_asked_for_once() -> None:
     commands = {name: section.command(realtime=True) for name, section in SECTIONS.items()}
     assert commands["models"][-1] == "--realtime" and "chrt" not in commands["models"]
     assert commands["choices"][:3] == ["chrt", "-f", "5"]
-    assert SECTIONS["choices"].command(realtime=False)[0] == "scripts/bench_choices"
+    assert SECTIONS["choices"].command(realtime=False)[:2] == ["scripts/bench", "choices"]

@@ -1,4 +1,4 @@
-"""scripts/bench_layouts: a row for each model, a ratio for each policy."""
+"""scripts/bench layouts: a row for each model, a ratio for each policy."""
 
 from __future__ import annotations
 

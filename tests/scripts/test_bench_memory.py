@@ -10,7 +10,7 @@ import pytest
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
-from _bench import memory  # noqa: E402
+from _bench.memory import memory  # noqa: E402
 
 
 def rows_of(text: str) -> list[list[str]]:

@@ -14,8 +14,9 @@ import pytest
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
-from _bench import models, process, statistics, table  # noqa: E402
-from _bench.record import summary_records  # noqa: E402
+from _bench import models  # noqa: E402
+from _bench.harness import process, statistics, table  # noqa: E402
+from _bench.harness.record import summary_records  # noqa: E402
 
 needs_onnxruntime = pytest.mark.skipif(
     importlib.util.find_spec("onnxruntime") is None, reason="needs onnxruntime"
@@ -180,7 +181,7 @@ def test_torch_compiles_the_same_model(tmp_path):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_workers_end_with_the_run(tmp_path, number):
     endless = ["--rounds", "100000", "--engines", "onnxruntime"]
-    command = [sys.executable, "-m", "_bench.models", *QUICK, *endless]
+    command = [sys.executable, "-m", "_bench", "models", *QUICK, *endless]
     path = os.pathsep.join([str(SCRIPTS), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
     variables = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": path}
     run = subprocess.Popen(
@@ -247,6 +248,6 @@ def _processes_about(directory):
             command = (folder / "cmdline").read_bytes()
         except OSError:
             continue
-        if b"_bench.worker" in command and str(directory).encode() in command:
+        if b"_bench.harness.worker" in command and str(directory).encode() in command:
             found.append(folder.name)
     return found

@@ -14,8 +14,8 @@ from _bench.machine import Roofs
 from _bench.profile import time_steps
 
 import tvm_mxplan
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.inspection import decoded_programs
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.report.inspection import decoded_programs
 from tvm_mxplan.testing import zoo
 
 

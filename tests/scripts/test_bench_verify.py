@@ -1,4 +1,4 @@
-"""scripts/bench_verify on small models: all kernels are checked once, and none of them again."""
+"""scripts/bench verify on small models: all kernels are checked once, and none of them again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from _bench.encoder import encoder  # noqa: E402
 
 
 def test_the_table() -> None:
-    command = [ROOT / "scripts" / "bench_verify", "--models", "tiny"]
+    command = [ROOT / "scripts" / "bench", "verify", "--models", "tiny"]
     variables = {**os.environ, "PYTHON": sys.executable}
     out = subprocess.run(command, check=True, capture_output=True, text=True, env=variables).stdout
     (row,) = [line for line in out.splitlines() if line.startswith("| tiny")]

@@ -228,7 +228,7 @@ def test_every_file_of_the_plan_has_tests() -> None:
     for file in sources(["tvm_mxplan/core", "tvm_mxplan/cache", "passes", "byoc/onednn"]):
         if ast.parse((ROOT / file).read_text()).body[1:]:
             assert tree.tests_of(file), file
-    assert tree.tests_of("passes/memory/view_slices.py")[0] == "tests/passes/test_view_slices.py"
+    assert tree.tests_of("passes/memory/view_slices.py")[0] == "tests/passes/memory/test_view_slices.py"
     assert module_of("passes/memory/__init__.py") == "tvm_mxplan.passes.memory"
 
 
@@ -245,7 +245,7 @@ def test_the_table_counts_by_folder() -> None:
 
 
 def test_the_list_runs_nothing(capsys) -> None:
-    assert main.main(["tvm_mxplan/core/dims.py", "--list", "--sample", "3"]) == 0
+    assert main.main(["tvm_mxplan/core/program/dims.py", "--list", "--sample", "3"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 3
 
 

@@ -22,7 +22,7 @@ from _sweep.tally import Tally  # noqa: E402
 
 from tvm_mxplan.byoc.onednn import library  # noqa: E402
 from tvm_mxplan.byoc.onednn.backend import OneDNN  # noqa: E402
-from tvm_mxplan.core import program as ir  # noqa: E402
+from tvm_mxplan.core.program import program as ir  # noqa: E402
 
 
 def case(text: str, chain: str = "-") -> execution.Case:

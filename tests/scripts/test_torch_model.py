@@ -12,7 +12,7 @@ pytest.importorskip("onnxruntime")
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
-from _bench.torch_model import OnnxModule  # noqa: E402
+from _bench.harness.torch_model import OnnxModule  # noqa: E402
 
 from tvm_mxplan.testing import zoo  # noqa: E402
 from tvm_mxplan.testing.reference import onnxruntime_outputs, worst_relative_l2  # noqa: E402

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.tuning.meter import STEPS_SHARE, Measurements, describe
 from tvm_mxplan.tuning.records import Records
 

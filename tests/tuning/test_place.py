@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tvm_mxplan.byoc.onednn import library
-from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.tuning import place
 
 

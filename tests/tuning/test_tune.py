@@ -18,10 +18,10 @@ import pytest
 
 import tvm_mxplan
 from tvm_mxplan import InvalidInputError, Options, Report, UnsupportedError
-from tvm_mxplan.core import codec
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.inspection import decoded_programs
+from tvm_mxplan.core.program import codec
+from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.passes.layout.measure import StepTimer
+from tvm_mxplan.report.inspection import decoded_programs
 from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.reference import onnxruntime_outputs, worst_relative_l2
 from tvm_mxplan.tuning import place

@@ -8,7 +8,7 @@ import pytest
 
 import tvm_mxplan
 from tvm_mxplan import Report
-from tvm_mxplan.inspection import decoded_programs
+from tvm_mxplan.report.inspection import decoded_programs
 from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.reference import onnxruntime_outputs, worst_relative_l2
 from tvm_mxplan.tuning.compare import Comparison

@@ -13,8 +13,8 @@ import tvm_mxplan
 from tvm_mxplan import UnsupportedError
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.byoc.onednn.backend import OneDNN
-from tvm_mxplan.inspection import decoded_programs
 from tvm_mxplan.passes.layout import measure
+from tvm_mxplan.report.inspection import decoded_programs
 from tvm_mxplan.testing import zoo
 from tvm_mxplan.tuning import values
 

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from tvmc_helpers import listing, small_model
 
-from tvm_mxplan import inspection
+from tvm_mxplan.report import inspection
 
 # --- models -------------------------------------------------------------------------------------------
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from tvmc_helpers import listing
 
-from tvm_mxplan.core import codec
-from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.program import codec
+from tvm_mxplan.core.program import program as ir
 
 
 def test_a_right_model(tvmc, models, tmp_path):

@@ -14,7 +14,7 @@ from rpc_processes import HOST, KEY, free_port
 from tvmc_helpers import listing
 
 import tvm_mxplan
-from tvm_mxplan.executable import Executable
+from tvm_mxplan.execution.executable import Executable
 
 
 def over_there(*arguments: object) -> str:

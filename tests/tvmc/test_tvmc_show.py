@@ -7,8 +7,8 @@ import json
 import pytest
 
 import tvm_mxplan
-from tvm_mxplan.report import Report
-from tvm_mxplan.signature import Signature
+from tvm_mxplan.execution.signature import Signature
+from tvm_mxplan.report.report import Report
 
 
 def test_show_prints_signature_and_report(tvmc, models):

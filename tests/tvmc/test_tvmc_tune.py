@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import tvm_mxplan
-from tvm_mxplan.inspection import decoded_programs
 from tvm_mxplan.passes.layout.measure import StepTimer
+from tvm_mxplan.report.inspection import decoded_programs
 
 
 @pytest.fixture(autouse=True)

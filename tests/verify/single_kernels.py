@@ -10,9 +10,9 @@ import numpy as np
 
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.byoc.onednn.backend import OneDNN
-from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.kernel import Kernel, kernels_of
-from tvm_mxplan.core.layout import plain_layout
+from tvm_mxplan.core.layout.layout import plain_layout
+from tvm_mxplan.core.program import program as ir
 
 Array = np.ndarray[Any, np.dtype[Any]]
 RELU = ir.EltwisePostOp("relu", 0.0, 0.0)

@@ -10,8 +10,8 @@ import pytest
 from single_kernels import GELU, LAST, RELU, RELU6, Array, Faulty, convolution, kernel
 
 from tvm_mxplan.byoc.onednn.backend import OneDNN
-from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.kernel import Kernel
+from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.verify import check as check_module
 from tvm_mxplan.verify import references
 from tvm_mxplan.verify.check import check

@@ -11,8 +11,8 @@ from single_kernels import GELU, LAST, RELU, RELU6, Array, Faulty, convolution, 
 
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.byoc.onednn.backend import OneDNN
-from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.kernel import Kernel
+from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.verify.check import check
 
 if "bf16" not in OneDNN().isa:

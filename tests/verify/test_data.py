@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from single_kernels import RELU, convolution, kernel
 
-from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.errors import UnsupportedError
 from tvm_mxplan.verify.data import depth, drawn, operands
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.opcheck.references import REFERENCES
 from tvm_mxplan.opcheck.references.operands import Operands
 from tvm_mxplan.verify import products

@@ -25,13 +25,13 @@ from typing import TYPE_CHECKING, Any
 
 import tvm_ffi
 
-from .. import machine
 from ..byoc import region_module, registry
 from ..byoc.engine import Engine
 from ..core.fingerprint import Buffer, content_digests
 from ..errors import UnsupportedError
-from ..signature import Signature
-from ..stored_report import StoredReport
+from ..execution import machine
+from ..execution.signature import Signature
+from ..report.stored_report import StoredReport
 from .container import Container, Entry, UnusableCache
 from .tensors import as_array, copy_together, tensor_bytes
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import tvm
     from tvm.relax.vm_build import VMExecutable
 
-    from ..report import Report
+    from ..report.report import Report
 
 _KERNELS = ("llvm",)
 _BULK = ("weights", "constant")  # what is not hashed again each time
@@ -149,7 +149,7 @@ class _Saver:
         return {"bytes": self._add("bytes", region_module.module_bytes(module))}
 
     def _region(self, module: Any, engine: Engine) -> dict[str, Any]:
-        from ..core import codec  # which a hit does without
+        from ..core.program import codec  # which a hit does without
 
         symbol = region_module.symbol_of(module)
         if symbol not in self._constants:

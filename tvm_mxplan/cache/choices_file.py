@@ -17,16 +17,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..core import codec
-from ..core import program as ir
 from ..core.choices import DISPATCH, KINDS, Key
 from ..core.fingerprint import Fingerprint
+from ..core.program import codec
+from ..core.program import program as ir
 from ..errors import InvalidInputError, UnsupportedError
-from ..files import whole_file
+from ..export.files import whole_file
 from .container import Entry, UnusableCache, write
+from .key.surroundings import shared_surroundings
 from .safe_file import open_container
 from .session import SESSION
-from .surroundings import shared_surroundings
 
 _HERE = "mkldnn"
 _ELSEWHERE = {

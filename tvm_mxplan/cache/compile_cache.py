@@ -15,19 +15,19 @@ from .. import environment
 from ..core.choices import Choices
 from ..core.fingerprint import Fingerprint
 from ..errors import UnsupportedError
-from ..executable import Executable
+from ..execution.executable import Executable
+from ..frontend.stated_inputs import StatedInputs
 from ..options import Options
-from ..stated_inputs import StatedInputs
 from ..targets import TargetText
 from ..tuning.facts import machine
 from ..verify.remembered import verified_file
 from .artifact import entries_of, restore
 from .container import UnusableCache
-from .model_source import ModelSource, model_source
+from .key.model_source import ModelSource, model_source
+from .key.surroundings import shared_surroundings, surroundings
 from .outcome import CacheReport
 from .session import SESSION
 from .store import Store
-from .surroundings import shared_surroundings, surroundings
 
 if TYPE_CHECKING:
     import tvm

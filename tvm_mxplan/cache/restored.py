@@ -7,7 +7,7 @@ from typing import Any
 
 from tvm.relax.vm_build import VMExecutable
 
-from ..machine import retyped
+from ..execution.machine import retyped
 
 
 class RestoredExecutable(VMExecutable):

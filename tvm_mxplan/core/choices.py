@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 from .fingerprint import Fingerprint, Plain
 
 if TYPE_CHECKING:
-    from . import program as ir
+    from .program import program as ir
 
 Kind = Literal["algorithms", "layouts"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -100,8 +100,8 @@ class Choices:
         return self._read(question, data)
 
     def _read(self, question: Question, data: bytes) -> ir.Program | None:
-        from . import codec
-        from .decided import Unlike, check_answer
+        from .program import codec
+        from .program.decided import Unlike, check_answer
 
         name = question.program.name
         try:
@@ -123,8 +123,8 @@ class Choices:
 
     def note(self, question: Question, decided: ir.Program, known: bool = False) -> None:
         """Keep a decision; ``known`` if ``find`` gave it."""
-        from . import codec
-        from .dims import is_static
+        from .program import codec
+        from .program.dims import is_static
 
         static = all(is_static(value.shape) for value in question.program.values)
         if static:
@@ -136,7 +136,7 @@ class Choices:
 
     def _key(self, question: Question) -> Key:
         """Asked for twice of the same question, by ``find`` and ``note``."""
-        from . import codec
+        from .program import codec
 
         if self._asked is not None and self._asked[0] is question:
             return self._asked[1]

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from .layout import parse_layout
+from .layout.layout import parse_layout
 
 _NAME = re.compile(r"(?:bool|[a-z]+(?P<bits>\d+)(?:_[a-z0-9]+)?)(?:x(?P<lanes>\d+))?")
 

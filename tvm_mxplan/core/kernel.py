@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from . import codec
-from . import program as ir
-from .dims import static_shape
 from .element_types import stored_bytes
 from .fingerprint import content_digest
-from .renumber import renumber_step
+from .program import codec
+from .program import program as ir
+from .program.dims import static_shape
+from .program.renumber import renumber_step
 
 _DIGEST_DIGITS = 32
 

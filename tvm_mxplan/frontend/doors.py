@@ -10,7 +10,7 @@ import tvm
 
 from ..errors import InvalidInputError
 from .formats import Format
-from .relax_file import read_json, read_script, with_parameters
+from .relax.relax_file import read_json, read_script, with_parameters
 from .relay import json_program, parser
 from .relay.importer import import_program
 

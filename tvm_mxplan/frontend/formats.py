@@ -17,7 +17,7 @@ from enum import Enum
 from pathlib import Path
 
 from ..errors import InvalidInputError, UnsupportedError
-from .tvm_magic import LIST_START
+from .relax.tvm_magic import LIST_START
 from .wire import Message
 
 

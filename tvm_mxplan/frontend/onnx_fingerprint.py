@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..core.fingerprint import Fingerprint, Plain
-from ..stated_inputs import Shape, plain_shape
+from .stated_inputs import Shape, plain_shape
 from .wire import Message
 
 _MODEL_GRAPH, _IR_VERSION, _OPSETS, _FUNCTIONS = 7, 1, 8, 25

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import InvalidInputError
-from .tvm_tensors import looks_like_parameters, read_parameters
+from .relax.tvm_tensors import looks_like_parameters, read_parameters
 
 Parameters = Mapping[str, object] | str | os.PathLike[str]
 

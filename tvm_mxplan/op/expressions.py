@@ -12,8 +12,8 @@ from typing import Any
 import tvm
 from tvm import relax, tirx
 
-from ..core.dims import is_static
-from ..core.layout import Layout
+from ..core.layout.layout import Layout
+from ..core.program.dims import is_static
 from ..errors import InvalidInputError
 from ..passes.layout.physical import to_plain as plain_of
 from ..passes.relax_types import shape_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..core.layout import Layout
-from ..core.layout_names import layout_named
+from ..core.layout.layout import Layout
+from ..core.layout.layout_names import layout_named
 from ..errors import InvalidInputError
 
 

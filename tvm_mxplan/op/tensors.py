@@ -10,8 +10,8 @@ import numpy as np
 import tvm
 
 from ..byoc import registry
-from ..core.layout_arrays import pack, unpack
-from ..core.layout_registry import STANDARD
+from ..core.layout.layout_arrays import pack, unpack
+from ..core.layout.layout_registry import STANDARD
 from ..errors import InvalidInputError
 from .names import fitting_layout, layout_of
 

@@ -13,8 +13,8 @@ import numpy as np
 from tvm_mxplan.byoc import registry
 from tvm_mxplan.byoc.engine import Engine
 from tvm_mxplan.byoc.region_module import program_of
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.specialize import specialize
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.specialize import specialize
 
 from .compare import judge, prior_of
 from .physical import Tensor, read

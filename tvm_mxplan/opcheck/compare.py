@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.dims import static_shape
 from tvm_mxplan.core.element_types import item_bytes, numpy_type
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.dims import static_shape
 
 from .estimate import Array, Estimate, unit_roundoff
 from .physical import Tensor, read

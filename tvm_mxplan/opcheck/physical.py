@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.dims import static_shape
 from tvm_mxplan.core.element_types import numpy_type
-from tvm_mxplan.core.layout import parse_layout
-from tvm_mxplan.core.layout_arrays import crop, unpack_padded
+from tvm_mxplan.core.layout.layout import parse_layout
+from tvm_mxplan.core.layout.layout_arrays import crop, unpack_padded
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.dims import static_shape
 from tvm_mxplan.errors import UnsupportedError
 
 from .estimate import Array

@@ -15,14 +15,14 @@ from pathlib import Path
 
 import numpy as np
 
-from tvm_mxplan.core import codec
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.dims import static_shape
 from tvm_mxplan.core.element_types import numpy_type
 from tvm_mxplan.core.kernel import alone
-from tvm_mxplan.core.layout import parse_layout
+from tvm_mxplan.core.layout.layout import parse_layout
+from tvm_mxplan.core.program import codec
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.dims import static_shape
 from tvm_mxplan.errors import InvalidInputError, UnsupportedError
-from tvm_mxplan.files import whole_file
+from tvm_mxplan.export.files import whole_file
 
 from .compare import differ, reference
 from .estimate import Array

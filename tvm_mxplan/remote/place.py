@@ -19,13 +19,13 @@ from tvm.target import codegen
 
 from ..byoc import registry
 from ..byoc.backend import Backend
-from ..core import codec
-from ..core import program as ir
 from ..core.kernel import Kernel
+from ..core.program import codec
+from ..core.program import program as ir
 from ..core.verification import Checked
-from ..determinism import Determinism
 from ..errors import RemoteError
-from ..linking import write_library
+from ..execution.determinism import Determinism
+from ..export.linking import write_library
 from ..passes.layout.measure import Sample
 from ..tuning.facts import machine
 from ..tuning.place import Sampler
@@ -87,9 +87,7 @@ class There:
         return float(value), int(repeats)
 
     def check_kernel(self, backend: Backend, kernel: Kernel) -> Checked:
-        outcome, reason = self._connection.ask(
-            "check_kernel", backend.library, codec.encode(kernel.program)
-        )
+        outcome, reason = self._connection.ask("check_kernel", backend.library, codec.encode(kernel.program))
         return Checked(outcome, reason)
 
     def sampler(self, strategy: str, ports: Sequence[Port]) -> Sampler:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from .. import runner
-from ..signature import Signature
+from ..execution import runner
+from ..execution.signature import Signature
 from .address import Remote
 from .connection import connection
 
@@ -25,7 +25,7 @@ def measure_there(
     number: int,
     end_to_end: bool,
 ) -> tuple[list[np.ndarray], runner.Timing]:
-    """As :func:`tvm_mxplan.runner.measure`, for the library in a file on the machine ``remote``.
+    """As :func:`tvm_mxplan.execution.runner.measure`, for the library in a file on the machine ``remote``.
 
     Raises
     ------

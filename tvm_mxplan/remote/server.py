@@ -2,7 +2,7 @@
 
 TVM loads this plug-in into the server's process as into any other, and so these functions are there.  They
 answer in JSON, ``{"value": ...}`` or, for errors of ours, ``{"error": class, "message": ...}``.  Programs
-arrive in the bytes of ``core/codec.py``; nothing that arrives is unpickled.
+arrive in the bytes of ``core/program/codec.py``; nothing that arrives is unpickled.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def check(strategy: str) -> None:
 
 def check_kernel(library: str, program: bytes) -> tuple[str, str]:
     """Whether a kernel agrees here with an independent implementation, and how it does not."""
-    from ..core import codec
     from ..core.kernel import Kernel
+    from ..core.program import codec
     from ..tuning.place import Here
 
     here = Here()
@@ -72,7 +72,7 @@ def check_kernel(library: str, program: bytes) -> tuple[str, str]:
 
 def time_step(library: str, program: bytes, threads: int) -> tuple[float, int]:
     """Microseconds of a program alone, and the number of runs; 0 threads are the machine's number."""
-    from ..core import codec
+    from ..core.program import codec
     from ..tuning.place import Here
 
     here = Here()
@@ -98,8 +98,8 @@ def plan(name: str, strategy: str, ports: str) -> Callable[[], str]:
 
 def run(library: str, inputs: str, outputs: str, repeat: int, number: int, end_to_end: int) -> list[float]:
     """Milliseconds of an uploaded library's calls on uploaded inputs; its outputs are there to download."""
-    from .. import runner
-    from ..executable import load
+    from ..execution import runner
+    from ..execution.executable import load
 
     ex = load(_unpacked(library))
     given = runner.read_inputs(_unpacked(inputs))

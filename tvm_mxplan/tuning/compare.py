@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..machine import virtual_machine
+from ..execution.machine import virtual_machine
 from .values import typical_sample
 
 FIRST_ROUNDS = 4

@@ -7,9 +7,9 @@ from typing import Any
 
 from ..byoc import registry
 from ..configuration import distribution_version
-from ..core import program
 from ..core.fingerprint import Fingerprint
 from ..core.processor import processor_fields
+from ..core.program import program
 
 SCHEMA = 1
 """Count it up when the plug-in's own kernels, or how questions are measured, change."""

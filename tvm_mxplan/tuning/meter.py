@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from ..core import codec
-from ..core import program as ir
 from ..core.fingerprint import Fingerprint
+from ..core.program import codec
+from ..core.program import program as ir
 from ..passes.layout.measure import MeasuredKind, Sample
 from .progress import Callback, Progress
 from .records import Record, Records

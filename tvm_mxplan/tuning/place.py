@@ -8,14 +8,14 @@ from typing import Any, Protocol, TypeAlias
 
 from ..byoc import registry
 from ..byoc.backend import Backend
-from ..cache.surroundings import shared_surroundings
-from ..core import program as ir
+from ..cache.key.surroundings import shared_surroundings
 from ..core.kernel import Kernel
+from ..core.program import program as ir
 from ..core.verification import Checked
-from ..determinism import Determinism
+from ..execution.determinism import Determinism
+from ..execution.threads import threads as threads_here
+from ..execution.threads import with_threads
 from ..passes.layout.measure import Sample, time_alone
-from ..threads import threads as threads_here
-from ..threads import with_threads
 from .compare import instance
 from .facts import machine
 from .values import Port, energy_counters, random_arguments, sampler

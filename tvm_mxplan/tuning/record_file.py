@@ -12,7 +12,7 @@ from typing import Any
 
 from ..cache.locked_file import append, locked
 from ..errors import InvalidInputError
-from ..files import whole_file
+from ..export.files import whole_file
 from .records import Record, Records, UnusableRecords, header_line, parse, record_line
 
 _LIMIT = 256 << 20

@@ -29,7 +29,7 @@ from ..core.fingerprint import Fingerprint
 from ..errors import RemoteError
 from ..passes.annotations import TVM
 from ..passes.region.attached import regions
-from ..recorder import Recorder
+from ..report.recorder import Recorder
 from .compare import Comparison
 from .records import PlanResult, Record
 from .tune_plans import unseen

@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING
 import tvm
 from tvm import relax
 
-from ..core import codec
-from ..core import program as ir
 from ..core.choices import KINDS, Choices, Key
 from ..core.dispatch import Weighed
 from ..core.fingerprint import Fingerprint
+from ..core.program import codec
+from ..core.program import program as ir
 from ..passes.region.attached import program_of, regions
-from ..recorder import Recorder
+from ..report.recorder import Recorder
 from .candidates import Candidate, candidates_for
 from .compare import Comparison
 from .records import PlanResult, Record

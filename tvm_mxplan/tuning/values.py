@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from ..byoc.backend import Backend
-from ..core import program as ir
+from ..core.program import program as ir
 from ..errors import UnsupportedError
-from ..memory_report import MemoryReport
-from ..threads import set_threads, threads
+from ..execution.threads import set_threads, threads
+from ..report.memory_report import MemoryReport
 
 UNITS = {
     "latency": "us",

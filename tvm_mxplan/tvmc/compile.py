@@ -108,8 +108,8 @@ def compile_model(args: argparse.Namespace) -> str:
 
     import tvm_mxplan
 
-    from ..files import check_destination
-    from ..inspection import RelaxDump
+    from ..export.files import check_destination
+    from ..report.inspection import RelaxDump
 
     check_destination(args.output, ".so")
     if args.dump_memory:
@@ -162,8 +162,8 @@ def _shown_phases(options: dict[str, Any]) -> Iterator[None]:
 
 
 def _write_dumps(args: argparse.Namespace, ex: Any, relax: str) -> None:
-    from ..files import whole_file
-    from ..inspection import region_programs
+    from ..export.files import whole_file
+    from ..report.inspection import region_programs
 
     for kind in args.dump_code:
         if kind == "relax":
@@ -178,13 +178,13 @@ def _write_dumps(args: argparse.Namespace, ex: Any, relax: str) -> None:
 
 def _write_memory(path: Path, ex: Any) -> None:
     """A picture with a panel for each arena; the first one's plan as .csv, those of others numbered."""
-    from ..arena import planned_arena
     from ..core.allocation import write_csv
     from ..core.allocation.flatten import flatten
-    from ..files import whole_file
-    from ..function_arena import function_arena
-    from ..inspection import decoded_programs
-    from ..memory_picture import Panel, memory_picture
+    from ..export.files import whole_file
+    from ..report.arena import planned_arena
+    from ..report.function_arena import function_arena
+    from ..report.inspection import decoded_programs
+    from ..report.memory_picture import Panel, memory_picture
 
     regions = {region.name for region in ex.report.regions}
     held = {memory.region for memory in ex.report.memory if memory.stands_in}

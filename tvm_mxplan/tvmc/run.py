@@ -19,7 +19,7 @@ from .arguments import (
 )
 
 if TYPE_CHECKING:
-    from ..executable import Executable
+    from ..execution.executable import Executable
 
 _GONE = {
     "--profile": "profiling is not in this build yet; ONEDNN_VERBOSE=1 with -v prints each primitive's time",
@@ -66,9 +66,9 @@ def add_parser(verbs: Any) -> None:
 
 def run_model(args: argparse.Namespace) -> str:
     """Run and write; the text has the table, the largest elements, or the outputs' types."""
-    from .. import runner
-    from ..executable import load
-    from ..files import check_destination
+    from ..execution import runner
+    from ..execution.executable import load
+    from ..export.files import check_destination
     from ..opcheck import checking
 
     if args.outputs:
@@ -109,7 +109,7 @@ def run_model(args: argparse.Namespace) -> str:
 
 
 def _inputs(args: argparse.Namespace, ex: Executable) -> dict[str, Any]:
-    from .. import runner
+    from ..execution import runner
 
     given = runner.read_inputs(args.inputs) if args.inputs else {}
     if args.inputs and args.fill_mode is None:

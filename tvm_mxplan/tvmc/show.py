@@ -27,8 +27,8 @@ def add_parser(verbs: Any) -> None:
 
 def show(args: argparse.Namespace) -> str:
     """Signature and report as text."""
-    from ..executable import load
-    from ..inspection import region_programs
+    from ..execution.executable import load
+    from ..report.inspection import region_programs
 
     ex = load(args.FILE)
     if args.json:

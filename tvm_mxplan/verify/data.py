@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from tvm_mxplan.core import program as ir
-from tvm_mxplan.core.dims import static_shape
 from tvm_mxplan.core.element_types import numpy_type
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.dims import static_shape
 from tvm_mxplan.errors import UnsupportedError
 
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.opcheck.compare import differ
 from tvm_mxplan.opcheck.estimate import Estimate, rounded_to
 from tvm_mxplan.opcheck.references import POST_OPS, REFERENCES, evaluate

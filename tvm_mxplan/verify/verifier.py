@@ -17,9 +17,9 @@ from pathlib import Path
 from ..byoc.backend import Backend
 from ..cache.container import UnusableCache
 from ..cache.safe_file import check_owner
-from ..core import program as ir
 from ..core.kernel import Kernel, kernels_of
-from ..core.specialize import instances
+from ..core.program import program as ir
+from ..core.program.specialize import instances
 from ..core.verification import Refusal, Verification
 from ..options import Options
 from ..passes.region.annotate import annotate

@@ -1,5 +1,5 @@
 // Arenas of functions, for TVM's VM: one at a multiple of a huge page inside of a longer one that
-// begins anywhere, and the tensors in it.  passes/memory/arena_bindings.py writes the calls.
+// begins anywhere, and the tensors in it.  passes/storage/arena_bindings.py writes the calls.
 #include <tvm/ffi/container/shape.h>
 #include <tvm/ffi/container/tensor.h>
 #include <tvm/ffi/function.h>

@@ -12,9 +12,9 @@ from relay_models import bert, relay_of
 from relay_printer import as_json, as_text, parameter_bytes
 
 from tvm_mxplan.errors import InvalidInputError, UnsupportedError
+from tvm_mxplan.frontend.relax.tvm_tensors import read_parameters
 from tvm_mxplan.frontend.relay import json_program, parser
 from tvm_mxplan.frontend.relay.importer import import_program
-from tvm_mxplan.frontend.tvm_tensors import read_parameters
 
 ROUNDS = 120
 PROGRAM = relay_of(bert(tokens=3, width=6, heads=2, layers=1))

@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 from tvm import tirx
 
-from .dims import Dim, expression, simplified
+from .dimensions.dims import Dim, expression, simplified
 from .node import Emitter, Node
 from .values import Value, dtype_of, shape_of, value_of
 

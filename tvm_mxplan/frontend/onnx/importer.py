@@ -26,8 +26,9 @@ from ...core.origin import Origin
 from ...errors import InvalidInputError, MxplanError, UnsupportedError
 from ..origins import OriginBuilder
 from ..reasons import reason_of
-from . import agree, auto_pad, converters, fold, functions, stock, symbolic
-from .dims import Dim
+from . import auto_pad, converters, fold, functions, stock
+from .dimensions import agree, symbolic
+from .dimensions.dims import Dim
 from .node import Emitter, Node, NotTaken
 from .values import Scope, Value, rank_of, shape_of
 from .way_out import LEAVE_OUT, open_dimensions_of, way_out

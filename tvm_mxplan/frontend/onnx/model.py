@@ -13,15 +13,15 @@ import tvm
 from tvm import relax
 
 from ...errors import InvalidInputError, UnsupportedError
-from ...stated_inputs import Shape
 from ..origins import OriginBuilder
-from .check_tensors import check_files
-from .checks import check_model
-from .dims import Bounds, Dim, expression, within
+from ..stated_inputs import Shape
+from .checks.check_tensors import check_files
+from .checks.checks import check_model
+from .dimensions.dims import Bounds, Dim, expression, within
+from .dimensions.open_dimensions import check_bounds, dims_of, open_dimensions
 from .importer import Importer, Source
 from .names import first_line
 from .node import Emitter
-from .open_dimensions import check_bounds, dims_of, open_dimensions
 from .values import Scope, Value
 from .weights import load_small
 

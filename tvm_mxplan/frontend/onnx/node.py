@@ -10,9 +10,9 @@ import numpy as np
 from tvm import relax
 
 from ..constants import constant
-from .dims import Dim, expression
+from .dimensions.dims import Dim, expression
+from .dimensions.ratios import terms
 from .not_taken import NotTaken
-from .ratios import terms
 from .values import Symbols, Value, as_symbols, dtype_of, is_float, rank_of, shape_of, value_of
 
 if TYPE_CHECKING:

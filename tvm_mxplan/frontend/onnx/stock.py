@@ -10,7 +10,7 @@ import tvm
 from tvm import relax
 from tvm.relax.frontend.onnx import onnx_frontend as stock
 
-from .dims import expression
+from .dimensions.dims import expression
 from .node import Emitter, Node
 from .values import Symbols, Value, is_float, value_of
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from tvm import relax
 
-from .dims import Dim, simplified
+from .dimensions.dims import Dim, simplified
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from .dims import Dim, variables
+from .dimensions.dims import Dim, variables
 from .values import Value, shape_of
 
 LEAVE_OUT = "export the model without it, or compute that part outside"

@@ -16,7 +16,7 @@ from onnx import numpy_helper
 
 from ...errors import InvalidInputError
 from ..aligned import aligned_bytes
-from .check_tensors import Stored, nbytes_of, stored, tensors_of
+from .checks.check_tensors import Stored, nbytes_of, stored, tensors_of
 from .names import shown
 
 _LEFT = 1 << 16

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import InvalidInputError
-from ..tvm_tensors import read_tensor
+from ..relax.tvm_tensors import read_tensor
 from .places import NodePlaces, invalid, quoted
 from .syntax import Dim, OtherType, TensorType, TupleType, Type
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ...executable import Executable
-from ...ffi import tvm_ffi
+from ...execution.executable import Executable
+from ...execution.ffi import tvm_ffi
 from .kinds import is_tensor
 from .plain_graph import Result, free_numbers, import_graph
 from .tensors import ALIGNMENT

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import tvm_mxplan
 
 from ...errors import InvalidInputError
-from ...executable import Executable
+from ...execution.executable import Executable
 from ...options import Options
 from ...targets import TargetText
 from .compiled_graph import CompiledGraph

@@ -23,7 +23,7 @@ from tvm import relax
 
 from ...core.origin import Origin
 from ...errors import InvalidInputError, MxplanError, UnsupportedError
-from ..onnx.dims import expression, same, simplified
+from ..onnx.dimensions.dims import expression, same, simplified
 from ..origins import OriginBuilder
 from . import converters
 from .fold import folded, is_foldable

@@ -9,7 +9,7 @@ from typing import Any
 import tvm
 from tvm import relax
 
-from ..onnx.dims import Dim, expression, same
+from ..onnx.dimensions.dims import Dim, expression, same
 from ..origins import OriginBuilder
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import tvm
 from tvm import relax, tirx
 
-from ..onnx.dims import Dim
+from ..onnx.dimensions.dims import Dim
 from ..origins import OriginBuilder
 from .dimensions import Bound, named_bounds
 from .graph import GraphImporter

@@ -9,8 +9,8 @@ import tvm
 from tvm import relax, tirx
 
 from ...errors import InvalidInputError, UnsupportedError
-from ...signature import OUTPUTS
-from ..onnx.dims import expression
+from ...execution.signature import OUTPUTS
+from ..onnx.dimensions.dims import expression
 from ..origins import OriginBuilder
 from .dimensions import Bound
 from .graph import GraphImporter

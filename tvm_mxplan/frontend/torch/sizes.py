@@ -13,7 +13,7 @@ from typing import Any
 from tvm import tirx
 
 from ...errors import UnsupportedError
-from ..onnx.dims import Dim, expression, simplified
+from ..onnx.dimensions.dims import Dim, expression, simplified
 
 Variables = Mapping[str, Dim]
 """Named dimensions, or numbers in their place, by the name of PyTorch's symbol."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.program import program as ir
 
 from ..estimate import Array, Estimate, rounded_to
 from . import choice, convolution, elementwise, matmul, movement, normalization, pooling, reduction, resize

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.program import program as ir
 
 from ..estimate import Estimate
 from .operands import Operands

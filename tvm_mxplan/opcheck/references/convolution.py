@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.program import program as ir
 
 from ..estimate import Array, Estimate, gamma
 from . import winograd

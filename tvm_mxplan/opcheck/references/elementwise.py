@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.program import program as ir
 
 from ..estimate import UNIT_ROUNDOFF, Array, Estimate
 from .operands import Operands

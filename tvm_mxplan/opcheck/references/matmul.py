@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.program import program as ir
 
 from ..estimate import Array, Estimate, gamma
 from .operands import Operands, absolute

@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 from scipy import special
 
-from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.program import program as ir
 
 from ..estimate import UNIT_ROUNDOFF, Estimate, gamma
 from .operands import Operands

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from tvm_mxplan.core import program as ir
+from tvm_mxplan.core.program import program as ir
 
 from ..estimate import UNIT_ROUNDOFF, Array, Estimate
 from .operands import Operands

@@ -1,7 +1,7 @@
 // Chunks of tiles; see onednn/winograd/chunks.h.
 //
 // The numbers were measured on a core with 1 MiB of second-level cache
-// (scripts/bench_convolutions); times change by a few percent within a factor of two of each.
+// (scripts/bench convolutions); times change by a few percent within a factor of two of each.
 #include "onednn/winograd/chunks.h"
 
 #include <algorithm>

@@ -21,9 +21,7 @@ def of(node: Node) -> Iterator[Converter]:
 
 from . import (  # noqa: E402 (they join the table)
     casts,  # noqa: F401
-    control,  # noqa: F401
     cumulative,  # noqa: F401
-    detection,  # noqa: F401
     elementwise,  # noqa: F401
     normalization,  # noqa: F401
     onnxruntime,  # noqa: F401
@@ -31,10 +29,9 @@ from . import (  # noqa: E402 (they join the table)
     quantized,  # noqa: F401
     recurrent,  # noqa: F401
     reductions,  # noqa: F401
-    resize,  # noqa: F401
     scaled,  # noqa: F401
     selection,  # noqa: F401
-    sequences,  # noqa: F401
     shapes,  # noqa: F401
-    windows,  # noqa: F401
 )
+from .flow import control, sequences  # noqa: E402, F401
+from .images import detection, resize, windows  # noqa: E402, F401

@@ -10,9 +10,9 @@ import onnx
 from tvm import relax, te, tirx
 
 from ....errors import UnsupportedError
-from ..dims import expression
+from ..dimensions.dims import expression
+from ..dimensions.restate import Demand, demanded
 from ..node import Emitter, Node, NotTaken
-from ..restate import Demand, demanded
 from ..values import Value, dtype_of, rank_of, shape_of
 from .numbers import constant, is_integer
 from .table import converts

@@ -6,7 +6,7 @@ import numpy as np
 from tvm import relax, te, tirx
 
 from ....errors import InvalidInputError, UnsupportedError
-from ..dims import Dim, compared, expression, simplified
+from ..dimensions.dims import Dim, compared, expression, simplified
 from ..node import Emitter, Node, NotTaken
 from ..values import Value, dtype_of, shape_of, value_of
 from .numbers import constant

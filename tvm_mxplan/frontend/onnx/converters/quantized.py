@@ -12,7 +12,7 @@ import numpy as np
 from tvm import relax
 
 from .. import stock
-from ..dims import Dim
+from ..dimensions.dims import Dim
 from ..node import Emitter, Node, NotTaken
 from ..values import Value, dtype_of, rank_of, shape_of
 from .table import converts

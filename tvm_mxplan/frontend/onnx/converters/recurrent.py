@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from tvm import relax
 
-from ..dims import Dim, expression
+from ..dimensions.dims import Dim, expression
 from ..node import Emitter, Node, NotTaken
 from ..values import Value, dtype_of, shape_of
 from .activations import activations

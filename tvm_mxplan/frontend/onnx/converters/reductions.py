@@ -14,7 +14,7 @@ import numpy as np
 from tvm import relax, te, tirx
 
 from ....errors import InvalidInputError
-from ..dims import Dim, expression, product, same, simplified
+from ..dimensions.dims import Dim, expression, product, same, simplified
 from ..node import Emitter, Node, NotTaken
 from ..values import dtype_of, rank_of, shape_of, value_of
 from .numbers import constant, least, most

@@ -7,9 +7,9 @@ import onnx
 from tvm import relax, te, tirx
 
 from ....errors import InvalidInputError
-from ..dims import Dim, compared, divided, expression, simplified
+from ..dimensions.dims import Dim, compared, divided, expression, simplified
+from ..dimensions.restate import Demand, demanded, text_of
 from ..node import Emitter, Node, NotTaken
-from ..restate import Demand, demanded, text_of
 from ..values import Value, dtype_of, rank_of
 from .numbers import constant
 from .table import converts

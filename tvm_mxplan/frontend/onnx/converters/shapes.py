@@ -7,11 +7,11 @@ import onnx
 from tvm import relax, tirx
 
 from ....errors import InvalidInputError
-from ..agree import common
-from ..dims import Dim, divided, expression, product, same, simplified
+from ..dimensions.agree import common
+from ..dimensions.dims import Dim, divided, expression, product, same, simplified
+from ..dimensions.ratios import Ratio
+from ..dimensions.restate import restated
 from ..node import Emitter, Node, NotTaken
-from ..ratios import Ratio
-from ..restate import restated
 from ..values import Symbols, Value, dtype_of, is_float, rank_of, shape_of, value_of
 from .table import converts
 

@@ -12,7 +12,7 @@ import numpy as np
 from tvm import relax
 
 from ....errors import UnsupportedError
-from ...onnx.dims import divided, simplified
+from ...onnx.dimensions.dims import divided, simplified
 from ..node import Emitter, Node, dims_of, dtype_of
 from .table import converts
 

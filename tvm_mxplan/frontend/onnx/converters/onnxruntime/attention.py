@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tvm import relax, te, tirx
 
 from .....errors import UnsupportedError
-from ...dims import Dim, divided, expression, same, simplified
+from ...dimensions.dims import Dim, divided, expression, same, simplified
 from ...node import Emitter, Node, NotTaken
 from ...values import Value, dtype_of, rank_of
 from ..numbers import constant

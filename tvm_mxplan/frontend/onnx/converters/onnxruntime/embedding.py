@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tvm import relax, te, tirx
 
 from .....errors import UnsupportedError
-from ...dims import Dim, divided, expression
+from ...dimensions.dims import Dim, divided, expression
 from ...node import Emitter, Node, NotTaken
 from ...values import Value, dtype_of, rank_of, shape_of
 from ..numbers import constant

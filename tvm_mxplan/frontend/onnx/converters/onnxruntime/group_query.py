@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tvm import relax, te, tirx
 
 from .....errors import UnsupportedError
-from ...dims import Dim, divided, expression, simplified
+from ...dimensions.dims import Dim, divided, expression, simplified
 from ...node import Emitter, Node, NotTaken
 from ...values import Value, dtype_of
 from ..numbers import constant

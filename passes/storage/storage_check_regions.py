@@ -1,0 +1,146 @@
+"""Checks a region that works in an arena of its caller, step by step; a part of ``storage_check``.
+
+The shadow of the memory says who wrote which bytes last.  A step must find what it reads as it was written;
+then it claims the bytes of its result and of its scratchpad, which must be none of what it reads.  Values of
+one root (in place, pieces of a whole) share bytes by the program's own rules and are not held against one
+another here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import tvm
+
+from tvm_mxplan.core.program import program as ir
+
+Roots = frozenset[tvm.ir.Var]
+
+
+@dataclass(frozen=True)
+class Bytes:
+    """Bytes ``[low, high)`` of a storage, in units of the storage."""
+
+    storage: tvm.ir.Var
+    low: int
+    high: int
+
+    def overlaps(self, other: Bytes) -> bool:
+        same = self.storage.same_as(other.storage)
+        return same and self.low < other.high and other.low < self.high
+
+
+@dataclass(frozen=True)
+class Local:
+    """A value of a region that a step wrote, and the value that owns its bytes."""
+
+    root: int
+    value: int
+
+
+@dataclass
+class RegionRun:
+    """One call of a region.
+
+    Attributes
+    ----------
+    arena : what the call lends.
+    arguments : for each input, then each output, the allocations that it may be.
+    placed : where allocations stand; those that stand nowhere are not looked at.
+    touched : allocations that something was written to.
+    intact : who holds its bytes as it wrote them.
+    """
+
+    program: ir.Program
+    arena: Bytes
+    arguments: Sequence[Roots]
+    placed: Mapping[tvm.ir.Var, Bytes]
+    touched: set[tvm.ir.Var]
+    intact: dict[tvm.ir.Var | Local, Bytes]
+    reasons: list[str] = field(default_factory=list)
+    written: list[int] = field(default_factory=list)
+
+    def run(self) -> list[str]:
+        for step in self.program.steps:
+            reads = self.program.reads(step)
+            for value in reads:
+                self._read(step, value)
+            self._write(step, reads)
+            if step.scratchpad_bytes > 0:
+                scratchpad = self._within(step.scratchpad_offset, step.scratchpad_bytes)
+                self._claim(f"the scratchpad of {step.name}", scratchpad, -1, [*reads, step.dst])
+        for key in [key for key in self.intact if isinstance(key, Local)]:
+            del self.intact[key]
+        return self.reasons
+
+    def _read(self, step: ir.Step, value: int) -> None:
+        root = self.program.root(value)
+        holders: list[tvm.ir.Var | Local] = [argument for argument, _ in self._arguments(root)]
+        if self.program.values[root].kind == "local":
+            holders += self._writers(value, root)
+        if any(holder not in self.intact for holder in holders):
+            name = self.program.values[value].name
+            self.reasons.append(f"{step.name} reads {name}, whose bytes something else has taken")
+
+    def _writers(self, value: int, root: int) -> Iterator[Local]:
+        """Who wrote the bytes of a local value, the last one first, up to one who wrote all of them."""
+        (wanted,) = self._places(value)
+        for writer in reversed(self.written):
+            if self.program.root(writer) == root:
+                (bytes_,) = self._places(writer)
+                if bytes_.overlaps(wanted):
+                    yield Local(root, writer)
+                if bytes_.low <= wanted.low and wanted.high <= bytes_.high:
+                    return
+
+    def _write(self, step: ir.Step, reads: Sequence[int]) -> None:
+        root = self.program.root(step.dst)
+        name = self.program.values[step.dst].name
+        for argument, place in self._arguments(root):
+            if argument not in self.touched:
+                self._claim(name, place, root, reads)
+                self.touched.add(argument)
+                self.intact[argument] = place
+        if self.program.values[root].kind == "local":
+            (place,) = self._places(step.dst)
+            self._claim(name, place, root, reads)
+            self.written.append(step.dst)
+            self.intact[Local(root, step.dst)] = place
+
+    def _claim(self, name: str, taken: Bytes, root: int, kept: Sequence[int]) -> None:
+        """Take bytes away from whoever holds them, unless those are values ``kept`` of another root."""
+        for value in kept:
+            other = self.program.root(value)
+            if other != root and any(taken.overlaps(place) for place in self._places(value)):
+                self.reasons.append(
+                    f"{name} stands on {self.program.values[value].name}, which its step needs"
+                )
+        for key, place in list(self.intact.items()):
+            if taken.overlaps(place) and not (isinstance(key, Local) and key.root == root):
+                del self.intact[key]
+
+    def _arguments(self, root: int) -> list[tuple[tvm.ir.Var, Bytes]]:
+        """The placed allocations that an input or output may be; none for other values."""
+        owner = self.program.values[root]
+        if owner.kind not in ("input", "output"):
+            return []
+        first = len(self.program.of_kind("input")) if owner.kind == "output" else 0
+        return [(var, self.placed[var]) for var in self.arguments[first + owner.index] if var in self.placed]
+
+    def _places(self, value: int) -> list[Bytes]:
+        root = self.program.root(value)
+        owner = self.program.values[root]
+        if owner.kind != "local":
+            return [place for _, place in self._arguments(root)]
+        offset, at = owner.offset, value
+        while self.program.values[at].alias_of >= 0:
+            offset += int(str(self.program.values[at].alias_offset))
+            at = self.program.values[at].alias_of
+        return [self._within(offset, self.program.values[value].nbytes)]
+
+    def _within(self, offset: int, nbytes: int) -> Bytes:
+        place = Bytes(self.arena.storage, self.arena.low + offset, self.arena.low + offset + nbytes)
+        if offset < 0 or place.high > self.arena.high:
+            self.reasons.append(f"bytes {place.low} to {place.high} of {self.program.name} leave the arena")
+        return place

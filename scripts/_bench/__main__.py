@@ -1,0 +1,41 @@
+"""scripts/bench NAME [ARGUMENT ...]: one benchmark; each has a --help of its own."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+BENCHMARKS = {
+    "models": ("models", "whole networks on our engine and on others"),
+    "accuracy": ("accuracy", "the error of whole networks against float64, engine by engine"),
+    "layouts": ("layouts", "the layout policies against one another"),
+    "choices": ("choices", "the choice per operator against one rule for all"),
+    "convolutions": ("convolutions", "algorithms of 3x3 and 5x5 convolutions, layer by layer"),
+    "costs": ("costs", "the model of costs against what steps take"),
+    "coverage": ("coverage", "the share of time that reports put outside of regions against what runs"),
+    "roofline": ("roofline", "what bounds whole networks on this machine"),
+    "memory": ("memory.memory", "memory plans against the best there could be and TVM's"),
+    "allocation": ("memory.allocation", "the allocation solver on problems that are known to have a plan"),
+    "caches": ("caches.caches", "what the caches save"),
+    "verify": ("verify", "what it takes to verify the kernels of networks"),
+    "compile_time": ("compile_time", "seconds of compilation over the number of operators, by phase"),
+    "docs": ("documents", "makes the tables of docs/performance.md again, in place"),
+}
+"""Name: the module of this package whose ``main`` runs it, and what it measures."""
+
+
+def main(arguments: list[str]) -> int:
+    """Runs the benchmark that the first argument names, with the others; returns the exit status."""
+    if not arguments or arguments[0] in ("-h", "--help"):
+        width = max(map(len, BENCHMARKS))
+        print(__doc__, "", *(f"  {name:{width}}  {text}" for name, (_, text) in BENCHMARKS.items()), sep="\n")
+        return 0 if arguments else 2
+    name, *rest = arguments
+    if name not in BENCHMARKS:
+        print(f"bench: there is no benchmark {name!r}; there are {', '.join(BENCHMARKS)}", file=sys.stderr)
+        return 2
+    return importlib.import_module(f"_bench.{BENCHMARKS[name][0]}").main(rest) or 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,162 @@
+"""How each engine compiles, loads and runs an ONNX model. Runs inside a worker; imports no engine at the top.
+
+All take float32 and compute in float32, read the model from a file and get their input once, before timing.
+What a call returns stays with the engine; `Runner.fetch` makes arrays of it, outside any timing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Inputs = Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Runner:
+    """A loaded model: ``fetch(call())`` are its outputs."""
+
+    call: Callable[[], Any]
+    fetch: Callable[[Any], list[np.ndarray]]
+
+
+@dataclass(frozen=True)
+class Engine:
+    """One way to run a model."""
+
+    name: str
+    modules: tuple[str, ...]
+    """Imported first and timed apart; an engine whose modules are missing is not installed."""
+    load: Callable[[str, Inputs, int], Runner]
+    """From the path of the model, or of the artifact if there is ``compile``; with inputs and threads."""
+    compile: Callable[[str, str], None] | None = None
+    """Ahead of time, in another process: from the path of the model to the path of an artifact."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables of its processes."""
+
+
+def _compile_ours(model_path: str, artifact_path: str) -> None:
+    import tvm_mxplan
+
+    tvm_mxplan.compile(model_path, target="dnnl, llvm").export(artifact_path)
+
+
+def _load_ours(artifact_path: str, inputs: Inputs, threads: int) -> Runner:
+    from tvm_mxplan import load
+    from tvm_mxplan.execution import machine
+
+    executable = load(artifact_path)
+    tensors = [machine.tensor_of(value) for value in inputs.values()]
+    return Runner(lambda: executable(*tensors), _fetch_tensors)
+
+
+def _compile_stock_tvm(model_path: str, artifact_path: str) -> None:
+    import onnx
+    import tvm
+    from tvm import relax
+    from tvm.relax.frontend.onnx import from_onnx
+
+    host = tvm.get_global_func("target.llvm_get_system_cpu")()
+    target = tvm.target.Target({"kind": "llvm", "mcpu": host})
+    module = from_onnx(onnx.load(model_path))
+    with target:
+        executable = tvm.compile(module, target, relax_pipeline=relax.get_default_pipeline(target))
+    executable.export_library(artifact_path)
+
+
+def _load_stock_tvm(artifact_path: str, inputs: Inputs, threads: int) -> Runner:
+    import tvm
+    from tvm import relax
+
+    main = relax.VirtualMachine(tvm.runtime.load_module(artifact_path), tvm.cpu())["main"]
+    tensors = [tvm.runtime.tensor(value) for value in inputs.values()]
+    return Runner(lambda: main(*tensors), _fetch_tensors)
+
+
+def _fetch_tensors(answer: Any) -> list[np.ndarray]:
+    return [answer.numpy()] if hasattr(answer, "numpy") else [tensor.numpy() for tensor in answer]
+
+
+def _load_onnxruntime(model_path: str, inputs: Inputs, threads: int, optimise: bool = True) -> Runner:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    levels = onnxruntime.GraphOptimizationLevel
+    options.graph_optimization_level = levels.ORT_ENABLE_ALL if optimise else levels.ORT_DISABLE_ALL
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(model_path, options, providers=["CPUExecutionProvider"])
+    feeds = dict(inputs)
+    return Runner(lambda: session.run(None, feeds), list)
+
+
+def _load_reference(model_path: str, inputs: Inputs, threads: int) -> Runner:
+    return _load_onnxruntime(model_path, inputs, threads, optimise=False)
+
+
+def _load_openvino(model_path: str, inputs: Inputs, threads: int) -> Runner:
+    import openvino
+
+    config = {
+        "INFERENCE_PRECISION_HINT": "f32",  # its own choice would be bfloat16 where the CPU has it
+        "PERFORMANCE_HINT": "LATENCY",
+        "INFERENCE_NUM_THREADS": threads,
+        "NUM_STREAMS": 1,
+    }
+    compiled = openvino.Core().compile_model(model_path, "CPU", config)
+    request = compiled.create_infer_request()
+    for name, value in inputs.items():
+        request.set_tensor(name, openvino.Tensor(value, shared_memory=True))
+    outputs = range(len(compiled.outputs))
+    return Runner(
+        request.infer, lambda _: [np.array(request.get_output_tensor(index).data) for index in outputs]
+    )
+
+
+def _load_torch(model_path: str, inputs: Inputs, threads: int) -> Runner:
+    import onnx
+    import torch
+    from torch._inductor import config
+
+    from .torch_model import OnnxModule
+
+    # With the model, so that loading is compiling, and nothing stays.
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(Path(model_path).parent / "inductor")
+    torch.set_num_threads(threads)
+    config.freezing = True
+    compiled = torch.compile(OnnxModule(onnx.load(model_path)).eval())
+    tensors = [torch.from_numpy(value) for value in inputs.values()]
+
+    def call() -> Any:
+        with torch.no_grad():
+            return compiled(*tensors)
+
+    return Runner(call, lambda answer: [tensor.numpy() for tensor in answer])
+
+
+REFERENCE = Engine("reference", ("onnxruntime",), _load_reference)
+"""Whose answers all others must match: onnxruntime without its graph optimisations."""
+
+ENGINES = {
+    engine.name: engine
+    for engine in (
+        Engine("ours", ("tvm_mxplan.execution.executable",), _load_ours, _compile_ours),
+        Engine("onnxruntime", ("onnxruntime",), _load_onnxruntime),
+        Engine("openvino", ("openvino",), _load_openvino),
+        Engine("torch", ("torch",), _load_torch),
+        Engine(
+            "tvm",
+            ("tvm",),
+            _load_stock_tvm,
+            _compile_stock_tvm,
+            settings={"TVM_DEVICE_BACKEND_AUTOLOAD": "0"},
+        ),
+        REFERENCE,
+    )
+}

@@ -1,0 +1,1 @@
+"""The benchmarks of memory plans and of the allocation solver."""

@@ -1,0 +1,119 @@
+"""Which tensors cross in a physical layout: decided on plain data, exact on small chains."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tvm_mxplan.passes.borders.border_choice import (
+    BorderGraph,
+    Choice,
+    Give,
+    Operator,
+    Take,
+    Tensor,
+    choose_layouts,
+)
+from tvm_mxplan.passes.layout.costs import Machine
+
+PLAIN, LAST, BLOCKED = "abcd", "acdb", "aBcd16b"
+ZERO, ONE = np.float32(0), np.float32(1)
+
+
+def graph(
+    channels: int,
+    tails: list[np.float32 | None],
+    operators: list[Operator],
+    takes: list[Take],
+    gives: list[Give],
+    pinned: tuple[int, ...] = (),
+) -> BorderGraph:
+    tensors = tuple(Tensor((1, channels, 28, 28), "float32", tail) for tail in tails)
+    return BorderGraph(tensors, tuple(operators), tuple(takes), tuple(gives), frozenset(pinned))
+
+
+def choose(*args: object, **kwargs: object) -> Choice:
+    return choose_layouts(graph(*args, **kwargs), Machine())  # type: ignore[arg-type]
+
+
+def test_region_operator_region() -> None:
+    choice = choose(64, [ZERO, ZERO], [Operator((0,), 1)], [Take(1, (LAST,))], [Give(0, LAST)])
+    assert choice == Choice((LAST,), ((LAST,),), ((LAST,),))
+
+
+def test_region_to_region() -> None:
+    assert choose(64, [ZERO], [], [Take(0, (LAST,))], [Give(0, LAST)]) == Choice((), ((LAST,),), ((LAST,),))
+
+
+def test_a_plain_source_is_left_to_the_region_that_reads_it() -> None:
+    assert choose(64, [None], [], [Take(0, (LAST,))], []) == Choice((), ((PLAIN,),), ())
+    assert choose(64, [ZERO], [], [Take(0, (LAST,))], [Give(0, PLAIN)]) == Choice(
+        (), ((PLAIN,),), ((PLAIN,),)
+    )
+
+
+def test_two_regions_share_one_reorder_of_their_source() -> None:
+    takes = [Take(0, (LAST,)), Take(0, (LAST,))]
+    choice = choose(64, [ZERO], [], takes, [Give(0, PLAIN)])
+    assert choice == Choice((), ((LAST,), (LAST,)), ((PLAIN, LAST),))
+
+
+def test_one_reorder_instead_of_two_where_layouts_differ() -> None:
+    choice = choose(64, [ZERO], [], [Take(0, (BLOCKED,))], [Give(0, LAST)])
+    assert choice == Choice((), ((BLOCKED,),), ((BLOCKED,),))
+
+
+def test_a_result_that_is_also_wanted_plain_comes_in_both() -> None:
+    choice = choose(64, [ZERO], [], [Take(0, (LAST,))], [Give(0, LAST)], pinned=(0,))
+    assert choice == Choice((), ((LAST,),), ((PLAIN, LAST),))
+
+
+def test_an_input_read_in_two_layouts_comes_in_both() -> None:
+    choice = choose(64, [ZERO], [], [Take(0, (PLAIN, LAST))], [Give(0, LAST)])
+    assert choice == Choice((), ((PLAIN, LAST),), ((PLAIN, LAST),))
+
+
+def test_an_operator_whose_result_is_wanted_plain_stays_plain() -> None:
+    choice = choose(64, [ZERO, ZERO], [Operator((0,), 1)], [Take(1, (LAST,))], [Give(0, LAST)], pinned=(1,))
+    assert choice == Choice((PLAIN,), ((PLAIN,),), ((PLAIN,),))
+
+
+def test_an_operator_with_an_operand_that_is_always_plain_stays_plain() -> None:
+    choice = choose(64, [ZERO, None, ZERO], [Operator((0, 1), 2)], [Take(2, (LAST,))], [Give(0, LAST)])
+    assert choice == Choice((PLAIN,), ((PLAIN,),), ((PLAIN,),))
+
+
+def test_nothing_is_physical_for_nothing() -> None:
+    """The reorder of the source saves none behind the operator: plain, though it would cost the same."""
+    choice = choose(64, [ZERO, ZERO], [Operator((0,), 1)], [Take(1, (PLAIN,))], [Give(0, LAST)])
+    assert choice == Choice((PLAIN,), ((PLAIN,),), ((PLAIN,),))
+
+
+def test_two_sources_meet_in_the_layout_with_fewer_reorders() -> None:
+    operators = [Operator((0, 1), 2)]
+    gives = [Give(0, LAST), Give(1, BLOCKED)]
+    choice = choose(64, [ZERO] * 3, operators, [Take(2, (LAST,))], gives)
+    assert choice == Choice((LAST,), ((LAST,),), ((LAST,), (LAST,)))
+
+
+def test_padded_tails_must_be_zero_where_a_region_reads_them() -> None:
+    operators, takes, gives = [Operator((0,), 1)], [Take(1, (BLOCKED,))], [Give(0, BLOCKED)]
+    plain = Choice((PLAIN,), ((PLAIN,),), ((PLAIN,),))
+    blocked = Choice((BLOCKED,), ((BLOCKED,),), ((BLOCKED,),))
+    assert choose(67, [ZERO, ONE], operators, takes, gives) == plain
+    assert choose(67, [ZERO, None], operators, takes, gives) == plain
+    assert choose(67, [ZERO, np.float32(-0.0)], operators, takes, gives) == plain
+    assert choose(67, [ZERO, ZERO], operators, takes, gives) == blocked
+    assert choose(64, [ZERO, None], operators, takes, gives) == blocked
+
+
+def test_padding_that_costs_more_than_the_reorders_is_not_taken() -> None:
+    """Sixteen times the elements, through ten operators, for the two reorders of a large image."""
+    operators = [Operator((number,), number + 1) for number in range(10)]
+    gives, takes = [Give(0, BLOCKED)], [Take(10, (BLOCKED,))]
+    tensors = tuple(Tensor((1, 1, 512, 512), "float32", ZERO) for _ in range(11))
+    wide = BorderGraph(tensors, tuple(operators), tuple(takes), tuple(gives), frozenset())
+    assert choose_layouts(wide, Machine()).operators == (PLAIN,) * 10
+
+
+def test_a_result_that_nothing_reads_stays_plain() -> None:
+    assert choose(64, [ZERO], [], [], [Give(0, LAST)]) == Choice((), (), ((PLAIN,),))

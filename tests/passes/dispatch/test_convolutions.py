@@ -1,0 +1,178 @@
+"""Algorithms of convolutions as candidates: costs in the best layout, what cannot be, weights from memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import tvm
+from agreeable_backend import Agreeable
+from relax_programs import parse
+from tvm import relax
+
+from tvm_mxplan.byoc.onednn.backend import OneDNN
+from tvm_mxplan.core.description import Description, StepInfo
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.builder import ProgramBuilder
+from tvm_mxplan.passes.dispatch import DispatchOperators
+from tvm_mxplan.passes.dispatch import choose_algorithms as module
+from tvm_mxplan.passes.dispatch.choose_algorithms import ColdCosts
+from tvm_mxplan.passes.dispatch.convolutions import ChosenAlgorithms, candidates_of, choose_algorithms
+from tvm_mxplan.passes.dispatch.implementations import preference_of
+from tvm_mxplan.passes.layout.costs import BY_MODEL
+from tvm_mxplan.passes.layout.queries import StepQueries
+from tvm_mxplan.passes.region import BuildPrograms, PartitionRegions
+
+LAST, BLOCKED = "acdb", "aBcd16b"
+
+
+def program(count: int = 1) -> ir.Program:
+    b = ProgramBuilder("p")
+    x = b.port("input", "x", (1, 16, 8, 8), "float32")
+    for _ in range(count):
+        weights = b.constant(np.zeros((16, 16, 3, 3), np.float32))
+        attrs = ir.Convolution((1, 1), (1, 1, 1, 1), (1, 1), 1)
+        x = b.step("conv", attrs, (1, 16, 8, 8), [("src", x), ("weights", weights)])
+    b.step("relu", ir.Eltwise("relu", 0.0, 0.0), (1, 16, 8, 8), [("src", x)])
+    return b.finish()
+
+
+@dataclass(frozen=True)
+class Library(Agreeable):
+    """Has what ``answers`` gives an implementation; what begins with a minus sign is an error."""
+
+    answers: dict
+
+    def describe(self, program: ir.Program) -> Description:
+        (step,) = program.steps
+        described = super().describe(program)
+        name, error = self.answers.get(step.attrs.algorithm, ("-convolution : none of it", 0.0))
+        failed = name.startswith("-")
+        info = StepInfo("" if failed else name, 0, 0, name[1:] if failed else "", error)
+        return Description((info,), described.values)
+
+
+class Costs:
+    """By algorithm and layout of the result."""
+
+    measured = True
+
+    def __init__(self, table: dict) -> None:
+        self.table = table
+
+    def __call__(self, _program, step, layouts, _info) -> float:
+        return self.table[step.attrs.algorithm].get(layouts[-1], 999.0)
+
+    def knows(self, _program, step, _layouts) -> bool:
+        return step.attrs.algorithm == "direct"
+
+
+ALL = {"direct": ("jit", 0.0), "winograd_f2": ("f2", 1e-6), "winograd_f4": ("f4", 2e-6)}
+TABLE = {
+    "direct": {LAST: 100.004, BLOCKED: 120.0},
+    "winograd_f2": {LAST: 70.0, BLOCKED: 60.0},
+    "winograd_f4": {LAST: 40.0, BLOCKED: 50.0},
+}
+
+
+def candidates(answers: dict) -> dict[str, tuple]:
+    one = program()
+    queries = StepQueries(Library(answers))  # type: ignore[arg-type]
+    found = candidates_of(one, one.steps[0], queries, Costs(TABLE), 16)  # type: ignore[arg-type]
+    return {c.algorithm: (c.implementation, c.cost_us, c.relative_error, c.source, c.out) for c in found}
+
+
+def test_every_algorithm_costs_what_it_costs_in_its_best_layout() -> None:
+    assert candidates(ALL) == {
+        "direct": ("jit", 100.0, 0.0, "measured", ""),
+        "winograd_f2": ("f2", 60.0, 1e-6, "model", ""),
+        "winograd_f4": ("f4", 40.0, 2e-6, "model", ""),
+    }
+
+
+def test_what_cannot_be_is_out_with_its_reason() -> None:
+    found = candidates({"direct": ("jit", 0.0), "winograd_f4": ("ref:any", 2e-6)})
+    assert found["winograd_f2"] == ("", None, 0.0, "", "none of it")
+    assert found["winograd_f4"][1:] == (None, 0.0, "", "the library has nothing but reference code")
+
+
+def chosen(max_error: float, rule: str = "cost", count: int = 1) -> list[str]:
+    after = choice(max_error, rule, count).program
+    return [step.attrs.algorithm for step in after.steps[:-1]]  # type: ignore[union-attr]
+
+
+def choice(max_error: float, rule: str, count: int) -> ChosenAlgorithms:
+    one = program(count)
+    queries = StepQueries(Library(ALL))  # type: ignore[arg-type]
+    options = {"rule": rule, "max_error": max_error, "margin": 0.8}
+    after = choose_algorithms(one, queries, Costs(TABLE), 16, **options)  # type: ignore[arg-type]
+    assert after.program.steps[-1] == one.steps[-1]
+    return after
+
+
+@pytest.mark.parametrize(
+    ("max_error", "count", "expected"),
+    [
+        (1e-4, 1, ["winograd_f4"]),
+        (1e-6, 1, ["winograd_f2"]),
+        (1e-7, 1, ["direct"]),
+        (4e-6, 2, ["winograd_f4"] * 2),
+        (3e-6, 2, ["winograd_f4", "winograd_f2"]),
+        (2e-6, 2, ["winograd_f4", "direct"]),
+    ],
+)
+def test_errors_of_all_steps_stay_below_the_limit(max_error: float, count: int, expected: list[str]) -> None:
+    assert chosen(max_error, count=count) == expected
+
+
+def test_the_others_are_told_by_step() -> None:
+    assert chosen(1e-4, "winograd_f2", 2) == ["winograd_f2"] * 2
+    weighed = choice(1e-4, "winograd_f2", 2).weighed
+    assert {name: [one.algorithm for one in others] for name, others in weighed.items()} == {
+        "conv0": ["direct", "winograd_f4"],
+        "conv1": ["direct", "winograd_f4"],
+    }
+
+
+def test_weights_are_read_from_memory_when_a_model_runs() -> None:
+    """A timer finds them in caches: 4 MB take 100 us at the model's 40 GB/s."""
+    one = program()
+    layouts = (LAST, "abcd", LAST)
+    for nbytes, expected in ((0, 40.0), (1_600_000, 40.0), (4_000_000, 100.0)):
+        costs = ColdCosts(Costs({"direct": {LAST: 40.0}}))  # type: ignore[arg-type]
+        assert costs(one, one.steps[0], layouts, StepInfo("jit", 0, nbytes, "")) == pytest.approx(expected)
+    assert costs.measured and not ColdCosts(BY_MODEL).measured
+    assert costs.knows(one, one.steps[0], layouts) and not ColdCosts(BY_MODEL).knows(
+        one, one.steps[0], layouts
+    )
+
+
+def test_regions_share_the_limit_evenly_and_margins_go_by_where_costs_are_from(monkeypatch) -> None:
+    asked: list[tuple[float, float]] = []
+
+    def choose(program: ir.Program, *_arguments: object, **options: float) -> ChosenAlgorithms:
+        asked.append((options["max_error"], options["margin"]))
+        return ChosenAlgorithms(program, {})
+
+    monkeypatch.setattr(module, "choose_algorithms", choose)
+    conv = "R.nn.conv2d({0}, w, padding=[1, 1, 1, 1])"
+    first, second, third = (conv.format(source) for source in "xbd")
+    lines = f"a = {first}\nb = R.floor(a)\nc = R.exp({second})\nd = R.floor(c)\nreturn R.tanh({third})"
+    parameters = 'x: R.Tensor((1, 8, 6, 6), "float32"), w: R.Tensor((8, 8, 3, 3), "float32")'
+    backend = OneDNN()
+    passes = [
+        relax.transform.ConvertToDataflow(1),
+        DispatchOperators(preference_of([backend])),
+        PartitionRegions(),
+        BuildPrograms(backend),
+    ]
+    mod = tvm.transform.Sequential(passes)(parse(lines, parameters))
+    module.ChooseAlgorithms(backend, max_relative_error=6e-5)(mod)
+    assert asked == [(pytest.approx(2e-5), 0.8)] * 3
+    asked.clear()
+    module.ChooseAlgorithms(backend, max_relative_error=6e-5, cost=Costs({}))(mod)  # type: ignore[arg-type]
+    assert [margin for _, margin in asked] == [0.97] * 3
+    asked.clear()
+    module.ChooseAlgorithms(backend, rule="direct")(mod)
+    assert asked == []

@@ -1,0 +1,206 @@
+"""Decided programs answer the question that was asked, or are told from those that do."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+from random_programs import RandomProgram
+
+from tvm_mxplan.byoc.onednn.backend import OneDNN
+from tvm_mxplan.byoc.onednn.fusion import fuse
+from tvm_mxplan.core.policies import Policy
+from tvm_mxplan.core.program import codec
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.decided import Unlike, check_answer
+from tvm_mxplan.passes.layout.infer_layouts import infer_layouts
+
+SEEDS = range(12)
+POLICIES: tuple[Policy, ...] = ("cost", "blocked", "channels_last", "naive")
+
+
+def answered(seed: int) -> tuple[ir.Program, ir.Program]:
+    """A question and the layouts that were chosen for it, as they come from a file."""
+    case = RandomProgram(seed)
+    asked = fuse(case.program, case.builder.constants).program
+    decided = infer_layouts(asked, OneDNN(), POLICIES[seed % len(POLICIES)]).program
+    return asked, codec.decode(codec.encode(decided))
+
+
+def with_step(program: ir.Program, at: int, step: ir.Step) -> ir.Program:
+    return replace(program, steps=(*program.steps[:at], step, *program.steps[at + 1 :]))
+
+
+def with_operand(step: ir.Step, at: int, value: int) -> ir.Step:
+    operands = list(step.operands)
+    operands[at] = replace(operands[at], value=value)
+    return replace(step, operands=tuple(operands))
+
+
+def other_operands(program: ir.Program) -> Iterator[ir.Program]:
+    """Steps, inserted reorders among them, that read another value of the same shape and layout."""
+    for at, step in enumerate(program.steps):
+        for number, operand in enumerate(step.operands):
+            value = program.values[operand.value]
+            for other, candidate in enumerate(program.values):
+                same = (candidate.shape, candidate.layout) == (value.shape, value.layout)
+                if operand.role != "dst" and same and other != operand.value:
+                    yield with_step(program, at, with_operand(step, number, other))
+
+
+def other_attributes(program: ir.Program) -> Iterator[ir.Program]:
+    for at, step in enumerate(program.steps):
+        match step.attrs:
+            case ir.Eltwise():
+                yield with_step(program, at, replace(step, attrs=ir.Eltwise("abs", 0.0, 0.0)))
+                yield with_step(program, at, replace(step, attrs=replace(step.attrs, alpha=-0.0)))
+                yield with_step(program, at, replace(step, attrs=replace(step.attrs, beta=float("nan"))))
+            case ir.Binary():
+                yield with_step(program, at, replace(step, attrs=ir.Binary("sub")))
+            case ir.Slice(begin):
+                later = ir.Slice((begin[0], begin[1] + 1, *begin[2:]))
+                yield with_step(program, at, replace(step, attrs=later))
+            case ir.Convolution():
+                yield with_step(program, at, replace(step, attrs=replace(step.attrs, dilation=(2, 2))))
+                winograd = replace(step.attrs, algorithm="winograd_f2")
+                yield with_step(program, at, replace(step, attrs=winograd))
+        more = (*step.post_ops, ir.EltwisePostOp("abs", 0.0, 0.0))
+        yield with_step(program, at, replace(step, post_ops=more))
+        for number, post_op in enumerate(step.post_ops):
+            rest = step.post_ops[:number] + step.post_ops[number + 1 :]
+            yield with_step(program, at, replace(step, post_ops=rest))
+            if isinstance(post_op, ir.BinaryPostOp):
+                changed = (*rest, replace(post_op, algorithm="max"))
+                yield with_step(program, at, replace(step, post_ops=changed))
+
+
+def other_steps(program: ir.Program) -> Iterator[ir.Program]:
+    for at, step in enumerate(program.steps):
+        yield replace(program, steps=program.steps[:at] + program.steps[at + 1 :])
+        yield with_step(program, at, replace(step, name=step.name + "'"))
+        if not isinstance(step.attrs, ir.Reorder):
+            yield replace(program, steps=(*program.steps[: at + 1], step, *program.steps[at + 1 :]))
+
+
+def other_ports(program: ir.Program) -> Iterator[ir.Program]:
+    for kind in ("input", "output", "constant"):
+        for first, second in zip(program.of_kind(kind), program.of_kind(kind)[1:], strict=False):
+            swapped = program.with_value(first, index=program.values[second].index)
+            yield swapped.with_value(second, index=program.values[first].index)
+    for number, value in enumerate(program.values):
+        if value.alias_of >= 0:
+            yield program.with_value(number, alias_offset=4)
+
+
+CHANGES = (other_operands, other_attributes, other_steps, other_ports)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_was_decided_is_an_answer(seed: int) -> None:
+    asked, decided = answered(seed)
+    check_answer(asked, decided, layouts=True)
+    check_answer(asked, asked, layouts=True)
+    check_answer(asked, asked, layouts=False)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_computes_something_else_is_none(change: Callable[[ir.Program], Iterator[ir.Program]]) -> None:
+    """But for a reorder's name, and a result that nobody reads or that is the same by another way."""
+    refused = taken = 0
+    for seed in SEEDS:
+        asked, decided = answered(seed)
+        changed = list(change(decided))
+        for other in random.Random(seed).sample(changed, min(30, len(changed))):
+            try:
+                check_answer(asked, codec.decode(codec.encode(other)), layouts=True)
+                taken += 1
+                assert computes_the_same(asked, decided, other)
+            except (Unlike, codec.DecodeError):
+                refused += 1
+    assert refused > 40
+    assert refused > 4 * taken
+
+
+def computes_the_same(asked: ir.Program, decided: ir.Program, other: ir.Program) -> bool:
+    """By the numbers: both programs on the same random inputs."""
+    import numpy as np
+    import tvm_ffi
+
+    from tvm_mxplan.byoc.onednn import library
+
+    def run(program: ir.Program) -> list[np.ndarray]:
+        numbers = np.random.default_rng(0)
+
+        def arrays(kind: ir.ValueKind) -> list[np.ndarray]:
+            shapes = [[int(str(dim)) for dim in program.values[v].shape] for v in program.of_kind(kind)]
+            return [numbers.standard_normal(shape, np.float32) for shape in shapes]
+
+        inputs, constants, outputs = arrays("input"), arrays("constant"), arrays("output")
+        module = library.create_module(program.name, program, constants)
+        module[program.name](*(tvm_ffi.from_dlpack(array) for array in (*inputs, *outputs)))
+        return outputs
+
+    try:
+        results = run(other)
+    except ValueError:  # the runtime's rules refuse what no step reads, say
+        return True
+    return all(np.allclose(a, b, atol=1e-4) for a, b in zip(run(decided), results, strict=True))
+
+
+def test_the_step_that_is_missing_is_named() -> None:
+    """The first two are there; where the third should be stands another one, or one too many."""
+    relu = ir.Eltwise("relu", 0.0, 0.0)
+    image = (1, 4, 2, 2)
+    values = [ir.Value("x", image, "float32", "input", "abcd", 0)]
+    values += [ir.Value(name, image, "float32", "local", "abcd") for name in "abcd"]
+
+    def step(name: str, src: int, attrs: ir.Attributes = relu) -> ir.Step:
+        return ir.Step(name, attrs, (ir.Operand("src", src), ir.Operand("dst", src + 1)))
+
+    asked = ir.Program(
+        "r", tuple(values), tuple(step(name, at) for at, name in enumerate(("s0", "s1", "s2")))
+    )
+    with pytest.raises(
+        Unlike, match=r"^step 'other': expected step 's2' or a reorder, got one of kind eltwise$"
+    ):
+        check_answer(asked, with_step(asked, 2, step("other", 2)), layouts=True)
+    more = replace(asked, steps=(*asked.steps, step("s3", 3)))
+    with pytest.raises(Unlike, match=r"^step 's3': expected reorders alone, got one of kind eltwise$"):
+        check_answer(asked, more, layouts=True)
+
+
+def test_long_differences_are_cut() -> None:
+    """Both sides are told, at most some hundred letters of each."""
+    bindings = tuple(ir.SymbolBinding(f"symbol{at}", 0, at) for at in range(100))
+    asked = ir.Program("r", (), ())
+    with pytest.raises(Unlike, match=r"^symbols: expected \(\), got \(SymbolBinding\(.* \.\.\.$") as told:
+        check_answer(asked, replace(asked, symbols=bindings), layouts=True)
+    assert 300 < len(str(told.value)) < 400
+    with pytest.raises(Unlike, match=r"got \(SymbolBinding\([^()]*\),\)$"):
+        check_answer(asked, replace(asked, symbols=bindings[:1]), layouts=True)
+
+
+def test_algorithms_may_change_and_nothing_else() -> None:
+    attrs = ir.Convolution((1, 1), (1, 1, 1, 1), (1, 1), 1)
+    shape = (1, 16, 8, 8)
+    values = (
+        ir.Value("x", shape, "float32", "input", "abcd", 0),
+        ir.Value("w", (16, 16, 3, 3), "float32", "constant", "abcd", 0),
+        ir.Value("y", shape, "float32", "output", "abcd", 0),
+    )
+    operands = (ir.Operand("src", 0), ir.Operand("weights", 1), ir.Operand("dst", 2))
+    asked = ir.Program("r", values, (ir.Step("c", attrs, operands),))
+    winograd = replace(attrs, algorithm="winograd_f4")
+    check_answer(asked, with_step(asked, 0, replace(asked.steps[0], attrs=winograd)), layouts=False)
+    for wrong in (
+        with_step(asked, 0, replace(asked.steps[0], attrs=replace(attrs, groups=2))),
+        with_step(asked, 0, replace(asked.steps[0], post_ops=(ir.EltwisePostOp("relu", 0.0, 0.0),))),
+        with_step(asked, 0, replace(asked.steps[0], implementation="jit")),
+        asked.with_value(1, layout="abdc"),
+        replace(asked, steps=()),
+        replace(asked, arena_bytes=4096),
+    ):
+        with pytest.raises(Unlike, match=r"expected .*, got"):
+            check_answer(asked, wrong, layouts=False)

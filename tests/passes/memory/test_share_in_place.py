@@ -1,0 +1,166 @@
+"""Results in place, on plain data: who may write over what, and what keeps results apart."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from agreeable_backend import Agreeable
+
+from tvm_mxplan.core.description import Description
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.builder import ProgramBuilder
+from tvm_mxplan.passes.memory.share_in_place import share_in_place
+
+RELU = ir.Eltwise("relu", 0.0, 0.0)
+CONV = ir.Convolution((1, 1), (0, 0, 0, 0), (1, 1), 1)
+SHAPE = (1, 8, 3, 3)
+ADD = "add"
+
+
+class Small(ProgramBuilder):
+    """A builder of steps on one shape; the first value is an output, the second an input."""
+
+    def __init__(self) -> None:
+        super().__init__("p")
+        self.out = self.port("output", "y", SHAPE, "float32")
+        self.x = self.port("input", "x", SHAPE, "float32")
+
+    def relu(self, src: int) -> int:
+        return self.step("relu", RELU, SHAPE, [("src", src)])
+
+    def binary(self, src: int, src1: int) -> int:
+        return self.step("binary", ir.Binary("mul"), SHAPE, [("src", src), ("src1", src1)])
+
+    def conv(self, src: int, *post_ops: ir.PostOp) -> int:
+        weights = self.constant(np.ones((8, 8, 1, 1), "float32"))
+        dst = self.step("conv", CONV, SHAPE, [("src", src), ("weights", weights)])
+        self.steps[-1] = replace(self.steps[-1], post_ops=post_ops)
+        return dst
+
+    def program(self) -> ir.Program:
+        program = self.finish()
+        for number, value in enumerate(program.values):
+            program = program.with_value(number, nbytes=4 * int(np.prod(value.shape)))  # type: ignore[arg-type]
+        return program
+
+
+def shared(program: ir.Program) -> ir.Program:
+    return share_in_place(program, Agreeable())  # type: ignore[arg-type]
+
+
+def homes(program: ir.Program) -> list[str]:
+    """For each step the name of the value in whose bytes its result stands."""
+    return [program.values[program.root(step.dst)].name for step in program.steps]
+
+
+def test_elementwise_steps_write_over_what_they_read_last() -> None:
+    b = Small()
+    b.relu(b.relu(b.relu(b.x)))
+    program = shared(b.program())
+    assert homes(program) == ["relu0"] * 3
+    assert [program.values[step.dst].alias_offset for step in program.steps] == [0, 0, 0]
+
+
+def test_inputs_and_what_is_read_again_are_left_alone() -> None:
+    b = Small()
+    first = b.relu(b.x)
+    b.relu(first)
+    b.relu(first)
+    assert homes(shared(b.program())) == ["relu0", "relu1", "relu0"]
+
+
+def test_an_output_is_not_written_over() -> None:
+    """What stands in the output, which is value 0, is read by the caller in the end."""
+    b = Small()
+    first = b.relu(b.x)
+    b.write_output(first, b.out)
+    b.relu(first)
+    assert homes(shared(b.program())) == ["y", "relu1"]
+
+
+def test_a_result_that_is_the_output_stays_there() -> None:
+    b = Small()
+    last = b.relu(b.relu(b.x))
+    b.write_output(last, b.out)
+    assert homes(shared(b.program())) == ["relu0", "y"]
+
+
+@pytest.mark.parametrize(
+    "change", [{"layout": "acdb"}, {"nbytes": 4096}, {"shape": (1, 4, 6, 3)}, {"dtype": "int32"}]
+)
+def test_what_is_stored_otherwise_is_not_the_same_bytes(change: dict) -> None:
+    b = Small()
+    second = b.relu(b.relu(b.x))
+    assert homes(shared(b.program())) == ["relu0", "relu0"]
+    assert homes(shared(b.program().with_value(second, **change))) == ["relu0", "relu1"]
+
+
+def test_both_operands_the_same_are_read_while_they_are_written() -> None:
+    for src1 in ("same", "view", "other"):
+        b = Small()
+        first, other = b.relu(b.x), b.conv(b.x)
+        view = b.reshape(b.reshape(first, (72,)), SHAPE)
+        b.binary(first, {"same": first, "view": view, "other": other}[src1])
+        assert homes(shared(b.program()))[-1] == ("relu0" if src1 == "other" else "binary0")
+
+
+def test_a_sum_takes_the_place_of_what_it_adds() -> None:
+    b = Small()
+    rest, src = b.relu(b.x), b.conv(b.x)
+    post_ops = (ir.EltwisePostOp("relu", 0.0, 0.0), ir.BinaryPostOp(ADD, rest), ir.BinaryPostOp("mul", b.x))
+    b.conv(src, *post_ops)
+    program = shared(b.program())
+    assert homes(program) == ["relu0", "conv0", "relu0"]
+    assert program.steps[-1].post_ops[:2] == (post_ops[0], ir.SumPostOp(1.0))
+    assert isinstance(program.steps[-1].post_ops[2], ir.BinaryPostOp)
+
+
+def test_only_one_sum_and_only_a_sum() -> None:
+    for algorithm, kinds in ((ADD, [ir.SumPostOp, ir.BinaryPostOp]), ("mul", [ir.BinaryPostOp] * 2)):
+        b = Small()
+        one, two, src = b.relu(b.x), b.conv(b.x), b.conv(b.x)
+        b.conv(src, ir.BinaryPostOp(algorithm, one), ir.BinaryPostOp(algorithm, two))
+        program = shared(b.program())
+        assert [type(post_op) for post_op in program.steps[-1].post_ops] == kinds
+        assert homes(program)[-1] == ("relu0" if algorithm == ADD else "conv2")
+
+
+def test_a_convolution_does_not_write_over_its_source() -> None:
+    b = Small()
+    src = b.relu(b.x)
+    b.conv(src, ir.BinaryPostOp(ADD, src))
+    assert homes(shared(b.program())) == ["relu0", "conv0"]
+
+
+def test_a_view_of_what_is_read_later_keeps_its_bytes() -> None:
+    for later in (False, True):
+        b = Small()
+        first = b.relu(b.x)
+        view = b.reshape(first, (72,))
+        b.relu(first)
+        if later:
+            b.step("relu", RELU, (72,), [("src", view)])
+        assert homes(shared(b.program()))[1] == ("relu1" if later else "relu0")
+
+
+def test_a_step_that_would_run_otherwise_in_place_keeps_its_own_bytes() -> None:
+    """Nothing else of the program changes for it."""
+
+    class Fussy(Agreeable):
+        def describe(self, program: ir.Program) -> Description:
+            description = super().describe(program)
+            steps = list(description.steps)
+            for at, step in enumerate(program.steps):
+                if step.name == "relu1" and program.values[step.dst].alias_of >= 0:
+                    steps[at] = replace(steps[at], **self.answer)
+            return Description(tuple(steps), description.values)
+
+    for answer in ({"implementation": "ref:any"}, {"error": "no such thing"}):
+        backend = Fussy()
+        backend.answer = answer  # type: ignore[attr-defined]
+        b = Small()
+        b.relu(b.relu(b.relu(b.relu(b.x))))
+        program = share_in_place(b.program(), backend)  # type: ignore[arg-type]
+        assert homes(program) == ["relu0", "relu1", "relu1", "relu1"]

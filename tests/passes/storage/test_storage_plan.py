@@ -1,0 +1,119 @@
+"""Plans of lowered functions: which arena an allocation can stand in, and where it does."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+import relax_programs as rp
+import tvm
+from tvm import relax, tirx
+
+from tvm_mxplan.passes.storage import storage_plan
+from tvm_mxplan.passes.storage.relax_aliases import Tensor
+from tvm_mxplan.passes.storage.relax_sizes import Size
+from tvm_mxplan.passes.storage.storage_plan import Arena, Kernels, _arena_of, plan_storage
+
+X = 'x: R.Tensor((4, 6), "float32")'
+N, M = tirx.Var("n", "int64"), tirx.Var("m", "int64")
+
+
+def tensor(size: Size | None, device: object = 0, scope: str = "global") -> Tensor:
+    index = tirx.IntImm("int64", device) if isinstance(device, int) else device
+    call = SimpleNamespace(args=(None, None, index, SimpleNamespace(value=scope)))
+    return Tensor(relax.Var("t"), call, size, ())  # type: ignore[arg-type]
+
+
+def placed(*tensors: Tensor) -> tuple[list[str | None], dict[str, Arena]]:
+    """The arenas of tensors, one after the other."""
+    arenas: dict[str, Arena] = {}
+    found = [_arena_of(one, arenas) for one in tensors]
+    return [arena and arena.scope for arena in found], arenas
+
+
+def test_numbers_of_one_device_share_an_arena() -> None:
+    scopes, arenas = placed(tensor(Size(64)), tensor(Size(0)), tensor(Size(1 << 40)))
+    assert scopes == ["0", "0", "0"]
+    assert arenas == {"0": Arena("0", 0, None)}
+
+
+def test_devices_and_units_have_arenas_of_their_own() -> None:
+    sizes = (Size(64), Size(1024, N), Size(512, N), Size(1024, M), Size(1024, N * 2))
+    scopes, arenas = placed(*(tensor(size) for size in sizes), tensor(Size(64), device=1), tensor(Size(64)))
+    assert scopes == ["0", "1", "1", "2", "3", "4", "0"]
+    assert [arena.device for arena in arenas.values()] == [0, 0, 0, 0, 1]
+    assert [arena.unit is None for arena in arenas.values()] == [True, False, False, False, True]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [tensor(None), tensor(Size(64), scope="texture"), tensor(Size(64), device=N), tensor(Size(511, N))],
+    ids=["of unknown size", "other memory", "a device that varies", "small multiples"],
+)
+def test_what_can_stand_in_no_arena(wrong: Tensor) -> None:
+    assert placed(wrong) == ([None], {})
+
+
+def test_an_arena_relies_on_the_bounds_of_all_that_stands_in_it() -> None:
+    bounded = (Size(64, None, ((N, 8),)), Size(64), Size(64, None, ((M, 4), (N, 8))))
+    _, arenas = placed(*(tensor(size) for size in bounded))
+    assert arenas["0"].bounded == ((N, 8), (M, 4))
+
+
+BODY = "a = R.exp(x)\nb = R.permute_dims(a)\nc = R.permute_dims(b)\nreturn R.permute_dims(c)"
+
+
+def planned(body: str = BODY) -> tuple[tvm.IRModule, storage_plan.StoragePlan]:
+    mod = rp.lower(rp.parse(body, X))
+    return mod, plan_storage(mod, mod.get_global_var("main"))
+
+
+def test_every_member_of_a_group_stands_where_its_item_does() -> None:
+    _, plan = planned(
+        "a = R.exp(x)\nb = R.tanh(a)\nc = R.permute_dims(b)\nd = R.exp(c)\nreturn R.permute_dims(d)"
+    )
+    found = plan.placements()
+    assert len(found) == sum(map(len, plan.problem.groups)) > len(plan.problem.groups)
+    for at, group in enumerate(plan.problem.groups):
+        places = {found[plan.trace.tensors[number].var] for number in group}
+        assert {offset for _, offset in places} == {plan.plan.offsets[at]}
+        assert {arena.scope for arena, _ in places} == {"0"}
+    assert plan.programs() == {}
+
+
+def test_what_escapes_or_is_not_touched_has_no_place() -> None:
+    _, plan = planned()
+    names = [plan.trace.tensors[number].var for number in plan.trace.escaping]
+    assert len(names) == 1
+    assert not set(names) & set(plan.placements())
+
+
+def test_without_in_place_nothing_is_overwritten() -> None:
+    mod = rp.lower(rp.parse("a = R.exp(x)\nb = R.tanh(a)\nreturn R.negative(b)", X))
+    gvar = mod.get_global_var("main")
+    plan = plan_storage(mod, gvar, lambda _step: ())
+    assert plan.problem.in_place == {}
+    assert plan_storage(mod, gvar).problem.in_place != {}
+    assert plan.plan.height > plan_storage(mod, gvar).plan.height
+
+
+def test_a_kernel_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    mod = rp.lower(rp.parse("a = R.exp(x)\nb = R.exp(a)\nreturn R.exp(b)", X))
+    looked: list[object] = []
+    prove = storage_plan.in_place_pairs
+    monkeypatch.setattr(storage_plan, "in_place_pairs", lambda kernel: looked.append(kernel) or prove(kernel))
+    plan = plan_storage(mod, mod.get_global_var("main"))
+    assert len(plan.problem.in_place) == 1
+    assert len(looked) == 1
+    kernels = Kernels(mod)
+    (kernel, *_) = [gvar for gvar, one in mod.functions.items() if isinstance(one, tirx.PrimFunc)]
+    pairs = [kernels.pairs(SimpleNamespace(call=SimpleNamespace(op=kernel))) for _ in range(2)]  # type: ignore[arg-type]
+    assert pairs == [[(0, 1)], [(0, 1)]]
+    assert len(looked) == 2
+
+
+def test_only_kernels_of_the_module_work_in_place() -> None:
+    mod = rp.lower(rp.parse("return R.exp(x)", X))
+    kernels = Kernels(mod)
+    for other in (relax.ExternFunc("f"), mod.get_global_var("main"), tvm.ir.Op.get("relax.exp")):
+        assert kernels.pairs(SimpleNamespace(call=SimpleNamespace(op=other))) == ()  # type: ignore[arg-type]

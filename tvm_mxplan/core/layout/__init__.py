@@ -1,0 +1,1 @@
+"""Physical layouts as values: tags, names, converters, and what was decided of them."""

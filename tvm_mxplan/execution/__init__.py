@@ -1,0 +1,1 @@
+"""Running what was compiled: executable, virtual machine, calls, threads, caches of the process."""

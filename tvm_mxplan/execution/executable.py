@@ -1,0 +1,226 @@
+"""A compiled model: call it, export it, read its report."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import threading
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .. import environment
+from ..errors import InvalidInputError, UnsupportedError
+from ..export.exported_weights import exported_weights
+from ..export.files import check_destination, whole_file
+from ..export.library_digest import append_digest, check_digest
+from ..export.linking import write_library
+from ..export.shared_library import check_library
+from ..report.stored_report import StoredReport
+from . import machine
+from .ffi import tvm_ffi
+from .signature import ANY, Port, Signature
+
+if TYPE_CHECKING:
+    import tvm
+
+    from ..report.report import Report
+
+METADATA = "mxplan_metadata"
+_SCHEMA = 1
+
+
+class Executable:
+    """A compiled model, from :func:`tvm_mxplan.compile` or :func:`tvm_mxplan.load`.
+
+    Calls are safe from many threads: each thread has a virtual machine of its own over the same code,
+    weights and primitives.
+
+    Attributes
+    ----------
+    signature : inputs and outputs with names, shapes and element types.
+    """
+
+    def __init__(
+        self,
+        module: Any,
+        signature: Signature,
+        report: Report | StoredReport,
+        opcheck: bool = False,
+        opcheck_folder: str | None = None,
+        elsewhere: str = "",
+    ) -> None:
+        self._module = module
+        self._elsewhere = elsewhere
+        self.signature = signature
+        self._report = report
+        self._amendments: dict[str, Any] = {}
+        self._opcheck = opcheck or environment.debug_opcheck()
+        self._opcheck_folder = opcheck_folder or environment.opcheck_folder()
+        stored = isinstance(report, StoredReport)
+        self._determinism = report.determinism() if stored else report.determinism
+        self._thread = threading.local()
+
+    @property
+    def report(self) -> Report:
+        """What ran where, and why the rest did not; empty for libraries that carry none.
+
+        Raises
+        ------
+        InvalidInputError : a library's report is damaged, or of another version; it runs all the same.
+        """
+        if isinstance(self._report, StoredReport):
+            self._report = self._report.read(self._amendments)
+        elif self._amendments:
+            self._report = replace(self._report, **self._amendments)
+        self._amendments = {}
+        return self._report
+
+    def amend_report(self, **fields: Any) -> None:
+        """Put ``fields`` into the report in the place of those it has."""
+        self._amendments.update(fields)
+
+    @property
+    def module(self) -> Any:
+        """The TVM runtime module or executable, for use with TVM's own virtual machine; imports ``tvm``."""
+        restored = getattr(self._module, "retyped", None)
+        self._module = restored() if restored else machine.retyped(self._module)
+        return self._module
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> list[tvm.runtime.Tensor]:
+        """Run the model on numpy arrays or TVM tensors, by position or by input name.
+
+        Returns
+        -------
+        outputs : list of TVM tensors, also where there is only one. Shapes and numbers come as tensors of
+            int64, sequences inside as lists.
+
+        Raises
+        ------
+        InvalidInputError : an unknown name, a missing input, a wrong shape or element type.
+        UnsupportedError : it was compiled for another machine; see :func:`tvm_mxplan.tune`.
+        InternalError : under opcheck, a step whose numbers are not those of its reference.
+        """
+        bound = [machine.tensor_of(value) for value in self.signature.bind(args, kwargs)]
+        with self._determinism.held() if self._determinism else nullcontext():
+            result = self._checked(bound) if self._opcheck else self._main()(*bound)
+        return machine.outputs_of(result)
+
+    @property
+    def determinism_lost(self) -> list[str]:
+        """Why calls may not give the bits they gave where the model was compiled; empty if they do."""
+        if self._determinism is None:
+            return ["compiled without the option deterministic"]
+        from ..report.inspection import other_implementations
+
+        return self._determinism.lost() + other_implementations(self.module)
+
+    def _checked(self, bound: list[tvm.runtime.Tensor]) -> Any:
+        from ..opcheck import checking
+
+        with checking(self._opcheck_folder) as checker:
+            result = self._main()(*bound)
+        checker.result().raise_first()
+        return result
+
+    def _main(self) -> Any:
+        if self._elsewhere:
+            raise UnsupportedError(self._elsewhere)
+        if not hasattr(self._thread, "main"):
+            self._thread.vm = machine.virtual_machine(getattr(self._module, "mod", self._module))
+            self._thread.main = self._thread.vm["main"]
+        return self._thread.main
+
+    def export(self, path: str | os.PathLike[str], packed_weights: bool = False) -> None:
+        """Write a stock TVM library; the file appears whole or not at all.
+
+        Parameters
+        ----------
+        packed_weights : keep the weights in the layouts that this machine's primitives want, so that they
+            are used where the system maps the file: faster to load, but not on huge pages.
+
+        Raises
+        ------
+        InvalidInputError : a path that does not end in .so, or a folder that cannot be written.
+        UnsupportedError : no compiler to link with.
+        """
+        import tvm
+
+        path = check_destination(path, ".so")
+        if isinstance(self.module, tvm.runtime.Module):
+            raise InvalidInputError(f"{path}: a loaded library is exported by copying its file")
+        with whole_file(path) as partial:
+            with exported_weights(self.module.mod, packed_weights):
+                write_library(self.module, partial, path)
+            append_digest(partial)
+
+
+def load(path: str | os.PathLike[str]) -> Executable:
+    """Load a library that :meth:`Executable.export` or stock TVM wrote.
+
+    Raises
+    ------
+    InvalidInputError : the file is missing, truncated, damaged or no library of TVM's.
+    """
+    path = Path(path)
+    check_library(path)
+    check_digest(path)
+    try:
+        machine.start()
+        module = _load_module(path)
+        vm = machine.virtual_machine(module)
+        vm["main"]
+    except Exception as error:
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        raise InvalidInputError(f"{path}: not a compiled model, or truncated ({lines[-1]})") from error
+    metadata = _metadata(vm)
+    if metadata is None:
+        from ..report.report import Report
+
+        return Executable(module, _unknown_signature(vm), Report())
+    try:
+        signature = Signature.from_json(metadata["signature"])
+        report = StoredReport(metadata["report"], str(path))
+    except (KeyError, TypeError, ValueError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise InvalidInputError(
+            f"{path}: damaged, or of another version; compile the model again ({reason})"
+        ) from error
+    return Executable(module, signature, report)
+
+
+def _load_module(path: Path) -> Any:
+    """Load under a new name: by the old one, the system gives what it loaded before, not the file of now."""
+    try:
+        folder = tempfile.TemporaryDirectory(prefix="mxplan-")
+    except OSError:  # nowhere to put a link
+        return tvm_ffi.load_module(str(path))
+    with folder as name:
+        link = Path(name) / "model.so"
+        link.symlink_to(path.resolve())
+        return tvm_ffi.load_module(link)  # TVM's own would follow the link
+
+
+def metadata_text(signature: Signature, report: Report) -> str:
+    """What a compiled library carries about itself, as text."""
+    return json.dumps({"schema": _SCHEMA, "signature": signature.to_json(), "report": report.to_json()})
+
+
+def _metadata(vm: Any) -> dict[str, Any] | None:
+    try:
+        data = json.loads(str(vm[METADATA]()))
+    except Exception:
+        return None
+    return data if data.get("schema") == _SCHEMA else None
+
+
+def _unknown_signature(vm: Any) -> Signature:
+    arity = int(vm["get_function_arity"]("main"))
+    names = [str(vm["get_function_param_name"]("main", i)) for i in range(arity)]
+    return Signature(tuple(Port(name, ANY, "") for name in names), ())
+
+
+__all__: Sequence[str] = ["Executable", "load"]

@@ -1,0 +1,171 @@
+"""TVM's runtime and its Relax virtual machine through tvm_ffi, without TVM's Python package.
+
+Importing ``tvm`` takes several times as long as loading a compiled model.  What runs a model is in TVM's
+runtime library alone, a few megabytes, which is loaded here as ``import tvm`` would load it: the same file,
+found by TVM's own code, so that a later ``import tvm`` finds it in the process.  What a machine needs beyond
+that library (functions that TVM's Python registers) makes it import ``tvm`` after all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import importlib
+import importlib.util
+import sys
+import threading
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import environment
+from ..byoc import registry
+from . import caches
+from .ffi import tvm_ffi
+
+_CPU, _POOLED = 1, 2
+"""DLPack's number of the CPU, and TVM's of its pooled allocator."""
+
+_lock = threading.Lock()
+_runtime: list[ctypes.CDLL] = []  # kept open for good
+_ours: list[bool] = []
+
+
+class Tensor(tvm_ffi.core.Tensor):  # type: ignore[misc]
+    """What tvm_ffi makes of tensors until ``tvm`` is imported and puts its own class in the place of this.
+
+    TVM takes it as one of its own.  What only TVM's class can do is done by that class.
+    """
+
+    __slots__ = ()
+
+    @property
+    def __class__(self) -> type:
+        """For isinstance: a tensor made before ``import tvm`` is one of TVM's after it."""
+        found: type = getattr(sys.modules.get("tvm.runtime"), "Tensor", Tensor)
+        return found
+
+    def numpy(self) -> np.ndarray:
+        """A copy as a numpy array."""
+        try:
+            return np.from_dlpack(self).copy()
+        except (BufferError, RuntimeError, TypeError):  # an element type that numpy does not have
+            array: np.ndarray = _tvm().runtime.Tensor.numpy(self)
+            return array
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(retyped(self), name)
+
+    def __str__(self) -> str:
+        return str(self.numpy())
+
+
+def start() -> None:
+    """Load TVM's runtime and ours, once; what is wrong with ours is a warning, as it is at ``import tvm``."""
+    with _lock:
+        if "tvm" not in sys.modules and not _runtime:
+            _runtime.append(_load_runtime())
+            tvm_ffi.register_object("ffi.Tensor")(Tensor)  # until `import tvm` does so with its own
+            tvm_ffi.core._set_class_tensor(Tensor)
+    try:
+        start_ours()
+    except Exception as error:
+        warnings.warn(f"Failed to autoload tvm backend 'tvm_mxplan': {error}", stacklevel=2)
+
+
+def start_ours() -> None:
+    """Load our runtime as the environment asks for it, once."""
+    with _lock:
+        if _ours:
+            return
+        _ours.append(True)
+        for engine in registry.engines():
+            engine.load()
+            if environment.debug_memory():
+                engine.set_debug(True)
+        caches.read_environment()
+
+
+def virtual_machine(module: Any) -> Any:
+    """The functions of a module for the VM, ready to run on the CPU."""
+    start()
+    try:
+        return _initialized(module)
+    except Exception:
+        if "tvm" in sys.modules:
+            raise
+    _tvm()
+    return _initialized(module)
+
+
+def tensor_of(value: Any) -> Any:
+    """A tensor as it is; an array copied into one, aligned as TVM's kernels want it."""
+    if isinstance(value, tvm_ffi.core.Tensor):
+        return value
+    array = np.asarray(value, order="C")
+    allocate = tvm_ffi.get_global_func("runtime.TVMTensorAllocWithScope")
+    made = allocate(tvm_ffi.Shape(array.shape), tvm_ffi.dtype(array.dtype), tvm_ffi.device("cpu", 0), None)
+    data = array.ctypes.data_as(ctypes.c_void_p)
+    tvm_ffi.get_global_func("runtime.TVMTensorCopyFromBytes")(made, data, array.nbytes)
+    return made
+
+
+def outputs_of(result: Any) -> list[Any]:
+    """What a function of the virtual machine gave, as a list; shapes and numbers as tensors."""
+    output = _output(result)
+    return output if isinstance(output, list) else [output]
+
+
+def _output(result: Any) -> Any:
+    if isinstance(result, tvm_ffi.Shape):
+        return tensor_of(np.array([int(extent) for extent in result], "int64"))
+    if isinstance(result, int):
+        return tensor_of(np.array(int(result), "int64"))
+    return [_output(part) for part in result] if isinstance(result, tvm_ffi.Array | list | tuple) else result
+
+
+def retyped(value: Any) -> Any:
+    """A module or a tensor as TVM's Python knows it, also where it was made before ``tvm`` was imported."""
+    _tvm()
+    if type(value) in (Tensor, tvm_ffi.Tensor, tvm_ffi.Module):
+        return tvm_ffi.Array([value])[0]
+    return value
+
+
+def _initialized(module: Any) -> Any:
+    machine = module["vm_load_executable"]()
+    machine["vm_initialization"](_CPU, 0, _POOLED)
+    return machine
+
+
+def _tvm() -> Any:
+    return importlib.import_module("tvm")
+
+
+def _load_runtime() -> ctypes.CDLL:
+    """TVM's runtime, its symbols visible to all as TVM wants it, and what else the wheel has for it."""
+    from tvm_ffi.libinfo import load_lib_ctypes
+
+    folders = _libinfo().package_lib_paths()
+    loaded = load_lib_ctypes("tvm", "tvm_runtime", "RTLD_GLOBAL", extra_lib_paths=folders)
+    with contextlib.suppress(OSError, RuntimeError):  # a build of TVM without it
+        load_lib_ctypes("tvm", "tvm_runtime_extra", "RTLD_LOCAL", [Path(loaded._name).resolve().parent])
+    return loaded
+
+
+def _libinfo() -> Any:
+    """TVM's own module that knows where its libraries are, on its own."""
+    package = importlib.util.find_spec("tvm")
+    if package is None or not package.submodule_search_locations:
+        raise ModuleNotFoundError("No module named 'tvm'", name="tvm")
+    path = Path(package.submodule_search_locations[0]) / "libinfo.py"
+    spec = importlib.util.spec_from_file_location("tvm_mxplan._tvm_libinfo", path)
+    if spec is None or spec.loader is None:
+        raise ModuleNotFoundError(f"No module {path}", name="tvm")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

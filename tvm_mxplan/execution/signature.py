@@ -1,0 +1,134 @@
+"""Inputs and outputs of a compiled function: names, shapes, element types, and the check of a call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ..errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from tvm import relax
+
+
+ANY = ("*",)
+OUTPUTS = "mxplan.outputs"
+"""Attribute of a Relax function: names of its results, where a front end knows any."""
+
+
+@dataclass(frozen=True)
+class Port:
+    """One input or output; symbolic dimensions are strings, and ``ANY`` is a shape that is not known."""
+
+    name: str
+    shape: tuple[int | str, ...]
+    dtype: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]"
+
+
+@dataclass(frozen=True)
+class Signature:
+    """All of a function's inputs and outputs, in order, and the bounds of named dimensions."""
+
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    bounds: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+    def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+        """Arguments in the order of the inputs, checked; nothing is converted.
+
+        Raises
+        ------
+        InvalidInputError : one sentence with the input, what was expected and what came.
+        """
+        names = [port.name for port in self.inputs]
+        if len(args) > len(names):
+            raise InvalidInputError(f"{len(args)} inputs given, {len(names)} expected: {', '.join(names)}")
+        bound = dict(zip(names, args, strict=False))
+        for name, value in kwargs.items():
+            if name not in names:
+                raise InvalidInputError(f"no input {name!r}; the inputs are {', '.join(names)}")
+            if name in bound:
+                raise InvalidInputError(f"input {name!r} given twice, by position and by name")
+            bound[name] = value
+        missing = [name for name in names if name not in bound]
+        if missing:
+            raise InvalidInputError(f"input {missing[0]!r} is missing; the inputs are {', '.join(names)}")
+        symbols: dict[str, int] = {}
+        for port in self.inputs:
+            _check(port, bound[port.name], symbols)
+        for name, (low, high) in self.bounds.items():
+            if not low <= symbols.get(name, low) <= high:
+                raise InvalidInputError(
+                    f"dimension {name} is {symbols[name]}; expected {low} to {high}, as stated when compiling"
+                )
+        return [bound[name] for name in names]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "inputs": [[port.name, list(port.shape), port.dtype] for port in self.inputs],
+            "outputs": [[port.name, list(port.shape), port.dtype] for port in self.outputs],
+            "bounds": {name: list(pair) for name, pair in self.bounds.items()},
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Signature:
+        def ports(rows: list[Any]) -> tuple[Port, ...]:
+            return tuple(Port(name, tuple(shape), dtype) for name, shape, dtype in rows)
+
+        bounds = {name: (int(low), int(high)) for name, (low, high) in data.get("bounds", {}).items()}
+        return cls(ports(data["inputs"]), ports(data["outputs"]), bounds)
+
+
+def _check(port: Port, value: Any, symbols: dict[str, int]) -> None:
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    if shape is None or dtype is None:
+        kind = type(value).__name__
+        raise InvalidInputError(f"input {port}: expected a numpy array or a TVM tensor, got {kind}")
+    if not port.dtype:
+        return  # a library that TVM wrote, which carries no types; its own check has to do
+    shape = tuple(int(dim) for dim in shape)
+    if str(dtype) != port.dtype:
+        raise InvalidInputError(f"input {port}: expected element type {port.dtype}, got {dtype}")
+    if port.shape == ANY:
+        return
+    fits = len(shape) == len(port.shape)
+    for expected, actual in zip(port.shape, shape, strict=False):
+        bound = symbols.setdefault(expected, actual) if _is_symbol(expected) else expected
+        fits = fits and (bound == actual or isinstance(bound, str))
+    if not fits:
+        raise InvalidInputError(f"input {port}: expected that shape, got [{', '.join(map(str, shape))}]")
+
+
+def _is_symbol(dim: int | str) -> bool:
+    return isinstance(dim, str) and dim.isidentifier()
+
+
+def signature_of(
+    function: relax.Function,
+    input_names: Sequence[str] | None = None,
+    output_names: Sequence[str] | None = None,
+) -> Signature:
+    """The signature of a Relax function; the names given stand in place of those that it has."""
+    from tvm import relax
+
+    names = list(input_names or [str(param.name) for param in function.params])
+    inputs = [_port(name, param) for name, param in zip(names, function.params, strict=True)]
+    result = function.ret_ty
+    fields = list(result.fields) if isinstance(result, relax.TupleType) else [result]
+    names = list(output_names or [f"output{i}" for i in range(len(fields))])
+    if len(names) != len(fields):  # a sequence of tensors under one name
+        return Signature(tuple(inputs), tuple(Port(name, ANY, "") for name in names))
+    outputs = [_port(name, relax.Var(name, field)) for name, field in zip(names, fields, strict=True)]
+    return Signature(tuple(inputs), tuple(outputs))
+
+
+def _port(name: str, expr: relax.Expr) -> Port:
+    from ..passes.relax_types import dtype_of, shape_of
+
+    shape = shape_of(expr)
+    dims = ANY if shape is None else tuple(dim if isinstance(dim, int) else str(dim) for dim in shape)
+    return Port(name, dims, dtype_of(expr))

@@ -1,0 +1,1 @@
+"""Libraries as files: linking, digests, weights, and files that appear whole."""

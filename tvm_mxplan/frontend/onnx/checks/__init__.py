@@ -1,0 +1,1 @@
+"""Checks of an ONNX model before it is imported."""

@@ -1,0 +1,1 @@
+"""Converters of control flow and of sequences."""

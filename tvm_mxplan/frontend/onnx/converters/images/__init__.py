@@ -1,0 +1,1 @@
+"""Converters of operators on images: sizes, windows and boxes."""

@@ -1,0 +1,167 @@
+"""Windows over images, where TVM's importer lacks a result or an attribute.
+
+MaxPool with the places of what it finds, ConvTranspose to a stated shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tvm import relax, te, tirx
+
+from ... import stock
+from ...dimensions.dims import Dim, product
+from ...node import Emitter, Node, NotTaken
+from ...values import Value
+from ..numbers import least
+from ..table import converts
+
+
+@dataclass(frozen=True)
+class _Window:
+    """One axis of a window."""
+
+    size: int
+    stride: int
+    dilation: int
+    before: int
+    result: int
+
+
+@converts("MaxPool", first_opset=8)
+def _max_pool(emitter: Emitter, node: Node) -> tuple[Value, ...]:
+    """With the places of the largest elements in the flattened operand, the first one of equals."""
+    if len(node.outputs) < 2 or not node.outputs[1]:
+        raise NotTaken
+    data = emitter.tensor(node.input(0))
+    dims = emitter.shape(data)
+    windows = _windows(node, dims)
+    values = emitter.builder.emit_te(_pooled(windows, places=False), data, primfunc_name_hint="max_pool")
+    places = emitter.builder.emit_te(_pooled(windows, places=True), data, primfunc_name_hint="max_places")
+    if node.attribute("storage_order", 0):
+        places = _column_major(emitter, places, dims)
+    return values, places
+
+
+def _windows(node: Node, dims: Sequence[Dim]) -> list[_Window]:
+    """The windows of a pool, by its attributes and the extents of the image."""
+    sizes = node.attributes["kernel_shape"]
+    rank = len(sizes)
+    strides = node.attribute("strides", [1] * rank)
+    dilations = node.attribute("dilations", [1] * rank)
+    pads = node.attribute("pads", [0] * (2 * rank))
+    rule = node.text("auto_pad", "NOTSET")
+    found = []
+    for axis in range(rank):
+        extent = dims[2 + axis]
+        if not isinstance(extent, int):
+            raise NotTaken
+        reach = (sizes[axis] - 1) * dilations[axis] + 1
+        stride, before, after = strides[axis], pads[axis], pads[axis + rank]
+        if rule in ("SAME_UPPER", "SAME_LOWER"):
+            result = -(-extent // stride)
+            total = max(0, (result - 1) * stride + reach - extent)
+            before = total // 2 if rule == "SAME_UPPER" else total - total // 2
+        else:
+            if rule == "VALID":
+                before = after = 0
+            free = extent + before + after - reach
+            result = (-(-free // stride) if node.attribute("ceil_mode", 0) else free // stride) + 1
+            # A window that would start behind the image and its padding is none.
+            result -= (result - 1) * stride >= extent + before
+        found.append(_Window(sizes[axis], stride, dilations[axis], before, result))
+    return found
+
+
+def _pooled(windows: Sequence[_Window], *, places: bool) -> object:
+    """A kernel that finds the largest elements, or their places."""
+
+    def kernel(tensor: te.Tensor) -> te.Tensor:
+        dtype = tensor.dtype
+        start = tirx.const(least(str(dtype)), dtype)
+        loops = [te.reduce_axis((0, window.size), f"k{axis}") for axis, window in enumerate(windows)]
+        shape = [*tensor.shape[:2], *[window.result for window in windows]]
+
+        def read(index: Sequence[tirx.Var]) -> tuple[tirx.Expr, tirx.Expr]:
+            place, inside = list(index[:2]), tirx.const(True, "bool")
+            for window, loop, at, extent in zip(windows, loops, index[2:], tensor.shape[2:], strict=True):
+                here = at * window.stride + loop.var * window.dilation - window.before
+                inside = tirx.And(inside, tirx.And(here >= 0, here < extent))
+                place.append(tirx.max(tirx.min(here, extent - 1), tirx.const(0, "int64")))
+            flat = tirx.const(0, "int64")
+            for at, extent in zip(place, tensor.shape, strict=True):
+                flat = flat * extent + at
+            return tirx.if_then_else(inside, tensor(*place), start), flat
+
+        if not places:
+            reduced = te.comm_reducer(lambda a, b: tirx.max(a, b), lambda _: start, name="largest")
+            return te.compute(shape, lambda *index: reduced(read(index)[0], axis=loops), "largest")
+
+        def first(left: tuple, right: tuple) -> tuple:
+            keep = tirx.Or(left[1] > right[1], tirx.And(left[1].equal(right[1]), left[0] >= 0))
+            return tirx.Select(keep, left[0], right[0]), tirx.Select(keep, left[1], right[1])
+
+        reducer = te.comm_reducer(first, lambda *_: (tirx.const(-1, "int64"), start), name="first_largest")
+
+        def element(*index: tirx.Var) -> tuple:
+            value, flat = read(index)
+            return reducer((flat, value), axis=loops)
+
+        found = te.compute(shape, element, "places")
+        return te.compute(shape, lambda *index: found[0](*index), "place")
+
+    return kernel
+
+
+def _column_major(emitter: Emitter, places: relax.Expr, dims: Sequence[Dim]) -> relax.Expr:
+    """Places of a flattened image whose axes are stored in the reverse order."""
+    image = product(dims[2:])
+
+    def kernel(tensor: te.Tensor) -> te.Tensor:
+        def element(*index: tirx.Var) -> tirx.Expr:
+            flat = tensor(*index)
+            outer, inner = tirx.floordiv(flat, image), tirx.floormod(flat, image)
+            coordinates = []
+            for extent in reversed(dims[2:]):
+                coordinates.append(tirx.floormod(inner, extent))
+                inner = tirx.floordiv(inner, extent)
+            turned = tirx.const(0, "int64")
+            for at, extent in zip(coordinates, reversed(dims[2:]), strict=True):
+                turned = turned * extent + at
+            return outer * image + turned
+
+        return te.compute(tensor.shape, element, "turned")
+
+    return emitter.builder.emit_te(kernel, places, primfunc_name_hint="column_major")
+
+
+@converts("ConvTranspose")
+def _transposed_convolution(emitter: Emitter, node: Node) -> Value:
+    """To a stated shape: the padding that gives it."""
+    wanted = node.attribute("output_shape")
+    if wanted is None:
+        raise NotTaken
+    dims, weights = emitter.shape(node.input(0)), emitter.shape(node.input(1))
+    rank = len(dims) - 2
+    if not all(isinstance(dim, int) for dim in [*dims[2:], *weights[2:]]):
+        raise NotTaken
+    strides = node.attribute("strides", [1] * rank)
+    dilations = node.attribute("dilations", [1] * rank)
+    extra = list(node.attribute("output_padding", [0] * rank))
+    before, after = [0] * rank, [0] * rank
+    for axis in range(rank):
+        reach = (weights[2 + axis] - 1) * dilations[axis] + 1
+        total = strides[axis] * (dims[2 + axis] - 1) + extra[axis] + reach - wanted[axis - rank]
+        if total < 0:
+            extra[axis], total = extra[axis] - total, 0
+        half = total // 2
+        upper = node.text("auto_pad", "NOTSET") == "SAME_UPPER"
+        before[axis] = half if upper else total - half
+        after[axis] = total - before[axis]
+    attributes = {
+        name: value for name, value in node.attributes.items() if name not in ("output_shape", "auto_pad")
+    }
+    attributes |= {"pads": [*before, *after], "output_padding": extra}
+    (result,) = stock.converted(emitter, replace(node, attributes=attributes))
+    return result

@@ -1,0 +1,1 @@
+"""Dimensions with names while an ONNX model is imported: arithmetic, agreement and statements."""

@@ -1,0 +1,151 @@
+"""States equal dimensions of a node's operands as one, where its operator demands that they are.
+
+    x: [n, 8] + y: [min(n, 64), 8]     y is taken for [n, 8]; the sum has the shape [n, 8]
+
+Relax gives a result no shape where it cannot prove that dimensions are equal, and all that follows loses its
+shape too.  ONNX says which ones are; whether they are is checked when the model runs (``restate.py``).
+Dimensions that broadcast may be 1 instead; one that is a number or an expression is taken to be equal unless
+it is known to be 1, so a named dimension that is 1 in a call does not broadcast against one that is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from tvm import tirx
+
+from ..node import Emitter, Node
+from ..values import Value, shape_of
+from .dims import Dim, implied, same
+from .restate import restated
+
+Place = tuple[int, int]
+"""An operand and an axis of it."""
+
+
+def agreed(emitter: Emitter, node: Node) -> list[Value]:
+    """The operands, those whose dimensions must be others' with these stated."""
+    shapes = [_shape(value) for value in node.inputs]
+    rule = _RULES.get(node.op_type) if not node.domain else None
+    if rule is None or all(_is_fixed(shape) for shape in shapes):
+        return list(node.inputs)
+    stated = [None if shape is None else list(shape) for shape in shapes]
+    broadcasts = rule is _broadcast
+    for places in rule(node, shapes):
+        found = [stated[operand][axis] for operand, axis in places]
+        dim = common(found) if broadcasts else _equal(found)
+        for (operand, axis), old in zip(places, found, strict=True):
+            if dim is not None and not (broadcasts and isinstance(old, int) and old == 1):
+                stated[operand][axis] = dim
+    return [
+        value if _alike(before, after) else restated(emitter, value, after, emitter.importer.called(node))
+        for value, before, after in zip(node.inputs, shapes, stated, strict=True)
+    ]
+
+
+def _shape(value: Value) -> list[Dim] | None:
+    if value is None or isinstance(value, list):
+        return None
+    return shape_of(value)
+
+
+def _is_fixed(shape: Sequence[Dim] | None) -> bool:
+    return shape is None or all(isinstance(dim, int) for dim in shape)
+
+
+def _alike(before: Sequence[Dim] | None, after: Sequence[Dim] | None) -> bool:
+    if before is None or after is None:
+        return True
+    return all(same(old, new) for old, new in zip(before, after, strict=True))
+
+
+def _equal(dims: Sequence[Dim]) -> Dim | None:
+    """The dimension that all of them are; None where numbers contradict each other."""
+    numbers = {dim for dim in dims if isinstance(dim, int)}
+    if len(numbers) > 1 or len(dims) < 2:
+        return None
+    return numbers.pop() if numbers else _chosen(dims)
+
+
+def common(dims: Sequence[Dim]) -> Dim | None:
+    """The dimension that all are which are not known to be 1; None where they are alike, or contradict."""
+    wide = [dim for dim in dims if not (isinstance(dim, int) and dim == 1)]
+    numbers = {dim for dim in wide if isinstance(dim, int)}
+    if len(wide) < 2 or len(numbers) > 1:
+        return None
+    return numbers.pop() if numbers else _chosen(wide)
+
+
+def _chosen(dims: Sequence[Dim]) -> Dim:
+    """One of several that must be equal: one that is 1 only where all are, by preference a name."""
+    ordered = sorted(dims, key=lambda dim: not isinstance(dim, tirx.Var))
+    if all(same(ordered[0], dim) for dim in ordered[1:]):
+        return ordered[0]
+    return next((dim for dim in ordered if all(implied(other, dim, 1) for other in ordered)), ordered[0])
+
+
+def _broadcast(node: Node, shapes: Sequence[Sequence[Dim] | None]) -> Iterable[list[Place]]:
+    """Axes that stand at one place counted from the end."""
+    return _from_the_end(shapes, 0)
+
+
+def _from_the_end(shapes: Sequence[Sequence[Dim] | None], skipped: int) -> Iterable[list[Place]]:
+    rank = max((len(shape) for shape in shapes if shape is not None), default=0)
+    for back in range(1 + skipped, rank + 1):
+        yield [
+            (operand, len(shape) - back)
+            for operand, shape in enumerate(shapes)
+            if shape is not None and len(shape) >= back
+        ]
+
+
+def _concat(node: Node, shapes: Sequence[Sequence[Dim] | None]) -> Iterable[list[Place]]:
+    """All axes but the one along which they are put together."""
+    ranks = {len(shape) for shape in shapes if shape is not None}
+    if len(ranks) != 1 or any(shape is None for shape in shapes):
+        return
+    rank = ranks.pop()
+    along = node.attributes["axis"] % rank
+    for axis in range(rank):
+        if axis != along:
+            yield [(operand, axis) for operand in range(len(shapes))]
+
+
+def _matmul(node: Node, shapes: Sequence[Sequence[Dim] | None]) -> Iterable[list[Place]]:
+    """The axis that is summed over, and those of the batch where neither is 1."""
+    if any(not shape for shape in shapes[:2]):
+        return
+    left, right = shapes[:2]
+    yield [(0, len(left) - 1), (1, max(len(right) - 2, 0))]
+    if min(len(left), len(right)) > 2:
+        for places in _from_the_end([left, right], 2):
+            if not any(shapes[operand][axis] == 1 for operand, axis in places):
+                yield places
+
+
+def _gemm(node: Node, shapes: Sequence[Sequence[Dim] | None]) -> Iterable[list[Place]]:
+    if any(shape is None or len(shape) != 2 for shape in shapes[:2]):
+        return
+    yield [(0, 0 if node.attribute("transA", 0) else 1), (1, 1 if node.attribute("transB", 0) else 0)]
+
+
+def _all_axes(node: Node, shapes: Sequence[Sequence[Dim] | None]) -> Iterable[list[Place]]:
+    """Every axis, of tensors of one rank."""
+    if len({len(shape) for shape in shapes if shape is not None}) == 1:
+        yield from _broadcast(node, shapes)
+
+
+_RULES: dict[str, Callable[[Node, Sequence[Sequence[Dim] | None]], Iterable[list[Place]]]] = {
+    **dict.fromkeys(
+        (
+            *("Add", "Sub", "Mul", "Div", "Mod", "Pow", "PRelu", "Where", "Max", "Min", "Sum", "Mean"),
+            *("And", "Or", "Xor", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor"),
+            *("Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"),
+        ),
+        _broadcast,
+    ),
+    "Concat": _concat,
+    "MatMul": _matmul,
+    "MatMulInteger": _matmul,
+    "Gemm": _gemm,
+}

@@ -1,0 +1,1 @@
+"""Relax modules and tensors from TVM's own files, and checks of them."""

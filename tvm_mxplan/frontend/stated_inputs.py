@@ -1,0 +1,67 @@
+"""What a caller states of a model's inputs: shapes with numbers and names, and bounds of the names."""
+
+from __future__ import annotations
+
+import numbers
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..errors import InvalidInputError
+
+Shape = Sequence[int | str]
+_LARGEST = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class StatedInputs:
+    """Shapes of inputs by name, in place of the model's, and bounds of dimensions by name.
+
+    Attributes
+    ----------
+    shapes : a dimension is a number, or a name; dimensions of one name are equal in every call.
+    bounds : the smallest and the largest number that a named dimension may be in a call.
+    """
+
+    shapes: Mapping[str, Shape] = field(default_factory=dict)
+    bounds: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, shapes: Mapping[str, Shape] | None, bounds: Mapping[str, Sequence[int]] | None
+    ) -> StatedInputs:
+        """What a caller gave, checked as far as it can be without the model.
+
+        Raises
+        ------
+        InvalidInputError : a dimension that is neither a number nor a name, bounds that are no two numbers.
+        """
+        checked = {name: [_dimension(name, dim) for dim in shape] for name, shape in (shapes or {}).items()}
+        return cls(checked, {name: _bounds(name, pair) for name, pair in (bounds or {}).items()})
+
+
+def plain_shape(shape: Shape) -> list[int | str]:
+    """The shape in types that are written to files."""
+    return [dim if isinstance(dim, str) else int(dim) for dim in shape]
+
+
+def _dimension(name: str, dim: object) -> int | str:
+    if isinstance(dim, str):
+        if re.fullmatch(r"[A-Za-z_]\w*", dim):
+            return dim
+        raise InvalidInputError(
+            f"input {name!r}: dimension {dim!r}; expected a number, or a name of letters and digits"
+        )
+    if isinstance(dim, numbers.Integral) and not isinstance(dim, bool):
+        return int(dim)
+    raise InvalidInputError(f"input {name!r}: dimension {dim!r}; expected a number or a name")
+
+
+def _bounds(name: str, pair: object) -> tuple[int, int]:
+    if isinstance(pair, Sequence) and not isinstance(pair, str) and len(pair) == 2:
+        low, high = pair
+        if all(isinstance(end, numbers.Integral) for end in pair) and 0 <= low <= high <= _LARGEST:
+            return int(low), int(high)
+    raise InvalidInputError(
+        f"bounds of {name!r}: {pair!r}; expected the smallest and the largest number, such as (1, 32)"
+    )

@@ -1,0 +1,75 @@
+"""Counting multiply-adds, the measure of how much of a model is offloaded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import tvm
+from tvm import relax
+
+from ..core.program import program as ir
+from ..core.program.dims import Shape
+from ..passes.relax_types import shape_of
+
+
+def of_function(function: relax.Function) -> int:
+    """Multiply-adds of the convolutions and matrix products in a Relax function; symbols count as 1."""
+    total = 0
+
+    def visit(expr: relax.Expr) -> None:
+        nonlocal total
+        if isinstance(expr, relax.Call) and isinstance(expr.op, tvm.ir.Op):
+            total += of_call(expr, _with_ones)
+
+    relax.analysis.post_order_visit(function, visit)
+    return total
+
+
+def of_call(call: relax.Call, sized: Callable[[Shape], Sequence[int]]) -> int:
+    """Multiply-adds of one operator; ``sized`` puts numbers in the place of symbols."""
+    name = call.op.name
+    if name.startswith("relax.nn.conv"):
+        weights, transposed = shape_of(call.args[1]), "transpose" in name
+        positions = shape_of(call.args[0] if transposed else call)
+        if weights is not None and positions is not None:
+            return math.prod(sized(positions)) * math.prod(sized(weights)[1:])
+    elif name == "relax.matmul":
+        left, out = shape_of(call.args[0]), shape_of(call)
+        if left is not None and out is not None:
+            return math.prod(sized(out)) * math.prod(sized(left)[-1:])
+    return 0
+
+
+def of_program(program: ir.Program) -> int:
+    """Multiply-adds of a region program."""
+    total = 0
+    for step in program.steps:
+        if isinstance(step.attrs, ir.Convolution | ir.Deconvolution):
+            weights = program.values[step.operand("weights")].shape
+            inner = weights[2:] if step.attrs.groups > 1 else weights[1:]
+            if isinstance(step.attrs, ir.Deconvolution):
+                outer = weights[1:2] if step.attrs.groups > 1 else weights[:1]
+                positions = program.values[step.operand("src")].shape
+                total += _size(positions) * _size(outer) * _size(inner[1:])
+            elif step.has_depthwise:
+                # Pointwise at every position of the source, then depthwise at every position of dst.
+                positions = program.values[step.operand("src")].shape
+                total += _size((positions[0], *positions[2:])) * _size(weights)
+                depthwise = program.values[step.operand("depthwise_weights")].shape
+                total += _size(program.values[step.dst].shape) * _size(depthwise[2:])
+            else:
+                total += _size(program.values[step.dst].shape) * _size(inner)
+        elif isinstance(step.attrs, ir.MatMul | ir.InnerProduct):
+            source = program.values[step.operand("src")].shape
+            depth = source[-1:] if isinstance(step.attrs, ir.MatMul) else source[1:]
+            total += _size(program.values[step.dst].shape) * _size(depth)
+    return total
+
+
+def _size(shape: Shape) -> int:
+    return math.prod(_with_ones(shape))
+
+
+def _with_ones(shape: Shape) -> list[int]:
+    return [dim if isinstance(dim, int) else 1 for dim in shape]
