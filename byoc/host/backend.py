@@ -19,6 +19,7 @@ from tvm_mxplan.core.layout.layout_registry import LayoutRegistry
 from tvm_mxplan.core.program import codec
 from tvm_mxplan.core.program.program import Program
 
+from .checks import COMPUTED
 from .codegen import TRANSLATE
 from .patterns import NAME, fusion_patterns
 
@@ -61,6 +62,9 @@ class Host:
     def _judged(self, step: StepInfo) -> StepInfo:
         reason = self._refused.get((step.descriptor, step.implementation), "")
         return replace(step, error=step.error or reason)
+
+    def lacks(self, dtype: str) -> str:
+        return "" if dtype in COMPUTED else f"the host library does not compute in {dtype}"
 
     def refuse(self, descriptor: str, implementation: str, reason: str) -> None:
         self._refused[descriptor, implementation] = reason
