@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from tvm_mxplan.core.description import Description
     from tvm_mxplan.core.program.program import Program
 
+RUNTIME = "mxplan"
+"""What libraries in this runtime, which share regions, call it."""
 _TRIAL = "trial"
 
 

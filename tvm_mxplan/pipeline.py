@@ -15,6 +15,7 @@ from tvm import relax
 
 from . import environment, errors
 from .byoc.backend import Backend
+from .byoc.joined import joined, leaders
 from .core.choices import Choices
 from .operator_options import with_operators
 from .options import Options
@@ -84,8 +85,8 @@ def dispatch(c: Compilation) -> Passes:
     ]
 
 
-def partition(_: Compilation) -> Passes:
-    return [OutlineBlocks(), PartitionRegions(), InlineBlocks()]
+def partition(c: Compilation) -> Passes:
+    return [OutlineBlocks(), PartitionRegions(leaders(c.backends)), InlineBlocks()]
 
 
 def build_programs(c: Compilation) -> Passes:
@@ -218,7 +219,7 @@ def compilation(
     folder = None if options.dump_folder is None else Path(options.dump_folder)
     return Compilation(
         PHASES,
-        tuple(backends),
+        tuple(joined(backends)),
         options,
         target,
         preference,

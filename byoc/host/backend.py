@@ -10,9 +10,9 @@ import tvm
 from tvm import relax
 
 from tvm_mxplan.byoc import runtime_functions
-from tvm_mxplan.byoc.backend import Refuse, Translation
+from tvm_mxplan.byoc.backend import Refuse, Sharing, Translation
 from tvm_mxplan.byoc.engine import Ask
-from tvm_mxplan.byoc.runtime_functions import RuntimeFunctions
+from tvm_mxplan.byoc.runtime_functions import RUNTIME, RuntimeFunctions
 from tvm_mxplan.byoc.translate import check_numbers, translate_region
 from tvm_mxplan.core.description import Description, StepInfo
 from tvm_mxplan.core.layout.layout_registry import LayoutRegistry
@@ -39,6 +39,10 @@ class Host:
         self._runtime = runtime
         self._refused: dict[tuple[str, str], str] = {}
 
+    @property
+    def shares(self) -> Sharing:
+        return Sharing(RUNTIME, False, TRANSLATE, judged=self.judged)
+
     def layouts(self) -> LayoutRegistry:
         return LayoutRegistry()
 
@@ -55,11 +59,10 @@ class Host:
 
     def _without_refused(self, found: Description) -> Description:
         """The description with an error where the implementation that the step has must not run."""
-        if not self._refused:
-            return found
-        return replace(found, steps=tuple(map(self._judged, found.steps)))
+        return replace(found, steps=tuple(map(self.judged, found.steps))) if self._refused else found
 
-    def _judged(self, step: StepInfo) -> StepInfo:
+    def judged(self, step: StepInfo) -> StepInfo:
+        """The step with an error where what runs it has been refused."""
         reason = self._refused.get((step.descriptor, step.implementation), "")
         return replace(step, error=step.error or reason)
 

@@ -8,7 +8,8 @@ import numpy as np
 import tvm
 from tvm import relax
 
-from tvm_mxplan.byoc.backend import Refuse, Translation
+from tvm_mxplan.byoc.backend import Refuse, Sharing, Translation
+from tvm_mxplan.byoc.runtime_functions import RUNTIME
 from tvm_mxplan.byoc.translate import check_numbers, translate_region
 from tvm_mxplan.core.description import Description
 from tvm_mxplan.core.layout.layout_registry import LayoutRegistry
@@ -48,6 +49,10 @@ class OneDNN:
     @property
     def takes_arena(self) -> bool:
         return True
+
+    @property
+    def shares(self) -> Sharing:
+        return Sharing(RUNTIME, True, TRANSLATE, fuse)
 
     def patterns(self, refuse: Refuse) -> list[relax.transform.FusionPattern]:
         return fusion_patterns(refuse)

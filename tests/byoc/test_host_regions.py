@@ -65,6 +65,8 @@ def test_both_run_in_one_function(target: str, expected: np.ndarray, tmp_path: P
     assert {chosen[name] for name in ("less_0", "where_0", "erf_0", "take_0", "astype_0")} == {"host"}
     assert {chosen["conv2d_0"], chosen["conv2d_1"]} == {"onednn"}
     assert not ex.report.verification.refused and not ex.report.verification.unchecked
+    assert [region.backend for region in ex.report.regions] == ["mxplan_onednn"]
+    assert "nothing" in str(ex.report).partition("left to TVM:")[2]
     found = ex(X, ROWS)[0].numpy()
     assert (found == expected).mean() > 0.99  # at the threshold, a rounding decides
     ex.export(tmp_path / "two.so")
@@ -101,6 +103,20 @@ def test_an_index_out_of_bounds_names_the_operator() -> None:
     with pytest.raises(InvalidInputError, match=r"take_0: an index is out of bounds for axis 2 .* got 9"):
         ex(X, rows)
     assert ex(X, ROWS)[0].numpy().shape == (2, 5, 6, 7)
+
+
+def test_operators_of_one_library_are_its_own_region() -> None:
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((3, 17), "float32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            below = builder.emit(relax.op.less(x, relax.const(0.0, "float32")))
+            y = builder.emit_output(relax.op.where(below, relax.const(2.5, "float32"), x))
+        builder.emit_func_output(y)
+    ex = tvm_mxplan.compile(builder.get(), "dnnl, host, llvm")
+    assert [region.backend for region in ex.report.regions] == ["mxplan_host"]
+    given = RNG.standard_normal((3, 17), np.float32)
+    np.testing.assert_array_equal(ex(given)[0].numpy(), np.where(given < 0, np.float32(2.5), given))
 
 
 def test_of_any_batch(expected: np.ndarray) -> None:

@@ -12,7 +12,7 @@
 namespace mxplan {
 namespace {
 
-constexpr uint32_t kVersion = 4;
+constexpr uint32_t kVersion = 5;
 constexpr int kMaxExpressionDepth = 64;
 constexpr size_t kMaxRank = 12;
 constexpr size_t kMaxPostOps = 32;
@@ -32,7 +32,7 @@ class ProgramReader : private ByteReader {
     for (size_t i = 0; i < symbols; ++i) program.symbols.push_back(ReadSymbol());
     symbols_ = symbols;
     for (size_t i = 0, n = Count(54); i < n; ++i) program.values.push_back(ReadValue());
-    for (size_t i = 0, n = Count(40); i < n; ++i) program.steps.push_back(ReadStep());
+    for (size_t i = 0, n = Count(44); i < n; ++i) program.steps.push_back(ReadStep());
     End();
     return program;
   }
@@ -161,6 +161,7 @@ class ProgramReader : private ByteReader {
     Step step;
     step.kind = String();
     step.name = String();
+    step.library = String();
     step.implementation = String();
     step.scratchpad_offset = Number<int64_t>();
     step.scratchpad_bytes = Number<int64_t>();

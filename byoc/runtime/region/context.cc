@@ -62,13 +62,23 @@ void ExecutionContext::Run(const std::vector<void*>& io, char* lent) {
     follower.call->SetAddress(follower.argument,
                               static_cast<char*>(io[follower.io]) + follower.offset);
   }
-  Stream* stream = owner_.library().ThreadStream();
   if (MemoryDebugOn() || ThreadObserver()) {
-    RunWatched(stream, io);
+    RunWatched(io);
     return;
   }
-  for (const Call& call : calls_) Execute(stream, call);
-  stream->Wait();
+  Stream* stream = nullptr;  // where the last step went
+  for (const Call& call : calls_) {
+    Stream* next = StreamOf(call.step);
+    if (stream != nullptr && stream != next) stream->Wait();
+    stream = next;
+    Execute(stream, call);
+  }
+  if (stream != nullptr) stream->Wait();
+}
+
+Stream* ExecutionContext::StreamOf(size_t step) const {
+  const Libraries& libraries = owner_.libraries();
+  return libraries[libraries.NumberOf(step)].ThreadStream();
 }
 
 void ExecutionContext::Execute(Stream* stream, const Call& call) const {
@@ -80,7 +90,7 @@ void ExecutionContext::Execute(Stream* stream, const Call& call) const {
   }
 }
 
-void ExecutionContext::RunWatched(Stream* stream, const std::vector<void*>& io) {
+void ExecutionContext::RunWatched(const std::vector<void*>& io) {
   std::vector<StepWatcher*> watchers;
   std::optional<ObservedRun> observed;  // the first to look: the other poisons what is dead
   if (ThreadObserver()) watchers.push_back(&observed.emplace(owner_, ThreadObserver()));
@@ -92,6 +102,7 @@ void ExecutionContext::RunWatched(Stream* stream, const std::vector<void*>& io) 
   auto call = calls_.begin();
   for (size_t step = 0; step < owner_.program().steps.size(); ++step) {
     for (StepWatcher* watcher : watchers) watcher->Before(step);
+    Stream* stream = StreamOf(step);
     for (; call != calls_.end() && call->step == step; ++call) Execute(stream, *call);
     stream->Wait();
     for (StepWatcher* watcher : watchers) watcher->After(step);

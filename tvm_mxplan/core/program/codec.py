@@ -5,7 +5,8 @@ Little-endian; strings are u32 length + UTF-8; counts are u32, other integers i6
     "MXPR" version:u32 name arena_bytes
     symbols  n * (name input axis)
     values   n * (name dtype kind:u8 layout index alias_of alias_offset:dim offset nbytes rank:u32 dim*)
-    steps    n * (kind name implementation scratchpad_offset scratchpad_bytes refused attrs operands post_ops)
+    steps    n * (kind name library implementation scratchpad_offset scratchpad_bytes refused attrs operands
+                  post_ops)
     refused  n * name
     attrs    n * (name type:u8 value)      type: 0 i64, 1 f64, 2 string, 3 u32 count + i64*, 4 bool (u8)
     operands n * (role value)
@@ -64,7 +65,7 @@ def decode(data: bytes) -> ir.Program:
     symbols = tuple(ir.SymbolBinding(r.string(), r.i64(), r.i64()) for _ in range(r.count(20)))
     r.symbols = [binding.name for binding in symbols]
     values = tuple(r.value() for _ in range(r.count(54)))
-    steps = tuple(r.step() for _ in range(r.count(40)))
+    steps = tuple(r.step() for _ in range(r.count(44)))
     if r.offset != len(data):
         raise DecodeError(f"{len(data) - r.offset} bytes after the end of the region program")
     program = ir.Program(name, values, steps, symbols, arena_bytes)
@@ -129,6 +130,7 @@ class _Writer:
     def step(self, step: ir.Step) -> None:
         self.string(step.kind)
         self.string(step.name)
+        self.string(step.library)
         self.string(step.implementation)
         self.i64(step.scratchpad_offset)
         self.i64(step.scratchpad_bytes)
@@ -259,7 +261,7 @@ class _Reader:
         return ir.Value(*head, index, alias_of, alias_offset, offset, nbytes)
 
     def step(self) -> ir.Step:
-        kind, name, implementation = self.string(), self.string(), self.string()
+        kind, name, library, implementation = (self.string() for _ in range(4))
         scratchpad_offset, scratchpad_bytes = self.i64(), self.i64()
         refused = tuple(self.string() for _ in range(self.count(4)))
         attributes = {self.string(): self.attribute() for _ in range(self.count(6))}
@@ -272,7 +274,7 @@ class _Reader:
         except TypeError as error:
             raise DecodeError(f"step {name!r} of kind {kind}: {error}") from None
         scratchpad = (scratchpad_offset, scratchpad_bytes)
-        return ir.Step(name, attrs, operands, post_ops, implementation, *scratchpad, refused)
+        return ir.Step(name, attrs, operands, post_ops, implementation, *scratchpad, refused, library)
 
     def attribute(self) -> object:
         code = self.u8()

@@ -36,7 +36,7 @@ from ..policies import CONVOLUTION_ALGORITHMS as CONVOLUTION_ALGORITHMS
 from ..policies import ConvolutionAlgorithm
 from .dims import Dim, Shape
 
-VERSION = 4
+VERSION = 5
 
 ValueKind = Literal["input", "output", "constant", "local"]
 VALUE_KINDS: tuple[ValueKind, ...] = ("input", "output", "constant", "local")
@@ -421,6 +421,7 @@ class Step:
     scratchpad_offset, scratchpad_bytes : arena bytes lent to this step alone; -1 if not planned.
     refused : implementations that the library would run by itself and must not, wherever the program goes:
         they are known to be wrong for this step.
+    library : that runs it, '' for the one whose region it is.
     """
 
     name: str
@@ -431,6 +432,7 @@ class Step:
     scratchpad_offset: int = -1
     scratchpad_bytes: int = -1
     refused: tuple[str, ...] = ()
+    library: str = ""
 
     @property
     def kind(self) -> str:
