@@ -39,7 +39,7 @@ class StepTypes:
 def proposals(step: ir.Step, short: str) -> list[StepTypes]:
     """Types for ``step`` where ``short`` is wanted; float32 throughout comes first."""
     both = [StepTypes(), StepTypes(short, short)]
-    if any(isinstance(post_op, ir.SumPostOp) for post_op in step.post_ops):
+    if step.has_depthwise or any(isinstance(post_op, ir.SumPostOp) for post_op in step.post_ops):
         return both[:1]
     if isinstance(step.attrs, _PRODUCTS):
         return [*both, StepTypes(short, FLOAT)]
