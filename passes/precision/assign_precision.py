@@ -26,7 +26,8 @@ from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.specialize import typical
 from tvm_mxplan.errors import InvalidInputError, UnsupportedError
 
-from ..layout.costs import BY_MODEL, StepCost
+from ..costs.model import cost_or_model
+from ..costs.source import CostSource
 from ..layout.queries import StepQueries
 from ..region.attached import attach, carries_program, constants_of, fused_of, program_of, regions
 from .apply_types import Constant, apply_types
@@ -68,7 +69,7 @@ class AssignPrecision:
     ----------
     backend : whose regions to decide on.
     wish : what is wanted.
-    cost : what steps cost in given layouts and types.
+    cost : what steps cost in given layouts and types; None for the library's model.
     journal : is told what was decided.
     """
 
@@ -76,12 +77,12 @@ class AssignPrecision:
         self,
         backend: Backend,
         wish: PrecisionWish,
-        cost: StepCost = BY_MODEL,
+        cost: CostSource | None = None,
         journal: Journal | None = None,
     ) -> None:
         self.backend = backend
         self.wish = wish
-        self.cost = cost
+        self.cost = cost_or_model(cost, backend)
         self.journal = Journal() if journal is None else journal
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:

@@ -18,10 +18,11 @@ from typing import NamedTuple
 from tvm_mxplan.core.assignment import Assignment, AssignmentProblem, Form, Option, solve_assignment
 from tvm_mxplan.core.layout.layout import plain_layout
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.step_facts import operands_of
 from tvm_mxplan.errors import UnsupportedError
 
-from ..layout.candidates import operands_of, options_of
-from ..layout.costs import StepCost
+from ..costs.source import StepCost
+from ..layout.candidates import options_of
 from ..layout.queries import StepQueries, single_step_program
 from .step_types import FLOAT, StepTypes, computes_in_float, in_types, operand_type, proposals
 

@@ -30,8 +30,8 @@ class Library:
     def describe(self, program: ir.Program) -> Description:
         (step,) = program.steps
         reason = self.refused.get((step.kind, program.values[step.dst].dtype), "")
-        implementation = "ref:any" if reason == "slow" else "fast"
-        info = StepInfo(implementation, 0, 0, "" if reason == "slow" else reason)
+        slow = reason == "slow"
+        info = StepInfo("code", 0, 0, "" if slow else reason, is_reference=slow)
         return Description((info,), tuple(ValueInfo(v.layout, 0) for v in program.values))
 
 
