@@ -16,8 +16,10 @@ from typing import Any
 
 from tvm import relax
 
-from tvm_mxplan.core.description import Description
-from tvm_mxplan.core.program.program import Program
+from tvm_mxplan.core.description import Description, Implementation, StepInfo
+from tvm_mxplan.core.machine.rates import MachineRates
+from tvm_mxplan.core.program.program import Program, Step
+from tvm_mxplan.core.step_facts import StepFacts
 
 from .backend import Backend, Sharing, Translation
 from .translate import Guest, check_numbers, translate_region
@@ -64,7 +66,7 @@ class Joined:
         self._leader = leader
         self._guests = guests
         self._own = _sharing(leader)
-        self._judges = {guest.library: _sharing(guest).judged for guest in guests}
+        self._by_name = {guest.library: guest for guest in guests}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._leader, name)
@@ -77,13 +79,24 @@ class Joined:
         return finished
 
     def describe(self, program: Program) -> Description:
-        """What the leader says, and guests of what is refused for their own steps."""
+        """What the leader says, and guests of their own steps: what names mean, and what is refused."""
         description = self._leader.describe(program)
-        steps = tuple(
-            self._judges[step.library](info) if step.library in self._judges else info
-            for step, info in zip(program.steps, description.steps, strict=True)
-        )
-        return replace(description, steps=steps)
+        pairs = zip(program.steps, description.steps, strict=True)
+        return replace(description, steps=tuple(self._told(step, info) for step, info in pairs))
+
+    def _told(self, step: Step, info: StepInfo) -> StepInfo:
+        guest = self._by_name.get(step.library)
+        if guest is None:
+            return info
+        return _sharing(guest).judged(info.running(guest.implementation(info.implementation)))
+
+    def implementation(self, name: str) -> Implementation:
+        """What the library says whose name stands in front of the implementation's, by default the leader."""
+        guest = self._by_name.get(name.partition(":")[0], self._leader)
+        return guest.implementation(name)
+
+    def cost(self, facts: StepFacts, machine: MachineRates) -> float:
+        return self._by_name.get(facts.step.library, self._leader).cost(facts, machine)
 
     def refuse(self, descriptor: str, implementation: str, reason: str) -> None:
         for library in (self._leader, *self._guests):

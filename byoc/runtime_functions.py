@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tvm_mxplan.byoc.engine import Observer
-    from tvm_mxplan.core.description import Description
+    from tvm_mxplan.core.description import Description, Implementation
     from tvm_mxplan.core.program.program import Program
 
 RUNTIME = "mxplan"
@@ -47,9 +47,14 @@ class RuntimeFunctions:
         """What :meth:`describe` says, as :func:`read_description` reads it."""
         return str(self("describe", _encoded(program), [int(symbol) for symbol in symbols]))
 
-    def describe(self, program: Program, symbols: Sequence[int] = ()) -> Description:
-        """What would run each step of a program; nothing is executed."""
-        return read_description(self.description_text(program, symbols))
+    def describe(self, program: Program, named: Callable[[str], Implementation]) -> Description:
+        """What would run each step of a program; nothing is executed.
+
+        Parameters
+        ----------
+        named : what the name of an implementation says.
+        """
+        return read_description(self.description_text(program), named)
 
     def create_module(self, symbol: str, program: Program | bytes, constants: Sequence[Any] = ()) -> Any:
         """A runtime module whose function ``symbol`` takes inputs, then outputs."""
@@ -71,13 +76,14 @@ class RuntimeFunctions:
         self("observe", *functions)
 
 
-def read_description(text: str) -> Description:
-    """A description from the text that the runtime gives."""
+def read_description(text: str, named: Callable[[str], Implementation]) -> Description:
+    """A description from the text that the runtime gives; see :meth:`RuntimeFunctions.describe`."""
     from tvm_mxplan.core.description import Description, Refused, StepInfo, ValueInfo
 
     def told(step: dict[str, Any]) -> StepInfo:
         refused = tuple(Refused(*one) for one in step["refused"])
-        return StepInfo(**{**step, "alternatives": tuple(step["alternatives"]), "refused": refused})
+        info = StepInfo(**{**step, "alternatives": tuple(step["alternatives"]), "refused": refused})
+        return info.running(named(info.implementation))
 
     answer = json.loads(text)
     return Description(

@@ -14,13 +14,16 @@ from tvm_mxplan.byoc.backend import Refuse, Sharing, Translation
 from tvm_mxplan.byoc.engine import Ask
 from tvm_mxplan.byoc.runtime_functions import RUNTIME, RuntimeFunctions
 from tvm_mxplan.byoc.translate import check_numbers, translate_region
-from tvm_mxplan.core.description import Description, StepInfo
+from tvm_mxplan.core.description import Description, Implementation, StepInfo
 from tvm_mxplan.core.layout.layout_registry import LayoutRegistry
+from tvm_mxplan.core.machine.rates import MachineRates
 from tvm_mxplan.core.program import codec
 from tvm_mxplan.core.program.program import Program
+from tvm_mxplan.core.step_facts import StepFacts
 
 from .checks import COMPUTED
 from .codegen import TRANSLATE
+from .costs import cost, implementation_named
 from .patterns import NAME, fusion_patterns
 
 BLOCK = 8
@@ -55,7 +58,7 @@ class Host:
         return Translation(program, constants)
 
     def describe(self, program: Program) -> Description:
-        return self._without_refused(self._runtime.describe(program))
+        return self._without_refused(self._runtime.describe(program, implementation_named))
 
     def _without_refused(self, found: Description) -> Description:
         """The description with an error where the implementation that the step has must not run."""
@@ -65,6 +68,12 @@ class Host:
         """The step with an error where what runs it has been refused."""
         reason = self._refused.get((step.descriptor, step.implementation), "")
         return replace(step, error=step.error or reason)
+
+    def implementation(self, name: str) -> Implementation:
+        return implementation_named(name)
+
+    def cost(self, facts: StepFacts, machine: MachineRates) -> float:
+        return cost(facts, machine)
 
     def lacks(self, dtype: str) -> str:
         return "" if dtype in COMPUTED else f"the host library does not compute in {dtype}"
@@ -93,4 +102,4 @@ class HostElsewhere(Host):
 
     def describe(self, program: Program) -> Description:
         answer = self._ask("describe", codec.encode(program))
-        return self._without_refused(runtime_functions.read_description(answer))
+        return self._without_refused(runtime_functions.read_description(answer, implementation_named))

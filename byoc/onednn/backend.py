@@ -11,12 +11,15 @@ from tvm import relax
 from tvm_mxplan.byoc.backend import Refuse, Sharing, Translation
 from tvm_mxplan.byoc.runtime_functions import RUNTIME
 from tvm_mxplan.byoc.translate import check_numbers, translate_region
-from tvm_mxplan.core.description import Description
+from tvm_mxplan.core.description import Description, Implementation
 from tvm_mxplan.core.layout.layout_registry import LayoutRegistry
+from tvm_mxplan.core.machine import MachineRates
 from tvm_mxplan.core.program.program import Program
+from tvm_mxplan.core.step_facts import StepFacts
 
 from . import library
 from .codegen import TRANSLATE
+from .costs import cost, implementation_named
 from .element_types import missing_type
 from .fusion import fuse
 from .layouts import layout_registry
@@ -67,6 +70,12 @@ class OneDNN:
 
     def lacks(self, dtype: str) -> str:
         return missing_type(dtype, self.isa)
+
+    def implementation(self, name: str) -> Implementation:
+        return implementation_named(name)
+
+    def cost(self, facts: StepFacts, machine: MachineRates) -> float:
+        return cost(facts, machine)
 
     def refuse(self, descriptor: str, implementation: str, reason: str) -> None:
         library.refuse(descriptor, implementation, reason)

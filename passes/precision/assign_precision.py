@@ -26,11 +26,13 @@ from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.specialize import typical
 from tvm_mxplan.errors import InvalidInputError, UnsupportedError
 
-from ..layout.costs import BY_MODEL, StepCost
+from ..costs.model import cost_or_model
+from ..costs.source import CostSource
 from ..layout.queries import StepQueries
 from ..region.attached import attach, carries_program, constants_of, fused_of, program_of, regions
 from .apply_types import Constant, apply_types
-from .choose_types import TypeChooser
+from .choose_types import TypeChoice, TypeChooser, Wish
+from .split_pairs import parts_of, split_pairs
 from .step_types import FLOAT
 
 _SHORT = ELEMENT_TYPES["bf16"]
@@ -54,9 +56,9 @@ class PrecisionWish:
         """True if nothing is wanted but float32."""
         return {self.precision, *self.operators.values()} == {"f32"}
 
-    def of(self, names: list[str], kinds: list[str]) -> Precision | None:
-        """What is said of an operator of these names, or else of its kinds; None where nothing is."""
-        return next((self.operators[word] for word in (*names, *kinds) if word in self.operators), None)
+    def of(self, words: list[str]) -> Precision | None:
+        """What is said under the first of these names that anything is said under; None where nothing is."""
+        return next((self.operators[word] for word in words if word in self.operators), None)
 
 
 @tvm.transform.module_pass(opt_level=0, name="AssignPrecision")
@@ -67,7 +69,7 @@ class AssignPrecision:
     ----------
     backend : whose regions to decide on.
     wish : what is wanted.
-    cost : what steps cost in given layouts and types.
+    cost : what steps cost in given layouts and types; None for the library's model.
     journal : is told what was decided.
     """
 
@@ -75,12 +77,12 @@ class AssignPrecision:
         self,
         backend: Backend,
         wish: PrecisionWish,
-        cost: StepCost = BY_MODEL,
+        cost: CostSource | None = None,
         journal: Journal | None = None,
     ) -> None:
         self.backend = backend
         self.wish = wish
-        self.cost = cost
+        self.cost = cost_or_model(cost, backend)
         self.journal = Journal() if journal is None else journal
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
@@ -99,19 +101,9 @@ class AssignPrecision:
         return mod
 
     def _assign(self, function: relax.Function) -> tuple[relax.Function, PrecisionDecision]:
-        program, constants = program_of(function), constants_of(function)
+        constants = constants_of(function)
         arrays = [np.from_dlpack(constant) for constant in constants]
-        ranges = _Ranges(program, arrays)
-        queries = StepQueries(self.backend)
-        fixed = self._fixed(program, fused_of(function))
-        concrete = typical(program)
-        chooser = TypeChooser(
-            concrete, queries, self.cost, self.backend.block, _SHORT, fixed, ranges.are_finite
-        )
-        try:
-            choice = chooser.choose()
-        except UnsupportedError as error:
-            raise InvalidInputError(f"option precision_for: {error}") from None
+        program, choice = self._choose(program_of(function), fused_of(function), arrays)
         typed = apply_types(program, choice.types)
         stored = [_stored(one, constants, arrays) for one in typed.constants]
         function = attach(function, typed.program, stored)
@@ -126,8 +118,35 @@ class AssignPrecision:
         )
         return function, decision
 
-    def _fixed(self, program: ir.Program, fused: Fused) -> dict[str, str]:
-        """Steps, by name, whose type is not open: what is demanded of them, or not wanted of the others."""
+    def _choose(
+        self, whole: ir.Program, fused: Fused, arrays: list[np.ndarray]
+    ) -> tuple[ir.Program, TypeChoice]:
+        """Types for the program with its pairs of convolutions taken apart, as far as that is of use."""
+        pairs = [step.name for step in whole.steps if step.has_depthwise]
+        kept: set[str] = set()
+        while True:
+            program = split_pairs(whole, kept)
+            ranges, fixed = _Ranges(program, arrays), self._fixed(program, fused)
+            queries = StepQueries(self.backend)
+            chooser = TypeChooser(
+                typical(program), queries, self.cost, self.backend.block, _SHORT, fixed, ranges.are_finite
+            )
+            try:
+                choice = chooser.choose()
+            except UnsupportedError as error:
+                raise InvalidInputError(f"option precision_for: {error}") from None
+            types = {step.name: chosen for step, chosen in zip(program.steps, choice.types, strict=True)}
+            float_pairs = {
+                name
+                for name in pairs
+                if name not in kept and all(types[part].is_float for part in parts_of(name))
+            }
+            if not float_pairs:
+                return program, choice
+            kept |= float_pairs
+
+    def _fixed(self, program: ir.Program, fused: Fused) -> dict[str, Wish]:
+        """Steps, by name, whose type is not open: what is asked of them, or not wanted of the others."""
         inside: dict[str, list[str]] = {}
         for name, into in fused.items():
             inside.setdefault(into, []).append(name)
@@ -135,11 +154,12 @@ class AssignPrecision:
         for step in program.steps:
             operator = step.name.partition(".")[0]
             names = [step.name, operator, *inside.get(step.name, ())]
-            said = self.wish.of(names, [operator.rpartition("_")[0], step.kind])
+            by_name, by_kind = self.wish.of(names), self.wish.of([operator.rpartition("_")[0], step.kind])
+            said = by_name or by_kind
             if said is not None:
-                found[step.name] = ELEMENT_TYPES[said]
+                found[step.name] = Wish(ELEMENT_TYPES[said], demanded=by_name is not None)
             elif self.wish.precision == "f32":
-                found[step.name] = FLOAT
+                found[step.name] = Wish(FLOAT)
         return found
 
     def _check_names(self, mod: tvm.IRModule) -> None:

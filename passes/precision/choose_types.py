@@ -13,14 +13,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tvm_mxplan.core.assignment import Assignment, AssignmentProblem, Form, Option, solve_assignment
 from tvm_mxplan.core.layout.layout import plain_layout
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.step_facts import operands_of
 from tvm_mxplan.errors import UnsupportedError
 
-from ..layout.candidates import operands_of, options_of
-from ..layout.costs import StepCost
+from ..costs.source import StepCost
+from ..layout.candidates import options_of
 from ..layout.queries import StepQueries, single_step_program
 from .step_types import FLOAT, StepTypes, computes_in_float, in_types, operand_type, proposals
 
@@ -44,6 +46,13 @@ class TypeChoice:
     float32_us: float
 
 
+class Wish(NamedTuple):
+    """The type that a step is to read; one that is ``demanded`` has to be had."""
+
+    dtype: str
+    demanded: bool = True
+
+
 @dataclass(frozen=True)
 class _Offer:
     types: StepTypes
@@ -58,7 +67,7 @@ class TypeChooser:
     ----------
     program : with shapes of numbers, all layouts plain.
     short : the type that is wanted beside float32.
-    fixed : for steps by name, the type that a user demands.
+    fixed : what a user asks for steps, by name.
     narrows : whether a constant, by its value, may be stored in ``short``.
     """
 
@@ -67,7 +76,7 @@ class TypeChooser:
     cost: StepCost
     block: int
     short: str
-    fixed: Mapping[str, str]
+    fixed: Mapping[str, Wish]
     narrows: Callable[[int], bool]
 
     def __post_init__(self) -> None:
@@ -96,23 +105,25 @@ class TypeChooser:
         """What there is to choose from, and why it is float32 alone, '' where it is not."""
         touched = {self.program.root(number) for _, number in operands_of(step)}
         filters = [number for role, number in operands_of(step) if role.endswith("weights")]
-        demanded = self.fixed.get(step.name)
+        wish = self.fixed.get(step.name)
         if not computes_in_float(self.program, step):
             offers, reason = [_Offer(StepTypes(), 0.0)], _NOTHING
         else:
             offers, reason = self._known_offers(step)
-        if not all(self._typed.get(root, True) for root in touched):
+        if len(offers) == 1:
+            pass  # nothing to choose from; the reason is told
+        elif not all(self._typed.get(root, True) for root in touched):
             offers, reason = offers[:1], "its bytes are another value's too"
         elif not all(self.narrows(self.program.root(number)) for number in filters):
             offers, reason = offers[:1], f"its weights are beyond {self.short}"
-        if demanded == FLOAT:
-            return offers[:1], "option precision_for"
-        if demanded is None:
+        if wish is None:
             return offers, reason
-        short = [offer for offer in offers if offer.types.read == demanded]
-        if not short:
-            raise UnsupportedError(f"{step.name}: {reason or f'not in {demanded}'}")
-        return short, reason
+        if wish.dtype == FLOAT:
+            return offers[:1], "option precision_for"
+        short = [offer for offer in offers if offer.types.read == wish.dtype]
+        if not short and wish.demanded:
+            raise UnsupportedError(f"{step.name}: {reason}")
+        return short or offers, reason
 
     def _known_offers(self, step: ir.Step) -> tuple[list[_Offer], str]:
         """Proposals with fast code; equal steps of a program are asked about once."""

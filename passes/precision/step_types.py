@@ -14,8 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tvm_mxplan.core.program import program as ir
-
-from ..layout.candidates import operands_of
+from tvm_mxplan.core.step_facts import operands_of
 
 FLOAT = "float32"
 _PRODUCTS = (ir.Convolution, ir.Deconvolution, ir.MatMul, ir.InnerProduct)
@@ -39,7 +38,7 @@ class StepTypes:
 def proposals(step: ir.Step, short: str) -> list[StepTypes]:
     """Types for ``step`` where ``short`` is wanted; float32 throughout comes first."""
     both = [StepTypes(), StepTypes(short, short)]
-    if any(isinstance(post_op, ir.SumPostOp) for post_op in step.post_ops):
+    if step.has_depthwise or any(isinstance(post_op, ir.SumPostOp) for post_op in step.post_ops):
         return both[:1]
     if isinstance(step.attrs, _PRODUCTS):
         return [*both, StepTypes(short, FLOAT)]
