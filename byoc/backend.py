@@ -10,11 +10,13 @@ import numpy as np
 import tvm
 from tvm import relax
 
-from tvm_mxplan.core.description import Description, Implementation
+from tvm_mxplan.core.description import Description, Implementation, StepInfo
 from tvm_mxplan.core.layout.layout_registry import LayoutRegistry
 from tvm_mxplan.core.machine import MachineRates
 from tvm_mxplan.core.program.program import Program
 from tvm_mxplan.core.step_facts import StepFacts
+
+from .translate import Table
 
 Refuse: TypeAlias = Callable[[str, str], None]
 """Is told of an operator, as Relax calls it, that a check refused, and why."""
@@ -47,6 +49,29 @@ class DeviceChoice(NamedTuple):
     deterministic: bool
 
 
+def _as_it_is(info: StepInfo) -> StepInfo:
+    return info
+
+
+class Sharing(NamedTuple):
+    """How the libraries of one runtime put steps into each other's regions; see ``joined``.
+
+    Attributes
+    ----------
+    runtime : its name; libraries of another one share nothing with these.
+    leads : whether regions with steps of others too are its own.  A guest leads none.
+    table : what its composites become.
+    finish : a leader's work on a translated region, which leaves steps of others alone.
+    judged : what a guest says of one of its steps, from what the runtime says.
+    """
+
+    runtime: str
+    leads: bool
+    table: Table
+    finish: Callable[[Program, list[np.ndarray]], Translation] = Translation
+    judged: Callable[[StepInfo], StepInfo] = _as_it_is
+
+
 class Backend(Protocol):
     """What a library offers to the planner.
 
@@ -56,6 +81,7 @@ class Backend(Protocol):
     name : name of the external code generator, which regions bear as their attribute ``Codegen``.
     block : channels in one block of its blocked layouts on this machine.
     takes_arena : its modules work in an arena that the caller lends, behind inputs and outputs.
+    shares : how it shares regions with other libraries; None for one that does not.
     """
 
     @property
@@ -74,6 +100,9 @@ class Backend(Protocol):
     @property
     def takes_arena(self) -> bool: ...
 
+    @property
+    def shares(self) -> Sharing | None: ...
+
     def patterns(self, refuse: Refuse) -> list[relax.transform.FusionPattern]:
         """Composites in order of preference; a check that refuses an operator tells ``refuse`` why."""
         ...
@@ -84,6 +113,10 @@ class Backend(Protocol):
 
     def describe(self, program: Program) -> Description:
         """What the library would do: implementations, layouts, bytes; nothing is executed."""
+        ...
+
+    def lacks(self, dtype: str) -> str:
+        """Why it does not compute in an element type on this machine; '' if it does."""
         ...
 
     def implementation(self, name: str) -> Implementation:

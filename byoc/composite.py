@@ -11,7 +11,7 @@ from tvm import relax
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.builder import ProgramBuilder
 from tvm_mxplan.core.program.dims import Dim, Expr, Shape
-from tvm_mxplan.passes.relax_types import constant_of, is_constant, scalar_of, shape_of
+from tvm_mxplan.passes.relax_types import constant_of, dtype_of, is_constant, scalar_of, shape_of
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,8 @@ class Composite:
         return next(scalar for scalar in scalars if scalar is not None)
 
     def emit(self, stem: str, attrs: ir.Attributes, *operands: tuple[str, int]) -> int:
-        return self.builder.step(stem, attrs, self.shape, operands)
+        """The value of a step that gives the composite's result."""
+        return self.builder.step(stem, attrs, self.shape, operands, dtype_of(self.result))
 
 
 def ints(array: object) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
     name       spellings in targets and options   code generator    planner           engine
     onednn     dnnl, onednn, mkldnn               mxplan_onednn     onednn/backend    onednn/engine
     cudnn      cudnn                              mxplan_cudnn      cudnn/backend     cudnn/engine
+    host       host                               mxplan_host       host/backend      host/engine
 
 Both sides are made when somebody asks for them: the planner's imports TVM, which running a compiled library
 does without.  ``register`` adds a library of somebody else's; docs/adding_a_backend.md shows one.
@@ -68,11 +69,30 @@ def _cudnn_engine() -> Engine:
     return CudnnEngine()
 
 
+def _load_runtime() -> None:
+    """Load the file that holds the parts of all libraries in this table; it is linked to oneDNN."""
+    engine("onednn").load()
+
+
+def _host_planner() -> Backend:
+    from .host.backend import Host
+    from .runtime_functions import RuntimeFunctions
+
+    return Host(RuntimeFunctions("host", _load_runtime))
+
+
+def _host_engine() -> Engine:
+    from .host.engine import HostEngine
+
+    return HostEngine(_load_runtime)
+
+
 _LIBRARIES = {
     library.name: library
     for library in (
         Library("onednn", "mxplan_onednn", _onednn_planner, _onednn_engine, ("dnnl", "onednn", "mkldnn")),
         Library("cudnn", "mxplan_cudnn", _cudnn_planner, _cudnn_engine, ("cudnn",), "cuda"),
+        Library("host", "mxplan_host", _host_planner, _host_engine, ("host",)),
     )
 }
 _engines: dict[str, Engine] = {}

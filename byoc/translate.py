@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TypeAlias
+from types import MappingProxyType
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import tvm
@@ -31,15 +32,27 @@ Table: TypeAlias = Mapping[str, Callable[[Composite], Results]]
 steps to the composite's builder and gives the value of the result, or of each where it is a tuple."""
 
 
+class Guest(NamedTuple):
+    """A library with composites in regions of another: its name, which its steps say, and its table."""
+
+    library: str
+    table: Table
+
+
 def translate_region(
-    region: relax.Function, name: str, codegen: str, table: Table
+    region: relax.Function,
+    name: str,
+    codegen: str,
+    table: Table,
+    guests: Mapping[str, Guest] = MappingProxyType({}),
 ) -> tuple[Program, list[np.ndarray]]:
     """The program of ``region`` and the arrays of its constants, by their index.
 
     Parameters
     ----------
-    codegen : the code generator's name, with which the names of composites begin.
-    table : what composites become.
+    codegen : the code generator's name, with which the names of its composites begin.
+    table : what they become.
+    guests : by their code generators, whose composites may stand among them.
 
     Raises
     ------
@@ -68,9 +81,11 @@ def translate_region(
             composites[binding.var] = value
         elif isinstance(value, relax.Call) and value.op in composites:
             composite = _opened(builder, composites[value.op], value, values)
-            row = str(composites[value.op].attrs["Composite"]).removeprefix(f"{codegen}.")
+            owner, row = str(composites[value.op].attrs["Composite"]).split(".")[-2:]
+            library, rows = ("", table) if owner == codegen else guests[owner]
             builder.operator = str(composites[value.op].attrs.get(OPERATOR, ""))
-            found = _translated(composite, row, table)
+            builder.library = library
+            found = _translated(composite, row, rows)
             if isinstance(found, tuple):
                 several[binding.var] = found
             else:
@@ -83,7 +98,7 @@ def translate_region(
             several[binding.var] = several[value]
         elif binding.var not in aliases:
             raise InternalError(f"region {name}: {binding.var.name} is bound to an unexpected {value}")
-    builder.operator = ""
+    builder.operator = builder.library = ""
     made = [values[result] for result in results if result in values] or several[fields[0]]
     for value, output in zip(made, outputs, strict=True):
         builder.write_output(value, output)

@@ -31,12 +31,14 @@ def with_operators(options: Options, mod: tvm.IRModule) -> Options:
     ------
     InvalidInputError : a name that the model does not have, or that several of its parts have.
     """
-    if not options.layers and not options.prefer:
+    if not options.layers and not options.prefer and not options.precision_for:
         return options
     known = _Known(frozenset(names_of(mod)), origin_table(mod))
     layers = known.operators("layers", options.layers, frozenset())
     prefer = known.operators("prefer", options.prefer, known.kinds(options.prefer))
-    return replace(options, layers=layers, prefer=prefer)
+    wished = options.precision_for
+    precision = known.operators("precision_for", wished, known.kinds(wished))
+    return replace(options, layers=layers, prefer=prefer, precision_for=precision)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from typing import Any
 from . import environment
 from .core.fingerprint import content_digest
 from .core.policies import POLICIES, RULES, Policy, Rule
+from .core.precision import PRECISIONS, Precision
 from .errors import InvalidInputError
 from .targets import implementations
 
@@ -20,6 +21,8 @@ TUNING = ("off", "model", "measure")
 STRATEGIES = ("latency", "throughput", "memory", "energy", "joules")
 VERIFY = ("new", "all", "off")
 CACHES = ("on_compile", "save_reload", "disabled")
+_LATER = ("auto", "f16", "int8")
+"""Precisions that others offer, and this does not yet."""
 _OUTSIDE = {"fingerprint": False}
 """Marks a field that decides nothing about the result: two compilations that differ in it are one."""
 
@@ -50,6 +53,13 @@ class Options:
         that one wherever it is possible.
     max_relative_error : what the algorithms chosen for speed may add to the relative error (in the L2 norm)
         of the model's results, by their own statements.
+    precision : ``f32`` (default) computes in float32; ``bf16`` multiplies in bfloat16, and stores values in
+        it between operators, where that is estimated to be faster.  Sums, softmax, norms' statistics and what
+        the model takes and returns stay in float32.  On a processor without instructions for bfloat16
+        everything stays in float32, and the report says so.
+    precision_for : the same for single operators by their names, or for kinds: ``f32`` or ``bf16``.  A name
+        in ``bf16`` is a demand, and an error where its library refuses.  A mapping, or text such as
+        ``conv2d_0=f32,softmax=f32``.  The name of an ONNX node stands for all operators that come from it.
     memory : ``reuse`` (default) lets values that are not alive together share bytes; ``no_reuse`` gives each
         its own, for comparison and debugging.  Symbolic shapes are planned at run time, always with reuse.
     order : ``keep`` (default) runs operators as the model states them; ``memory`` lets them run in an order
@@ -96,6 +106,8 @@ class Options:
     tune_seconds: float = 60.0
     tune_trials: int | None = None
     tuning_records: str | None = None
+    precision: Precision = "f32"
+    precision_for: Mapping[str, Precision] = field(default_factory=dict, hash=False)
     memory: str = "reuse"
     order: str = "keep"
     convolutions: Rule = "cost"
@@ -120,6 +132,8 @@ class Options:
         _one_of("layouts", self.layouts, POLICIES)
         _one_of("tune", self.tune, TUNING)
         _one_of("tune_for", self.tune_for, STRATEGIES)
+        _precision("precision", self.precision)
+        object.__setattr__(self, "precision_for", _precisions(self.precision_for))
         _one_of("memory", self.memory, ("reuse", "no_reuse"))
         _one_of("order", self.order, ("keep", "memory"))
         _one_of("convolutions", self.convolutions, RULES)
@@ -266,6 +280,21 @@ def _prefer(given: object) -> dict[str, str]:
             known = ", ".join(known_as)
             raise InvalidInputError(f"option prefer: {name}={choice!r}; expected one of {known}")
     return {name: known_as[choice] for name, choice in given.items()}
+
+
+def _precisions(given: object) -> dict[str, Precision]:
+    """The option ``precision_for`` as a mapping."""
+    given = _mapping("precision_for", given, "conv2d_0=f32,softmax=f32")
+    return {name: _precision(f"precision_for: {name}", choice) for name, choice in given.items()}
+
+
+def _precision(name: str, value: object) -> Precision:
+    if value in PRECISIONS:
+        return value
+    there = " or ".join(PRECISIONS)
+    if value in _LATER:
+        raise InvalidInputError(f"option {name}={value!r} is not there yet; expected {there}")
+    raise InvalidInputError(f"option {name}={value!r}; expected {there}")
 
 
 def _mapping(option: str, given: object, example: str) -> dict[str, str]:

@@ -15,6 +15,7 @@ from tvm import relax
 
 from . import environment, errors
 from .byoc.backend import Backend
+from .byoc.joined import joined, leaders
 from .core.choices import Choices
 from .core.machine import MachineRates, default_rates
 from .operator_options import with_operators
@@ -33,6 +34,8 @@ from .passes.kernels import CheckIndices, ReductionsFromInfinity, SerialSmallKer
 from .passes.layout import InferLayouts
 from .passes.memory import PlanMemory
 from .passes.origins import keep_origins
+from .passes.precision import AssignPrecision
+from .passes.precision.assign_precision import PrecisionWish
 from .passes.region import (
     BuildPrograms,
     EmitModules,
@@ -85,12 +88,20 @@ def dispatch(c: Compilation) -> Passes:
     ]
 
 
-def partition(_: Compilation) -> Passes:
-    return [OutlineBlocks(), PartitionRegions(), InlineBlocks()]
+def partition(c: Compilation) -> Passes:
+    return [OutlineBlocks(), PartitionRegions(leaders(c.backends)), InlineBlocks()]
 
 
 def build_programs(c: Compilation) -> Passes:
     return [BuildPrograms(backend, c.recorder.journal) for backend in c.backends]
+
+
+def assign_precision(c: Compilation) -> Passes:
+    wish = PrecisionWish(c.options.precision, c.options.precision_for)
+    return [
+        AssignPrecision(backend, wish, c.cost(backend, timed=False), c.recorder.journal)
+        for backend in c.backends
+    ]
 
 
 def tune_plans(c: Compilation) -> Passes:
@@ -174,6 +185,7 @@ PHASES = (
     Phase("dispatch", "named operators", "composites of the libraries that take them", dispatch),
     Phase("partition", "composites", "regions, each of one library", partition),
     Phase("programs", "regions", "a region program on each, in plain layouts", build_programs),
+    Phase("precision", "region programs", "the same, each step in its element types", assign_precision),
     Phase("tune-plans", "region programs", "the same; the best plan's decisions as choices", tune_plans),
     Phase("algorithms", "region programs", "an algorithm for each step", choose_algorithms, verified=True),
     Phase("layouts", "algorithms", "layouts, reorders, implementations, bytes", infer_layouts, verified=True),
@@ -219,7 +231,7 @@ def compilation(
     recorder.machine = machine
     return Compilation(
         PHASES,
-        tuple(backends),
+        tuple(joined(backends)),
         options,
         target,
         preference,

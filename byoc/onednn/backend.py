@@ -8,7 +8,8 @@ import numpy as np
 import tvm
 from tvm import relax
 
-from tvm_mxplan.byoc.backend import Refuse, Translation
+from tvm_mxplan.byoc.backend import Refuse, Sharing, Translation
+from tvm_mxplan.byoc.runtime_functions import RUNTIME
 from tvm_mxplan.byoc.translate import check_numbers, translate_region
 from tvm_mxplan.core.description import Description, Implementation
 from tvm_mxplan.core.layout.layout_registry import LayoutRegistry
@@ -19,6 +20,7 @@ from tvm_mxplan.core.step_facts import StepFacts
 from . import library
 from .codegen import TRANSLATE
 from .costs import cost, implementation_named
+from .element_types import missing_type
 from .fusion import fuse
 from .layouts import layout_registry
 from .patterns import NAME, fusion_patterns
@@ -51,6 +53,10 @@ class OneDNN:
     def takes_arena(self) -> bool:
         return True
 
+    @property
+    def shares(self) -> Sharing:
+        return Sharing(RUNTIME, True, TRANSLATE, fuse)
+
     def patterns(self, refuse: Refuse) -> list[relax.transform.FusionPattern]:
         return fusion_patterns(refuse)
 
@@ -61,6 +67,9 @@ class OneDNN:
 
     def describe(self, program: Program) -> Description:
         return library.describe(program)
+
+    def lacks(self, dtype: str) -> str:
+        return missing_type(dtype, self.isa)
 
     def implementation(self, name: str) -> Implementation:
         return implementation_named(name)

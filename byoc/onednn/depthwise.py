@@ -10,8 +10,7 @@ or at large batches); elsewhere two primitives are faster, and oneDNN itself fal
 
 from __future__ import annotations
 
-import math
-
+from tvm_mxplan.core.element_types import dense_bytes
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import is_static
 
@@ -41,7 +40,7 @@ def fuse_depthwise(graph: Graph, at: int) -> tuple[int, ir.Step] | None:
     stride = step.attrs.strides[0]  # type: ignore[union-attr]
     if not _is_pointwise(graph, first) or not is_static(shape) or shape[1] % _CHANNEL_MULTIPLE:  # type: ignore[operator]
         return None
-    if 4 * math.prod(shape) < _LEAST_BYTES[stride]:  # type: ignore[arg-type]
+    if dense_bytes(shape, graph.values[first.dst].dtype) < _LEAST_BYTES[stride]:
         return None
     moved = [
         ir.Operand(f"depthwise_{operand.role}", operand.value)

@@ -17,7 +17,7 @@ After    v2 = binary mul(x, 1) post_ops=[eltwise exp, eltwise sqrt]
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -39,15 +39,39 @@ MAX_POST_OPS = 16
 
 
 def fuse(program: ir.Program, constants: list[np.ndarray]) -> Translation:
-    """Fold constants, fuse post-ops, copy what no step can read: a new program."""
-    graph = Graph(program, constants)
+    """Fold constants, fuse post-ops, copy what no step can read: a new program.
+
+    Steps of other libraries stay what they are.
+    """
+    graph = Graph(_with_others_hidden(program), constants)
     fold(graph)
     for at in range(len(graph.steps)):
         _fuse_step(graph, at)
     read_images(graph)
     copy_transposed(graph)
     fused = graph.fused()
-    return Translation(*graph.finish(), fused)
+    finished, constants = graph.finish()
+    return Translation(_with_others_shown(finished), constants, fused)
+
+
+@dataclass(frozen=True)
+class _Others:
+    """What a step of another library does, which no rule in here is to look at."""
+
+    attrs: ir.Attributes
+
+
+def _with_others_hidden(program: ir.Program) -> ir.Program:
+    steps = tuple(replace(s, attrs=_Others(s.attrs)) if s.library else s for s in program.steps)  # type: ignore[arg-type]
+    return replace(program, steps=steps)
+
+
+def _with_others_shown(program: ir.Program) -> ir.Program:
+    steps = tuple(
+        replace(step, attrs=step.attrs.attrs) if isinstance(step.attrs, _Others) else step
+        for step in program.steps
+    )
+    return replace(program, steps=steps)
 
 
 # --- what each kind of step takes --------------------------------------------------------------------------

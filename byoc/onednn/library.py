@@ -126,14 +126,14 @@ def trial(program: Program, constants: Sequence[np.ndarray]) -> Callable[..., ob
 
     What it packs is not shared with the process, and goes with the function.
     """
-    load()
-    import tvm_ffi
+    from tvm_mxplan.byoc.arrays import tensor_of
 
+    load()
     module = _function("create_trial")(
-        _TRIAL, _encoded(program), [tvm_ffi.from_dlpack(constant) for constant in constants]
+        _TRIAL, _encoded(program), [tensor_of(constant) for constant in constants]
     )
     function = module[_TRIAL]
-    return lambda *arrays: function(*(tvm_ffi.from_dlpack(array) for array in arrays))
+    return lambda *arrays: function(*map(tensor_of, arrays))
 
 
 def split_weights(module: Any) -> Any:

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from tvm_mxplan.core.assignment import AssignmentProblem, Form, Option, solve_assignment
+from tvm_mxplan.core.element_types import stored_bytes
 from tvm_mxplan.core.layout.layout import parse_layout, plain_layout
 from tvm_mxplan.core.machine import MachineRates
-from tvm_mxplan.core.step_facts import item_bytes
 
 from .elementwise import Number, is_clean
 
@@ -46,6 +46,10 @@ class Tensor:
     @property
     def plain(self) -> str:
         return plain_layout(len(self.shape))
+
+    def nbytes(self, layout: str) -> int:
+        """Bytes of the tensor in ``layout``, padding included."""
+        return stored_bytes(self.shape, layout, self.dtype)
 
     def pads(self, layout: str) -> bool:
         return parse_layout(layout).pads(self.shape)
@@ -173,12 +177,7 @@ class _Chooser:
     def _extra(self, operator: Operator, layout: str) -> float:
         """Microseconds that an operator takes longer on a physical buffer: its padding."""
         touched = [self.graph.tensors[value] for value in (*operator.operands, operator.result)]
-        parsed = parse_layout(layout)
-        padding = sum(
-            (parsed.elements(tensor.shape) - parse_layout(tensor.plain).elements(tensor.shape))
-            * item_bytes(tensor.dtype)
-            for tensor in touched
-        )
+        padding = sum(tensor.nbytes(layout) - tensor.nbytes(tensor.plain) for tensor in touched)
         tie = 0.0 if layout == touched[-1].plain else _TIE_US
         return padding / self.machine.memory.copied / 1e3 + tie
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from tvm_mxplan.core.element_types import stored_bytes
 from tvm_mxplan.core.program import program as ir
-from tvm_mxplan.core.step_facts import Layouts, StepFacts, operands_of, stored_bytes
+from tvm_mxplan.core.step_facts import Layouts, StepFacts, operands_of
 
 from ..memory.boxes import box_offset, piece_offsets
 from .source import CostSource
@@ -30,7 +31,7 @@ def concat_cost(
     *pieces, whole = _laid_out(program, numbers, layouts)
     offsets = piece_offsets(whole, step.attrs.axis, pieces)
     copied = sum(
-        stored_bytes(piece, piece.layout)
+        stored_bytes(piece.shape, piece.layout, piece.dtype)
         for number, piece, offset in zip(numbers, pieces, offsets, strict=False)
         if offset is None or not _is_made_for_it(program, writers, number, piece.layout)
     )

@@ -20,12 +20,25 @@ IMAGE_STEPS = (
     ir.Pooling,
     ir.LRN,
     ir.Resampling,
+    ir.Resize,
     ir.BatchNormalization,
     ir.Shuffle,
 )
 _WEIGHTS = ("weights", "recurrence")
 """Roles of what libraries pack themselves."""
-AGNOSTIC_STEPS = (ir.Eltwise, ir.Binary, ir.Concat, ir.PReLU, ir.Pad, ir.Slice, ir.Reduction, ir.Softmax)
+AGNOSTIC_STEPS = (
+    ir.Eltwise,
+    ir.Binary,
+    ir.Concat,
+    ir.PReLU,
+    ir.Pad,
+    ir.Slice,
+    ir.Reduction,
+    ir.Softmax,
+    ir.Select,
+    ir.Compare,
+    ir.Cast,
+)
 
 
 def image_layouts(rank: int, policy: Policy, block: int) -> list[str]:
@@ -48,6 +61,11 @@ def candidates(
             *image_layouts(len(program.values[step.operand("src")].shape), policy, block),
         ]
         return _distinct([in_layout(program, step, layout) for layout in images])
+    if 3 <= rank <= 5 and is_cast(program, step):
+        layouts = [source_layout, *image_layouts(rank, policy, block)]
+        plain = plain_layout(rank)
+        mixed = [pair for layout in layouts for pair in ((plain, layout), (layout, plain))]
+        return _distinct([*((layout, layout) for layout in layouts), *mixed])
     if 3 <= rank <= 5 and isinstance(step.attrs, IMAGE_STEPS + AGNOSTIC_STEPS):
         preferred = image_layouts(rank, policy, block)
         if isinstance(step.attrs, AGNOSTIC_STEPS) or policy == "any":
@@ -55,6 +73,12 @@ def candidates(
     else:
         return _distinct([own, _plain(program, step)])
     return _distinct([*(uniform(program, step, layout) for layout in preferred), own])
+
+
+def is_cast(program: ir.Program, step: ir.Step) -> bool:
+    """True for a conversion into another type, which may be one into another layout as well."""
+    types = (program.values[number].dtype for _, number in operands_of(step))
+    return isinstance(step.attrs, ir.Reorder) and len(set(types)) > 1
 
 
 def options_of(program: ir.Program, step: ir.Step, block: int) -> list[Layouts]:

@@ -19,6 +19,7 @@ import tvm
 
 from tvm_mxplan.byoc.backend import Backend
 from tvm_mxplan.core.description import StepInfo
+from tvm_mxplan.core.element_types import numpy_type
 from tvm_mxplan.core.layout.layout import parse_layout, plain_layout
 from tvm_mxplan.core.machine import MachineRates
 from tvm_mxplan.core.program import program as ir
@@ -175,4 +176,5 @@ def _with_reorder(
 def _random(generator: np.random.Generator, value: ir.Value) -> tvm.runtime.Tensor:
     """A tensor of the physical shape of ``value``."""
     shape = parse_layout(value.layout).physical_shape(value.shape)
-    return tvm.runtime.tensor(generator.random(shape, dtype="float32") + np.float32(0.5))
+    numbers = generator.random(shape, dtype="float32") + np.float32(0.5)
+    return tvm.runtime.tensor(numbers.astype(numpy_type(value.dtype), copy=False))

@@ -100,5 +100,5 @@ def single_step_program(program: ir.Program, step: ir.Step, layouts: Layouts) ->
         replace(post_op, value=next(rest)) if isinstance(post_op, ir.BinaryPostOp) else post_op
         for post_op in step.post_ops
     )
-    single = ir.Step("", step.attrs, operands, post_ops)
+    single = ir.Step("", step.attrs, operands, post_ops, library=step.library)
     return ir.Program("", tuple(values), (single,), program.symbols)

@@ -33,6 +33,11 @@ def share_in_place(program: ir.Program, backend: Backend) -> ir.Program:
         refused |= changed
 
 
+def _place(value: ir.Value) -> tuple[object, ...]:
+    """All that two values have to agree in to have the same bytes element by element."""
+    return value.shape, value.layout, value.dtype, value.nbytes
+
+
 class _Sharing:
     def __init__(self, program: ir.Program, refused: set[int]) -> None:
         self.program = program
@@ -90,7 +95,7 @@ class _Sharing:
         value, result = self.values[source], self.values[dst]
         if value.kind != "local" or (value.alias_of >= 0 and source not in self.in_place):
             return False
-        same = (value.shape, value.layout, value.nbytes) == (result.shape, result.layout, result.nbytes)
+        same = _place(value) == _place(result)
         root = self._root(source)
         return same and self.values[root].kind == "local" and self.last_read.get(root, -1) <= at
 

@@ -7,7 +7,7 @@ function)``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import tvm
@@ -34,7 +34,9 @@ def regions(mod: tvm.IRModule, backend: str) -> Iterator[tuple[tvm.ir.GlobalVar,
 
 
 def attach(
-    function: relax.Function, program: Program, constants: list[np.ndarray] | None = None
+    function: relax.Function,
+    program: Program,
+    constants: Sequence[np.ndarray | tvm.runtime.Tensor] | None = None,
 ) -> relax.Function:
     """``function`` carrying ``program``; constants only where they are new."""
     function = function.with_attr(PROGRAM, tvm.runtime.tensor(np.frombuffer(codec.encode(program), np.uint8)))
@@ -81,8 +83,10 @@ def map_programs(mod: tvm.IRModule, backend: str, transform: Callable[[Program],
     return dissolve(mod, refused)
 
 
-def _tensor(array: np.ndarray) -> tvm.runtime.Tensor:
+def _tensor(array: np.ndarray | tvm.runtime.Tensor) -> tvm.runtime.Tensor:
     """The array as TVM's tensor, without a copy where the memory allows."""
+    if isinstance(array, tvm.runtime.Tensor):
+        return array
     try:
         return tvm.runtime.from_dlpack(array)
     except (BufferError, RuntimeError, ValueError, TypeError):

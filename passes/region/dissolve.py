@@ -15,6 +15,8 @@ from tvm import relax
 from ..annotations import TVM, with_changed_dispatch
 from ..relax_types import operator_name
 
+_STAND_IN = "mxplan.region"
+
 
 class Dissolved(NamedTuple):
     """A module without some regions, and why their operators are TVM's: by kinds, and by their own names."""
@@ -43,7 +45,38 @@ def dissolve(mod: tvm.IRModule, reasons: Mapping[tvm.ir.GlobalVar, str]) -> Diss
         relax.transform.InlinePrivateFunctions(),
         relax.transform.CanonicalizeBindings(),
     ]
-    return Dissolved(tvm.transform.Sequential(tidy)(mod), refused)
+    mod, staying = _without_regions(mod)
+    mod = tvm.transform.Sequential(tidy)(mod)
+    for name, region in staying.items():
+        mod.update_func(mod.get_global_var(name), region)
+    return Dissolved(mod, refused)
+
+
+def _without_regions(mod: tvm.IRModule) -> tuple[tvm.IRModule, dict[str, relax.Function]]:
+    """The module with stand-ins for the regions that stay, and these by their names.
+
+    A library may still have to make a program of what they consist of, so it must not be taken apart.
+    """
+    staying = {}
+    for gvar, function in list(mod.functions.items()):
+        if _is_region(function):
+            staying[gvar.name_hint] = function
+            mod.update_func(gvar, _stand_in(function))
+    return mod, staying
+
+
+def _stand_in(function: relax.Function) -> relax.Function:
+    """A function of the same type that calls something unknown."""
+    result = relax.Var("result", function.ret_ty)
+    call = relax.call_pure_packed(_STAND_IN, *function.params, ty_args=function.ret_ty)
+    body = relax.SeqExpr([relax.BindingBlock([relax.VarBinding(result, call)])], result)
+    return relax.Function(
+        function.params, body, function.ret_ty, function.is_pure, function.attrs, function.span
+    )
+
+
+def _is_region(function: tvm.ir.BaseFunc) -> bool:
+    return isinstance(function, relax.Function) and bool(function.attrs and function.attrs.get("Codegen"))
 
 
 def _operators(region: relax.Function) -> list[relax.Call]:

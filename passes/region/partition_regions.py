@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from collections.abc import Mapping
+from types import MappingProxyType
 
 import tvm
 from tvm import relax
@@ -21,7 +23,16 @@ from .stand_ins import hide, reveal
 
 @tvm.transform.module_pass(opt_level=0, name="PartitionRegions")
 class PartitionRegions:
-    """Module pass; see the module's text."""
+    """Module pass; see the module's text.
+
+    Parameters
+    ----------
+    leaders : code generators of libraries whose composites may stand in regions of others, with those that
+        lead such regions.  Where a region has nothing of its leader, it is the others' own.
+    """
+
+    def __init__(self, leaders: Mapping[str, str] = MappingProxyType({})) -> None:
+        self.leaders = leaders
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
         """Composites grouped into regions in every Relax function, by the functions' names."""
@@ -30,6 +41,7 @@ class PartitionRegions:
         for gvar in composites:
             del merged[gvar]
         names = _Names({gvar.name_hint for gvar in merged.functions})
+        mod = _under_leaders(mod, self.leaders)
         for gvar, function in sorted(mod.functions.items(), key=lambda item: item[0].name_hint):
             if gvar not in composites and isinstance(function, relax.Function):
                 called = _called(function)
@@ -38,6 +50,45 @@ class PartitionRegions:
                     called = list(dict.fromkeys([*called, *itertools.chain(*used)]))
                     _merge_in_function(merged, mod, gvar, called, names)
         return merged
+
+
+def _under_leaders(mod: tvm.IRModule, leaders: Mapping[str, str]) -> tvm.IRModule:
+    """The module with the composites of guests, ``guest.row``, as ``leader.guest.row``.
+
+    What is in front of the first dot is what TVM groups by.
+    """
+    mod = mod.clone()
+    for gvar, function in list(mod.functions.items()):
+        leader = (
+            leaders.get(str(function.attrs["Composite"]).partition(".")[0])
+            if _is_composite(function)
+            else None
+        )
+        if leader is not None:
+            mod.update_func(gvar, function.with_attr("Composite", f"{leader}.{function.attrs['Composite']}"))
+    return mod
+
+
+def _with_owners(mod: tvm.IRModule) -> tvm.IRModule:
+    """The module with regions that have composites of guests of one library alone as that library's."""
+    for gvar, function in list(mod.functions.items()):
+        if _codegen(function):
+            owners = {name.split(".")[-2] for name in _composites(function)}
+            if len(owners) == 1:
+                mod.update_func(gvar, function.with_attr("Codegen", owners.pop()))
+    return mod
+
+
+def _composites(region: relax.Function) -> list[str]:
+    """The names of the composites that a region consists of."""
+    found: list[str] = []
+
+    def visit(expr: relax.Expr) -> None:
+        if isinstance(expr, relax.Function) and _is_composite(expr):
+            found.append(str(expr.attrs["Composite"]))
+
+    relax.analysis.post_order_visit(region, visit)
+    return found
 
 
 class _Names:
@@ -86,7 +137,7 @@ def _merge_in_function(
     """Put into ``merged`` one function of ``mod`` with regions in the place of its composites."""
     alone, originals = _alone_as_main(mod, gvar, called)
     alone, hidden = hide(alone, alone.get_global_var("main"))
-    alone = _rename(relax.transform.MergeCompositeFunctions()(alone), names)
+    alone = _rename(_with_owners(relax.transform.MergeCompositeFunctions()(alone)), names)
     for region, body in alone.functions.items():
         if _codegen(body):
             merged[region] = body

@@ -18,6 +18,8 @@ import tvm
 import tvm_ffi
 from tvm import relax, sym, tirx
 
+from tvm_mxplan.core.element_types import item_bytes
+
 UPPER_BOUND = "tir_var_upper_bound"
 _LARGEST = 2**48
 
@@ -67,8 +69,7 @@ class Bounds:
 
         An element takes whole bytes, so that packed types are never underestimated.
         """
-        element = tvm.DataType(dtype)
-        nbytes = -(-element.bits * element.lanes // 8)
+        nbytes = item_bytes(dtype)
         symbolic = []
         for dim in shape:
             if isinstance(dim, tirx.IntImm):

@@ -19,5 +19,6 @@ allocation        the allocation solver on problems known to have a plan; nothin
 derived_problems  such problems, made from solved ones or at random
 
 accuracy      every engine against float64
+precision     networks in bf16 beside float32
 documents     runs them all and writes their tables into docs/performance.md
 """

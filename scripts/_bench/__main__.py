@@ -8,6 +8,7 @@ import sys
 BENCHMARKS = {
     "models": ("models", "whole networks on our engine and on others"),
     "accuracy": ("accuracy", "the error of whole networks against float64, engine by engine"),
+    "precision": ("precision", "whole networks in bf16 beside float32: time, error, bytes"),
     "layouts": ("layouts", "the layout policies against one another"),
     "choices": ("choices", "the choice per operator against one rule for all"),
     "convolutions": ("convolutions", "algorithms of 3x3 and 5x5 convolutions, layer by layer"),

@@ -15,7 +15,6 @@ share, of bound in the second table: of the time of all steps, and of the steps'
 from __future__ import annotations
 
 import argparse
-import math
 import statistics
 import sys
 import time
@@ -25,6 +24,7 @@ from pathlib import Path
 
 import tvm_mxplan
 from tvm_mxplan.byoc.onednn import library
+from tvm_mxplan.core.element_types import dense_bytes
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.report import multiply_adds
 from tvm_mxplan.testing import zoo
@@ -93,7 +93,7 @@ def work_of(timed: TimedStep, roofs: Roofs) -> Work:
     weights = library.describe(alone).steps[0].weights_bytes
     touched = {operand.value for operand in step.operands}
     activations = sum(
-        4 * math.prod(value.shape)
+        dense_bytes(value.shape, value.dtype)
         for number, value in enumerate(program.values)
         if number in touched and not _is_constant(program, value)
     )

@@ -98,6 +98,7 @@ class Loops:
     name = NAME
     block = 1
     takes_arena = False
+    shares = None
 
     def __init__(self) -> None:
         self._refused: dict[str, str] = {}
@@ -124,6 +125,9 @@ class Loops:
             error = error or self._refused.get(descriptor, "")
             steps.append(StepInfo(IMPLEMENTATION, 0, 0, error, descriptor=descriptor))
         return Description(tuple(steps), tuple(values))
+
+    def lacks(self, dtype: str) -> str:
+        return "" if dtype == "float32" else f"loops take no {dtype}"
 
     def implementation(self, name: str) -> Implementation:
         return Implementation(name)

@@ -60,6 +60,8 @@ def test_exact_bytes_of_a_small_program():
     }
     assert (report.height, report.lower_bound, report.stock, report.no_reuse) == (1152, 1152, 1152, 1152)
     assert report.tensors == 1024
+    short = small_program().with_value(1, dtype="bfloat16")
+    assert memory_report(short).kinds["constants"] == 17 * 17 * 2
     assert report.status == "optimal: equals the lower bound"
     assert report.items == (
         MemoryItem("t0", "values", 512, 0, 2, 0),

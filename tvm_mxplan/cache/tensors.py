@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..core.element_types import numpy_type
 from ..core.fingerprint import Buffer
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def tensor_bytes(tensor: tvm.runtime.Tensor) -> memoryview:
 
 def as_array(buffer: Buffer, dtype: str, shape: Sequence[int]) -> np.ndarray:
     """A view of ``buffer``; ValueError where it is not as large as the shape says."""
-    return np.frombuffer(buffer, np.dtype(dtype)).reshape(tuple(shape))
+    return np.frombuffer(buffer, numpy_type(dtype)).reshape(tuple(shape))
 
 
 def copy_together(buffers: Sequence[Buffer]) -> list[memoryview]:

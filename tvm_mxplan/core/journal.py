@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from .allocation import Plan
 from .dispatch import DispatchDecision, Trial, Weighed
 from .layout.layout_decision import LayoutDecision
+from .precision import PrecisionDecision
 
 
 @dataclass
@@ -25,6 +26,7 @@ class Journal:
     trials : whole plans with other implementations for some kinds of operators, by kind.
     dispatched : who runs each operator, by its name.
     weighed : candidates of the steps of regions, by the steps' names.
+    precisions : in which types the steps of regions compute, by the regions' names.
     layouts : how the layouts of regions were decided, by the regions' names.
     plans : memory plans with their bounds, by the regions' names.
     """
@@ -33,6 +35,7 @@ class Journal:
     trials: dict[str, Trial] = field(default_factory=dict)
     dispatched: dict[str, DispatchDecision] = field(default_factory=dict)
     weighed: Weighed = field(default_factory=dict)
+    precisions: dict[str, PrecisionDecision] = field(default_factory=dict)
     layouts: dict[str, LayoutDecision] = field(default_factory=dict)
     plans: dict[str, Plan] = field(default_factory=dict)
     _weighed_before: Weighed | None = None
@@ -52,6 +55,10 @@ class Journal:
     def weigh_more(self, found: Weighed) -> None:
         """Note candidates of steps, behind those that are noted."""
         self.weighed |= {name: [*self.weighed.get(name, ()), *more] for name, more in found.items()}
+
+    def assign_precision(self, region: str, decision: PrecisionDecision) -> None:
+        """Note in which types the steps of a region compute."""
+        self.precisions[region] = decision
 
     def lay_out(self, region: str, decision: LayoutDecision) -> None:
         """Note how the layouts of a region were decided."""

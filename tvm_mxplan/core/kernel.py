@@ -11,15 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from .element_types import stored_bytes
 from .fingerprint import content_digest
-from .layout.layout import parse_layout
 from .program import codec
 from .program import program as ir
 from .program.dims import static_shape
 from .program.renumber import renumber_step
 
 _DIGEST_DIGITS = 32
-_FLOAT_BYTES = 4
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class Kernel:
     def nbytes(self) -> int:
         """Bytes of its operands as they are stored."""
         return sum(
-            _FLOAT_BYTES * parse_layout(value.layout).elements(static_shape(value.shape))
+            stored_bytes(static_shape(value.shape), value.layout, value.dtype)
             for value in self.program.values
         )
 

@@ -8,12 +8,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
 from .description import NOTHING_KNOWN, StepInfo
+from .element_types import stored_bytes
 from .layout.layout import Layout, parse_layout
 from .program import program as ir
 
@@ -25,12 +25,6 @@ def operands_of(step: ir.Step) -> list[tuple[str, int]]:
     pairs = [(operand.role, operand.value) for operand in step.operands]
     pairs += [("post_op", p.value) for p in step.post_ops if isinstance(p, ir.BinaryPostOp)]
     return pairs
-
-
-def item_bytes(dtype: str) -> int:
-    """Bytes of one element of a type, as ``float32`` or ``bool``."""
-    bits = re.search(r"\d+$", dtype)
-    return -(-int(bits.group()) // 8) if bits else 1
 
 
 @dataclass(frozen=True)
@@ -67,7 +61,10 @@ class StepFacts:
     def operand_bytes(self) -> tuple[int, ...]:
         """Bytes of each operand as it is stored, in the order of ``layouts``."""
         values = (self.program.values[number] for _, number in operands_of(self.step))
-        return tuple(stored_bytes(value, layout) for value, layout in zip(values, self.layouts, strict=True))
+        return tuple(
+            stored_bytes(value.shape, layout, value.dtype)
+            for value, layout in zip(values, self.layouts, strict=True)
+        )
 
     @property
     def moved_bytes(self) -> int:
@@ -79,11 +76,6 @@ class StepFacts:
         """Bytes that a concatenation or slice reads: those of its pieces, of which a slice has one."""
         sliced = isinstance(self.step.attrs, ir.Slice)
         return sum(self.operand_bytes[-1:] if sliced else self.operand_bytes[:-1])
-
-
-def stored_bytes(value: ir.Value, layout: str) -> int:
-    """Bytes of a value in a layout, padding included."""
-    return item_bytes(value.dtype) * parse_layout(layout).elements(value.shape)  # type: ignore[arg-type]
 
 
 def reorder_facts(shape: tuple[int, ...], dtype: str, source: str, target: str) -> StepFacts:

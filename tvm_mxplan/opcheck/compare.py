@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tvm_mxplan.core.element_types import item_bytes, numpy_type
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import static_shape
 
@@ -77,7 +78,9 @@ def reference(
         else None
         for post_op in step.post_ops
     ]
-    estimates = evaluate(step, static_shape(program.values[step.dst].shape), operands, post_operands)
+    dst = program.values[step.dst]
+    shape, dtype = static_shape(dst.shape), numpy_type(dst.dtype)
+    estimates = evaluate(step, shape, operands, post_operands, dtype)
     return {operand.value: estimates[operand.role] for operand in step.operands if operand.is_result}
 
 
@@ -126,4 +129,4 @@ def _alignment(program: ir.Program, value: int) -> int:
     what = program.values[value]
     if what.kind == "local" and what.alias_of < 0:
         return ALIGNMENT
-    return np.dtype(what.dtype).itemsize
+    return item_bytes(what.dtype)

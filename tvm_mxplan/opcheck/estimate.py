@@ -34,6 +34,8 @@ def gamma(terms: int) -> float:
 
 def unit_roundoff(dtype: np.dtype[Any]) -> float:
     """Relative error of rounding to an element type; 0 for integers, which are not rounded to."""
+    if dtype.name == "bfloat16":  # which numpy knows nothing of
+        return 2.0**-8
     return float(np.finfo(dtype).eps) / 2 if np.issubdtype(dtype, np.floating) else 0.0
 
 
@@ -47,3 +49,11 @@ class Estimate:
     def rounded(self, roundings: float = 1.0) -> Estimate:
         """The same after ``roundings`` more roundings of the value."""
         return Estimate(self.value, self.error + roundings * UNIT_ROUNDOFF * np.abs(self.value))
+
+
+def rounded_to(dtype: np.dtype[Any], estimate: Estimate) -> Estimate:
+    """``estimate`` once it has been stored in a type; what accumulates, float32, rounds no further."""
+    unit = unit_roundoff(dtype)
+    if unit <= UNIT_ROUNDOFF:
+        return estimate
+    return Estimate(estimate.value, estimate.error + unit * np.abs(estimate.value))

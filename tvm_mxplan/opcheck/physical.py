@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tvm_mxplan.core.element_types import numpy_type
 from tvm_mxplan.core.layout.layout import parse_layout
 from tvm_mxplan.core.layout.layout_arrays import crop, unpack_padded
 from tvm_mxplan.core.program import program as ir
@@ -36,7 +37,7 @@ def read(raw: Array, value: ir.Value, address: int = 0) -> Tensor:
     """The tensor at the start of ``raw``, bytes in the layout of ``value``, whose shape is of numbers."""
     layout, shape = parse_layout(value.layout), static_shape(value.shape)
     try:
-        dtype = np.dtype(value.dtype)
+        dtype = numpy_type(value.dtype)
     except TypeError:
         raise UnsupportedError(f"value {value.name}: opcheck reads no {value.dtype}; leave it out") from None
     nbytes = layout.elements(shape) * dtype.itemsize

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tvm_mxplan.core.element_types import numpy_type
 from tvm_mxplan.core.kernel import alone
 from tvm_mxplan.core.layout.layout import parse_layout
 from tvm_mxplan.core.program import codec
@@ -113,9 +114,8 @@ def replay(path: str | os.PathLike[str]) -> Replay:
     ------
     InvalidInputError : the file is missing, damaged or none of these.
     """
-    import tvm_ffi
-
     from tvm_mxplan.byoc import registry
+    from tvm_mxplan.byoc.arrays import tensor_of
 
     path = Path(path)
     try:
@@ -136,15 +136,16 @@ def replay(path: str | os.PathLike[str]) -> Replay:
         arguments += [
             _tensor(out, program.values[value]) for out, value in zip(outs, step.results, strict=True)
         ]
-        tensors = [tvm_ffi.from_dlpack(array) for array in constants]
         engine = registry.engine(arrays["library"].tobytes().decode())
+        engine.load()
+        tensors = [tensor_of(array) for array in constants]
         module = engine.create_module(_NAME, codec.encode(program), tensors)
         module["mxplan.prepare"]()  # the runtime's rules: shapes, types, memory
     except UnsupportedError:  # of a sound file, on another machine
         raise
     except Exception as error:
         raise InvalidInputError(f"{path}: not a file of opcheck's, or damaged ({error})") from error
-    module[_NAME](*(tvm_ffi.from_dlpack(array) for array in arguments))
+    module[_NAME](*map(tensor_of, arguments))
     before = None if prior is None else read(prior, program.values[step.dst]).logical
     estimates = reference(program, step, reads, before)
     found = []
@@ -179,5 +180,5 @@ def _physical(logical: Array, value: ir.Value, like: Array) -> Array:
 
 def _tensor(raw: Array, value: ir.Value) -> Array:
     """Bytes as the array that a region takes for ``value``: of its physical shape."""
-    array = np.ascontiguousarray(raw).view(np.dtype(value.dtype))
+    array = np.ascontiguousarray(raw).view(numpy_type(value.dtype))
     return array.reshape(parse_layout(value.layout).physical_shape(static_shape(value.shape)))

@@ -10,7 +10,7 @@ from ..errors import InvalidInputError
 TRACKER_PORT, SERVER_PORT = 9190, 9090
 """Where TVM's tracker and server listen if they are told nothing."""
 
-_ADDRESS = re.compile(r"(?:\[(?P<six>[^\[\]]+)\]|(?P<host>[^\[\]:\s]+))(?::(?P<port>\d{1,5}))?")
+_ADDRESS = re.compile(r"(?:\[(?P<six>[^\[\]]+)\]|(?P<name>[^\[\]:\s]+))(?::(?P<port>\d{1,5}))?")
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Remote:
         port = int(found["port"] or default) if found else 0
         if not found or not 0 < port < 1 << 16:
             raise InvalidInputError(f"{text!r}: expected HOST or HOST:PORT, as in 192.168.0.7:{default}")
-        return found["six"] or found["host"], port
+        return found["six"] or found["name"], port
 
     def __str__(self) -> str:
         host, port = self.address

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import prod
 
 from ..core.allocation import Plan, Problem, Status, lower_bound
 from ..core.allocation.token_reuse import token_reuse
+from ..core.element_types import dense_bytes
 from ..core.program import program as ir
+from ..core.program.dims import static_shape
 from ..passes.memory.liveness import ArenaProblem, arena_problem
 from .memory_report import MemoryItem, MemoryReport, proof_text
 
@@ -102,17 +102,8 @@ def memory_report(program: ir.Program, proof: Plan | None = None) -> MemoryRepor
 
 def _element_bytes(program: ir.Program, values: Iterable[int]) -> int:
     """Bytes of the elements alone, without padding."""
-    total = 0
-    for number in values:
-        value = program.values[number]
-        total += prod(int(str(dim)) for dim in value.shape) * _item_bytes(value.dtype)
-    return total
-
-
-def _item_bytes(dtype: str) -> int:
-    """Bytes of one element: the bits that a type's name ends in."""
-    bits = re.search(r"\d+$", dtype)
-    return max(1, int(bits.group()) // 8) if bits else 1
+    found = (program.values[number] for number in values)
+    return sum(dense_bytes(static_shape(value.shape), value.dtype) for value in found)
 
 
 def _stored_bytes(program: ir.Program, values: Iterable[int]) -> int:

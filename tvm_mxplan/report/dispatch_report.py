@@ -67,7 +67,7 @@ def dispatch_report(
             return replace(decision, runs=name)
         region, step = steps[name]
         own = _candidates(region, step, weighed.get(name, ()))
-        others = [one for one in decision.candidates if one.backend != region.library]
+        others = [one for one in decision.candidates if one.backend != (step.library or region.library)]
         return replace(decision, runs=decision.operator, candidates=(*own, *others))
 
     present = tuple(one.name for one in preference.present)
@@ -97,7 +97,7 @@ def _candidates(region: PlannedRegion, step: ir.Step, weighed: Sequence[Candidat
         in_place=_in_place(region.program, step),
     )
     every = [chosen, *(one for one in weighed if one.out)]
-    return [replace(one, backend=region.library) for one in every]
+    return [replace(one, backend=step.library or region.library) for one in every]
 
 
 def _layouts(program: ir.Program, step: ir.Step) -> tuple[str, ...]:

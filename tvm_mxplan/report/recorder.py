@@ -11,11 +11,13 @@ from tvm import relax
 
 from ..byoc import registry
 from ..byoc.backend import Backend
+from ..core.element_types import dense_bytes
 from ..core.journal import Journal
 from ..core.layout.layout import plain_layout
 from ..core.layout.layout_decision import LayoutDecision
 from ..core.machine import MachineRates, default_rates
 from ..core.origin import Origins
+from ..core.precision import SHORT_NAMES
 from ..core.program import program as ir
 from ..core.program.dims import is_static
 from ..core.program.specialize import typical
@@ -158,7 +160,8 @@ class Recorder:
                 self._planned.append(PlannedRegion(backend.library, program, fused_of(function)))
                 decision = self.journal.layouts.get(program.name)
                 region = region_report(program, backend, self.machine, nbytes, decision)
-                self._regions.append(replace(region, calls=calls[gvar.name_hint]))
+                precision = self.journal.precisions.get(program.name)
+                self._regions.append(replace(region, calls=calls[gvar.name_hint], precision=precision))
                 memory = memory_report(program, self.journal.plans.get(program.name))
                 if memory is not None:
                     self._memory.append(memory)
@@ -206,6 +209,7 @@ def region_report(
             tuple(_post_op(post_op) for post_op in step.post_ops),
             tuple(str(dim) for dim in program.values[step.dst].shape),
             backend.implementation(step.implementation).is_reference,
+            _types(program, step),
         )
         for step in program.steps
     )
@@ -222,6 +226,13 @@ def region_report(
         _crossing(program),
         estimated_us=region_us(typical(program), backend, machine),
     )
+
+
+def _types(program: ir.Program, step: ir.Step) -> tuple[str, ...]:
+    """Precisions of the step's sources and its result; nothing where all are float32."""
+    named = [program.values[o.value].dtype for o in step.operands if o.role in ("src", "dst")]
+    types = tuple(SHORT_NAMES.get(dtype, dtype) for dtype in named)
+    return () if set(types) == {"f32"} else types
 
 
 def _crossing(program: ir.Program) -> tuple[str, ...]:
@@ -251,13 +262,20 @@ def _reorders(program: ir.Program, backend: Backend, machine: MachineRates) -> t
             ReorderReport(
                 writers.get(step.operand("src"), source.name),
                 readers[0] if readers else program.values[root].name,
-                source.layout,
-                target.layout,
+                _stored_as(source, target),
+                _stored_as(target, source),
                 source.nbytes + target.nbytes if static else -1,
                 planned_step_us(program, step, backend, machine) if static else -1.0,
             )
         )
     return tuple(found)
+
+
+def _stored_as(value: ir.Value, other: ir.Value) -> str:
+    """The layout of a value, and its type where that of the other one differs."""
+    if value.dtype == other.dtype:
+        return value.layout
+    return f"{value.layout} {SHORT_NAMES.get(value.dtype, value.dtype)}"
 
 
 def _post_op(post_op: ir.PostOp) -> str:
@@ -290,10 +308,7 @@ def _calls(mod: tvm.IRModule) -> Counter[str]:
 
 
 def _nbytes(tensor: tvm.runtime.Tensor) -> int:
-    count = 4
-    for dim in tensor.shape:
-        count *= int(dim)
-    return count
+    return dense_bytes([int(dim) for dim in tensor.shape], str(tensor.dtype))
 
 
 def _observer(name: str, note: Callable[[tvm.IRModule], None]) -> tvm.transform.Pass:

@@ -10,6 +10,7 @@ from ..cache.outcome import CacheReport
 from ..core.dispatch import Dispatch
 from ..core.layout.layout_decision import LayoutDecision
 from ..core.origin import Origin, Origins, told
+from ..core.precision import PrecisionDecision
 from ..core.verification import Verification
 from ..errors import InvalidInputError
 from ..execution.caches import CacheCounts
@@ -25,6 +26,7 @@ class StepReport:
     Attributes
     ----------
     is_reference : whether that is the library's slow fallback code.
+    types : of its sources and its result, as precisions; empty where all are float32.
     """
 
     name: str
@@ -34,6 +36,7 @@ class StepReport:
     post_ops: tuple[str, ...]
     shape: tuple[str, ...]
     is_reference: bool = False
+    types: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,7 @@ class RegionReport:
     layouts : how its layouts were chosen, and what is proved about that.
     crossing : inputs and outputs that come and go in a physical layout, and that layout, as ``output0 acdb``.
     estimated_us : of one call, by the cost model; None in reports of earlier versions.
+    precision : in which types its steps compute; None where everything is float32 and nothing else wanted.
     """
 
     name: str
@@ -81,6 +85,7 @@ class RegionReport:
     crossing: tuple[str, ...] = ()
     calls: int = 1
     estimated_us: float | None = None
+    precision: PrecisionDecision | None = None
 
     @property
     def reference_steps(self) -> tuple[StepReport, ...]:
@@ -176,7 +181,12 @@ class Report:
         return self.outside * operator.estimated_us / kept if kept else 0.0
 
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(replace(self, dispatch=Dispatch())), "dispatch": self.dispatch.to_json()}
+        data = asdict(replace(self, dispatch=Dispatch()))
+        for region in data["regions"]:
+            _leave_out(region, "precision")
+            for step in region["steps"]:
+                _leave_out(step, "types")
+        return {**data, "dispatch": self.dispatch.to_json()}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Report:
@@ -190,6 +200,7 @@ class Report:
                 "reorders": reorders,
                 "layouts": _decision_from_json(region.get("layouts")),
                 "crossing": tuple(region.get("crossing", ())),
+                "precision": PrecisionDecision(**region["precision"]) if region.get("precision") else None,
             }
             regions.append(RegionReport(**{**region, **changed}))
         fallbacks = tuple(Fallback(**fallback) for fallback in data["fallbacks"])
@@ -308,8 +319,14 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
+def _leave_out(data: dict[str, Any], name: str) -> None:
+    """Drop a field that says nothing."""
+    if not data[name]:
+        del data[name]
+
+
 def _step_from_json(data: dict[str, Any]) -> StepReport:
-    lists = {key: tuple(data[key]) for key in ("layouts", "post_ops", "shape")}
+    lists = {key: tuple(data.get(key, ())) for key in ("layouts", "post_ops", "shape", "types")}
     return StepReport(
         data["name"],
         data["kind"],
@@ -334,13 +351,16 @@ def _region_lines(region: RegionReport) -> list[str]:
     ]
     if region.layouts:
         lines.append(f"  {region.layouts}")
+    if region.precision:
+        lines.append(f"  {region.precision}")
     width = max((len(step.name) for step in region.steps), default=0)
     for step in region.steps:
         fused = f"  + {', '.join(step.post_ops)}" if step.post_ops else ""
         layouts = " -> ".join(dict.fromkeys(step.layouts))
         shape = "x".join(step.shape)
         runs = step.implementation or "in place"
-        lines.append(f"  {step.name:{width}}  {runs:26} {layouts:14} {shape}{fused}")
+        types = f" {' -> '.join(dict.fromkeys(step.types))}" if step.types else ""
+        lines.append(f"  {step.name:{width}}  {runs:26} {layouts:14} {shape}{types}{fused}")
     for reorder in region.reorders:
         lines.append(
             f"  reorder {reorder.source_layout} -> {reorder.target_layout} between {reorder.producer} and "

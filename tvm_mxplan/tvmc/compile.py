@@ -37,7 +37,7 @@ _GONE = {
     "-O": "there are no levels; leave it out",
     "--dump-offloads": "use --dump-code report, or --report",
     "--desired-layout-ops": "layouts are chosen for whole regions; use --desired-layout alone",
-    "--mixed-precision": "models are compiled in their own types yet",
+    "--mixed-precision": "use --precision bf16",
     "--target-llvm-mcpu": "write it into the target: --target 'dnnl, llvm -mcpu=NAME'",
     "--target-llvm-mattr": "write it into the target: --target 'dnnl, llvm -mattr=+NAME,-NAME'",
     "--executor": _NO_MACHINERY,
@@ -70,6 +70,9 @@ def add_parser(verbs: Any) -> None:
         help="cost, any, channels_last, blocked, plain or naive: short for --opt layouts=POLICY",
     )
     parser.add_argument("--desired-layout", choices=_LAYOUTS, help="the same under the names TVM had")
+    parser.add_argument(
+        "--precision", help="f32 or bf16, what operators compute in: short for --opt precision=PRECISION"
+    )
     add_options(parser)
     parser.add_argument(
         "--dump-code",
@@ -146,6 +149,10 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
     for value in (args.layouts, _LAYOUTS.get(args.desired_layout)):
         if value and options.setdefault("layouts", value) != value:
             raise InvalidInputError(f"layouts are given as {options['layouts']} and as {value}; choose one")
+    if args.precision and options.setdefault("precision", args.precision) != args.precision:
+        raise InvalidInputError(
+            f"precision is given as {options['precision']} and as {args.precision}; choose one"
+        )
     if args.dump_after is not None:
         options["dump_after"] = args.dump_after
     return options

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
 from tvm_mxplan.byoc.backend import Backend
+from tvm_mxplan.core.element_types import numpy_type
 from tvm_mxplan.core.kernel import Kernel
 from tvm_mxplan.core.layout.layout import parse_layout
 from tvm_mxplan.core.layout.layout_arrays import pack
@@ -29,7 +31,7 @@ _LARGE_BYTES = 64 << 20
 _FEW = 3
 """Inputs at most, for a kernel whose operands take more than that."""
 _GUARD = 1024
-_UNTOUCHED = np.float32(-7.0e33)
+_UNTOUCHED = -7.0e33
 """What stands around and in a result before it is written."""
 
 
@@ -70,7 +72,7 @@ def _wrong(
     results = {o.role: _Guarded(program.values[o.value]) for o in step.operands if o.is_result}
     prior = None
     if any(isinstance(post_op, ir.SumPostOp) for post_op in step.post_ops):
-        prior = drawn(results["dst"].shape, 0)
+        prior = drawn(results["dst"].shape, 0).astype(results["dst"].inside.dtype, copy=False)
         results["dst"].inside[...] = pack(prior, results["dst"].layout)
     function(*inputs, *(result.inside for result in results.values()))
     for role, result in results.items():
@@ -94,19 +96,28 @@ class _Guarded:
         self.value = value
         self.layout, self.shape = parse_layout(value.layout), static_shape(value.shape)
         self._count = self.layout.elements(self.shape)
-        self._memory = np.full(self._count + 2 * _GUARD, _UNTOUCHED, np.float32)
-        inside = self._memory[_GUARD : _GUARD + self._count]
+        dtype = numpy_type(value.dtype)
+        self._untouched = _untouched(dtype)
+        self._memory = np.full(self._count + 2 * _GUARD, self._untouched)
+        inside = self._memory[_GUARD : _GUARD + self._count].view(dtype)
         self.inside = inside.reshape(self.layout.physical_shape(self.shape))
 
     @property
     def is_overrun(self) -> bool:
         around = self._memory[:_GUARD], self._memory[_GUARD + self._count :]
-        return any(bool((part != _UNTOUCHED).any()) for part in around)
+        return any(bool((part != self._untouched).any()) for part in around)
 
     def written(self) -> Tensor:
         if self.layout.pads(self.shape):
-            self.inside[self.inside == 0] = 0.0  # a minus zero in the padding does no harm
+            self.inside[self.inside == 0] = 0  # a minus zero in the padding does no harm
         return read(self.inside.reshape(-1).view(np.uint8), self.value)
+
+
+def _untouched(dtype: np.dtype[Any]) -> Array:
+    """What stands in memory of a type before it is written; as plain bytes where it holds no such number."""
+    if dtype.kind in "biu":
+        return np.frombuffer(b"\x5a" * dtype.itemsize, f"u{dtype.itemsize}")[0]
+    return np.asarray(_UNTOUCHED, dtype)
 
 
 def _turns(kernel: Kernel) -> int:

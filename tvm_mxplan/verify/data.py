@@ -4,6 +4,9 @@ Every product of two operands is a whole multiple of one unit, and no sum of abs
 them, so float32 has no rounding to do whatever the order of a sum.  Weights are scaled so that sums are a
 few units of one around 0: there functions behind a sum (clip, tanh, gelu, ...) tell values apart.
 
+All of them have a place in every type that is computed in, so an operand of a shorter type loses nothing;
+what is written in a shorter type is rounded once.
+
 Numbers come from one pool whose length is a prime, so that a block that was read in the place of another
 one shows, however large the tensor.
 """
@@ -19,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from tvm_mxplan.core.element_types import numpy_type
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import static_shape
 from tvm_mxplan.errors import UnsupportedError
@@ -31,10 +35,24 @@ _SHIFT = 65537  # between the pool's numbers that two operands start at
 _EXACT = 2**24
 _SPREAD = 3.0  # of sums around 0
 _FINE = 16.0  # steps of one, in what functions are tried on
-_WIDE = 2**20  # in what is only moved or selected
+_TYPES = {"float32": 2**20, "bfloat16": 2**8}
+"""The largest integers, by type, of what is only moved or selected."""
 
 _PRODUCTS = (ir.Convolution, ir.Deconvolution, ir.MatMul, ir.InnerProduct)
-_MOVING = (ir.Concat, ir.Shuffle, ir.Pad, ir.Slice, ir.Reorder)
+_MOVING = (
+    ir.Concat,
+    ir.Shuffle,
+    ir.Pad,
+    ir.Slice,
+    ir.StridedSlice,
+    ir.Gather,
+    ir.Select,
+    ir.Reorder,
+)
+_WHOLE = ("bool", "int8", "uint8", "int32", "int64")
+"""Types of whole numbers."""
+_FEW = 3
+"""The largest of them: few, so that equal ones meet."""
 _NONE: Mapping[int, Array] = MappingProxyType({})
 _DOMAINS = ("log", "sqrt", "pow")  # functions that are tried on positive numbers
 
@@ -49,20 +67,42 @@ def operands(program: ir.Program, turn: int = 0, known: Mapping[int, Array] = _N
 
     Raises
     ------
-    UnsupportedError : an operand is not float32, or no small integers have exact sums of that length.
+    UnsupportedError : an operand is of a type without exact numbers here, or no small integers have exact
+        sums of that length.
     """
     step = program.steps[0]
     scale = _Scale.of(program) if isinstance(step.attrs, _PRODUCTS) else None
     found = {number: array for number, array in known.items() if program.values[number].kind == "constant"}
     for number, role, post_op in _reads(step):
         value = program.values[number]
-        if value.dtype != "float32":
+        if value.dtype not in (*_TYPES, *_WHOLE):
             raise UnsupportedError(f"a {value.dtype} operand")
         if number not in found:
             place = number + 1 + turn * len(program.values)
+            if role == "indices":
+                found[number] = _indices(program, step, value, place)
+                continue
+            if value.dtype in _WHOLE:
+                found[number] = _whole(value, place)
+                continue
             use = _Use(role, getattr(post_op or step.attrs, "algorithm", ""))
-            found[number] = _fitted(step, use, static_shape(value.shape), place, scale)
+            kind = numpy_type(value.dtype)
+            fitted = _fitted(step, use, static_shape(value.shape), place, scale, _TYPES[value.dtype])
+            found[number] = fitted.astype(kind, copy=False)
     return found
+
+
+def _indices(program: ir.Program, step: ir.Step, value: ir.Value, place: int) -> Array:
+    """Indices of a gather, from either end."""
+    assert isinstance(step.attrs, ir.Gather)
+    extent = static_shape(program.values[step.operand("src")].shape)[step.attrs.axis]
+    numbers = drawn(static_shape(value.shape), place, _TYPES["float32"]).astype(value.dtype)
+    return numbers % (2 * extent) - extent
+
+
+def _whole(value: ir.Value, place: int) -> Array:
+    numbers = drawn(static_shape(value.shape), place, _FEW)
+    return (numbers > 0 if value.dtype == "bool" else numbers).astype(value.dtype)
 
 
 def depth(program: ir.Program) -> int:
@@ -115,7 +155,9 @@ class _Use:
     algorithm: str
 
 
-def _fitted(step: ir.Step, use: _Use, shape: tuple[int, ...], place: int, scale: _Scale | None) -> Array:
+def _fitted(
+    step: ir.Step, use: _Use, shape: tuple[int, ...], place: int, scale: _Scale | None, wide: int
+) -> Array:
     """Numbers that suit what an operand is read for."""
     if isinstance(step.attrs, ir.Recurrent):
         # Rows of a few units: activations are neither flat nor all at one end there.
@@ -126,7 +168,7 @@ def _fitted(step: ir.Step, use: _Use, shape: tuple[int, ...], place: int, scale:
     if use.role in ("depthwise_weights", "weights"):  # those of a prelu
         return drawn(shape, place, divisor=4.0)
     if use.role == "src":
-        return _argument(step, shape, place)
+        return _argument(step, shape, place, wide)
     numbers = drawn(shape, place)
     if use.algorithm == "div" and use.role in ("src1", "post_op"):
         return _powers(numbers, 2)
@@ -135,17 +177,19 @@ def _fitted(step: ir.Step, use: _Use, shape: tuple[int, ...], place: int, scale:
     return numbers
 
 
-def _argument(step: ir.Step, shape: tuple[int, ...], place: int) -> Array:
+def _argument(step: ir.Step, shape: tuple[int, ...], place: int, wide: int) -> Array:
     """The source of a step that multiplies it by no weights."""
     match step.attrs:
         case ir.Pooling(algorithm="max") | ir.Reduction(algorithm="max" | "min"):
-            return drawn(shape, place, _WIDE)
+            return drawn(shape, place, wide)
         case ir.Eltwise(algorithm=algorithm):
             fine = drawn(shape, place, 64, _FINE)
             return np.abs(fine) + np.float32(1 / _FINE) if algorithm in _DOMAINS else fine
+        case ir.Cast():
+            return drawn(shape, place, 64, _FINE)
         case ir.Reduction(algorithm="mul"):
             return _powers(drawn(shape, place), 1)
-    return drawn(shape, place, _WIDE if isinstance(step.attrs, _MOVING) else 4)
+    return drawn(shape, place, wide if isinstance(step.attrs, _MOVING) else 4)
 
 
 def _powers(drawn: Array, most: int) -> Array:

@@ -15,7 +15,7 @@ import numpy as np
 
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.opcheck.compare import differ
-from tvm_mxplan.opcheck.estimate import Estimate
+from tvm_mxplan.opcheck.estimate import Estimate, rounded_to
 from tvm_mxplan.opcheck.references import POST_OPS, REFERENCES, evaluate
 from tvm_mxplan.opcheck.references.convolution import before_depthwise, depthwise
 from tvm_mxplan.opcheck.references.operands import Operands
@@ -35,7 +35,17 @@ _LEAST = 16
 _WINOGRAD_ROOM = 16.0
 """Of a stated error in the L2 norm, what the worst of a million elements may be off by."""
 
-_EXACT = (ir.Concat, ir.Shuffle, ir.Pad, ir.Slice, ir.Reorder)
+_EXACT = (
+    ir.Concat,
+    ir.Shuffle,
+    ir.Pad,
+    ir.Slice,
+    ir.StridedSlice,
+    ir.Gather,
+    ir.Select,
+    ir.Compare,
+    ir.Reorder,
+)
 _EXACT_BINARY = {"add": np.add, "sub": np.subtract, "min": np.minimum, "max": np.maximum}
 Chosen = Callable[[Array], Array]
 """Takes, of an array that broadcasts to the result's shape, what is worked out, in the reference's shape."""
@@ -62,6 +72,7 @@ class Run:
 
 def judge(run: Run) -> Finding | None:
     """The worst of the elements that were worked out, if any is wrong; its index is that in the result."""
+    run = _widened(run)
     step = run.program.steps[0]
     match step.attrs:
         case ir.Recurrent():
@@ -73,7 +84,7 @@ def judge(run: Run) -> Finding | None:
             estimate, chosen = _other(run)
     got = chosen(run.result)
     exact = not np.any(estimate.error)
-    if exact and np.array_equal(got, estimate.value):
+    if exact and np.array_equal(got, estimate.value.astype(got.dtype)):  # rounded once, if it is shorter
         return None
     expected = np.asarray(estimate.value, np.float64)
     finding, _ = differ("dst", got, Estimate(expected, estimate.error))
@@ -81,11 +92,19 @@ def judge(run: Run) -> Finding | None:
         return None
     at = finding.index
     if exact and finding.kind == "values":  # all are beyond what is allowed; the largest says most
-        at = tuple(map(int, np.unravel_index(int(np.abs(got - expected).argmax()), got.shape)))
+        gap = np.abs(got.astype(np.float64) - expected)
+        at = tuple(map(int, np.unravel_index(int(gap.argmax()), got.shape)))
         finding = replace(finding, actual=float(got[at]), expected=float(expected[at]))
     numbers = np.arange(run.result.size).reshape(run.result.shape)
     index = np.unravel_index(int(chosen(numbers)[at]), run.result.shape)
     return replace(finding, index=tuple(map(int, index)))
+
+
+def _widened(run: Run) -> Run:
+    """The run with all that was read in float32, which holds the numbers of shorter types."""
+    arrays = {value: array.astype(np.float32, copy=False) for value, array in run.arrays.items()}
+    prior = None if run.prior is None else run.prior.astype(np.float32, copy=False)
+    return replace(run, arrays=arrays, prior=prior)
 
 
 # --- products --------------------------------------------------------------------------------------------
@@ -129,11 +148,14 @@ def _with_depthwise(run: Run, given: dict[str, Array]) -> tuple[Estimate, Chosen
     post_op = step.post_ops[place]
     assert isinstance(post_op, ir.DepthwisePostOp)
     first = _behind(Estimate(_with_bias(rows, given, step, pixels)), step.post_ops[:place], run, pixels)
-    image = Estimate(_image(first.value, inner))
+    # What stands between the two is of the result's type.
+    between = first.value.astype(run.result.dtype, copy=False).astype(np.float32, copy=False)
+    image = Estimate(_image(between, inner))
     at = positions([shape[0], *shape[2:]], _most(math.prod(given["depthwise_weights"].shape), 1))
     chosen = _pixels(shape, at)
     if np.any(first.error):
-        image = Estimate(image.value, _image(np.broadcast_to(first.error, first.value.shape), inner))
+        error = np.broadcast_to(first.error, first.value.shape)
+        image = rounded_to(run.result.dtype, Estimate(_image(first.value, inner), _image(error, inner)))
         whole = depthwise(post_op, image, Operands({r: [a] for r, a in given.items()}, shape))
         estimate = Estimate(chosen(whole.value), chosen(np.broadcast_to(whole.error, shape)))
     else:
@@ -220,7 +242,8 @@ def _other(run: Run) -> tuple[Estimate, Chosen]:
 
     smaller = {role: [cut(array) for array in arrays] for role, arrays in given.items()}
     extents = tuple(len(cuts[axis]) if axis in cuts else extent for axis, extent in enumerate(shape))
-    estimate = evaluate(ir.Step(step.name, step.attrs, step.operands), extents, smaller, ())["dst"]
+    alone = ir.Step(step.name, step.attrs, step.operands)
+    estimate = evaluate(alone, extents, smaller, (), run.result.dtype)["dst"]
     return _behind(estimate, step.post_ops, run, chosen), chosen
 
 
@@ -257,7 +280,7 @@ def _free_axes(step: ir.Step, shape: Sequence[int], src: Sequence[int]) -> list[
     """Axes along which a step does the same with every index."""
     axes = range(len(shape))
     match step.attrs:
-        case ir.Eltwise() | ir.Binary() | ir.PReLU():
+        case ir.Eltwise() | ir.Binary() | ir.PReLU() | ir.Cast():
             return list(axes)
         case ir.BatchNormalization() | ir.LRN():
             return [axis for axis in axes if axis != 1]

@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 
 from tvm_mxplan.core.description import StepInfo
+from tvm_mxplan.core.element_types import dense_bytes
 from tvm_mxplan.core.layout.layout import channels_last
 from tvm_mxplan.core.machine import MachineRates
 from tvm_mxplan.core.program import program as ir
@@ -77,7 +78,7 @@ def reread_weights_us(facts: StepFacts, machine: MachineRates) -> float:
     """Microseconds for weights that are read for every row of the result, where caches do not hold them."""
     if not isinstance(facts.step.attrs, ir.Convolution) or facts.info.family != "jit":
         return 0.0
-    weights = 4 * math.prod(facts.shape("weights"))
+    weights = dense_bytes(facts.shape("weights"), facts.dtype("weights"))
     if weights <= (machine.levels[0].nbytes or 0) // 2:
         return 0.0
     images, _, *rows, _ = facts.shape("dst")
@@ -94,7 +95,8 @@ def exposed_us(facts: StepFacts, machine: MachineRates) -> float:
     last = facts.layout("dst").tag == channels_last(len(window) + 2)
     if not last or any(extent != 1 for extent in window):
         return 0.0
-    beyond = sum(4 * math.prod(facts.shape(role)) for role in ("src", "dst")) - _NEAR_BYTES
+    images = sum(dense_bytes(facts.shape(role), facts.dtype(role)) for role in ("src", "dst"))
+    beyond = images - _NEAR_BYTES
     return max(0.0, _EXPOSED_1X1 * beyond / machine.memory.copied / 1e3)
 
 

@@ -7,6 +7,7 @@ patches    written and read once each, in caches
 
 from __future__ import annotations
 
+from tvm_mxplan.core.element_types import item_bytes
 from tvm_mxplan.core.machine import MachineRates
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import StepFacts
@@ -14,6 +15,7 @@ from tvm_mxplan.core.step_facts import StepFacts
 _TILES: dict[ir.ConvolutionAlgorithm, int] = {"winograd_f2": 2, "winograd_f4": 4}
 
 _CHANNELS = 16  # rows of patches are padded to multiples of it
+_ITEM = item_bytes("float32")  # of filters and patches, in the only type there is an algorithm for
 _EFFICIENCY = 0.93  # of the matrix products
 _CACHE_SPEED = 2.0  # of the transforms, as a multiple of the speed of memory
 
@@ -29,8 +31,8 @@ def winograd_cost(facts: StepFacts, attrs: ir.Convolution, machine: MachineRates
     elements = groups * (size + filter_size - 1) ** 2
     rows, columns = _padded(src_channels // groups), _padded(channels // groups)
     products = 2.0 * elements * tiles * rows * columns / gflops / _EFFICIENCY / 1e3
-    filters = 4.0 * elements * rows * columns / gbytes_per_s / 1e3
-    patches = 4.0 * elements * tiles * (rows + columns) / (_CACHE_SPEED * gbytes_per_s) / 1e3
+    filters = 1.0 * _ITEM * elements * rows * columns / gbytes_per_s / 1e3
+    patches = 1.0 * _ITEM * elements * tiles * (rows + columns) / (_CACHE_SPEED * gbytes_per_s) / 1e3
     return max(products, filters) + patches
 
 

@@ -161,6 +161,7 @@ class ProgramReader : private ByteReader {
     Step step;
     step.kind = String();
     step.name = String();
+    step.library = String();
     step.implementation = String();
     step.scratchpad_offset = Number<int64_t>();
     step.scratchpad_bytes = Number<int64_t>();

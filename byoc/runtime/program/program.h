@@ -79,6 +79,7 @@ struct PostOp {
 struct Step {
   std::string kind;
   std::string name;
+  std::string library;  // that runs it; empty: the one whose region it is
   std::string implementation;
   int64_t scratchpad_offset = -1;
   int64_t scratchpad_bytes = -1;

@@ -14,8 +14,15 @@ namespace mxplan {
 namespace {
 
 enum class Types : uint8_t {
-  kFloat,  // every operand is of dst's type: float32, or float16 where the library has it
+  kFloat,  // every operand is of a floating type that some library computes in; which go together,
+           // the library says
   kSame,   // bytes are moved: every operand is of dst's type
+  kConvert,    // as kSame, or from one floating type into another
+  kAlike,      // as kFloat, or kSame in a type that the library computes with
+  kIndices,    // as kSame, but for indices of int32 or int64
+  kCondition,  // as kSame, but for a condition of bool
+  kCompared,   // every operand is of src's type, dst of bool
+  kAny,        // each of its own, of which the library says more
 };
 
 // The post-ops that an executable of the kind may be given.
@@ -67,7 +74,7 @@ const std::vector<Rule>& Rules() {
       {"lrn", {"src"}, {}, Types::kFloat, PostOps::kAny, CheckLrn},
       {"softmax", {"src"}, {}, Types::kFloat, PostOps::kAny, CheckSoftmax},
       {"eltwise", {"src"}, {}, Types::kFloat, PostOps::kAny, CheckSameShape},
-      {"binary", {"src", "src1"}, {}, Types::kFloat, PostOps::kAny, CheckBinary},
+      {"binary", {"src", "src1"}, {}, Types::kAlike, PostOps::kAny, CheckBinary},
       {"prelu", {"src", "weights"}, {}, Types::kFloat, PostOps::kAny, CheckPRelu},
       {"reduction", {"src"}, {}, Types::kFloat, PostOps::kAny, CheckReduction},
       {"recurrent",
@@ -81,7 +88,13 @@ const std::vector<Rule>& Rules() {
       {"resampling", {"src"}, {}, Types::kFloat, PostOps::kAny, CheckResampling},
       {"pad", {"src"}, {}, Types::kSame, PostOps::kNone, CheckPad},
       {"slice", {"src"}, {}, Types::kSame, PostOps::kNone, CheckSlice},
-      {"reorder", {"src"}, {}, Types::kSame, PostOps::kNone, CheckSameShape},
+      {"strided_slice", {"src"}, {}, Types::kSame, PostOps::kNone, CheckStridedSlice},
+      {"gather", {"src", "indices"}, {}, Types::kIndices, PostOps::kNone, CheckGather},
+      {"select", {"condition", "src", "src1"}, {}, Types::kCondition, PostOps::kNone, CheckSelect},
+      {"compare", {"src", "src1"}, {}, Types::kCompared, PostOps::kNone, CheckBinary},
+      {"cast", {"src"}, {}, Types::kAny, PostOps::kNone, CheckSameShape},
+      {"resize", {"src"}, {}, Types::kFloat, PostOps::kNone, CheckResampling},
+      {"reorder", {"src"}, {}, Types::kConvert, PostOps::kNone, CheckSameShape},
   };
   return rules;
 }
@@ -110,27 +123,52 @@ void CheckRoles(const Step& step, const Rule& rule) {
   }
 }
 
-void CheckType(const StepView& s, const std::string& what, int value, const std::string& expected) {
-  const std::string& type = s.resolved().program->values[static_cast<size_t>(value)].dtype;
-  if (type != expected) ThrowInvalidInput(what, ": expected ", expected, ", got ", type);
+const std::string& TypeOf(const StepView& s, int value) {
+  return s.resolved().program->values[static_cast<size_t>(value)].dtype;
+}
+
+// float16 is one of the types of libraries that say so.
+bool IsFloating(const StepView& s, const std::string& type) {
+  return type == "float32" || type == "bfloat16" || (type == "float16" && s.limits().float16);
+}
+
+void CheckFloating(const StepView& s, const std::string& what, int value) {
+  const std::string& type = TypeOf(s, value);
+  if (IsFloating(s, type)) return;
+  const char* known = s.limits().float16 ? "float32, bfloat16 or float16" : "float32 or bfloat16";
+  ThrowInvalidInput(what, ": expected ", known, ", got ", type);
+}
+
+// The type that an operand has to be of, where it is not any floating one.
+std::string ExpectedType(const StepView& s, const Rule& rule, const Operand& operand) {
+  const std::string &role = operand.role, &type = TypeOf(s, operand.value);
+  if (rule.types == Types::kAny) return type;
+  if (rule.types == Types::kIndices && role == "indices") {
+    return type == "int32" ? "int32" : "int64";
+  }
+  if (rule.types == Types::kCondition && role == "condition") return "bool";
+  if (rule.types == Types::kCompared) {
+    return role == "dst" ? "bool" : TypeOf(s, s.step().Find("src"));
+  }
+  return TypeOf(s, s.step().Find("dst"));
 }
 
 void CheckTypes(const StepView& s, const Rule& rule) {
   const Step& step = s.step();
-  const Program& program = *s.resolved().program;
-  const std::string& expected = program.values[static_cast<size_t>(step.Find("dst"))].dtype;
-  bool computes = expected == "float32" || (expected == "float16" && s.limits().float16);
-  if (rule.types == Types::kFloat && !computes) {
-    const char* known = s.limits().float16 ? "float32 or float16" : "float32";
-    ThrowInvalidInput("dst: expected ", known, ", got ", expected);
-  }
   for (const Operand& operand : step.operands) {
-    CheckType(s, operand.role, operand.value, expected);
+    if (rule.types == Types::kFloat) {
+      CheckFloating(s, operand.role, operand.value);
+      continue;
+    }
+    const std::string &type = TypeOf(s, operand.value), expected = ExpectedType(s, rule, operand);
+    const bool floating = IsFloating(s, type) && IsFloating(s, expected);
+    const bool converts = rule.types == Types::kConvert || rule.types == Types::kAlike;
+    if (type != expected && !(converts && floating)) {
+      ThrowInvalidInput(operand.role, ": expected ", expected, ", got ", type);
+    }
   }
   for (const PostOp& op : step.post_ops) {
-    if (op.kind == PostOp::Kind::kBinary) {
-      CheckType(s, "post-op " + op.algorithm, op.value, expected);
-    }
+    if (op.kind == PostOp::Kind::kBinary) CheckFloating(s, "post-op " + op.algorithm, op.value);
   }
 }
 

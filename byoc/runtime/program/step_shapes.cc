@@ -31,7 +31,8 @@ std::string BoundText(int64_t bound) {
 void LimitPadded(const StepView& s, const Dims& shape, const Dims& begin, const Dims& end,
                  const Dims& reach) {
   const int64_t most = s.limits().image_bytes;
-  int64_t bytes = sizeof(float);
+  const auto image = static_cast<size_t>(s.step().Find("src"));
+  int64_t bytes = s.resolved().values[image].layout.element_bytes;
   auto times = [&](int64_t extent) {
     if (__builtin_mul_overflow(bytes, std::max<int64_t>(extent, 1), &bytes) || bytes > most) {
       ThrowUnsupported("an image of ", ToString(shape), " with padding ", ToString(begin), " and ",
@@ -428,5 +429,37 @@ void CheckResampling(const StepView& s) {
 void CheckPad(const StepView& s) { CheckBox(s, "dst", "src"); }
 
 void CheckSlice(const StepView& s) { CheckBox(s, "src", "dst"); }
+
+void CheckStridedSlice(const StepView& s) {
+  const Dims &src = s.Shape("src"), &dst = s.Shape("dst");
+  ExpectRank(s, "dst", src.size(), src.size());
+  const Dims& begin = IntegersOf(s.step(), "begin", src.size(), 0);
+  const Dims& steps = IntegersOf(s.step(), "steps", src.size(), -INT32_MAX);
+  for (size_t i = 0; i < src.size(); ++i) {
+    if (steps[i] == 0)
+      ThrowInvalidInput("attribute steps: expected none of 0, got one on axis ", i);
+    if (dst[i] == 0) continue;
+    const int64_t last = begin[i] + (dst[i] - 1) * steps[i];
+    if (begin[i] >= src[i] || last < 0 || last >= src[i]) {
+      ThrowInvalidInput("dst: elements ", begin[i], " to ", last, " of axis ", i,
+                        ": expected some from 0 to ", src[i] - 1);
+    }
+  }
+}
+
+void CheckGather(const StepView& s) {
+  const Dims &src = s.Shape("src"), &indices = s.Shape("indices");
+  const auto axis = static_cast<std::ptrdiff_t>(AxisOf(s, src));
+  Dims expected(src.begin(), src.begin() + axis);
+  expected.insert(expected.end(), indices.begin(), indices.end());
+  expected.insert(expected.end(), src.begin() + axis + 1, src.end());
+  ExpectShape(s, "dst", expected);
+}
+
+void CheckSelect(const StepView& s) {
+  for (const char* role : {"condition", "src", "src1"}) {
+    ExpectBroadcast(role, s.Shape(role), s.Shape("dst"));
+  }
+}
 
 }  // namespace mxplan

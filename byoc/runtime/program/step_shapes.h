@@ -65,6 +65,9 @@ void CheckShuffle(const StepView& s);
 void CheckResampling(const StepView& s);
 void CheckPad(const StepView& s);
 void CheckSlice(const StepView& s);
+void CheckStridedSlice(const StepView& s);
+void CheckGather(const StepView& s);
+void CheckSelect(const StepView& s);
 
 }  // namespace mxplan
 

@@ -11,7 +11,7 @@
 namespace mxplan {
 
 ExecutionContext::ExecutionContext(const Specialization& owner) : owner_(owner) {
-  const MemorySpace& memory = owner.library().memory();
+  const MemorySpace& memory = owner.libraries().own().memory();
   if (owner.spilled_bytes() > 0) spill_ = memory.Allocate(owner.spilled_bytes());
   for (size_t i = 0; i < owner.executables().size(); ++i) {
     for (const auto& stage : owner.executables()[i].stages) {
@@ -48,7 +48,7 @@ void ExecutionContext::Place(const Argument& argument, size_t number, size_t ste
 }
 
 void ExecutionContext::Settle(char* lent) {
-  const MemorySpace& memory = owner_.library().memory();
+  const MemorySpace& memory = owner_.libraries().own().memory();
   if (lent == nullptr && own_ == nullptr) own_ = memory.Allocate(owner_.arena_bytes());
   char* arena = lent != nullptr ? lent : own_.get();
   if (arena == arena_) return;
@@ -66,14 +66,24 @@ void ExecutionContext::Run(const std::vector<void*>& io, char* lent) {
     follower.call->SetAddress(follower.argument,
                               static_cast<char*>(io[follower.io]) + follower.offset);
   }
-  Stream* stream = owner_.library().ThreadStream();
-  bool readable = owner_.library().memory().kind() == MemorySpace::Kind::kHost;
+  bool readable = owner_.libraries().own().memory().kind() == MemorySpace::Kind::kHost;
   if (readable && (MemoryDebugOn() || ThreadObserver())) {
-    RunWatched(stream, io);
+    RunWatched(io);
     return;
   }
-  for (const Call& call : calls_) Execute(stream, call);
-  stream->Wait();
+  Stream* stream = nullptr;  // where the last step went
+  for (const Call& call : calls_) {
+    Stream* next = StreamOf(call.step);
+    if (stream != nullptr && stream != next) stream->Wait();
+    stream = next;
+    Execute(stream, call);
+  }
+  if (stream != nullptr) stream->Wait();
+}
+
+Stream* ExecutionContext::StreamOf(size_t step) const {
+  const Libraries& libraries = owner_.libraries();
+  return libraries[libraries.NumberOf(step)].ThreadStream();
 }
 
 void ExecutionContext::Execute(Stream* stream, const Call& call) const {
@@ -85,7 +95,7 @@ void ExecutionContext::Execute(Stream* stream, const Call& call) const {
   }
 }
 
-void ExecutionContext::RunWatched(Stream* stream, const std::vector<void*>& io) {
+void ExecutionContext::RunWatched(const std::vector<void*>& io) {
   std::vector<StepWatcher*> watchers;
   std::optional<ObservedRun> observed;  // the first to look: the other poisons what is dead
   if (ThreadObserver()) watchers.push_back(&observed.emplace(owner_, ThreadObserver()));
@@ -97,6 +107,7 @@ void ExecutionContext::RunWatched(Stream* stream, const std::vector<void*>& io) 
   auto call = calls_.begin();
   for (size_t step = 0; step < owner_.program().steps.size(); ++step) {
     for (StepWatcher* watcher : watchers) watcher->Before(step);
+    Stream* stream = StreamOf(step);
     for (; call != calls_.end() && call->step == step; ++call) Execute(stream, *call);
     stream->Wait();
     for (StepWatcher* watcher : watchers) watcher->After(step);

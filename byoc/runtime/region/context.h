@@ -48,9 +48,10 @@ class ExecutionContext {
   void Place(const Argument& argument, size_t number, size_t step, StageCall* call);
   // Moves what stands in the arena to `lent`, or to the context's own bytes.
   void Settle(char* lent);
+  Stream* StreamOf(size_t step) const;
   void Execute(Stream* stream, const Call& call) const;
   // The same run with every step under watch; see step_watcher.h.
-  void RunWatched(Stream* stream, const std::vector<void*>& io);
+  void RunWatched(const std::vector<void*>& io);
 
   const Specialization& owner_;
   std::shared_ptr<char> own_;    // none until a run lends no arena

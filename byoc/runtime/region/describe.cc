@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "program/step_descriptor.h"
+#include "region/libraries.h"
 
 namespace mxplan {
 namespace {
@@ -35,16 +36,20 @@ std::string Describe(const Program& program, const Library& library,
     ThrowInvalidInput("region ", program.name, " has ", program.symbols.size(), " symbols, not ",
                       symbols.size());
   }
-  Resolved resolved = Resolve(program, symbols, library);
-  std::unique_ptr<Builder> builder = library.NewBuilder(&resolved);
+  const Libraries libraries(program, library);
+  Resolved resolved = Resolve(program, symbols, libraries);
+  Builders builders(libraries, &resolved);
   JsonWriter json;
   json.BeginObject().Key("steps").BeginArray();
-  for (const Step& step : program.steps) {
+  for (size_t i = 0; i < program.steps.size(); ++i) {
+    const Step& step = program.steps[i];
     Executable executable;
     std::string failure;
     try {
-      executable = builder->Build(step, true);
-      if (!executable.missing.empty()) failure = WhyMissing(step, library, executable);
+      executable = builders.Build(i, true);
+      if (!executable.missing.empty()) {
+        failure = WhyMissing(step, libraries[libraries.NumberOf(i)], executable);
+      }
     } catch (const Error& error) {
       failure = error.what();
     }

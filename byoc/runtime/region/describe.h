@@ -15,8 +15,9 @@ namespace mxplan {
 //               "relative_error": 0, "alternatives": [], "refused": [["name", "reason"]],
 //               "descriptor": "convolution ...", "error": ""}],
 //    "values": [{"layout": "acdb", "nbytes": 1024}]}
-// A step that cannot be made says why in "error".  Values in layout "any" get the layout that the
-// first step to touch them decides; nbytes is -1 where no step did or the type is unknown.
+// Steps that name no library are those of `library`.  A step that cannot be made says why in
+// "error".  Values in layout "any" get the layout that the first step to touch them decides; nbytes
+// is -1 where no step did or the type is unknown.
 std::string Describe(const Program& program, const Library& library,
                      const std::vector<int64_t>& symbols);
 

@@ -18,7 +18,7 @@ constexpr size_t kMaxSpecializations = 16;
 Region::Region(Program program, std::vector<ConstantData> constants, const Library& library,
                Weights::Sharing sharing)
     : program_(std::move(program)),
-      library_(library),
+      libraries_(program_, library),
       weights_(std::move(constants), library, sharing) {
   if (weights_.constants().size() != program_.constants.size()) {
     ThrowInvalidInput("region ", program_.name, " has ", program_.constants.size(),
@@ -27,10 +27,10 @@ Region::Region(Program program, std::vector<ConstantData> constants, const Libra
 }
 
 std::shared_ptr<Specialization> Region::Find(const std::vector<int64_t>& symbols) {
-  const ProcessState state = library_.State();
   std::lock_guard<std::mutex> lock(mutex_);
   for (Slot& slot : slots_) {
-    if (slot.specialization->state() == state && slot.specialization->symbols() == symbols) {
+    if (slot.specialization->symbols() == symbols &&
+        libraries_.AreNow(slot.specialization->states())) {
       slot.last_use = ++clock_;
       return slot.specialization;
     }
@@ -44,7 +44,7 @@ std::shared_ptr<Specialization> Region::Get(const std::vector<int64_t>& symbols)
   if (auto found = Find(symbols)) return found;
   std::shared_ptr<Specialization> made;
   try {
-    made = std::make_shared<Specialization>(program_, library_, &weights_, symbols);
+    made = std::make_shared<Specialization>(program_, libraries_, &weights_, symbols);
   } catch (const Error& error) {
     throw Error(error.kind(), Concat("region ", program_.name, ": ", error.what()));
   }
@@ -63,7 +63,7 @@ std::shared_ptr<Specialization> Region::Get(const std::vector<int64_t>& symbols)
 std::vector<ConstantData> Region::PlainConstants() const {
   std::vector<ConstantData> plain = constants();
   for (ConstantData& constant : plain) {
-    if (!constant.IsPlain()) constant = Unpacked(constant, library_);
+    if (!constant.IsPlain()) constant = Unpacked(constant, libraries_.own());
   }
   return plain;
 }
@@ -82,11 +82,11 @@ void Region::Run(const std::vector<TensorRef>& tensors, const std::vector<int64_
   // Kept between calls so that a warm call allocates nothing.
   thread_local std::vector<int64_t> symbols;
   thread_local std::vector<void*> io;
-  CheckTensors(program_, library_.memory(), tensors);
+  CheckTensors(program_, libraries_.own().memory(), tensors);
   ReadSymbols(program_, tensors, numbers, &symbols);
   std::shared_ptr<Specialization> specialization = Get(symbols);
   CheckShapes(program_, specialization->physical_shapes(), tensors);
-  char* lent = LentArena(program_, library_.memory(), specialization->arena_bytes(), tensors);
+  char* lent = LentArena(program_, libraries_.own().memory(), specialization->arena_bytes(), tensors);
   io.clear();
   for (const TensorRef& tensor : tensors) io.push_back(tensor.data);
   specialization->Run(io, lent);
@@ -120,7 +120,7 @@ std::string Region::Stats() const {
       json.Key(program_.symbols[i].name).Integer(specialization.symbols()[i]);
     }
     json.EndObject();
-    json.Key("threads").Integer(specialization.state().threads);
+    json.Key("threads").Integer(specialization.states()[0].threads);
     json.Key("arena_bytes").Integer(specialization.arena_bytes() + specialization.spilled_bytes());
     json.Key("spilled_scratchpad_bytes").Integer(specialization.spilled_bytes());
     json.Key("contexts").Integer(static_cast<int64_t>(specialization.contexts()));

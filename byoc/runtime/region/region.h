@@ -10,6 +10,7 @@
 
 #include "library/library.h"
 #include "program/program.h"
+#include "region/libraries.h"
 #include "region/signature.h"
 #include "region/specialization.h"
 #include "weights/weights.h"
@@ -18,8 +19,8 @@ namespace mxplan {
 
 class Region {
  public:
-  // Throws InvalidInput if the constants are not those of the program.  All steps belong to
-  // `library`.
+  // Throws InvalidInput if the constants are not those of the program, or a step names a library
+  // that is not there.  Steps that name none are those of `library`, which packs constants.
   Region(Program program, std::vector<ConstantData> constants, const Library& library,
          Weights::Sharing sharing = Weights::Sharing::kProcess);
 
@@ -49,7 +50,7 @@ class Region {
   std::shared_ptr<Specialization> Get(const std::vector<int64_t>& symbols);
 
   Program program_;
-  const Library& library_;
+  Libraries libraries_;
   Weights weights_;
   std::mutex build_mutex_;  // one build at a time; running calls do not wait for it
   mutable std::mutex mutex_;

@@ -10,19 +10,21 @@
 
 namespace mxplan {
 
-Specialization::Specialization(const Program& program, const Library& library, Weights* weights,
+Specialization::Specialization(const Program& program, const Libraries& libraries, Weights* weights,
                                std::vector<int64_t> symbols)
     : program_(program),
-      library_(library),
+      libraries_(libraries),
       weights_(weights),
       symbols_(std::move(symbols)),
-      state_(library.State()) {
-  resolved_ = Resolve(program_, symbols_, library_);
+      states_(libraries.States()) {
+  resolved_ = Resolve(program_, symbols_, libraries_);
   CheckPlaceable(resolved_);
   CheckConstants();
   physical_shapes_ = PhysicalShapesOf(resolved_);
-  std::unique_ptr<Builder> builder = library_.NewBuilder(&resolved_);
-  for (const Step& step : program_.steps) executables_.push_back(builder->Build(step, false));
+  Builders builders(libraries_, &resolved_);
+  for (size_t i = 0; i < program_.steps.size(); ++i) {
+    executables_.push_back(builders.Build(i, false));
+  }
   std::vector<Weights::Request> requests;
   for (const Executable& executable : executables_) {
     for (const auto& stage : executable.stages) {

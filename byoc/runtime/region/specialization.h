@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "library/library.h"
+#include "region/libraries.h"
 #include "region/signature.h"
 #include "weights/weights.h"
 
@@ -20,21 +21,21 @@ class ExecutionContext;
 
 class Specialization {
  public:
-  // `program` and `weights` outlive the object.  Builds all executables, for the calling thread's
-  // state, and packs what they need.
-  Specialization(const Program& program, const Library& library, Weights* weights,
+  // `program`, `libraries` and `weights` outlive the object.  Builds all executables, for the
+  // calling thread's states, and packs what they need.
+  Specialization(const Program& program, const Libraries& libraries, Weights* weights,
                  std::vector<int64_t> symbols);
   ~Specialization();
   Specialization(const Specialization&) = delete;
   Specialization& operator=(const Specialization&) = delete;
 
   const Program& program() const { return program_; }
-  // Of all steps: a program does not name libraries yet.
-  const Library& library() const { return library_; }
+  const Libraries& libraries() const { return libraries_; }
   const Resolved& resolved() const { return resolved_; }
   const std::vector<Dims>& physical_shapes() const { return physical_shapes_; }
   const std::vector<int64_t>& symbols() const { return symbols_; }
-  const ProcessState& state() const { return state_; }
+  // Of the libraries when the executables were made.
+  const std::vector<ProcessState>& states() const { return states_; }
   const std::vector<Executable>& executables() const { return executables_; }
   int64_t arena_bytes() const { return arena_bytes_; }
   // Bytes beside the planned arena: scratchpads that grew since, because of more threads, say.
@@ -68,10 +69,10 @@ class Specialization {
   void Release(std::unique_ptr<ExecutionContext> context);
 
   const Program& program_;
-  const Library& library_;
+  const Libraries& libraries_;
   Weights* weights_;
   std::vector<int64_t> symbols_;
-  ProcessState state_;
+  std::vector<ProcessState> states_;
   Resolved resolved_;
   std::vector<Dims> physical_shapes_;
   std::vector<Executable> executables_;

@@ -19,7 +19,7 @@ def graph(
     gives: list[int],
     pinned: tuple[int, ...] = (),
 ) -> BorderGraph:
-    tensors = tuple(Tensor((1, 17, 8, 8), 4, tail) for tail in tails)
+    tensors = tuple(Tensor((1, 17, 8, 8), "float32", tail) for tail in tails)
     return BorderGraph(
         tensors,
         tuple(operators),

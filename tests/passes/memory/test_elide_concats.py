@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tvm_mxplan.core.layout.layout import parse_layout
+from tvm_mxplan.core.element_types import stored_bytes
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.builder import ProgramBuilder
 from tvm_mxplan.core.program.dims import Symbol
@@ -25,12 +25,12 @@ def joined(b: ProgramBuilder, *pieces: int, axis: int = 1) -> int:
     return b.step("concat", ir.Concat(axis), tuple(shape), [("src", piece) for piece in pieces])
 
 
-def elided(b: ProgramBuilder, layout: str = "abcd") -> ir.Program:
+def elided(b: ProgramBuilder, layout: str = "abcd", dtype: str = "float32") -> ir.Program:
     program = b.finish()
     for number, value in enumerate(program.values):
         tag = layout if value.kind == "local" and len(value.shape) == 4 else value.layout
-        nbytes = 4 * parse_layout(tag).elements(value.shape)  # type: ignore[arg-type]
-        program = program.with_value(number, layout=tag, nbytes=nbytes)
+        nbytes = stored_bytes(value.shape, tag, dtype)
+        program = program.with_value(number, layout=tag, nbytes=nbytes, dtype=dtype)
     return elide_concats(program)
 
 
@@ -60,6 +60,22 @@ def test_pieces_stand_one_behind_the_other() -> None:
         "relu0": ("concat0", 0), "relu1": ("concat0", 3 * SIZE), "relu2": ("concat0", 8 * SIZE),
     }  # fmt: skip
     assert copies(program) == [[]]
+
+
+def test_places_are_by_the_bytes_of_the_type() -> None:
+    b = ProgramBuilder("p")
+    joined(b, made(b, 3), made(b, 5))
+    assert places(elided(b, dtype="bfloat16"))["relu1"] == ("concat0", 3 * SIZE // 2)
+
+
+def test_a_piece_of_another_type_is_copied() -> None:
+    b = ProgramBuilder("p")
+    whole = joined(b, made(b, 3), made(b, 5))
+    program = b.finish()
+    for number, value in enumerate(program.values):
+        program = program.with_value(number, nbytes=stored_bytes(value.shape, "abcd", value.dtype))
+    assert set(places(elide_concats(program))) == {"relu0", "relu1"}
+    assert not places(elide_concats(program.with_value(whole, dtype="bfloat16")))
 
 
 @pytest.mark.parametrize(
@@ -131,8 +147,8 @@ def test_another_view_of_all_bytes_is_as_good_as_the_value() -> None:
             unlike = b.finish().with_value(view, alias_offset=4)
             for number, value in enumerate(unlike.values):
                 unlike = unlike.with_value(
-                    number, nbytes=4 * parse_layout(value.layout).elements(value.shape)
-                )  # type: ignore[arg-type]
+                    number, nbytes=stored_bytes(value.shape, value.layout, value.dtype)
+                )
             program = elide_concats(unlike)
         assert ("relu0" in copies(program)[0]) != whole
 

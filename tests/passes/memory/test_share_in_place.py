@@ -87,7 +87,9 @@ def test_a_result_that_is_the_output_stays_there() -> None:
     assert homes(shared(b.program())) == ["relu0", "y"]
 
 
-@pytest.mark.parametrize("change", [{"layout": "acdb"}, {"nbytes": 4096}, {"shape": (1, 4, 6, 3)}])
+@pytest.mark.parametrize(
+    "change", [{"layout": "acdb"}, {"nbytes": 4096}, {"shape": (1, 4, 6, 3)}, {"dtype": "int32"}]
+)
 def test_what_is_stored_otherwise_is_not_the_same_bytes(change: dict) -> None:
     b = Small()
     second = b.relu(b.relu(b.x))

@@ -58,10 +58,6 @@ class Layout:
         """Number of elements stored for ``shape``, padding included."""
         return math.prod(self.padded_shape(shape))
 
-    def padded_bytes(self, shape: Sequence[int], itemsize: int) -> int:
-        """Bytes stored for ``shape``, padding included."""
-        return itemsize * self.elements(shape)
-
     def strides(self, shape: Sequence[int]) -> tuple[int, ...]:
         """For each logical dimension the elements from one index (or block of indices) to the next."""
         outer = self._outer(shape)

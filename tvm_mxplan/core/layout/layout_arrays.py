@@ -18,7 +18,7 @@ def pack(array: np.ndarray, layout: Layout) -> np.ndarray:
     tails = layout.tails(array.shape)
     padded = np.pad(array, [(0, tails.get(dim, 0)) for dim in range(array.ndim)]) if tails else array
     split = padded.reshape(layout.split_shape(array.shape))
-    return np.ascontiguousarray(split.transpose(layout.stored_order()))
+    return np.asarray(split.transpose(layout.stored_order()), order="C")
 
 
 def unpack(array: np.ndarray, layout: Layout, shape: Sequence[int]) -> np.ndarray:
@@ -28,7 +28,7 @@ def unpack(array: np.ndarray, layout: Layout, shape: Sequence[int]) -> np.ndarra
     ------
     ValueError : ``array`` has not the physical shape of ``layout`` for ``shape``.
     """
-    return np.ascontiguousarray(crop(unpack_padded(array, layout, shape), shape))
+    return np.asarray(crop(unpack_padded(array, layout, shape), shape), order="C")
 
 
 def unpack_padded(array: np.ndarray, layout: Layout, shape: Sequence[int]) -> np.ndarray:

@@ -22,6 +22,7 @@ class ProgramBuilder:
     ----------
     constants : arrays in the order of the constant values' ``index``; plain and C-contiguous.
     operator : the operator that steps from now on stem from, '' if it has no name.
+    library : that runs steps from now on, '' for the one whose region it is.
     """
 
     def __init__(self, name: str) -> None:
@@ -35,6 +36,7 @@ class ProgramBuilder:
         self._names: dict[str, int] = {}
         self._written_outputs: set[int] = set()
         self.operator = ""
+        self.library = ""
 
     def _add(self, value: ir.Value) -> int:
         self.values.append(value)
@@ -124,7 +126,7 @@ class ProgramBuilder:
             for role, shape in results.items()
         }
         roles = [ir.Operand(role, value) for role, value in (*operands, *made.items())]
-        self.steps.append(ir.Step(name, attrs, tuple(roles), post_ops))
+        self.steps.append(ir.Step(name, attrs, tuple(roles), post_ops, library=self.library))
         return list(made.values())
 
     def _step_name(self, stem: str, attrs: ir.Attributes) -> str:

@@ -5,8 +5,8 @@ Little-endian; strings are u32 length + UTF-8; counts are u32, other integers i6
     "MXPR" version:u32 name arena_bytes
     symbols  n * (name input axis)
     values   n * (name dtype kind:u8 layout index alias_of alias_offset:dim offset nbytes rank:u32 dim*)
-    steps    n * (kind name implementation scratchpad_offset scratchpad_bytes refused prepared attrs operands
-             post_ops)
+    steps    n * (kind name library implementation scratchpad_offset scratchpad_bytes refused prepared attrs
+             operands post_ops)
     refused  n * name
     prepared u32 length + bytes
     attrs    n * (name type:u8 value)      type: 0 i64, 1 f64, 2 string, 3 u32 count + i64*, 4 bool (u8)
@@ -131,6 +131,7 @@ class _Writer:
     def step(self, step: ir.Step) -> None:
         self.string(step.kind)
         self.string(step.name)
+        self.string(step.library)
         self.string(step.implementation)
         self.i64(step.scratchpad_offset)
         self.i64(step.scratchpad_bytes)
@@ -263,7 +264,7 @@ class _Reader:
         return ir.Value(*head, index, alias_of, alias_offset, offset, nbytes)
 
     def step(self) -> ir.Step:
-        kind, name, implementation = self.string(), self.string(), self.string()
+        kind, name, library, implementation = (self.string() for _ in range(4))
         scratchpad_offset, scratchpad_bytes = self.i64(), self.i64()
         refused = tuple(self.string() for _ in range(self.count(4)))
         prepared = self.take(self.u32())
@@ -276,8 +277,8 @@ class _Reader:
             attrs = ir.STEP_KINDS[kind](**attributes)
         except TypeError as error:
             raise DecodeError(f"step {name!r} of kind {kind}: {error}") from None
-        scratchpad = (scratchpad_offset, scratchpad_bytes)
-        return ir.Step(name, attrs, operands, post_ops, implementation, *scratchpad, refused, prepared)
+        rest = (implementation, scratchpad_offset, scratchpad_bytes, refused, prepared, library)
+        return ir.Step(name, attrs, operands, post_ops, *rest)
 
     def attribute(self) -> object:
         code = self.u8()

@@ -170,7 +170,10 @@ class Softmax:
 
 @dataclass(frozen=True)
 class Eltwise:
-    """src -> dst; algorithms as oneDNN names them without the prefix (relu, clip_v2, gelu_erf, ...)."""
+    """src -> dst; algorithms as oneDNN names them without the prefix (relu, clip_v2, gelu_erf, ...).
+
+    Those that it has not: ceil, erf, floor, negative, rsqrt, sign, trunc.
+    """
 
     algorithm: str
     alpha: float
@@ -179,7 +182,7 @@ class Eltwise:
 
 @dataclass(frozen=True)
 class Binary:
-    """src, src1 (same rank, broadcast) -> dst; ``algorithm``: add, sub, mul, div, min, max."""
+    """src, src1 (same rank, broadcast) -> dst, of one type; ``algorithm``: add, sub, mul, div, min, max."""
 
     algorithm: str
 
@@ -256,6 +259,65 @@ class Slice:
 
 
 @dataclass(frozen=True)
+class StridedSlice:
+    """src -> dst, every ``steps``-th element of each axis from ``begin`` on; those below 0 go backwards."""
+
+    begin: tuple[int, ...]
+    steps: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Gather:
+    """src [A..., extent, B...], indices [I...] of int32 or int64 -> dst [A..., I..., B...].
+
+    Negative indices count from the end; what is out of bounds is an error.
+    """
+
+    axis: int
+
+
+@dataclass(frozen=True)
+class Select:
+    """condition of bool, src, src1 (same rank, broadcast) -> dst: src where it holds, else src1."""
+
+
+@dataclass(frozen=True)
+class Compare:
+    """src, src1 (same rank, broadcast) -> dst of bool.
+
+    ``algorithm``: equal, not_equal, less, less_equal, greater, greater_equal.
+    """
+
+    algorithm: str
+
+
+@dataclass(frozen=True)
+class Cast:
+    """src -> dst of another element type."""
+
+
+@dataclass(frozen=True)
+class Resize:
+    """src -> dst, spatial axes of other extents.
+
+    Attributes
+    ----------
+    algorithm : nearest, linear or cubic.
+    coordinates : half_pixel, pytorch_half_pixel, align_corners, asymmetric or tf_half_pixel_for_nn: where a
+        point of dst lies in src.
+    rounding : of nearest: floor, ceil, round_prefer_floor, round_prefer_ceil, round_prefer_even.
+    alpha : of cubic: the spline's coefficient.
+    inside_only : of cubic: points outside of src count nothing, and the others for them.
+    """
+
+    algorithm: str
+    coordinates: str
+    rounding: str
+    alpha: float
+    inside_only: bool
+
+
+@dataclass(frozen=True)
 class Reorder:
     """src -> dst of the same logical shape in another layout (or a plain copy)."""
 
@@ -280,6 +342,12 @@ Attributes: TypeAlias = (
     | Resampling
     | Pad
     | Slice
+    | StridedSlice
+    | Gather
+    | Select
+    | Compare
+    | Cast
+    | Resize
     | Reorder
 )
 
@@ -303,6 +371,12 @@ STEP_KINDS: dict[str, type] = {
     "resampling": Resampling,
     "pad": Pad,
     "slice": Slice,
+    "strided_slice": StridedSlice,
+    "gather": Gather,
+    "select": Select,
+    "compare": Compare,
+    "cast": Cast,
+    "resize": Resize,
     "reorder": Reorder,
 }
 KIND_OF = {cls: kind for kind, cls in STEP_KINDS.items()}
@@ -363,7 +437,7 @@ RESULT_ROLES = ("dst", "last_hidden", "last_cell")
 
 @dataclass(frozen=True)
 class Operand:
-    """A value in a role: src, src1, weights, bias, scale, shift, mean, variance, dst.
+    """A value in a role: src, src1, weights, bias, scale, shift, mean, variance, condition, indices, dst.
 
     A depthwise post-op adds depthwise_weights and depthwise_bias; a recurrent layer has recurrence,
     peepholes, hidden, cell, and the results last_hidden and last_cell.
@@ -390,6 +464,7 @@ class Step:
         they are known to be wrong for this step.
     prepared : what the library made for it ahead of time, such as a plan for a device that is not here; in a
         format of the library's own, for its runtime.
+    library : that runs it, '' for the one whose region it is.
     """
 
     name: str
@@ -401,6 +476,7 @@ class Step:
     scratchpad_bytes: int = -1
     refused: tuple[str, ...] = ()
     prepared: bytes = b""
+    library: str = ""
 
     @property
     def kind(self) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import fields
 from typing import get_type_hints
 
+from ..element_types import item_bytes
 from . import program as ir
 from .dims import Dim, symbols_of
 
@@ -31,6 +32,9 @@ _ROLES: dict[type, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("src", "weights", "recurrence"),
         ("bias", "peepholes", "hidden", "cell", "last_hidden", "last_cell"),
     ),
+    ir.Gather: (("src", "indices"), ()),
+    ir.Select: (("condition", "src", "src1"), ()),
+    ir.Compare: (("src", "src1"), ()),
 }
 """Roles that a step needs and those that it may have, beside dst; the kinds that are missing need src."""
 
@@ -73,6 +77,10 @@ def _check_values(program: ir.Program) -> None:
         where = f"value {value.name!r}"
         if len(value.shape) > _MAX_RANK:
             raise ProgramError(f"{where}: expected rank {_MAX_RANK} at most, got {len(value.shape)}")
+        try:
+            item_bytes(value.dtype)
+        except ValueError as error:
+            raise ProgramError(f"{where}: {error}") from None
         _check_dims(where, (*value.shape, value.alias_offset), bound)
         if not -1 <= value.alias_of < number:
             raise ProgramError(f"{where}: expected an alias of an earlier value, got {value.alias_of}")

@@ -35,6 +35,8 @@ def _step_text(program: ir.Program, step: ir.Step) -> str:
     operands = ", ".join(f"{one.role}={program.values[one.value].name}" for one in step.operands)
     post_ops = "".join(f" + {post_op}" for post_op in step.post_ops)
     text = f"{step.name} = {step.kind}({operands}) {step.attrs}{post_ops}"
+    if step.library:
+        text += f" by {step.library}"
     if step.implementation:
         text += f" in {step.implementation}"
     if step.scratchpad_bytes > 0:

@@ -9,9 +9,22 @@ import numpy as np
 
 from tvm_mxplan.core.program import program as ir
 
-from ..estimate import Array, Estimate
-from . import convolution, elementwise, matmul, movement, normalization, pooling, recurrent, reduction
+from ..estimate import Array, Estimate, rounded_to
+from . import (
+    choice,
+    convolution,
+    elementwise,
+    matmul,
+    movement,
+    normalization,
+    pooling,
+    recurrent,
+    reduction,
+    resize,
+)
 from .operands import Operands
+
+_FLOAT = np.dtype(np.float32)
 
 REFERENCES: dict[type, Callable[[Any, Operands], Estimate]] = {
     ir.Convolution: convolution.convolution,
@@ -32,6 +45,12 @@ REFERENCES: dict[type, Callable[[Any, Operands], Estimate]] = {
     ir.Resampling: movement.resampling,
     ir.Pad: movement.pad,
     ir.Slice: movement.slice_,
+    ir.StridedSlice: movement.strided_slice,
+    ir.Gather: movement.gather,
+    ir.Select: choice.select,
+    ir.Compare: choice.compare,
+    ir.Cast: choice.cast,
+    ir.Resize: resize.resize,
     ir.Reorder: movement.reorder,
 }
 
@@ -54,6 +73,7 @@ def evaluate(
     shape: tuple[int, ...],
     operands: Mapping[str, Sequence[Array]],
     post_operands: Sequence[Array | None],
+    dtype: np.dtype[Any] = _FLOAT,
 ) -> dict[str, Estimate]:
     """What ``step`` should give, by role; what it does not write may be among it.
 
@@ -62,6 +82,7 @@ def evaluate(
     shape : logical shape of ``dst``.
     operands : by role, in any type.
     post_operands : for each post-op, what a binary reads, or what the destination held for a sum.
+    dtype : of its result, and of what stands in front of a depthwise post-op.
     """
     doubles = {role: [np.asarray(array, np.float64) for array in arrays] for role, arrays in operands.items()}
     given = Operands(doubles, shape)
@@ -73,7 +94,11 @@ def evaluate(
             assert isinstance(step.attrs, ir.Convolution)
             root = Operands(doubles, convolution.before_depthwise(step.attrs, given))
         estimate = REFERENCES[type(step.attrs)](step.attrs, root)
+        if isinstance(step.attrs, ir.Cast):
+            estimate = choice.cast_to(dtype, estimate)
         for post_op, operand in zip(step.post_ops, post_operands, strict=True):
             other = None if operand is None else np.asarray(operand, np.float64)
+            if isinstance(post_op, ir.DepthwisePostOp):
+                estimate = rounded_to(dtype, estimate)
             estimate = POST_OPS[type(post_op)](post_op, estimate, other, given)
     return {"dst": estimate}

@@ -59,6 +59,13 @@ FUNCTIONS: dict[str, Function] = {
     "hardswish": Function(lambda x, a, b: x * np.clip(a * x + b, 0, 1), cancels=True),
     "pow": Function(lambda x, a, b: a * np.power(x, b), _CLOSE),
     "round": Function(lambda x, a, b: np.round(x)),
+    "ceil": Function(lambda x, a, b: np.ceil(x)),
+    "erf": Function(lambda x, a, b: special.erf(x), _CLOSE),
+    "floor": Function(lambda x, a, b: np.floor(x)),
+    "negative": Function(lambda x, a, b: -x),
+    "rsqrt": Function(lambda x, a, b: 1 / np.sqrt(x)),
+    "sign": Function(lambda x, a, b: np.sign(x)),
+    "trunc": Function(lambda x, a, b: np.trunc(x)),
 }
 
 _BINARY: dict[str, np.ufunc] = {

@@ -33,6 +33,17 @@ def slice_(attrs: ir.Slice, operands: Operands) -> Estimate:
     return Estimate(operands.src[box])
 
 
+def strided_slice(attrs: ir.StridedSlice, operands: Operands) -> Estimate:
+    value = operands.src
+    for axis, (begin, step, count) in enumerate(zip(attrs.begin, attrs.steps, operands.shape, strict=True)):
+        value = value.take(begin + step * np.arange(count), axis)
+    return Estimate(value)
+
+
+def gather(attrs: ir.Gather, operands: Operands) -> Estimate:
+    return Estimate(np.take(operands.src, operands["indices"].astype(np.int64), attrs.axis))
+
+
 def reorder(_attrs: ir.Reorder, operands: Operands) -> Estimate:
     return Estimate(operands.src)
 

@@ -5,14 +5,26 @@
 #include "onednn/layout.h"
 
 namespace mxplan {
+namespace {
+
+// Empty where oneDNN has no such type or layout: a value between steps of other libraries.
+dnnl::memory::desc DescOf(const ResolvedValue& value, const std::string& dtype) {
+  try {
+    return MakeDesc(value.dims, ParseDtype(dtype), value.tag);
+  } catch (const Error&) {
+    return {};
+  } catch (const dnnl::error&) {
+    return {};
+  }
+}
+
+}  // namespace
 
 DescribedProgram::DescribedProgram(Resolved* resolved) : resolved_(resolved) {
   for (size_t i = 0; i < resolved->values.size(); ++i) {
     const ResolvedValue& value = resolved->values[i];
-    bool known = value.error.empty();
-    descs_.push_back(
-        known ? MakeDesc(value.dims, ParseDtype(resolved->program->values[i].dtype), value.tag)
-              : dnnl::memory::desc());
+    descs_.push_back(value.error.empty() ? DescOf(value, resolved->program->values[i].dtype)
+                                         : dnnl::memory::desc());
   }
 }
 
@@ -23,8 +35,14 @@ const ResolvedValue& DescribedProgram::Get(int value) const {
 }
 
 const dnnl::memory::desc& DescribedProgram::Desc(int value) const {
-  Get(value);
-  return descs_[static_cast<size_t>(value)];
+  const ResolvedValue& resolved = Get(value);
+  const dnnl::memory::desc& desc = descs_[static_cast<size_t>(value)];
+  if (desc.is_zero()) {
+    ThrowUnsupported("value ", program().values[static_cast<size_t>(value)].name,
+                     ": oneDNN has no ", program().values[static_cast<size_t>(value)].dtype,
+                     " in layout ", resolved.tag);
+  }
+  return desc;
 }
 
 bool DescribedProgram::IsConstant(int value) const {

@@ -6,15 +6,31 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "program/physical_layout.h"
 
 namespace mxplan {
 namespace {
 
+// The bytes of a number in a type; throws Unsupported for types that nobody fills with numbers.
+std::vector<char> BytesOf(float value, dnnl::memory::data_type type) {
+  uint32_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(bits));
+  if (type == dnnl::memory::data_type::bf16) {
+    bits =
+        (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16;  // to nearest, ties to even; no NaN comes here
+  } else if (type != dnnl::memory::data_type::f32) {
+    ThrowUnsupported("a fill of ", value, " in a type other than float32 and bfloat16");
+  }
+  const char* first = reinterpret_cast<const char*>(&bits);  // the lowest bytes come first
+  return {first, first + dnnl::memory::data_type_size(type)};
+}
+
 class FillStage final : public MemoryStage {
  public:
   FillStage(const MemoryArgument& dst, float value)
       : MemoryStage({dst}), desc_(dst.desc), value_(value) {
+    if (value != 0) number_ = BytesOf(value, desc_.get_data_type());
     dims_ = desc_.get_dims();
     padded_ = desc_.get_padded_dims();
     strides_ = desc_.get_strides();
@@ -28,20 +44,22 @@ class FillStage final : public MemoryStage {
     void* data = nullptr;
     dnnl::error::wrap_c_api(dnnl_memory_get_data_handle(memories[0].memory, &data),
                             "could not get a memory's address");
-    auto* floats = static_cast<float*>(data);
+    auto* bytes = static_cast<char*>(data);
     if (value_ == 0 || dims_ != padded_) std::memset(data, 0, bytes_);
     if (value_ == 0) return;
     if (dims_ == padded_) {
-      std::fill(floats, floats + bytes_ / sizeof(float), value_);
+      for (size_t at = 0; at < bytes_; at += number_.size()) Put(bytes + at);
     } else {
-      FillLogical(floats, 0, Dims(dims_.size(), 0));
+      FillLogical(bytes, 0, Dims(dims_.size(), 0));
     }
   }
 
  private:
-  void FillLogical(float* data, size_t axis, Dims position) const {
+  void Put(char* place) const { std::memcpy(place, number_.data(), number_.size()); }
+
+  void FillLogical(char* data, size_t axis, Dims position) const {
     if (axis == dims_.size()) {
-      data[Offset(std::move(position))] = value_;
+      Put(data + Offset(std::move(position)) * static_cast<int64_t>(number_.size()));
       return;
     }
     for (position[axis] = 0; position[axis] < dims_[axis]; ++position[axis]) {
@@ -64,6 +82,7 @@ class FillStage final : public MemoryStage {
 
   dnnl::memory::desc desc_;
   float value_;
+  std::vector<char> number_;  // the bytes of the value; empty for zero
   Dims dims_, padded_, strides_, blocks_, axes_;
   size_t bytes_;
 };

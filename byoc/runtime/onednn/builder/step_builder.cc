@@ -132,10 +132,13 @@ dnnl::primitive_attr StepBuilder::Attr(PrimitiveKey* key) const {
         key->Put(alpha);
         break;
       case PostOp::Kind::kDepthwise: {
-        auto f32 = memory::data_type::f32;
-        auto bias = Has("depthwise_bias") ? f32 : memory::data_type::undef;
-        post_ops.append_dw(f32, bias, f32, op.kernel, op.stride, op.padding);
+        auto type = [&](const char* role) { return Desc(role).get_data_type(); };
+        auto bias = Has("depthwise_bias") ? type("depthwise_bias") : memory::data_type::undef;
+        auto weights = type("depthwise_weights"), dst = type("dst");
+        post_ops.append_dw(weights, bias, dst, op.kernel, op.stride, op.padding);
+        key->Put(weights);
         key->Put(bias);
+        key->Put(dst);
         key->Put(Dims{op.kernel, op.stride, op.padding});
         break;
       }

@@ -71,6 +71,9 @@ bool TakesRowProduct(const StepBuilder& b) {
   const std::vector<PostOp>& post_ops = b.step().post_ops;
   bool relu = post_ops.size() == 1 && post_ops[0].kind == PostOp::Kind::kEltwise &&
               post_ops[0].algorithm == "relu" && post_ops[0].alpha == 0;
+  for (const Operand& operand : b.step().operands) {
+    if (b.Desc(operand.value).get_data_type() != dnnl::memory::data_type::f32) return false;
+  }
   const Dims& filter = b.Get("weights").dims;
   bool empty = std::find(filter.begin(), filter.end(), 0) != filter.end();
   // Tails would have to be zeroed.

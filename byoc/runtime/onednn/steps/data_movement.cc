@@ -45,9 +45,6 @@ void BuildPad(StepBuilder* b) {
   dnnl::memory::desc dst = b->FixedLike("dst", src);
   Dims begin = ReadBegin(*b, dst.get_dims(), src.get_dims());
   auto value = static_cast<float>(b->Real("value"));
-  if (value != 0 && dst.get_data_type() != dnnl::memory::data_type::f32) {
-    ThrowUnsupported("a padding of ", value, " in a type other than float32");
-  }
   dnnl::memory::desc window = dst.submemory_desc(src.get_dims(), begin);
   MemoryArgument whole{DNNL_ARG_DST, Argument::Source::kValue, b->Id("dst"), dst};
   b->AddStage(MakeFill(whole, value), "fill");

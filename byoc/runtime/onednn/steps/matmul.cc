@@ -54,7 +54,7 @@ void BuildRows(StepBuilder* b) {
       {DNNL_ARG_DST, b->Id("dst")}};
   dnnl::memory::desc bias;
   if (b->Has("bias")) {
-    bias = MakeDesc({1, columns}, type, "ab");
+    bias = MakeDesc({1, columns}, b->Desc("bias").get_data_type(), "ab");
     bindings.push_back({DNNL_ARG_BIAS, b->Id("bias"), bias});
   }
   b->Add<dnnl::matmul>(bindings, seen_src, MakeDesc({depth, columns}, type, "any"), bias, dst);

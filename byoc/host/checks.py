@@ -1,0 +1,131 @@
+"""What the host library can take: a function for each row, giving None or the reason for a refusal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from tvm import relax
+
+from tvm_mxplan.core.program.dims import is_static
+from tvm_mxplan.passes.relax_types import dtype_of, is_constant, shape_of
+
+from .slices import slice_of
+
+Check: TypeAlias = Callable[[relax.Call], str | None]
+
+MAX_RANK = 12
+MOVED = (
+    "float32", "float64", "float16", "bfloat16", "bool",
+    "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
+)  # fmt: skip
+"""Types whose elements are moved."""
+COMPUTED = ("float32", "float64", "int8", "uint8", "int32", "int64", "bool")
+"""Those that are compared and cast."""
+ARITHMETIC = ("float32", "int32", "int64")
+
+
+def tensors_of(call: relax.Call) -> list[relax.Expr]:
+    """Operands that are tensors."""
+    return [arg for arg in call.args if isinstance(arg.ty, relax.TensorType)]
+
+
+def tensors_ok(call: relax.Call) -> str | None:
+    """Element types, ranks and shapes that every composite asks of its operands and its result."""
+    operands = tensors_of(call)
+    for tensor in [*operands, call]:
+        dtype, shape = dtype_of(tensor), shape_of(tensor)
+        if dtype not in MOVED:
+            return f"element type {dtype or 'unknown'}"
+        if shape is None:
+            return "a shape that is not known at compile time"
+        if len(shape) > MAX_RANK:
+            return f"rank {len(shape)}, at most {MAX_RANK} is taken"
+    return "constants only" if all(map(is_constant, operands)) else None
+
+
+def accept(_call: relax.Call) -> str | None:
+    return None
+
+
+def where(call: relax.Call) -> str | None:
+    dtypes = [dtype_of(arg) for arg in call.args]
+    if dtypes[0] != "bool":
+        return f"a condition of {dtypes[0]}, expected bool"
+    return None if dtypes[1] == dtypes[2] else f"values of {dtypes[1]} and {dtypes[2]}"
+
+
+def compare(call: relax.Call) -> str | None:
+    dtypes = [dtype_of(arg) for arg in call.args]
+    if dtypes[0] != dtypes[1]:
+        return f"operands of {dtypes[0]} and {dtypes[1]}"
+    return _one_of(dtypes[0], COMPUTED)
+
+
+def cast(call: relax.Call) -> str | None:
+    source, result = dtype_of(call.args[0]), dtype_of(call)
+    if source == result:
+        return "a cast to the same type"
+    return _one_of(source, COMPUTED) or _one_of(result, COMPUTED)
+
+
+def take(call: relax.Call) -> str | None:
+    mode = str(call.attrs.mode)
+    if mode != "fast":
+        return f"mode {mode}, expected fast"
+    indices = dtype_of(call.args[1])
+    if indices not in ("int32", "int64"):
+        return f"indices of {indices}, expected int32 or int64"
+    if call.attrs.axis is None and not is_static(shape_of(call.args[0])):  # type: ignore[arg-type]
+        return "no axis, of a symbolic shape"
+    return None
+
+
+def strided_slice(call: relax.Call) -> str | None:
+    return None if slice_of(call) else "bounds that are no constant numbers"
+
+
+def resize(call: relax.Call) -> str | None:
+    attrs = call.attrs
+    if str(attrs.layout) not in ("NCW", "NCHW", "NCDHW"):
+        return f"layout {attrs.layout}, expected channels first"
+    if dtype_of(call.args[0]) != "float32" or dtype_of(call) != "float32":
+        return f"{dtype_of(call.args[0])} to {dtype_of(call)}, expected float32"
+    mode, method = str(attrs.coordinate_transformation_mode), str(attrs.method)
+    if mode not in COORDINATES:
+        return f"coordinates {mode}"
+    if method not in METHODS:
+        return f"method {method}"
+    rounding = str(attrs.rounding_method)
+    if method == "nearest_neighbor" and rounding not in ROUNDINGS:
+        return f"rounding {rounding}"
+    shapes = shape_of(call.args[0]), shape_of(call)
+    if any(0 in shape for shape in shapes):  # type: ignore[operator]
+        return "an empty tensor"
+    return None
+
+
+COORDINATES = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_half_pixel_for_nn")
+METHODS = {"nearest_neighbor": "nearest", "linear": "linear", "cubic": "cubic"}
+ROUNDINGS = ("", "round", "floor", "ceil", "round_prefer_floor", "round_prefer_ceil")
+
+
+def unary(call: relax.Call) -> str | None:
+    return _one_of(dtype_of(call), ("float32",))
+
+
+def binary(call: relax.Call) -> str | None:
+    dtypes = [dtype_of(arg) for arg in call.args]
+    if dtypes[0] != dtypes[1]:
+        return f"operands of {dtypes[0]} and {dtypes[1]}"
+    if "divide" in call.op.name and dtypes[0] != "float32":
+        return f"a quotient of {dtypes[0]}"
+    return _one_of(dtypes[0], ARITHMETIC)
+
+
+def reshape(call: relax.Call) -> str | None:
+    return None
+
+
+def _one_of(dtype: str, known: tuple[str, ...]) -> str | None:
+    return None if dtype in known else f"element type {dtype}, expected one of {', '.join(known)}"

@@ -1,0 +1,108 @@
+"""What each composite becomes: one small function for each name in ``patterns.ROWS``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tvm import relax
+
+from tvm_mxplan.byoc.composite import Composite, product
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.passes.relax_types import permutation_of
+
+from .checks import METHODS
+from .patterns import BINARY, UNARY
+from .slices import slice_of
+
+
+def _operator(call: relax.Call) -> str:
+    return str(call.op.name).removeprefix("relax.")
+
+
+def _aligned(c: Composite, arg: relax.Expr) -> int:
+    """An operand that is broadcast to the composite's result, with as many axes."""
+    return c.builder.align(c.value(arg), len(c.shape))
+
+
+def _where(c: Composite) -> int:
+    condition, yes, no = (_aligned(c, arg) for arg in c.root.args)
+    return c.emit("select", ir.Select(), ("condition", condition), ("src", yes), ("src1", no))
+
+
+def _compare(c: Composite) -> int:
+    left, right = (_aligned(c, arg) for arg in c.root.args)
+    return c.emit("compare", ir.Compare(_operator(c.root)), ("src", left), ("src1", right))
+
+
+def _cast(c: Composite) -> int:
+    return c.emit("cast", ir.Cast(), ("src", c.value(c.root.args[0])))
+
+
+def _take(c: Composite) -> int:
+    data, indices = (c.value(arg) for arg in c.root.args)
+    axis = c.root.attrs.axis
+    shape = c.builder.values[data].shape
+    if axis is None:
+        data, axis = c.builder.reshape(data, (product(shape),)), 0
+    attrs = ir.Gather(int(axis) % max(1, len(c.builder.values[data].shape)))
+    return c.emit("gather", attrs, ("src", _plain(c, data)), ("indices", _plain(c, indices)))
+
+
+def _plain(c: Composite, value: int) -> int:
+    """The value in the plain layout: a transposed view is copied."""
+    shape = c.builder.values[value].shape
+    flat = c.builder.reshape(value, (product(shape),))
+    return c.builder.reshape(flat, shape)
+
+
+def _strided_slice(c: Composite) -> int:
+    attrs = slice_of(c.root)
+    assert attrs is not None
+    return c.emit("slice", attrs, ("src", c.value(c.root.args[0])))
+
+
+def _resize(c: Composite) -> int:
+    attrs = c.root.attrs
+    coordinates, rounding = str(attrs.coordinate_transformation_mode), str(attrs.rounding_method)
+    algorithm = METHODS[str(attrs.method)]
+    if not rounding:
+        rounding = "round" if coordinates == "align_corners" else "floor"
+    rule = ir.Resize(
+        algorithm,
+        coordinates,
+        "round_prefer_even" if rounding == "round" else rounding,
+        float(attrs.cubic_alpha),
+        bool(attrs.cubic_exclude),
+    )
+    return c.emit("resize", rule, ("src", c.value(c.root.args[0])))
+
+
+def _unary(c: Composite) -> int:
+    return c.emit("eltwise", ir.Eltwise(UNARY[_operator(c.root)], 0.0, 0.0), ("src", c.value(c.root.args[0])))
+
+
+def _binary(c: Composite) -> int:
+    left, right = (_aligned(c, arg) for arg in c.root.args)
+    return c.emit("binary", ir.Binary(BINARY[_operator(c.root)]), ("src", left), ("src1", right))
+
+
+def _reshape(c: Composite) -> int:
+    return c.builder.reshape(c.value(c.root.args[0]), c.shape)
+
+
+def _permute(c: Composite) -> int:
+    return c.builder.permute(c.value(c.root.args[0]), permutation_of(c.root))
+
+
+TRANSLATE: dict[str, Callable[[Composite], int]] = {
+    "where": _where,
+    "compare": _compare,
+    "cast": _cast,
+    "take": _take,
+    "strided_slice": _strided_slice,
+    "resize": _resize,
+    "unary": _unary,
+    "binary": _binary,
+    "reshape": _reshape,
+    "permute": _permute,
+}

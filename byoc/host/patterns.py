@@ -1,0 +1,81 @@
+"""The operators that the host library takes: one table, read top to bottom, a composite for each operator.
+
+The library stands behind others in the order of preference: what they refuse comes here, so rows overlap with
+theirs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tvm import relax
+from tvm.relax.dpl import is_op, wildcard
+
+from tvm_mxplan.byoc.backend import Refuse
+
+from . import checks
+from .checks import Check
+
+NAME = "mxplan_host"
+
+UNARY = {
+    "abs": "abs", "ceil": "ceil", "erf": "erf", "exp": "exp", "floor": "floor", "negative": "negative",
+    "nn.relu": "relu", "round": "round", "rsqrt": "rsqrt", "sign": "sign", "sqrt": "sqrt", "square": "square",
+    "trunc": "trunc",
+}  # fmt: skip
+"""Algorithms of eltwise steps by operators."""
+BINARY = {
+    "add": "add", "subtract": "sub", "multiply": "mul", "divide": "div", "minimum": "min", "maximum": "max",
+}  # fmt: skip
+COMPARE = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+
+
+@dataclass(frozen=True)
+class Row:
+    """Operators that become one kind of composite.
+
+    Attributes
+    ----------
+    name : what ``codegen.TRANSLATE`` knows it by.
+    arity : operands, shapes and bounds counted.
+    check : None, or why a call is refused.
+    """
+
+    name: str
+    arity: int
+    check: Check
+    operators: tuple[str, ...]
+
+
+ROWS = [
+    Row("where", 3, checks.where, ("where",)),
+    Row("compare", 2, checks.compare, COMPARE),
+    Row("cast", 1, checks.cast, ("astype",)),
+    Row("take", 2, checks.take, ("take",)),
+    Row("strided_slice", 4, checks.strided_slice, ("strided_slice",)),
+    Row("strided_slice", 5, checks.strided_slice, ("strided_slice",)),
+    Row("resize", 2, checks.resize, ("image.resize2d", "image.resize3d")),
+    Row("unary", 1, checks.unary, tuple(UNARY)),
+    Row("binary", 2, checks.binary, tuple(BINARY)),
+    # views: no work unless a layout asks for it
+    Row("reshape", 2, checks.reshape, ("reshape",)),
+    Row("reshape", 1, checks.reshape, ("squeeze", "expand_dims", "flatten", "nn.batch_flatten")),
+    Row("permute", 1, checks.accept, ("permute_dims",)),
+]
+
+
+def fusion_patterns(refuse: Refuse) -> list[relax.transform.FusionPattern]:
+    """The table as TVM's fusion patterns, which tell ``refuse`` what their checks refuse."""
+    return [_fusion_pattern(row, operator, refuse) for row in ROWS for operator in row.operators]
+
+
+def _fusion_pattern(row: Row, operator: str, refuse: Refuse) -> relax.transform.FusionPattern:
+    def check(context: relax.transform.PatternCheckContext) -> bool:
+        call = context.matched_expr
+        reason = checks.tensors_ok(call) or row.check(call)
+        if reason is not None:
+            refuse(str(call.op.name), f"{operator}: {reason}")
+        return reason is None
+
+    root = is_op(f"relax.{operator}")(*[wildcard() for _ in range(row.arity)])
+    return relax.transform.FusionPattern(f"{NAME}.{row.name}", root, {}, check, None)

@@ -1,0 +1,74 @@
+"""What a step takes in bfloat16, as a share of what it takes in float32.
+
+Read off oneDNN 3.2 on a processor with AVX-512 BF16, one thread, the least time of many runs of each step
+alone, in shapes of ResNet-50, MobileNetV2 and BERT-base.  Products multiply twice as many numbers at once, or
+as many as a machine's rates say; what loads, or computes in float32 after all, gains what it moves less, and
+some lose by converting.
+
+    products         0.50        groups of few channels, first layers  0.63       depthwise  1.02
+    pooling, max     0.95        average  1.30                                    LRN  1.03
+    layer norm       1.15        softmax  1.00         batch norm  0.55           reductions  1.05
+    two tensors      0.65        functions of one  0.90                           resampling  1.40
+    moved bytes      0.75
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tvm_mxplan.core.kernel import alone
+from tvm_mxplan.core.machine import MachineRates
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.step_facts import StepFacts, operands_of
+
+FLOAT, SHORT = "float32", "bfloat16"
+_FEW_CHANNELS = 16
+_PRODUCT, _FEW, _DEPTHWISE = 0.50, 0.63, 1.02
+_MAX_POOLING, _AVERAGE_POOLING = 0.95, 1.30
+_MOVED = 0.75
+_KINDS: dict[type, float] = {
+    ir.LRN: 1.03,
+    ir.LayerNormalization: 1.15,
+    ir.Softmax: 1.00,
+    ir.BatchNormalization: 0.55,
+    ir.Reduction: 1.05,
+    ir.Binary: 0.65,
+    ir.PReLU: 0.65,
+    ir.Eltwise: 0.90,
+    ir.Resampling: 1.40,
+}
+
+
+def is_float(facts: StepFacts) -> bool:
+    """Whether all that a step touches is float32."""
+    return all(facts.program.values[number].dtype == FLOAT for _, number in operands_of(facts.step))
+
+
+def in_float(facts: StepFacts) -> StepFacts:
+    """The same step with everything in float32."""
+    single, _ = alone(facts.program, facts.step)
+    values = tuple(replace(value, dtype=FLOAT) for value in single.values)
+    return replace(facts, program=replace(single, values=values), step=single.steps[0])
+
+
+def time_share(facts: StepFacts, machine: MachineRates) -> float:
+    """Time of a step in its types as a share of its time with everything in float32."""
+    attrs = facts.step.attrs
+    if isinstance(attrs, ir.MatMul | ir.InnerProduct):
+        return _product(facts, machine)
+    if isinstance(attrs, ir.Convolution | ir.Deconvolution):
+        inputs = facts.shape("src")[1] // attrs.groups
+        if inputs == 1 and attrs.groups > 1:
+            return _DEPTHWISE
+        return _FEW if inputs < _FEW_CHANNELS else _product(facts, machine)
+    if isinstance(attrs, ir.Pooling):
+        return _MAX_POOLING if attrs.algorithm == "max" else _AVERAGE_POOLING
+    return _KINDS.get(type(attrs), _MOVED)
+
+
+def _product(facts: StepFacts, machine: MachineRates) -> float:
+    """By the machine's rates for both types, where it states them."""
+    short = facts.dtype("src")
+    if not {FLOAT, short} <= {one.dtype for one in machine.compute}:
+        return _PRODUCT
+    return machine.gflops(FLOAT) / machine.gflops(short)

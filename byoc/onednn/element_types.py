@@ -1,0 +1,19 @@
+"""The element types that oneDNN computes in, by the instruction set that it generates code for."""
+
+from __future__ import annotations
+
+_BFLOAT16 = ("bf16", "fp16", "amx")
+"""Parts of the names of instruction sets that multiply bfloat16: avx512_core_bf16 and those above."""
+
+
+def missing_type(dtype: str, isa: str) -> str:
+    """Why an instruction set is none for a type; '' if it is one.
+
+    Without instructions of its own, oneDNN emulates bfloat16 in code that is slower than that for float32.
+    """
+    if dtype == "float32" or (dtype == "bfloat16" and any(part in isa for part in _BFLOAT16)):
+        return ""
+    name = isa.removeprefix("cpu_isa_")
+    if dtype == "bfloat16":
+        return f"oneDNN generates code for {name}, bfloat16 wants avx512_core_bf16 or above"
+    return f"oneDNN is used for float32 and bfloat16, not for {dtype}"

@@ -1,0 +1,73 @@
+// Loops over elements that stand one behind the other, as plain functions on pointers: one set of
+// them for each instruction set, from one source (kernels_impl.h).
+//
+// A stride of an operand is 0, where one element is taken for all, or any number of elements.
+#ifndef TVM_MXPLAN_BYOC_RUNTIME_HOST_KERNELS_KERNELS_H_
+#define TVM_MXPLAN_BYOC_RUNTIME_HOST_KERNELS_KERNELS_H_
+
+#include <cstdint>
+
+namespace mxplan::host {
+
+enum class Unary : uint8_t {
+  kAbs,
+  kCeil,
+  kErf,
+  kExp,
+  kFloor,
+  kNegative,
+  kRelu,
+  kRound,
+  kRsqrt,
+  kSign,
+  kSqrt,
+  kSquare,
+  kTrunc,
+};
+enum class Binary : uint8_t { kAdd, kSub, kMul, kDiv, kMin, kMax };
+enum class Comparison : uint8_t { kEqual, kNotEqual, kLess, kLessEqual, kGreater, kGreaterEqual };
+// Types that are computed with; any others are only moved.
+enum class Type : uint8_t { kF32, kF64, kI8, kU8, kI32, kI64, kBool };
+
+// An operand of a loop: its first element, and the elements from one to the next.
+struct Strided {
+  const void* data = nullptr;
+  int64_t stride = 1;
+};
+
+struct Kernels {
+  const char* isa;
+
+  // dst[i] = op(src[i]), float32; dst may be src.
+  void (*unary)(Unary op, const float* src, float* dst, int64_t count);
+  // dst[i] = op(a[i], b[i]) on float32, int32 or int64.
+  void (*binary)(Binary op, Type type, Strided a, Strided b, void* dst, int64_t count);
+  // dst[i] = a[i] op b[i] as 0 or 1.
+  void (*compare)(Comparison op, Type type, Strided a, Strided b, uint8_t* dst, int64_t count);
+  // dst[i] = condition[i] ? a[i] : b[i], elements of 1, 2, 4 or 8 bytes.
+  void (*select)(int64_t element_bytes, Strided condition, Strided a, Strided b, void* dst,
+                 int64_t count);
+  // dst[i] = src[i], elements of 1, 2, 4 or 8 bytes.
+  void (*copy)(int64_t element_bytes, Strided src, void* dst, int64_t count);
+  // dst[i] = src[i] in another type.  A number that an integer type has not becomes what x86 makes
+  // of it: the smallest of an int32 or int64, whose low bytes narrower types take.
+  void (*cast)(Type from, Type to, Strided src, void* dst, int64_t count);
+  // dst[i] = sum of weights[k] * rows[k][i]
+  void (*weighted_sum)(const float* const* rows, const float* weights, int64_t terms, float* dst,
+                       int64_t count);
+  // For each of `count` points: `inner` elements, sums of weights[k] times those at index[k], with
+  // `terms` weights and indices for each point.
+  void (*interpolate)(const float* src, const int32_t* index, const float* weights, int64_t terms,
+                      int64_t inner, float* dst, int64_t count);
+};
+
+Kernels BaseKernels();
+Kernels Avx2Kernels();
+Kernels Avx512Kernels();
+
+// The best that this processor has.
+const Kernels& KernelsHere();
+
+}  // namespace mxplan::host
+
+#endif  // TVM_MXPLAN_BYOC_RUNTIME_HOST_KERNELS_KERNELS_H_

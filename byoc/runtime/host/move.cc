@@ -1,0 +1,143 @@
+// Moving elements; see move.h.
+#include "host/move.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "host/kernels/kernels.h"
+
+namespace mxplan::host {
+namespace {
+
+constexpr double kElementNs = 0.3;
+constexpr double kApartNs = 1.0;  // where elements are read far from each other
+constexpr int64_t kTile = 32;     // rows and columns that are transposed at once
+
+// Whether places are multiples of a stride behind the first of them.
+bool IsStrided(const Dims& places) {
+  for (size_t i = 2; i < places.size(); ++i) {
+    if (places[i] - places[i - 1] != places[1] - places[0]) return false;
+  }
+  return true;
+}
+
+int64_t StrideOf(const Dims& places) { return places.size() > 1 ? places[1] - places[0] : 0; }
+
+template <typename T>
+void TransposeTile(const T* src, int64_t src_stride, T* dst, int64_t dst_stride, int64_t rows,
+                   int64_t columns) {
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t column = 0; column < columns; ++column) {
+      dst[row * dst_stride + column] = src[column * src_stride + row];
+    }
+  }
+}
+
+template <typename Of>
+void WithBytes(int64_t element_bytes, const Of& of) {
+  if (element_bytes == 1) return of(uint8_t());
+  if (element_bytes == 2) return of(uint16_t());
+  if (element_bytes == 4) return of(uint32_t());
+  of(uint64_t());
+}
+
+}  // namespace
+
+Move::Move(std::vector<Places> axes, int64_t element_bytes)
+    : element_bytes_(element_bytes), axes_(std::move(axes)) {
+  Nest<2> loops;
+  for (const Places& axis : axes_) {
+    strided_ = strided_ && IsStrided(axis.dst) && IsStrided(axis.src);
+    if (!axis.dst.empty()) {
+      first_dst_ += axis.dst[0];
+      first_src_ += axis.src[0];
+    }
+    loops.push_back(
+        {static_cast<int64_t>(axis.dst.size()), {StrideOf(axis.dst), StrideOf(axis.src)}});
+  }
+  nest_ = Joined(std::move(loops));
+  // What is written in an order of its own is written element by element.
+  strided_ = strided_ && (nest_.back().strides[0] == 1 || nest_.back().extent <= 1);
+  std::stable_sort(axes_.begin(), axes_.end(), [](const Places& a, const Places& b) {
+    return StrideOf(a.dst) > StrideOf(b.dst);
+  });
+}
+
+void Move::Run(const char* src, char* dst) const {
+  if (Elements(nest_) == 0) return;
+  if (!strided_) return RunByTables(src, dst);
+  src += first_src_ * element_bytes_;
+  dst += first_dst_ * element_bytes_;
+  const int64_t stride = nest_.back().strides[1];
+  if (std::abs(stride) > 4 && nest_.size() > 1) return RunTransposed(src, dst);
+  ForAllPieces(nest_, kElementNs, [&](const auto& offsets, int64_t count) {
+    KernelsHere().copy(element_bytes_, {src + offsets[1] * element_bytes_, stride},
+                       dst + offsets[0] * element_bytes_, count);
+  });
+}
+
+// The innermost loop, along which dst is written, and the one along which src has its elements
+// nearest to each other are rows and columns of a matrix that is transposed in tiles.
+void Move::RunTransposed(const char* src, char* dst) const {
+  const Loop<2> inner = nest_.back();
+  Nest<2> outer(nest_.begin(), nest_.end() - 1);
+  auto nearest = std::min_element(outer.begin(), outer.end(), [](const auto& a, const auto& b) {
+    return std::abs(a.strides[1]) < std::abs(b.strides[1]);
+  });
+  if (nearest->strides[1] != 1) {
+    return ForAllPieces(nest_, kApartNs, [&](const auto& offsets, int64_t count) {
+      KernelsHere().copy(element_bytes_, {src + offsets[1] * element_bytes_, inner.strides[1]},
+                         dst + offsets[0] * element_bytes_, count);
+    });
+  }
+  const Loop<2> rows = *nearest;
+  outer.erase(nearest);
+  if (outer.empty()) outer.push_back({});
+  const int64_t bands = (rows.extent + kTile - 1) / kTile;
+  const double band_ns = kApartNs * static_cast<double>(kTile * inner.extent);
+  WithBytes(element_bytes_, [&](auto zero) {
+    using T = decltype(zero);
+    const T* from = reinterpret_cast<const T*>(src);
+    T* to = reinterpret_cast<T*>(dst);
+    ParallelFor(Elements(outer) * bands, band_ns, [&](int64_t begin, int64_t end) {
+      for (int64_t at = begin; at < end; ++at) {
+        ForPieces(outer, at / bands, at / bands + 1, [&](const auto& offsets, int64_t) {
+          const int64_t row = at % bands * kTile, count = std::min(kTile, rows.extent - row);
+          for (int64_t column = 0; column < inner.extent; column += kTile) {
+            TransposeTile(from + offsets[1] + row + column * inner.strides[1], inner.strides[1],
+                          to + offsets[0] + row * rows.strides[0] + column, rows.strides[0], count,
+                          std::min(kTile, inner.extent - column));
+          }
+        });
+      }
+    });
+  });
+}
+
+void Move::RunByTables(const char* src, char* dst) const {
+  const Places& inner = axes_.back();
+  const size_t outer = axes_.size() - 1, count = inner.dst.size();
+  int64_t rows = 1;
+  for (size_t i = 0; i < outer; ++i) rows *= static_cast<int64_t>(axes_[i].dst.size());
+  WithBytes(element_bytes_, [&](auto zero) {
+    using T = decltype(zero);
+    const double row_ns = kApartNs * static_cast<double>(count + 4);
+    ParallelFor(rows, row_ns, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        const T* from = reinterpret_cast<const T*>(src);
+        T* to = reinterpret_cast<T*>(dst);
+        int64_t rest = row;
+        for (size_t i = outer; i-- > 0;) {
+          const auto extent = static_cast<int64_t>(axes_[i].dst.size());
+          const auto index = static_cast<size_t>(rest % extent);
+          rest /= extent;
+          from += axes_[i].src[index];
+          to += axes_[i].dst[index];
+        }
+        for (size_t i = 0; i < count; ++i) to[inner.dst[i]] = from[inner.src[i]];
+      }
+    });
+  });
+}
+
+}  // namespace mxplan::host

@@ -1,0 +1,41 @@
+// Elements from places of one tensor to places of another, axis by axis: reorders, slices, pads and
+// concatenations are all of this.
+#ifndef TVM_MXPLAN_BYOC_RUNTIME_HOST_MOVE_H_
+#define TVM_MXPLAN_BYOC_RUNTIME_HOST_MOVE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "host/nest.h"
+#include "program/physical_layout.h"
+
+namespace mxplan::host {
+
+// Where the elements along one axis of what is moved stand, in elements: an element's place is the
+// sum over its axes.
+struct Places {
+  Dims dst, src;
+};
+
+class Move {
+ public:
+  Move(std::vector<Places> axes, int64_t element_bytes);
+
+  void Run(const char* src, char* dst) const;
+
+ private:
+  void RunTransposed(const char* src, char* dst) const;
+  void RunByTables(const char* src, char* dst) const;
+
+  int64_t element_bytes_;
+  // Where places are multiples of strides: the loops, and the first places.
+  bool strided_ = true;
+  int64_t first_dst_ = 0, first_src_ = 0;
+  Nest<2> nest_;
+  // Everywhere else: the axes in the order in which dst is written, the innermost last.
+  std::vector<Places> axes_;
+};
+
+}  // namespace mxplan::host
+
+#endif  // TVM_MXPLAN_BYOC_RUNTIME_HOST_MOVE_H_

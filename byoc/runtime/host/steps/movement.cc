@@ -1,0 +1,144 @@
+// Steps that move elements of any type: reorder, strided_slice, gather.
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <memory>
+
+#include "base/error.h"
+#include "host/layout.h"
+#include "host/move.h"
+#include "host/steps/builders.h"
+
+namespace mxplan::host {
+namespace {
+
+// Adds a move from src into dst; padding of dst is zeroed.
+void AddMove(StepBuilder* b, std::vector<Places> axes) {
+  auto move = std::make_shared<const Move>(std::move(axes), b->ElementBytes("dst"));
+  const auto clear = static_cast<size_t>(b->HasPadding("dst") ? b->Get("dst").Bytes() : 0);
+  b->Add({"dst", "src"}, [move, clear](char* const* at) {
+    if (clear > 0) std::memset(at[0], 0, clear);
+    move->Run(at[1], at[0]);
+  });
+}
+
+template <typename Index>
+int64_t Resolve(const char* indices, int64_t count, int64_t extent, int64_t* places) {
+  const auto* given = reinterpret_cast<const Index*>(indices);
+  int64_t wrong = count;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t index = given[i];
+    if (index < -extent || index >= extent) {
+      wrong = i;
+      break;
+    }
+    places[i] = index < 0 ? index + extent : index;
+  }
+  return wrong;
+}
+
+template <typename T>
+void TakeElements(const char* src, const int64_t* places, int64_t count, char* dst) {
+  const T* from = reinterpret_cast<const T*>(src);
+  T* to = reinterpret_cast<T*>(dst);
+  for (int64_t i = 0; i < count; ++i) to[i] = from[places[i]];
+}
+
+bool IsPlain(const ResolvedValue& value) { return value.tag == PlainTag(value.dims.size()); }
+
+int64_t Product(Dims::const_iterator begin, Dims::const_iterator end) {
+  int64_t product = 1;
+  for (; begin != end; ++begin) product *= *begin;
+  return product;
+}
+
+// A gather along one axis: `rows` times the entries at `count` indices, each of `bytes`.
+struct Gather {
+  int64_t rows, count, extent, bytes, axis;
+  bool wide;  // indices of int64
+
+  void Run(const char* src, const char* indices, int64_t* places, char* dst) const {
+    const int64_t wrong = wide ? Resolve<int64_t>(indices, count, extent, places)
+                               : Resolve<int32_t>(indices, count, extent, places);
+    if (wrong < count) ThrowOutside(indices, wrong);
+    const double entry_ns = 1.0 + 0.05 * static_cast<double>(bytes);
+    ParallelFor(rows * count, entry_ns, [&](int64_t begin, int64_t end) {
+      while (begin < end) {
+        const int64_t row = begin / count, first = begin % count;
+        const int64_t some = std::min(end - begin, count - first);
+        Take(src + row * extent * bytes, places + first, some, dst + begin * bytes);
+        begin += some;
+      }
+    });
+  }
+
+ private:
+  void Take(const char* src, const int64_t* places, int64_t some, char* dst) const {
+    if (bytes == 1) return TakeElements<uint8_t>(src, places, some, dst);
+    if (bytes == 2) return TakeElements<uint16_t>(src, places, some, dst);
+    if (bytes == 4) return TakeElements<uint32_t>(src, places, some, dst);
+    if (bytes == 8) return TakeElements<uint64_t>(src, places, some, dst);
+    for (int64_t i = 0; i < some; ++i) {
+      std::memcpy(dst + i * bytes, src + places[i] * bytes, static_cast<size_t>(bytes));
+    }
+  }
+
+  [[noreturn]] void ThrowOutside(const char* indices, int64_t at) const {
+    const int64_t index = wide ? reinterpret_cast<const int64_t*>(indices)[at]
+                               : reinterpret_cast<const int32_t*>(indices)[at];
+    ThrowInvalidInput("an index is out of bounds for axis ", axis,
+                      " of the data, expected one from ", -extent, " to ", extent - 1, ", got ",
+                      index);
+  }
+};
+
+}  // namespace
+
+void BuildReorder(StepBuilder* b) {
+  const ResolvedValue &src = b->Get("src"), &dst = b->Get("dst");
+  std::vector<Places> axes(dst.dims.size());
+  for (size_t i = 0; i < axes.size(); ++i) {
+    axes[i].dst = PlacesAlong(dst.layout, i, dst.dims[i]);
+    axes[i].src = PlacesAlong(src.layout, i, dst.dims[i]);
+  }
+  AddMove(b, std::move(axes));
+}
+
+void BuildStridedSlice(StepBuilder* b) {
+  const ResolvedValue &src = b->Get("src"), &dst = b->Get("dst");
+  const Dims& begin = IntegersOf(b->step(), "begin");
+  const Dims& steps = IntegersOf(b->step(), "steps");
+  std::vector<Places> axes(dst.dims.size());
+  for (size_t i = 0; i < axes.size(); ++i) {
+    axes[i].dst = PlacesAlong(dst.layout, i, dst.dims[i]);
+    const Dims all = PlacesAlong(src.layout, i, src.dims[i]);
+    for (int64_t at = 0; at < dst.dims[i]; ++at) {
+      axes[i].src.push_back(all[static_cast<size_t>(begin[i] + at * steps[i])]);
+    }
+  }
+  AddMove(b, std::move(axes));
+}
+
+void BuildGather(StepBuilder* b) {
+  for (const char* role : {"src", "indices", "dst"}) {
+    if (!IsPlain(b->Get(role))) {
+      ThrowUnsupported(role, ": layout ", b->Get(role).tag, ", expected the plain one");
+    }
+  }
+  const Dims &src = b->Get("src").dims, &indices = b->Get("indices").dims;
+  const int64_t axis = IntegerOf(b->step(), "axis");
+  Gather gather;
+  gather.rows = Product(src.begin(), src.begin() + axis);
+  gather.count = Product(indices.begin(), indices.end());
+  gather.extent = src[static_cast<size_t>(axis)];
+  gather.bytes = Product(src.begin() + axis + 1, src.end()) * b->ElementBytes("src");
+  gather.axis = axis;
+  gather.wide = b->ElementBytes("indices") == 8;
+  if (gather.count == 0) gather.rows = 0;
+  b->NeedScratchpad(gather.count * static_cast<int64_t>(sizeof(int64_t)));
+  b->Add({"dst", "src", "indices"}, [gather](char* const* at) {
+    gather.Run(at[1], at[2], reinterpret_cast<int64_t*>(at[3]), at[0]);
+  });
+}
+
+}  // namespace mxplan::host

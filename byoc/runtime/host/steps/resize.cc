@@ -1,0 +1,237 @@
+// Images and volumes of other extents: nearest, linear and cubic, by all rules for coordinates.
+//
+// A point of dst lies at a fraction of src's indices, which is kept as one: rounding is decided
+// exactly.  Along the last axis a point is a sum of few neighbours; along the others whole rows are
+// summed first.
+#include <algorithm>
+#include <memory>
+#include <string_view>
+
+#include "base/error.h"
+#include "host/layout.h"
+#include "host/steps/builders.h"
+
+namespace mxplan::host {
+namespace {
+
+int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && a < 0 ? 1 : 0); }
+
+// Where a point of dst lies in src: `above / below`, with a divisor above 0.
+struct Fraction {
+  int64_t above = 0, below = 1;
+};
+
+using Coordinates = Fraction (*)(int64_t at, int64_t in, int64_t out);
+
+struct NamedRule {
+  std::string_view name;
+  Coordinates coordinates;
+};
+
+constexpr NamedRule kCoordinates[] = {
+    {"half_pixel", [](int64_t at, int64_t in,
+                      int64_t out) { return Fraction{(2 * at + 1) * in - out, 2 * out}; }},
+    {"pytorch_half_pixel",
+     [](int64_t at, int64_t in, int64_t out) {
+       return out > 1 ? Fraction{(2 * at + 1) * in - out, 2 * out} : Fraction{};
+     }},
+    {"align_corners",
+     [](int64_t at, int64_t in, int64_t out) {
+       return out > 1 ? Fraction{at * (in - 1), out - 1} : Fraction{};
+     }},
+    {"asymmetric", [](int64_t at, int64_t in, int64_t out) { return Fraction{at * in, out}; }},
+    {"tf_half_pixel_for_nn",
+     [](int64_t at, int64_t in, int64_t out) { return Fraction{(2 * at + 1) * in, 2 * out}; }},
+};
+
+int64_t Rounded(const Fraction& f, const std::string& rounding) {
+  if (rounding == "floor") return FloorDiv(f.above, f.below);
+  if (rounding == "ceil") return -FloorDiv(-f.above, f.below);
+  if (rounding == "round_prefer_floor") return -FloorDiv(f.below - 2 * f.above, 2 * f.below);
+  if (rounding == "round_prefer_ceil") return FloorDiv(2 * f.above + f.below, 2 * f.below);
+  if (rounding == "round_prefer_even") {
+    const int64_t low = FloorDiv(f.above, f.below), twice = 2 * (f.above - low * f.below);
+    return low + (twice > f.below || (twice == f.below && low % 2 != 0) ? 1 : 0);
+  }
+  ThrowUnsupported("rounding ", rounding, ", which the host library has not");
+}
+
+// The neighbours of each point along one axis and their weights, `terms` for each point.
+struct Taps {
+  int64_t terms = 1;
+  std::vector<int32_t> index;
+  std::vector<float> weights;
+};
+
+void AddCubic(double t, double alpha, const Fraction& f, int64_t in, bool inside_only, Taps* taps) {
+  const double t2 = t * t, t3 = t2 * t;
+  double w[4] = {alpha * (t3 - 2 * t2 + t), (alpha + 2) * t3 - (3 + alpha) * t2 + 1,
+                 -(alpha + 2) * t3 + (3 + 2 * alpha) * t2 - alpha * t, -alpha * t3 + alpha * t2};
+  const int64_t low = FloorDiv(f.above, f.below);
+  double sum = 0;
+  for (int64_t k = 0; k < 4; ++k) {
+    const int64_t at = low - 1 + k;
+    if (inside_only && (at < 0 || at >= in)) w[k] = 0;
+    sum += w[k];
+  }
+  for (int64_t k = 0; k < 4; ++k) {
+    taps->index.push_back(static_cast<int32_t>(std::clamp<int64_t>(low - 1 + k, 0, in - 1)));
+    taps->weights.push_back(static_cast<float>(inside_only ? w[k] / sum : w[k]));
+  }
+}
+
+Taps TapsOf(const Step& step, int64_t in, int64_t out) {
+  const std::string &algorithm = TextOf(step, "algorithm"), &name = TextOf(step, "coordinates");
+  const auto* rule = std::find_if(std::begin(kCoordinates), std::end(kCoordinates),
+                                  [&](const NamedRule& one) { return one.name == name; });
+  if (rule == std::end(kCoordinates)) {
+    ThrowUnsupported("coordinates ", name, ", which the host library has not");
+  }
+  Taps taps;
+  for (int64_t at = 0; at < out; ++at) {
+    const Fraction f = rule->coordinates(at, in, out);
+    const int64_t low = FloorDiv(f.above, f.below);
+    const double t = static_cast<double>(f.above - low * f.below) / static_cast<double>(f.below);
+    auto add = [&](int64_t index, double weight) {
+      taps.index.push_back(static_cast<int32_t>(std::clamp<int64_t>(index, 0, in - 1)));
+      taps.weights.push_back(static_cast<float>(weight));
+    };
+    if (algorithm == "nearest") {
+      add(Rounded(f, TextOf(step, "rounding")), 1.0);
+    } else if (algorithm == "linear") {
+      taps.terms = 2;
+      add(low, 1.0 - t);
+      add(low + 1, t);
+    } else if (algorithm == "cubic") {
+      taps.terms = 4;
+      AddCubic(t, RealOf(step, "alpha"), f, in, FlagOf(step, "inside_only"), &taps);
+    } else {
+      ThrowUnsupported("algorithm ", algorithm, ", which the host library has not");
+    }
+  }
+  return taps;
+}
+
+// Images of one tensor: `planes` of rows, each of `extents.back()` points of `inner` elements that
+// stand together.
+struct Images {
+  Dims extents;        // spatial
+  int64_t planes = 1;  // of one sample
+  int64_t samples = 1;
+  int64_t inner = 1;
+  int64_t sample_stride = 0, plane_stride = 0;
+  Dims strides;  // spatial
+};
+
+Images ImagesOf(const ResolvedValue& value) {
+  const PhysicalLayout& layout = value.layout;
+  const size_t rank = value.dims.size();
+  const int64_t channels = value.dims[1];
+  Images images;
+  images.samples = value.dims[0];
+  images.extents.assign(value.dims.begin() + 2, value.dims.end());
+  images.sample_stride = layout.strides[0];
+  images.strides.assign(layout.strides.begin() + 2, layout.strides.end());
+  const int64_t step = images.strides.back();
+  const std::string plain = PlainTag(rank);
+  if (value.tag == plain) {
+    images.planes = channels;
+    images.plane_stride = layout.strides[1];
+  } else if (layout.blocks.empty() && layout.strides[1] == 1 && step == channels) {
+    images.inner = channels;
+  } else if (layout.blocks.size() == 1 && layout.block_axes[0] == 1 && step == layout.blocks[0]) {
+    images.inner = layout.blocks[0];
+    images.planes = layout.padded[1] / layout.blocks[0];
+    images.plane_stride = layout.strides[1];
+  } else {
+    ThrowUnsupported("layout ", value.tag, ": expected plain, channels last or channels in blocks");
+  }
+  return images;
+}
+
+struct Resize {
+  Images src, dst;
+  std::vector<Taps> taps;  // of each spatial axis
+  int64_t rows_of_plane = 1, terms_of_row = 1;
+  int64_t row_elements = 0;  // of src
+
+  // Row `row` of all rows of dst; `sums` has room for a row of src.
+  void Row(const float* from, float* to, int64_t row, float* sums) const {
+    const size_t last = taps.size() - 1;
+    int64_t rest = row % rows_of_plane;
+    const int64_t plane = row / rows_of_plane;
+    from += plane / src.planes * src.sample_stride + plane % src.planes * src.plane_stride;
+    to += plane / dst.planes * dst.sample_stride + plane % dst.planes * dst.plane_stride;
+    const float* rows[16] = {from};
+    float weights[16] = {1.0F};
+    int64_t terms = 1;
+    for (size_t axis = last; axis-- > 0;) {
+      const int64_t at = rest % dst.extents[axis], own = taps[axis].terms;
+      rest /= dst.extents[axis];
+      to += at * dst.strides[axis];
+      for (int64_t i = terms; i-- > 0;) {
+        const float* row_before = rows[i];
+        const float weight_before = weights[i];
+        for (int64_t k = own; k-- > 0;) {
+          const auto tap = static_cast<size_t>(at * own + k);
+          rows[k * terms + i] = row_before + taps[axis].index[tap] * src.strides[axis];
+          weights[k * terms + i] = weight_before * taps[axis].weights[tap];
+        }
+      }
+      terms *= own;
+    }
+    const Taps& along = taps[last];
+    if (along.terms == 1) return Pick(rows[0], along, to);
+    KernelsHere().weighted_sum(rows, weights, terms, sums, row_elements);
+    KernelsHere().interpolate(sums, along.index.data(), along.weights.data(), along.terms,
+                              src.inner, to, dst.extents.back());
+  }
+
+  // The nearest points, without arithmetic.
+  void Pick(const float* row, const Taps& along, float* to) const {
+    const int64_t inner = src.inner;
+    if (inner == 1) {
+      for (int64_t i = 0; i < dst.extents.back(); ++i) to[i] = row[along.index[i]];
+      return;
+    }
+    for (int64_t i = 0; i < dst.extents.back(); ++i) {
+      std::copy_n(row + along.index[i] * inner, inner, to + i * inner);
+    }
+  }
+};
+
+}  // namespace
+
+void BuildResize(StepBuilder* b) {
+  if (b->Dtype("src") != "float32") ThrowUnsupported("src: element type ", b->Dtype("src"));
+  auto resize = std::make_shared<Resize>();
+  resize->src = ImagesOf(b->Get("src"));
+  resize->dst = ImagesOf(b->Get("dst"));
+  const Images &src = resize->src, &dst = resize->dst;
+  if (src.inner != dst.inner || src.planes != dst.planes) {
+    ThrowUnsupported("src in layout ", b->Get("src").tag, " and dst in ", b->Get("dst").tag);
+  }
+  for (size_t i = 0; i < src.extents.size(); ++i) {
+    resize->taps.push_back(TapsOf(b->step(), src.extents[i], dst.extents[i]));
+    if (i + 1 < src.extents.size()) {
+      resize->rows_of_plane *= dst.extents[i];
+      resize->terms_of_row *= resize->taps.back().terms;
+    }
+  }
+  resize->row_elements = src.extents.back() * src.inner;
+  const int64_t rows = dst.samples * dst.planes * resize->rows_of_plane;
+  const int64_t room = (resize->row_elements * 4 + 63) / 64 * 64;
+  b->NeedScratchpad(resize->taps.back().terms > 1 ? room * omp_get_max_threads() : 0);
+  const auto work = static_cast<double>(resize->row_elements * resize->terms_of_row +
+                                        dst.extents.back() * dst.inner * 4);
+  b->Add({"dst", "src"}, [resize, rows, room, work](char* const* at) {
+    const auto* from = reinterpret_cast<const float*>(at[1]);
+    auto* to = reinterpret_cast<float*>(at[0]);
+    ParallelForThreads(rows, 0.2 * work, [&](int64_t thread, int64_t begin, int64_t end) {
+      auto* sums = reinterpret_cast<float*>(at[2] + thread * room);
+      for (int64_t row = begin; row < end; ++row) resize->Row(from, to, row, sums);
+    });
+  });
+}
+
+}  // namespace mxplan::host

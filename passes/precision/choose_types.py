@@ -1,0 +1,216 @@
+"""The choice of types for a whole region: proposals and costs become an assignment problem.
+
+    every step      the types that the library has fast code for, with their costs
+    every input     given as declared, in float32; every output wants float32
+    every value     is cast into the other type where someone wants it, at the cost of a cast
+
+Views share the type of what they view.  A cast stands where it is cheapest over the whole region: behind a
+convolution that makes an image smaller, or nowhere, where a product writes the type that its reader wants.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tvm_mxplan.core.assignment import Assignment, AssignmentProblem, Form, Option, solve_assignment
+from tvm_mxplan.core.layout.layout import plain_layout
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.step_facts import operands_of
+from tvm_mxplan.errors import UnsupportedError
+
+from ..costs.source import StepCost
+from ..layout.candidates import options_of
+from ..layout.queries import StepQueries, single_step_program
+from .step_types import FLOAT, StepTypes, computes_in_float, in_types, operand_type, proposals
+
+_DEARER = "costs less in f32, with the casts around it"
+
+
+@dataclass(frozen=True)
+class TypeChoice:
+    """What was chosen for a program.
+
+    Attributes
+    ----------
+    types : of each step.
+    kept : why steps stay in float32 that could have been proposed another type, by their names.
+    cost_us, float32_us : estimates, casts included, of the choice and of float32 throughout.
+    """
+
+    types: tuple[StepTypes, ...]
+    kept: Mapping[str, str]
+    cost_us: float
+    float32_us: float
+
+
+class Wish(NamedTuple):
+    """The type that a step is to read; one that is ``demanded`` has to be had."""
+
+    dtype: str
+    demanded: bool = True
+
+
+@dataclass(frozen=True)
+class _Offer:
+    types: StepTypes
+    cost: float
+
+
+@dataclass
+class TypeChooser:
+    """Types of every step with the least cost over the whole region; see the module's text.
+
+    Parameters
+    ----------
+    program : with shapes of numbers, all layouts plain.
+    short : the type that is wanted beside float32.
+    fixed : what a user asks for steps, by name.
+    narrows : whether a constant, by its value, may be stored in ``short``.
+    """
+
+    program: ir.Program
+    queries: StepQueries
+    cost: StepCost
+    block: int
+    short: str
+    fixed: Mapping[str, Wish]
+    narrows: Callable[[int], bool]
+
+    def __post_init__(self) -> None:
+        self._writers = Counter(self.program.root(step.dst) for step in self.program.steps)
+        self._typed = self._typed_roots()
+        self._known: dict[ir.Program, tuple[list[_Offer], str]] = {}
+
+    def choose(self) -> TypeChoice:
+        """The choice; UnsupportedError where a step has to have a type that the library lacks for it."""
+        found = [self._offers(step) for step in self.program.steps]
+        steps = [
+            tuple(self._option(step, offer) for offer in offers)
+            for step, (offers, _) in zip(self.program.steps, found, strict=True)
+        ]
+        problem = AssignmentProblem((*steps, *self._fixed()), self._casts(steps))
+        assignment: Assignment = solve_assignment(problem)
+        types, kept, float_us = [], {}, 0.0
+        for step, (offers, reason), at in zip(self.program.steps, found, assignment.choices, strict=False):
+            types.append(offers[at].types)
+            float_us += offers[0].cost
+            if offers[at].types.is_float and reason != _NOTHING:
+                kept[step.name] = reason or _DEARER
+        return TypeChoice(tuple(types), kept, assignment.cost, float_us)
+
+    def _offers(self, step: ir.Step) -> tuple[list[_Offer], str]:
+        """What there is to choose from, and why it is float32 alone, '' where it is not."""
+        touched = {self.program.root(number) for _, number in operands_of(step)}
+        filters = [number for role, number in operands_of(step) if role.endswith("weights")]
+        wish = self.fixed.get(step.name)
+        if not computes_in_float(self.program, step):
+            offers, reason = [_Offer(StepTypes(), 0.0)], _NOTHING
+        else:
+            offers, reason = self._known_offers(step)
+        if len(offers) == 1:
+            pass  # nothing to choose from; the reason is told
+        elif not all(self._typed.get(root, True) for root in touched):
+            offers, reason = offers[:1], "its bytes are another value's too"
+        elif not all(self.narrows(self.program.root(number)) for number in filters):
+            offers, reason = offers[:1], f"its weights are beyond {self.short}"
+        if wish is None:
+            return offers, reason
+        if wish.dtype == FLOAT:
+            return offers[:1], "option precision_for"
+        short = [offer for offer in offers if offer.types.read == wish.dtype]
+        if not short and wish.demanded:
+            raise UnsupportedError(f"{step.name}: {reason}")
+        return short or offers, reason
+
+    def _known_offers(self, step: ir.Step) -> tuple[list[_Offer], str]:
+        """Proposals with fast code; equal steps of a program are asked about once."""
+        own = tuple(self.program.values[number].layout for _, number in operands_of(step))
+        alone = single_step_program(self.program, step, own)
+        if alone not in self._known:
+            self._known[alone] = self._asked(alone)
+        return self._known[alone]
+
+    def _asked(self, alone: ir.Program) -> tuple[list[_Offer], str]:
+        offers: list[_Offer] = []
+        reason = ""
+        for types in proposals(alone.steps[0], self.short):
+            typed = in_types(alone, types)
+            found = None if typed is None else self._cost(typed)
+            if types.is_float:
+                offers.append(_Offer(types, found if isinstance(found, float) else 0.0))
+            elif isinstance(found, float):
+                offers.append(_Offer(types, found))
+            else:
+                reason = reason or found or "it reads one value in two types"
+        return offers, "" if len(offers) > 1 else reason or "no other type is proposed for its kind"
+
+    def _cost(self, typed: ir.Program) -> float | str:
+        """Microseconds in the first layouts that the library has fast code for, or why there are none."""
+        (step,) = typed.steps
+        reason = ""
+        for layouts in options_of(typed, step, self.block):
+            info = self.queries.ask(typed, step, layouts)
+            if info.error or info.is_reference:
+                error = info.error.removeprefix(f"{step.kind} : ")
+                reason = reason or error or "the library has nothing but reference code"
+                continue
+            return float(self.cost(typed, step, layouts, info))
+        return reason
+
+    # --- the assignment problem -------------------------------------------------------------------------
+
+    def _option(self, step: ir.Step, offer: _Offer) -> Option:
+        wants = [
+            (self.program.root(number), operand_type(role, False, offer.types))
+            for role, number in operands_of(step)
+            if role != "dst" and self._has_form(number)
+        ]
+        gives = [(self.program.root(step.dst), offer.types.written)] if self._has_form(step.dst) else []
+        return Option(offer.cost, tuple(dict.fromkeys(wants)), tuple(gives))
+
+    def _has_form(self, number: int) -> bool:
+        root = self.program.values[self.program.root(number)]
+        return root.kind != "constant" and root.dtype == FLOAT
+
+    def _fixed(self) -> Iterator[tuple[Option, ...]]:
+        for number, value in enumerate(self.program.values):
+            if value.kind == "input" and self._has_form(number):
+                yield (Option(0.0, (), ((number, FLOAT),)),)
+            elif value.kind == "output" and self._writers[number] and self._has_form(number):
+                yield (Option(0.0, ((number, FLOAT),), ()),)
+
+    def _casts(self, steps: list[tuple[Option, ...]]) -> dict[Form, float]:
+        wanted = {form for options in steps for option in options for form in option.wants}
+        wanted |= {(number, FLOAT) for number in self.program.of_kind("output")}
+        return {form: self._cast_cost(*form) for form in sorted(wanted) if self._typed.get(form[0], True)}
+
+    def _cast_cost(self, root: int, dtype: str) -> float:
+        value = self.program.values[root]
+        layout = plain_layout(len(value.shape))
+        source = self.short if dtype == FLOAT else FLOAT
+        values = (
+            ir.Value("", value.shape, source, "input", layout, 0),
+            ir.Value("", value.shape, dtype, "local", layout),
+        )
+        step = ir.Step("", ir.Reorder(), (ir.Operand("src", 0), ir.Operand("dst", 1)))
+        program = ir.Program("", values, (step,))
+        info = self.queries.ask(program, step, (layout, layout))
+        return float(self.cost(program, step, (layout, layout), info))
+
+    def _typed_roots(self) -> dict[int, bool]:
+        """For values that own bytes and are viewed or written: whether all of it may change its type.
+
+        Where several steps write pieces of one value, or a view begins inside, it stays as it is.
+        """
+        found: dict[int, bool] = {}
+        for number, value in enumerate(self.program.values):
+            root = self.program.root(number)
+            plain = value.dtype == FLOAT and value.alias_offset == 0
+            found[root] = found.get(root, self._writers[root] < 2) and plain
+        return found
+
+
+_NOTHING = "no floating numbers"

@@ -1,0 +1,79 @@
+"""Which element types a step could read and write: proposals, and the step alone in one of them.
+
+    products            all float32; short operands, and a result in either type: sums are float32
+    norms, conversions  each of both types, since they convert on the way
+    softmax             short operands, a result in float32: a shorter one would hold the exponentials
+    all others          one type throughout
+
+Biases, statistics, scales and shifts stay in float32, and so do constants that are added or multiplied.
+Whether a library takes a proposal is its own answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.step_facts import operands_of
+
+FLOAT = "float32"
+_PRODUCTS = (ir.Convolution, ir.Deconvolution, ir.MatMul, ir.InnerProduct)
+_CONVERTING = (ir.LayerNormalization, ir.Reorder)
+_FILTERS = ("weights", "depthwise_weights")
+_DATA = ("src", "src1")
+
+
+@dataclass(frozen=True)
+class StepTypes:
+    """The element types of what a step reads as its data, and of what it writes."""
+
+    read: str = FLOAT
+    written: str = FLOAT
+
+    @property
+    def is_float(self) -> bool:
+        return self.read == self.written == FLOAT
+
+
+def proposals(step: ir.Step, short: str) -> list[StepTypes]:
+    """Types for ``step`` where ``short`` is wanted; float32 throughout comes first."""
+    both = [StepTypes(), StepTypes(short, short)]
+    if step.has_depthwise or any(isinstance(post_op, ir.SumPostOp) for post_op in step.post_ops):
+        return both[:1]
+    if isinstance(step.attrs, _PRODUCTS):
+        return [*both, StepTypes(short, FLOAT)]
+    if isinstance(step.attrs, _CONVERTING):
+        return [*both, StepTypes(short, FLOAT), StepTypes(FLOAT, short)]
+    if isinstance(step.attrs, ir.Softmax):
+        return [StepTypes(), StepTypes(short, FLOAT)]
+    return both
+
+
+def operand_type(role: str, constant: bool, types: StepTypes) -> str:
+    """The type of an operand in a role; ``post_op`` for what binary post-ops read."""
+    if role == "dst":
+        return types.written
+    if role in _FILTERS:
+        return types.read
+    if constant:
+        return FLOAT
+    if role == "post_op":
+        return types.written
+    return types.read if role in _DATA else FLOAT
+
+
+def in_types(alone: ir.Program, types: StepTypes) -> ir.Program | None:
+    """A program of one step with its operands in ``types``; None where it reads a value in two of them."""
+    values = list(alone.values)
+    chosen: dict[int, str] = {}
+    for role, number in operands_of(alone.steps[0]):
+        dtype = operand_type(role, values[number].kind == "constant", types)
+        if chosen.setdefault(number, dtype) != dtype:
+            return None
+        values[number] = replace(values[number], dtype=dtype)
+    return replace(alone, values=tuple(values))
+
+
+def computes_in_float(program: ir.Program, step: ir.Step) -> bool:
+    """Whether all that ``step`` touches is float32, so that there is something to decide."""
+    return all(program.values[number].dtype == FLOAT for _, number in operands_of(step))

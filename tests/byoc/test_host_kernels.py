@@ -1,0 +1,284 @@
+"""The host library's kernels alone, against numpy: odd shapes, broadcasts, layouts, threads, zero extents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from scipy import special
+
+from tvm_mxplan import InvalidInputError
+from tvm_mxplan.byoc import registry
+from tvm_mxplan.core.layout.layout import parse_layout, plain_layout
+from tvm_mxplan.core.layout.layout_arrays import pack, unpack
+from tvm_mxplan.core.program import program as ir
+
+RNG = np.random.default_rng(5)
+SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40, -3e38, 88.8, -104.0, 4.0], "float32")
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    engine = registry.engine("host")
+    before = engine.threads()
+    engine.set_threads(count)
+    try:
+        yield
+    finally:
+        engine.set_threads(before)
+
+
+def one_step(
+    attrs: ir.Attributes,
+    operands: Sequence[tuple[str, np.ndarray]],
+    shape: tuple[int, ...],
+    dtype: str,
+    layouts: Sequence[str] = (),
+) -> ir.Program:
+    values, roles = [], []
+    kinds = [*operands, ("dst", np.empty(shape, dtype))]
+    for at, (role, array) in enumerate(kinds):
+        kind: ir.ValueKind = "output" if role == "dst" else "input"
+        layout = layouts[at] if layouts else plain_layout(array.ndim)
+        values.append(ir.Value(role, array.shape, str(array.dtype), kind, layout, 0 if role == "dst" else at))
+        roles.append(ir.Operand(role, at))
+    return ir.Program("p", tuple(values), (ir.Step("s", attrs, tuple(roles)),))
+
+
+def ran(
+    attrs: ir.Attributes,
+    operands: Sequence[tuple[str, np.ndarray]],
+    shape: tuple[int, ...],
+    dtype: str = "float32",
+    layouts: Sequence[str] = (),
+) -> np.ndarray:
+    """What the step gives on one thread and on two; what is around its result stays, and padding is zero."""
+    program = one_step(attrs, operands, shape, dtype, layouts)
+    backend = registry.planner("host")
+    step = backend.describe(program).steps[0]
+    assert step.implementation.startswith("host:"), step.error
+    layout = parse_layout(program.values[-1].layout)
+    stored = [
+        pack(array, parse_layout(value.layout))
+        for (_, array), value in zip(operands, program.values, strict=False)
+    ]
+    physical = layout.physical_shape(shape)
+    found = []
+    guarded = np.full(int(np.prod(physical)) + 64, 1, dtype)
+    out = guarded[32:-32].reshape(physical)
+    for count in (1, 2):
+        out[...] = 1
+        with threads(count):
+            backend.trial(program, [])(*stored, out)
+        found.append(out.copy())
+    assert np.array_equal(*found, equal_nan=np.dtype(dtype).kind == "f")
+    assert (guarded[:32] == 1).all() and (guarded[-32:] == 1).all()
+    logical = unpack(out, layout, shape)
+    assert np.array_equal(pack(logical, layout), out, equal_nan=np.dtype(dtype).kind == "f")
+    return logical
+
+
+def drawn(shape: tuple[int, ...], dtype: str = "float32") -> np.ndarray:
+    numbers = RNG.standard_normal(shape) * 4
+    return (numbers > 0 if dtype == "bool" else numbers).astype(dtype)
+
+
+BROADCASTS = [
+    ((3, 17, 5), (3, 17, 5), (3, 17, 5)),
+    ((3, 17, 5), (1, 17, 1), (3, 1, 1)),
+    ((7, 1, 301), (1, 67, 1), (7, 67, 301)),
+    ((1, 1), (1, 1), (40000, 3)),
+    ((), (), ()),
+    ((0, 3), (1, 3), (0, 3)),
+    ((1,), (70001,), (70001,)),
+]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bool", "int64", "int16"])
+@pytest.mark.parametrize("shapes", BROADCASTS)
+def test_select(dtype: str, shapes: tuple[tuple[int, ...], ...]) -> None:
+    condition, yes, no = drawn(shapes[0], "bool"), drawn(shapes[1], dtype), drawn(shapes[2], dtype)
+    expected = np.where(condition, yes, no)
+    operands = [("condition", condition), ("src", yes), ("src1", no)]
+    assert np.array_equal(ran(ir.Select(), operands, expected.shape, dtype), expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "uint8", "int32", "int64", "bool"])
+@pytest.mark.parametrize("name", ["equal", "not_equal", "less", "less_equal", "greater", "greater_equal"])
+def test_compare(name: str, dtype: str) -> None:
+    for left, right, _ in BROADCASTS:
+        a, b = np.round(drawn(left)).astype(dtype), np.round(drawn(right)).astype(dtype)
+        expected = getattr(np, name)(a, b)
+        found = ran(ir.Compare(name), [("src", a), ("src1", b)], expected.shape, "bool")
+        assert np.array_equal(found, expected)
+
+
+def test_compare_of_what_is_no_number() -> None:
+    a, b = SPECIAL[:, None] + np.zeros(10, "f"), np.broadcast_to(SPECIAL, (10, 10)).copy()
+    for name in ("equal", "not_equal", "less", "greater_equal"):
+        found = ran(ir.Compare(name), [("src", a), ("src1", b)], (10, 10), "bool")
+        assert np.array_equal(found, getattr(np, name)(a, b))
+
+
+@pytest.mark.parametrize("source", ["float32", "float64", "int8", "uint8", "int32", "int64", "bool"])
+def test_cast(source: str) -> None:
+    for target in ("float32", "float64", "int8", "uint8", "int32", "int64", "bool"):
+        for shape in ((40001,), (), (0, 2)):
+            a = np.abs(drawn(shape)).astype(source)
+            assert np.array_equal(ran(ir.Cast(), [("src", a)], shape, target), a.astype(target))
+
+
+def test_cast_of_what_no_integer_is() -> None:
+    a = np.array([np.nan, np.inf, -np.inf, 1e20, -1e20, 2.0**31, -(2.0**31), 2.9, -2.9], "float32")
+    smallest = np.iinfo("int32").min
+    expected = [smallest] * 6 + [smallest, 2, -2]
+    assert ran(ir.Cast(), [("src", a)], a.shape, "int32").tolist() == expected
+    assert ran(ir.Cast(), [("src", a)], a.shape, "bool").tolist() == [True] * 9
+
+
+UNARY = {
+    "abs": np.abs, "ceil": np.ceil, "erf": special.erf, "exp": np.exp, "floor": np.floor,
+    "negative": np.negative, "relu": lambda x: np.where(x < 0, 0, x), "round": np.round,
+    "rsqrt": lambda x: 1 / np.sqrt(x), "sign": np.sign, "sqrt": np.sqrt, "square": np.square,
+    "trunc": np.trunc,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_functions(name: str) -> None:
+    for shape in ((3, 17, 5), (33333,), (), (2, 0)):
+        x = drawn(shape)
+        x = np.concatenate([x.reshape(-1), SPECIAL]) if len(shape) == 1 else x
+        found = ran(ir.Eltwise(name, 0.0, 0.0), [("src", x)], x.shape)
+        with np.errstate(all="ignore"):
+            expected = UNARY[name](x.astype("float64")).astype("float32")
+        np.testing.assert_allclose(found, expected, rtol=4e-7, atol=1e-44)
+
+
+@pytest.mark.parametrize("layout", ["abcd", "acdb", "dbca"])
+def test_functions_of_other_orders(layout: str) -> None:
+    x = drawn((2, 5, 33, 17))
+    found = ran(ir.Eltwise("erf", 0.0, 0.0), [("src", x)], x.shape, layouts=[layout, "abcd"])
+    np.testing.assert_allclose(found, special.erf(x.astype("f8")), rtol=4e-7)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "int64"])
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "min", "max"])
+def test_binary(name: str, dtype: str) -> None:
+    if name == "div" and dtype != "float32":
+        pytest.skip("integers have no quotient here")
+    by_name = {"add": "add", "sub": "subtract", "mul": "multiply", "div": "divide", "min": "minimum"}
+    for left, right, _ in BROADCASTS:
+        a, b = drawn(left, dtype), drawn(right, dtype)
+        with np.errstate(all="ignore"):
+            expected = getattr(np, by_name.get(name, "maximum"))(a, b)
+        found = ran(ir.Binary(name), [("src", a), ("src1", b)], expected.shape, dtype)
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_integers_wrap_around() -> None:
+    a = np.array([np.iinfo("int64").max, np.iinfo("int64").min], "int64")
+    found = ran(ir.Binary("add"), [("src", a), ("src1", a)], (2,), "int64")
+    with np.errstate(over="ignore"):
+        assert np.array_equal(found, a + a)
+
+
+def test_the_larger_of_what_is_no_number_is_none() -> None:
+    a, b = np.array([np.nan, 1, 2], "f"), np.array([1, np.nan, 3], "f")
+    for name, expected in (("max", [np.nan, np.nan, 3]), ("min", [np.nan, np.nan, 2])):
+        np.testing.assert_array_equal(ran(ir.Binary(name), [("src", a), ("src1", b)], (3,)), expected)
+
+
+GATHERS = [
+    ((17, 5, 3), (4,), 0), ((17, 5, 3), (2, 7), 1), ((17, 5, 3), (11,), 2), ((9,), (), 0),
+    ((30011, 3), (5001,), 0), ((3, 30011), (20001,), 1), ((4, 3), (0,), 1), ((0, 3), (2,), 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bool", "int64", "int16"])
+@pytest.mark.parametrize("shape, many, axis", GATHERS)
+def test_gather(shape: tuple[int, ...], many: tuple[int, ...], axis: int, dtype: str) -> None:
+    data = drawn(shape, dtype)
+    indices = np.asarray(RNG.integers(-shape[axis], shape[axis], many))
+    expected = np.take(data, indices, axis)
+    for indices_type in ("int32", "int64"):
+        operands = [("src", data), ("indices", indices.astype(indices_type))]
+        assert np.array_equal(ran(ir.Gather(axis), operands, expected.shape, dtype), expected)
+
+
+@pytest.mark.parametrize("index", [5, -6, 2**31, -(2**62)])
+def test_an_index_out_of_bounds_is_an_error(index: int) -> None:
+    operands = [("src", drawn((2, 5))), ("indices", np.array([0, index], "int64"))]
+    program = one_step(ir.Gather(1), operands, (2, 2), "float32")
+    function = registry.planner("host").trial(program, [])
+    message = f"gather s: an index is out of bounds for axis 1 .* from -5 to 4, got {index}$"
+    with pytest.raises(InvalidInputError, match=message):
+        function(*(array for _, array in operands), np.empty((2, 2), "float32"))
+
+
+SLICES = [
+    ((17, 5, 301), (slice(None, None, 2), slice(None), slice(300, None, -3))),
+    ((3, 90000), (slice(None), slice(1, None, 2))),
+    ((90001,), (slice(None, None, -1),)),
+    ((5, 7), (slice(4, 4, 1), slice(None))),
+    ((5, 7), (slice(-1, 0, -4), slice(6, 1, -5))),
+    ((2, 3, 40, 50), (slice(None), slice(None), slice(0, 40, 2), slice(1, 50, 3))),
+]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bool", "int64", "int16"])
+@pytest.mark.parametrize("shape, box", SLICES)
+def test_slices_with_steps(shape: tuple[int, ...], box: tuple[slice, ...], dtype: str) -> None:
+    data = drawn(shape, dtype)
+    ranges = [range(*part.indices(extent)) for part, extent in zip(box, shape, strict=True)]
+    begin = tuple(taken.start if len(taken) else 0 for taken in ranges)
+    attrs = ir.StridedSlice(begin, tuple(taken.step for taken in ranges))
+    expected = data[box]
+    assert np.array_equal(ran(attrs, [("src", data)], expected.shape, dtype), expected)
+
+
+LAYOUTS = ["abcd", "acdb", "dcba", "bacd", "aBcd8b", "aBcd5b", "ABcd3a4b", "aBcd4b2b", "abCd7c"]
+
+
+@pytest.mark.parametrize(
+    "shape, dtype", [((2, 17, 9, 13), "float32"), ((5, 3, 1, 67), "bool"), ((3, 0, 2, 1), "int64")]
+)
+@pytest.mark.parametrize("source", LAYOUTS)
+def test_reorders_between_any_layouts(source: str, shape: tuple[int, ...], dtype: str) -> None:
+    data = drawn(shape, dtype)
+    for target in LAYOUTS:
+        found = ran(ir.Reorder(), [("src", data)], shape, dtype, [source, target])
+        assert np.array_equal(found, data)
+
+
+def test_large_transposes() -> None:
+    for dtype in ("float32", "int16", "bool", "int64"):
+        data = drawn((3, 211, 517), dtype)
+        for layout in ("acb", "cba", "bac", "bca"):
+            assert np.array_equal(
+                ran(ir.Reorder(), [("src", data)], data.shape, dtype, [layout, "abc"]), data
+            )
+
+
+@pytest.mark.parametrize("layout", ["acdb", "aBcd8b", "aBcd5b"])
+def test_choices_keep_a_layout_that_all_share(layout: str) -> None:
+    shape = (2, 19, 7, 5)
+    condition, yes, no = drawn(shape, "bool"), drawn(shape), drawn(shape)
+    operands = [("condition", condition), ("src", yes), ("src1", no)]
+    found = ran(ir.Select(), operands, shape, layouts=[layout] * 4)
+    assert np.array_equal(found, np.where(condition, yes, no))
+    found = ran(ir.Compare("less"), [("src", yes), ("src1", no)], shape, "bool", [layout] * 3)
+    assert np.array_equal(found, yes < no)
+
+
+def test_padding_that_would_not_stay_zero_is_refused() -> None:
+    shape = (2, 19, 7, 5)
+    for attrs, reason in ((ir.Compare("equal"), "blocks"), (ir.Eltwise("exp", 0.0, 0.0), "blocks")):
+        operands = [("src", drawn(shape))]
+        if isinstance(attrs, ir.Compare):
+            operands.append(("src1", drawn(shape)))
+        dtype = "bool" if isinstance(attrs, ir.Compare) else "float32"
+        program = one_step(attrs, operands, shape, dtype, ["aBcd8b"] * (len(operands) + 1))
+        assert reason in registry.planner("host").describe(program).steps[0].error

@@ -1,0 +1,150 @@
+"""The host library beside oneDNN: in any order of preference, exported, cached, verified, checked."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tvm
+from tvm import relax
+
+import tvm_mxplan
+from tvm_mxplan import InvalidInputError
+from tvm_mxplan.byoc import registry
+from tvm_mxplan.opcheck import checking
+
+RNG = np.random.default_rng(2)
+X = RNG.standard_normal((2, 3, 9, 7), np.float32)
+ROWS = RNG.integers(-9, 9, (4, 3))
+
+
+def network(batch: object = 2) -> tvm.IRModule:
+    """Two convolutions with a comparison, a choice, a gather, a slice with steps and a cast between them."""
+    rng = np.random.default_rng(0)
+    weights = [relax.const(rng.standard_normal(s, np.float32) / 5) for s in ((17, 3, 3, 3), (5, 17, 1, 1))]
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((batch, 3, 9, 7), "float32"))
+    rows = relax.Var("rows", relax.TensorType((4, 3), "int64"))
+    with builder.function("main", [x, rows]):
+        with builder.dataflow():
+            y = builder.emit(relax.op.nn.conv2d(x, weights[0], padding=1))
+            below = builder.emit(relax.op.less(y, relax.const(0.25, "float32")))
+            y = builder.emit(relax.op.where(below, relax.op.erf(y), y))
+            y = builder.emit(relax.op.take(y, rows, axis=2))  # [batch, 17, 4, 3, 7]
+            y = builder.emit(relax.op.reshape(y, (batch, 17, 12, 7)))
+            y = builder.emit(relax.op.strided_slice(y, [2, 3], [11, 6], [-13, -8], [-2, -1]))
+            y = builder.emit(relax.op.nn.conv2d(y, weights[1]))
+            y = builder.emit_output(
+                relax.op.astype(relax.op.greater(y, relax.const(0.0, "float32")), "int32")
+            )
+        builder.emit_func_output(y)
+    return builder.get()
+
+
+@pytest.fixture(scope="module")
+def expected() -> np.ndarray:
+    """By TVM alone."""
+    return tvm_mxplan.compile(network(), "llvm")(X, ROWS)[0].numpy()
+
+
+def kinds(ex: tvm_mxplan.Executable) -> list[str]:
+    return [step.kind for region in ex.report.regions for step in region.steps]
+
+
+OF_HOST = ("compare", "select", "gather", "strided_slice", "cast", "eltwise")
+
+
+@pytest.mark.parametrize("target", ["dnnl, host, llvm", "host, dnnl, llvm"])
+def test_both_run_in_one_function(target: str, expected: np.ndarray, tmp_path: Path) -> None:
+    ex = tvm_mxplan.compile(network(), target, options={"verify": "all"})
+    assert set(OF_HOST) <= set(kinds(ex)) and kinds(ex).count("convolution") == 2
+    chosen = {one.operator: one.chosen.backend for one in ex.report.dispatch}
+    assert {chosen[name] for name in ("less_0", "where_0", "erf_0", "take_0", "astype_0")} == {"host"}
+    assert {chosen["conv2d_0"], chosen["conv2d_1"]} == {"onednn"}
+    assert not ex.report.verification.refused and not ex.report.verification.unchecked
+    assert [region.backend for region in ex.report.regions] == ["mxplan_onednn"]
+    assert "nothing" in str(ex.report).partition("left to TVM:")[2]
+    found = ex(X, ROWS)[0].numpy()
+    assert (found == expected).mean() > 0.99  # at the threshold, a rounding decides
+    ex.export(tmp_path / "two.so")
+    np.savez(tmp_path / "in.npz", x=X, rows=ROWS)
+    code = (
+        "import sys, numpy as np, tvm_mxplan\n"
+        "ex, given = tvm_mxplan.load(sys.argv[1]), np.load(sys.argv[2])\n"
+        "np.save(sys.argv[3], ex(given['x'], given['rows'])[0].numpy())\n"
+    )
+    paths = [tmp_path / name for name in ("two.so", "in.npz", "y.npy")]
+    subprocess.run([sys.executable, "-c", code, *map(str, paths)], check=True)
+    np.testing.assert_array_equal(np.load(paths[-1]), found)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_every_step_gives_what_it_should(count: int) -> None:
+    ex = tvm_mxplan.compile(network(), "dnnl, host, llvm")
+    engine = registry.engine("host")
+    before = engine.threads()
+    engine.set_threads(count)
+    try:
+        with checking() as checker:
+            ex(X, ROWS)
+    finally:
+        engine.set_threads(before)
+    checked = checker.result()
+    assert not checked.differences and checked.steps == len(kinds(ex)), str(checked)
+
+
+def test_an_index_out_of_bounds_names_the_operator() -> None:
+    ex = tvm_mxplan.compile(network(), "dnnl, host, llvm")
+    rows = ROWS.copy()
+    rows[1, 1] = 9
+    with pytest.raises(InvalidInputError, match=r"take_0: an index is out of bounds for axis 2 .* got 9"):
+        ex(X, rows)
+    assert ex(X, ROWS)[0].numpy().shape == (2, 5, 6, 7)
+
+
+def test_operators_of_one_library_are_its_own_region() -> None:
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((3, 17), "float32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            below = builder.emit(relax.op.less(x, relax.const(0.0, "float32")))
+            y = builder.emit_output(relax.op.where(below, relax.const(2.5, "float32"), x))
+        builder.emit_func_output(y)
+    ex = tvm_mxplan.compile(builder.get(), "dnnl, host, llvm")
+    assert [region.backend for region in ex.report.regions] == ["mxplan_host"]
+    given = RNG.standard_normal((3, 17), np.float32)
+    np.testing.assert_array_equal(ex(given)[0].numpy(), np.where(given < 0, np.float32(2.5), given))
+
+
+def test_of_any_batch(expected: np.ndarray) -> None:
+    ex = tvm_mxplan.compile(network(tvm.tirx.Var("n", "int64")), "dnnl, host, llvm")
+    assert set(OF_HOST) <= set(kinds(ex))
+    for count in (1, 2):
+        found = ex(X[:count], ROWS)[0].numpy()
+        assert (found == expected[:count]).mean() > 0.99
+
+
+def test_finished_compilations_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TVM_MXPLAN_CACHE_DIR", str(tmp_path))
+    results, outcomes = [], []
+    for _ in range(2):
+        ex = tvm_mxplan.compile(network(), "dnnl, host, llvm", options={"cache": "on_compile"})
+        outcomes.append(ex.report.cache.outcome)
+        results.append(ex(X, ROWS)[0].numpy())
+    assert outcomes == ["miss", "hit"]
+    assert np.array_equal(*results)
+
+
+def test_a_wrong_kernel_goes_back_to_tvm(expected: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tvm_mxplan.core.program import program as ir
+    from tvm_mxplan.opcheck.references import REFERENCES, choice
+
+    other = lambda attrs, operands: choice.Estimate(-choice.select(attrs, operands).value)  # noqa: E731
+    monkeypatch.setitem(REFERENCES, ir.Select, other)
+    options = {"verify": "all", "cache": "disabled"}
+    ex = tvm_mxplan.compile(network(), "dnnl, host, llvm", options=options)
+    assert ex.report.verification.refused and "select" not in kinds(ex)
+    assert (ex(X, ROWS)[0].numpy() == expected).mean() > 0.99

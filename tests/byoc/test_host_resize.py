@@ -1,0 +1,100 @@
+"""The host library's resize against TVM's kernel, by all its rules, and against exact fractions."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import tvm
+from test_host_kernels import ran
+from tvm import relax
+
+import tvm_mxplan
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.opcheck.references.operands import Operands
+from tvm_mxplan.opcheck.references.resize import resize
+
+RNG = np.random.default_rng(11)
+COORDINATES = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_half_pixel_for_nn")
+SIZES = [((5, 7), (9, 4)), ((6, 8), (3, 16)), ((3, 3), (1, 1)), ((1, 4), (5, 4)), ((7, 5), (14, 10))]
+
+
+def rules(target: tuple[int, int]) -> list[tuple[str, str, str]]:
+    """Methods, coordinates and roundings that TVM has a kernel for."""
+    modes = [mode for mode in COORDINATES if mode != "align_corners" or 1 not in target]
+    nearest = itertools.product(["nearest_neighbor"], modes, ["round", "floor", "ceil"])
+    return [*nearest, *itertools.product(["linear", "cubic"], modes, [""])]
+
+
+def module(size: tuple[int, int], target: tuple[int, int]) -> tvm.IRModule:
+    """All rules at once, a result for each."""
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((2, 3, *size), "float32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            results = [
+                builder.emit(
+                    relax.op.image.resize2d(
+                        x,
+                        target,
+                        method=method,
+                        coordinate_transformation_mode=mode,
+                        rounding_method=rounding,
+                    )
+                )
+                for method, mode, rounding in rules(target)
+            ]
+            result = builder.emit_output(relax.Tuple(results))
+        builder.emit_func_output(result)
+    return builder.get()
+
+
+@pytest.mark.parametrize("size, target", SIZES)
+def test_as_tvm_does(size: tuple[int, int], target: tuple[int, int]) -> None:
+    x = RNG.standard_normal((2, 3, *size), np.float32)
+    ours = tvm_mxplan.compile(module(size, target), "host, llvm", options={"cache": "disabled"})
+    kinds = [step.kind for region in ours.report.regions for step in region.steps]
+    assert kinds.count("resize") == len(rules(target))
+    theirs = tvm_mxplan.compile(module(size, target), "llvm", options={"cache": "disabled"})(x)
+    for rule, found, expected in zip(rules(target), ours(x), theirs, strict=True):
+        np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=2e-5, atol=2e-5, err_msg=str(rule))
+
+
+RULES = [
+    ir.Resize("nearest", "half_pixel", "round_prefer_floor", 0.0, False),
+    ir.Resize("nearest", "asymmetric", "round_prefer_even", 0.0, False),
+    ir.Resize("linear", "half_pixel", "floor", 0.0, False),
+    ir.Resize("linear", "align_corners", "floor", 0.0, False),
+    ir.Resize("cubic", "half_pixel", "floor", -0.75, False),
+    ir.Resize("cubic", "asymmetric", "floor", -0.5, True),
+]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.algorithm}-{rule.coordinates}")
+@pytest.mark.parametrize("layout", ["abcd", "acdb", "aBcd8b", "aBcd5b"])
+def test_in_layouts(rule: ir.Resize, layout: str) -> None:
+    x = RNG.standard_normal((2, 19, 23, 17), np.float32)
+    shape = (2, 19, 40, 9)
+    found = ran(rule, [("src", x)], shape, layouts=[layout, layout])
+    exact = resize(rule, Operands({"src": [x.astype("float64")]}, shape))
+    assert (np.abs(found - exact.value) <= exact.error + 1e-12).all()
+
+
+@pytest.mark.parametrize("layout", ["abcde", "acdeb"])
+@pytest.mark.parametrize("rule", [RULES[0], RULES[2], RULES[4]], ids=lambda rule: rule.algorithm)
+def test_volumes(rule: ir.Resize, layout: str) -> None:
+    x = RNG.standard_normal((1, 3, 4, 5, 7), np.float32)
+    shape = (1, 3, 9, 3, 8)
+    found = ran(rule, [("src", x)], shape, layouts=[layout, layout])
+    exact = resize(rule, Operands({"src": [x.astype("float64")]}, shape))
+    assert (np.abs(found - exact.value) <= exact.error + 1e-12).all()
+
+
+def test_what_is_no_number_spreads_no_further_than_its_neighbours() -> None:
+    x = np.ones((1, 1, 8, 8), np.float32)
+    x[0, 0, 0, 0], x[0, 0, 7, 7] = np.nan, np.inf
+    for rule in (RULES[0], RULES[2]):
+        found = ran(rule, [("src", x)], (1, 1, 16, 16))
+        assert np.isfinite(found[0, 0, 4:12]).all()
+        assert np.isnan(found[0, 0, 0, 0]) and not np.isfinite(found[0, 0, 15, 15])

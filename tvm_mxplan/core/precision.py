@@ -1,0 +1,47 @@
+"""Precisions by the names of options, and what was decided about a region's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal, TypeAlias
+
+Precision: TypeAlias = Literal["f32", "bf16"]
+ELEMENT_TYPES: Mapping[Precision, str] = MappingProxyType({"f32": "float32", "bf16": "bfloat16"})
+"""The element type that steps of a precision read and, where nothing wants more, write; sums are float32."""
+PRECISIONS: tuple[Precision, ...] = tuple(ELEMENT_TYPES)
+SHORT_NAMES = {dtype: precision for precision, dtype in ELEMENT_TYPES.items()}
+
+
+@dataclass(frozen=True)
+class PrecisionDecision:
+    """In which types the steps of one region compute.
+
+    Attributes
+    ----------
+    wanted : the option ``precision``.
+    counts : how many steps read each type, casts left out.
+    casts : conversions between types that are steps of their own.
+    cost_us, float32_us : estimates for the region as decided, and with everything in float32; -1 where
+        nothing was weighed.
+    kept : steps that stay in float32 where another precision is wanted, and why.
+    why_not : why the region's library computes in no other type at all, '' if it does.
+    """
+
+    wanted: str
+    counts: Mapping[str, int] = field(default_factory=dict)
+    casts: int = 0
+    cost_us: float = -1.0
+    float32_us: float = -1.0
+    kept: Mapping[str, str] = field(default_factory=dict)
+    why_not: str = ""
+
+    def __str__(self) -> str:
+        if self.why_not:
+            return f"precision {self.wanted}: everything in f32, {self.why_not}"
+        counts = ", ".join(
+            f"{count} step(s) in {SHORT_NAMES.get(dtype, dtype)}" for dtype, count in self.counts.items()
+        )
+        costs = f"; about {self.cost_us:,.0f} us, {self.float32_us:,.0f} in f32" if self.cost_us >= 0 else ""
+        return f"precision {self.wanted}: {counts}, {self.casts} cast(s){costs}"
