@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-import tvm_ffi
-
 if TYPE_CHECKING:
     from tvm_mxplan.core.program.program import Program
 
@@ -60,4 +58,6 @@ def modules_under(module: Any) -> Iterator[Any]:
 
 def module_bytes(module: Any) -> bytes:
     """What a runtime module of any kind writes of itself into an exported library, its imports left out."""
+    import tvm_ffi  # by whoever made the module, and without PyTorch
+
     return bytes(tvm_ffi.get_global_func("tvm_mxplan.module_bytes")(module))

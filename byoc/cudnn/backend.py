@@ -100,7 +100,7 @@ class Cudnn:
     def _reorder(program: ir.Program, step: ir.Step) -> StepInfo:
         src, dst = program.values[step.operand("src")], program.values[step.dst]
         error = ""
-        if src.dtype != dst.dtype or src.dtype not in layout_rules.ITEM_BYTES or len(src.shape) > 5:
+        if src.dtype != dst.dtype or src.dtype not in layout_rules.TYPES or len(src.shape) > 5:
             error = f"reorder {step.name}: {src.dtype} of rank {len(src.shape)} to {dst.dtype}"
         return StepInfo("" if error else TRANSFORM, 0, 0, error, descriptor=f"{src.layout} {dst.layout}")
 

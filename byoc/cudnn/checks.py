@@ -9,7 +9,7 @@ from tvm import relax
 from tvm_mxplan.core.program.dims import is_static
 from tvm_mxplan.passes.relax_types import dtype_of, is_constant, shape_of
 
-from .layout_rules import ITEM_BYTES
+from .layout_rules import TYPES
 
 Match = Mapping[str, relax.Expr]
 
@@ -20,8 +20,8 @@ def tensors_ok(match: Match) -> str | None:
         if not isinstance(expr.ty, relax.TensorType):
             continue
         shape, dtype = shape_of(expr), dtype_of(expr)
-        if dtype not in ITEM_BYTES:
-            return f"element type {dtype or 'unknown'}, cuDNN is given {', '.join(ITEM_BYTES)}"
+        if dtype not in TYPES:
+            return f"element type {dtype or 'unknown'}, cuDNN is given {', '.join(TYPES)}"
         if dtype != dtype_of(match["root"]):
             return f"element types {dtype} and {dtype_of(match['root'])} in one operator"
         if shape is None or not is_static(shape):

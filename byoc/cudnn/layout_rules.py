@@ -5,6 +5,7 @@ Images, filters and what is added to images are in it; vectors for channels are 
 
 from __future__ import annotations
 
+from tvm_mxplan.core.element_types import stored_bytes
 from tvm_mxplan.core.layout.layout import (
     channels_last,
     parse_layout,
@@ -13,9 +14,8 @@ from tvm_mxplan.core.layout.layout import (
     same_bytes,
 )
 from tvm_mxplan.core.program import program as ir
-from tvm_mxplan.core.program.dims import static_shape
 
-ITEM_BYTES = {"float32": 4, "float16": 2}
+TYPES = ("float32", "float16")
 
 
 def filters_layout(rank: int, grouped: bool) -> str:
@@ -50,6 +50,6 @@ def why_not(program: ir.Program, step: ir.Step) -> str:
 
 def nbytes(value: ir.Value) -> int:
     """Bytes of a value, -1 of a type that cuDNN is not given."""
-    if value.dtype not in ITEM_BYTES:
+    if value.dtype not in TYPES:
         return -1
-    return parse_layout(value.layout).padded_bytes(static_shape(value.shape), ITEM_BYTES[value.dtype])
+    return stored_bytes(value.shape, value.layout, value.dtype)
