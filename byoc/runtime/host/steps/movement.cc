@@ -37,13 +37,6 @@ int64_t Resolve(const char* indices, int64_t count, int64_t extent, int64_t* pla
   return wrong;
 }
 
-template <typename T>
-void TakeElements(const char* src, const int64_t* places, int64_t count, char* dst) {
-  const T* from = reinterpret_cast<const T*>(src);
-  T* to = reinterpret_cast<T*>(dst);
-  for (int64_t i = 0; i < count; ++i) to[i] = from[places[i]];
-}
-
 bool IsPlain(const ResolvedValue& value) { return value.tag == PlainTag(value.dims.size()); }
 
 int64_t Product(Dims::const_iterator begin, Dims::const_iterator end) {
@@ -74,10 +67,9 @@ struct Gather {
 
  private:
   void Take(const char* src, const int64_t* places, int64_t some, char* dst) const {
-    if (bytes == 1) return TakeElements<uint8_t>(src, places, some, dst);
-    if (bytes == 2) return TakeElements<uint16_t>(src, places, some, dst);
-    if (bytes == 4) return TakeElements<uint32_t>(src, places, some, dst);
-    if (bytes == 8) return TakeElements<uint64_t>(src, places, some, dst);
+    if (bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8) {
+      return KernelsHere().take(bytes, src, places, dst, some);
+    }
     for (int64_t i = 0; i < some; ++i) {
       std::memcpy(dst + i * bytes, src + places[i] * bytes, static_cast<size_t>(bytes));
     }
