@@ -41,7 +41,11 @@ bool IsPlain(const ResolvedValue& value) { return value.tag == PlainTag(value.di
 
 int64_t Product(Dims::const_iterator begin, Dims::const_iterator end) {
   int64_t product = 1;
-  for (; begin != end; ++begin) product *= *begin;
+  for (; begin != end; ++begin) {
+    if (__builtin_mul_overflow(product, *begin, &product) || product > INT64_MAX / 64) {
+      ThrowUnsupported("a tensor of more than 2^57 elements");
+    }
+  }
   return product;
 }
 
@@ -90,8 +94,8 @@ void BuildReorder(StepBuilder* b) {
   const ResolvedValue &src = b->Get("src"), &dst = b->Get("dst");
   std::vector<Places> axes(dst.dims.size());
   for (size_t i = 0; i < axes.size(); ++i) {
-    axes[i].dst = PlacesAlong(dst.layout, i, dst.dims[i]);
-    axes[i].src = PlacesAlong(src.layout, i, dst.dims[i]);
+    const int64_t count = dst.dims[i];
+    axes[i] = {count, LineAlong(dst.layout, i, count), LineAlong(src.layout, i, count)};
   }
   AddMove(b, std::move(axes));
 }
@@ -102,11 +106,9 @@ void BuildStridedSlice(StepBuilder* b) {
   const Dims& steps = IntegersOf(b->step(), "steps");
   std::vector<Places> axes(dst.dims.size());
   for (size_t i = 0; i < axes.size(); ++i) {
-    axes[i].dst = PlacesAlong(dst.layout, i, dst.dims[i]);
-    const Dims all = PlacesAlong(src.layout, i, src.dims[i]);
-    for (int64_t at = 0; at < dst.dims[i]; ++at) {
-      axes[i].src.push_back(all[static_cast<size_t>(begin[i] + at * steps[i])]);
-    }
+    const int64_t count = dst.dims[i];
+    axes[i] = {count, LineAlong(dst.layout, i, count),
+               LineAlong(src.layout, i, count, begin[i], steps[i])};
   }
   AddMove(b, std::move(axes));
 }

@@ -15,6 +15,8 @@
 namespace mxplan::host {
 namespace {
 
+constexpr int64_t kMostPoints = 1 << 24;  // along one axis, whose neighbours are kept
+
 int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && a < 0 ? 1 : 0); }
 
 // Where a point of dst lies in src: `above / below`, with a divisor above 0.
@@ -94,6 +96,9 @@ Taps TapsOf(const Step& step, int64_t in, int64_t out) {
                                   [&](const NamedRule& one) { return one.name == name; });
   if (rule == std::end(kCoordinates)) {
     ThrowUnsupported("coordinates ", name, ", which the host library has not");
+  }
+  if (std::max(in, out) > kMostPoints) {
+    ThrowUnsupported("an axis of ", std::max(in, out), " points, expected at most ", kMostPoints);
   }
   Taps taps;
   taps.terms = TermsOf(TextOf(step, "algorithm"));
