@@ -13,7 +13,7 @@ from tvm import relax
 from tvm_mxplan.core.description import Description, Implementation, StepInfo
 from tvm_mxplan.core.layout.layout_registry import LayoutRegistry
 from tvm_mxplan.core.machine import MachineRates
-from tvm_mxplan.core.program.program import Program
+from tvm_mxplan.core.program.program import Program, Value
 from tvm_mxplan.core.step_facts import StepFacts
 
 from .translate import Table
@@ -53,6 +53,18 @@ def _as_it_is(info: StepInfo) -> StepInfo:
     return info
 
 
+class Hop(NamedTuple):
+    """One conversion on the way from a layout into another: who runs it, and where it leads."""
+
+    library: str
+    layout: str
+
+
+def directly(_value: Value, layout: str) -> tuple[Hop, ...]:
+    """One conversion by the library whose region it is."""
+    return (Hop("", layout),)
+
+
 class Sharing(NamedTuple):
     """How the libraries of one runtime put steps into each other's regions; see ``joined``.
 
@@ -63,6 +75,8 @@ class Sharing(NamedTuple):
     table : what its composites become.
     finish : a leader's work on a translated region, which leaves steps of others alone.
     judged : what a guest says of one of its steps, from what the runtime says.
+    hops : how a value of a region gets into another layout; by one conversion of its library where that knows
+        both layouts and the type.
     """
 
     runtime: str
@@ -70,6 +84,7 @@ class Sharing(NamedTuple):
     table: Table
     finish: Callable[[Program, list[np.ndarray]], Translation] = Translation
     judged: Callable[[StepInfo], StepInfo] = _as_it_is
+    hops: Callable[[Value, str], tuple[Hop, ...]] = directly
 
 
 class Backend(Protocol):

@@ -17,12 +17,18 @@ from typing import Any
 from tvm import relax
 
 from tvm_mxplan.core.description import Description, Implementation, StepInfo
+from tvm_mxplan.core.layout.layout import plain_layout
+from tvm_mxplan.core.layout.layout_registry import LayoutRegistry, merged
 from tvm_mxplan.core.machine.rates import MachineRates
-from tvm_mxplan.core.program.program import Program, Step
-from tvm_mxplan.core.step_facts import StepFacts
+from tvm_mxplan.core.program.program import Program, Step, Value
+from tvm_mxplan.core.step_facts import StepFacts, reorder_facts
+from tvm_mxplan.errors import UnsupportedError
 
-from .backend import Backend, Sharing, Translation
+from .backend import Backend, Hop, Sharing, Translation
 from .translate import Guest, check_numbers, translate_region
+
+_ANY_EXTENT = 4
+"""Of a symbolic dimension, where only type and layout count."""
 
 
 def leaders(backends: Sequence[Backend]) -> dict[str, str]:
@@ -67,6 +73,40 @@ class Joined:
         self._guests = guests
         self._own = _sharing(leader)
         self._by_name = {guest.library: guest for guest in guests}
+
+    @property
+    def shares(self) -> Sharing:
+        return self._own._replace(hops=self.hops)
+
+    def layouts(self) -> LayoutRegistry:
+        """Everybody's layouts; between those of two libraries the way is by the standard one."""
+        return merged([library.layouts() for library in (self._leader, *self._guests)])
+
+    def hops(self, value: Value, layout: str) -> tuple[Hop, ...]:
+        """One conversion by the first library that has it, else two by way of the plain layout.
+
+        Raises
+        ------
+        UnsupportedError : there is no such way.
+        """
+        direct = self._converter(value, value.layout, layout)
+        if direct is not None:
+            return (Hop(direct, layout),)
+        plain = plain_layout(len(value.shape))
+        first, second = self._converter(value, value.layout, plain), self._converter(value, plain, layout)
+        if first is None or second is None:
+            raise UnsupportedError(f"{value.name}: no library converts {value.layout} into {layout}")
+        return (Hop(first, plain), Hop(second, layout))
+
+    def _converter(self, value: Value, source: str, target: str) -> str | None:
+        """The library that converts in one go, '' for the leader; None where none does."""
+        shape = tuple(dim if isinstance(dim, int) else _ANY_EXTENT for dim in value.shape)
+        question = reorder_facts(shape, value.dtype, source, target).program
+        for name in ("", *self._by_name):
+            step = replace(question.steps[0], library=name)
+            if not self.describe(replace(question, steps=(step,))).steps[0].error:
+                return name
+        return None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._leader, name)

@@ -183,7 +183,7 @@ PHASES = (
     Phase("name", "canonical Relax", "a name on each operator", name_operators),
     Phase("tune-dispatch", "named operators", "the same; kinds tried in TVM's kernels", tune_dispatch),
     Phase("dispatch", "named operators", "composites of the libraries that take them", dispatch),
-    Phase("partition", "composites", "regions, each of one library", partition),
+    Phase("partition", "composites", "regions, each led by one library", partition),
     Phase("programs", "regions", "a region program on each, in plain layouts", build_programs),
     Phase("precision", "region programs", "the same, each step in its element types", assign_precision),
     Phase("tune-plans", "region programs", "the same; the best plan's decisions as choices", tune_plans),

@@ -24,10 +24,8 @@ from tvm_mxplan.core.step_facts import StepFacts
 from .checks import COMPUTED
 from .codegen import TRANSLATE
 from .costs import cost, implementation_named
+from .layouts import BLOCK, layout_registry
 from .patterns import NAME, fusion_patterns
-
-BLOCK = 8
-"""Channels in a block of layouts that it offers."""
 
 
 class Host:
@@ -47,7 +45,7 @@ class Host:
         return Sharing(RUNTIME, False, TRANSLATE, judged=self.judged)
 
     def layouts(self) -> LayoutRegistry:
-        return LayoutRegistry()
+        return layout_registry(self._runtime)
 
     def patterns(self, refuse: Refuse) -> list[relax.transform.FusionPattern]:
         return fusion_patterns(refuse)

@@ -9,9 +9,10 @@ in the same order (channels last of one pixel, say) are the same bytes and cost 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from tvm_mxplan.byoc.backend import Hop, directly
 from tvm_mxplan.core.layout.layout import same_bytes
 from tvm_mxplan.core.program import program as ir
 
@@ -19,7 +20,11 @@ from .candidates import Layouts, operands_of
 
 
 def apply_layouts(
-    program: ir.Program, choices: Sequence[Layouts], *, back_to_plain: bool = False
+    program: ir.Program,
+    choices: Sequence[Layouts],
+    *,
+    back_to_plain: bool = False,
+    hops: Callable[[ir.Value, str], Sequence[Hop]] = directly,
 ) -> ir.Program:
     """The program with every step's operands in the layouts chosen for it.
 
@@ -27,16 +32,23 @@ def apply_layouts(
     ----------
     choices : for each step the layouts of ``operands_of(step)``, in that order.
     back_to_plain : reorder every result back at once, as a framework without a layout plan does.
+    hops : the conversions that bring a value into another layout, and who runs them.
     """
-    applier = _Applier(program, back_to_plain)
+    applier = _Applier(program, back_to_plain, hops)
     for step, layouts in zip(program.steps, choices, strict=True):
         applier.step(step, layouts)
     return replace(program, values=tuple(applier.values), steps=tuple(applier.steps))
 
 
 class _Applier:
-    def __init__(self, program: ir.Program, back_to_plain: bool) -> None:
+    def __init__(
+        self,
+        program: ir.Program,
+        back_to_plain: bool,
+        hops: Callable[[ir.Value, str], Sequence[Hop]],
+    ) -> None:
         self.old = program
+        self.hops = hops
         self.back_to_plain = back_to_plain
         self.values: list[ir.Value] = []
         self.steps: list[ir.Step] = []
@@ -134,5 +146,24 @@ class _Applier:
         return number
 
     def _reorder(self, src: int, dst: int, name: str) -> None:
-        operands = (ir.Operand("src", src), ir.Operand("dst", dst))
-        self.steps.append(ir.Step(name, ir.Reorder(), operands))
+        hops = self.hops(self.values[src], self.values[dst].layout)
+        for number, hop in enumerate(hops, 1):
+            last = number == len(hops)
+            here = (
+                dst
+                if last
+                else self._add(
+                    replace(
+                        self.values[dst],
+                        kind="local",
+                        index=-1,
+                        alias_of=-1,
+                        alias_offset=0,
+                        layout=hop.layout,
+                    )
+                )
+            )
+            operands = (ir.Operand("src", src), ir.Operand("dst", here))
+            step = name if last else f"{name}_by_{hop.layout}"
+            self.steps.append(ir.Step(step, ir.Reorder(), operands, library=hop.library))
+            src = here

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import tvm
 
-from tvm_mxplan.byoc.backend import Backend
+from tvm_mxplan.byoc.backend import Backend, directly
 from tvm_mxplan.core.choices import Choices, Question
 from tvm_mxplan.core.dispatch import Weighed
 from tvm_mxplan.core.journal import Journal
@@ -73,7 +73,9 @@ def infer_layouts(
     seen = typical(program if assumed is None else assumed)
     choice, forced = _choose(seen, backend, policy, cost_or_model(cost, backend), layers)
     program = with_preferences(program, choice.steps)
-    laid_out = annotate(apply_layouts(program, choice.layouts, back_to_plain=policy == "naive"), backend)
+    hops = backend.shares.hops if backend.shares else directly
+    applied = apply_layouts(program, choice.layouts, back_to_plain=policy == "naive", hops=hops)
+    laid_out = annotate(applied, backend)
     decision = LayoutDecision(policy, round(time.perf_counter() - start, 3), forced=forced)
     if choice.assignment is not None:
         costs = {"cost_us": choice.assignment.cost, "lower_bound_us": choice.assignment.lower_bound}

@@ -12,6 +12,7 @@ BENCHMARKS = {
     "layouts": ("layouts", "the layout policies against one another"),
     "choices": ("choices", "the choice per operator against one rule for all"),
     "convolutions": ("convolutions", "algorithms of 3x3 and 5x5 convolutions, layer by layer"),
+    "host": ("host", "each kernel of the host library against TVM's"),
     "costs": ("costs", "the model of costs against what steps take"),
     "coverage": ("coverage", "the share of time that reports put outside of regions against what runs"),
     "roofline": ("roofline", "what bounds whole networks on this machine"),

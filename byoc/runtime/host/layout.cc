@@ -20,6 +20,8 @@ constexpr Type kTypes[] = {{"float32", 4}, {"float64", 8}, {"int8", 1},    {"uin
                            {"int64", 8},   {"uint64", 8},  {"float16", 2}, {"bfloat16", 2},
                            {"bool", 1}};
 
+constexpr int64_t kMostInBlocks = 1 << 24;  // whose places are kept
+
 [[noreturn]] void ThrowTag(const std::string& tag, size_t rank) {
   ThrowUnsupported("layout ", tag, ": expected one of rank ", rank,
                    ", such as abcd, acdb or aBcd16b");
@@ -100,7 +102,8 @@ bool IsBlocked(const PhysicalLayout& layout) { return !layout.blocks.empty(); }
 
 bool IsPadded(const PhysicalLayout& layout, const Dims& dims) { return layout.padded != dims; }
 
-Dims PlacesAlong(const PhysicalLayout& layout, size_t axis, int64_t extent) {
+Line LineAlong(const PhysicalLayout& layout, size_t axis, int64_t count, int64_t begin,
+               int64_t step) {
   // The innermost block counts single elements of its axis, each further one whole blocks of them.
   struct Digit {
     int64_t size, stride;
@@ -114,16 +117,21 @@ Dims PlacesAlong(const PhysicalLayout& layout, size_t axis, int64_t extent) {
     }
     stride *= layout.blocks[i];
   }
-  Dims places(static_cast<size_t>(extent));
-  for (int64_t i = 0; i < extent; ++i) {
-    int64_t rest = i, place = i / block * layout.strides[axis];
+  if (digits.empty()) return {begin * layout.strides[axis], step * layout.strides[axis], {}};
+  if (count > kMostInBlocks) {
+    ThrowUnsupported("an axis of ", count, " in blocks, expected at most ", kMostInBlocks);
+  }
+  Line line;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t index = begin + i * step;
+    int64_t rest = index, place = index / block * layout.strides[axis];
     for (const Digit& digit : digits) {
       place += rest % digit.size * digit.stride;
       rest /= digit.size;
     }
-    places[static_cast<size_t>(i)] = place;
+    line.table.push_back(place);
   }
-  return places;
+  return line;
 }
 
 }  // namespace mxplan::host

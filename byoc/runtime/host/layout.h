@@ -18,9 +18,20 @@ bool IsBlocked(const PhysicalLayout& layout);
 // Whether some stored elements are none of the tensor's.
 bool IsPadded(const PhysicalLayout& layout, const Dims& dims);
 
-// Where the elements along `axis` stand: for each index the elements to skip.  The place of an
-// element is the sum over its axes.
-Dims PlacesAlong(const PhysicalLayout& layout, size_t axis, int64_t extent);
+// Where elements along one axis stand, as elements to skip; the place of an element is the sum over
+// its axes.
+struct Line {
+  int64_t first = 0, stride = 0;
+  Dims table;  // of each one, where the axis is in blocks
+
+  int64_t At(int64_t i) const {
+    return table.empty() ? first + i * stride : table[static_cast<size_t>(i)];
+  }
+};
+
+// Along `axis`: `count` elements from index `begin` on, every `step`-th.
+Line LineAlong(const PhysicalLayout& layout, size_t axis, int64_t count, int64_t begin = 0,
+               int64_t step = 1);
 
 }  // namespace mxplan::host
 

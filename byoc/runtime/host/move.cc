@@ -13,16 +13,6 @@ constexpr double kElementNs = 0.3;
 constexpr double kApartNs = 1.0;  // where elements are read far from each other
 constexpr int64_t kTile = 32;     // rows and columns that are transposed at once
 
-// Whether places are multiples of a stride behind the first of them.
-bool IsStrided(const Dims& places) {
-  for (size_t i = 2; i < places.size(); ++i) {
-    if (places[i] - places[i - 1] != places[1] - places[0]) return false;
-  }
-  return true;
-}
-
-int64_t StrideOf(const Dims& places) { return places.size() > 1 ? places[1] - places[0] : 0; }
-
 template <typename T>
 void TransposeTile(const T* src, int64_t src_stride, T* dst, int64_t dst_stride, int64_t rows,
                    int64_t columns) {
@@ -45,22 +35,22 @@ void WithBytes(int64_t element_bytes, const Of& of) {
 
 Move::Move(std::vector<Places> axes, int64_t element_bytes)
     : element_bytes_(element_bytes), axes_(std::move(axes)) {
+  if (axes_.empty()) axes_.push_back({1, {}, {}});
   Nest<2> loops;
   for (const Places& axis : axes_) {
-    strided_ = strided_ && IsStrided(axis.dst) && IsStrided(axis.src);
-    if (!axis.dst.empty()) {
-      first_dst_ += axis.dst[0];
-      first_src_ += axis.src[0];
-    }
-    loops.push_back(
-        {static_cast<int64_t>(axis.dst.size()), {StrideOf(axis.dst), StrideOf(axis.src)}});
+    strided_ = strided_ && axis.dst.table.empty() && axis.src.table.empty();
+    first_dst_ += axis.dst.first;
+    first_src_ += axis.src.first;
+    loops.push_back({axis.count, {axis.dst.stride, axis.src.stride}});
   }
   nest_ = Joined(std::move(loops));
   // What is written in an order of its own is written element by element.
   strided_ = strided_ && (nest_.back().strides[0] == 1 || nest_.back().extent <= 1);
-  std::stable_sort(axes_.begin(), axes_.end(), [](const Places& a, const Places& b) {
-    return StrideOf(a.dst) > StrideOf(b.dst);
-  });
+  auto step = [](const Places& axis) {
+    return axis.count > 1 ? axis.dst.At(1) - axis.dst.At(0) : 0;
+  };
+  std::stable_sort(axes_.begin(), axes_.end(),
+                   [&](const Places& a, const Places& b) { return step(a) > step(b); });
 }
 
 void Move::Run(const char* src, char* dst) const {
@@ -116,25 +106,24 @@ void Move::RunTransposed(const char* src, char* dst) const {
 
 void Move::RunByTables(const char* src, char* dst) const {
   const Places& inner = axes_.back();
-  const size_t outer = axes_.size() - 1, count = inner.dst.size();
+  const size_t outer = axes_.size() - 1;
   int64_t rows = 1;
-  for (size_t i = 0; i < outer; ++i) rows *= static_cast<int64_t>(axes_[i].dst.size());
+  for (size_t i = 0; i < outer; ++i) rows *= axes_[i].count;
   WithBytes(element_bytes_, [&](auto zero) {
     using T = decltype(zero);
-    const double row_ns = kApartNs * static_cast<double>(count + 4);
+    const double row_ns = kApartNs * static_cast<double>(inner.count + 4);
     ParallelFor(rows, row_ns, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         const T* from = reinterpret_cast<const T*>(src);
         T* to = reinterpret_cast<T*>(dst);
         int64_t rest = row;
         for (size_t i = outer; i-- > 0;) {
-          const auto extent = static_cast<int64_t>(axes_[i].dst.size());
-          const auto index = static_cast<size_t>(rest % extent);
-          rest /= extent;
-          from += axes_[i].src[index];
-          to += axes_[i].dst[index];
+          const int64_t index = rest % axes_[i].count;
+          rest /= axes_[i].count;
+          from += axes_[i].src.At(index);
+          to += axes_[i].dst.At(index);
         }
-        for (size_t i = 0; i < count; ++i) to[inner.dst[i]] = from[inner.src[i]];
+        for (int64_t i = 0; i < inner.count; ++i) to[inner.dst.At(i)] = from[inner.src.At(i)];
       }
     });
   });

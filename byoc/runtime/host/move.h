@@ -6,15 +6,15 @@
 #include <cstdint>
 #include <vector>
 
+#include "host/layout.h"
 #include "host/nest.h"
-#include "program/physical_layout.h"
 
 namespace mxplan::host {
 
-// Where the elements along one axis of what is moved stand, in elements: an element's place is the
-// sum over its axes.
+// Where the elements along one axis of what is moved stand.
 struct Places {
-  Dims dst, src;
+  int64_t count = 0;
+  Line dst, src;
 };
 
 class Move {

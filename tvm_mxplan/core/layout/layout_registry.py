@@ -90,6 +90,15 @@ class LayoutRegistry:
         return self._direct[source, target]
 
 
+def merged(registries: Sequence[LayoutRegistry]) -> LayoutRegistry:
+    """All layouts of several registries; where two have one of the same name, the first one's."""
+    whole = LayoutRegistry()
+    for registry in reversed(registries):
+        whole._records.update(registry._records)
+        whole._direct.update(registry._direct)
+    return whole
+
+
 def numpy_registry(names: Sequence[str]) -> LayoutRegistry:
     """A registry of arrays: the reference that those of backends are held against."""
     registry = LayoutRegistry()

@@ -52,11 +52,14 @@ struct Kernels {
   // dst[i] = src[i] in another type.  A number that an integer type has not becomes what x86 makes
   // of it: the smallest of an int32 or int64, whose low bytes narrower types take.
   void (*cast)(Type from, Type to, Strided src, void* dst, int64_t count);
+  // dst[i] = src[index[i]], elements of 1, 2, 4 or 8 bytes.
+  void (*take)(int64_t element_bytes, const void* src, const int64_t* index, void* dst,
+               int64_t count);
   // dst[i] = sum of weights[k] * rows[k][i]
   void (*weighted_sum)(const float* const* rows, const float* weights, int64_t terms, float* dst,
                        int64_t count);
-  // For each of `count` points: `inner` elements, sums of weights[k] times those at index[k], with
-  // `terms` weights and indices for each point.
+  // For each of `count` points: `inner` elements, sums of weights[k] times those at index[k]. There
+  // are `terms` indices and weights for each point: the first ones of all points, then the second.
   void (*interpolate)(const float* src, const int32_t* index, const float* weights, int64_t terms,
                       int64_t inner, float* dst, int64_t count);
 };

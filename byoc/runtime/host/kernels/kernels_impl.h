@@ -392,26 +392,59 @@ template <int kTerms>
 void InterpolatePoints(const float* __restrict src, const int32_t* __restrict index,
                        const float* __restrict weights, float* __restrict dst, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
-    float sum = src[index[i * kTerms]] * weights[i * kTerms];
-    for (int k = 1; k < kTerms; ++k) sum += src[index[i * kTerms + k]] * weights[i * kTerms + k];
+    float sum = src[index[i]] * weights[i];
+    for (int k = 1; k < kTerms; ++k) sum += src[index[k * count + i]] * weights[k * count + i];
     dst[i] = sum;
+  }
+}
+
+// The nearest points, without arithmetic.
+void PickPoints(const float* __restrict src, const int32_t* __restrict index, int64_t inner,
+                float* __restrict dst, int64_t count) {
+  if (inner == 1) {
+    for (int64_t i = 0; i < count; ++i) dst[i] = src[index[i]];
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    const float* from = src + index[i] * inner;
+    for (int64_t k = 0; k < inner; ++k) dst[i * inner + k] = from[k];
   }
 }
 
 void InterpolateKernel(const float* src, const int32_t* index, const float* weights, int64_t terms,
                        int64_t inner, float* dst, int64_t count) {
+  if (terms == 1) return PickPoints(src, index, inner, dst, count);
   if (inner == 1 && terms == 2) return InterpolatePoints<2>(src, index, weights, dst, count);
   if (inner == 1 && terms == 4) return InterpolatePoints<4>(src, index, weights, dst, count);
   const float* rows[4];
+  float shares[4];
   for (int64_t i = 0; i < count; ++i) {
-    for (int64_t k = 0; k < terms; ++k) rows[k] = src + index[i * terms + k] * inner;
-    WeightedSumKernel(rows, weights + i * terms, terms, dst + i * inner, inner);
+    for (int64_t k = 0; k < terms; ++k) {
+      rows[k] = src + index[k * count + i] * inner;
+      shares[k] = weights[k * count + i];
+    }
+    WeightedSumKernel(rows, shares, terms, dst + i * inner, inner);
   }
 }
 
+template <typename T>
+void TakeLoop(const void* src, const int64_t* __restrict index, void* dst, int64_t count) {
+  const T* from = static_cast<const T*>(src);
+  T* __restrict to = static_cast<T*>(dst);
+  for (int64_t i = 0; i < count; ++i) to[i] = from[index[i]];
+}
+
+void TakeKernel(int64_t element_bytes, const void* src, const int64_t* index, void* dst,
+                int64_t count) {
+  if (element_bytes == 1) return TakeLoop<uint8_t>(src, index, dst, count);
+  if (element_bytes == 2) return TakeLoop<uint16_t>(src, index, dst, count);
+  if (element_bytes == 4) return TakeLoop<uint32_t>(src, index, dst, count);
+  if (element_bytes == 8) return TakeLoop<uint64_t>(src, index, dst, count);
+}
+
 Kernels Get() {
-  return {MXPLAN_ISA, UnaryKernel, BinaryKernel,      CompareKernel,    SelectKernel,
-          CopyKernel, CastKernel,  WeightedSumKernel, InterpolateKernel};
+  return {MXPLAN_ISA, UnaryKernel, BinaryKernel, CompareKernel,     SelectKernel,
+          CopyKernel, CastKernel,  TakeKernel,   WeightedSumKernel, InterpolateKernel};
 }
 
 }  // namespace

@@ -37,18 +37,15 @@ int64_t Resolve(const char* indices, int64_t count, int64_t extent, int64_t* pla
   return wrong;
 }
 
-template <typename T>
-void TakeElements(const char* src, const int64_t* places, int64_t count, char* dst) {
-  const T* from = reinterpret_cast<const T*>(src);
-  T* to = reinterpret_cast<T*>(dst);
-  for (int64_t i = 0; i < count; ++i) to[i] = from[places[i]];
-}
-
 bool IsPlain(const ResolvedValue& value) { return value.tag == PlainTag(value.dims.size()); }
 
 int64_t Product(Dims::const_iterator begin, Dims::const_iterator end) {
   int64_t product = 1;
-  for (; begin != end; ++begin) product *= *begin;
+  for (; begin != end; ++begin) {
+    if (__builtin_mul_overflow(product, *begin, &product) || product > INT64_MAX / 64) {
+      ThrowUnsupported("a tensor of more than 2^57 elements");
+    }
+  }
   return product;
 }
 
@@ -74,10 +71,9 @@ struct Gather {
 
  private:
   void Take(const char* src, const int64_t* places, int64_t some, char* dst) const {
-    if (bytes == 1) return TakeElements<uint8_t>(src, places, some, dst);
-    if (bytes == 2) return TakeElements<uint16_t>(src, places, some, dst);
-    if (bytes == 4) return TakeElements<uint32_t>(src, places, some, dst);
-    if (bytes == 8) return TakeElements<uint64_t>(src, places, some, dst);
+    if (bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8) {
+      return KernelsHere().take(bytes, src, places, dst, some);
+    }
     for (int64_t i = 0; i < some; ++i) {
       std::memcpy(dst + i * bytes, src + places[i] * bytes, static_cast<size_t>(bytes));
     }
@@ -98,8 +94,8 @@ void BuildReorder(StepBuilder* b) {
   const ResolvedValue &src = b->Get("src"), &dst = b->Get("dst");
   std::vector<Places> axes(dst.dims.size());
   for (size_t i = 0; i < axes.size(); ++i) {
-    axes[i].dst = PlacesAlong(dst.layout, i, dst.dims[i]);
-    axes[i].src = PlacesAlong(src.layout, i, dst.dims[i]);
+    const int64_t count = dst.dims[i];
+    axes[i] = {count, LineAlong(dst.layout, i, count), LineAlong(src.layout, i, count)};
   }
   AddMove(b, std::move(axes));
 }
@@ -110,11 +106,9 @@ void BuildStridedSlice(StepBuilder* b) {
   const Dims& steps = IntegersOf(b->step(), "steps");
   std::vector<Places> axes(dst.dims.size());
   for (size_t i = 0; i < axes.size(); ++i) {
-    axes[i].dst = PlacesAlong(dst.layout, i, dst.dims[i]);
-    const Dims all = PlacesAlong(src.layout, i, src.dims[i]);
-    for (int64_t at = 0; at < dst.dims[i]; ++at) {
-      axes[i].src.push_back(all[static_cast<size_t>(begin[i] + at * steps[i])]);
-    }
+    const int64_t count = dst.dims[i];
+    axes[i] = {count, LineAlong(dst.layout, i, count),
+               LineAlong(src.layout, i, count, begin[i], steps[i])};
   }
   AddMove(b, std::move(axes));
 }

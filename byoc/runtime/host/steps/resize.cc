@@ -4,6 +4,7 @@
 // exactly.  Along the last axis a point is a sum of few neighbours; along the others whole rows are
 // summed first.
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <string_view>
 
@@ -13,6 +14,8 @@
 
 namespace mxplan::host {
 namespace {
+
+constexpr int64_t kMostPoints = 1 << 24;  // along one axis, whose neighbours are kept
 
 int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && a < 0 ? 1 : 0); }
 
@@ -56,57 +59,69 @@ int64_t Rounded(const Fraction& f, const std::string& rounding) {
   ThrowUnsupported("rounding ", rounding, ", which the host library has not");
 }
 
-// The neighbours of each point along one axis and their weights, `terms` for each point.
+// The neighbours of each point along one axis and their weights: `terms` for each point, the first
+// ones of all points in front.
 struct Taps {
-  int64_t terms = 1;
+  int64_t terms = 1, points = 0;
   std::vector<int32_t> index;
   std::vector<float> weights;
 };
 
-void AddCubic(double t, double alpha, const Fraction& f, int64_t in, bool inside_only, Taps* taps) {
-  const double t2 = t * t, t3 = t2 * t;
-  double w[4] = {alpha * (t3 - 2 * t2 + t), (alpha + 2) * t3 - (3 + alpha) * t2 + 1,
-                 -(alpha + 2) * t3 + (3 + 2 * alpha) * t2 - alpha * t, -alpha * t3 + alpha * t2};
-  const int64_t low = FloorDiv(f.above, f.below);
+// Keys's spline for a point at the fraction `t` behind index `low`.
+std::array<double, 4> SplineWeights(const Step& step, double t, int64_t low, int64_t in) {
+  const double alpha = RealOf(step, "alpha"), t2 = t * t, t3 = t2 * t;
+  std::array<double, 4> w = {alpha * (t3 - 2 * t2 + t), (alpha + 2) * t3 - (3 + alpha) * t2 + 1,
+                             -(alpha + 2) * t3 + (3 + 2 * alpha) * t2 - alpha * t,
+                             -alpha * t3 + alpha * t2};
+  if (!FlagOf(step, "inside_only")) return w;
   double sum = 0;
   for (int64_t k = 0; k < 4; ++k) {
-    const int64_t at = low - 1 + k;
-    if (inside_only && (at < 0 || at >= in)) w[k] = 0;
+    if (low - 1 + k < 0 || low - 1 + k >= in) w[k] = 0;
     sum += w[k];
   }
-  for (int64_t k = 0; k < 4; ++k) {
-    taps->index.push_back(static_cast<int32_t>(std::clamp<int64_t>(low - 1 + k, 0, in - 1)));
-    taps->weights.push_back(static_cast<float>(inside_only ? w[k] / sum : w[k]));
-  }
+  for (double& weight : w) weight /= sum;
+  return w;
+}
+
+int64_t TermsOf(const std::string& algorithm) {
+  if (algorithm == "nearest") return 1;
+  if (algorithm == "linear") return 2;
+  if (algorithm == "cubic") return 4;
+  ThrowUnsupported("algorithm ", algorithm, ", which the host library has not");
 }
 
 Taps TapsOf(const Step& step, int64_t in, int64_t out) {
-  const std::string &algorithm = TextOf(step, "algorithm"), &name = TextOf(step, "coordinates");
+  const std::string& name = TextOf(step, "coordinates");
   const auto* rule = std::find_if(std::begin(kCoordinates), std::end(kCoordinates),
                                   [&](const NamedRule& one) { return one.name == name; });
   if (rule == std::end(kCoordinates)) {
     ThrowUnsupported("coordinates ", name, ", which the host library has not");
   }
+  if (std::max(in, out) > kMostPoints) {
+    ThrowUnsupported("an axis of ", std::max(in, out), " points, expected at most ", kMostPoints);
+  }
   Taps taps;
+  taps.terms = TermsOf(TextOf(step, "algorithm"));
+  taps.points = out;
+  taps.index.resize(static_cast<size_t>(taps.terms * out));
+  taps.weights.resize(taps.index.size());
   for (int64_t at = 0; at < out; ++at) {
     const Fraction f = rule->coordinates(at, in, out);
     const int64_t low = FloorDiv(f.above, f.below);
     const double t = static_cast<double>(f.above - low * f.below) / static_cast<double>(f.below);
-    auto add = [&](int64_t index, double weight) {
-      taps.index.push_back(static_cast<int32_t>(std::clamp<int64_t>(index, 0, in - 1)));
-      taps.weights.push_back(static_cast<float>(weight));
+    auto set = [&](int64_t term, int64_t index, double weight) {
+      const auto place = static_cast<size_t>(term * out + at);
+      taps.index[place] = static_cast<int32_t>(std::clamp<int64_t>(index, 0, in - 1));
+      taps.weights[place] = static_cast<float>(weight);
     };
-    if (algorithm == "nearest") {
-      add(Rounded(f, TextOf(step, "rounding")), 1.0);
-    } else if (algorithm == "linear") {
-      taps.terms = 2;
-      add(low, 1.0 - t);
-      add(low + 1, t);
-    } else if (algorithm == "cubic") {
-      taps.terms = 4;
-      AddCubic(t, RealOf(step, "alpha"), f, in, FlagOf(step, "inside_only"), &taps);
+    if (taps.terms == 1) {
+      set(0, Rounded(f, TextOf(step, "rounding")), 1.0);
+    } else if (taps.terms == 2) {
+      set(0, low, 1.0 - t);
+      set(1, low + 1, t);
     } else {
-      ThrowUnsupported("algorithm ", algorithm, ", which the host library has not");
+      const std::array<double, 4> weights = SplineWeights(step, t, low, in);
+      for (int64_t k = 0; k < 4; ++k) set(k, low - 1 + k, weights[static_cast<size_t>(k)]);
     }
   }
   return taps;
@@ -173,7 +188,7 @@ struct Resize {
         const float* row_before = rows[i];
         const float weight_before = weights[i];
         for (int64_t k = own; k-- > 0;) {
-          const auto tap = static_cast<size_t>(at * own + k);
+          const auto tap = static_cast<size_t>(k * taps[axis].points + at);
           rows[k * terms + i] = row_before + taps[axis].index[tap] * src.strides[axis];
           weights[k * terms + i] = weight_before * taps[axis].weights[tap];
         }
@@ -181,22 +196,13 @@ struct Resize {
       terms *= own;
     }
     const Taps& along = taps[last];
-    if (along.terms == 1) return Pick(rows[0], along, to);
+    if (along.terms == 1) {
+      return KernelsHere().interpolate(rows[0], along.index.data(), nullptr, 1, src.inner, to,
+                                       along.points);
+    }
     KernelsHere().weighted_sum(rows, weights, terms, sums, row_elements);
     KernelsHere().interpolate(sums, along.index.data(), along.weights.data(), along.terms,
                               src.inner, to, dst.extents.back());
-  }
-
-  // The nearest points, without arithmetic.
-  void Pick(const float* row, const Taps& along, float* to) const {
-    const int64_t inner = src.inner;
-    if (inner == 1) {
-      for (int64_t i = 0; i < dst.extents.back(); ++i) to[i] = row[along.index[i]];
-      return;
-    }
-    for (int64_t i = 0; i < dst.extents.back(); ++i) {
-      std::copy_n(row + along.index[i] * inner, inner, to + i * inner);
-    }
   }
 };
 

@@ -1,0 +1,92 @@
+"""Libraries that share regions: who leads, and how values get from one's layouts into another's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from tvm_mxplan import UnsupportedError
+from tvm_mxplan.byoc.backend import Sharing
+from tvm_mxplan.byoc.joined import Joined, joined, leaders
+from tvm_mxplan.core.description import Description, Implementation, StepInfo
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.dims import Symbol
+
+
+@dataclass
+class Library:
+    """One that converts between some layouts; the runtime that it stands for asks by the step's library."""
+
+    library: str
+    shares: Sharing | None
+    pairs: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return f"mxplan_{self.library}"
+
+    def describe(self, program: ir.Program) -> Description:
+        (step,) = program.steps
+        pair = program.values[0].layout, program.values[1].layout
+        error = "" if pair in self.pairs[step.library] else "no such layouts"
+        return Description((StepInfo("code", 0, 0, error),), ())
+
+    def implementation(self, name: str) -> Implementation:
+        return Implementation(name, self.library)
+
+    def cost(self, facts: Any, machine: Any) -> float:
+        return len(self.library)
+
+
+def sharing(runtime: str, leads: bool) -> Sharing:
+    return Sharing(runtime, leads, {})
+
+
+LEADER = Library(
+    "leader",
+    sharing("r", True),
+    {"": {("acdb", "abcd"), ("abcd", "acdb")}, "guest": {("abcd", "aBcd5b"), ("aBcd5b", "abcd")}},
+)
+GUEST = Library("guest", sharing("r", False))
+STRANGER = Library("stranger", sharing("other", False))
+ALONE = Library("alone", None)
+
+
+def value(layout: str, dim: Any = 2) -> ir.Value:
+    return ir.Value("v", (dim, 17, 5, 7), "float32", "local", layout)
+
+
+def test_who_leads() -> None:
+    libraries: list[Any] = [GUEST, ALONE, LEADER, STRANGER]
+    assert leaders(libraries) == {"mxplan_guest": "mxplan_leader"}
+    found = joined(libraries)
+    assert [one.name for one in found] == [one.name for one in libraries]
+    assert [isinstance(one, Joined) for one in found] == [False, False, True, False]
+    assert leaders([GUEST, ALONE]) == {} and joined([LEADER, ALONE]) == [LEADER, ALONE]  # type: ignore[list-item]
+
+
+def test_a_conversion_is_of_the_first_library_that_has_it() -> None:
+    both = Joined(LEADER, (GUEST,))  # type: ignore[arg-type]
+    assert both.hops(value("acdb"), "abcd") == (("", "abcd"),)
+    assert both.hops(value("abcd"), "aBcd5b") == (("guest", "aBcd5b"),)
+    assert both.shares.hops(value("abcd"), "aBcd5b") == (("guest", "aBcd5b"),)
+
+
+def test_two_hops_where_nobody_has_it_in_one() -> None:
+    both = Joined(LEADER, (GUEST,))  # type: ignore[arg-type]
+    assert both.hops(value("acdb"), "aBcd5b") == (("", "abcd"), ("guest", "aBcd5b"))
+    assert both.hops(value("aBcd5b", Symbol("n")), "acdb") == (
+        ("guest", "abcd"),
+        ("", "acdb"),
+    )
+    with pytest.raises(UnsupportedError, match="v: no library converts acdb into aBcd7b"):
+        both.hops(value("acdb"), "aBcd7b")
+
+
+def test_names_and_costs_are_of_whom_they_are() -> None:
+    both = Joined(LEADER, (GUEST,))  # type: ignore[arg-type]
+    assert both.implementation("guest:avx2").family == "guest"
+    assert both.implementation("brgconv:avx2").family == "leader"
+    assert both.library == "leader"
