@@ -24,7 +24,7 @@ from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.core.layout.layout import parse_layout
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.passes.layout.candidates import operands_of
-from tvm_mxplan.passes.layout.costs import Machine, reorder_cost, step_cost, value_bytes
+from tvm_mxplan.passes.layout.costs import Machine, reorder_cost, step_cost
 from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.environment_info import environment, format_environment
 
@@ -77,8 +77,8 @@ def modelled(timed: TimedStep, roofs: Roofs) -> float:
     layouts = [timed.program.values[value].layout for _, value in operands_of(timed.step)]
     machine = Machine(gflops=roofs.flops / 1e9, gbytes_per_s=roofs.read / 1e9)
     if isinstance(timed.step.attrs, ir.Reorder):
-        touched = [timed.program.values[value] for _, value in operands_of(timed.step)]
-        return reorder_cost(sum(value_bytes(value, value.layout) for value in touched), machine)
+        shape = timed.program.values[timed.step.dst].shape
+        return reorder_cost(shape, layouts[0], layouts[-1], machine)  # type: ignore[arg-type]
     return step_cost(timed.program, timed.step, layouts, info, machine)
 
 
