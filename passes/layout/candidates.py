@@ -65,7 +65,7 @@ def candidates(
         layouts = [source_layout, *image_layouts(rank, policy, block)]
         plain = plain_layout(rank)
         mixed = [pair for layout in layouts for pair in ((plain, layout), (layout, plain))]
-        return _distinct([*((layout, layout) for layout in layouts), *mixed])
+        return _distinct([*((layout, layout) for layout in layouts), *mixed, own])
     if 3 <= rank <= 5 and isinstance(step.attrs, IMAGE_STEPS + AGNOSTIC_STEPS):
         preferred = image_layouts(rank, policy, block)
         if isinstance(step.attrs, AGNOSTIC_STEPS) or policy == "any":

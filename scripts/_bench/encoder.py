@@ -75,7 +75,7 @@ class _OnnxEncoder:
         self._nodes[-1].output[0] = "y"
         ports = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape) for name in "xy"]
         graph = onnx.helper.make_graph(self._nodes, NAME, ports[:1], ports[1:], self._initializers)
-        return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)])
+        return onnx.helper.make_model(graph, ir_version=9, opset_imports=[onnx.helper.make_opsetid("", 17)])
 
     def _op(self, kind: str, *operands: str, **attributes: object) -> str:
         name = f"{kind.lower()}{len(self._nodes)}"

@@ -4,8 +4,9 @@
 
 Each engine runs in its own process, a burst in turn, as with scripts/bench models; the encoder is one like
 BERT-base, on 128 tokens. ``bf16 / f32`` is the median over rounds of the ratio of times in the same round,
-and so is ``bf16 / OpenVINO``, whose default precision is bf16 where the processor has it. Errors are relative
-L2 against float64. Bytes are those of arenas, and of weights as they are exported, float32 -> bf16.
+and so is ``bf16 / OpenVINO``, whose default is bf16 where the processor has it. ``processor`` is the
+ratio of the least seconds of all threads in a call: what a busy machine still tells. Errors are relative L2
+against float64. Bytes are those of arenas, and of weights as they are exported, float32 -> bf16.
 Status 1 where ours in bf16 gives no answer or one that is wrong.
 """
 
@@ -34,8 +35,8 @@ from .harness.table import NOTHING
 MODELS = ("resnet50", "mobilenet_v2", encoder.NAME)
 OURS, OURS_BF16, PEER = "ours", "ours_bf16", "openvino_bf16"
 _HEADER = (
-    "model", "f32 ms", "bf16 ms", "bf16 / f32", "OpenVINO ms", "bf16 / OpenVINO", "error f32", "error bf16",
-    "error OpenVINO", "arena bytes", "weight bytes",
+    "model", "f32 ms", "bf16 ms", "bf16 / f32", "processor", "OpenVINO ms", "bf16 / OpenVINO", "processor",
+    "error f32", "error bf16", "error OpenVINO", "arena bytes", "weight bytes",
 )  # fmt: skip
 
 
@@ -87,8 +88,10 @@ def _row(name: str, results: dict[str, EngineResult], files: Files) -> list[str]
         _latency(results[OURS]),
         _latency(results[OURS_BF16]),
         _ratio(results, OURS),
+        _processor(results, OURS),
         _latency(results[PEER]),
         _ratio(results, PEER),
+        _processor(results, PEER),
         *(_error(results[engine]) for engine in (OURS, OURS_BF16, PEER)),
         " -> ".join(f"{one:,}" for one in arenas),
         " -> ".join(f"{one:,}" for one in weights),
@@ -114,6 +117,11 @@ def _ratio(results: dict[str, EngineResult], peer: str) -> str:
         return NOTHING
     spread = ratio_to_best(results[OURS_BF16].round_medians(), {peer: results[peer].round_medians()})
     return NOTHING if spread is None else f"{spread.median:.2f} ({spread.p10:.2f} to {spread.p90:.2f})"
+
+
+def _processor(results: dict[str, EngineResult], peer: str) -> str:
+    ours, theirs = results[OURS_BF16].processor_s, results[peer].processor_s
+    return f"{min(ours) / min(theirs):.2f}" if ours and theirs else NOTHING
 
 
 def _error(result: EngineResult) -> str:

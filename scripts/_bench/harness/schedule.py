@@ -76,6 +76,8 @@ class EngineResult:
     realtime: bool = False
     rounds: list[list[float]] = field(default_factory=list)
     """Latencies in seconds, by round."""
+    processor_s: list[float] = field(default_factory=list)
+    """Seconds of all threads in a call, by round."""
 
     @property
     def ok(self) -> bool:
@@ -201,6 +203,7 @@ def _run_rounds(workers: dict[str, Worker], results: dict[str, EngineResult], op
                     "run", options.timeout, iterations=iterations[name], warm_up=WARM_UP
                 )
                 results[name].rounds.append(reply["latencies"])
+                results[name].processor_s.append(reply["processor_s"])
 
 
 def _burst(latency: float, options: Options) -> int:

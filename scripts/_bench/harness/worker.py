@@ -4,7 +4,7 @@ It reads requests and writes replies, one JSON object a line; what an engine pri
 
     compile                     -> seconds
     load  outputs=<path>        -> import_s, load_s, {base,imported,peak}_mib; writes the first answer there
-    run   iterations=, warm_up= -> latencies, in seconds
+    run   iterations=, warm_up= -> latencies, and processor_s of all threads in a call, in seconds
     any failure                 -> error: {kind: "not installed" | "failed", message}
 
 The process ends at the end of its input, so it does not outlive the parent.
@@ -125,12 +125,14 @@ class _Worker:
         gc.disable()
         for _ in range(warm_up):
             call()
+        spent = time.process_time()
         for index in range(iterations):
             start = clock()
             call()
             latencies[index] = clock() - start
+        spent = time.process_time() - spent
         gc.enable()
-        return {"latencies": latencies}
+        return {"latencies": latencies, "processor_s": spent / iterations}
 
     def _import(self) -> float:
         start = time.perf_counter()

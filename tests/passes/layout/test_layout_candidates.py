@@ -165,3 +165,19 @@ def test_what_a_step_touches():
     assert operands_of(ir.Step("s", CONV, operands, post_ops)) == [
         ("src", 4), ("weights", 2), ("dst", 5), ("post_op", 7), ("post_op", 4),
     ]  # fmt: skip
+
+
+def test_a_cast_follows_its_source_and_may_change_the_layout_on_the_way() -> None:
+    """As what the program asks for as well: a transpose that converts is one step."""
+    turned = "acbd"
+    values = (
+        ir.Value("x", (1, 12, 128, 64), "float32", "input", turned, 0),
+        ir.Value("y", (1, 12, 128, 64), "bfloat16", "local", "abcd"),
+    )
+    step = ir.Step("cast", ir.Reorder(), (ir.Operand("src", 0), ir.Operand("dst", 1)))
+    program = ir.Program("p", values, (step,))
+    found = candidates(program, step, "aBcd16b", "cost", 16)
+    assert found[0] == ("aBcd16b", "aBcd16b")
+    assert {("abcd", "acdb"), ("acdb", "abcd"), ("acdb", "acdb"), (turned, "abcd")} <= set(found)
+    copied = program.with_value(1, dtype="float32")
+    assert candidates(copied, step, "aBcd16b", "cost", 16) == [(turned, "abcd"), ("abcd", "abcd")]

@@ -58,7 +58,7 @@ def image() -> np.ndarray:
 
 
 def compiled(model: onnx.ModelProto, **options: object) -> tvm_mxplan.Executable:
-    return tvm_mxplan.compile(model, options={"cache": "disabled", **options})
+    return tvm_mxplan.compile(model, options={"cache": "disabled", "machine": "default", **options})
 
 
 def types_of(ex: tvm_mxplan.Executable) -> dict[str, tuple[str, ...]]:
@@ -153,11 +153,15 @@ def test_a_cache_keeps_precisions_apart(model, image, tmp_path, monkeypatch) -> 
     path = tmp_path / "m.onnx"
     onnx.save(model, path)
     first = {
-        name: tvm_mxplan.compile(path, options={"cache": "on_compile", "precision_for": wish})
+        name: tvm_mxplan.compile(
+            path, options={"cache": "on_compile", "machine": "default", "precision_for": wish}
+        )
         for name, wish in (("f32", {}), ("bf16", ALL))
     }
     again = {
-        name: tvm_mxplan.compile(path, options={"cache": "on_compile", "precision_for": wish})
+        name: tvm_mxplan.compile(
+            path, options={"cache": "on_compile", "machine": "default", "precision_for": wish}
+        )
         for name, wish in (("f32", {}), ("bf16", ALL))
     }
     assert [ex.report.cache.outcome for ex in again.values()] == ["hit", "hit"]
@@ -225,7 +229,8 @@ def test_nodes_stand_for_their_operators(model) -> None:
 
 _ELSEWHERE = """
 import sys, numpy as np, onnx, tvm_mxplan
-ex = tvm_mxplan.compile(onnx.load(sys.argv[1]), options={"precision": "bf16", "cache": "disabled"})
+options = {"precision": "bf16", "cache": "disabled", "machine": "default"}
+ex = tvm_mxplan.compile(onnx.load(sys.argv[1]), options=options)
 (region,) = ex.report.regions
 assert not any(step.types for step in region.steps)
 print(region.precision)
