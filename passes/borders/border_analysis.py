@@ -204,7 +204,7 @@ def _constant_tail(constant: tvm.ir.GenericConst, rank: int) -> Number | None:
     """What a constant holds where the channels of a tensor of ``rank`` are padded."""
     array = constant.value.numpy()
     if array.size == 1:
-        return array.reshape(-1)[0]
+        return array.reshape(())[()]
     per_channel = array.ndim >= rank - CHANNELS and array.shape[CHANNELS - rank] > 1
     return np.zeros((), array.dtype)[()] if per_channel else None
 

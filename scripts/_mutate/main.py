@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("\n".join(f"{_where(mutant)} {mutant.kind}: {mutant.change}" for mutant in mutants))
         return 0
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    tests = {file: tests_of(file) for file in texts}
+    tests = {file: tests_of(file, options.without) for file in texts}
     begin = time.monotonic()
     tried: list[Tried] = []
     with tempfile.TemporaryDirectory(prefix="mutate-") as folder:
@@ -168,6 +168,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("files", nargs="+", help="files, folders, or patterns, from the root of the tree")
     parser.add_argument("--skip", nargs="*", default=[], help="files, folders, or patterns to leave out")
+    parser.add_argument("--without", nargs="*", default=[], help="tests to leave out: files or patterns")
     parser.add_argument("--sample", type=int, default=6, help="mutants of each file (6)")
     parser.add_argument("--all", action="store_true", help="all mutants of each file")
     parser.add_argument("--share", type=float, default=1.0, help="of the files, at random (1.0)")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -208,8 +208,8 @@ def module_of(source: str) -> str:
     return ".".join([PACKAGES[top], *(part for part in parts if part != "__init__")])
 
 
-def tests_of(source: str) -> list[str]:
-    """Test files that mirror a source file, those of its own name first."""
+def tests_of(source: str, without: Sequence[str] = ()) -> list[str]:
+    """Test files that mirror a source file, those of its own name first; none that ``without`` names."""
     folders, stem = source.split("/")[:-1], Path(source).stem
     room = folders[-1]
     names = (f"test_{stem}.py", f"test_{room}_{stem}.py", f"test_{stem}_{room}.py")
@@ -218,4 +218,4 @@ def tests_of(source: str) -> list[str]:
     patterns = [f"{place}/{name}" for place in places for name in names]
     patterns += next((tests for pattern, tests in TESTS.items() if fnmatch.fnmatch(source, pattern)), ())
     found = [path.relative_to(ROOT).as_posix() for pattern in patterns for path in sorted(ROOT.glob(pattern))]
-    return list(dict.fromkeys(found))
+    return [test for test in dict.fromkeys(found) if not any(fnmatch.fnmatch(test, out) for out in without)]

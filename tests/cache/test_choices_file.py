@@ -85,6 +85,7 @@ def saved(tiny, tmp_path, fresh) -> Path:
     path = tmp_path / "choices.bin"
     assert len(tvm_mxplan.compile(tiny).report.regions) == 1
     assert save_cache(path, "mkldnn") == 1
+    assert path.stat().st_mode & 0o777 == 0o600
     fresh()
     return path
 

@@ -231,6 +231,12 @@ def test_the_map_names_files_that_are_there(pattern: str) -> None:
         assert list(ROOT.glob(tests)), tests
 
 
+def test_tests_that_are_left_out() -> None:
+    every = tree.tests_of("byoc/onednn/codegen.py")
+    assert every[0] == "tests/byoc/test_codegen.py" and "tests/operators/test_slices.py" in every
+    assert tree.tests_of("byoc/onednn/codegen.py", ["tests/operators/*"]) == every[:1]
+
+
 def test_a_share_of_the_files() -> None:
     files = [f"{number}.py" for number in range(20)]
     assert main.some(files, 1.0, 3) == files

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import tvm
 from tvm import relax
 
@@ -48,6 +49,24 @@ def test_what_comes_from_products_is_not_among_them_but_integers_are():
             result = builder.emit_output(relax.Tuple([pixels, cells]))
         builder.emit_func_output(result)
     assert whole_number_operators(NameOperators()(builder.get())) == {"divide_0"}
+
+
+@pytest.mark.parametrize(
+    ("dtype", "found"),
+    [("uint8", {"divide_0"}), ("int32", {"divide_0"}), ("bool", {"divide_0"}), ("float64", set())],
+)
+def test_integers_have_no_digits_of_products(dtype: str, found: set[str]):
+    """Of any width, with a sign or without; numbers of more digits keep those of the products."""
+    x = relax.Var("x", relax.TensorType([1, 3, 5, 7], "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            made = builder.emit(relax.op.nn.conv2d(x, relax.const(np.full((3, 3, 1, 1), 0.3, "float32"))))
+            other = builder.emit(relax.op.astype(builder.emit(relax.op.astype(made, dtype)), "float32"))
+            half = builder.emit(relax.op.divide(other, relax.const(np.float32(3))))
+            result = builder.emit_output(builder.emit(relax.op.floor(half)))
+        builder.emit_func_output(result)
+    assert whole_number_operators(NameOperators()(builder.get())) == found
 
 
 def test_powers_of_the_base_fall_into_the_buckets_that_the_model_says():

@@ -15,7 +15,9 @@ from onnx import helper, numpy_helper
 from tvm import relax
 
 import tvm_mxplan
+from tvm_mxplan.errors import InvalidInputError
 from tvm_mxplan.passes.kernels import CheckIndices
+from tvm_mxplan.passes.kernels.check_indices import _positions
 from tvm_mxplan.passes.region import NameOperators
 
 RANDOM = np.random.default_rng(0)
@@ -32,6 +34,25 @@ class Case:
     wrong: tuple[int, ...]
     updates: tuple[int, ...] = ()
     batch: tuple[int, ...] = ()
+
+
+@pytest.mark.parametrize(
+    ("last", "first", "fits"), [(2, 0, True), (3, 0, False), (2, 1, False), (1, 1, True)]
+)
+def test_an_index_has_no_more_components_than_there_are_axes(last: int, first: int, fits: bool) -> None:
+    data, indices = (
+        relax.Var(name, relax.TensorType(shape, dtype))
+        for name, shape, dtype in (("d", (5, 4), "float32"), ("i", (5, last), "int64"))
+    )
+    call = relax.Call(tvm.ir.Op.get("relax.gather_nd"), [data, indices])
+    if fits:
+        (found,) = _positions(call, first)
+        assert found.axes == list(range(first, first + last))
+    else:
+        with pytest.raises(
+            InvalidInputError, match=f"an index has {last} components behind {first} batch axes"
+        ):
+            _positions(call, first)
 
 
 CASES = {

@@ -19,6 +19,7 @@ from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.core.allocation import Plan, Problem, solve, validate
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.dims import Symbol
 from tvm_mxplan.errors import InternalError
 from tvm_mxplan.passes.memory import plan_memory as pass_file
 from tvm_mxplan.passes.memory.liveness import arena_problem
@@ -54,6 +55,23 @@ def test_no_reuse_gives_the_same_bits_in_more_bytes(name):
     assert all(np.array_equal(a, b) for a, b in zip(expected, actual, strict=True))
     (memory,), (without,) = ex.report.memory, apart.report.memory
     assert without.height == without.no_reuse == memory.no_reuse > memory.height
+
+
+@pytest.mark.parametrize("symbolic", [(0,), (1,), (0, 1, 2)])
+def test_one_extent_that_is_not_known_leaves_the_plan_to_the_runtime(symbolic):
+    """Whichever value has it."""
+    relu = ir.Eltwise("relu", 0.0, 0.0)
+    values = tuple(
+        ir.Value(kind, (Symbol("n") if at in symbolic else 4, 3), "float32", kind, "ab", -1 if at == 1 else 0)
+        for at, kind in enumerate(("input", "local", "output"))
+    )
+    steps = tuple(
+        ir.Step(f"s{at}", relu, (ir.Operand("src", at), ir.Operand("dst", at + 1))) for at in range(2)
+    )
+    program = ir.Program("p", values, steps, (ir.SymbolBinding("n", 0, 0),))
+    assert plan_memory(program, OneDNN()) == (program, None)
+    fixed = replace(program, values=tuple(replace(value, shape=(4, 3)) for value in values), symbols=())
+    assert plan_memory(fixed, OneDNN()).plan is not None
 
 
 def test_stacked_items_never_share_a_byte(tiny):
