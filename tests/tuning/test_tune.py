@@ -245,7 +245,7 @@ def test_a_killed_run_goes_on_where_it_stopped(tmp_path, options):
     """SIGKILL amid the measurements; what was kept is not measured again."""
     script = textwrap.dedent(f"""
         import sys, tvm_mxplan
-        from tvm_mxplan.core import codec
+        from tvm_mxplan.core.program import codec
         from tvm_mxplan.passes.layout import measure
         from tvm_mxplan.testing import zoo
         time = measure.StepTimer._time
