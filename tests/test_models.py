@@ -1,39 +1,134 @@
-"""Whole networks: every one offloaded whole, and its numbers those of onnxruntime."""
+"""Whole networks: every one offloaded whole, its numbers those of onnxruntime and of sums in float64.
+
+Each is made and compiled once with the default options, for all tests that ask something of it.
+"""
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 
+import onnx
 import pytest
+from reorders import assert_at_most_one_and_none_in_the_middle
 
 import tvm_mxplan
+from tvm_mxplan import opcheck
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.core.allocation import solve
 from tvm_mxplan.core.ordering import choose_order
 from tvm_mxplan.core.policies import POLICIES
+from tvm_mxplan.execution.executable import Executable
 from tvm_mxplan.passes.memory.liveness import arena_problem
 from tvm_mxplan.passes.memory.order_steps import step_graph
 from tvm_mxplan.report.inspection import decoded_programs
 from tvm_mxplan.testing import zoo
+from tvm_mxplan.testing.float64 import float64_outputs
 from tvm_mxplan.testing.reference import onnxruntime_outputs, worst_relative_l2
 
 TOLERANCE = 1e-4
 
 
-@pytest.mark.parametrize("batch", [1, 4])
-@pytest.mark.parametrize("name", [*zoo.LIGHT, "mobilenet_v2", "resnet18"])
-def test_numbers_and_coverage(name: str, batch: int) -> None:
+@dataclass(frozen=True)
+class Network:
+    """A model of the zoo, compiled with the default options."""
+
+    name: str
+    model: onnx.ModelProto
+    executable: Executable
+
+
+@pytest.fixture(scope="module")
+def network(request: pytest.FixtureRequest) -> Network:
+    """The network that the test is parametrised with; pytest puts the tests of one together."""
+    model = zoo.load(request.param)
+    return Network(request.param, model, tvm_mxplan.compile(model))
+
+
+def networks(*names: object) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("network", names, indirect=True)
+
+
+def assert_numbers_and_coverage(model: onnx.ModelProto, executable: Executable) -> None:
     """One region, at least 99 % of the multiply-adds in it, no reference code, within 1e-4 (L2)."""
-    model = zoo.load(name, batch=batch)
-    executable = tvm_mxplan.compile(model)
     report = executable.report
     assert len(report.regions) == 1
     assert report.offloaded >= 0.99
     assert report.regions[0].reference_steps == ()
-    inputs = zoo.random_inputs(model, batch=batch)
+    inputs = zoo.random_inputs(model)
     actual = [tensor.numpy() for tensor in executable(**inputs)]
     assert worst_relative_l2(actual, onnxruntime_outputs(model, inputs)) <= TOLERANCE
+
+
+@networks(*zoo.LIGHT, "mobilenet_v2", "resnet18")
+def test_numbers_and_coverage(network: Network) -> None:
+    assert_numbers_and_coverage(network.model, network.executable)
+
+
+@networks(*zoo.LIGHT, "mobilenet_v2", "resnet18")
+def test_at_most_one_reorder_and_none_in_the_middle(network: Network) -> None:
+    assert_at_most_one_and_none_in_the_middle(network.executable.report)
+
+
+@networks(*(name for name in zoo.LIGHT if name not in ("squeezenet", "vgg19")))
+def test_every_step_is_right(network: Network) -> None:
+    (region,) = network.executable.report.regions
+    result = opcheck.check(network.executable, **zoo.random_inputs(network.model))
+    assert result.steps == len(region.steps)
+    assert result.first is None, result
+
+
+SMALL = (zoo.TINY, "squeezenet", "shufflenet", "mobilenet_v2", "resnet18", "inception_v1")
+LARGE = ("resnet50", "densenet121", "inception_v2", "bvlc_alexnet", "vgg19")
+
+
+@networks(*SMALL, *(pytest.param(name, marks=pytest.mark.slow) for name in LARGE))
+def test_exact_to_float32(network: Network) -> None:
+    """Against every sum in float64; onnxruntime is held to it too."""
+    inputs = zoo.random_inputs(network.model, seed=4)
+    exact = float64_outputs(network.model, inputs)
+    assert network.executable.report.regions, "something runs in oneDNN"
+    ours = worst_relative_l2([tensor.numpy() for tensor in network.executable(**inputs)], exact)
+    assert 0 < ours < 1e-4
+    assert worst_relative_l2(onnxruntime_outputs(network.model, inputs), exact) < 1e-4
+
+
+LOAD = """
+import json, sys
+import tvm_mxplan
+from tvm_mxplan.byoc.onednn import library
+from tvm_mxplan.report.inspection import decoded_programs
+programs = decoded_programs(tvm_mxplan.load(sys.argv[1]).module)
+print(json.dumps([[step.implementation for step in library.describe(program).steps] for program in programs]))
+"""
+
+
+@networks("densenet121", "bvlc_alexnet", "resnet18", "shufflenet")
+def test_the_implementations_are_those_planned_in_a_fresh_process(network: Network, tmp_path: Path) -> None:
+    """A library runs as planned in a process that did not compile it.
+
+    oneDNN keeps the primitives a process has asked for and answers like questions with them, so only a
+    process that loads a library shows which implementations it gets there.
+    """
+    path = tmp_path / "model.so"
+    network.executable.export(path)
+    answer = subprocess.run(
+        [sys.executable, "-c", LOAD, str(path)], capture_output=True, text=True, check=True
+    ).stdout
+    (program,) = decoded_programs(network.executable.module)
+    (loaded,) = json.loads(answer)
+    assert len(loaded) == len(program.steps) > 8
+    assert loaded == [step.implementation for step in program.steps]
+
+
+@pytest.mark.parametrize("name", [*zoo.LIGHT, "mobilenet_v2", "resnet18"])
+def test_numbers_and_coverage_of_a_batch(name: str) -> None:
+    model = zoo.load(name, batch=4)
+    assert_numbers_and_coverage(model, tvm_mxplan.compile(model))
 
 
 @pytest.mark.parametrize("layouts", [policy for policy in POLICIES if policy != "cost"])

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from program_builder import Builder, call, check, random
+from squares import pieces_of_a_whole, square
 
 import tvm_mxplan
 from tvm_mxplan.byoc.onednn import library
@@ -18,11 +19,6 @@ SHAPE = (1, 16, 8, 8)
 BYTES = 4096
 RELU = ir.EltwisePostOp("relu", 0.0, 0.0)
 SAME = ir.Convolution((1, 1), (1, 1, 1, 1), (1, 1), 1)
-
-
-def square(b: Builder, src: int, dst: int) -> int:
-    b.step(ir.Eltwise("square", 0.0, 0.0), src=src, dst=dst)
-    return dst
 
 
 def planned(program: ir.Program, arena: int) -> ir.Program:
@@ -212,13 +208,8 @@ def test_a_value_that_no_step_writes():
 
 
 def test_a_whole_is_read_when_all_of_its_pieces_are_there():
-    b = Builder("pieces")
-    whole = b.local((32, 8, 8))
-    for at in range(2):
-        square(b, b.input((16, 8, 8)), b.view(whole, (16, 8, 8), offset=4096 * at))
-    b.finish(whole)
+    program = pieces_of_a_whole()
     first, last = random(16, 8, 8), random(16, 8, 8, seed=1)
-    program = b.build()
     check(run(program, first, last), np.concatenate([first, last]) ** 2)
     one = replace(program, steps=(program.steps[0], program.steps[2]))
     refused(one, "reorder s2: value t0 is read, but its byte 4096 of 8192 is not written yet")

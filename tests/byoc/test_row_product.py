@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -18,15 +16,6 @@ from tvm_mxplan.core.program import program as ir
 
 RELU = ir.EltwisePostOp("relu", 0.0, 0.0)
 KERNEL = "row_product"
-
-
-@pytest.fixture(params=[1, 2, 3])
-def threads(request: pytest.FixtureRequest) -> Iterator[int]:
-    openmp = ctypes.CDLL("libgomp.so.1")
-    before = openmp.omp_get_max_threads()
-    openmp.omp_set_num_threads(request.param)
-    yield request.param
-    openmp.omp_set_num_threads(before)
 
 
 def run(

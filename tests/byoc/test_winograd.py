@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -98,15 +96,6 @@ SHAPES = [
     ((1, 200, 19, 21), 190, (1, 1, 1, 1)),  # filters too large for a core's cache: threads share chunks
     ((3, 208, 14, 14), 208, (1, 1, 1, 1)),
 ]
-
-
-@pytest.fixture(params=[1, 2, 3])
-def threads(request: pytest.FixtureRequest) -> Iterator[int]:
-    openmp = ctypes.CDLL("libgomp.so.1")
-    before = openmp.omp_get_max_threads()
-    openmp.omp_set_num_threads(request.param)
-    yield request.param
-    openmp.omp_set_num_threads(before)
 
 
 @pytest.mark.parametrize("src, outputs, padding", SHAPES)

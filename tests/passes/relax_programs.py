@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import tvm
 import tvm_ffi
-from tvm import relax
+from tvm import relax, tirx
+from tvm.relax import vm_build
 from tvm.relax.backend.cpu_generic import pipeline
 
-TARGET = tvm.target.Target("llvm")
+TARGET = tvm.target.Target({"kind": "llvm", "opt-level": 0})  # small and run once
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
@@ -39,12 +40,36 @@ def lower(mod: tvm.IRModule, dataflow: bool = False) -> tvm.IRModule:
 def build(
     lowered: tvm.IRModule, planner: tvm.transform.Pass | None, exec_mode: str = "bytecode"
 ) -> relax.VirtualMachine:
-    """The VM on a lowered module; without a planner every tensor has its own memory."""
+    """The VM on a lowered module; without a planner every tensor has its own memory.
+
+    Bytecode calls kernels that are compiled once for all modules; compiled functions come with theirs.
+    """
     passes = [] if planner is None else [planner]
     with TARGET:
         mod = tvm.transform.Sequential(passes + pipeline.finalize_passes(TARGET)[1:])(lowered)
-    built = relax.build(mod, TARGET, relax_pipeline=None, exec_mode=exec_mode)
-    return relax.VirtualMachine(built, tvm.cpu())
+    if exec_mode == "compiled":
+        built = relax.build(mod, TARGET, relax_pipeline=None, exec_mode=exec_mode)
+        return relax.VirtualMachine(built, tvm.cpu())
+    builder = relax.ExecBuilder()
+    left = vm_build._vmcodegen(builder, mod, exec_mode)
+    constants = mod.get_attr("const_name_to_constant") or {}
+    kernels = [_compiled(var.name_hint, left[var]) for var in left.get_global_vars()]
+    built = vm_build._vmlink(builder, TARGET, ext_libs=kernels, params=dict(constants))
+    return relax.VirtualMachine(built.mod, tvm.cpu())
+
+
+_libraries: dict[tuple[str, int], list[tuple[tirx.PrimFunc, tvm.runtime.Module]]] = {}
+
+
+def _compiled(name: str, kernel: tirx.PrimFunc) -> tvm.runtime.Module:
+    """A library of one kernel, the same for kernels that are equal."""
+    known = _libraries.setdefault((name, tvm_ffi.structural_hash(kernel)), [])
+    for other, library in known:
+        if tvm_ffi.structural_equal(other, kernel):
+            return library
+    library = tvm.tirx.build(tvm.IRModule({name: kernel}), TARGET)
+    known.append((kernel, library))
+    return library
 
 
 def run(vm: relax.VirtualMachine, *inputs: Array) -> list[Array]:

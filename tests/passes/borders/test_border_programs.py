@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import tvm
 from relax_programs import normal
 
@@ -111,28 +112,19 @@ def test_one_value_leaves_as_one_output_only() -> None:
     assert borders_of(b.program()).gives == (LAST, PLAIN)
 
 
-def test_a_piece_of_a_concat_leaves_by_a_reorder() -> None:
-    """It will be part of the whole, which is where it has to be written."""
+@pytest.mark.parametrize(("layout", "given"), [(BLOCKED, PLAIN), (LAST, LAST)], ids=["blocked", "last"])
+def test_a_piece_of_a_concat_leaves_by_a_reorder_where_it_can_stand_inside_the_whole(
+    layout: str, given: str
+) -> None:
+    """There it has to be written into the whole; channels last, a concatenation copies all pieces."""
     b = Builder()
-    pooled = b.pool(b.value("x", "input"), b.value("pooled", "local", BLOCKED))
+    pooled = b.pool(b.value("x", "input"), b.value("pooled", "local", layout))
     b.reorder(pooled, b.value("y", "output"))
-    whole = b.value("whole", "local", BLOCKED)
-    b.values[whole] = ir.Value("whole", (1, 128, 8, 8), "float32", "local", BLOCKED)
+    whole = b.value("whole", "local", layout)
+    b.values[whole] = ir.Value("whole", (1, 128, 8, 8), "float32", "local", layout)
     operands = (ir.Operand("src", pooled), ir.Operand("src", pooled), ir.Operand("dst", whole))
     program = ir.Program("p", tuple(b.values), (*b.steps, ir.Step("c", ir.Concat(1), operands)))
-    assert borders_of(program).gives == (PLAIN,)
-
-
-def test_a_piece_that_cannot_stand_inside_the_whole_leaves_as_it_is() -> None:
-    """Channels last, a concatenation along the channels copies all pieces."""
-    b = Builder()
-    pooled = b.pool(b.value("x", "input"), b.value("pooled", "local", LAST))
-    b.reorder(pooled, b.value("y", "output"))
-    whole = b.value("whole", "local", LAST)
-    b.values[whole] = ir.Value("whole", (1, 128, 8, 8), "float32", "local", LAST)
-    operands = (ir.Operand("src", pooled), ir.Operand("src", pooled), ir.Operand("dst", whole))
-    program = ir.Program("p", tuple(b.values), (*b.steps, ir.Step("c", ir.Concat(1), operands)))
-    assert borders_of(program).gives == (LAST,)
+    assert borders_of(program).gives == (given,)
 
 
 def test_another_piece_of_the_whole_is_no_reason() -> None:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import tvm
+from region_passes import region_passes
 from relax_programs import parse
-from tvm import relax, tirx
+from tvm import tirx
 
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.passes.borders.neighbours import Neighbours
-from tvm_mxplan.passes.dispatch import DispatchOperators
-from tvm_mxplan.passes.dispatch.implementations import preference_of
 from tvm_mxplan.passes.layout.infer_layouts import infer_layouts
-from tvm_mxplan.passes.region import BuildPrograms, PartitionRegions
 from tvm_mxplan.passes.region.attached import program_of, regions
 
 PARAMETERS = 'x: R.Tensor((1, 64, 8, 8), "float32")'
@@ -22,12 +20,7 @@ POOL = "R.nn.max_pool2d({0}, pool_size=[{1}, {1}], padding=[{2}, {2}])"
 def regions_of(lines: str) -> tuple[tvm.IRModule, list[ir.Program]]:
     """A module with plain regions, and their programs by name."""
     backend = OneDNN()
-    passes = [
-        relax.transform.ConvertToDataflow(1),
-        DispatchOperators(preference_of([backend])),
-        PartitionRegions(),
-        BuildPrograms(backend),
-    ]
+    passes = region_passes(backend)
     mod = tvm.transform.Sequential(passes)(parse(lines, PARAMETERS))
     found = sorted(regions(mod, "mxplan_onednn"), key=lambda item: item[0].name_hint)
     return mod, [program_of(function) for _, function in found]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tvm
+from region_passes import region_passes
 from relax_programs import TARGET, Array, assert_same, normal, parse, run
 from tvm import relax
 
@@ -12,11 +13,9 @@ from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.core.policies import Policy
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.passes.borders import PropagateLayouts
-from tvm_mxplan.passes.dispatch import DispatchOperators
-from tvm_mxplan.passes.dispatch.implementations import preference_of
 from tvm_mxplan.passes.layout import InferLayouts
 from tvm_mxplan.passes.memory import PlanMemory
-from tvm_mxplan.passes.region import BuildPrograms, EmitModules, PartitionRegions
+from tvm_mxplan.passes.region import EmitModules
 from tvm_mxplan.passes.region.attached import program_of, regions
 from tvm_mxplan.passes.region.dissolve import dissolve
 
@@ -39,10 +38,7 @@ def laid_out(
     backend = OneDNN()
     passes = [
         *first,
-        relax.transform.ConvertToDataflow(1),
-        DispatchOperators(preference_of([backend])),
-        PartitionRegions(),
-        BuildPrograms(backend),
+        *region_passes(backend),
         InferLayouts(backend, policy),
     ]
     return tvm.transform.Sequential(passes)(parse(lines, parameters))

@@ -9,20 +9,17 @@ import pytest
 import tvm
 from agreeable_backend import Agreeable
 from costs_by_hand import MODEL, rates
+from region_passes import region_passes
 from relax_programs import parse
-from tvm import relax
 
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.core.description import Description, StepInfo
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.builder import ProgramBuilder
-from tvm_mxplan.passes.dispatch import DispatchOperators
 from tvm_mxplan.passes.dispatch import choose_algorithms as module
 from tvm_mxplan.passes.dispatch.choose_algorithms import ColdCosts
 from tvm_mxplan.passes.dispatch.convolutions import ChosenAlgorithms, candidates_of, choose_algorithms
-from tvm_mxplan.passes.dispatch.implementations import preference_of
 from tvm_mxplan.passes.layout.queries import StepQueries
-from tvm_mxplan.passes.region import BuildPrograms, PartitionRegions
 
 LAST, BLOCKED = "acdb", "aBcd16b"
 
@@ -161,12 +158,7 @@ def test_regions_share_the_limit_evenly_and_margins_go_by_where_costs_are_from(m
     lines = f"a = {first}\nb = R.floor(a)\nc = R.exp({second})\nd = R.floor(c)\nreturn R.tanh({third})"
     parameters = 'x: R.Tensor((1, 8, 6, 6), "float32"), w: R.Tensor((8, 8, 3, 3), "float32")'
     backend = OneDNN()
-    passes = [
-        relax.transform.ConvertToDataflow(1),
-        DispatchOperators(preference_of([backend])),
-        PartitionRegions(),
-        BuildPrograms(backend),
-    ]
+    passes = region_passes(backend)
     mod = tvm.transform.Sequential(passes)(parse(lines, parameters))
     module.ChooseAlgorithms(backend, max_relative_error=6e-5)(mod)
     assert asked == [(pytest.approx(2e-5), 0.8)] * 3

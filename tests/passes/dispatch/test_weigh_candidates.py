@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tvm
 from costs_by_hand import MODEL
+from region_passes import region_passes
 from relax_programs import parse
 from tvm import relax
 
@@ -14,12 +15,9 @@ from tvm_mxplan.core.dispatch import Candidate, Weighed
 from tvm_mxplan.core.journal import Journal
 from tvm_mxplan.core.layout.layout_decision import LayoutDecision
 from tvm_mxplan.core.policies import Policy, Rule
-from tvm_mxplan.passes.dispatch import ChooseAlgorithms, DispatchOperators, WeighCandidates
-from tvm_mxplan.passes.dispatch.implementations import preference_of
+from tvm_mxplan.passes.dispatch import ChooseAlgorithms, WeighCandidates
 from tvm_mxplan.passes.layout import InferLayouts
-from tvm_mxplan.passes.region import BuildPrograms, PartitionRegions
 from tvm_mxplan.passes.region.attached import program_of, regions
-from tvm_mxplan.passes.region.name_operators import NameOperators
 
 PARAMETERS = 'x: R.Tensor((1, 64, 28, 28), "float32"), w: R.Tensor((64, 64, 3, 3), "float32")'
 BODY = """
@@ -36,11 +34,7 @@ def decided(policy: Policy, rule: Rule) -> tuple[tvm.IRModule, Journal]:
     weights = np.random.default_rng(0).standard_normal((64, 64, 3, 3), np.float32)
     passes = [
         relax.transform.BindParams("main", {"w": weights}),
-        relax.transform.ConvertToDataflow(1),
-        NameOperators(),
-        DispatchOperators(preference_of([backend])),
-        PartitionRegions(),
-        BuildPrograms(backend),
+        *region_passes(backend, named=True),
         ChooseAlgorithms(backend, rule, journal=journal),
         InferLayouts(backend, policy, journal=journal),
     ]

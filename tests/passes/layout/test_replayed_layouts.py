@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 import tvm
+from region_passes import region_passes
 from relax_programs import parse
-from tvm import relax
 
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.core.choices import Choices
@@ -16,11 +16,7 @@ from tvm_mxplan.core.journal import Journal
 from tvm_mxplan.core.layout.layout_decision import LayoutDecision
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.errors import InvalidInputError
-from tvm_mxplan.passes.dispatch import DispatchOperators
-from tvm_mxplan.passes.dispatch.implementations import preference_of
 from tvm_mxplan.passes.layout import InferLayouts
-from tvm_mxplan.passes.region import BuildPrograms, PartitionRegions
-from tvm_mxplan.passes.region.name_operators import NameOperators
 
 
 def test_a_replayed_choice_says_which_of_its_own_steps_were_forced() -> None:
@@ -32,11 +28,7 @@ def test_a_replayed_choice_says_which_of_its_own_steps_were_forced() -> None:
     def decided(choices: Choices) -> list[LayoutDecision]:
         backend, journal = OneDNN(), Journal()
         passes = [
-            relax.transform.ConvertToDataflow(1),
-            NameOperators(),
-            DispatchOperators(preference_of([backend])),
-            PartitionRegions(),
-            BuildPrograms(backend),
+            *region_passes(backend, named=True),
             InferLayouts(backend, layers=layers, choices=choices, journal=journal),
         ]
         tvm.transform.Sequential(passes)(parse(lines, 'x: R.Tensor((1, 64, 8, 8), "float32")'))
@@ -62,11 +54,7 @@ def test_a_layout_for_a_step_that_is_not_there_is_an_error() -> None:
         ({"conv2d_7": "nhwc"}, "conv2d_7"),
     ):
         passes = [
-            relax.transform.ConvertToDataflow(1),
-            NameOperators(),
-            DispatchOperators(preference_of([OneDNN()])),
-            PartitionRegions(),
-            BuildPrograms(OneDNN()),
+            *region_passes(OneDNN(), named=True),
             InferLayouts(OneDNN(), layers=layers),
         ]
         with pytest.raises(
@@ -88,10 +76,7 @@ def test_a_choice_that_the_library_would_run_otherwise_is_made_anew() -> None:
     def decided(choices: Choices, backend: OneDNN) -> list[LayoutDecision]:
         journal = Journal()
         passes = [
-            relax.transform.ConvertToDataflow(1),
-            DispatchOperators(preference_of([backend])),
-            PartitionRegions(),
-            BuildPrograms(backend),
+            *region_passes(backend),
             InferLayouts(backend, "channels_last", choices=choices, journal=journal),
         ]
         lines = "return R.nn.max_pool2d(x, pool_size=[3, 3], padding=[1, 1])"
@@ -115,10 +100,7 @@ def test_reasons_are_told_to_whoever_asked() -> None:
     journal = Journal()
     backend = OneDNN()
     passes = [
-        relax.transform.ConvertToDataflow(1),
-        DispatchOperators(preference_of([backend])),
-        PartitionRegions(),
-        BuildPrograms(backend),
+        *region_passes(backend),
         InferLayouts(Refusing(), journal=journal),
     ]
     lines = "return R.nn.max_pool2d(x, pool_size=[3, 3], padding=[1, 1])"

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import tvm
 from agreeable_backend import Agreeable
+from region_passes import region_passes
 from relax_programs import parse
 from tvm import relax
 
@@ -16,9 +17,6 @@ from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import Symbol
 from tvm_mxplan.errors import UnsupportedError
 from tvm_mxplan.passes.annotations import dispatch_of, with_changed_dispatch, with_dispatch
-from tvm_mxplan.passes.dispatch import DispatchOperators
-from tvm_mxplan.passes.dispatch.implementations import preference_of
-from tvm_mxplan.passes.region import BuildPrograms, PartitionRegions
 from tvm_mxplan.passes.region.annotate import annotate
 from tvm_mxplan.passes.region.attached import (
     attach,
@@ -35,12 +33,7 @@ X = 'x: R.Tensor((2, 6, 8, 8), "float32")'
 
 
 def module(lines: str) -> tvm.IRModule:
-    passes = [
-        relax.transform.ConvertToDataflow(1),
-        DispatchOperators(preference_of([OneDNN()])),
-        PartitionRegions(),
-        BuildPrograms(OneDNN()),
-    ]
+    passes = region_passes(OneDNN())
     return tvm.transform.Sequential(passes)(parse(lines, X))
 
 

@@ -8,19 +8,12 @@ from collections.abc import Callable
 import pytest
 import relax_programs as rp
 import tvm
+from storage_bodies import BUSY, X
 from tvm import relax, tirx
 
 from tvm_mxplan.passes.storage import StorageRewrite
 from tvm_mxplan.passes.storage.storage_check import _count_branches, _in_units, _paths, check_storage
 
-X = 'x: R.Tensor((4, 6), "float32")'
-BUSY = """
-a = R.exp(x)
-b = R.permute_dims(a)
-c = R.permute_dims(b)
-d = R.add(a, c)
-return R.negative(R.permute_dims(d))
-"""
 BRANCHES = """
 a = R.permute_dims(x)
 if c:

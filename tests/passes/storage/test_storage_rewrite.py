@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import relax_programs as rp
 import tvm
+from storage_bodies import BUSY, X
 from tvm import relax
 from tvm.script import ir as I
 from tvm.script import relax as R
@@ -22,7 +23,6 @@ from tvm_mxplan.passes.storage import StorageRewrite, storage_plan, storage_rewr
 from tvm_mxplan.passes.storage.storage_check import check_storage
 from tvm_mxplan.passes.storage.storage_plan import plan_storage
 
-X = 'x: R.Tensor((4, 6), "float32")'
 ROW = 4 * 6 * 4  # bytes of one 4x6 tensor
 
 
@@ -455,14 +455,6 @@ def test_targets_without_pointer_arithmetic_keep_tvms_planner() -> None:
 
 
 # --- trust --------------------------------------------------------------------------------------------
-
-BUSY = """
-a = R.exp(x)
-b = R.permute_dims(a)
-c = R.permute_dims(b)
-d = R.add(a, c)
-return R.negative(R.permute_dims(d))
-"""
 
 
 def worst_plan(problem: Problem) -> Plan:
