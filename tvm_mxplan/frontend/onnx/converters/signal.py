@@ -1,6 +1,6 @@
 """DFT and STFT as products with a constant matrix of cosines and sines, which libraries run.
 
-    DFT of [.., n, 1 or 2]     a matrix product, [.., n * parts] to [.., k * 2]; k is n, or n // 2 + 1 of real data
+    DFT of [.., n, 1 or 2]     a matrix product [.., n * parts] to [.., k * 2]; k is n, or n // 2 + 1 if real
     STFT of [b, t, 1 or 2]     one convolution along t: its filters are windowed waves, its stride is the step
 
 Lengths, axes and steps have to be known; a window may be the call's.
