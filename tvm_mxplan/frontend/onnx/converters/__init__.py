@@ -35,4 +35,4 @@ from . import (  # noqa: E402 (they join the table)
     signal,  # noqa: F401
 )
 from .flow import control, sequences  # noqa: E402, F401
-from .images import detection, resize, windows  # noqa: E402, F401
+from .images import columns, deformable, detection, resize, windows  # noqa: E402, F401
