@@ -25,6 +25,7 @@ from .frontend.relax.unknown_shapes import unknown_shape
 from .frontend.stated_inputs import StatedInputs
 from .options import Options
 from .pipeline import build_pipeline
+from .rates.wanted import wanted_rates
 from .report.recorder import Recorder
 from .targets import ParsedTarget
 from .tuning.place import Here, Place
@@ -65,6 +66,8 @@ def build(
     bounds = bounds_of(mod["main"]) | stated.bounds
     signature = replace(signature_of(mod["main"], inputs, outputs), bounds=bounds)
     backends = [place.backend(name) for name in target.libraries]
+    works = bool(backends) and not environment.disabled()
+    rates = wanted_rates(options, place.threads, place.rates, weighs=works)
     start = time.perf_counter()
     with target.host:
         pipeline = build_pipeline(
@@ -74,6 +77,7 @@ def build(
             recorder,
             cache.choices,
             tuning,
+            machine=rates,
             verifier=verifier,
             order=target.order,
             absent=dict(target.absent),
