@@ -31,7 +31,7 @@ def _rule(site: Site, value: relax.Expr) -> relax.Expr | None:
     if not all(isinstance(symbol, tirx.Var) for symbol in symbols):
         return None
     pad = _pad(function, args, symbols, value.ty)
-    return pad if pad is not None or symbols else _extremum(function, args)
+    return pad if pad is not None else _extremum(function, args, symbols)
 
 
 def _same(function: tirx.PrimFunc, tensors: list[te.Tensor | tirx.Var]) -> bool:
@@ -96,18 +96,20 @@ _EXTREMA = {
 }
 
 
-def _extremum(function: tirx.PrimFunc, args: list[relax.Expr]) -> relax.Expr | None:
+def _extremum(
+    function: tirx.PrimFunc, args: list[relax.Expr], symbols: list[tirx.Var]
+) -> relax.Expr | None:
     stored = _stored_value(function)
     build, operator = _EXTREMA.get(type(stored), (None, None))
     if build is None:
         return None
     tensors = _placeholders(args)
     if len(args) == 2 and scalar_of(args[1]) is not None:
-        if _same(function, [*tensors, build(*tensors)]):
+        if _same(function, [*tensors, *symbols, build(*tensors)]):
             return operator(args[0], args[1])
     elif len(args) == 1 and isinstance(stored.b, tirx.FloatImm):
         bound = float(stored.b.value)
-        if _same(function, [*tensors, build(tensors[0], tirx.const(bound, tensors[0].dtype))]):
+        if _same(function, [*tensors, *symbols, build(tensors[0], tirx.const(bound, tensors[0].dtype))]):
             return operator(args[0], make_constant(np.array(bound, dtype_of(args[0]))))
     return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 import tvm
@@ -14,10 +14,12 @@ from tvm_mxplan.passes.canonicalize import RecoverOperators
 SHAPE = (2, 3, 4, 5)
 
 
-def te_module(function: Callable[..., te.Tensor], *arguments: object, name: str) -> tvm.IRModule:
+def te_module(
+    function: Callable[..., te.Tensor], *arguments: object, name: str, shape: Sequence = SHAPE
+) -> tvm.IRModule:
     """``main(x) = call_te(function, x, ...)`` as the ONNX importer writes it."""
     builder = relax.BlockBuilder()
-    x = relax.Var("x", relax.TensorType(SHAPE, "float32"))
+    x = relax.Var("x", relax.TensorType(shape, "float32"))
     with builder.function("main", [x]):
         with builder.dataflow():
             y = builder.emit_output(builder.call_te(function, x, *arguments, primfunc_name_hint=name))
@@ -65,6 +67,23 @@ def test_extremum_with_a_number(build, operator):
         f'y = R.{operator}(x, R.const(0.5, "float32"))', parameters=f'x: R.Tensor({SHAPE}, "float32")'
     )
     tvm.ir.assert_structural_equal(recovered(mod), expected["main"])
+
+
+@pytest.mark.parametrize(("build", "operator"), [(topi.maximum, "maximum"), (topi.minimum, "minimum")])
+def test_extremum_over_an_extent_that_is_an_expression(build, operator):
+    """Such a kernel takes the symbols of the expression beside the tensor."""
+    n = tirx.Var("n", "int64")
+    shape = [2, n // 2 + 1, 5]
+    mod = te_module(build, relax.const(0.5, "float32"), name="clip", shape=shape)
+    (call,) = (value for value in relax.analysis.get_var2val(mod["main"]).values())
+    assert [isinstance(arg, tvm.ir.Var) for arg in call.args[1].fields] == [True, False, True]
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType(shape, "float32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            y = builder.emit_output(getattr(relax.op, operator)(x, relax.const(0.5, "float32")))
+        builder.emit_func_output(y)
+    tvm.ir.assert_structural_equal(recovered(mod), builder.get()["main"], map_free_vars=True)
 
 
 @pytest.mark.parametrize("name", ["pad", "maximum", "clip"])

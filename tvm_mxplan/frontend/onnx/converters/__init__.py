@@ -32,6 +32,7 @@ from . import (  # noqa: E402 (they join the table)
     scaled,  # noqa: F401
     selection,  # noqa: F401
     shapes,  # noqa: F401
+    signal,  # noqa: F401
 )
 from .flow import control, sequences  # noqa: E402, F401
-from .images import detection, resize, windows  # noqa: E402, F401
+from .images import columns, deformable, detection, resize, windows  # noqa: E402, F401

@@ -1,0 +1,84 @@
+"""Col2Im and DeformConv against ONNX's reference: odd extents, groups, named batches, sizes of the call."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx.reference import ReferenceEvaluator
+from onnx_models import model, normal
+
+import tvm_mxplan
+
+UNCACHED = {"cache": "disabled"}
+
+
+def check(parsed: onnx.ModelProto, inputs: dict[str, np.ndarray], target: str = "llvm") -> None:
+    expected = ReferenceEvaluator(parsed).run(None, inputs)[0]
+    assert np.any(expected)
+    executable = tvm_mxplan.compile(parsed, target, options=UNCACHED)
+    assert target == "llvm" or executable.report.regions
+    (actual,) = executable(**inputs)
+    assert actual.shape == expected.shape
+    np.testing.assert_allclose(actual.numpy(), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("image", "block", "attributes", "windows"),
+    [
+        ((7, 9), (2, 3), "", 6 * 7),
+        ((7, 9), (3, 2), "strides = [2, 3], pads = [1, 0, 2, 1]", 4 * 3),
+        ((11, 5), (2, 3), "dilations = [3, 2]", 8 * 1),
+        ((13,), (3,), "strides = [2]", 6),
+    ],
+)
+@pytest.mark.parametrize("known", [True, False])
+def test_columns(image, block, attributes, windows, known):
+    channels, rank = 3, len(image)
+    sizes = {"image": np.array(image), "block": np.array(block)}
+    declared = "" if known else f", int64[{rank}] image, int64[{rank}] block"
+    result = ", ".join("abc"[: rank + 1])
+    rows = channels * int(np.prod(block))
+    text = f"agraph (float[n, {rows}, {windows}] x{declared}) => (float[n, {result}] y)"
+    node = "y = Col2Im<ATTRIBUTES>(x, image, block)".replace(
+        "<ATTRIBUTES>", f"<{attributes}>" if attributes else ""
+    )
+    if known:
+        values = ", ".join(
+            f"int64[{rank}] {name} = {{{', '.join(map(str, size))}}}" for name, size in sizes.items()
+        )
+        text += f" <{values}>"
+    inputs = {"x": normal(2, rows, windows)}
+    check(model(f"{text} {{ {node} }}"), inputs if known else inputs | sizes)
+
+
+@pytest.mark.parametrize(
+    ("group", "offset_group", "attributes", "out"),
+    [
+        (1, 1, "", (5, 8)),
+        (2, 1, "strides = [2, 1], pads = [1, 0, 2, 1]", (4, 9)),
+        (1, 3, "dilations = [2, 2], pads = [2, 2, 2, 2]", (7, 11)),
+        (2, 2, "", (5, 8)),
+    ],
+)
+def test_deformed(group, offset_group, attributes, out):
+    """Offsets of up to some pixels, so that windows reach over the edges."""
+    attributes = ", ".join(filter(None, [attributes, f"group = {group}, offset_group = {offset_group}"]))
+    places = offset_group * 6
+    rows, columns = out
+    parsed = model(
+        f"""agraph (float[n, 6, 7, 9] x, float[4, {6 // group}, 3, 2] w,
+            float[n, {places * 2}, {rows}, {columns}] offset, float[4] bias,
+            float[n, {places}, {rows}, {columns}] mask) => (float[n, 4, {rows}, {columns}] y) {{
+                y = DeformConv<{attributes}>(x, w, offset, bias, mask)
+            }}""",
+        opset=19,
+    )
+    inputs = {
+        "x": normal(2, 6, 7, 9),
+        "w": normal(4, 6 // group, 3, 2),
+        "offset": 2 * normal(2, places * 2, rows, columns),
+        "bias": normal(4),
+        "mask": normal(2, places, rows, columns),
+    }
+    check(parsed, inputs, "dnnl, llvm")
