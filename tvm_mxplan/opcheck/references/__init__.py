@@ -49,6 +49,12 @@ POST_OPS: dict[type, Callable[[Any, Estimate, Any, Operands], Estimate]] = {
 }
 
 
+def results_of(attrs: ir.Attributes, operands: Operands) -> dict[str, Estimate]:
+    """What a step without post-ops should give, by role; what it does not write may be among it."""
+    several = SEVERAL.get(type(attrs))
+    return several(attrs, operands) if several else {"dst": REFERENCES[type(attrs)](attrs, operands)}
+
+
 def evaluate(
     step: ir.Step,
     shape: tuple[int, ...],
@@ -67,12 +73,12 @@ def evaluate(
     given = Operands(doubles, shape)
     with np.errstate(all="ignore"):
         if type(step.attrs) in SEVERAL:
-            return SEVERAL[type(step.attrs)](step.attrs, given)
+            return results_of(step.attrs, given)
         root = given
         if step.has_depthwise:
             assert isinstance(step.attrs, ir.Convolution)
             root = Operands(doubles, convolution.before_depthwise(step.attrs, given))
-        estimate = REFERENCES[type(step.attrs)](step.attrs, root)
+        estimate = results_of(step.attrs, root)["dst"]
         for post_op, operand in zip(step.post_ops, post_operands, strict=True):
             other = None if operand is None else np.asarray(operand, np.float64)
             estimate = POST_OPS[type(post_op)](post_op, estimate, other, given)
