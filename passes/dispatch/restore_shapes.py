@@ -28,15 +28,22 @@ def restore_shapes(mod: tvm.IRModule) -> tvm.IRModule:
             restorer.rewrite(gvar, function)
     restored = restorer.module()
     for gvar in lost:
-        del restored[gvar]
+        if restorer.new[gvar] != gvar:  # what nothing could be written into is the same function still
+            del restored[gvar]
     return restored
 
 
 def _lost_shape(function: tvm.ir.BaseFunc) -> bool:
     if not isinstance(function, relax.Function) or not (function.attrs and function.attrs.get("Composite")):
         return False
-    known = isinstance(function.ret_ty, relax.TensorType) and function.ret_ty.shape is not None
-    return not known and bool(_shapes(function))
+    return not _is_known(function.ret_ty) and bool(_shapes(function))
+
+
+def _is_known(type_: tvm.ir.Type) -> bool:
+    """True for tensors with a shape, and tuples of them."""
+    if isinstance(type_, tvm.ir.TupleType):
+        return all(_is_known(field) for field in type_.fields)
+    return isinstance(type_, relax.TensorType) and type_.shape is not None
 
 
 def _shapes(function: relax.Function) -> dict[tvm.ir.Var, relax.ShapeExpr]:

@@ -305,6 +305,26 @@ def broadcast(shape: tuple[int, ...], how: str) -> tuple[int, ...]:
     return tuple(size if axis in kept else 1 for axis, size in enumerate(shape))
 
 
+def _recurrent(f: Fields) -> Subject:
+    """cell and dir as the program has them; state1: it starts from given states."""
+    cell, direction = f.text("cell", "lstm"), f.text("dir", "forward")
+    gates, biases = {"lstm": (4, 4), "gru": (3, 3), "gru_linear": (3, 4)}.get(cell, (1, 1))
+    directions = 2 if direction == "both" else 1
+    samples, features, units = f.number("mb"), f.number("ic"), f.number("oc")
+    state = (1, directions, samples, units)
+    tensors = [
+        Tensor("src", (f.number("t"), samples, features)),
+        Tensor("weights", (1, directions, features, gates, units), True, "weights"),
+        Tensor("recurrence", (1, directions, units, gates, units), True, "weights"),
+        Tensor("bias", (1, directions, biases, units), True),
+    ]
+    if f.number("state", 0):
+        tensors += [Tensor(role, state) for role in (("hidden", "cell") if cell == "lstm" else ("hidden",))]
+    dst = (f.number("t"), samples, directions * units)
+    attrs = ir.Recurrent(cell, direction)  # type: ignore[arg-type]
+    return Subject(attrs, tuple(tensors), dst, features + units, exact=False)
+
+
 def _concat(f: Fields) -> Subject | None:
     shape, axis = f.dims(), f.number("axis", 1)
     sizes = [int(size) for size in f.text("pieces", "3,16,5").split(",")]
@@ -365,6 +385,7 @@ _KINDS: dict[str, Callable[[Fields], Subject | None]] = {
     "binary": _binary,
     "prelu": _prelu,
     "reduction": _reduction,
+    "recurrent": _recurrent,
     "concat": _concat,
     "shuffle": _shuffle,
     "resampling": _resampling,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -216,3 +218,34 @@ def test_weights_that_the_model_is_given(name):
     assert len(recurrent_steps(executable)) == 1
     assert not executable.report.fallbacks
     agree(executable, model, case.inputs(case.steps, case.samples) | given)
+
+
+LOADED = """
+import sys
+import numpy as np
+import tvm_mxplan
+results = tvm_mxplan.load(sys.argv[1])(**np.load(sys.argv[2]))
+np.savez(sys.argv[3], *[result.numpy() for result in results])
+print(tvm_mxplan.cache_statistics()["weights"].misses)
+"""
+
+
+def test_weights_are_packed_once_and_exported_packed(tmp_path):
+    case = Case("LSTM", 3, 2, 31, 35, "bidirectional")
+    model, inputs = case.model(), case.inputs(3, 2)
+    fresh = {"cache": "disabled"}
+    executable = tvm_mxplan.compile(model, options=fresh)
+    expected = [result.numpy() for result in executable(**inputs)]
+    before = tvm_mxplan.cache_statistics()["weights"]
+    tvm_mxplan.compile(model, options=fresh)(**inputs)
+    executable(**inputs)
+    after = tvm_mxplan.cache_statistics()["weights"]
+    assert (after.misses, after.hits) == (before.misses, before.hits + 2)
+    library, given, found = (tmp_path / name for name in ("packed.so", "inputs.npz", "results.npz"))
+    executable.export(library, packed_weights=True)
+    np.savez(given, **inputs)
+    command = [sys.executable, "-c", LOADED, str(library), str(given), str(found)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["0"]
+    for ours, theirs in zip(np.load(found).values(), expected, strict=True):
+        np.testing.assert_array_equal(ours, theirs)

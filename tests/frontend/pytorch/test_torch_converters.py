@@ -174,3 +174,55 @@ def test_what_is_emitted_says_where_it_comes_from():
         builder.emit_func_output(y)
     calls = [binding.value for binding in builder.get()["main"].body.blocks[0].bindings]
     assert [origins_of(call) for call in calls] == [(Origin("layer1.0", "add"),)] * 2
+
+
+def recurrent_by_hand(kind: str, x: np.ndarray, params: list[np.ndarray]) -> np.ndarray:
+    """Layers in one direction, by PyTorch's formulas, in float64."""
+
+    def sigmoid(v: np.ndarray) -> np.ndarray:
+        return 1 / (1 + np.exp(-v))
+
+    rows = x.astype("float64")
+    for first in range(0, len(params), 4):
+        w, r, b, c = (p.astype("float64") for p in params[first : first + 4])
+        hidden = cell = np.zeros((x.shape[1], r.shape[1]))
+        found = []
+        for row in rows:
+            inner, outer = row @ w.T + b, hidden @ r.T + c
+            if kind == "lstm":
+                i, f, g, o = np.split(inner + outer, 4, 1)
+                cell = sigmoid(f) * cell + sigmoid(i) * np.tanh(g)
+                hidden = sigmoid(o) * np.tanh(cell)
+            else:
+                (ri, zi, ni), (ro, zo, no) = np.split(inner, 3, 1), np.split(outer, 3, 1)
+                kept = sigmoid(zi + zo)
+                hidden = (1 - kept) * np.tanh(ni + sigmoid(ri + ro) * no) + kept * hidden
+            found.append(hidden)
+        rows = np.array(found)
+    return rows
+
+
+@pytest.mark.parametrize(("kind", "gates"), [("lstm", 4), ("gru", 3)])
+def test_two_recurrent_layers(kind, gates):
+    random = np.random.default_rng(2)
+    sizes = [(7, 5), (7, 7)]
+    params = [
+        random.standard_normal(shape).astype("float32") / 2
+        for units, size in sizes
+        for shape in ((gates * units, size), (gates * units, units), (gates * units,), (gates * units,))
+    ]
+    x = random.standard_normal((4, 3, 5)).astype("float32")
+    zeros = relax.const(np.zeros((2, 3, 7), "float32"))
+    operands = {
+        "input": x,
+        "hx": [zeros, zeros] if kind == "lstm" else zeros,
+        "params": [relax.const(param) for param in params],
+        "has_biases": True, "num_layers": 2, "dropout": 0.0, "train": False,
+        "bidirectional": False, "batch_first": False,
+    }
+    actual = run(f"{kind}.input", operands, ((4, 3, 7), "float32"))
+    np.testing.assert_allclose(actual, recurrent_by_hand(kind, x, params), rtol=1e-4, atol=1e-6)
+    with pytest.raises(UnsupportedError, match="dropped at random"):
+        run(f"{kind}.input", {**operands, "train": True, "dropout": 0.5}, ((4, 3, 7), "float32"))
+    with pytest.raises(UnsupportedError, match="projection"):
+        run(f"{kind}.input", {**operands, "params": operands["params"][:7]}, ((4, 3, 7), "float32"))

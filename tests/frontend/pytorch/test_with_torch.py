@@ -132,3 +132,56 @@ def test_options_are_checked():
     compiled = torch.compile(lambda x: x + 1, backend="mxplan", options={"no_such": 1})
     with pytest.raises(Exception, match="no_such"):
         compiled(torch.rand(3))
+
+
+class Recurrent(torch.nn.Module):
+    """Layers of cells; ``states`` of them are inputs."""
+
+    def __init__(self, layers):
+        super().__init__()
+        self.layers = layers
+
+    def forward(self, x, states=None):
+        return self.layers(x, states)
+
+
+RECURRENT = {
+    "lstm": (torch.nn.LSTM, {"num_layers": 2, "bidirectional": True, "batch_first": True}, 0, 2),
+    "lstm with states": (torch.nn.LSTM, {}, 2, 1),
+    "gru without bias": (torch.nn.GRU, {"num_layers": 2, "bias": False}, 0, 2),
+    "gru with states": (torch.nn.GRU, {"bidirectional": True}, 1, 1),
+    "relu": (torch.nn.RNN, {"nonlinearity": "relu"}, 0, 1),
+    "projected": (torch.nn.LSTM, {"proj_size": 3}, 0, 0),
+}
+
+
+@pytest.mark.parametrize("name", RECURRENT)
+def test_recurrent_layers(name):
+    """Each is one step; what has a projection PyTorch takes apart."""
+    kind, options, states, steps = RECURRENT[name]
+    torch.manual_seed(0)
+    module = Recurrent(kind(5, 7, **options)).eval()
+    directions = 2 if options.get("bidirectional") else 1
+    given = [torch.randn(options.get("num_layers", 1) * directions, 2, 7) for _ in range(states)]
+    x = torch.randn(2, 4, 5) if options.get("batch_first") else torch.randn(4, 2, 5)
+    arguments = (x, *([tuple(given) if states > 1 else given[0]] if states else []))
+    executable = tvm_mxplan.compile(torch.export.export(module, arguments), options=OPTIONS)
+    kinds = [step.kind for region in executable.report.regions for step in region.steps]
+    assert kinds.count("recurrent") == steps
+    with torch.no_grad():
+        expected = torch.utils._pytree.tree_leaves(module(*arguments))
+    for found, value in zip(executable(x.numpy(), *(s.numpy() for s in given)), expected, strict=True):
+        np.testing.assert_allclose(found.numpy(), value.numpy(), rtol=1e-4, atol=1e-6)
+
+
+def test_recurrent_weights_that_are_inputs():
+    class Given(torch.nn.Module):
+        def forward(self, x, h, w, r):
+            return torch._VF.gru(x, h, [w, r], False, 1, 0.0, False, False, False)
+
+    torch.manual_seed(0)
+    tensors = (torch.randn(4, 2, 5), torch.randn(1, 2, 7), torch.randn(21, 5), torch.randn(21, 7))
+    executable = tvm_mxplan.compile(torch.export.export(Given(), tensors), options=OPTIONS)
+    assert "recurrent" in [step.kind for region in executable.report.regions for step in region.steps]
+    for found, value in zip(executable(*(t.numpy() for t in tensors)), Given()(*tensors), strict=True):
+        np.testing.assert_allclose(found.numpy(), value.numpy(), rtol=1e-4, atol=1e-6)

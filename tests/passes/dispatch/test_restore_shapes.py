@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import tvm
 from tvm import relax, tirx
 
+from tvm_mxplan.operators.recurrent import USUAL, Layer, recurrent
 from tvm_mxplan.passes.dispatch.restore_shapes import restore_shapes
+
+WEIGHTS = {"weights": 3, "recurrence": 5}
 
 
 def fused(size: object) -> tvm.IRModule:
@@ -49,4 +53,23 @@ def test_a_shape_with_symbols_is_written_out():
 
 def test_ir_unchanged():
     mod = fused(lambda h: 32)
+    assert restore_shapes(mod).same_as(mod)
+
+
+def test_a_tuple_of_known_shapes_is_left_alone():
+    """A recurrent layer over a number of steps that only an expression tells."""
+    n = tirx.Var("n", "int64")
+    vector = relax.Var("vector", relax.TensorType([n], "float32"))
+    data = relax.Var("data", relax.TensorType([n * 2, 2, 3], "float32"))
+    weights = {name: relax.const(np.ones((1, 20, size), "float32")) for name, size in WEIGHTS.items()}
+    builder = relax.BlockBuilder()
+    with builder.function("main", [vector, data]):
+        with builder.dataflow():
+            layer = Layer("lstm", "forward", USUAL["lstm"])
+            every = builder.emit(recurrent(layer, {"data": data, **weights}))
+            y = builder.emit_output(relax.op.exp(relax.TupleGetItem(every, 0)))
+        builder.emit_func_output(y)
+    pattern = relax.dpl.is_op("relax.mxplan.lstm")(varg_default_wildcard=True)
+    mod = relax.transform.FuseOpsByPattern([("mine.lstm", pattern)])(builder.get())
+    assert any(isinstance(param.ty, relax.ShapeType) for param in composite(mod).params)
     assert restore_shapes(mod).same_as(mod)

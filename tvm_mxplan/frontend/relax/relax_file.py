@@ -19,6 +19,7 @@ from tvm.script.parser import relax as relax_script
 from tvm.script.parser import tirx as tirx_script
 
 from ...errors import InvalidInputError
+from ...operators.recurrent import register
 from ..constants import constant
 from .script_checks import checked_script
 
@@ -108,6 +109,7 @@ def _text(path: Path) -> str:
 def _loaded(text: str, what: str) -> object:
     try:
         json.loads(text)
+        register()  # what a module of ours may call
         return tvm.ir.load_json(text)
     except Exception as error:  # by its types TVM tells what a node should have been
         reason = next(

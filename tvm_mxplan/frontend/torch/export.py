@@ -32,6 +32,8 @@ WHOLE = (
     "upsample_nearest2d.vec",
 )
 """Operators of ATen that are not taken apart: what they are made of is slower, or not recognised any more."""
+RECURRENT = ("lstm.input", "gru.input", "rnn_tanh.input", "rnn_relu.input")
+"""Layers of recurrent cells, which stay whole in programs where none has a projection."""
 
 
 def exported(
@@ -70,16 +72,25 @@ def decomposed(program: Any) -> Any:
     """The program in ATen's core operators, but for those that stay whole."""
     import torch
 
+    projects = any(map(_is_projected, program.graph.nodes))
     with torch.no_grad():
-        return program.run_decompositions(decomposition_table())
+        return program.run_decompositions(decomposition_table(WHOLE if projects else (*WHOLE, *RECURRENT)))
 
 
-def decomposition_table() -> Any:
+def _is_projected(node: Any) -> bool:
+    """Whether a node is an LSTM whose outputs are projected, which only PyTorch takes apart."""
+    if str(node.target) != "aten.lstm.input":
+        return False
+    _, _, params, has_biases, layers, _, _, bidirectional, _ = node.args
+    return len(params) != (4 if has_biases else 2) * layers * (2 if bidirectional else 1)
+
+
+def decomposition_table(whole: Sequence[str] = WHOLE) -> Any:
     """What PyTorch takes operators apart with, without those that stay whole."""
     import torch
 
     table = torch.export.default_decompositions()
-    for name in WHOLE:
+    for name in whole:
         operator = whole_operator(name)
         if operator in table:
             del table[operator]

@@ -68,6 +68,12 @@ POST_OPS: dict[type, Callable[[Any, Estimate, Any, Operands], Estimate]] = {
 }
 
 
+def results_of(attrs: ir.Attributes, operands: Operands) -> dict[str, Estimate]:
+    """What a step without post-ops should give, by role; what it does not write may be among it."""
+    several = SEVERAL.get(type(attrs))
+    return several(attrs, operands) if several else {"dst": REFERENCES[type(attrs)](attrs, operands)}
+
+
 def evaluate(
     step: ir.Step,
     shape: tuple[int, ...],
@@ -88,12 +94,12 @@ def evaluate(
     given = Operands(doubles, shape)
     with np.errstate(all="ignore"):
         if type(step.attrs) in SEVERAL:
-            return SEVERAL[type(step.attrs)](step.attrs, given)
+            return results_of(step.attrs, given)
         root = given
         if step.has_depthwise:
             assert isinstance(step.attrs, ir.Convolution)
             root = Operands(doubles, convolution.before_depthwise(step.attrs, given))
-        estimate = REFERENCES[type(step.attrs)](step.attrs, root)
+        estimate = results_of(step.attrs, root)["dst"]
         if isinstance(step.attrs, ir.Cast):
             estimate = choice.cast_to(dtype, estimate)
         for post_op, operand in zip(step.post_ops, post_operands, strict=True):

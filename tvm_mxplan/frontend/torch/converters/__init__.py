@@ -13,6 +13,14 @@ def of(operator: str) -> Converter | None:
     return TABLE.get(operator)
 
 
-from . import arithmetic, attention, products, reductions, rounded, windows  # noqa: E402, F401 (they join the table)
+from . import (  # noqa: E402 (they join the table)
+    arithmetic,  # noqa: F401
+    attention,  # noqa: F401
+    products,  # noqa: F401
+    recurrent,  # noqa: F401
+    reductions,  # noqa: F401
+    rounded,  # noqa: F401
+    windows,  # noqa: F401
+)
 
 __all__ = ["REFUSED", "ROUNDED", "TABLE", "WITHOUT_RESULT", "Converter", "of"]
