@@ -67,16 +67,32 @@ def planner_path() -> Path:
 
 def plan(request: Mapping[str, Any]) -> dict[str, Any]:
     """What the planner answers (``native/planner.cc``); UnsupportedError where there is no planner."""
+    text = json.dumps(request).encode()
+    return _answer("MxplanCudnnPlan", text, ctypes.c_int64(len(text)))
+
+
+def device_properties(number: int = 0) -> dict[str, Any]:
+    """The properties of a GPU that is here, as cuDNN knows it; UnsupportedError without one."""
+    answer = _answer("MxplanCudnnDevice", ctypes.c_int32(number))
+    if "device" not in answer:
+        raise UnsupportedError(
+            f"GPU {number} cannot be asked ({answer['error']}); run this on a machine with an NVIDIA driver"
+        )
+    found: dict[str, Any] = answer["device"]
+    return found
+
+
+def _answer(function: str, *arguments: Any) -> dict[str, Any]:
+    """What a function of the planner hands over."""
     answers: list[bytes] = []
 
     @_TAKE
     def take(data: int, size: int) -> None:
         answers.append(ctypes.string_at(data, size))
 
-    text = json.dumps(request).encode()
     planner = _planner()
-    with _lock:  # cuDNN keeps the reason of a failure for each thread, its planner's caches for all
-        planner.MxplanCudnnPlan(text, ctypes.c_int64(len(text)), take)
+    with _lock:  # one question at a time
+        planner[function](*arguments, take)
     answer: dict[str, Any] = json.loads(answers[0])
     return answer
 

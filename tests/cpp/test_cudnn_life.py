@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).resolve().parent
-sys.path.append(str(HERE))
+sys.path.append(str(Path(__file__).resolve().parent))
 from sanitized import build
+
+HERE = Path(__file__).resolve().parent
 
 
 @pytest.mark.slow
