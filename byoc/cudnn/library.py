@@ -27,8 +27,14 @@ PLANNER = "libmxplan_cudnn_planner.so"
 INSTALL = "install tvm_mxplan[cuda]"
 
 _TAKE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
+_COMPILER = (
+    ("nvidia-cuda-nvrtc", "libnvrtc-builtins.so.13.0"),
+    ("nvidia-cuda-nvrtc", "libnvrtc.so.13"),
+)
+"""Of kernels that engines compile while their plans are made."""
 _lock = threading.Lock()
 _planners: list[ctypes.CDLL] = []
+_compilers: list[ctypes.CDLL] = []
 
 
 def load() -> None:
@@ -116,6 +122,10 @@ def _planner() -> ctypes.CDLL:
                 planner = ctypes.CDLL(str(planner_path()))
             except OSError as error:
                 raise UnsupportedError(f"cuDNN: {error}; {INSTALL}") from error
+            for distribution, file in _COMPILER:
+                path = _installed(distribution, file)
+                if path:  # cuDNN looks for it by its name alone, and does without
+                    _compilers.append(ctypes.CDLL(path, ctypes.RTLD_GLOBAL))
             planner.MxplanCudnnLoad.restype = ctypes.c_int64
             failure = ctypes.create_string_buffer(4096)
             path = _installed(DISTRIBUTION, "libcudnn.so.9").encode()
