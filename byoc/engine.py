@@ -1,6 +1,7 @@
 """``Engine``: the side of a library that whoever runs, measures, checks, caches or exports talks to.
 
-    the process      load, absent, code, facts, kernel_environment, set_debug, machine_rates
+    the process      load, code, facts, kernel_environment, set_debug, machine_rates
+    its device       absent, device_properties
     threads          threads, set_threads, thread_limit
     caches           cache_counters, set_cache_capacity
     modules          create_module, stats, split_weights, export_packed, save_packed, load_packed
@@ -59,6 +60,10 @@ class Engine:
     def absent(self) -> str:
         """Why what it makes cannot run in this process, '' if it can: a device that is not there."""
         return ""
+
+    def device_properties(self) -> str:
+        """The properties of the device that is here, as text for another machine to plan by."""
+        raise UnsupportedError(f"library {self.name}: it plans for no device but this machine")
 
     def code(self) -> dict[str, str]:
         """What tells its machine code apart, by what people call it: versions, the instruction set."""

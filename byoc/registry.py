@@ -131,6 +131,11 @@ def beside(name: str) -> str:
     return _row(name).beside
 
 
+def names_beside(kind: str) -> list[str]:
+    """The libraries that run beside a kind of TVM's target."""
+    return [name for name, row in _LIBRARIES.items() if row.beside == kind]
+
+
 def planner(name: str) -> Backend:
     """A planner's side of the library ``name``, of its own."""
     return _row(name).planner()

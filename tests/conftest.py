@@ -8,8 +8,18 @@ from pathlib import Path
 import pytest
 import rpc_processes
 
+from tvm_mxplan.byoc import registry
 from tvm_mxplan.cache import choices_file, compile_cache
 from tvm_mxplan.cache.session import Session
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that need a GPU say why they do not run."""
+    marked = [item for item in items if item.get_closest_marker("gpu")]
+    reasons = [registry.engine(name).absent() for name in registry.names_beside("cuda")] if marked else []
+    for reason in filter(None, reasons):
+        for item in marked:
+            item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.fixture(autouse=True)

@@ -193,7 +193,9 @@ def _compiled(
     machine.start_ours()  # it reads the environment, which options come before
     set_capacities(options.primitive_cache, options.weights_cache)
     counts = counted()
-    cached = options if place is None else replace(options, cache="disabled")  # the cache is this machine's
+    # The cache is this machine's, and knows no other device than its CPU yet.
+    here = place is None and not stated.is_gpu
+    cached = options if here else replace(options, cache="disabled")
     cache = CompileCache(model, inputs, stated, cached)
     executable = cache.find()
     if executable is None:

@@ -102,7 +102,8 @@ def build(
         replace(report, seconds=dict(recorder.seconds)),
         opcheck=options.opcheck,
         opcheck_folder=options.opcheck_folder,
-        elsewhere=place.elsewhere or (device.absent() if device else ""),
+        elsewhere=place.elsewhere,
+        device=device,
     )
     return cache.keep(made, recorder.constants)
 

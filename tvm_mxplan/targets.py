@@ -118,6 +118,10 @@ class TargetText:
         names = tuple(dict.fromkeys([*order, "llvm"]))
         return cls(target, names, hosts[0] if hosts else TVM, tuple(absent.items()))
 
+    @property
+    def is_gpu(self) -> bool:
+        return isinstance(self.host, str) and self.host.split()[0] == GPU
+
     def parsed(self, cpu: str = "") -> ParsedTarget:
         """With TVM's target made; InvalidInputError where TVM does not take it.
 

@@ -39,6 +39,9 @@ class CudnnEngine(Engine):
     def export_packed(self, module: Any, packed: bool) -> None:
         module["mxplan.export_packed"](False)  # filters are stored as engines want them, packed or not
 
+    def device_properties(self) -> str:
+        return json.dumps(library.device_properties(), indent=1, sort_keys=True)
+
     def absent(self) -> str:
         from tvm_mxplan.errors import UnsupportedError
 

@@ -27,8 +27,14 @@ PLANNER = "libmxplan_cudnn_planner.so"
 INSTALL = "install tvm_mxplan[cuda]"
 
 _TAKE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
+_COMPILER = (
+    ("nvidia-cuda-nvrtc", "libnvrtc-builtins.so.13.0"),
+    ("nvidia-cuda-nvrtc", "libnvrtc.so.13"),
+)
+"""Of kernels that engines compile while their plans are made."""
 _lock = threading.Lock()
 _planners: list[ctypes.CDLL] = []
+_compilers: list[ctypes.CDLL] = []
 
 
 def load() -> None:
@@ -67,16 +73,32 @@ def planner_path() -> Path:
 
 def plan(request: Mapping[str, Any]) -> dict[str, Any]:
     """What the planner answers (``native/planner.cc``); UnsupportedError where there is no planner."""
+    text = json.dumps(request).encode()
+    return _answer("MxplanCudnnPlan", text, ctypes.c_int64(len(text)))
+
+
+def device_properties(number: int = 0) -> dict[str, Any]:
+    """The properties of a GPU that is here, as cuDNN knows it; UnsupportedError without one."""
+    answer = _answer("MxplanCudnnDevice", ctypes.c_int32(number))
+    if "device" not in answer:
+        raise UnsupportedError(
+            f"GPU {number} cannot be asked ({answer['error']}); run this on a machine with an NVIDIA driver"
+        )
+    found: dict[str, Any] = answer["device"]
+    return found
+
+
+def _answer(function: str, *arguments: Any) -> dict[str, Any]:
+    """What a function of the planner hands over."""
     answers: list[bytes] = []
 
     @_TAKE
     def take(data: int, size: int) -> None:
         answers.append(ctypes.string_at(data, size))
 
-    text = json.dumps(request).encode()
     planner = _planner()
-    with _lock:  # cuDNN keeps the reason of a failure for each thread, its planner's caches for all
-        planner.MxplanCudnnPlan(text, ctypes.c_int64(len(text)), take)
+    with _lock:  # one question at a time
+        planner[function](*arguments, take)
     answer: dict[str, Any] = json.loads(answers[0])
     return answer
 
@@ -100,6 +122,10 @@ def _planner() -> ctypes.CDLL:
                 planner = ctypes.CDLL(str(planner_path()))
             except OSError as error:
                 raise UnsupportedError(f"cuDNN: {error}; {INSTALL}") from error
+            for distribution, file in _COMPILER:
+                path = _installed(distribution, file)
+                if path:  # cuDNN looks for it by its name alone, and does without
+                    _compilers.append(ctypes.CDLL(path, ctypes.RTLD_GLOBAL))
             planner.MxplanCudnnLoad.restype = ctypes.c_int64
             failure = ctypes.create_string_buffer(4096)
             path = _installed(DISTRIBUTION, "libcudnn.so.9").encode()

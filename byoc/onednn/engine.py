@@ -30,6 +30,9 @@ class OneDNNEngine(Engine):
     def absent(self) -> str:
         return ""  # a CPU is everywhere
 
+    def device_properties(self) -> str:
+        return super().device_properties()  # a CPU is asked through its own machine
+
     def code(self) -> dict[str, str]:
         return {INSTRUCTION_SET: library.isa(), **self.versions()}
 

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+sys.path.append(str(Path(__file__).resolve().parent))
+from sanitized import build
+
 HERE = Path(__file__).resolve().parent
-sys.path.append(str(HERE))
-from sanitized import build  # noqa: E402
 
 
 @pytest.mark.slow

@@ -65,9 +65,11 @@ class Executable:
         opcheck: bool = False,
         opcheck_folder: str | None = None,
         elsewhere: str = "",
+        device: Device | None = None,
     ) -> None:
         self._module = module
-        self._elsewhere = elsewhere
+        self._elsewhere = elsewhere or (device.absent() if device else "")
+        self._gpu = device is not None
         self.signature = signature
         self._report = report
         self._amendments: dict[str, Any] = {}
@@ -117,7 +119,9 @@ class Executable:
         UnsupportedError : it was compiled for another machine; see :func:`tvm_mxplan.tune`.
         InternalError : under opcheck, a step whose numbers are not those of its reference.
         """
-        bound = [machine.tensor_of(value) for value in self.signature.bind(args, kwargs)]
+        if self._elsewhere:
+            raise UnsupportedError(self._elsewhere)
+        bound = [machine.tensor_of(value, self._gpu) for value in self.signature.bind(args, kwargs)]
         with self._determinism.held() if self._determinism else nullcontext():
             try:
                 result = self._checked(bound) if self._opcheck else self._main()(*bound)
@@ -146,10 +150,8 @@ class Executable:
         return result
 
     def _main(self) -> Any:
-        if self._elsewhere:
-            raise UnsupportedError(self._elsewhere)
         if not hasattr(self._thread, "main"):
-            self._thread.vm = machine.virtual_machine(getattr(self._module, "mod", self._module))
+            self._thread.vm = machine.virtual_machine(getattr(self._module, "mod", self._module), self._gpu)
             self._thread.main = self._thread.vm["main"]
         return self._thread.main
 
@@ -209,7 +211,7 @@ def load(path: str | os.PathLike[str]) -> Executable:
         raise InvalidInputError(
             f"{path}: damaged, or of another version; compile the model again ({reason})"
         ) from error
-    return Executable(module, signature, report, elsewhere=device.absent() if device else "")
+    return Executable(module, signature, report, device=device)
 
 
 def _load_module(path: Path) -> Any:

@@ -25,8 +25,8 @@ from ..byoc import registry
 from . import caches
 from .ffi import tvm_ffi
 
-_CPU, _POOLED = 1, 2
-"""DLPack's number of the CPU, and TVM's of its pooled allocator."""
+_CPU, _CUDA, _POOLED = 1, 2, 2
+"""DLPack's numbers of devices, and TVM's of its pooled allocator."""
 _GPU = "cuda"
 """What TVM calls modules of kernels for GPUs."""
 
@@ -93,9 +93,12 @@ def start_ours() -> None:
         caches.read_environment()
 
 
-def virtual_machine(module: Any) -> Any:
-    """The functions of a module for the VM, ready to run on the CPU."""
+def virtual_machine(module: Any, gpu: bool = False) -> Any:
+    """The functions of a module for the VM, ready to run on the CPU, or on the first GPU."""
     start()
+    if gpu:
+        _tvm()  # whose Python compiles kernels for the GPU as they are loaded
+        return _initialized(module, gpu)
     try:
         return _initialized(module)
     except Exception:
@@ -105,13 +108,19 @@ def virtual_machine(module: Any) -> Any:
     return _initialized(module)
 
 
-def tensor_of(value: Any) -> Any:
-    """A tensor as it is; an array copied into one, aligned as TVM's kernels want it."""
+def tensor_of(value: Any, gpu: bool = False) -> Any:
+    """A tensor as it is; an array copied into one, aligned as TVM's kernels want it.
+
+    With ``gpu``, what is not on a GPU is copied to the first one.
+    """
     if isinstance(value, tvm_ffi.core.Tensor):
-        return value
+        if not gpu or value.device.dlpack_device_type() == _CUDA:
+            return value
+        value = value.numpy()
     array = np.asarray(value, order="C")
     allocate = tvm_ffi.get_global_func("runtime.TVMTensorAllocWithScope")
-    made = allocate(tvm_ffi.Shape(array.shape), tvm_ffi.dtype(array.dtype), tvm_ffi.device("cpu", 0), None)
+    device = tvm_ffi.device(_GPU if gpu else "cpu", 0)
+    made = allocate(tvm_ffi.Shape(array.shape), tvm_ffi.dtype(array.dtype), device, None)
     data = array.ctypes.data_as(ctypes.c_void_p)
     tvm_ffi.get_global_func("runtime.TVMTensorCopyFromBytes")(made, data, array.nbytes)
     return made
@@ -139,9 +148,10 @@ def retyped(value: Any) -> Any:
     return value
 
 
-def _initialized(module: Any) -> Any:
+def _initialized(module: Any, gpu: bool = False) -> Any:
     machine = module["vm_load_executable"]()
-    machine["vm_initialization"](_CPU, 0, _POOLED)
+    devices = (_CUDA, _CPU) if gpu else (_CPU,)
+    machine["vm_initialization"](*(number for device in devices for number in (device, 0, _POOLED)))
     return machine
 
 

@@ -73,6 +73,12 @@ def add_parser(verbs: Any) -> None:
     parser.add_argument(
         "--precision", help="f32 or bf16, what operators compute in: short for --opt precision=PRECISION"
     )
+    parser.add_argument(
+        "--device-properties",
+        type=Path,
+        metavar="FILE",
+        help="of the GPU to compile for, as tvmc device-properties wrote them",
+    )
     add_options(parser)
     parser.add_argument(
         "--dump-code",
@@ -146,6 +152,8 @@ def compile_model(args: argparse.Namespace) -> str:
 
 def _options(args: argparse.Namespace) -> dict[str, Any]:
     options = given_options(args)
+    if args.device_properties is not None:
+        options["device_properties"] = args.device_properties
     for value in (args.layouts, _LAYOUTS.get(args.desired_layout)):
         if value and options.setdefault("layouts", value) != value:
             raise InvalidInputError(f"layouts are given as {options['layouts']} and as {value}; choose one")

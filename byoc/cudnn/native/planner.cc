@@ -231,6 +231,29 @@ json Answer(const json& request) {
   return Plans(&graph, request.at("all"));
 }
 
+json PropertiesOf(int32_t number) {
+  fe::DeviceProperties device;
+  Expect(device.set_device_id(number).build());
+  std::vector<uint8_t> written;
+  Expect(device.serialize(written));
+  std::string text(written.begin(), written.end());
+  return json::parse(text.substr(0, text.find_last_of('}') + 1));
+}
+
+using Take = void (*)(const char* answer, int64_t size);
+
+// Hands over what `make` gives, or its failure.
+template <typename F>
+void Tell(Take take, const F& make) {
+  std::string answer;
+  try {
+    answer = make().dump();
+  } catch (const std::exception& error) {
+    answer = json{{"error", error.what()}}.dump(-1, ' ', false, json::error_handler_t::replace);
+  }
+  take(answer.data(), static_cast<int64_t>(answer.size()));
+}
+
 }  // namespace
 
 #define MXPLAN_EXPORT extern "C" __attribute__((visibility("default")))
@@ -247,13 +270,11 @@ MXPLAN_EXPORT int64_t MxplanCudnnLoad(const char* path, char* failure, int64_t s
 }
 
 // `take` is called once with the answer, which is good until it returns.
-MXPLAN_EXPORT void MxplanCudnnPlan(const char* request, int64_t size,
-                                   void (*take)(const char* answer, int64_t size)) {
-  std::string answer;
-  try {
-    answer = Answer(json::parse(request, request + size)).dump();
-  } catch (const std::exception& error) {
-    answer = json{{"error", error.what()}}.dump(-1, ' ', false, json::error_handler_t::replace);
-  }
-  take(answer.data(), static_cast<int64_t>(answer.size()));
+MXPLAN_EXPORT void MxplanCudnnPlan(const char* request, int64_t size, Take take) {
+  Tell(take, [&] { return Answer(json::parse(request, request + size)); });
+}
+
+// {"device": {...}} of a GPU that is here, or {"error": text}.
+MXPLAN_EXPORT void MxplanCudnnDevice(int32_t device, Take take) {
+  Tell(take, [&] { return json{{"device", PropertiesOf(device)}}; });
 }

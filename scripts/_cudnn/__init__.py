@@ -1,0 +1,1 @@
+"""What cuDNN has for a GPU, asked without one."""

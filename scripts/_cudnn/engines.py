@@ -1,0 +1,49 @@
+"""Which engine each pattern gets on each device, as docs/cudnn.md shows it; no GPU is needed.
+
+scripts/cudnn_engines tests/byoc/cudnn/devices/*.json
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from tvm_mxplan.byoc.backend import DeviceChoice
+from tvm_mxplan.byoc.cudnn.backend import Cudnn
+from tvm_mxplan.byoc.cudnn.device import read_device
+
+from .cases import CASES, Case
+
+KINDS = (("float16", False), ("float32", False), ("float32", True))
+"""Element types, and whether TF32 may stand for float32."""
+
+
+def engine_of(case: Case, dtype: str, tf32: bool, device: Path) -> str:
+    """The engine and its workspace, or why there is none."""
+    backend = Cudnn().for_device(DeviceChoice(str(device), "", tf32, False)).backend
+    (info,) = backend.describe(case.program(dtype)).steps
+    if info.error:
+        return "none"
+    name = info.implementation.partition("_")[0]
+    return name if not info.scratchpad_bytes else f"{name}, {info.scratchpad_bytes / 1024:,.0f} KiB"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("devices", nargs="+", type=Path, help="files of device properties")
+    devices = parser.parse_args().devices
+    titles = [f"SM {read_device(path).sm}" for path in devices]
+    columns = [f"{title} {_kind(*kind)}" for kind in KINDS for title in titles]
+    print("| | " + " | ".join(columns) + " |")
+    print("| --- " * (1 + len(columns)) + "|")
+    for case in CASES:
+        cells = [engine_of(case, *kind, path) for kind in KINDS for path in devices]
+        print(f"| {case.name} | " + " | ".join(cells) + " |", flush=True)
+
+
+def _kind(dtype: str, tf32: bool) -> str:
+    return {"float16": "f16", "float32": "f32"}[dtype] if not tf32 else "TF32"
+
+
+if __name__ == "__main__":
+    main()

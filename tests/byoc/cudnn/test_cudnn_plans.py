@@ -1,0 +1,134 @@
+"""Plans by the real cuDNN, for devices that are not here; without the extra ``cuda`` all of it is skipped."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cudnn_stand_in import DEVICES, small_network
+
+import tvm_mxplan
+from tvm_mxplan.byoc.backend import DeviceChoice
+from tvm_mxplan.byoc.cudnn import library
+from tvm_mxplan.byoc.cudnn.backend import Cudnn
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.report.inspection import decoded_programs
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "scripts"))
+
+from _cudnn.cases import CASES, Case
+
+pytestmark = pytest.mark.skipif(bool(library.why_not()), reason=f"needs cuDNN: {library.why_not()}")
+
+
+def on(device: str, tf32: bool = False, deterministic: bool = False) -> Cudnn:
+    choice = DeviceChoice(str(DEVICES / f"{device}.json"), "", tf32, deterministic)
+    backend = Cudnn().for_device(choice).backend
+    assert isinstance(backend, Cudnn)
+    return backend
+
+
+@pytest.mark.parametrize("device", ["a100", "h200", "b200"])
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_every_pattern_has_a_plan(device: str, dtype: str) -> None:
+    backend = on(device)
+    for case in CASES:
+        program = case.program(dtype)
+        (info,) = backend.describe(program).steps
+        assert info.error == "", case.name
+        assert info.implementation.startswith("eng")
+        record = backend.plans.record(program, program.steps[0])
+        assert library.check_plan(record) == info.implementation
+
+
+def test_tf32_and_plain_float32_have_other_engines() -> None:
+    program = CASES[0].program("float32")
+    engines = {on("h200", tf32).describe(program).steps[0].implementation for tf32 in (False, True)}
+    assert len(engines) == 2
+
+
+def test_a_refused_engine_is_not_taken_again() -> None:
+    backend, program = on("h200"), CASES[0].program("float16")
+    first = backend.describe(program).steps[0]
+    backend.refuse(first.descriptor, first.implementation, "wrong")
+    second = backend.describe(program).steps[0]
+    assert second.error == "" and second.implementation != first.implementation
+
+
+def test_layouts_that_no_engine_is_asked_for_have_a_reason() -> None:
+    program = CASES[0].program("float16")
+    plain = program.with_value(0, layout="abcd")
+    assert "channels last alone" in on("h200").describe(plain).steps[0].error
+
+
+def test_a_network_is_planned_exported_and_loaded(tmp_path: Path) -> None:
+    target, device = "cudnn, cuda -arch=sm_90", DEVICES / "h200.json"
+    ex = tvm_mxplan.compile(small_network(), target, device_properties=device)
+    ex.export(tmp_path / "model.so")
+    loaded = tvm_mxplan.load(tmp_path / "model.so")
+    steps = [
+        step
+        for program in decoded_programs(loaded.module)
+        for step in program.steps
+        if not isinstance(step.attrs, ir.Reorder)
+    ]
+    assert len(steps) == 3
+    for step in steps:
+        assert library.check_plan(step.prepared) == step.implementation
+
+
+_POOL = """
+import json, sys
+from tvm_mxplan.byoc.cudnn import library
+print(json.dumps(library.plan(json.load(sys.stdin))))
+"""
+
+
+@pytest.mark.slow
+def test_engines_that_are_compiled_want_a_driver_to_be_there_and_no_device(tmp_path: Path) -> None:
+    """Pooling has such engines alone; the driver is a stand-in that knows no device."""
+    if shutil.which("gcc") is None:
+        pytest.skip("no compiler")
+    stand_in = tmp_path / "libcuda.so.1"
+    source = Path(__file__).resolve().parent / "no_device.c"
+    command = ["gcc", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", source, "-o", stand_in]
+    subprocess.run([*command, "-Wl,-soname,libcuda.so.1"], check=True)
+    image, result = Case("", (1, 17, 9, 9), 17).program("float16").values[0].shape, (1, 17, 4, 4)
+    request = {
+        "device": json.loads((DEVICES / "h200.json").read_text()),
+        "sm": 90,
+        "types": {"io": "HALF", "intermediate": "FLOAT", "compute": "FLOAT"},
+        "tensors": [
+            {"uid": 1, "dim": image, "stride": [1377, 1, 153, 17], "type": "HALF", "virtual": False},
+            {"uid": 2, "dim": result, "stride": [272, 1, 68, 17], "type": "HALF", "virtual": False},
+        ],
+        "nodes": [
+            {
+                "kind": "resample", "mode": "MAXPOOL", "padding": "NEG_INF_PAD", "window": [3, 3],
+                "stride": [2, 2], "pre_padding": [0, 0], "post_padding": [0, 0], "in": [1], "out": 2,
+            }
+        ],
+        "notes": [], "workspace_limit": -1, "refused": [], "all": False,
+    }  # fmt: skip
+    without = _asked(request, {})
+    assert "no engine" in without["error"] or "No valid engine" in without["error"]
+    found = _asked(request, {"LD_LIBRARY_PATH": str(tmp_path)})
+    assert found["uids"] and len(found["plan"]) > 10_000  # the kernel is in it
+
+
+def _asked(request: dict[str, object], environment: dict[str, str]) -> dict[str, object]:
+    answer = subprocess.run(
+        [sys.executable, "-c", _POOL],
+        input=json.dumps(request),
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+    )
+    assert answer.returncode == 0, answer.stderr
+    found: dict[str, object] = json.loads(answer.stdout.splitlines()[-1])
+    return found
