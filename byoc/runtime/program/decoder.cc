@@ -1,4 +1,5 @@
-// Bytes -> Program, the inverse of tvm_mxplan/core/program/codec.py; see program.h for what it guarantees.
+// Bytes -> Program, the inverse of tvm_mxplan/core/program/codec.py; see program.h for what it
+// guarantees.
 //
 // Two stages: ProgramReader parses the bytes; Check* then hold the program's own rules (ids in
 // range, aliases backwards, numbering without gaps).

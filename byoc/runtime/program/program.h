@@ -1,4 +1,5 @@
-// The region program as C++ values: what tvm_mxplan/core/program/program.py defines and codec.py writes.
+// The region program as C++ values: what tvm_mxplan/core/program/program.py defines and codec.py
+// writes.
 //
 // Decode accepts exactly the bytes of that codec, checks every id, count and range, and never reads
 // outside the data, so the rest of the runtime may trust a Program: operands exist, aliases point

@@ -86,7 +86,8 @@ void Region::Run(const std::vector<TensorRef>& tensors, const std::vector<int64_
   ReadSymbols(program_, tensors, numbers, &symbols);
   std::shared_ptr<Specialization> specialization = Get(symbols);
   CheckShapes(program_, specialization->physical_shapes(), tensors);
-  char* lent = LentArena(program_, libraries_.own().memory(), specialization->arena_bytes(), tensors);
+  char* lent =
+      LentArena(program_, libraries_.own().memory(), specialization->arena_bytes(), tensors);
   io.clear();
   for (const TensorRef& tensor : tensors) io.push_back(tensor.data);
   specialization->Run(io, lent);

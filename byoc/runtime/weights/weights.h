@@ -82,7 +82,7 @@ class Weights {
   std::vector<ConstantData> constants_, forms_;
   std::mutex mutex_;
   std::vector<Known> digests_;
-  std::map<size_t, std::shared_ptr<const char>> plain_;  // of constants stored in another form
+  std::map<size_t, std::shared_ptr<const char>> plain_;     // of constants stored in another form
   std::map<size_t, std::shared_ptr<const char>> resident_;  // in the memory of a device
 };
 
