@@ -1,4 +1,5 @@
-// A stage that fills a float32 or bfloat16 tensor with one number; the tails of blocked axes become zero.
+// A stage that fills a float32 or bfloat16 tensor with one number; the tails of blocked axes become
+// zero.
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_BUILDER_FILL_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_BUILDER_FILL_H_
 
