@@ -131,7 +131,7 @@ class Backend(Protocol):
         ...
 
     def lacks(self, dtype: str) -> str:
-        """Why it does not compute in an element type on this machine; '' if it does."""
+        """The reason for not computing in an element type on this machine; '' if it does."""
         ...
 
     def implementation(self, name: str) -> Implementation:

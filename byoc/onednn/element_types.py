@@ -7,7 +7,7 @@ _BFLOAT16 = ("bf16", "fp16", "amx")
 
 
 def missing_type(dtype: str, isa: str) -> str:
-    """Why an instruction set is none for a type; '' if it is one.
+    """The reason for which an instruction set is none for a type; '' if it is one.
 
     Without instructions of its own, oneDNN emulates bfloat16 in code that is slower than that for float32.
     """

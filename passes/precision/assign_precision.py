@@ -40,7 +40,7 @@ _SHORT = ELEMENT_TYPES["bf16"]
 
 @dataclass(frozen=True)
 class PrecisionWish:
-    """What a user asked for.
+    """A user's wish for element types.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class PrecisionWish:
         return {self.precision, *self.operators.values()} == {"f32"}
 
     def of(self, words: list[str]) -> Precision | None:
-        """What is said under the first of these names that anything is said under; None where nothing is."""
+        """The precision under the first of these words that the wish names; None where it names none."""
         return next((self.operators[word] for word in words if word in self.operators), None)
 
 
@@ -176,7 +176,7 @@ class AssignPrecision:
 
 
 class _Ranges:
-    """Which constants keep finite numbers where they are stored in the shorter type."""
+    """Says of constants whether they keep finite numbers where they are stored in the shorter type."""
 
     def __init__(self, program: ir.Program, arrays: list[np.ndarray]) -> None:
         self._program, self._arrays = program, arrays

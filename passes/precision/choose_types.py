@@ -31,7 +31,7 @@ _DEARER = "costs less in f32, with the casts around it"
 
 @dataclass(frozen=True)
 class TypeChoice:
-    """What was chosen for a program.
+    """The types chosen for a program.
 
     Attributes
     ----------
@@ -102,7 +102,7 @@ class TypeChooser:
         return TypeChoice(tuple(types), kept, assignment.cost, float_us)
 
     def _offers(self, step: ir.Step) -> tuple[list[_Offer], str]:
-        """What there is to choose from, and why it is float32 alone, '' where it is not."""
+        """The offers to choose from, and why it is float32 alone, '' where it is not."""
         touched = {self.program.root(number) for _, number in operands_of(step)}
         filters = [number for role, number in operands_of(step) if role.endswith("weights")]
         wish = self.fixed.get(step.name)

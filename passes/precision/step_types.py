@@ -1,4 +1,4 @@
-"""Which element types a step could read and write: proposals, and the step alone in one of them.
+"""Element types that a step could read and write: proposals, and the step alone in one of them.
 
     products            all float32; short operands, and a result in either type: sums are float32
     norms, conversions  each of both types, since they convert on the way

@@ -126,7 +126,7 @@ class _OnnxEncoder:
 
 
 def exact_outputs(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
-    """What the encoder gives in float64, by ONNX's own reference implementation."""
+    """The outputs of the encoder in float64, by ONNX's own reference implementation."""
     from onnx.reference import ReferenceEvaluator
 
     double = onnx.TensorProto.DOUBLE

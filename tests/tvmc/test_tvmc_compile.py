@@ -68,6 +68,14 @@ def test_options_reach_the_library(tvmc, models, tmp_path, flags):
     assert region.steps == expected.regions[0].steps
 
 
+def test_a_precision_reaches_the_regions(tvmc, models, tmp_path):
+    """Whether the processor computes in it or not: the report says what became of the wish."""
+    result = tvmc("compile", models / "small.onnx", "--precision", "bf16", "-o", tmp_path / "m.so")
+    assert (result.code, result.err) == (0, "")
+    (region,) = tvm_mxplan.load(tmp_path / "m.so").report.regions
+    assert region.precision.wanted == "bf16"
+
+
 def test_single_operators_are_chosen_by_name(tvmc, models, tmp_path):
     flags = ("--opt", "layers=conv2d_0=nchw")
     assert tvmc("compile", models / "small.onnx", *flags, "-o", tmp_path / "m.so").code == 0

@@ -94,6 +94,9 @@ def test_a_shape_that_does_not_fit_prints_nothing_of_tvms(tvmc, models, tmp_path
         (("--opt", "colour=blue"), ("'colour'", "layouts")),
         (("--opt", "tune_seconds=soon"), ("tune_seconds='soon'", "number")),
         (("--layouts", "plain", "--desired-layout", "NHWC"), ("plain", "channels_last")),
+        (("--precision", "auto"), ("precision='auto'", "not there yet", "f32 or bf16")),
+        (("--precision", "half"), ("precision='half'", "f32 or bf16")),
+        (("--precision", "bf16", "--opt", "precision=f32"), ("f32", "bf16", "choose one")),
         (("-f", "tar"), (".so",)),
     ],
 )

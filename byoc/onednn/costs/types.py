@@ -1,4 +1,4 @@
-"""What a step takes in bfloat16, as a share of what it takes in float32.
+"""Times of steps in bfloat16, as shares of their times in float32.
 
 Read off oneDNN 3.2 on a processor with AVX-512 BF16, one thread, the least time of many runs of each step
 alone, in shapes of ResNet-50, MobileNetV2 and BERT-base.  Products multiply twice as many numbers at once, or

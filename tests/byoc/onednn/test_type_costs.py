@@ -1,4 +1,4 @@
-"""What steps cost in bfloat16: shares of float32, by kind, and casts by their bytes."""
+"""Costs of steps in bfloat16: shares of float32, by kind, and casts by their bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which instruction sets compute in which types."""
+"""Instruction sets, and the types that they compute in."""
 
 from __future__ import annotations
 
