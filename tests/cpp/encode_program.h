@@ -1,4 +1,5 @@
-// Program -> bytes, as tvm_mxplan/core/program/codec.py writes them: for programs that are changed in here.
+// Program -> bytes, as tvm_mxplan/core/program/codec.py writes them: for programs that are changed
+// in here.
 #ifndef TVM_MXPLAN_TESTS_CPP_ENCODE_PROGRAM_H_
 #define TVM_MXPLAN_TESTS_CPP_ENCODE_PROGRAM_H_
 
