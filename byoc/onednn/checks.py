@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from tvm import relax, sym, tirx
+from tvm import relax
 
-from tvm_mxplan.core.program.dims import Shape, evaluate, is_static, symbols_of
-from tvm_mxplan.passes.relax_types import dim_of, dtype_of, is_constant, scalar_of, shape_of, slice_begin
+from tvm_mxplan.core.program.dims import Shape, is_static
+from tvm_mxplan.passes.relax_types import dtype_of, is_constant, scalar_of, shape_of, slice_begin
 
 from .broadcasting import can_be_fast
 
@@ -210,7 +210,7 @@ def reshape(match: Match) -> str | None:
 
 def resize(match: Match) -> str | None:
     call = match["root"]
-    out = shape_of(call)
+    source, out = shape_of(call.args[0]), shape_of(call)
     if str(call.attrs.layout) not in ("NCW", "NCHW", "NCDHW"):
         return f"layout {call.attrs.layout}, expected channels first"
     mode, method = str(call.attrs.coordinate_transformation_mode), str(call.attrs.method)
@@ -222,30 +222,15 @@ def resize(match: Match) -> str | None:
         )
     if method != "nearest_neighbor":
         return f"resize method {method}, oneDNN has nearest and linear"
-    if not all(map(_is_whole_factor, call.args[0].ty.shape.values[2:], call.ty.shape.values[2:])):
-        return "nearest resize by a factor that is not known to be whole: the rounding rules differ"
+    if not (is_static(source) and is_static(out)):  # type: ignore[arg-type]
+        return "nearest resize with symbolic shapes"
+    if any(o % i for i, o in zip(source[2:], out[2:], strict=True)):  # type: ignore[index,operator]
+        return "nearest resize by a factor that is not whole: the rounding rules differ"
     rounding = str(call.attrs.rounding_method)
     # With whole factors, half-pixel coordinates never fall between two pixels.
     if (mode, rounding) == ("asymmetric", "floor") or (mode == "half_pixel" and rounding.startswith("round")):
         return None
     return f"nearest resize with {mode} coordinates and rounding {rounding}"
-
-
-def _is_whole_factor(source: tirx.Expr, out: tirx.Expr) -> bool:
-    """Whether an extent becomes a whole multiple of itself, whatever its symbols are."""
-    dims = dim_of(source), dim_of(out)
-    if dims[0] is None or dims[1] is None:
-        return False
-    sample = dict.fromkeys(symbols_of(dims[0]) | symbols_of(dims[1]), _SAMPLE)
-    numbers = [evaluate(dim, sample) for dim in dims]  # type: ignore[arg-type]
-    if min(numbers) < 1 or numbers[1] % numbers[0]:
-        return False
-    rest = sym.Analyzer().simplify(out - source * (numbers[1] // numbers[0]))
-    return isinstance(rest, tirx.IntImm) and int(rest.value) == 0
-
-
-_SAMPLE = 1021
-"""A number for all symbols, which says by what factor an extent grows if it grows by one at all."""
 
 
 def pad(match: Match) -> str | None:

@@ -96,9 +96,7 @@ _EXTREMA = {
 }
 
 
-def _extremum(
-    function: tirx.PrimFunc, args: list[relax.Expr], symbols: list[tirx.Var]
-) -> relax.Expr | None:
+def _extremum(function: tirx.PrimFunc, args: list[relax.Expr], symbols: list[tirx.Var]) -> relax.Expr | None:
     stored = _stored_value(function)
     build, operator = _EXTREMA.get(type(stored), (None, None))
     if build is None:

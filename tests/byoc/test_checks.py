@@ -352,11 +352,7 @@ NEAREST = "nearest_neighbor"
         (resize((16, 30), NEAREST, "asymmetric", "round"), True),
         (resize((12, 20), NEAREST, "asymmetric", "floor"), True),
         (resize((16, 25), NEAREST, "asymmetric", "floor"), True),
-        (resize((16, 20), NEAREST, "asymmetric", "floor", shape=(N, 6, 8, 10)), False),
-        (resize((N * 3, 20), NEAREST, "asymmetric", "floor", shape=(2, 6, N, 10)), False),
-        (resize((N // 2 * 4 + 4, 20), NEAREST, "asymmetric", "floor", shape=(2, 6, N // 2 + 1, 10)), False),
-        (resize((N + 2042, 20), NEAREST, "asymmetric", "floor", shape=(2, 6, N, 10)), True),
-        (resize((N * 5 // 2, 20), NEAREST, "asymmetric", "floor", shape=(2, 6, N, 10)), True),
+        (resize((16, 20), NEAREST, "asymmetric", "floor", shape=(N, 6, 8, 10)), True),
         (resize((16, 20), "linear", "half_pixel", shape=(N, 6, 8, 10)), False),
     ],
 )

@@ -311,27 +311,3 @@ def test_arithmetic_over_names_is_held_to_in_calls():
             InvalidInputError, match=r"input mask: .*expected 8 in dimension 1 \(past = 5, q = 3\), got 7"
         ):
             executable(x, before, normal(2, 7, 1))
-
-
-def test_images_that_grow_by_a_whole_factor_stay_in_one_region():
-    """Also where the size that grows is an expression; by other factors the rounding rules differ."""
-    parsed = constants(
-        model(
-            """agraph (float[n, 3, h, w] x, float[4] scales, float[5, 3, 1, 1] c, float[4, 5, 3, 3] last)
-            => (float[n, 4, hh, ww] y) {
-                d = Conv<strides = [2, 2]>(x, c)
-                u = Resize<mode = "nearest", coordinate_transformation_mode = "asymmetric",
-                           nearest_mode = "floor">(d, , scales)
-                y = Conv(u, last)
-            }"""
-        ),
-        c=normal(5, 3, 1, 1),
-        last=normal(4, 5, 3, 3),
-        scales=np.float32([1, 1, 3, 4]),
-    )
-    (region,) = tvm_mxplan.compile(parsed, options=UNCACHED).report.regions
-    assert "resampling" in [step.kind for step in region.steps]
-    check_offloaded(parsed, [{"x": normal(n, 3, h, w)} for n, h, w in ((1, 7, 9), (2, 4, 11), (3, 2, 5))])
-    (scales,) = (tensor for tensor in parsed.graph.initializer if tensor.name == "scales")
-    scales.CopyFrom(onnx.numpy_helper.from_array(np.float32([1, 1, 2.5, 4]), "scales"))
-    assert len(tvm_mxplan.compile(parsed, options=UNCACHED).report.regions) == 2
