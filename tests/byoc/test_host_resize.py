@@ -17,7 +17,7 @@ from tvm_mxplan.opcheck.references.resize import resize
 
 RNG = np.random.default_rng(11)
 COORDINATES = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_half_pixel_for_nn")
-SIZES = [((5, 7), (9, 4)), ((6, 8), (3, 16)), ((3, 3), (1, 1)), ((1, 4), (5, 4)), ((7, 5), (14, 10))]
+SIZES = [((5, 7), (9, 4)), ((6, 8), (3, 16)), ((1, 4), (5, 1))]
 
 
 def rules(target: tuple[int, int]) -> list[tuple[str, str, str]]:
