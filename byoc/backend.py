@@ -10,9 +10,11 @@ import numpy as np
 import tvm
 from tvm import relax
 
-from tvm_mxplan.core.description import Description
+from tvm_mxplan.core.description import Description, Implementation
 from tvm_mxplan.core.layout.layout_registry import LayoutRegistry
+from tvm_mxplan.core.machine import MachineRates
 from tvm_mxplan.core.program.program import Program
+from tvm_mxplan.core.step_facts import StepFacts
 
 Refuse: TypeAlias = Callable[[str, str], None]
 """Is told of an operator, as Relax calls it, that a check refused, and why."""
@@ -66,6 +68,18 @@ class Backend(Protocol):
 
     def describe(self, program: Program) -> Description:
         """What the library would do: implementations, layouts, bytes; nothing is executed."""
+        ...
+
+    def implementation(self, name: str) -> Implementation:
+        """What the name of one of its implementations says of it."""
+        ...
+
+    def cost(self, facts: StepFacts, machine: MachineRates) -> float:
+        """Microseconds of a step on a machine, by the library's own model; nothing is executed.
+
+        A reorder takes what its conversion takes, a concatenation or slice what copying all its pieces does.
+        ``byoc.roofline`` has the beginnings of a model.
+        """
         ...
 
     def refuse(self, descriptor: str, implementation: str, reason: str) -> None:

@@ -1,6 +1,6 @@
 """``Engine``: the side of a library that whoever runs, measures, checks, caches or exports talks to.
 
-    the process      load, code, facts, kernel_environment, set_debug
+    the process      load, code, facts, kernel_environment, set_debug, machine_rates
     threads          threads, set_threads, thread_limit
     caches           cache_counters, set_cache_capacity
     modules          create_module, stats, split_weights, export_packed, save_packed, load_packed
@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from tvm_mxplan.errors import UnsupportedError
 
 if TYPE_CHECKING:
+    from tvm_mxplan.core.machine import MachineRates
+
     from .backend import Backend
 
 Ask = Callable[..., Any]
@@ -72,6 +74,17 @@ class Engine:
 
     def set_debug(self, memory: bool) -> None:
         """Whether runs that begin from now on check every step's memory."""
+
+    def machine_rates(self) -> tuple[MachineRates, bool]:
+        """What this machine computes and moves with the calling thread's threads, measured now.
+
+        It takes about two seconds at most.
+
+        Returns
+        -------
+        rates, disturbed : not rounded; whether other processes took so much that it had better be done again.
+        """
+        raise UnsupportedError(f"library {self.name}: it does not measure machines")
 
     # --- threads ----------------------------------------------------------------------------------------
 

@@ -17,6 +17,8 @@ def cache_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.M
     """Where the cache would be; nothing is there yet."""
     folder = tmp_path_factory.mktemp("caches") / "cache"
     monkeypatch.setenv("TVM_MXPLAN_CACHE_DIR", str(folder))
+    # Nothing is measured, and plans are the same on any machine, unless a test asks for it.
+    monkeypatch.setenv("TVM_MXPLAN_MACHINE", "default")
     for name in ("TVM_MXPLAN_CACHE_BYTES", "TVM_MXPLAN_AUTOTUNE"):
         monkeypatch.delenv(name, raising=False)
     return folder

@@ -21,6 +21,7 @@ from .frontend.relax.relax_checks import check_module
 from .frontend.stated_inputs import StatedInputs
 from .options import Options
 from .pipeline import build_pipeline
+from .rates.wanted import wanted_rates
 from .report.recorder import Recorder
 from .targets import ParsedTarget
 from .tuning.place import Here, Place
@@ -60,6 +61,8 @@ def build(
     recorder.seconds["import"] = round(time.perf_counter() - start, 3)
     signature = replace(signature_of(mod["main"], inputs, outputs), bounds=dict(stated.bounds))
     backends = [place.backend(name) for name in target.libraries]
+    works = bool(backends) and not environment.disabled()
+    rates = wanted_rates(options, place.threads, place.rates, weighs=works)
     start = time.perf_counter()
     with target.host:
         pipeline = build_pipeline(
@@ -69,6 +72,7 @@ def build(
             recorder,
             cache.choices,
             tuning,
+            machine=rates,
             verifier=verifier,
             order=target.order,
             absent=dict(target.absent),

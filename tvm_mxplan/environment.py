@@ -15,6 +15,7 @@ _POOL_SPIN_COUNT = "100"
 VARIABLES = (
     "TVM_MXPLAN_DISABLE",
     "TVM_MXPLAN_AUTOTUNE",
+    "TVM_MXPLAN_MACHINE",
     "TVM_MXPLAN_DEBUG",
     "TVM_MXPLAN_OPCHECK_DIR",
     "TVM_MXPLAN_PRIMITIVE_CACHE",
@@ -51,6 +52,11 @@ def autotune() -> str:
     if text not in levels:
         raise InvalidInputError(f"TVM_MXPLAN_AUTOTUNE={text!r}; expected 0 (off), 1 (model) or 2 (measure)")
     return levels[text]
+
+
+def machine() -> str:
+    """``TVM_MXPLAN_MACHINE=measured|default|<file>``: the option ``machine`` where it is not given."""
+    return os.environ.get("TVM_MXPLAN_MACHINE") or "measured"
 
 
 def debug_memory() -> bool:

@@ -62,6 +62,10 @@ class Options:
         that of a node: ``dnnl`` or ``llvm``.  A kind falls back to the target's order where its library
         refuses; a name is a demand, and an error where that library refuses.  A mapping, or text:
         ``softmax=llvm,conv2d_3=dnnl``.
+    machine : what the machine can do, by which costs are estimated: ``measured`` (default) once, in at most
+        two seconds, and kept in the cache folder unless ``cache`` is ``disabled``; ``default`` for stated
+        rates; or a file that gives them (``tvm_mxplan.core.machine``), by which plans are the same anywhere.
+        TVM_MXPLAN_MACHINE says what it is where it is not given.
     deterministic : every call gives the same bits, in any process, and so does a second compile with
         ``tune=model``; ``Executable.determinism_lost`` says where that cannot be.
     opcheck : every call works each step out again in float64 and raises InternalError at the first that
@@ -95,6 +99,7 @@ class Options:
     max_relative_error: float = 1e-4
     layers: Mapping[str, str] = field(default_factory=dict, hash=False)
     prefer: Mapping[str, str] = field(default_factory=dict, hash=False)
+    machine: str = field(default_factory=environment.machine, metadata=_OUTSIDE)
     deterministic: bool = False
     verify: str = "new"
     opcheck: bool = field(default=False, metadata=_OUTSIDE)
@@ -125,6 +130,12 @@ class Options:
         if self.tune != "measure" and self.tune_for != "latency" and self.tuning_records is None:
             raise InvalidInputError(f"option tune_for={self.tune_for!r} compares plans; give tune=measure")
         _number("max_relative_error", self.max_relative_error, "of at least 0", lambda x: x >= 0)
+        if isinstance(self.machine, os.PathLike):
+            object.__setattr__(self, "machine", os.fspath(self.machine))
+        if not isinstance(self.machine, str) or not self.machine:
+            raise InvalidInputError(
+                f"option machine={self.machine!r}; expected measured, default or a path to a file of rates"
+            )
         _one_of("deterministic", self.deterministic, (True, False))
         _one_of("verify", self.verify, VERIFY)
         _one_of("opcheck", self.opcheck, (True, False))
@@ -155,6 +166,11 @@ class Options:
     def tunes(self) -> bool:
         """Whether something is to be measured, or was."""
         return self.tune == "measure" or self.tuning_records is not None
+
+    @property
+    def weighs(self) -> bool:
+        """Whether costs decide anything, or are told."""
+        return self.tune != _OFF
 
     @property
     def policy(self) -> Policy:

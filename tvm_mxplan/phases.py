@@ -19,11 +19,13 @@ import tvm
 
 from .byoc.backend import Backend
 from .core.choices import Choices
+from .core.machine import MachineRates
 from .errors import InvalidInputError
 from .options import Options
+from .passes.costs.model import ModelCost
+from .passes.costs.source import CostSource
 from .passes.dispatch import VerifyKernels
 from .passes.dispatch.implementations import Preference
-from .passes.layout.costs import BY_MODEL, CostSource
 from .report.phase_dump import PhaseDump
 from .report.recorder import Recorder
 from .tuning.candidates import Candidate
@@ -64,6 +66,7 @@ class Compilation:
     target : TVM's.
     way : how algorithms and layouts are decided.
     choices : decisions that are replayed, and those that are made.
+    machine : what the machine that is compiled for can do.
     tuning : measures, or knows what was measured; None where costs are the model's.
     verifier : checks the kernels of the plan; None leaves them unchecked.
     dump : is shown what phases hand on; None where nobody wants to see it.
@@ -77,6 +80,7 @@ class Compilation:
     way: Candidate
     recorder: Recorder
     choices: Choices
+    machine: MachineRates
     tuning: Tuning | None = None
     verifier: Verifier | None = None
     dump: PhaseDump | None = None
@@ -101,11 +105,13 @@ class Compilation:
 
     def cost(self, backend: Backend, timed: bool) -> CostSource:
         """What steps of a library cost; ``timed``: as far as can be measured."""
-        return BY_MODEL if self.tuning is None or not timed else self.tuning.cost(backend)
+        model = ModelCost(backend, self.machine)
+        return model if self.tuning is None or not timed else self.tuning.cost(backend, model)
 
     def known_cost(self, backend: Backend) -> CostSource:
         """What is known of that without measuring anything."""
-        return BY_MODEL if self.tuning is None else self.tuning.known_cost(backend)
+        model = ModelCost(backend, self.machine)
+        return model if self.tuning is None else self.tuning.known_cost(backend, model)
 
     def _turn(self, phases: Iterable[Phase], mod: tvm.IRModule) -> tvm.IRModule:
         self.recorder.journal.begin_turn()

@@ -16,6 +16,7 @@ from tvm import relax
 from . import environment, errors
 from .byoc.backend import Backend
 from .core.choices import Choices
+from .core.machine import MachineRates, default_rates
 from .operator_options import with_operators
 from .options import Options
 from .passes.borders import PropagateLayouts
@@ -43,6 +44,7 @@ from .passes.region import (
 from .passes.storage.tvm_pipeline import default_pipeline
 from .phases import Compilation, Passes, Phase, check_names
 from .pipeline_registration import NAME
+from .rates.wanted import wanted_rates
 from .report.phase_dump import ALL, PhaseDump
 from .report.recorder import Recorder
 from .tuning.candidates import Candidate
@@ -130,7 +132,7 @@ def weigh_candidates(c: Compilation) -> Passes:
 
 
 def propagate_layouts(c: Compilation) -> Passes:
-    return [PropagateLayouts(backend) for backend in c.backends if c.options.layouts != "naive"]
+    return [PropagateLayouts(backend, c.machine) for backend in c.backends if c.options.layouts != "naive"]
 
 
 def plan_memory(c: Compilation) -> Passes:
@@ -189,6 +191,7 @@ def compilation(
     choices: Choices | None = None,
     tuning: Tuning | None = None,
     *,
+    machine: MachineRates | None = None,
     verifier: Verifier | None = None,
     order: Sequence[str] = (),
     absent: Mapping[str, str] = MappingProxyType({}),
@@ -198,6 +201,7 @@ def compilation(
     Parameters
     ----------
     recorder, choices : new ones unless they are given.
+    machine : what the machine that is compiled for can do; stated rates unless it is given.
     tuning, verifier : None measures nothing, checks nothing.
     order, absent : implementations by preference, and why some are not here; see ``preference_of``.
     """
@@ -205,6 +209,9 @@ def compilation(
     wanted = options.dump_after
     check_names([name for name in wanted if name != ALL], PHASES)
     folder = None if options.dump_folder is None else Path(options.dump_folder)
+    machine = default_rates() if machine is None else machine
+    recorder = Recorder() if recorder is None else recorder
+    recorder.machine = machine
     return Compilation(
         PHASES,
         tuple(backends),
@@ -212,8 +219,9 @@ def compilation(
         target,
         preference,
         Candidate(options.policy, options.rule, timed_rule=True, timed_policy=True),
-        Recorder() if recorder is None else recorder,
+        recorder,
         Choices() if choices is None else choices,
+        machine,
         tuning,
         verifier,
         PhaseDump(wanted, folder) if wanted else None,
@@ -228,6 +236,7 @@ def build_pipeline(
     choices: Choices | None = None,
     tuning: Tuning | None = None,
     *,
+    machine: MachineRates | None = None,
     verifier: Verifier | None = None,
     order: Sequence[str] = (),
     absent: Mapping[str, str] = MappingProxyType({}),
@@ -236,11 +245,15 @@ def build_pipeline(
 
     Parameters
     ----------
-    tuning, verifier : as the options ask for them, unless they are given.
+    tuning, machine, verifier : as the options ask for them, unless they are given.
     """
     errors.register()
-    made = compilation(backends, options, target, recorder, choices, tuning, order=order, absent=absent)
-    if not backends or environment.disabled():
+    works = bool(backends) and not environment.disabled()
+    if machine is None:
+        machine = wanted_rates(options, Here().threads, Here().rates, weighs=works)
+    given = {"machine": machine, "order": order, "absent": absent}
+    made = compilation(backends, options, target, recorder, choices, tuning, **given)
+    if not works:
         why = "the target names no library that is here" if not backends else "TVM_MXPLAN_DISABLE is set"
         noted = [
             NameOperators(),

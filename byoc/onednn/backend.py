@@ -10,12 +10,15 @@ from tvm import relax
 
 from tvm_mxplan.byoc.backend import Refuse, Translation
 from tvm_mxplan.byoc.translate import check_numbers, translate_region
-from tvm_mxplan.core.description import Description
+from tvm_mxplan.core.description import Description, Implementation
 from tvm_mxplan.core.layout.layout_registry import LayoutRegistry
+from tvm_mxplan.core.machine import MachineRates
 from tvm_mxplan.core.program.program import Program
+from tvm_mxplan.core.step_facts import StepFacts
 
 from . import library
 from .codegen import TRANSLATE
+from .costs import cost, implementation_named
 from .fusion import fuse
 from .layouts import layout_registry
 from .patterns import NAME, fusion_patterns
@@ -58,6 +61,12 @@ class OneDNN:
 
     def describe(self, program: Program) -> Description:
         return library.describe(program)
+
+    def implementation(self, name: str) -> Implementation:
+        return implementation_named(name)
+
+    def cost(self, facts: StepFacts, machine: MachineRates) -> float:
+        return cost(facts, machine)
 
     def refuse(self, descriptor: str, implementation: str, reason: str) -> None:
         library.refuse(descriptor, implementation, reason)

@@ -12,6 +12,7 @@ from . import library
 
 if TYPE_CHECKING:
     from tvm_mxplan.byoc.backend import Backend
+    from tvm_mxplan.core.machine import MachineRates
 
 INSTRUCTION_SET = "instruction set"
 _KERNEL_VARIABLES = ("MAX_CPU_ISA", "CPU_ISA_HINTS", "DEFAULT_FPMATH_MODE")
@@ -41,6 +42,11 @@ class OneDNNEngine(Engine):
 
     def set_debug(self, memory: bool) -> None:
         library.set_debug(memory)
+
+    def machine_rates(self) -> tuple[MachineRates, bool]:
+        from .costs.measure import measure_machine
+
+        return measure_machine()
 
     def threads(self) -> int:
         return library.threads()

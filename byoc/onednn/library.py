@@ -91,9 +91,12 @@ def read_description(text: str) -> Description:
     """The inverse of :func:`description_text`."""
     from tvm_mxplan.core.description import Description, Refused, StepInfo, ValueInfo
 
+    from .costs.names import implementation_named
+
     def told(step: dict[str, Any]) -> StepInfo:
         refused = tuple(Refused(*one) for one in step["refused"])
-        return StepInfo(**{**step, "alternatives": tuple(step["alternatives"]), "refused": refused})
+        info = StepInfo(**{**step, "alternatives": tuple(step["alternatives"]), "refused": refused})
+        return info.running(implementation_named(info.implementation))
 
     answer = json.loads(text)
     return Description(

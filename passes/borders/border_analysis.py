@@ -99,8 +99,7 @@ class _Reader:
         if shape is None or not dtype:
             return None
         self.numbers[var] = len(self.tensors)
-        itemsize = -(-tvm.DataType(dtype).bits // 8)
-        self.tensors.append(Tensor(typical_shape(shape), itemsize, tail))
+        self.tensors.append(Tensor(typical_shape(shape), dtype, tail))
         self.shapes.append(shape)
         return self.numbers[var]
 

@@ -11,13 +11,19 @@ Plain is taken where nothing is gained.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from tvm_mxplan.core.assignment import AssignmentProblem, Form, Option, solve_assignment
 from tvm_mxplan.core.layout.layout import parse_layout, plain_layout
+from tvm_mxplan.core.machine import MachineRates
+from tvm_mxplan.core.step_facts import item_bytes
 
-from ..layout.costs import Machine, reorder_cost
 from .elementwise import Number, is_clean
+
+ReorderCost: TypeAlias = Callable[[tuple[int, ...], str, str, str], float]
+"""Microseconds of a conversion: shape, element type, layout before and after."""
 
 _TIE_US = 1e-3
 """What a physical layout has to gain at the least, in microseconds."""
@@ -30,12 +36,11 @@ class Tensor:
     Attributes
     ----------
     shape : logical shape, at typical numbers where it is symbolic.
-    itemsize : bytes of one element.
     tail : what stands in the tail of its channels where it is stored padded; None if that is unknown.
     """
 
     shape: tuple[int, ...]
-    itemsize: int
+    dtype: str
     tail: Number | None
 
     @property
@@ -95,14 +100,20 @@ class Choice:
     gives: tuple[tuple[str, ...], ...]
 
 
-def choose_layouts(graph: BorderGraph, machine: Machine) -> Choice:
-    """The layouts with the least cost of reorders."""
-    return _Chooser(graph, machine).choose()
+def choose_layouts(graph: BorderGraph, reorder_us: ReorderCost, machine: MachineRates) -> Choice:
+    """The layouts with the least cost of reorders.
+
+    Parameters
+    ----------
+    reorder_us : microseconds to convert a tensor: its shape, element type, and both layouts.
+    """
+    return _Chooser(graph, reorder_us, machine).choose()
 
 
 class _Chooser:
-    def __init__(self, graph: BorderGraph, machine: Machine) -> None:
+    def __init__(self, graph: BorderGraph, reorder_us: ReorderCost, machine: MachineRates) -> None:
         self.graph = graph
+        self.reorder_us = reorder_us
         self.machine = machine
         self.layouts = _reachable(graph)
 
@@ -165,11 +176,11 @@ class _Chooser:
         parsed = parse_layout(layout)
         padding = sum(
             (parsed.elements(tensor.shape) - parse_layout(tensor.plain).elements(tensor.shape))
-            * tensor.itemsize
+            * item_bytes(tensor.dtype)
             for tensor in touched
         )
         tie = 0.0 if layout == touched[-1].plain else _TIE_US
-        return padding / self.machine.gbytes_per_s / 1e3 + tie
+        return padding / self.machine.memory.copied / 1e3 + tie
 
     def _take(self, value: int, layout: str) -> tuple[Option, ...]:
         tensor = self.graph.tensors[value]
@@ -192,7 +203,7 @@ class _Chooser:
         tensor = self.graph.tensors[value]
         if layout == tensor.plain:
             return 0.0
-        return reorder_cost(tensor.shape, tensor.plain, layout, self.machine)
+        return self.reorder_us(tensor.shape, tensor.dtype, tensor.plain, layout)
 
 
 def _distinct(plain: str, forms: list[Form]) -> tuple[str, ...]:

@@ -23,9 +23,10 @@ import tvm
 from tvm import relax
 
 from tvm_mxplan.byoc.backend import Backend
+from tvm_mxplan.core.machine import MachineRates, default_rates
 from tvm_mxplan.core.program.dims import Shape
+from tvm_mxplan.core.step_facts import reorder_facts
 
-from ..layout.costs import Machine
 from ..layout.physical import physical_array, physical_type
 from ..region.attached import program_of, regions
 from ..relax_types import is_constant, make_constant, shape_of
@@ -45,10 +46,16 @@ class Variant(NamedTuple):
 
 @tvm.transform.module_pass(opt_level=0, name="PropagateLayouts")
 class PropagateLayouts:
-    """Module pass; see the module's text."""
+    """Module pass; see the module's text.
 
-    def __init__(self, backend: Backend) -> None:
+    Parameters
+    ----------
+    machine : what the machine that is planned for can do.
+    """
+
+    def __init__(self, backend: Backend, machine: MachineRates | None = None) -> None:
         self.backend = backend
+        self.machine = default_rates() if machine is None else machine
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
         found = dict(regions(mod, self.backend.name))
@@ -57,7 +64,7 @@ class PropagateLayouts:
         for gvar, function in mod.functions.items():
             if gvar not in found and isinstance(function, relax.Function):
                 read = analyse(function, borders)
-                rewriters[gvar] = _Rewriter(read, choose_layouts(read.graph, Machine()))
+                rewriters[gvar] = _Rewriter(read, choose_layouts(read.graph, self._reorder_us, self.machine))
         wanted = [variant for rewriter in rewriters.values() for variant in rewriter.crossing.values()]
         if not wanted:
             return mod
@@ -67,6 +74,9 @@ class PropagateLayouts:
             if rewriter.crossing:
                 mod.update_func(gvar, rewriter.function(mod[gvar], variants))
         return relax.transform.Normalize()(mod)
+
+    def _reorder_us(self, shape: tuple[int, ...], dtype: str, source: str, target: str) -> float:
+        return self.backend.cost(reorder_facts(shape, dtype, source, target), self.machine)
 
 
 class _Rewriter:

@@ -16,11 +16,13 @@ from tvm_mxplan.byoc.backend import Backend
 from tvm_mxplan.core.choices import Choices, Question
 from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.journal import Journal
+from tvm_mxplan.core.machine import MachineRates
 from tvm_mxplan.core.policies import Rule
 from tvm_mxplan.core.program import program as ir
 
+from ..costs.model import cost_or_model
+from ..costs.source import CostSource
 from ..layout.candidates import Layouts
-from ..layout.costs import BY_MODEL, CostSource, Machine
 from ..layout.queries import StepQueries
 from ..region.attached import carries_program, map_programs
 from .convolutions import choose_algorithms
@@ -48,14 +50,14 @@ class ChooseAlgorithms:
         backend: Backend,
         rule: Rule = "cost",
         max_relative_error: float = 1e-4,
-        cost: CostSource = BY_MODEL,
+        cost: CostSource | None = None,
         choices: Choices | None = None,
         journal: Journal | None = None,
     ) -> None:
         self.backend = backend
         self.rule = rule
         self.max_relative_error = max_relative_error
-        self.cost = cost
+        self.cost = cost_or_model(cost, backend)
         self.choices = Choices() if choices is None else choices
         self.journal = Journal() if journal is None else journal
 
@@ -100,9 +102,18 @@ class ColdCosts:
     def measured(self) -> bool:
         return self.warm.measured
 
+    @property
+    def machine(self) -> MachineRates:
+        return self.warm.machine
+
+    def modelled(self, program: ir.Program, step: ir.Step, layouts: Layouts, info: StepInfo) -> float:
+        return max(self.warm.modelled(program, step, layouts, info), self._reading(info))
+
     def knows(self, program: ir.Program, step: ir.Step, layouts: Layouts) -> bool:
         return self.warm.knows(program, step, layouts)
 
     def __call__(self, program: ir.Program, step: ir.Step, layouts: Layouts, info: StepInfo) -> float:
-        reading = info.weights_bytes / Machine().gbytes_per_s / 1e3
-        return max(self.warm(program, step, layouts, info), reading)
+        return max(self.warm(program, step, layouts, info), self._reading(info))
+
+    def _reading(self, info: StepInfo) -> float:
+        return info.weights_bytes / self.machine.memory.read / 1e3

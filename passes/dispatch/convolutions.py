@@ -17,8 +17,8 @@ from tvm_mxplan.core.policies import Rule
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.specialize import typical
 
+from ..costs.source import StepCost
 from ..layout.candidates import options_of
-from ..layout.costs import StepCost
 from ..layout.queries import StepQueries
 
 _NONE = Candidate(algorithm="direct")

@@ -8,13 +8,11 @@ works on values as they stand.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeAlias
 
 from tvm_mxplan.core.layout.layout import channels_blocked, channels_last, plain_layout
 from tvm_mxplan.core.policies import Policy
 from tvm_mxplan.core.program import program as ir
-
-Layouts: TypeAlias = tuple[str, ...]
+from tvm_mxplan.core.step_facts import Layouts, operands_of
 
 IMAGE_STEPS = (
     ir.Convolution,
@@ -26,13 +24,6 @@ IMAGE_STEPS = (
     ir.Shuffle,
 )
 AGNOSTIC_STEPS = (ir.Eltwise, ir.Binary, ir.Concat, ir.PReLU, ir.Pad, ir.Slice, ir.Reduction, ir.Softmax)
-
-
-def operands_of(step: ir.Step) -> list[tuple[str, int]]:
-    """Roles and values of everything a step touches: operands, then those of its post-ops."""
-    pairs = [(operand.role, operand.value) for operand in step.operands]
-    pairs += [("post_op", p.value) for p in step.post_ops if isinstance(p, ir.BinaryPostOp)]
-    return pairs
 
 
 def image_layouts(rank: int, policy: Policy, block: int) -> list[str]:

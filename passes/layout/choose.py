@@ -20,8 +20,8 @@ from tvm_mxplan.core.layout.layout import plain_layout, same_bytes
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.errors import UnsupportedError
 
+from ..costs.source import CostSource, Reader
 from .candidates import Layouts, operands_of
-from .costs import CostSource, Reader
 from .offers import Offer, Offers, why_not
 from .queries import StepQueries
 

@@ -31,11 +31,12 @@ from tvm_mxplan.core.program.specialize import typical
 from tvm_mxplan.errors import InvalidInputError
 
 from ..borders.neighbours import Neighbours
+from ..costs.model import cost_or_model
+from ..costs.source import CostSource
 from ..region.annotate import annotate
 from ..region.attached import carries_program, map_programs, program_of, regions
 from .apply import apply_layouts
 from .choose import LayoutChoice, LayoutChooser
-from .costs import BY_MODEL, CostSource
 from .greedy import choose_greedily
 from .overrides import forced_layouts
 from .queries import StepQueries, with_preferences
@@ -53,7 +54,7 @@ def infer_layouts(
     program: ir.Program,
     backend: Backend,
     policy: Policy = "cost",
-    cost: CostSource = BY_MODEL,
+    cost: CostSource | None = None,
     layers: Mapping[str, str] = MappingProxyType({}),
     assumed: ir.Program | None = None,
 ) -> LaidOut:
@@ -70,7 +71,7 @@ def infer_layouts(
     """
     start = time.perf_counter()
     seen = typical(program if assumed is None else assumed)
-    choice, forced = _choose(seen, backend, policy, cost, layers)
+    choice, forced = _choose(seen, backend, policy, cost_or_model(cost, backend), layers)
     program = with_preferences(program, choice.steps)
     laid_out = annotate(apply_layouts(program, choice.layouts, back_to_plain=policy == "naive"), backend)
     decision = LayoutDecision(policy, round(time.perf_counter() - start, 3), forced=forced)
@@ -110,14 +111,14 @@ class InferLayouts:
         self,
         backend: Backend,
         policy: Policy = "cost",
-        cost: CostSource = BY_MODEL,
+        cost: CostSource | None = None,
         layers: Mapping[str, str] = MappingProxyType({}),
         choices: Choices | None = None,
         journal: Journal | None = None,
     ) -> None:
         self.backend = backend
         self.policy = policy
-        self.cost = cost
+        self.cost = cost_or_model(cost, backend)
         self.layers = layers
         self.choices = Choices() if choices is None else choices
         self.journal = Journal() if journal is None else journal

@@ -20,10 +20,11 @@ import tvm
 from tvm_mxplan.byoc.backend import Backend
 from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.layout.layout import parse_layout, plain_layout
+from tvm_mxplan.core.machine import MachineRates
 from tvm_mxplan.core.program import program as ir
 
+from ..costs.source import CostSource, Reader
 from .candidates import Layouts, operands_of
-from .costs import CostSource, Reader
 from .queries import single_step_program
 
 MeasuredKind: TypeAlias = Literal["step", "reorder", "copy", "group"]
@@ -74,6 +75,13 @@ class StepTimer:
         if estimate > 0:
             self._ratios.append(found / estimate)
         return found
+
+    @property
+    def machine(self) -> MachineRates:
+        return self._model.machine
+
+    def modelled(self, program: ir.Program, step: ir.Step, layouts: Layouts, info: StepInfo) -> float:
+        return self._model.modelled(program, step, layouts, info)
 
     def knows(self, program: ir.Program, step: ir.Step, layouts: Layouts) -> bool:
         return single_step_program(program, step, layouts) in self._answered

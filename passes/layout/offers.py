@@ -11,9 +11,9 @@ from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.dispatch import Candidate, Source
 from tvm_mxplan.core.program import program as ir
 
+from ..costs.movement import concat_cost, slice_cost
+from ..costs.source import CostSource
 from .candidates import Layouts, operands_of, options_of
-from .costs import CostSource
-from .movement_costs import concat_cost, slice_cost
 from .queries import StepQueries
 
 

@@ -9,8 +9,8 @@ from tvm_mxplan.byoc.backend import Backend
 from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.program import program as ir
 
+from ..costs.source import StepCost
 from .candidates import Layouts, operands_of
-from .costs import BY_MODEL, StepCost
 
 _MARGIN = 0.97
 """Share of the cost of the library's first choice that another implementation has to stay below."""
@@ -41,10 +41,10 @@ class StepQueries:
         found = step
         if first.alternatives:
             least = _MARGIN * cost(program, step, layouts, first)
-            bound = BY_MODEL(program, step, layouts, first)
+            bound = cost.modelled(program, step, layouts, first)
             for name in first.alternatives:
-                variant, guess = preferring(step, name), replace(first, implementation=name)
-                if BY_MODEL(program, variant, layouts, guess) > bound:
+                variant, guess = preferring(step, name), first.running(self._backend.implementation(name))
+                if cost.modelled(program, variant, layouts, guess) > bound:
                     continue
                 spent = cost(program, variant, layouts, guess)
                 if spent < least:

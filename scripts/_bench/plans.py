@@ -50,17 +50,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     plans = {}
     for name, batch in itertools.product(options.models.split(","), options.batch.split(",")):
         print(f"compare_plans: {name} batch {batch}", file=sys.stderr, flush=True)
-        plans[f"{name} batch {batch}"] = plan_of(name, int(batch))
+        plans[f"{name} batch {batch}"] = plan_of(name, int(batch), options.machine)
     options.file.write_text(json.dumps(plans, indent=1, sort_keys=True) + "\n")
     return 0
 
 
-def plan_of(name: str, batch: int) -> dict[str, Any]:
-    """What the pipeline decides for a network of the zoo, as plain data."""
+def plan_of(name: str, batch: int, machine: str = "default") -> dict[str, Any]:
+    """What the pipeline decides for a network of the zoo, as plain data.
+
+    Parameters
+    ----------
+    machine : as the option of that name.
+    """
     target, recorder = tvm.target.Target("llvm"), Recorder()
     mod = import_model(zoo.load(name, batch), None, name)
     with target:
-        lowered = build_pipeline([OneDNN()], Options(), target, recorder)(mod)
+        lowered = build_pipeline([OneDNN()], Options(machine=machine), target, recorder)(mod)
     report = recorder.report.to_json()
     encoded = {program.name: codec.encode(program) for program in recorder.programs}
     # JSON and back: tuples become lists, as they are in a file.
@@ -120,6 +125,11 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     write.add_argument("file", type=Path, help="the JSON file to write")
     write.add_argument("--models", default=MODELS, help="comma-separated names from the zoo (all)")
     write.add_argument("--batch", default="1", help="batches (1)")
+    write.add_argument(
+        "--machine",
+        default="default",
+        help="default, measured, or a file of rates: plans go by them (default)",
+    )
     compare = verbs.add_parser("compare", help="compare two files")
     compare.add_argument("before", type=Path)
     compare.add_argument("after", type=Path)

@@ -50,13 +50,8 @@ TESTS: dict[str, tuple[str, ...]] = {
     "passes/layout/apply.py": ("tests/passes/layout/test_apply_layouts.py",),
     "passes/borders/*": ("tests/passes/borders/test_*.py",),
     "passes/layout/greedy.py": ("tests/passes/layout/test_greedy_layouts.py",),
-    "passes/layout/winograd_costs.py": ("tests/passes/dispatch/test_choose_algorithms.py",),
-    "passes/layout/*costs.py": (
-        "tests/passes/layout/test_kernel_costs.py",
-        "tests/passes/layout/test_measure.py",
-        "tests/passes/layout/test_movement_costs.py",
-        "tests/passes/layout/test_winograd_costs.py",
-    ),
+    "passes/costs/*": ("tests/passes/layout/test_measure.py", "tests/passes/costs/test_movement_costs.py"),
+    "byoc/onednn/costs/*": ("tests/byoc/onednn/test_*.py",),
     "passes/layout/infer_layouts.py": (
         "tests/passes/layout/test_replayed_layouts.py",
         "tests/passes/layout/test_apply_layouts.py",

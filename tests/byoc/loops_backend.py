@@ -17,12 +17,15 @@ from tvm_mxplan.byoc.backend import Refuse, Translation
 from tvm_mxplan.byoc.composite import Composite
 from tvm_mxplan.byoc.engine import Engine
 from tvm_mxplan.byoc.registry import Library
+from tvm_mxplan.byoc.roofline import moving_us
 from tvm_mxplan.byoc.translate import check_numbers, translate_region
-from tvm_mxplan.core.description import Description, StepInfo, ValueInfo
+from tvm_mxplan.core.description import Description, Implementation, StepInfo, ValueInfo
 from tvm_mxplan.core.layout.layout import plain_layout
 from tvm_mxplan.core.layout.layout_registry import LayoutRegistry
+from tvm_mxplan.core.machine import MachineRates
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import is_static, static_shape
+from tvm_mxplan.core.step_facts import StepFacts
 from tvm_mxplan.passes.relax_types import dtype_of, shape_of
 
 NAME = "mxplan_loops"
@@ -121,6 +124,12 @@ class Loops:
             error = error or self._refused.get(descriptor, "")
             steps.append(StepInfo(IMPLEMENTATION, 0, 0, error, descriptor=descriptor))
         return Description(tuple(steps), tuple(values))
+
+    def implementation(self, name: str) -> Implementation:
+        return Implementation(name)
+
+    def cost(self, facts: StepFacts, machine: MachineRates) -> float:
+        return moving_us(facts, machine)
 
     def refuse(self, descriptor: str, implementation: str, reason: str) -> None:
         self._refused[descriptor] = reason

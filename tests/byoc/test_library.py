@@ -89,7 +89,7 @@ def test_a_description_as_text() -> None:
         '"refused": [], "descriptor": "d"}], "values": [{"layout": "acdb", "nbytes": 72}]}'
     )
     found = library.read_description(text)
-    assert found.steps == (StepInfo("jit", 64, 8, "", 1e-6, ("a", "b"), (), "d"),)
+    assert found.steps == (StepInfo("jit", 64, 8, "", 1e-6, ("a", "b"), (), "d", "jit"),)
     assert found.values == (ValueInfo("acdb", 72),)
 
 

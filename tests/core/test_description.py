@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
-
-from tvm_mxplan.core.description import Refused, StepInfo, is_reference
+from tvm_mxplan.core.description import Implementation, Refused, StepInfo
 
 
-@pytest.mark.parametrize(
-    ("implementation", "slow"),
-    [
-        ("jit:avx512_core", False),
-        ("ref:any", True),
-        ("jit:avx512_core+ref:any", True),
-        ("ref:any+jit:avx512_core", True),
-        ("jit:avx512_core+jit:uni", False),
-        ("brgconv:ref", False),
-        ("reference", False),
-        ("", False),
-    ],
-)
-def test_one_slow_primitive_makes_a_step_slow(implementation: str, slow: bool) -> None:
-    assert is_reference(implementation) == StepInfo(implementation, 0, 0, "").is_reference == slow
+def test_another_implementation_leaves_the_rest_of_a_step_as_it_is() -> None:
+    info = StepInfo("fast:wide", 64, 8, "", 1e-6, family="fast", instruction_set="wide")
+    slow = info.running(Implementation("slow", "slow", "", True))
+    assert (slow.implementation, slow.family, slow.instruction_set) == ("slow", "slow", "")
+    assert slow.is_reference and not info.is_reference
+    assert (slow.scratchpad_bytes, slow.weights_bytes, slow.relative_error) == (64, 8, 1e-6)
 
 
 def test_a_library_that_says_no_more_adds_no_error_and_has_no_alternative() -> None:

@@ -165,13 +165,8 @@ def assert_offloaded(
     assert left.keys() == (fallbacks or {}).keys(), str(report)
     for operator, reason in (fallbacks or {}).items():
         assert reason in left[operator], f"{operator}: {left[operator]}"
-    slow = {step.kind for step in computing(report) if is_reference(step)}
+    slow = {step.kind for step in computing(report) if step.is_reference}
     assert slow <= set(slow_steps), str(report)
-
-
-def is_reference(step: StepReport) -> bool:
-    """Whether any primitive of the step is the library's reference code."""
-    return any(part.startswith("ref") for part in step.implementation.split("+"))
 
 
 def computing(report: Report) -> list[StepReport]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from tvm_mxplan.core.description import Description, StepInfo, ValueInfo
+from tvm_mxplan.byoc.roofline import moving_us
+from tvm_mxplan.core.description import Description, Implementation, StepInfo, ValueInfo
+from tvm_mxplan.core.machine import MachineRates
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.step_facts import StepFacts
 
 
 class Agreeable:
@@ -13,3 +16,9 @@ class Agreeable:
         steps = tuple(StepInfo(step.implementation, 0, 0, "") for step in program.steps)
         values = tuple(ValueInfo(value.layout, value.nbytes) for value in program.values)
         return Description(steps, values)
+
+    def implementation(self, name: str) -> Implementation:
+        return Implementation(name)
+
+    def cost(self, facts: StepFacts, machine: MachineRates) -> float:
+        return moving_us(facts, machine)

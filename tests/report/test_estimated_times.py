@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tvm
+from costs_by_hand import rates
 from tvm import relax, tirx
 
-from tvm_mxplan.passes.layout.costs import Machine
 from tvm_mxplan.passes.region import NameOperators
 from tvm_mxplan.report.estimated_times import KeptCall, kept_calls
 
-MACHINE = Machine(gflops=400.0, gbytes_per_s=50.0, cache_bytes=0)
+MACHINE = rates(gflops=400.0, gbytes=50.0, cache_bytes=0, narrow=0.93)
 
 
 def tensor(*shape: object, dtype: str = "float32") -> relax.TensorType:
@@ -35,7 +35,7 @@ def calls(build, *types: relax.TensorType, threads: int = 2) -> list[KeptCall]:
 
 def test_a_simple_kernel_takes_what_moving_its_bytes_takes():
     found = kept(lambda emit, x: emit(relax.op.negative(x)), tensor(1000, 1000))
-    moved = 2 * 4 * 1e6 / MACHINE.gbytes_per_s / 1e3
+    moved = 2 * 4 * 1e6 / MACHINE.memory.copied / 1e3
     assert found["negative_0"] == pytest.approx(moved, rel=0.02)
 
 
@@ -128,6 +128,6 @@ def test_regions_are_left_out():
             result = builder.emit_output(relax.op.floor(x))
         builder.emit_func_output(result)
     mod = builder.get()
-    assert [call.kind for call in kept_calls(mod, 1)] == ["floor"]
+    assert [call.kind for call in kept_calls(mod, 1, MACHINE)] == ["floor"]
     mod["main"] = mod["main"].with_attr("Codegen", "mxplan_onednn")
-    assert kept_calls(mod, 1) == []
+    assert kept_calls(mod, 1, MACHINE) == []

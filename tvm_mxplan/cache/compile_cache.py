@@ -16,9 +16,12 @@ from ..core.choices import Choices
 from ..core.fingerprint import Fingerprint
 from ..errors import UnsupportedError
 from ..execution.executable import Executable
+from ..execution.threads import threads
 from ..frontend.stated_inputs import StatedInputs
 from ..options import Options
-from ..targets import TargetText
+from ..rates.kept import rates_here
+from ..rates.wanted import wanted_rates
+from ..targets import TVM, TargetText
 from ..tuning.facts import machine
 from ..verify.remembered import verified_file
 from .artifact import entries_of, restore
@@ -80,7 +83,8 @@ class CompileCache:
             facts = surroundings(target, options)
             self.choices = SESSION.choices(facts)
             if options.cache == "on_compile":
-                self._request = _request(model, inputs, {**facts, "refused": _refused(options)})
+                facts = {**facts, "refused": _refused(options), "rates": _rates(target, options)}
+                self._request = _request(model, inputs, facts)
         except UnusableCache as error:
             self.report = CacheReport("bypassed", str(error))
         self.seconds += time.perf_counter() - start
@@ -155,6 +159,12 @@ def _refused(options: Options) -> list[str]:
         return []
     file = verified_file(machine(), shared_surroundings()["versions"]["plugin"])
     return sorted(file.load().refused) if file else []
+
+
+def _rates(target: TargetText, options: Options) -> dict[str, Any]:
+    """What this machine can do, by which plans go."""
+    works = any(name != TVM for name in target.order) and not environment.disabled()
+    return wanted_rates(options, threads(), rates_here, weighs=works).to_json()
 
 
 def _request(model: Any, inputs: StatedInputs, facts: Mapping[str, Any]) -> _Request:

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 
-def is_reference(implementation: str) -> bool:
-    """True if an implementation, or one of several joined by ``+``, is the library's slow fallback code."""
-    return any(part.split(":")[0] == "ref" for part in implementation.split("+"))
+@dataclass(frozen=True)
+class Implementation:
+    """An implementation as its library calls it, and what the name says.
+
+    Attributes
+    ----------
+    name : in the library's own spelling, which only the library reads.
+    family : kernels of one kind, in the library's words; its costs go by it.
+    instruction_set : ``avx512``, ``avx2``, ``sse41`` or another name of ``MachineRates``; '' if none is said.
+    is_reference : whether it, or part of it, is the library's slow fallback code.
+    """
+
+    name: str
+    family: str = ""
+    instruction_set: str = ""
+    is_reference: bool = False
 
 
 class Refused(NamedTuple):
@@ -26,7 +39,8 @@ class StepInfo:
     its result in the L2 norm.  ``alternatives`` are other implementations that the library has for the
     step, by the names that a step may prefer; none where it leaves no choice.  ``refused`` are those that
     were passed over because they are wrong for it.  ``descriptor`` is the step as a text, equal for steps
-    that compute the same in the same layouts: refusals are registered by it.
+    that compute the same in the same layouts: refusals are registered by it.  The last three fields are
+    those of :class:`Implementation`.
     """
 
     implementation: str
@@ -37,11 +51,23 @@ class StepInfo:
     alternatives: tuple[str, ...] = ()
     refused: tuple[Refused, ...] = ()
     descriptor: str = ""
+    family: str = ""
+    instruction_set: str = ""
+    is_reference: bool = False
 
-    @property
-    def is_reference(self) -> bool:
-        """True if one of the step's primitives is the library's slow fallback code."""
-        return is_reference(self.implementation)
+    def running(self, other: Implementation) -> StepInfo:
+        """The same step with another implementation."""
+        return replace(
+            self,
+            implementation=other.name,
+            family=other.family,
+            instruction_set=other.instruction_set,
+            is_reference=other.is_reference,
+        )
+
+
+NOTHING_KNOWN = StepInfo("", 0, 0, "")
+"""Of a step about which no library was asked."""
 
 
 @dataclass(frozen=True)

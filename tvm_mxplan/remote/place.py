@@ -20,6 +20,7 @@ from tvm.target import codegen
 from ..byoc import registry
 from ..byoc.backend import Backend
 from ..core.kernel import Kernel
+from ..core.machine import MachineRates
 from ..core.program import codec
 from ..core.program import program as ir
 from ..core.verification import Checked
@@ -58,6 +59,9 @@ class There:
         self.threads = int(told["threads"])
         self.cpu = str(told["cpu"])
         self.elsewhere = self._compared(machine(), str(codegen.llvm_get_system_cpu()))
+
+    def rates(self, kept: bool) -> MachineRates:
+        return MachineRates.from_json(self._connection.ask("rates", int(kept)))
 
     def backend(self, library: str) -> Backend:
         ask = partial(self._connection.ask, "engine", library)

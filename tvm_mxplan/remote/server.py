@@ -22,7 +22,7 @@ PREFIX = "tvm_mxplan.remote."
 
 def register() -> None:
     """Make the functions known to TVM under ``tvm_mxplan.remote.*``; a second call changes nothing."""
-    for function in (machine, engine, check, check_kernel, time_step, run):
+    for function in (machine, rates, engine, check, check_kernel, time_step, run):
         tvm_ffi.register_global_func(PREFIX + function.__name__, _answering(function), override=True)
     tvm_ffi.register_global_func(PREFIX + plan.__name__, plan, override=True)
 
@@ -42,6 +42,13 @@ def machine() -> dict[str, Any]:
         "threads": here.threads,
         "cpu": str(codegen.llvm_get_system_cpu()),
     }
+
+
+def rates(kept: int) -> dict[str, Any]:
+    """What this machine can do; ``kept``: measurements are kept here, and used again."""
+    from ..tuning.place import Here
+
+    return Here().rates(bool(kept)).to_json()
 
 
 def engine(library: str, question: str, *arguments: Any) -> Any:

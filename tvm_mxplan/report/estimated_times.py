@@ -1,17 +1,16 @@
-"""Estimated times of what a compilation made: of regions, and of the operators that TVM keeps.
+"""Estimated times of the operators that TVM keeps, at a machine's rates.
 
-Only their ratios mean something: both are in microseconds of the machine that the cost model of layouts
-(``passes/layout/costs.py``) describes.  A region takes what that model says of its steps.  An operator of
-TVM's takes the longer of
+They stand beside those of regions, which take what their libraries say of their steps
+(``passes/costs/model.py``).  An operator of TVM's takes the longer of
 
     moving   its operands and its result at the speed of memory, but for what TVM fuses into one kernel
     working  cycles of one core for each multiply-add or element: TVM's CPU pipeline makes no loop parallel
 
-and what the VM takes to call its kernel.  The clock is the one at which the model's threads reach its peak.
-The cycles below were read off single operators in TVM's pipeline (Zen 4, 100,000 to 2,000,000 elements); a
-kernel may well take a third of what is said here, or three times as much.  Where shapes are symbolic,
-plausible numbers stand for them.  What is done to constants alone is done while compiling.  An operator
-counts once wherever it stands: in both branches of an ``if``, and in the body of a loop.
+and what the VM takes to call its kernel.  The clock is the one at which the threads reach the machine's rate
+for AVX2.  The cycles below were read off single operators in TVM's pipeline (Zen 4, 100,000 to 2,000,000
+elements); a kernel may well take a third of what is said here, or three times as much.  Where shapes are
+symbolic, plausible numbers stand for them.  What is done to constants alone is done while compiling.  An
+operator counts once wherever it stands: in both branches of an ``if``, and in the body of a loop.
 """
 
 from __future__ import annotations
@@ -24,14 +23,10 @@ from dataclasses import dataclass
 import tvm
 from tvm import relax, tirx
 
-from ..core.description import StepInfo
-from ..core.program import program as ir
-from ..core.program.specialize import typical, typical_shape
+from ..core.machine import MachineRates
+from ..core.program.specialize import typical_shape
 from ..passes.borders.elementwise import OPERATORS
 from ..passes.kernels.serial_small_kernels import work
-from ..passes.layout.candidates import operands_of
-from ..passes.layout.costs import BY_MODEL, Machine, reorder_cost, step_cost
-from ..passes.layout.processor import narrow_share
 from ..passes.relax_types import is_constant, operator_name, shape_of
 from . import multiply_adds
 
@@ -93,31 +88,14 @@ class KeptCall:
     kernel: str = ""
 
 
-def region_us(program: ir.Program, machine: Machine = BY_MODEL.machine) -> float:
-    """Microseconds of one call of a region, planned to the end."""
-    program = typical(program)
-    return sum(_step_us(program, step, machine) for step in program.steps)
-
-
-def _step_us(program: ir.Program, step: ir.Step, machine: Machine) -> float:
-    if not step.implementation:  # stands in place
-        return 0.0
-    layouts = tuple(program.values[value].layout for _, value in operands_of(step))
-    if isinstance(step.attrs, ir.Reorder):
-        return reorder_cost(program.values[step.dst].shape, layouts[0], layouts[-1], machine)  # type: ignore[arg-type]
-    if isinstance(step.attrs, ir.Concat | ir.Slice):
-        return BY_MODEL.copies(program, step, layouts)
-    return step_cost(program, step, layouts, StepInfo(step.implementation, 0, 0, ""), machine)
-
-
-def kept_calls(mod: tvm.IRModule, threads: int, machine: Machine = BY_MODEL.machine) -> list[KeptCall]:
+def kept_calls(mod: tvm.IRModule, threads: int, machine: MachineRates) -> list[KeptCall]:
     """The operators outside of regions, in their order.
 
     Parameters
     ----------
     threads : of the library, which reach the machine's peak together.
     """
-    clock = machine.gflops / threads / (_AVX2_FLOPS / narrow_share()) * 1e3  # cycles in a microsecond
+    clock = machine.gflops("float32", "avx2") / threads / _AVX2_FLOPS * 1e3  # cycles in a microsecond
     found: list[KeptCall] = []
     for _, function in sorted(mod.functions.items(), key=lambda item: item[0].name_hint):
         if isinstance(function, relax.Function) and not (function.attrs and function.attrs.get("Codegen")):
@@ -147,7 +125,7 @@ class _Function:
             if read[variable] == 1 and _is_fused(self._values.get(variable))
         }
 
-    def kept(self, clock: float, machine: Machine) -> list[KeptCall]:
+    def kept(self, clock: float, machine: MachineRates) -> list[KeptCall]:
         """The operators, with what they take."""
         found = []
         for variable, call in self._values.items():
@@ -158,7 +136,9 @@ class _Function:
                 found.append(KeptCall(operator_name(call) or kind, kind, us, kernel))
         return found
 
-    def _us(self, variable: tvm.ir.Var, call: relax.Call, clock: float, machine: Machine) -> float | None:
+    def _us(
+        self, variable: tvm.ir.Var, call: relax.Call, clock: float, machine: MachineRates
+    ) -> float | None:
         kind = kind_of(call)
         operands = _tensors(call.args)
         if operands and all(is_constant(one) or one in self._constants for one in operands):
@@ -173,7 +153,7 @@ class _Function:
         bytes_read = sum(_bytes(one.ty) for one in operands if one not in self._unstored)
         bytes_written = 0 if variable in self._unstored else sum(map(_bytes, results))
         moved = bytes_read + bytes_written
-        moving = (moved - min(moved, machine.cache_bytes) / 2) / machine.gbytes_per_s / 1e3
+        moving = (moved - min(moved, (machine.levels[0].nbytes or 0)) / 2) / machine.memory.copied / 1e3
         started = 0.0 if variable in self._unstored else _CALL_US
         return started + max(moving, self._cycles(call, max(sizes)) / clock)
 

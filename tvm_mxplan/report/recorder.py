@@ -14,13 +14,15 @@ from ..byoc.backend import Backend
 from ..core.journal import Journal
 from ..core.layout.layout import plain_layout
 from ..core.layout.layout_decision import LayoutDecision
+from ..core.machine import MachineRates, default_rates
 from ..core.origin import Origins
 from ..core.program import program as ir
 from ..core.program.dims import is_static
+from ..core.program.specialize import typical
 from ..core.verification import Verification
 from ..execution.determinism import Determinism
+from ..passes.costs.model import planned_step_us, region_us
 from ..passes.dispatch.implementations import Preference, preference_of
-from ..passes.layout.costs import Machine, reorder_cost
 from ..passes.origins import origin_table
 from ..passes.region.attached import constants_of, fused_of, program_of, regions
 from ..passes.storage.relax_aliases import name_of
@@ -29,7 +31,7 @@ from ..tuning.report import TuningReport
 from . import multiply_adds
 from .arena import memory_report
 from .dispatch_report import PlannedRegion, dispatch_report
-from .estimated_times import KeptCall, kept_calls, region_us
+from .estimated_times import KeptCall, kept_calls
 from .function_arena import function_report
 from .memory_report import MemoryReport
 from .report import Fallback, KeptOperator, RegionReport, ReorderReport, Report, StepReport
@@ -43,6 +45,7 @@ class Recorder:
     journal : what passes decided, which the report is a view of.
     preference : who is asked for operators, and in which order.
     origins : what in the user's model operators come from, by their names.
+    machine : what the machine that is compiled for can do, by which times are estimated.
 
     Parameters
     ----------
@@ -53,6 +56,7 @@ class Recorder:
         self._threads = threads
         self.journal = Journal()
         self.origins: Mapping[str, Origins] = {}
+        self.machine: MachineRates = default_rates()
         self._kept: tuple[KeptOperator, ...] = ()
         self.preference = preference_of([])
         self._planned: list[PlannedRegion] = []
@@ -86,6 +90,7 @@ class Recorder:
             tuning=self.tuning,
             verification=self.verification,
             kept=self._kept,
+            machine=str(self.machine),
         )
 
     @property
@@ -112,7 +117,7 @@ class Recorder:
             threads = self._threads
             if threads is None:
                 threads = max(engine.threads() for engine in registry.engines())
-            calls = kept_calls(mod, threads)
+            calls = kept_calls(mod, threads, self.machine)
             counts = Counter(f"relax.{call.kind}" for call in calls)
             refused = self.journal.refused
             kernels = {kind: [call for call in calls if f"relax.{call.kind}" == kind] for kind in counts}
@@ -152,7 +157,7 @@ class Recorder:
                 program = program_of(function)
                 self._planned.append(PlannedRegion(backend.library, program, fused_of(function)))
                 decision = self.journal.layouts.get(program.name)
-                region = region_report(program, backend.name, nbytes, decision)
+                region = region_report(program, backend, self.machine, nbytes, decision)
                 self._regions.append(replace(region, calls=calls[gvar.name_hint]))
                 memory = memory_report(program, self.journal.plans.get(program.name))
                 if memory is not None:
@@ -185,7 +190,11 @@ _MOST_KERNELS = 5
 
 
 def region_report(
-    program: ir.Program, backend: str, constant_bytes: int, decision: LayoutDecision | None = None
+    program: ir.Program,
+    backend: Backend,
+    machine: MachineRates,
+    constant_bytes: int,
+    decision: LayoutDecision | None = None,
 ) -> RegionReport:
     """What the report says of one region program."""
     steps = tuple(
@@ -196,21 +205,22 @@ def region_report(
             tuple(program.values[o.value].layout for o in step.operands if o.role in ("src", "dst")),
             tuple(_post_op(post_op) for post_op in step.post_ops),
             tuple(str(dim) for dim in program.values[step.dst].shape),
+            backend.implementation(step.implementation).is_reference,
         )
         for step in program.steps
     )
     work = multiply_adds.of_program(program)
     return RegionReport(
         program.name,
-        backend,
+        backend.name,
         steps,
         program.arena_bytes,
         constant_bytes,
         work,
-        _reorders(program),
+        _reorders(program, backend, machine),
         decision,
         _crossing(program),
-        estimated_us=region_us(program),
+        estimated_us=region_us(typical(program), backend, machine),
     )
 
 
@@ -222,7 +232,7 @@ def _crossing(program: ir.Program) -> tuple[str, ...]:
     )
 
 
-def _reorders(program: ir.Program) -> tuple[ReorderReport, ...]:
+def _reorders(program: ir.Program, backend: Backend, machine: MachineRates) -> tuple[ReorderReport, ...]:
     """Conversions of activations, each with the step before and the first step after it."""
     writers = {step.dst: step.name for step in program.steps}
     found = []
@@ -244,7 +254,7 @@ def _reorders(program: ir.Program) -> tuple[ReorderReport, ...]:
                 source.layout,
                 target.layout,
                 source.nbytes + target.nbytes if static else -1,
-                reorder_cost(source.shape, source.layout, target.layout, Machine()) if static else -1.0,
+                planned_step_us(program, step, backend, machine) if static else -1.0,
             )
         )
     return tuple(found)

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ..cache.outcome import CacheReport
-from ..core.description import is_reference
 from ..core.dispatch import Dispatch
 from ..core.layout.layout_decision import LayoutDecision
 from ..core.origin import Origin, Origins, told
@@ -21,7 +20,12 @@ from .memory_report import MemoryReport
 
 @dataclass(frozen=True)
 class StepReport:
-    """One primitive: what runs it, on which layouts, with what fused into it."""
+    """One primitive: what runs it, on which layouts, with what fused into it.
+
+    Attributes
+    ----------
+    is_reference : whether that is the library's slow fallback code.
+    """
 
     name: str
     kind: str
@@ -29,6 +33,7 @@ class StepReport:
     layouts: tuple[str, ...]
     post_ops: tuple[str, ...]
     shape: tuple[str, ...]
+    is_reference: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,7 +85,7 @@ class RegionReport:
     @property
     def reference_steps(self) -> tuple[StepReport, ...]:
         """Steps for which the library has nothing but its slow reference code."""
-        return tuple(step for step in self.steps if is_reference(step.implementation))
+        return tuple(step for step in self.steps if step.is_reference)
 
 
 @dataclass(frozen=True)
@@ -125,6 +130,7 @@ class Report:
     dispatch : for each operator its candidates, who won, and why the others were out.
     tuning : what was measured; None where nothing was to be.
     verification : how far the plan's kernels are verified; None where that is off.
+    machine : by which rates times were estimated, and where these come from, in words.
     process_caches : what this compilation found in the process's caches of ``primitives`` and ``weights``.
     """
 
@@ -140,6 +146,7 @@ class Report:
     verification: Verification | None = None
     process_caches: dict[str, CacheCounts] = field(default_factory=dict, compare=False)
     kept: tuple[KeptOperator, ...] = ()
+    machine: str = ""
 
     @property
     def offloaded(self) -> float:
@@ -207,6 +214,7 @@ class Report:
             verification=Verification.from_json(data.get("verification")),
             process_caches=counts,
             kept=kept,
+            machine=data.get("machine", ""),
         )
 
     def explain(self, operator: str = "") -> str:
@@ -239,6 +247,8 @@ class Report:
                 f"estimated time: {_percent(1 - self.outside)} in regions, "
                 f"{_percent(self.outside)} in what is left to TVM"
             )
+        if self.machine:
+            lines.append(f"machine, {self.machine}")
         for region in self.regions:
             lines.append("")
             lines += _region_lines(region)
@@ -300,7 +310,13 @@ def _percent(share: float) -> str:
 
 def _step_from_json(data: dict[str, Any]) -> StepReport:
     lists = {key: tuple(data[key]) for key in ("layouts", "post_ops", "shape")}
-    return StepReport(data["name"], data["kind"], data["implementation"], **lists)
+    return StepReport(
+        data["name"],
+        data["kind"],
+        data["implementation"],
+        **lists,
+        is_reference=data.get("is_reference", False),
+    )
 
 
 def _decision_from_json(data: dict[str, Any] | None) -> LayoutDecision | None:

@@ -10,12 +10,14 @@ from ..byoc import registry
 from ..byoc.backend import Backend
 from ..cache.key.surroundings import shared_surroundings
 from ..core.kernel import Kernel
+from ..core.machine import MachineRates
 from ..core.program import program as ir
 from ..core.verification import Checked
 from ..execution.determinism import Determinism
 from ..execution.threads import threads as threads_here
 from ..execution.threads import with_threads
 from ..passes.layout.measure import Sample, time_alone
+from ..rates.kept import rates_here
 from .compare import instance
 from .facts import machine
 from .values import Port, energy_counters, random_arguments, sampler
@@ -46,6 +48,10 @@ class Place(Protocol):
 
     @property
     def elsewhere(self) -> str: ...
+
+    def rates(self, kept: bool) -> MachineRates:
+        """What the machine can do; ``kept``: measurements are kept over there, and used again."""
+        ...
 
     def backend(self, library: str) -> Backend:
         """The library as it answers over there."""
@@ -93,6 +99,9 @@ class Here:
     @property
     def threads(self) -> int:
         return threads_here()
+
+    def rates(self, kept: bool) -> MachineRates:
+        return rates_here(kept)
 
     def backend(self, library: str) -> Backend:
         return registry.planner(library)

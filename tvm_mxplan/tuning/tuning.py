@@ -14,7 +14,7 @@ from ..cache.container import UnusableCache
 from ..cache.safe_file import check_owner
 from ..errors import InvalidInputError
 from ..options import Options
-from ..passes.layout.costs import BY_MODEL, CostSource
+from ..passes.costs.source import CostSource
 from ..passes.layout.measure import Meter, StepTimer
 from .facts import digest_of
 from .meter import Known, Measurements
@@ -90,19 +90,19 @@ class Tuning:
             threads=self._threads,
         )
 
-    def cost(self, backend: Backend) -> CostSource:
-        """What steps cost, as far as it is measured."""
-        return self._cost(backend, self.meter)
+    def cost(self, backend: Backend, model: CostSource) -> CostSource:
+        """What steps cost, as far as it is measured; ``model`` says what is not."""
+        return self._cost(backend, model, self.meter)
 
-    def known_cost(self, backend: Backend) -> CostSource:
+    def known_cost(self, backend: Backend, model: CostSource) -> CostSource:
         """The same, without measuring anything, and without a trace in what is told about the compilation."""
-        return self._cost(backend, Known(self.meter))
+        return self._cost(backend, model, Known(self.meter))
 
-    def _cost(self, backend: Backend, meter: Meter) -> CostSource:
+    def _cost(self, backend: Backend, model: CostSource, meter: Meter) -> CostSource:
         if not self.times_steps:
-            return BY_MODEL
+            return model
         timing = partial(self.place.time, backend, threads=self._threads)
-        return StepTimer(timing, BY_MODEL, meter)
+        return StepTimer(timing, model, meter)
 
     def skipped(self, reason: str) -> None:
         self._notes.append(reason)

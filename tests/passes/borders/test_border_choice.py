@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from costs_by_hand import rates
 
+from tvm_mxplan.byoc.onednn.backend import OneDNN
+from tvm_mxplan.core.step_facts import reorder_facts
 from tvm_mxplan.passes.borders.border_choice import (
     BorderGraph,
     Choice,
@@ -13,7 +16,6 @@ from tvm_mxplan.passes.borders.border_choice import (
     Tensor,
     choose_layouts,
 )
-from tvm_mxplan.passes.layout.costs import Machine
 
 PLAIN, LAST, BLOCKED = "abcd", "acdb", "aBcd16b"
 ZERO, ONE = np.float32(0), np.float32(1)
@@ -27,12 +29,16 @@ def graph(
     gives: list[Give],
     pinned: tuple[int, ...] = (),
 ) -> BorderGraph:
-    tensors = tuple(Tensor((1, channels, 28, 28), 4, tail) for tail in tails)
+    tensors = tuple(Tensor((1, channels, 28, 28), "float32", tail) for tail in tails)
     return BorderGraph(tensors, tuple(operators), tuple(takes), tuple(gives), frozenset(pinned))
 
 
+def reorder_us(shape: tuple[int, ...], dtype: str, source: str, target: str) -> float:
+    return OneDNN().cost(reorder_facts(shape, dtype, source, target), rates())
+
+
 def choose(*args: object, **kwargs: object) -> Choice:
-    return choose_layouts(graph(*args, **kwargs), Machine())  # type: ignore[arg-type]
+    return choose_layouts(graph(*args, **kwargs), reorder_us, rates())  # type: ignore[arg-type]
 
 
 def test_region_operator_region() -> None:
@@ -110,9 +116,9 @@ def test_padding_that_costs_more_than_the_reorders_is_not_taken() -> None:
     """Sixteen times the elements, through ten operators, for the two reorders of a large image."""
     operators = [Operator((number,), number + 1) for number in range(10)]
     gives, takes = [Give(0, BLOCKED)], [Take(10, (BLOCKED,))]
-    tensors = tuple(Tensor((1, 1, 512, 512), 4, ZERO) for _ in range(11))
+    tensors = tuple(Tensor((1, 1, 512, 512), "float32", ZERO) for _ in range(11))
     wide = BorderGraph(tensors, tuple(operators), tuple(takes), tuple(gives), frozenset())
-    assert choose_layouts(wide, Machine()).operators == (PLAIN,) * 10
+    assert choose_layouts(wide, reorder_us, rates()).operators == (PLAIN,) * 10
 
 
 def test_a_result_that_nothing_reads_stays_plain() -> None:

@@ -9,11 +9,11 @@ import onnx
 import pytest
 
 import tvm_mxplan
+from tvm_mxplan.byoc.onednn.costs.winograd import winograd_cost
 from tvm_mxplan.core.dispatch import Candidate
 from tvm_mxplan.errors import InvalidInputError
 from tvm_mxplan.options import Options
 from tvm_mxplan.passes.dispatch.convolutions import decide
-from tvm_mxplan.passes.layout.winograd_costs import winograd_cost
 from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.reference import onnxruntime_outputs, worst_relative_l2
 

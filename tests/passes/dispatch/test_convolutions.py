@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 import tvm
 from agreeable_backend import Agreeable
+from costs_by_hand import MODEL, rates
 from relax_programs import parse
 from tvm import relax
 
@@ -20,7 +21,6 @@ from tvm_mxplan.passes.dispatch import choose_algorithms as module
 from tvm_mxplan.passes.dispatch.choose_algorithms import ColdCosts
 from tvm_mxplan.passes.dispatch.convolutions import ChosenAlgorithms, candidates_of, choose_algorithms
 from tvm_mxplan.passes.dispatch.implementations import preference_of
-from tvm_mxplan.passes.layout.costs import BY_MODEL
 from tvm_mxplan.passes.layout.queries import StepQueries
 from tvm_mxplan.passes.region import BuildPrograms, PartitionRegions
 
@@ -50,6 +50,7 @@ class Library(Agreeable):
         name, error = self.answers.get(step.attrs.algorithm, ("-convolution : none of it", 0.0))
         failed = name.startswith("-")
         info = StepInfo("" if failed else name, 0, 0, name[1:] if failed else "", error)
+        info = replace(info, is_reference=name.startswith("ref:"))
         return Description((info,), described.values)
 
 
@@ -57,6 +58,7 @@ class Costs:
     """By algorithm and layout of the result."""
 
     measured = True
+    machine = rates()
 
     def __init__(self, table: dict) -> None:
         self.table = table
@@ -142,10 +144,8 @@ def test_weights_are_read_from_memory_when_a_model_runs() -> None:
     for nbytes, expected in ((0, 40.0), (1_600_000, 40.0), (4_000_000, 100.0)):
         costs = ColdCosts(Costs({"direct": {LAST: 40.0}}))  # type: ignore[arg-type]
         assert costs(one, one.steps[0], layouts, StepInfo("jit", 0, nbytes, "")) == pytest.approx(expected)
-    assert costs.measured and not ColdCosts(BY_MODEL).measured
-    assert costs.knows(one, one.steps[0], layouts) and not ColdCosts(BY_MODEL).knows(
-        one, one.steps[0], layouts
-    )
+    assert costs.measured and not ColdCosts(MODEL).measured
+    assert costs.knows(one, one.steps[0], layouts) and not ColdCosts(MODEL).knows(one, one.steps[0], layouts)
 
 
 def test_regions_share_the_limit_evenly_and_margins_go_by_where_costs_are_from(monkeypatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tvm
+from costs_by_hand import MODEL
 from relax_programs import parse
 from tvm import relax
 
@@ -16,7 +17,6 @@ from tvm_mxplan.core.policies import Policy, Rule
 from tvm_mxplan.passes.dispatch import ChooseAlgorithms, DispatchOperators, WeighCandidates
 from tvm_mxplan.passes.dispatch.implementations import preference_of
 from tvm_mxplan.passes.layout import InferLayouts
-from tvm_mxplan.passes.layout.costs import BY_MODEL
 from tvm_mxplan.passes.region import BuildPrograms, PartitionRegions
 from tvm_mxplan.passes.region.attached import program_of, regions
 from tvm_mxplan.passes.region.name_operators import NameOperators
@@ -50,7 +50,7 @@ def decided(policy: Policy, rule: Rule) -> tuple[tvm.IRModule, Journal]:
 def weigh(policy: Policy, rule: Rule) -> Weighed:
     mod, journal = decided(policy, rule)
     (before,) = (program_of(function) for _, function in regions(mod, "mxplan_onednn"))
-    mod = WeighCandidates(OneDNN(), rule, BY_MODEL, journal)(mod)
+    mod = WeighCandidates(OneDNN(), rule, MODEL, journal)(mod)
     (after,) = (program_of(function) for _, function in regions(mod, "mxplan_onednn"))
     assert after == before
     assert journal.weighed.keys() == {"conv2d_0", "max_pool2d_0"}
@@ -94,6 +94,6 @@ def test_a_plan_chosen_as_a_whole_says_so():
     mod, journal = decided("channels_last", "direct")
     ((name, decision),) = journal.layouts.items()
     replayed = Journal(layouts={name: LayoutDecision("cost", decision.seconds, replayed=True)})
-    WeighCandidates(OneDNN(), "cost", BY_MODEL, replayed)(mod)
+    WeighCandidates(OneDNN(), "cost", MODEL, replayed)(mod)
     algorithms = {one.algorithm: one.out for one in replayed.weighed["conv2d_0"] if not one.layouts}
     assert algorithms["winograd_f4"] == "costs less than direct alone, but the plan was chosen as a whole"

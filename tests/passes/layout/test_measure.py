@@ -5,15 +5,14 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
+from costs_by_hand import MODEL, info
 
 from tvm_mxplan.byoc.onednn.backend import OneDNN
-from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.passes.layout import measure
-from tvm_mxplan.passes.layout.costs import BY_MODEL
 from tvm_mxplan.passes.layout.measure import StepTimer, least_of_runs, time_alone
 
-FAST, SLOW = StepInfo("jit", 0, 0, ""), StepInfo("ref:any", 0, 0, "")
+FAST, SLOW = info("jit"), info("ref:any")
 SHAPE = (1, 17, 9, 9)
 NHWC = ("acdb", "abcd", "acdb")
 
@@ -52,7 +51,7 @@ def concatenation() -> ir.Program:
 
 
 def timer(meter: Meter) -> StepTimer:
-    return StepTimer(partial(time_alone, OneDNN()), BY_MODEL, meter)
+    return StepTimer(partial(time_alone, OneDNN()), MODEL, meter)
 
 
 def test_a_step_is_measured_in_its_layouts():
@@ -66,7 +65,7 @@ def test_a_step_is_measured_in_its_layouts():
 def test_reference_code_is_not_measured():
     meter, program = Meter(step=1.0), convolution()
     cost = timer(meter)(program, program.steps[0], NHWC, SLOW)
-    assert (cost, meter.asked) == (BY_MODEL(program, program.steps[0], NHWC, SLOW), [])
+    assert (cost, meter.asked) == (MODEL(program, program.steps[0], NHWC, SLOW), [])
 
 
 def test_what_was_measured_is_told_from_estimates():
@@ -74,7 +73,7 @@ def test_what_was_measured_is_told_from_estimates():
     step = program.steps[0]
     meter = Meter(step=None)
     cost = timer(meter)
-    assert not BY_MODEL.knows(program, step, NHWC)
+    assert not MODEL.knows(program, step, NHWC)
     cost(program, step, NHWC, FAST)
     assert not cost.knows(program, step, NHWC)
     meter.answers["step"] = 5.0
@@ -107,7 +106,7 @@ def test_the_model_counts_where_nothing_is_measured():
     """Scaled by how far measurements were from it."""
     program = convolution()
     step = program.steps[0]
-    estimate = BY_MODEL(program, step, NHWC, FAST)
+    estimate = MODEL(program, step, NHWC, FAST)
     meter = Meter(step=None, reorder=None, copy=None)
     cost = timer(meter)
     assert cost(program, step, NHWC, FAST) == estimate
@@ -116,10 +115,10 @@ def test_the_model_counts_where_nothing_is_measured():
         assert cost(program, step, NHWC, FAST) == 3 * estimate
     meter.answers["step"] = None
     assert cost(program, step, NHWC, FAST) == pytest.approx(3 * estimate)
-    alone = BY_MODEL.reorder(program, 0, "acdb", [], None)
+    alone = MODEL.reorder(program, 0, "acdb", [], None)
     assert cost.reorder(program, 0, "acdb", [], None) == pytest.approx(3 * alone)
     concat = concatenation()
-    copies = BY_MODEL.copies(concat, concat.steps[0], NHWC)
+    copies = MODEL.copies(concat, concat.steps[0], NHWC)
     assert cost.copies(concat, concat.steps[0], NHWC) == pytest.approx(3 * copies)
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from costs_by_hand import MODEL
 
 from tvm_mxplan.core.description import Description, Refused, StepInfo, ValueInfo
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.builder import ProgramBuilder
-from tvm_mxplan.passes.layout.costs import BY_MODEL
 from tvm_mxplan.passes.layout.offers import Offer, Offers, why_not
 from tvm_mxplan.passes.layout.queries import StepQueries
 
@@ -28,7 +28,9 @@ class Library:
         (step,) = program.steps
         code = self.codes.get(program.values[step.dst].layout, "fast")
         error = f"{step.kind} {step.name}: {code[1:]}" if code[0] == "!" else ""
-        info = StepInfo("" if error else code, 96, 0, error, 2e-6, refused=(Refused("wrong", "it is"),))
+        refused = (Refused("wrong", "it is"),)
+        slow = "ref:any" in code
+        info = StepInfo("" if error else code, 96, 0, error, 2e-6, refused=refused, is_reference=slow)
         return Description((info,), tuple(ValueInfo(value.layout, 0) for value in program.values))
 
 
@@ -181,7 +183,7 @@ def test_why_an_offer_is_not_taken() -> None:
 
 def test_the_model_measures_nothing() -> None:
     program = pool()
-    found = Offers(program, StepQueries(Library()), BY_MODEL, 16)  # type: ignore[arg-type]
+    found = Offers(program, StepQueries(Library()), MODEL, 16)  # type: ignore[arg-type]
     (first, *_), _ = found.usable(program.steps[0])
     assert found.candidate(first, "").source == "model"
     assert first.cost > 0

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import pytest
+from costs_by_hand import MODEL, model
 
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.core.description import Description, StepInfo
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.specialize import typical
-from tvm_mxplan.passes.layout import costs
+from tvm_mxplan.passes.costs.model import ModelCost
 from tvm_mxplan.passes.layout.candidates import Layouts
-from tvm_mxplan.passes.layout.costs import BY_MODEL, ModelCost
 from tvm_mxplan.passes.layout.infer_layouts import infer_layouts
 from tvm_mxplan.passes.layout.queries import StepQueries, single_step_program
 
@@ -44,7 +44,7 @@ class Favouring(ModelCost):
 
 
 def favouring(name: str, share: float) -> Favouring:
-    return Favouring(name=name, share=share)
+    return Favouring(OneDNN(), name=name, share=share)
 
 
 @pytest.mark.parametrize("share, taken", [(0.9, True), (0.98, False), (1.1, False)])
@@ -82,7 +82,7 @@ def test_the_model_prefers_oned_nns_second_choice_for_wide_depthwise_images(
     (step,) = program.steps
     if not queries.ask(program, step, LAST).implementation.startswith("brdgmm_dw"):
         pytest.skip("not this processor's first choice")
-    found, _ = queries.fastest(program, step, LAST, BY_MODEL)
+    found, _ = queries.fastest(program, step, LAST, MODEL)
     assert isinstance(found.attrs, ir.Convolution)
     assert found.attrs.preferred.split(":")[0] == preferred
 
@@ -92,9 +92,8 @@ def test_the_model_prefers_oned_nns_second_choice_for_wide_depthwise_images(
     [(24, 1, 0.93, True), (24, 1, 0.5, False), (32, 1, 0.93, False), (96, 4, 0.93, False)],
 )
 def test_the_model_prefers_narrow_vectors_that_are_full(
-    outputs: int, groups: int, share: float, taken: bool, monkeypatch: pytest.MonkeyPatch
+    outputs: int, groups: int, share: float, taken: bool
 ) -> None:
-    monkeypatch.setattr(costs, "narrow_share", lambda: share)
     weights = (outputs, 96, 1, 1) if groups == 1 else (groups, outputs // groups, 24, 1, 1)
     values = (
         ir.Value("x", (1, 96, 28, 28), "float32", "input", "abcd", 0),
@@ -108,7 +107,7 @@ def test_the_model_prefers_narrow_vectors_that_are_full(
     first = queries.ask(program, step, layouts)
     if not first.implementation.endswith(":avx512_core") or not any(":avx2" in a for a in first.alternatives):
         pytest.skip("this processor has one width of vectors")
-    _, info = queries.fastest(program, step, layouts, BY_MODEL)
+    _, info = queries.fastest(program, step, layouts, model(narrow=share))
     assert info.implementation.endswith(":avx2" if taken else ":avx512_core")
 
 

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from costs_by_hand import MODEL, info, model, rates
 
-from tvm_mxplan.core.description import StepInfo
+from tvm_mxplan.byoc.onednn.backend import OneDNN
+from tvm_mxplan.byoc.onednn.costs.kernels import exposed_us, reread_weights_us
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.builder import ProgramBuilder
+from tvm_mxplan.core.step_facts import StepFacts, reorder_facts
 from tvm_mxplan.passes.layout.candidates import in_layout
-from tvm_mxplan.passes.layout.costs import BY_MODEL, Machine, ModelCost, reorder_cost
-from tvm_mxplan.passes.layout.kernel_costs import exposed_us, reread_weights_us
 
 LAST, BLOCKED = "acdb", "aBcd16b"
 
 
 def cost(program: ir.Program, layout: str, implementation: str, narrow_share: float | None = None) -> float:
     (step,) = program.steps
-    model = BY_MODEL if narrow_share is None else ModelCost(Machine(narrow_share=narrow_share))
-    return model(program, step, in_layout(program, step, layout), StepInfo(implementation, 0, 0, ""))
+    by = MODEL if narrow_share is None else model(narrow=narrow_share)
+    return by(program, step, in_layout(program, step, layout), info(implementation))
 
 
 def convolution(
@@ -93,17 +92,16 @@ def test_weights_are_read_again_for_each_row_of_each_image(batch: int) -> None:
     """As many bytes as rows times weights, where caches do not hold these."""
     program = convolution(512, 512, 7, 3, batch)
     (step,) = program.steps
-    info = StepInfo("jit:avx512_core", 0, 0, "")
     weights = 4 * 512 * 512 * 9
-    found = reread_weights_us(program, step, info, 2 * weights - 2, 40.0)
-    once = reread_weights_us(convolution(512, 512, 7, 3), step, info, 2 * weights - 2, 40.0)
-    assert found == pytest.approx(batch * once)
-    assert once == pytest.approx(7 * weights / (2.5 * 40e3))
-    other = StepInfo("brgconv:avx512_core", 0, 0, "")
-    assert reread_weights_us(program, step, other, 2 * weights - 2, 40.0) == 0.0
-    pooled = image_step(ir.Pooling("max", (3, 3), (1, 1), (1, 1), (1, 1)), (1, 16, 9, 9))
-    assert reread_weights_us(pooled, pooled.steps[0], info, 1, 40.0) == 0.0
-    assert reread_weights_us(program, step, info, 2 * weights, 40.0) == 0.0
+
+    def reread(program: ir.Program, cache_bytes: int) -> float:
+        facts = StepFacts(program, step, in_layout(program, step, BLOCKED), info("jit:avx512_core"))
+        return reread_weights_us(facts, rates(cache_bytes=cache_bytes))
+
+    once = reread(convolution(512, 512, 7, 3), 2 * weights - 2)
+    assert reread(program, 2 * weights - 2) == pytest.approx(batch * once)
+    assert once > 7 * weights / 400e3
+    assert reread(program, 2 * weights) == 0.0
 
 
 def test_brgconv_1x1_hides_less_of_memory() -> None:
@@ -128,18 +126,9 @@ def test_what_pointwise_convolutions_show_of_memory(groups: int) -> None:
         (convolution(64, 256, 56, 3, batch=8, groups=groups), LAST, 0.0),
     ):
         (step,) = program.steps
-        found = exposed_us(program, step, in_layout(program, step, layout), 20.0)
-        assert found == pytest.approx(expected)
-    pool = image_step(ir.Pooling("max", (1, 1), (1, 1), (0, 0), (1, 1)), (8, 64, 112, 112))
-    assert exposed_us(pool, pool.steps[0], (LAST, LAST), 20.0) == 0.0
-    (step,) = large.steps
-    both = replace(step, post_ops=(ir.DepthwisePostOp(3, 1, 1),))
-    assert exposed_us(large, both, in_layout(large, step, LAST), 20.0) == 0.0
-
-
-def test_the_machine_that_the_model_has_in_mind() -> None:
-    assert Machine() == Machine(480.0, 40.0, 2 * 1024 * 1024, None) == BY_MODEL.machine
-    assert not BY_MODEL.measured
+        layouts = in_layout(program, step, layout)
+        facts = StepFacts(program, step, layouts, info("brgconv_1x1:avx512_core"))
+        assert exposed_us(facts, rates(gbytes=20.0)) == pytest.approx(expected)
 
 
 NEIGHBOURS = [ir.LRN(5, 1e-4, 0.75, 1.0), ir.Pooling("max", (3, 3), (1, 1), (1, 1), (1, 1))]
@@ -191,11 +180,9 @@ def reached(
     result = program.values[step.operand("dst" if step.kind == "convolution" else "src")].shape
     groups = step.attrs.groups  # type: ignore[union-attr]
     operations = 2.0 * np.prod(result) * np.prod(weights) / (weights[0] * (weights[1] if groups > 1 else 1))
-    model = ModelCost(Machine(gflops=gflops, gbytes_per_s=1e9, narrow_share=machine.get("narrow", 0.5)))
+    by = model(gflops=gflops, gbytes=1e9, narrow=machine.get("narrow", 0.5))
     layouts = in_layout(program, step, layout)
-    return float(
-        operations / gflops / 1e3 / model(program, step, layouts, StepInfo(implementation, 0, 0, ""))
-    )
+    return float(operations / gflops / 1e3 / by(program, step, layouts, info(implementation)))
 
 
 @pytest.mark.parametrize(
@@ -278,11 +265,9 @@ def test_a_deconvolution_computes_at_every_position_of_its_source() -> None:
     attrs = ir.Deconvolution((2, 2), (1,) * 4, (1, 1), 1)
     b.step("up", attrs, (2, 16, 14, 14), [("src", x), ("weights", weights)])
     program = b.finish()
-    machine = Machine(gflops=100.0, gbytes_per_s=1e9)
+    by = model(gflops=100.0, gbytes=1e9)
     (step,) = program.steps
-    us = ModelCost(machine)(
-        program, step, in_layout(program, step, LAST), StepInfo("brgconv:avx512_core", 0, 0, "")
-    )
+    us = by(program, step, in_layout(program, step, LAST), info("brgconv:avx512_core"))
     assert us == pytest.approx(2 * (2 * 7 * 7) * 32 * 16 * 16 / 100e3 / 0.93)
 
 
@@ -301,8 +286,8 @@ def test_what_each_element_of_a_result_takes(attrs: ir.Attributes, layout: str, 
     """With padding: 17 channels are 32 in blocks. A window is no larger than the image."""
     program = image_step(attrs, (2, 17, 10, 20))
     (step,) = program.steps
-    model = ModelCost(Machine(gflops=100.0, gbytes_per_s=1e9))
-    us = model(program, step, in_layout(program, step, layout), StepInfo("jit:avx512_core", 0, 0, ""))
+    by = model(gflops=100.0, gbytes=1e9)
+    us = by(program, step, in_layout(program, step, layout), info("jit:avx512_core"))
     elements = 2 * (32 if layout == BLOCKED else 17) * 200
     assert us == pytest.approx(elements * operations / 100e3, abs=1e-3)
 
@@ -317,12 +302,12 @@ def test_matrix_products() -> None:
     )
     b.step("dense", ir.InnerProduct(), (5, 11), [("src", image), ("weights", filters)])
     program = b.finish()
-    model = ModelCost(Machine(gflops=100.0, gbytes_per_s=1e9))
+    by = model(gflops=100.0, gbytes=1e9)
     layouts = ("abc", "abc", "abc"), (LAST, "abcd", "ab")
     for step, tags, products in zip(program.steps, layouts, (3 * 50 * 70 * 90, 5 * 11 * 3 * 49), strict=True):
         shares = {"brg:avx512_core": 0.93, "brgemm:avx512_core": 0.93, "gemm:jit": 0.3, "x64:gemm:jit": 0.3}
         for name, share in shares.items():
-            us = model(program, step, tags, StepInfo(name, 0, 0, ""))
+            us = by(program, step, tags, info(name))
             assert us == pytest.approx(2 * products / 100e3 / share)
 
 
@@ -334,10 +319,8 @@ def test_a_depthwise_convolution_inside_a_pointwise_one_adds_its_own() -> None:
         (*program.values[:2], ir.Value("y", (1, 128, 7, 7), "float32", "local", "abcd")),
         (ir.Step("s", step.attrs, step.operands, (ir.DepthwisePostOp(3, 2, 1),)),),
     )
-    model = ModelCost(Machine(gflops=100.0, gbytes_per_s=1e9))
-    us = model(
-        both, both.steps[0], in_layout(both, both.steps[0], LAST), StepInfo("jit_1x1:avx512_core", 0, 0, "")
-    )
+    by = model(gflops=100.0, gbytes=1e9)
+    us = by(both, both.steps[0], in_layout(both, both.steps[0], LAST), info("jit_1x1:avx512_core"))
     pointwise, depthwise = 2 * 196 * 64 * 128 / 0.87, 2 * 9 * 128 * 49 / 0.25
     assert us == pytest.approx((pointwise + depthwise) / 100e3)
 
@@ -349,20 +332,24 @@ def test_memory_counts_everything_that_a_step_touches() -> None:
     """The first 2 MiB at twice the speed; a reference implementation takes far longer than any other."""
     program = convolution(64, 64, 56)
     (step,) = program.steps
-    slow = ModelCost(Machine(gflops=1e9, gbytes_per_s=10.0, narrow_share=0.5))
+    slow = model(gflops=1e9, gbytes=10.0, narrow=0.5)
     moved = 4 * (2 * 64 * 56 * 56 + 64 * 64)
     for layout in (LAST, BLOCKED):
-        us = slow(program, step, in_layout(program, step, layout), StepInfo("jit:avx512_core", 0, 0, ""))
+        us = slow(program, step, in_layout(program, step, layout), info("jit:avx512_core"))
         assert us == pytest.approx((moved - min(moved, 2 << 20) / 2) / 10e3, rel=1e-3)
-        reference = StepInfo("ref:any", 0, 0, "")
+        reference = info("ref:any")
         found = slow(program, step, in_layout(program, step, layout), reference)
         assert found == pytest.approx(50 * us, rel=1e-3)
 
 
 @pytest.mark.parametrize("shape", [(1, 17, 8, 8), (3, 64, 56, 56)])
 def test_a_reorder_reads_and_writes_all_padding_included_and_takes_a_start(shape: tuple[int, ...]) -> None:
-    machine = Machine(gbytes_per_s=20.0)
+    machine = rates(gbytes=20.0)
+
+    def reorder_us(target: str) -> float:
+        return OneDNN().cost(reorder_facts(shape, "float32", "abcd", target), machine)
+
     elements = int(np.prod(shape))
-    assert reorder_cost(shape, "abcd", LAST, machine) == pytest.approx(6 + 2 * 4 * elements / 20e3)
+    assert reorder_us(LAST) == pytest.approx(6 + 2 * 4 * elements / 20e3)
     padded = elements * (32 if shape[1] == 17 else 64) // shape[1]
-    assert reorder_cost(shape, "abcd", BLOCKED, machine) == pytest.approx(6 + 4 * (elements + padded) / 20e3)
+    assert reorder_us(BLOCKED) == pytest.approx(6 + 4 * (elements + padded) / 20e3)

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.step_facts import Layouts, StepFacts, operands_of, stored_bytes
 
 from ..memory.boxes import box_offset, piece_offsets
-from .candidates import Layouts, operands_of
-from .costs import CostSource, pieces_bytes, value_bytes
+from .source import CostSource
 
 
 def concat_cost(
@@ -30,11 +30,11 @@ def concat_cost(
     *pieces, whole = _laid_out(program, numbers, layouts)
     offsets = piece_offsets(whole, step.attrs.axis, pieces)
     copied = sum(
-        value_bytes(piece.shape, piece.layout)
+        stored_bytes(piece, piece.layout)
         for number, piece, offset in zip(numbers, pieces, offsets, strict=False)
         if offset is None or not _is_made_for_it(program, writers, number, piece.layout)
     )
-    share = copied / pieces_bytes(program, step, layouts)
+    share = copied / StepFacts(program, step, layouts).pieces_bytes
     return share * cost.copies(program, step, layouts) if copied else 0.0
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from costs_by_hand import MODEL, model
 
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.builder import ProgramBuilder
+from tvm_mxplan.passes.costs.movement import concat_cost, slice_cost
 from tvm_mxplan.passes.layout.candidates import operands_of
-from tvm_mxplan.passes.layout.costs import BY_MODEL, Machine, ModelCost
-from tvm_mxplan.passes.layout.movement_costs import concat_cost, slice_cost
 
 RELU = ir.Eltwise("relu", 0.0, 0.0)
 PLAIN, LAST, BLOCKED = "abcd", "acdb", "aBcd16b"
@@ -33,11 +33,11 @@ def costs(program: ir.Program, layout: str) -> tuple[float, float]:
     """Of the last step, with all operands in ``layout``: the forecast, and that of copying everything."""
     step = program.steps[-1]
     layouts = (layout,) * len(list(operands_of(step)))
-    everything = BY_MODEL.copies(program, step, layouts)
+    everything = MODEL.copies(program, step, layouts)
     if isinstance(step.attrs, ir.Slice):
-        return slice_cost(program, step, layouts, BY_MODEL), everything
+        return slice_cost(program, step, layouts, MODEL), everything
     writers = {one.dst: one for one in program.steps}
-    return concat_cost(program, writers, step, layouts, BY_MODEL), everything
+    return concat_cost(program, writers, step, layouts, MODEL), everything
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_padding_counts_in_blocks():
     program = joined((16, 17), (1,))
     cost, everything = costs(program, BLOCKED)
     assert cost == pytest.approx(everything * 32 / 48)
-    blocked, plain = (BY_MODEL.copies(program, program.steps[-1], (one,) * 3) for one in (BLOCKED, PLAIN))
+    blocked, plain = (MODEL.copies(program, program.steps[-1], (one,) * 3) for one in (BLOCKED, PLAIN))
     assert blocked == pytest.approx(plain * 48 / 33)
     for extents in ((17, 16), (8, 24)):
         cost, everything = costs(joined(extents, ()), BLOCKED)
@@ -119,11 +119,10 @@ def test_only_a_value_with_bytes_of_its_own_can_view_another():
 
 
 def test_copying_takes_reading_and_writing_and_a_slice_a_start():
-    machine = Machine(gbytes_per_s=20.0)
     program = joined((16, 17), ())
     for layout, channels in ((PLAIN, 33), (LAST, 33), (BLOCKED, 48)):
-        copied = ModelCost(machine).copies(program, program.steps[-1], (layout,) * 3)
+        copied = model(gbytes=20.0).copies(program, program.steps[-1], (layout,) * 3)
         assert copied == pytest.approx(2 * 4 * channels * 64 / 20e3)
     part = sliced((1, 48, 8, 8), (0, 3, 0, 0), (1, 5, 8, 8))
-    copied = ModelCost(machine).copies(part, part.steps[-1], (PLAIN,) * 2)
+    copied = model(gbytes=20.0).copies(part, part.steps[-1], (PLAIN,) * 2)
     assert copied == pytest.approx(6 + 2 * 4 * 5 * 64 / 20e3)

@@ -7,37 +7,23 @@ patches    written and read once each, in caches
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from tvm_mxplan.core.machine import MachineRates
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.step_facts import StepFacts
 
-from tvm_mxplan.core.program.program import ConvolutionAlgorithm
-
-_TILES: dict[ConvolutionAlgorithm, int] = {"winograd_f2": 2, "winograd_f4": 4}
+_TILES: dict[ir.ConvolutionAlgorithm, int] = {"winograd_f2": 2, "winograd_f4": 4}
 _CHANNELS = 16  # rows of patches are padded to multiples of it
 _EFFICIENCY = 0.93  # of the matrix products
 _CACHE_SPEED = 2.0  # of the transforms, as a multiple of the speed of memory
 
 
-def winograd_cost(
-    algorithm: ConvolutionAlgorithm,
-    src_channels: int,
-    dst: Sequence[int],
-    gflops: float,
-    gbytes_per_s: float,
-    *,
-    filter_size: int = 3,
-    groups: int = 1,
-) -> float:
-    """Microseconds, without what moving src and dst takes.
-
-    Parameters
-    ----------
-    src_channels : of all groups.
-    dst : logical shape [N, K, H, W] of the result.
-    gflops, gbytes_per_s : peak arithmetic and memory speed.
-    filter_size : extent of the filters, which are square.
-    """
-    size = _TILES[algorithm]
-    images, channels, height, width = dst
+def winograd_cost(facts: StepFacts, attrs: ir.Convolution, machine: MachineRates) -> float:
+    """Microseconds, without what moving src and dst takes."""
+    groups, src_channels = attrs.groups, facts.shape("src")[1]
+    filter_size = facts.shape("weights")[-1]  # square
+    gflops, gbytes_per_s = machine.gflops(facts.dtype("src")), machine.memory.copied
+    size = _TILES[attrs.algorithm]
+    images, channels, height, width = facts.shape("dst")
     tiles = images * -(-height // size) * -(-width // size)
     elements = groups * (size + filter_size - 1) ** 2
     rows, columns = _padded(src_channels // groups), _padded(channels // groups)

@@ -1,0 +1,171 @@
+"""What this machine computes and moves, measured with oneDNN's own kernels in less than two seconds.
+
+    compute   a convolution of 1x1 whose data fit caches, by instruction set
+    copied    an elementwise function on as much as half of a level holds, on several times the last cache
+    read      a matrix of so many bytes multiplied with one row
+    start     functions of a few elements behind each other on one thread
+    fork      what one of them takes longer on all threads
+
+The best of many short runs counts, since whatever disturbs a run takes time.  Where other processes took the
+processor away too often, that is said, and who keeps the rates may measure again.
+"""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from tvm_mxplan.core.machine import Compute, MachineRates, MemoryLevel
+from tvm_mxplan.core.machine.caches import cache_sizes
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.errors import UnsupportedError
+
+from .. import library
+from .names import implementation_named
+
+_CHANNELS, _EXTENT = 256, 14
+_SECONDS = 0.1
+"""For each number that is measured, beyond its first runs."""
+_FIRST = 3
+_FAR = 4
+"""Times the last cache is what comes from memory, within limits."""
+_FAR_BYTES = (64 << 20, 256 << 20)
+_CHAIN, _FEW, _ROWS = 64, 16, 1024
+_SMALLEST = 256 << 10
+"""Of what is moved in a run: with less, starting it counts more."""
+_SWITCHES = 20
+"""In a second: times that the processor was taken away, from where on the machine counts as busy."""
+
+
+def measure_machine() -> tuple[MachineRates, bool]:
+    """The rates of the calling thread's number of threads, not rounded, and whether others disturbed that."""
+    begin, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
+    threads = library.threads()
+    start_us = _on_threads(1, threads, lambda: _chain_us(_CHAIN) / _CHAIN)
+    call_us = _chain_us(1)
+    fork_us = call_us - _on_threads(1, threads, lambda: _chain_us(1))
+    sizes = [nbytes for nbytes in cache_sizes(threads) if nbytes // 2 >= _SMALLEST]
+    levels = [MemoryLevel(nbytes, _read(nbytes // 2), _copied(nbytes // 2, call_us)) for nbytes in sizes]
+    far = min(max(_FAR * max(sizes, default=0), _FAR_BYTES[0]), _FAR_BYTES[1])
+    levels.append(MemoryLevel(None, _read(far), _copied(far, call_us)))
+    rates = MachineRates(
+        threads, tuple(_compute()), tuple(_slower_outwards(levels)), start_us, max(fork_us, 0.0), "measured"
+    )
+    switches = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw - before
+    return rates, switches > _SWITCHES * (time.perf_counter() - begin)
+
+
+def _slower_outwards(levels: list[MemoryLevel]) -> Iterator[MemoryLevel]:
+    """Levels of which none is faster than the one before it, whatever disturbed their measurement."""
+    for at, level in enumerate(levels):
+        beyond = levels[at:]
+        yield replace(level, read=max(x.read for x in beyond), copied=max(x.copied for x in beyond))
+
+
+def _compute() -> Iterator[Compute]:
+    """Rates by instruction set; UnsupportedError where nothing runs."""
+    first = _convolution("")
+    info = library.describe(first).steps[0]
+    if info.error or info.is_reference:
+        raise UnsupportedError("library onednn: no kernel to measure this machine with")
+    by_set = {info.instruction_set: first}
+    for name in info.alternatives:
+        by_set.setdefault(implementation_named(name).instruction_set, _convolution(name))
+    operations = 2.0 * _CHANNELS**2 * _EXTENT**2
+    for instruction_set, program in by_set.items():
+        if instruction_set:
+            yield Compute("float32", instruction_set, operations / _best_us(program) / 1e3)
+
+
+def _convolution(preferred: str) -> ir.Program:
+    image = (1, _CHANNELS, _EXTENT, _EXTENT)
+    values = (
+        ir.Value("src", image, "float32", "input", "acdb", 0),
+        ir.Value("weights", (_CHANNELS, _CHANNELS, 1, 1), "float32", "constant", "abcd", 0),
+        ir.Value("dst", image, "float32", "output", "acdb", 0),
+    )
+    attrs = ir.Convolution((1, 1), (0,) * 4, (1, 1), 1, preferred=preferred)
+    return _single(values, attrs)
+
+
+def _copied(nbytes: int, start_us: float) -> float:
+    """GB/s of a function whose operand and result are so many bytes together."""
+    shape = (nbytes // 8,)
+    values = (
+        ir.Value("src", shape, "float32", "input", "a", 0),
+        ir.Value("dst", shape, "float32", "output", "a", 0),
+    )
+    spent = _best_us(_single(values, ir.Eltwise("linear", 1.5, 0.5))) - start_us
+    return nbytes / max(spent, 1e-3) / 1e3
+
+
+def _read(nbytes: int) -> float:
+    """GB/s of a matrix that is read once."""
+    rows = min(_ROWS, nbytes // 4 // _FEW)
+    terms = nbytes // 4 // rows
+    values = (
+        ir.Value("src", (1, terms), "float32", "input", "ab", 0),
+        ir.Value("weights", (rows, terms), "float32", "constant", "ab", 0),
+        ir.Value("dst", (1, rows), "float32", "output", "ab", 0),
+    )
+    return nbytes / _best_us(_single(values, ir.InnerProduct())) / 1e3
+
+
+def _chain_us(steps: int) -> float:
+    """Microseconds of a region of so many small steps."""
+    shape = (_FEW, _FEW)
+    values = [ir.Value("src", shape, "float32", "input", "ab", 0)]
+    made = []
+    for at in range(steps):
+        values.append(ir.Value(f"dst{at}", shape, "float32", "output", "ab", at))
+        operands = (ir.Operand("src", 0), ir.Operand("dst", at + 1))
+        made.append(ir.Step(f"step{at}", ir.Eltwise("linear", 1.5, 0.5), operands))
+    return _best_us(ir.Program("chain", tuple(values), tuple(made)))
+
+
+def _on_threads(threads: int, restored: int, measure: Callable[[], float]) -> float:
+    library.set_threads(threads)
+    try:
+        return measure()
+    finally:
+        library.set_threads(restored)
+
+
+def _single(values: tuple[ir.Value, ...], attrs: ir.Attributes) -> ir.Program:
+    operands = tuple(ir.Operand(value.name, number) for number, value in enumerate(values))
+    return ir.Program("step", values, (ir.Step("step", attrs, operands),))
+
+
+def _best_us(program: ir.Program) -> float:
+    """Microseconds of the fastest of as many runs as there is time for."""
+    run = _runner(program)
+    for _ in range(2):
+        run()
+    least, taken, end = float("inf"), 0, time.perf_counter() + _SECONDS
+    while taken < _FIRST or time.perf_counter() < end:
+        start = time.perf_counter()
+        run()
+        least, taken = min(least, time.perf_counter() - start), taken + 1
+    return 1e6 * least
+
+
+def _runner(program: ir.Program) -> Callable[[], object]:
+    import tvm_ffi
+
+    def tensor(number: int) -> np.ndarray:
+        return np.full(program.values[number].shape, 0.5, np.float32)
+
+    ports = (*program.of_kind("input"), *program.of_kind("output"))
+    physical = {"acdb": (0, 2, 3, 1)}
+    arrays = []
+    for number in ports:
+        value = program.values[number]
+        order = physical.get(value.layout, range(len(value.shape)))
+        arrays.append(np.full([value.shape[axis] for axis in order], 0.5, np.float32))
+    module = library.create_module(program.name, program, [tensor(n) for n in program.of_kind("constant")])
+    function, given = module[program.name], [tvm_ffi.from_dlpack(array) for array in arrays]
+    return lambda: function(*given)

@@ -1,0 +1,27 @@
+"""What the names of oneDNN's implementations say: ``brgconv_1x1:avx512_core`` and the like.
+
+Before the first colon stands the family, behind it the instruction set; products by ``gemm`` say so in some
+other place.  Steps of several primitives join their names by ``+``, that of the work first.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from tvm_mxplan.core.description import Implementation
+
+GEMM = "gemm"
+_SETS = {"avx512": "avx512", "avx2": "avx2", "avx": "avx2", "sse41": "sse41"}
+"""Instruction sets by what their names in oneDNN begin with, the longest first."""
+
+
+@functools.lru_cache(maxsize=1024)
+def implementation_named(name: str) -> Implementation:
+    """What ``name`` says of an implementation."""
+    parts = name.split("+")
+    family, _, rest = parts[0].partition(":")
+    if any(part.startswith("gemm") for part in name.split(":")):  # also x64:gemm:jit, but not brgemm
+        family = GEMM
+    instruction_set = next((ours for theirs, ours in _SETS.items() if rest.startswith(theirs)), "")
+    is_reference = any(part.split(":")[0] == "ref" for part in parts)
+    return Implementation(name, family, instruction_set, is_reference)

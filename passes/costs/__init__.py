@@ -1,0 +1,1 @@
+"""What plans are weighed by: a library's model of costs (``model``), or a clock (``layout/measure``)."""

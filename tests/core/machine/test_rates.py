@@ -1,0 +1,101 @@
+"""Rates of machines: what is derived from them, their file, and what a damaged one is told."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tvm_mxplan.core.machine import Compute, MachineRates, MemoryLevel, UnusableRates, default_rates
+
+RATES = MachineRates(
+    2,
+    (
+        Compute("float32", "avx512", 211.3),
+        Compute("float32", "avx2", 197.0),
+        Compute("int8", "avx512", 800.0),
+    ),
+    (MemoryLevel(2 << 20, 131.0, 187.0), MemoryLevel(32 << 20, 90.0, 171.0), MemoryLevel(None, 66.6, 68.4)),
+    0.233,
+    2.06,
+    "measured",
+)
+
+
+def test_the_fastest_instruction_set_of_a_type_where_none_is_named() -> None:
+    assert (RATES.gflops("float32"), RATES.gflops("float32", "avx2")) == (211.3, 197.0)
+    assert RATES.gflops("float32", "sse41") == 211.3, "not measured"
+    assert (RATES.gflops("int8"), RATES.gflops("bfloat16")) == (800.0, 800.0)
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "copied"), [(1, 187.0), (2 << 20, 187.0), (3 << 20, 171.0), (1 << 30, 68.4)]
+)
+def test_bytes_lie_in_the_nearest_level_that_holds_them(nbytes: int, copied: float) -> None:
+    assert RATES.copying_us(nbytes) == pytest.approx(nbytes / copied / 1e3)
+
+
+def test_the_file_says_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "rates.json"
+    path.write_text(json.dumps(RATES.to_json()))
+    assert MachineRates.read(path) == replace(RATES, source="given")
+    assert MachineRates.from_json(RATES.to_json()) == RATES
+    assert MachineRates.from_json(default_rates(3).to_json()) == default_rates(3)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"threads": 0}, "threads: expected at least 1"),
+        ({"threads": True}, "threads: expected a whole number"),
+        ({"source": "guessed"}, "source: expected one of"),
+        ({"start_us": -1}, "start_us: expected microseconds"),
+        ({"fork_us": "2"}, "fork_us: expected a number"),
+        ({"compute": []}, "compute: expected at least one"),
+        ({"compute": [["float32", "avx2"]]}, "compute: expected rows of three"),
+        ({"compute": [["float32", 2, 2.0]]}, "compute: expected a name"),
+        ({"compute": [["float32", "avx2", 0]]}, "expected rates above 0"),
+        ({"compute": [["float32", "avx2", float("nan")]]}, "compute: expected a number"),
+        ({"levels": [[1024, 1, 1]]}, "levels: expected caches"),
+        ({"levels": []}, "levels: expected caches"),
+        ({"levels": [[None, 1, 1], [1024, 1, 1]]}, "levels: expected caches"),
+        ({"levels": [[2048, 1, 1], [1024, 1, 1], [None, 1, 1]]}, "levels: expected bytes that grow"),
+        ({"levels": [[1.5, 1, 1], [None, 1, 1]]}, "levels: expected a whole number"),
+        ({"levels": None}, "levels: expected rows of three"),
+    ],
+)
+def test_what_is_wrong_is_named(changed: dict[str, object], said: str) -> None:
+    with pytest.raises(UnusableRates, match=said):
+        MachineRates.from_json({**RATES.to_json(), **changed})
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [("", "no JSON"), ("[1]", "expected an object"), ("{}", "compute")]
+)
+def test_files_that_say_nothing(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "rates.json"
+    path.write_text(text)
+    with pytest.raises(UnusableRates, match=f"rates.json: {said}"):
+        MachineRates.read(path)
+    with pytest.raises(UnusableRates, match="No such file"):
+        MachineRates.read(tmp_path / "other.json")
+
+
+def test_rounding_is_stable_and_small() -> None:
+    rounded = RATES.rounded()
+    assert rounded.rounded() == rounded
+    assert [one.gflops for one in rounded.compute] == [220.0, 200.0, 820.0]
+    noisy = replace(RATES, start_us=0.235, fork_us=2.05)
+    assert noisy.rounded() == rounded
+
+
+def test_the_better_of_two_measurements() -> None:
+    other = replace(
+        RATES, start_us=0.2, fork_us=9.0, levels=(replace(RATES.levels[0], read=200.0), *RATES.levels[1:])
+    )
+    better = RATES.better(other)
+    assert (better.start_us, better.fork_us, better.levels[0].read) == (0.2, 2.06, 200.0)
+    assert better.levels[0].copied == 187.0 and better.compute == RATES.compute
+    assert RATES.better(replace(other, levels=other.levels[1:])) is RATES, "another machine"

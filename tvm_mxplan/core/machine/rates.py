@@ -1,0 +1,261 @@
+"""``MachineRates``: what a machine computes and moves, which all estimates of time rest on.
+
+    compute     operations a second by element type and instruction set, of all threads together
+    levels      memory from the nearest cache outwards: bytes that all threads have of it, and its speed
+    start_us    to begin a kernel that is there already
+    fork_us     to wake the other threads and wait for them
+
+They are measured once on a machine, given by hand, or, where nothing can be measured, stated here.  As JSON:
+
+    {"threads": 2, "source": "measured", "start_us": 0.5, "fork_us": 1.5,
+     "compute": [["float32", "avx512", 480.0], ["float32", "avx2", 240.0]],
+     "levels": [[2097152, 80.0, 80.0], [null, 40.0, 40.0]]}
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from .rounding import preferred
+
+Source: TypeAlias = Literal["measured", "given", "default"]
+SOURCES: tuple[Source, ...] = ("measured", "given", "default")
+
+_FASTEST = 1e10
+"""GFLOP/s or GB/s: no machine that this is for has more, so a file that says so is damaged."""
+
+
+class UnusableRates(ValueError):
+    """What was read does not say what a machine can do; the message names the field."""
+
+
+@dataclass(frozen=True)
+class Compute:
+    """Operations a second, in thousands of millions, of elements of a type with an instruction set."""
+
+    dtype: str
+    instruction_set: str
+    gflops: float
+
+
+@dataclass(frozen=True)
+class MemoryLevel:
+    """A cache, or memory.
+
+    Attributes
+    ----------
+    nbytes : what all threads have of it; None for memory, which holds everything.
+    read : GB/s that are read.
+    copied : GB/s that are read and written, each byte counted each time, where one kernel does both.
+    """
+
+    nbytes: int | None
+    read: float
+    copied: float
+
+
+@dataclass(frozen=True)
+class MachineRates:
+    """See the module's text.
+
+    Attributes
+    ----------
+    threads : that reach all this together.
+    levels : the nearest first, memory last.
+    """
+
+    threads: int
+    compute: tuple[Compute, ...]
+    levels: tuple[MemoryLevel, ...]
+    start_us: float
+    fork_us: float
+    source: Source = "given"
+
+    def __post_init__(self) -> None:
+        if self.threads < 1:
+            raise UnusableRates(f"threads: expected at least 1, got {self.threads}")
+        if not self.compute:
+            raise UnusableRates("compute: expected at least one rate, got none")
+        ends = [level.nbytes is None for level in self.levels]
+        if ends != [False] * (len(ends) - 1) + [True]:
+            raise UnusableRates("levels: expected caches with their bytes, then memory with null")
+        sizes = [level.nbytes for level in self.levels if level.nbytes is not None]
+        if sizes != sorted(set(sizes)) or (sizes and sizes[0] < 1):
+            raise UnusableRates(f"levels: expected bytes that grow, got {sizes}")
+        speeds = [one.gflops for one in self.compute]
+        speeds += [speed for level in self.levels for speed in (level.read, level.copied)]
+        for speed in speeds:
+            if not 0 < speed < _FASTEST:
+                raise UnusableRates(f"compute, levels: expected rates above 0, got {speed}")
+        for name in ("start_us", "fork_us"):
+            if not 0 <= getattr(self, name) < _FASTEST:
+                raise UnusableRates(f"{name}: expected microseconds, got {getattr(self, name)}")
+
+    @property
+    def memory(self) -> MemoryLevel:
+        """The last level."""
+        return self.levels[-1]
+
+    def gflops(self, dtype: str, instruction_set: str = "") -> float:
+        """Of a type with an instruction set, or with the fastest one.
+
+        What was not measured is taken from the nearest that was: of the same type with another instruction
+        set, or of another type.
+        """
+        of_type = [one for one in self.compute if one.dtype == dtype] or list(self.compute)
+        named = [one.gflops for one in of_type if one.instruction_set == instruction_set]
+        return named[0] if named else max(one.gflops for one in of_type)
+
+    def copying_us(self, nbytes: int) -> float:
+        """Microseconds to read and write so many bytes together, out of the nearest level that holds them."""
+        return nbytes / self.holding(nbytes).copied / 1e3
+
+    def holding(self, nbytes: int) -> MemoryLevel:
+        """The nearest level that holds so many bytes."""
+        return next(level for level in self.levels if level.nbytes is None or nbytes <= level.nbytes)
+
+    def rounded(self) -> MachineRates:
+        """In the steps of ``rounding``, so that the next measurement most likely says the same."""
+        return replace(
+            self,
+            compute=tuple(replace(one, gflops=preferred(one.gflops)) for one in self.compute),
+            levels=tuple(
+                replace(one, read=preferred(one.read), copied=preferred(one.copied)) for one in self.levels
+            ),
+            start_us=preferred(self.start_us) if self.start_us else 0.0,
+            fork_us=preferred(self.fork_us) if self.fork_us else 0.0,
+        )
+
+    def better(self, other: MachineRates) -> MachineRates:
+        """The better of each number of two measurements of one machine; these where they are of two."""
+        ours = [(one.dtype, one.instruction_set) for one in self.compute]
+        alike = {(one.dtype, one.instruction_set): one.gflops for one in other.compute}
+        sizes = [level.nbytes for level in self.levels]
+        if set(ours) != set(alike) or sizes != [level.nbytes for level in other.levels]:
+            return self
+        return replace(
+            self,
+            compute=tuple(
+                replace(one, gflops=max(one.gflops, alike[one.dtype, one.instruction_set]))
+                for one in self.compute
+            ),
+            levels=tuple(
+                MemoryLevel(one.nbytes, max(one.read, two.read), max(one.copied, two.copied))
+                for one, two in zip(self.levels, other.levels, strict=True)
+            ),
+            start_us=min(self.start_us, other.start_us),
+            fork_us=min(self.fork_us, other.fork_us),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """As the module's text shows it."""
+        return {
+            "threads": self.threads,
+            "source": self.source,
+            "start_us": self.start_us,
+            "fork_us": self.fork_us,
+            "compute": [[one.dtype, one.instruction_set, one.gflops] for one in self.compute],
+            "levels": [[one.nbytes, one.read, one.copied] for one in self.levels],
+        }
+
+    @classmethod
+    def from_json(cls, data: object) -> MachineRates:
+        """The inverse; UnusableRates says what is wrong with ``data``."""
+        if not isinstance(data, Mapping):
+            raise UnusableRates(f"expected an object, got a {type(data).__name__}")
+        source = data.get("source", "given")
+        if source not in SOURCES:
+            raise UnusableRates(f"source: expected one of {', '.join(SOURCES)}, got {source!r}")
+        compute = tuple(
+            Compute(_text("compute", row[0]), _text("compute", row[1]), _number("compute", row[2]))
+            for row in _rows(data, "compute")
+        )
+        levels = tuple(
+            MemoryLevel(
+                None if row[0] is None else _whole("levels", row[0]),
+                _number("levels", row[1]),
+                _number("levels", row[2]),
+            )
+            for row in _rows(data, "levels")
+        )
+        return cls(
+            _whole("threads", data.get("threads")),
+            compute,
+            levels,
+            _number("start_us", data.get("start_us")),
+            _number("fork_us", data.get("fork_us")),
+            source,
+        )
+
+    @classmethod
+    def read(cls, path: Path) -> MachineRates:
+        """Those that a file gives by hand; UnusableRates says what is wrong with it."""
+        try:
+            data = json.loads(path.read_text())
+        except OSError as error:
+            raise UnusableRates(f"{path}: {error.strerror or error}") from None
+        except (ValueError, RecursionError):
+            raise UnusableRates(f"{path}: no JSON") from None
+        try:
+            return replace(cls.from_json(data), source="given")
+        except UnusableRates as error:
+            raise UnusableRates(f"{path}: {error}") from None
+
+    def __str__(self) -> str:
+        """One line for a report."""
+        compute = ", ".join(
+            f"{one.gflops:g} GFLOP/s {one.dtype} {one.instruction_set}" for one in self.compute
+        )
+        return (
+            f"{self.source}: {compute}; {self.memory.read:g} GB/s read, {self.memory.copied:g} GB/s copied; "
+            f"{self.start_us:g} us to start a kernel, {self.fork_us:g} us to fork; {self.threads} thread(s)"
+        )
+
+
+def _rows(data: Mapping[Any, Any], name: str) -> list[list[Any]]:
+    rows = data.get(name)
+    if not isinstance(rows, list) or not all(isinstance(row, list) and len(row) == 3 for row in rows):
+        raise UnusableRates(f"{name}: expected rows of three, got {rows!r}"[:200])
+    return rows
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise UnusableRates(f"{name}: expected a name, got {value!r}"[:200])
+    return value
+
+
+def _number(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise UnusableRates(f"{name}: expected a number, got {value!r}"[:200])
+    return float(value)
+
+
+def _whole(name: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise UnusableRates(f"{name}: expected a whole number, got {value!r}"[:200])
+    return value
+
+
+def default_rates(threads: int = 2) -> MachineRates:
+    """Plausible ones, for where nothing can be measured: of server processors of 2024, two threads together.
+
+    The number of threads is noted; the rates do not go by it, since memory's do not either.
+    """
+    return MachineRates(
+        threads,
+        (
+            Compute("float32", "avx512", 480.0),
+            Compute("float32", "avx2", 240.0),
+            Compute("float32", "sse41", 72.0),
+        ),
+        (MemoryLevel(2 << 20, 80.0, 80.0), MemoryLevel(None, 40.0, 40.0)),
+        start_us=0.5,
+        fork_us=1.5,
+        source="default",
+    )

@@ -1,0 +1,96 @@
+"""``StepFacts``: a step in given layouts as a library would run it, all that its cost depends on.
+
+    facts = StepFacts(program, step, layouts, info)
+    facts.shape("src"), facts.padded("dst"), facts.moved_bytes, facts.info.family
+
+``layouts`` has one entry for each of :func:`operands_of`, in that order.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+from .description import NOTHING_KNOWN, StepInfo
+from .layout.layout import Layout, parse_layout
+from .program import program as ir
+
+Layouts: TypeAlias = tuple[str, ...]
+
+
+def operands_of(step: ir.Step) -> list[tuple[str, int]]:
+    """Roles and values of everything a step touches: operands, then those of its post-ops."""
+    pairs = [(operand.role, operand.value) for operand in step.operands]
+    pairs += [("post_op", p.value) for p in step.post_ops if isinstance(p, ir.BinaryPostOp)]
+    return pairs
+
+
+def item_bytes(dtype: str) -> int:
+    """Bytes of one element of a type, as ``float32`` or ``bool``."""
+    bits = re.search(r"\d+$", dtype)
+    return -(-int(bits.group()) // 8) if bits else 1
+
+
+@dataclass(frozen=True)
+class StepFacts:
+    """One step; see the module's text.  Shapes are of numbers."""
+
+    program: ir.Program
+    step: ir.Step
+    layouts: Layouts
+    info: StepInfo = NOTHING_KNOWN
+
+    @cached_property
+    def roles(self) -> tuple[str, ...]:
+        """Roles of what the step touches, in the order of ``layouts``."""
+        return tuple(role for role, _ in operands_of(self.step))
+
+    def shape(self, role: str) -> tuple[int, ...]:
+        """Logical shape of the operand with a role."""
+        return self.program.values[self.step.operand(role)].shape  # type: ignore[return-value]
+
+    def layout(self, role: str) -> Layout:
+        """Layout of the operand with a role."""
+        return parse_layout(self.layouts[self.roles.index(role)])
+
+    def padded(self, role: str) -> tuple[int, ...]:
+        """Shape of the operand with a role, as it is stored."""
+        return self.layout(role).padded_shape(self.shape(role))
+
+    def dtype(self, role: str) -> str:
+        """Element type of the operand with a role."""
+        return self.program.values[self.step.operand(role)].dtype
+
+    @cached_property
+    def operand_bytes(self) -> tuple[int, ...]:
+        """Bytes of each operand as it is stored, in the order of ``layouts``."""
+        values = (self.program.values[number] for _, number in operands_of(self.step))
+        return tuple(stored_bytes(value, layout) for value, layout in zip(values, self.layouts, strict=True))
+
+    @property
+    def moved_bytes(self) -> int:
+        """Bytes of all operands together."""
+        return sum(self.operand_bytes)
+
+    @property
+    def pieces_bytes(self) -> int:
+        """Bytes that a concatenation or slice reads: those of its pieces, of which a slice has one."""
+        sliced = isinstance(self.step.attrs, ir.Slice)
+        return sum(self.operand_bytes[-1:] if sliced else self.operand_bytes[:-1])
+
+
+def stored_bytes(value: ir.Value, layout: str) -> int:
+    """Bytes of a value in a layout, padding included."""
+    return item_bytes(value.dtype) * parse_layout(layout).elements(value.shape)  # type: ignore[arg-type]
+
+
+def reorder_facts(shape: tuple[int, ...], dtype: str, source: str, target: str) -> StepFacts:
+    """The conversion of a value from one layout into another."""
+    values = (
+        ir.Value("", shape, dtype, "input", source, 0),
+        ir.Value("", shape, dtype, "local", target),
+    )
+    step = ir.Step("", ir.Reorder(), (ir.Operand("src", 0), ir.Operand("dst", 1)))
+    return StepFacts(ir.Program("", values, (step,)), step, (source, target))
