@@ -197,6 +197,7 @@ def test_entries_are_checked_only_when_they_are_read(tmp_path):
         (lambda header: with_fields(header, entries=None), "other types"),
         (lambda header: with_fields(header, entries=["row"]), "other types"),
         (lambda header: with_fields(header, facts=[]), "other types"),
+        (lambda header: with_fields(header, facts={"x": float("nan")}), "no JSON"),
         (lambda header: with_fields(header, fingerprint=7), "no SHA-256"),
         (lambda header: with_fields(header, more=1), "other fields"),
         (lambda header: with_row(header, kind=1), "other types"),

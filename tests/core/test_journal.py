@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from tvm_mxplan.core.dispatch import Candidate
+from tvm_mxplan.core.allocation import Plan
+from tvm_mxplan.core.dispatch import Candidate, DispatchDecision
 from tvm_mxplan.core.journal import Journal
+from tvm_mxplan.core.layout.layout_decision import LayoutDecision
 
 DIRECT, WINOGRAD, LAST = (Candidate(algorithm=name) for name in ("direct", "winograd_f4", "winograd_f2"))
 
@@ -34,3 +36,14 @@ def test_the_last_reason_stands() -> None:
     journal.refuse({"relax.exp": "first", "relax.abs": "other"})
     journal.refuse({"relax.exp": "second"})
     assert journal.refused == {"relax.exp": "second", "relax.abs": "other"}
+
+
+def test_what_is_noted_stands_by_its_name() -> None:
+    journal, plan, decision = Journal(), Plan((0,)), LayoutDecision("cost", 0.5)
+    assert (journal.plans, journal.layouts, journal.trials, journal.dispatched) == ({}, {}, {}, {})
+    journal.place("region_0", plan)
+    journal.lay_out("region_0", decision)
+    operator = DispatchDecision("relu_0", "relu", (DIRECT,))
+    journal.dispatch(operator)
+    assert (journal.plans, journal.layouts) == ({"region_0": plan}, {"region_0": decision})
+    assert journal.dispatched == {"relu_0": operator}

@@ -28,3 +28,13 @@ def test_a_stage_errs_by_a_bounded_share():
 def test_short_sums_stay_whole():
     assert stages(LIMIT, LIMIT) == [LIMIT]
     assert terms_at_once(4) == 4 * LIMIT
+
+
+@pytest.mark.parametrize(
+    ("terms", "limit"), [(2048, 1024), (6000, 1024), (1025, 1024), (2**20, 1024), (3**13, 1024), (91, 20)]
+)
+def test_stages_are_divisors_where_there_are_any(terms, limit):
+    """Of about the same size: nothing has to be filled."""
+    parts = stages(terms, limit)
+    assert math.prod(parts) == terms and fits(terms, limit)
+    assert min(parts) > 1

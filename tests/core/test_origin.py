@@ -14,6 +14,7 @@ def test_a_kind_stands_before_the_name_and_lines_stay_lines():
     assert str(Origin("encoder.layer.0")) == "encoder.layer.0"
     assert str(Origin("two\nlines", "Relu")) == "Relu two\\nlines"
     assert len(str(Origin("n" * 500, "Relu"))) < 110
+    assert str(Origin("n" * 100)) == "n" * 100 and str(Origin("n" * 101)) == "n" * 100 + "..."
 
 
 @pytest.mark.parametrize(("name", "meant"), [("/layer/a", True), ("a", True), ("layer", False), ("", False)])

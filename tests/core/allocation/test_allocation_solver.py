@@ -227,6 +227,18 @@ def test_each_part_is_asked_for_what_is_of_use(monkeypatch: pytest.MonkeyPatch) 
     assert [(request.capacity, request.fit_only, request.seconds) for request in asked] == [(-1, False, -1.0)]
 
 
+def test_placements_are_the_limit_unless_there_is_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    plan = native.plan
+    monkeypatch.setattr(
+        native, "plan", lambda part, request: asked.append(request.max_nodes) or plan(part, request)
+    )
+    problem = Problem((single("a", 0, 2, 60),))
+    for limits in ({}, {"seconds": 5.0}, {"max_nodes": 7}, {"max_nodes": 7, "seconds": 5.0}):
+        solve(problem, **limits)
+    assert asked == [1_000_000, 2**62, 7, 7]
+
+
 def test_limits_leave_a_valid_plan() -> None:
     problem = mixed_alignments(3, 12)
     for plan in (solve(problem, max_nodes=0), solve(problem, seconds=0.0), solve(problem, max_nodes=5)):

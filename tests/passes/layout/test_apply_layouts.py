@@ -208,3 +208,19 @@ def test_only_the_naive_policy_goes_back_to_plain_after_each_step() -> None:
     after = {naive: text(apply_layouts(program, choices, back_to_plain=naive)) for naive in (False, True)}
     assert text(apply_layouts(program, choices)) == after[False] != after[True]
     assert (after[False].count("reorder"), after[True].count("reorder")) == (2, 4)
+
+
+def test_a_result_that_is_the_first_value_is_shown() -> None:
+    """What aliases the output stays plain, also where the output is value 0."""
+    image = (1, 16, 4, 4)
+    values = (
+        ir.Value("y", image, "float32", "output", "abcd", 0),
+        ir.Value("x", image, "float32", "input", "abcd", 0),
+        ir.Value("v", image, "float32", "local", "abcd", alias_of=0),
+    )
+    relu = ir.Eltwise("relu", 0.0, 0.0)
+    step = ir.Step("relu", relu, (ir.Operand("src", 1), ir.Operand("dst", 2)))
+    after = apply_layouts(ir.Program("p", values, (step,)), [("acdb", "acdb")])
+    assert [one.kind for one in after.steps] == ["reorder", "eltwise", "reorder"]
+    last = after.values[after.steps[-1].dst]
+    assert (last.layout, after.values[after.root(after.steps[-1].dst)].kind) == ("abcd", "output")
