@@ -14,7 +14,7 @@ from .byoc import registry
 from .byoc.backend import Backend
 from .core.journal import Journal
 from .core.policies import Rule
-from .passes import dispatch, kernels, layout, memory, region
+from .passes import borders, dispatch, kernels, layout, memory, region
 from .passes.canonicalize import FoldConstants, RecoverOperators, SimplifyInference
 from .passes.dispatch.implementations import preference_of
 from .passes.storage import storage_rewrite
@@ -64,7 +64,7 @@ def InferLayouts(
 
 def PropagateLayouts(backend: Backend | None = None) -> Any:
     """Tensors between regions keep the layout in which they are, where that saves reorders."""
-    return layout.PropagateLayouts(backend or _default())
+    return borders.PropagateLayouts(backend or _default())
 
 
 def PlanMemory(backend: Backend | None = None) -> Any:

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tvm_mxplan.byoc.onednn import library
-from tvm_mxplan.core.description import StepInfo, is_reference
+from tvm_mxplan.byoc.onednn.costs.names import implementation_named
+from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.layout.layout import parse_layout, plain_layout
 from tvm_mxplan.core.layout.layout_arrays import pack
 from tvm_mxplan.core.program import program as ir
@@ -155,7 +156,7 @@ class Prepared:
                     return
                 small = self.subject.work <= MOST_REFERENCE_WORK
                 known = re.search(matching, info.implementation)
-                if known and (small or not is_reference(info.implementation)):
+                if known and (small or not implementation_named(info.implementation).is_reference):
                     about(f"{self.case} : {','.join(layouts)} : {info.implementation}")
                     wrong = self._run(program, data, info)
                     yield Outcome(self.case, self.subject.work, layouts, info.implementation, wrong)
