@@ -37,6 +37,7 @@ class Cudnn:
     name = NAME
     block = 1
     takes_arena = True
+    shares = None
 
     def __init__(self, plans: Plans | None = None) -> None:
         self._plans = plans
