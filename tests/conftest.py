@@ -22,13 +22,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason=reason))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _apart_from_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """For fixtures of modules and sessions; plans are the same on any machine unless a test measures one."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("TVM_MXPLAN_CACHE_DIR", str(tmp_path_factory.mktemp("caches") / "shared"))
+        environment.setenv("TVM_MXPLAN_MACHINE", "default")
+        yield
+
+
 @pytest.fixture(autouse=True)
 def cache_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the cache would be; nothing is there yet."""
     folder = tmp_path_factory.mktemp("caches") / "cache"
     monkeypatch.setenv("TVM_MXPLAN_CACHE_DIR", str(folder))
-    # Nothing is measured, and plans are the same on any machine, unless a test asks for it.
-    monkeypatch.setenv("TVM_MXPLAN_MACHINE", "default")
     for name in ("TVM_MXPLAN_CACHE_BYTES", "TVM_MXPLAN_AUTOTUNE"):
         monkeypatch.delenv(name, raising=False)
     return folder

@@ -222,7 +222,7 @@ def test_loaded_choices_are_saved_again(tiny, saved, tmp_path):
 
 def test_types(tmp_path):
     for call in (save_cache, load_cache):
-        with pytest.raises(ValueError, match=r"'onnx'.*cudnn, tensorrt, mkldnn"):
+        with pytest.raises(ValueError, match=r"'onnx'.*cudnn, host, tensorrt, mkldnn"):
             call(tmp_path / "c", "onnx")
         for type in ("cudnn", "tensorrt"):
             with pytest.raises(NotImplementedError, match=f"{type}: .*this build"):

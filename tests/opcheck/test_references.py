@@ -21,19 +21,21 @@ from tvm_mxplan.opcheck.references.elementwise import (
 from tvm_mxplan.opcheck.references.movement import resampling
 from tvm_mxplan.opcheck.references.operands import Operands
 
-RUNTIME = Path(__file__).resolve().parents[2] / "byoc" / "runtime" / "onednn"
+RUNTIME = Path(__file__).resolve().parents[2] / "byoc" / "runtime"
 
 
 def names_in(table: str) -> set[str]:
     """The names in one table of the runtime's algorithms."""
-    body = re.search(rf"algorithm {table}\(.*?\n}}\n", (RUNTIME / "algorithms.cc").read_text(), re.DOTALL)
+    body = re.search(rf"algorithm {table}\(.*?\n}}\n", (RUNTIME / "onednn" / "algorithms.cc").read_text(), re.DOTALL)
     assert body, f"algorithms.cc has no table {table}"
     return set(re.findall(r'\{"(\w+)", algorithm', body.group()))
 
 
 def test_every_kind_of_step_has_a_reference():
-    registry = (RUNTIME / "steps" / "registry.cc").read_text()
-    kinds = set(re.findall(r'\{"(\w+)", &?Build', registry))
+    kinds = set()
+    for library in ("onednn", "host"):
+        registry = (RUNTIME / library / "steps" / "registry.cc").read_text()
+        kinds |= set(re.findall(r'\{"(\w+)", &?Build', registry))
     assert kinds == set(ir.STEP_KINDS)
     assert {*REFERENCES, *SEVERAL} == set(ir.STEP_KINDS.values())
     assert not set(REFERENCES) & set(SEVERAL)
@@ -44,8 +46,12 @@ def test_every_post_op_has_a_reference():
 
 
 def test_every_function_has_a_reference():
-    assert names_in("EltwiseAlgorithm") == set(FUNCTIONS)
-    assert names_in("BinaryAlgorithm") == BINARY_ALGORITHMS
+    hosts = (RUNTIME / "host" / "steps" / "elementwise.cc").read_text()
+    functions = set(re.findall(r'\{"(\w+)", \{Unary::', hosts))
+    assert len(functions) > 10
+    assert names_in("EltwiseAlgorithm") | functions == set(FUNCTIONS)
+    pairs = set(re.findall(r'\{"(\w+)", Binary::', hosts))
+    assert "add" in pairs and names_in("BinaryAlgorithm") | pairs == BINARY_ALGORITHMS
 
 
 def attributes(kind: str, algorithm: str) -> ir.Attributes:
