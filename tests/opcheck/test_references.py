@@ -26,7 +26,8 @@ RUNTIME = Path(__file__).resolve().parents[2] / "byoc" / "runtime"
 
 def names_in(table: str) -> set[str]:
     """The names in one table of the runtime's algorithms."""
-    body = re.search(rf"algorithm {table}\(.*?\n}}\n", (RUNTIME / "onednn" / "algorithms.cc").read_text(), re.DOTALL)
+    source = (RUNTIME / "onednn" / "algorithms.cc").read_text()
+    body = re.search(rf"algorithm {table}\(.*?\n}}\n", source, re.DOTALL)
     assert body, f"algorithms.cc has no table {table}"
     return set(re.findall(r'\{"(\w+)", algorithm', body.group()))
 
