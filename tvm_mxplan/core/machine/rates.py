@@ -2,12 +2,13 @@
 
     compute     operations a second by element type and instruction set, of all threads together
     levels      memory from the nearest cache outwards: bytes that all threads have of it, and its speed
+    exchanged   what a thread reads that another one has just written
     start_us    to begin a kernel that is there already
     fork_us     to wake the other threads and wait for them
 
 They are measured once on a machine, given by hand, or, where nothing can be measured, stated here.  As JSON:
 
-    {"threads": 2, "source": "measured", "start_us": 0.5, "fork_us": 1.5,
+    {"threads": 2, "source": "measured", "start_us": 0.5, "fork_us": 1.5, "exchanged": 20.0,
      "compute": [["float32", "avx512", 480.0], ["float32", "avx2", 240.0]],
      "levels": [[2097152, 80.0, 80.0], [null, 40.0, 40.0]]}
 """
@@ -67,6 +68,7 @@ class MachineRates:
     ----------
     threads : that reach all this together.
     levels : the nearest first, memory last.
+    exchanged : GB/s; cores whose caches are far from each other exchange slowly.
     """
 
     threads: int
@@ -74,6 +76,7 @@ class MachineRates:
     levels: tuple[MemoryLevel, ...]
     start_us: float
     fork_us: float
+    exchanged: float
     source: Source = "given"
 
     def __post_init__(self) -> None:
@@ -88,10 +91,11 @@ class MachineRates:
         if sizes != sorted(set(sizes)) or (sizes and sizes[0] < 1):
             raise UnusableRates(f"levels: expected bytes that grow, got {sizes}")
         speeds = [one.gflops for one in self.compute]
+        speeds.append(self.exchanged)
         speeds += [speed for level in self.levels for speed in (level.read, level.copied)]
         for speed in speeds:
             if not 0 < speed < _FASTEST:
-                raise UnusableRates(f"compute, levels: expected rates above 0, got {speed}")
+                raise UnusableRates(f"compute, levels, exchanged: expected rates above 0, got {speed}")
         for name in ("start_us", "fork_us"):
             if not 0 <= getattr(self, name) < _FASTEST:
                 raise UnusableRates(f"{name}: expected microseconds, got {getattr(self, name)}")
@@ -115,6 +119,17 @@ class MachineRates:
         """Microseconds to read and write so many bytes together, out of the nearest level that holds them."""
         return nbytes / self.holding(nbytes).copied / 1e3
 
+    def exchanging_us(self, nbytes: int) -> float:
+        """Microseconds until every thread has its part of so many bytes, which any of them has written.
+
+        A share of them, by the number of threads, was written by others.  What caches do not hold comes from
+        memory anyway.
+        """
+        held = max((level.nbytes or 0 for level in self.levels), default=0)
+        near, far = min(nbytes, held), max(nbytes - held, 0)
+        crossing = (self.threads - 1) / self.threads * near / self.exchanged
+        return (crossing + far / self.memory.copied) / 1e3
+
     def holding(self, nbytes: int) -> MemoryLevel:
         """The nearest level that holds so many bytes."""
         return next(level for level in self.levels if level.nbytes is None or nbytes <= level.nbytes)
@@ -129,6 +144,7 @@ class MachineRates:
             ),
             start_us=preferred(self.start_us) if self.start_us else 0.0,
             fork_us=preferred(self.fork_us) if self.fork_us else 0.0,
+            exchanged=preferred(self.exchanged),
         )
 
     def better(self, other: MachineRates) -> MachineRates:
@@ -150,6 +166,7 @@ class MachineRates:
             ),
             start_us=min(self.start_us, other.start_us),
             fork_us=min(self.fork_us, other.fork_us),
+            exchanged=max(self.exchanged, other.exchanged),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -159,6 +176,7 @@ class MachineRates:
             "source": self.source,
             "start_us": self.start_us,
             "fork_us": self.fork_us,
+            "exchanged": self.exchanged,
             "compute": [[one.dtype, one.instruction_set, one.gflops] for one in self.compute],
             "levels": [[one.nbytes, one.read, one.copied] for one in self.levels],
         }
@@ -189,6 +207,7 @@ class MachineRates:
             levels,
             _number("start_us", data.get("start_us")),
             _number("fork_us", data.get("fork_us")),
+            _number("exchanged", data.get("exchanged")),
             source,
         )
 
@@ -213,7 +232,8 @@ class MachineRates:
         )
         return (
             f"{self.source}: {compute}; {self.memory.read:g} GB/s read, {self.memory.copied:g} GB/s copied; "
-            f"{self.start_us:g} us to start a kernel, {self.fork_us:g} us to fork; {self.threads} thread(s)"
+            f"{self.exchanged:g} GB/s between threads; {self.start_us:g} us to start a kernel, "
+            f"{self.fork_us:g} us to fork; {self.threads} thread(s)"
         )
 
 
@@ -257,5 +277,6 @@ def default_rates(threads: int = 2) -> MachineRates:
         (MemoryLevel(2 << 20, 80.0, 80.0), MemoryLevel(None, 40.0, 40.0)),
         start_us=0.5,
         fork_us=1.5,
+        exchanged=20.0,
         source="default",
     )
