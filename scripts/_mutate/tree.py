@@ -59,7 +59,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "passes/layout/apply.py": ("tests/passes/layout/test_apply_layouts.py",),
     "passes/borders/*": ("tests/passes/borders/test_*.py",),
     "passes/layout/greedy.py": ("tests/passes/layout/test_greedy_layouts.py",),
-    "passes/costs/*": ("tests/passes/layout/test_measure.py", "tests/passes/layout/test_movement_costs.py"),
+    "passes/costs/*": ("tests/passes/layout/test_measure.py", "tests/passes/costs/test_movement_costs.py"),
     "byoc/onednn/costs/*": ("tests/byoc/onednn/test_*.py",),
     "passes/layout/infer_layouts.py": (
         "tests/passes/layout/test_replayed_layouts.py",

@@ -30,7 +30,8 @@ class Picky(Agreeable):
         tags = tuple(program.values[step.operand(role)].layout for role in ("src", "dst"))
         answer = self.answers.get(tags, "not here")
         if answer in ("", "ref"):
-            info = replace(described.steps[0], implementation="ref:any" if answer else "jit:any")
+            named = "ref:any" if answer else "jit:any"
+            info = replace(described.steps[0], implementation=named, is_reference=bool(answer))
         else:
             info = replace(described.steps[0], error=answer)
         return Description((info,), described.values)
