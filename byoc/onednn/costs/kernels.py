@@ -41,22 +41,22 @@ class Reach:
 
 _CONVOLUTIONS = (
     # Beginning of the family, whether the result is in blocks (None: either), what it reaches.
-    ("brgconv_1x1", None, Reach(1.06, 0.7, 1.7)),
-    ("jit_1x1", None, Reach(0.97, 0.5, 1.5)),
-    ("brgconv", None, Reach(1.12, 1.9, 1.1)),
-    ("brdgmm_dw", None, Reach(0.3, 0.8)),
-    ("jit_dw", True, Reach(0.3, 1.2)),
-    ("jit_dw", False, Reach(0.4, 1.0)),
+    ("brgconv_1x1", None, Reach(1.06, 0.55, 1.7)),
+    ("jit_1x1", None, Reach(0.97, 0.4, 1.5)),
+    ("brgconv", None, Reach(1.1, 1.4, 1.1)),
+    ("brdgmm_dw", None, Reach(0.3, 0.5)),
+    ("jit_dw", True, Reach(0.3, 0.8)),
+    ("jit_dw", False, Reach(0.4, 0.6)),
     ("jit", None, Reach(1.0, 1.2)),
     (GEMM, None, Reach(0.3, 1.0)),
 )
 _GROUPED = 0.65  # of the share of such kernels on whole images
 _OTHER_CONVOLUTIONS = Reach(0.8, 1.0)
 _PRODUCTS = Reach(1.05, 1.2, 1.3)
-_ONE_ROW = Reach(10.0, 0.0, 1.25)
+_ONE_ROW = Reach(10.0, 0.0, 1.3)
 _GEMM = Reach(0.3, 1.4, 1.3)
 # Operations of one element of a result, or of a window: as many as the peak allows in the time that it takes.
-_POOLED, _POOLED_IN_BLOCKS, _SCALED_LRN, _EXPONENTIAL, _NORMALIZED = 3.3, 4.2, 90.0, 570.0, 70.0
+_POOLED, _POOLED_IN_BLOCKS, _SCALED_LRN, _EXPONENTIAL, _NORMALIZED = 2.7, 3.8, 65.0, 300.0, 35.0
 _TRANSCENDENTAL = 30.0
 _SIMPLE = frozenset(
     (
@@ -73,9 +73,9 @@ _SIMPLE = frozenset(
         "round",
     )
 )
-_SHOWN = 1.4
+_SHOWN = 0.9
 """Of what is moved by steps that do little else."""
-_SHOWN_BY_KIND = {ir.Concat: 2.5, ir.Slice: 2.5, ir.Binary: 2.1, ir.Reorder: 3.0}
+_SHOWN_BY_KIND = {ir.Concat: 1.3, ir.Slice: 1.3, ir.Binary: 1.4, ir.Reorder: 1.8}
 
 
 def computing_us(facts: StepFacts, machine: MachineRates) -> float:

@@ -20,7 +20,7 @@ from .winograd import winograd_us
 
 _FORKS = 2.0
 """Waking threads costs that many times what it takes where nothing else is done: caches are cold."""
-_FULL, _HIDDEN = 2.2, 0.6
+_FULL, _HIDDEN = 1.6, 0.6
 """Of exchanging images where nothing hides it, and of the arithmetic that something is hidden behind."""
 _REFERENCE_PENALTY = 50.0
 

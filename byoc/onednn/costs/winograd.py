@@ -14,8 +14,8 @@ from tvm_mxplan.core.step_facts import StepFacts
 _TILES: dict[ir.ConvolutionAlgorithm, int] = {"winograd_f2": 2, "winograd_f4": 4}
 _CHANNELS = 16  # rows of patches are padded to multiples of it
 _EFFICIENCY, _COLUMNS = 0.95, 20.0  # of the matrix products: less where they have few columns
-_START_FORKS, _GROUP_FORKS = 25.0, 2.0  # to begin the products of a convolution, and of each of its groups
-_PASSES = 4.5  # of the patches through the nearest cache
+_START_FORKS, _GROUP_FORKS = 20.0, 2.0  # to begin the products of a convolution, and of each of its groups
+_PASSES = 4.0  # of the patches through the nearest cache
 _SHOWN = 0.5  # of what threads exchange
 
 
