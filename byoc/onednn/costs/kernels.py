@@ -42,7 +42,8 @@ class Reach:
 _CONVOLUTIONS = (
     # Beginning of the family, whether the result is in blocks (None: either), what it reaches.
     ("brgconv_1x1", None, Reach(1.06, 0.55, 1.7)),
-    ("jit_1x1", None, Reach(0.97, 0.4, 1.5)),
+    ("jit_1x1", True, Reach(0.97, 0.4, 1.5)),
+    ("jit_1x1", False, Reach(0.9, 0.9, 1.7)),
     ("brgconv", None, Reach(1.1, 1.4, 1.1)),
     ("brdgmm_dw", None, Reach(0.3, 0.5)),
     ("jit_dw", True, Reach(0.3, 0.8)),

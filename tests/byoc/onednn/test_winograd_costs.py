@@ -82,3 +82,12 @@ def test_beginning_the_products_takes_a_while() -> None:
     waking = replace(FREE, fork_us=2.0)
     one, many = (winograd(waking, "winograd_f4", 64, (1, 64, 7, 7), groups=groups) for groups in (1, 4))
     assert 10 < one < many
+
+
+@pytest.mark.parametrize("machine", [COMPUTING, READING, CACHING])
+def test_larger_filters_take_the_patches_of_larger_tiles(machine: MachineRates) -> None:
+    """F(2x2,5x5) has the patches of F(4x4,3x3) for a quarter of the pixels; groups take the sum of theirs."""
+    five = winograd(machine, "winograd_f2", 64, (1, 64, 28, 28), kernel=5)
+    assert five == pytest.approx(winograd(machine, "winograd_f4", 64, (1, 64, 56, 56)))
+    one = winograd(machine, "winograd_f4", 24, (1, 40, 28, 28))
+    assert winograd(machine, "winograd_f4", 72, (1, 120, 28, 28), groups=3) == pytest.approx(3 * one)

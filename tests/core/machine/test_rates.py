@@ -27,7 +27,7 @@ RATES = MachineRates(
 
 def test_the_fastest_instruction_set_of_a_type_where_none_is_named() -> None:
     assert (RATES.gflops("float32"), RATES.gflops("float32", "avx2")) == (211.3, 197.0)
-    assert RATES.gflops("float32", "sse41") == 211.3, "not measured"
+    assert 0.2 * 197.0 < RATES.gflops("float32", "sse41") < 0.5 * 197.0, "not measured"
     assert (RATES.gflops("int8"), RATES.gflops("bfloat16")) == (800.0, 800.0)
 
 

@@ -9,7 +9,6 @@ import onnx
 import pytest
 
 import tvm_mxplan
-from tvm_mxplan.byoc.onednn.costs.winograd import winograd_cost
 from tvm_mxplan.core.dispatch import Candidate
 from tvm_mxplan.errors import InvalidInputError
 from tvm_mxplan.options import Options
@@ -99,28 +98,6 @@ def test_without_any_that_is_possible_all_are_out():
         0: [impossible],
         1: [impossible, replace(F4, out="over max_relative_error: adds 2e-06 where 0 is left")],
     }
-
-
-def test_cost_of_winograd():
-    """Products where channels are few, filters where tiles are few."""
-    many_tiles = winograd_cost("winograd_f4", 64, (1, 64, 56, 56), 480.0, 40.0)
-    products = 2 * 36 * 196 * 64 * 64 / 480e3 / 0.93
-    patches = 4 * 36 * 196 * 128 / 80e3
-    assert many_tiles == pytest.approx(products + patches)
-    few_tiles = winograd_cost("winograd_f4", 512, (1, 512, 7, 7), 480.0, 40.0)
-    assert few_tiles > 4 * 36 * 512 * 512 / 40e3
-    assert winograd_cost("winograd_f4", 3, (1, 64, 8, 8), 480.0, 40.0) == winograd_cost(
-        "winograd_f4", 16, (1, 64, 8, 8), 480.0, 40.0
-    )
-
-
-def test_cost_of_larger_filters_and_of_groups():
-    """F(2x2,5x5) has the patches of F(4x4,3x3) for a quarter of the pixels; groups cost the sum of theirs."""
-    five = winograd_cost("winograd_f2", 64, (1, 64, 28, 28), 480.0, 40.0, filter_size=5)
-    assert five == winograd_cost("winograd_f4", 64, (1, 64, 56, 56), 480.0, 40.0)
-    one = winograd_cost("winograd_f4", 24, (1, 40, 28, 28), 480.0, 40.0)
-    three = winograd_cost("winograd_f4", 72, (1, 120, 28, 28), 480.0, 40.0, groups=3)
-    assert three == pytest.approx(3 * one)
 
 
 # --- whole models ------------------------------------------------------------------------------------------
