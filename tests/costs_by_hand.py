@@ -15,7 +15,9 @@ def rates(
     """A machine with one cache, twice as fast as memory; AVX2 reaches the share ``narrow`` of the peak."""
     compute = Compute("float32", "avx512", gflops), Compute("float32", "avx2", narrow * gflops)
     levels = MemoryLevel(cache_bytes, 2 * gbytes, 2 * gbytes), MemoryLevel(None, gbytes, gbytes)
-    return MachineRates(2, compute, levels[not cache_bytes :], start_us=0.5, fork_us=1.5)
+    return MachineRates(
+        2, compute, levels[not cache_bytes :], start_us=0.5, fork_us=1.5, exchanged=2 * gbytes
+    )
 
 
 def model(
@@ -25,7 +27,8 @@ def model(
     return ModelCost(OneDNN(), rates(gflops, gbytes, cache_bytes, narrow))
 
 
-MODEL = model()
+MODEL = ModelCost(OneDNN())
+"""On a machine that nobody described."""
 
 
 def info(implementation: str) -> StepInfo:

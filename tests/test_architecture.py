@@ -189,3 +189,88 @@ def test_importing_the_package_is_cheap() -> None:
     """``import tvm_mxplan`` loads neither TVM nor the runtime; its names load on first use."""
     code = "import sys, tvm_mxplan; sys.exit('tvm' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+# --- what is a library's own: names of its kernels, and what a machine reaches ------------------------------
+
+KERNELS = re.compile(
+    r"\b(jit|jit_\w+|brg\w+|brdgmm\w*|x64|simple:any|ref:any|row_product|avx512_core\w*)\b|gemm:"
+)
+"""Words of which names of oneDNN's implementations are made, and this project's own kernels beside it."""
+NEUTRAL = [(path, package) for path, package in EVERYBODY if not library_of(path)]
+
+
+def strings_of(path: Path) -> list[str]:
+    """Strings that code goes by, without prose."""
+    tree = ast.parse(path.read_text())
+    prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    return [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose
+    ]
+
+
+def test_only_libraries_know_names_of_kernels() -> None:
+    known = [text for path, _ in EVERYBODY if library_of(path) for text in strings_of(path)]
+    assert len([text for text in known if KERNELS.search(text)]) > 4, "the words are those that libraries use"
+    for path, _ in NEUTRAL:
+        for text in strings_of(path):
+            assert not KERNELS.search(text), f"{path.relative_to(ROOT)} goes by {text!r}"
+
+
+def test_rooms_of_the_runtime_know_no_names_of_kernels() -> None:
+    for path in sources(RUNTIME):
+        if path.relative_to(RUNTIME).parts[0] not in LIBRARIES:
+            code = re.sub(r"//[^\n]*|/\*.*?\*/", "", path.read_text(), flags=re.DOTALL)
+            for text in re.findall(r'"([^"\n]*)"', code):
+                assert not KERNELS.search(text), f"{path.relative_to(ROOT)} goes by {text!r}"
+
+
+RATES = re.compile(r"gflops|gbytes|bandwidth", re.IGNORECASE)
+
+
+def rates_in(path: Path) -> list[str]:
+    """Names of rates that a file gives a number: defaults, constants, arguments by name."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Assign):
+            pairs = [(target, node.value) for target in node.targets]
+        elif isinstance(node, ast.AnnAssign):
+            pairs = [(node.target, node.value)]
+        elif isinstance(node, ast.arguments):
+            arguments = [*node.posonlyargs, *node.args]
+            given = list(zip(arguments[len(arguments) - len(node.defaults) :], node.defaults, strict=True))
+            pairs = [*given, *zip(node.kwonlyargs, node.kw_defaults, strict=True)]
+        elif isinstance(node, ast.Call):
+            pairs = [(keyword, keyword.value) for keyword in node.keywords]
+        else:
+            continue
+        for target, value in pairs:
+            name = getattr(target, "id", None) or getattr(target, "arg", None) or getattr(target, "attr", "")
+            if (
+                isinstance(value, ast.Constant)
+                and isinstance(value.value, int | float)
+                and RATES.search(name or "")
+            ):
+                found.append(name)
+    return found
+
+
+def test_rates_of_machines_stand_nowhere_in_code(tmp_path: Path) -> None:
+    """But for the stated ones in ``core/machine/rates.py``, where nothing can be measured."""
+    example = tmp_path / "example.py"
+    example.write_text("GFLOPS = 480.0\ndef f(gbytes_per_s: float = 40.0): g(peak_gflops=3)\n")
+    assert rates_in(example) == ["GFLOPS", "gbytes_per_s", "peak_gflops"]
+    for path, _ in EVERYBODY:
+        assert not rates_in(path), f"{path.relative_to(ROOT)} states {rates_in(path)}"
+
+
+def test_passes_ask_libraries_what_steps_cost() -> None:
+    """They hand rates on, and know no more of them than their type."""
+    for path, package in files(ROOT / "passes", "tvm_mxplan.passes"):
+        names = imports_of(path, package)
+        assert not any(
+            name.startswith("tvm_mxplan.core.machine.") and "default" not in name
+            for name in names - {"tvm_mxplan.core.machine.MachineRates"}
+        ), path

@@ -41,6 +41,10 @@ class StepFacts:
         """Roles of what the step touches, in the order of ``layouts``."""
         return tuple(role for role, _ in operands_of(self.step))
 
+    def has(self, role: str) -> bool:
+        """Whether the step has an operand with a role."""
+        return role in self.roles
+
     def shape(self, role: str) -> tuple[int, ...]:
         """Logical shape of the operand with a role."""
         return self.program.values[self.step.operand(role)].shape  # type: ignore[return-value]
@@ -70,6 +74,20 @@ class StepFacts:
     def moved_bytes(self) -> int:
         """Bytes of all operands together."""
         return sum(self.operand_bytes)
+
+    @cached_property
+    def constant_bytes(self) -> int:
+        """Bytes of weights and parameters, which are the same in every call."""
+        return sum(
+            nbytes
+            for (_, number), nbytes in zip(operands_of(self.step), self.operand_bytes, strict=True)
+            if self.program.values[self.program.root(number)].kind == "constant"
+        )
+
+    @property
+    def image_bytes(self) -> int:
+        """Bytes of all that is no constant."""
+        return self.moved_bytes - self.constant_bytes
 
     @property
     def pieces_bytes(self) -> int:

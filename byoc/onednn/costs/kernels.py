@@ -1,17 +1,11 @@
-"""What oneDNN's kernels reach, family by family: the calibrated part of the model in ``steps``.
+"""What oneDNN's kernels reach, family by family: the fitted part of the model in ``steps``.
 
-Read off oneDNN 3.2 on two-core AVX-512 machines, every step of the model zoo timed where it stands in its
-model, batch 1 and 8, under all policies in turns.  Shares of a machine's peak carry over to others.
+Read off oneDNN 3.2, every step of networks timed where it stands.  All numbers are shares of a machine's
+rates, so they carry over to others; a share of compute is one of what a small 1x1 convolution reaches.
 
-    brgconv      3x3 and larger at 0.93, on depth (input channels) as it is
-    jit          0.88, on depth in whole vectors; reads its weights again for each row of the result
-    1x1          jit 0.87, with strides 0.8; brgconv 0.92; in channels last, all of them hide only half
-                 of what comes from memory and goes there
-    depthwise    limited by loads: brdgmm 0.25; jit 0.3 in channels last on images of 14 and wider, less on
-                 smaller ones, 0.19 in blocks; inside a pointwise one 0.25 in addition to that
-    pooling      limited by loads, in blocks more than in channels last
-    recurrent    0.75 over all steps and samples with brgemm, 0.5 in cells that oneDNN calls ref
-    LRN          across channels, whose neighbours are at hand in channels last
+    share     of the peak at which a family computes when nothing else limits it
+    shown     of the time in which threads exchange images, what is not hidden behind the arithmetic
+    passes    how many times weights are read, as it were: at less than the speed of memory
 
 Output channels come in whole vectors in every layout: with AVX-512, 24 take as long as 32.  With AVX2 they
 take as long as 24, which pays where its peak is nearly as high, though not in groups.
@@ -20,10 +14,9 @@ take as long as 24, which pays where its peak is nearly as high, though not in g
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from tvm_mxplan.core.description import StepInfo
-from tvm_mxplan.core.element_types import dense_bytes
-from tvm_mxplan.core.layout.layout import channels_last
 from tvm_mxplan.core.machine import MachineRates
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import StepFacts
@@ -32,75 +25,126 @@ from .names import GEMM
 
 _VECTOR = 16
 _VECTORS = {"avx2": 8, "sse41": 4}
-# Depthwise kernels of narrow vectors load more often; SSE has half of AVX2's vectors and adds apart.
-_NARROW_LOADS, _SSE = 0.7, 0.3
-_DEPTHWISE, _WIDE_DEPTHWISE, _NARROW_DEPTHWISE, _BLOCKED_DEPTHWISE = 0.25, 0.3, 0.22, 0.19
-_WIDE = 14
-# Elements of windows, or of the result, for each operation at the peak.
-_POOLING, _BLOCKED_POOLING = 0.095, 0.036
-_LRN, _BLOCKED_LRN = 0.0145, 0.0095
+_ROW_PRODUCT = "row_product"
+# Depthwise kernels of narrow vectors load more often.
+_NARROW_LOADS = 0.7
+
+
+@dataclass(frozen=True)
+class Reach:
+    """What a family of kernels reaches; see the module's text."""
+
+    share: float
+    shown: float
+    passes: float = 1.3
+
+
+_CONVOLUTIONS = (
+    # Beginning of the family, whether the result is in blocks (None: either), what it reaches.
+    ("brgconv_1x1", None, Reach(1.06, 0.55, 1.7)),
+    ("jit_1x1", True, Reach(0.97, 0.4, 1.5)),
+    ("jit_1x1", False, Reach(0.9, 0.9, 1.7)),
+    ("brgconv", None, Reach(1.1, 1.4, 1.1)),
+    ("brdgmm_dw", None, Reach(0.3, 0.5)),
+    ("jit_dw", True, Reach(0.3, 0.8)),
+    ("jit_dw", False, Reach(0.4, 0.6)),
+    ("jit", None, Reach(1.0, 1.2)),
+    (GEMM, None, Reach(0.3, 1.0)),
+)
+_GROUPED = 0.65  # of the share of such kernels on whole images
+_OTHER_CONVOLUTIONS = Reach(0.8, 1.0)
+_PRODUCTS = Reach(1.05, 1.2, 1.3)
+_ONE_ROW = Reach(10.0, 0.0, 1.3)
+_GEMM = Reach(0.3, 1.4, 1.3)
+# Operations of one element of a result, or of a window: as many as the peak allows in the time that it takes.
+_POOLED, _POOLED_IN_BLOCKS, _SCALED_LRN, _EXPONENTIAL, _NORMALIZED = 2.7, 3.8, 65.0, 300.0, 35.0
+_TRANSCENDENTAL = 30.0
+# Recurrent layers over all steps and samples, with brgemm, and in cells that oneDNN calls ref.
 _RECURRENT, _RECURRENT_GEMM = 0.75, 0.5
-# The speed of the cache that weights are read from again, as a multiple of the speed of memory.
-_LAST_CACHE_SPEED = 2.5
-# What 1x1 convolutions in channels last show of the time for images beyond so many bytes.
-_EXPOSED_1X1, _NEAR_BYTES = 0.5, 4 << 20
+_SIMPLE = frozenset(
+    (
+        "relu",
+        "linear",
+        "clip",
+        "clip_v2",
+        "abs",
+        "square",
+        "sqrt",
+        "bounded_relu",
+        "hardswish",
+        "hardsigmoid",
+        "round",
+    )
+)
+_SHOWN = 0.9
+"""Of what is moved by steps that do little else."""
+_SHOWN_BY_KIND = {ir.Concat: 1.3, ir.Slice: 1.3, ir.Binary: 1.4, ir.Reorder: 1.8}
 
 
-def arithmetic_us(facts: StepFacts, machine: MachineRates) -> float:
+def computing_us(facts: StepFacts, machine: MachineRates) -> float:
     """Microseconds that a step computes, on what pads its channels too."""
     attrs, info = facts.step.attrs, facts.info
+    if not facts.has("src"):
+        return 0.0
     src, dst = facts.padded("src"), facts.padded("dst")
-    blocked, elements = bool(facts.layout("dst").blocks), float(math.prod(dst))
-    gflops = machine.gflops(facts.dtype("src"))
+    elements = float(math.prod(dst))
+    peak = machine.gflops(facts.dtype("src"))
     if isinstance(attrs, ir.MatMul):
-        operations = 2.0 * elements * src[-1] / _efficiency(attrs, info)
+        operations = 2.0 * elements * src[-1] / _products(info).share
     elif isinstance(attrs, ir.InnerProduct):
-        operations = 2.0 * elements * math.prod(src[1:]) / _efficiency(attrs, info)
+        operations = 2.0 * elements * math.prod(src[1:]) / _products(info).share
     elif isinstance(attrs, ir.Recurrent):
         products = sum(math.prod(facts.shape(role)) for role in ("weights", "recurrence"))
         share = _RECURRENT_GEMM if info.is_reference else _RECURRENT
         operations = 2.0 * math.prod(dst[:2]) * products / share
     elif isinstance(attrs, ir.Convolution | ir.Deconvolution):
-        operations = _convolution(facts, attrs, blocked)
-        narrow = machine.gflops(facts.dtype("src"), "avx2") / gflops
-        operations /= {"avx2": narrow, "sse41": _SSE * narrow}.get(info.instruction_set, 1.0)
+        operations = _convolution(facts, attrs)
+        if info.instruction_set in _VECTORS:
+            operations *= peak / machine.gflops(facts.dtype("src"), info.instruction_set)
     elif isinstance(attrs, ir.Pooling):
-        window = [min(k, n) for k, n in zip(attrs.kernel, src[2:], strict=True)]
-        operations = elements * math.prod(window) / (_BLOCKED_POOLING if blocked else _POOLING)
+        window = math.prod(min(k, n) for k, n in zip(attrs.kernel, src[2:], strict=True))
+        operations = elements * window * (_POOLED_IN_BLOCKS if facts.layout("dst").blocks else _POOLED)
     elif isinstance(attrs, ir.LRN):
-        operations = elements / (_BLOCKED_LRN if blocked else _LRN)
+        operations = elements * _SCALED_LRN
+    elif isinstance(attrs, ir.Softmax):
+        operations = elements * _EXPONENTIAL
+    elif isinstance(attrs, ir.LayerNormalization):
+        operations = elements * _NORMALIZED
+    elif isinstance(attrs, ir.Eltwise):
+        operations = 0.0 if attrs.algorithm in _SIMPLE else elements * _TRANSCENDENTAL
     else:
-        return 0.0
-    return operations / gflops / 1e3
+        operations = 0.0
+    for post_op in facts.step.post_ops:
+        if isinstance(post_op, ir.EltwisePostOp) and post_op.algorithm not in _SIMPLE:
+            operations += elements * _TRANSCENDENTAL
+    return operations / peak / 1e3
 
 
-def reread_weights_us(facts: StepFacts, machine: MachineRates) -> float:
-    """Microseconds for weights that are read for every row of the result, where caches do not hold them."""
-    if not isinstance(facts.step.attrs, ir.Convolution) or facts.info.family != "jit":
-        return 0.0
-    weights = dense_bytes(facts.shape("weights"), facts.dtype("weights"))
-    if weights <= (machine.levels[0].nbytes or 0) // 2:
-        return 0.0
-    images, _, *rows, _ = facts.shape("dst")
-    speed = _LAST_CACHE_SPEED * machine.memory.copied
-    return images * math.prod(rows) * weights / speed / 1e3
-
-
-def exposed_us(facts: StepFacts, machine: MachineRates) -> float:
-    """Microseconds of moving images to and from memory that are not hidden behind arithmetic."""
+def shown_share(facts: StepFacts) -> float:
+    """Of the time in which threads exchange images, the share that arithmetic does not hide."""
     attrs = facts.step.attrs
-    if not isinstance(attrs, ir.Convolution) or facts.step.has_depthwise:
-        return 0.0
-    window = facts.shape("weights")[2 + (attrs.groups > 1) :]
-    last = facts.layout("dst").tag == channels_last(len(window) + 2)
-    if not last or any(extent != 1 for extent in window):
-        return 0.0
-    images = sum(dense_bytes(facts.shape(role), facts.dtype(role)) for role in ("src", "dst"))
-    beyond = images - _NEAR_BYTES
-    return max(0.0, _EXPOSED_1X1 * beyond / machine.memory.copied / 1e3)
+    if isinstance(attrs, ir.Convolution | ir.Deconvolution):
+        return _reach(facts).shown
+    if isinstance(attrs, ir.MatMul | ir.InnerProduct):
+        return _products(facts.info).shown
+    return _SHOWN_BY_KIND.get(type(attrs), _SHOWN)
 
 
-def _convolution(facts: StepFacts, attrs: ir.Convolution | ir.Deconvolution, blocked: bool) -> float:
+def hides(facts: StepFacts) -> bool:
+    """Whether a step has arithmetic that the exchange of images is hidden behind."""
+    dense = isinstance(facts.step.attrs, ir.Convolution | ir.Deconvolution | ir.MatMul | ir.InnerProduct)
+    return dense and not _is_depthwise(facts.info)
+
+
+def weights_passes(facts: StepFacts) -> float:
+    """How many times a step's weights and parameters are read, at the speed of memory."""
+    attrs = facts.step.attrs
+    if isinstance(attrs, ir.Convolution | ir.Deconvolution):
+        return _reach(facts).passes
+    return _products(facts.info).passes if isinstance(attrs, ir.MatMul | ir.InnerProduct) else 1.0
+
+
+def _convolution(facts: StepFacts, attrs: ir.Convolution | ir.Deconvolution) -> float:
     """Operations of a convolution, as many as the peak allows in the time that it takes."""
     info, src, dst = facts.info, facts.padded("src"), facts.padded("dst")
     window = math.prod(facts.shape("weights")[2 + (attrs.groups > 1) :])
@@ -109,28 +153,43 @@ def _convolution(facts: StepFacts, attrs: ir.Convolution | ir.Deconvolution, blo
         inputs = facts.shape("src")[1] // attrs.groups
     elif inputs >= _VECTOR and not info.family.startswith("brgconv"):
         inputs = _whole(inputs, _vector(info))
+    share = _reach(facts).share
     if facts.step.has_depthwise:
         # Pointwise at every position of the source, then a window of 3x3 for each element of the result.
         operations = 2.0 * _positions(src) * inputs * _whole(outputs, _vector(info))
-        pointwise = operations / _efficiency(attrs, info)
-        return pointwise + 2.0 * 9 * math.prod(dst) / _DEPTHWISE
+        return operations / share + 2.0 * 9 * math.prod(dst) / _of("brdgmm_dw", False).share
     positions = _positions(dst if isinstance(attrs, ir.Convolution) else src)
-    if "dw" in info.family.split("_"):
-        share = _depthwise(info, blocked, dst[-1])
-    else:
-        share = _efficiency(attrs, info)
+    if not _is_depthwise(info):
         # Every group's output channels take whole vectors; narrow ones gain nothing there.
         vector = _vector(info) if attrs.groups == 1 else _VECTOR
         outputs = attrs.groups * _whole(-(-outputs // attrs.groups), vector)
+        if attrs.groups > 1 and info.family.startswith("brgconv"):
+            share *= _GROUPED
     return 2.0 * positions * inputs * outputs * window / share
 
 
-def _depthwise(info: StepInfo, blocked: bool, width: int) -> float:
-    """What :func:`_efficiency` is for depthwise convolutions."""
-    if blocked or not info.family.startswith("jit"):
-        return _BLOCKED_DEPTHWISE if blocked else _DEPTHWISE
-    loads = _NARROW_LOADS if info.instruction_set in _VECTORS else 1.0
-    return loads * (_WIDE_DEPTHWISE if width >= _WIDE else _NARROW_DEPTHWISE)
+def _reach(facts: StepFacts) -> Reach:
+    reach = _of(facts.info.family, bool(facts.layout("dst").blocks))
+    if _is_depthwise(facts.info) and facts.info.instruction_set in _VECTORS:
+        return Reach(_NARROW_LOADS * reach.share, reach.shown, reach.passes)
+    return reach
+
+
+def _of(family: str, blocked: bool) -> Reach:
+    for beginning, wanted, reach in _CONVOLUTIONS:
+        if family.startswith(beginning) and wanted in (None, blocked):
+            return reach
+    return _OTHER_CONVOLUTIONS
+
+
+def _products(info: StepInfo) -> Reach:
+    if info.family == GEMM:
+        return _GEMM
+    return _ONE_ROW if info.family.startswith(_ROW_PRODUCT) else _PRODUCTS
+
+
+def _is_depthwise(info: StepInfo) -> bool:
+    return "dw" in info.family.split("_")
 
 
 def _positions(shape: tuple[int, ...]) -> int:
@@ -144,15 +203,3 @@ def _vector(info: StepInfo) -> int:
 
 def _whole(channels: int, vector: int) -> int:
     return -(-channels // vector) * vector
-
-
-def _efficiency(attrs: ir.Attributes, info: StepInfo) -> float:
-    """Share of the peak that an implementation reaches when memory is no limit."""
-    family = info.family
-    if family == GEMM:
-        return 0.3
-    if family.startswith("jit_1x1"):
-        return 0.8 if max(getattr(attrs, "strides", (1,))) > 1 else 0.87
-    if family.startswith("brgconv_1x1"):
-        return 0.92
-    return 0.88 if family.startswith("jit") else 0.93

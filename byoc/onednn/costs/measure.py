@@ -3,6 +3,7 @@
     compute   a convolution of 1x1 whose data fit caches, by instruction set
     copied    an elementwise function on as much as half of a level holds, on several times the last cache
     read      a matrix of so many bytes multiplied with one row
+    exchanged a function of what one thread has written, on all of them
     start     functions of a few elements behind each other on one thread
     fork      what one of them takes longer on all threads
 
@@ -16,9 +17,11 @@ import resource
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
+from tvm_mxplan.core.layout.layout import parse_layout
 from tvm_mxplan.core.machine import Compute, MachineRates, MemoryLevel
 from tvm_mxplan.core.machine.caches import cache_sizes
 from tvm_mxplan.core.program import program as ir
@@ -27,6 +30,7 @@ from tvm_mxplan.errors import UnsupportedError
 from .. import library
 from .names import implementation_named
 
+_Result = TypeVar("_Result")
 _CHANNELS, _EXTENT = 256, 14
 _SECONDS = 0.1
 """For each number that is measured, beyond its first runs."""
@@ -37,6 +41,7 @@ _FAR_BYTES = (64 << 20, 256 << 20)
 _CHAIN, _FEW, _ROWS = 64, 16, 1024
 _SMALLEST = 256 << 10
 """Of what is moved in a run: with less, starting it counts more."""
+_EXCHANGED_BYTES = 1 << 20
 _SWITCHES = 20
 """In a second: times that the processor was taken away, from where on the machine counts as busy."""
 
@@ -52,8 +57,15 @@ def measure_machine() -> tuple[MachineRates, bool]:
     levels = [MemoryLevel(nbytes, _read(nbytes // 2), _copied(nbytes // 2, call_us)) for nbytes in sizes]
     far = min(max(_FAR * max(sizes, default=0), _FAR_BYTES[0]), _FAR_BYTES[1])
     levels.append(MemoryLevel(None, _read(far), _copied(far, call_us)))
+    exchanged = _exchanged(threads, call_us) or levels[0].copied
     rates = MachineRates(
-        threads, tuple(_compute()), tuple(_slower_outwards(levels)), start_us, max(fork_us, 0.0), "measured"
+        threads,
+        tuple(_compute()),
+        tuple(_slower_outwards(levels)),
+        start_us,
+        max(fork_us, 0.0),
+        min(exchanged, levels[0].copied),
+        "measured",
     )
     switches = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw - before
     return rates, switches > _SWITCHES * (time.perf_counter() - begin)
@@ -103,6 +115,23 @@ def _copied(nbytes: int, start_us: float) -> float:
     return nbytes / max(spent, 1e-3) / 1e3
 
 
+def _exchanged(threads: int, start_us: float) -> float | None:
+    """GB/s at which threads take over what one has written; None where there is one thread only."""
+    if threads == 1:
+        return None
+    numbers = _EXCHANGED_BYTES // 4
+    values = (
+        ir.Value("src", (numbers,), "float32", "input", "a", 0),
+        ir.Value("dst", (numbers,), "float32", "output", "a", 0),
+    )
+    program = _single(values, ir.Eltwise("linear", 1.5, 0.5))
+    first, second, third = (np.full(numbers, 0.5, np.float32) for _ in range(3))
+    bind = _function(program, [])
+    write, read = bind(first, second), bind(second, third)
+    spent = _best_us_of(read, lambda: _on_threads(1, threads, write)) - start_us
+    return (threads - 1) / threads * _EXCHANGED_BYTES / max(spent, 1e-3) / 1e3
+
+
 def _read(nbytes: int) -> float:
     """GB/s of a matrix that is read once."""
     rows = min(_ROWS, nbytes // 4 // _FEW)
@@ -127,7 +156,7 @@ def _chain_us(steps: int) -> float:
     return _best_us(ir.Program("chain", tuple(values), tuple(made)))
 
 
-def _on_threads(threads: int, restored: int, measure: Callable[[], float]) -> float:
+def _on_threads(threads: int, restored: int, measure: Callable[[], _Result]) -> _Result:
     library.set_threads(threads)
     try:
         return measure()
@@ -142,30 +171,38 @@ def _single(values: tuple[ir.Value, ...], attrs: ir.Attributes) -> ir.Program:
 
 def _best_us(program: ir.Program) -> float:
     """Microseconds of the fastest of as many runs as there is time for."""
-    run = _runner(program)
+    arrays = []
+    for number in (*program.of_kind("input"), *program.of_kind("output")):
+        value = program.values[number]
+        arrays.append(np.full(parse_layout(value.layout).physical_shape(value.shape), 0.5, np.float32))
+    constants = [
+        np.full(program.values[number].shape, 0.5, np.float32) for number in program.of_kind("constant")
+    ]
+    return _best_us_of(_function(program, constants)(*arrays), lambda: None)
+
+
+def _best_us_of(run: Callable[[], object], before: Callable[[], object]) -> float:
+    """The same of any function, which ``before`` precedes each time, untimed."""
     for _ in range(2):
+        before()
         run()
     least, taken, end = float("inf"), 0, time.perf_counter() + _SECONDS
     while taken < _FIRST or time.perf_counter() < end:
+        before()
         start = time.perf_counter()
         run()
         least, taken = min(least, time.perf_counter() - start), taken + 1
     return 1e6 * least
 
 
-def _runner(program: ir.Program) -> Callable[[], object]:
+def _function(program: ir.Program, constants: list[np.ndarray]) -> Callable[..., Callable[[], object]]:
+    """What binds a program to arrays, inputs, then outputs, and gives a function that runs it."""
     import tvm_ffi
 
-    def tensor(number: int) -> np.ndarray:
-        return np.full(program.values[number].shape, 0.5, np.float32)
+    function = library.create_module(program.name, program, constants)[program.name]
 
-    ports = (*program.of_kind("input"), *program.of_kind("output"))
-    physical = {"acdb": (0, 2, 3, 1)}
-    arrays = []
-    for number in ports:
-        value = program.values[number]
-        order = physical.get(value.layout, range(len(value.shape)))
-        arrays.append(np.full([value.shape[axis] for axis in order], 0.5, np.float32))
-    module = library.create_module(program.name, program, [tensor(n) for n in program.of_kind("constant")])
-    function, given = module[program.name], [tvm_ffi.from_dlpack(array) for array in arrays]
-    return lambda: function(*given)
+    def bind(*arrays: np.ndarray) -> Callable[[], object]:
+        tensors = [tvm_ffi.from_dlpack(array) for array in arrays]
+        return lambda: function(*tensors)
+
+    return bind

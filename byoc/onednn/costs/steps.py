@@ -1,10 +1,13 @@
-"""What a step of oneDNN's costs, in microseconds: the roofline of a machine with what each family reaches.
+"""What a step of oneDNN's costs, in microseconds: one sum, with what each family of kernels reaches in it.
 
-reorders         their bytes at the speed of memory, and waking the threads
-concat, slice    copies of all their pieces; ``passes/costs/movement`` says which are none
-Winograd's       ``winograd``
-other types      what the step takes in float32, times a share: ``types``
-all others       moving operands, or the arithmetic of ``kernels``, whichever takes longer
+    starting     a kernel, and waking the threads
+    computing    operations at the share of the peak that a family reaches (``kernels``, ``winograd``)
+    exchanging   images of which threads read what others wrote: a share of them shows behind the arithmetic
+    moving       in place of both, where the level of memory that holds the operands is slower
+    weights      read once, which no step before has brought into caches
+    other types  what the step takes in float32, times a share (``types``)
+
+The shares were read off every step of networks, timed where it stands; see ``scripts/bench costs``.
 """
 
 from __future__ import annotations
@@ -13,32 +16,36 @@ from tvm_mxplan.core.machine import MachineRates
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import StepFacts
 
-from .kernels import arithmetic_us, exposed_us, reread_weights_us
+from .kernels import computing_us, hides, shown_share, weights_passes
 from .types import in_float, is_float, time_share
-from .winograd import winograd_cost
+from .winograd import winograd_us
 
-# Waking the threads, and what a reorder drives out of the caches; less than that is the error of the model.
-_REORDER_US = 6.0
+_FORKS = 2.0
+"""Waking threads costs that many times what it takes where nothing else is done: caches are cold."""
+_FULL, _HIDDEN = 1.6, 0.6
+"""Of exchanging images where nothing hides it, and of the arithmetic that something is hidden behind."""
 _REFERENCE_PENALTY = 50.0
 
 
 def cost(facts: StepFacts, machine: MachineRates) -> float:
     """Microseconds of one step on a machine."""
     attrs = facts.step.attrs
-    speed = machine.memory.copied
-    if isinstance(attrs, ir.Reorder):
-        return _REORDER_US + facts.moved_bytes / speed / 1e3
+    start = machine.start_us + _FORKS * machine.fork_us
     if isinstance(attrs, ir.Concat | ir.Slice):
-        start = _REORDER_US if isinstance(attrs, ir.Slice) else 0.0
-        return start + 2 * facts.pieces_bytes / speed / 1e3
-    if not is_float(facts):
+        moved = 2 * facts.pieces_bytes
+        return start + max(shown_share(facts) * machine.exchanging_us(moved), machine.copying_us(moved))
+    if not isinstance(attrs, ir.Reorder) and not is_float(facts):
         return time_share(facts, machine) * cost(in_float(facts), machine)
-    moved, near = facts.moved_bytes, machine.levels[0].nbytes or 0
-    transfer = (moved - min(moved, near) / 2) / speed / 1e3
+    images = facts.image_bytes
+    exchanging = machine.exchanging_us(images)
     if isinstance(attrs, ir.Convolution) and attrs.algorithm != "direct":
-        return max(transfer, winograd_cost(facts, attrs, machine))
-    busy = max(arithmetic_us(facts, machine), reread_weights_us(facts, machine))
-    spent = max(transfer, busy + exposed_us(facts, machine))
+        return start + winograd_us(facts, attrs, machine, exchanging)
+    weights = weights_passes(facts) * facts.constant_bytes / machine.memory.read / 1e3
+    computing = computing_us(facts, machine)
+    shown = shown_share(facts) * exchanging
+    if hides(facts):  # as far as there is arithmetic to hide it behind
+        shown = max(shown, _FULL * exchanging - _HIDDEN * computing)
+    spent = start + max(computing + shown, machine.copying_us(images)) + weights
     # A recurrent layer's reference code is made of matrix products, fast ones.
     slow = facts.info.is_reference and not isinstance(attrs, ir.Recurrent)
     return spent * _REFERENCE_PENALTY if slow else spent

@@ -1,8 +1,8 @@
 """What a Winograd convolution costs: matrix products on transformed patches, and the transforms.
 
 filters    every matrix of transformed filters is read once, from memory: a model's do not fit caches
-products   at the speed of dense matrix products, or that of reading the filters if this is slower
-patches    written and read once each, in caches
+products   at the speed of dense matrix products; each batch of them takes a while to begin
+patches    written and read in caches, several times each: by the transforms, and by the products
 """
 
 from __future__ import annotations
@@ -13,27 +13,36 @@ from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import StepFacts
 
 _TILES: dict[ir.ConvolutionAlgorithm, int] = {"winograd_f2": 2, "winograd_f4": 4}
-
-_CHANNELS = 16  # rows of patches are padded to multiples of it
 _ITEM = item_bytes("float32")  # of filters and patches, in the only type there is an algorithm for
-_EFFICIENCY = 0.93  # of the matrix products
-_CACHE_SPEED = 2.0  # of the transforms, as a multiple of the speed of memory
+_CHANNELS = 16  # rows of patches are padded to multiples of it
+_EFFICIENCY, _COLUMNS = 0.95, 20.0  # of the matrix products: less where they have few columns
+_START_FORKS, _GROUP_FORKS = 20.0, 2.0  # to begin the products of a convolution, and of each of its groups
+_PASSES = 4.0  # of the patches through the nearest cache
+_SHOWN = 0.5  # of what threads exchange
 
 
-def winograd_cost(facts: StepFacts, attrs: ir.Convolution, machine: MachineRates) -> float:
-    """Microseconds, without what moving src and dst takes."""
+def winograd_us(
+    facts: StepFacts, attrs: ir.Convolution, machine: MachineRates, exchanging_us: float
+) -> float:
+    """Microseconds without starting the step.
+
+    Parameters
+    ----------
+    exchanging_us : for what threads read that others wrote.
+    """
     groups, src_channels = attrs.groups, facts.shape("src")[1]
     filter_size = facts.shape("weights")[-1]  # square
-    gflops, gbytes_per_s = machine.gflops(facts.dtype("src")), machine.memory.copied
     size = _TILES[attrs.algorithm]
     images, channels, height, width = facts.shape("dst")
     tiles = images * -(-height // size) * -(-width // size)
     elements = groups * (size + filter_size - 1) ** 2
     rows, columns = _padded(src_channels // groups), _padded(channels // groups)
-    products = 2.0 * elements * tiles * rows * columns / gflops / _EFFICIENCY / 1e3
-    filters = 1.0 * _ITEM * elements * rows * columns / gbytes_per_s / 1e3
-    patches = 1.0 * _ITEM * elements * tiles * (rows + columns) / (_CACHE_SPEED * gbytes_per_s) / 1e3
-    return max(products, filters) + patches
+    rate = machine.gflops(facts.dtype("src")) * _EFFICIENCY * columns / (columns + _COLUMNS)
+    products = 2.0 * elements * tiles * rows * columns / rate / 1e3
+    filters = 1.0 * _ITEM * elements * rows * columns / machine.memory.read / 1e3
+    patches = _PASSES * _ITEM * elements * tiles * (rows + columns) / machine.levels[0].copied / 1e3
+    start = (_START_FORKS + _GROUP_FORKS * groups) * machine.fork_us
+    return start + products + filters + patches + _SHOWN * exchanging_us
 
 
 def _padded(channels: int) -> int:

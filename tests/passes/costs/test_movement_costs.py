@@ -67,7 +67,7 @@ def test_padding_counts_in_blocks():
     cost, everything = costs(program, BLOCKED)
     assert cost == pytest.approx(everything * 32 / 48)
     blocked, plain = (MODEL.copies(program, program.steps[-1], (one,) * 3) for one in (BLOCKED, PLAIN))
-    assert blocked == pytest.approx(plain * 48 / 33)
+    assert plain < blocked < plain * 48 / 33
     for extents in ((17, 16), (8, 24)):
         cost, everything = costs(joined(extents, ()), BLOCKED)
         assert cost == everything > 0
@@ -118,11 +118,12 @@ def test_only_a_value_with_bytes_of_its_own_can_view_another():
         assert cost == everything > 0
 
 
-def test_copying_takes_reading_and_writing_and_a_slice_a_start():
+def test_copying_takes_a_start_and_goes_with_the_bytes():
+    machine = model(gbytes=20.0)
+    start = machine.machine.start_us + 2 * machine.machine.fork_us
     program = joined((16, 17), ())
-    for layout, channels in ((PLAIN, 33), (LAST, 33), (BLOCKED, 48)):
-        copied = model(gbytes=20.0).copies(program, program.steps[-1], (layout,) * 3)
-        assert copied == pytest.approx(2 * 4 * channels * 64 / 20e3)
+    took = [machine.copies(program, program.steps[-1], (layout,) * 3) - start for layout in (PLAIN, BLOCKED)]
+    assert took[1] == pytest.approx(took[0] * 48 / 33)
     part = sliced((1, 48, 8, 8), (0, 3, 0, 0), (1, 5, 8, 8))
-    copied = model(gbytes=20.0).copies(part, part.steps[-1], (PLAIN,) * 2)
-    assert copied == pytest.approx(6 + 2 * 4 * 5 * 64 / 20e3)
+    copied = machine.copies(part, part.steps[-1], (PLAIN,) * 2) - start
+    assert copied == pytest.approx(took[0] * 5 / 33)

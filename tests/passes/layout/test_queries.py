@@ -107,7 +107,7 @@ def test_the_model_prefers_narrow_vectors_that_are_full(
     first = queries.ask(program, step, layouts)
     if not first.implementation.endswith(":avx512_core") or not any(":avx2" in a for a in first.alternatives):
         pytest.skip("this processor has one width of vectors")
-    _, info = queries.fastest(program, step, layouts, model(narrow=share))
+    _, info = queries.fastest(program, step, layouts, model(gbytes=400.0, narrow=share))
     assert info.implementation.endswith(":avx2" if taken else ":avx512_core")
 
 

@@ -2,12 +2,13 @@
 
     compute     operations a second by element type and instruction set, of all threads together
     levels      memory from the nearest cache outwards: bytes that all threads have of it, and its speed
+    exchanged   what a thread reads that another one has just written
     start_us    to begin a kernel that is there already
     fork_us     to wake the other threads and wait for them
 
 They are measured once on a machine, given by hand, or, where nothing can be measured, stated here.  As JSON:
 
-    {"threads": 2, "source": "measured", "start_us": 0.5, "fork_us": 1.5,
+    {"threads": 2, "source": "measured", "start_us": 0.5, "fork_us": 1.5, "exchanged": 20.0,
      "compute": [["float32", "avx512", 480.0], ["float32", "avx2", 240.0]],
      "levels": [[2097152, 80.0, 80.0], [null, 40.0, 40.0]]}
 """
@@ -26,6 +27,8 @@ from .rounding import preferred
 Source: TypeAlias = Literal["measured", "given", "default"]
 SOURCES: tuple[Source, ...] = ("measured", "given", "default")
 
+_NARROWER = 0.35
+"""Of the slowest instruction set, what one with vectors of half its width reaches."""
 _FASTEST = 1e10
 """GFLOP/s or GB/s: no machine that this is for has more, so a file that says so is damaged."""
 
@@ -67,6 +70,7 @@ class MachineRates:
     ----------
     threads : that reach all this together.
     levels : the nearest first, memory last.
+    exchanged : GB/s; cores whose caches are far from each other exchange slowly.
     """
 
     threads: int
@@ -74,6 +78,7 @@ class MachineRates:
     levels: tuple[MemoryLevel, ...]
     start_us: float
     fork_us: float
+    exchanged: float
     source: Source = "given"
 
     def __post_init__(self) -> None:
@@ -88,10 +93,11 @@ class MachineRates:
         if sizes != sorted(set(sizes)) or (sizes and sizes[0] < 1):
             raise UnusableRates(f"levels: expected bytes that grow, got {sizes}")
         speeds = [one.gflops for one in self.compute]
+        speeds.append(self.exchanged)
         speeds += [speed for level in self.levels for speed in (level.read, level.copied)]
         for speed in speeds:
             if not 0 < speed < _FASTEST:
-                raise UnusableRates(f"compute, levels: expected rates above 0, got {speed}")
+                raise UnusableRates(f"compute, levels, exchanged: expected rates above 0, got {speed}")
         for name in ("start_us", "fork_us"):
             if not 0 <= getattr(self, name) < _FASTEST:
                 raise UnusableRates(f"{name}: expected microseconds, got {getattr(self, name)}")
@@ -104,16 +110,29 @@ class MachineRates:
     def gflops(self, dtype: str, instruction_set: str = "") -> float:
         """Of a type with an instruction set, or with the fastest one.
 
-        What was not measured is taken from the nearest that was: of the same type with another instruction
-        set, or of another type.
+        A type that was not measured is taken for the others; an instruction set that was not is taken for a
+        narrower one than all that were.
         """
         of_type = [one for one in self.compute if one.dtype == dtype] or list(self.compute)
-        named = [one.gflops for one in of_type if one.instruction_set == instruction_set]
-        return named[0] if named else max(one.gflops for one in of_type)
+        rates = {one.instruction_set: one.gflops for one in of_type}
+        if not instruction_set:
+            return max(rates.values())
+        return rates.get(instruction_set, _NARROWER * min(rates.values()))
 
     def copying_us(self, nbytes: int) -> float:
         """Microseconds to read and write so many bytes together, out of the nearest level that holds them."""
         return nbytes / self.holding(nbytes).copied / 1e3
+
+    def exchanging_us(self, nbytes: int) -> float:
+        """Microseconds until every thread has its part of so many bytes, which any of them has written.
+
+        A share of them, by the number of threads, was written by others.  What caches do not hold comes from
+        memory anyway.
+        """
+        held = max((level.nbytes or 0 for level in self.levels), default=0)
+        near, far = min(nbytes, held), max(nbytes - held, 0)
+        crossing = (self.threads - 1) / self.threads * near / self.exchanged
+        return (crossing + far / self.memory.copied) / 1e3
 
     def holding(self, nbytes: int) -> MemoryLevel:
         """The nearest level that holds so many bytes."""
@@ -129,6 +148,7 @@ class MachineRates:
             ),
             start_us=preferred(self.start_us) if self.start_us else 0.0,
             fork_us=preferred(self.fork_us) if self.fork_us else 0.0,
+            exchanged=preferred(self.exchanged),
         )
 
     def better(self, other: MachineRates) -> MachineRates:
@@ -150,6 +170,7 @@ class MachineRates:
             ),
             start_us=min(self.start_us, other.start_us),
             fork_us=min(self.fork_us, other.fork_us),
+            exchanged=max(self.exchanged, other.exchanged),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -159,6 +180,7 @@ class MachineRates:
             "source": self.source,
             "start_us": self.start_us,
             "fork_us": self.fork_us,
+            "exchanged": self.exchanged,
             "compute": [[one.dtype, one.instruction_set, one.gflops] for one in self.compute],
             "levels": [[one.nbytes, one.read, one.copied] for one in self.levels],
         }
@@ -189,6 +211,7 @@ class MachineRates:
             levels,
             _number("start_us", data.get("start_us")),
             _number("fork_us", data.get("fork_us")),
+            _number("exchanged", data.get("exchanged")),
             source,
         )
 
@@ -213,7 +236,8 @@ class MachineRates:
         )
         return (
             f"{self.source}: {compute}; {self.memory.read:g} GB/s read, {self.memory.copied:g} GB/s copied; "
-            f"{self.start_us:g} us to start a kernel, {self.fork_us:g} us to fork; {self.threads} thread(s)"
+            f"{self.exchanged:g} GB/s between threads; {self.start_us:g} us to start a kernel, "
+            f"{self.fork_us:g} us to fork; {self.threads} thread(s)"
         )
 
 
@@ -250,12 +274,17 @@ def default_rates(threads: int = 2) -> MachineRates:
     return MachineRates(
         threads,
         (
-            Compute("float32", "avx512", 480.0),
-            Compute("float32", "avx2", 240.0),
-            Compute("float32", "sse41", 72.0),
+            Compute("float32", "avx512", 220.0),
+            Compute("float32", "avx2", 200.0),
+            Compute("float32", "sse41", 75.0),
         ),
-        (MemoryLevel(2 << 20, 80.0, 80.0), MemoryLevel(None, 40.0, 40.0)),
-        start_us=0.5,
-        fork_us=1.5,
+        (
+            MemoryLevel(2 << 20, 130.0, 180.0),
+            MemoryLevel(32 << 20, 130.0, 160.0),
+            MemoryLevel(None, 68.0, 68.0),
+        ),
+        start_us=0.24,
+        fork_us=2.0,
+        exchanged=16.0,
         source="default",
     )
