@@ -1,4 +1,4 @@
-"""What oneDNN's kernels reach, family by family: the calibrated part of the model in ``steps``.
+"""Efficiency of oneDNN's kernels, family by family: the calibrated part of the model in ``steps``.
 
 Read off oneDNN 3.2 on two-core AVX-512 machines, every step of the model zoo timed where it stands in its
 model, batch 1 and 8, under all policies in turns.  Shares of a machine's peak carry over to others.
@@ -42,7 +42,7 @@ _LRN, _BLOCKED_LRN = 0.0145, 0.0095
 _RECURRENT, _RECURRENT_GEMM = 0.75, 0.5
 # The speed of the cache that weights are read from again, as a multiple of the speed of memory.
 _LAST_CACHE_SPEED = 2.5
-# What 1x1 convolutions in channels last show of the time for images beyond so many bytes.
+# The share of the time for images beyond so many bytes that 1x1 convolutions in channels last show.
 _EXPOSED_1X1, _NEAR_BYTES = 0.5, 4 << 20
 
 
@@ -126,7 +126,7 @@ def _convolution(facts: StepFacts, attrs: ir.Convolution | ir.Deconvolution, blo
 
 
 def _depthwise(info: StepInfo, blocked: bool, width: int) -> float:
-    """What :func:`_efficiency` is for depthwise convolutions."""
+    """Returns the counterpart of :func:`_efficiency` for depthwise convolutions."""
     if blocked or not info.family.startswith("jit"):
         return _BLOCKED_DEPTHWISE if blocked else _DEPTHWISE
     loads = _NARROW_LOADS if info.instruction_set in _VECTORS else 1.0

@@ -1,4 +1,4 @@
-"""What a step of oneDNN's costs, in microseconds: the roofline of a machine with what each family reaches.
+"""Computes a oneDNN step's cost, in microseconds: the roofline of a machine with what each family reaches.
 
 reorders         their bytes at the speed of memory, and waking the threads
 concat, slice    copies of all their pieces; ``passes/costs/movement`` says which are none
