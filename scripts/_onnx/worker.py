@@ -33,7 +33,7 @@ def verdict(case: Case, engine: str) -> tuple[str, str]:
 
 
 def difference(answers: Sequence[Any], expected: Sequence[Any], case: Case) -> str:
-    """Returns the first difference from what a case expects, '' for none: types, shapes, then numbers."""
+    """Returns the first difference from what a case expects, '' for none: shapes, types, then numbers."""
     wanted = [array for one in expected for array in (one if isinstance(one, list) else [one])]
     answers = [array for one in answers for array in (one if isinstance(one, list) else [one])]
     if len(answers) != len(wanted):

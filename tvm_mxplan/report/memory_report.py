@@ -89,7 +89,7 @@ class MemoryReport:
 
 
 def proof_text(plan: Plan) -> str:
-    """Describes what is known about a plan's height, and after how many placements if a search found it."""
+    """Describes what is known about a plan's height, and the number of placements if it was searched."""
     from ..core.allocation import Status
 
     if plan.status is Status.LOWER_BOUND:
