@@ -34,7 +34,7 @@ class Translation(NamedTuple):
 
 
 class DeviceChoice(NamedTuple):
-    """What a user says of the device that a library makes plans for.
+    """A user's statement of the device that a library makes plans for.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ def directly(_value: Value, layout: str) -> tuple[Hop, ...]:
 
 
 class Sharing(NamedTuple):
-    """How the libraries of one runtime put steps into each other's regions; see ``joined``.
+    """The rules by which the libraries of one runtime put steps into each other's regions; see ``joined``.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class Sharing(NamedTuple):
 
 
 class Backend(Protocol):
-    """What a library offers to the planner.
+    """The interface of a library to the planner.
 
     Attributes
     ----------
@@ -127,7 +127,7 @@ class Backend(Protocol):
         ...
 
     def describe(self, program: Program) -> Description:
-        """What the library would do: implementations, layouts, bytes; nothing is executed."""
+        """Describes the steps of a program: implementations, layouts, bytes; nothing is executed."""
         ...
 
     def lacks(self, dtype: str) -> str:
@@ -135,7 +135,7 @@ class Backend(Protocol):
         ...
 
     def implementation(self, name: str) -> Implementation:
-        """What the name of one of its implementations says of it."""
+        """Returns the properties that the name of one of its implementations states."""
         ...
 
     def cost(self, facts: StepFacts, machine: MachineRates) -> float:

@@ -30,7 +30,7 @@ Ask = Callable[..., Any]
 
 
 class Observer(Protocol):
-    """Who is shown steps; tensors of bytes are good until the method returns, padding included."""
+    """An object that is shown steps; tensors of bytes are good until the method returns, padding included."""
 
     def begin(self, module: Any, symbols: Sequence[int]) -> None:
         """A run of ``module`` begins, with numbers for the symbols of its program."""
@@ -58,7 +58,7 @@ class Engine:
         """Load what the library needs, once; errors say the way out."""
 
     def absent(self) -> str:
-        """Why what it makes cannot run in this process, '' if it can: a device that is not there."""
+        """Returns the reason why its modules cannot run here, '' if they can: a device that is not there."""
         return ""
 
     def device_properties(self) -> str:
@@ -66,7 +66,7 @@ class Engine:
         raise UnsupportedError(f"library {self.name}: it plans for no device but this machine")
 
     def code(self) -> dict[str, str]:
-        """What tells its machine code apart, by what people call it: versions, the instruction set."""
+        """Returns the properties of its machine code, by their usual names: versions, the instruction set."""
         return {}
 
     def versions(self) -> dict[str, str]:
@@ -85,7 +85,7 @@ class Engine:
         """Whether runs that begin from now on check every step's memory."""
 
     def machine_rates(self) -> tuple[MachineRates, bool]:
-        """What this machine computes and moves with the calling thread's threads, measured now.
+        """Measures now the rates at which this machine computes and moves with the calling thread's threads.
 
         It takes about two seconds at most.
 
@@ -98,7 +98,7 @@ class Engine:
     # --- threads ----------------------------------------------------------------------------------------
 
     def threads(self) -> int:
-        """How many threads calls of the calling thread use."""
+        """Returns the number of threads that calls of the calling thread use."""
         return 1
 
     def set_threads(self, count: int) -> None:
@@ -115,7 +115,7 @@ class Engine:
         return {}
 
     def set_cache_capacity(self, cache: str, entries: int, bytes: int) -> None:
-        """What a cache may keep beyond use; 0 of either switches it off."""
+        """Limits what a cache may keep beyond use; 0 of either switches it off."""
 
     # --- modules of its regions, and of their weights ---------------------------------------------------
 
@@ -124,7 +124,7 @@ class Engine:
         raise UnsupportedError(f"library {self.name}: modules are not made from bytes")
 
     def stats(self, module: Any) -> dict[str, Any]:
-        """What a module has made, under ``specializations`` for each assignment of its symbols."""
+        """Returns what a module has made, under ``specializations`` for each assignment of its symbols."""
         return {"specializations": []}
 
     def split_weights(self, module: Any) -> Any:

@@ -119,7 +119,7 @@ class Joined:
         return finished
 
     def describe(self, program: Program) -> Description:
-        """What the leader says, and guests of their own steps: what names mean, and what is refused."""
+        """Joins the leader's description with guests' of their own steps: meanings of names, and refusals."""
         description = self._leader.describe(program)
         pairs = zip(program.steps, description.steps, strict=True)
         return replace(description, steps=tuple(self._told(step, info) for step, info in pairs))
@@ -131,7 +131,7 @@ class Joined:
         return _sharing(guest).judged(info.running(guest.implementation(info.implementation)))
 
     def implementation(self, name: str) -> Implementation:
-        """What the library says whose name stands in front of the implementation's, by default the leader."""
+        """Asks the library whose name stands in front of the implementation's, by default the leader."""
         guest = self._by_name.get(name.partition(":")[0], self._leader)
         return guest.implementation(name)
 

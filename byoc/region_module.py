@@ -1,4 +1,4 @@
-"""What runtime modules of regions may be asked, by the names of their functions, whatever library made them.
+"""Functions that runtime modules of regions have, by name, whatever library made them.
 
     get_symbol              the region's name, by which it is called
     mxplan.program          its program, in bytes
@@ -57,7 +57,7 @@ def modules_under(module: Any) -> Iterator[Any]:
 
 
 def module_bytes(module: Any) -> bytes:
-    """What a runtime module of any kind writes of itself into an exported library, its imports left out."""
+    """Returns the bytes that a runtime module writes into an exported library, without its imports."""
     import tvm_ffi  # by whoever made the module, and without PyTorch
 
     return bytes(tvm_ffi.get_global_func("tvm_mxplan.module_bytes")(module))

@@ -164,7 +164,7 @@ def engines() -> list[Engine]:
 
 
 def code() -> dict[str, str]:
-    """What tells all libraries' machine code apart."""
+    """Returns the properties that tell all libraries' machine code apart."""
     return {name: value for engine in engines() for name, value in engine.code().items()}
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tvm_mxplan.core.program.program import Program
 
 RUNTIME = "mxplan"
-"""What libraries in this runtime, which share regions, call it."""
+"""The name of this runtime among the libraries in it, which share regions."""
 _TRIAL = "trial"
 
 
@@ -37,18 +37,18 @@ class RuntimeFunctions:
         self.load = load
 
     def __call__(self, name: str, *arguments: Any) -> Any:
-        """What the library's function of that name gives."""
+        """Calls the library's function of that name and returns its result."""
         import tvm_ffi
 
         self.load()
         return tvm_ffi.get_global_func(f"tvm_mxplan.{self.library}.{name}")(*arguments)
 
     def description_text(self, program: Program | bytes, symbols: Sequence[int] = ()) -> str:
-        """What :meth:`describe` says, as :func:`read_description` reads it."""
+        """Returns the result of :meth:`describe` as text for :func:`read_description`."""
         return str(self("describe", _encoded(program), [int(symbol) for symbol in symbols]))
 
     def describe(self, program: Program, named: Callable[[str], Implementation]) -> Description:
-        """What would run each step of a program; nothing is executed.
+        """Describes the kernels that would run each step of a program; nothing is executed.
 
         Parameters
         ----------

@@ -28,8 +28,8 @@ from .composite import Composite
 Results: TypeAlias = int | tuple[int, ...]
 """The value of a composite's result, or those of its results."""
 Table: TypeAlias = Mapping[str, Callable[[Composite], Results]]
-"""What composites become, by the names of patterns without the code generator's: a function each, which adds
-steps to the composite's builder and gives the value of the result, or of each where it is a tuple."""
+"""Translations of composites, by the names of patterns without the code generator's: a function each, which
+adds steps to the composite's builder and gives the value of the result, or of each where it is a tuple."""
 
 
 class Guest(NamedTuple):

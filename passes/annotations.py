@@ -1,4 +1,4 @@
-"""What dispatch writes on the IR: for each function, who runs its operators.
+"""The record of dispatch on the IR: for each function, who runs its operators.
 
     R.func_attr({"mxplan.dispatch": {"conv2d_0": "onednn", "floor_0": "llvm"}})
 
@@ -15,7 +15,7 @@ from tvm import relax
 
 DISPATCH = "mxplan.dispatch"
 TVM = "llvm"
-"""What TVM's own code is called there, in targets and in options."""
+"""The name of TVM's own code in targets and in options."""
 
 
 def with_dispatch(function: relax.Function, chosen: Mapping[str, str]) -> relax.Function:

@@ -1,4 +1,4 @@
-"""What an operator comes from, on the IR.
+"""The origins of an operator, on the IR.
 
     frontend         a span on each call, one entry for each origin
     canonicalize     rules hand spans on; ``keep_origins`` restores those that passes of TVM lose
@@ -59,7 +59,7 @@ def with_origin_table(function: relax.Function, table: Mapping[str, Origins]) ->
 
 
 def origin_table(mod: tvm.IRModule) -> dict[str, Origins]:
-    """What the operators of a module come from, by their names; those that are not known are left out."""
+    """Returns the origins of a module's operators, by their names; unknown ones are left out."""
     found: dict[str, Origins] = {}
     for function in mod.functions.values():
         written = function.attrs.get(ORIGINS) if function.attrs else None

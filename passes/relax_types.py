@@ -109,7 +109,7 @@ def permutation_of(call: relax.Call) -> list[int]:
 
 
 def slice_begin(call: relax.Call) -> tuple[int, ...] | None:
-    """Where a ``strided_slice`` of unit strides begins on each axis of its source; None for any other.
+    """Returns the begin of a ``strided_slice`` of unit strides on each axis of its source; None for others.
 
     Known are constant bounds of axes of constant extent; negative ones and those past the end are resolved.
     """

@@ -63,7 +63,7 @@ def test_targets_of_tvm_are_taken_as_they_are():
     [
         ("", InvalidInputError, ["empty", "dnnl, llvm"]),
         (" , ", InvalidInputError, ["empty"]),
-        ("dnnl, foo", InvalidInputError, ["'foo'", "dnnl, onednn, mkldnn, cudnn, llvm, cuda"]),
+        ("dnnl, foo", InvalidInputError, ["'foo'", "dnnl, onednn, mkldnn, cudnn, host, llvm, cuda"]),
         ("llvm, llvm", InvalidInputError, ["more than one"]),
         ("dnnl -threads=2", InvalidInputError, ["dnnl takes no options"]),
         ("llvm mcpu", InvalidInputError, ["-name=value", "'mcpu'"]),

@@ -110,7 +110,7 @@ def build(
 
 @contextmanager
 def _told_of_shapes(mod: tvm.IRModule) -> Iterator[None]:
-    """What fails in TVM since a shape in the module is not known says so."""
+    """Makes failures in TVM that come from an unknown shape in the module say so."""
     try:
         yield
     except MxplanError:

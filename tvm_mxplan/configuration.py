@@ -1,4 +1,4 @@
-"""What is installed and set: versions, the machine's instruction sets, environment variables."""
+"""Lists what is installed and set: versions, the machine's instruction sets, environment variables."""
 
 from __future__ import annotations
 

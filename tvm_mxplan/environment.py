@@ -140,7 +140,7 @@ def settle_pool() -> None:
 
 
 def those_set(names: Iterable[str]) -> dict[str, str]:
-    """What is set of other people's variables, such as those by which a library chooses kernels."""
+    """Returns the variables of ``names`` that are set, such as those by which a library chooses kernels."""
     return {name: os.environ[name] for name in names if os.environ.get(name)}
 
 

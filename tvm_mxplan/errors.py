@@ -1,4 +1,4 @@
-"""What can go wrong, by who can mend it.  Messages name the thing, what was expected and the way out."""
+"""Errors, by who can mend them.  Messages name the thing, what was expected and the way out."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _OUTSIDE = {"fingerprint": False}
 
 @dataclass(frozen=True)
 class Options:
-    """What a user can choose.
+    """The options that a user can choose.
 
     Attributes
     ----------
@@ -238,7 +238,7 @@ class Options:
         """The fields that a finished compilation depends on, by name; each field says whether it is one."""
         kept = [field.name for field in fields(self) if field.metadata.get("fingerprint", True)]
         values = {name: getattr(self, name) for name in kept}
-        # What is checked again gives the same plans as what was checked once.
+        # Kernels that are checked again give the same plans as those that were checked once.
         values["verify"] = self.verify != _OFF
         for name in ("tuning_records", "device_properties"):
             if values[name] is not None:

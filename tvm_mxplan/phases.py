@@ -104,12 +104,12 @@ class Compilation:
         return mod
 
     def cost(self, backend: Backend, timed: bool) -> CostSource:
-        """What steps of a library cost; ``timed``: as far as can be measured."""
+        """Returns the source of the costs of a library's steps; ``timed``: as far as can be measured."""
         model = ModelCost(backend, self.machine)
         return model if self.tuning is None or not timed else self.tuning.cost(backend, model)
 
     def known_cost(self, backend: Backend) -> CostSource:
-        """What is known of that without measuring anything."""
+        """Returns the source of the costs that are known without measuring anything."""
         model = ModelCost(backend, self.machine)
         return model if self.tuning is None else self.tuning.known_cost(backend, model)
 

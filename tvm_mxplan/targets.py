@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     import tvm
 
 TVM = "llvm"
-"""What reports call TVM's own code, for whatever device it is."""
+"""The name of TVM's own code in reports, for whatever device it is."""
 GPU = "cuda"
 _HOSTS = (TVM, GPU)
 
 
 def implementations() -> dict[str, str]:
-    """What parts of a target, and the option ``prefer``, may be called, and what each of them is."""
+    """Returns the names that parts of a target, and the option ``prefer``, may have, and what each names."""
     return {**registry.spellings(), TVM: TVM}
 
 
@@ -133,7 +133,7 @@ class TargetText:
         return ParsedTarget(self.order, host, self.absent, arch)
 
     def words(self) -> list[str]:
-        """What decides, as text; LLVM without a CPU's name means the machine at hand."""
+        """Returns the parts that decide, as text; LLVM without a CPU's name means the machine at hand."""
         return [*self.order, " ".join(str(self.host).split())]
 
 

@@ -35,7 +35,7 @@ def DispatchOperators(
     journal: Journal | None = None,
     prefer: Mapping[str, str] | None = None,
 ) -> Any:
-    """What the library takes becomes composites; ``journal`` is told the reasons for the rest."""
+    """Puts what the library takes into composites; ``journal`` is told the reasons for the rest."""
     preference = preference_of([backend or _default()], first=prefer or {})
     return dispatch.DispatchOperators(preference, journal)
 

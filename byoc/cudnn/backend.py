@@ -27,7 +27,7 @@ from .patterns import NAME, fusion_patterns
 from .plans import Plans, Rules
 
 TRANSFORM = "transform_tensor"
-"""What converts layouts: no engine, a function of cuDNN's that is there on every device."""
+"""The name of the layout conversion: no engine, a function of cuDNN's that is there on every device."""
 
 
 class Cudnn:

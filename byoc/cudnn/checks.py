@@ -1,4 +1,4 @@
-"""What cuDNN can take: one small function for each composite, giving None or the reason for a refusal."""
+"""Checks for cuDNN: one small function for each composite, giving None or the reason for a refusal."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _is_stored(match: Match, weights: relax.Expr) -> bool:
 
 
 def _added(match: Match) -> str | None:
-    """What stands behind: constants for each channel, and an image of the result's shape."""
+    """Checks what is added: constants for each channel, and an image of the result's shape."""
     shape = shape_of(match["product"])
     axis = 1 if "conv" in str(match["product"].op.name) else len(shape) - 1  # type: ignore[arg-type]
     for name in ("mean", "scale", "bias"):

@@ -1,4 +1,4 @@
-"""What each composite becomes: a convolution with its bias and post-ops, filters stored channels last.
+"""Translates each composite: a convolution with its bias and post-ops, filters stored channels last.
 
 A product with a constant matrix is a convolution of images of one pixel: cuDNN has engines without code
 generation for those, and none for products.
@@ -51,7 +51,7 @@ def _parts(c: Composite, axis: int) -> _Parts:
         if not (is_constant(found) and per_channel(shape_of(found), shape, axis)):  # type: ignore[arg-type]
             residual = other
         else:
-            # What is inside goes through all that stands around it.
+            # An inner constant goes through all operators that stand around it.
             numbers = np.asarray(constant_of(found), "float64").reshape(-1)
             if _name(call) == "multiply":
                 scale = scale * numbers

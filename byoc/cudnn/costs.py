@@ -13,5 +13,5 @@ from tvm_mxplan.core.step_facts import StepFacts
 
 
 def cost(facts: StepFacts, machine: MachineRates) -> float:
-    """What moving the operands of a step takes at the rates of ``machine``."""
+    """Returns the time that moving the operands of a step takes at the rates of ``machine``."""
     return moving_us(facts, machine)

@@ -40,7 +40,7 @@ class Device:
 
     @property
     def arch(self) -> str:
-        """What compilers call it."""
+        """The name that compilers give the architecture."""
         return f"sm_{self.sm}"
 
     def __str__(self) -> str:

@@ -33,7 +33,7 @@ def operands(step: ir.Step) -> list[tuple[str, int]]:
 
 
 def why_not(program: ir.Program, step: ir.Step) -> str:
-    """Why a convolution's operands cannot be in the layouts that they have, '' if they can."""
+    """Returns the reason why a convolution's operands cannot be in the layouts they have, '' if they can."""
     assert isinstance(step.attrs, ir.Convolution)
     for role, number in operands(step):
         value = program.values[number]

@@ -59,7 +59,7 @@ def version() -> str:
 
 
 def why_not() -> str:
-    """Why no plans can be made here, '' if they can."""
+    """Returns the reason why no plans can be made here, '' if they can."""
     if not version():
         return f"{DISTRIBUTION} is not installed; {INSTALL}"
     if not planner_path().exists():
@@ -72,7 +72,7 @@ def planner_path() -> Path:
 
 
 def plan(request: Mapping[str, Any]) -> dict[str, Any]:
-    """What the planner answers (``native/planner.cc``); UnsupportedError where there is no planner."""
+    """Returns the planner's answer (``native/planner.cc``); UnsupportedError where there is no planner."""
     text = json.dumps(request).encode()
     return _answer("MxplanCudnnPlan", text, ctypes.c_int64(len(text)))
 
@@ -89,7 +89,7 @@ def device_properties(number: int = 0) -> dict[str, Any]:
 
 
 def _answer(function: str, *arguments: Any) -> dict[str, Any]:
-    """What a function of the planner hands over."""
+    """Returns the answer that a function of the planner hands over."""
     answers: list[bytes] = []
 
     @_TAKE
@@ -162,7 +162,7 @@ def check_plan(data: bytes) -> str:
 
 
 def device() -> dict[str, int]:
-    """What the runtime says of the GPU that is here; UnsupportedError without one."""
+    """Returns the properties of the GPU that is here; UnsupportedError without one."""
     load()
     return {str(name): int(number) for name, number in _function("device")().items()}
 

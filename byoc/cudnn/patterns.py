@@ -65,7 +65,7 @@ def fusion_patterns(refuse: Refuse) -> list[relax.transform.FusionPattern]:
 
 
 def _operators(behind: tuple[tuple[str, ...], bool, str]) -> int:
-    """How many operators stand behind the product."""
+    """Counts the operators behind the product."""
     affine, residual, activation = behind
     return len(affine) + residual + bool(activation)
 

@@ -21,7 +21,7 @@ _EXACT = ("TENSOR_CORE", "DOWN_CONVERT_INPUTS", "REDUCED_PRECISION_REDUCTION")
 
 @dataclass(frozen=True)
 class Rules:
-    """Which engines may run.
+    """The rules that say which engines may run.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Plans:
         return json.dumps(graph_of(program, step), sort_keys=True)
 
     def answer(self, descriptor: str, dtype: str) -> dict[str, Any]:
-        """What the planner says of a graph: its engines and the plan, or an error."""
+        """Returns the planner's answer for a graph: its engines and the plan, or an error."""
         with self._lock:
             refused = sorted(self._refused.get(descriptor, ()))
             request = {

@@ -1,4 +1,4 @@
-"""What the host library can take: a function for each row, giving None or the reason for a refusal."""
+"""Checks for the host library: a function for each row, giving None or the reason for a refusal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each composite becomes: one small function for each name in ``patterns.ROWS``."""
+"""Translates each composite: one small function for each name in ``patterns.ROWS``."""
 
 from __future__ import annotations
 

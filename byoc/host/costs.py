@@ -1,4 +1,4 @@
-"""What the host library's kernels cost: they move bytes, and a few compute as long as they move.
+"""Costs of the host library's kernels: they move bytes, and a few compute as long as they move.
 
 Read off with ``scripts/bench host``, which times each kernel against TVM's.
 """
@@ -23,7 +23,7 @@ _SHARE = 0.25
 
 
 def implementation_named(name: str) -> Implementation:
-    """What ``host:avx512`` says."""
+    """Reads the properties that a name such as ``host:avx512`` states."""
     isa = name.partition(":")[2]
     return Implementation(name, FAMILY, _SETS.get(isa, isa))
 
@@ -32,7 +32,7 @@ def cost(facts: StepFacts, machine: MachineRates) -> float:
     """Microseconds of a step."""
     attrs = facts.step.attrs
     if isinstance(attrs, ir.Gather):
-        # What no index asks for is not read.
+        # Elements that no index asks for are not read.
         moved = facts.moved_bytes - facts.operand_bytes[0] + facts.operand_bytes[-1]
         return machine.start_us + machine.copying_us(moved)
     operations = 0.0

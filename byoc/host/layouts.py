@@ -23,7 +23,7 @@ _IMAGES = ("nCw{0}c", "nChw{0}c", "nCdhw{0}c")
 
 
 def layout_registry(runtime: RuntimeFunctions) -> LayoutRegistry:
-    """What the library announces; tensors are numpy arrays."""
+    """Registers the layouts that the library announces; tensors are numpy arrays."""
     registry = LayoutRegistry()
     for name in (one.format(BLOCK) for one in _IMAGES):
         layout = layout_named(name)

@@ -1,4 +1,4 @@
-"""Which broadcasts of a second operand oneDNN runs with generated code, and which as slow reference code.
+"""Tells which broadcasts of a second operand run as oneDNN's generated code, and which as slow reference.
 
 Axes fall into *runs*: neighbours that the operand has in full, or that it is broadcast along.
 

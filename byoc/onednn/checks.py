@@ -1,4 +1,4 @@
-"""What oneDNN can take: one small function for each composite, giving None or the reason for a refusal.
+"""Checks for oneDNN: one small function for each composite, giving None or the reason for a refusal.
 
 Reasons are shown to the user in the report; they name what was met and what would have been taken.
 """

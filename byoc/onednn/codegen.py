@@ -1,4 +1,4 @@
-"""What each composite becomes: one small function for each name in ``patterns.COMPOSITES``.
+"""Translates each composite: one small function for each name in ``patterns.COMPOSITES``.
 
 Elementwise composites are in ``codegen_elementwise``.
 """

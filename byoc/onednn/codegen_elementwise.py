@@ -1,4 +1,4 @@
-"""What elementwise composites become: functions of one tensor, and of two with broadcasting."""
+"""Translates elementwise composites: functions of one tensor, and of two with broadcasting."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _CHANNEL_MULTIPLE = 16  # oneDNN fuses whole vectors of channels only
 
 
 def fuse_depthwise(graph: Graph, at: int) -> tuple[int, ir.Step] | None:
-    """Where the producer of the step at ``at`` is, and both as one, if they are a pair that pays.
+    """Returns the place of the producer of the step at ``at``, and both as one, if they are a pair that pays.
 
     The graph stays as it is.
     """

@@ -1,4 +1,4 @@
-"""What disappears into constants and attributes before anything runs.
+"""Folds work into constants and attributes before anything runs.
 
     pad (zeros, spatial)  -> convolution or pooling   becomes padding of the latter
     * number -> convolution or matmul         becomes other weights

@@ -56,7 +56,7 @@ def fuse(program: ir.Program, constants: list[np.ndarray]) -> Translation:
 
 @dataclass(frozen=True)
 class _Others:
-    """What a step of another library does, which no rule in here is to look at."""
+    """The attributes of a step of another library, which no rule in here is to look at."""
 
     attrs: ir.Attributes
 

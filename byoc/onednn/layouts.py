@@ -21,7 +21,7 @@ _WEIGHTS = ("oihw", "hwio", "OIhw{0}i{0}o", "Oihw{0}o")
 
 
 def layout_registry(block: int) -> LayoutRegistry:
-    """What oneDNN announces on a machine whose vectors hold ``block`` numbers; tensors are numpy arrays."""
+    """Registers oneDNN's layouts for vectors that hold ``block`` numbers; tensors are numpy arrays."""
     registry = LayoutRegistry()
     names = [name.format(block) for name in (*_IMAGES, *_WEIGHTS)]
     for name in names:

@@ -44,7 +44,7 @@ class LibraryError(RuntimeError):
 
 
 def library_path() -> Path:
-    """Where the shared library is, built or not."""
+    """Returns the path of the shared library, built or not."""
     return Path(__file__).resolve().parent.parent / "runtime" / LIBRARY
 
 
@@ -82,7 +82,7 @@ def describe(program: Program, symbols: Sequence[int] = ()) -> Description:
 
 
 def description_text(program: Program | bytes, symbols: Sequence[int] = ()) -> str:
-    """What :func:`describe` says, as :func:`read_description` reads it, on another machine too."""
+    """Returns the result of :func:`describe` as text for :func:`read_description`, on another machine too."""
     load()
     return str(_function("describe")(_encoded(program), [int(symbol) for symbol in symbols]))
 
@@ -189,7 +189,7 @@ def cache_counters(cache: str) -> dict[str, int]:
 
 
 def set_cache_capacity(cache: str, entries: int, bytes: int) -> None:
-    """What a cache may keep beyond use; 0 of either switches it off."""
+    """Limits what a cache may keep beyond use; 0 of either switches it off."""
     load()
     _function("set_cache_capacity")(cache, entries, bytes)
 
@@ -212,7 +212,7 @@ def refuse(descriptor: str, implementation: str, reason: str) -> None:
 
 
 def refusals() -> list[tuple[str, str, str]]:
-    """What :func:`refuse` was told in this process: descriptors, implementations, reasons."""
+    """Lists what :func:`refuse` was told in this process: descriptors, implementations, reasons."""
     load()
     told = json.loads(str(_function("refusals")()))
     return [(one["descriptor"], one["implementation"], one["reason"]) for one in told]

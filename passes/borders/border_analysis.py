@@ -1,4 +1,4 @@
-"""What a Relax function does with tensors between regions, as plain data for ``border_choice``.
+"""Describes how a Relax function uses tensors between regions, as plain data for ``border_choice``.
 
 Elementwise operators and calls to regions become the graph; whatever else reads a tensor pins it plain:
 other operators, branches, the function's results.  Only calls at the top of a function are looked at.
@@ -201,7 +201,7 @@ def _broadcasts(constant: tvm.ir.GenericConst, shape: tuple[object, ...]) -> boo
 
 
 def _constant_tail(constant: tvm.ir.GenericConst, rank: int) -> Number | None:
-    """What a constant holds where the channels of a tensor of ``rank`` are padded."""
+    """Returns the number that a constant holds where the channels of a tensor of ``rank`` are padded."""
     array = constant.value.numpy()
     if array.size == 1:
         return array.reshape(())[()]

@@ -1,4 +1,4 @@
-"""Which tensors cross the borders of regions in a physical layout: the choice, on plain data.
+"""Chooses the tensors that cross the borders of regions in a physical layout, on plain data.
 
     region A  gives v in acdb;  plain costs a reorder          (the same for every other layout)
     operator  s = sin(v)        all in one layout, whichever
@@ -26,7 +26,7 @@ ReorderCost: TypeAlias = Callable[[tuple[int, ...], str, str, str], float]
 """Microseconds of a conversion: shape, element type, layout before and after."""
 
 _TIE_US = 1e-3
-"""What a physical layout has to gain at the least, in microseconds."""
+"""The least gain, in microseconds, that a physical layout must bring."""
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ class _Chooser:
         return (as_it_is, Option(0.0, ((value, layout),), ()))
 
     def _conversions(self) -> dict[Form, float]:
-        """What regions can make of what they give."""
+        """Returns the forms that regions can make of the tensors they give, each with its cost."""
         forms = {}
         for give in self.graph.gives:
             plain = self._plain(give.value)

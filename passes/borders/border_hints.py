@@ -1,4 +1,4 @@
-"""What a region may assume of its borders before its layouts are chosen, on plain data.
+"""Derives the layouts that a region may assume at its borders before its own are chosen, on plain data.
 
     region A  v: read by region B and by s = sin(v), which only B reads       free: any layout will do
     region B  takes s: comes in the layout that A chose for v
@@ -20,7 +20,7 @@ from .elementwise import is_clean
 
 
 class Hints:
-    """What can be said of one function's tensors; each is found once, however many regions ask."""
+    """Properties of one function's tensors; each is found once, however many regions ask."""
 
     def __init__(self, graph: BorderGraph) -> None:
         self.graph = graph
@@ -59,7 +59,7 @@ class Hints:
 
     @cached_property
     def _physical(self) -> frozenset[int]:
-        """What regions give, and what operators make of nothing else and nobody needs plain."""
+        """Values that regions give, and what operators make of only those and nobody needs plain."""
         physical = {give.value for give in self.graph.gives}
         for operator in self.graph.operators:
             if operator.result not in self.graph.pinned and physical.issuperset(operator.operands):

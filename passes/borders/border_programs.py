@@ -23,7 +23,7 @@ Forms = Sequence[Sequence[str]]
 
 @dataclass(frozen=True)
 class Borders:
-    """What a program's inputs and outputs allow, by their number.
+    """The layouts that a program's inputs and outputs allow, by their number.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ def ports_of(forms: Forms) -> list[tuple[int, str]]:
 
 
 class _Uses:
-    """Who writes and who reads the values of a program."""
+    """The writers and the readers of the values of a program."""
 
     def __init__(self, program: ir.Program) -> None:
         self.program = program

@@ -105,7 +105,7 @@ OPERATORS: dict[str, Callable[..., object]] = {
 
 
 def tail_of(operator: str, operands: Sequence[Number | None], dtype: str) -> Number | None:
-    """What an operator makes of one number from each operand; None where that is not known or traps."""
+    """Computes an operator's result on one number from each operand; None where it is not known or traps."""
     if any(operand is None for operand in operands):
         return None
     try:

@@ -14,7 +14,7 @@ from .border_programs import borders_of
 
 
 class Neighbours:
-    """What regions know of each other while their layouts are chosen, one region after the other."""
+    """Knowledge that regions share while their layouts are chosen, one region after the other."""
 
     def __init__(self, mod: tvm.IRModule, backend: str) -> None:
         found = dict(regions(mod, backend))

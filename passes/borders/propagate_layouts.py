@@ -232,7 +232,7 @@ def _unique(stem: str, taken: set[str]) -> str:
 
 
 def _calls(mod: tvm.IRModule) -> Counter[tvm.ir.GlobalVar]:
-    """How often each function is named by others."""
+    """Counts the mentions of each function in other functions."""
     found: Counter[tvm.ir.GlobalVar] = Counter()
 
     def visit(expr: relax.Expr) -> None:

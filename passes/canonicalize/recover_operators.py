@@ -50,7 +50,7 @@ def _placeholders(args: list[relax.Expr]) -> list[te.Tensor]:
 
 
 def _stored_value(function: tirx.PrimFunc) -> tvm.ir.Expr | None:
-    """What the function's innermost statement stores, if it is one store in one nest of loops."""
+    """Returns the value in the function's innermost store, if it is one store in one nest of loops."""
     node = function.body
     while node is not None and not isinstance(node, tirx.BufferStore):
         node = getattr(node, "body", None) or getattr(node, "block", None)

@@ -23,7 +23,7 @@ Rule = Callable[["Site", relax.Expr], "relax.Expr | None"]
 
 
 class Site:
-    """Where a rule is applied: definitions of earlier variables, and a place to emit into."""
+    """The context in which a rule is applied: definitions of earlier variables, and a place to emit into."""
 
     def __init__(self, mutator: relax.PyExprMutator, mod: tvm.IRModule) -> None:
         self._mutator = mutator
@@ -39,7 +39,7 @@ class Site:
             self._places.setdefault(variable, len(self._places))
 
     def apply(self, rule: Rule, value: relax.Expr) -> relax.Expr | None:
-        """What ``rule`` makes of the value of a binding, with its origins; None where that is nothing."""
+        """Applies ``rule`` to the value of a binding, with its origins; None where that is nothing."""
         self._replaced, self._seen, self._read = origins_of(value), {}, set()
         replacement = rule(self, value)
         if not isinstance(replacement, relax.Call) or origins_of(replacement):

@@ -1,1 +1,1 @@
-"""What plans are weighed by: a library's model of costs (``model``), or a clock (``layout/measure``)."""
+"""Sources of the costs of plans: a library's model of costs (``model``), or a clock (``layout/measure``)."""

@@ -1,4 +1,4 @@
-"""What concatenations and slices cost in a layout: nothing where ``passes/memory`` will make views of them.
+"""Costs of concatenations and slices in a layout: nothing where ``passes/memory`` will make views of them.
 
 The two are decided there, after layouts; this is the forecast that the choice of layouts rests on.  It does
 not know that a value can be a piece of one concatenation only.

@@ -22,7 +22,7 @@ class StepCost(Protocol):
 
     @property
     def machine(self) -> MachineRates:
-        """What the machine that costs are for can do."""
+        """The rates of the machine that costs are for."""
         ...
 
     def __call__(self, program: ir.Program, step: ir.Step, layouts: Layouts, info: StepInfo, /) -> float: ...
@@ -37,7 +37,7 @@ class StepCost(Protocol):
 
 
 class CostSource(StepCost, Protocol):
-    """What everything costs that a plan is made of: steps, reorders, copies."""
+    """The costs of everything that a plan is made of: steps, reorders, copies."""
 
     def reorder(
         self, program: ir.Program, value: int, layout: str, sources: Sequence[str], reader: Reader | None, /

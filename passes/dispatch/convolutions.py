@@ -1,4 +1,4 @@
-"""Which algorithm computes each convolution: the direct sum, or Winograd's with fewer multiplications.
+"""Chooses the algorithm of each convolution: the direct sum, or Winograd's with fewer multiplications.
 
 Every algorithm costs what it costs in its best layout; all of them work in the same layouts, so the choice
 can be made before that of layouts.  An algorithm other than the direct one also has an error of its own.
@@ -144,7 +144,7 @@ def _is_wanted(option: Candidate, direct: Candidate | None, rule: Rule, margin: 
 def _reason(
     option: Candidate, chosen: Candidate, options: Sequence[Candidate], rule: Rule, margin: float, left: float
 ) -> str:
-    """Why ``option``, which is possible, is not the one."""
+    """Returns the reason why ``option``, which is possible, is not chosen."""
     if option.algorithm == "direct":
         return f"{chosen.algorithm} costs less" if rule == "cost" else f"option convolutions={rule}"
     if rule not in ("cost", option.algorithm):

@@ -214,7 +214,7 @@ def _composite(function: tvm.ir.BaseFunc) -> str:
 
 
 def _check_kinds(first: Mapping[str, str]) -> None:
-    """What is no operator's name has to be a kind that Relax has."""
+    """Checks that each key that is no operator's name is a kind that Relax has."""
     keys = [key for key in first if not is_operator_name(key)]
     if not keys:
         return

@@ -66,21 +66,21 @@ class Preference:
         return tuple(one for one in self.present if one.backend)
 
     def wish(self, call: relax.Call) -> tuple[str, str]:
-        """Which implementation the user, or else a trial, wants for ``call``, and by which name or kind."""
+        """Returns the implementation that the user, or a trial, wants for ``call``, and its name or kind."""
         name, kind = operator_name(call) or "", kind_of(call)
         trial = self.trials.get(kind)
         tried = (trial.implementation, kind) if trial and trial.taken else ("", "")
         return next(((self.first[key], key) for key in (name, kind) if key in self.first), tried)
 
     def order(self, call: relax.Call) -> list[Implementation]:
-        """Who is asked for ``call``, in this order."""
+        """Lists the implementations that are asked for ``call``, in this order."""
         if operator_name(call) in self.off:
             return [one for one in self.present if one.name == TVM]
         wanted, _ = self.wish(call)
         return sorted(self.present, key=lambda one: one.name != wanted)
 
     def why(self, call: relax.Call, chosen: str) -> str:
-        """Why ``chosen`` comes before the others."""
+        """Returns the reason why ``chosen`` comes before the others."""
         if operator_name(call) in self.off:
             return f"switched off by option: {operator_name(call)}"
         wanted, key = self.wish(call)
@@ -128,7 +128,7 @@ def kind_of(call: relax.Call) -> str:
 
 
 def tvm_refusal(call: relax.Call) -> str:
-    """Why TVM cannot be asked before a library; '' if it can: it knows how to lower the operator."""
+    """Returns the reason why TVM cannot be asked before a library; '' if it can lower the operator."""
     lowered = call.op.get_attr("FLegalize") is not None
     return "" if lowered else f"TVM has no lowering of {call.op.name}"
 

@@ -1,4 +1,4 @@
-"""Which patterns a module could match at all, by the operators that it calls.
+"""Finds the patterns that a module could match at all, by the operators that it calls.
 
 TVM's ``FuseOpsByPattern`` walks the whole module once for each pattern.  A pattern with an operator that the
 module does not have need not be tried.

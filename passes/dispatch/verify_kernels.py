@@ -27,7 +27,7 @@ TURNS = 16
 
 
 class Verifier(Protocol):
-    """Who checks kernels, and remembers them."""
+    """An object that checks kernels and remembers the results."""
 
     def refuse_known(self, backend: Backend) -> None:
         """Refuse in ``backend`` what was found to be wrong earlier."""

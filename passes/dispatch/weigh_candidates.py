@@ -96,7 +96,7 @@ def _has_algorithms(candidates: list[Candidate]) -> bool:
 
 
 def _layouts(offers: Offers, step: ir.Step, why: str) -> list[Candidate]:
-    """What ``step`` is, and what it could have been in other layouts."""
+    """Lists the candidate that ``step`` is, and those that it could have been in other layouts."""
     layouts = _as_laid_out(offers.program, step)
     taken = offers.as_it_is(step, layouts)
     plain = preferring(step, "") if isinstance(step.attrs, ir.Convolution) else step

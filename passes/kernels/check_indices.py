@@ -182,7 +182,7 @@ class _Checker(relax.PyExprMutator):
         return self.builder_.emit(kernel)
 
     def _definition(self, expr: relax.Expr) -> relax.Expr:
-        """What a variable is bound to; the expression itself if it is none."""
+        """Returns the expression that a variable is bound to; the expression itself if it is none."""
         while isinstance(expr, tvm.ir.Var):
             value = self.lookup_binding(expr)
             if value is None:

@@ -69,7 +69,7 @@ class SerialSmallKernels:
 
 
 def work(statement: tirx.Stmt) -> float:
-    """What a statement does, at most: loads and stores, and calls at what they are held to be worth.
+    """Bounds the work of a statement: loads and stores, and calls at what they are held to be worth.
 
     Infinite where that is not known.
     """

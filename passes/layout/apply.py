@@ -87,7 +87,7 @@ class _Applier:
                 self._reorder(target, final, f"reorder_{step.name}")
 
     def _destination(self, old: int, layout: str) -> tuple[int, int | None]:
-        """Where a step writes, and the value it has to be reordered into afterwards, if any."""
+        """Returns the value that a step writes, and the value it is reordered into afterwards, if any."""
         value = self.old.values[old]
         shown = value.kind == "output" or value.alias_of >= 0
         if not shown and self.back_to_plain and not same_bytes(layout, value.layout, value.shape):

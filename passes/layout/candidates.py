@@ -1,4 +1,4 @@
-"""Which layouts a step may be asked for: one tuple of layouts, operand by operand, for each candidate.
+"""Lists the layouts that a step may be asked for: one tuple, operand by operand, for each candidate.
 
 Nothing is decided here.  Steps on images (convolution, pooling, ...) are offered channels last, channels
 blocked and plain; steps that do not care follow the layout in which their source already is; the rest

@@ -32,7 +32,7 @@ _WHY = "more with the reorders around it"
 
 @dataclass(frozen=True)
 class LayoutChoice:
-    """What was chosen for a program.
+    """The choice made for a program.
 
     Attributes
     ----------

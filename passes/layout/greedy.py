@@ -62,7 +62,7 @@ def choose_greedily(
 
 
 def _picked(program: ir.Program, step: ir.Step, queries: StepQueries) -> list[Layouts]:
-    """What the library picks for source and destination; nothing if it cannot say."""
+    """Returns the layouts that the library picks for source and destination; nothing if it cannot say."""
     alone = replace(step, post_ops=tuple(p for p in step.post_ops if not isinstance(p, ir.BinaryPostOp)))
     question = tuple(
         _ANY if role in ("src", "dst") else program.values[value].layout for role, value in operands_of(alone)

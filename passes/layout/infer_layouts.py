@@ -155,7 +155,7 @@ class InferLayouts:
         return {step.name for function in others for step in program_of(function).steps}
 
     def _infer(self, program: ir.Program, assumed: ir.Program) -> LaidOut:
-        """What was chosen earlier where that is known and the library still runs it so, else a choice."""
+        """Returns the earlier choice if one is known and the library still runs it so, else a new one."""
         start = time.perf_counter()
         question = Question("layouts", program, codec.encode(replace(assumed, name="")))
         known = self.choices.find(question)

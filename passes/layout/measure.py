@@ -39,12 +39,12 @@ _ENOUGH_RATIOS = 5
 
 
 class Meter(Protocol):
-    """Who keeps what was measured, and the budget."""
+    """An object that keeps the measurements and the budget."""
 
     def microseconds(
         self, kind: MeasuredKind, question: ir.Program, measure: Callable[[], Sample], /
     ) -> float | None:
-        """What ``question`` takes: as it is known, or by ``measure``; None where the budget is spent."""
+        """Returns the time of ``question``, known or found by ``measure``; None where the budget is spent."""
         ...
 
 
@@ -90,7 +90,7 @@ class StepTimer:
     def reorder(
         self, program: ir.Program, value: int, layout: str, sources: Sequence[str], reader: Reader | None
     ) -> float:
-        """What it takes alone, or what it adds to the step that reads the result if that is more."""
+        """Returns the reorder's time alone, or the time that it adds to its reader if that is more."""
         rank = len(program.values[value].shape)
         source = sources[0] if sources else plain_layout(rank)
         alone = self._ask("reorder", _reorder_program(program.values[value], source, layout))

@@ -1,4 +1,4 @@
-"""What the library offers for a step: candidates that it can make, with costs, and what reports say of them.
+"""The library's candidates for a step, with their costs, and the lines about them in reports.
 
 A step's own reference implementation is offered only where nothing else exists.
 """
@@ -43,7 +43,7 @@ class Offers:
         self._writers = {value: step for step in program.steps for value in step.results}
 
     def usable(self, step: ir.Step, forced: Layouts | None = None) -> tuple[list[Offer], list[Candidate]]:
-        """What there is to choose from, maybe nothing, and what is out before anything is chosen.
+        """Returns the offers to choose from, maybe none, and the candidates that are out before any choice.
 
         Parameters
         ----------
@@ -100,7 +100,7 @@ class Offers:
 
 
 def why_not(offer: Offer, taken: Offer, why: str) -> str:
-    """Why ``offer`` is not the one that was taken, '' if it is; ``why`` is for one that costs less alone."""
+    """Returns the reason against ``offer``, '' if it was taken; ``why`` is for one that costs less alone."""
     if offer is taken:
         return ""
     more = round(offer.cost - taken.cost, 1)

@@ -24,7 +24,7 @@ class StepQueries:
         self._answers: dict[ir.Program, StepInfo] = {}
 
     def ask(self, program: ir.Program, step: ir.Step, layouts: Layouts) -> StepInfo:
-        """What the library would run for ``step`` with its operands in ``layouts``."""
+        """Returns the library's answer about ``step`` with its operands in ``layouts``."""
         question = single_step_program(program, step, layouts)
         if question not in self._answers:
             self._answers[question] = self._backend.describe(question).steps[0]

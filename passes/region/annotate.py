@@ -1,4 +1,4 @@
-"""What the backend says of a program as it stands, noted in it: who runs each step, and in how many bytes.
+"""Notes in a program the backend's answers about its steps: who runs each step, and in how many bytes.
 
 Before   steps without implementations, or with those of an earlier form of the program
 After    implementations, also refused ones, and scratchpads of every step, bytes of every value

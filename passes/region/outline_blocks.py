@@ -115,7 +115,7 @@ class _Inliner(relax.PyExprMutator):
 def _function_of(
     block: relax.DataflowBlock, results: list[tvm.ir.Var]
 ) -> tuple[list[tvm.ir.Var], relax.Function]:
-    """What the block reads, and the block as a function of that, with a tuple of what it gives to others.
+    """Returns the variables that the block reads, and the block as a function that gives a tuple of results.
 
     Symbols come as a shape, since parameters may have them inside expressions only.
     """

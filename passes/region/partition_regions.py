@@ -116,7 +116,7 @@ def _codegen(function: tvm.ir.BaseFunc) -> str:
 
 
 def _called(function: relax.Function) -> list[tvm.ir.GlobalVar]:
-    """What the function refers to, each once, in the order of first use."""
+    """Lists the functions that the function refers to, each once, in the order of first use."""
     found: dict[tvm.ir.GlobalVar, None] = {}
 
     def visit(expr: relax.Expr) -> None:

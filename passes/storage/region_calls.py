@@ -43,7 +43,7 @@ Interval = tuple[int, int]
 
 @dataclass(frozen=True)
 class Region:
-    """What the planner of a function needs of one region.
+    """The properties of one region that the planner of a function needs.
 
     Attributes
     ----------

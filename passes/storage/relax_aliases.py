@@ -1,4 +1,4 @@
-"""Which allocations the variables of a lowered Relax function may stand for.
+"""Finds the allocations that the variables of a lowered Relax function may stand for.
 
 Before   alloc = R.builtin.alloc_tensor(R.shape([2, 6]), ...)
          exp(x, alloc)
@@ -186,7 +186,7 @@ class _Tracer:
         return self._result(value, name, args)
 
     def _result(self, call: tvm.ir.Call, name: str, args: tuple[Alias, ...]) -> Alias:
-        """Where the result of a call may be; arguments that it may keep escape."""
+        """Returns the places where the result of a call may be; arguments that it may keep escape."""
         if name == _DYNAMIC_KERNEL or isinstance(call.ty, tvm.ir.PrimType | relax.ShapeType):
             return NOWHERE
         if isinstance(call.op, tvm.ir.GlobalVar):
@@ -228,7 +228,7 @@ def name_of(call: tvm.ir.Call) -> str:
 
 
 def _merged(a: Alias, b: Alias) -> Alias:
-    """What a value may be that is one of two."""
+    """Joins the places of two values into those of a value that is either of them."""
     if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
         return tuple(_merged(x, y) for x, y in zip(a, b, strict=True))
     return Places(union([a, b]))

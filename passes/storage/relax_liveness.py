@@ -73,7 +73,7 @@ class _Times:
                 self.count(node.otherwise)
 
     def backward(self, nodes: Sequence[Node], live: frozenset[int]) -> frozenset[int]:
-        """What lives before ``nodes`` if ``live`` lives after them."""
+        """Returns the tensors that live before ``nodes`` if ``live`` lives after them."""
         for node in reversed(nodes):
             if isinstance(node, Allocation):
                 live -= {node.tensor}

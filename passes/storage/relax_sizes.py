@@ -1,4 +1,4 @@
-"""How many bytes an allocation of Relax takes: a number, a number times an expression, or unknown.
+"""Computes the bytes that an allocation of Relax takes: a number, a number times an expression, or unknown.
 
     R.Tensor((3, 5), "float32")                                    60
     R.Tensor(("n", 5), "float32"), tir_var_upper_bound {"n": 8}    160, with a guard n <= 8
@@ -42,7 +42,7 @@ class Size:
 
 @dataclass
 class Bounds:
-    """What is known about the symbolic variables of one function.
+    """Known bounds of the symbolic variables of one function.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What TVM's own ``StaticPlanBlockMemory`` makes of a function: its total, and its plan as one of ours.
+"""The result of TVM's own ``StaticPlanBlockMemory``: its total, and its plan as one of ours.
 
 Before   R.memory.alloc_storage(R.shape([96]))  and  R.builtin.alloc_tensor(R.shape([2, 6]))   behind it
 After    128 + 64 bytes

@@ -51,7 +51,7 @@ def check_storage(
 
 
 class _Layout:
-    """Where the rewritten function keeps its allocations, read from its text."""
+    """The places of the rewritten function's allocations, read from its text."""
 
     def __init__(
         self, before: relax.Function, after: relax.Function, programs: Mapping[str, Program]

@@ -86,7 +86,7 @@ class RegionRun:
             self.reasons.append(f"{step.name} reads {name}, whose bytes something else has taken")
 
     def _writers(self, value: int, root: int) -> Iterator[Local]:
-        """Who wrote the bytes of a local value, the last one first, up to one who wrote all of them."""
+        """Yields the writers of a local value's bytes, the last first, up to one that wrote all of them."""
         (wanted,) = self._places(value)
         for writer in reversed(self.written):
             if self.program.root(writer) == root:

@@ -34,7 +34,7 @@ _LEAST_FACTOR = 512
 
 @dataclass(frozen=True)
 class Arena:
-    """What the allocations of one arena have in common.
+    """The properties that the allocations of one arena share.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class StoragePlan:
 
 
 class Kernels:
-    """What the TIR kernels of a module may do in place; each is looked at once."""
+    """The writes in place that the TIR kernels of a module allow; each is looked at once."""
 
     def __init__(self, mod: tvm.IRModule) -> None:
         self._mod = mod

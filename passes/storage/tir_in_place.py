@@ -1,4 +1,4 @@
-"""Which operand a TIR kernel may overwrite with its result, proved from its body, and the kernel that does.
+"""Proves that a TIR kernel may overwrite an operand with its result, and makes the kernel that does so.
 
 Before   for i, j: out[i, j] = max(x[i, j] + y[j], 0)          f(x, y, out)
 After    for i, j: out[i, j] = max(out[i, j] + y[j], 0)        f_in_place(y, out)
@@ -26,7 +26,7 @@ Indices = Sequence[tvm.ir.Expr]
 
 @dataclass
 class _Accesses:
-    """What one statement does with buffers; ``opaque`` if that is not loads and stores alone."""
+    """The accesses of one statement to buffers; ``opaque`` if that is not loads and stores alone."""
 
     loads: list[tuple[tvm.ir.Var, Indices]] = field(default_factory=list)
     stores: list[tuple[tvm.ir.Var, Indices]] = field(default_factory=list)

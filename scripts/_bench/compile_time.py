@@ -109,7 +109,7 @@ def compiled(family: str, operators: int, options: argparse.Namespace) -> tuple[
 
 
 def tvm_alone(family: str, operators: int) -> None:
-    """What stock TVM does with the same graph."""
+    """Compiles the same graph with stock TVM."""
     mod = import_model(large_graphs.build(family, operators), None, family)
     with _TVM:
         lowered = relax.get_default_pipeline(_TVM)(mod)

@@ -177,7 +177,7 @@ def timed(case: Case, rounds: int) -> tuple[float, tuple[float, ...]]:
 
 
 def _calls(executable: Any, tensors: Sequence[Any]) -> int:
-    """How many calls take about as long as a turn."""
+    """Returns the number of calls that take about as long as a turn."""
     executable(*tensors)
     return max(1, round(TURN_S / _seconds(executable, tensors, 3) * 3))
 

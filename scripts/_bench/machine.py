@@ -1,4 +1,4 @@
-"""What the machine can do now: the two roofs of a roofline, measured."""
+"""Measures the present rates of the machine: the two roofs of a roofline."""
 
 from __future__ import annotations
 

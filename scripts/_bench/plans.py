@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def plan_of(name: str, batch: int, machine: str = "default") -> dict[str, Any]:
-    """What the pipeline decides for a network of the zoo, as plain data.
+    """Returns the pipeline's decisions for a network of the zoo, as plain data.
 
     Parameters
     ----------

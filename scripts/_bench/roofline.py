@@ -45,7 +45,7 @@ PROFILE = "| model | batch | steps | number | ms | share | of bound |"
 
 @dataclass(frozen=True)
 class Work:
-    """What a step, or several, must do, and the seconds that it took."""
+    """The work that a step, or several, must do, and the seconds that it took."""
 
     direct: float
     flops: float
@@ -85,7 +85,7 @@ def _measure(name: str, batch: int, calls: int) -> tuple[float, list[TimedStep]]
 
 
 def work_of(timed: TimedStep, roofs: Roofs) -> Work:
-    """What one step has to do at least."""
+    """Computes the least work that one step has to do."""
     program, step = timed.program, timed.step
     alone = replace(program, steps=(step,))
     direct = 2 * multiply_adds.of_program(alone)

@@ -1,1 +1,1 @@
-"""What cuDNN has for a GPU, asked without one."""
+"""Asks for the engines that cuDNN has for a GPU, without one."""

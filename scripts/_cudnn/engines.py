@@ -1,4 +1,4 @@
-"""Which engine each pattern gets on each device, as docs/cudnn.md shows it; no GPU is needed.
+"""Prints each pattern's engine on each device, as docs/cudnn.md shows it; no GPU is needed.
 
 scripts/cudnn_engines tests/byoc/cudnn/devices/*.json
 """

@@ -1,4 +1,4 @@
-"""What of the zoo's networks becomes plans for a GPU, as docs/cudnn.md shows it; no GPU is needed.
+"""Prints the parts of the zoo's networks that cuDNN plans, as docs/cudnn.md shows them; no GPU is needed.
 
 scripts/cudnn_networks tests/byoc/cudnn/devices/h200.json
 """

@@ -76,7 +76,7 @@ def _row(item: str, found: Mapping[str, Any]) -> tuple[str, bool]:
 def _each(
     python: str, module: str, folder: Path, items: Sequence[str]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """What a module prints of each item; after one that ends the process, another does the rest."""
+    """Yields a module's result for each item; after one that ends the process, another does the rest."""
     left = list(items)
     while left:
         command = [python, "-m", module, str(folder), *left]

@@ -28,7 +28,7 @@ _BURST = 8
 
 
 def main(at: int, path: Path, *, named: bool) -> dict[str, object]:
-    """What came of the model: seconds, errors relative to onnxruntime, latencies in ms."""
+    """Returns the results of the model: seconds, errors relative to onnxruntime, latencies in ms."""
     model = MODELS[at]
     plain, reference = (session(path, optimised) for optimised in (False, True))
     if named and not any(

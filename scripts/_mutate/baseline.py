@@ -96,7 +96,7 @@ def observe(server: Server, tests: Iterable[str]) -> Baseline:
 
 
 def what_counts(texts: Mapping[str, str], observed: Mapping[str, Any]) -> dict[str, str]:
-    """What an observation rests on: digests of the files that the tests imported.
+    """Returns what an observation rests on: digests of the files that the tests imported.
 
     Of files of which they ran no function, what runs on import is all that counts.
     """

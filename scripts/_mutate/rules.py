@@ -30,7 +30,7 @@ from itertools import pairwise
 
 from .mutants import Mutant
 
-# How an operator is written, and the one in its place.
+# The spelling of an operator, and the one in its place.
 COMPARISONS = {
     ast.Lt: ("<", "<="), ast.LtE: ("<=", "<"), ast.Gt: (">", ">="), ast.GtE: (">=", ">"),
     ast.Eq: ("==", "!="), ast.NotEq: ("!=", "=="), ast.In: ("in", "not in"), ast.NotIn: ("not in", "in"),

@@ -23,7 +23,7 @@ KINDS = ("node", "simple", "pytorch-operator", "pytorch-converted", "real")
 """Folders of ``onnx.backend.test`` whose cases come with numbers; node cases are made by the package."""
 
 NETWORKS = "networks"
-"""What the light networks are counted under, in the place of an operator."""
+"""The name under which the light networks are counted, in the place of an operator."""
 
 
 @dataclass(frozen=True)

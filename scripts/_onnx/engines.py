@@ -1,4 +1,4 @@
-"""What runs a case: TVM alone, TVM with us, and other engines where they are installed."""
+"""Engines that run a case: TVM alone, TVM with us, and other engines where they are installed."""
 
 from __future__ import annotations
 

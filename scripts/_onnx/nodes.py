@@ -97,7 +97,7 @@ def operators(cases: Mapping[str, Case], endings: Endings) -> str:
 
 
 def library(cases: Mapping[str, Case], endings: Endings) -> str:
-    """How many cases of library operators, of their expansions and of networks each engine passes."""
+    """Counts the cases of library operators, of their expansions and of networks that each engine passes."""
     wanted = {*LIBRARY_OPERATORS, *(name.lower() for name in LIBRARY_OPERATORS), "layer", NETWORKS}
     names = [name for operator, found in by_operator(cases).items() if operator in wanted for name in found]
     lines = [

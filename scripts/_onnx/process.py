@@ -19,7 +19,7 @@ _START_TIMEOUT = 120.0
 
 @dataclass(frozen=True)
 class Ending:
-    """How a case ended on an engine: ``pass``, ``wrong``, ``error``, ``crash`` or ``timeout``."""
+    """The ending of a case on an engine: ``pass``, ``wrong``, ``error``, ``crash`` or ``timeout``."""
 
     name: str
     status: str

@@ -18,7 +18,7 @@ _TEXT = 300
 
 
 def verdict(case: Case, engine: str) -> tuple[str, str]:
-    """How a case ends, ``pass``, ``wrong`` or ``error``, and why it is no pass."""
+    """Returns the ending of a case, ``pass``, ``wrong`` or ``error``, and why it is no pass."""
     try:
         run = ENGINES[engine](case.model())
         for inputs, expected in case.sets():
@@ -33,7 +33,7 @@ def verdict(case: Case, engine: str) -> tuple[str, str]:
 
 
 def difference(answers: Sequence[Any], expected: Sequence[Any], case: Case) -> str:
-    """How answers differ from what a case expects, '' where they do not: types, shapes, then numbers."""
+    """Returns the first difference from what a case expects, '' for none: shapes, types, then numbers."""
     wanted = [array for one in expected for array in (one if isinstance(one, list) else [one])]
     answers = [array for one in answers for array in (one if isinstance(one, list) else [one])]
     if len(answers) != len(wanted):

@@ -39,7 +39,7 @@ class Guarded:
             area[:] = value
 
     def trespassed(self) -> str:
-        """Where the guards were written to, '' if nowhere."""
+        """Describes where the guards were written to, '' if nowhere."""
         after = np.flatnonzero(self._after != self._guard)
         if after.size:
             return f"{after.size} bytes written behind the tensor, the first at {int(after[0])}"

@@ -1,4 +1,4 @@
-"""Which cases are tried: a random sample of all products, the same for the same seed, and cut into shards.
+"""Draws the cases to try: a random sample of all products, the same for the same seed, and cut into shards.
 
 Case ``number`` of a seed is drawn from a generator of its own, so that shards and restarts need no state.
 """

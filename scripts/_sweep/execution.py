@@ -165,7 +165,7 @@ class Prepared:
             library.forget_refusals()
 
     def _run(self, program: ir.Program, data: Sequence[Array], info: StepInfo) -> str:
-        """What is wrong with the implementation that the library takes now, '' if nothing."""
+        """Describes the error of the implementation that the library takes now, '' if there is none."""
         constants, given = [], []
         for array, value in zip(data, program.values, strict=False):
             stored = pack(array, parse_layout(value.layout))

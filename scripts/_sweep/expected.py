@@ -1,4 +1,4 @@
-"""What a case has to give: opcheck's references, without an error where our numbers leave none.
+"""Computes a case's expected result: opcheck's references, without an error where our numbers leave none.
 
 Sums of our numbers are exact, so a step that adds and multiplies has one right answer, bit for bit, and keeps
 it through post-ops that round nothing.  From the first step or post-op that rounds on, opcheck's bound holds.
@@ -32,7 +32,7 @@ _WINDOWED = (ir.Convolution, ir.Deconvolution)
 
 @dataclass(frozen=True)
 class Part:
-    """Which images and channels of the result are worked out; None for all."""
+    """The images and channels of the result that are worked out; None for all."""
 
     images: Array | None = None
     channels: Array | None = None

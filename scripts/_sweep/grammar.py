@@ -58,7 +58,7 @@ class Line:
 
     @property
     def size(self) -> int:
-        """How many problems the line stands for."""
+        """The number of problems that the line stands for."""
         return math.prod(len(alternatives) for _, alternatives in self.axes)
 
     def at(self, number: int) -> Problem:

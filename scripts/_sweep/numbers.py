@@ -30,7 +30,7 @@ def fill(tensor: Tensor, depth: int, random: np.random.Generator) -> Array:
 
 
 def second_operand(name: str, shape: tuple[int, ...], random: np.random.Generator) -> Array:
-    """What a binary reads: divisors are powers of two, factors small."""
+    """Draws the second operand of a binary: divisors are powers of two, factors small."""
     if name == "div":
         return random.choice(np.array([1, -1, 2, -2, 0.5], np.float32), shape)
     if name == "mul":

@@ -46,7 +46,7 @@ def _smaller(case: Case) -> Iterator[Case]:
 
 
 def _again(case: Case, like: Outcome, block: int) -> Outcome | None:
-    """What the same implementation does with a case in the same layouts, if it is wrong."""
+    """Runs the same implementation on a case in the same layouts and returns the outcome if it is wrong."""
     try:
         prepared = prepare(case)
     except ValueError:  # post-ops of other shapes

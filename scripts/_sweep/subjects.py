@@ -1,4 +1,4 @@
-"""What a problem of a list is as a step: attributes, operands with their shapes, the shape of the result.
+"""Turns a problem of a list into a step: attributes, operands with their shapes, the shape of the result.
 
 One function for each kind; the table at the end names them.  A problem that makes no sense (an image that
 pads and windows leave nothing of) is None.

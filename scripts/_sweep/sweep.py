@@ -30,7 +30,7 @@ from tvm_mxplan.core.processor import processor_fields
 from .tally import Fault, Tally
 from .worker import Work, repeat
 
-# What ONEDNN_MAX_CPU_ISA takes, and the processor's flag for it.
+# The values that ONEDNN_MAX_CPU_ISA takes, and the processor's flag for each.
 ISAS = {
     "SSE41": "sse4_1",
     "AVX": "avx",

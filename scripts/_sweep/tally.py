@@ -33,7 +33,7 @@ class Fault:
 
 @dataclass
 class Tally:
-    """What came of any number of cases."""
+    """The results of any number of cases."""
 
     runs: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     """By kind, instruction set and implementation."""
@@ -47,7 +47,7 @@ class Tally:
         self.faults[fault.group] = fault if known is None else known.joined(fault)
 
     def add(self, message: dict[str, Any]) -> None:
-        """What a worker says."""
+        """Adds the results in a worker's message."""
         self.cases[message["kind"], message["isa"]] += 1
         for implementation in message["ran"]:
             self.runs[message["kind"], message["isa"], implementation] += 1

@@ -31,7 +31,7 @@ _DEBUGGED = 8
 
 @dataclass(frozen=True)
 class Work:
-    """What a worker has to do; ends after ``seconds`` or ``cases``, whichever comes first."""
+    """The task of a worker; ends after ``seconds`` or ``cases``, whichever comes first."""
 
     isa: str
     seed: int = 0

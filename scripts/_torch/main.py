@@ -69,7 +69,7 @@ def _row(name: str, door: str) -> bool:
 
 
 def cells(found: dict[str, float]) -> list[str]:
-    """What is printed of a trial."""
+    """Formats the results of a trial as the cells of a row."""
     share = "" if found["share"] is None else f"{100 * found['share']:.1f} %"
     return [
         f"{found['error']:.1e}",

@@ -22,7 +22,7 @@ _BATCHES = {"exported": (2,), "named": (2, 3, 5), "torch.compile": (2, 3, 5)}
 
 
 def main(name: str, door: str) -> dict[str, Any]:
-    """What came of it: the error relative to PyTorch, and what was compiled."""
+    """Returns the results of a trial: the error relative to PyTorch, and what was compiled."""
     torch.manual_seed(0)
     (network,) = (network for network in NETWORKS if network.name == name)
     model = calibrated(network.make(), network)

@@ -58,14 +58,20 @@ def build(folder: Path, programs: list[str], sanitizers: str, with_onednn: bool 
     return built
 
 
+_NAMES_OF_THEIR_OWN = ("host", "kernels", "cudnn")
+
+
 def _joined(sources: list[Path], folder: Path) -> list[Path]:
     """Sources to compile in place of ``sources``, the longest first: one for those of a folder.
 
-    Those that define macros or change the compiler's target, which others would see, stay alone.
+    Those that define macros or change the compiler's target, which others would see, stay alone; so do those
+    whose folders have names of their own for the same things.
     """
     together: dict[Path, list[Path]] = {}
     for source in sources:
-        alone = re.search(r"^#(define|pragma GCC)", source.read_text(), re.MULTILINE)
+        alone = source.parent.name in _NAMES_OF_THEIR_OWN or re.search(
+            r"^#(define|pragma GCC)", source.read_text(), re.MULTILINE
+        )
         together.setdefault(source if alone else source.parent, []).append(source)
     joined = []
     for place, members in sorted(together.items(), key=lambda item: -len(item[1])):

@@ -80,8 +80,8 @@ def test_a_shape_that_does_not_fit_prints_nothing_of_tvms(tvmc, models, tmp_path
 @pytest.mark.parametrize(
     "flags, words",
     [
-        (("--target", "dnnl, foo"), ("'foo'", "dnnl, onednn, mkldnn, llvm")),
-        (("--target", "cuda"), ("'cuda'", "'dnnl, llvm'")),
+        (("--target", "dnnl, foo"), ("'foo'", "dnnl, onednn, mkldnn, cudnn, host, llvm, cuda")),
+        (("--target", "cuda"), ("target cuda", "no library for it is named")),
         (("--target", "llvm, llvm"), ("'llvm, llvm'", "expected one")),
         (("--target", ""), ("empty target", "'dnnl, llvm'")),
         (("--target", "dnnl, llvm -mcpu=pentium9"), ("'pentium9'", "-mcpu=")),

@@ -1,4 +1,4 @@
-"""What ``compile`` asks before it works, and hands its result over to: a cache that can only save time.
+"""The cache that ``compile`` asks before it works, and stores its result in: it can only save time.
 
 Whatever goes wrong in here is a reason in ``report.cache``, and the compilation goes on without.
 """
@@ -148,7 +148,7 @@ class CompileCache:
 
 
 def _replayed(choices: Choices) -> CacheReport:
-    """What came of choices that were loaded."""
+    """Reports the use of choices that were loaded."""
     reason = f"choices for {choices.used} of {choices.regions} region(s) replayed"
     return CacheReport("hit" if choices.used == choices.regions else "miss", reason, SESSION.source)
 
@@ -162,7 +162,7 @@ def _refused(options: Options) -> list[str]:
 
 
 def _rates(target: TargetText, options: Options) -> dict[str, Any]:
-    """What this machine can do, by which plans go."""
+    """Returns the rates of this machine, by which plans go."""
     works = any(name != TVM for name in target.order) and not environment.disabled()
     return wanted_rates(options, threads(), rates_here, weighs=works).to_json()
 

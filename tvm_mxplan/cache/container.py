@@ -57,7 +57,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class EntryInfo:
-    """Where an entry stands in the file, and its digest in hexadecimal."""
+    """The place of an entry in the file, and its digest in hexadecimal."""
 
     kind: str
     name: str

@@ -1,4 +1,4 @@
-"""What came of asking the cache on disk."""
+"""The outcome of asking the cache on disk."""
 
 from __future__ import annotations
 

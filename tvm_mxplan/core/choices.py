@@ -1,4 +1,4 @@
-"""What was decided for regions, by what was asked: programs before and after a choice.
+"""Keeps the decisions made for regions, by the questions asked: programs before and after a choice.
 
 A region has two choices, each an entry of its own: the algorithms of its convolutions, then its layouts with
 reorders and implementations.  A decided program is all of the decision.  The key is a digest over the program
@@ -28,7 +28,7 @@ DISPATCH = "dispatch"
 
 
 class Question(NamedTuple):
-    """What a pass wants to know about a program, and what it goes by besides."""
+    """A question of a pass about a program, and what the decision goes by besides."""
 
     kind: Kind
     program: ir.Program
@@ -115,7 +115,7 @@ class Choices:
             return None
 
     def find_dispatch(self, digest: str) -> bytes | None:
-        """What was noted of the model that ``digest`` stands for."""
+        """Returns the dispatch that was noted for the model that ``digest`` stands for."""
         return self._known.get(Key(DISPATCH, digest))
 
     def note_dispatch(self, digest: str, decided: bytes) -> None:

@@ -1,4 +1,4 @@
-"""What a backend answers when asked about a program: see ``Backend.describe``."""
+"""A backend's answers when asked about a program: see ``Backend.describe``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was decided for each operator of a model: the implementations it could have, and why others are out.
+"""The decisions for each operator of a model: the implementations it could have, and why others are out.
 
 conv2d_3 runs in onednn: winograd_f4, acdb, 61.3 us, scratchpad 1,048,576 bytes, error 2e-06
   out  onednn direct, brgconv:avx512_core, 98.0 us  winograd_f4 costs less
@@ -65,7 +65,7 @@ class Candidate:
         return cls(**{**data, "layouts": tuple(data.get("layouts", ())), "refused": refused})
 
     def words(self) -> list[str]:
-        """What is known of it, one fact each; scratchpads of what was not taken are left out."""
+        """Lists the candidate's known properties; scratchpads of what was not taken are left out."""
         found = [self.algorithm, self.implementation, " -> ".join(dict.fromkeys(self.layouts))]
         if self.cost_us is not None:
             found.append(f"{self.cost_us:,.1f} us" + (" measured" if self.source == "measured" else ""))
@@ -80,7 +80,7 @@ class Candidate:
 
 
 Weighed = dict[str, list[Candidate]]
-"""What was weighed for steps of a library, by the steps' names."""
+"""The candidates weighed for steps of a library, by the steps' names."""
 
 
 @dataclass(frozen=True)

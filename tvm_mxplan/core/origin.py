@@ -33,7 +33,7 @@ class Origin:
 
 
 Origins = tuple[Origin, ...]
-"""What an operator comes from, in the order in which the model computes; empty where that is not known."""
+"""The origins of an operator, in the order in which the model computes; empty where that is not known."""
 
 
 def joined(several: Iterable[Origins]) -> Origins:

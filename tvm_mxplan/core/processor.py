@@ -1,4 +1,4 @@
-"""What the system says of the processor."""
+"""Reads the fields in which the system describes the processor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What came of holding a compilation's kernels against an independent implementation, as plain data."""
+"""Results of holding a compilation's kernels against an independent implementation, as plain data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Outcome: TypeAlias = Literal["agreed", "differs", "unchecked"]
 
 @dataclass(frozen=True)
 class Checked:
-    """What came of one kernel; ``reason`` is why it did not agree, or could not be checked."""
+    """The result for one kernel; ``reason`` is why it did not agree, or could not be checked."""
 
     outcome: Outcome
     reason: str = ""
@@ -37,7 +37,7 @@ class Refusal:
 
     @property
     def reason(self) -> str:
-        """What reports say of the implementation from then on."""
+        """The reason that reports give for the implementation from then on."""
         return f"wrong on this machine: {self.finding}"
 
     def __str__(self) -> str:
@@ -47,7 +47,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Verification:
-    """How far the kernels of a plan are verified.
+    """The extent to which the kernels of a plan are verified.
 
     Attributes
     ----------

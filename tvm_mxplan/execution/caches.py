@@ -43,7 +43,7 @@ class CacheStatistics:
 
 @dataclass(frozen=True)
 class CacheCounts:
-    """What one of the process's caches did meanwhile; other threads count too."""
+    """The activity of one of the process's caches meanwhile; other threads count too."""
 
     hits: int
     misses: int

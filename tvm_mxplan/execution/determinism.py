@@ -25,7 +25,7 @@ _OWN = ("threads", "measured", "code")
 
 @dataclass(frozen=True)
 class Determinism:
-    """What the bits of a compiled model's results rest on.
+    """The conditions that the bits of a compiled model's results rest on.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Determinism:
         return cls(data["threads"], {**beside, **data.get("code", {})}, data["measured"])
 
     def lost(self) -> list[str]:
-        """Why results may have other bits here than where it was compiled; empty if they have not."""
+        """Lists reasons why results may have other bits than where it was compiled; empty for none."""
         here = registry.code()
         reasons = [
             f"{what} is {here.get(what, 'not known')} here, and was {then} where it was compiled"

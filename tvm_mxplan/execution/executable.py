@@ -35,13 +35,13 @@ _SCHEMA = 1
 
 
 class Device(NamedTuple):
-    """What a model was compiled for that is no CPU: a library by its name, and the device in words."""
+    """A device, no CPU, that a model was compiled for: a library by its name, and the device in words."""
 
     library: str
     title: str
 
     def absent(self) -> str:
-        """Why it cannot run in this process, '' if it can."""
+        """Returns the reason why it cannot run in this process, '' if it can."""
         reason = registry.engine(self.library).absent()
         return f"compiled for {self.title}: {reason}" if reason else ""
 
@@ -81,7 +81,7 @@ class Executable:
 
     @property
     def report(self) -> Report:
-        """What ran where, and why the rest did not; empty for libraries that carry none.
+        """The report of what ran where, and why the rest did not; empty for libraries that carry none.
 
         Raises
         ------
@@ -134,7 +134,7 @@ class Executable:
 
     @property
     def determinism_lost(self) -> list[str]:
-        """Why calls may not give the bits they gave where the model was compiled; empty if they do."""
+        """Lists reasons why calls may give other bits than where the model was compiled; empty for none."""
         if self._determinism is None:
             return ["compiled without the option deterministic"]
         from ..report.inspection import other_implementations
@@ -227,7 +227,7 @@ def _load_module(path: Path) -> Any:
 
 
 def metadata_text(signature: Signature, report: Report, device: Device | None = None) -> str:
-    """What a compiled library carries about itself, as text."""
+    """Writes as text what a compiled library carries about itself."""
     told = {"schema": _SCHEMA, "signature": signature.to_json(), "report": report.to_json()}
     return json.dumps(told if device is None else {**told, "device": device._asdict()})
 

@@ -28,7 +28,7 @@ from .ffi import tvm_ffi
 _CPU, _CUDA, _POOLED = 1, 2, 2
 """DLPack's numbers of devices, and TVM's of its pooled allocator."""
 _GPU = "cuda"
-"""What TVM calls modules of kernels for GPUs."""
+"""The name that TVM gives to modules of kernels for GPUs."""
 
 _lock = threading.Lock()
 _runtime: list[ctypes.CDLL] = []  # kept open for good
@@ -36,7 +36,7 @@ _ours: list[bool] = []
 
 
 class Tensor(tvm_ffi.core.Tensor):  # type: ignore[misc]
-    """What tvm_ffi makes of tensors until ``tvm`` is imported and puts its own class in the place of this.
+    """The class of tensors in tvm_ffi until ``tvm`` is imported and puts its own in the place of this.
 
     TVM takes it as one of its own.  What only TVM's class can do is done by that class.
     """
@@ -127,7 +127,7 @@ def tensor_of(value: Any, gpu: bool = False) -> Any:
 
 
 def outputs_of(result: Any) -> list[Any]:
-    """What a function of the virtual machine gave, as a list; shapes and numbers as tensors."""
+    """Returns the result of a function of the virtual machine as a list; shapes and numbers as tensors."""
     output = _output(result)
     return output if isinstance(output, list) else [output]
 

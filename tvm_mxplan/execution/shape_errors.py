@@ -1,4 +1,4 @@
-"""What TVM's virtual machine says of a shape that does not fit, in a line that names the tensor.
+"""Translates TVM's errors about a shape that does not fit into a line that names the tensor.
 
 Check failed: input_shape[i] == heap_data[reg] (3 vs. 2) : ErrorContext(match_cast, ty=R.Tensor((n, n), ...
 a tensor inside of the model, of type R.Tensor((n, n), dtype="float32"): expected 2 in dimension 1, got 3

@@ -1,4 +1,4 @@
-"""How many threads the libraries' calls use: one number for the calling thread, whatever the library."""
+"""The number of threads of the libraries' calls: one number for the calling thread, whatever the library."""
 
 from __future__ import annotations
 

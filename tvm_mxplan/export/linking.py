@@ -1,4 +1,4 @@
-"""What TVM built, linked into a shared library."""
+"""Links what TVM built into a shared library."""
 
 from __future__ import annotations
 

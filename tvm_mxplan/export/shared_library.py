@@ -38,7 +38,7 @@ def check_library(path: Path) -> None:
 
 
 def _problem(file: BinaryIO, size: int) -> str:
-    """What is wrong with the file, '' if nothing is."""
+    """Describes the error in the file, '' if there is none."""
     start = file.read(_HEADER.size)
     if not start.startswith(_ELF64_LITTLE_ENDIAN):
         return "not a shared library" if start else "an empty file"

@@ -25,6 +25,6 @@ def constant(array: np.ndarray) -> tvm.ir.GenericConst:
     )
     if shared:
         return relax.const(tvm_ffi.from_dlpack(array), str(array.dtype))
-    # What was folded may be a view of a constant, which DLPack does not hand on.
+    # A folded array may be a view of a constant, which DLPack does not hand on.
     tensor = tvm.runtime.tensor(array if array.flags.writeable else array.copy())
     return relax.const(tensor, str(array.dtype))

@@ -1,4 +1,4 @@
-"""What kind of model a file holds, by its bytes and then by its name; nothing of TVM is imported for it.
+"""Tells the kind of model in a file, by its bytes and then by its name; nothing of TVM is imported for it.
 
     onnx                      read by ``frontend/onnx``
     Relax as text, as JSON    read by ``frontend/relax_file``
@@ -98,7 +98,7 @@ _SUFFIXES: dict[str, str] = {
     ".plan": _ENGINE,
     ".so": _LIBRARY,
 }
-"""What to say of a file that nothing but its name tells."""
+"""Messages about files that nothing but their names tell."""
 
 _READ = {".onnx": Format.ONNX, ".relay": Format.RELAY_TEXT}
 _HEAD = 4096
@@ -170,7 +170,7 @@ def _text_format(path: Path, head: bytes, suffix: str) -> Format | None:
 
 
 def _in_archive(path: Path) -> str:
-    """What to say of a zip file, by what stands in it."""
+    """Returns the message about a zip file, by what stands in it."""
     try:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()

@@ -1,4 +1,4 @@
-"""What an ONNX model computes, as one digest, found without importing it, nor onnx.
+"""Computes a digest of what an ONNX model computes, without importing the model, or onnx.
 
 Names of values inside do not count: they are numbered as nodes define them, initializers as nodes first use
 them.  Names of inputs and outputs do, since a compiled model has them, those of nodes (or of the first result

@@ -29,10 +29,10 @@ class OriginBuilder(relax.BlockBuilder):
 
     @contextmanager
     def importing(self, origin: Origin) -> Iterator[None]:
-        """What is emitted inside comes from ``origin``; its name stands behind those of enclosing ones."""
+        """Gives ``origin`` to calls emitted inside; its name stands behind those of enclosing ones."""
         outer = self._importing[-1] if self._importing else None
         if outer is not None:
-            # What has no name of its own goes by the part of the model that it stands in.
+            # A call without a name of its own goes by the part of the model that it stands in.
             name = f"{outer.name}/{origin.name}" if origin.name else outer.name
             origin = Origin(name, origin.kind if origin.name else outer.kind)
         self._importing.append(origin)

@@ -1,4 +1,4 @@
-"""What TVM says is wrong, in one line and without the operator written out."""
+"""Extracts TVM's reason from an error, in one line and without the operator written out."""
 
 from __future__ import annotations
 

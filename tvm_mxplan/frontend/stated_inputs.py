@@ -1,4 +1,4 @@
-"""What a caller states of a model's inputs: shapes with numbers and names, and bounds of the names."""
+"""A caller's statements about a model's inputs: shapes with numbers and names, and bounds of the names."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class StatedInputs:
     def of(
         cls, shapes: Mapping[str, Shape] | None, bounds: Mapping[str, Sequence[int]] | None
     ) -> StatedInputs:
-        """What a caller gave, checked as far as it can be without the model.
+        """Makes the statements from a caller's arguments, checked as far as possible without the model.
 
         Raises
         ------

@@ -68,7 +68,7 @@ def _physical_index(layout: Layout) -> Callable[..., list[Any]]:
 
 
 def _blocked_from(y: relax.Expr) -> tuple[relax.Expr, Layout] | None:
-    """What ``y`` was in the standard layout, and its layout, if its definition is in sight and says so."""
+    """Returns the standard form of ``y``, and its layout, if its definition is in sight and says so."""
     call = _definition(y)
     if not isinstance(call, relax.Call) or call.op != tvm.ir.Op.get("relax.layout_transform"):
         return None

@@ -40,7 +40,7 @@ class Checker:
         self._worst = (0.0, "")
 
     def result(self) -> OpCheck:
-        """What has come of it so far."""
+        """Returns the result of the check so far."""
         worst, step = self._worst
         return OpCheck(self._steps, tuple(self._differences), tuple(self._not_finite), worst, step)
 
@@ -130,7 +130,7 @@ def _observe(checker: Checker | None) -> None:
 
 
 def _implementations(engine: Engine, module: Any, numbers: dict[str, int]) -> list[str]:
-    """What runs each step, for one assignment of the symbols, with the calling thread's number of threads."""
+    """Lists each step's implementation for one assignment of the symbols and the calling thread's threads."""
     threads = engine.threads()
     for specialization in engine.stats(module)["specializations"]:
         if (specialization["symbols"], specialization["threads"]) == (numbers, threads):

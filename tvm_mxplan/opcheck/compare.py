@@ -65,7 +65,7 @@ def judge(
 def reference(
     program: ir.Program, step: ir.Step, reads: Mapping[int, Tensor], prior: Array | None
 ) -> dict[int, Estimate]:
-    """What the step should have given for what it read, by the value that it writes."""
+    """Computes the expected results of the step for what it read, by the value that it writes."""
     operands: dict[str, list[Array]] = {}
     for operand in step.operands:
         if not operand.is_result:
@@ -85,7 +85,7 @@ def reference(
 
 
 def prior_of(program: ir.Program, step: ir.Step, reads: Mapping[int, Tensor]) -> Array | None:
-    """What a sum adds: the bytes under ``dst``, seen as ``dst`` sees them; None where there is no sum."""
+    """Returns the addend of a sum: the bytes under ``dst``, seen as ``dst`` sees them; None without one."""
     if not any(isinstance(post_op, ir.SumPostOp) for post_op in step.post_ops):
         return None
     value = program.values[step.dst]

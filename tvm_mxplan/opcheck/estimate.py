@@ -1,4 +1,4 @@
-"""What a step should give, and how far rounding may take a right implementation from it.
+"""Estimates a step's result, and the distance to which rounding may take a right implementation from it.
 
 A reference works in float64 and carries an error for every element.  Sums and products are bounded by
 

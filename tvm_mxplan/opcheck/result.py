@@ -1,4 +1,4 @@
-"""What a check found, as plain data that prints."""
+"""The findings of a check, as plain data that prints."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Kind = Literal["values", "not finite", "tail", "alignment"]
 
 @dataclass(frozen=True)
 class Finding:
-    """What is wrong with one value: elements that differ, a tail that is not zero, an address.
+    """The error in one value: elements that differ, a tail that is not zero, an address.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class OpCheck:
-    """What came of checking one call.
+    """The result of checking one call.
 
     Attributes
     ----------

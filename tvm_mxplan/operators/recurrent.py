@@ -51,7 +51,7 @@ USUAL: Mapping[Kind, tuple[Activation, ...]] = {
     "gru": (_SIGMOID, _TANH),
     "rnn": (_TANH,),
 }
-"""What one direction of a layer has unless it says otherwise."""
+"""The usual activations of one direction of a layer."""
 
 
 @dataclass(frozen=True)

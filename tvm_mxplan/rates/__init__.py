@@ -1,1 +1,1 @@
-"""What the machine that is compiled for can do: measured once, kept, or given by hand."""
+"""The rates of the machine that is compiled for: measured once, kept, or given by hand."""

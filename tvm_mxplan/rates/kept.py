@@ -54,7 +54,7 @@ _lock = threading.Lock()
 
 
 def rates_here(kept: bool = True) -> MachineRates:
-    """What this machine can do with the calling thread's number of threads; a process measures it once.
+    """Returns this machine's rates with the calling thread's number of threads; a process measures it once.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def _measured(before: Kept | None) -> Kept:
 
 
 def _facts() -> dict[str, Any]:
-    """What rates depend on: processor, libraries, threads, and by which variables kernels are chosen."""
+    """Returns what rates depend on: processor, libraries, threads, variables by which kernels are chosen."""
     processor = processor_fields()
     return {
         "CPU": processor.get("model name", ""),
@@ -114,7 +114,7 @@ def _path(digest: str) -> Path | None:
 
 
 def _read(path: Path, facts: Mapping[str, Any]) -> Kept | None:
-    """What the file says of the machine with these facts; None where it says nothing that can be used."""
+    """Reads the file's rates of the machine with these facts; None where it says nothing that can be used."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
         with open(descriptor, "rb") as file:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..errors import InvalidInputError
 
 TRACKER_PORT, SERVER_PORT = 9190, 9090
-"""Where TVM's tracker and server listen if they are told nothing."""
+"""The ports on which TVM's tracker and server listen if they are told nothing."""
 
 _ADDRESS = re.compile(r"(?:\[(?P<six>[^\[\]]+)\]|(?P<name>[^\[\]:\s]+))(?::(?P<port>\d{1,5}))?")
 

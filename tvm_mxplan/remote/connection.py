@@ -46,7 +46,7 @@ class Connection:
             ) from error
 
     def ask(self, name: str, *arguments: str | bytes | int) -> Any:
-        """What the server's function ``name`` answers; errors of ours arrive as what they were raised as."""
+        """Calls the server's function ``name``; errors of ours arrive as what they were raised as."""
         return self.told(lambda: self._function(name)(*arguments))
 
     def told(self, call: Callable[[], Any]) -> Any:
@@ -137,7 +137,7 @@ def _tracked(remote: Remote) -> Any:
 
 
 def _why(error: BaseException) -> str:
-    """What stands last in an error, which may hold the other machine's traceback."""
+    """Returns the end of an error's text, which may hold the other machine's traceback."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     lines = str(error).strip().splitlines() or [type(error).__name__]

@@ -1,4 +1,4 @@
-"""What a process of TVM's RPC server answers: global functions that take and give plain data.
+"""The answers of a process of TVM's RPC server: global functions that take and give plain data.
 
 TVM loads this plug-in into the server's process as into any other, and so these functions are there.  They
 answer in JSON, ``{"value": ...}`` or, for errors of ours, ``{"error": class, "message": ...}``.  Programs
@@ -28,7 +28,7 @@ def register() -> None:
 
 
 def machine() -> dict[str, Any]:
-    """What records depend on, what plans depend on, and the CPU's name for LLVM."""
+    """Returns the facts that records depend on, those that plans depend on, and the CPU's name for LLVM."""
     from tvm.target import codegen
 
     from ..byoc import registry
@@ -45,7 +45,7 @@ def machine() -> dict[str, Any]:
 
 
 def rates(kept: int) -> dict[str, Any]:
-    """What this machine can do; ``kept``: measurements are kept here, and used again."""
+    """Returns the rates of this machine; ``kept``: measurements are kept here, and used again."""
     from ..tuning.place import Here
 
     return Here().rates(bool(kept)).to_json()

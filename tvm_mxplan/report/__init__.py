@@ -1,1 +1,1 @@
-"""What a compilation decided and made: the recorder between the phases, the report, and its views."""
+"""The record of a compilation: the recorder between the phases, the report, and its views."""

@@ -17,7 +17,7 @@ from .memory_report import MemoryItem, MemoryReport, proof_text
 
 @dataclass(frozen=True)
 class Arena:
-    """What a region's arena holds.
+    """The contents of a region's arena.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ def _names(program: ir.Program, posed: ArenaProblem) -> tuple[tuple[str, ...], .
 
 
 def memory_report(program: ir.Program, proof: Plan | None = None) -> MemoryReport | None:
-    """What the report says of a region's memory; None if it is planned at run time."""
+    """Reports the memory of a region; None if it is planned at run time."""
     arena = planned_arena(program, proof)
     if arena is None:
         return None

@@ -67,7 +67,7 @@ _SHAPES = ("shape_of", "shape_to_tensor", "tensor_to_shape", "size", "null_value
 _FUSED = {*OPERATORS, "nn.relu", "nn.leakyrelu", "nn.prelu", "nn.pad", "layout_transform"} | {
     *("broadcast_to", "concat", "permute_dims", "strided_slice", "split", "take", "tile", "repeat", "flip")
 }
-"""What TVM computes in one kernel with what made the operand, or with what reads the result."""
+"""The operators that TVM computes in one kernel with what made the operand, or with what reads the result."""
 _ANCHORS = ("matmul", "nn.conv", "nn.max_pool", "nn.avg_pool", "nn.adaptive_avg_pool")
 """Beginnings of the kinds that only have their results fused to."""
 
@@ -109,7 +109,7 @@ def kind_of(call: relax.Call) -> str:
 
 
 class _Function:
-    """What the bindings of a function say of its operators: which work on constants, which TVM fuses."""
+    """Reads from a function's bindings which operators work on constants, and which TVM fuses."""
 
     def __init__(self, mod: tvm.IRModule, function: relax.Function) -> None:
         self._mod = mod

@@ -12,7 +12,7 @@ _KINDS = ("between", "arenas", "values", "scratchpads")
 
 
 def function_report(name: str, planned: StoragePlan) -> MemoryReport | None:
-    """What the report says of the memory of a lowered function; None if it needs no arena of fixed size."""
+    """Reports the memory of a lowered function; None if it needs no arena of fixed size."""
     items = tuple(
         MemoryItem(item.name, kind, item.extent, item.birth, item.death, offset, _parts(item))
         for item, kind, offset in zip(

@@ -1,4 +1,4 @@
-"""What a compilation made, as text: the Relax module between its phases, and the programs of regions."""
+"""Shows a compilation's products as text: the Relax module between phases, and programs of regions."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ _TICKS = 8
 
 @dataclass(frozen=True)
 class Panel:
-    """What one panel shows.
+    """The contents of one panel.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Where the bytes of an arena go, and how good its plan is, as plain data that prints, saves and loads."""
+"""Shows the use of an arena's bytes, and how good its plan is, as plain data that prints, saves and loads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KINDS = ("between", "arenas", "values", "scratchpads", "constants", "inputs", "o
 
 @dataclass(frozen=True)
 class MemoryItem:
-    """What stands in the arena at one offset: a value with its views, or a scratchpad.
+    """The content of the arena at one offset: a value with its views, or a scratchpad.
 
     Attributes
     ----------
@@ -89,7 +89,7 @@ class MemoryReport:
 
 
 def proof_text(plan: Plan) -> str:
-    """What is known about a plan's height, and after how many placements where a search had to say so."""
+    """Describes what is known about a plan's height, and the number of placements if it was searched."""
     from ..core.allocation import Status
 
     if plan.status is Status.LOWER_BOUND:

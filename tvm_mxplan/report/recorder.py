@@ -141,7 +141,7 @@ class Recorder:
         return _observer("RecordFallbacks", note)
 
     def _reason(self, call: KeptCall, why: str) -> str:
-        """Why no library runs an operator: what was said of it, or else of its kind."""
+        """Returns the reason why no library runs an operator: what was said of it, or else of its kind."""
         decision = self.journal.dispatched.get(call.operator)
         libraries = {one.name for one in self.preference.libraries}
         out = [one.out for one in decision.candidates if one.backend in libraries] if decision else []
@@ -182,7 +182,7 @@ class Recorder:
 
 
 def _kernels(calls: Sequence[KeptCall]) -> str:
-    """Why calls of kernels are left to TVM; empty for operators."""
+    """Returns the reason why calls of kernels are left to TVM; empty for operators."""
     named = sorted({call.kernel for call in calls if call.kernel})
     more = f" and {len(named) - _MOST_KERNELS} more" if len(named) > _MOST_KERNELS else ""
     return f"written as a kernel: {', '.join(named[:_MOST_KERNELS])}{more}" if named else ""
@@ -199,7 +199,7 @@ def region_report(
     constant_bytes: int,
     decision: LayoutDecision | None = None,
 ) -> RegionReport:
-    """What the report says of one region program."""
+    """Reports one region program."""
     steps = tuple(
         StepReport(
             step.name,
@@ -295,7 +295,7 @@ def _plain_functions(mod: tvm.IRModule) -> list[relax.Function]:
 
 
 def _calls(mod: tvm.IRModule) -> Counter[str]:
-    """How often each function of the module is called, by name."""
+    """Counts the calls of each function of the module, by name."""
     calls: Counter[str] = Counter()
 
     def visit(expr: relax.Expr) -> None:

@@ -1,4 +1,4 @@
-"""What a compilation decided, as plain data that prints, saves and loads."""
+"""The decisions of a compilation, as plain data that prints, saves and loads."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class KeptOperator:
 
 @dataclass(frozen=True)
 class Report:
-    """What ran where, and why the rest did not.
+    """The record of what ran where, and why the rest did not.
 
     Attributes
     ----------
@@ -294,7 +294,7 @@ class Report:
         return "\n".join(lines)
 
     def _kept_lines(self, fallback: Fallback) -> list[str]:
-        """What is left to TVM of one kind, the operators that take longest first."""
+        """Lists the operators of one kind that are left to TVM, those that take longest first."""
         lines = [f"  {fallback.count:4d} x {fallback.operator}: {fallback.reason}"]
         kept = [one for one in self.kept if one.kind == fallback.operator]
         kept.sort(key=lambda one: -(one.estimated_us or 0.0))
@@ -326,12 +326,13 @@ def _leave_out(data: dict[str, Any], name: str) -> None:
 
 
 def _step_from_json(data: dict[str, Any]) -> StepReport:
-    lists = {key: tuple(data.get(key, ())) for key in ("layouts", "post_ops", "shape", "types")}
+    lists = {key: tuple(data[key]) for key in ("layouts", "post_ops", "shape")}
     return StepReport(
         data["name"],
         data["kind"],
         data["implementation"],
         **lists,
+        types=tuple(data.get("types", ())),
         is_reference=data.get("is_reference", False),
     )
 

@@ -26,7 +26,7 @@ class StoredReport:
         self._source = source
 
     def determinism(self) -> Determinism | None:
-        """What the report says about determinism, without the rest of it."""
+        """Reads the report's part about determinism, without the rest of it."""
         data = self._data.get("determinism")
         if data is None:
             return None

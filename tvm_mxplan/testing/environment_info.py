@@ -1,4 +1,4 @@
-"""What a measurement was taken on: every benchmark prints it, so that its numbers can be read later.
+"""Records the environment of a measurement: every benchmark prints it, so that its numbers can be read later.
 
 `environment` reads the machine and the versions of what is installed; it imports none of it. What cannot be
 read is None. It names neither the host nor any path.

@@ -93,7 +93,7 @@ FAMILIES: dict[str, Callable[[_Graph, str], str]] = {
     "alternating": _alternating,
     "constants": _constants,
 }
-"""What each appends to the graph, again and again."""
+"""Functions that each append a part to the graph, again and again."""
 
 
 def names() -> Sequence[str]:

@@ -63,7 +63,7 @@ _KEEPS_SIGN = (
 
 @dataclass(frozen=True)
 class Rule:
-    """How to draw one parameter: ``gain * N(0, deviation)``, or ``gain * U(low, high)`` if that is 0."""
+    """The draw of one parameter: ``gain * N(0, deviation)``, or ``gain * U(low, high)`` if that is 0."""
 
     low: float = 0.0
     high: float = 0.0

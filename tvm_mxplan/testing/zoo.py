@@ -81,7 +81,7 @@ def load_skeleton(name: str) -> Skeleton:
 
 @dataclass(frozen=True)
 class Input:
-    """What a model takes."""
+    """One input of a model."""
 
     name: str
     shape: tuple[Batch, ...]

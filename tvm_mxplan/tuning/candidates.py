@@ -1,4 +1,4 @@
-"""Which whole plans are worth comparing: layout policies, rules for algorithms, and sources of costs."""
+"""Lists the whole plans to compare: layout policies, rules for algorithms, and sources of costs."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Comparison:
 
     @property
     def repeats(self) -> int:
-        """How many samples of the best plan there are."""
+        """The number of samples of the best plan."""
         return len(self._best.samples) if self._best else 1
 
     def state(self, name: str, value: float) -> None:

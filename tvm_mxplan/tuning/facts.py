@@ -1,4 +1,4 @@
-"""What measurements depend on besides the question: the machine, its threads, and who makes the kernels."""
+"""Conditions of measurements besides the question: the machine, its threads, and who makes the kernels."""
 
 from __future__ import annotations
 

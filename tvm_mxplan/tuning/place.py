@@ -27,7 +27,7 @@ Sampler: TypeAlias = Callable[[Any], Callable[[], float]]
 
 
 class Place(Protocol):
-    """Where measurements are made.
+    """The place where measurements are made.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class Place(Protocol):
     def elsewhere(self) -> str: ...
 
     def rates(self, kept: bool) -> MachineRates:
-        """What the machine can do; ``kept``: measurements are kept over there, and used again."""
+        """Returns the rates of the machine; ``kept``: measurements are kept over there, and used again."""
         ...
 
     def backend(self, library: str) -> Backend:
@@ -58,11 +58,11 @@ class Place(Protocol):
         ...
 
     def only_measured(self) -> AbstractContextManager[None]:
-        """What is built inside is measured, and thrown away: its numbers do not count."""
+        """Marks what is built inside as measured, and thrown away: its numbers do not count."""
         ...
 
     def determinism(self, measured: bool) -> Determinism:
-        """What the bits of results rest on over there."""
+        """Returns the conditions that the bits of results rest on over there."""
         ...
 
     def check(self, strategy: str) -> None:

@@ -1,4 +1,4 @@
-"""How tuning tells what it does: events for a callback, and two printers of them."""
+"""Reports the progress of tuning: events for a callback, and two printers of them."""
 
 from __future__ import annotations
 

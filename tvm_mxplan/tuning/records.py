@@ -1,4 +1,4 @@
-"""What was measured, as plain values and as lines of text; no clock and no library in here.
+"""Measurements, as plain values and as lines of text; no clock and no library in here.
 
     {"mxplan_tuning": 1, "machine": {...}}                          one header
     {"check": "...", "digest": "...", "kind": "step", ...}          a line for each record

@@ -1,4 +1,4 @@
-"""What tuning did, as plain data that prints, saves and loads: ``Report.tuning``."""
+"""The record of a tuning run, as plain data that prints, saves and loads: ``Report.tuning``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class TuningReport:
-    """How much of a choice was measured.
+    """The extent to which a choice was measured.
 
     Attributes
     ----------

@@ -44,7 +44,7 @@ SHARE = 0.25
 """Of the budget, what these trials may use."""
 CLEARLY = 0.98
 MOST_CUTS = 1
-"""How many more regions a plan may have than the one as preferred."""
+"""The most regions by which a plan may exceed the one as preferred."""
 _HEAVY = ("conv", "matmul")
 
 
@@ -164,7 +164,7 @@ class TuneDispatch:
             return variant.run(mod, "dispatch", "partition")
 
     def _lowered(self, dispatched: tvm.IRModule) -> tvm.IRModule:
-        """What ``relax.build`` takes, decided by the model's costs."""
+        """Lowers a module to what ``relax.build`` takes, decided by the model's costs."""
         by_model = self.compilation.but(recorder=Recorder(), choices=Choices(), tuning=None, verifier=None)
         return by_model.run(dispatched, "programs")
 
@@ -203,7 +203,7 @@ def result_of(values: Mapping[str, float], complete: bool) -> PlanResult:
 
 
 def trials_of(result: PlanResult) -> dict[str, Trial]:
-    """What was tried for each kind: the plan that is taken, or the one with this kind alone."""
+    """Returns the trial of each kind: the plan that is taken, or the one with this kind alone."""
     found: dict[str, Trial] = {}
     taken = dict(result.decided)
     for name, ratio in ratios_of(dict(result.table)).items():

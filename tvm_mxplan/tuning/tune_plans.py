@@ -174,7 +174,7 @@ class TunePlans:
             return deciding.run(mod, "algorithms", "layouts")
 
     def _finished(self, decided: tvm.IRModule, recorder: Recorder) -> tvm.IRModule:
-        """What ``relax.build`` takes."""
+        """Finishes a module to what ``relax.build`` takes."""
         with unseen():
             return self.compilation.but(recorder=recorder, verifier=None).run(decided, "borders")
 

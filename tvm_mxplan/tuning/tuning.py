@@ -91,7 +91,7 @@ class Tuning:
         )
 
     def cost(self, backend: Backend, model: CostSource) -> CostSource:
-        """What steps cost, as far as it is measured; ``model`` says what is not."""
+        """Returns the source of the costs of steps, measured or else from ``model``."""
         return self._cost(backend, model, self.meter)
 
     def known_cost(self, backend: Backend, model: CostSource) -> CostSource:

@@ -1,4 +1,4 @@
-"""What a whole plan is worth under each strategy: times of calls, bytes, joules.  Less is better.
+"""Measures the value of a whole plan under each strategy: times of calls, bytes, joules.  Less is better.
 
 latency      microseconds of one call
 throughput   microseconds per answer, with one thread and one instance on each processor
@@ -155,7 +155,7 @@ def moved_bytes(programs: Sequence[ir.Program], backend: Backend) -> int:
 
 
 def typical_sample(samples: Sequence[float]) -> float:
-    """What stands for samples that noise only lengthens: their lower quartile."""
+    """Returns the number that stands for samples that noise only lengthens: their lower quartile."""
     return samples[0] if len(samples) < 2 else statistics.quantiles(samples, n=4)[0]
 
 

@@ -1,4 +1,4 @@
-"""What the verbs share: a parser that answers in one line, types of values, flags that TVM once had."""
+"""The shared parts of verbs: a parser that answers in one line, types of values, flags that TVM once had."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def given_remote(args: argparse.Namespace) -> Remote | None:
 
 
 def given_options(args: argparse.Namespace) -> dict[str, Any]:
-    """What ``--opt`` and ``--tuning-records`` say, as options."""
+    """Returns the options in ``--opt`` and ``--tuning-records``."""
     options = dict(args.opt)
     if args.tuning_records is not None:
         options["tuning_records"] = args.tuning_records
@@ -230,7 +230,7 @@ def bounds(text: str) -> list[tuple[str, tuple[int, int]]]:
 
 
 def given_bounds(args: argparse.Namespace) -> dict[str, tuple[int, int]]:
-    """What ``--bounds`` says, which may be given several times."""
+    """Returns the bounds in ``--bounds``, which may be given several times."""
     from ..errors import InvalidInputError
 
     found: dict[str, tuple[int, int]] = {}

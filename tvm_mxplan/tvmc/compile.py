@@ -168,7 +168,7 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
 
 @contextmanager
 def _shown_phases(options: dict[str, Any]) -> Iterator[None]:
-    """What phases hand on goes to standard output in the end, also where a later phase fails."""
+    """Writes the phases' results to standard output in the end, also where a later phase fails."""
     if not options.get("dump_after") or options.get("dump_folder") is not None:
         yield
         return

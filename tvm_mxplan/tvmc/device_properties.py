@@ -21,7 +21,7 @@ def add_parser(verbs: Any) -> None:
 
 
 def device_properties(args: argparse.Namespace) -> str:
-    """Where they were written."""
+    """Writes the properties and returns where they were written."""
     from ..byoc import registry
     from ..export.files import check_destination, whole_file
     from ..targets import GPU

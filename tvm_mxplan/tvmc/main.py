@@ -50,7 +50,7 @@ def _print(text: str) -> int:
 
 
 def _call(args: argparse.Namespace) -> tuple[str, int]:
-    """What the verb says, or one line on what went wrong; and the exit code.
+    """Returns the verb's answer, or one line on what went wrong; and the exit code.
 
     The exception does not get out: what dies with it may print, as TVM's block builder does.
     """

@@ -21,7 +21,7 @@ def add_parser(verbs: Any) -> None:
 
 
 def replay_step(args: argparse.Namespace) -> str:
-    """What was recorded, and whether it is still so."""
+    """Replays a recorded step and returns what was recorded, and whether it is still so."""
     from ..opcheck import replay
 
     return str(replay(args.FILE))

@@ -32,7 +32,7 @@ _FEW = 3
 """Inputs at most, for a kernel whose operands take more than that."""
 _GUARD = 1024
 _UNTOUCHED = -7.0e33
-"""What stands around and in a result before it is written."""
+"""The number that stands around and in a result before it is written."""
 
 
 def check(backend: Backend, kernel: Kernel) -> Checked:
@@ -66,7 +66,7 @@ def check(backend: Backend, kernel: Kernel) -> Checked:
 def _wrong(
     kernel: Kernel, function: Callable[..., object], arrays: Mapping[int, Array], stated: float
 ) -> str:
-    """What one run has wrong, '' if nothing."""
+    """Describes the error of one run, '' if there is none."""
     program, step = kernel.program, kernel.step
     inputs = [_stored(arrays[value], program.values[value]) for value in program.of_kind("input")]
     results = {o.role: _Guarded(program.values[o.value]) for o in step.operands if o.is_result}
@@ -114,14 +114,14 @@ class _Guarded:
 
 
 def _untouched(dtype: np.dtype[Any]) -> Array:
-    """What stands in memory of a type before it is written; as plain bytes where it holds no such number."""
+    """Returns the number in memory before it is written; as plain bytes if the type holds no such number."""
     if dtype.kind in "biu":
         return np.frombuffer(b"\x5a" * dtype.itemsize, f"u{dtype.itemsize}")[0]
     return np.asarray(_UNTOUCHED, dtype)
 
 
 def _turns(kernel: Kernel) -> int:
-    """How many inputs a kernel is run on."""
+    """Returns the number of inputs that a kernel is run on."""
     shape = static_shape(kernel.program.values[kernel.step.dst].shape)
     match kernel.step.attrs:
         case ir.MatMul() | ir.InnerProduct():

@@ -139,7 +139,7 @@ class _Scale:
 
 
 def _reads(step: ir.Step) -> list[tuple[int, str, ir.PostOp | None]]:
-    """What a step reads: the value, its role, and the post-op that it belongs to."""
+    """Lists the values that a step reads: the value, its role, and the post-op that it belongs to."""
     pairs: list[tuple[int, str, ir.PostOp | None]] = [
         (operand.value, operand.role, None) for operand in step.operands if not operand.is_result
     ]
@@ -149,7 +149,7 @@ def _reads(step: ir.Step) -> list[tuple[int, str, ir.PostOp | None]]:
 
 @dataclass(frozen=True)
 class _Use:
-    """What an operand is read for: its role, and the algorithm of the step or post-op that reads it."""
+    """The use of an operand: its role, and the algorithm of the step or post-op that reads it."""
 
     role: str
     algorithm: str

@@ -1,4 +1,4 @@
-"""What a kernel has to give for the operands of ``data``, and whether it did.
+"""Checks a kernel's results for the operands of ``data``.
 
 Products of ``products`` and steps that move or select numbers are held to the bit, with everything behind
 them that does not round either (bias, residual, relu, clip).  What rounds is held to the error that opcheck
@@ -148,7 +148,7 @@ def _with_depthwise(run: Run, given: dict[str, Array]) -> tuple[Estimate, Chosen
     post_op = step.post_ops[place]
     assert isinstance(post_op, ir.DepthwisePostOp)
     first = _behind(Estimate(_with_bias(rows, given, step, pixels)), step.post_ops[:place], run, pixels)
-    # What stands between the two is of the result's type.
+    # The value between the two is of the result's type.
     between = first.value.astype(run.result.dtype, copy=False).astype(np.float32, copy=False)
     image = Estimate(_image(between, inner))
     at = positions([shape[0], *shape[2:]], _most(math.prod(given["depthwise_weights"].shape), 1))

@@ -32,7 +32,7 @@ _LIMIT = 64 << 20
 
 @dataclass(frozen=True)
 class Known:
-    """What a file says.
+    """The content of a file.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class VerifiedFile:
         return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
     def load(self) -> Known:
-        """What is known; nothing, with a note, where the file cannot be used."""
+        """Reads the verified kernels; nothing, with a note, where the file cannot be used."""
         try:
             descriptor = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
             with open(descriptor, "rb") as file:

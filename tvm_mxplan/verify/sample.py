@@ -1,4 +1,4 @@
-"""Which elements are worked out again where all would take too long.
+"""Chooses the elements that are worked out again where all would take too long.
 
 Kernels go wrong in whole pieces: a block, a tail behind the last whole block, a border that reads padding,
 one image of a batch, one chunk of channels.  So every channel is worked out at each position that is taken,

@@ -32,7 +32,7 @@ _NOT_KEPT = "verified kernels are not kept"
 
 @dataclass
 class Process:
-    """What this process has checked and read, for all compilations; safe to use from many threads."""
+    """The kernels checked and the files read by this process; safe to use from many threads."""
 
     agreed: dict[str, set[str]] = field(default_factory=dict)
     files: dict[Path, tuple[tuple[int, ...], Known]] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class Process:
             self.agreed.get(machine, set()).discard(digest)
 
     def read(self, file: VerifiedFile) -> Known:
-        """What the file says; it is read again only where it is another one."""
+        """Returns the content of the file; it is read again only where it is another one."""
         state = file.state()
         with self.lock:
             kept = self.files.get(file.path)
@@ -119,7 +119,7 @@ class Verifier:
         return found
 
     def close(self) -> Verification:
-        """What came of it all."""
+        """Returns the verification as a whole."""
         return Verification(
             len(self._checked),
             len(self._seen - self._checked - self._unchecked.keys()),
@@ -195,7 +195,7 @@ class Verifier:
 
 
 def _key(backend: Backend) -> str:
-    """What the digests of a library's kernels begin with: another library's kernel is another kernel."""
+    """Returns the prefix of the digests of a library's kernels, which keeps libraries' kernels apart."""
     return f"{backend.library}:"
 
 

@@ -32,7 +32,7 @@ void* cudnn_dlhandle = nullptr;  // cudnn-frontend looks its functions up there
 
 namespace {
 
-// What the runtime declares without headers is what the headers say.
+// The runtime's declarations, made without headers, agree with the headers.
 static_assert(mxplan::kCudaCopyIn == cudaMemcpyHostToDevice);
 static_assert(mxplan::kCudaMultiprocessors == cudaDevAttrMultiProcessorCount);
 static_assert(mxplan::kCudaMajor == cudaDevAttrComputeCapabilityMajor);

@@ -1,4 +1,4 @@
-"""What oneDNN's kernels cost, by what their names say and what a machine can do."""
+"""Costs of oneDNN's kernels, from the properties in their names and the rates of a machine."""
 
 from .names import implementation_named
 from .steps import cost

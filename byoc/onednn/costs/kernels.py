@@ -1,4 +1,4 @@
-"""What oneDNN's kernels reach, family by family: the fitted part of the model in ``steps``.
+"""Efficiency of oneDNN's kernels, family by family: the fitted part of the model in ``steps``.
 
 Read off oneDNN 3.2, every step of networks timed where it stands.  All numbers are shares of a machine's
 rates, so they carry over to others; a share of compute is one of what a small 1x1 convolution reaches.
@@ -32,7 +32,7 @@ _NARROW_LOADS = 0.7
 
 @dataclass(frozen=True)
 class Reach:
-    """What a family of kernels reaches; see the module's text."""
+    """The efficiency of a family of kernels; see the module's text."""
 
     share: float
     shown: float

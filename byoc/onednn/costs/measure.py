@@ -1,4 +1,4 @@
-"""What this machine computes and moves, measured with oneDNN's own kernels in less than two seconds.
+"""Measures the rates of this machine with oneDNN's own kernels in less than two seconds.
 
     compute   a convolution of 1x1 whose data fit caches, by instruction set
     copied    an elementwise function on as much as half of a level holds, on several times the last cache

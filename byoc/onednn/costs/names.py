@@ -1,4 +1,4 @@
-"""What the names of oneDNN's implementations say: ``brgconv_1x1:avx512_core`` and the like.
+"""Reads the names of oneDNN's implementations: ``brgconv_1x1:avx512_core`` and the like.
 
 Before the first colon stands the family, behind it the instruction set; products by ``gemm`` say so in some
 other place.  Steps of several primitives join their names by ``+``, that of the work first.
@@ -17,7 +17,7 @@ _SETS = {"avx512": "avx512", "avx2": "avx2", "avx": "avx2", "sse41": "sse41"}
 
 @functools.lru_cache(maxsize=1024)
 def implementation_named(name: str) -> Implementation:
-    """What ``name`` says of an implementation."""
+    """Reads the properties of an implementation that ``name`` states."""
     parts = name.split("+")
     family, _, rest = parts[0].partition(":")
     if any(part.startswith("gemm") for part in name.split(":")):  # also x64:gemm:jit, but not brgemm

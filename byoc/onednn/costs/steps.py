@@ -1,4 +1,4 @@
-"""What a step of oneDNN's costs, in microseconds: one sum, with what each family of kernels reaches in it.
+"""Costs of oneDNN's steps, in microseconds: one sum, with the efficiency of each family of kernels in it.
 
     starting     a kernel, and waking the threads
     computing    operations at the share of the peak that a family reaches (``kernels``, ``winograd``)

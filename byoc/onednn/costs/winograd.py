@@ -1,4 +1,4 @@
-"""What a Winograd convolution costs: matrix products on transformed patches, and the transforms.
+"""Computes the cost of a Winograd convolution: matrix products on transformed patches, and the transforms.
 
 filters    every matrix of transformed filters is read once, from memory: a model's do not fit caches
 products   at the speed of dense matrix products; each batch of them takes a while to begin

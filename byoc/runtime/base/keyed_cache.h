@@ -1,7 +1,7 @@
 // A cache of values by key, shared by all threads: each value is made once, held while it is in
 // use, and kept beyond that within bounds, least recently used first.
 //
-// What is in use is found whatever the bounds: they limit what the cache alone keeps alive.  A
+// Values in use are found whatever the bounds: they limit what the cache alone keeps alive.  A
 // capacity of 0 entries or 0 bytes switches the cache off: values are made and not remembered.
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_BASE_KEYED_CACHE_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_BASE_KEYED_CACHE_H_

@@ -66,7 +66,7 @@ struct CudaApi {
 #undef MXPLAN_DECLARE
 };
 
-// Where the two libraries are; names are looked for as the system does.  Before the first use.
+// Sets the paths of both libraries; the system looks for names.  Call it before the first use.
 void SetCudaLibraries(const std::string& cudart, const std::string& cudnn);
 
 // Both libraries, loaded once.  Throws Unsupported with the way out where one is missing.

@@ -10,7 +10,7 @@
 
 namespace mxplan {
 
-// What execution plans depend on.
+// The properties of a device and its libraries that execution plans depend on.
 struct DeviceFacts {
   int64_t cudnn = 0;            // 91900
   int64_t sm = 0;               // 90
@@ -54,7 +54,7 @@ class CudaQueue final : public Stream {
   bool bound_ = false;  // the handle works in the stream
 };
 
-// Which stream a thread's work goes to; the default stream unless somebody says otherwise.
+// Sets the source of the stream of a thread's work; the default stream is used without one.
 void SetStreamSource(CudaStream (*source)(int device));
 CudaStream CurrentStream(int device);
 

@@ -1,4 +1,4 @@
-// What regions on a GPU do: execution plans, and conversions between layouts.
+// Stages of regions on a GPU: execution plans, and conversions between layouts.
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_CUDNN_STAGES_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_CUDNN_STAGES_H_
 

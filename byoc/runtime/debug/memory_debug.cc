@@ -207,7 +207,7 @@ void MemoryDebug::After(size_t step) {
   const Program& program = owner_.program();
   const std::vector<int> results = program.steps[step].Results();
   auto dies = [&](const Watched& watched) { return DiesAt(watched.value, step); };
-  // What the result replaces in place was checked before the step.
+  // The bytes that the result replaces in place were checked before the step.
   auto replaced = [&](const Watched& watched) {
     int root = program.roots[static_cast<size_t>(watched.value)];
     return dies(watched) && std::any_of(results.begin(), results.end(), [&](int result) {

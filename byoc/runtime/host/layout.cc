@@ -27,7 +27,7 @@ constexpr int64_t kMostInBlocks = 1 << 24;  // whose places are kept
                    ", such as abcd, acdb or aBcd16b");
 }
 
-// What is behind the letters: blocks as number and axis, outermost first.
+// Reads the blocks behind the letters, each a number and an axis, outermost first.
 void ReadBlocks(const std::string& tag, PhysicalLayout* layout) {
   const size_t rank = layout->padded.size();
   size_t at = rank;

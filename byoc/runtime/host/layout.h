@@ -18,7 +18,7 @@ bool IsBlocked(const PhysicalLayout& layout);
 // Whether some stored elements are none of the tensor's.
 bool IsPadded(const PhysicalLayout& layout, const Dims& dims);
 
-// Where elements along one axis stand, as elements to skip; the place of an element is the sum over
+// Places of elements along one axis, as elements to skip; the place of an element is the sum over
 // its axes.
 struct Line {
   int64_t first = 0, stride = 0;

@@ -44,7 +44,7 @@ Move::Move(std::vector<Places> axes, int64_t element_bytes)
     loops.push_back({axis.count, {axis.dst.stride, axis.src.stride}});
   }
   nest_ = Joined(std::move(loops));
-  // What is written in an order of its own is written element by element.
+  // A dst with an order of its own is written element by element.
   strided_ = strided_ && (nest_.back().strides[0] == 1 || nest_.back().extent <= 1);
   auto step = [](const Places& axis) {
     return axis.count > 1 ? axis.dst.At(1) - axis.dst.At(0) : 0;

@@ -11,7 +11,7 @@
 
 namespace mxplan::host {
 
-// Where the elements along one axis of what is moved stand.
+// The places of the elements along one axis of a move.
 struct Places {
   int64_t count = 0;
   Line dst, src;
@@ -28,7 +28,7 @@ class Move {
   void RunByTables(const char* src, char* dst) const;
 
   int64_t element_bytes_;
-  // Where places are multiples of strides: the loops, and the first places.
+  // If places are multiples of strides: the loops, and the first places.
   bool strided_ = true;
   int64_t first_dst_ = 0, first_src_ = 0;
   Nest<2> nest_;

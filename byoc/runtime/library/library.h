@@ -64,7 +64,7 @@ class Library : public LayoutSource {
   // Of the calling thread, now.  Asked for on every call, so it allocates nothing.
   virtual ProcessState State() const = 0;
   virtual Stream* ThreadStream() const = 0;
-  // Where inputs, outputs, constants and arenas of its regions are.
+  // The memory of the inputs, outputs, constants and arenas of its regions.
   virtual const MemorySpace& memory() const { return HostMemory(); }
 
   // `resolved` outlives the builder, which writes into it what layouts "any" become.

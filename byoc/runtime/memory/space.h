@@ -1,4 +1,4 @@
-// Where the tensors of a library live: in the host's memory, or in a device's.
+// The memory in which the tensors of a library live: the host's, or a device's.
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_MEMORY_SPACE_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_MEMORY_SPACE_H_
 

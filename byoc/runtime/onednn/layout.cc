@@ -174,7 +174,7 @@ bool SamePlacement(const memory::desc& a, const memory::desc& b) {
 void AgreeOnNames(memory::desc* src, memory::desc* dst) {
   size_t rank = src->get_dims().size();
   if (dst->get_dims().size() != rank) return;
-  // Where both names fit both, spatial axes are single points or channels are: the kernels for
+  // If both names fit both, spatial axes are single points or channels are: the kernels for
   // channels last are the ones made for points.
   for (const std::string& tag : {ChannelsLastTag(rank), PlainTag(rank)}) {
     bool fits = true;

@@ -1,4 +1,4 @@
-"""How each engine compiles, loads and runs an ONNX model. Runs inside a worker; imports no engine at the top.
+"""Compiles, loads and runs an ONNX model with an engine. Runs inside a worker; imports no engine at the top.
 
 All take float32, and compute in it but those named ``_bf16``, which multiply in bfloat16 where they like.
 They read the model from a file and get their input once, before timing.

@@ -22,7 +22,7 @@ INPUT_SEED = 1
 
 @dataclass(frozen=True)
 class Files:
-    """Where one model at one batch lies; all in the run's temporary directory."""
+    """The files of one model at one batch; all in the run's temporary directory."""
 
     directory: Path
 

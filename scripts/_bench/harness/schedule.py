@@ -34,7 +34,7 @@ WARM_UP = 2
 
 @dataclass(frozen=True)
 class Options:
-    """How long and how often."""
+    """The numbers of rounds and calls, and their durations."""
 
     rounds: int = 10
     iterations: int | None = None
@@ -50,7 +50,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Configuration:
-    """What is run."""
+    """The subject of one run: a model, a batch and threads."""
 
     model: str
     batch: int
@@ -59,7 +59,7 @@ class Configuration:
 
 @dataclass
 class EngineResult:
-    """What became of one engine in one configuration."""
+    """The result of one engine in one configuration."""
 
     engine: str
     status: str = "ok"

@@ -1,4 +1,4 @@
-"""What the harness computes from latencies. Plain numbers in, plain numbers out."""
+"""Statistics that the harness computes from latencies. Plain numbers in, plain numbers out."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ ANSWERS_BEFORE_PEAK = 3
 
 @dataclass(frozen=True)
 class Spec:
-    """What one worker is for."""
+    """The task of one worker."""
 
     engine: str
     model: str

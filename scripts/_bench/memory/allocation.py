@@ -38,7 +38,7 @@ RULE = "| --- | ---: | ---: | ---: | ---: | ---: | --- |"
 
 @dataclass(frozen=True)
 class Limits:
-    """What the solver may spend on a problem, and whether the capacity is all it is asked for."""
+    """The budget of the solver for a problem, and whether it has to meet the capacity only."""
 
     nodes: int
     seconds: float | None

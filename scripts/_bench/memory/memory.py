@@ -113,7 +113,7 @@ def _figures(name: str, batch: int, options: Options) -> Iterator[Figures]:
 
 
 def _lowered(mod: tvm.IRModule) -> tvm.IRModule:
-    """What TVM's planner would get."""
+    """Lowers a module to the form that TVM's planner would get."""
     passes = (
         tvm_pipeline.library_dispatch_passes(_TARGET)
         + tvm_pipeline.legalize_passes(_TARGET)

@@ -1,4 +1,4 @@
-"""What a large model's file was found to hold, kept by the state of the file: it is read and hashed once.
+"""Keeps the contents found in a large model's file, by the state of the file: it is read and hashed once.
 
     text/fingerprint     of the model, 64 hexadecimal digits
     digests/weights      of each initializer's bytes, 32 bytes each
@@ -40,7 +40,7 @@ class KnownModel:
 
 
 def state_of(path: str | os.PathLike[str]) -> State:
-    """What changes when a file does; () where there is none."""
+    """Returns the properties of a file that change when it does; () where there is none."""
     try:
         status = os.stat(path)
     except OSError:
@@ -49,7 +49,7 @@ def state_of(path: str | os.PathLike[str]) -> State:
 
 
 class KnownFile:
-    """What is known, or shall be, of the model in a file with these input shapes."""
+    """Knowledge of the model in a file with these input shapes, kept earlier or to be kept."""
 
     def __init__(
         self,

@@ -20,7 +20,7 @@ from .known_files import KnownFile, KnownModel, state_of
 
 @dataclass(frozen=True)
 class ModelSource:
-    """What identifies a model, and gives its weights.
+    """The identity of a model, and its weights.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a Relax module computes, as one digest: text, TVM's own hash, its constants' bytes, its origins."""
+"""Computes a digest of a Relax module: text, TVM's own hash, its constants' bytes, its origins."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def constants_of(mod: tvm.IRModule) -> list[tvm.runtime.Tensor]:
 
 
 def _origins(mod: tvm.IRModule) -> list[list[list[str]]]:
-    """What an importer noted of the model that the calls come from: reports speak of it."""
+    """Lists the origins that an importer noted for the calls: reports speak of them."""
     found: list[list[list[str]]] = []
 
     def visit(expr: relax.Expr) -> None:

@@ -21,7 +21,7 @@ SCHEMA = 5
 """Of what `artifact` and `choices_file` write; count it up when that changes."""
 
 _DISTRIBUTIONS = ("tvm_mxplan", "apache-tvm", "apache-tvm-ffi", "numpy", "scipy", "ml_dtypes")
-"""What compiles: constants are folded with numpy, and decisions made with scipy."""
+"""The packages that compile: constants are folded with numpy, and decisions made with scipy."""
 _PROCESSOR = ("vendor_id", "cpu family", "model", "model name", "stepping", "flags")
 _SOURCES = (".py", ".so")
 _DEFAULT_PASS_CONTEXT = {"opt_level": 2, "required_pass": [], "disabled_pass": [], "config": {}}

@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class Status(Enum):
-    """How much is known about the height of a plan."""
+    """The knowledge about the height of a plan."""
 
     LOWER_BOUND = "optimal: equals the lower bound"
     EXHAUSTED = "optimal: search exhausted"

@@ -53,7 +53,7 @@ class Rectangle:
         return self.offset + self.nbytes
 
     def problems(self) -> list[str]:
-        """What is wrong with the numbers; empty if nothing is."""
+        """Lists the errors in the numbers; empty if there are none."""
         found = [
             f"{name} is {value}, expected 0 or more"
             for name, value in (("birth", self.birth), ("offset", self.offset), ("nbytes", self.nbytes))

@@ -21,7 +21,7 @@ DEFAULT_MAX_NODES = 1_000_000
 UNLIMITED = 2**62
 """Placements where only time is to limit the search."""
 
-# What the search may stack without its numbers leaving 64 bits.
+# The most bytes that the search may stack without its numbers leaving 64 bits.
 _MOST_BYTES = 2**60
 
 
@@ -83,7 +83,7 @@ def solve(
 
 
 class _Limits:
-    """What a call of ``solve`` may spend in all, and what it is content with."""
+    """The budget of a call of ``solve``, and the result it is content with."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class _Limits:
         self._max_nodes = min(max_nodes, UNLIMITED)
 
     def request(self, floor: int, goal: int, nodes: int) -> native.Request:
-        """What to ask for the next part, after ``nodes`` placements."""
+        """Makes the request for the next part, after ``nodes`` placements."""
         seconds = -1.0 if self._deadline is None else max(0.0, self._deadline - self._clock())
         left = max(0, self._max_nodes - nodes)
         return native.Request(floor, goal, self._capacity, self._fit_only, left, seconds)

@@ -1,4 +1,4 @@
-"""What stock TVM's reuse of storage would take on a problem: the yardstick beside the lower bound.
+"""Computes the bytes that stock TVM's reuse of storage takes: the yardstick beside the lower bound.
 
 The algorithm is that of Relax's ``StaticPlanBlockMemory`` (apache/tvm,
 src/relax/transform/static_plan_block_memory.cc), written anew for plain data.  Buffers become *tokens*, whole

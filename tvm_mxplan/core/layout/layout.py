@@ -43,7 +43,7 @@ class Layout:
         return "".join(letters) + "".join(f"{size}{string.ascii_lowercase[dim]}" for size, dim in self.blocks)
 
     def tails(self, shape: Sequence[Any]) -> dict[int, int]:
-        """How much is added to each dimension that blocks do not divide."""
+        """Returns the elements added to each dimension that blocks do not divide."""
         multiples: dict[int, int] = {}
         for size, dim in self.blocks:
             multiples[dim] = multiples.get(dim, 1) * size
@@ -99,7 +99,7 @@ class Layout:
         return tuple(stored.index(axis) for axis in sorted(stored))
 
     def _axes(self) -> list[tuple[int, int]]:
-        """What each physical axis is: (dimension, 0) counts its blocks, (dimension, k) is its k-th block."""
+        """Returns the physical axes: (dimension, 0) counts its blocks, (dimension, k) is its k-th block."""
         axes = [(dim, 0) for dim in self.order]
         for at, (_, dim) in enumerate(self.blocks):
             axes.append((dim, 1 + sum(other == dim for _, other in self.blocks[:at])))
@@ -158,7 +158,7 @@ def permute_layout(tag: str, axes: Sequence[int]) -> str:
 
 
 def dense_box(tag: str, shape: Sequence[int], begin: Sequence[int], extents: Sequence[int]) -> int | None:
-    """Where a box of a tensor starts, in elements, if it is stored as one piece; None if it is not.
+    """Returns the offset of a box of a tensor, in elements, if it is stored as one piece; None if it is not.
 
     Such a box is a tensor in the same layout itself: blocked dimensions begin with a block, and what is
     padded of their last one is padding of the whole.

@@ -1,4 +1,4 @@
-"""What was decided about a region's layouts, how long that took, and what is proved about it."""
+"""The decision about a region's layouts, the time it took, and what is proved about it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LayoutDecision:
 
     @property
     def gap(self) -> float:
-        """How far the estimate may be above the least possible one, as a share of it; 0 is proved optimal."""
+        """Bounds the estimate's excess over the least possible one, as a share of it; 0 is proved optimal."""
         gap = (self.cost_us - self.lower_bound_us) / max(self.cost_us, 1e-9)
         return gap if gap > 1e-6 else 0.0
 

@@ -44,6 +44,6 @@ def _stated(folder: Path) -> dict[int, tuple[int, int]]:
 
 
 def _count(processors: str) -> int:
-    """How many processors a list such as ``0-3,8`` names."""
+    """Counts the processors that a list such as ``0-3,8`` names."""
     ends = [part.split("-") for part in processors.split(",") if part]
     return sum(int(part[-1]) - int(part[0]) + 1 for part in ends)

@@ -34,7 +34,7 @@ _FASTEST = 1e10
 
 
 class UnusableRates(ValueError):
-    """What was read does not say what a machine can do; the message names the field."""
+    """Raised if the values read do not give a machine's rates; the message names the field."""
 
 
 @dataclass(frozen=True)

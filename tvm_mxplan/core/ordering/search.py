@@ -62,7 +62,7 @@ class Found:
 
 
 class Machine:
-    """What a step does to a state."""
+    """Computes the states that steps lead to."""
 
     def __init__(self, graph: Graph) -> None:
         self.count = graph.steps

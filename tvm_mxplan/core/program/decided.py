@@ -83,7 +83,7 @@ def _ports(program: ir.Program, kind: ir.ValueKind) -> list[ir.Value]:
 
 
 class _Meaning:
-    """What a program's steps and outputs mean, by the steps of the program that was asked about.
+    """The meaning of a program's steps and outputs, by the steps of the program that was asked about.
 
     Attributes
     ----------
@@ -162,7 +162,7 @@ class _Meaning:
             self._results[anchor] = content
 
     def _of(self, number: int) -> Content:
-        """What ``number`` means where it is read."""
+        """Returns the meaning of ``number`` where it is read."""
         value = self.program.values[number]
         if number in self._results:
             return self._results[number]
@@ -185,7 +185,7 @@ class _Meaning:
         )
 
     def _view(self, number: int) -> Content:
-        """How an alias sees what it views: stored how, from where on, as what."""
+        """Describes how an alias sees what it views: stored how, from where on, as what."""
         value, base = self.program.values[number], self.program.values[number].alias_of
         while (
             self.program.values[base].alias_of >= 0

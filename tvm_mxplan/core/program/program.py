@@ -518,7 +518,7 @@ class Step:
 
 @dataclass(frozen=True)
 class SymbolBinding:
-    """Where the runtime reads a symbol: axis ``axis`` of input ``input``.
+    """The place where the runtime reads a symbol: axis ``axis`` of input ``input``.
 
     With ``input`` -1: number ``axis`` of those that a call hands over beside its tensors.
     """

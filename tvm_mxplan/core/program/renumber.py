@@ -42,7 +42,7 @@ def renumber_step(step: ir.Step, number: Mapping[int, int]) -> ir.Step:
 
 
 def _depths(program: ir.Program) -> list[int]:
-    """How many aliases lie between each value and the one that owns its bytes."""
+    """Counts the aliases between each value and the one that owns its bytes."""
     unknown, visited = -1, -2
     depths = [unknown] * len(program.values)
     for number in range(len(program.values)):

@@ -23,7 +23,7 @@ class Contradiction(InvalidInputError):
 
 
 def contradiction(node: Node) -> str:
-    """How the operands contradict the operator; empty where they do not, or where ONNX cannot say."""
+    """Describes how operands contradict the operator; empty where they do not, or where ONNX cannot say."""
     said = _counts(node)
     if said:
         return said

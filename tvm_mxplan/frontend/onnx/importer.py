@@ -200,7 +200,7 @@ class Importer:
         )
 
     def _fixing(self, node: Node) -> str:
-        """How to make numbers of the dimensions that are open at a node; empty where none are."""
+        """Describes how to make numbers of the dimensions that are open at a node; empty where none are."""
         return way_out(open_dimensions_of(node.inputs), self.source.inputs)
 
     def _agreed(self, node: Node, scope: Scope) -> Node:

@@ -1,4 +1,4 @@
-"""What messages call the things of an ONNX model, in one line whatever names the model has."""
+"""Names of the things of an ONNX model for messages, in one line whatever names the model has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a converter says that it leaves a node to the next one in line."""
+"""The exception by which a converter leaves a node to the next one in line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which operators a model may have: those of our converters, of TVM's, and of ONNX's own functions."""
+"""The operators that a model may have: those of our converters, of TVM's, and of ONNX's own functions."""
 
 from __future__ import annotations
 

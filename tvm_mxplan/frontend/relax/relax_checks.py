@@ -1,4 +1,4 @@
-"""What is wrong with a Relax module that is given to be compiled, said before any pass sees it.
+"""Finds the errors in a Relax module that is given to be compiled, before any pass sees it.
 
 TVM's passes follow expressions into each other by recursion, and end the process where these stand deeper
 than its stack; negative extents, and windows of nothing, come up much later and without a name.  Each binding
@@ -56,7 +56,7 @@ def _check_depth(function: relax.Function, what: str) -> None:
 
 
 def _children(expr: relax.Expr) -> Iterator[relax.Expr]:
-    """What stands inside of an expression; variables and constants have nothing inside."""
+    """Yields the expressions inside of an expression; variables and constants have nothing inside."""
     if isinstance(expr, relax.SeqExpr):
         for block in expr.blocks:
             for binding in block.bindings:

@@ -205,7 +205,7 @@ class _Check:
             self._refused(name, f"a call of {name.id}")
 
     def _chain(self, node: ast.Attribute) -> ast.AST | None:
-        """What is left to look at of ``a.b.c``: its root where that is no name of a module."""
+        """Returns the part of ``a.b.c`` left to look at: its root where that is no name of a module."""
         attributes: list[str] = []
         root: ast.AST = node
         while isinstance(root, ast.Attribute):

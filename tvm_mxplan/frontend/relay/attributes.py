@@ -13,7 +13,7 @@ from typing import Any, Final
 
 
 class Kind(Enum):
-    """How JSON writes a field: its value as a text, or the number of a node."""
+    """The form in which JSON writes a field: its value as a text, or the number of a node."""
 
     INT = "int"
     FLOAT = "float"

@@ -201,7 +201,7 @@ class _Importer:
         self._depth = 0
 
     def value(self, root: Expr, scope: Scope) -> Value:
-        """What an expression is; all that it is made of joins ``scope``."""
+        """Returns the value of an expression; all that it is made of joins ``scope``."""
         self._depth += 1
         if self._depth > _DEEPEST:
             unsupported(
@@ -260,7 +260,7 @@ class _Importer:
         )
 
     def _operand(self, expr: Expr, scope: Scope) -> Value:
-        """What an expression is that ``scope`` has, or that is a function, which is no value."""
+        """Returns the value of an expression in ``scope``, or else evaluates it."""
         return scope[expr] if expr in scope else self._evaluated(expr, scope)
 
     def _call(self, call: Call, scope: Scope) -> Value:

@@ -113,7 +113,7 @@ class Nodes:
         return self.string(self._index(text, at)) if text.isdecimal() else text
 
     def string(self, at: int) -> str:
-        """What a node is that its type writes as a text."""
+        """Returns the text of a node whose type is written as a text."""
         if self.kind(at) == _NONE:
             return ""
         node = self._nodes[at]

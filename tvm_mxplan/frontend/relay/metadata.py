@@ -1,4 +1,4 @@
-"""What Relay's text keeps behind it, in JSON: ``meta[relay.Constant][3]`` and the like."""
+"""The JSON section behind Relay's text: ``meta[relay.Constant][3]`` and the like."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ Dim = int | tvm.ir.Expr
 Value = relax.Expr | list
 """A tensor, or a list of values for a tuple."""
 _HANDLES = ("", "void", "handle")
-"""What an element type is called where none is stated."""
+"""The names of an element type that is not stated."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Node:
         return value
 
     def attribute(self, name: str) -> Any:
-        """What the file states, or what its absence means."""
+        """Returns the value that the file states, or the default where it states none."""
         if name in self.attributes:
             return self.attributes[name]
         default = fields_of(self.operator)[name].default

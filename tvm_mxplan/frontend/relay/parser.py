@@ -256,7 +256,7 @@ class _Parser(Reader):
         return self._call(word.place, word.text)
 
     def _variable(self, word: Word) -> Expr:
-        """What a name stands for; ``%x.0`` may be a name, or a field of ``%x``."""
+        """Returns the expression that a name stands for; ``%x.0`` may be a name, or a field of ``%x``."""
         name, items = word.text, list[int]()
         while name not in self._scope:
             head, dot, tail = name.rpartition(".")

@@ -1,4 +1,4 @@
-"""Where in a file something stands, and errors that say so."""
+"""Places in a file, and errors that state them."""
 
 from __future__ import annotations
 

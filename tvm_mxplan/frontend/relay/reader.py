@@ -1,4 +1,4 @@
-"""What Relay's text is put together from: words taken one by one, types, and values of attributes."""
+"""Reads the parts of Relay's text: words taken one by one, types, and values of attributes."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ class Module:
 
 
 def operands(expr: Expr) -> Iterator[Expr]:
-    """What must be known before the expression; branches, blocks and functions stand for themselves."""
+    """Yields the operands of the expression; branches, blocks and functions stand for themselves."""
     if isinstance(expr, Call):
         yield from expr.args
         if isinstance(expr.callee, Expr):

@@ -16,7 +16,7 @@ __all__ = ["Examples", "is_module", "is_program", "is_scripted", "is_torch"]
 
 @dataclass(frozen=True)
 class Examples:
-    """What ``torch.export`` needs to know of a module's inputs."""
+    """The arguments from which ``torch.export`` learns a module's inputs."""
 
     args: Sequence[Any] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)

@@ -68,7 +68,7 @@ class CompiledGraph:
         return self._graph_module(*args) if made is None else _run(made, args)
 
     def executables(self) -> list[Executable]:
-        """What is compiled at present."""
+        """Lists the executables that are compiled at present."""
         return [made.executable for made in list(self._made.values())]
 
     def _compiled(self, args: Sequence[Any]) -> _Made | None:
@@ -98,7 +98,7 @@ class CompiledGraph:
 
 
 def _version(tensor: Any) -> int:
-    """How often a tensor was written to, as PyTorch counts it; 0 where it does not."""
+    """Returns the number of writes to a tensor, as PyTorch counts them; 0 where it does not."""
     return 0 if tensor.is_inference() else int(tensor._version)
 
 

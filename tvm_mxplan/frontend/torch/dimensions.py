@@ -32,7 +32,7 @@ class Bound:
 
 
 def axis_names(arguments: Mapping[str, Any], dynamic_shapes: Any) -> dict[tuple[str, int], str]:
-    """What the user's ``dynamic_shapes`` call each axis.
+    """Returns the names of axes in the user's ``dynamic_shapes``.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def dimension_name(dim: Any) -> str:
 
 
 def _placeholder(path: Sequence[str]) -> str:
-    """What PyTorch calls the input at a place in the arguments."""
+    """Returns PyTorch's name of the input at a place in the arguments."""
     return re.sub(r"\W", "_", "_".join(path)).lower()
 
 

@@ -82,12 +82,12 @@ def mxplan(
 
 
 def executables() -> list[Executable]:
-    """What was compiled for ``torch.compile`` and is in use, with reports."""
+    """Lists the executables that were compiled for ``torch.compile`` and are in use, with reports."""
     return [executable for graph in list(_graphs) for executable in graph.executables()]
 
 
 def static_inputs(count: int) -> set[int]:
-    """Which inputs of the graph that is being compiled are weights and buffers."""
+    """Returns the indices of those inputs of the graph being compiled that are weights and buffers."""
     from torch._guards import TracingContext
 
     context = TracingContext.try_get()

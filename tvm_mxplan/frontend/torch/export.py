@@ -86,7 +86,7 @@ def _is_projected(node: Any) -> bool:
 
 
 def decomposition_table(whole: Sequence[str] = WHOLE) -> Any:
-    """What PyTorch takes operators apart with, without those that stay whole."""
+    """Returns PyTorch's table of decompositions, without the operators that stay whole."""
     import torch
 
     table = torch.export.default_decompositions()
@@ -144,7 +144,7 @@ def _arguments(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> di
 
 
 def _summary(error: Exception) -> str:
-    """What went wrong in a line: the first one, and the one that says how to mend it."""
+    """Sums up an error in one line: its first line, and the one that says how to mend it."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if not lines:
         return type(error).__name__

@@ -162,7 +162,7 @@ class GraphImporter:
         return self.values[value]
 
     def _constant(self, value: Any, name: str) -> Any:
-        """What PyTorch has computed, or a weight, as constants."""
+        """Makes constants of a weight, or of values that PyTorch has computed."""
         if isinstance(value, list | tuple):
             return [self._constant(part, name) for part in value]
         return self.weights.constant(value, name) if is_tensor(value) else value

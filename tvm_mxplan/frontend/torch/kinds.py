@@ -1,4 +1,4 @@
-"""Which objects come from PyTorch, told without importing it: the user's object brings its classes along."""
+"""Tells objects of PyTorch from others without importing it: the user's object brings its classes along."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def parameter_of(node: Any, importer: GraphImporter) -> relax.Var:
 
 
 def _user_results(program: Any, results: Sequence[Any]) -> list[tuple[Any, Sequence[Any]]]:
-    """What the user's function returns, each with its place in the structure that is returned."""
+    """Lists the results of the user's function, each with its place in the structure that is returned."""
     specs = program.graph_signature.output_specs
     wanted = [
         value

@@ -69,7 +69,7 @@ POST_OPS: dict[type, Callable[[Any, Estimate, Any, Operands], Estimate]] = {
 
 
 def results_of(attrs: ir.Attributes, operands: Operands) -> dict[str, Estimate]:
-    """What a step without post-ops should give, by role; what it does not write may be among it."""
+    """Computes a step's expected results, without post-ops, by role; some may not be written by the step."""
     several = SEVERAL.get(type(attrs))
     return several(attrs, operands) if several else {"dst": REFERENCES[type(attrs)](attrs, operands)}
 
@@ -81,7 +81,7 @@ def evaluate(
     post_operands: Sequence[Array | None],
     dtype: np.dtype[Any] = _FLOAT,
 ) -> dict[str, Estimate]:
-    """What ``step`` should give, by role; what it does not write may be among it.
+    """Computes the expected results of ``step``, by role; what it does not write may be among it.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ from tvm_mxplan.core.program import program as ir
 from ..estimate import UNIT_ROUNDOFF, Array, Estimate
 from .operands import Operands
 
-# What oneDNN's own tests (benchdnn, driver eltwise) allow in float32: relative to the result, or absolute
+# Errors that oneDNN's tests (benchdnn, driver eltwise) allow in float32: relative to the result, or absolute
 # where a difference of two near numbers cancels.
 _EXACT = 4 * UNIT_ROUNDOFF
 _CLOSE = 4e-6

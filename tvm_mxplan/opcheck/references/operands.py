@@ -1,4 +1,4 @@
-"""What a reference is given: a step's operands by role, in float64, and the shape of its result."""
+"""The inputs of a reference: a step's operands by role, in float64, and the shape of its result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much further than a direct sum's the rounding of a Winograd convolution may go.
+"""Bounds the rounding of a Winograd convolution, relative to that of the direct sum.
 
 A tile is Y = A' ((G g) * (B' d)); rounding scales with |A'| (|G| |g| * |B'| |d|), in which the numbers of one
 patch reach all of its tile (Barabasz, Anderson, Soodhalter and Gregg, Error Analysis and Improving the

@@ -19,7 +19,7 @@ constexpr int64_t kMostPoints = 1 << 24;  // along one axis, whose neighbours ar
 
 int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && a < 0 ? 1 : 0); }
 
-// Where a point of dst lies in src: `above / below`, with a divisor above 0.
+// The place of a point of dst in src: `above / below`, with a divisor above 0.
 struct Fraction {
   int64_t above = 0, below = 1;
 };

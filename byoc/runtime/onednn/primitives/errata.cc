@@ -95,7 +95,7 @@ bool HasPostOp(const Condition& wanted, const std::vector<PostOp>& post_ops) {
 
 const std::vector<Erratum>& Errata() {
   static const std::vector<Erratum> errata = {
-      // Where filters and rows of a block outgrow the second-level cache, it takes the window row
+      // If filters and rows of a block outgrow the second-level cache, it takes the window row
       // by row, and runs the epilogue on sums that are not complete: rows of one phase of the
       // stride are `row_stride` apart, and it looks for the last one at distance 1.  Bounds by
       // sizes of caches are not for this table.  oneDNN 3.4 takes `row_stride` rows at a time.

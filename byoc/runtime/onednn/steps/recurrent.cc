@@ -16,7 +16,7 @@ namespace {
 
 using dnnl::memory;
 
-constexpr auto kInference = dnnl::prop_kind::forward_inference;
+constexpr auto kForward = dnnl::prop_kind::forward_inference;
 
 dnnl::rnn_direction Direction(const StepBuilder& b) {
   const std::string& direction = b.Text("direction");
@@ -88,7 +88,7 @@ void BuildLstm(StepBuilder* b) {
   memory::desc dst = o.Plain("dst", DNNL_ARG_DST_LAYER);
   memory::desc last_hidden = o.Plain("last_hidden", DNNL_ARG_DST_ITER);
   memory::desc last_cell = o.Plain("last_cell", DNNL_ARG_DST_ITER_C);
-  b->Add<dnnl::lstm_forward>(o.bindings(), kInference, Direction(*b), src, hidden, cell, weights,
+  b->Add<dnnl::lstm_forward>(o.bindings(), kForward, Direction(*b), src, hidden, cell, weights,
                              recurrence, peepholes, bias, dst, last_hidden, last_cell);
 }
 
@@ -103,7 +103,7 @@ void BuildPlainState(StepBuilder* b, First... first) {
   memory::desc bias = o.Plain("bias", DNNL_ARG_BIAS);
   memory::desc dst = o.Plain("dst", DNNL_ARG_DST_LAYER);
   memory::desc last_hidden = o.Plain("last_hidden", DNNL_ARG_DST_ITER);
-  b->Add<Primitive>(o.bindings(), kInference, first..., Direction(*b), src, hidden, weights,
+  b->Add<Primitive>(o.bindings(), kForward, first..., Direction(*b), src, hidden, weights,
                     recurrence, bias, dst, last_hidden);
 }
 

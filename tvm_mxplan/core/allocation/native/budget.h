@@ -1,4 +1,4 @@
-// What a search may spend: nodes, which are counted alike on every machine, and time.
+// The budget of a search: nodes, which are counted alike on every machine, and time.
 #ifndef TVM_MXPLAN_CORE_ALLOCATION_NATIVE_BUDGET_H_
 #define TVM_MXPLAN_CORE_ALLOCATION_NATIVE_BUDGET_H_
 

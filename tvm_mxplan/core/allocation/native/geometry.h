@@ -1,4 +1,4 @@
-// How the items of an instance can stand relative to each other; made once, read by every search.
+// Relative places that an instance's items can take; made once, read by every search.
 //
 // For items x and y alive together, the base of y less the base of x lies in one of a few zones.
 // Two plain rectangles have two: y below x, and y above x.  Rigid groups can interlock, which adds

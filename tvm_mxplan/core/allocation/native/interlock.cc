@@ -31,7 +31,7 @@ struct State {
   std::vector<Possible> possible;  // by pair
 };
 
-// What came of narrowing a state.
+// The result of narrowing a state.
 enum class Narrowed { kSettled, kRough, kNothingLeft };
 
 class ZoneSearch {
@@ -138,7 +138,7 @@ class ZoneSearch {
     return false;
   }
 
-  // How much the least bases grow if the pair stands in the zone.
+  // The growth of the least bases if the pair stands in the zone.
   int64_t Growth(const State& state, const Pair& pair, int32_t number) const {
     const Zone& zone = pair.zones[static_cast<size_t>(number)];
     const int64_t x = state.least[pair.x], y = state.least[pair.y];

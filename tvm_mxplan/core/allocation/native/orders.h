@@ -12,7 +12,7 @@ namespace mxplan::planner {
 
 using Order = std::vector<int32_t>;  // a permutation of the items
 
-// What orders compare.
+// The measures by which orders compare items.
 class Measures {
  public:
   explicit Measures(const Instance& instance);

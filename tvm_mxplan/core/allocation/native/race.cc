@@ -30,7 +30,7 @@ constexpr Way kWays[] = {
     {"B", Tie::kOrder},    {"TAW", Tie::kOrder},
 };
 
-// How much chance may add to the first measure of a recipe, as a multiple of it.
+// The most that chance may add to the first measure of a recipe, as a multiple of it.
 constexpr double kBlurs[] = {0.3, 1, 3};
 
 // Orders that a round adds to those of the round before.
@@ -125,7 +125,7 @@ bool Race::Attempt(int64_t height, const Order& order, Tie tie, int64_t limit) {
   return Note(height, search.Run(limit, budget_));
 }
 
-// Where groups may interlock, and are few.
+// Searches zones if groups may interlock, and are few.
 void Race::AttemptZones(int64_t height, int64_t limit) {
   if (!instance_.rigid || instance_.size() > kMaxInterlocked) return;
   Note(height, SearchZones(instance_, geometry_, height, limit, budget_));

@@ -20,7 +20,7 @@
 
 namespace mxplan::planner {
 
-// What is asked of a race.
+// The heights that a race aims at.
 struct Aim {
   int64_t floor;     // nothing below this height is possible
   int64_t goal;      // nothing below this height is of use

@@ -232,7 +232,7 @@ bool Search::RaisedSectionsFit() {
     const int64_t level = bound_[At(item)] + geometry_.levels[At(item)];
     for (const Load& load : geometry_.loads[At(item)]) {
       const size_t section = At(load.section);
-      // What lies above the raised blocks is as it was.
+      // Blocks above the raised ones are as they were.
       if (level_[section] < 0) sections_.push_back(load.section);
       level_[section] = std::max(level_[section], level);
     }
@@ -274,7 +274,7 @@ bool Search::SectionFits(size_t section) {
   return true;
 }
 
-// What is left of the component, apart where no open item crosses; the smallest part first.
+// Splits the rest of the component where no open item crosses; the smallest part comes first.
 int32_t Search::Split(Component component, int32_t item, int32_t here, int32_t rest) {
   int32_t* begin = items_.data() + component.begin;
   int32_t* end = items_.data() + component.end;

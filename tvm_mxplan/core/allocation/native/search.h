@@ -14,7 +14,7 @@
 //        |   | x  |  b | y|             bound[a] + size of a and bound[c] + size of c.
 //        +---+----+----+--+--> section
 //
-// What cuts the search down:
+// The search is cut down by:
 //
 // - sections: the open blocks of a section are disjoint, so the ones from any `bound` on, stacked,
 //   must end within the capacity;
@@ -42,13 +42,13 @@
 
 namespace mxplan::planner {
 
-// Which of several items that could stand equally low is placed first.
+// Chooses the first to be placed of several items that could stand equally low.
 enum class Tie {
   kOrder,     // the first in the order
   kTightest,  // the one in the section with the fewest bytes to spare
 };
 
-// How a search ended.
+// The ending of a search.
 enum class Verdict {
   kFound,       // found a plan
   kImpossible,  // there is no plan of this height
@@ -62,7 +62,7 @@ struct Outcome {
 
 class Search {
  public:
-  // What is referred to outlives the search.  `failures` are those of this height.
+  // The arguments outlive the search.  `failures` are those of this height.
   Search(const Instance& instance, const Geometry& geometry, const Order& order, Tie tie,
          int64_t capacity, Failures* failures);
 
@@ -75,7 +75,7 @@ class Search {
     int32_t begin;
     int32_t end;
   };
-  // What is to be solved: a component, then the rest of the agenda.
+  // A task to solve: a component, then the rest of the agenda.
   struct Task {
     Component component;
     int32_t parent;  // the choice that made it, -1 for none

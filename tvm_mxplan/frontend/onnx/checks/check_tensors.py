@@ -24,7 +24,7 @@ _PER_BYTE = {"UINT4": 2, "INT4": 2, "FLOAT4E2M1": 2, "UINT2": 4, "INT2": 4}
 
 @dataclass(frozen=True)
 class Stored:
-    """Where external data stands; ``length`` is None where the model does not state it."""
+    """The place of external data; ``length`` is None where the model does not state it."""
 
     location: str
     offset: int
@@ -32,7 +32,7 @@ class Stored:
 
 
 def stored(tensor: onnx.TensorProto, what: str) -> Stored:
-    """Where the data of a tensor stands; InvalidInputError for what is no number."""
+    """Reads the place of a tensor's data; InvalidInputError for what is no number."""
     entries = {entry.key: entry.value for entry in tensor.external_data}
     offset, length = (_number(what, entries, key) for key in ("offset", "length"))
     return Stored(entries.get("location", ""), offset, length if "length" in entries else None)
@@ -148,7 +148,7 @@ def _number(what: str, entries: dict[str, str], key: str) -> int:
 
 
 def _stored_elements(tensor: onnx.TensorProto, count: int) -> int:
-    """How many entries hold ``count`` numbers: complex ones take two, packed ones share one."""
+    """Counts the entries that hold ``count`` numbers: complex ones take two, packed ones share one."""
     import onnx
 
     name = onnx.TensorProto.DataType.Name(tensor.data_type)

@@ -67,7 +67,7 @@ def from_small(emitter: Emitter, data: relax.Expr, to: str) -> relax.Expr:
 
 @dataclass(frozen=True)
 class _Format:
-    """How numbers of 8 bits are built.
+    """The structure of numbers of 8 bits.
 
     Attributes
     ----------

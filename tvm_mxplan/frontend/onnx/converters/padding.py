@@ -96,7 +96,7 @@ def _number(value: Value, dtype: str) -> float | None:
 def _constant(
     emitter: Emitter, data: relax.Expr, dims: list[Dim], before: list, after: list, number: float
 ) -> relax.Expr:
-    """What libraries pad; negative amounts are cut off first."""
+    """Emits the constant padding that libraries run; negative amounts are cut off first."""
     cut = [axis for axis in range(len(dims)) if before[axis] < 0 or after[axis] < 0]
     if cut:
         begin = [expression(max(0, -before[axis])) for axis in cut]
@@ -183,7 +183,7 @@ def _padded(
                 size = expression(simplified(tensor.shape[axis]))
                 before = amounts[at].astype("int64")
                 after = amounts[at + len(axes)].astype("int64")
-                # What negative padding cuts off is gone before anything is repeated.
+                # Negative padding cuts elements off before anything is repeated.
                 cut, cut_behind = (tirx.max(-amount, tirx.const(0, "int64")) for amount in (before, after))
                 place = index[axis] - before
                 inside.append(tirx.And(place >= 0, place < size))

@@ -23,7 +23,7 @@ from .table import converts
 
 @dataclass(frozen=True)
 class _Axes:
-    """What is reduced: axes that are known, or a tensor of as many.
+    """Axes to reduce: axes that are known, or a tensor of as many.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ def _inner_type(kind: str, dtype: str) -> str:
 
 
 def _axes(emitter: Emitter, node: Node) -> _Axes | None:
-    """What is reduced; None where that is nothing, and the operand is the result."""
+    """Returns the axes that are reduced; None where that is nothing, and the operand is the result."""
     rank = rank_of(node.input(0))
     if rank is None:
         raise NotTaken
@@ -182,7 +182,7 @@ def _reduced(emitter: Emitter, data: relax.Expr, axes: _Axes, kind: str) -> rela
 
 
 def _start(kind: str, dtype: str) -> np.ndarray:
-    """What a reduction over nothing gives."""
+    """Returns the result of a reduction over nothing."""
     number = {"sum": 0, "prod": 1, "max": least(dtype), "min": most(dtype)}[kind]
     return np.asarray(number).astype(dtype)
 

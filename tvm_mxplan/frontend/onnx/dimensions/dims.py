@@ -101,7 +101,7 @@ def not_negative(dim: Dim) -> bool:
 
 
 def compared(operator: str, left: Dim, right: Dim) -> bool | None:
-    """What a comparison gives whatever the named dimensions are; None where it depends on them.
+    """Returns the result of a comparison, whatever the named dimensions are; None where it depends on them.
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ def of_float(value: float) -> Number:
 
 
 def terms(number: Number) -> tuple[Dim, Dim]:
-    """What stands over and under the line."""
+    """Returns the terms over and under the line."""
     return (number.over, number.under) if isinstance(number, Ratio) else (number, 1)
 
 

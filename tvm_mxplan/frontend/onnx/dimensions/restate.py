@@ -27,7 +27,7 @@ _OPAQUE = 8
 
 @dataclass(frozen=True)
 class Demand:
-    """What must hold of dimensions, and the error where it does not.
+    """A condition on dimensions, and the error where it does not hold.
 
     Attributes
     ----------
@@ -89,7 +89,7 @@ def _behind(
 
 
 def emit_unfused(emitter: Emitter, kernel: relax.Call) -> relax.Var:
-    """What a kernel gives, which ``call_te`` has made; it is not fused with others."""
+    """Emits a kernel that ``call_te`` has made; it is not fused with others."""
     builder = emitter.builder
     function = builder.get()[kernel.args[0]].with_attr("op_pattern", _OPAQUE)
     builder.update_func(kernel.args[0], function)

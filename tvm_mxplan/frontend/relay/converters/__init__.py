@@ -1,4 +1,4 @@
-"""What makes Relax of each of Relay's operators."""
+"""Converters from each of Relay's operators to Relax."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def _parts(node: Node, extent: Dim, first: int, second: int) -> list[Dim]:
 
 
 def _left(node: Node, extents: list[Dim], others: list[Dim]) -> Dim:
-    """What remains of all elements for one extent."""
+    """Returns the number of elements that remain for one extent."""
     rest: list[Dim] = list(extents)
     for dim in others:
         same = next((at for at, one in enumerate(rest) if not isinstance(one, int) and one is dim), None)

@@ -17,7 +17,7 @@ from ..node import Emitter, Node, dims_of, dtype_of
 from .table import converts
 
 _FAR = {"float16": -3e4}
-"""What is added to masked scores, -1e30 but for narrow types: after a softmax, nothing is left of them."""
+"""The term added to masked scores, -1e30 but for narrow types: after a softmax, nothing is left of them."""
 
 
 @converts("scaled_dot_product_attention.default")
@@ -61,7 +61,7 @@ def _attended(emitter: Emitter, node: Node) -> relax.Expr:
 
 
 def _masks(emitter: Emitter, mask: relax.Expr, dtype: str) -> tuple[relax.Expr, relax.Expr]:
-    """What a mask adds to scores, and whether it leaves anything of a row; one for all that share it."""
+    """Returns the term that a mask adds, and the rows it leaves any of; one pair for all that share it."""
     key = ("mask", mask, dtype)
     if key not in emitter.made:
         added, live = mask, mask

@@ -134,7 +134,7 @@ class _Turn:
         return [self.turn, self.turns, self.alive, *self.states, *self.rows, *self.captured.values()]
 
     def body(self, loop: Loop) -> list[Value]:
-        """What one turn gives: whether to go on, states, parts of results."""
+        """Emits one turn and returns its results: whether to go on, states, parts of results."""
         names = [value.name for value in loop.body.input]
         given = dict(zip(names, [self.turn, self.alive, *self.states], strict=True))
         return self.importer.graph(loop.body, Scope({**loop.known, **self.captured, **given}))

@@ -256,7 +256,7 @@ def _along_axes(emitter: Emitter, node: Node, data: relax.Expr, axes: list[Axis]
 
 
 def _growth(axis: Axis) -> float:
-    """How much larger an axis becomes; those that shrink come first."""
+    """Returns the factor by which an axis grows, to sort by: axes that shrink come first."""
     if isinstance(axis.size, int) and isinstance(axis.result, int):
         return axis.result / max(1, axis.size)
     return 1.0

@@ -28,7 +28,7 @@ class Heads:
 
 @dataclass(frozen=True)
 class Masks:
-    """What is added to scores before the softmax.
+    """The terms that are added to scores before the softmax.
 
     Attributes
     ----------
@@ -191,7 +191,7 @@ def _wide(emitter: Emitter, value: Value) -> relax.Expr:
 
 
 def _key_mask(emitter: Emitter, node: Node, masks: Masks, dims: list[Dim]) -> relax.Expr | None:
-    """What is added for keys that do not count."""
+    """Returns the term added for keys that do not count."""
     if masks.keys is None:
         return None
     batch = dims[0]

@@ -1,4 +1,4 @@
-"""What stands before attention: EmbedLayerNormalization and RotaryEmbedding."""
+"""Converters of the operators before attention: EmbedLayerNormalization and RotaryEmbedding."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _embed_layer_normalization(emitter: Emitter, node: Node) -> tuple[Value, ...
 
 @dataclass(frozen=True)
 class Rotation:
-    """How heads are turned: tables of cosines and sines by position, and which elements are pairs."""
+    """The rotation of heads: tables of cosines and sines by position, and which elements are pairs."""
 
     cosines: relax.Expr
     sines: relax.Expr

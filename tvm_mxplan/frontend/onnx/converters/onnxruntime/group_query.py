@@ -104,7 +104,7 @@ def _operands(
 
 
 def _before(emitter: Emitter, node: Node, length: Dim) -> relax.Expr:
-    """How many elements of each row came before the query; none where the query is all there is."""
+    """Counts the elements of each row before the query; none where the query is all there is."""
     lengths = emitter.emit(relax.op.astype(emitter.tensor(node.input(5)), "int64"))
 
     whole = emitter.emit(relax.op.astype(emitter.tensor(node.input(6)), "int64"))
