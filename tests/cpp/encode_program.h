@@ -92,6 +92,7 @@ class ProgramWriter {
   void PutStep(const mxplan::Step& step) {
     Text(step.kind);
     Text(step.name);
+    Text(step.library);
     Text(step.implementation);
     Put<int64_t>(step.scratchpad_offset);
     Put<int64_t>(step.scratchpad_bytes);

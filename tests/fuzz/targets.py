@@ -149,7 +149,7 @@ def load_replay() -> Try:
         single = rng.choice(made)
         sizes = [4 * int(np.prod(value.shape)) for value in single.values]  # type: ignore[arg-type]
         arrays = {f"read{at}": np.zeros(size, np.uint8) for at, size in enumerate(sizes[:-1])}
-        arrays["actual"] = np.zeros(sizes[-1], np.uint8)
+        arrays["actual0"] = np.zeros(sizes[-1], np.uint8)
         if rng.random() < 0.2:
             arrays["prior"] = np.zeros(sizes[-1], np.uint8)
         if rng.random() < 0.7:

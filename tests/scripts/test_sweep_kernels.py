@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,6 @@ from _sweep.tally import Tally  # noqa: E402
 
 from tvm_mxplan.byoc.onednn import library  # noqa: E402
 from tvm_mxplan.byoc.onednn.backend import OneDNN  # noqa: E402
-from tvm_mxplan.core.program import program as ir  # noqa: E402
 
 
 def case(text: str, chain: str = "-") -> execution.Case:

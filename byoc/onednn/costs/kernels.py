@@ -51,7 +51,7 @@ _CONVOLUTIONS = (
     ("jit", None, Reach(1.0, 1.2)),
     (GEMM, None, Reach(0.3, 1.0)),
 )
-_GROUPED = 0.65  # of the share of such kernels on whole images
+_GROUPED = 0.65  # of the share of such kernels where channels are in groups
 _OTHER_CONVOLUTIONS = Reach(0.8, 1.0)
 _PRODUCTS = Reach(1.05, 1.2, 1.3)
 _ONE_ROW = Reach(10.0, 0.0, 1.3)
@@ -163,7 +163,7 @@ def _convolution(facts: StepFacts, attrs: ir.Convolution | ir.Deconvolution) -> 
         # Every group's output channels take whole vectors; narrow ones gain nothing there.
         vector = _vector(info) if attrs.groups == 1 else _VECTOR
         outputs = attrs.groups * _whole(-(-outputs // attrs.groups), vector)
-        if attrs.groups > 1 and info.family.startswith("brgconv"):
+        if attrs.groups > 1:
             share *= _GROUPED
     return 2.0 * positions * inputs * outputs * window / share
 

@@ -13,7 +13,7 @@
 namespace mxplan {
 namespace {
 
-bool IsEmpty(const Dims& dims) { return std::find(dims.begin(), dims.end(), 0) != dims.end(); }
+bool HasNoElements(const Dims& dims) { return std::find(dims.begin(), dims.end(), 0) != dims.end(); }
 
 // The bias as something to add to dst: a vector of channels gets dst's rank.
 dnnl::memory::desc SpreadBias(StepBuilder* b, size_t rank) {
@@ -62,11 +62,11 @@ bool BuildEmpty(StepBuilder* b) {
   for (const Operand& operand : b->step().operands) {
     if (b->Get(operand.value).IsAny()) return false;
   }
-  if (IsEmpty(b->Get("dst").dims)) return true;
+  if (HasNoElements(b->Get("dst").dims)) return true;
   const std::string& kind = b->step().kind;
   bool sums = kind == "convolution" || kind == "deconvolution" || kind == "matmul" ||
               kind == "inner_product" || kind == "pooling";
-  if (!sums || !IsEmpty(b->Get("src").dims)) return false;
+  if (!sums || !HasNoElements(b->Get("src").dims)) return false;
   BuildFilled(b);
   return true;
 }
