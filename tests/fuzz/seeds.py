@@ -67,7 +67,7 @@ def containers() -> list[bytes]:
     backend = OneDNN()
     planned = plan_memory(annotate(block.build(), backend), backend).program
     assert planned.arena_bytes > 0
-    # The drivers give any numbers as indices and resolve by one library, so steps of others are not among them.
+    # The drivers give any numbers as indices and resolve by one library, so no steps of others.
     alone = [SOUND[name].program() for name in SOUND if not SOUND[name].library]
     for program, constants in [(planned, block.constants), *alone]:
         made.append(bytes(library.create_module(program.name, program, constants)["mxplan.save"]()))

@@ -13,7 +13,9 @@
 namespace mxplan {
 namespace {
 
-bool HasNoElements(const Dims& dims) { return std::find(dims.begin(), dims.end(), 0) != dims.end(); }
+bool HasNoElements(const Dims& dims) {
+  return std::find(dims.begin(), dims.end(), 0) != dims.end();
+}
 
 // The bias as something to add to dst: a vector of channels gets dst's rank.
 dnnl::memory::desc SpreadBias(StepBuilder* b, size_t rank) {
