@@ -111,6 +111,27 @@ def test_a_branch_that_no_call_can_run_is_an_error_of_the_calls_that_choose_it()
             executable(x, np.array(not runs))
 
 
+def test_a_recurrent_layer_that_gets_images_is_an_error_of_the_calls_that_run_it() -> None:
+    parsed = model(
+        """agraph (float[2, 1, 3] x, bool f, float[1, 8, 3] w, float[1, 8, 2] r) => (float[p, 1, 1, 2] z) <
+            int64[1] axes = {0}
+        > {
+            z = If(f) <
+                then_branch = t () => (float[p, 1, 1, 2] a) { a = LSTM<hidden_size = 2>(x, w, r) },
+                else_branch = e () => (float[p, 1, 1, 2] b) {
+                    image = Unsqueeze(x, axes)
+                    b = LSTM<hidden_size = 2>(image, w, r)
+                }
+            >
+        }"""
+    )
+    x, w, r = normal(2, 1, 3), normal(1, 8, 3), normal(1, 8, 2)
+    executable = tvm_mxplan.compile(parsed, "llvm", options={"cache": "disabled"})
+    assert executable(x, np.array(True), w, r)[0].shape == (2, 1, 1, 2)
+    with pytest.raises(InvalidInputError, match=r"do not fit: node 'b' \(LSTM\): expected data of 3 dimen"):
+        executable(x, np.array(False), w, r)
+
+
 def test_two_branches_that_no_call_can_run_are_an_error_of_the_model() -> None:
     parsed = model(HALVES.replace("Mul(x, x)", "Reshape(x, pairs)"))
     with pytest.raises(InvalidInputError, match=r"node 'z' \(Reshape\): its operands contradict each other"):

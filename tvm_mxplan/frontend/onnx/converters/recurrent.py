@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 from tvm import relax
 
-from ....errors import InvalidInputError
 from ....operators.recurrent import USUAL, Direction, Kind, Layer, recurrent
+from ..contradictions import Contradiction
 from ..dimensions.dims import expression
 from ..node import Emitter, Node, NotTaken
 from ..values import Value, rank_of, shape_of
@@ -34,9 +34,7 @@ def converted(emitter: Emitter, node: Node) -> tuple[Value, ...]:
     data = emitter.tensor(node.input(0))
     if rank_of(data) not in (None, 3):
         called, rank = emitter.importer.called(node), rank_of(data)
-        raise InvalidInputError(
-            f"{called}: expected data of 3 dimensions (steps, samples, features), got {rank}"
-        )
+        raise Contradiction(f"{called}: expected data of 3 dimensions (steps, samples, features), got {rank}")
     if shape_of(data) is None:
         if rank_of(data) is None:
             raise NotTaken
