@@ -48,7 +48,9 @@ class _Applier:
         self.casts = 0
         self.made: dict[tuple[int, str], int] = {}
         self.home = {
-            program.root(step.dst): chosen.written for step, chosen in zip(program.steps, types, strict=True)
+            program.root(result): chosen.written
+            for step, chosen in zip(program.steps, types, strict=True)
+            for result in step.results
         }
         for number, value in enumerate(program.values):
             if value.kind in ("input", "output"):
@@ -58,7 +60,7 @@ class _Applier:
         operands = [
             ir.Operand(operand.role, self._read(operand.role, operand.value, types))
             for operand in step.operands
-            if operand.role != "dst"
+            if not operand.is_result
         ]
         post_ops = tuple(
             replace(post_op, value=self._read("post_op", post_op.value, types))
@@ -66,15 +68,16 @@ class _Applier:
             else post_op
             for post_op in step.post_ops
         )
-        dst = self._written(step.dst, types)
         rest = iter(operands)
         named = tuple(
-            ir.Operand("dst", dst) if operand.role == "dst" else next(rest) for operand in step.operands
+            ir.Operand(operand.role, self._written(operand.value, types)) if operand.is_result else next(rest)
+            for operand in step.operands
         )
         self.steps.append(replace(step, operands=named, post_ops=post_ops))
-        root = self.old.root(step.dst)
-        if self.old.values[root].kind == "output" and self.home[root] != FLOAT:
-            self._cast(self.made[root, self.home[root]], self.made[root, FLOAT])
+        for result in step.results:
+            root = self.old.root(result)
+            if self.old.values[root].kind == "output" and self.home[root] != FLOAT:
+                self._cast(self.made[root, self.home[root]], self.made[root, FLOAT])
 
     def _read(self, role: str, number: int, types: StepTypes) -> int:
         value = self.old.values[number]

@@ -80,7 +80,9 @@ class TypeChooser:
     narrows: Callable[[int], bool]
 
     def __post_init__(self) -> None:
-        self._writers = Counter(self.program.root(step.dst) for step in self.program.steps)
+        self._writers = Counter(
+            self.program.root(result) for step in self.program.steps for result in step.results
+        )
         self._typed = self._typed_roots()
         self._known: dict[ir.Program, tuple[list[_Offer], str]] = {}
 
@@ -166,9 +168,13 @@ class TypeChooser:
         wants = [
             (self.program.root(number), operand_type(role, False, offer.types))
             for role, number in operands_of(step)
-            if role != "dst" and self._has_form(number)
+            if role not in ir.RESULT_ROLES and self._has_form(number)
         ]
-        gives = [(self.program.root(step.dst), offer.types.written)] if self._has_form(step.dst) else []
+        gives = [
+            (self.program.root(result), offer.types.written)
+            for result in step.results
+            if self._has_form(result)
+        ]
         return Option(offer.cost, tuple(dict.fromkeys(wants)), tuple(gives))
 
     def _has_form(self, number: int) -> bool:

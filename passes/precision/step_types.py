@@ -51,7 +51,7 @@ def proposals(step: ir.Step, short: str) -> list[StepTypes]:
 
 def operand_type(role: str, constant: bool, types: StepTypes) -> str:
     """The type of an operand in a role; ``post_op`` for what binary post-ops read."""
-    if role == "dst":
+    if role in ir.RESULT_ROLES:
         return types.written
     if role in _FILTERS:
         return types.read

@@ -137,7 +137,7 @@ def hides(facts: StepFacts) -> bool:
 
 
 def weights_passes(facts: StepFacts) -> float:
-    """How many times a step's weights and parameters are read, at the speed of memory."""
+    """Times that a step's weights and parameters are read, at the speed of memory."""
     attrs = facts.step.attrs
     if isinstance(attrs, ir.Convolution | ir.Deconvolution):
         return _reach(facts).passes

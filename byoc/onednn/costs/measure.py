@@ -196,7 +196,7 @@ def _best_us_of(run: Callable[[], object], before: Callable[[], object]) -> floa
 
 
 def _function(program: ir.Program, constants: list[np.ndarray]) -> Callable[..., Callable[[], object]]:
-    """What binds a program to arrays, inputs, then outputs, and gives a function that runs it."""
+    """Binds a program to arrays, inputs, then outputs, and gives a function that runs it."""
     import tvm_ffi
 
     function = library.create_module(program.name, program, constants)[program.name]

@@ -38,6 +38,13 @@ agraph (float[2, 5, 19, 17] x) => (float[2, 11] y) <float[48, 5, 3, 3] w, float[
     ["/head/dense"] h = MatMul (f, m)
     ["/head/softmax"] y = Softmax (h)
 }"""
+STACKED = """<ir_version: 8, opset_import: ["": 17]>
+agraph (float[5, 3, 9] x) => (float[5, 1, 3, 9] y, float[1, 3, 640] z)
+        <float[1, 36, 9] w, float[1, 36, 9] r, float[9, 640] k> {
+    a, h, c = LSTM <hidden_size = 9> (x, w, r)
+    y, i, d = LSTM <hidden_size = 9> (x, w, r, , , h, c)
+    z = MatMul (i, k)
+}"""
 SHAPES = {"w": (48, 5, 3, 3), "b": (48,), "d": (48, 1, 3, 3), "v": (48, 48, 1, 1), "m": (48, 11)}
 ALL = {"conv2d": "bf16", "tanh": "bf16", "mean": "bf16", "add": "bf16", "matmul": "bf16"}
 
@@ -123,6 +130,23 @@ def test_a_wide_layer_gains_and_single_ones_are_kept_out() -> None:
     kept = types_of(compiled(parsed, precision="bf16", precision_for="matmul_0=f32"))
     assert kept["matmul_0"] == () and kept["matmul_1"][0] == "bf16"
     assert not any(types_of(compiled(parsed, precision="bf16", precision_for={"matmul": "f32"})).values())
+
+
+@needs_bf16
+def test_states_that_a_recurrent_step_hands_on_keep_their_types() -> None:
+    """Two LSTMs in a row: the second reads both last states of the first, a product reads the second's."""
+    parsed, random = onnx.parser.parse_model(STACKED), np.random.default_rng(7)
+    del parsed.graph.initializer[:]
+    for name, shape in {"w": (1, 36, 9), "r": (1, 36, 9), "k": (9, 640)}.items():
+        array = np.float32(0.3) * random.standard_normal(shape).astype("float32")
+        parsed.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+    x = random.standard_normal((5, 3, 9)).astype("float32")
+    ex = compiled(parsed, precision="bf16", precision_for={"matmul": "bf16"})
+    kinds = [step.kind for region in ex.report.regions for step in region.steps]
+    assert kinds.count("recurrent") == 2 and types_of(ex)["matmul_0"] == ("bf16", "f32")
+    results = [result.numpy() for result in ex(x)]
+    error = worst_relative_l2(results, onnxruntime_outputs(parsed, {"x": x}))
+    assert 1e-5 < error < 2e-2
 
 
 @needs_bf16
