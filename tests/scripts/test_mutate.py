@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import marshal
 import subprocess
 import sys
 import textwrap
@@ -16,7 +17,7 @@ from _mutate import equivalent, main, tree
 from _mutate.baseline import Baseline, what_counts
 from _mutate.main import Tried, sample, summary
 from _mutate.mutants import Mutant
-from _mutate.reached import NAME, instrument
+from _mutate.reached import NAME, instrument, kept_code
 from _mutate.rules import is_program, mutants_of
 from _mutate.tree import ROOT, module_of, sources
 
@@ -268,6 +269,20 @@ def test_what_an_observation_rests_on() -> None:
         assert (what_counts({**texts, file: changed}, observed) != before) == counts
 
 
+def test_instrumented_code_is_kept_for_one_text_of_one_file(tmp_path) -> None:
+    def run(text: str, path: str) -> int:
+        names = {NAME: bytearray(9)}
+        exec(kept_code(text, path, tmp_path), names)
+        return names["A"]
+
+    assert run("A = 1\n", "m.py") == 1
+    (kept,) = tmp_path.iterdir()
+    kept.write_bytes(marshal.dumps(compile("A = 7", "m.py", "exec")))
+    assert run("A = 1\n", "m.py") == 7  # as it was kept
+    assert run("A = 2\n", "m.py") == 2 and run("A = 1\n", "n.py") == 1
+    assert len(list(tmp_path.iterdir())) == 3
+
+
 def test_a_module_without_functions_is_tested_by_who_imports_it_first() -> None:
     def seen(imported: list[str], test: str) -> dict:
         return {"imported": imported, "shared": {}, "tests": {test: {"seconds": 1.0, "lines": {}}}}
@@ -311,7 +326,8 @@ from _mutate.server import Server
 from _mutate.tree import ROOT
 
 source, tests = "tvm_mxplan/core/fingerprint.py", []
-server, text = Server(Path(sys.argv[1])), (ROOT / source).read_text()
+folder = Path(sys.argv[1])
+server, text = Server(folder, folder / "code"), (ROOT / source).read_text()
 collected = server.record("tests/core/test_fingerprint.py", [source], 300)
 tests = list(collected["tests"])
 assert tests and all(ran["lines"] for ran in collected["tests"].values()), collected

@@ -171,6 +171,31 @@ def test_the_step_that_is_missing_is_named() -> None:
         check_answer(asked, more, layouts=True)
 
 
+def test_a_sum_is_into_what_the_value_that_it_shares_holds() -> None:
+    """Also where that is the program's first one: two results in each other's places change what is added."""
+    relu, image = ir.Eltwise("relu", 0.0, 0.0), (1, 4, 2, 2)
+    values = (
+        ir.Value("a", image, "float32", "local", "abcd"),
+        ir.Value("b", image, "float32", "local", "abcd"),
+        ir.Value("x", image, "float32", "input", "abcd", 0),
+        ir.Value("y", image, "float32", "local", "abcd", alias_of=0),
+        ir.Value("z", image, "float32", "output", "abcd", 0),
+    )
+
+    def step(name: str, src: int, dst: int, attrs: ir.Attributes = relu) -> ir.Step:
+        return ir.Step(name, attrs, (ir.Operand("src", src), ir.Operand("dst", dst)))
+
+    added = replace(step("sum", 2, 3), post_ops=(ir.SumPostOp(),))
+    asked = ir.Program(
+        "r", values, (step("s", 2, 0), step("t", 2, 1, ir.Eltwise("abs", 0.0, 0.0)), added, step("out", 3, 4))
+    )
+    check_answer(asked, asked, layouts=True)
+    exchanged = (with_operand(asked.steps[0], 1, 1), with_operand(asked.steps[1], 1, 0))
+    crossed = replace(asked, steps=(*exchanged, *asked.steps[2:]))
+    with pytest.raises(Unlike, match=r"^step 'sum': post-ops: expected .* got "):
+        check_answer(asked, crossed, layouts=True)
+
+
 def test_long_differences_are_cut() -> None:
     """Both sides are told, at most some hundred letters of each."""
     bindings = tuple(ir.SymbolBinding(f"symbol{at}", 0, at) for at in range(100))
