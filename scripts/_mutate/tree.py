@@ -209,7 +209,11 @@ def module_of(source: str) -> str:
 
 
 def tests_of(source: str, without: Sequence[str] = ()) -> list[str]:
-    """Test files that mirror a source file, those of its own name first; none that ``without`` names."""
+    """Test files that mirror a source file; none that ``without`` names.
+
+    Those of its own name first, then those that the table has, then all others of the folder that mirrors its
+    own.
+    """
     folders, stem = source.split("/")[:-1], Path(source).stem
     room = folders[-1]
     names = (f"test_{stem}.py", f"test_{room}_{stem}.py", f"test_{stem}_{room}.py")
@@ -217,5 +221,6 @@ def tests_of(source: str, without: Sequence[str] = ()) -> list[str]:
     places = ["/".join(["tests", *below[:depth]]) for depth in range(len(below), -1, -1)]
     patterns = [f"{place}/{name}" for place in places for name in names]
     patterns += next((tests for pattern, tests in TESTS.items() if fnmatch.fnmatch(source, pattern)), ())
+    patterns.append(f"{places[0]}/test_*.py")
     found = [path.relative_to(ROOT).as_posix() for pattern in patterns for path in sorted(ROOT.glob(pattern))]
     return [test for test in dict.fromkeys(found) if not any(fnmatch.fnmatch(test, out) for out in without)]

@@ -9,6 +9,7 @@ import pytest
 
 from tvm_mxplan.core.description import Refused
 from tvm_mxplan.core.dispatch import Candidate, Dispatch, DispatchDecision, is_operator_name
+from tvm_mxplan.core.origin import Origin
 
 DIRECT = Candidate(
     "onednn",
@@ -57,6 +58,19 @@ def test_operators_are_found_by_name():
         WHOLE["conv2d_4"]
     with pytest.raises(KeyError, match="no operator was decided on"):
         Dispatch()["conv2d_0"]
+
+
+def test_operators_are_found_by_what_they_come_from():
+    """All that come from a part of the model, in order; an operator's own name goes before."""
+    first, second = Origin("/layer/conv", "Conv"), Origin("relu_3", "Relu")
+    fused = replace(FUSED, origins=(second, first))
+    whole = replace(
+        WHOLE, decisions=(replace(CONVOLUTION, origins=(first,)), fused, replace(VIEW, origins=(second,)))
+    )
+    assert [one.operator for one in whole.about("conv")] == ["conv2d_3", "relu_3"]
+    assert [one.operator for one in whole.about("relu_3")] == ["relu_3"]
+    with pytest.raises(KeyError, match="no operator 'pool'"):
+        whole.about("pool")
 
 
 def test_text():

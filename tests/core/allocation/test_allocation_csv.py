@@ -105,6 +105,7 @@ def test_what_is_no_file_is_refused_in_one_line(tmp_path: Path, capsys, name: st
         (["--seconds", "soon"], "'soon' is not a number of seconds"),
         (["--seconds", "nan"], "'nan' is not a number of seconds"),
         (["--alignment", "0"], "alignment is 0, expected 1 or more"),
+        (["--fit"], "--fit needs --capacity"),
         (["--capacty", "5"], "unrecognized arguments"),
         (["--out", "no/such/folder/plan.csv"], "no/such/folder/plan.csv: No such file or directory"),
     ],
@@ -123,7 +124,7 @@ def test_bad_arguments_are_refused_in_one_line(tmp_path: Path, capsys, arguments
 
 def test_one_line_of_json(tmp_path: Path, capsys) -> None:
     path, out = written(tmp_path, GOOD), tmp_path / "plan.csv"
-    assert main([str(path), "--capacity", "180", "--out", str(out)]) == 0
+    assert main([str(path), "--capacity", "180", "--fit", "--out", str(out)]) == 0
     line = capsys.readouterr().out
     assert line.count("\n") == 1
     result = json.loads(line)

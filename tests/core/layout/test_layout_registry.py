@@ -131,6 +131,7 @@ def test_two_hops_where_there_is_no_direct_converter() -> None:
     registry.convert(0, (1, 1, 1, 1), "nhwc", "nhwc")
     assert taken[2:] == ["direct"]
     assert registry["secret"].layout is None
+    assert registry["nhwc"].layout == layout_named("nhwc")
     assert [record.name for record in registry] == ["nhwc", "nChw16c", "secret"]
 
 

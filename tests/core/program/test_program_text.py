@@ -42,3 +42,5 @@ def test_all_is_decided() -> None:
     assert lines[2].endswith("acb, 408 bytes in x from byte 4")
     assert lines[3].endswith("abc, 408 bytes at 64")
     assert lines[4].endswith(" in jit, scratchpad 7 bytes at 512")
+    first = program_text(PROGRAM.with_value(1, offset=0, nbytes=0)).splitlines()
+    assert first[2] == "  local t: float32 (2, 17, 3) acb, 0 bytes at 0"

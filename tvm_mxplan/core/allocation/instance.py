@@ -45,16 +45,6 @@ class Shape:
         """Bytes from the base to the highest end."""
         return max(block.high for block in self.blocks)
 
-    @property
-    def first(self) -> int:
-        """First section in which the item is alive."""
-        return min(block.first for block in self.blocks)
-
-    @property
-    def last(self) -> int:
-        """First section after the life of the item."""
-        return max(block.last for block in self.blocks)
-
 
 @dataclass(frozen=True, slots=True)
 class Instance:
