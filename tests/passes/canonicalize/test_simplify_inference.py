@@ -174,6 +174,18 @@ def test_other_reductions_over_a_stack_stay(line):
     assert_unchanged(SimplifyInference(), f"s = R.stack((x, z), axis=0)\n{line}", parameters=TWO)
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "y = R.sum(x, axis=[0], keepdims=False)",
+        "s = R.concat((x, z), axis=0)\ny = R.sum(s, axis=[0], keepdims=False)",
+    ],
+)
+def test_reductions_over_anything_else_stay(lines):
+    """Also where it has an axis and parts as a stack does."""
+    assert_unchanged(SimplifyInference(), lines, parameters=TWO)
+
+
 VECTOR_PARAMETER = 'x: R.Tensor((2, 3, 4, 4), "float32"), v: R.Tensor((3, 1, 1), "float32")'
 
 
