@@ -60,3 +60,18 @@ def test_scalars_without_a_shape_are_left() -> None:
     assert sorted(parameters(before)) == ['R.Tensor((4,), dtype="int64")', "int64"]
     tvm.ir.assert_structural_equal(FusedScalarsInShapes()(before), before)
     np.testing.assert_array_equal(computed(before, np.zeros((3, 5), "float32")), np.arange(4) + 3)
+
+
+def test_only_functions_that_tvm_fused_are_changed() -> None:
+    """Another one with attributes, a number and a shape stays as it is."""
+    builder = relax.BlockBuilder()
+    params = [
+        relax.Var("number", tvm.ir.PrimType("int64")),
+        relax.Var("shape", relax.ShapeType([T])),
+        relax.Var("x", relax.TensorType([T], "float32")),
+    ]
+    with builder.function("main", params, attrs={"num_input": 1}):
+        builder.emit_func_output(builder.emit(relax.op.nn.relu(params[2])))
+    before = builder.get()
+    assert before["main"].attrs is not None
+    tvm.ir.assert_structural_equal(FusedScalarsInShapes()(before), before)

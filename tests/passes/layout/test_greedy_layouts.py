@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -97,3 +99,15 @@ def test_forced_steps_are_not_decided(program: ir.Program) -> None:
     forced = {program.steps[2].name: ("abcd", "abcd", "abcd", "abcd")}
     choices = choose_greedily(program, StepQueries(OneDNN()), "channels_last", OneDNN().block, forced)
     assert choices[2] == forced[program.steps[2].name]
+
+
+def test_a_source_is_known_by_its_role(program: ir.Program) -> None:
+    """Libraries know steps by the order of operands, which may begin with the result."""
+    conv, pool, last = program.steps
+    turned = replace(pool, operands=(pool.operands[1], pool.operands[0]))
+    assert [operand.role for operand in turned.operands] == ["dst", "src"]
+    queries, block = StepQueries(OneDNN()), OneDNN().block
+    for policy in ("any", "channels_last", "blocked"):
+        plain = choose_greedily(program, queries, policy, block, {})  # type: ignore[arg-type]
+        other = replace(program, steps=(conv, turned, last))
+        assert choose_greedily(other, queries, policy, block, {})[1] == plain[1][::-1]  # type: ignore[arg-type]
