@@ -23,7 +23,7 @@ from tvm_mxplan.core.program.dims import Symbol
 from tvm_mxplan.errors import InternalError
 from tvm_mxplan.passes.memory import plan_memory as pass_file
 from tvm_mxplan.passes.memory.liveness import arena_problem
-from tvm_mxplan.passes.memory.plan_memory import plan_memory, stacked
+from tvm_mxplan.passes.memory.plan_memory import PlanMemory, plan_memory, stacked
 from tvm_mxplan.report.arena import planned_arena
 from tvm_mxplan.report.inspection import decoded_programs
 from tvm_mxplan.testing import zoo
@@ -83,6 +83,11 @@ def test_stacked_items_never_share_a_byte(tiny):
         for item in problem.items
     )
     assert validate(Problem(forever), plan) == []
+
+
+def test_what_is_done_without_being_asked():
+    planner = PlanMemory(OneDNN())
+    assert planner.reuse and not planner.reorder
 
 
 def test_the_option_is_checked():

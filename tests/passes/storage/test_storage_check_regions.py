@@ -147,6 +147,15 @@ def test_who_wrote_all_of_the_bytes_is_the_last_that_counts() -> None:
     assert len(run(program(*whole, steps=wrong))[0]) == 1
 
 
+def test_what_a_piece_was_written_over_is_read_with_the_piece_in_it() -> None:
+    """All of whole, then its right half anew: whole is what both left, and nobody else took a byte."""
+    whole = (value("whole", 0, nbytes=128), value("right", of=2, at=64))
+    assert run(program(*whole, steps=[([0], 2), ([0], 3), ([2], 1)]))[0] == []
+    taken = [([0], 2), ([0], 3), ([0], 4), ([2], 1)]
+    assert run(program(*whole, value("c", 128), steps=taken))[0] == []
+    assert len(run(program(*whole, value("c", 0), steps=taken))[0]) == 1
+
+
 def test_a_view_of_a_view_is_where_its_owners_are() -> None:
     views = (
         value("a", 64, nbytes=256),
