@@ -15,7 +15,7 @@ import pytest
 import tvm_mxplan
 from tvm_mxplan import InvalidInputError, Options
 from tvm_mxplan.byoc.onednn.backend import OneDNN
-from tvm_mxplan.core.precision import PrecisionDecision
+from tvm_mxplan.core.decisions.precision import PrecisionDecision
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.opcheck import checking
 from tvm_mxplan.report.inspection import decoded_programs
