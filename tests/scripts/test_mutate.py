@@ -256,7 +256,7 @@ def test_the_map_names_files_that_are_there(pattern: str) -> None:
 
 def test_tests_that_are_left_out() -> None:
     every = tree.tests_of("byoc/onednn/codegen.py")
-    assert every[0] == "tests/byoc/test_codegen.py" and "tests/operators/test_slices.py" in every
+    assert every[0] == "tests/byoc/onednn/test_codegen.py" and "tests/operators/test_slices.py" in every
     rest = [test for test in every if not test.startswith("tests/operators/")]
     assert tree.tests_of("byoc/onednn/codegen.py", ["tests/operators/*"]) == rest
     assert "tests/byoc/onednn/test_kernel_costs.py" in rest, "of the folder that mirrors its own"
