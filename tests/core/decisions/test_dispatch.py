@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from tvm_mxplan.core.decisions.dispatch import Candidate, Dispatch, DispatchDecision, is_operator_name
-from tvm_mxplan.core.description import Refused
 from tvm_mxplan.core.decisions.origin import Origin
+from tvm_mxplan.core.description import Refused
 
 DIRECT = Candidate(
     "onednn",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tvm_mxplan.core.allocation import Plan
 from tvm_mxplan.core.decisions.dispatch import Candidate, DispatchDecision
 from tvm_mxplan.core.decisions.journal import Journal
-from tvm_mxplan.core.layout.layout_decision import LayoutDecision
 from tvm_mxplan.core.decisions.precision import PrecisionDecision
+from tvm_mxplan.core.layout.layout_decision import LayoutDecision
 
 DIRECT, WINOGRAD, LAST = (Candidate(algorithm=name) for name in ("direct", "winograd_f4", "winograd_f2"))
 
