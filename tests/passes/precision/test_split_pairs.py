@@ -1,0 +1,69 @@
+"""Pairs of convolutions taken apart: the value between them, their operands and what stands behind each."""
+
+from __future__ import annotations
+
+import pytest
+
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.program_rules import check_program
+from tvm_mxplan.passes.precision.split_pairs import parts_of, split_pairs
+
+RELU, TANH = (ir.EltwisePostOp(name, 0.0, 0.0) for name in ("relu", "tanh"))
+
+
+def pair(
+    before: tuple[ir.PostOp, ...], behind: tuple[ir.PostOp, ...], batch: int = 2, biased: bool = True
+) -> ir.Program:
+    """A pointwise convolution of 8 channels to 24, then a depthwise one of stride 2 on 11 x 7."""
+    values = (
+        ir.Value("x", (batch, 8, 11, 7), "float32", "input", "abcd", 0),
+        ir.Value("w", (24, 8, 1, 1), "float32", "constant", "abcd", 0),
+        ir.Value("v", (24,), "float32", "constant", "a", 1),
+        ir.Value("d", (24, 1, 1, 3, 3), "float32", "constant", "abcde", 2),
+        ir.Value("e", (24,), "float32", "constant", "a", 3),
+        ir.Value("y", (batch, 24, 6, 4), "float32", "output", "abcd", 0),
+        ir.Value("z", (batch, 24, 6, 4), "float32", "output", "abcd", 1),
+    )
+    roles = [("src", 0), ("weights", 1), ("dst", 5), ("depthwise_weights", 3)]
+    roles += [("bias", 2), ("depthwise_bias", 4)] if biased else []
+    operands = tuple(ir.Operand(*one) for one in roles)
+    attrs = ir.Convolution((1, 1), (0, 0, 0, 0), (1, 1), 1)
+    step = ir.Step("c", attrs, operands, (*before, ir.DepthwisePostOp(3, 2, 1), *behind))
+    last = ir.Step("last", ir.Reorder(), (ir.Operand("src", 5), ir.Operand("dst", 6)))
+    return ir.Program("p", values, (step, last))
+
+
+@pytest.mark.parametrize("before", [(), (RELU,), (RELU, TANH)])
+@pytest.mark.parametrize("behind", [(), (TANH,), (TANH, RELU)])
+def test_post_ops_stand_behind_the_convolution_that_they_stood_behind(before, behind) -> None:
+    program = split_pairs(pair(before, behind))
+    check_program(program)
+    first, second, last = program.steps
+    assert (first.post_ops, second.post_ops) == (before, behind)
+    assert (first.name, second.name) == parts_of("c") == ("c", "c.depthwise")
+    assert last == pair(before, behind).steps[1]
+
+
+@pytest.mark.parametrize("biased", [True, False])
+def test_each_has_its_own_operands(biased: bool) -> None:
+    whole = pair((RELU,), (), biased=biased)
+    program = split_pairs(whole)
+    assert program.values[: len(whole.values)] == whole.values
+    (middle,) = program.values[len(whole.values) :]
+    assert (middle.shape, middle.kind, middle.dtype, middle.layout) == (
+        (2, 24, 11, 7), "local", "float32", "abcd",
+    )  # fmt: skip
+    first, second, _ = program.steps
+    at = len(whole.values)
+    biases = ({"bias": 2}, {"bias": 4}) if biased else ({}, {})
+    assert {o.role: o.value for o in first.operands} == {"src": 0, "weights": 1, **biases[0], "dst": at}
+    assert {o.role: o.value for o in second.operands} == {"src": at, "weights": 3, **biases[1], "dst": 5}
+    assert first.attrs == whole.steps[0].attrs
+    assert second.attrs == ir.Convolution((2, 2), (1, 1, 1, 1), (1, 1), 24)
+
+
+def test_only_pairs_that_are_not_kept_are_taken_apart() -> None:
+    whole = pair((), ())
+    assert split_pairs(whole, {"c"}) == whole
+    assert len(split_pairs(whole, {"last"}).steps) == 3
+    assert split_pairs(split_pairs(whole)) == split_pairs(whole)
