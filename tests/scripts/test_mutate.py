@@ -7,6 +7,7 @@ import marshal
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 from _mutate import equivalent, main, tree
-from _mutate.baseline import Baseline, what_counts
+from _mutate.baseline import Baseline, named_in, what_counts
 from _mutate.main import Tried, sample, summary
 from _mutate.mutants import Mutant
 from _mutate.reached import NAME, instrument, kept_code
@@ -316,6 +317,24 @@ def test_a_module_without_functions_is_tested_by_who_imports_it_first() -> None:
     assert Baseline(observed).select(mutant, ["a", "b", "c"], 60).tests == ("two",)
     inside = Mutant("m.py", "f", "constant", 7, 0, 1, "1", "2")
     assert Baseline(observed).select(inside, ["a", "b", "c"], 60).tests == ()
+
+
+def test_what_runs_on_import_is_for_those_who_name_the_module() -> None:
+    """Tests of data run no line of the module that has it."""
+
+    def seen(test: str, lines: dict[str, list[int]]) -> dict:
+        return {"imported": ["m.py"], "shared": {}, "tests": {test: {"seconds": 1.0, "lines": lines}}}
+
+    observed = {"a": seen("one", {}), "b": seen("two", {"m.py": [7]}), "c": seen("three", {})}
+    baseline = Baseline(observed, {"a": ["n.py"], "b": [], "c": ["m.py"]}.__getitem__)
+    on_import = Mutant("m.py", "", "constant", 0, 0, 1, "1", "2")
+    assert baseline.select(on_import, ["a", "b", "c"], 60).tests == ("two", "three")
+    assert baseline.select(replace(on_import, line=7), ["a", "b", "c"], 60).tests == ("two",)
+    named = named_in("tests/scripts/test_mutate.py") | named_in("tests/core/decisions/test_origin.py")
+    assert named == {"tvm_mxplan/core/decisions/origin.py"}
+    assert {"passes/costs/model.py", "tvm_mxplan/core/program/program.py"} <= named_in(
+        "tests/passes/costs/test_model_costs.py"
+    )
 
 
 def test_every_file_of_the_plan_has_tests() -> None:
