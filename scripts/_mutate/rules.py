@@ -112,6 +112,8 @@ class _File:
             return
         if isinstance(node, ast.If):
             yield from self._negated(node.test, place)
+        if isinstance(node, ast.For | ast.While):
+            self._idle.update(id(end) for end in _ends(node.body) if isinstance(end, ast.Continue))
         for name, value in ast.iter_fields(node):
             if name in ("annotation", "targets", "type_comment"):
                 continue
@@ -344,7 +346,7 @@ def _removable(node: ast.stmt) -> bool:
 
 
 def _ends(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements behind which a function ends."""
+    """The statements behind which a function, or a turn of a loop, ends."""
     match body[-1:]:
         case [ast.If(body=inside, orelse=otherwise)]:
             yield from (*_ends(inside), *_ends(otherwise))

@@ -101,6 +101,22 @@ def test_a_return_of_nothing_where_a_function_ends_is_left() -> None:
     assert lines == [4, 6, 9, 10]
 
 
+def test_going_on_where_a_turn_ends_is_left() -> None:
+    source = textwrap.dedent("""
+        def f(a):
+            for b in a:
+                if b:
+                    continue
+                try:
+                    b.go()
+                except ValueError:
+                    continue
+            return a
+    """)
+    lines = [mutant.line for mutant in mutants_of("m.py", source) if mutant.kind == "statement"]
+    assert lines == [5, 7]
+
+
 def test_fields_and_defaults_of_a_dataclass() -> None:
     source = """
         @dataclass(frozen=True)

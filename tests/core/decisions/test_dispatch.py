@@ -56,6 +56,15 @@ def test_operators_are_found_by_name():
     assert WHOLE["relu_3"] is FUSED
     with pytest.raises(KeyError, match="no operator 'conv2d_4'; the nearest are conv2d_3"):
         WHOLE["conv2d_4"]
+    with pytest.raises(KeyError, match=r"the nearest are conv2d_3, relu_3, reshape_0, floor_0\W*$"):
+        WHOLE["zzz"]
+    many = replace(WHOLE, decisions=[replace(FUSED, operator=f"relu_{at}") for at in range(9)])
+    for name, nearest in (
+        ("relu_11", "relu_1, relu_[0-9], relu_[0-9], relu_[0-9]"),
+        ("q", "relu_0, relu_1, relu_2, relu_3"),
+    ):
+        with pytest.raises(KeyError, match=rf"the nearest are {nearest}\W*$"):
+            many[name]
     with pytest.raises(KeyError, match="no operator was decided on"):
         Dispatch()["conv2d_0"]
 

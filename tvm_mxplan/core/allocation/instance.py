@@ -145,7 +145,7 @@ def _normalise(members: list[int], outlines: dict[int, tuple[Block, ...]], probl
         if step in deaths and grown:
             count, grown = count + 1, False
         section[step] = count
-        grown = grown or step in births
+        grown = step in births
     shapes = {}
     for index in members:
         blocks = (Block(section[b.first], section[b.last], b.low, b.high) for b in outlines[index])
