@@ -149,6 +149,10 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/operators/test_eltwise.py",
         "tests/operators/test_hidden_forms.py",
     ),
+    "byoc/onednn/families/recurrent.py": (
+        "tests/operators/test_recurrent_layers.py",
+        "tests/byoc/onednn/test_patterns.py",
+    ),
     "byoc/onednn/rewrites/fusion.py": (
         "tests/byoc/onednn/rewrites/test_fusion.py",
         "tests/operators/test_post_ops.py",

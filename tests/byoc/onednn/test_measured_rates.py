@@ -164,12 +164,13 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
     ("takes", "least", "runs"),
     [
         ([9.0, 9.0, 0.5, 0.25, 0.75], 0.25, 5),  # two to warm up, three at least
-        ([9.0, 9.0] + [0.03] * 3 + [0.02] + [0.01] * 9, 0.02, 6),  # as many as there are seconds for
+        ([9.0, 9.0] + [0.03125] * 3 + [0.015625] * 9, 0.015625, 7),  # as many as there are seconds for
     ],
 )
-def test_the_best_run_counts_and_nothing_before_it(clock, takes, least, runs) -> None:
+def test_the_best_run_counts_and_nothing_before_it(clock, monkeypatch, takes, least, runs) -> None:
     order: list[str] = []
     left = iter(takes)
+    monkeypatch.setattr(measure, "_SECONDS", 0.125)
 
     def run() -> None:
         order.append("run")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from random_programs import RandomProgram
@@ -194,6 +195,46 @@ def test_a_sum_is_into_what_the_value_that_it_shares_holds() -> None:
     crossed = replace(asked, steps=(*exchanged, *asked.steps[2:]))
     with pytest.raises(Unlike, match=r"^step 'sum': post-ops: expected .* got "):
         check_answer(asked, crossed, layouts=True)
+
+
+@pytest.mark.parametrize("halves", [False, True])
+def test_each_place_holds_what_was_asked_for(halves: bool) -> None:
+    """Two steps, each into the other's place: into an output, or into the halves of one."""
+    image, half = (1, 4, 2, 2), (1, 2, 2, 2)
+    shape = half if halves else image
+    values = (
+        ir.Value("y", image, "float32", "output", "abcd", 0),
+        ir.Value("x", shape, "float32", "input", "abcd", 0),
+        ir.Value("first", shape, "float32", "local", "abcd", alias_of=0),
+        ir.Value("second", shape, "float32", "local", "abcd", alias_of=0 if halves else -1),
+    )
+    values = (*values[:3], replace(values[3], alias_offset=32 if halves else 0))
+
+    def step(name: str, dst: int) -> ir.Step:
+        operands = (ir.Operand("src", 1), ir.Operand("dst", dst))
+        return ir.Step(name, ir.Eltwise("relu" if name == "s" else "abs", 0.0, 0.0), operands)
+
+    asked = ir.Program("r", values, (step("s", 2), step("t", 3)))
+    check_answer(asked, asked, layouts=True)
+    with pytest.raises(Unlike, match=r"^output 'y': expected .* got "):
+        check_answer(asked, replace(asked, steps=(step("s", 3), step("t", 2))), layouts=True)
+
+
+@pytest.mark.parametrize("change", [{"shape": (1, 4, 4, 1)}, {"dtype": "bfloat16"}])
+def test_results_keep_their_shapes_and_types(change: dict[str, Any]) -> None:
+    relu, image = ir.Eltwise("relu", 0.0, 0.0), (1, 4, 2, 2)
+    values = (
+        ir.Value("x", image, "float32", "input", "abcd", 0),
+        ir.Value("a", image, "float32", "local", "abcd"),
+        ir.Value("y", image, "float32", "output", "abcd", 0),
+    )
+    steps = tuple(
+        ir.Step(f"s{at}", relu, (ir.Operand("src", at), ir.Operand("dst", at + 1))) for at in range(2)
+    )
+    asked = ir.Program("r", values, steps)
+    check_answer(asked, asked.with_value(1, layout="acdb"), layouts=True)
+    with pytest.raises(Unlike, match=r"^step 's0': results: expected "):
+        check_answer(asked, asked.with_value(1, **change), layouts=True)
 
 
 def test_long_differences_are_cut() -> None:
