@@ -93,7 +93,7 @@ class StepFacts:
     def pieces_bytes(self) -> int:
         """Bytes that a concatenation or slice reads: those of its pieces, of which a slice has one."""
         sliced = isinstance(self.step.attrs, ir.Slice)
-        return sum(self.operand_bytes[-1:] if sliced else self.operand_bytes[:-1])
+        return sum(self.operand_bytes[1:] if sliced else self.operand_bytes[:-1])
 
 
 def reorder_facts(shape: tuple[int, ...], dtype: str, source: str, target: str) -> StepFacts:
