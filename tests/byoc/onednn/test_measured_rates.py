@@ -144,6 +144,13 @@ def test_more_than_twenty_switches_a_second_disturb(simulated, monkeypatch, swit
     assert measure.measure_machine()[1] is disturbed
 
 
+def test_runs_that_take_less_than_a_start_give_a_large_rate_and_no_negative_one(simulated) -> None:
+    """Of a millisecond's millionth at least, whatever disturbed the measurement of the start."""
+    simulated((2 * MIB,))
+    assert measure._copied(MIB, 1e6) == pytest.approx(MIB / 1e-3 / 1e3)
+    assert measure._exchanged(THREADS, 1e6) == pytest.approx(0.75 * MIB / 1e-3 / 1e3)
+
+
 def test_no_level_is_slower_than_one_further_away() -> None:
     levels = [MemoryLevel(1, 50.0, 20.0), MemoryLevel(2, 60.0, 10.0), MemoryLevel(None, 40.0, 30.0)]
     assert list(measure._slower_outwards(levels)) == [
