@@ -18,10 +18,11 @@ from tvm_mxplan.core.decisions.dispatch import Candidate
 from tvm_mxplan.core.decisions.journal import Journal
 from tvm_mxplan.core.policies import Rule
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.operands import operands_of
 from tvm_mxplan.core.program.specialize import typical
 
 from ..costs.source import CostSource
-from ..layout.candidates import Layouts, operands_of
+from ..layout.candidates import Layouts
 from ..layout.offers import Offers, why_not
 from ..layout.queries import StepQueries, preferring
 from ..region.attached import program_of, regions

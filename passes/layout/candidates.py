@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from tvm_mxplan.core.layout.layout import channels_blocked, channels_last, plain_layout
 from tvm_mxplan.core.policies import Policy
 from tvm_mxplan.core.program import program as ir
-from tvm_mxplan.core.step_facts import Layouts, operands_of
+from tvm_mxplan.core.program.operands import operands_of
+from tvm_mxplan.core.step_facts import Layouts
 
 IMAGE_STEPS = (
     ir.Convolution,

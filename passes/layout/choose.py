@@ -18,10 +18,11 @@ from tvm_mxplan.core.assignment import Assignment, AssignmentProblem, Form, Opti
 from tvm_mxplan.core.decisions.dispatch import Candidate, Weighed
 from tvm_mxplan.core.layout.layout import plain_layout, same_bytes
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.operands import operands_of
 from tvm_mxplan.errors import UnsupportedError
 
 from ..costs.source import CostSource, Reader
-from .candidates import Layouts, operands_of
+from .candidates import Layouts
 from .offers import Offer, Offers, why_not
 from .queries import StepQueries
 

@@ -15,9 +15,10 @@ from dataclasses import replace
 
 from tvm_mxplan.core.policies import Policy
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.operands import operands_of
 from tvm_mxplan.errors import UnsupportedError
 
-from .candidates import Layouts, candidates, operands_of, uniform
+from .candidates import Layouts, candidates, uniform
 from .queries import StepQueries
 
 _ANY = "any"

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from tvm_mxplan.core.decisions.dispatch import Candidate, Source
 from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.operands import operands_of
 
 from ..costs.movement import concat_cost, slice_cost
 from ..costs.source import CostSource
-from .candidates import Layouts, operands_of, options_of
+from .candidates import Layouts, options_of
 from .queries import StepQueries
 
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from tvm_mxplan.core.assignment import Assignment, AssignmentProblem, Form, Option, solve_assignment
 from tvm_mxplan.core.layout.layout import plain_layout
 from tvm_mxplan.core.program import program as ir
-from tvm_mxplan.core.step_facts import operands_of
+from tvm_mxplan.core.program.operands import operands_of, reorder
 from tvm_mxplan.errors import UnsupportedError
 
 from ..costs.source import StepCost
@@ -201,7 +201,7 @@ class TypeChooser:
             ir.Value("", value.shape, source, "input", layout, 0),
             ir.Value("", value.shape, dtype, "local", layout),
         )
-        step = ir.Step("", ir.Reorder(), (ir.Operand("src", 0), ir.Operand("dst", 1)))
+        step = reorder("", 0, 1)
         program = ir.Program("", values, (step,))
         info = self.queries.ask(program, step, (layout, layout))
         return float(self.cost(program, step, (layout, layout), info))

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tvm_mxplan.core.program import program as ir
-from tvm_mxplan.core.step_facts import operands_of
+from tvm_mxplan.core.program.operands import operands_of
 
 FLOAT = "float32"
 _PRODUCTS = (ir.Convolution, ir.Deconvolution, ir.MatMul, ir.InnerProduct)

@@ -41,6 +41,8 @@ TESTS: dict[str, tuple[str, ...]] = {
     "tvm_mxplan/core/layout/layout_decision.py": (*_CORE, "tests/cache/test_choices_file.py"),
     "tvm_mxplan/core/program/dims.py": (*_CORE, "tests/passes/storage/test_storage_rewrite.py"),
     "tvm_mxplan/core/program/specialize.py": (*_CORE, "tests/passes/layout/test_queries.py"),
+    "tvm_mxplan/core/program/graph.py": (*_CORE, "tests/byoc/onednn/rewrites/test_*.py"),
+    "tvm_mxplan/core/program/operands.py": (*_CORE, "tests/passes/layout/test_apply_layouts.py"),
     "tvm_mxplan/core/program/renumber.py": (*_CORE, "tests/passes/memory/test_order_steps.py"),
     "tvm_mxplan/core/*": _CORE,
     "passes/canonicalize/*": (

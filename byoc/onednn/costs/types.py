@@ -19,7 +19,8 @@ from dataclasses import replace
 from tvm_mxplan.core.kernel import alone
 from tvm_mxplan.core.machine import MachineRates
 from tvm_mxplan.core.program import program as ir
-from tvm_mxplan.core.step_facts import StepFacts, operands_of
+from tvm_mxplan.core.program.operands import operands_of
+from tvm_mxplan.core.step_facts import StepFacts
 
 FLOAT, SHORT = "float32", "bfloat16"
 _FEW_CHANNELS = 16

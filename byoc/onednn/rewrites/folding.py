@@ -245,7 +245,7 @@ def _merge_affine(graph: Graph, at: int) -> None:
     kept = chain[-len(form) :]
     shape = (1, -1, *(1,) * (len(graph.values[src].shape) - 2))
     for position in chain[: -len(form)]:
-        graph.drop(position, graph.steps[kept[0]].name)  # type: ignore[union-attr]
+        graph.drop_into(position, graph.steps[kept[0]].name)  # type: ignore[union-attr]
     for position, line in zip(kept, form, strict=True):
         step = graph.steps[position]
         assert step

@@ -50,7 +50,7 @@ def fuse(program: ir.Program, constants: list[np.ndarray]) -> Translation:
     read_images(graph)
     copy_transposed(graph)
     fused = graph.fused()
-    finished, constants = graph.finish()
+    finished, constants = graph.close()
     return Translation(_with_others_shown(finished), constants, fused)
 
 

@@ -108,7 +108,7 @@ def test_numbers_of_threads() -> None:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """What the runtime's functions are called with, in their place; each answers with what ``answer`` has."""
+    """Stands in the place of the runtime's functions: notes calls, answers with ``ANSWERS``."""
     found: list[object] = []
     monkeypatch.setattr(library, "load", lambda: found.append("load"))
 
@@ -119,7 +119,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
         return call
 
-    monkeypatch.setattr(library, "_function", function)
+    monkeypatch.setattr(library.runtime, "function", function)
     return found
 
 
@@ -209,7 +209,8 @@ def test_what_happens_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, size
     monkeypatch.setattr(library.environment, "settle_pool", lambda: happened.append("pool"))
     monkeypatch.setattr(library.environment, "brief_spinning", spinning)
     monkeypatch.setattr(library.errors, "register", lambda: happened.append("errors"))
-    monkeypatch.setattr(library, "_function", lambda name: lambda *given: happened.append((name, *given)))
+    function = lambda name: lambda *given: happened.append((name, *given))  # noqa: E731
+    monkeypatch.setattr(library.runtime, "function", function)
     monkeypatch.delenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", raising=False)
     if sized_by_user:
         monkeypatch.setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "1024")

@@ -7,8 +7,8 @@ from costs_by_hand import MODEL, model
 
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.builder import ProgramBuilder
+from tvm_mxplan.core.program.operands import operands_of
 from tvm_mxplan.passes.costs.movement import concat_cost, slice_cost
-from tvm_mxplan.passes.layout.candidates import operands_of
 
 RELU = ir.Eltwise("relu", 0.0, 0.0)
 PLAIN, LAST, BLOCKED = "abcd", "acdb", "aBcd16b"

@@ -9,8 +9,8 @@ from agreeable_backend import Agreeable
 
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.builder import ProgramBuilder
+from tvm_mxplan.core.program.operands import operands_of
 from tvm_mxplan.errors import UnsupportedError
-from tvm_mxplan.passes.layout.candidates import operands_of
 from tvm_mxplan.passes.layout.choose import LayoutChoice, LayoutChooser
 from tvm_mxplan.passes.layout.queries import StepQueries
 

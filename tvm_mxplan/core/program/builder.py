@@ -13,6 +13,7 @@ import numpy as np
 from ..layout.layout import permute_layout, plain_layout
 from . import program as ir
 from .dims import Dim, Expr, Shape
+from .operands import reorder
 
 
 class ProgramBuilder:
@@ -157,11 +158,7 @@ class ProgramBuilder:
                 alias_of=output,
             )
             return
-        self.steps.append(
-            ir.Step(
-                self.unique("reorder"), ir.Reorder(), (ir.Operand("src", value), ir.Operand("dst", output))
-            )
-        )
+        self.steps.append(reorder(self.unique("reorder"), value, output))
 
     def finish(self) -> ir.Program:
         return ir.Program(self.name, tuple(self.values), tuple(self.steps), tuple(self.symbols))
