@@ -114,9 +114,8 @@ class SGD(Optimizer):
         kept: list[relax.Expr] = []
         if slots:
             kept = [builder.emit(op.add(_scaled(slots[0], self.momentum), grad))]
-            grad = kept[0]
-            if self.nesterov:
-                grad = builder.emit(op.add(grad, _scaled(kept[0], self.momentum)))
+            ahead = op.add(grad, _scaled(kept[0], self.momentum)) if self.nesterov else kept[0]
+            grad = builder.emit(ahead)
         return builder.emit(op.subtract(weight, op.multiply(grad, numbers[0]))), kept
 
 
