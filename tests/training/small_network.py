@@ -6,9 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
-
 from float64_steps import Tape
+from onnx import TensorProto, helper, numpy_helper
 
 SHAPE = (6, 3, 19, 17)
 CLASSES = 7

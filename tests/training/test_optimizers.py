@@ -105,7 +105,7 @@ def test_rates_by_step() -> None:
 
 
 def test_numbers_that_cannot_be_are_refused() -> None:
-    with pytest.raises(InvalidInputError, match="momentum=1.5; expected a number from 0 to below 1"):
+    with pytest.raises(InvalidInputError, match=r"momentum=1.5; expected a number from 0 to below 1"):
         training.SGD(0.1, momentum=1.5)
     with pytest.raises(InvalidInputError, match="nesterov=True asks for a momentum above 0"):
         training.SGD(0.1, nesterov=True)

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-
 import small_network
+
 from tvm_mxplan import training
 from tvm_mxplan.errors import InvalidInputError, UnsupportedError
 from tvm_mxplan.testing.reference import onnxruntime_outputs, relative_l2
@@ -124,7 +124,7 @@ def test_a_state_of_another_model_or_optimiser_is_refused(step: training.Trainin
     step(*small_network.batch())
     before = step.state_dict()
     other = {**before, "model": {"stem.w": np.zeros(3, "float32")}}
-    with pytest.raises(InvalidInputError, match="of another model: it has 'stem.w', this one conv1.w"):
+    with pytest.raises(InvalidInputError, match=r"of another model: it has 'stem.w', this one conv1.w"):
         step.load_state_dict(other)
     short = {**before, "model": {**before["model"], "dense.b": np.zeros(3, "float32")}}
     with pytest.raises(InvalidInputError, match=r"'dense.b' is float32\[3\]; expected float32\[7\]"):
@@ -140,9 +140,9 @@ def test_a_damaged_checkpoint_is_refused(step: training.TrainingStep, tmp_path: 
     step.save_checkpoint(tmp_path / "whole.npz")
     data = (tmp_path / "whole.npz").read_bytes()
     (tmp_path / "half.npz").write_bytes(data[: len(data) // 2])
-    with pytest.raises(InvalidInputError, match="half.npz: no checkpoint, or damaged"):
+    with pytest.raises(InvalidInputError, match=r"half.npz: no checkpoint, or damaged"):
         step.load_checkpoint(tmp_path / "half.npz")
-    with pytest.raises(InvalidInputError, match="none.npz: no such file"):
+    with pytest.raises(InvalidInputError, match=r"none.npz: no such file"):
         step.load_checkpoint(tmp_path / "none.npz")
 
 
@@ -154,7 +154,7 @@ def test_settings_that_cannot_be_are_refused() -> None:
         training.compile(model, "hinge", "sgd")
     with pytest.raises(InvalidInputError, match="optimizer='lion'; expected sgd, adam, adamw"):
         training.compile(model, "softmax_cross_entropy", "lion")
-    with pytest.raises(InvalidInputError, match="the model has no weight 'stem'; it has conv1.w"):
+    with pytest.raises(InvalidInputError, match=r"the model has no weight 'stem'; it has conv1.w"):
         training.compile(model, "softmax_cross_entropy", "sgd", trainable=["stem"])
     with pytest.raises(InvalidInputError, match="accumulate=0; expected a whole number from 1"):
         training.compile(model, "softmax_cross_entropy", "sgd", accumulate=0)

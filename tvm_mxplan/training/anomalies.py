@@ -14,7 +14,7 @@ from tvm import relax
 from tvm.relax import op
 
 from ..api import compile as compile_model
-from ..core.origin import told
+from ..core.decisions.origin import told
 from ..passes.origins import origins_of
 from .inlining import inlined
 from .model import FLOATS

@@ -102,7 +102,7 @@ class SoftmaxCrossEntropy(Loss):
             at = tuple(int(n) for n in np.argwhere(wrong)[0])
             place = at[0] if len(at) == 1 else list(at)
             raise InvalidInputError(
-                f"{LABELS}[{place}] is {int(labels[at])}; expected 0 to {self._classes - 1}, one of the classes"
+                f"{LABELS}[{place}] is {int(labels[at])}; expected 0 to {self._classes - 1}, the classes"
             )
 
 

@@ -100,7 +100,7 @@ class State:
 
 
 def write(path: str | os.PathLike[str], state: Mapping[str, Any]) -> None:
-    """Write what :meth:`State.arrays` gives, and what stands beside it, as an .npz file, whole or not at all."""
+    """Write what :meth:`State.arrays` gives, and what stands beside it, as an .npz file."""
     path = check_destination(path, ".npz")
     told = {name: value for name, value in state.items() if name not in ("model", "slots", "sums")}
     told |= {"schema": _SCHEMA, "slots": list(state["slots"])}

@@ -191,8 +191,8 @@ class TrainingStep:
         mine, theirs = self._recipe.optimizer.described(), dict(state.get("optimizer", {}))
         if theirs.get("kind") != mine["kind"]:
             raise InvalidInputError(
-                f"state: of the optimiser {theirs.get('kind')}; expected {mine['kind']}; load ['model'] alone "
-                "to go on from its weights"
+                f"state: of the optimiser {theirs.get('kind')}; expected {mine['kind']}; load ['model'] "
+                "alone to go on from its weights"
             )
         if state.get("seed") != self._settings.seed:
             raise InvalidInputError(
