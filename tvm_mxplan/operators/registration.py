@@ -28,22 +28,32 @@ class Operator:
     infer: Callable[[relax.Call], tvm.ir.Type]
     legalize: Callable[[relax.BlockBuilder, relax.Call], relax.Expr]
 
+    @property
+    def full_name(self) -> str:
+        return PREFIX + self.name
+
+    def register(self) -> None:
+        """Make the operator known to TVM; more than once does no harm."""
+        name = self.full_name
+        if name in _REGISTERED:
+            return
+        tvm.ir._ffi_api.RegisterOp(name, self.about)
+        tvm.ir.register_op_attr(name, "FInferType", lambda call, _builder: self.infer(call))
+        tvm.ir.register_op_attr(name, "FPurity", True)
+        tvm.ir.register_op_attr(name, "FLegalize", self.legalize)
+        _REGISTERED.add(name)
+
     def call(self, *operands: relax.Expr, **attributes: Any) -> relax.Call:
         """A call of the operator, which TVM knows from then on."""
-        name = PREFIX + self.name
-        if name not in _REGISTERED:
-            tvm.ir._ffi_api.RegisterOp(name, self.about)
-            tvm.ir.register_op_attr(name, "FInferType", lambda call, _builder: self.infer(call))
-            tvm.ir.register_op_attr(name, "FPurity", True)
-            tvm.ir.register_op_attr(name, "FLegalize", self.legalize)
-            _REGISTERED.add(name)
+        self.register()
+        name = self.full_name
         attrs = tvm.ir.make_node("ir.DictAttrs", **attributes)
         return relax.Call(tvm.ir.Op.get(name), list(operands), attrs)
 
     def is_called(self, expr: relax.Expr) -> bool:
         """Whether an expression is a call of the operator."""
         called = isinstance(expr, relax.Call) and isinstance(expr.op, tvm.ir.Op)
-        return called and str(expr.op.name) == PREFIX + self.name
+        return called and str(expr.op.name) == self.full_name
 
 
 _REGISTERED: set[str] = set()

@@ -9,7 +9,7 @@
 
 The modules, in the order in which they work:
 
-    model.py, onnx_model.py, torch_model.py   a model with its weights as parameters
+    model.py, onnx_model.py                   a model with its weights as parameters
     forward.py                                batch norms and dropouts as those of training
     losses.py, gradients/                     the loss, and the gradients that TVM lacks
     optimizers.py, schedules.py               new weights

@@ -75,9 +75,8 @@ def compile(
 
     Parameters
     ----------
-    model : path of an ONNX file, an ``onnx.ModelProto``, a Relax module whose function is ``main``, or a
-        ``torch.export.ExportedProgram``. Batch norms that were exported for inference become those of
-        training, dropouts drop.
+    model : path of an ONNX file, an ``onnx.ModelProto``, or a Relax module whose function is ``main``.
+        Batch norms that were exported for inference become those of training, dropouts drop.
     loss : ``softmax_cross_entropy``, ``mean_squared_error``, a :class:`Loss`, or a function of Relax that
         takes the model's outputs, then targets, and gives a number.
     optimizer : ``sgd``, ``adam``, ``adamw``, or an :class:`Optimizer`.

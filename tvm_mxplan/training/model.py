@@ -91,9 +91,10 @@ def _imported(model: Any, wanted: Wanted) -> Model:
     if isinstance(model, tvm.IRModule):
         return _of_relax(model, wanted)
     if is_torch(model):
-        from .torch_model import model_of_program
-
-        return model_of_program(model, wanted)
+        raise UnsupportedError(
+            f"a {type(model).__name__} of PyTorch's cannot be trained yet; export it to ONNX "
+            "(torch.onnx.export), which keeps its weights under their names"
+        )
     from .onnx_model import model_of_onnx
 
     source, folder = "model", None
@@ -104,8 +105,7 @@ def _imported(model: Any, wanted: Wanted) -> Model:
         model = read_model(model)
     if not hasattr(model, "graph"):
         raise InvalidInputError(
-            f"cannot train a {type(model).__name__}; expected a path, an onnx.ModelProto, an IRModule or a "
-            "torch.export.ExportedProgram"
+            f"cannot train a {type(model).__name__}; expected a path, an onnx.ModelProto or an IRModule"
         )
     return model_of_onnx(model, wanted, source, folder)
 
