@@ -14,6 +14,7 @@ from tvm_mxplan.byoc.composite import Composite, ints, product
 from tvm_mxplan.core.long_sums import fits, stages, terms_at_once
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import Dim, is_static
+from tvm_mxplan.operators.convolution_gradients import Window
 from tvm_mxplan.passes.relax_types import permutation_of, scalar_of, shape_of, slice_begin
 
 from .families import recurrent
@@ -51,6 +52,31 @@ def _deconvolution(c: Composite) -> int:
         ints(call.attrs.strides), ints(call.attrs.padding), ints(call.attrs.dilation), groups
     )
     return c.emit("deconvolution", attrs, ("src", c.value(call.args[0])), ("weights", weights))
+
+
+def _convolution_backward_data(c: Composite) -> int:
+    """A deconvolution by the same weights, inputs and outputs exchanged."""
+    window = Window.of(c.root)
+    weights = c.value(c.root.args[1])
+    shape = c.builder.values[weights].shape
+    groups, axes = window.groups, range(len(window.strides))
+    if groups > 1:
+        weights = c.builder.reshape(weights, (groups, shape[0] // groups, *shape[1:]))  # type: ignore[operator]
+        weights = c.builder.permute(weights, (0, 2, 1, *[axis + 3 for axis in axes]))
+    else:
+        weights = c.builder.permute(weights, (1, 0, *[axis + 2 for axis in axes]))
+    attrs = ir.Deconvolution(window.strides, window.padding, window.dilation, groups)
+    return c.emit("convolution_backward_data", attrs, ("src", c.value(c.root.args[0])), ("weights", weights))
+
+
+def _convolution_backward_weights(c: Composite) -> int:
+    window = Window.of(c.root)
+    groups, shape = window.groups, c.shape
+    apart = shape if groups == 1 else (groups, shape[0] // groups, *shape[1:])  # type: ignore[operator]
+    attrs = ir.ConvolutionBackwardWeights(window.strides, window.padding, window.dilation, groups)
+    src, gradient = (c.value(arg) for arg in c.root.args)
+    operands = [("src", src), ("gradient", gradient)]
+    return c.builder.reshape(c.builder.step("convolution_backward_weights", attrs, apart, operands), shape)
 
 
 def _matmul(c: Composite) -> int:
@@ -294,6 +320,8 @@ def _pad(c: Composite) -> int:
 TRANSLATE: dict[str, Callable[[Composite], int | tuple[int, ...]]] = {
     "convolution": _convolution,
     "deconvolution": _deconvolution,
+    "convolution_backward_data": _convolution_backward_data,
+    "convolution_backward_weights": _convolution_backward_weights,
     "matmul": _matmul,
     "matmul_transposed": _matmul_transposed,
     "pooling": _pooling,

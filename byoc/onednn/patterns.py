@@ -16,7 +16,9 @@ from tvm.relax.backend.utils import has_leaking_intermediate_variables
 from tvm.relax.dpl import DFPattern, is_const, is_op, wildcard
 
 from tvm_mxplan.byoc.backend import Refuse
+from tvm_mxplan.operators import convolution_gradients
 from tvm_mxplan.operators.recurrent import GATES, PREFIX, register
+from tvm_mxplan.operators.registration import Operator
 from tvm_mxplan.passes.relax_types import permutation_of, scalar_of, shape_of
 
 from . import checks
@@ -172,6 +174,14 @@ def _recurrent(kind: str) -> Callable[[], tuple[DFPattern, dict[str, DFPattern]]
     return pattern
 
 
+def _backward(operator: Operator, arity: int) -> Callable[[], tuple[DFPattern, dict[str, DFPattern]]]:
+    def pattern() -> tuple[DFPattern, dict[str, DFPattern]]:
+        operator.register()
+        return is_op(operator.full_name)(*[wildcard() for _ in range(arity)]), {}
+
+    return pattern
+
+
 _SPATIAL = ("1d", "2d", "3d")
 
 COMPOSITES: list[Composite] = [
@@ -185,6 +195,17 @@ COMPOSITES: list[Composite] = [
     # one operator each
     *_operators("convolution", 2, checks.convolution, *[f"nn.conv{n}" for n in _SPATIAL]),
     *_operators("deconvolution", 2, checks.convolution, *[f"nn.conv{n}_transpose" for n in _SPATIAL]),
+    *[
+        Composite(name, _backward(operator, 2), check, operator.name)
+        for name, operator, check in (
+            ("convolution_backward_data", convolution_gradients.BACKWARD_DATA, _accept),
+            (
+                "convolution_backward_weights",
+                convolution_gradients.BACKWARD_WEIGHTS,
+                checks.convolution_backward_weights,
+            ),
+        )
+    ],
     *_operators("matmul", 2, checks.matmul, "matmul"),
     *_operators("pooling", 1, checks.pooling, *[f"nn.{k}_pool{n}" for k in ("max", "avg") for n in _SPATIAL]),
     *_operators(

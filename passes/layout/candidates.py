@@ -62,6 +62,9 @@ def candidates(
             *image_layouts(len(program.values[step.operand("src")].shape), policy, block),
         ]
         return _distinct([in_layout(program, step, layout) for layout in images])
+    if isinstance(step.attrs, ir.ConvolutionBackwardWeights):
+        images = image_layouts(len(program.values[step.operand("src")].shape), policy, block)
+        return _distinct([*(in_layout(program, step, layout) for layout in images), own])
     if 3 <= rank <= 5 and is_cast(program, step):
         layouts = [source_layout, *image_layouts(rank, policy, block)]
         plain = plain_layout(rank)
@@ -96,6 +99,9 @@ def in_layout(program: ir.Program, step: ir.Step, layout: str) -> Layouts:
     """The candidate that has every image of ``step`` in ``layout``."""
     if isinstance(step.attrs, ir.InnerProduct):
         return _with_source(step, _own(program, step), layout)
+    if isinstance(step.attrs, ir.ConvolutionBackwardWeights):
+        own = zip(operands_of(step), _own(program, step), strict=True)
+        return tuple(plain if role == "dst" else layout for (role, _), plain in own)
     return uniform(program, step, layout)
 
 

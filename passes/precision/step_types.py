@@ -2,6 +2,7 @@
 
     products            all float32; short operands, and a result in either type: sums are float32
     norms, conversions  each of both types, since they convert on the way
+    gradients           float32
     softmax             short operands, a result in float32: a shorter one would hold the exponentials
     all others          one type throughout
 
@@ -39,6 +40,8 @@ def proposals(step: ir.Step, short: str) -> list[StepTypes]:
     """Types for ``step`` where ``short`` is wanted; float32 throughout comes first."""
     both = [StepTypes(), StepTypes(short, short)]
     if step.has_depthwise or any(isinstance(post_op, ir.SumPostOp) for post_op in step.post_ops):
+        return both[:1]
+    if isinstance(step.attrs, ir.ConvolutionBackwardWeights):
         return both[:1]
     if isinstance(step.attrs, _PRODUCTS):
         return [*both, StepTypes(short, FLOAT)]

@@ -10,6 +10,7 @@ from tvm import relax
 
 from ..core.program import program as ir
 from ..core.program.dims import Shape
+from ..operators.convolution_gradients import BACKWARD_DATA, BACKWARD_WEIGHTS
 from ..operators.recurrent import GATES, NEEDED, PREFIX
 from ..passes.relax_types import shape_of
 
@@ -39,6 +40,13 @@ def of_call(call: relax.Call, sized: Callable[[Shape], Sequence[int]]) -> int:
         data, weights, recurrence = (shape_of(arg) for arg in call.args[:NEEDED])
         if data is not None and weights is not None and recurrence is not None:
             return math.prod(sized(data)[:2]) * (math.prod(sized(weights)) + math.prod(sized(recurrence)))
+    elif name in (BACKWARD_DATA.full_name, BACKWARD_WEIGHTS.full_name):
+        grad, weights = (
+            (call.args[0], call.args[1]) if name == BACKWARD_DATA.full_name else (call.args[1], call)
+        )
+        shapes = shape_of(grad), shape_of(weights)
+        if shapes[0] is not None and shapes[1] is not None:
+            return math.prod(sized(shapes[0])) * math.prod(sized(shapes[1])[1:])
     elif name == "relax.matmul":
         left, out = shape_of(call.args[0]), shape_of(call)
         if left is not None and out is not None:
@@ -65,6 +73,10 @@ def of_program(program: ir.Program) -> int:
                 total += _size(program.values[step.dst].shape) * _size(depthwise[2:])
             else:
                 total += _size(program.values[step.dst].shape) * _size(inner)
+        elif isinstance(step.attrs, ir.ConvolutionBackwardWeights):
+            filters = program.values[step.dst].shape
+            inner = filters[2:] if step.attrs.groups > 1 else filters[1:]
+            total += _size(program.values[step.operand("gradient")].shape) * _size(inner)
         elif isinstance(step.attrs, ir.MatMul | ir.InnerProduct):
             source = program.values[step.operand("src")].shape
             depth = source[-1:] if isinstance(step.attrs, ir.MatMul) else source[1:]

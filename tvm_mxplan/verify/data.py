@@ -38,7 +38,13 @@ _FINE = 16.0  # steps of one, in what functions are tried on
 _TYPES = {"float32": 2**20, "bfloat16": 2**8}
 """The largest integers, by type, of what is only moved or selected."""
 
-_PRODUCTS = (ir.Convolution, ir.Deconvolution, ir.MatMul, ir.InnerProduct)
+_PRODUCTS = (
+    ir.Convolution,
+    ir.Deconvolution,
+    ir.ConvolutionBackwardWeights,
+    ir.MatMul,
+    ir.InnerProduct,
+)
 _MOVING = (
     ir.Concat,
     ir.Shuffle,
@@ -108,6 +114,9 @@ def _whole(value: ir.Value, place: int) -> Array:
 def depth(program: ir.Program) -> int:
     """Number of products in each sum of the one step of ``program``."""
     step = program.steps[0]
+    if isinstance(step.attrs, ir.ConvolutionBackwardWeights):
+        samples, _, *rows = static_shape(program.values[step.operand("gradient")].shape)
+        return samples * math.prod(rows)
     weights = static_shape(program.values[step.operand("weights")].shape)
     match step.attrs:
         case ir.MatMul():
@@ -163,7 +172,7 @@ def _fitted(
         # Rows of a few units: activations are neither flat nor all at one end there.
         depth = shape[2] if use.role in ("weights", "recurrence") else 1
         return drawn(shape, place, divisor=4.0 * math.sqrt(depth))
-    if scale is not None and use.role in ("src", "weights"):
+    if scale is not None and use.role in ("src", "weights", "gradient"):
         return drawn(shape, place, scale.most, 1.0 if use.role == "src" else scale.divisor)
     if use.role in ("depthwise_weights", "weights"):  # those of a prelu
         return drawn(shape, place, divisor=4.0)

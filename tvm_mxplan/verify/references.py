@@ -32,6 +32,8 @@ MULTIPLIED = 1 << 30
 WORKED_OUT = 1 << 18
 """Numbers that a reference in float64 is given; where a tensor has more, a sample of one axis is."""
 _LEAST = 16
+_FILTERS = 8
+"""Groups, inputs and outputs of a gradient of weights that are worked out at least, both ends among them."""
 _WINOGRAD_ROOM = 16.0
 """Of a stated error in the L2 norm, what the worst of a million elements may be off by."""
 
@@ -80,6 +82,8 @@ def judge(run: Run) -> Finding | None:
             return recurrent.judge(step, given, {"dst": run.result, **run.others})
         case ir.Convolution() | ir.Deconvolution() | ir.MatMul() | ir.InnerProduct():
             estimate, chosen = _product(run)
+        case ir.ConvolutionBackwardWeights():
+            estimate, chosen = _filters(run)
         case _:
             estimate, chosen = _other(run)
     got = chosen(run.result)
@@ -133,6 +137,24 @@ def _product(run: Run) -> tuple[Estimate, Chosen]:
             chosen = _pixels(shape, at)
     estimate = _stated(_with_bias(value, given, step, chosen), run)
     return _behind(estimate, step.post_ops, run, chosen), chosen
+
+
+def _filters(run: Run) -> tuple[Estimate, Chosen]:
+    """A gradient of weights: of some groups, and of some inputs and outputs of each."""
+    step = run.program.steps[0]
+    attrs = step.attrs
+    assert isinstance(attrs, ir.ConvolutionBackwardWeights)
+    given = {operand.role: run.arrays[operand.value] for operand in step.operands if not operand.is_result}
+    shape = run.result.shape if attrs.groups > 1 else (1, *run.result.shape)
+    gradient = given["gradient"].shape
+    sums = max(1, MULTIPLIED // (gradient[0] * math.prod(gradient[2:]) * math.prod(shape[3:])))
+    most = max(_FILTERS, round(sums ** (1 / 3 if attrs.groups > 1 else 1 / 2)))
+    at = [slices(extent, most) for extent in shape[:3]]
+
+    def chosen(array: Array) -> Array:
+        return np.broadcast_to(array, run.result.shape).reshape(shape)[np.ix_(*at)]
+
+    return Estimate(products.backward_weights(attrs, given, shape[3:], at)), chosen
 
 
 def _with_depthwise(run: Run, given: dict[str, Array]) -> tuple[Estimate, Chosen]:

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "program/step_attributes.h"
 #include "program/shapes/step_shapes.h"
+#include "program/step_attributes.h"
 
 namespace mxplan {
 namespace {
@@ -51,6 +51,12 @@ const std::vector<Rule>& Rules() {
        Types::kFloat,
        PostOps::kAny,
        CheckDeconvolution},
+      {"convolution_backward_weights",
+       {"src", "gradient"},
+       {},
+       Types::kFloat,
+       PostOps::kNone,
+       CheckConvolutionBackwardWeights},
       {"matmul", {"src", "weights"}, {"bias"}, Types::kFloat, PostOps::kAny, CheckMatMul},
       {"inner_product",
        {"src", "weights"},
@@ -241,7 +247,7 @@ void CheckPostOps(const StepView& s, const Rule& rule) {
 bool IsSum(const Rule& rule) {
   std::string_view kind = rule.kind;
   return kind == "convolution" || kind == "deconvolution" || kind == "matmul" ||
-         kind == "inner_product" || kind == "pooling";
+         kind == "inner_product" || kind == "pooling" || kind == "convolution_backward_weights";
 }
 
 // Any other result that is made of nothing would stay unwritten.

@@ -45,6 +45,19 @@ class Deconvolution:
 
 
 @dataclass(frozen=True)
+class ConvolutionBackwardWeights:
+    """src, gradient -> dst [G?, O, I, k...]: of a convolution's weights, from that of what it writes.
+
+    Attributes are the convolution's; ``gradient`` has the shape of its result.
+    """
+
+    strides: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+    groups: int
+
+
+@dataclass(frozen=True)
 class MatMul:
     """src [..., M, K], weights [..., K, N], bias? (rank of dst, broadcast) -> dst [..., M, N].
 
@@ -262,6 +275,7 @@ class Reorder:
 Attributes: TypeAlias = (
     Convolution
     | Deconvolution
+    | ConvolutionBackwardWeights
     | MatMul
     | InnerProduct
     | Pooling
@@ -291,6 +305,7 @@ Attributes: TypeAlias = (
 STEP_KINDS: dict[str, type] = {
     "convolution": Convolution,
     "deconvolution": Deconvolution,
+    "convolution_backward_weights": ConvolutionBackwardWeights,
     "matmul": MatMul,
     "inner_product": InnerProduct,
     "pooling": Pooling,

@@ -48,6 +48,7 @@ from .attributes import (
     Compare,
     Concat,
     Convolution,
+    ConvolutionBackwardWeights,
     Deconvolution,
     Eltwise,
     Gather,
@@ -91,6 +92,7 @@ __all__ = [
     "Compare",
     "Concat",
     "Convolution",
+    "ConvolutionBackwardWeights",
     "Deconvolution",
     "DepthwisePostOp",
     "Eltwise",
@@ -163,6 +165,8 @@ RESULT_ROLES = ("dst", "last_hidden", "last_cell")
 @dataclass(frozen=True)
 class Operand:
     """A value in a role: src, src1, weights, bias, scale, shift, mean, variance, condition, indices, dst.
+
+    Steps backward read a gradient beside what went forward.
 
     A depthwise post-op adds depthwise_weights and depthwise_bias; a recurrent layer has recurrence,
     peepholes, hidden, cell, and the results last_hidden and last_cell.

@@ -22,6 +22,7 @@ _WEIGHTED = (("src", "weights"), ("bias",))
 _ROLES: dict[type, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ir.Convolution: (("src", "weights"), ("bias", "depthwise_weights", "depthwise_bias")),
     ir.Deconvolution: _WEIGHTED,
+    ir.ConvolutionBackwardWeights: (("src", "gradient"), ()),
     ir.MatMul: _WEIGHTED,
     ir.InnerProduct: _WEIGHTED,
     ir.BatchNormalization: (("src", "mean", "variance", "scale", "shift"), ()),

@@ -29,6 +29,7 @@ _FLOAT = np.dtype(np.float32)
 REFERENCES: dict[type, Callable[[Any, Operands], Estimate]] = {
     ir.Convolution: convolution.convolution,
     ir.Deconvolution: convolution.deconvolution,
+    ir.ConvolutionBackwardWeights: convolution.backward_weights,
     ir.MatMul: matmul.matmul,
     ir.InnerProduct: matmul.inner_product,
     ir.Pooling: pooling.pooling,

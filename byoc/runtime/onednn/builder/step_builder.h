@@ -9,6 +9,7 @@
 #include <string>
 #include <type_traits>
 #include <typeinfo>
+#include <utility>
 #include <vector>
 
 #include "library/executable.h"
@@ -54,6 +55,9 @@ class StepBuilder {
   dnnl::memory::desc FixedLike(const char* role, const dnnl::memory::desc& other);
   // The same for weights: "any" if they are a constant, which is then packed.
   dnnl::memory::desc Weights(const char* role) const;
+  // The same for weights that another layout than theirs is made of in every call, if they are no
+  // constant; their binding is `repacked`.
+  dnnl::memory::desc AnyWeights(const char* role) const;
   bool IsConstant(const char* role) const;
   // A constant operand in another form than it has.
   MemoryArgument Packed(int id, int value, const dnnl::memory::desc& to,
@@ -95,6 +99,8 @@ class StepBuilder {
     dnnl::memory::desc seen = {};  // the value's bytes in another shape, if not empty
     dnnl::memory::desc through =
         {};  // constants only: the order their bytes are brought into first
+    bool repacked =
+        false;  // no constant: converted in the step, from or to what the primitive wants
   };
   template <typename Primitive, typename... Described>
   void Add(const std::vector<Binding>& bindings, const Described&... described) {
@@ -108,6 +114,19 @@ class StepBuilder {
     if constexpr (std::is_base_of_v<dnnl::primitive_desc, typename Primitive::primitive_desc>) {
       if (may_prefer_ && lists_alternatives_) ListAlternatives(describe());
     }
+  }
+  // The same for a gradient, which oneDNN makes by a forward primitive as a hint: `hint` gives the
+  // descriptor of that by the attributes.  It follows from `described`, so the key holds it.
+  template <typename Primitive, typename Hint, typename... Described>
+  void AddBackward(const std::vector<Binding>& bindings, const Hint& hint,
+                   const Described&... described) {
+    PrimitiveKey key(typeid(Primitive));
+    (key.Put(described), ...);
+    dnnl::primitive_attr attr = Attr(&key);
+    auto describe = [&] {
+      return typename Primitive::primitive_desc(CpuEngine(), described..., hint(attr), attr);
+    };
+    AddPrimitive(GetPrimitive<Primitive>(key, choice_, describe), bindings);
   }
   // Adds a plain reorder between two views; none where there is nothing in them.
   void AddReorder(int src, const dnnl::memory::desc& src_desc, int dst,
@@ -135,6 +154,10 @@ class StepBuilder {
   // Adds the scratchpad a primitive asks for to its arguments.
   void BindScratchpad(const dnnl::primitive_desc_base& pd, std::vector<MemoryArgument>* arguments);
   MemoryArgument Bind(const dnnl::primitive_desc_base& pd, const Binding& binding);
+  // The operand in another layout, in a part of the scratchpad that is the step's until its end.
+  MemoryArgument Repacked(const Binding& binding, const dnnl::memory::desc& given,
+                          const dnnl::memory::desc& wanted);
+  void AddReorder(const MemoryArgument& from, const MemoryArgument& to);
 
   const Step& step_;
   DescribedProgram* program_;
@@ -142,6 +165,8 @@ class StepBuilder {
   bool may_prefer_ = false;
   Choice choice_;
   std::vector<PostOp> post_ops_;  // of primitives that are added from now on
+  int64_t kept_bytes_ = 0;  // at the beginning of the scratchpad, which stages may not overwrite
+  std::vector<std::pair<MemoryArgument, MemoryArgument>> to_convert_;  // behind the next primitive
   Executable executable_;
 };
 

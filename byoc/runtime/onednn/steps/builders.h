@@ -14,6 +14,7 @@ void AddIdentity(StepBuilder* b, int src, const dnnl::memory::desc& desc);
 
 void BuildConvolution(StepBuilder* b);
 void BuildDeconvolution(StepBuilder* b);
+void BuildConvolutionBackwardWeights(StepBuilder* b);
 void BuildMatMul(StepBuilder* b);
 void BuildInnerProduct(StepBuilder* b);
 void BuildPooling(StepBuilder* b);

@@ -67,7 +67,8 @@ bool BuildEmpty(StepBuilder* b) {
   if (HasNoElements(b->Get("dst").dims)) return true;
   const std::string& kind = b->step().kind;
   bool sums = kind == "convolution" || kind == "deconvolution" || kind == "matmul" ||
-              kind == "inner_product" || kind == "pooling";
+              kind == "inner_product" || kind == "pooling" ||
+              kind == "convolution_backward_weights";
   if (!sums || !HasNoElements(b->Get("src").dims)) return false;
   BuildFilled(b);
   return true;

@@ -15,6 +15,7 @@ struct Entry {
 constexpr Entry kBuilders[] = {
     {"convolution", BuildConvolution},
     {"deconvolution", BuildDeconvolution},
+    {"convolution_backward_weights", BuildConvolutionBackwardWeights},
     {"matmul", BuildMatMul},
     {"inner_product", BuildInnerProduct},
     {"pooling", BuildPooling},

@@ -48,6 +48,7 @@ Dims BeforeDepthwise(const StepView& s);
 
 void CheckConvolution(const StepView& s);
 void CheckDeconvolution(const StepView& s);
+void CheckConvolutionBackwardWeights(const StepView& s);
 void CheckMatMul(const StepView& s);
 void CheckInnerProduct(const StepView& s);
 void CheckPooling(const StepView& s);

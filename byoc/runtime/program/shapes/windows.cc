@@ -53,7 +53,8 @@ struct Filters {
   Dims kernel, strides, dilation, begin, end;
 };
 
-Filters ReadFilters(const StepView& s) {
+// `role` is that of the weights, or of their gradient; `image` that of what is not src.
+Filters ReadFilters(const StepView& s, const char* role = "weights", const char* image = "dst") {
   ExpectRank(s, "src", 3, 5);
   Filters f;
   f.axes = s.Shape("src").size() - 2;
@@ -62,11 +63,11 @@ Filters ReadFilters(const StepView& s) {
     ThrowInvalidInput("attribute groups: expected at least 1, got ", f.groups);
   }
   const size_t lead = f.groups == 1 ? 2 : 3;
-  const Dims& weights = s.Shape("weights");
-  ExpectRank(s, "weights", f.axes + lead, f.axes + lead);
-  ExpectRank(s, "dst", f.axes + 2, f.axes + 2);
+  const Dims& weights = s.Shape(role);
+  ExpectRank(s, role, f.axes + lead, f.axes + lead);
+  ExpectRank(s, image, f.axes + 2, f.axes + 2);
   if (f.groups > 1 && weights[0] != f.groups) {
-    ThrowInvalidInput("weights: expected ", f.groups, " groups, got shape ", ToString(weights));
+    ThrowInvalidInput(role, ": expected ", f.groups, " groups, got shape ", ToString(weights));
   }
   f.outputs = weights[lead - 2];
   f.inputs = weights[lead - 1];
@@ -77,7 +78,7 @@ Filters ReadFilters(const StepView& s) {
   f.begin.assign(padding.begin(), padding.begin() + static_cast<std::ptrdiff_t>(f.axes));
   f.end.assign(padding.begin() + static_cast<std::ptrdiff_t>(f.axes), padding.end());
   for (int64_t extent : f.kernel) {
-    if (extent < 1) ThrowInvalidInput("weights: no filter in shape ", ToString(weights));
+    if (extent < 1) ThrowInvalidInput(role, ": no filter in shape ", ToString(weights));
   }
   const Dims& src = s.Shape("src");
   if (src[1] != f.inputs * f.groups) {
@@ -136,6 +137,12 @@ void CheckConvolution(const StepView& s) {
   LimitPadded(s, s.Shape("src"), f.begin, f.end, ReachOf(f));
   if (const PostOp* op = DepthwiseOf(s.step())) return CheckDepthwise(s, *op, result);
   ExpectShape(s, "dst", result);
+}
+
+void CheckConvolutionBackwardWeights(const StepView& s) {
+  const Filters f = ReadFilters(s, "dst", "gradient");
+  LimitPadded(s, s.Shape("src"), f.begin, f.end, ReachOf(f));
+  ExpectShape(s, "gradient", ResultOf(s, f));
 }
 
 // The padding at the end is what makes dst's extents come out; beyond it, at most a stride or a
