@@ -1,4 +1,4 @@
-"""What calls of a compiled function have in common: a way in that is short where all is plain, and arrays out.
+"""Calls of a compiled function: a way in that is short where all is plain, and results as arrays.
 
 A ``Caller`` belongs to one thread.  Arrays of the element types and shapes of an earlier call go to the
 function without being looked at in Python; ``byoc/runtime/ffi/calls.cc`` says what it takes.
@@ -100,7 +100,7 @@ def _array(output: Any) -> Any:
 
 
 def copy_into(out: Sequence[Any], results: Sequence[Any], names: Sequence[str]) -> None:
-    """Copies results into the arrays given for them; InvalidInputError, and nothing copied, where one differs."""
+    """Copies results into the arrays given for them, or none of them where one does not fit."""
     if len(out) != len(results):
         raise InvalidInputError(f"out: {len(out)} arrays given for {len(results)} results")
     for name, array, result in zip(names, out, results, strict=True):

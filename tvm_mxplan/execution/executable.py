@@ -24,6 +24,7 @@ from ..export.linking import write_library
 from ..export.shared_library import check_library
 from ..report.stored_report import StoredReport
 from . import machine, shape_errors
+from .bound import BoundCall
 from .calls import Caller, arrays_of, copy_into
 from .ffi import tvm_ffi
 from .signature import ANY, Port, Signature
@@ -150,13 +151,35 @@ class Executable:
         copy_into(out, results, [port.name for port in self.signature.outputs])
         return list(out)
 
+    def bind(self, inputs: Any, out: Sequence[np.ndarray] | None = None) -> BoundCall:
+        """Tie arrays to the model, for calls without arguments that read and write them where they stand.
+
+        With ``out``, the model runs once, so that its results are known to fit.
+
+        Parameters
+        ----------
+        inputs : as for :meth:`run`; numpy arrays must be writable and dense.
+        out : arrays that each call writes its results into; without, each call makes new ones.
+
+        Raises
+        ------
+        InvalidInputError : as calls raise it, and for arrays whose memory cannot be used as it is.
+        UnsupportedError : a model that is for another machine, for a GPU, deterministic, or under opcheck.
+        """
+        if not self._short:
+            watched = "bind: a model for a GPU, deterministic or under opcheck is called, not bound"
+            raise UnsupportedError(self._elsewhere or watched)
+        values = self.signature.bind(*_arguments(inputs))
+        main = machine.virtual_machine(getattr(self._module, "mod", self._module))["main"]
+        return BoundCall(main, self.signature, values, out)
+
     def _result(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """The function's result, of inputs by position and by name."""
         try:
             if not self._short:
                 return self._long_way(self.signature.bind(args, kwargs))
             caller = self._caller()
-            values = self.signature.in_order(kwargs) if kwargs and not args else args
+            values = args if not kwargs else None if args else self.signature.in_order(kwargs)
             result = None if values is None else caller(values)
             return caller.looked_at(self.signature.bind(args, kwargs)) if result is None else result
         except (RuntimeError, ValueError) as error:

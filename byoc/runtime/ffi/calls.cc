@@ -3,6 +3,8 @@
 //
 // Types are known from the signature.  Shapes are those that Python has checked once, with all its
 // rules and messages, and then accepted here; whatever else comes goes back to Python as None.
+//
+// A result is never memory of the caller's: what a function hands through is copied.
 #include <tvm/ffi/container/array.h>
 #include <tvm/ffi/container/tensor.h>
 #include <tvm/ffi/function.h>
@@ -35,6 +37,8 @@ struct CallCounters {
   int64_t copied = 0;   // inputs that did not begin where kernels want them
   int64_t held = 0;     // tensors made for such copies
   int64_t parted = 0;   // results that stood in an input, and got memory of their own
+
+  ffi::Array<int64_t> List() const { return {calls, refused, copied, held, parted}; }
 };
 
 char* DataOf(const DLTensor& tensor) {
@@ -179,10 +183,7 @@ class CheckedCaller {
     shapes_.insert(shapes_.begin(), std::move(extents));
   }
 
-  ffi::Array<int64_t> Counters() {
-    const CallCounters& counters = caller_.counters();
-    return {counters.calls, counters.refused, counters.copied, counters.held, counters.parted};
-  }
+  ffi::Array<int64_t> Counters() { return caller_.counters().List(); }
 
  private:
   // Whether all arguments are tensors as an earlier call had them.
@@ -214,6 +215,66 @@ class CheckedCaller {
   bool busy_ = false;
 };
 
+// Calls with the same arrays each time, read and written where they stand.  One call at a time;
+// another thread's waits.
+class BoundCaller {
+ public:
+  BoundCaller(ffi::Function main, const ffi::Array<ffi::Tensor>& inputs,
+              const ffi::Array<ffi::Tensor>& outputs)
+      : caller_(std::move(main)),
+        inputs_(inputs.begin(), inputs.end()),
+        outputs_(outputs.begin(), outputs.end()) {}
+
+  // The result; None where it is in the outputs.
+  ffi::Any Call() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    ffi::Any result = caller_.Run(inputs_);
+    if (outputs_.empty()) return result;
+    if (auto list = result.as<ffi::Array<ffi::Any>>()) {
+      if (list->size() != outputs_.size()) Misfit(list->size());
+      for (size_t i = 0; i < outputs_.size(); ++i) {
+        Copy((*list)[static_cast<int64_t>(i)].cast<ffi::Tensor>(), outputs_[i]);
+      }
+      return nullptr;
+    }
+    if (outputs_.size() != 1) Misfit(1);
+    Copy(result.cast<ffi::Tensor>(), outputs_[0]);
+    return nullptr;
+  }
+
+  ffi::Array<int64_t> Counters() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return caller_.counters().List();
+  }
+
+ private:
+  [[noreturn]] void Misfit(size_t results) const {
+    ThrowInvalidInput("out: ", outputs_.size(), " arrays given for ", results, " results");
+  }
+
+  static void Copy(const ffi::Tensor& result, const ffi::Tensor& output) {
+    const DLTensor* from = result.GetDLTensorPtr();
+    const DLTensor* to = output.GetDLTensorPtr();
+    if (!SameShape(*from, *to) || !(from->dtype == to->dtype)) {
+      ThrowInvalidInput("out: a result has another shape or element type than when it was bound");
+    }
+    std::memcpy(DataOf(*to), DataOf(*from), ffi::GetDataSize(*from));
+  }
+
+  std::mutex mutex_;
+  Caller caller_;
+  std::vector<ffi::Tensor> inputs_;
+  std::vector<ffi::Tensor> outputs_;
+};
+
+// The function that calls, and one that counts.
+ffi::Array<ffi::Function> MakeBoundCaller(ffi::Function main, const ffi::Array<ffi::Tensor>& inputs,
+                                          const ffi::Array<ffi::Tensor>& outputs) {
+  auto caller = std::make_shared<BoundCaller>(std::move(main), inputs, outputs);
+  return {ffi::Function::FromTyped([caller] { return Guard([&] { return caller->Call(); }); }),
+          ffi::Function::FromTyped([caller] { return caller->Counters(); })};
+}
+
 // The function that calls, one that accepts shapes, and one that counts.  A type of '' is any.
 ffi::Array<ffi::Function> MakeCaller(ffi::Function main, const ffi::Array<ffi::String>& types) {
   std::vector<std::optional<DLDataType>> known;
@@ -231,7 +292,9 @@ ffi::Array<ffi::Function> MakeCaller(ffi::Function main, const ffi::Array<ffi::S
 }
 
 TVM_FFI_STATIC_INIT_BLOCK() {
-  tvm::ffi::reflection::GlobalDef().def("tvm_mxplan.calls.caller", MakeCaller);
+  tvm::ffi::reflection::GlobalDef()
+      .def("tvm_mxplan.calls.caller", MakeCaller)
+      .def("tvm_mxplan.calls.bound", MakeBoundCaller);
 }
 
 }  // namespace
