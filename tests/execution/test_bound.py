@@ -6,10 +6,11 @@ import threading
 
 import numpy as np
 import pytest
-from small_models import mlp, numbers, passing_on
+from handed_on import numbers, passing_on
 
 import tvm_mxplan
 from tvm_mxplan.execution.calls import CallCounters
+from tvm_mxplan.testing.mlp import mlp
 
 
 @pytest.fixture(scope="module")

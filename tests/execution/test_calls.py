@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from small_models import mlp, numbers, passing_on
+from handed_on import numbers, passing_on
 
 import tvm_mxplan
 from tvm_mxplan.execution.calls import CallCounters
+from tvm_mxplan.testing.mlp import mlp
 from tvm_mxplan.testing.reference import onnxruntime_outputs
 
 
