@@ -44,7 +44,7 @@ _MICRO = 1e6
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print a table in Markdown; returns the exit status."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        "bench calls", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--widths", default=",".join(WIDTHS), help="networks, each as its layers' widths")
     parser.add_argument("--batches", default="1,8")
