@@ -10,7 +10,7 @@ import numpy as np
 from tvm_mxplan.core.layout.layout import parse_layout, plain_layout
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import Shape
-from tvm_mxplan.core.program.renumber import renumber_step
+from tvm_mxplan.core.program.renumber import renumber_step, sort_values
 
 
 class Graph:
@@ -54,6 +54,15 @@ class Graph:
         """Position of the step that writes a private value; None for all others."""
         return self._writer.get(value) if self.is_private(value) else None
 
+    def written_by(self, value: int) -> int | None:
+        """Position of the step that writes a value, whoever reads it."""
+        return self._writer.get(value)
+
+    def is_unread(self, value: int) -> bool:
+        """True for a local that no step reads, nor any view of it."""
+        local = self.values[value].kind == "local" and self.values[value].alias_of < 0
+        return local and not self._reads[value] and value not in self._views
+
     def merge(self, producer: int, consumer: int, merged: ir.Step) -> None:
         """Put ``merged``, which writes what ``consumer`` wrote, in the place of both steps."""
         for position in (producer, consumer):
@@ -96,22 +105,47 @@ class Graph:
         stored = self.constants[root.index].reshape([seen.shape[axis] for axis in layout.order])  # type: ignore[arg-type]
         return stored.transpose(np.argsort(layout.order))
 
+    def root(self, value: int) -> int:
+        """The value that owns the bytes of ``value``."""
+        return self._chain(value)[-1]
+
+    def become_constant(self, value: int, array: np.ndarray) -> None:
+        """Make a constant of a local that no step writes any more."""
+        self.constants.append(np.ascontiguousarray(array, dtype=self.values[value].dtype))
+        index = len(self.constants) - 1
+        self.values[value] = replace(self.values[value], kind="constant", index=index)
+
+    def rename(self, steps: list[ir.Step], same: dict[int, int]) -> None:
+        """Put ``steps`` in the place of all, and others in the place of the values that ``same`` names."""
+
+        def found(value: int) -> int:
+            while value in same:
+                value = same[value]
+            return value
+
+        number = {value: found(value) for value in range(len(self.values))}
+        for at, value in enumerate(self.values):
+            if value.alias_of >= 0:
+                self.values[at] = replace(value, alias_of=number[value.alias_of])
+        self._views = {value.alias_of for value in self.values if value.alias_of >= 0}
+        self.set_steps([renumber_step(step, number) for step in steps])
+
     def _chain(self, value: int) -> list[int]:
         chain = [value]
         while self.values[chain[-1]].alias_of >= 0:
             chain.append(self.values[chain[-1]].alias_of)
         return chain
 
-    def add_constant(self, array: np.ndarray, name: str) -> int:
-        array = np.ascontiguousarray(array, dtype="float32")
+    def add_constant(self, array: np.ndarray, name: str, dtype: str = "float32") -> int:
+        array = np.ascontiguousarray(array, dtype=dtype)
         self.constants.append(array)
         index = len(self.constants) - 1
         layout = plain_layout(array.ndim)
-        self.values.append(ir.Value(name, array.shape, "float32", "constant", layout, index))
+        self.values.append(ir.Value(name, array.shape, dtype, "constant", layout, index))
         return len(self.values) - 1
 
-    def add_local(self, name: str, shape: Shape) -> int:
-        self.values.append(ir.Value(name, shape, "float32", "local", plain_layout(len(shape))))
+    def add_local(self, name: str, shape: Shape, dtype: str = "float32") -> int:
+        self.values.append(ir.Value(name, shape, dtype, "local", plain_layout(len(shape))))
         return len(self.values) - 1
 
     def add_view(self, value: ir.Value) -> int:
@@ -139,4 +173,6 @@ class Graph:
                 value = replace(value, alias_of=number[value.alias_of])
             values.append(value)
         renumbered = tuple(renumber_step(step, number) for step in steps)
-        return replace(self.program, values=tuple(values), steps=renumbered), constants
+        program = replace(self.program, values=tuple(values), steps=renumbered)
+        in_order = all(value.alias_of < at for at, value in enumerate(values))
+        return program if in_order else sort_values(program), constants

@@ -80,9 +80,9 @@ def _copy(graph: Graph, number: int, copies: dict[int, int], steps: list[ir.Step
     if number not in copies:
         value, constant = graph.values[number], graph.constant(number)
         if constant is not None:
-            copies[number] = graph.add_constant(constant, value.name)
+            copies[number] = graph.add_constant(constant, value.name, value.dtype)
         else:
-            copies[number] = graph.add_local(value.name, value.shape)
+            copies[number] = graph.add_local(value.name, value.shape, value.dtype)
             operands = (ir.Operand("src", number), ir.Operand("dst", copies[number]))
             steps.append(ir.Step(f"transpose_{value.name}_{number}", ir.Reorder(), operands))
     return copies[number]

@@ -322,6 +322,18 @@ class Reorder:
     """src -> dst of the same logical shape in another layout (or a plain copy)."""
 
 
+@dataclass(frozen=True)
+class Quantization:
+    """src, src_scale?, src_zero_point?, dst_scale?, dst_zero_point? -> dst of the same shape.
+
+    Converts between real numbers and integers that stand for scale * (integer - zero point), or between
+    integers of two scales; a side of integers has a scale.  Rounds to the nearest, saturates.  Vectors of
+    scales and zero points stand along ``axis``.
+    """
+
+    axis: int
+
+
 Attributes: TypeAlias = (
     Convolution
     | Deconvolution
@@ -349,6 +361,7 @@ Attributes: TypeAlias = (
     | Cast
     | Resize
     | Reorder
+    | Quantization
 )
 
 STEP_KINDS: dict[str, type] = {
@@ -378,6 +391,7 @@ STEP_KINDS: dict[str, type] = {
     "cast": Cast,
     "resize": Resize,
     "reorder": Reorder,
+    "quantization": Quantization,
 }
 KIND_OF = {cls: kind for kind, cls in STEP_KINDS.items()}
 
@@ -434,12 +448,19 @@ PostOp: TypeAlias = EltwisePostOp | BinaryPostOp | SumPostOp | DepthwisePostOp
 RESULT_ROLES = ("dst", "last_hidden", "last_cell")
 """Roles of what steps write; every other operand is read."""
 
+SCALE_ROLES = ("src_scale", "src_zero_point", "weights_scale", "dst_scale", "dst_zero_point")
+"""Roles of the numbers by which integers stand for real ones; scales are float32, zero points int32.
+
+A product with ``src_scale`` and ``weights_scale`` multiplies integers, and computes behind that in float32;
+with ``dst_scale`` it writes integers.
+"""
+
 
 @dataclass(frozen=True)
 class Operand:
     """A value in a role: src, src1, weights, bias, scale, shift, mean, variance, condition, indices, dst.
 
-    A depthwise post-op adds depthwise_weights and depthwise_bias; a recurrent layer has recurrence,
+    Integers add those of ``SCALE_ROLES``.  A depthwise post-op adds depthwise_weights and depthwise_bias; a recurrent layer has recurrence,
     peepholes, hidden, cell, and the results last_hidden and last_cell.
     """
 
@@ -497,6 +518,11 @@ class Step:
     def results(self) -> tuple[int, ...]:
         """Ids of all values that the step writes, in the order of its operands; most steps have dst alone."""
         return tuple(operand.value for operand in self.operands if operand.is_result)
+
+    @property
+    def is_quantized(self) -> bool:
+        """True for a product of integers."""
+        return any(operand.role == "weights_scale" for operand in self.operands)
 
     @property
     def has_depthwise(self) -> bool:

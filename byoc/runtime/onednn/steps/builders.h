@@ -32,6 +32,7 @@ void BuildResampling(StepBuilder* b);
 void BuildPad(StepBuilder* b);
 void BuildSlice(StepBuilder* b);
 void BuildReorder(StepBuilder* b);
+void BuildQuantization(StepBuilder* b);
 
 }  // namespace mxplan
 
