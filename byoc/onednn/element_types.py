@@ -6,7 +6,7 @@ _BFLOAT16 = ("bf16", "fp16", "amx")
 """Parts of the names of instruction sets that multiply bfloat16: avx512_core_bf16 and those above."""
 
 _INT8 = ("vnni", *_BFLOAT16)
-"""Likewise of those that multiply integers of 8 bits, with sums of 32 bits that do not saturate on the way."""
+"""Likewise of those that multiply integers of 8 bits, with sums that do not saturate."""
 
 
 def missing_type(dtype: str, isa: str) -> str:

@@ -87,7 +87,9 @@ class Weights:
     scale: np.ndarray
 
 
-def weights_form(graph: Graph, form: Form, real: int, weights: int, outputs: tuple[int, ...]) -> Weights | None:
+def weights_form(
+    graph: Graph, form: Form, real: int, weights: int, outputs: tuple[int, ...]
+) -> Weights | None:
     """The weights of a product of integers; None where libraries have none for them.
 
     Parameters
@@ -126,7 +128,11 @@ def _along(
     seen = spread if weights == real else _seen(spread, graph.values[weights])
     first = tuple(slice(None) if axis in outputs else slice(0, 1) for axis in range(seen.ndim))
     scale = seen[first]
-    return scale.reshape(-1).astype("float32") if np.array_equal(np.broadcast_to(scale, seen.shape), seen) else None
+    return (
+        scale.reshape(-1).astype("float32")
+        if np.array_equal(np.broadcast_to(scale, seen.shape), seen)
+        else None
+    )
 
 
 def _spread(row: np.ndarray, numbers: Numbers, shape: tuple[int, ...]) -> np.ndarray:

@@ -156,9 +156,7 @@ def _inverse(scale: float) -> float:
     return float(np.float32(1) / np.float32(scale))
 
 
-def _writing(
-    root: ir.Step, dst: int, scales: list[ir.Operand], post_ops: tuple[ir.PostOp, ...]
-) -> ir.Step:
+def _writing(root: ir.Step, dst: int, scales: list[ir.Operand], post_ops: tuple[ir.PostOp, ...]) -> ir.Step:
     """The product with another result and its numbers."""
     kept = [one for one in root.operands if one.role not in ("dst", "dst_scale", "dst_zero_point")]
     operands: tuple[ir.Operand, ...] = (*kept, *scales, ir.Operand("dst", dst))
@@ -175,5 +173,3 @@ def _is_to_real(step: ir.Step) -> bool:
 
 def _has(step: ir.Step, role: str) -> bool:
     return any(operand.role == role for operand in step.operands)
-
-

@@ -164,7 +164,9 @@ class _Lowering:
         assert wanted is not None
         operands = []
         for number, (piece, form) in enumerate(zip(pieces, forms, strict=True)):
-            operands.append(ir.Operand("src", self._piece(f"{step.name}.{number}", piece, form, wanted, dtype)))
+            operands.append(
+                ir.Operand("src", self._piece(f"{step.name}.{number}", piece, form, wanted, dtype))
+            )
         dst = self.graph.add_local(value.name, value.shape, dtype)
         self.steps.append(replace(step, operands=(*operands, ir.Operand("dst", dst))))
         self._formed(step.dst, Form(dst, wanted))

@@ -53,7 +53,7 @@ def conversion_ok(match: Match) -> str | None:
     """Types, shapes and numbers of a conversion by itself, the operator ``root``."""
     call = match["root"]
     data, result = call.args[0], call
-    real, integers = (data, result) if "relax.quantize" == call.op.name else (result, data)
+    real, integers = (data, result) if call.op.name == "relax.quantize" else (result, data)
     if dtype_of(integers) not in INTEGERS:
         return f"integers of {dtype_of(integers) or 'unknown type'}, expected {' or '.join(INTEGERS)}"
     if dtype_of(real) != "float32":
