@@ -1,4 +1,4 @@
-"""Kernels on integers with scales: right ones agree with exact numbers rounded once, a wrong step is found."""
+"""Kernels on integers with scales: right ones agree with exact numbers, rounded; a wrong step is found."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def convolution(
     return kernel(
         ir.Convolution((2, 1), (1, 0, 1, 1) if taps > 1 else (0,) * 4, (1, 1), groups),
         (
-            (2, outputs, (9 + 2 - taps) // 2 + 1 if taps > 1 else 5, 6 + (taps == 1) * 1 if taps == 1 else 6),
+            (2, outputs, 5, 6 if taps > 1 else 7),
             LAST,
         ),
         post_ops,

@@ -1,7 +1,7 @@
 """Products, and steps that move numbers, on the integers that a quantised model has around them.
 
-Before   v1 = quantization(x);  v2 = quantization(v1) real;  v3 = convolution(v2, w real);  v4 = quantization(v3)
-After    v1 = quantization(x);  v3 = convolution(v1, w int8; scales) real;  v4 = quantization(v3)
+Before   v1 = quantization(x);  v2 = quantization(v1) real;  v3 = convolution(v2, w real)
+After    v1 = quantization(x);  v3 = convolution(v1, w int8; scales) real
 
 A conversion of integers into real numbers is put off until some step reads real numbers: products take the
 integers and scales as operands, and what only moves or compares numbers does that with integers as well:

@@ -460,9 +460,8 @@ with ``dst_scale`` it writes integers.
 class Operand:
     """A value in a role: src, src1, weights, bias, scale, shift, mean, variance, condition, indices, dst.
 
-    Integers add those of ``SCALE_ROLES``.  A depthwise post-op adds depthwise_weights and depthwise_bias;
-    a recurrent layer has recurrence,
-    peepholes, hidden, cell, and the results last_hidden and last_cell.
+    Integers add those of ``SCALE_ROLES``.  A depthwise post-op adds depthwise_weights and depthwise_bias; a
+    recurrent layer has recurrence, peepholes, hidden, cell, and the results last_hidden and last_cell.
     """
 
     role: str
