@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "program/quantized_rules.h"
+#include "program/shapes/quantized.h"
+#include "program/shapes/step_shapes.h"
 #include "program/step_attributes.h"
-#include "program/step_shapes.h"
 
 namespace mxplan {
 namespace {
@@ -17,9 +17,9 @@ namespace {
 enum class Types : uint8_t {
   kFloat,  // every operand is of a floating type that some library computes in; which go together,
            // the library says
-  kProduct,    // as kFloat, or integers with scales (quantized_rules.h)
+  kProduct,    // as kFloat, or integers with scales (shapes/quantized.h)
   kPooled,     // as kFloat, or kSame for a maximum
-  kQuantized,  // real numbers and integers into each other, by scales (quantized_rules.h)
+  kQuantized,  // real numbers and integers into each other, by scales (shapes/quantized.h)
   kSame,       // bytes are moved: every operand is of dst's type
   kConvert,    // as kSame, or from one floating type into another
   kAlike,      // as kFloat, or kSame in a type that the library computes with
