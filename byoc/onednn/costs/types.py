@@ -21,6 +21,8 @@ from tvm_mxplan.core.machine import MachineRates
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import StepFacts, operands_of
 
+from . import integers
+
 FLOAT, SHORT = "float32", "bfloat16"
 _FEW_CHANNELS = 16
 _PRODUCT, _FEW, _DEPTHWISE = 0.50, 0.63, 1.02
@@ -54,6 +56,8 @@ def in_float(facts: StepFacts) -> StepFacts:
 def time_share(facts: StepFacts, machine: MachineRates) -> float:
     """Time of a step in its types as a share of its time with everything in float32."""
     attrs = facts.step.attrs
+    if facts.has("src") and facts.dtype("src") in integers.TYPES:
+        return integers.integer_share(facts)
     if isinstance(attrs, ir.MatMul | ir.InnerProduct):
         return _product(facts, machine)
     if isinstance(attrs, ir.Convolution | ir.Deconvolution):
