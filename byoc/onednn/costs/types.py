@@ -50,13 +50,14 @@ def in_float(facts: StepFacts) -> StepFacts:
     """The same step with everything in float32."""
     single, _ = alone(facts.program, facts.step)
     values = tuple(replace(value, dtype=FLOAT) for value in single.values)
-    return replace(facts, program=replace(single, values=values), step=single.steps[0])
+    info = integers.float_info(facts) if integers.reads_integers(facts) else facts.info
+    return replace(facts, program=replace(single, values=values), step=single.steps[0], info=info)
 
 
 def time_share(facts: StepFacts, machine: MachineRates) -> float:
     """Time of a step in its types as a share of its time with everything in float32."""
     attrs = facts.step.attrs
-    if facts.has("src") and facts.dtype("src") in integers.TYPES:
+    if integers.reads_integers(facts):
         return integers.integer_share(facts)
     if isinstance(attrs, ir.MatMul | ir.InnerProduct):
         return _product(facts, machine)
