@@ -55,15 +55,18 @@ class OneDNN:
 
     @property
     def shares(self) -> Sharing:
-        return Sharing(RUNTIME, True, TRANSLATE, fuse)
+        return Sharing(RUNTIME, True, TRANSLATE, self._fused)
 
     def patterns(self, refuse: Refuse) -> list[relax.transform.FusionPattern]:
         return fusion_patterns(refuse)
 
     def translate(self, region: relax.Function, name: str) -> Translation:
-        fused = fuse(*translate_region(region, name, NAME, TRANSLATE))
+        fused = self._fused(*translate_region(region, name, NAME, TRANSLATE))
         check_numbers(fused.program)
         return fused
+
+    def _fused(self, program: Program, constants: list[np.ndarray]) -> Translation:
+        return fuse(program, constants, integers=not missing_type("int8", self.isa))
 
     def describe(self, program: Program) -> Description:
         return library.describe(program)

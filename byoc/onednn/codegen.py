@@ -17,7 +17,7 @@ from tvm_mxplan.core.program.dims import Dim, is_static
 from tvm_mxplan.operators.convolution_gradients import Window
 from tvm_mxplan.passes.relax_types import permutation_of, scalar_of, shape_of, slice_begin
 
-from .families import recurrent
+from .families import quantized, recurrent
 from .families.codegen_elementwise import ELEMENTWISE
 from .families.large_windows import Windows, window_stages
 
@@ -27,7 +27,7 @@ from .families.large_windows import Windows, window_stages
 def _convolution(c: Composite) -> int:
     call = c.root
     groups = int(call.attrs.groups)
-    weights = c.value(call.args[1])
+    weights = quantized.weights_of(c, call.args[1])
     shape = c.builder.values[weights].shape
     if groups > 1:
         weights = c.builder.reshape(weights, (groups, shape[0] // groups, *shape[1:]))  # type: ignore[operator]
@@ -40,7 +40,7 @@ def _convolution(c: Composite) -> int:
 def _deconvolution(c: Composite) -> int:
     call = c.root
     groups = int(call.attrs.groups)
-    weights = c.value(call.args[1])
+    weights = quantized.weights_of(c, call.args[1])
     shape = c.builder.values[weights].shape
     spatial = range(len(shape))[2:]
     if groups > 1:
@@ -80,7 +80,7 @@ def _convolution_backward_weights(c: Composite) -> int:
 
 
 def _matmul(c: Composite) -> int:
-    src, weights = (c.value(arg) for arg in c.root.args)
+    src, weights = c.value(c.root.args[0]), quantized.weights_of(c, c.root.args[1])
     rank = len(c.shape)
     operands = ("src", c.builder.align(src, rank)), ("weights", c.builder.align(weights, rank))
     return c.emit("matmul", ir.MatMul(), *operands)
@@ -89,7 +89,7 @@ def _matmul(c: Composite) -> int:
 def _matmul_transposed(c: Composite) -> int:
     src, transpose = c.value(c.root.args[0]), c.definition(c.root.args[1])
     rank = len(c.shape)
-    weights = c.builder.align(c.value(transpose.args[0]), rank)
+    weights = c.builder.align(quantized.weights_of(c, transpose.args[0]), rank)
     weights = c.builder.permute(weights, (*range(rank - 2), rank - 1, rank - 2))
     return c.emit("matmul", ir.MatMul(), ("src", src), ("weights", weights))
 
@@ -318,6 +318,8 @@ def _pad(c: Composite) -> int:
 
 
 TRANSLATE: dict[str, Callable[[Composite], int | tuple[int, ...]]] = {
+    "quantize": quantized.translate,
+    "dequantize": quantized.translate,
     "convolution": _convolution,
     "deconvolution": _deconvolution,
     "convolution_backward_data": _convolution_backward_data,

@@ -23,7 +23,7 @@ from tvm_mxplan.passes.relax_types import permutation_of, scalar_of, shape_of
 
 from . import checks
 from .checks import Match
-from .families import recurrent
+from .families import quantized, recurrent
 from .families.activations import ACTIVATIONS, either
 
 NAME = "mxplan_onednn"
@@ -184,7 +184,28 @@ def _backward(operator: Operator, arity: int) -> Callable[[], tuple[DFPattern, d
 
 _SPATIAL = ("1d", "2d", "3d")
 
+_CONVOLUTIONS = [f"nn.conv{n}" for n in _SPATIAL]
+_DECONVOLUTIONS = [f"nn.conv{n}_transpose" for n in _SPATIAL]
+
 COMPOSITES: list[Composite] = [
+    # integers that stand for real numbers
+    *[
+        Composite(operator, quantized.conversion(operator), _accept, operator, quantized.conversion_ok)
+        for operator in ("quantize", "dequantize")
+    ],
+    *[
+        Composite(name, pattern, check, f"{name} of integers", quantized.weights_ok)
+        for name, check, operators in (
+            ("convolution", checks.convolution, _CONVOLUTIONS),
+            ("deconvolution", checks.convolution, _DECONVOLUTIONS),
+            ("matmul", checks.matmul, ["matmul"]),
+        )
+        for pattern in quantized.product(*operators)
+    ],
+    Composite(
+        "matmul_transposed", quantized.transposed_product, _check_transposed_weights, "matmul of integers",
+        quantized.weights_ok,
+    ),
     # what an importer spreads over several operators
     Composite("lrn", _lrn, _check_lrn, "LRN"),
     Composite("instance_norm", _instance_norm, _check_instance_norm, "instance norm"),
@@ -193,8 +214,8 @@ COMPOSITES: list[Composite] = [
     Composite("channel_shuffle", _channel_shuffle, _check_channel_shuffle, "channel shuffle"),
     Composite("matmul_transposed", _transposed_weights, _check_transposed_weights, "matmul, transposed"),
     # one operator each
-    *_operators("convolution", 2, checks.convolution, *[f"nn.conv{n}" for n in _SPATIAL]),
-    *_operators("deconvolution", 2, checks.convolution, *[f"nn.conv{n}_transpose" for n in _SPATIAL]),
+    *_operators("convolution", 2, checks.convolution, *_CONVOLUTIONS),
+    *_operators("deconvolution", 2, checks.convolution, *_DECONVOLUTIONS),
     *[
         Composite(name, _backward(operator, 2), check, operator.name)
         for name, operator, check in (

@@ -69,7 +69,8 @@ def candidates(
         layouts = [source_layout, *image_layouts(rank, policy, block)]
         plain = plain_layout(rank)
         mixed = [pair for layout in layouts for pair in ((plain, layout), (layout, plain))]
-        return _distinct([*((layout, layout) for layout in layouts), *mixed, own])
+        pairs = [*((layout, layout) for layout in layouts), *mixed]
+        return _distinct([*(_converting(program, step, *pair) for pair in pairs), own])
     if 3 <= rank <= 5 and isinstance(step.attrs, IMAGE_STEPS + AGNOSTIC_STEPS):
         preferred = image_layouts(rank, policy, block)
         if isinstance(step.attrs, AGNOSTIC_STEPS) or policy == "any":
@@ -82,7 +83,15 @@ def candidates(
 def is_cast(program: ir.Program, step: ir.Step) -> bool:
     """True for a conversion into another type, which may be one into another layout as well."""
     types = (program.values[number].dtype for _, number in operands_of(step))
-    return isinstance(step.attrs, ir.Reorder) and len(set(types)) > 1
+    return isinstance(step.attrs, ir.Quantization) or (
+        isinstance(step.attrs, ir.Reorder) and len(set(types)) > 1
+    )
+
+
+def _converting(program: ir.Program, step: ir.Step, source: str, target: str) -> Layouts:
+    """A cast out of one layout into another, the numbers that it goes by as they are."""
+    chosen = {"src": source, "dst": target}
+    return tuple(chosen.get(role, program.values[value].layout) for role, value in operands_of(step))
 
 
 def options_of(program: ir.Program, step: ir.Step, block: int) -> list[Layouts]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from tvm_mxplan.core.program import program as ir
 
-from .data import Array
+from .drawing import Array
 
 Operands = Mapping[str, Array]
 

@@ -15,14 +15,14 @@ import numpy as np
 
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.opcheck.compare import differ
-from tvm_mxplan.opcheck.estimate import Estimate, rounded_to
-from tvm_mxplan.opcheck.references import POST_OPS, REFERENCES, evaluate
+from tvm_mxplan.opcheck.estimate import Estimate, as_stored, rounded_to
+from tvm_mxplan.opcheck.references import POST_OPS, REFERENCES, evaluate, quantized
 from tvm_mxplan.opcheck.references.convolution import before_depthwise, depthwise
 from tvm_mxplan.opcheck.references.operands import Operands
 from tvm_mxplan.opcheck.result import Finding
 
 from . import products, recurrent
-from .data import Array
+from .drawing import Array
 from .sample import positions, slices
 
 GATHERED = 1 << 22
@@ -88,7 +88,7 @@ def judge(run: Run) -> Finding | None:
             estimate, chosen = _other(run)
     got = chosen(run.result)
     exact = not np.any(estimate.error)
-    if exact and np.array_equal(got, estimate.value.astype(got.dtype)):  # rounded once, if it is shorter
+    if exact and np.array_equal(got, as_stored(estimate.value, got.dtype)):  # rounded once, if it is shorter
         return None
     expected = np.asarray(estimate.value, np.float64)
     finding, _ = differ("dst", got, Estimate(expected, estimate.error))
@@ -116,7 +116,8 @@ def _widened(run: Run) -> Run:
 
 def _product(run: Run) -> tuple[Estimate, Chosen]:
     step, shape = run.program.steps[0], run.result.shape
-    given = {operand.role: run.arrays[operand.value] for operand in step.operands if not operand.is_result}
+    read = {operand.role: [run.arrays[operand.value]] for operand in step.operands if not operand.is_result}
+    given = {role: arrays[0] for role, arrays in quantized.real(step, read).items()}
     filters = math.prod(given["weights"].shape)
     match step.attrs:
         case ir.MatMul():
@@ -136,7 +137,8 @@ def _product(run: Run) -> tuple[Estimate, Chosen]:
             value = products.convolution(attrs, given, shape[2:], at)
             chosen = _pixels(shape, at)
     estimate = _stated(_with_bias(value, given, step, chosen), run)
-    return _behind(estimate, step.post_ops, run, chosen), chosen
+    estimate = _behind(estimate, step.post_ops, run, chosen)
+    return quantized.stored(step, read, estimate, run.result.dtype), chosen
 
 
 def _filters(run: Run) -> tuple[Estimate, Chosen]:
@@ -308,6 +310,8 @@ def _free_axes(step: ir.Step, shape: Sequence[int], src: Sequence[int]) -> list[
             return [axis for axis in axes if axis != 1]
         case ir.LayerNormalization():
             return list(axes)[:-1]
+        case ir.Quantization(axis=along):
+            return [axis for axis in axes if axis != along]
         case ir.Softmax(axis=along):
             return [axis for axis in axes if axis != along % len(shape)]
         case ir.Reduction():

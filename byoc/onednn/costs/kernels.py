@@ -79,7 +79,7 @@ _SIMPLE = frozenset(
 )
 _SHOWN = 0.9
 """Of what is moved by steps that do little else."""
-_SHOWN_BY_KIND = {ir.Concat: 1.3, ir.Slice: 1.3, ir.Binary: 1.4, ir.Reorder: 1.8}
+_SHOWN_BY_KIND = {ir.Concat: 1.3, ir.Slice: 1.3, ir.Binary: 1.4, ir.Reorder: 1.8, ir.Quantization: 1.8}
 
 
 def computing_us(facts: StepFacts, machine: MachineRates) -> float:

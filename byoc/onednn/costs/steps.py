@@ -34,7 +34,7 @@ def cost(facts: StepFacts, machine: MachineRates) -> float:
     if isinstance(attrs, ir.Concat | ir.Slice):
         moved = 2 * facts.pieces_bytes
         return start + max(shown_share(facts) * machine.exchanging_us(moved), machine.copying_us(moved))
-    if not isinstance(attrs, ir.Reorder) and not is_float(facts):
+    if not isinstance(attrs, ir.Reorder | ir.Quantization) and not is_float(facts):
         return time_share(facts, machine) * cost(in_float(facts), machine)
     images = facts.image_bytes
     exchanging = machine.exchanging_us(images)

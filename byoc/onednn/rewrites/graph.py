@@ -10,6 +10,8 @@ from tvm_mxplan.core.layout.layout import parse_layout, plain_layout
 from tvm_mxplan.core.program import graph
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import Shape
+from tvm_mxplan.core.program.operands import renumbered
+from tvm_mxplan.core.program.renumber import sort_values
 
 
 class Graph(graph.Graph):
@@ -19,6 +21,11 @@ class Graph(graph.Graph):
         super().__init__(program)
         self.constants = list(constants)
         self._taken_in: dict[str, str] = {}
+
+    def is_unread(self, value: int) -> bool:
+        """True for a local that no step reads, nor any view of it."""
+        local = self.values[value].kind == "local" and self.values[value].alias_of < 0
+        return local and not self.reads(value) and not self.views(value)
 
     def merge(self, producer: int, consumer: int, merged: ir.Step) -> None:
         """Put ``merged``, which writes what ``consumer`` wrote, in the place of both steps."""
@@ -58,14 +65,40 @@ class Graph(graph.Graph):
         stored = self.constants[root.index].reshape([seen.shape[axis] for axis in layout.order])  # type: ignore[arg-type]
         return stored.transpose(np.argsort(layout.order))
 
-    def add_constant(self, array: np.ndarray, name: str) -> int:
-        array = np.ascontiguousarray(array, dtype="float32")
+    def become_constant(self, value: int, array: np.ndarray) -> None:
+        """Make a constant of a local that no step writes any more."""
+        self.constants.append(np.ascontiguousarray(array, dtype=self.values[value].dtype))
+        index = len(self.constants) - 1
+        self.values[value] = replace(self.values[value], kind="constant", index=index)
+
+    def rebuild(self, steps: list[ir.Step], same: dict[int, int]) -> None:
+        """Put ``steps`` in the place of all, and others in the place of the values that ``same`` names.
+
+        Numbers of values change.
+        """
+
+        def found(value: int) -> int:
+            while value in same:
+                value = same[value]
+            return value
+
+        number = {value: found(value) for value in range(len(self.values))}
+        values = tuple(
+            replace(value, alias_of=number[value.alias_of]) if value.alias_of >= 0 else value
+            for value in self.values
+        )
+        written = tuple(renumbered(step, number) for step in steps)
+        program = replace(self.program, values=values, steps=written)
+        super().__init__(sort_values(graph.Graph(program).finish()))
+
+    def add_constant(self, array: np.ndarray, name: str, dtype: str = "float32") -> int:
+        array = np.ascontiguousarray(array, dtype=dtype)
         self.constants.append(array)
         index = len(self.constants) - 1
-        return self.add(ir.Value(name, array.shape, "float32", "constant", plain_layout(array.ndim), index))
+        return self.add(ir.Value(name, array.shape, dtype, "constant", plain_layout(array.ndim), index))
 
-    def add_local(self, name: str, shape: Shape) -> int:
-        return self.add(ir.Value(name, shape, "float32", "local", plain_layout(len(shape))))
+    def add_local(self, name: str, shape: Shape, dtype: str = "float32") -> int:
+        return self.add(ir.Value(name, shape, dtype, "local", plain_layout(len(shape))))
 
     def close(self) -> tuple[ir.Program, list[np.ndarray]]:
         """The program and its constants, without what nothing uses."""

@@ -75,8 +75,8 @@ def _copy(graph: Graph, number: int, copies: dict[int, int], at: int) -> int:
     if number not in copies:
         value, constant = graph.values[number], graph.constant(number)
         if constant is not None:
-            copies[number] = graph.add_constant(constant, value.name)
+            copies[number] = graph.add_constant(constant, value.name, value.dtype)
         else:
-            copies[number] = graph.add_local(value.name, value.shape)
+            copies[number] = graph.add_local(value.name, value.shape, value.dtype)
             graph.insert_before(at, reorder(f"transpose_{value.name}_{number}", number, copies[number]))
     return copies[number]

@@ -159,6 +159,7 @@ bool SamePlacement(const memory::desc& a, const memory::desc& b) {
   if (a.get_format_kind() != blocked || b.get_format_kind() != blocked) return false;
   if (a.get_data_type() != b.get_data_type() || a.get_dims() != b.get_dims()) return false;
   if (a.get_padded_dims() != b.get_padded_dims()) return false;
+  if (a.get_size() != b.get_size()) return false;  // sums of weights stand behind one of them
   if (a.get_inner_blks() != b.get_inner_blks()) return false;
   if (a.get_inner_idxs() != b.get_inner_idxs()) return false;
   // An axis that has one block only never steps.

@@ -272,6 +272,18 @@ class Reorder:
     """src -> dst of the same logical shape in another layout (or a plain copy)."""
 
 
+@dataclass(frozen=True)
+class Quantization:
+    """src, src_scale?, src_zero_point?, dst_scale?, dst_zero_point? -> dst of the same shape.
+
+    Converts between real numbers and integers that stand for scale * (integer - zero point), or between
+    integers of two scales; a side of integers has a scale.  Rounds to the nearest, saturates.  Vectors of
+    scales and zero points stand along ``axis``.
+    """
+
+    axis: int
+
+
 Attributes: TypeAlias = (
     Convolution
     | Deconvolution
@@ -300,6 +312,7 @@ Attributes: TypeAlias = (
     | Cast
     | Resize
     | Reorder
+    | Quantization
 )
 
 STEP_KINDS: dict[str, type] = {
@@ -330,5 +343,6 @@ STEP_KINDS: dict[str, type] = {
     "cast": Cast,
     "resize": Resize,
     "reorder": Reorder,
+    "quantization": Quantization,
 }
 KIND_OF = {cls: kind for kind, cls in STEP_KINDS.items()}

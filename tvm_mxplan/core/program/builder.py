@@ -134,7 +134,8 @@ class ProgramBuilder:
         """The operator's own name for the first step that computes something, names below it for others."""
         if not self.operator:
             return self.unique(stem)
-        if self.operator not in self._names and not isinstance(attrs, ir.Reorder):
+        moves = isinstance(attrs, ir.Reorder) or (isinstance(attrs, ir.Quantization) and stem == "weights")
+        if self.operator not in self._names and not moves:
             self._names[self.operator] = 1
             return self.operator
         return self.unique(f"{self.operator}.{stem}")

@@ -58,6 +58,7 @@ from .attributes import (
     Pad,
     Pooling,
     PReLU,
+    Quantization,
     Recurrent,
     RecurrentCell,
     RecurrentDirection,
@@ -107,6 +108,7 @@ __all__ = [
     "Pooling",
     "PostOp",
     "Program",
+    "Quantization",
     "Recurrent",
     "RecurrentCell",
     "RecurrentDirection",
@@ -161,15 +163,21 @@ class Value:
 RESULT_ROLES = ("dst", "last_hidden", "last_cell")
 """Roles of what steps write; every other operand is read."""
 
+SCALE_ROLES = ("src_scale", "src_zero_point", "weights_scale", "dst_scale", "dst_zero_point")
+"""Roles of the numbers by which integers stand for real ones; scales are float32, zero points int32.
+
+A product with ``src_scale`` and ``weights_scale`` multiplies integers, and computes behind that in float32;
+with ``dst_scale`` it writes integers.
+"""
+
 
 @dataclass(frozen=True)
 class Operand:
     """A value in a role: src, src1, weights, bias, scale, shift, mean, variance, condition, indices, dst.
 
+    Integers add those of ``SCALE_ROLES``.  A depthwise post-op adds depthwise_weights and depthwise_bias; a
+    recurrent layer has recurrence, peepholes, hidden, cell, and the results last_hidden and last_cell.
     Steps backward read a gradient beside what went forward.
-
-    A depthwise post-op adds depthwise_weights and depthwise_bias; a recurrent layer has recurrence,
-    peepholes, hidden, cell, and the results last_hidden and last_cell.
     """
 
     role: str
@@ -226,6 +234,11 @@ class Step:
     def results(self) -> tuple[int, ...]:
         """Ids of all values that the step writes, in the order of its operands; most steps have dst alone."""
         return tuple(operand.value for operand in self.operands if operand.is_result)
+
+    @property
+    def is_quantized(self) -> bool:
+        """True for a product of integers."""
+        return any(operand.role == "weights_scale" for operand in self.operands)
 
     @property
     def has_depthwise(self) -> bool:

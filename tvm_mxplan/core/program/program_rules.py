@@ -18,9 +18,9 @@ from .dims import Dim, symbols_of
 _MAX_RANK = 12
 _MAX_NUMBER = 2**31 - 1
 
-_WEIGHTED = (("src", "weights"), ("bias",))
+_WEIGHTED = (("src", "weights"), ("bias", *ir.SCALE_ROLES))
 _ROLES: dict[type, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    ir.Convolution: (("src", "weights"), ("bias", "depthwise_weights", "depthwise_bias")),
+    ir.Convolution: (("src", "weights"), (*_WEIGHTED[1], "depthwise_weights", "depthwise_bias")),
     ir.Deconvolution: _WEIGHTED,
     ir.ConvolutionBackwardWeights: (("src", "gradient"), ()),
     ir.MatMul: _WEIGHTED,
@@ -36,6 +36,7 @@ _ROLES: dict[type, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ir.Gather: (("src", "indices"), ()),
     ir.Select: (("condition", "src", "src1"), ()),
     ir.Compare: (("src", "src1"), ()),
+    ir.Quantization: (("src",), ("src_scale", "src_zero_point", "dst_scale", "dst_zero_point")),
 }
 """Roles that a step needs and those that it may have, beside dst; the kinds that are missing need src."""
 

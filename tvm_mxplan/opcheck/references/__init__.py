@@ -18,6 +18,7 @@ from . import (
     movement,
     normalization,
     pooling,
+    quantized,
     recurrent,
     reduction,
     resize,
@@ -53,6 +54,7 @@ REFERENCES: dict[type, Callable[[Any, Operands], Estimate]] = {
     ir.Cast: choice.cast,
     ir.Resize: resize.resize,
     ir.Reorder: movement.reorder,
+    ir.Quantization: quantized.quantization,
 }
 
 SEVERAL: dict[type, Callable[[Any, Operands], dict[str, Estimate]]] = {ir.Recurrent: recurrent.recurrent}
@@ -91,7 +93,8 @@ def evaluate(
     post_operands : for each post-op, what a binary reads, or what the destination held for a sum.
     dtype : of its result, and of what stands in front of a depthwise post-op.
     """
-    doubles = {role: [np.asarray(array, np.float64) for array in arrays] for role, arrays in operands.items()}
+    read = {role: [np.asarray(array, np.float64) for array in arrays] for role, arrays in operands.items()}
+    doubles = quantized.real(step, read)
     given = Operands(doubles, shape)
     with np.errstate(all="ignore"):
         if type(step.attrs) in SEVERAL:
@@ -108,4 +111,5 @@ def evaluate(
             if isinstance(post_op, ir.DepthwisePostOp):
                 estimate = rounded_to(dtype, estimate)
             estimate = POST_OPS[type(post_op)](post_op, estimate, other, given)
+        estimate = quantized.stored(step, read, estimate, dtype)
     return {"dst": estimate}

@@ -151,6 +151,7 @@ dnnl::primitive_attr StepBuilder::Attr(PrimitiveKey* key) const {
   }
   dnnl::primitive_attr attr;
   attr.set_post_ops(post_ops);
+  PutQuantization(&attr, key);
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   return attr;
 }
@@ -230,6 +231,7 @@ void StepBuilder::AddPrimitive(const PrimitivePointer& made, const std::vector<B
     int id = DNNL_ARG_ATTR_MULTIPLE_POST_OP(static_cast<int>(i)) | DNNL_ARG_SRC_1;
     arguments.push_back(Bind(pd, {id, op.value}));
   }
+  BindQuantization(&arguments);
   BindScratchpad(pd, &arguments);
   AddStage(std::make_unique<PrimitiveStage>(made, std::move(arguments)), Implementation(pd));
   for (const auto& [from, to] : to_convert_) AddReorder(from, to);

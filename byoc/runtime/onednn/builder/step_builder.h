@@ -67,6 +67,10 @@ class StepBuilder {
   double Real(const char* name) const { return RealOf(step_, name); }
   bool Flag(const char* name) const { return FlagOf(step_, name); }
   const std::string& Text(const char* name) const { return TextOf(step_, name); }
+  // States along which axes of the weights, as the primitive sees them, a vector of scales stands:
+  // a bit for each.  For primitives that are added from now on.
+  void ScaleWeightsAlong(int mask) { weights_mask_ = mask; }
+
   const std::vector<int64_t>& Integers(const char* name) const { return IntegersOf(step_, name); }
   const std::vector<int64_t>& Integers(const char* name, size_t count, int64_t low) const {
     return IntegersOf(step_, name, count, low);
@@ -131,6 +135,9 @@ class StepBuilder {
   // Adds a plain reorder between two views; none where there is nothing in them.
   void AddReorder(int src, const dnnl::memory::desc& src_desc, int dst,
                   const dnnl::memory::desc& dst_desc);
+  // Adds one between src and dst with the step's scales and zero points, vectors along `axis`.
+  void AddRequantization(const dnnl::memory::desc& src, const dnnl::memory::desc& dst,
+                         int64_t axis);
   void AddStage(std::unique_ptr<const Stage> stage, const std::string& implementation);
   // Needs of stages that come without a primitive's descriptor.
   void NeedScratchpad(int64_t bytes);
@@ -141,8 +148,12 @@ class StepBuilder {
   Executable Take();
 
  private:
-  // The step's post-ops and the user's scratchpad; what distinguishes them goes into the key.
+  // The step's scales, zero points and post-ops, and the user's scratchpad; what distinguishes them
+  // goes into the key.
   dnnl::primitive_attr Attr(PrimitiveKey* key) const;
+  // Scales and zero points alone (quantized.cc), and the arguments that hold their numbers.
+  void PutQuantization(dnnl::primitive_attr* attr, PrimitiveKey* key) const;
+  void BindQuantization(std::vector<MemoryArgument>* arguments) const;
   void AddPrimitive(const PrimitivePointer& made, const std::vector<Binding>& bindings);
   // The epilogue on dst: each binary with what follows as its post-ops, elementwise functions
   // alone.
@@ -163,6 +174,8 @@ class StepBuilder {
   DescribedProgram* program_;
   bool lists_alternatives_;
   bool may_prefer_ = false;
+  int weights_mask_ = 0;  // of a vector of scales
+  int tensor_mask_ = 0;   // likewise, of src and dst
   Choice choice_;
   std::vector<PostOp> post_ops_;  // of primitives that are added from now on
   int64_t kept_bytes_ = 0;  // at the beginning of the scratchpad, which stages may not overwrite

@@ -33,6 +33,7 @@ void BuildResampling(StepBuilder* b);
 void BuildPad(StepBuilder* b);
 void BuildSlice(StepBuilder* b);
 void BuildReorder(StepBuilder* b);
+void BuildQuantization(StepBuilder* b);
 
 }  // namespace mxplan
 

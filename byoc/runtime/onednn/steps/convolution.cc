@@ -80,6 +80,7 @@ void Build(StepBuilder* b, dnnl::algorithm algorithm, bool transposed, bool with
     }
   }
   AgreeOnNames(&src, &dst);
+  b->ScaleWeightsAlong(b->Integer("groups") == 1 ? 1 : 3);
   b->Add<Primitive>(bindings, dnnl::prop_kind::forward_inference, algorithm, src,
                     b->AnyWeights("weights"), bias, dst, g.strides, g.dilates, g.padding_l,
                     g.padding_r);

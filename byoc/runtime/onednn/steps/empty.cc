@@ -33,6 +33,7 @@ float Identity(const StepBuilder& b) {
 }
 
 void BuildFilled(StepBuilder* b) {
+  if (b->Has("src_scale")) ThrowUnsupported("an empty src of integers");
   if (b->HasPostOp(PostOp::Kind::kSum) || b->HasPostOp(PostOp::Kind::kDepthwise)) {
     ThrowUnsupported("an empty src with a sum or a convolution behind it");
   }

@@ -34,6 +34,7 @@ constexpr Entry kBuilders[] = {
     {"pad", BuildPad},
     {"slice", BuildSlice},
     {"reorder", BuildReorder},
+    {"quantization", BuildQuantization},
 };
 
 }  // namespace
