@@ -107,6 +107,17 @@ memory::desc TryDesc(const memory::desc& desc, const std::string& tag) {
   }
 }
 
+// Bytes that stand behind the elements: oneDNN keeps sums of integer weights there.
+int64_t BytesBehind(const memory::desc& desc) {
+  Dims outer = OuterDims(desc);
+  Dims strides = desc.get_strides();
+  int64_t reach = 1;
+  for (int64_t block : desc.get_inner_blks()) reach *= block;
+  for (size_t i = 0; i < outer.size(); ++i) reach = std::max(reach, outer[i] * strides[i]);
+  int64_t item = static_cast<int64_t>(memory::data_type_size(desc.get_data_type()));
+  return std::max<int64_t>(static_cast<int64_t>(desc.get_size()) - reach * item, 0);
+}
+
 }  // namespace
 
 memory::data_type ParseDtype(const std::string& dtype) {
@@ -159,7 +170,6 @@ bool SamePlacement(const memory::desc& a, const memory::desc& b) {
   if (a.get_format_kind() != blocked || b.get_format_kind() != blocked) return false;
   if (a.get_data_type() != b.get_data_type() || a.get_dims() != b.get_dims()) return false;
   if (a.get_padded_dims() != b.get_padded_dims()) return false;
-  if (a.get_size() != b.get_size()) return false;  // sums of weights stand behind one of them
   if (a.get_inner_blks() != b.get_inner_blks()) return false;
   if (a.get_inner_idxs() != b.get_inner_idxs()) return false;
   // An axis that has one block only never steps.
@@ -169,7 +179,7 @@ bool SamePlacement(const memory::desc& a, const memory::desc& b) {
   for (size_t i = 0; i < outer.size(); ++i) {
     if (outer[i] > 1 && left[i] != right[i]) return false;
   }
-  return true;
+  return BytesBehind(a) == BytesBehind(b);
 }
 
 void AgreeOnNames(memory::desc* src, memory::desc* dst) {
