@@ -43,6 +43,8 @@ from .attributes import (
     STEP_KINDS,
     Attributes,
     BatchNormalization,
+    BatchNormalizationBackward,
+    BatchNormalizationTraining,
     Binary,
     Cast,
     Compare,
@@ -57,6 +59,7 @@ from .attributes import (
     MatMul,
     Pad,
     Pooling,
+    PoolingBackward,
     PReLU,
     Recurrent,
     RecurrentCell,
@@ -86,6 +89,8 @@ __all__ = [
     "VERSION",
     "Attributes",
     "BatchNormalization",
+    "BatchNormalizationBackward",
+    "BatchNormalizationTraining",
     "Binary",
     "BinaryPostOp",
     "Cast",
@@ -105,6 +110,7 @@ __all__ = [
     "PReLU",
     "Pad",
     "Pooling",
+    "PoolingBackward",
     "PostOp",
     "Program",
     "Recurrent",
@@ -158,7 +164,15 @@ class Value:
     nbytes: int = -1
 
 
-RESULT_ROLES = ("dst", "last_hidden", "last_cell")
+RESULT_ROLES = (
+    "dst",
+    "last_hidden",
+    "last_cell",
+    "batch_mean",
+    "batch_variance",
+    "scale_gradient",
+    "shift_gradient",
+)
 """Roles of what steps write; every other operand is read."""
 
 
