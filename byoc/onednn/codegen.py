@@ -17,7 +17,7 @@ from tvm_mxplan.core.program.dims import Dim, is_static
 from tvm_mxplan.operators.convolution_gradients import Window
 from tvm_mxplan.passes.relax_types import permutation_of, scalar_of, shape_of, slice_begin
 
-from .families import quantized, recurrent
+from .families import quantized, recurrent, training
 from .families.codegen_elementwise import ELEMENTWISE
 from .families.large_windows import Windows, window_stages
 
@@ -327,6 +327,9 @@ TRANSLATE: dict[str, Callable[[Composite], int | tuple[int, ...]]] = {
     "matmul": _matmul,
     "matmul_transposed": _matmul_transposed,
     "pooling": _pooling,
+    "pooling_backward": training.pooling_backward,
+    "batch_norm": training.batch_norm,
+    "batch_norm_backward": training.batch_norm_backward,
     "adaptive_pooling": _adaptive_pooling,
     "reduction": _reduction,
     "recurrent": recurrent.translate,

@@ -16,14 +16,14 @@ from tvm.relax.backend.utils import has_leaking_intermediate_variables
 from tvm.relax.dpl import DFPattern, is_const, is_op, wildcard
 
 from tvm_mxplan.byoc.backend import Refuse
-from tvm_mxplan.operators import convolution_gradients
+from tvm_mxplan.operators import batch_norm, convolution_gradients, pooling_gradients
 from tvm_mxplan.operators.recurrent import GATES, PREFIX, register
 from tvm_mxplan.operators.registration import Operator
 from tvm_mxplan.passes.relax_types import permutation_of, scalar_of, shape_of
 
 from . import checks
 from .checks import Match
-from .families import quantized, recurrent
+from .families import quantized, recurrent, training
 from .families.activations import ACTIVATIONS, either
 
 NAME = "mxplan_onednn"
@@ -225,6 +225,15 @@ COMPOSITES: list[Composite] = [
                 convolution_gradients.BACKWARD_WEIGHTS,
                 checks.convolution_backward_weights,
             ),
+        )
+    ],
+    *[
+        Composite(name, _backward(operator, arity), check, operator.name)
+        for name, operator, arity, check in (
+            ("batch_norm", batch_norm.BATCH_NORM, 5, training.ranks),
+            ("batch_norm_backward", batch_norm.BACKWARD, 5, training.ranks),
+            ("pooling_backward", pooling_gradients.MAX_BACKWARD, 2, training.pool),
+            ("pooling_backward", pooling_gradients.AVERAGE_BACKWARD, 2, training.pool),
         )
     ],
     *_operators("matmul", 2, checks.matmul, "matmul"),

@@ -22,7 +22,10 @@ IMAGE_STEPS = (
     ir.LRN,
     ir.Resampling,
     ir.Resize,
+    ir.PoolingBackward,
     ir.BatchNormalization,
+    ir.BatchNormalizationTraining,
+    ir.BatchNormalizationBackward,
     ir.Shuffle,
 )
 _WEIGHTS = ("weights", "recurrence")

@@ -2,7 +2,7 @@
 
     products            all float32; short operands, and a result in either type: sums are float32
     norms, conversions  each of both types, since they convert on the way
-    gradients           float32
+    steps of training   float32
     softmax             short operands, a result in float32: a shorter one would hold the exponentials
     all others          one type throughout
 
@@ -19,6 +19,12 @@ from tvm_mxplan.core.program.operands import operands_of
 
 FLOAT = "float32"
 _PRODUCTS = (ir.Convolution, ir.Deconvolution, ir.MatMul, ir.InnerProduct)
+_IN_TRAINING = (
+    ir.ConvolutionBackwardWeights,
+    ir.PoolingBackward,
+    ir.BatchNormalizationTraining,
+    ir.BatchNormalizationBackward,
+)
 _CONVERTING = (ir.LayerNormalization, ir.Reorder)
 _FILTERS = ("weights", "depthwise_weights")
 _DATA = ("src", "src1")
@@ -41,7 +47,7 @@ def proposals(step: ir.Step, short: str) -> list[StepTypes]:
     both = [StepTypes(), StepTypes(short, short)]
     if step.has_depthwise or any(isinstance(post_op, ir.SumPostOp) for post_op in step.post_ops):
         return both[:1]
-    if isinstance(step.attrs, ir.ConvolutionBackwardWeights):
+    if isinstance(step.attrs, _IN_TRAINING):
         return both[:1]
     if isinstance(step.attrs, _PRODUCTS):
         return [*both, StepTypes(short, FLOAT)]

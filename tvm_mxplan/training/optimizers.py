@@ -4,8 +4,9 @@
     Adam     g += decay * w;  m, v as moving means of g, g * g;  w -= rate * m' / (sqrt(v') + epsilon)
     AdamW    w *= 1 - rate * decay, then as Adam without decay
 
-An optimiser emits the arithmetic of one weight into the step's function.  The numbers that change
-from one to the next (learning rate, corrections of Adam's means) are its inputs, worked out in float64.
+An optimiser says the arithmetic of one number, which becomes a kernel for each weight (``update_kernel.py``).
+The numbers that change from step to step (learning rate, corrections of Adam's means) are inputs of the
+function, worked out in float64.
 """
 
 from __future__ import annotations
@@ -16,11 +17,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
-from tvm import relax
-from tvm.relax import op
+from tvm import relax, tirx
 
 from ..errors import InvalidInputError
-from ..operators.registration import dtype_of
+from .update_kernel import updated
 
 Rate: TypeAlias = float | Callable[[int], float]
 """A learning rate, or one for each step, which are counted from 0."""
@@ -44,6 +44,15 @@ class Optimizer(ABC):
         """The numbers of a step, counted from 0, at a learning rate."""
 
     @abstractmethod
+    def formula(
+        self,
+        weight: tirx.Expr,
+        grad: tirx.Expr,
+        slots: Sequence[tirx.Expr],
+        numbers: Sequence[tirx.Expr],
+    ) -> tuple[tirx.Expr, list[tirx.Expr]]:
+        """The new number of a weight, and those of its slots."""
+
     def emit(
         self,
         builder: relax.BlockBuilder,
@@ -53,6 +62,8 @@ class Optimizer(ABC):
         numbers: Sequence[relax.Expr],
     ) -> tuple[relax.Expr, list[relax.Expr]]:
         """The new weight and its new slots, emitted into the function that is open."""
+        new, *kept = updated(builder, self.formula, [weight, grad, *slots], numbers)
+        return new, kept
 
     def rate(self, step: int) -> float:
         """The learning rate of a step, counted from 0."""
@@ -71,10 +82,6 @@ def _number(name: str, value: float, low: float, high: float = math.inf) -> None
     if not isinstance(value, int | float) or isinstance(value, bool) or not low <= value < high:
         bounds = f"at least {low}" if high == math.inf else f"from {low} to below {high}"
         raise InvalidInputError(f"{name}={value!r}; expected a number {bounds}")
-
-
-def _scaled(value: relax.Expr, factor: float) -> relax.Expr:
-    return op.multiply(value, relax.const(factor, dtype_of(value)))
 
 
 @dataclass
@@ -101,22 +108,19 @@ class SGD(Optimizer):
     def numbers_of(self, step: int, rate: float) -> list[float]:
         return [rate]
 
-    def emit(
+    def formula(
         self,
-        builder: relax.BlockBuilder,
-        weight: relax.Expr,
-        grad: relax.Expr,
-        slots: Sequence[relax.Expr],
-        numbers: Sequence[relax.Expr],
-    ) -> tuple[relax.Expr, list[relax.Expr]]:
-        if self.weight_decay:
-            grad = builder.emit(op.add(grad, _scaled(weight, self.weight_decay)))
-        kept: list[relax.Expr] = []
-        if slots:
-            kept = [builder.emit(op.add(_scaled(slots[0], self.momentum), grad))]
-            ahead = op.add(grad, _scaled(kept[0], self.momentum)) if self.nesterov else kept[0]
-            grad = builder.emit(ahead)
-        return builder.emit(op.subtract(weight, op.multiply(grad, numbers[0]))), kept
+        weight: tirx.Expr,
+        grad: tirx.Expr,
+        slots: Sequence[tirx.Expr],
+        numbers: Sequence[tirx.Expr],
+    ) -> tuple[tirx.Expr, list[tirx.Expr]]:
+        grad = grad + weight * self.weight_decay if self.weight_decay else grad
+        if not slots:
+            return weight - grad * numbers[0], []
+        kept = slots[0] * self.momentum + grad
+        ahead = grad + kept * self.momentum if self.nesterov else kept
+        return weight - ahead * numbers[0], [kept]
 
 
 @dataclass
@@ -148,32 +152,23 @@ class Adam(Optimizer):
         """The share of a weight that stays, the update aside."""
         return 1.0
 
-    def emit(
+    def formula(
         self,
-        builder: relax.BlockBuilder,
-        weight: relax.Expr,
-        grad: relax.Expr,
-        slots: Sequence[relax.Expr],
-        numbers: Sequence[relax.Expr],
-    ) -> tuple[relax.Expr, list[relax.Expr]]:
+        weight: tirx.Expr,
+        grad: tirx.Expr,
+        slots: Sequence[tirx.Expr],
+        numbers: Sequence[tirx.Expr],
+    ) -> tuple[tirx.Expr, list[tirx.Expr]]:
         rate, correction, kept = numbers
-        weight, grad = self._decayed(builder, weight, grad, kept)
+        weight, grad = self._decayed(weight, grad, kept)
         first, second = self.betas
-        mean = builder.emit(op.add(_scaled(slots[0], first), _scaled(grad, 1 - first)))
-        square = builder.emit(
-            op.add(_scaled(slots[1], second), _scaled(builder.emit(op.multiply(grad, grad)), 1 - second))
-        )
-        deviation = builder.emit(op.multiply(op.sqrt(square), correction))
-        divisor = op.add(deviation, relax.const(self.epsilon, dtype_of(weight)))
-        update = builder.emit(op.divide(op.multiply(mean, rate), divisor))
-        return builder.emit(op.subtract(weight, update)), [mean, square]
+        mean = slots[0] * first + grad * (1 - first)
+        square = slots[1] * second + grad * grad * (1 - second)
+        deviation = tirx.sqrt(square) * correction + self.epsilon
+        return weight - mean * rate / deviation, [mean, square]
 
-    def _decayed(
-        self, builder: relax.BlockBuilder, weight: relax.Expr, grad: relax.Expr, _kept: relax.Expr
-    ) -> tuple[relax.Expr, relax.Expr]:
-        if self.weight_decay:
-            grad = builder.emit(op.add(grad, _scaled(weight, self.weight_decay)))
-        return weight, grad
+    def _decayed(self, weight: tirx.Expr, grad: tirx.Expr, _kept: tirx.Expr) -> tuple[tirx.Expr, tirx.Expr]:
+        return weight, grad + weight * self.weight_decay if self.weight_decay else grad
 
 
 @dataclass
@@ -185,10 +180,8 @@ class AdamW(Adam):
     def _kept(self, rate: float) -> float:
         return 1 - rate * self.weight_decay
 
-    def _decayed(
-        self, builder: relax.BlockBuilder, weight: relax.Expr, grad: relax.Expr, kept: relax.Expr
-    ) -> tuple[relax.Expr, relax.Expr]:
-        return builder.emit(op.multiply(weight, kept)), grad
+    def _decayed(self, weight: tirx.Expr, grad: tirx.Expr, kept: tirx.Expr) -> tuple[tirx.Expr, tirx.Expr]:
+        return weight * kept, grad
 
 
 def optimizer_of(optimizer: object) -> Optimizer:

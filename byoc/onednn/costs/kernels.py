@@ -109,6 +109,9 @@ def computing_us(facts: StepFacts, machine: MachineRates) -> float:
     elif isinstance(attrs, ir.Pooling):
         window = math.prod(min(k, n) for k, n in zip(attrs.kernel, src[2:], strict=True))
         operations = elements * window * (_POOLED_IN_BLOCKS if facts.layout("dst").blocks else _POOLED)
+    elif isinstance(attrs, ir.PoolingBackward):
+        rows = math.prod(facts.padded("gradient"))
+        operations = rows * math.prod(attrs.kernel) * _POOLED
     elif isinstance(attrs, ir.LRN):
         operations = elements * _SCALED_LRN
     elif isinstance(attrs, ir.Softmax):

@@ -69,11 +69,29 @@ const std::vector<Rule>& Rules() {
        PostOps::kAny,
        CheckInnerProduct},
       {"pooling", {"src"}, {}, Types::kPooled, PostOps::kAny, CheckPooling},
+      {"pooling_backward",
+       {"src", "gradient"},
+       {},
+       Types::kFloat,
+       PostOps::kNone,
+       CheckPoolingBackward},
       {"batch_normalization",
        {"src", "mean", "variance", "scale", "shift"},
        {},
        Types::kFloat,
        PostOps::kAny,
+       CheckBatchNormalization},
+      {"batch_normalization_training",
+       {"src", "scale", "shift", "batch_mean", "batch_variance"},
+       {},
+       Types::kFloat,
+       PostOps::kNone,
+       CheckBatchNormalization},
+      {"batch_normalization_backward",
+       {"src", "gradient", "mean", "variance", "scale", "scale_gradient", "shift_gradient"},
+       {},
+       Types::kFloat,
+       PostOps::kNone,
        CheckBatchNormalization},
       {"layer_normalization",
        {"src"},
@@ -204,8 +222,9 @@ void CheckTypes(const StepView& s, const Rule& rule) {
 // other.
 void CheckVectors(const StepView& s) {
   for (const char* role :
-       {"bias", "depthwise_bias", "mean", "variance", "scale", "shift", "src_scale",
-        "src_zero_point", "weights_scale", "dst_scale", "dst_zero_point"}) {
+       {"bias", "depthwise_bias", "mean", "variance", "scale", "shift", "batch_mean",
+        "batch_variance", "scale_gradient", "shift_gradient", "src_scale", "src_zero_point",
+        "weights_scale", "dst_scale", "dst_zero_point"}) {
     int id = s.step().Find(role);
     if (id < 0) continue;
     const std::string& tag = s.resolved().program->values[static_cast<size_t>(id)].layout;

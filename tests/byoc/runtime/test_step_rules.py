@@ -106,6 +106,23 @@ SOUND: dict[str, Sound] = {
     "inner_product": Sound(ir.InnerProduct(), (1, 7), {"src": (1, 5), "weights": (7, 5), "bias": (7,)}),
     "samples": Sound(ir.InnerProduct(), (2, 7), {"src": (2, 5, 3, 3), "weights": (7, 5, 3, 3), "bias": (7,)}),
     "pooling": Sound(ir.Pooling("max", (3, 2), (2, 2), (1, 0), (1, 1)), (2, 6, 5, 5), {"src": IMAGES}),
+    "pooling_backward": Sound(
+        ir.PoolingBackward("max", (3, 2), (2, 2), (1, 0), (1, 1)),
+        IMAGES,
+        {"src": IMAGES, "gradient": (2, 6, 5, 5)},
+    ),
+    "batch_normalization_training": Sound(
+        ir.BatchNormalizationTraining(1e-5),
+        IMAGES,
+        {"src": IMAGES, "scale": (6,), "shift": (6,)},
+        more={"batch_mean": (6,), "batch_variance": (6,)},
+    ),
+    "batch_normalization_backward": Sound(
+        ir.BatchNormalizationBackward(1e-5),
+        IMAGES,
+        {"src": IMAGES, "gradient": IMAGES, "mean": (6,), "variance": (6,), "scale": (6,)},
+        more={"scale_gradient": (6,), "shift_gradient": (6,)},
+    ),
     "batch_normalization": Sound(ir.BatchNormalization(1e-5, False), IMAGES, {"src": IMAGES, **VECTORS}),
     "layer_normalization": Sound(
         ir.LayerNormalization(1e-5), (3, 6), {"src": (3, 6), "scale": (6,), "shift": (6,)}
@@ -263,6 +280,13 @@ BROKEN: list[tuple[str, Callable[[Sound], Sound], str]] = [
     ),
     ("convolution_backward_weights", shapes(src=(2, 7, 9, 11)), "src: expected 6 channels"),
     ("convolution_backward_weights", result(5, 6, 0, 3), "dst: no filter in shape (5, 6, 0, 3)"),
+    ("pooling_backward", shapes(gradient=(2, 6, 6, 5)), "gradient: expected 4 to 5 windows on axis 2"),
+    ("batch_normalization_training", shapes(scale=(5,)), "scale: expected shape (6), got (5)"),
+    (
+        "batch_normalization_backward",
+        shapes(gradient=(2, 6, 9, 10)),
+        "gradient: expected shape (2, 6, 9, 11), got (2, 6, 9, 10)",
+    ),
     ("matmul", shapes(weights=(1, 6, 7)), "weights: expected a product"),
     ("matmul", shapes(weights=(2, 5, 7)), "weights: expected a shape that is broadcast to (3, 5, 7)"),
     ("matmul", shapes(weights=(5, 7)), "weights: expected rank 3 to 3"),

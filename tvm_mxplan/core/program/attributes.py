@@ -86,6 +86,37 @@ class Pooling:
 
 
 @dataclass(frozen=True)
+class PoolingBackward:
+    """src, gradient -> dst: of what a pool reads, from that of what it writes; attributes as Pooling's.
+
+    Of equal maxima of a window the first takes its gradient.
+    """
+
+    algorithm: str
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class BatchNormalizationTraining:
+    """src, scale [C], shift [C] -> dst, batch_mean [C], batch_variance [C], by which it is normalized."""
+
+    epsilon: float
+
+
+@dataclass(frozen=True)
+class BatchNormalizationBackward:
+    """src, gradient, mean [C], variance [C], scale [C] -> dst, scale_gradient [C], shift_gradient [C].
+
+    Of a batch normalization in training, whose batch had that mean and variance.
+    """
+
+    epsilon: float
+
+
+@dataclass(frozen=True)
 class BatchNormalization:
     """src, mean [C], variance [C], scale [C], shift [C] -> dst, with ``relu`` fused on request."""
 
@@ -291,7 +322,10 @@ Attributes: TypeAlias = (
     | MatMul
     | InnerProduct
     | Pooling
+    | PoolingBackward
     | BatchNormalization
+    | BatchNormalizationTraining
+    | BatchNormalizationBackward
     | LayerNormalization
     | LRN
     | Softmax
@@ -322,7 +356,10 @@ STEP_KINDS: dict[str, type] = {
     "matmul": MatMul,
     "inner_product": InnerProduct,
     "pooling": Pooling,
+    "pooling_backward": PoolingBackward,
     "batch_normalization": BatchNormalization,
+    "batch_normalization_training": BatchNormalizationTraining,
+    "batch_normalization_backward": BatchNormalizationBackward,
     "layer_normalization": LayerNormalization,
     "lrn": LRN,
     "softmax": Softmax,

@@ -43,6 +43,8 @@ from .attributes import (
     STEP_KINDS,
     Attributes,
     BatchNormalization,
+    BatchNormalizationBackward,
+    BatchNormalizationTraining,
     Binary,
     Cast,
     Compare,
@@ -57,6 +59,7 @@ from .attributes import (
     MatMul,
     Pad,
     Pooling,
+    PoolingBackward,
     PReLU,
     Quantization,
     Recurrent,
@@ -87,6 +90,8 @@ __all__ = [
     "VERSION",
     "Attributes",
     "BatchNormalization",
+    "BatchNormalizationBackward",
+    "BatchNormalizationTraining",
     "Binary",
     "BinaryPostOp",
     "Cast",
@@ -106,6 +111,7 @@ __all__ = [
     "PReLU",
     "Pad",
     "Pooling",
+    "PoolingBackward",
     "PostOp",
     "Program",
     "Quantization",
@@ -160,7 +166,15 @@ class Value:
     nbytes: int = -1
 
 
-RESULT_ROLES = ("dst", "last_hidden", "last_cell")
+RESULT_ROLES = (
+    "dst",
+    "last_hidden",
+    "last_cell",
+    "batch_mean",
+    "batch_variance",
+    "scale_gradient",
+    "shift_gradient",
+)
 """Roles of what steps write; every other operand is read."""
 
 SCALE_ROLES = ("src_scale", "src_zero_point", "weights_scale", "dst_scale", "dst_zero_point")

@@ -26,6 +26,12 @@ _ROLES: dict[type, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ir.MatMul: _WEIGHTED,
     ir.InnerProduct: _WEIGHTED,
     ir.BatchNormalization: (("src", "mean", "variance", "scale", "shift"), ()),
+    ir.PoolingBackward: (("src", "gradient"), ()),
+    ir.BatchNormalizationTraining: (("src", "scale", "shift", "batch_mean", "batch_variance"), ()),
+    ir.BatchNormalizationBackward: (
+        ("src", "gradient", "mean", "variance", "scale", "scale_gradient", "shift_gradient"),
+        (),
+    ),
     ir.LayerNormalization: (("src",), ("scale", "shift")),
     ir.Binary: (("src", "src1"), ()),
     ir.PReLU: (("src", "weights"), ()),

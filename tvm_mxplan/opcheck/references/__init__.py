@@ -22,6 +22,7 @@ from . import (
     recurrent,
     reduction,
     resize,
+    training,
 )
 from .operands import Operands
 
@@ -34,6 +35,7 @@ REFERENCES: dict[type, Callable[[Any, Operands], Estimate]] = {
     ir.MatMul: matmul.matmul,
     ir.InnerProduct: matmul.inner_product,
     ir.Pooling: pooling.pooling,
+    ir.PoolingBackward: training.pooling_backward,
     ir.BatchNormalization: normalization.batch_normalization,
     ir.LayerNormalization: normalization.layer_normalization,
     ir.LRN: normalization.lrn,
@@ -57,7 +59,11 @@ REFERENCES: dict[type, Callable[[Any, Operands], Estimate]] = {
     ir.Quantization: quantized.quantization,
 }
 
-SEVERAL: dict[type, Callable[[Any, Operands], dict[str, Estimate]]] = {ir.Recurrent: recurrent.recurrent}
+SEVERAL: dict[type, Callable[[Any, Operands], dict[str, Estimate]]] = {
+    ir.Recurrent: recurrent.recurrent,
+    ir.BatchNormalizationTraining: training.batch_normalization,
+    ir.BatchNormalizationBackward: training.batch_normalization_backward,
+}
 """Kinds with results beside dst: all of them, by role."""
 
 # From the post-op, what it is applied to, the tensor that a binary reads or a sum adds, and the operands.

@@ -164,6 +164,12 @@ MemoryArgument StepBuilder::Packed(int id, int value, const memory::desc& to,
 
 MemoryArgument StepBuilder::Bind(const dnnl::primitive_desc_base& pd, const Binding& binding) {
   const int value = binding.value;
+  if (value == kOfTheStep) {
+    auto found = of_the_step_.find(binding.id);
+    if (found != of_the_step_.end()) return found->second;
+    memory::desc desc = pd.query_md(dnnl::query::exec_arg_md, binding.id);
+    return of_the_step_[binding.id] = Kept(binding.id, desc);
+  }
   const ResolvedValue& resolved = program_->resolved().values.at(static_cast<size_t>(value));
   bool seen = !binding.seen.is_zero();
   memory::desc given = seen ? binding.seen : Desc(value);
@@ -187,14 +193,19 @@ MemoryArgument StepBuilder::Bind(const dnnl::primitive_desc_base& pd, const Bind
   return Packed(binding.id, value, wanted, {Packing::Kind::kReread, binding.through, binding.seen});
 }
 
-MemoryArgument StepBuilder::Repacked(const Binding& binding, const memory::desc& given,
-                                     const memory::desc& wanted) {
+MemoryArgument StepBuilder::Kept(int id, const memory::desc& desc) {
   constexpr int64_t kAlignment = 64;
-  MemoryArgument own = {DNNL_ARG_FROM, Argument::Source::kValue, binding.value, given};
-  MemoryArgument made = {DNNL_ARG_TO, Argument::Source::kScratchpad, -1, wanted, kept_bytes_};
-  const auto bytes = static_cast<int64_t>(wanted.get_size());
+  MemoryArgument kept = {id, Argument::Source::kScratchpad, -1, desc, kept_bytes_};
+  const auto bytes = static_cast<int64_t>(desc.get_size());
   kept_bytes_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
   NeedScratchpad(kept_bytes_);
+  return kept;
+}
+
+MemoryArgument StepBuilder::Repacked(const Binding& binding, const memory::desc& given,
+                                     const memory::desc& wanted) {
+  MemoryArgument own = {DNNL_ARG_FROM, Argument::Source::kValue, binding.value, given};
+  MemoryArgument made = Kept(DNNL_ARG_TO, wanted);
   const std::vector<Operand>& operands = step_.operands;
   bool written = std::any_of(operands.begin(), operands.end(), [&](const Operand& operand) {
     return operand.value == binding.value && operand.IsResult();

@@ -4,6 +4,7 @@
 #define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_BUILDER_STEP_BUILDER_H_
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string>
@@ -97,6 +98,7 @@ class StepBuilder {
   // and the scratchpad.  `described` is what Primitive::primitive_desc takes between the engine and
   // the attributes; equal ones share a primitive.  Values that were "any" take the layout the
   // primitive wants; packed weights too.
+  static constexpr int kOfTheStep = -1;  // no value: memory of the step's own, one for each id
   struct Binding {
     int id;
     int value;
@@ -169,6 +171,8 @@ class StepBuilder {
   MemoryArgument Repacked(const Binding& binding, const dnnl::memory::desc& given,
                           const dnnl::memory::desc& wanted);
   void AddReorder(const MemoryArgument& from, const MemoryArgument& to);
+  // A part of the scratchpad that is the step's until its end.
+  MemoryArgument Kept(int id, const dnnl::memory::desc& desc);
 
   const Step& step_;
   DescribedProgram* program_;
@@ -179,6 +183,7 @@ class StepBuilder {
   Choice choice_;
   std::vector<PostOp> post_ops_;  // of primitives that are added from now on
   int64_t kept_bytes_ = 0;  // at the beginning of the scratchpad, which stages may not overwrite
+  std::map<int, MemoryArgument> of_the_step_;                          // by their ids
   std::vector<std::pair<MemoryArgument, MemoryArgument>> to_convert_;  // behind the next primitive
   Executable executable_;
 };

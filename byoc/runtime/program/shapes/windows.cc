@@ -166,10 +166,10 @@ void CheckDeconvolution(const StepView& s) {
 }
 
 // The end padding is not stored: every window has to begin before src and the begin padding end.
-void CheckPooling(const StepView& s) {
+static void CheckPool(const StepView& s, const char* result) {
   ExpectRank(s, "src", 3, 5);
-  const Dims &src = s.Shape("src"), &dst = s.Shape("dst");
-  ExpectRank(s, "dst", src.size(), src.size());
+  const Dims &src = s.Shape("src"), &dst = s.Shape(result);
+  ExpectRank(s, result, src.size(), src.size());
   const size_t axes = src.size() - 2;
   const Dims& kernel = IntegersOf(s.step(), "kernel", axes, 1);
   const Dims& strides = IntegersOf(s.step(), "strides", axes, 1);
@@ -177,7 +177,8 @@ void CheckPooling(const StepView& s) {
   const Dims& begin = IntegersOf(s.step(), "padding", axes, 0);
   for (size_t i = 0; i < 2; ++i) {
     if (dst[i] != src[i]) {
-      ThrowInvalidInput("dst: expected ", src[i], " on axis ", i, ", got shape ", ToString(dst));
+      ThrowInvalidInput(result, ": expected ", src[i], " on axis ", i, ", got shape ",
+                        ToString(dst));
     }
   }
   Dims reaches, ends;
@@ -188,11 +189,18 @@ void CheckPooling(const StepView& s) {
     int64_t least = Windows(extent, reach, strides[i]);
     int64_t most = Windows(extent + reach - 1, reach, strides[i]);
     if (dst[i + 2] < least || dst[i + 2] > most) {
-      ThrowInvalidInput("dst: expected ", least, " to ", most, " windows on axis ", i + 2,
+      ThrowInvalidInput(result, ": expected ", least, " to ", most, " windows on axis ", i + 2,
                         ", got shape ", ToString(dst));
     }
   }
   LimitPadded(s, src, begin, ends, reaches);
+}
+
+void CheckPooling(const StepView& s) { CheckPool(s, "dst"); }
+
+void CheckPoolingBackward(const StepView& s) {
+  CheckPool(s, "gradient");
+  ExpectShape(s, "dst", s.Shape("src"));
 }
 
 }  // namespace mxplan
