@@ -72,6 +72,8 @@ class Value:
 
 RecurrentCell = Literal["lstm", "gru", "gru_linear", "tanh", "relu"]
 RECURRENT_CELLS: tuple[RecurrentCell, ...] = ("lstm", "gru", "gru_linear", "tanh", "relu")
+AttentionCausal = Literal["no", "first", "last"]
+ATTENTION_CAUSAL: tuple[AttentionCausal, ...] = ("no", "first", "last")
 RecurrentDirection = Literal["forward", "reverse", "both"]
 RECURRENT_DIRECTIONS: tuple[RecurrentDirection, ...] = ("forward", "reverse", "both")
 
@@ -222,6 +224,25 @@ class Recurrent:
 
 
 @dataclass(frozen=True)
+class Attention:
+    """src [N, H, S, D], key [N, G, T, D], value [N, G, T, W], mask? (broadcast to [N, H, S, T]) -> dst [N, S, H, W].
+
+    Scores are ``scale`` times the products of queries and keys, and the mask is added to them; a softmax over
+    the keys weights the values.  H / G heads of queries in a row share one of keys and values.
+
+    Attributes
+    ----------
+    causal : the keys that a query sees: all (``no``); those up to its own place, counted from the first key
+        (``first``), or with the last query at the last key (``last``).
+    nan_is_zero : weights that are NaN, as those of queries that see nothing, count as 0.
+    """
+
+    scale: float
+    causal: AttentionCausal = "no"
+    nan_is_zero: bool = False
+
+
+@dataclass(frozen=True)
 class Concat:
     """src, src, ... -> dst."""
 
@@ -337,6 +358,7 @@ Attributes: TypeAlias = (
     | PReLU
     | Reduction
     | Recurrent
+    | Attention
     | Concat
     | Shuffle
     | Resampling
@@ -366,6 +388,7 @@ STEP_KINDS: dict[str, type] = {
     "prelu": PReLU,
     "reduction": Reduction,
     "recurrent": Recurrent,
+    "attention": Attention,
     "concat": Concat,
     "shuffle": Shuffle,
     "resampling": Resampling,
@@ -440,7 +463,7 @@ class Operand:
     """A value in a role: src, src1, weights, bias, scale, shift, mean, variance, condition, indices, dst.
 
     A depthwise post-op adds depthwise_weights and depthwise_bias; a recurrent layer has recurrence,
-    peepholes, hidden, cell, and the results last_hidden and last_cell.
+    peepholes, hidden, cell, and the results last_hidden and last_cell; attention has key, value and mask.
     """
 
     role: str
