@@ -21,7 +21,7 @@ from tvm_mxplan.opcheck.references.convolution import before_depthwise, depthwis
 from tvm_mxplan.opcheck.references.operands import Operands
 from tvm_mxplan.opcheck.result import Finding
 
-from . import products, recurrent
+from . import attention, products, recurrent
 from .data import Array
 from .sample import positions, slices
 
@@ -80,6 +80,9 @@ def judge(run: Run) -> Finding | None:
             return recurrent.judge(step, given, {"dst": run.result, **run.others})
         case ir.Convolution() | ir.Deconvolution() | ir.MatMul() | ir.InnerProduct():
             estimate, chosen = _product(run)
+        case ir.Attention() as attrs:
+            arrays = {o.role: run.arrays[o.value] for o in step.operands if not o.is_result}
+            estimate, chosen = attention.worked_out(attrs, arrays, run.result.shape)
         case _:
             estimate, chosen = _other(run)
     got = chosen(run.result)

@@ -60,8 +60,8 @@ struct Part {
 
 std::vector<Part> PartsOf(const Problem& p, const Kernels& kernels) {
   int64_t whole = p.queries() / kernels.lanes, left = p.queries() % kernels.lanes;
-  // A row alone takes depth / lanes steps for each key, and sums across lanes; a vector of rows takes
-  // depth.
+  // A row alone takes depth / lanes steps for each key, and sums across lanes; a vector of rows
+  // takes depth.
   bool few = left > 0 && left * (p.depth / kernels.lanes + kAcross) < p.depth;
   if (left > 0 && !few) {
     ++whole;
@@ -156,7 +156,8 @@ class AttentionStage final : public MemoryStage {
 Strides StridesOf(const dnnl::memory::desc& desc, const char* role) {
   const Dims dims = desc.get_dims(), strides = desc.get_strides();
   if (desc.get_inner_nblks() != 0 || (strides[3] != 1 && dims[3] != 1)) {
-    ThrowUnsupported(role, " in layout ", TagOf(desc), ", expected one whose last axis is innermost");
+    ThrowUnsupported(role, " in layout ", TagOf(desc),
+                     ", expected one whose last axis is innermost");
   }
   return {strides[0], strides[1], strides[2]};
 }
@@ -210,8 +211,8 @@ void BuildAttention(StepBuilder* b) {
   auto value = [&](const char* role) {
     return MemoryArgument{0, Argument::Source::kValue, b->Id(role), b->Desc(role)};
   };
-  const auto bytes = static_cast<int64_t>(sizeof(float)) * threads *
-                     kernels.scratch(problem.depth, problem.width);
+  const auto bytes =
+      static_cast<int64_t>(sizeof(float)) * threads * kernels.scratch(problem.depth, problem.width);
   b->NeedScratchpad(bytes);
   dnnl::memory::desc scratch = MakeDesc({bytes}, dnnl::memory::data_type::u8, "a");
   std::vector<MemoryArgument> arguments = {

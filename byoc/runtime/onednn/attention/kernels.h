@@ -38,8 +38,8 @@ struct Block {
   int64_t keys = 0, depth = 0, width = 0;
   float scale = 1;
   bool masked = false;
-  bool one_mask = false;         // of all rows
-  int64_t mask_stride = 1;       // from key to key: 1, or 0 for one number
+  bool one_mask = false;            // of all rows
+  int64_t mask_stride = 1;          // from key to key: 1, or 0 for one number
   bool dead_rows_are_zero = false;  // rows with NaN for probabilities: 0, or NaN
   Rows key, value;
 };

@@ -191,7 +191,8 @@ MXPLAN_INLINE void ValuesOf(const float* p, int64_t along, int64_t across, Rows 
   for (int64_t k = 0; k < keys; ++k) {
     Vec v[kV];
 #pragma GCC unroll 4
-    for (int64_t j = 0; j < kV; ++j) v[j] = Load(value.data + k * value.stride + column + j * kLanes);
+    for (int64_t j = 0; j < kV; ++j)
+      v[j] = Load(value.data + k * value.stride + column + j * kLanes);
 #pragma GCC unroll 16
     for (int64_t i = 0; i < kR; ++i) {
 #pragma GCC unroll 4
@@ -259,9 +260,8 @@ Rows WholeVectors(const Block& block, int64_t begin, int64_t keys, float* copy) 
 }
 
 void Dead(const Block& block, const Query* queries, int64_t count) {
-  float fill = block.dead_rows_are_zero || block.keys == 0
-                   ? 0.0F
-                   : std::numeric_limits<float>::quiet_NaN();
+  float fill =
+      block.dead_rows_are_zero || block.keys == 0 ? 0.0F : std::numeric_limits<float>::quiet_NaN();
   for (int64_t r = 0; r < count; ++r) {
     std::fill(queries[r].dst, queries[r].dst + block.width, fill);
   }
@@ -408,9 +408,7 @@ int64_t ScratchFloats(int64_t depth, int64_t width) {
   return Scratch(nullptr, depth, width).end - static_cast<float*>(nullptr);
 }
 
-Kernels Get(const char* name) {
-  return {name, kLanes, kMostVectors, ScratchFloats, AnyRows, Few};
-}
+Kernels Get(const char* name) { return {name, kLanes, kMostVectors, ScratchFloats, AnyRows, Few}; }
 
 }  // namespace
 }  // namespace mxplan::attention

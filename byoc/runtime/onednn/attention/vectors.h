@@ -42,9 +42,9 @@ MXPLAN_INLINE Vec Exp(Vec x) {
 template <int64_t kHalf, int64_t kSecond, int64_t... kLane>
 MXPLAN_INLINE Vec Crossed(Vec a, Vec b, std::integer_sequence<int64_t, kLane...>) {
   // Lanes whose bit `kHalf` is 0 are of a, the others of b; kSecond of them 1 moves to their mates.
-  return __builtin_shufflevector(
-      a, b, ((kLane & kHalf) ? kLanes + (kLane ^ (kSecond & 1 ? kHalf : 0))
-                             : (kLane ^ (kSecond & 2 ? kHalf : 0)))...);
+  return __builtin_shufflevector(a, b,
+                                 ((kLane & kHalf) ? kLanes + (kLane ^ (kSecond & 1 ? kHalf : 0))
+                                                  : (kLane ^ (kSecond & 2 ? kHalf : 0)))...);
 }
 template <int64_t kHalf, int64_t kSecond>
 MXPLAN_INLINE Vec Cross(Vec a, Vec b) {
