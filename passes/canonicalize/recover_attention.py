@@ -194,18 +194,20 @@ def _turned(site: Site, expr: relax.Expr) -> relax.Expr:
 
 
 def _turned_in_three(site: Site, call: relax.Expr, expr: relax.Expr) -> relax.Expr | None:
-    """x of a tensor that is x with all axes but the last two merged, these swapped, and the others split."""
+    """x, of x whose last two axes were swapped while the others were merged, which are split as in ``expr``."""
     middle = site.definition(call.args[0]) if is_call_to(call, "reshape") else None
-    if not is_call_to(middle, "permute_dims") or permutation_of(middle) != [0, 2, 1]:  # type: ignore[arg-type]
+    if middle is None or not is_call_to(middle, "permute_dims") or permutation_of(middle) != [0, 2, 1]:
         return None
-    merged = site.definition(middle.args[0])  # type: ignore[union-attr]
+    merged = site.definition(middle.args[0])
     if not is_call_to(merged, "reshape"):
         return None
-    whole, flat, shape = (shape_of(one) for one in (merged.args[0], middle.args[0], expr))  # type: ignore[union-attr]
-    if whole is None or flat is None or shape is None or len(whole) != len(shape):
+    whole, flat, shape = (shape_of(one) for one in (merged.args[0], middle.args[0], expr))
+    if whole is None or flat is None or shape is None or not whole[-2:] == flat[-2:] == shape[:-3:-1]:
         return None
-    same = whole[:-2] == shape[:-2] and whole[-2:] == flat[-2:] == (shape[-1], shape[-2])
-    return merged.args[0] if same else None
+    if whole[:-2] == shape[:-2]:
+        return merged.args[0]
+    *others, columns, rows = expr.ty.shape.values
+    return site.emit(relax.op.reshape(merged.args[0], relax.ShapeExpr([*others, rows, columns])))
 
 
 def _shared(site: Site, key: relax.Expr, value: relax.Expr) -> tuple[relax.Expr, relax.Expr]:
