@@ -194,7 +194,7 @@ def _turned(site: Site, expr: relax.Expr) -> relax.Expr:
 
 
 def _turned_in_three(site: Site, call: relax.Expr, expr: relax.Expr) -> relax.Expr | None:
-    """x, of x whose last two axes were swapped while the others were merged, which are split as in ``expr``."""
+    """x, of x whose last two axes were swapped while the others were merged, split as those of ``expr``."""
     middle = site.definition(call.args[0]) if is_call_to(call, "reshape") else None
     if middle is None or not is_call_to(middle, "permute_dims") or permutation_of(middle) != [0, 2, 1]:
         return None

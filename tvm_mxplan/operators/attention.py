@@ -87,9 +87,9 @@ def parts(call: relax.Call, emit: Emit) -> relax.Expr:
     """The same by operators of Relax; ``emit`` binds each of them."""
     kind, (query, key, value, *masks) = attention_of(call), call.args
     dtype = str(query.ty.dtype)
-    heads, groups = query.ty.shape.values[1], key.ty.shape.values[1]
-    if not tvm.ir.structural_equal(heads, groups):
-        key, value = (emit(relax.op.repeat(one, int(heads) // int(groups), 1)) for one in (key, value))
+    times = int(query.ty.shape.values[1]) // int(key.ty.shape.values[1])
+    if times != 1:
+        key, value = (emit(relax.op.repeat(one, times, 1)) for one in (key, value))
     turned = emit(relax.op.permute_dims(key, [0, 1, 3, 2]))
     scaled = emit(relax.op.multiply(query, relax.const(kind.scale, dtype)))
     scores = emit(relax.op.matmul(scaled, turned))
