@@ -24,6 +24,7 @@ from .passes.borders import PropagateLayouts
 from .passes.canonicalize import (
     FoldConstants,
     NameSymbols,
+    RecoverAttention,
     RecoverOperators,
     SimplifyInference,
     SplitLongSums,
@@ -68,6 +69,7 @@ def canonicalize(_: Compilation) -> Passes:
         keep_origins(relax.transform.DecomposeOpsForInference()),
         NameSymbols(),
         FoldConstants(),
+        RecoverAttention(),
         SplitLongSums(),
         relax.transform.CanonicalizeBindings(),
     ]

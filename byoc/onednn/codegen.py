@@ -17,7 +17,7 @@ from tvm_mxplan.core.program.dims import Dim, is_static
 from tvm_mxplan.operators.convolution_gradients import Window
 from tvm_mxplan.passes.relax_types import permutation_of, scalar_of, shape_of, slice_begin
 
-from .families import quantized, recurrent, training
+from .families import attention, quantized, recurrent, training
 from .families.codegen_elementwise import ELEMENTWISE
 from .families.large_windows import Windows, window_stages
 
@@ -333,6 +333,7 @@ TRANSLATE: dict[str, Callable[[Composite], int | tuple[int, ...]]] = {
     "adaptive_pooling": _adaptive_pooling,
     "reduction": _reduction,
     "recurrent": recurrent.translate,
+    "attention": attention.translate,
     "lrn": _lrn,
     "softmax": _softmax,
     "layer_norm": _layer_norm,

@@ -16,6 +16,7 @@ from tvm.relax.backend.utils import has_leaking_intermediate_variables
 from tvm.relax.dpl import DFPattern, is_const, is_op, wildcard
 
 from tvm_mxplan.byoc.backend import Refuse
+from tvm_mxplan.operators import attention as attention_operator
 from tvm_mxplan.operators import batch_norm, convolution_gradients, pooling_gradients
 from tvm_mxplan.operators.recurrent import GATES, PREFIX, register
 from tvm_mxplan.operators.registration import Operator
@@ -23,7 +24,7 @@ from tvm_mxplan.passes.relax_types import permutation_of, scalar_of, shape_of
 
 from . import checks
 from .checks import Match
-from .families import quantized, recurrent, training
+from .families import attention, quantized, recurrent, training
 from .families.activations import ACTIVATIONS, either
 
 NAME = "mxplan_onednn"
@@ -182,6 +183,11 @@ def _backward(operator: Operator, arity: int) -> Callable[[], tuple[DFPattern, d
     return pattern
 
 
+def _attention() -> tuple[DFPattern, dict[str, DFPattern]]:
+    attention_operator.register()
+    return is_op(attention_operator.NAME)(varg_default_wildcard=True), {}
+
+
 _SPATIAL = ("1d", "2d", "3d")
 
 _CONVOLUTIONS = [f"nn.conv{n}" for n in _SPATIAL]
@@ -242,6 +248,7 @@ COMPOSITES: list[Composite] = [
         "adaptive_pooling", 1, checks.adaptive_pooling, *[f"nn.adaptive_avg_pool{n}" for n in _SPATIAL]
     ),
     *[Composite("recurrent", _recurrent(kind), _accept, kind, recurrent.check) for kind in GATES],
+    Composite("attention", _attention, _accept, "attention", attention.check),
     *_operators("softmax", 1, checks.softmax, "nn.softmax", "nn.log_softmax"),
     *_operators("layer_norm", 3, checks.normalized_axes, "nn.layer_norm"),
     *_operators("channel_norm", 3, checks.channel_normalization, "nn.group_norm", "nn.instance_norm"),

@@ -10,6 +10,7 @@ from tvm import relax
 
 from ..core.program import program as ir
 from ..core.program.dims import Shape
+from ..operators.attention import NAME as ATTENTION
 from ..operators.convolution_gradients import BACKWARD_DATA, BACKWARD_WEIGHTS
 from ..operators.recurrent import GATES, NEEDED, PREFIX
 from ..passes.relax_types import shape_of
@@ -47,6 +48,10 @@ def of_call(call: relax.Call, sized: Callable[[Shape], Sequence[int]]) -> int:
         shapes = shape_of(grad), shape_of(weights)
         if shapes[0] is not None and shapes[1] is not None:
             return math.prod(sized(shapes[0])) * math.prod(sized(shapes[1])[1:])
+    elif name == ATTENTION:
+        query, key, value = (shape_of(arg) for arg in call.args[:3])
+        if query is not None and key is not None and value is not None:
+            return math.prod(sized(query[:3])) * sized(key)[2] * sum(sized((query[3], value[3])))
     elif name == "relax.matmul":
         left, out = shape_of(call.args[0]), shape_of(call)
         if left is not None and out is not None:
@@ -81,6 +86,9 @@ def of_program(program: ir.Program) -> int:
             source = program.values[step.operand("src")].shape
             depth = source[-1:] if isinstance(step.attrs, ir.MatMul) else source[1:]
             total += _size(program.values[step.dst].shape) * _size(depth)
+        elif isinstance(step.attrs, ir.Attention):
+            query, key, value = (program.values[step.operand(role)].shape for role in ("src", "key", "value"))
+            total += _size(query[:3]) * _size(key[2:3]) * (_size(query[3:]) + _size(value[3:]))
         elif isinstance(step.attrs, ir.Recurrent):
             products = (program.values[step.operand(role)].shape for role in ("weights", "recurrence"))
             total += _size(program.values[step.dst].shape[:2]) * sum(map(_size, products))

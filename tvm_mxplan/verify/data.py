@@ -175,6 +175,9 @@ def _fitted(
         # Rows of a few units: activations are neither flat nor all at one end there.
         depth = shape[2] if use.role in ("weights", "recurrence") else 1
         return drawn(shape, place, divisor=4.0 * math.sqrt(depth))
+    if isinstance(step.attrs, ir.Attention) and use.role in ("src", "key"):
+        # Scores of a few units: weights are neither equal nor all but one of them 0.
+        return drawn(shape, place, divisor=math.sqrt(4.0 * abs(step.attrs.scale)) * shape[3] ** 0.25)
     if scale is not None and use.role in ("src", "weights", "gradient"):
         return drawn(shape, place, scale.most, 1.0 if use.role == "src" else scale.divisor)
     if use.role in ("depthwise_weights", "weights"):  # those of a prelu

@@ -21,7 +21,7 @@ from tvm_mxplan.opcheck.references.convolution import before_depthwise, depthwis
 from tvm_mxplan.opcheck.references.operands import Operands
 from tvm_mxplan.opcheck.result import Finding
 
-from . import channels, products, recurrent
+from . import attention, channels, products, recurrent
 from .drawing import Array
 from .sample import positions, slices
 
@@ -87,6 +87,9 @@ def judge(run: Run) -> Finding | None:
             estimate, chosen = _product(run)
         case ir.ConvolutionBackwardWeights():
             estimate, chosen = _filters(run)
+        case ir.Attention() as attrs:
+            arrays = {o.role: run.arrays[o.value] for o in step.operands if not o.is_result}
+            estimate, chosen = attention.worked_out(attrs, arrays, run.result.shape)
         case _:
             estimate, chosen = _other(run)
     got = chosen(run.result)

@@ -62,6 +62,8 @@ _POOLED, _POOLED_IN_BLOCKS, _SCALED_LRN, _EXPONENTIAL, _NORMALIZED = 2.7, 3.8, 6
 _TRANSCENDENTAL = 30.0
 # Recurrent layers over all steps and samples, with brgemm, and in cells that oneDNN calls ref.
 _RECURRENT, _RECURRENT_GEMM = 0.75, 0.5
+# Of attention's products, its copies of queries and its softmax counted: see docs/attention.md.
+_ATTENTION = 0.75
 _SIMPLE = frozenset(
     (
         "relu",
@@ -98,6 +100,9 @@ def computing_us(facts: StepFacts, machine: MachineRates) -> float:
         products = sum(math.prod(facts.shape(role)) for role in ("weights", "recurrence"))
         share = _RECURRENT_GEMM if info.is_reference else _RECURRENT
         operations = 2.0 * math.prod(dst[:2]) * products / share
+    elif isinstance(attrs, ir.Attention):
+        depths = src[-1] + facts.shape("value")[-1]
+        operations = 2.0 * math.prod(src[:3]) * facts.shape("key")[2] * depths / _ATTENTION
     elif isinstance(attrs, ir.Convolution | ir.Deconvolution):
         operations = _convolution(facts, attrs)
         if info.instruction_set in _VECTORS:

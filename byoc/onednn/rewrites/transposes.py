@@ -3,10 +3,10 @@
 Before   v1 = x seen as acbd;  v2 = binary mul(v1, s)
 After    v1 = x seen as acbd;  v3 = reorder(v1) abcd;  v2 = binary mul(v3, s)
 
-Matrix products read transposed operands as they stand.  Most other primitives of oneDNN 3.2 take any order of
-dimensions too, but compute nonsense from some: layer norm writes rows to the wrong places, PReLU and post-ops
-take the wrong elements of vectors, beyond their end even.  So they are given plain layouts, or channels last,
-which are what oneDNN is tested with.
+Matrix products read transposed operands as they stand, attention those whose last axis is the innermost.
+Most other primitives of oneDNN 3.2 take any order of dimensions too, but compute nonsense from some: layer
+norm writes rows to the wrong places, PReLU and post-ops take the wrong elements of vectors, beyond their end
+even.  So they are given plain layouts, or channels last, which are what oneDNN is tested with.
 """
 
 from __future__ import annotations
@@ -43,10 +43,13 @@ def _takes(graph: Graph, step: ir.Step, role: str, number: int) -> bool:
         return True
     if role == POST_OP:
         return _is_common(value)
-    if isinstance(step.attrs, ir.Reorder) or (_is_common(value) and not isinstance(step.attrs, ir.MatMul)):
+    by_strides = isinstance(step.attrs, ir.MatMul | ir.Attention)
+    if isinstance(step.attrs, ir.Reorder) or (_is_common(value) and not by_strides):
         return True
     if role in ("weights", "recurrence") and isinstance(step.attrs, _PACKED_BY_THE_RUNTIME):
         return True
+    if isinstance(step.attrs, ir.Attention):
+        return parse_layout(value.layout).order[-1] == len(value.shape) - 1
     if not isinstance(step.attrs, ir.MatMul):
         return False
     # Weights that are contiguous along neither rows nor columns make a product reference code.

@@ -12,6 +12,8 @@ from ..policies import ConvolutionAlgorithm
 
 RecurrentCell = Literal["lstm", "gru", "gru_linear", "tanh", "relu"]
 RECURRENT_CELLS: tuple[RecurrentCell, ...] = ("lstm", "gru", "gru_linear", "tanh", "relu")
+AttentionCausal = Literal["no", "first", "last"]
+ATTENTION_CAUSAL: tuple[AttentionCausal, ...] = ("no", "first", "last")
 RecurrentDirection = Literal["forward", "reverse", "both"]
 RECURRENT_DIRECTIONS: tuple[RecurrentDirection, ...] = ("forward", "reverse", "both")
 
@@ -203,6 +205,26 @@ class Recurrent:
 
 
 @dataclass(frozen=True)
+class Attention:
+    """src [N, H, S, D], key [N, G, T, D], value [N, G, T, W], mask? -> dst [N, S, H, W].
+
+    Scores are ``scale`` times the products of queries and keys, and the mask, which is broadcast to
+    [N, H, S, T], is added to them; a softmax over the keys weights the values.  H / G heads of queries in a
+    row share one of keys and values.
+
+    Attributes
+    ----------
+    causal : the keys that a query sees: all (``no``); those up to its own place, counted from the first key
+        (``first``), or with the last query at the last key (``last``).
+    nan_is_zero : weights that are NaN, as those of queries that see nothing, count as 0.
+    """
+
+    scale: float
+    causal: AttentionCausal = "no"
+    nan_is_zero: bool = False
+
+
+@dataclass(frozen=True)
 class Concat:
     """src, src, ... -> dst."""
 
@@ -334,6 +356,7 @@ Attributes: TypeAlias = (
     | PReLU
     | Reduction
     | Recurrent
+    | Attention
     | Concat
     | Shuffle
     | Resampling
@@ -368,6 +391,7 @@ STEP_KINDS: dict[str, type] = {
     "prelu": PReLU,
     "reduction": Reduction,
     "recurrent": Recurrent,
+    "attention": Attention,
     "concat": Concat,
     "shuffle": Shuffle,
     "resampling": Resampling,

@@ -36,11 +36,14 @@ from typing import Literal
 
 from ..policies import CONVOLUTION_ALGORITHMS
 from .attributes import (
+    ATTENTION_CAUSAL,
     KIND_OF,
     LRN,
     RECURRENT_CELLS,
     RECURRENT_DIRECTIONS,
     STEP_KINDS,
+    Attention,
+    AttentionCausal,
     Attributes,
     BatchNormalization,
     BatchNormalizationBackward,
@@ -79,6 +82,7 @@ from .dims import Dim, Shape
 from .post_ops import BinaryPostOp, DepthwisePostOp, EltwisePostOp, PostOp, SumPostOp
 
 __all__ = [
+    "ATTENTION_CAUSAL",
     "CONVOLUTION_ALGORITHMS",
     "KIND_OF",
     "LRN",
@@ -88,6 +92,8 @@ __all__ = [
     "STEP_KINDS",
     "VALUE_KINDS",
     "VERSION",
+    "Attention",
+    "AttentionCausal",
     "Attributes",
     "BatchNormalization",
     "BatchNormalizationBackward",
@@ -190,7 +196,8 @@ class Operand:
     """A value in a role: src, src1, weights, bias, scale, shift, mean, variance, condition, indices, dst.
 
     Integers add those of ``SCALE_ROLES``.  A depthwise post-op adds depthwise_weights and depthwise_bias; a
-    recurrent layer has recurrence, peepholes, hidden, cell, and the results last_hidden and last_cell.
+    recurrent layer has recurrence, peepholes, hidden, cell, and the results last_hidden and last_cell; attention
+    has key, value and mask.
     Steps backward read a gradient beside what went forward.
     """
 

@@ -39,6 +39,7 @@ _ROLES: dict[type, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("src", "weights", "recurrence"),
         ("bias", "peepholes", "hidden", "cell", "last_hidden", "last_cell"),
     ),
+    ir.Attention: (("src", "key", "value"), ("mask",)),
     ir.Gather: (("src", "indices"), ()),
     ir.Select: (("condition", "src", "src1"), ()),
     ir.Compare: (("src", "src1"), ()),

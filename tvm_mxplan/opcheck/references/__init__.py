@@ -11,6 +11,7 @@ from tvm_mxplan.core.program import program as ir
 
 from ..estimate import Array, Estimate, rounded_to
 from . import (
+    attention,
     choice,
     convolution,
     elementwise,
@@ -44,6 +45,7 @@ REFERENCES: dict[type, Callable[[Any, Operands], Estimate]] = {
     ir.Eltwise: elementwise.eltwise,
     ir.Binary: elementwise.binary,
     ir.PReLU: elementwise.prelu,
+    ir.Attention: attention.attention,
     ir.Concat: movement.concat,
     ir.Shuffle: movement.shuffle,
     ir.Resampling: movement.resampling,

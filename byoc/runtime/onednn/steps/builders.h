@@ -30,6 +30,7 @@ void BuildBinary(StepBuilder* b);
 void BuildPRelu(StepBuilder* b);
 void BuildReduction(StepBuilder* b);
 void BuildRecurrent(StepBuilder* b);
+void BuildAttention(StepBuilder* b);
 void BuildConcat(StepBuilder* b);
 void BuildShuffle(StepBuilder* b);
 void BuildResampling(StepBuilder* b);

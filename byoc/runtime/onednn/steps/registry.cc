@@ -31,6 +31,7 @@ constexpr Entry kBuilders[] = {
     {"prelu", BuildPRelu},
     {"reduction", BuildReduction},
     {"recurrent", BuildRecurrent},
+    {"attention", BuildAttention},
     {"concat", BuildConcat},
     {"shuffle", BuildShuffle},
     {"resampling", BuildResampling},

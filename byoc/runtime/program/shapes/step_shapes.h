@@ -62,6 +62,7 @@ void CheckBinary(const StepView& s);
 void CheckPRelu(const StepView& s);
 void CheckReduction(const StepView& s);
 void CheckRecurrent(const StepView& s);
+void CheckAttention(const StepView& s);
 void CheckConcat(const StepView& s);
 void CheckShuffle(const StepView& s);
 void CheckResampling(const StepView& s);
