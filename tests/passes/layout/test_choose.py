@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 import pytest
 from agreeable_backend import Agreeable
 
@@ -158,6 +159,20 @@ def test_a_view_wants_what_it_views_as_it_was_declared():
         choice = choose(b.finish(), table)
         expected = 45 + 46 + (2 if flattened else 1) * REORDER
         assert choice.assignment.cost == pytest.approx(min(expected, 100)), flattened
+
+
+def test_a_view_of_a_constant_asks_for_nothing():
+    """Constants are stored as they are wanted, and so is what views them."""
+    costs = []
+    for viewed in (False, True):
+        b = ProgramBuilder("p")
+        x = b.port("input", "x", IMAGE, "float32")
+        slope = b.constant(np.ones((17, 1, 1), "float32"))
+        if viewed:
+            slope = b.reshape(slope, (1, 17, 1, 1))
+        b.step("prelu", ir.PReLU(), IMAGE, [("src", x), ("weights", slope)])
+        costs.append(choose(b.finish(), {"prelu0": prices(9, 2, 9)}).assignment.cost)
+    assert costs == [pytest.approx(2 + REORDER)] * 2
 
 
 def test_a_step_that_nothing_can_run_is_named():

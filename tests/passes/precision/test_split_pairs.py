@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.program_rules import check_program
+from tvm_mxplan.passes.precision import assign_precision
+from tvm_mxplan.passes.precision.choose_types import TypeChoice
 from tvm_mxplan.passes.precision.split_pairs import parts_of, split_pairs
+from tvm_mxplan.passes.precision.step_types import StepTypes
 
 RELU, TANH = (ir.EltwisePostOp(name, 0.0, 0.0) for name in ("relu", "tanh"))
 
@@ -67,3 +71,29 @@ def test_only_pairs_that_are_not_kept_are_taken_apart() -> None:
     assert split_pairs(whole, {"c"}) == whole
     assert len(split_pairs(whole, {"last"}).steps) == 3
     assert split_pairs(split_pairs(whole)) == split_pairs(whole)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "apart"),
+    [("float32", "float32", False), ("bfloat16", "float32", True), ("float32", "bfloat16", True)],
+)
+def test_a_pair_is_one_step_again_where_both_stay_in_float32(monkeypatch, first, second, apart) -> None:
+    asked: list[list[str]] = []
+
+    class Chooser:
+        def __init__(self, program: ir.Program, *_others: object) -> None:
+            self.program = program
+            asked.append([step.name for step in program.steps])
+
+        def choose(self) -> TypeChoice:
+            types = {"c": first, "c.depthwise": second}
+            chosen = [StepTypes(types.get(s.name, "float32"), "float32") for s in self.program.steps]
+            return TypeChoice(tuple(chosen), {}, 1.0, 2.0)
+
+    monkeypatch.setattr(assign_precision, "TypeChooser", Chooser)
+    wish = assign_precision.PrecisionWish("bf16")
+    whole = pair((), ())
+    program, choice = assign_precision.AssignPrecision(OneDNN(), wish)._choose(whole, {}, [])
+    assert program == (split_pairs(whole) if apart else whole)
+    assert len(choice.types) == len(program.steps)
+    assert asked == [["c", "c.depthwise", "last"], ["c", "last"]][: 1 if apart else 2]
