@@ -127,8 +127,10 @@ class Graph:
         for at, value in enumerate(self.values):
             if value.alias_of >= 0:
                 self.values[at] = replace(value, alias_of=number[value.alias_of])
-        self._views = {value.alias_of for value in self.values if value.alias_of >= 0}
         self.set_steps([renumber_step(step, number) for step in steps])
+        used = {value for step in self.steps if step for value in (*step.reads(), *step.results)}
+        chains = {value for end in used for value in self._chain(end)}
+        self._views = {self.values[value].alias_of for value in chains if self.values[value].alias_of >= 0}
 
     def _chain(self, value: int) -> list[int]:
         chain = [value]

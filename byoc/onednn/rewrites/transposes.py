@@ -48,7 +48,9 @@ def copy_transposed(graph: Graph) -> None:
 
 def _takes(graph: Graph, step: ir.Step, role: str, number: int) -> bool:
     value = graph.values[number]
-    if isinstance(step.attrs, ir.Reorder) or (_is_common(value) and not isinstance(step.attrs, ir.MatMul)):
+    if isinstance(step.attrs, ir.Reorder | ir.Quantization) or (
+        _is_common(value) and not isinstance(step.attrs, ir.MatMul)
+    ):
         return True
     if role in ("weights", "recurrence") and isinstance(step.attrs, _PACKED_BY_THE_RUNTIME):
         return True
