@@ -9,6 +9,7 @@ BENCHMARKS = {
     "models": ("whole.models", "whole networks on our engine and on others"),
     "accuracy": ("whole.accuracy", "the error of whole networks against float64, engine by engine"),
     "precision": ("whole.precision", "whole networks in bf16 beside float32: time, error, bytes"),
+    "integers": ("whole.integers", "quantised networks beside other engines: time, steps, error"),
     "layouts": ("whole.layouts", "the layout policies against one another"),
     "choices": ("whole.choices", "the choice per operator against one rule for all"),
     "convolutions": ("steps.convolutions", "algorithms of 3x3 and 5x5 convolutions, layer by layer"),
