@@ -1,4 +1,4 @@
-"""Networks as onnxruntime's static quantiser writes them: QuantizeLinear, DequantizeLinear around operators."""
+"""Networks as onnxruntime's static quantiser writes them: in the form of QuantizeLinear, DequantizeLinear."""
 
 from __future__ import annotations
 
