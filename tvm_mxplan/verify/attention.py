@@ -12,7 +12,7 @@ from tvm_mxplan.opcheck.estimate import Estimate
 from tvm_mxplan.opcheck.references.attention import of_rows
 from tvm_mxplan.opcheck.references.operands import Operands
 
-from .data import Array
+from .drawing import Array
 from .sample import slices
 
 SCORES = 1 << 19

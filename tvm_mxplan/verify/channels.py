@@ -11,7 +11,7 @@ from tvm_mxplan.opcheck.compare import differ
 from tvm_mxplan.opcheck.references import evaluate
 from tvm_mxplan.opcheck.result import Finding
 
-from .data import Array
+from .drawing import Array
 from .sample import slices
 
 WORKED_OUT = 1 << 20

@@ -44,7 +44,7 @@ def _takes(graph: Graph, step: ir.Step, role: str, number: int) -> bool:
     if role == POST_OP:
         return _is_common(value)
     by_strides = isinstance(step.attrs, ir.MatMul | ir.Attention)
-    if isinstance(step.attrs, ir.Reorder) or (_is_common(value) and not by_strides):
+    if isinstance(step.attrs, ir.Reorder | ir.Quantization) or (_is_common(value) and not by_strides):
         return True
     if role in ("weights", "recurrence") and isinstance(step.attrs, _PACKED_BY_THE_RUNTIME):
         return True

@@ -196,9 +196,8 @@ class Operand:
     """A value in a role: src, src1, weights, bias, scale, shift, mean, variance, condition, indices, dst.
 
     Integers add those of ``SCALE_ROLES``.  A depthwise post-op adds depthwise_weights and depthwise_bias; a
-    recurrent layer has recurrence, peepholes, hidden, cell, and the results last_hidden and last_cell; attention
-    has key, value and mask.
-    Steps backward read a gradient beside what went forward.
+    recurrent layer has recurrence, peepholes, hidden, cell, and the results last_hidden and last_cell;
+    attention has key, value and mask; steps backward read a gradient beside what went forward.
     """
 
     role: str

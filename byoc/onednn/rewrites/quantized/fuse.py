@@ -25,10 +25,17 @@ _MOST_POST_OPS = 24
 
 
 def take_conversion(graph: Graph, at: int) -> None:
-    """Let the product of integers in front of a conversion into integers write these."""
+    """Let the product of integers in front of a conversion write what that gives.
+
+    Integers that are to be added to another tensor stay for ``take_sum``.
+    """
     step = graph.steps[at]
     assert step
     producer = graph.producer(step.operand("src"))
+    if _is_to_real(step) and not _is_added(graph, at, step.dst):
+        if not _take_rounding(graph, at, step):
+            _take_requantised(graph, at, step)
+        return
     root = graph.steps[producer] if producer is not None else None
     if producer is None or not root or not _writes_real(root) or graph.values[step.dst].dtype == "float32":
         return
@@ -56,7 +63,7 @@ def take_sum(graph: Graph, at: int) -> bool:
     producer, conversion, added = max(found)
     root = graph.steps[producer]
     assert root
-    post_ops = (*root.post_ops, *_rounding(graph, root), ir.BinaryPostOp("add", added))
+    post_ops = (*root.post_ops, *_rounding(graph, root, root.dst), ir.BinaryPostOp("add", added))
     graph.drop_into(conversion, root.name)
     graph.merge(producer, at, _writing(root, step.dst, [], post_ops))
     return True
@@ -70,6 +77,17 @@ def read_integers(graph: Graph) -> None:
     for at, step in enumerate(graph.steps):
         if step and isinstance(step.attrs, ir.Quantization):
             _take_requantised(graph, at, step)
+
+
+def _is_added(graph: Graph, at: int, value: int) -> bool:
+    """True if the one step that reads ``value`` adds it to a tensor of the same shape."""
+    if not graph.is_private(value):
+        return False
+    reader = next((step for step in graph.steps[at + 1 :] if step and value in step.reads()), None)
+    if not reader or not isinstance(reader.attrs, ir.Binary) or reader.attrs.algorithm != "add":
+        return False
+    shapes = {graph.values[reader.operand(role)].shape for role in ("src", "src1")}
+    return len(shapes) == 1
 
 
 def _add_integers(graph: Graph, at: int, step: ir.Step) -> None:
@@ -108,7 +126,27 @@ def _take_requantised(graph: Graph, at: int, step: ir.Step) -> None:
     assert root
     real = graph.values[step.dst].dtype == "float32"
     scales = [] if real else numbers_of(graph, step, "dst").operands("dst")
-    graph.merge(producer, at, _writing(root, step.dst, scales, (*root.post_ops, *_rounding(graph, root))))
+    post_ops = (*root.post_ops, *_rounding(graph, root, root.dst))
+    graph.merge(producer, at, _writing(root, step.dst, scales, post_ops))
+
+
+def _take_rounding(graph: Graph, at: int, step: ir.Step) -> bool:
+    """Round in a product of real numbers what is converted into integers and back behind it."""
+    conversion = graph.producer(step.operand("src"))
+    there = graph.steps[conversion] if conversion is not None else None
+    if not there or not isinstance(there.attrs, ir.Quantization) or _has(there, "src_scale"):
+        return False
+    producer = graph.producer(there.operand("src"))
+    root = graph.steps[producer] if producer is not None else None
+    single = numbers_of(graph, there, "dst").is_single
+    if not root or not isinstance(root.attrs, _PRODUCTS) or not single or root.has_depthwise:
+        return False
+    if len(root.post_ops) + 4 > _MOST_POST_OPS:
+        return False
+    post_ops = (*root.post_ops, *_rounding(graph, there, there.dst))
+    graph.drop_into(conversion, root.name)  # type: ignore[arg-type]
+    graph.merge(producer, at, _writing(root, step.dst, [], post_ops))  # type: ignore[arg-type]
+    return True
 
 
 def _integers_of(graph: Graph, conversion: int | None) -> int | None:
@@ -122,9 +160,9 @@ def _integers_of(graph: Graph, conversion: int | None) -> int | None:
     return producer if fits else None
 
 
-def _rounding(graph: Graph, root: ir.Step) -> tuple[ir.PostOp, ...]:
-    """What writing integers and reading them as real numbers does to a result."""
-    numbers, limits = numbers_of(graph, root, "dst"), np.iinfo(graph.values[root.dst].dtype)
+def _rounding(graph: Graph, step: ir.Step, integers: int) -> tuple[ir.PostOp, ...]:
+    """What writing the ``integers`` of a step and reading them as real numbers does to them."""
+    numbers, limits = numbers_of(graph, step, "dst"), np.iinfo(graph.values[integers].dtype)
     (scale,), (zero,) = numbers.scale, numbers.zero
     return (
         ir.EltwisePostOp("linear", _inverse(scale), 0.0),

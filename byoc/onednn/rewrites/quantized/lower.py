@@ -15,6 +15,7 @@ What else reads them gets real numbers, converted once; constants are converted 
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 from tvm_mxplan.core.layout.layout import plain_layout
@@ -53,6 +54,7 @@ class _Lowering:
         for step in self.old:
             for value in step.reads():
                 self.readers.setdefault(value, []).append(step)
+        self.views_of = Counter(value.alias_of for value in graph.values)
         self.viewed = {value.alias_of for value in graph.values if value.alias_of >= 0}
 
     def run(self) -> None:
@@ -78,12 +80,36 @@ class _Lowering:
             self._formed(dst, Form(src, numbers_of(self.graph, step, "src")))
             return
         form, wanted = self._form(src), numbers_of(self.graph, step, "dst")
+        if form is None and wanted.is_single and self._in_front_of_views(step):
+            return
         if form is None or not (form.numbers.is_single and wanted.is_single):
             self._other(step)
         elif self._is_free(dst) and self._holds(form, values[dst].dtype, wanted) and self._fits(dst, form):
             self.same[dst] = form.value
         else:
             self._requantised(step.name, form, dst, wanted)
+
+    def _in_front_of_views(self, step: ir.Step) -> bool:
+        """Convert what ``step`` reads a view of, and view the integers; False where others see it, too."""
+        seen, dst = step.operand("src"), step.dst
+        values = self.graph.values
+        if values[seen].alias_of < 0 or seen in self.viewed or dst in self.viewed or not self._is_free(dst):
+            return False
+        base, readers = seen, list(self.readers.get(seen, ()))
+        while values[base].alias_of >= 0 and values[base].alias_offset == 0:
+            base = values[base].alias_of
+            readers += self.readers.get(base, ())
+            if self.views_of[base] > 1:
+                return False
+        if readers != [step] or not self._is_free(base):
+            return False
+        whole = self.graph.add_local(values[dst].name, values[base].shape, values[dst].dtype)
+        replaced = {"src": base, "dst": whole}
+        operands = tuple(replace(one, value=replaced.get(one.role, one.value)) for one in step.operands)
+        self.steps.append(replace(step, operands=operands))
+        view = replace(values[seen], dtype=values[dst].dtype, alias_of=whole)
+        self.same[dst] = self.graph.add(view)
+        return True
 
     def _requantised(self, name: str, form: Form, dst: int, wanted: Numbers) -> None:
         if self._holds(form, self.graph.values[dst].dtype, wanted):
