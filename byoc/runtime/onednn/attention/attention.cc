@@ -204,6 +204,7 @@ void BuildAttention(StepBuilder* b) {
   }
   const Problem problem = ProblemOf(b);
   const Kernels kernels = attention::SelectKernels();
+  if (b->Refuses(kernels.name)) b->ThrowRefused();
   const double work = static_cast<double>(problem.batch * problem.heads * problem.rows) *
                       static_cast<double>(problem.keys * (problem.depth + problem.width));
   const auto threads = static_cast<int>(

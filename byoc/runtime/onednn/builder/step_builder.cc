@@ -60,6 +60,8 @@ bool StepBuilder::Refuses(const std::string& implementation) {
   return !MayRun(choice_, implementation, &executable_.refused);
 }
 
+void StepBuilder::ThrowRefused() { ThrowAllRefused(executable_.refused); }
+
 void StepBuilder::NoteRefused(const std::vector<RefusedImplementation>& refused) {
   for (const RefusedImplementation& one : refused) {
     MayRun(choice_, one.implementation, &executable_.refused);

@@ -81,6 +81,8 @@ class StepBuilder {
 
   // True if one of the runtime's own implementations is refused for the step, which notes it.
   bool Refuses(const std::string& implementation);
+  // Ends the step where every implementation it has was refused.
+  [[noreturn]] void ThrowRefused();
   // States that the step asks for `implementation` and gets another.
   void StateMissing(const std::string& implementation) { executable_.missing = implementation; }
 
