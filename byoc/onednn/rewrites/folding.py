@@ -146,6 +146,8 @@ def _fold_into_weights(graph: Graph, at: int) -> None:
     roles = {operand.role: operand.value for operand in root.operands}
     scale, shift = (_per_channel(graph, step, algorithm, axis) for algorithm in ("mul", "add"))
     bias = graph.constant(roles["bias"]) if "bias" in roles else None
+    if bias is None and "bias" in roles:  # it would have to be scaled, or added to, in every call
+        return
     bias = None if bias is None else bias.reshape(-1).astype("float64")
     if shift is not None:
         bias = shift if bias is None else bias + shift

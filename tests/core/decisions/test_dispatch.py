@@ -130,6 +130,8 @@ def test_words_are_what_is_known():
     out = replace(full, out="costs more", source="model", relative_error=0.0, in_place=False)
     assert out.words() == ["direct", "brgconv", "acdb -> abcd", "1,234.6 us"]
     assert Candidate(cost_us=0.0).words() == ["0.0 us"]
+    assert Candidate(scratchpad_bytes=1).words() == ["scratchpad 1 bytes"]
+    assert Candidate(scratchpad_bytes=0).words() == []
 
 
 @pytest.mark.parametrize(

@@ -105,6 +105,8 @@ def test_most_operators_are_known_to_keep_a_tail_clean() -> None:
         ("nn.relu", -2.5, 0.0),
         ("nn.relu", 0.5, 0.5),
         ("astype", -2.5, -2.5),
+        ("nn.selu", 2.0, 2.101402),
+        ("nn.selu", -2.0, -1.520166),
     ],
 )
 def test_operators_that_numpy_lacks(name: str, number: float, expected: float) -> None:

@@ -69,3 +69,31 @@ def test_nothing_to_replace_leaves_all_as_it_is() -> None:
     mod = module()
     tvm.ir.assert_structural_equal(rewrite_bindings(mod, lambda _site, _value: None), mod)
     assert told(rewrite_bindings(mod, lambda _site, _value: None)) == told(mod)
+
+
+def test_branches_are_rewritten_inside_and_no_rule_sees_them_whole() -> None:
+    x = relax.Var("x", relax.TensorType([2, 3], "float32"))
+    c = relax.Var("c", relax.TensorType([], "bool"))
+    builder, sides = relax.BlockBuilder(), []
+    for operator in (relax.op.tanh, relax.op.sin):
+        result = relax.Var("result", x.ty)
+        block = relax.BindingBlock([relax.VarBinding(result, operator(x))])
+        sides.append(relax.SeqExpr([block], result))
+    with builder.function("main", [x, c]):
+        builder.emit_func_output(builder.emit(relax.If(c, *sides)))
+    seen: list[relax.Expr] = []
+
+    def rule(_site: Site, value: relax.Expr) -> relax.Expr | None:
+        seen.append(value)
+        return relax.op.cos(value.args[0]) if is_call_to(value, "sin") else None
+
+    after = rewrite_bindings(builder.get(), rule)
+    assert len(seen) == 2 and all(is_call_to(value, "tanh", "sin") for value in seen)
+    (choice,) = (
+        binding.value
+        for block in after["main"].body.blocks
+        for binding in block.bindings
+        if isinstance(binding.value, relax.If)
+    )
+    sides = [choice.true_branch, choice.false_branch]
+    assert [side.blocks[0].bindings[0].value.op.name for side in sides] == ["relax.tanh", "relax.cos"]

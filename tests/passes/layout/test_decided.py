@@ -270,3 +270,20 @@ def test_algorithms_may_change_and_nothing_else() -> None:
     ):
         with pytest.raises(Unlike, match=r"expected .*, got"):
             check_answer(asked, wrong, layouts=False)
+
+
+def test_the_preferred_implementation_may_change_with_the_layouts() -> None:
+    attrs, shape = ir.Convolution((1, 1), (0, 0, 0, 0), (1, 1), 1), (1, 16, 8, 8)
+    values = (
+        ir.Value("x", shape, "float32", "input", "abcd", 0),
+        ir.Value("w", (16, 16, 1, 1), "float32", "constant", "abcd", 0),
+        ir.Value("y", shape, "float32", "output", "abcd", 0),
+    )
+    operands = (ir.Operand("src", 0), ir.Operand("weights", 1), ir.Operand("dst", 2))
+    asked = ir.Program("r", values, (ir.Step("c", attrs, operands),))
+    other = ir.Step("c", replace(attrs, preferred="jit"), operands)
+    check_answer(asked, with_step(asked, 0, other), layouts=True)
+    check_answer(asked, with_step(asked, 0, other), layouts=False)
+    with pytest.raises(Unlike, match=r"^step 'c': attributes"):
+        wrong = replace(other, attrs=replace(attrs, preferred="jit", algorithm="winograd_f4"))
+        check_answer(asked, with_step(asked, 0, wrong), layouts=True)

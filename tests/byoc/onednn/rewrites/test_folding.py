@@ -158,6 +158,16 @@ def test_weights_that_are_an_input_are_not_scaled():
     )
 
 
+@pytest.mark.parametrize("algorithm", ["mul", "add"])
+def test_a_bias_that_is_an_input_stays_and_counts(algorithm):
+    b = Small(OUT, IMAGE, (7,))
+    y = b.conv(b.inputs[0], 7)
+    step = b.steps[-1]
+    b.steps[-1] = ir.Step(step.name, step.attrs, (*step.operands, ir.Operand("bias", b.inputs[1])))
+    (first, *_) = fused(b, b.binary(y, b.numbers(*VECTOR), algorithm)).steps
+    assert first.operand("bias") == 1
+
+
 def test_weights_of_two_convolutions_are_scaled_for_one():
     b = Small(OUT, IMAGE)
     weights = b.numbers(7, 5, 1, 1)
