@@ -129,7 +129,13 @@ class AssignPrecision:
             ranges, fixed = _Ranges(program, arrays), self._fixed(program, fused)
             queries = StepQueries(self.backend)
             chooser = TypeChooser(
-                typical(program), queries, self.cost, self.backend.block, _SHORT, fixed, ranges.are_finite
+                typical(program),
+                queries,
+                self.cost,
+                self.backend.layout_rules,
+                _SHORT,
+                fixed,
+                ranges.are_finite,
             )
             try:
                 choice = chooser.choose()

@@ -22,7 +22,7 @@ from tvm_mxplan.core.program.operands import operands_of, reorder
 from tvm_mxplan.errors import UnsupportedError
 
 from ..costs.source import StepCost
-from ..layout.candidates import options_of
+from ..layout.candidates import RulesOf, options_of
 from ..layout.queries import StepQueries, single_step_program
 from .step_types import FLOAT, StepTypes, computes_in_float, in_types, operand_type, proposals
 
@@ -74,7 +74,7 @@ class TypeChooser:
     program: ir.Program
     queries: StepQueries
     cost: StepCost
-    block: int
+    rules: RulesOf
     short: str
     fixed: Mapping[str, Wish]
     narrows: Callable[[int], bool]
@@ -153,7 +153,7 @@ class TypeChooser:
         """Microseconds in the first layouts that the library has fast code for, or why there are none."""
         (step,) = typed.steps
         reason = ""
-        for layouts in options_of(typed, step, self.block):
+        for layouts in options_of(typed, step, self.rules(step)):
             info = self.queries.ask(typed, step, layouts)
             if info.error or info.is_reference:
                 error = info.error.removeprefix(f"{step.kind} : ")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 import tvm
-from agreeable_backend import Agreeable
+from agreeable_backend import Agreeable, rules
 from costs_by_hand import MODEL, rates
 from region_passes import region_passes
 from relax_programs import parse
@@ -85,7 +85,7 @@ TABLE = {
 def candidates(answers: dict) -> dict[str, tuple]:
     one = program()
     queries = StepQueries(Library(answers))  # type: ignore[arg-type]
-    found = candidates_of(one, one.steps[0], queries, Costs(TABLE), 16)  # type: ignore[arg-type]
+    found = candidates_of(one, one.steps[0], queries, Costs(TABLE), rules)  # type: ignore[arg-type]
     return {c.algorithm: (c.implementation, c.cost_us, c.relative_error, c.source, c.out) for c in found}
 
 
@@ -112,7 +112,7 @@ def choice(max_error: float, rule: str, count: int) -> ChosenAlgorithms:
     one = program(count)
     queries = StepQueries(Library(ALL))  # type: ignore[arg-type]
     options = {"rule": rule, "max_error": max_error, "margin": 0.8}
-    after = choose_algorithms(one, queries, Costs(TABLE), 16, **options)  # type: ignore[arg-type]
+    after = choose_algorithms(one, queries, Costs(TABLE), rules, **options)  # type: ignore[arg-type]
     assert after.program.steps[-1] == one.steps[-1]
     return after
 
