@@ -95,7 +95,16 @@ def gemm(m: QuantizedModel) -> tuple[str, float]:
     return m.rounded(m.node("Relu", y), Scale(0.01971, 0)), 0.01971
 
 
+def transposed(m: QuantizedModel) -> tuple[str, float]:
+    x = m.rounded(m.input("x", (2, 18, 9, 7)), U8)
+    row = Scale(0.0015 * np.exp(m.rng.uniform(-0.5, 0.5, 12)), np.zeros(12, "int8"), "int8")
+    weights = m.weights((18, 12, 3, 3), row, axis=1)
+    y = m.node("ConvTranspose", x, weights, m.bias(12), strides=[2, 2], pads=[1, 1, 0, 1])
+    return m.rounded(y, FINE), FINE.scale  # type: ignore[return-value]
+
+
 SINGLE = {
+    "transposed": transposed,
     "u8": convolution(),
     "s8": convolution(S8),
     "symmetric": convolution(PLAIN, per_channel=True),

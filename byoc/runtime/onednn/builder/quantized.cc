@@ -30,6 +30,8 @@ void StepBuilder::PutQuantization(dnnl::primitive_attr* attr, PrimitiveKey* key)
     const int mask = vector ? along : 0;
     if (role.is_scale) {
       attr->set_scales_mask(role.argument, mask);
+    } else if (vector) {
+      ThrowUnsupported(role.name, ": one for each channel, oneDNN takes one for all");
     } else {
       attr->set_zero_points_mask(role.argument, mask);
     }
