@@ -22,7 +22,7 @@ from tvm import relax
 from tvm_mxplan.core.program.dims import Shape
 from tvm_mxplan.operators.attention import Attention, attention
 
-from ..relax_types import dtype_of, permutation_of, scalar_of, shape_of
+from ..relax_types import constant_of, dtype_of, permutation_of, scalar_of, shape_of
 from .rewriter import Site, is_call_to, rewrite_bindings
 
 _LEAST, _MASKED = -1e9, float(np.finfo(np.float32).min)
@@ -53,11 +53,30 @@ def _rule(site: Site, value: relax.Expr) -> relax.Expr | None:
     shape = shape_of(weights)
     if dtype_of(weights) != "float32" or dtype_of(values) != "float32" or shape is None:
         return None
+    dead, weights = _dead_rows(site, weights)
     softmax, nan_is_zero = _softmax(site, weights)
     if softmax is None:
         return None
     found = _scores(site, softmax.args[0], 1.0, shape)
-    return None if found is None else _attention(site, found, values, shape, nan_is_zero)
+    result = None if found is None else _attention(site, found, values, shape, nan_is_zero)
+    if result is None or dead is None:
+        return result
+    return relax.op.where(dead, relax.const(0.0, "float32"), site.emit(result))
+
+
+def _dead_rows(site: Site, weights: relax.Expr) -> tuple[relax.Expr | None, relax.Expr]:
+    """The condition by which whole rows of weights are 0, as ONNX defines its operator, and what they were.
+
+    Rows of the result are 0 then, so the choice can stand behind the product.
+    """
+    call = site.definition(weights)
+    if not is_call_to(call, "where") or scalar_of(call.args[1]) != 0.0 or site.reads(weights) != 1:
+        return None, weights
+    rows = shape_of(call.args[0])
+    if rows is None or rows[-1:] != (1,) or len(shape_of(call.args[2]) or ()) < len(rows):
+        return None, weights
+    numbers = constant_of(call.args[0])
+    return (None if numbers is not None and not numbers.any() else call.args[0]), call.args[2]
 
 
 def _softmax(site: Site, weights: relax.Expr) -> tuple[relax.Call | None, bool]:

@@ -15,6 +15,7 @@ BENCHMARKS = {
     "layouts": ("whole.layouts", "the layout policies against one another"),
     "choices": ("whole.choices", "the choice per operator against one rule for all"),
     "convolutions": ("steps.convolutions", "algorithms of 3x3 and 5x5 convolutions, layer by layer"),
+    "attention": ("steps.attention", "the step of attention against its parts as steps of oneDNN"),
     "host": ("steps.host", "each kernel of the host library against TVM's"),
     "costs": ("steps.costs", "the model of costs against what steps take"),
     "coverage": ("compiler.coverage", "the share of time outside of regions, as reports say and as it runs"),

@@ -326,7 +326,7 @@ def _recurrent(f: Fields) -> Subject:
 
 
 def _attention(f: Fields) -> Subject | None:
-    """mb samples of oc heads over g of keys, t queries on k keys of depth ic, and a mask."""
+    """mb samples, oc heads over g of keys, t queries on k keys of depth ic; mask: keys, whole or rows."""
     samples, heads, groups = f.number("mb"), f.number("oc"), f.number("g", 1)
     rows, keys, depth = f.number("t"), f.number("k"), f.number("ic")
     if heads % groups:

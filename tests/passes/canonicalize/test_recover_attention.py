@@ -113,6 +113,14 @@ def nan_to_zero(p: Parts) -> relax.Expr:
     return p.emit(op.matmul(p.emit(op.where(p.emit(op.isnan(weights)), number(0.0), weights)), p.v))
 
 
+def dead_to_zero(p: Parts) -> relax.Expr:
+    """Rows of which the mask leaves nothing are 0, as in ONNX's definition of its operator."""
+    weights = p.emit(op.nn.softmax(p.emit(op.add(p.scaled(), p.mask)), -1))
+    most = p.emit(op.max(p.mask, -1, keepdims=True))
+    dead = p.emit(op.less(most, number(0.5)))
+    return p.emit(op.matmul(p.emit(op.where(dead, number(0.0), weights)), p.v))
+
+
 def roots(p: Parts) -> relax.Expr:
     """The root of the scale in front of both operands, keys before they are turned."""
     q = p.emit(op.multiply(p.q, number(0.5)))
@@ -177,6 +185,7 @@ FORMS: dict[str, tuple[Callable[[], Parts], Callable[[Parts], relax.Expr]]] = {
     "masked twice": (lambda: Parts(mask=(N, 1, 1, T)), masked_twice),
     "causal choice": (Parts, causal_choice),
     "hidden choice": (Parts, hidden_choice),
+    "dead to zero": (lambda: Parts(mask=(S, T)), dead_to_zero),
     "nan to zero": (Parts, nan_to_zero),
     "spread": (lambda: Parts(groups=1), spread),
     "repeated": (lambda: Parts(groups=1), repeated),
