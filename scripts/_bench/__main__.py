@@ -10,6 +10,7 @@ BENCHMARKS = {
     "accuracy": ("whole.accuracy", "the error of whole networks against float64, engine by engine"),
     "precision": ("whole.precision", "whole networks in bf16 beside float32: time, error, bytes"),
     "calls": ("whole.calls", "what calls cost by themselves: small networks from numpy to numpy"),
+    "sizes": ("whole.sizes", "one executable with named sizes beside one for each size"),
     "layouts": ("whole.layouts", "the layout policies against one another"),
     "choices": ("whole.choices", "the choice per operator against one rule for all"),
     "convolutions": ("steps.convolutions", "algorithms of 3x3 and 5x5 convolutions, layer by layer"),
