@@ -16,6 +16,7 @@ from tvm_mxplan.byoc.backend import Backend
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.graph import Graph
 from tvm_mxplan.core.program.renumber import sort_values
+from tvm_mxplan.core.program.specialize import typical
 
 
 def share_in_place(program: ir.Program, backend: Backend) -> ir.Program:
@@ -23,7 +24,7 @@ def share_in_place(program: ir.Program, backend: Backend) -> ir.Program:
     refused: set[int] = set()
     while True:
         shared = _Sharing(program, refused).run()
-        described = backend.describe(shared)
+        described = backend.describe(typical(shared))
         changed = {
             at
             for at, (step, info) in enumerate(zip(shared.steps, described.steps, strict=True))

@@ -12,6 +12,7 @@ BENCHMARKS = {
     "calls": ("whole.calls", "what calls cost by themselves: small networks from numpy to numpy"),
     "training": ("whole.training", "steps of training beside PyTorch's"),
     "integers": ("whole.integers", "quantised networks beside other engines: time, steps, error"),
+    "sizes": ("whole.sizes", "one executable with named sizes beside one for each size"),
     "layouts": ("whole.layouts", "the layout policies against one another"),
     "choices": ("whole.choices", "the choice per operator against one rule for all"),
     "convolutions": ("steps.convolutions", "algorithms of 3x3 and 5x5 convolutions, layer by layer"),

@@ -6,7 +6,7 @@ import json
 import os
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +16,7 @@ import numpy as np
 
 from .. import environment
 from ..byoc import registry
+from ..byoc.region_module import keep_specializations
 from ..errors import InvalidInputError, MxplanError, UnsupportedError
 from ..export.exported_weights import exported_weights
 from ..export.files import check_destination, whole_file
@@ -28,6 +29,7 @@ from .bound import BoundCall
 from .calls import Caller, arrays_of, copy_into
 from .ffi import tvm_ffi
 from .signature import ANY, Port, Signature
+from .sizes import combinations, zeros
 
 if TYPE_CHECKING:
     import tvm
@@ -172,6 +174,25 @@ class Executable:
         values = self.signature.bind(*_arguments(inputs))
         main = machine.virtual_machine(getattr(self._module, "mod", self._module))["main"]
         return BoundCall(main, self.signature, values, out)
+
+    def prepare(self, **sizes: int | Iterable[int]) -> None:
+        """Make a model with named dimensions ready for sizes, so that no call at them is a first one.
+
+        Each combination is run once, on zeros.  Regions keep 16 specialisations, or as many as were prepared
+        at once; what was used least recently goes first.
+
+        Parameters
+        ----------
+        sizes : for each named dimension a number, or several: ``ex.prepare(batch=[1, 8, 32], tokens=128)``.
+
+        Raises
+        ------
+        InvalidInputError : a name that no dimension has, a dimension without sizes, or a size out of bounds.
+        """
+        chosen = combinations(self.signature, sizes)
+        keep_specializations(getattr(self._module, "mod", self._module), len(chosen))
+        for numbers in chosen:
+            self(*zeros(self.signature, numbers))
 
     def _result(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """The function's result, of inputs by position and by name."""

@@ -11,6 +11,7 @@ from agreeable_backend import Agreeable
 from tvm_mxplan.core.description import Description
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.builder import ProgramBuilder
+from tvm_mxplan.core.program.dims import Symbol
 from tvm_mxplan.core.program.renumber import select_values
 from tvm_mxplan.passes.memory.share_in_place import share_in_place
 
@@ -180,3 +181,19 @@ def test_a_step_that_would_run_otherwise_in_place_keeps_its_own_bytes() -> None:
         b.relu(b.relu(b.relu(b.relu(b.x))))
         program = share_in_place(b.program(), backend)  # type: ignore[arg-type]
         assert homes(program) == ["relu0", "relu1", "relu1", "relu1"]
+
+
+def test_shapes_with_names_are_shared_where_they_are_the_same() -> None:
+    """Whatever the numbers: `n` rows stand in `n` rows, and nowhere in `m` of them."""
+    b = Small()
+    first = b.relu(b.x)
+    second = b.relu(first)
+    program = b.program()
+    n, m = ((Symbol(name), *SHAPE[1:]) for name in "nm")
+    symbols = (ir.SymbolBinding("n", 0, 0), ir.SymbolBinding("m", -1, 0))
+    for shape, home in ((n, first), (m, second)):
+        values = [replace(value, shape=n, nbytes=-1) for value in program.values]
+        values[second] = replace(values[second], shape=shape)
+        named = replace(program, values=tuple(values), symbols=symbols)
+        found = shared(named)
+        assert homes(found)[1] == named.values[home].name
