@@ -34,15 +34,15 @@ def _legalize(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
     def compute(data: te.Tensor, key: te.Tensor) -> te.Tensor:
         zero = tirx.const(0, data.dtype)
         factor = tirx.const(1 / (1 - rate) if rate < 1 else 0.0, data.dtype)
-        bound = tirx.const(min(int(rate * 2**32), 2**32 - 1), "uint32")
+        bound = tirx.const(round(rate * 2**31), "int64")
 
         def element(*index: tirx.Expr) -> tirx.Expr:
-            flat: tirx.Expr = tirx.const(0, "uint32")
+            flat: tirx.Expr = tirx.const(0, "int64")
             for at, extent in zip(index, data.shape, strict=True):
-                flat = flat * tirx.const(int(extent), "uint32") + tirx.Cast("uint32", at)
-            bits = _mixed(flat + tirx.const((stream * 0x9E3779B1) % 2**32, "uint32"))
+                flat = flat * tirx.const(int(extent), "int64") + tirx.Cast("int64", at)
+            bits = _mixed(flat + tirx.const(stream * 0x1E3779B1 % 2**31, "int64"))
             for part in range(2):
-                bits = _mixed(bits ^ tirx.Cast("uint32", key(part)))
+                bits = _mixed(bits ^ (key(part) & _number(_BITS)))
             return tirx.Select(bits < bound, zero, data(*index) * factor)
 
         return te.compute(data.shape, element, "dropout")
@@ -50,15 +50,20 @@ def _legalize(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
     return builder.call_te(compute, *call.args, primfunc_name_hint="dropout")
 
 
+_BITS = 2**31 - 1
+"""Of a number; products of two of them stay within 63 bits."""
+
+
+def _number(value: int) -> tirx.Expr:
+    return tirx.const(value, "int64")
+
+
 def _mixed(bits: tirx.Expr) -> tirx.Expr:
     """A round of a hash in which each bit of a number moves all others."""
-
-    def number(value: int) -> tirx.Expr:
-        return tirx.const(value, "uint32")
-
-    for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
-        bits = (bits ^ (bits >> number(shift))) * number(factor)
-    return bits ^ (bits >> number(16))
+    bits = bits & _number(_BITS)
+    for shift, factor in ((15, 0x2C1B3C6D), (12, 0x297A2D39)):
+        bits = ((bits ^ (bits >> _number(shift))) * _number(factor)) & _number(_BITS)
+    return bits ^ (bits >> _number(15))
 
 
 DROPOUT = Operator("dropout", "dropout in training", _type, _legalize)

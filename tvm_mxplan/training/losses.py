@@ -69,7 +69,7 @@ class SoftmaxCrossEntropy(Loss):
 
     def targets(self, outputs: Sequence[relax.Expr]) -> list[Port]:
         output = _only(outputs, "softmax cross-entropy")
-        shape = shape_of(output)
+        shape = _without_ones(shape_of(output))
         if len(shape) < 2:
             raise InvalidInputError(
                 f"softmax cross-entropy: expected an output of samples and classes, got {list(shape)}"
@@ -81,7 +81,9 @@ class SoftmaxCrossEntropy(Loss):
         self, builder: relax.BlockBuilder, outputs: Sequence[relax.Expr], targets: Sequence[relax.Expr]
     ) -> relax.Expr:
         output, labels = _before_softmax(builder, outputs[0]), targets[0]
-        dtype, shape = dtype_of(output), shape_of(output)
+        dtype, shape = dtype_of(output), _without_ones(shape_of(output))
+        if shape != shape_of(output):
+            output = builder.emit(op.reshape(output, shape))
         logarithms = builder.emit(op.nn.log_softmax(output, axis=1))
         # No label is negative but the one to ignore, which check() makes sure of.
         ignored = -100 if self.ignore is None else self.ignore
@@ -167,12 +169,37 @@ def loss_of(loss: object) -> Loss:
 
 
 def _before_softmax(builder: relax.BlockBuilder, output: relax.Expr) -> relax.Expr:
-    """What a model's last softmax is applied to, where it ends in one: the loss has a softmax of its own."""
-    made = builder.lookup_binding(output) if isinstance(output, relax.Var) else None
-    if not isinstance(made, relax.Call) or made.op != tvm.ir.Op.get("relax.nn.softmax"):
+    """What a model's last softmax is applied to, where it ends in one: the loss has a softmax of its own.
+
+    Views of the same samples and classes may stand around it, as ONNX's older softmax has them.
+    """
+    wanted, found = _without_ones(shape_of(output)), output
+    while (made := _binding(builder, found)) is not None and _without_ones(shape_of(made.args[0])) == wanted:
+        if str(made.op.name) not in _VIEWS:
+            break
+        found = made.args[0]
+    made = _binding(builder, found)
+    if made is None or str(made.op.name) != "relax.nn.softmax":
         return output
-    over_classes = int(made.attrs.axis) % len(shape_of(output)) == 1
-    return made.args[0] if over_classes else output
+    over_classes = int(made.attrs.axis) % len(shape_of(found)) == 1
+    return made.args[0] if over_classes and _without_ones(shape_of(found)) == wanted else output
+
+
+_VIEWS = ("relax.reshape", "relax.flatten", "relax.nn.batch_flatten", "relax.squeeze", "relax.expand_dims")
+
+
+def _binding(builder: relax.BlockBuilder, expr: relax.Expr) -> relax.Call | None:
+    """The call of an operator of Relax that gave a variable."""
+    made = builder.lookup_binding(expr) if isinstance(expr, relax.Var) else None
+    return made if isinstance(made, relax.Call) and isinstance(made.op, tvm.ir.Op) and made.args else None
+
+
+def _without_ones(shape: Sequence[int]) -> tuple[int, ...]:
+    """Samples, classes and extents, but for a last part of them that is 1."""
+    kept = list(shape)
+    while len(kept) > 2 and kept[-1] == 1:
+        kept.pop()
+    return tuple(kept)
 
 
 def _only(outputs: Sequence[relax.Expr], loss: str) -> relax.Expr:

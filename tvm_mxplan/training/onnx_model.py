@@ -14,12 +14,16 @@ from typing import Any
 
 import numpy as np
 import onnx
+import tvm
 from onnx import helper, numpy_helper
 
 from ..errors import InvalidInputError, UnsupportedError
 from ..frontend.onnx import import_model, input_names, output_names
 from ..frontend.onnx.converters.training import DOMAIN
 from ..frontend.onnx.weights import array_of
+from ..passes.canonicalize.fold_constants import FoldConstants
+from ..passes.canonicalize.name_symbols import NameSymbols
+from ..passes.canonicalize.recover_operators import RecoverOperators
 from .model import FLOATS, Model, Wanted, chosen, kernels_of, port_of
 
 _ROLES = {
@@ -63,6 +67,8 @@ def model_of_onnx(proto: onnx.ModelProto, wanted: Wanted, source: str, folder: P
     weights = {name: arrays[name] for name in [*learned, *statistics]}
     _as_inputs(plain.graph, names, weights)
     mod = import_model(plain, dict(shapes), source, folder)
+    # Operators that an importer spread over kernels have gradients as operators alone.
+    mod = tvm.transform.Sequential([NameSymbols(), FoldConstants(), RecoverOperators()])(mod)
     function = mod["main"]
     params = dict(zip([*names, *weights], function.params, strict=True))
     return Model(
