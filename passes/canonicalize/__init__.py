@@ -5,5 +5,13 @@ from .name_symbols import NameSymbols
 from .recover_operators import RecoverOperators
 from .simplify_inference import SimplifyInference
 from .split_long_sums import SplitLongSums
+from .widen_floats import WidenFloats
 
-__all__ = ["FoldConstants", "NameSymbols", "RecoverOperators", "SimplifyInference", "SplitLongSums"]
+__all__ = [
+    "FoldConstants",
+    "NameSymbols",
+    "RecoverOperators",
+    "SimplifyInference",
+    "SplitLongSums",
+    "WidenFloats",
+]

@@ -47,10 +47,11 @@ class TypeChoice:
 
 
 class Wish(NamedTuple):
-    """The type that a step is to read; one that is ``demanded`` has to be had."""
+    """The type that a step is to read, and why; one that is ``demanded`` has to be had."""
 
     dtype: str
     demanded: bool = True
+    reason: str = "option precision_for"
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ class TypeChooser:
         if wish is None:
             return offers, reason
         if wish.dtype == FLOAT:
-            return offers[:1], "option precision_for"
+            return offers[:1], wish.reason
         short = [offer for offer in offers if offer.types.read == wish.dtype]
         if not short and wish.demanded:
             raise UnsupportedError(f"{step.name}: {reason}")
