@@ -8,7 +8,7 @@ from typing import Any
 import tvm
 from tvm import relax
 
-from tvm_mxplan.core.origin import Origin, Origins
+from tvm_mxplan.core.decisions.origin import Origin, Origins
 
 NARROW = ("float16", "bfloat16")
 WIDE = "float32"
