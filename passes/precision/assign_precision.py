@@ -140,7 +140,14 @@ class AssignPrecision:
             ranges, fixed = _Ranges(program, arrays), self._fixed(program, names)
             queries = StepQueries(self.backend)
             chooser = TypeChooser(
-                typical(program), queries, self.cost, self.backend.block, _SHORT, fixed, ranges.are_finite
+                typical(program),
+                queries,
+                self.cost,
+                self.backend.block,
+                _SHORT,
+                fixed,
+                ranges.are_finite,
+                is_beyond,
             )
             try:
                 choice = chooser.choose()
@@ -222,9 +229,13 @@ class _Ranges:
         if value.index not in self._known:
             array = self._arrays[value.index]
             largest = max(abs(float(array.max(initial=0.0))), abs(float(array.min(initial=0.0))))
-            narrow = np.asarray(largest, numpy_type(_SHORT))
-            self._known[value.index] = not np.isfinite(largest) or bool(np.isfinite(float(narrow)))
+            self._known[value.index] = not is_beyond(largest)
         return self._known[value.index]
+
+
+def is_beyond(number: float) -> bool:
+    """Whether a finite number is infinite in the shorter type."""
+    return bool(np.isfinite(number)) and not np.isfinite(float(np.asarray(number, numpy_type(_SHORT))))
 
 
 def _stored(
