@@ -33,7 +33,11 @@ def large_values(
     found = {number for number, value in enumerate(program.values) if not narrows(number)}
     found = {program.root(number) for number in found} | _unknown_masks(program)
     for step in program.steps:
-        touched = {program.root(number) for role, number in operands_of(step) if role not in ir.RESULT_ROLES}
+        touched = {
+            program.root(number)
+            for role, number in operands_of(step)
+            if role not in ir.RESULT_ROLES and not role.endswith("weights")
+        }
         if _bounds(step):
             continue
         if touched & found or any(map(is_large, _parameters(step))):
