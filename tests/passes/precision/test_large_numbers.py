@@ -12,6 +12,7 @@ from tvm_mxplan.byoc.onednn.backend import OneDNN
 needs_bf16 = pytest.mark.skipif(
     bool(OneDNN().lacks("bfloat16")), reason="oneDNN multiplies no bfloat16 on this machine"
 )
+WANTED = "matmul=bf16,softmax=bf16,multiply=bf16,add=bf16"
 COMPUTED = """<ir_version: 9, opset_import: ["": 17]>
 agraph (float[2, 3, 17, 33] q, float[2, 3, 33, 17] k, float[2, 1, 1, 17] kept, float[2, 3, 17, 35] v)
         => (float[2, 3, 17, 35] y) <float one = {1.0}, float far = {-3.4028234663852886e38}> {
@@ -43,7 +44,7 @@ def test_masked_rows_are_those_of_float32(text: str, masked: int) -> None:
     kept[1, ..., 17 - masked :] = 0
     mask = kept if text == COMPUTED else (1 - kept) * np.finfo("float32").min
     model = onnx.parser.parse_model(text)
-    options = {"cache": "disabled", "machine": "default", "precision": "bf16", "precision_for": "matmul=bf16"}
+    options = {"cache": "disabled", "machine": "default", "precision": "bf16", "precision_for": WANTED}
     short = tvm_mxplan.compile(model, options=options)
     types = {step.name: step.types for region in short.report.regions for step in region.steps}
     assert types["matmul_0"][0] == "bf16"
