@@ -28,6 +28,7 @@ from .passes.canonicalize import (
     RecoverOperators,
     SimplifyInference,
     SplitLongSums,
+    WidenFloats,
 )
 from .passes.dispatch import ChooseAlgorithms, DispatchOperators, WeighCandidates
 from .passes.dispatch.implementations import preference_of
@@ -60,9 +61,12 @@ from .tuning.tuning import Tuning
 from .verify.verifier import Verifier, verifier_of
 
 
-def canonicalize(_: Compilation) -> Passes:
+def canonicalize(c: Compilation) -> Passes:
+    # Operators that an importer wrote as kernels are recovered first: kernels state their types themselves.
+    widened = [RecoverOperators(), WidenFloats()] if _on_cpu(c) else []
     return [
         NameSymbols(),
+        *widened,
         FoldConstants(),
         RecoverOperators(),
         SimplifyInference(),

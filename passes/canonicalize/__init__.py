@@ -6,6 +6,7 @@ from .recover_attention import RecoverAttention
 from .recover_operators import RecoverOperators
 from .simplify_inference import SimplifyInference
 from .split_long_sums import SplitLongSums
+from .widen_floats import WidenFloats
 
 __all__ = [
     "FoldConstants",
@@ -14,4 +15,5 @@ __all__ = [
     "RecoverOperators",
     "SimplifyInference",
     "SplitLongSums",
+    "WidenFloats",
 ]

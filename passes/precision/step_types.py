@@ -26,6 +26,7 @@ _IN_TRAINING = (
     ir.BatchNormalizationBackward,
 )
 _CONVERTING = (ir.LayerNormalization, ir.Reorder)
+_MOVING = (ir.Concat, ir.Shuffle, ir.Pad, ir.Slice, ir.StridedSlice, ir.Gather, ir.Select, ir.Reorder)
 _FILTERS = ("weights", "depthwise_weights")
 _DATA = ("src", "src1")
 
@@ -81,6 +82,11 @@ def in_types(alone: ir.Program, types: StepTypes) -> ir.Program | None:
             return None
         values[number] = replace(values[number], dtype=dtype)
     return replace(alone, values=tuple(values))
+
+
+def computes(step: ir.Step) -> bool:
+    """Whether ``step`` does more than to move elements."""
+    return bool(step.post_ops) or not isinstance(step.attrs, _MOVING)
 
 
 def computes_in_float(program: ir.Program, step: ir.Step) -> bool:
