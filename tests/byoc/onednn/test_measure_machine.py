@@ -38,6 +38,14 @@ def test_every_rate_is_measured() -> None:
 
 
 @pytest.mark.usefixtures("brief")
+def test_a_start_that_others_disturbed_makes_no_memory_fast() -> None:
+    """The start is measured before and apart: it may come out as more than what it is subtracted from."""
+    undisturbed, disturbed = measure._copied(1 << 20, 0.0), measure._copied(1 << 20, 1e9)
+    assert 0.01 < undisturbed < 1e5 and 0.01 < disturbed < 1e5
+    assert [measure._without_start(8.0, start) for start in (2.0, 5.0, 1e9)] == [6.0, 4.0, 4.0]
+
+
+@pytest.mark.usefixtures("brief")
 def test_a_machine_without_kernels_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     described = library.describe
 

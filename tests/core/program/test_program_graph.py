@@ -23,7 +23,7 @@ def relu(name: str, src: int, dst: int) -> ir.Step:
 
 
 def lstm(src: int, *results: int) -> ir.Step:
-    roles = zip(ir.RESULT_ROLES, results, strict=True)
+    roles = zip(("dst", "last_hidden", "last_cell"), results, strict=True)
     operands = (ir.Operand("src", src), *(ir.Operand(role, number) for role, number in roles))
     return ir.Step("lstm", ir.Recurrent("lstm", "forward"), operands)
 

@@ -93,7 +93,8 @@ def test_a_pair_is_one_step_again_where_both_stay_in_float32(monkeypatch, first,
     monkeypatch.setattr(assign_precision, "TypeChooser", Chooser)
     wish = assign_precision.PrecisionWish("bf16")
     whole = pair((), ())
-    program, choice = assign_precision.AssignPrecision(OneDNN(), wish)._choose(whole, {}, [])
+    names = assign_precision._Names({}, ())
+    program, choice = assign_precision.AssignPrecision(OneDNN(), wish)._choose(whole, names, [])
     assert program == (split_pairs(whole) if apart else whole)
     assert len(choice.types) == len(program.steps)
     assert asked == [["c", "c.depthwise", "last"], ["c", "last"]][: 1 if apart else 2]

@@ -7,7 +7,7 @@ import pytest
 
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.core.program import program as ir
-from tvm_mxplan.passes.precision.assign_precision import AssignPrecision, PrecisionWish, _Ranges
+from tvm_mxplan.passes.precision.assign_precision import AssignPrecision, PrecisionWish, _Names, _Ranges
 from tvm_mxplan.passes.precision.choose_types import Wish
 
 LARGEST = float(np.finfo(np.float32).max)
@@ -44,8 +44,10 @@ def test_a_wish_is_for_the_first_word_that_it_names() -> None:
     assert wish.of(["conv2d_1", "conv2d"]) == "bf16"
     assert wish.of(["conv2d", "conv2d_1"]) == "f32"
     assert wish.of(["matmul_0"]) is None and wish.of([]) is None
-    assert not wish.is_float and not PrecisionWish("bf16").is_float
-    assert PrecisionWish().is_float and PrecisionWish("f32", {"conv2d": "f32"}).is_float
+    assert not wish.is_float([]) and not PrecisionWish("bf16").is_float([])
+    assert PrecisionWish().is_float(["conv2d_0"])
+    assert PrecisionWish("f32", {"conv2d": "f32"}).is_float(["conv2d_0"])
+    assert PrecisionWish("model").is_float([]) and not PrecisionWish("model").is_float(["conv2d_0"])
 
 
 CONV = ir.Convolution((1, 1), (0, 0, 0, 0), (1, 1), 1)
@@ -55,7 +57,7 @@ NAMES = (
     ("conv2d_1.depthwise", CONV),
     ("exp_0", ir.Eltwise("exp", 0.0, 0.0)),
 )
-FUSED = {"relu_0": "conv2d_0", "add_0": "conv2d_0", "clip_0": "conv2d_1"}
+INSIDE = {"conv2d_0": ["relu_0", "add_0"], "conv2d_1": ["clip_0"]}
 NOT = Wish("float32")
 MUST, MAY = Wish("bfloat16", demanded=True), Wish("bfloat16", demanded=False)
 
@@ -78,5 +80,5 @@ def test_steps_by_what_users_call_them(precision, operators, expected) -> None:
     """By their name, that of the operator they are part of, of what was fused into them, and by kind."""
     steps = tuple(ir.Step(name, attrs, (ir.Operand("src", 0), ir.Operand("dst", 1))) for name, attrs in NAMES)
     pass_ = AssignPrecision(OneDNN(), PrecisionWish(precision, operators))
-    fixed = pass_._fixed(ir.Program("p", (), steps), FUSED)
+    fixed = pass_._fixed(ir.Program("p", (), steps), _Names(INSIDE, ()))
     assert [fixed.get(step.name) for step in steps] == expected
