@@ -1,7 +1,7 @@
 """Chains of post-ops behind a step: drawn at random, written as text, read again.
 
     relu            an elementwise function with the numbers of ELTWISE
-    add:channel     a binary with a second operand of that shape (subjects.broadcast)
+    add:channel     a binary with a second operand of that shape (subject.broadcast)
     sum             what the result's bytes held before
     relu+add:whole+sum       a chain; '-' is none
 
@@ -19,7 +19,7 @@ from tvm_mxplan.byoc.onednn.rewrites.fusion import takes_binary
 from tvm_mxplan.core.program import program as ir
 
 from .functions import ELTWISE, eltwise
-from .subjects import Subject, broadcast
+from .subject import Subject, broadcast
 
 _BINARIES = ("add", "sub", "mul", "div", "min", "max")
 _SHAPES = ("number", "channel", "last", "row", "whole")

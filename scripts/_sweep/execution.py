@@ -28,7 +28,8 @@ from . import chains, numbers
 from .buffers import Guarded
 from .expected import Part, choose_part, expected
 from .grammar import Problem
-from .subjects import Subject, Tensor, broadcast, subject
+from .subject import Subject, Tensor, broadcast
+from .subjects import subject
 
 MOST_REFERENCE_WORK = 4_000_000
 """Multiplications that the library's own reference code may take: it is slow."""

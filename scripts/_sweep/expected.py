@@ -21,7 +21,7 @@ from tvm_mxplan.opcheck.references import POST_OPS, results_of
 from tvm_mxplan.opcheck.references.operands import Operands
 
 from .functions import EXACT_ELTWISE
-from .subjects import Subject
+from .subject import Subject
 
 MOST_WORK = 12_000_000
 """Multiplications of a reference."""

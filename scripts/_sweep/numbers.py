@@ -12,7 +12,7 @@ import numpy as np
 
 from tvm_mxplan.opcheck.estimate import Array
 
-from .subjects import Tensor
+from .subject import Tensor
 
 _LARGEST = 4
 

@@ -6,96 +6,15 @@ pads and windows leave nothing of) is None.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from math import prod
-from typing import Literal
 
 from tvm_mxplan.core.program import program as ir
 
 from .functions import EXACT_ELTWISE, eltwise
-from .grammar import Number, Problem
-
-Data = Literal["numbers", "weights", "positive", "signs"]
-"""Small integers; those scaled to keep sums small; only positive ones; ones and minus ones."""
-
-
-@dataclass(frozen=True)
-class Tensor:
-    """An operand; ``layout`` is '' for the plain one."""
-
-    role: str
-    shape: tuple[int, ...]
-    constant: bool = False
-    data: Data = "numbers"
-    layout: str = ""
-
-
-@dataclass(frozen=True)
-class Subject:
-    """A step without post-ops.
-
-    Attributes
-    ----------
-    depth : number of products in a sum, for which weights are scaled.
-    exact : its result is a sum or a choice of numbers, and has no rounding with ours.
-    channels : axis of the result along which a part of it can be worked out alone; -1 for none.
-    layouts : of src and dst, where the problem asks for a pair.
-    """
-
-    attrs: ir.Attributes
-    tensors: tuple[Tensor, ...]
-    dst: tuple[int, ...]
-    depth: int = 1
-    exact: bool = True
-    channels: int = -1
-    layouts: tuple[str, str] | None = None
-
-    @property
-    def work(self) -> int:
-        """Multiplications, or elements where there are none."""
-        return prod(self.dst) * self.depth + sum(prod(tensor.shape) for tensor in self.tensors)
-
-    @property
-    def elements(self) -> int:
-        return prod(self.dst) + sum(prod(tensor.shape) for tensor in self.tensors)
-
-
-class Fields:
-    """The numbers of a problem by name, with what is missing by default."""
-
-    def __init__(self, problem: Problem) -> None:
-        self._fields: Mapping[str, Number] = dict(problem.fields)
-
-    def number(self, name: str, default: int = 1) -> int:
-        return int(self._fields.get(name, default))
-
-    def text(self, name: str, default: str) -> str:
-        return str(self._fields.get(name, default))
-
-    @property
-    def axes(self) -> str:
-        """The letters of the spatial axes, outermost first."""
-        if "id" in self._fields:
-            return "dhw"
-        return "hw" if "ih" in self._fields else "w"
-
-    def spatial(self, letter: str, default: int) -> tuple[int, ...]:
-        """One number for each axis: an axis that has none takes that of the axis before it."""
-        numbers, last = [], default
-        for axis in self.axes:
-            last = self.number(letter + axis, last)
-            numbers.append(last)
-        return tuple(numbers)
-
-    def padding(self) -> tuple[int, ...]:
-        begin = self.spatial("p", 0)
-        end = tuple(self.number(f"r{axis}", front) for axis, front in zip(self.axes, begin, strict=True))
-        return (*begin, *end)
-
-    def dims(self, default: str = "4x5") -> tuple[int, ...]:
-        """``dims=2x3x4``."""
-        return tuple(int(size) for size in self.text("dims", default).split("x"))
+from .grammar import Problem
+from .sequences import attention, recurrent
+from .subject import Data, Fields, Subject, Tensor, broadcast
 
 
 def subject(problem: Problem) -> Subject | None:
@@ -290,60 +209,6 @@ def _prelu(f: Fields) -> Subject:
     return Subject(ir.PReLU(), (Tensor("src", shape), weights), shape)
 
 
-def broadcast(shape: tuple[int, ...], how: str) -> tuple[int, ...]:
-    """``shape`` with ones where ``how``, a row of the table below, does not keep an axis."""
-    rank = len(shape)
-    kept = {
-        "whole": set(range(rank)),
-        "number": set(),
-        "channel": {1},
-        "last": {rank - 1},
-        "gate": {0, 1},
-        "row": {0, rank - 1},
-        "tail": set(range(1, rank)),
-    }[how]
-    return tuple(size if axis in kept else 1 for axis, size in enumerate(shape))
-
-
-def _recurrent(f: Fields) -> Subject:
-    """cell and dir as the program has them; state1: it starts from given states."""
-    cell, direction = f.text("cell", "lstm"), f.text("dir", "forward")
-    gates, biases = {"lstm": (4, 4), "gru": (3, 3), "gru_linear": (3, 4)}.get(cell, (1, 1))
-    directions = 2 if direction == "both" else 1
-    samples, features, units = f.number("mb"), f.number("ic"), f.number("oc")
-    state = (1, directions, samples, units)
-    tensors = [
-        Tensor("src", (f.number("t"), samples, features)),
-        Tensor("weights", (1, directions, features, gates, units), True, "weights"),
-        Tensor("recurrence", (1, directions, units, gates, units), True, "weights"),
-        Tensor("bias", (1, directions, biases, units), True),
-    ]
-    if f.number("state", 0):
-        tensors += [Tensor(role, state) for role in (("hidden", "cell") if cell == "lstm" else ("hidden",))]
-    dst = (f.number("t"), samples, directions * units)
-    attrs = ir.Recurrent(cell, direction)  # type: ignore[arg-type]
-    return Subject(attrs, tuple(tensors), dst, features + units, exact=False)
-
-
-def _attention(f: Fields) -> Subject | None:
-    """mb samples, oc heads over g of keys, t queries on k keys of depth ic; mask: keys, whole or rows."""
-    samples, heads, groups = f.number("mb"), f.number("oc"), f.number("g", 1)
-    rows, keys, depth = f.number("t"), f.number("k"), f.number("ic")
-    if heads % groups:
-        return None
-    tensors = [
-        Tensor("src", (samples, heads, rows, depth)),
-        Tensor("key", (samples, groups, keys, depth)),
-        Tensor("value", (samples, groups, keys, depth)),
-    ]
-    masks = {"keys": (samples, 1, 1, keys), "whole": (1, heads, rows, keys), "rows": (1, 1, rows, 1)}
-    mask = masks.get(f.text("mask", "no"))
-    if mask is not None:
-        tensors.append(Tensor("mask", mask))
-    attrs = ir.Attention(depth**-0.5, f.text("causal", "no"))  # type: ignore[arg-type]
-    return Subject(attrs, tuple(tensors), (samples, rows, heads, depth), depth + keys, exact=False)
-
-
 def _concat(f: Fields) -> Subject | None:
     shape, axis = f.dims(), f.number("axis", 1)
     sizes = [int(size) for size in f.text("pieces", "3,16,5").split(",")]
@@ -390,6 +255,14 @@ def _reorder(f: Fields) -> Subject | None:
     return Subject(ir.Reorder(), (Tensor("src", shape),), shape, layouts=(source, target))
 
 
+NOT_SWEPT = (
+    "quantization",
+    "convolution_backward_weights",
+    "pooling_backward",
+    "batch_normalization_training",
+    "batch_normalization_backward",
+)
+"""Kinds without problems: verified where a network uses them, and by tests of their own."""
 _KINDS: dict[str, Callable[[Fields], Subject | None]] = {
     "convolution": _convolution,
     "deconvolution": _deconvolution,
@@ -404,8 +277,8 @@ _KINDS: dict[str, Callable[[Fields], Subject | None]] = {
     "binary": _binary,
     "prelu": _prelu,
     "reduction": _reduction,
-    "recurrent": _recurrent,
-    "attention": _attention,
+    "recurrent": recurrent,
+    "attention": attention,
     "concat": _concat,
     "shuffle": _shuffle,
     "resampling": _resampling,
