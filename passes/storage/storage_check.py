@@ -24,7 +24,7 @@ from tvm import relax, tirx
 from tvm_mxplan.core.program.program import Program
 
 from .relax_sizes import Bounds
-from .storage_check_regions import Bytes, Local, RegionRun, Roots
+from .storage_check_regions import Bytes, RegionRun, Roots
 
 _ALIGNMENT = 64
 _HUGE_PAGE = 2 << 20
@@ -131,7 +131,7 @@ class _Run:
         self.layout = layout
         self.decisions = decisions
         self.values: dict[tvm.ir.Var, Value] = {}
-        self.intact: dict[tvm.ir.Var | Local, Bytes] = {}
+        self.intact: dict[tvm.ir.Var, Bytes] = {}
         self.touched: set[tvm.ir.Var] = set()
         self.reasons: list[str] = []
 

@@ -30,6 +30,17 @@ class Bytes:
         same = self.storage.same_as(other.storage)
         return same and self.low < other.high and other.low < self.high
 
+    def within(self, other: Bytes) -> int:
+        """The number of these bytes that are ``other``'s, too."""
+        return min(self.high, other.high) - max(self.low, other.low) if self.overlaps(other) else 0
+
+    def without(self, taken: Bytes) -> list[Bytes]:
+        """What is left of these bytes, in at most two pieces."""
+        if not self.overlaps(taken):
+            return [self]
+        pieces = [(self.low, min(self.high, taken.low)), (max(self.low, taken.high), self.high)]
+        return [Bytes(self.storage, low, high) for low, high in pieces if low < high]
+
 
 @dataclass(frozen=True)
 class Local:
@@ -49,7 +60,8 @@ class RegionRun:
     arguments : for each input, then each output, the allocations that it may be.
     placed : where allocations stand; those that stand nowhere are not looked at.
     touched : allocations that something was written to.
-    intact : who holds its bytes as it wrote them.
+    intact : allocations that hold their bytes as they were written.
+    left : what steps wrote and nothing else has taken, of each local value in pieces.
     """
 
     program: ir.Program
@@ -57,7 +69,8 @@ class RegionRun:
     arguments: Sequence[Roots]
     placed: Mapping[tvm.ir.Var, Bytes]
     touched: set[tvm.ir.Var]
-    intact: dict[tvm.ir.Var | Local, Bytes]
+    intact: dict[tvm.ir.Var, Bytes]
+    left: dict[Local, list[Bytes]] = field(default_factory=dict)
     reasons: list[str] = field(default_factory=list)
     written: list[int] = field(default_factory=list)
 
@@ -72,18 +85,22 @@ class RegionRun:
             if step.scratchpad_bytes > 0:
                 scratchpad = self._within(step.scratchpad_offset, step.scratchpad_bytes)
                 self._claim(f"the scratchpad of {step.name}", scratchpad, -1, [*reads, *step.results])
-        for key in [key for key in self.intact if isinstance(key, Local)]:
-            del self.intact[key]
         return self.reasons
 
     def _read(self, step: ir.Step, value: int) -> None:
         root = self.program.root(value)
-        holders: list[tvm.ir.Var | Local] = [argument for argument, _ in self._arguments(root)]
+        stands = all(argument in self.intact for argument, _ in self._arguments(root))
         if self.program.values[root].kind == "local":
-            holders += self._writers(value, root)
-        if any(holder not in self.intact for holder in holders):
+            (wanted,) = self._places(value)
+            stands = all(self._has(writer, wanted) for writer in self._writers(value, root))
+        if not stands:
             name = self.program.values[value].name
             self.reasons.append(f"{step.name} reads {name}, whose bytes something else has taken")
+
+    def _has(self, writer: Local, wanted: Bytes) -> bool:
+        """True if all that a writer wrote of the bytes ``wanted`` is left."""
+        (written,) = self._places(writer.value)
+        return sum(piece.within(wanted) for piece in self.left[writer]) == written.within(wanted)
 
     def _writers(self, value: int, root: int) -> Iterator[Local]:
         """Yields the writers of a local value's bytes, the last first, up to one that wrote all of them."""
@@ -108,7 +125,7 @@ class RegionRun:
             (place,) = self._places(result)
             self._claim(name, place, root, kept)
             self.written.append(result)
-            self.intact[Local(root, result)] = place
+            self.left[Local(root, result)] = [place]
 
     def _claim(self, name: str, taken: Bytes, root: int, kept: Sequence[int]) -> None:
         """Take bytes away from whoever holds them, unless those are values ``kept`` of another root."""
@@ -118,9 +135,11 @@ class RegionRun:
                 self.reasons.append(
                     f"{name} stands on {self.program.values[value].name}, which its step needs"
                 )
-        for key, place in list(self.intact.items()):
-            if taken.overlaps(place) and not (isinstance(key, Local) and key.root == root):
-                del self.intact[key]
+        for argument in [var for var, place in self.intact.items() if taken.overlaps(place)]:
+            del self.intact[argument]
+        for local, pieces in self.left.items():
+            if local.root != root:
+                self.left[local] = [rest for piece in pieces for rest in piece.without(taken)]
 
     def _arguments(self, root: int) -> list[tuple[tvm.ir.Var, Bytes]]:
         """The placed allocations that an input or output may be; none for other values."""

@@ -100,6 +100,30 @@ def test_scratchpads_take_bytes() -> None:
     assert reason == "s2 reads a, whose bytes something else has taken"
 
 
+@pytest.mark.parametrize(("begin", "stands"), [(64, True), (63, False), (0, False)])
+def test_a_piece_of_a_whole_stands_where_only_the_rest_was_taken(begin: int, stands: bool) -> None:
+    """A step writes piece p, another the whole w around it; r stands on w's end, p is still read."""
+    p, w, r = 3, 2, 4
+    values = (value("w", 0, nbytes=128), value("p", of=w), value("r", begin))
+    reasons, _ = run(program(*values, steps=[([0], p), ([p, 0], w), ([w], 1), ([0], r), ([p, r], 1)]))
+    assert reasons == ([] if stands else ["s4 reads p, whose bytes something else has taken"])
+
+
+def test_bytes_that_are_left() -> None:
+    one = Bytes(ARENA, 64, 128)
+    for low, high, left in (
+        (0, 64, [(64, 128)]),
+        (0, 65, [(65, 128)]),
+        (100, 110, [(64, 100), (110, 128)]),
+        (64, 128, []),
+        (127, 500, [(64, 127)]),
+    ):
+        taken = Bytes(ARENA, low, high)
+        assert one.without(taken) == [Bytes(ARENA, *piece) for piece in left]
+        assert one.within(taken) == 64 - sum(end - begin for begin, end in left)
+    assert one.without(Bytes(OTHER, 64, 128)) == [one] and not one.within(Bytes(OTHER, 64, 128))
+
+
 @pytest.mark.parametrize(
     ("low", "high", "fits"), [(0, 128, True), (0, 127, False), (256, 384, True), (256, 383, False)]
 )
