@@ -106,8 +106,8 @@ def test_a_source_is_known_by_its_role(program: ir.Program) -> None:
     conv, pool, last = program.steps
     turned = replace(pool, operands=(pool.operands[1], pool.operands[0]))
     assert [operand.role for operand in turned.operands] == ["dst", "src"]
-    queries, block = StepQueries(OneDNN()), OneDNN().block
+    queries, rules = StepQueries(OneDNN()), OneDNN().layout_rules
     for policy in ("any", "channels_last", "blocked"):
-        plain = choose_greedily(program, queries, policy, block, {})  # type: ignore[arg-type]
+        plain = choose_greedily(program, queries, policy, rules, {})  # type: ignore[arg-type]
         other = replace(program, steps=(conv, turned, last))
-        assert choose_greedily(other, queries, policy, block, {})[1] == plain[1][::-1]  # type: ignore[arg-type]
+        assert choose_greedily(other, queries, policy, rules, {})[1] == plain[1][::-1]  # type: ignore[arg-type]
