@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tvm_mxplan.core.layout.layout import channels_blocked, channels_last, plain_layout
+from tvm_mxplan.core.layout.layout import channels_blocked, channels_last, plain_layout, same_bytes
 from tvm_mxplan.core.policies import Policy
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import Layouts, operands_of
@@ -61,6 +61,10 @@ def candidates(
             *image_layouts(len(program.values[step.operand("src")].shape), policy, block),
         ]
         return _distinct([in_layout(program, step, layout) for layout in images])
+    if isinstance(step.attrs, ir.Reorder) and not is_cast(program, step):
+        images = image_layouts(rank, policy, block) if 3 <= rank <= 5 else [plain_layout(rank)]
+        alike = [(layout, layout) for layout in (source_layout, *images)]
+        return _distinct([own, *alike, _plain(program, step)])
     if 3 <= rank <= 5 and is_cast(program, step):
         layouts = [source_layout, *image_layouts(rank, policy, block)]
         plain = plain_layout(rank)
@@ -81,9 +85,19 @@ def is_cast(program: ir.Program, step: ir.Step) -> bool:
     return isinstance(step.attrs, ir.Reorder) and len(set(types)) > 1
 
 
+def is_stored_alike(program: ir.Program, step: ir.Step, layouts: Layouts) -> bool:
+    """True for a copy whose result, which nobody else sees, has the bytes of its source: it is no work."""
+    result = program.values[step.dst]
+    if not isinstance(step.attrs, ir.Reorder) or is_cast(program, step) or step.post_ops:
+        return False
+    return result.kind == "local" and result.alias_of < 0 and same_bytes(*layouts, result.shape)
+
+
 def options_of(program: ir.Program, step: ir.Step, block: int) -> list[Layouts]:
     """Every candidate for ``step``, for a choice by cost."""
     plain = plain_layout(len(program.values[step.operand("src")].shape))
+    if isinstance(step.attrs, ir.Reorder) and not is_cast(program, step):
+        plain = program.values[step.operand("src")].layout
     options = candidates(program, step, plain, "cost", block)
     if isinstance(step.attrs, ir.Convolution) and len(program.values[step.dst].shape) == 4:
         # A first layer with three channels may read the plain image and write any layout.

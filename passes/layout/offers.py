@@ -13,7 +13,7 @@ from tvm_mxplan.core.program import program as ir
 
 from ..costs.movement import concat_cost, slice_cost
 from ..costs.source import CostSource
-from .candidates import Layouts, operands_of, options_of
+from .candidates import Layouts, is_stored_alike, operands_of, options_of
 from .queries import StepQueries
 
 
@@ -92,6 +92,8 @@ class Offers:
         return "measured" if self.cost.knows(self.program, step, layouts) else "model"
 
     def _step_cost(self, step: ir.Step, layouts: Layouts, info: StepInfo) -> float:
+        if is_stored_alike(self.program, step, layouts):
+            return 0.0
         if isinstance(step.attrs, ir.Concat):
             return concat_cost(self.program, self._writers, step, layouts, self.cost)
         if isinstance(step.attrs, ir.Slice):
