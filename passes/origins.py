@@ -18,7 +18,7 @@ from collections.abc import Mapping
 import tvm
 from tvm import relax
 
-from tvm_mxplan.core.origin import Origin, Origins
+from tvm_mxplan.core.decisions.origin import Origin, Origins
 
 ORIGINS = "mxplan.origins"
 _SOURCE = "mxplan origin "

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 import tvm
 
-from .core.dispatch import is_operator_name
-from .core.origin import Origin, Origins
+from .core.decisions.dispatch import is_operator_name
+from .core.decisions.origin import Origin, Origins
 from .errors import InvalidInputError
 from .options import Options
 from .passes.origins import origin_table

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from . import environment
+from .core.decisions.precision import PRECISIONS, Precision
 from .core.fingerprint import content_digest
 from .core.policies import POLICIES, RULES, Policy, Rule
-from .core.precision import PRECISIONS, Precision
 from .errors import InvalidInputError
 from .targets import implementations
 

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import tvm
 
 from .byoc.backend import Backend
-from .core.choices import Choices
+from .core.decisions.choices import Choices
 from .core.machine import MachineRates
 from .errors import InvalidInputError
 from .options import Options

@@ -16,7 +16,7 @@ from tvm import relax
 from . import environment, errors
 from .byoc.backend import Backend
 from .byoc.joined import joined, leaders
-from .core.choices import Choices
+from .core.decisions.choices import Choices
 from .core.machine import MachineRates, default_rates
 from .operator_options import with_operators
 from .options import Options

@@ -12,7 +12,7 @@ from typing import Any
 
 from .byoc import registry
 from .byoc.backend import Backend
-from .core.journal import Journal
+from .core.decisions.journal import Journal
 from .core.policies import Rule
 from .passes import borders, dispatch, kernels, layout, memory, region
 from .passes.canonicalize import FoldConstants, RecoverOperators, SimplifyInference

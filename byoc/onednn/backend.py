@@ -21,9 +21,9 @@ from . import library
 from .codegen import TRANSLATE
 from .costs import cost, implementation_named
 from .element_types import missing_type
-from .fusion import fuse
 from .layouts import layout_registry
 from .patterns import NAME, fusion_patterns
+from .rewrites.fusion import fuse
 
 
 class OneDNN:

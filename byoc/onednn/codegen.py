@@ -16,9 +16,9 @@ from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import Dim, is_static
 from tvm_mxplan.passes.relax_types import permutation_of, scalar_of, shape_of, slice_begin
 
-from . import recurrent
-from .codegen_elementwise import ELEMENTWISE
-from .large_windows import Windows, window_stages
+from .families import recurrent
+from .families.codegen_elementwise import ELEMENTWISE
+from .families.large_windows import Windows, window_stages
 
 # --- convolutions and matrix products -------------------------------------------------------------------
 

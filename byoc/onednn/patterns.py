@@ -19,9 +19,10 @@ from tvm_mxplan.byoc.backend import Refuse
 from tvm_mxplan.operators.recurrent import GATES, PREFIX, register
 from tvm_mxplan.passes.relax_types import permutation_of, scalar_of, shape_of
 
-from . import checks, recurrent
-from .activations import ACTIVATIONS, either
+from . import checks
 from .checks import Match
+from .families import recurrent
+from .families.activations import ACTIVATIONS, either
 
 NAME = "mxplan_onednn"
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 import tvm
 from tvm import relax
 
-from tvm_mxplan.core.origin import Origins, joined
+from tvm_mxplan.core.decisions.origin import Origins, joined
 
 from ..origins import origins_of, with_origins
 

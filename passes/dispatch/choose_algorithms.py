@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import tvm
 
 from tvm_mxplan.byoc.backend import Backend
-from tvm_mxplan.core.choices import Choices, Question
+from tvm_mxplan.core.decisions.choices import Choices, Question
+from tvm_mxplan.core.decisions.journal import Journal
 from tvm_mxplan.core.description import StepInfo
-from tvm_mxplan.core.journal import Journal
 from tvm_mxplan.core.machine import MachineRates
 from tvm_mxplan.core.policies import Rule
 from tvm_mxplan.core.program import program as ir

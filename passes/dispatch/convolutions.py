@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from tvm_mxplan.core.dispatch import Candidate, Source, Weighed
+from tvm_mxplan.core.decisions.dispatch import Candidate, Source, Weighed
 from tvm_mxplan.core.policies import Rule
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.specialize import typical

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 import tvm
 from tvm import relax
 
-from tvm_mxplan.core.dispatch import Candidate, DispatchDecision, is_operator_name
-from tvm_mxplan.core.journal import Journal
+from tvm_mxplan.core.decisions.dispatch import Candidate, DispatchDecision, is_operator_name
+from tvm_mxplan.core.decisions.journal import Journal
 from tvm_mxplan.errors import InvalidInputError
 
 from ..annotations import TVM, with_dispatch

@@ -19,7 +19,7 @@ import tvm
 from tvm import relax
 
 from tvm_mxplan.byoc.backend import Backend
-from tvm_mxplan.core.dispatch import Trial
+from tvm_mxplan.core.decisions.dispatch import Trial
 from tvm_mxplan.errors import InvalidInputError
 
 from ..annotations import TVM

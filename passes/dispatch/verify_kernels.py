@@ -16,9 +16,9 @@ from typing import Protocol
 import tvm
 
 from tvm_mxplan.byoc.backend import Backend
-from tvm_mxplan.core.journal import Journal
+from tvm_mxplan.core.decisions.journal import Journal
+from tvm_mxplan.core.decisions.verification import Refusal
 from tvm_mxplan.core.program import program as ir
-from tvm_mxplan.core.verification import Refusal
 
 from ..region.attached import program_of, regions
 from ..region.dissolve import dissolve

@@ -14,8 +14,8 @@ from dataclasses import replace
 import tvm
 
 from tvm_mxplan.byoc.backend import Backend
-from tvm_mxplan.core.dispatch import Candidate
-from tvm_mxplan.core.journal import Journal
+from tvm_mxplan.core.decisions.dispatch import Candidate
+from tvm_mxplan.core.decisions.journal import Journal
 from tvm_mxplan.core.policies import Rule
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.specialize import typical

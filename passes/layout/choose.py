@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tvm_mxplan.core.assignment import Assignment, AssignmentProblem, Form, Option, settle_assignment
-from tvm_mxplan.core.dispatch import Candidate, Weighed
+from tvm_mxplan.core.decisions.dispatch import Candidate, Weighed
 from tvm_mxplan.core.layout.layout import plain_layout, same_bytes
 from tvm_mxplan.core.layout.views import Seen, layout_through
 from tvm_mxplan.core.program import program as ir

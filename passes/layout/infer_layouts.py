@@ -20,9 +20,9 @@ from typing import NamedTuple
 import tvm
 
 from tvm_mxplan.byoc.backend import Backend, directly
-from tvm_mxplan.core.choices import Choices, Question
-from tvm_mxplan.core.dispatch import Weighed
-from tvm_mxplan.core.journal import Journal
+from tvm_mxplan.core.decisions.choices import Choices, Question
+from tvm_mxplan.core.decisions.dispatch import Weighed
+from tvm_mxplan.core.decisions.journal import Journal
 from tvm_mxplan.core.layout.layout_decision import LayoutDecision
 from tvm_mxplan.core.policies import Policy
 from tvm_mxplan.core.program import codec

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tvm_mxplan.core.decisions.dispatch import Candidate, Source
 from tvm_mxplan.core.description import StepInfo
-from tvm_mxplan.core.dispatch import Candidate, Source
 from tvm_mxplan.core.program import program as ir
 
 from ..costs.movement import concat_cost, slice_cost

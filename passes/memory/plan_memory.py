@@ -23,7 +23,7 @@ import tvm
 from tvm_mxplan.byoc.backend import Backend
 from tvm_mxplan.core.allocation import Plan, Problem, solve, validate
 from tvm_mxplan.core.allocation.bounds import lower_bounds
-from tvm_mxplan.core.journal import Journal
+from tvm_mxplan.core.decisions.journal import Journal
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import is_static
 from tvm_mxplan.errors import InternalError

@@ -87,12 +87,15 @@ class _Applier:
         return self._value(number, operand_type(role, constant, types))
 
     def _written(self, number: int, types: StepTypes) -> int:
+        """The value that a step writes in place of ``number``: an owner, of which an output is a view."""
         value, root = self.old.values[number], self.old.root(number)
         dtype = types.written if value.dtype == FLOAT else value.dtype
         if (root, dtype) not in self.made:
-            self.made[root, dtype] = self._add(
-                replace(self.old.values[root], kind="local", index=-1, dtype=dtype)
-            )
+            owner = self._add(replace(value, kind="local", index=-1, dtype=dtype, alias_of=-1))
+            self.made[number, dtype] = owner
+            if number != root:
+                output = replace(self.old.values[root], kind="local", index=-1, dtype=dtype)
+                self.made[root, dtype] = self._add(replace(output, alias_of=owner))
         return self._value(number, dtype)
 
     def _value(self, number: int, dtype: str) -> int:

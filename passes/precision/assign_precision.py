@@ -19,9 +19,9 @@ import tvm
 from tvm import relax
 
 from tvm_mxplan.byoc.backend import Backend, Fused
+from tvm_mxplan.core.decisions.journal import Journal
+from tvm_mxplan.core.decisions.precision import ELEMENT_TYPES, Precision, PrecisionDecision
 from tvm_mxplan.core.element_types import numpy_type
-from tvm_mxplan.core.journal import Journal
-from tvm_mxplan.core.precision import ELEMENT_TYPES, Precision, PrecisionDecision
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.specialize import typical
 from tvm_mxplan.errors import InvalidInputError, UnsupportedError

@@ -12,7 +12,7 @@ from __future__ import annotations
 import tvm
 
 from tvm_mxplan.byoc.backend import Backend
-from tvm_mxplan.core.journal import Journal
+from tvm_mxplan.core.decisions.journal import Journal
 from tvm_mxplan.core.program.program import Program, Reorder, Slice
 from tvm_mxplan.errors import UnsupportedError
 

@@ -14,7 +14,7 @@ from collections import Counter
 import tvm
 from tvm import relax
 
-from tvm_mxplan.core.origin import Origins
+from tvm_mxplan.core.decisions.origin import Origins
 
 from ..origins import origins_of, with_origin_table
 from ..relax_types import is_arithmetic, operator_name, with_operator_name

@@ -1,5 +1,7 @@
 """The benchmark harness: engines in their own processes, interleaved round by round.
 
+In ``harness``:
+
 engines     how each engine compiles, loads and runs a model
 worker      the process that holds one engine, and its protocol
 process     the parent's end of that process: requests, timeouts, cleanup
@@ -7,18 +9,16 @@ files       the files that those processes share
 schedule    one configuration (model, batch, threads): check, then time in rounds
 statistics  medians, spreads, ratios, geometric means
 table       the results as markdown
-models      the command line of scripts/bench models
+variants    one model under several options of ours, in one process and taking turns
 
-In one process, variants of our own:
+Rooms beside it:
 
-variants      one model under several options, taking turns; choices and layouts are command lines on it
-convolutions  algorithms of convolutions, layer by layer
-machine       what the machine can do now; profile: the time of every step; roofline: what bounds a model
+whole       whole networks: engines, precisions, options, layout policies; every engine against float64
+steps       single operators and steps, the machine's rates, and what bounds a model
+compiler    compile times, plans before and after a change, coverage, verification
+memory      memory plans, and the allocation solver on problems known to have a plan
+caches      what the caches save
+inputs      networks beside those of the zoo
 
-allocation        the allocation solver on problems known to have a plan; nothing is compiled
-derived_problems  such problems, made from solved ones or at random
-
-accuracy      every engine against float64
-precision     networks in bf16 beside float32
-documents     runs them all and writes their tables into docs/performance.md
+documents   runs them all and writes their tables into docs/performance.md
 """

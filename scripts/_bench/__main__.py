@@ -6,21 +6,21 @@ import importlib
 import sys
 
 BENCHMARKS = {
-    "models": ("models", "whole networks on our engine and on others"),
-    "accuracy": ("accuracy", "the error of whole networks against float64, engine by engine"),
-    "precision": ("precision", "whole networks in bf16 beside float32: time, error, bytes"),
-    "layouts": ("layouts", "the layout policies against one another"),
-    "choices": ("choices", "the choice per operator against one rule for all"),
-    "convolutions": ("convolutions", "algorithms of 3x3 and 5x5 convolutions, layer by layer"),
-    "host": ("host", "each kernel of the host library against TVM's"),
-    "costs": ("costs", "the model of costs against what steps take"),
-    "coverage": ("coverage", "the share of time that reports put outside of regions against what runs"),
-    "roofline": ("roofline", "what bounds whole networks on this machine"),
+    "models": ("whole.models", "whole networks on our engine and on others"),
+    "accuracy": ("whole.accuracy", "the error of whole networks against float64, engine by engine"),
+    "precision": ("whole.precision", "whole networks in bf16 beside float32: time, error, bytes"),
+    "layouts": ("whole.layouts", "the layout policies against one another"),
+    "choices": ("whole.choices", "the choice per operator against one rule for all"),
+    "convolutions": ("steps.convolutions", "algorithms of 3x3 and 5x5 convolutions, layer by layer"),
+    "host": ("steps.host", "each kernel of the host library against TVM's"),
+    "costs": ("steps.costs", "the model of costs against what steps take"),
+    "coverage": ("compiler.coverage", "the share of time outside of regions, as reports say and as it runs"),
+    "roofline": ("steps.roofline", "what bounds whole networks on this machine"),
     "memory": ("memory.memory", "memory plans against the best there could be and TVM's"),
     "allocation": ("memory.allocation", "the allocation solver on problems that are known to have a plan"),
     "caches": ("caches.caches", "what the caches save"),
-    "verify": ("verify", "what it takes to verify the kernels of networks"),
-    "compile_time": ("compile_time", "seconds of compilation over the number of operators, by phase"),
+    "verify": ("compiler.verify", "what it takes to verify the kernels of networks"),
+    "compile_time": ("compiler.compile_time", "seconds of compilation over the number of operators"),
     "docs": ("documents", "makes the tables of docs/performance.md again, in place"),
 }
 """Name: the module of this package whose ``main`` runs it, and what it measures."""

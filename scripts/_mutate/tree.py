@@ -10,7 +10,12 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = {"tvm_mxplan": "tvm_mxplan", "passes": "tvm_mxplan.passes", "byoc": "tvm_mxplan.byoc"}
 
 # All of the core but the allocation, which has its own.
-_CORE = ("tests/core/test_*.py", "tests/core/program/test_*.py", "tests/core/layout/test_*.py")
+_CORE = (
+    "tests/core/test_*.py",
+    "tests/core/decisions/test_*.py",
+    "tests/core/program/test_*.py",
+    "tests/core/layout/test_*.py",
+)
 
 # Tests of a folder that are not found by name: what holds for every file in it, or for one file.  The first
 # pattern that fits says which, beside the tests of the file's own name.
@@ -24,10 +29,15 @@ TESTS: dict[str, tuple[str, ...]] = {
     ),
     "tvm_mxplan/core/solve.py": ("tests/core/allocation/test_allocation_csv.py",),
     "tvm_mxplan/core/ordering/*": ("tests/core/test_ordering.py", "tests/passes/memory/test_order_steps.py"),
-    "tvm_mxplan/core/program/program.py": (*_CORE, "tests/byoc/test_fusion.py"),
-    "tvm_mxplan/core/program/builder.py": (*_CORE, "tests/byoc/test_fusion.py"),
+    "tvm_mxplan/core/program/program.py": (*_CORE, "tests/byoc/onednn/rewrites/test_fusion.py"),
+    "tvm_mxplan/core/program/attributes.py": (*_CORE, "tests/byoc/onednn/rewrites/test_fusion.py"),
+    "tvm_mxplan/core/program/post_ops.py": (*_CORE, "tests/byoc/onednn/rewrites/test_fusion.py"),
+    "tvm_mxplan/core/program/builder.py": (*_CORE, "tests/byoc/onednn/rewrites/test_fusion.py"),
     "tvm_mxplan/core/program/decided.py": ("tests/passes/layout/test_decided.py",),
-    "tvm_mxplan/core/choices.py": ("tests/core/test_choices.py", "tests/cache/test_choices_file.py"),
+    "tvm_mxplan/core/decisions/choices.py": (
+        "tests/core/decisions/test_choices.py",
+        "tests/cache/test_choices_file.py",
+    ),
     "tvm_mxplan/core/layout/layout_decision.py": (*_CORE, "tests/cache/test_choices_file.py"),
     "tvm_mxplan/core/program/dims.py": (*_CORE, "tests/passes/storage/test_storage_rewrite.py"),
     "tvm_mxplan/core/program/specialize.py": (*_CORE, "tests/passes/layout/test_queries.py"),
@@ -111,7 +121,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "passes/region/annotate.py": ("tests/passes/region/test_attached.py",),
     "passes/region/build_programs.py": (
         "tests/passes/region/test_attached.py",
-        "tests/byoc/test_patterns.py",
+        "tests/byoc/onednn/test_patterns.py",
     ),
     "passes/region/*": (
         "tests/passes/region/test_partition_regions.py",
@@ -126,44 +136,53 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/passes/dispatch/test_dispatch_operators.py",
         "tests/passes/borders/test_propagate_layouts.py",
     ),
-    "byoc/onednn/activations.py": (
+    "byoc/onednn/families/activations.py": (
         "tests/operators/test_eltwise.py",
-        "tests/byoc/test_patterns.py",
+        "tests/byoc/onednn/test_patterns.py",
         "tests/operators/test_hidden_forms.py",
         "tests/operators/test_post_ops.py",
     ),
-    "byoc/onednn/codegen_elementwise.py": (
-        "tests/byoc/test_codegen.py",
-        "tests/byoc/test_patterns.py",
+    "byoc/onednn/families/codegen_elementwise.py": (
+        "tests/byoc/onednn/test_codegen.py",
+        "tests/byoc/onednn/test_patterns.py",
         "tests/operators/test_binary.py",
         "tests/operators/test_eltwise.py",
         "tests/operators/test_hidden_forms.py",
     ),
-    "byoc/onednn/fusion.py": ("tests/byoc/test_fusion.py", "tests/operators/test_post_ops.py"),
-    "byoc/onednn/graph.py": ("tests/byoc/test_fusion.py", "tests/byoc/test_folding.py"),
-    "byoc/onednn/broadcasting.py": ("tests/byoc/test_fusion.py", "tests/operators/test_binary.py"),
-    "byoc/onednn/transposes.py": ("tests/byoc/test_transposes.py",),
-    "byoc/onednn/depthwise.py": ("tests/byoc/test_depthwise.py",),
-    "byoc/onednn/flattened.py": ("tests/byoc/test_flattened.py",),
-    "byoc/onednn/folding.py": ("tests/byoc/test_folding.py",),
+    "byoc/onednn/rewrites/fusion.py": (
+        "tests/byoc/onednn/rewrites/test_fusion.py",
+        "tests/operators/test_post_ops.py",
+    ),
+    "byoc/onednn/rewrites/graph.py": (
+        "tests/byoc/onednn/rewrites/test_fusion.py",
+        "tests/byoc/onednn/rewrites/test_folding.py",
+    ),
+    "byoc/onednn/broadcasting.py": (
+        "tests/byoc/onednn/rewrites/test_fusion.py",
+        "tests/operators/test_binary.py",
+    ),
+    "byoc/onednn/rewrites/transposes.py": ("tests/byoc/onednn/rewrites/test_transposes.py",),
+    "byoc/onednn/rewrites/depthwise.py": ("tests/byoc/onednn/rewrites/test_depthwise.py",),
+    "byoc/onednn/rewrites/flattened.py": ("tests/byoc/onednn/rewrites/test_flattened.py",),
+    "byoc/onednn/rewrites/folding.py": ("tests/byoc/onednn/rewrites/test_folding.py",),
     "byoc/onednn/library.py": (
-        "tests/byoc/test_caches.py",
-        "tests/byoc/test_preferred.py",
-        "tests/byoc/test_runtime.py",
+        "tests/byoc/runtime/test_caches.py",
+        "tests/byoc/runtime/test_preferred.py",
+        "tests/byoc/runtime/test_runtime.py",
         "tests/execution/test_determinism.py",
         "tests/export/test_shared_library.py",
     ),
     "byoc/onednn/backend.py": (
-        "tests/byoc/test_layouts.py",
-        "tests/byoc/test_fusion.py",
+        "tests/byoc/onednn/test_layouts.py",
+        "tests/byoc/onednn/rewrites/test_fusion.py",
         "tests/export/test_weights_in_libraries.py",
         "tests/operators/test_eltwise.py",
     ),
     "byoc/onednn/patterns.py": ("tests/operators/test_hidden_forms.py", "tests/operators/test_fallbacks.py"),
     "byoc/onednn/checks.py": ("tests/operators/test_fallbacks.py", "tests/operators/test_pooling.py"),
-    "byoc/onednn/layouts.py": ("tests/byoc/test_layouts.py",),
-    "byoc/composite.py": ("tests/byoc/test_codegen.py", "tests/byoc/test_patterns.py"),
-    "byoc/translate.py": ("tests/byoc/test_codegen.py", "tests/byoc/test_patterns.py"),
+    "byoc/onednn/layouts.py": ("tests/byoc/onednn/test_layouts.py",),
+    "byoc/composite.py": ("tests/byoc/onednn/test_codegen.py", "tests/byoc/onednn/test_patterns.py"),
+    "byoc/translate.py": ("tests/byoc/onednn/test_codegen.py", "tests/byoc/onednn/test_patterns.py"),
     "byoc/onednn/*": (
         "tests/operators/test_binary.py",
         "tests/operators/test_convolution.py",

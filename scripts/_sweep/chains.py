@@ -5,7 +5,7 @@
     sum             what the result's bytes held before
     relu+add:whole+sum       a chain; '-' is none
 
-Binaries are drawn where fusion makes them (byoc/onednn/fusion.py).
+Binaries are drawn where fusion makes them (byoc/onednn/rewrites/fusion.py).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tvm_mxplan.byoc.onednn.fusion import takes_binary
+from tvm_mxplan.byoc.onednn.rewrites.fusion import takes_binary
 from tvm_mxplan.core.program import program as ir
 
 from .functions import ELTWISE, eltwise

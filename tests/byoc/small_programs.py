@@ -8,7 +8,7 @@ import numpy as np
 import tvm_ffi
 
 from tvm_mxplan.byoc.onednn import library
-from tvm_mxplan.byoc.onednn.fusion import fuse
+from tvm_mxplan.byoc.onednn.rewrites.fusion import fuse
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.builder import ProgramBuilder
 

@@ -23,7 +23,7 @@ from tvm_mxplan.cache import container as container_module
 from tvm_mxplan.cache.container import Entry, write
 from tvm_mxplan.cache.safe_file import open_container
 from tvm_mxplan.cache.session import Session
-from tvm_mxplan.core.choices import Key
+from tvm_mxplan.core.decisions.choices import Key
 from tvm_mxplan.core.program import codec
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.passes.dispatch import choose_algorithms

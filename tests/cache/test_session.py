@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tvm_mxplan.cache.session import CAPACITY, Session
-from tvm_mxplan.core.choices import Choices, Key
+from tvm_mxplan.core.decisions.choices import Choices, Key
 
 
 def keys(*numbers: int) -> dict[Key, bytes]:

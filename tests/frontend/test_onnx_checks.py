@@ -434,6 +434,29 @@ def test_inference_sees_no_large_weights() -> None:
     assert light.ByteSize() < 100_000
 
 
+NORMALIZED = """<ir_version: 10, opset_import: ["": 21, "local": 1]>
+agraph (float[2, 6, 5, 3] x) => (z) <float[6] a = {1, 1, 1, 1, 1, 1}> {
+    g = GroupNormalization <num_groups = 2> (x, a, a)
+    m = MeanVarianceNormalization (g)
+    r = Relu (m)
+    z = Concat <axis = 1> (r, x)
+}"""
+
+
+def test_operators_that_onnx_infers_nothing_of_contradict_nothing() -> None:
+    normalized = onnx.parser.parse_model(NORMALIZED)
+    check_shapes.check_shapes(normalized, "m", {})
+    ex = tvm_mxplan.compile(normalized, options={"cache": "disabled"})
+    assert ex(np.ones((2, 6, 5, 3), "float32"))[0].numpy().shape == (2, 12, 5, 3)
+    del normalized.graph.node[3].input[1:]
+    normalized.graph.node[3].input.append("a")
+    with pytest.raises(InvalidInputError, match=r"node #3 \(Concat"):
+        check_shapes.check_shapes(normalized, "m", {})
+    unknown = onnx.parser.parse_model(NORMALIZED)
+    unknown.graph.node[0].domain = "local"
+    check_shapes.check_shapes(unknown, "m", {})
+
+
 def test_names_are_printable() -> None:
     assert shown("a\nb") == r"'a\nb'"
     assert shown("é" * 200).endswith("(200 characters)")

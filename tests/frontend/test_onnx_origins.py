@@ -10,7 +10,7 @@ from onnx import numpy_helper
 from onnx_models import model, normal
 from tvm import relax
 
-from tvm_mxplan.core.origin import Origin
+from tvm_mxplan.core.decisions.origin import Origin
 from tvm_mxplan.frontend.onnx import import_model
 from tvm_mxplan.frontend.origins import OriginBuilder
 from tvm_mxplan.options import Options

@@ -21,7 +21,7 @@ import numpy as np
 from tvm_mxplan.cache.choices_file import load_cache
 from tvm_mxplan.cache.container import Entry, UnusableCache, write
 from tvm_mxplan.cache.safe_file import open_container
-from tvm_mxplan.core.choices import Choices, Question
+from tvm_mxplan.core.decisions.choices import Choices, Question
 from tvm_mxplan.core.kernel import alone
 from tvm_mxplan.core.program import codec
 from tvm_mxplan.core.program import program as ir

@@ -7,7 +7,7 @@ import tvm
 from dataflow_text import dataflow
 from tvm import relax
 
-from tvm_mxplan.core.origin import Origin, Origins
+from tvm_mxplan.core.decisions.origin import Origin, Origins
 from tvm_mxplan.passes.origins import (
     keep_origins,
     origin_table,

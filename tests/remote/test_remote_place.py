@@ -14,9 +14,9 @@ from tvm_mxplan import RemoteError
 from tvm_mxplan.byoc import registry
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.byoc.onednn.backend import OneDNN
+from tvm_mxplan.core.decisions.verification import Checked
 from tvm_mxplan.core.kernel import Kernel
 from tvm_mxplan.core.program import program as ir
-from tvm_mxplan.core.verification import Checked
 from tvm_mxplan.remote import server
 from tvm_mxplan.remote.place import There
 from tvm_mxplan.tuning.facts import machine

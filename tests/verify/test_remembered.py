@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tvm_mxplan.core.verification import Refusal
+from tvm_mxplan.core.decisions.verification import Refusal
 from tvm_mxplan.verify.remembered import Known, VerifiedFile
 
 MACHINE = {"CPU": "one", "threads": 2}

@@ -20,9 +20,9 @@ from tvm_mxplan import Options
 from tvm_mxplan.byoc import registry
 from tvm_mxplan.byoc.backend import Backend
 from tvm_mxplan.byoc.onednn import library
+from tvm_mxplan.core.decisions.verification import Checked, Verification
 from tvm_mxplan.core.kernel import Kernel
 from tvm_mxplan.core.program import program as ir
-from tvm_mxplan.core.verification import Checked, Verification
 from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.reference import onnxruntime_outputs, worst_relative_l2
 from tvm_mxplan.tuning.place import Here

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ..byoc import registry
-from ..core.choices import DISPATCH, KINDS, Key
+from ..core.decisions.choices import DISPATCH, KINDS, Key
 from ..core.fingerprint import Fingerprint
 from ..core.program import codec
 from ..core.program import program as ir

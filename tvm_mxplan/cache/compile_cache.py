@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .. import environment
-from ..core.choices import Choices
+from ..core.decisions.choices import Choices
 from ..core.fingerprint import Fingerprint
 from ..errors import UnsupportedError
 from ..execution.executable import Executable

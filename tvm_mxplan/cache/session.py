@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ..core.choices import Choices, Key
+from ..core.decisions.choices import Choices, Key
 from ..core.fingerprint import Plain
 
 CAPACITY = 1024

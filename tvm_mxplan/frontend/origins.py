@@ -15,7 +15,7 @@ from contextlib import contextmanager
 import tvm
 from tvm import relax
 
-from ..core.origin import Origin
+from ..core.decisions.origin import Origin
 from ..passes.origins import origins_of, with_origins
 
 

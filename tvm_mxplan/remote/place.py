@@ -19,11 +19,11 @@ from tvm.target import codegen
 
 from ..byoc import registry
 from ..byoc.backend import Backend
+from ..core.decisions.verification import Checked
 from ..core.kernel import Kernel
 from ..core.machine import MachineRates
 from ..core.program import codec
 from ..core.program import program as ir
-from ..core.verification import Checked
 from ..errors import RemoteError
 from ..execution.determinism import Determinism
 from ..export.linking import write_library

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from ..byoc.backend import Fused
-from ..core.dispatch import Candidate, Dispatch, DispatchDecision, Weighed
-from ..core.origin import Origins
+from ..core.decisions.dispatch import Candidate, Dispatch, DispatchDecision, Weighed
+from ..core.decisions.origin import Origins
 from ..core.program import program as ir
 from ..passes.annotations import TVM
 from ..passes.dispatch.implementations import Preference

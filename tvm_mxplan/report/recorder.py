@@ -11,17 +11,17 @@ from tvm import relax
 
 from ..byoc import registry
 from ..byoc.backend import Backend
+from ..core.decisions.journal import Journal
+from ..core.decisions.origin import Origins
+from ..core.decisions.precision import SHORT_NAMES
+from ..core.decisions.verification import Verification
 from ..core.element_types import dense_bytes
-from ..core.journal import Journal
 from ..core.layout.layout import plain_layout
 from ..core.layout.layout_decision import LayoutDecision
 from ..core.machine import MachineRates, default_rates
-from ..core.origin import Origins
-from ..core.precision import SHORT_NAMES
 from ..core.program import program as ir
 from ..core.program.dims import is_static
 from ..core.program.specialize import typical
-from ..core.verification import Verification
 from ..execution.determinism import Determinism
 from ..passes.costs.model import planned_step_us, region_us
 from ..passes.dispatch.implementations import Preference, preference_of

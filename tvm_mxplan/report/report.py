@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ..cache.outcome import CacheReport
-from ..core.dispatch import Dispatch
+from ..core.decisions.dispatch import Dispatch
+from ..core.decisions.origin import Origin, Origins, told
+from ..core.decisions.precision import PrecisionDecision
+from ..core.decisions.verification import Verification
 from ..core.layout.layout_decision import LayoutDecision
-from ..core.origin import Origin, Origins, told
-from ..core.precision import PrecisionDecision
-from ..core.verification import Verification
 from ..errors import InvalidInputError
 from ..execution.caches import CacheCounts
 from ..execution.determinism import Determinism

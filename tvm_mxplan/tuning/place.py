@@ -9,10 +9,10 @@ from typing import Any, Protocol, TypeAlias
 from ..byoc import registry
 from ..byoc.backend import Backend
 from ..cache.key.surroundings import shared_surroundings
+from ..core.decisions.verification import Checked
 from ..core.kernel import Kernel
 from ..core.machine import MachineRates
 from ..core.program import program as ir
-from ..core.verification import Checked
 from ..execution.determinism import Determinism
 from ..execution.threads import threads as threads_here
 from ..execution.threads import with_threads

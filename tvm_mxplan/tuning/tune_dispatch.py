@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING
 import tvm
 from tvm import relax
 
-from ..core.choices import Choices
-from ..core.dispatch import DispatchDecision, Trial
+from ..core.decisions.choices import Choices
+from ..core.decisions.dispatch import DispatchDecision, Trial
 from ..core.fingerprint import Fingerprint
 from ..errors import RemoteError
 from ..passes.annotations import TVM

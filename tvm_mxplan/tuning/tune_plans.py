@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 import tvm
 from tvm import relax
 
-from ..core.choices import KINDS, Choices, Key
-from ..core.dispatch import Weighed
+from ..core.decisions.choices import KINDS, Choices, Key
+from ..core.decisions.dispatch import Weighed
 from ..core.fingerprint import Fingerprint
 from ..core.program import codec
 from ..core.program import program as ir

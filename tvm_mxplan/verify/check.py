@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from tvm_mxplan.byoc.backend import Backend
+from tvm_mxplan.core.decisions.verification import Checked
 from tvm_mxplan.core.element_types import numpy_type
 from tvm_mxplan.core.kernel import Kernel
 from tvm_mxplan.core.layout.layout import parse_layout
 from tvm_mxplan.core.layout.layout_arrays import pack
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import static_shape
-from tvm_mxplan.core.verification import Checked
 from tvm_mxplan.errors import MxplanError, UnsupportedError
 from tvm_mxplan.opcheck.physical import Tensor, read
 

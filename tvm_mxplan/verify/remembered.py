@@ -22,7 +22,7 @@ from .. import environment
 from ..cache.container import UnusableCache
 from ..cache.locked_file import append
 from ..cache.safe_file import check_owner
-from ..core.verification import Refusal
+from ..core.decisions.verification import Refusal
 from ..tuning.facts import digest_of
 
 VERSION = 1

@@ -17,10 +17,10 @@ from pathlib import Path
 from ..byoc.backend import Backend
 from ..cache.container import UnusableCache
 from ..cache.safe_file import check_owner
+from ..core.decisions.verification import Refusal, Verification
 from ..core.kernel import Kernel, kernels_of
 from ..core.program import program as ir
 from ..core.program.specialize import instances
-from ..core.verification import Refusal, Verification
 from ..options import Options
 from ..passes.region.annotate import annotate
 from ..tuning.facts import digest_of

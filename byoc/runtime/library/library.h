@@ -12,7 +12,7 @@
 #include "library/executable.h"
 #include "memory/space.h"
 #include "program/resolved.h"
-#include "program/step_shapes.h"
+#include "program/shapes/step_shapes.h"
 #include "weights/constant.h"
 
 namespace mxplan {

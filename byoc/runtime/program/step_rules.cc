@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "program/step_attributes.h"
-#include "program/step_shapes.h"
+#include "program/shapes/step_shapes.h"
 
 namespace mxplan {
 namespace {

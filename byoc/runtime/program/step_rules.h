@@ -8,7 +8,7 @@
 #define TVM_MXPLAN_BYOC_RUNTIME_PROGRAM_STEP_RULES_H_
 
 #include "program/resolved.h"
-#include "program/step_shapes.h"
+#include "program/shapes/step_shapes.h"
 
 namespace mxplan {
 

@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.child:
         print(json.dumps(_compile_once(*options.child)))
         return 0
-    print(format_environment(environment(Path(__file__).resolve().parents[2])))
+    print(format_environment(environment(Path(__file__).resolve().parents[3])))
     for section in options.sections.split(","):
         models = options.models or _MODELS[section]
         for line in SECTIONS[section](models.split(","), options.rounds):

@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         derived = derived_problems(bases, options.seed)
         for name, packing in derived.items():
             _check(f"the known plan of {name!r}", packing.problem(), packing.plan())
-        print(format_environment(environment(Path(__file__).resolve().parents[2])))
+        print(format_environment(environment(Path(__file__).resolve().parents[3])))
         print(f"\n{HEADER}\n{RULE}")
         of_files = _run(files, limits)
         of_derived = _run({name: packing.problem() for name, packing in derived.items()}, limits)

@@ -80,7 +80,7 @@ class Figures:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print a table in Markdown; returns the exit status."""
     options = _parse(arguments)
-    print(format_environment(environment(Path(__file__).resolve().parents[2])))
+    print(format_environment(environment(Path(__file__).resolve().parents[3])))
     print(f"\n{HEADER}\n{RULE}")
     for name, batch in itertools.product(options.models.split(","), options.batch.split(",")):
         for figures in _figures(name, int(batch), _planned_with(options)):

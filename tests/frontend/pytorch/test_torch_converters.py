@@ -9,7 +9,7 @@ import pytest
 from tvm import relax
 
 import tvm_mxplan
-from tvm_mxplan.core.origin import Origin
+from tvm_mxplan.core.decisions.origin import Origin
 from tvm_mxplan.errors import UnsupportedError
 from tvm_mxplan.frontend.origins import OriginBuilder
 from tvm_mxplan.frontend.torch import converters

@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 import tvm_mxplan
-from tvm_mxplan.core.dispatch import Candidate
+from tvm_mxplan.core.decisions.dispatch import Candidate
 from tvm_mxplan.errors import InvalidInputError
 from tvm_mxplan.options import Options
 from tvm_mxplan.passes.dispatch.convolutions import decide

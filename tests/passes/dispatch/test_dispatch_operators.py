@@ -13,8 +13,8 @@ from tvm.relax.dpl import is_op, wildcard
 from tvm_mxplan.byoc.backend import Refuse
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.byoc.onednn.patterns import COMPOSITES
-from tvm_mxplan.core.dispatch import DispatchDecision
-from tvm_mxplan.core.journal import Journal
+from tvm_mxplan.core.decisions.dispatch import DispatchDecision
+from tvm_mxplan.core.decisions.journal import Journal
 from tvm_mxplan.errors import InvalidInputError
 from tvm_mxplan.passes.annotations import dispatch_of
 from tvm_mxplan.passes.dispatch import DispatchOperators

@@ -9,9 +9,9 @@ import tvm
 
 from tvm_mxplan.byoc.backend import Backend
 from tvm_mxplan.byoc.onednn.backend import OneDNN
-from tvm_mxplan.core.journal import Journal
+from tvm_mxplan.core.decisions.journal import Journal
+from tvm_mxplan.core.decisions.verification import Refusal
 from tvm_mxplan.core.program import program as ir
-from tvm_mxplan.core.verification import Refusal
 from tvm_mxplan.frontend.onnx import import_model
 from tvm_mxplan.options import Options
 from tvm_mxplan.passes.dispatch.verify_kernels import TURNS, VerifyKernels

@@ -11,8 +11,8 @@ from relax_programs import parse
 from tvm import relax
 
 from tvm_mxplan.byoc.onednn.backend import OneDNN
-from tvm_mxplan.core.dispatch import Candidate, Weighed
-from tvm_mxplan.core.journal import Journal
+from tvm_mxplan.core.decisions.dispatch import Candidate, Weighed
+from tvm_mxplan.core.decisions.journal import Journal
 from tvm_mxplan.core.layout.layout_decision import LayoutDecision
 from tvm_mxplan.core.policies import Policy, Rule
 from tvm_mxplan.passes.dispatch import ChooseAlgorithms, WeighCandidates

@@ -10,7 +10,7 @@ import pytest
 from random_programs import RandomProgram
 
 from tvm_mxplan.byoc.onednn.backend import OneDNN
-from tvm_mxplan.byoc.onednn.fusion import fuse
+from tvm_mxplan.byoc.onednn.rewrites.fusion import fuse
 from tvm_mxplan.core.policies import Policy
 from tvm_mxplan.core.program import codec
 from tvm_mxplan.core.program import program as ir

@@ -9,7 +9,7 @@ from random_programs import RandomProgram
 
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.byoc.onednn.backend import OneDNN
-from tvm_mxplan.byoc.onednn.fusion import fuse
+from tvm_mxplan.byoc.onednn.rewrites.fusion import fuse
 from tvm_mxplan.core.allocation import validate
 from tvm_mxplan.core.policies import Policy
 from tvm_mxplan.core.program import program as ir

@@ -10,9 +10,9 @@ from region_passes import region_passes
 from relax_programs import parse
 
 from tvm_mxplan.byoc.onednn.backend import OneDNN
-from tvm_mxplan.core.choices import Choices
+from tvm_mxplan.core.decisions.choices import Choices
+from tvm_mxplan.core.decisions.journal import Journal
 from tvm_mxplan.core.description import Description
-from tvm_mxplan.core.journal import Journal
 from tvm_mxplan.core.layout.layout_decision import LayoutDecision
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.errors import InvalidInputError

@@ -81,6 +81,22 @@ def test_an_output_that_is_written_short_is_cast_behind_its_step() -> None:
     assert {value.dtype for value in values if value.kind in ("input", "output")} == {WIDE}
 
 
+def test_an_output_in_another_shape_is_a_view_of_what_its_step_writes_short() -> None:
+    b = ProgramBuilder("p")
+    x, y = b.port("input", "x", (4, 9), WIDE), b.port("output", "y", (2, 18), WIDE)
+    weights = b.constant(np.ones((9, 9), "float32"))
+    hidden = matmul(b, x, weights)
+    b.write_output(b.reshape(hidden, (2, 18)), y)
+    b.write_output(matmul(b, hidden, weights), b.port("output", "z", (4, 9), WIDE))
+    typed = applied(b.finish(), S, TO_WIDE)
+    values, (_, first, cast, second) = typed.program.values, typed.program.steps
+    assert values[first.dst].alias_of == -1 and values[first.dst].shape == (4, 9)
+    assert values[first.dst].dtype == SHORT and second.operand("src") == first.dst
+    seen = values[cast.operand("src")]
+    assert (seen.alias_of, seen.shape, seen.kind) == (first.dst, (2, 18), "local")
+    assert values[cast.dst].kind == "output" and values[cast.dst].name == "y"
+
+
 def test_views_are_made_again_on_what_is_cast() -> None:
     b = ProgramBuilder("p")
     x, y = b.port("input", "x", (2, 3, 4), WIDE), b.port("output", "y", (2, 4, 4), WIDE)

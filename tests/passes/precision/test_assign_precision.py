@@ -15,7 +15,7 @@ import pytest
 import tvm_mxplan
 from tvm_mxplan import InvalidInputError, Options
 from tvm_mxplan.byoc.onednn.backend import OneDNN
-from tvm_mxplan.core.precision import PrecisionDecision
+from tvm_mxplan.core.decisions.precision import PrecisionDecision
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.opcheck import checking
 from tvm_mxplan.report.inspection import decoded_programs
@@ -44,6 +44,12 @@ agraph (float[5, 3, 9] x) => (float[5, 1, 3, 9] y, float[1, 3, 640] z)
     a, h, c = LSTM <hidden_size = 9> (x, w, r)
     y, i, d = LSTM <hidden_size = 9> (x, w, r, , , h, c)
     z = MatMul (i, k)
+}"""
+RESHAPED = """<ir_version: 9, opset_import: ["": 17]>
+agraph (float[2, 5, 19, 17] x) => (float[14, 255] y, float[2, 7, 17, 15] z) <float[7, 5, 3, 3] w> {
+    c = Conv (x, w)
+    y = Flatten <axis = 2> (c)
+    z = Tanh (c)
 }"""
 SHAPES = {"w": (48, 5, 3, 3), "b": (48,), "d": (48, 1, 3, 3), "v": (48, 48, 1, 1), "m": (48, 11)}
 ALL = {"conv2d": "bf16", "tanh": "bf16", "mean": "bf16", "add": "bf16", "matmul": "bf16"}
@@ -100,6 +106,18 @@ def test_weights_take_half_and_the_report_says_so(model) -> None:
     again = Report.from_json(json.loads(json.dumps(short.report.to_json())))
     assert again.regions == short.report.regions
     assert "precision" not in wide.report.to_json()["regions"][0]
+
+
+@needs_bf16
+def test_outputs_in_another_shape_than_their_step_writes(image) -> None:
+    parsed = onnx.parser.parse_model(RESHAPED)
+    filters = np.random.default_rng(8).standard_normal((7, 5, 3, 3)).astype("float32") / np.float32(7)
+    parsed.graph.initializer.append(onnx.numpy_helper.from_array(filters, "w"))
+    ex = compiled(parsed, precision_for={"conv2d_0": "bf16", "tanh_0": "bf16"})
+    assert types_of(ex)["conv2d_0"] == ("bf16", "bf16")
+    results = [result.numpy() for result in ex(image)]
+    error = worst_relative_l2(results, onnxruntime_outputs(parsed, {"x": image}))
+    assert 1e-5 < error < 2e-2
 
 
 @needs_bf16

@@ -7,7 +7,7 @@ from dataflow_text import dataflow
 from tvm import relax
 
 from tvm_mxplan.byoc.onednn.backend import OneDNN
-from tvm_mxplan.core.origin import Origin
+from tvm_mxplan.core.decisions.origin import Origin
 from tvm_mxplan.passes.dispatch import DispatchOperators
 from tvm_mxplan.passes.dispatch.implementations import preference_of
 from tvm_mxplan.passes.origins import origin_table, origins_of, with_origins

@@ -9,7 +9,7 @@ from dataflow_text import dataflow
 from tvm import relax, te, tirx
 
 from tvm_mxplan.byoc.onednn.backend import OneDNN
-from tvm_mxplan.core.journal import Journal
+from tvm_mxplan.core.decisions.journal import Journal
 from tvm_mxplan.passes.dispatch import DispatchOperators
 from tvm_mxplan.passes.dispatch.implementations import preference_of
 from tvm_mxplan.passes.region import PartitionRegions

@@ -22,7 +22,7 @@ import onnx
 import tvm
 from tvm import relax, tirx
 
-from ...core.origin import Origin
+from ...core.decisions.origin import Origin
 from ...errors import InvalidInputError, MxplanError, UnsupportedError
 from ..origins import OriginBuilder
 from ..reasons import reason_of

@@ -21,7 +21,7 @@ from typing import Any
 import tvm
 from tvm import relax
 
-from ...core.origin import Origin
+from ...core.decisions.origin import Origin
 from ...errors import InvalidInputError, MxplanError, UnsupportedError
 from ..onnx.dimensions.dims import expression, same, simplified
 from ..origins import OriginBuilder

@@ -7,13 +7,13 @@
 
 #include "budget.h"
 #include "failures.h"
-#include "geometry.h"
-#include "instance.h"
-#include "interlock.h"
-#include "orders.h"
-#include "quick_plans.h"
-#include "race.h"
-#include "search.h"
+#include "problem/geometry.h"
+#include "problem/instance.h"
+#include "search/interlock.h"
+#include "search/orders.h"
+#include "search/quick_plans.h"
+#include "search/race.h"
+#include "search/search.h"
 
 namespace mxplan::planner {
 namespace {

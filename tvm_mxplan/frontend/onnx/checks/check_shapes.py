@@ -27,7 +27,11 @@ _LEAST = {"strides": 1, "dilations": 1, "kernel_shape": 1, "group": 1, "pads": 0
 _LARGEST_NUMBER = 2**31 - 1
 _KEPT = 1024
 """Elements of weights that are kept for the inference: bounds and factors have fewer."""
+_SHAPED_AS_FIRST = ("GroupNormalization", "MeanVarianceNormalization")
+"""Operators whose result onnx infers no type of, and which is like the first operand."""
 _INSIDE = "Inference error(s)"
+_UNTYPED = "expected to have type but instead is null"
+"""Of a node that reads what an operator makes that onnx infers nothing of: no contradiction."""
 _FAULT = re.compile(r"\(op_type:\w+, node name: (\d+)\): (?:\[\w+\] )?(.*)")
 
 
@@ -141,13 +145,16 @@ def _inferred(model: onnx.ModelProto, source: str, shapes: Mapping[str, Shape]) 
         light = shape_inference.infer_shapes(light, strict_mode=True, data_prop=True)
     except shape_inference.InferenceError as error:
         fault = _FAULT.search(str(error))
-        if fault is not None and not fault[2].startswith(_INSIDE):
+        if fault is not None and fault[2].strip().endswith(_UNTYPED):
+            light = shape_inference.infer_shapes(light, data_prop=True)
+        elif fault is not None and not fault[2].startswith(_INSIDE):
             at = int(fault[1])
             raise InvalidInputError(
                 f"{source}: {describe(model.graph.node[at], at)}: {_reason(fault[2])}; "
                 "mend the model, or the shapes given for its inputs"
             ) from error
-        return {}  # an operator that onnx knows nothing of, or one that it has only as a function of others
+        else:
+            return {}  # an operator that onnx knows nothing of, or has only as a function of others
     except (ValueError, RuntimeError):
         return {}  # too large for one message, with constants inside nodes
     values = [*light.graph.input, *light.graph.value_info, *light.graph.output]
@@ -174,6 +181,8 @@ def _without_weights(model: onnx.ModelProto, shapes: Mapping[str, Shape]) -> onn
     graph.node.extend(model.graph.node)
     for at, node in enumerate(graph.node):
         node.name, node.domain = str(at), standard(node.domain)
+        if node.op_type in _SHAPED_AS_FIRST and not node.domain:
+            node.CopyFrom(onnx.helper.make_node("Identity", node.input[:1], node.output[:1], node.name))
     graph.input.extend(model.graph.input)
     for value in graph.input:
         if value.name in shapes:

@@ -1,0 +1,1 @@
+"""Families of operators with files of their own: patterns, checks and steps of each."""

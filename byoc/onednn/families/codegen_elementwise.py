@@ -1,0 +1,199 @@
+"""Translates elementwise composites: functions of one tensor, and of two with broadcasting."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from tvm import relax
+
+from tvm_mxplan.byoc.composite import Composite, product
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.passes.relax_types import scalar_of, shape_of
+
+from ..broadcasting import broadcast_runs, is_fast
+
+# --- of one tensor ---------------------------------------------------------------------------------------
+
+_ELTWISE: dict[str, tuple[str, float, float]] = {
+    "nn.relu": ("relu", 0.0, 0.0),
+    "nn.gelu": ("gelu_erf", 0.0, 0.0),
+    "nn.gelu_tanh": ("gelu_tanh", 0.0, 0.0),
+    "nn.silu": ("swish", 1.0, 0.0),
+    "tanh": ("tanh", 0.0, 0.0),
+    "sigmoid": ("logistic", 0.0, 0.0),
+    "log": ("log", 0.0, 0.0),
+    "abs": ("abs", 0.0, 0.0),
+    "sqrt": ("sqrt", 0.0, 0.0),
+    "square": ("square", 0.0, 0.0),
+    "negative": ("linear", -1.0, 0.0),
+}
+
+
+def _unary(c: Composite, src: int, algorithm: str, alpha: float = 0.0, beta: float = 0.0) -> int:
+    return c.emit("eltwise", ir.Eltwise(algorithm, alpha, beta), ("src", src))
+
+
+def _of_only_param(algorithm: str, alpha: float = 0.0, beta: float = 0.0) -> Callable[[Composite], int]:
+    return lambda c: _unary(c, c.only_param(), algorithm, alpha, beta)
+
+
+def _eltwise(c: Composite) -> int:
+    return _unary(c, c.value(c.root.args[0]), *_ELTWISE[c.root.op.name.removeprefix("relax.")])
+
+
+def _leaky_relu(c: Composite) -> int:
+    return _unary(c, c.value(c.root.args[0]), "relu", float(c.root.attrs.alpha))
+
+
+def _exp(c: Composite) -> int:
+    """max(exp(x), x): exp(x) for every number.
+
+    oneDNN 3.2's exp makes infinity of NaN; its maximum gives the second operand where one is NaN.
+    """
+    src = c.value(c.root.args[0])
+    return c.emit("binary", ir.Binary("max"), ("src", _unary(c, src, "exp")), ("src1", src))
+
+
+def _clip(c: Composite) -> int:
+    x, low, high = c.root.args
+    return _unary(c, c.value(x), "clip_v2", float(low.value), float(high.value))
+
+
+def _softplus(c: Composite) -> int:
+    return _unary(c, c.value(c.root.args[0]), "soft_relu", float(c.root.attrs.beta))
+
+
+def _hard(algorithm: str) -> Callable[[Composite], int]:
+    """hardsigmoid or hardswish written as a clipped line; hardswish multiplies by x in the end."""
+    return lambda c: _unary(c, c.only_param(), algorithm, c.find_scalar("multiply"), c.find_scalar("add"))
+
+
+def _elu(c: Composite) -> int:
+    return _unary(c, c.only_param(), "elu", -c.find_scalar("multiply"))
+
+
+def _power(c: Composite) -> int:
+    src, exponent = c.value(c.root.args[0]), scalar_of(c.root.args[1])
+    if exponent == 0.5:
+        # oneDNN takes the square root, which is another function of -inf and -0.
+        return _unary(c, _unary(c, src, "pow", 1.0, 0.25), "square")
+    return _unary(c, src, "pow", 1.0, exponent)  # type: ignore[arg-type]
+
+
+# --- of two tensors --------------------------------------------------------------------------------------
+
+_BINARY = {
+    "add": "add",
+    "subtract": "sub",
+    "multiply": "mul",
+    "divide": "div",
+    "maximum": "max",
+    "minimum": "min",
+}
+
+
+def _binary(c: Composite) -> int:
+    algorithm = _BINARY[c.root.op.name.removeprefix("relax.")]
+    left, right = c.root.args
+    for number, tensor, swapped in ((scalar_of(right), left, False), (scalar_of(left), right, True)):
+        function = None if number is None else _with_scalar(algorithm, number, swapped)
+        if function is not None and shape_of(tensor) == c.shape:
+            return _unary(c, c.value(tensor), *function)
+    src, src1 = (_operand(c, arg) for arg in c.root.args)
+    if shape_of(left) == c.shape:
+        return _broadcast_binary(c, algorithm, src, src1, None)
+    return _broadcast_binary(c, algorithm, src1, src, _UNDO_SWAP.get(algorithm))
+
+
+def _operand(c: Composite, expr: relax.Expr) -> int:
+    """A value; a number as a tensor of the result's rank, since oneDNN has none of rank 0."""
+    number = scalar_of(expr)
+    if number is None:
+        return c.value(expr)
+    return c.builder.constant(np.full((1,) * len(c.shape), number, "float32"))
+
+
+# oneDNN broadcasts the second operand only: a - x = -(x - a), a / x = (x / a) ^ -1
+_UNDO_SWAP = {"sub": ir.Eltwise("linear", -1.0, 0.0), "div": ir.Eltwise("pow", 1.0, -1.0)}
+
+
+def _broadcast_binary(c: Composite, algorithm: str, src: int, src1: int, after: ir.Eltwise | None) -> int:
+    src1 = c.builder.align(src1, len(c.shape))
+    shape, part = c.shape, c.builder.values[src1].shape
+    if not is_fast(part, shape):
+        runs = broadcast_runs(part, shape)
+        shape = tuple(product(tuple(c.shape[axis] for axis in axes)) for _, axes in runs)
+        part = tuple(1 if broadcast else dim for (broadcast, _), dim in zip(runs, shape, strict=True))
+    operands = [("src", c.builder.reshape(src, shape)), ("src1", c.builder.reshape(src1, part))]
+    result = c.builder.step("binary", ir.Binary(algorithm), shape, operands)
+    if after is not None:
+        result = c.builder.step("eltwise", after, shape, [("src", result)])
+    return c.builder.reshape(result, c.shape)
+
+
+def _with_scalar(algorithm: str, number: float, swapped: bool) -> tuple[str, float, float] | None:
+    """x (algorithm) number, or number (algorithm) x, as an elementwise algorithm of oneDNN if it is one."""
+    match algorithm:
+        case "max":
+            return ("relu", 0.0, 0.0) if number == 0.0 else ("clip_v2", number, math.inf)
+        case "add":
+            return "linear", 1.0, number
+        case "sub":
+            return ("linear", -1.0, number) if swapped else ("linear", 1.0, -number)
+        case "mul":
+            return "linear", number, 0.0
+        case "div" if swapped:
+            return "pow", number, -1.0
+        case "div" if _has_inverse(number):
+            return "linear", 1.0 / number, 0.0
+    return None  # a minimum, which as a clip would make -inf of NaN, or a quotient that is no product
+
+
+def _has_inverse(number: float) -> bool:
+    """True for a number whose inverse float32 holds to full precision."""
+    tiny = float(np.finfo("float32").tiny)
+    return tiny < abs(number) < 1 / tiny
+
+
+def _prelu(c: Composite) -> int:
+    src, alpha = (c.value(arg) for arg in c.root.args)
+    slope = scalar_of(c.root.args[1])
+    if slope is not None:
+        return _unary(c, src, "relu", slope)
+    rank = len(c.shape)
+    axis = int(c.root.attrs.axis) % rank
+    channels = c.builder.values[alpha].shape[0]
+    if axis == 1:
+        weights = c.builder.reshape(alpha, (1, channels, *(1,) * (rank - 2)))
+        return c.emit("prelu", ir.PReLU(), ("src", src), ("weights", weights))
+    # oneDNN has but reference code for slopes along another axis than the second one.
+    flat = (product(c.shape[:axis]), channels, product(c.shape[axis + 1 :]))
+    operands = [
+        ("src", c.builder.reshape(src, flat)),
+        ("weights", c.builder.reshape(alpha, (1, channels, 1))),
+    ]
+    return c.builder.reshape(c.builder.step("prelu", ir.PReLU(), flat, operands), c.shape)
+
+
+ELEMENTWISE: dict[str, Callable[[Composite], int]] = {
+    "eltwise": _eltwise,
+    "leaky_relu": _leaky_relu,
+    "exp": _exp,
+    "clip": _clip,
+    "softplus": _softplus,
+    "softplus_stable": _of_only_param("soft_relu", 1.0),
+    "swish": _of_only_param("swish", 1.0),
+    "gelu_erf": _of_only_param("gelu_erf"),
+    "gelu_tanh": _of_only_param("gelu_tanh"),
+    "hardswish": _of_only_param("hardswish", 1 / 6, 0.5),
+    "hardswish_line": _hard("hardswish"),
+    "hardsigmoid": _hard("hardsigmoid"),
+    "hardsigmoid_sixth": _of_only_param("hardsigmoid", 1 / 6, 0.5),
+    "mish": _of_only_param("mish"),
+    "elu": _elu,
+    "power": _power,
+    "binary": _binary,
+    "prelu": _prelu,
+}

@@ -1,0 +1,71 @@
+// Weighted sums of rows and of points.
+#ifndef TVM_MXPLAN_BYOC_RUNTIME_HOST_KERNELS_INTERPOLATION_IMPL_H_
+#define TVM_MXPLAN_BYOC_RUNTIME_HOST_KERNELS_INTERPOLATION_IMPL_H_
+
+#include "host/kernels/common_impl.h"
+
+namespace mxplan::host {
+namespace {
+
+void WeightedSumKernel(const float* const* rows, const float* weights, int64_t terms, float* dst,
+                       int64_t count) {
+  const float* a = rows[0];
+  const float w = weights[0];
+  if (terms == 2) {
+    const float* b = rows[1];
+    const float v = weights[1];
+    for (int64_t i = 0; i < count; ++i) dst[i] = a[i] * w + b[i] * v;
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i) dst[i] = a[i] * w;
+  for (int64_t k = 1; k < terms; ++k) {
+    const float* b = rows[k];
+    const float v = weights[k];
+    for (int64_t i = 0; i < count; ++i) dst[i] += b[i] * v;
+  }
+}
+
+// Of single elements, with the number of terms known.
+template <int kTerms>
+void InterpolatePoints(const float* __restrict src, const int32_t* __restrict index,
+                       const float* __restrict weights, float* __restrict dst, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    float sum = src[index[i]] * weights[i];
+    for (int k = 1; k < kTerms; ++k) sum += src[index[k * count + i]] * weights[k * count + i];
+    dst[i] = sum;
+  }
+}
+
+// The nearest points, without arithmetic.
+void PickPoints(const float* __restrict src, const int32_t* __restrict index, int64_t inner,
+                float* __restrict dst, int64_t count) {
+  if (inner == 1) {
+    for (int64_t i = 0; i < count; ++i) dst[i] = src[index[i]];
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    const float* from = src + index[i] * inner;
+    for (int64_t k = 0; k < inner; ++k) dst[i * inner + k] = from[k];
+  }
+}
+
+void InterpolateKernel(const float* src, const int32_t* index, const float* weights, int64_t terms,
+                       int64_t inner, float* dst, int64_t count) {
+  if (terms == 1) return PickPoints(src, index, inner, dst, count);
+  if (inner == 1 && terms == 2) return InterpolatePoints<2>(src, index, weights, dst, count);
+  if (inner == 1 && terms == 4) return InterpolatePoints<4>(src, index, weights, dst, count);
+  const float* rows[4];
+  float shares[4];
+  for (int64_t i = 0; i < count; ++i) {
+    for (int64_t k = 0; k < terms; ++k) {
+      rows[k] = src + index[k * count + i] * inner;
+      shares[k] = weights[k * count + i];
+    }
+    WeightedSumKernel(rows, shares, terms, dst + i * inner, inner);
+  }
+}
+
+}  // namespace
+}  // namespace mxplan::host
+
+#endif  // TVM_MXPLAN_BYOC_RUNTIME_HOST_KERNELS_INTERPOLATION_IMPL_H_

@@ -1,0 +1,103 @@
+// Arithmetic and comparisons of two operands.
+#ifndef TVM_MXPLAN_BYOC_RUNTIME_HOST_KERNELS_PAIRS_IMPL_H_
+#define TVM_MXPLAN_BYOC_RUNTIME_HOST_KERNELS_PAIRS_IMPL_H_
+
+#include "host/kernels/common_impl.h"
+
+namespace mxplan::host {
+namespace {
+
+// Integers wrap around, as in two's complement.
+template <typename T>
+using Wrapping = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>,
+                                             std::common_type<T>>::type;
+
+template <Binary op, typename T>
+MXPLAN_INLINE T Combine(T x, T y) {
+  using W = Wrapping<T>;
+  if constexpr (op == Binary::kAdd) return static_cast<T>(static_cast<W>(x) + static_cast<W>(y));
+  if constexpr (op == Binary::kSub) return static_cast<T>(static_cast<W>(x) - static_cast<W>(y));
+  if constexpr (op == Binary::kMul) return static_cast<T>(static_cast<W>(x) * static_cast<W>(y));
+  if constexpr (op == Binary::kDiv && std::is_floating_point_v<T>) return x / y;
+  // One that is no number makes the result none.
+  if constexpr (op == Binary::kMin) return x < y || x != x ? x : y;
+  if constexpr (op == Binary::kMax) return x > y || x != x ? x : y;
+  return x;
+}
+
+template <Binary op, typename T>
+void BinaryLoop(Strided a, Strided b, void* dst, int64_t count) {
+  const T *x = static_cast<const T*>(a.data), *y = static_cast<const T*>(b.data);
+  T* z = static_cast<T*>(dst);
+  TwoStrides(a.stride, b.stride, count,
+             [x, y, z](int64_t i, int64_t j, int64_t k) { z[i] = Combine<op, T>(x[j], y[k]); });
+}
+
+template <typename T>
+void BinaryOf(Binary op, Strided a, Strided b, void* dst, int64_t count) {
+  switch (op) {
+    case Binary::kAdd:
+      return BinaryLoop<Binary::kAdd, T>(a, b, dst, count);
+    case Binary::kSub:
+      return BinaryLoop<Binary::kSub, T>(a, b, dst, count);
+    case Binary::kMul:
+      return BinaryLoop<Binary::kMul, T>(a, b, dst, count);
+    case Binary::kDiv:
+      return BinaryLoop<Binary::kDiv, T>(a, b, dst, count);
+    case Binary::kMin:
+      return BinaryLoop<Binary::kMin, T>(a, b, dst, count);
+    case Binary::kMax:
+      return BinaryLoop<Binary::kMax, T>(a, b, dst, count);
+  }
+}
+
+void BinaryKernel(Binary op, Type type, Strided a, Strided b, void* dst, int64_t count) {
+  if (type == Type::kF32) return BinaryOf<float>(op, a, b, dst, count);
+  if (type == Type::kI32) return BinaryOf<int32_t>(op, a, b, dst, count);
+  if (type == Type::kI64) return BinaryOf<int64_t>(op, a, b, dst, count);
+}
+
+template <Comparison op, typename T>
+MXPLAN_INLINE bool Holds(T x, T y) {
+  if constexpr (op == Comparison::kEqual) return x == y;
+  if constexpr (op == Comparison::kNotEqual) return x != y;
+  if constexpr (op == Comparison::kLess) return x < y;
+  if constexpr (op == Comparison::kLessEqual) return x <= y;
+  if constexpr (op == Comparison::kGreater) return x > y;
+  return x >= y;
+}
+
+template <Comparison op, typename T>
+void CompareLoop(Strided a, Strided b, uint8_t* __restrict dst, int64_t count) {
+  const T *x = static_cast<const T*>(a.data), *y = static_cast<const T*>(b.data);
+  TwoStrides(a.stride, b.stride, count, [x, y, dst](int64_t i, int64_t j, int64_t k) {
+    dst[i] = Holds<op, T>(x[j], y[k]) ? 1 : 0;
+  });
+}
+
+template <typename T>
+void CompareOf(Comparison op, Strided a, Strided b, uint8_t* dst, int64_t count) {
+  switch (op) {
+    case Comparison::kEqual:
+      return CompareLoop<Comparison::kEqual, T>(a, b, dst, count);
+    case Comparison::kNotEqual:
+      return CompareLoop<Comparison::kNotEqual, T>(a, b, dst, count);
+    case Comparison::kLess:
+      return CompareLoop<Comparison::kLess, T>(a, b, dst, count);
+    case Comparison::kLessEqual:
+      return CompareLoop<Comparison::kLessEqual, T>(a, b, dst, count);
+    case Comparison::kGreater:
+      return CompareLoop<Comparison::kGreater, T>(a, b, dst, count);
+    case Comparison::kGreaterEqual:
+      return CompareLoop<Comparison::kGreaterEqual, T>(a, b, dst, count);
+  }
+}
+
+void CompareKernel(Comparison op, Type type, Strided a, Strided b, uint8_t* dst, int64_t count) {
+  WithType(type, [&](auto zero) { CompareOf<decltype(zero)>(op, a, b, dst, count); });
+}
+
+}  // namespace
+}  // namespace mxplan::host
+
+#endif  // TVM_MXPLAN_BYOC_RUNTIME_HOST_KERNELS_PAIRS_IMPL_H_

@@ -1,0 +1,59 @@
+// Shapes of steps whose results have those of their operands, broadcast or with reduced axes.
+#include "base/error.h"
+#include "program/shapes/expectations.h"
+#include "program/shapes/step_shapes.h"
+#include "program/step_attributes.h"
+
+namespace mxplan {
+
+void CheckBatchNormalization(const StepView& s) {
+  ExpectRank(s, "src", 2, 5);
+  const Dims& src = s.Shape("src");
+  for (const char* role : {"mean", "variance", "scale", "shift"}) ExpectShape(s, role, {src[1]});
+  ExpectShape(s, "dst", src);
+}
+
+void CheckLayerNormalization(const StepView& s) {
+  ExpectRank(s, "src", 2, 5);
+  const Dims& src = s.Shape("src");
+  for (const char* role : {"scale", "shift"}) {
+    if (s.Has(role)) ExpectShape(s, role, {src.back()});
+  }
+  ExpectShape(s, "dst", src);
+}
+
+void CheckLrn(const StepView& s) {
+  ExpectRank(s, "src", 2, 5);
+  int64_t size = IntegerOf(s.step(), "size");
+  if (size < 1 || size > INT32_MAX) {
+    ThrowInvalidInput("attribute size: expected 1 to ", INT32_MAX, ", got ", size);
+  }
+  CheckSameShape(s);
+}
+
+void CheckSoftmax(const StepView& s) {
+  AxisOf(s, s.Shape("src"));
+  CheckSameShape(s);
+}
+
+void CheckSameShape(const StepView& s) { ExpectShape(s, "dst", s.Shape("src")); }
+
+void CheckBinary(const StepView& s) {
+  ExpectBroadcast("src", s.Shape("src"), s.Shape("dst"));
+  ExpectBroadcast("src1", s.Shape("src1"), s.Shape("dst"));
+}
+
+void CheckPRelu(const StepView& s) {
+  CheckSameShape(s);
+  ExpectBroadcast("weights", s.Shape("weights"), s.Shape("dst"));
+}
+
+void CheckReduction(const StepView& s) { ExpectBroadcast("dst", s.Shape("dst"), s.Shape("src")); }
+
+void CheckSelect(const StepView& s) {
+  for (const char* role : {"condition", "src", "src1"}) {
+    ExpectBroadcast(role, s.Shape(role), s.Shape("dst"));
+  }
+}
+
+}  // namespace mxplan

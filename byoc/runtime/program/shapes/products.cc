@@ -1,0 +1,105 @@
+// Shapes of matrix products, and of the layers that are made of them.
+//
+// No extent is above 2^31 - 1 and neither is an attribute, so sums and products of two stay within
+// 64 bits.
+#include <algorithm>
+
+#include "base/error.h"
+#include "program/shapes/expectations.h"
+#include "program/shapes/step_shapes.h"
+#include "program/step_attributes.h"
+
+namespace mxplan {
+namespace {
+
+struct Gates {
+  const char* cell;
+  int64_t gates, biases;
+};
+
+constexpr Gates kCells[] = {
+    {"lstm", 4, 4}, {"gru", 3, 3}, {"gru_linear", 3, 4}, {"tanh", 1, 1}, {"relu", 1, 1}};
+
+Gates GatesOf(const StepView& s) {
+  const std::string& cell = TextOf(s.step(), "cell");
+  for (const Gates& gates : kCells) {
+    if (cell == gates.cell) return gates;
+  }
+  ThrowInvalidInput("attribute cell: expected lstm, gru, gru_linear, tanh or relu, got ", cell);
+}
+
+int64_t DirectionsOf(const StepView& s) {
+  const std::string& direction = TextOf(s.step(), "direction");
+  if (direction == "forward" || direction == "reverse") return 1;
+  if (direction == "both") return 2;
+  ThrowInvalidInput("attribute direction: expected forward, reverse or both, got ", direction);
+}
+
+}  // namespace
+
+void CheckMatMul(const StepView& s) {
+  const Dims &src = s.Shape("src"), &weights = s.Shape("weights"), &dst = s.Shape("dst");
+  const size_t rank = dst.size();
+  ExpectRank(s, "dst", 2, 12);
+  ExpectRank(s, "src", rank, rank);
+  ExpectRank(s, "weights", rank, rank);
+  const int64_t depth = src[rank - 1];
+  Dims rows = dst, columns = dst;
+  rows[rank - 1] = depth;
+  columns[rank - 2] = depth;
+  if (weights[rank - 2] != depth || src[rank - 2] != dst[rank - 2] ||
+      weights[rank - 1] != dst[rank - 1]) {
+    ThrowInvalidInput("weights: expected a product of [M, K] and [K, N] to [M, N], got shapes ",
+                      ToString(src), ", ", ToString(weights), " and ", ToString(dst));
+  }
+  ExpectBroadcast("src", src, rows);
+  ExpectBroadcast("weights", weights, columns);
+  for (size_t i = 0; i + 2 < rank; ++i) {
+    if (src[i] != dst[i] && weights[i] != dst[i]) {
+      ThrowInvalidInput("dst: expected ", std::max(src[i], weights[i]), " on axis ", i,
+                        ", got shape ", ToString(dst));
+    }
+  }
+  if (s.Has("bias")) ExpectBroadcast("bias", s.Shape("bias"), dst);
+}
+
+void CheckInnerProduct(const StepView& s) {
+  ExpectRank(s, "src", 2, 12);
+  const Dims &src = s.Shape("src"), &weights = s.Shape("weights");
+  ExpectRank(s, "weights", src.size(), src.size());
+  Dims filters = src;
+  filters[0] = weights[0];
+  ExpectShape(s, "weights", filters);
+  ExpectShape(s, "dst", {src[0], weights[0]});
+  if (s.Has("bias")) ExpectShape(s, "bias", {weights[0]});
+}
+
+void CheckRecurrent(const StepView& s) {
+  const Gates gates = GatesOf(s);
+  const int64_t directions = DirectionsOf(s);
+  ExpectRank(s, "src", 3, 3);
+  ExpectRank(s, "recurrence", 5, 5);
+  const Dims& src = s.Shape("src");
+  const int64_t units = s.Shape("recurrence")[2];
+  if (units < 1 || src[2] < 1) {
+    ThrowInvalidInput("expected units and features, got recurrence of shape ",
+                      ToString(s.Shape("recurrence")), " and src of shape ", ToString(src));
+  }
+  ExpectShape(s, "weights", {1, directions, src[2], gates.gates, units});
+  ExpectShape(s, "recurrence", {1, directions, units, gates.gates, units});
+  ExpectShape(s, "dst", {src[0], src[1], directions * units});
+  if (s.Has("bias")) ExpectShape(s, "bias", {1, directions, gates.biases, units});
+  const bool lstm = gates.gates == 4;
+  for (const char* role : {"peepholes", "cell", "last_cell"}) {
+    if (s.Has(role) && !lstm) ThrowInvalidInput(role, ": expected in an LSTM only");
+  }
+  if (s.Has("peepholes")) ExpectShape(s, "peepholes", {1, directions, 3, units});
+  for (const char* role : {"hidden", "cell", "last_hidden", "last_cell"}) {
+    if (s.Has(role)) ExpectShape(s, role, {1, directions, src[1], units});
+  }
+  if (lstm && (s.Has("hidden") != s.Has("cell") || s.Has("last_hidden") != s.Has("last_cell"))) {
+    ThrowInvalidInput("hidden and cell, last_hidden and last_cell: expected both or none");
+  }
+}
+
+}  // namespace mxplan

@@ -1,0 +1,1 @@
+"""Benchmarks of the compiler: its time, its plans, its reports and its verification."""

@@ -1,0 +1,1 @@
+"""Networks that benchmarks measure beside those of the zoo."""

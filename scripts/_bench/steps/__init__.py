@@ -1,0 +1,1 @@
+"""Benchmarks of single operators and steps, and of the machine that they run on."""

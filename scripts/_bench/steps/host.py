@@ -1,0 +1,189 @@
+"""The command line of scripts/bench host: kernels of the host library against TVM's, operator by operator.
+
+Every operator is compiled twice, for "host, llvm" and for "llvm" alone, and both take turns on the same
+tensors, with one thread and with two; a turn is as many calls as take about a millisecond. The result is
+checked first.
+
+TVM us        median of TVM's kernel, which runs on one thread
+1, 2          median over the rounds of TVM's time over the host library's; above 1 is faster
+
+The last line counts the cases in which the host library was slower by more than 5 %.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tvm
+from tvm import relax
+
+import tvm_mxplan
+from tvm_mxplan.byoc import registry
+from tvm_mxplan.execution import machine
+from tvm_mxplan.testing.environment_info import environment, format_environment
+
+LIBRARY = "host"
+TURN_S = 1e-3
+SLOWER = 0.95
+HEADER = "| operator | operands | TVM us | 1 | 2 |"
+RULE = "| --- | --- | ---: | ---: | ---: |"
+IMAGES = [(1, 64, 14, 14), (1, 64, 56, 56), (8, 64, 56, 56)]
+ROWS = [(128, 768), (12, 128, 128), (8, 512, 768)]
+
+RESIZES = [
+    ("nearest_neighbor", "asymmetric"),
+    ("linear", "align_corners"),
+    ("linear", "half_pixel"),
+    ("cubic", "half_pixel"),
+]
+
+Build = Callable[..., relax.Expr]
+
+
+@dataclass(frozen=True)
+class Case:
+    """An operator on operands of given shapes and types."""
+
+    name: str
+    operands: tuple[tuple[tuple[int, ...], str], ...]
+    build: Build
+
+    def __str__(self) -> str:
+        return ", ".join(f"{'x'.join(map(str, shape))} {dtype}" for shape, dtype in self.operands)
+
+    def module(self) -> tvm.IRModule:
+        builder = relax.BlockBuilder()
+        types = [relax.TensorType(shape, dtype) for shape, dtype in self.operands]
+        given = [relax.Var(f"x{at}", type_) for at, type_ in enumerate(types)]
+        with builder.function("main", given):
+            with builder.dataflow():
+                result = builder.emit_output(self.build(*given))
+            builder.emit_func_output(result)
+        return builder.get()
+
+    def arrays(self) -> list[np.ndarray]:
+        rng = np.random.default_rng(0)
+        found = []
+        for shape, dtype in self.operands:
+            numbers = rng.standard_normal(shape, np.float32) * 3
+            if dtype in ("int32", "int64"):
+                found.append(rng.integers(0, 14, shape).astype(dtype))
+            else:
+                found.append(numbers > 0 if dtype == "bool" else numbers.astype(dtype))
+        return found
+
+
+def cases() -> Iterator[Case]:
+    """All that are timed."""
+    op = relax.op
+    for shape in (*IMAGES, *ROWS):
+        f32, flags, whole = (shape, "float32"), (shape, "bool"), (shape, "int64")
+        row = ((*(1,) * (len(shape) - 1), shape[-1]), "float32")
+        yield Case("where", (flags, f32, f32), op.where)
+        yield Case("where, a number", (flags, f32), lambda c, x: op.where(c, relax.const(-1e9, "float32"), x))
+        yield Case("less", (f32, f32), op.less)
+        yield Case("greater, a row", (f32, row), op.greater)
+        yield Case("equal", (whole, whole), op.equal)
+        yield Case("cast to int32", (f32,), lambda x: op.astype(x, "int32"))
+        yield Case("cast to float32", (whole,), lambda x: op.astype(x, "float32"))
+        yield Case("cast from bool", (flags,), lambda x: op.astype(x, "float32"))
+        yield Case("add of integers", (whole, whole), op.add)
+        yield Case("erf", (f32,), op.erf)
+        yield Case("exp", (f32,), op.exp)
+        yield Case("floor", (f32,), op.floor)
+        yield Case("multiply, a row", (f32, row), op.multiply)
+        last = len(shape) - 1
+        yield Case("every other", (f32,), _slice(last, 0, shape[last], 2))
+        yield Case("backwards", (f32,), _slice(last, shape[last] - 1, -shape[last] - 1, -1))
+        yield Case("every other row", (f32,), _slice(last - 1, 1, shape[last - 1], 2))
+        yield Case("gather rows", (f32, ((7,), "int64")), lambda x, i, a=last - 1: op.take(x, i, a))
+        yield Case("gather elements", (f32, ((14,), "int64")), lambda x, i, a=last: op.take(x, i, a))
+    table = ((30522, 768), "float32")
+    yield Case("embedding", (table, ((1, 128), "int64")), lambda x, i: op.take(x, i, 0))
+    for shape in IMAGES:
+        for method, mode in RESIZES:
+            yield Case(f"resize, {method} {mode}", ((shape, "float32"),), _resize(shape, method, mode))
+
+
+def _slice(axis: int, begin: int, end: int, step: int) -> Build:
+    return lambda x: relax.op.strided_slice(x, [axis], [begin], [end], [step])
+
+
+def _resize(shape: Sequence[int], method: str, mode: str) -> Build:
+    size = (2 * shape[2], 2 * shape[3])
+    return lambda x: relax.op.image.resize2d(
+        x, size, method=method, coordinate_transformation_mode=mode, rounding_method="floor"
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print a table in Markdown; returns the exit status."""
+    options = _parse(arguments)
+    print(format_environment(environment(Path(__file__).resolve().parents[3])), file=sys.stderr)
+    print(f"{HEADER}\n{RULE}")
+    slower, total = [], 0
+    for case in cases():
+        if options.only not in case.name:
+            continue
+        theirs_us, ratios = timed(case, options.rounds)
+        print(f"| {case.name} | {case} | {theirs_us:,.1f} | {ratios[0]:.2f} | {ratios[1]:.2f} |", flush=True)
+        total += len(ratios)
+        slower += [f"{case.name} of {case} ({ratio:.2f})" for ratio in ratios if ratio < SLOWER]
+    print(f"\n{len(slower)} of {total} slower{': ' if slower else ''}{'; '.join(slower)}")
+    return 0
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="bench host", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", default="", help="a part of the operators' names")
+    parser.add_argument("--rounds", type=int, default=15, help="turns of each (15)")
+    return parser.parse_args(arguments)
+
+
+def timed(case: Case, rounds: int) -> tuple[float, tuple[float, ...]]:
+    """Microseconds of TVM's kernel, and how many times faster ours is with one thread and with two."""
+    options = {"cache": "disabled"}
+    ours = tvm_mxplan.compile(case.module(), f"{LIBRARY}, llvm", options=options)
+    theirs = tvm_mxplan.compile(case.module(), "llvm", options=options)
+    assert [region.backend for region in ours.report.regions] == [f"mxplan_{LIBRARY}"], case.name
+    arrays = case.arrays()
+    found, expected = ours(*arrays)[0].numpy(), theirs(*arrays)[0].numpy()
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+    tensors = [machine.tensor_of(array) for array in arrays]
+    engine = registry.engine(LIBRARY)
+    before, ratios, spent = engine.threads(), [], []
+    try:
+        for threads in (1, 2):
+            engine.set_threads(threads)
+            calls = _calls(theirs, tensors)
+            pairs = [
+                (_seconds(ours, tensors, calls), _seconds(theirs, tensors, calls)) for _ in range(rounds)
+            ]
+            ratios.append(statistics.median(their / our for our, their in pairs))
+            spent += [their / calls for _, their in pairs]
+    finally:
+        engine.set_threads(before)
+    return 1e6 * statistics.median(spent), tuple(ratios)
+
+
+def _calls(executable: Any, tensors: Sequence[Any]) -> int:
+    """Returns the number of calls that take about as long as a turn."""
+    executable(*tensors)
+    return max(1, round(TURN_S / _seconds(executable, tensors, 3) * 3))
+
+
+def _seconds(executable: Any, tensors: Sequence[Any], calls: int) -> float:
+    begin = time.perf_counter()
+    for _ in range(calls):
+        executable(*tensors)
+    return time.perf_counter() - begin

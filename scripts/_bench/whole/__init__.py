@@ -1,0 +1,1 @@
+"""Benchmarks of whole networks: engines, precisions and options against one another."""

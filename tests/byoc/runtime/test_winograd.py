@@ -1,0 +1,459 @@
+"""Winograd's convolutions against the direct sum in float64, and what they refuse."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from program_builder import Array, Builder, call, convolution, grouped, output_shape, random
+
+from tvm_mxplan.byoc.onednn import library
+from tvm_mxplan.core.description import StepInfo
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.dims import Symbol
+from tvm_mxplan.testing.reference import relative_l2
+
+ALGORITHMS: tuple[ir.ConvolutionAlgorithm, ...] = ("winograd_f2", "winograd_f4")
+ROUNDING = 5e-7  # of float32 sums, in the L2 norm
+RELU = ir.EltwisePostOp("relu", 0.0, 0.0)
+
+
+def attributes(
+    algorithm: ir.ConvolutionAlgorithm, padding: tuple[int, ...] = (1, 1, 1, 1), groups: int = 1
+) -> ir.Convolution:
+    return ir.Convolution((1, 1), padding, (1, 1), groups, algorithm)
+
+
+def filters(outputs: int, inputs: int, size: int = 3) -> Array:
+    return random(outputs, inputs, size, size) / np.float32(size * inputs**0.5)
+
+
+class Case:
+    """input -> reorder -> Winograd convolution with bias and post-ops -> reorder -> output."""
+
+    def __init__(
+        self,
+        algorithm: ir.ConvolutionAlgorithm,
+        src: tuple[int, ...],
+        outputs: int,
+        padding: tuple[int, ...] = (1, 1, 1, 1),
+        layouts: tuple[str, str] = ("acdb", "acdb"),
+        size: int = 3,
+        groups: int = 1,
+    ) -> None:
+        self.attrs = attributes(algorithm, padding, groups)
+        self.x, self.bias = random(*src), random(outputs, seed=1)
+        self.w = filters(outputs, src[1] // groups, size)
+        self.shape = output_shape(src, self.w.shape, self.attrs)
+        self.builder = Builder("case")
+        self.layout = layouts[1]
+        self.src = self.builder.reorder(self.builder.input(src), layouts[0])
+        self.dst = self.builder.local(self.shape, self.layout)
+
+    def convolve(self, *post_ops: ir.PostOp) -> Case:
+        b = self.builder
+        weights, bias = b.constant(grouped(self.w, self.attrs.groups)), b.constant(self.bias)
+        b.step(self.attrs, post_ops, src=self.src, weights=weights, bias=bias, dst=self.dst)
+        b.finish(self.dst)
+        return self
+
+    def direct(self) -> Array:
+        return convolution(self.x, self.w, self.attrs, self.bias)
+
+    def info(self) -> StepInfo:
+        (info,) = (
+            info
+            for step, info in zip(
+                self.builder.build().steps, library.describe(self.builder.build()).steps, strict=True
+            )
+            if step.kind == "convolution"
+        )
+        return info
+
+    def check(self, expected: Array, *inputs: Array) -> None:
+        info = self.info()
+        assert (info.implementation, info.error) == (self.attrs.algorithm, "")
+        assert 0 < info.relative_error < 1e-5
+        error = relative_l2(self.builder.run(self.x, *inputs), expected)
+        assert error <= info.relative_error + ROUNDING
+
+
+SHAPES = [
+    ((1, 3, 5, 5), 17, (0, 0, 0, 0)),
+    ((1, 16, 4, 4), 16, (1, 1, 1, 1)),
+    ((3, 17, 7, 10), 67, (1, 1, 1, 1)),
+    ((2, 67, 13, 9), 3, (1, 0, 2, 1)),
+    ((1, 1, 3, 3), 1, (0, 0, 0, 0)),
+    ((1, 5, 1, 1), 7, (1, 1, 1, 1)),
+    ((1, 20, 6, 31), 33, (4, 5, 6, 7)),
+    ((2, 64, 30, 29), 64, (1, 1, 1, 1)),  # several chunks for each thread
+    ((1, 200, 19, 21), 190, (1, 1, 1, 1)),  # filters too large for a core's cache: threads share chunks
+    ((3, 208, 14, 14), 208, (1, 1, 1, 1)),
+]
+
+
+@pytest.mark.parametrize("src, outputs, padding", SHAPES)
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_shapes(algorithm, src, outputs, padding, threads):
+    case = Case(algorithm, src, outputs, padding).convolve()
+    case.check(case.direct())
+
+
+@pytest.mark.parametrize("layouts", [("aBcd16b", "aBcd16b"), ("acdb", "aBcd16b"), ("aBcd16b", "acdb")])
+@pytest.mark.parametrize("src, outputs, padding", [SHAPES[2], SHAPES[3], SHAPES[7]])
+def test_layouts(src, outputs, padding, layouts):
+    case = Case("winograd_f4", src, outputs, padding, layouts).convolve(RELU)
+    case.check(np.maximum(case.direct(), 0))
+
+
+def test_random_shapes():
+    generator = np.random.default_rng(0)
+    for _ in range(40):
+        src = tuple(int(generator.integers(1, high)) for high in (4, 70, 30, 30))
+        padding = tuple(int(generator.integers(0, 3)) for _ in range(4))
+        if min(src[2] + padding[0] + padding[2], src[3] + padding[1] + padding[3]) < 3:
+            continue
+        algorithm = ALGORITHMS[int(generator.integers(2))]
+        layouts = tuple(generator.choice(["acdb", "aBcd16b"], 2))
+        case = Case(algorithm, src, int(generator.integers(1, 70)), padding, layouts).convolve()
+        case.check(case.direct())
+
+
+def test_random_groups_and_filters():
+    generator = np.random.default_rng(1)
+    for _ in range(40):
+        groups, size = int(generator.integers(1, 5)), int(generator.choice([3, 5]))
+        images, inputs, height, width = (int(generator.integers(1, high)) for high in (4, 40, 30, 30))
+        src = (images, max(2, inputs) * groups, height + size, width + size)
+        padding = tuple(int(generator.integers(0, 4)) for _ in range(4))
+        algorithm = ALGORITHMS[int(generator.integers(2))] if size == 3 else "winograd_f2"
+        outputs = groups * int(generator.integers(1, 40))
+        case = Case(algorithm, src, outputs, padding, size=size, groups=groups).convolve()
+        case.check(case.direct())
+
+
+@pytest.mark.parametrize(
+    "src, outputs, padding, size, groups",
+    [
+        ((1, 3, 5, 5), 17, (0, 0, 0, 0), 5, 1),
+        ((3, 17, 7, 10), 67, (2, 2, 2, 2), 5, 1),
+        ((2, 67, 13, 9), 3, (1, 0, 3, 2), 5, 1),
+        ((1, 5, 1, 1), 7, (2, 2, 2, 2), 5, 1),
+        ((1, 20, 6, 31), 33, (6, 5, 8, 7), 5, 1),
+        ((1, 100, 19, 21), 290, (2, 2, 2, 2), 5, 1),  # threads share chunks
+        ((1, 96, 26, 26), 256, (2, 2, 2, 2), 5, 2),  # AlexNet's second
+        ((2, 51, 9, 12), 69, (2, 1, 0, 2), 5, 3),
+    ],
+)
+def test_filters_of_five(src, outputs, padding, size, groups, threads):
+    case = Case("winograd_f2", src, outputs, padding, size=size, groups=groups).convolve()
+    case.check(case.direct())
+
+
+GROUPS = [
+    ((1, 6, 5, 5), 4, 2),
+    ((2, 34, 7, 10), 66, 2),
+    ((1, 51, 13, 9), 21, 3),
+    ((3, 64, 10, 11), 96, 2),
+    ((1, 128, 12, 12), 128, 32),
+    ((1, 450, 12, 12), 600, 2),  # filters of which no thread should read all
+    ((1, 720, 9, 9), 660, 3),
+]
+
+
+@pytest.mark.parametrize("src, outputs, groups", GROUPS)
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_groups(algorithm, src, outputs, groups, threads):
+    case = Case(algorithm, src, outputs, groups=groups).convolve(RELU)
+    case.check(np.maximum(case.direct(), 0))
+
+
+@pytest.mark.parametrize("layouts", [("aBcd16b", "aBcd16b"), ("acdb", "aBcd16b"), ("aBcd16b", "acdb")])
+@pytest.mark.parametrize("size", [3, 5])
+def test_groups_in_blocks(size, layouts):
+    case = Case("winograd_f2", (2, 96, 9, 10), 64, layouts=layouts, size=size, groups=2).convolve(RELU)
+    case.check(np.maximum(case.direct(), 0))
+
+
+def test_groups_that_fill_no_blocks():
+    """Channels last has room for them; in blocks of src or dst they are refused."""
+    for layouts, role in ((("aBcd16b", "acdb"), "src"), (("acdb", "aBcd16b"), "dst")):
+        info = Case("winograd_f2", (1, 48, 9, 9), 48, layouts=layouts, groups=2).convolve().info()
+        assert f"{role} in blocks where groups fill them, not with 24 channels to a group" in info.error
+
+
+@pytest.mark.parametrize("layout", ["acdb", "aBcd16b"])
+def test_every_group_has_its_own_operands(layout):
+    """A factor for each channel, a residual stored as dst is, and a sum with what is there."""
+    case = Case("winograd_f2", (2, 32, 9, 10), 96, (2, 2, 2, 2), (layout, layout), 5, 2)
+    b = case.builder
+    factor, residual, held = random(1, 96, 1, 1), random(*case.shape, seed=2), random(*case.shape, seed=3)
+    operands = [b.constant(factor), b.reorder(b.input(case.shape), layout)]
+    case.dst = b.view(b.reorder(b.input(case.shape), layout), case.shape, layout)
+    multiply, add = (
+        ir.BinaryPostOp(name, value) for name, value in zip(("mul", "add"), operands, strict=True)
+    )
+    case.convolve(multiply, add, ir.SumPostOp(0.5), RELU)
+    case.check(np.maximum(case.direct() * factor + residual + 0.5 * held, 0), residual, held)
+
+
+@pytest.mark.parametrize("algorithm, size", [("winograd_f2", 3), ("winograd_f4", 3), ("winograd_f2", 5)])
+@pytest.mark.parametrize("channels", [64, 512, 2048])
+def test_the_stated_error_holds_beside_that_of_the_direct_sum(algorithm, size, channels):
+    src = (1, channels, 8, 8)
+    direct, fast = (Case(name, src, 32, size=size).convolve() for name in ("direct", algorithm))
+    expected = fast.direct()
+    rounding = relative_l2(direct.builder.run(direct.x), expected)
+    error = relative_l2(fast.builder.run(fast.x), expected)
+    assert error <= rounding + fast.info().relative_error
+
+
+# --- post-ops ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", ["acdb", "aBcd16b"])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize(
+    "post_op, reference",
+    [
+        (ir.EltwisePostOp("relu", 0.25, 0.0), lambda y: np.where(y > 0, y, 0.25 * y)),
+        (ir.EltwisePostOp("clip", -0.5, 0.75), lambda y: np.clip(y, -0.5, 0.75)),
+        (ir.EltwisePostOp("clip_v2", 0.0, 6.0), lambda y: np.clip(y, 0, 6)),
+        (ir.EltwisePostOp("linear", 1.5, -0.5), lambda y: 1.5 * y - 0.5),
+        (ir.EltwisePostOp("logistic", 0.0, 0.0), lambda y: 1 / (1 + np.exp(-y))),
+        (ir.EltwisePostOp("swish", 1.5, 0.0), lambda y: y / (1 + np.exp(-1.5 * y))),
+        (ir.EltwisePostOp("tanh", 0.0, 0.0), np.tanh),
+        (ir.EltwisePostOp("hardsigmoid", 0.25, 0.5), lambda y: np.clip(0.25 * y + 0.5, 0, 1)),
+        (ir.EltwisePostOp("hardswish", 0.25, 0.5), lambda y: y * np.clip(0.25 * y + 0.5, 0, 1)),
+    ],
+)
+def test_eltwise(algorithm, layout, post_op, reference):
+    case = Case(algorithm, (2, 19, 9, 10), 35, layouts=(layout, layout)).convolve(post_op)
+    case.check(reference(case.direct()).astype("float32"))
+
+
+@pytest.mark.parametrize("size", [1e-4, 1.0, 30.0, 1e4])
+@pytest.mark.parametrize("name", ["logistic", "swish", "tanh"])
+def test_exponentials_of_small_and_large_numbers(name, size):
+    """Held by opcheck, element by element, to what float64 gives for the same tile."""
+    case = Case("winograd_f4", (1, 16, 9, 10), 35)
+    case.w, case.bias = case.w * np.float32(size), case.bias * np.float32(size)
+    case.convolve(ir.EltwisePostOp(name, 1.0, 0.0))
+    assert case.info().implementation == "winograd_f4"
+    assert np.isfinite(case.builder.run(case.x)).all()
+
+
+BINARY: dict[str, Any] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "min": np.minimum,
+    "max": np.maximum,
+}
+
+
+@pytest.mark.parametrize("layout", ["acdb", "aBcd16b"])
+@pytest.mark.parametrize("name", BINARY)
+@pytest.mark.parametrize("per_channel", [False, True])
+def test_binary(layout, name, per_channel):
+    case = Case("winograd_f4", (2, 19, 9, 10), 35, layouts=(layout, layout))
+    other = np.abs(random(*((1, 35, 1, 1) if per_channel else case.shape), seed=2)) + np.float32(0.5)
+    b = case.builder
+    value = b.constant(other) if per_channel else b.reorder(b.input(case.shape), layout)
+    case.convolve(ir.BinaryPostOp(name, value), RELU)
+    apply: Any = {
+        "sub": np.subtract,
+        "mul": np.multiply,
+        "div": np.divide,
+        "min": np.minimum,
+        "max": np.maximum,
+    }
+    expected = np.maximum(apply.get(name, np.add)(case.direct(), other), 0)
+    case.check(expected, *([] if per_channel else [other]))
+
+
+@pytest.mark.parametrize("layout", ["acdb", "aBcd16b"])
+def test_sum_then_relu(layout):
+    """The residual's bytes are the destination's."""
+    case = Case("winograd_f4", (2, 19, 9, 10), 35, layouts=(layout, layout))
+    b = case.builder
+    residual = random(*case.shape, seed=2)
+    held = b.reorder(b.input(case.shape), layout)
+    case.dst = b.view(held, case.shape, layout)
+    case.convolve(ir.SumPostOp(0.5), RELU)
+    case.check(np.maximum(case.direct() + 0.5 * residual, 0), residual)
+
+
+def test_values_that_are_no_numbers_stay_where_they_are():
+    """One NaN reaches the tiles that read it, and no stale bytes of a scratchpad reach any."""
+    case = Case("winograd_f4", (1, 16, 40, 40), 16).convolve(RELU)
+    case.x[0, 3, 20, 20] = np.nan
+    y = np.zeros(case.shape, "float32")
+    call(case.builder.module(), "case", case.x, y)  # opcheck would tell of the NaN
+    assert np.isnan(y[0, :, 20, 20]).all()
+    assert np.isfinite(y[0, :, :16]).all() and np.isfinite(y[0, :, 25:]).all()
+
+
+# --- memory, weights, symbols ------------------------------------------------------------------------------
+
+
+def test_filters_are_packed_once():
+    case = Case("winograd_f4", (1, 17, 9, 9), 35).convolve()
+    module = case.builder.module()
+    for _ in range(2):
+        call(module, "case", case.x, np.empty(case.shape, "float32"))
+    stats = library.stats(module)
+    assert stats["packed_weight_bytes"] == case.info().weights_bytes >= 36 * 17 * 35 * 4
+    (specialization,) = stats["specializations"]
+    steps = {step["kind"]: step for step in specialization["steps"]}
+    assert steps["convolution"]["implementation"] == "winograd_f4"
+    assert steps["convolution"]["scratchpad_bytes"] == case.info().scratchpad_bytes > 0
+
+
+def test_one_constant_serves_both_algorithms():
+    """Direct and Winograd's forms of the same filters do not mix."""
+    x, w = random(1, 16, 9, 9), filters(16, 16)
+    b = Builder("both")
+    src, weights = b.reorder(b.input(x.shape), "acdb"), b.constant(w)
+    for algorithm in ("direct", *ALGORITHMS):
+        dst = b.local(x.shape, "acdb")
+        b.step(attributes(algorithm), src=src, weights=weights, dst=dst)
+        src = dst
+    b.finish(src)
+    expected = x
+    for _ in range(3):
+        expected = convolution(expected, w, attributes("direct"))
+    assert relative_l2(b.run(x), expected) < 1e-5
+
+
+def test_weights_in_another_layout():
+    case = Case("winograd_f4", (1, 17, 9, 9), 35)
+    b = case.builder
+    weights = b.constant(case.w.transpose(1, 0, 3, 2), layout="badc", shape=case.w.shape)
+    b.step(case.attrs, src=case.src, weights=weights, dst=case.dst)
+    b.finish(case.dst)
+    case.check(convolution(case.x, case.w, case.attrs))
+
+
+def test_symbolic_batch():
+    b, n = Builder("symbolic"), Symbol("n")
+    b.symbols.append(ir.SymbolBinding("n", 0, 0))
+    w = filters(17, 3)
+    dst = b.local((n, 17, 9, 9), "acdb")
+    src = b.reorder(b.input((n, 3, 9, 9)), "acdb")
+    b.step(attributes("winograd_f4"), src=src, weights=b.constant(w), dst=dst)
+    b.finish(dst)
+    module = b.module()
+    for batch in (2, 0, 1, 5):
+        x, y = random(batch, 3, 9, 9), np.full((batch, 17, 9, 9), np.nan, "float32")
+        call(module, "symbolic", x, y)
+        if batch:
+            assert relative_l2(y, convolution(x, w, attributes("direct"))) < 2e-6
+    (once,) = {step.weights_bytes for step in library.describe(b.build(), [1]).steps if step.weights_bytes}
+    assert library.stats(module)["packed_weight_bytes"] == once
+
+
+@pytest.mark.parametrize(
+    "algorithm, src, size, groups",
+    [
+        ("winograd_f4", (2, 19, 9, 10), 3, 1),
+        ("winograd_f4", (1, 200, 19, 21), 3, 1),
+        ("winograd_f2", (2, 19, 9, 10), 5, 1),
+        ("winograd_f2", (1, 50, 19, 21), 5, 2),
+    ],
+)
+def test_memory_under_watch(algorithm, src, size, groups):
+    layout = "aBcd16b" if groups == 1 else "acdb"
+    case = Case(algorithm, src, 200, layouts=(layout, layout), size=size, groups=groups).convolve(RELU)
+    library.set_debug(True)
+    try:
+        case.check(np.maximum(case.direct(), 0))
+    finally:
+        library.set_debug(False)
+
+
+# --- refusals ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "change, reason",
+    [
+        (lambda s: replace(s, attrs=replace(s.attrs, strides=(2, 2))), "stride 1"),
+        (lambda s: replace(s, attrs=replace(s.attrs, dilation=(2, 2))), "without dilation"),
+        (lambda s: replace(s, post_ops=(ir.EltwisePostOp("elu", 1.0, 0.0),)), "no post-op elu"),
+        (lambda s: replace(s, attrs=replace(s.attrs, algorithm="fft")), "algorithm fft is not known"),
+    ],
+)
+def test_refused_steps(change, reason):
+    program = Case("winograd_f4", (1, 16, 8, 8), 16).convolve().builder.build()
+    before, step, after = program.steps
+    step = change(step)
+    shape = output_shape((1, 16, 8, 8), (16, 16, 3, 3), step.attrs)
+    program = program.with_value(step.dst, shape=shape).with_value(after.dst, shape=shape)
+    info = library.describe(replace(program, steps=(before, step, after))).steps[1]
+    assert reason in info.error
+
+
+@pytest.mark.parametrize(
+    "algorithm, src, size, groups, reason",
+    [
+        ("winograd_f4", (1, 16, 8, 8), 5, 1, "tiles of 4x4 takes filters of 3x3, not of 5x5"),
+        ("winograd_f2", (1, 16, 8, 8), 7, 1, "tiles of 2x2 takes filters of 3x3 and 5x5, not of 7x7"),
+        ("winograd_f2", (1, 16, 8, 8), 3, 16, "no depthwise convolutions"),
+    ],
+)
+def test_refused_filters(algorithm, src, size, groups, reason):
+    assert reason in Case(algorithm, src, 16, size=size, groups=groups).convolve().info().error
+
+
+@pytest.mark.parametrize("layout", ["abcd", "aBcd8b"])
+def test_refused_layouts(layout):
+    info = Case("winograd_f4", (1, 16, 8, 8), 16, layouts=(layout, "acdb")).convolve().info()
+    assert f"src as acdb or aBcd16b, not as {layout}" in info.error
+
+
+def test_it_picks_no_layout():
+    b = Builder()
+    src, w = b.input((1, 16, 8, 8), "any"), b.constant(np.zeros((16, 16, 3, 3), "float32"))
+    b.step(attributes("winograd_f4"), src=src, weights=w, dst=b.output((1, 16, 8, 8), "any"))
+    assert "src as acdb or aBcd16b, and picks none" in library.describe(b.build()).steps[0].error
+
+
+def test_refused_weights():
+    b = Builder()
+    src, w = b.input((1, 16, 8, 8), "acdb"), b.input((16, 16, 3, 3))
+    b.step(attributes("winograd_f4"), src=src, weights=w, dst=b.output((1, 16, 8, 8), "acdb"))
+    assert "constant weights" in library.describe(b.build()).steps[0].error
+
+
+# --- instruction sets --------------------------------------------------------------------------------------
+
+SCRIPT = """
+from test_winograd import Case, RELU, np
+from tvm_mxplan.byoc.onednn import library
+for layout in ("acdb", "aBcd16b"):
+    for algorithm in ("winograd_f2", "winograd_f4"):
+        case = Case(algorithm, (2, 19, 11, 9), 37, (1, 0, 1, 2), (layout, layout)).convolve(RELU)
+        case.check(np.maximum(case.direct(), 0))
+    for src, outputs, groups in (((2, 19, 11, 9), 37, 1), ((1, 96, 9, 9), 64, 2)):
+        case = Case("winograd_f2", src, outputs, (2, 1, 0, 2), (layout, layout), 5, groups).convolve(RELU)
+        case.check(np.maximum(case.direct(), 0))
+print(library.isa())
+"""
+
+
+@pytest.mark.parametrize("isa", ["AVX2", "SSE41"])
+def test_other_instruction_sets(isa):
+    here = Path(__file__).resolve().parent
+    path = f"{here}{os.pathsep}{here.parent}"
+    environ = {**os.environ, "ONEDNN_MAX_CPU_ISA": isa, "PYTHONPATH": path}
+    answer = subprocess.run([sys.executable, "-c", SCRIPT], env=environ, capture_output=True, text=True)
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout.strip() in ("cpu_isa_avx2", "cpu_isa_sse41", "cpu_isa_avx")

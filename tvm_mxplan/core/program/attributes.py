@@ -1,0 +1,319 @@
+"""The kinds of steps: typed attributes, one class for each kind, and the table of their names.
+
+A class's docstring says the operands that a step of its kind reads, by role, and what it writes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from ..policies import ConvolutionAlgorithm
+
+RecurrentCell = Literal["lstm", "gru", "gru_linear", "tanh", "relu"]
+RECURRENT_CELLS: tuple[RecurrentCell, ...] = ("lstm", "gru", "gru_linear", "tanh", "relu")
+RecurrentDirection = Literal["forward", "reverse", "both"]
+RECURRENT_DIRECTIONS: tuple[RecurrentDirection, ...] = ("forward", "reverse", "both")
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """src, weights [G?, O, I, k...] (a leading group axis iff ``groups`` > 1), bias? -> dst.
+
+    ``algorithm`` other than ``direct``: Winograd's with tiles of 2x2 (``winograd_f2``: F(2x2, 3x3) and
+    F(2x2, 5x5)) or of 4x4 (``winograd_f4``: F(4x4, 3x3)), where the backend has it.
+    ``preferred``: the implementation to take of several that the library has for the direct algorithm, by
+    its name; '' leaves the choice to the library, and so does a name that it has not got on this machine.
+    """
+
+    strides: tuple[int, ...]
+    padding: tuple[int, ...]  # begin of each spatial axis, then end of each
+    dilation: tuple[int, ...]  # 1 is dense
+    groups: int
+    algorithm: ConvolutionAlgorithm = "direct"
+    preferred: str = ""
+
+
+@dataclass(frozen=True)
+class Deconvolution:
+    """As Convolution, weights [G?, O, I, k...]; output padding follows from dst's shape."""
+
+    strides: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+    groups: int
+
+
+@dataclass(frozen=True)
+class MatMul:
+    """src [..., M, K], weights [..., K, N], bias? (rank of dst, broadcast) -> dst [..., M, N].
+
+    All three have the same rank; batch dimensions broadcast.  A transposed operand is a value with a
+    permuted layout, never an attribute.
+    """
+
+
+@dataclass(frozen=True)
+class InnerProduct:
+    """src [N, I], weights [O, I], bias? [O] -> dst [N, O]."""
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """src -> dst; ``algorithm``: max, avg_include_padding, avg_exclude_padding.
+
+    The end padding is what dst's shape asks for (ceil mode), not stored.
+    """
+
+    algorithm: str
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    padding: tuple[int, ...]  # begin of each spatial axis
+    dilation: tuple[int, ...]  # 1 is dense
+
+
+@dataclass(frozen=True)
+class BatchNormalization:
+    """src, mean [C], variance [C], scale [C], shift [C] -> dst, with ``relu`` fused on request."""
+
+    epsilon: float
+    relu: bool
+
+
+@dataclass(frozen=True)
+class LayerNormalization:
+    """src, scale? [last], shift? [last] -> dst; statistics over the last axis."""
+
+    epsilon: float
+
+
+@dataclass(frozen=True)
+class LRN:
+    """src -> dst, across channels: y = x / (k + alpha / size * sum(x^2)) ^ beta."""
+
+    size: int
+    alpha: float
+    beta: float
+    k: float
+
+
+@dataclass(frozen=True)
+class Softmax:
+    """src -> dst; ``algorithm``: softmax or log_softmax."""
+
+    algorithm: str
+    axis: int
+
+
+@dataclass(frozen=True)
+class Eltwise:
+    """src -> dst; algorithms as oneDNN names them without the prefix (relu, clip_v2, gelu_erf, ...).
+
+    Those that it has not: ceil, erf, floor, negative, rsqrt, sign, trunc.
+    """
+
+    algorithm: str
+    alpha: float
+    beta: float
+
+
+@dataclass(frozen=True)
+class Binary:
+    """src, src1 (same rank, broadcast) -> dst, of one type; ``algorithm``: add, sub, mul, div, min, max."""
+
+    algorithm: str
+
+
+@dataclass(frozen=True)
+class PReLU:
+    """src, weights (same rank, broadcast) -> dst."""
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """src -> dst with reduced dimensions kept as 1; ``algorithm``: mean, sum, max, min, mul."""
+
+    algorithm: str
+
+
+@dataclass(frozen=True)
+class Recurrent:
+    """src [T, N, I] -> dst [T, N, D * H]: a recurrent layer over T steps, in D directions.
+
+    weights [1, D, I, G, H], recurrence [1, D, H, G, H], bias? [1, D, B, H], peepholes? [1, D, 3, H] (of the
+    gates in, forget, out), hidden? and cell? [1, D, N, H] (zeros where they are missing, both or none);
+    further results last_hidden? and last_cell? [1, D, N, H].  The first axis counts layers.
+
+    ``cell`` says what G and B count:
+
+        lstm       4, 4   gates in, forget, candidate, out
+        gru        3, 3   gates update, reset, candidate
+        gru_linear 3, 4   the same, reset gating the recurrent product; its bias apart, as the fourth
+        tanh, relu 1, 1   plain cells with that activation
+
+    ``direction``: forward, reverse, or both (forward first, their outputs side by side).
+    """
+
+    cell: RecurrentCell
+    direction: RecurrentDirection
+
+
+@dataclass(frozen=True)
+class Concat:
+    """src, src, ... -> dst."""
+
+    axis: int
+
+
+@dataclass(frozen=True)
+class Shuffle:
+    """src -> dst; channels seen as [groups, C / groups] are transposed: ShuffleNet's channel shuffle."""
+
+    axis: int
+    groups: int
+
+
+@dataclass(frozen=True)
+class Resampling:
+    """src -> dst, spatial axes scaled, half-pixel centres; ``algorithm``: nearest or linear."""
+
+    algorithm: str
+
+
+@dataclass(frozen=True)
+class Pad:
+    """src -> dst with constant ``value`` around; ``begin`` has one entry for each axis."""
+
+    begin: tuple[int, ...]
+    value: float
+
+
+@dataclass(frozen=True)
+class Slice:
+    """src -> dst, a box of dst's shape that starts at ``begin``."""
+
+    begin: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class StridedSlice:
+    """src -> dst, every ``steps``-th element of each axis from ``begin`` on; those below 0 go backwards."""
+
+    begin: tuple[int, ...]
+    steps: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Gather:
+    """src [A..., extent, B...], indices [I...] of int32 or int64 -> dst [A..., I..., B...].
+
+    Negative indices count from the end; what is out of bounds is an error.
+    """
+
+    axis: int
+
+
+@dataclass(frozen=True)
+class Select:
+    """condition of bool, src, src1 (same rank, broadcast) -> dst: src where it holds, else src1."""
+
+
+@dataclass(frozen=True)
+class Compare:
+    """src, src1 (same rank, broadcast) -> dst of bool.
+
+    ``algorithm``: equal, not_equal, less, less_equal, greater, greater_equal.
+    """
+
+    algorithm: str
+
+
+@dataclass(frozen=True)
+class Cast:
+    """src -> dst of another element type."""
+
+
+@dataclass(frozen=True)
+class Resize:
+    """src -> dst, spatial axes of other extents.
+
+    Attributes
+    ----------
+    algorithm : nearest, linear or cubic.
+    coordinates : half_pixel, pytorch_half_pixel, align_corners, asymmetric or tf_half_pixel_for_nn: where a
+        point of dst lies in src.
+    rounding : of nearest: floor, ceil, round_prefer_floor, round_prefer_ceil, round_prefer_even.
+    alpha : of cubic: the spline's coefficient.
+    inside_only : of cubic: points outside of src count nothing, and the others for them.
+    """
+
+    algorithm: str
+    coordinates: str
+    rounding: str
+    alpha: float
+    inside_only: bool
+
+
+@dataclass(frozen=True)
+class Reorder:
+    """src -> dst of the same logical shape in another layout (or a plain copy)."""
+
+
+Attributes: TypeAlias = (
+    Convolution
+    | Deconvolution
+    | MatMul
+    | InnerProduct
+    | Pooling
+    | BatchNormalization
+    | LayerNormalization
+    | LRN
+    | Softmax
+    | Eltwise
+    | Binary
+    | PReLU
+    | Reduction
+    | Recurrent
+    | Concat
+    | Shuffle
+    | Resampling
+    | Pad
+    | Slice
+    | StridedSlice
+    | Gather
+    | Select
+    | Compare
+    | Cast
+    | Resize
+    | Reorder
+)
+
+STEP_KINDS: dict[str, type] = {
+    "convolution": Convolution,
+    "deconvolution": Deconvolution,
+    "matmul": MatMul,
+    "inner_product": InnerProduct,
+    "pooling": Pooling,
+    "batch_normalization": BatchNormalization,
+    "layer_normalization": LayerNormalization,
+    "lrn": LRN,
+    "softmax": Softmax,
+    "eltwise": Eltwise,
+    "binary": Binary,
+    "prelu": PReLU,
+    "reduction": Reduction,
+    "recurrent": Recurrent,
+    "concat": Concat,
+    "shuffle": Shuffle,
+    "resampling": Resampling,
+    "pad": Pad,
+    "slice": Slice,
+    "strided_slice": StridedSlice,
+    "gather": Gather,
+    "select": Select,
+    "compare": Compare,
+    "cast": Cast,
+    "resize": Resize,
+    "reorder": Reorder,
+}
+KIND_OF = {cls: kind for kind, cls in STEP_KINDS.items()}
