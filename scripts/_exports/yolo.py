@@ -56,7 +56,7 @@ class Yolo(nn.Module):
         self.stem = _conv(3, widths[0], 3, 2)
         self.stages = nn.ModuleList(
             nn.Sequential(_conv(one, two, 3, 2), _Stage(two, two, blocks))
-            for one, two, blocks in zip(widths, widths[1:], (1, 2, 2, 1), strict=True)
+            for one, two, blocks in zip(widths[:-1], widths[1:], (1, 2, 2, 1), strict=True)
         )
         self.pools = _Pools(256)
         self.up = nn.ModuleList([_Stage(384, 128, 1), _Stage(192, 64, 1)])
