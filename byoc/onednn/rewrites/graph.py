@@ -54,6 +54,23 @@ class Graph:
         """Position of the step that writes a private value; None for all others."""
         return self._writer.get(value) if self.is_private(value) else None
 
+    def writer(self, value: int) -> int | None:
+        """Position of the step that writes a value, None where none does."""
+        return self._writer.get(value)
+
+    def reads_of(self, value: int) -> int:
+        """Number of times that steps read a value, not through views."""
+        return self._reads[value]
+
+    def unview(self, value: int) -> None:
+        """Forget the views of a value, which nothing reads any longer."""
+        self._views.discard(value)
+
+    def show(self, number: int, value: ir.Value) -> None:
+        """Put a view in the place of the value ``number``."""
+        self.values[number] = value
+        self._views.add(value.alias_of)
+
     def merge(self, producer: int, consumer: int, merged: ir.Step) -> None:
         """Put ``merged``, which writes what ``consumer`` wrote, in the place of both steps."""
         for position in (producer, consumer):
@@ -126,7 +143,9 @@ class Graph:
         used = {value for step in steps for value in (*step.reads(), *step.results)}
         for value in sorted(used, reverse=True):
             used.update(self._chain(value))
-        keep = [i for i, value in enumerate(self.values) if i in used or value.kind in ("input", "output")]
+        wanted = [i for i, value in enumerate(self.values) if i in used or value.kind in ("input", "output")]
+        # A view may have been put in the place of an older value than what it views.
+        keep = list(dict.fromkeys(one for i in wanted for one in reversed(self._chain(i))))
         number = {old: new for new, old in enumerate(keep)}
         constants: list[np.ndarray] = []
         values = []
