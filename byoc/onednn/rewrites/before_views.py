@@ -83,9 +83,13 @@ class _Mover:
 
     def _is_viewed(self, value: int) -> bool:
         """True if views of ``value`` are read, or views of these, or show a result."""
-        return any(
-            self._is_used(view) or self.graph.writer(view) is not None for view in self.views.get(value, ())
-        )
+        left = list(self.views.get(value, ()))
+        while left:
+            view = left.pop()
+            if self.graph.reads_of(view) > 0 or self.graph.writer(view) is not None:
+                return True
+            left += self.views.get(view, ())
+        return False
 
     def _constant(self, number: int, view: ir.Value, viewed: ir.Value) -> int | None:
         """The second operand for what is viewed; None where it has other numbers for other places."""

@@ -96,3 +96,13 @@ def test_numbers_of_one_kind_go_through_every_view():
     half = b.constant(np.full((1, 1, 1), 0.37, "float32"))
     after = fused_turned(b, b.eltwise(b.binary(tokens, half, "max"), "tanh"))
     assert kinds(after)[0] == "convolution" and chain(after.steps[0])[0] == "max"
+
+
+def test_a_chain_of_a_thousand_views_is_walked_without_recursion():
+    b = Small((30, 6), (30, 3))
+    y = b.matmul(b.inputs[0], 6)
+    for turn in range(1200):
+        y = b.reshape(y, (15, 12) if turn % 2 == 0 else (30, 6))
+    b.write_output(b.eltwise(b.eltwise(y, "gelu_erf"), "abs"), b.output)
+    after, _, _ = fusion.fuse(b.finish(), list(b.constants))
+    assert kinds(after)[0] == "matmul" and "gelu_erf" in chain(after.steps[0])
