@@ -12,8 +12,9 @@ from tvm import relax
 
 from tvm_mxplan.core.description import Description, Implementation, StepInfo
 from tvm_mxplan.core.layout.layout_registry import LayoutRegistry
+from tvm_mxplan.core.layout.layout_rules import LayoutRules
 from tvm_mxplan.core.machine import MachineRates
-from tvm_mxplan.core.program.program import Program, Value
+from tvm_mxplan.core.program.program import Program, Step, Value
 from tvm_mxplan.core.step_facts import StepFacts
 
 from .translate import Table
@@ -94,7 +95,6 @@ class Backend(Protocol):
     ----------
     library : what targets, options and reports call it.
     name : name of the external code generator, which regions bear as their attribute ``Codegen``.
-    block : channels in one block of its blocked layouts on this machine.
     takes_arena : its modules work in an arena that the caller lends, behind inputs and outputs.
     shares : how it shares regions with other libraries; None for one that does not.
     """
@@ -105,8 +105,9 @@ class Backend(Protocol):
     @property
     def name(self) -> str: ...
 
-    @property
-    def block(self) -> int: ...
+    def layout_rules(self, step: Step) -> LayoutRules:
+        """The tables by which a step is asked for in several layouts."""
+        ...
 
     def layouts(self) -> LayoutRegistry:
         """The layouts it knows by name, with converters between them."""

@@ -19,6 +19,7 @@ from tvm import relax
 from tvm_mxplan.core.description import Description, Implementation, StepInfo
 from tvm_mxplan.core.layout.layout import plain_layout
 from tvm_mxplan.core.layout.layout_registry import LayoutRegistry, merged
+from tvm_mxplan.core.layout.layout_rules import LayoutRules
 from tvm_mxplan.core.machine.rates import MachineRates
 from tvm_mxplan.core.program.program import Program, Step, Value
 from tvm_mxplan.core.step_facts import StepFacts, reorder_facts
@@ -77,6 +78,13 @@ class Joined:
     @property
     def shares(self) -> Sharing:
         return self._own._replace(hops=self.hops)
+
+    def layout_rules(self, step: Step) -> LayoutRules:
+        """The rules of the library that runs the step, in blocks of the leader's size, as its neighbours."""
+        guest = self._by_name.get(step.library)
+        if guest is None:
+            return self._leader.layout_rules(step)
+        return replace(guest.layout_rules(step), block=self._leader.layout_rules(step).block)
 
     def layouts(self) -> LayoutRegistry:
         """Everybody's layouts; between those of two libraries the way is by the standard one."""

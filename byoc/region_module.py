@@ -2,6 +2,7 @@
 
     get_symbol              the region's name, by which it is called
     mxplan.program          its program, in bytes
+    mxplan.keep             keeps at least so many specialisations from now on
     mxplan.with_program     a copy of the module under another program, for planners of whole functions
 
 A module that lacks a function is not asked: a region without a program is a kernel to all but its library.
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from tvm_mxplan.core.program.program import Program
 
 _PROGRAM, _WITH_PROGRAM = "mxplan.program", "mxplan.with_program"
+_KEEP = "mxplan.keep"
 
 
 def carries_program(module: Any) -> bool:
@@ -35,6 +37,13 @@ def program_of(module: Any) -> Program:
     from tvm_mxplan.core.program import codec  # which a cached compilation does without
 
     return codec.decode(program_bytes(module))
+
+
+def keep_specializations(module: Any, count: int) -> None:
+    """Let all regions below a module keep at least ``count`` specialisations."""
+    for node in modules_under(module):
+        if carries_program(node) and node.implements_function(_KEEP):
+            node[_KEEP](count)
 
 
 def takes_program(module: Any) -> bool:

@@ -38,10 +38,14 @@ class RuntimeFunctions:
 
     def __call__(self, name: str, *arguments: Any) -> Any:
         """Calls the library's function of that name and returns its result."""
+        self.load()
+        return self.function(name)(*arguments)
+
+    def function(self, name: str) -> Any:
+        """The library's function of that name; the runtime is loaded."""
         import tvm_ffi
 
-        self.load()
-        return tvm_ffi.get_global_func(f"tvm_mxplan.{self.library}.{name}")(*arguments)
+        return tvm_ffi.get_global_func(f"tvm_mxplan.{self.library}.{name}")
 
     def description_text(self, program: Program | bytes, symbols: Sequence[int] = ()) -> str:
         """Returns the result of :meth:`describe` as text for :func:`read_description`."""
@@ -57,23 +61,44 @@ class RuntimeFunctions:
         return read_description(self.description_text(program), named)
 
     def create_module(self, symbol: str, program: Program | bytes, constants: Sequence[Any] = ()) -> Any:
-        """A runtime module whose function ``symbol`` takes inputs, then outputs."""
+        """A runtime module whose function ``symbol`` takes inputs, then outputs.
+
+        ``program`` may be in its bytes already.  ``constants`` are tensors that ``tvm_ffi.from_dlpack`` takes
+        (TVM's own, numpy's); they are not copied.
+        """
         return self("create", symbol, _encoded(program), [_tensor(constant) for constant in constants])
 
     def trial(self, program: Program, constants: Sequence[np.ndarray]) -> Callable[..., object]:
-        """A function that executes a program on arrays: inputs, then outputs, of their physical shapes."""
-        module = self("create_trial", _TRIAL, _encoded(program), [_tensor(one) for one in constants])
+        """A function that executes a program on arrays: inputs, then outputs, of their physical shapes.
+
+        What it packs is not shared with the process, and goes with the function.
+        """
+        from tvm_mxplan.byoc.arrays import tensor_of
+
+        self.load()
+        module = self("create_trial", _TRIAL, _encoded(program), [tensor_of(one) for one in constants])
         function = module[_TRIAL]
-        return lambda *arrays: function(*map(_tensor, arrays))
+        return lambda *arrays: function(*map(tensor_of, arrays))
 
     def load_packed(self, head: bytes, weights: Sequence[Any], mapped: bool) -> Any:
-        """The region that :func:`save_packed` wrote; see ``Engine.load_packed``."""
+        """The region that :func:`save_packed` wrote; ``weights`` are used where they are, or packed anew.
+
+        Each is a tensor of bytes, as ``tvm_ffi.from_dlpack`` takes it.  ``mapped``: they are pages of a file
+        that nobody writes to, and may be dropped and read again.
+        """
         return self("load_packed", head, [_tensor(part) for part in weights], mapped)
 
     def observe(self, observer: Observer | None) -> None:
-        """Show every step that the calling thread runs from now on; None: no more."""
+        """Show every step that the calling thread runs from now on to ``observer``; None: no more.
+
+        Such runs take their steps one by one, as they are planned.
+        """
         functions = (None,) * 3 if observer is None else (observer.begin, observer.before, observer.after)
         self("observe", *functions)
+
+    def set_debug(self, memory: bool) -> None:
+        """Whether runs that begin from now on check every step's memory; slow, and off at first."""
+        self("set_debug", int(memory))
 
 
 def read_description(text: str, named: Callable[[str], Implementation]) -> Description:
@@ -93,17 +118,28 @@ def read_description(text: str, named: Callable[[str], Implementation]) -> Descr
 
 
 def split_weights(module: Any) -> Any:
-    """A module that exports the weights of a region's module as data, beside it."""
+    """A module that exports the weights of ``module`` as data of the library: loading does not copy them.
+
+    From now on ``module`` is saved without them, so the two belong into one library.
+    """
     return module["mxplan.split_weights"]()
 
 
 def export_packed(module: Any, packed: bool) -> None:
-    """Whether split weights are exported as this machine's kernels want them."""
+    """Whether the weights that ``module`` has split are exported in the layouts its primitives want here.
+
+    A library with packed weights runs on any machine; where primitives want other layouts it packs when it
+    is loaded.
+    """
     module["mxplan.export_packed"](packed)
 
 
 def save_packed(module: Any) -> tuple[bytes, list[memoryview]]:
-    """A region as bytes and, beside them, its weights as this machine's kernels want them."""
+    """A region as bytes and, beside them, its weights as this machine's kernels want them.
+
+    Those of regions with static shapes are packed for that, if they are not yet; see
+    :meth:`RuntimeFunctions.load_packed`.
+    """
     import numpy as np
 
     head, *weights = module["mxplan.save_packed"]()
@@ -111,7 +147,7 @@ def save_packed(module: Any) -> tuple[bytes, list[memoryview]]:
 
 
 def stats(module: Any) -> dict[str, Any]:
-    """Counters of a region's module: specializations, contexts, bytes, implementations."""
+    """Counters of a region's module: specializations, contexts, arena and weights bytes, implementations."""
     answer: dict[str, Any] = json.loads(str(module["mxplan.stats"]()))
     return answer
 

@@ -4,7 +4,7 @@
     canonicalize     rules hand spans on; ``keep_origins`` restores those that passes of TVM lose
     NameOperators    spans become names of operators; a table by names on the function takes their place:
 
-    R.func_attr({"mxplan.origins": {"clip_0": [["/layer1/max", "Max"], ["/layer1/min", "Min"]]}})
+    R.func_attr({"mxplan.origins": {"clip_0": [["/layer1/max", "Max", ""], ["/layer1/min", "Min", ""]]}})
 
 An operator that a pass makes comes from what that pass took in for it.
 """
@@ -43,7 +43,7 @@ def origins_of(expr: relax.Expr) -> Origins:
 @functools.lru_cache(maxsize=1024)
 def _spans(origins: Origins) -> tvm.ir.SequentialSpan:
     """Shared by the operators that come from the same, which stand close together."""
-    texts = [_SOURCE + json.dumps([origin.name, origin.kind]) for origin in origins]
+    texts = [_SOURCE + json.dumps([origin.name, origin.kind, origin.computes]) for origin in origins]
     return tvm.ir.SequentialSpan([tvm.ir.Span(tvm.ir.SourceName(text), 0, 0, 0, 0) for text in texts])
 
 
@@ -54,7 +54,11 @@ def _origin(text: str) -> Origin | None:
 
 def with_origin_table(function: relax.Function, table: Mapping[str, Origins]) -> relax.Function:
     """``function`` saying what its operators come from, by their names."""
-    known = {name: [[one.name, one.kind] for one in origins] for name, origins in table.items() if origins}
+    known = {
+        name: [[one.name, one.kind, one.computes] for one in origins]
+        for name, origins in table.items()
+        if origins
+    }
     return function.with_attr(ORIGINS, known) if known else function
 
 
@@ -64,7 +68,7 @@ def origin_table(mod: tvm.IRModule) -> dict[str, Origins]:
     for function in mod.functions.values():
         written = function.attrs.get(ORIGINS) if function.attrs else None
         for name, origins in written.items() if written else ():
-            found[str(name)] = tuple(Origin(str(one[0]), str(one[1])) for one in origins)
+            found[str(name)] = tuple(Origin(*map(str, one)) for one in origins)
     return found
 
 

@@ -18,7 +18,7 @@ from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.frontend.onnx import import_model
 from tvm_mxplan.options import Options
 from tvm_mxplan.passes.dispatch.pattern_operators import may_match, operators_of
-from tvm_mxplan.pipeline import build_pipeline
+from tvm_mxplan.pipeline import Given, build_pipeline
 from tvm_mxplan.report.recorder import Recorder
 from tvm_mxplan.testing import large_graphs
 
@@ -41,7 +41,7 @@ def calls(family: str, operators: int) -> Counter[str]:
     try:
         mod = import_model(model)
         with target:
-            build_pipeline([OneDNN()], Options(), target, recorder)(mod)
+            build_pipeline([OneDNN()], Options(), target, Given(recorder))(mod)
         report = str(recorder.report)
     finally:
         sys.setprofile(None)

@@ -14,7 +14,7 @@ from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.frontend.onnx import import_model
 from tvm_mxplan.options import Options
 from tvm_mxplan.passes.region.attached import program_of, regions
-from tvm_mxplan.pipeline import PHASES, compilation
+from tvm_mxplan.pipeline import PHASES, Given, compilation
 from tvm_mxplan.report.recorder import Recorder
 from tvm_mxplan.testing import zoo
 
@@ -30,7 +30,7 @@ def imported() -> tvm.IRModule:
 
 def ran(mod: tvm.IRModule, *ends: tuple[str, str]) -> tuple[tvm.IRModule, Recorder]:
     """The module behind slices of the table, one after the other."""
-    made = compilation([OneDNN()], Options(), TARGET, Recorder())
+    made = compilation([OneDNN()], Options(), TARGET, Given(Recorder()))
     with TARGET:
         for first, last in ends:
             mod = made.run(mod, first, last)

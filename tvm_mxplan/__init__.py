@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from .errors import InternalError, InvalidInputError, MxplanError, RemoteError, UnsupportedError
 
 if TYPE_CHECKING:
-    from . import op, opcheck, transform
+    from . import op, opcheck, training, transform
     from .api import compile, tune
     from .cache.choices_file import load_cache, save_cache
     from .execution.caches import CacheStatistics, cache_statistics, set_cache_capacity
@@ -59,6 +59,7 @@ __all__ = [
     "opcheck",
     "save_cache",
     "set_cache_capacity",
+    "training",
     "transform",
     "tune",
 ]
@@ -68,7 +69,7 @@ def __getattr__(name: str) -> Any:
     """Public names on first use, so that importing the package (as TVM does) stays cheap."""
     if name in _LAZY:
         return getattr(importlib.import_module(f".{_LAZY[name]}", __name__), name)
-    if name in ("op", "opcheck", "transform"):
+    if name in ("op", "opcheck", "training", "transform"):
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -25,7 +25,7 @@ from .frontend.relax.relax_checks import check_module
 from .frontend.relax.unknown_shapes import unknown_shape
 from .frontend.stated_inputs import StatedInputs
 from .options import Options
-from .pipeline import build_pipeline
+from .pipeline import Given, build_pipeline
 from .rates.wanted import wanted_rates
 from .report.recorder import Recorder
 from .targets import GPU, ParsedTarget
@@ -73,18 +73,16 @@ def build(
     rates = wanted_rates(options, place.threads, place.rates, weighs=works and not target.is_gpu)
     start = time.perf_counter()
     with target.host:
-        pipeline = build_pipeline(
-            backends,
-            options,
-            target.host,
-            recorder,
-            cache.choices,
-            tuning,
-            machine=rates,
+        given = Given(
+            recorder=recorder,
+            choices=cache.choices,
+            tuning=tuning,
             verifier=verifier,
+            machine=rates,
             order=target.order,
             absent=dict(target.absent),
         )
+        pipeline = build_pipeline(backends, options, target.host, given)
         with _told_of_shapes(mod):
             planned = pipeline(mod)
     recorder.tuning = tuning.close() if tuning else None

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from . import environment
-from .core.decisions.precision import PRECISIONS, Precision
+from .core.decisions.precision import AS_STATED, PRECISIONS, WISHES, Precision
 from .core.fingerprint import content_digest
 from .core.policies import POLICIES, RULES, Policy, Rule
 from .errors import InvalidInputError
@@ -53,10 +53,11 @@ class Options:
         that one wherever it is possible.
     max_relative_error : what the algorithms chosen for speed may add to the relative error (in the L2 norm)
         of the model's results, by their own statements.
-    precision : ``f32`` (default) computes in float32; ``bf16`` multiplies in bfloat16, and stores values in
-        it between operators, where that is estimated to be faster.  Sums, softmax, norms' statistics and what
-        the model takes and returns stay in float32.  On a processor without instructions for bfloat16
-        everything stays in float32, and the report says so.
+    precision : ``bf16`` multiplies in bfloat16, and stores values in it between operators, where that is
+        estimated to be faster; ``f32`` computes in float32; ``model`` (default) does for each operator what
+        the model states, where float16 counts as float32.  Sums, softmax, norms' statistics and what the
+        model takes and returns stay in the types that they have.  On a processor without instructions for
+        bfloat16 everything is computed in float32, and the report says so.
     precision_for : the same for single operators by their names, or for kinds: ``f32`` or ``bf16``.  A name
         in ``bf16`` is a demand, and an error where its library refuses.  A mapping, or text such as
         ``conv2d_0=f32,softmax=f32``.  The name of an ONNX node stands for all operators that come from it.
@@ -106,7 +107,7 @@ class Options:
     tune_seconds: float = 60.0
     tune_trials: int | None = None
     tuning_records: str | None = None
-    precision: Precision = "f32"
+    precision: str = AS_STATED
     precision_for: Mapping[str, Precision] = field(default_factory=dict, hash=False)
     memory: str = "reuse"
     order: str = "keep"
@@ -132,7 +133,7 @@ class Options:
         _one_of("layouts", self.layouts, POLICIES)
         _one_of("tune", self.tune, TUNING)
         _one_of("tune_for", self.tune_for, STRATEGIES)
-        _precision("precision", self.precision)
+        _precision("precision", self.precision, WISHES)
         object.__setattr__(self, "precision_for", _precisions(self.precision_for))
         _one_of("memory", self.memory, ("reuse", "no_reuse"))
         _one_of("order", self.order, ("keep", "memory"))
@@ -285,13 +286,13 @@ def _prefer(given: object) -> dict[str, str]:
 def _precisions(given: object) -> dict[str, Precision]:
     """The option ``precision_for`` as a mapping."""
     given = _mapping("precision_for", given, "conv2d_0=f32,softmax=f32")
-    return {name: _precision(f"precision_for: {name}", choice) for name, choice in given.items()}
+    return {name: _precision(f"precision_for: {name}", choice, PRECISIONS) for name, choice in given.items()}
 
 
-def _precision(name: str, value: object) -> Precision:
-    if value in PRECISIONS:
+def _precision(name: str, value: object, known: tuple[str, ...]) -> Any:
+    if value in known:
         return value
-    there = " or ".join(PRECISIONS)
+    there = f"{', '.join(known[:-1])} or {known[-1]}"
     if value in _LATER:
         raise InvalidInputError(f"option {name}={value!r} is not there yet; expected {there}")
     raise InvalidInputError(f"option {name}={value!r}; expected {there}")

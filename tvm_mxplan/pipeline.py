@@ -7,8 +7,8 @@ compilation at once.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType
 
 import tvm
 from tvm import relax
@@ -24,9 +24,11 @@ from .passes.borders import PropagateLayouts
 from .passes.canonicalize import (
     FoldConstants,
     NameSymbols,
+    RecoverAttention,
     RecoverOperators,
     SimplifyInference,
     SplitLongSums,
+    WidenFloats,
 )
 from .passes.dispatch import ChooseAlgorithms, DispatchOperators, WeighCandidates
 from .passes.dispatch.implementations import preference_of
@@ -59,15 +61,19 @@ from .tuning.tuning import Tuning
 from .verify.verifier import Verifier, verifier_of
 
 
-def canonicalize(_: Compilation) -> Passes:
+def canonicalize(c: Compilation) -> Passes:
+    # Operators that an importer wrote as kernels are recovered first: kernels state their types themselves.
+    widened = [RecoverOperators(), WidenFloats()] if _on_cpu(c) else []
     return [
         NameSymbols(),
+        *widened,
         FoldConstants(),
         RecoverOperators(),
         SimplifyInference(),
         keep_origins(relax.transform.DecomposeOpsForInference()),
         NameSymbols(),
         FoldConstants(),
+        RecoverAttention(),
         SplitLongSums(),
         relax.transform.CanonicalizeBindings(),
     ]
@@ -200,34 +206,40 @@ PHASES = (
 )
 
 
-def compilation(
-    backends: Sequence[Backend],
-    options: Options,
-    target: tvm.target.Target,
-    recorder: Recorder | None = None,
-    choices: Choices | None = None,
-    tuning: Tuning | None = None,
-    *,
-    machine: MachineRates | None = None,
-    verifier: Verifier | None = None,
-    order: Sequence[str] = (),
-    absent: Mapping[str, str] = MappingProxyType({}),
-) -> Compilation:
-    """One compilation that runs through ``PHASES``.
+@dataclass(frozen=True)
+class Given:
+    """All that a compilation may be given beside libraries, options and target.
 
-    Parameters
+    Attributes
     ----------
     recorder, choices : new ones unless they are given.
-    machine : what the machine that is compiled for can do; stated rates unless it is given.
-    tuning, verifier : None measures nothing, checks nothing.
+    tuning, verifier : None measures nothing, checks nothing, unless the options ask for it.
+    machine : what the machine that is compiled for can do.
     order, absent : implementations by preference, and why some are not here; see ``preference_of``.
     """
-    preference = preference_of(backends, order, absent, options.prefer, options.layers_off)
+
+    recorder: Recorder | None = None
+    choices: Choices | None = None
+    tuning: Tuning | None = None
+    verifier: Verifier | None = None
+    machine: MachineRates | None = None
+    order: Sequence[str] = ()
+    absent: Mapping[str, str] = field(default_factory=dict)
+
+
+NOTHING = Given()
+
+
+def compilation(
+    backends: Sequence[Backend], options: Options, target: tvm.target.Target, given: Given = NOTHING
+) -> Compilation:
+    """One compilation that runs through ``PHASES``; by stated rates unless others are given."""
+    preference = preference_of(backends, given.order, given.absent, options.prefer, options.layers_off)
     wanted = options.dump_after
     check_names([name for name in wanted if name != ALL], PHASES)
     folder = None if options.dump_folder is None else Path(options.dump_folder)
-    machine = default_rates() if machine is None else machine
-    recorder = Recorder() if recorder is None else recorder
+    machine = default_rates() if given.machine is None else given.machine
+    recorder = Recorder() if given.recorder is None else given.recorder
     recorder.machine = machine
     return Compilation(
         PHASES,
@@ -237,39 +249,27 @@ def compilation(
         preference,
         Candidate(options.policy, options.rule, timed_rule=True, timed_policy=True),
         recorder,
-        Choices() if choices is None else choices,
+        Choices() if given.choices is None else given.choices,
         machine,
-        tuning,
-        verifier,
+        given.tuning,
+        given.verifier,
         PhaseDump(wanted, folder) if wanted else None,
     )
 
 
 def build_pipeline(
-    backends: Sequence[Backend],
-    options: Options,
-    target: tvm.target.Target,
-    recorder: Recorder | None = None,
-    choices: Choices | None = None,
-    tuning: Tuning | None = None,
-    *,
-    machine: MachineRates | None = None,
-    verifier: Verifier | None = None,
-    order: Sequence[str] = (),
-    absent: Mapping[str, str] = MappingProxyType({}),
+    backends: Sequence[Backend], options: Options, target: tvm.target.Target, given: Given = NOTHING
 ) -> tvm.transform.Pass:
-    """The whole pipeline for one compilation, TVM's own part included; see :func:`compilation`.
+    """The whole pipeline for one compilation, TVM's own part included.
 
-    Parameters
-    ----------
-    tuning, machine, verifier : as the options ask for them, unless they are given.
+    What tunes, verifies and tells the machine's rates is as the options ask for it, unless it is given.
     """
     errors.register()
     works = bool(backends) and not environment.disabled()
-    if machine is None:
-        machine = wanted_rates(options, Here().threads, Here().rates, weighs=works)
-    given = {"machine": machine, "order": order, "absent": absent}
-    made = compilation(backends, options, target, recorder, choices, tuning, **given)
+    if given.machine is None:
+        rates = wanted_rates(options, Here().threads, Here().rates, weighs=works)
+        given = replace(given, machine=rates)
+    made = compilation(backends, options, target, given)
     if not works:
         why = "the target names no library that is here" if not backends else "TVM_MXPLAN_DISABLE is set"
         noted = [
@@ -279,20 +279,20 @@ def build_pipeline(
         ]
         by_tvm = [*noted, CheckIndices(), ReductionsFromInfinity(), relax.get_default_pipeline(target)]
         return tvm.transform.Sequential(by_tvm, name=NAME)
-    if tuning is None and options.tunes:
-        tuning = Tuning(options, target)
-    if verifier is None:
-        verifier = verifier_of(options, Here())
-    made = made.but(tuning=tuning, verifier=verifier, dump=made.dump)
-    return _Pipeline(made, order, absent)
+    if given.tuning is None and options.tunes:
+        given = replace(given, tuning=Tuning(options, target))
+    if given.verifier is None:
+        given = replace(given, verifier=verifier_of(options, Here()))
+    made = made.but(tuning=given.tuning, verifier=given.verifier, dump=made.dump)
+    return _Pipeline(made, given)
 
 
 @tvm.transform.module_pass(opt_level=0, name=NAME)
 class _Pipeline:
     """One compilation as a pass."""
 
-    def __init__(self, made: Compilation, order: Sequence[str], absent: Mapping[str, str]) -> None:
-        self.made, self.order, self.absent = made, order, absent
+    def __init__(self, made: Compilation, given: Given) -> None:
+        self.made, self.given = made, given
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
         named = self.made.run(mod, last="name")
@@ -302,5 +302,5 @@ class _Pipeline:
         """The compilation with options that name operators, where users named parts of their model."""
         made, options = self.made, with_operators(self.made.options, named)
         wishes = options.prefer, options.layers_off
-        preference = preference_of(made.backends, self.order, self.absent, *wishes)
+        preference = preference_of(made.backends, self.given.order, self.given.absent, *wishes)
         return made.but(options=options, preference=preference, dump=made.dump)

@@ -14,6 +14,7 @@ from tvm_mxplan.byoc.translate import check_numbers, translate_region
 from tvm_mxplan.core.description import Description, Implementation, StepInfo, ValueInfo
 from tvm_mxplan.core.layout.layout import plain_layout
 from tvm_mxplan.core.layout.layout_registry import LayoutRegistry
+from tvm_mxplan.core.layout.layout_rules import LayoutRules
 from tvm_mxplan.core.machine import MachineRates
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import StepFacts
@@ -35,7 +36,6 @@ class Cudnn:
 
     library = "cudnn"
     name = NAME
-    block = 1
     takes_arena = True
     shares = None
 
@@ -64,6 +64,9 @@ class Cudnn:
         if self._plans is None:
             raise UnsupportedError("cuDNN: no device is known to make plans for; compile for a target")
         return self._plans
+
+    def layout_rules(self, step: ir.Step) -> LayoutRules:
+        return layout_rules.RULES
 
     def layouts(self) -> LayoutRegistry:
         return LayoutRegistry()

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from tvm_mxplan.byoc import runtime_functions
 from tvm_mxplan.byoc.engine import Engine
 
 from . import library
@@ -30,14 +31,13 @@ class CudnnEngine(Engine):
         return library.create_module(symbol, program, constants)
 
     def stats(self, module: Any) -> dict[str, Any]:
-        answer: dict[str, Any] = json.loads(str(module["mxplan.stats"]()))
-        return answer
+        return runtime_functions.stats(module)
 
     def split_weights(self, module: Any) -> Any:
-        return module["mxplan.split_weights"]()
+        return runtime_functions.split_weights(module)
 
     def export_packed(self, module: Any, packed: bool) -> None:
-        module["mxplan.export_packed"](False)  # filters are stored as engines want them, packed or not
+        runtime_functions.export_packed(module, False)  # filters are stored as engines want them
 
     def device_properties(self) -> str:
         return json.dumps(library.device_properties(), indent=1, sort_keys=True)

@@ -13,9 +13,11 @@ from tvm_mxplan.core.layout.layout import (
     plain_layout,
     same_bytes,
 )
+from tvm_mxplan.core.layout.layout_rules import LayoutRules
 from tvm_mxplan.core.program import program as ir
 
 TYPES = ("float32", "float16")
+RULES = LayoutRules(forms=("last",), images=(ir.Convolution,))
 
 
 def filters_layout(rank: int, grouped: bool) -> str:

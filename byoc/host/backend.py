@@ -16,15 +16,17 @@ from tvm_mxplan.byoc.runtime_functions import RUNTIME, RuntimeFunctions
 from tvm_mxplan.byoc.translate import check_numbers, translate_region
 from tvm_mxplan.core.description import Description, Implementation, StepInfo
 from tvm_mxplan.core.layout.layout_registry import LayoutRegistry
+from tvm_mxplan.core.layout.layout_rules import LayoutRules
 from tvm_mxplan.core.machine.rates import MachineRates
 from tvm_mxplan.core.program import codec
-from tvm_mxplan.core.program.program import Program
+from tvm_mxplan.core.program.program import Program, Step
 from tvm_mxplan.core.step_facts import StepFacts
 
 from .checks import COMPUTED
 from .codegen import TRANSLATE
 from .costs import cost, implementation_named
-from .layouts import BLOCK, layout_registry
+from .layout_rules import RULES
+from .layouts import layout_registry
 from .patterns import NAME, fusion_patterns
 
 
@@ -33,7 +35,6 @@ class Host:
 
     library = "host"
     name = NAME
-    block = BLOCK
     takes_arena = True
 
     def __init__(self, runtime: RuntimeFunctions) -> None:
@@ -43,6 +44,9 @@ class Host:
     @property
     def shares(self) -> Sharing:
         return Sharing(RUNTIME, False, TRANSLATE, judged=self.judged)
+
+    def layout_rules(self, step: Step) -> LayoutRules:
+        return RULES
 
     def layouts(self) -> LayoutRegistry:
         return layout_registry(self._runtime)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from tvm_mxplan.byoc import runtime_functions
-from tvm_mxplan.byoc.engine import Ask, Engine, Observer
+from tvm_mxplan.byoc.engine import Ask
+from tvm_mxplan.byoc.runtime_engine import RuntimeEngine
 from tvm_mxplan.byoc.runtime_functions import RuntimeFunctions
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ NAME = "host"
 _KERNELS = "host kernels"
 
 
-class HostEngine(Engine):
+class HostEngine(RuntimeEngine):
     """Plain C++ on OpenMP's threads; see :class:`tvm_mxplan.byoc.engine.Engine`.
 
     Parameters
@@ -27,16 +27,10 @@ class HostEngine(Engine):
     name = NAME
 
     def __init__(self, load: Callable[[], None]) -> None:
-        self._runtime = RuntimeFunctions(NAME, load)
-
-    def load(self) -> None:
-        self._runtime.load()
+        super().__init__(RuntimeFunctions(NAME, load))
 
     def code(self) -> dict[str, str]:
         return {_KERNELS: str(self._runtime("isa"))}
-
-    def set_debug(self, memory: bool) -> None:
-        self._runtime("set_debug", int(memory))
 
     def threads(self) -> int:
         return int(self._runtime("threads"))
@@ -46,30 +40,6 @@ class HostEngine(Engine):
 
     def thread_limit(self) -> int:
         return int(self._runtime("thread_limit"))
-
-    def create_module(self, symbol: str, program: bytes, constants: Sequence[Any]) -> Any:
-        return self._runtime.create_module(symbol, program, constants)
-
-    def stats(self, module: Any) -> dict[str, Any]:
-        return runtime_functions.stats(module)
-
-    def split_weights(self, module: Any) -> Any:
-        return runtime_functions.split_weights(module)
-
-    def export_packed(self, module: Any, packed: bool) -> None:
-        runtime_functions.export_packed(module, packed)
-
-    def save_packed(self, module: Any) -> tuple[bytes, list[memoryview]]:
-        return runtime_functions.save_packed(module)
-
-    def load_packed(self, head: bytes, weights: Sequence[Any], mapped: bool) -> Any:
-        return self._runtime.load_packed(head, weights, mapped)
-
-    def observe(self, observer: Observer | None) -> None:
-        self._runtime.observe(observer)
-
-    def description_text(self, program: bytes) -> str:
-        return self._runtime.description_text(program)
 
     def planner_elsewhere(self, ask: Ask, facts: Mapping[str, Any]) -> Backend:
         from .backend import HostElsewhere

@@ -16,6 +16,7 @@ from tvm_mxplan.core.layout.layout import parse_layout, plain_layout
 from tvm_mxplan.core.layout.layout_names import layout_named
 from tvm_mxplan.core.layout.layout_registry import LayoutRegistry
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.operands import reorder
 
 BLOCK = 12
 """Channels in a block: four vectors of three, three of four, and no block of anybody else's."""
@@ -45,7 +46,7 @@ def _reorder(
         ir.Value("src", shape, str(given.dtype), "input", source, 0),
         ir.Value("dst", shape, str(given.dtype), "output", target, 0),
     )
-    step = ir.Step("reorder", ir.Reorder(), (ir.Operand("src", 0), ir.Operand("dst", 1)))
+    step = reorder("reorder", 0, 1)
     result = np.empty(parse_layout(target).physical_shape(shape), given.dtype)
     runtime.trial(ir.Program("reorder", values, (step,)), [])(given, result)
     return result

@@ -13,14 +13,16 @@ from tvm_mxplan.byoc.runtime_functions import RUNTIME
 from tvm_mxplan.byoc.translate import check_numbers, translate_region
 from tvm_mxplan.core.description import Description, Implementation
 from tvm_mxplan.core.layout.layout_registry import LayoutRegistry
+from tvm_mxplan.core.layout.layout_rules import LayoutRules
 from tvm_mxplan.core.machine import MachineRates
-from tvm_mxplan.core.program.program import Program
+from tvm_mxplan.core.program.program import Program, Step
 from tvm_mxplan.core.step_facts import StepFacts
 
 from . import library
 from .codegen import TRANSLATE
 from .costs import cost, implementation_named
 from .element_types import missing_type
+from .layout_rules import layout_rules
 from .layouts import layout_registry
 from .patterns import NAME, fusion_patterns
 from .rewrites.fusion import fuse
@@ -39,12 +41,16 @@ class OneDNN:
 
     @property
     def block(self) -> int:
+        """Channels in one block of its blocked layouts."""
         return 16 if "avx512" in self.isa else 8
 
     @property
     def isa(self) -> str:
         """The instruction set that it generates code for."""
         return library.isa()
+
+    def layout_rules(self, step: Step) -> LayoutRules:
+        return layout_rules(self.block)
 
     def layouts(self) -> LayoutRegistry:
         return layout_registry(self.block)
@@ -55,15 +61,18 @@ class OneDNN:
 
     @property
     def shares(self) -> Sharing:
-        return Sharing(RUNTIME, True, TRANSLATE, fuse)
+        return Sharing(RUNTIME, True, TRANSLATE, self._fused)
 
     def patterns(self, refuse: Refuse) -> list[relax.transform.FusionPattern]:
         return fusion_patterns(refuse)
 
     def translate(self, region: relax.Function, name: str) -> Translation:
-        fused = fuse(*translate_region(region, name, NAME, TRANSLATE))
+        fused = self._fused(*translate_region(region, name, NAME, TRANSLATE))
         check_numbers(fused.program)
         return fused
+
+    def _fused(self, program: Program, constants: list[np.ndarray]) -> Translation:
+        return fuse(program, constants, integers=not missing_type("int8", self.isa))
 
     def describe(self, program: Program) -> Description:
         return library.describe(program)

@@ -14,9 +14,10 @@ from tvm_mxplan.byoc.composite import Composite, ints, product
 from tvm_mxplan.core.long_sums import fits, stages, terms_at_once
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import Dim, is_static
+from tvm_mxplan.operators.convolution_gradients import Window
 from tvm_mxplan.passes.relax_types import permutation_of, scalar_of, shape_of, slice_begin
 
-from .families import recurrent
+from .families import attention, quantized, recurrent, training
 from .families.codegen_elementwise import ELEMENTWISE
 from .families.large_windows import Windows, window_stages
 
@@ -26,7 +27,7 @@ from .families.large_windows import Windows, window_stages
 def _convolution(c: Composite) -> int:
     call = c.root
     groups = int(call.attrs.groups)
-    weights = c.value(call.args[1])
+    weights = quantized.weights_of(c, call.args[1])
     shape = c.builder.values[weights].shape
     if groups > 1:
         weights = c.builder.reshape(weights, (groups, shape[0] // groups, *shape[1:]))  # type: ignore[operator]
@@ -39,7 +40,7 @@ def _convolution(c: Composite) -> int:
 def _deconvolution(c: Composite) -> int:
     call = c.root
     groups = int(call.attrs.groups)
-    weights = c.value(call.args[1])
+    weights = quantized.weights_of(c, call.args[1])
     shape = c.builder.values[weights].shape
     spatial = range(len(shape))[2:]
     if groups > 1:
@@ -53,8 +54,33 @@ def _deconvolution(c: Composite) -> int:
     return c.emit("deconvolution", attrs, ("src", c.value(call.args[0])), ("weights", weights))
 
 
+def _convolution_backward_data(c: Composite) -> int:
+    """A deconvolution by the same weights, inputs and outputs exchanged."""
+    window = Window.of(c.root)
+    weights = c.value(c.root.args[1])
+    shape = c.builder.values[weights].shape
+    groups, axes = window.groups, range(len(window.strides))
+    if groups > 1:
+        weights = c.builder.reshape(weights, (groups, shape[0] // groups, *shape[1:]))  # type: ignore[operator]
+        weights = c.builder.permute(weights, (0, 2, 1, *[axis + 3 for axis in axes]))
+    else:
+        weights = c.builder.permute(weights, (1, 0, *[axis + 2 for axis in axes]))
+    attrs = ir.Deconvolution(window.strides, window.padding, window.dilation, groups)
+    return c.emit("convolution_backward_data", attrs, ("src", c.value(c.root.args[0])), ("weights", weights))
+
+
+def _convolution_backward_weights(c: Composite) -> int:
+    window = Window.of(c.root)
+    groups, shape = window.groups, c.shape
+    apart = shape if groups == 1 else (groups, shape[0] // groups, *shape[1:])  # type: ignore[operator]
+    attrs = ir.ConvolutionBackwardWeights(window.strides, window.padding, window.dilation, groups)
+    src, gradient = (c.value(arg) for arg in c.root.args)
+    operands = [("src", src), ("gradient", gradient)]
+    return c.builder.reshape(c.builder.step("convolution_backward_weights", attrs, apart, operands), shape)
+
+
 def _matmul(c: Composite) -> int:
-    src, weights = (c.value(arg) for arg in c.root.args)
+    src, weights = c.value(c.root.args[0]), quantized.weights_of(c, c.root.args[1])
     rank = len(c.shape)
     operands = ("src", c.builder.align(src, rank)), ("weights", c.builder.align(weights, rank))
     return c.emit("matmul", ir.MatMul(), *operands)
@@ -63,7 +89,7 @@ def _matmul(c: Composite) -> int:
 def _matmul_transposed(c: Composite) -> int:
     src, transpose = c.value(c.root.args[0]), c.definition(c.root.args[1])
     rank = len(c.shape)
-    weights = c.builder.align(c.value(transpose.args[0]), rank)
+    weights = c.builder.align(quantized.weights_of(c, transpose.args[0]), rank)
     weights = c.builder.permute(weights, (*range(rank - 2), rank - 1, rank - 2))
     return c.emit("matmul", ir.MatMul(), ("src", src), ("weights", weights))
 
@@ -292,14 +318,22 @@ def _pad(c: Composite) -> int:
 
 
 TRANSLATE: dict[str, Callable[[Composite], int | tuple[int, ...]]] = {
+    "quantize": quantized.translate,
+    "dequantize": quantized.translate,
     "convolution": _convolution,
     "deconvolution": _deconvolution,
+    "convolution_backward_data": _convolution_backward_data,
+    "convolution_backward_weights": _convolution_backward_weights,
     "matmul": _matmul,
     "matmul_transposed": _matmul_transposed,
     "pooling": _pooling,
+    "pooling_backward": training.pooling_backward,
+    "batch_norm": training.batch_norm,
+    "batch_norm_backward": training.batch_norm_backward,
     "adaptive_pooling": _adaptive_pooling,
     "reduction": _reduction,
     "recurrent": recurrent.translate,
+    "attention": attention.translate,
     "lrn": _lrn,
     "softmax": _softmax,
     "layer_norm": _layer_norm,

@@ -5,6 +5,9 @@ from __future__ import annotations
 _BFLOAT16 = ("bf16", "fp16", "amx")
 """Parts of the names of instruction sets that multiply bfloat16: avx512_core_bf16 and those above."""
 
+_INT8 = ("vnni", *_BFLOAT16)
+"""Likewise of those that multiply integers of 8 bits, with sums that do not saturate."""
+
 
 def missing_type(dtype: str, isa: str) -> str:
     """The reason for which an instruction set is none for a type; '' if it is one.
@@ -14,6 +17,9 @@ def missing_type(dtype: str, isa: str) -> str:
     if dtype == "float32" or (dtype == "bfloat16" and any(part in isa for part in _BFLOAT16)):
         return ""
     name = isa.removeprefix("cpu_isa_")
+    if dtype == "int8":
+        fits = any(part in isa for part in _INT8)
+        return "" if fits else f"oneDNN generates code for {name}, int8 wants avx512_core_vnni or above"
     if dtype == "bfloat16":
         return f"oneDNN generates code for {name}, bfloat16 wants avx512_core_bf16 or above"
-    return f"oneDNN is used for float32 and bfloat16, not for {dtype}"
+    return f"oneDNN is used for float32, bfloat16 and int8, not for {dtype}"

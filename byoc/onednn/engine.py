@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tvm_mxplan import environment
-from tvm_mxplan.byoc.engine import Ask, Engine, Observer
+from tvm_mxplan.byoc.engine import Ask
+from tvm_mxplan.byoc.runtime_engine import RuntimeEngine
 
 from . import library
 
@@ -19,13 +20,13 @@ _KERNEL_VARIABLES = ("MAX_CPU_ISA", "CPU_ISA_HINTS", "DEFAULT_FPMATH_MODE")
 """By which it changes its kernels; it reads each in two spellings."""
 
 
-class OneDNNEngine(Engine):
+class OneDNNEngine(RuntimeEngine):
     """oneDNN on the CPU; see :class:`tvm_mxplan.byoc.engine.Engine`."""
 
     name = "onednn"
 
-    def load(self) -> None:
-        library.load()
+    def __init__(self) -> None:
+        super().__init__(library.runtime)
 
     def absent(self) -> str:
         return ""  # a CPU is everywhere
@@ -46,9 +47,6 @@ class OneDNNEngine(Engine):
         names = [f"{prefix}_{name}" for prefix in ("ONEDNN", "DNNL") for name in _KERNEL_VARIABLES]
         return {"oneDNN environment": environment.those_set(names)}
 
-    def set_debug(self, memory: bool) -> None:
-        library.set_debug(memory)
-
     def machine_rates(self) -> tuple[MachineRates, bool]:
         from .costs.measure import measure_machine
 
@@ -68,30 +66,6 @@ class OneDNNEngine(Engine):
 
     def set_cache_capacity(self, cache: str, entries: int, bytes: int) -> None:
         library.set_cache_capacity(cache, entries, bytes)
-
-    def create_module(self, symbol: str, program: bytes, constants: Sequence[Any]) -> Any:
-        return library.create_module(symbol, program, constants)
-
-    def stats(self, module: Any) -> dict[str, Any]:
-        return library.stats(module)
-
-    def split_weights(self, module: Any) -> Any:
-        return library.split_weights(module)
-
-    def export_packed(self, module: Any, packed: bool) -> None:
-        library.export_packed(module, packed)
-
-    def save_packed(self, module: Any) -> tuple[bytes, list[memoryview]]:
-        return library.save_packed(module)
-
-    def load_packed(self, head: bytes, weights: Sequence[Any], mapped: bool) -> Any:
-        return library.load_packed(head, weights, mapped)
-
-    def observe(self, observer: Observer | None) -> None:
-        library.observe(observer)
-
-    def description_text(self, program: bytes) -> str:
-        return library.description_text(program)
 
     def refuse(self, descriptor: str, implementation: str, reason: str) -> None:
         library.refuse(descriptor, implementation, reason)

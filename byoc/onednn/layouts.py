@@ -12,6 +12,7 @@ import tvm_ffi
 from tvm_mxplan.core.layout.layout import parse_layout, plain_layout
 from tvm_mxplan.core.layout.layout_names import layout_named
 from tvm_mxplan.core.layout.layout_registry import LayoutRegistry
+from tvm_mxplan.core.program import operands
 from tvm_mxplan.core.program import program as ir
 
 from . import library
@@ -44,7 +45,7 @@ def reorder(array: Any, shape: tuple[int, ...], *, source: str, target: str) -> 
         ir.Value("src", shape, "float32", "input", source, 0),
         ir.Value("dst", shape, "float32", "output", target, 0),
     )
-    step = ir.Step("reorder", ir.Reorder(), (ir.Operand("src", 0), ir.Operand("dst", 1)))
+    step = operands.reorder("reorder", 0, 1)
     result = np.empty(parse_layout(target).physical_shape(shape), np.float32)
     module = library.create_module("reorder", ir.Program("reorder", values, (step,)))
     module["reorder"](*(tvm_ffi.from_dlpack(tensor) for tensor in (array, result)))

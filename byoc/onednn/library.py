@@ -12,16 +12,15 @@ import mmap
 import re
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tvm_mxplan import environment, errors
+from tvm_mxplan.byoc import runtime_functions
+from tvm_mxplan.byoc.runtime_functions import RuntimeFunctions
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from tvm_mxplan.byoc.engine import Observer
     from tvm_mxplan.core.description import Description
     from tvm_mxplan.core.program.program import Program
 
@@ -32,7 +31,6 @@ _ONEDNN_CACHE = 64
 """Primitives that oneDNN keeps: those inside of others and what packs weights; ours are in our own cache."""
 _CACHE_VARIABLE = "ONEDNN_PRIMITIVE_CACHE_CAPACITY"
 """By which a user sizes that cache."""
-_TRIAL = "trial"
 _STAMP = re.compile(rb"mxplan-tvm-ffi=([0-9.]+);")
 
 _lock = threading.Lock()
@@ -69,7 +67,21 @@ def load() -> None:
         _loaded.extend(libraries)
         errors.register()
         if not environment.those_set([_CACHE_VARIABLE]):
-            _function("set_library_cache")(_ONEDNN_CACHE)
+            runtime.function("set_library_cache")(_ONEDNN_CACHE)
+
+
+runtime = RuntimeFunctions("onednn", lambda: load())
+"""The functions that it has like every library in the runtime."""
+description_text = runtime.description_text
+create_module = runtime.create_module
+trial = runtime.trial
+load_packed = runtime.load_packed
+observe = runtime.observe
+set_debug = runtime.set_debug
+split_weights = runtime_functions.split_weights
+export_packed = runtime_functions.export_packed
+save_packed = runtime_functions.save_packed
+stats = runtime_functions.stats
 
 
 def describe(program: Program, symbols: Sequence[int] = ()) -> Description:
@@ -78,126 +90,24 @@ def describe(program: Program, symbols: Sequence[int] = ()) -> Description:
     ``symbols`` has a number for each of the program's symbols.  Values in layout ``any`` come back with
     the layout that the first step to touch them decides.
     """
-    return read_description(description_text(program, symbols))
-
-
-def description_text(program: Program | bytes, symbols: Sequence[int] = ()) -> str:
-    """Returns the result of :func:`describe` as text for :func:`read_description`, on another machine too."""
-    load()
-    return str(_function("describe")(_encoded(program), [int(symbol) for symbol in symbols]))
+    return read_description(runtime.description_text(program, symbols))
 
 
 def read_description(text: str) -> Description:
-    """The inverse of :func:`description_text`."""
-    from tvm_mxplan.core.description import Description, Refused, StepInfo, ValueInfo
-
+    """The inverse of ``description_text``, whose text may come from another machine."""
     from .costs.names import implementation_named
 
-    def told(step: dict[str, Any]) -> StepInfo:
-        refused = tuple(Refused(*one) for one in step["refused"])
-        info = StepInfo(**{**step, "alternatives": tuple(step["alternatives"]), "refused": refused})
-        return info.running(implementation_named(info.implementation))
-
-    answer = json.loads(text)
-    return Description(
-        tuple(told(step) for step in answer["steps"]),
-        tuple(ValueInfo(**value) for value in answer["values"]),
-    )
-
-
-def create_module(symbol: str, program: Program | bytes, constants: Sequence[Any] = ()) -> Any:
-    """A runtime module whose function ``symbol`` takes inputs, then outputs.
-
-    ``program`` may be in its bytes already.  ``constants`` are tensors that ``tvm_ffi.from_dlpack`` takes
-    (TVM's own, numpy's); they are not copied.
-    """
-    load()
-    import tvm_ffi
-
-    tensors = [
-        constant if isinstance(constant, tvm_ffi.Tensor) else tvm_ffi.from_dlpack(constant)
-        for constant in constants
-    ]
-    return _function("create")(symbol, _encoded(program), tensors)
-
-
-def trial(program: Program, constants: Sequence[np.ndarray]) -> Callable[..., object]:
-    """A function that executes a program on arrays: inputs, then outputs, of their physical shapes.
-
-    What it packs is not shared with the process, and goes with the function.
-    """
-    from tvm_mxplan.byoc.arrays import tensor_of
-
-    load()
-    module = _function("create_trial")(
-        _TRIAL, _encoded(program), [tensor_of(constant) for constant in constants]
-    )
-    function = module[_TRIAL]
-    return lambda *arrays: function(*map(tensor_of, arrays))
-
-
-def split_weights(module: Any) -> Any:
-    """A module that exports the weights of ``module`` as data of the library: loading does not copy them.
-
-    From now on ``module`` is saved without them, so the two belong into one library.
-    """
-    return module["mxplan.split_weights"]()
-
-
-def export_packed(module: Any, packed: bool) -> None:
-    """Whether the weights that ``module`` has split are exported in the layouts its primitives want here.
-
-    A library with packed weights runs on any machine; where primitives want other layouts it packs when it
-    is loaded.
-    """
-    module["mxplan.export_packed"](packed)
-
-
-def save_packed(module: Any) -> tuple[bytes, list[memoryview]]:
-    """A region as bytes and, beside them, its weights as this machine's primitives want them.
-
-    Those of regions with static shapes are packed for that, if they are not yet; see :func:`load_packed`.
-    """
-    import numpy as np
-
-    head, *weights = module["mxplan.save_packed"]()
-    return bytes(head), [memoryview(np.from_dlpack(tensor)) for tensor in weights]
-
-
-def load_packed(head: bytes, weights: Sequence[Any], mapped: bool) -> Any:
-    """The region that :func:`save_packed` wrote; ``weights`` are used where they are, or packed anew.
-
-    Each is a tensor of bytes, as ``tvm_ffi.from_dlpack`` takes it.  ``mapped``: they are pages of a file that
-    nobody writes to, and may be dropped and read again.
-    """
-    load()
-    import tvm_ffi
-
-    return _function("load_packed")(head, [tvm_ffi.from_dlpack(part) for part in weights], mapped)
-
-
-def stats(module: Any) -> dict[str, Any]:
-    """Counters of a module: specializations, contexts, arena and weights bytes, implementations."""
-    answer: dict[str, Any] = json.loads(str(module["mxplan.stats"]()))
-    return answer
+    return runtime_functions.read_description(text, implementation_named)
 
 
 def cache_counters(cache: str) -> dict[str, int]:
     """Counters and capacity of the process's cache of ``primitives`` or packed ``weights``."""
-    load()
-    return {str(name): int(number) for name, number in _function("cache_counters")(cache).items()}
+    return {str(name): int(number) for name, number in runtime("cache_counters", cache).items()}
 
 
 def set_cache_capacity(cache: str, entries: int, bytes: int) -> None:
     """Limits what a cache may keep beyond use; 0 of either switches it off."""
-    load()
-    _function("set_cache_capacity")(cache, entries, bytes)
-
-
-def set_debug(memory: bool) -> None:
-    """Whether runs that begin from now on check every step's memory; slow, and off at first."""
-    load()
-    _function("set_debug")(int(memory))
+    runtime("set_cache_capacity", cache, entries, bytes)
 
 
 def refuse(descriptor: str, implementation: str, reason: str) -> None:
@@ -207,21 +117,18 @@ def refuse(descriptor: str, implementation: str, reason: str) -> None:
     shapes.  The next best implementation runs; where none is left the step is refused with the reasons.
     ``implementation`` is a name as ``StepInfo.implementation`` has it.
     """
-    load()
-    _function("refuse")(descriptor, implementation, reason)
+    runtime("refuse", descriptor, implementation, reason)
 
 
 def refusals() -> list[tuple[str, str, str]]:
     """Lists what :func:`refuse` was told in this process: descriptors, implementations, reasons."""
-    load()
-    told = json.loads(str(_function("refusals")()))
+    told = json.loads(str(runtime("refusals")))
     return [(one["descriptor"], one["implementation"], one["reason"]) for one in told]
 
 
 def forget_refusals() -> None:
     """Undo every :func:`refuse`, for what is built from now on."""
-    load()
-    _function("forget_refusals")()
+    runtime("forget_refusals")
 
 
 def errata() -> list[dict[str, Any]]:
@@ -229,25 +136,13 @@ def errata() -> list[dict[str, Any]]:
 
     ``condition`` says for which steps, ``first`` and ``last`` for which versions of oneDNN.
     """
-    load()
-    table: list[dict[str, Any]] = json.loads(str(_function("errata")()))
+    table: list[dict[str, Any]] = json.loads(str(runtime("errata")))
     return table
 
 
 def set_errata(on: bool) -> None:
     """Whether errata count for what is built from now on, as they do at first; off is for finding them."""
-    load()
-    _function("set_errata")(int(on))
-
-
-def observe(observer: Observer | None) -> None:
-    """Show every step of the regions that the calling thread runs from now on to ``observer``; None: no more.
-
-    Such runs take their steps one by one, as they are planned.
-    """
-    load()
-    functions = (None, None, None) if observer is None else (observer.begin, observer.before, observer.after)
-    _function("observe")(*functions)
+    runtime("set_errata", int(on))
 
 
 def threads() -> int:
@@ -270,28 +165,12 @@ def thread_limit() -> int:
 
 def version() -> str:
     """Version of oneDNN, as ``3.2.0``."""
-    load()
-    return str(_function("version")())
+    return str(runtime("version"))
 
 
 def isa() -> str:
     """Instruction set oneDNN generates code for."""
-    load()
-    return str(_function("isa")())
-
-
-def _encoded(program: Program | bytes) -> bytes:
-    if isinstance(program, bytes):
-        return program
-    from tvm_mxplan.core.program import codec
-
-    return codec.encode(program)
-
-
-def _function(name: str) -> Any:
-    import tvm_ffi
-
-    return tvm_ffi.get_global_func(f"tvm_mxplan.onednn.{name}")
+    return str(runtime("isa"))
 
 
 def _check_tvm_ffi(path: Path) -> None:

@@ -16,12 +16,15 @@ from tvm.relax.backend.utils import has_leaking_intermediate_variables
 from tvm.relax.dpl import DFPattern, is_const, is_op, wildcard
 
 from tvm_mxplan.byoc.backend import Refuse
+from tvm_mxplan.operators import attention as attention_operator
+from tvm_mxplan.operators import batch_norm, convolution_gradients, pooling_gradients
 from tvm_mxplan.operators.recurrent import GATES, PREFIX, register
+from tvm_mxplan.operators.registration import Operator
 from tvm_mxplan.passes.relax_types import permutation_of, scalar_of, shape_of
 
 from . import checks
 from .checks import Match
-from .families import recurrent
+from .families import attention, quantized, recurrent, training
 from .families.activations import ACTIVATIONS, either
 
 NAME = "mxplan_onednn"
@@ -172,9 +175,43 @@ def _recurrent(kind: str) -> Callable[[], tuple[DFPattern, dict[str, DFPattern]]
     return pattern
 
 
+def _backward(operator: Operator, arity: int) -> Callable[[], tuple[DFPattern, dict[str, DFPattern]]]:
+    def pattern() -> tuple[DFPattern, dict[str, DFPattern]]:
+        operator.register()
+        return is_op(operator.full_name)(*[wildcard() for _ in range(arity)]), {}
+
+    return pattern
+
+
+def _attention() -> tuple[DFPattern, dict[str, DFPattern]]:
+    attention_operator.register()
+    return is_op(attention_operator.NAME)(varg_default_wildcard=True), {}
+
+
 _SPATIAL = ("1d", "2d", "3d")
 
+_CONVOLUTIONS = [f"nn.conv{n}" for n in _SPATIAL]
+_DECONVOLUTIONS = [f"nn.conv{n}_transpose" for n in _SPATIAL]
+
 COMPOSITES: list[Composite] = [
+    # integers that stand for real numbers
+    *[
+        Composite(operator, quantized.conversion(operator), _accept, operator, quantized.conversion_ok)
+        for operator in ("quantize", "dequantize")
+    ],
+    *[
+        Composite(name, pattern, check, f"{name} of integers", quantized.weights_ok)
+        for name, check, operators in (
+            ("convolution", checks.convolution, _CONVOLUTIONS),
+            ("deconvolution", checks.convolution, _DECONVOLUTIONS),
+            ("matmul", checks.matmul, ["matmul"]),
+        )
+        for pattern in quantized.product(*operators)
+    ],
+    Composite(
+        "matmul_transposed", quantized.transposed_product, _check_transposed_weights, "matmul of integers",
+        quantized.weights_ok,
+    ),
     # what an importer spreads over several operators
     Composite("lrn", _lrn, _check_lrn, "LRN"),
     Composite("instance_norm", _instance_norm, _check_instance_norm, "instance norm"),
@@ -183,14 +220,35 @@ COMPOSITES: list[Composite] = [
     Composite("channel_shuffle", _channel_shuffle, _check_channel_shuffle, "channel shuffle"),
     Composite("matmul_transposed", _transposed_weights, _check_transposed_weights, "matmul, transposed"),
     # one operator each
-    *_operators("convolution", 2, checks.convolution, *[f"nn.conv{n}" for n in _SPATIAL]),
-    *_operators("deconvolution", 2, checks.convolution, *[f"nn.conv{n}_transpose" for n in _SPATIAL]),
+    *_operators("convolution", 2, checks.convolution, *_CONVOLUTIONS),
+    *_operators("deconvolution", 2, checks.convolution, *_DECONVOLUTIONS),
+    *[
+        Composite(name, _backward(operator, 2), check, operator.name)
+        for name, operator, check in (
+            ("convolution_backward_data", convolution_gradients.BACKWARD_DATA, _accept),
+            (
+                "convolution_backward_weights",
+                convolution_gradients.BACKWARD_WEIGHTS,
+                checks.convolution_backward_weights,
+            ),
+        )
+    ],
+    *[
+        Composite(name, _backward(operator, arity), check, operator.name)
+        for name, operator, arity, check in (
+            ("batch_norm", batch_norm.BATCH_NORM, 5, training.ranks),
+            ("batch_norm_backward", batch_norm.BACKWARD, 5, training.ranks),
+            ("pooling_backward", pooling_gradients.MAX_BACKWARD, 2, training.pool),
+            ("pooling_backward", pooling_gradients.AVERAGE_BACKWARD, 2, training.pool),
+        )
+    ],
     *_operators("matmul", 2, checks.matmul, "matmul"),
     *_operators("pooling", 1, checks.pooling, *[f"nn.{k}_pool{n}" for k in ("max", "avg") for n in _SPATIAL]),
     *_operators(
         "adaptive_pooling", 1, checks.adaptive_pooling, *[f"nn.adaptive_avg_pool{n}" for n in _SPATIAL]
     ),
     *[Composite("recurrent", _recurrent(kind), _accept, kind, recurrent.check) for kind in GATES],
+    Composite("attention", _attention, _accept, "attention", attention.check),
     *_operators("softmax", 1, checks.softmax, "nn.softmax", "nn.log_softmax"),
     *_operators("layer_norm", 3, checks.normalized_axes, "nn.layer_norm"),
     *_operators("channel_norm", 3, checks.channel_normalization, "nn.group_norm", "nn.instance_norm"),

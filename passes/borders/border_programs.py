@@ -13,7 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tvm_mxplan.core.program import program as ir
-from tvm_mxplan.core.program.renumber import renumber_step, select_values, sort_values
+from tvm_mxplan.core.program.graph import Graph
+from tvm_mxplan.core.program.operands import reorder
+from tvm_mxplan.core.program.renumber import sort_values
 
 from ..memory.boxes import piece_offsets
 
@@ -69,63 +71,68 @@ class _Uses:
 
     def __init__(self, program: ir.Program) -> None:
         self.program = program
-        self.writers = {value: step for step in program.steps for value in step.results}
-        self.readers: dict[int, list[ir.Step]] = {}
-        for step in program.steps:
-            for value in dict.fromkeys(step.reads()):
-                self.readers.setdefault(value, []).append(step)
+        self.graph = Graph(program)
         self.inside: dict[int, set[int]] = {}
-        self.views: dict[int, list[int]] = {}
-        for number, value in enumerate(program.values):
-            self.views.setdefault(value.alias_of, []).append(number)
 
-    def writer_of(self, output: int) -> ir.Step | None:
-        """The one step that writes ``output``, itself or as a view; None if more is made of its bytes."""
-        views = [value for value in self.views.get(output, ()) if self._is_used(value)]
-        written = views[0] if len(views) == 1 and output not in self.writers else output
-        alone = not views if written == output else not self.views.get(written)
-        return None if self.readers.get(written) or not alone else self.writers.get(written)
+    def writer_of(self, output: int) -> int | None:
+        """Position of the one step that writes ``output``, or the one view of it; None if there are more."""
+        graph = self.graph
+        views = [value for value in graph.views(output) if self._is_used(value)]
+        written = views[0] if len(views) == 1 and graph.writer(output) is None else output
+        alone = not views if written == output else not graph.views(written)
+        return None if graph.reads(written) or not alone else graph.writer(written)
 
     def source_of(self, output: int) -> int | None:
         """The local value whose reorder is all that ``output`` is; None where there is none."""
-        writer = self.writer_of(output)
-        if writer is None or not isinstance(writer.attrs, ir.Reorder):
+        at = self.writer_of(output)
+        steps = self.program.steps
+        if at is None or not isinstance(steps[at].attrs, ir.Reorder):
             return None
-        source = writer.operand("src")
-        first = next(step for step in self.readers[source] if self._shows(step))
+        source = steps[at].operand("src")
+        first = next(reader for reader in self.graph.readers(source) if self._shows(steps[reader]))
         same = self.program.values[source].shape == self.program.values[output].shape
-        if not same or first is not writer or not self._is_free(source):
+        if not same or first != at or not self._is_free(source):
             return None
-        return None if isinstance(self.writers[source].attrs, ir.Reorder) else source
+        writer = self.graph.writer(source)
+        return None if writer is None or isinstance(steps[writer].attrs, ir.Reorder) else source
 
     def _shows(self, step: ir.Step) -> bool:
         """True if a step writes an output of the region."""
         return any(self.program.values[self.program.root(value)].kind == "output" for value in step.results)
 
     def _is_used(self, value: int) -> bool:
-        return value in self.writers or bool(self.readers.get(value)) or bool(self.views.get(value))
+        written = self.graph.writer(value) is not None
+        return written or bool(self.graph.reads(value)) or bool(self.graph.views(value))
+
+    def _readers(self, value: int) -> list[ir.Step]:
+        return [self.program.steps[at] for at in self.graph.readers(value)]
 
     def layouts_of(self, value: int) -> tuple[str, ...]:
         """Layouts in which an input is read."""
         plain = self.program.values[value].layout
-        found = {plain} if self.views.get(value) else set()
-        for step in self.readers.get(value, ()):
-            copy = self.program.values[step.dst]
-            alike = isinstance(step.attrs, ir.Reorder) and copy.shape == self.program.values[value].shape
-            found.add(copy.layout if alike and self._is_free(step.dst) else plain)
+        found = {plain} if self.graph.views(value) else set()
+        for step in self._readers(value):
+            copied = self._copied(step, self.program.values[value])
+            found.add(plain if copied is None else self.program.values[copied].layout)
         return tuple(sorted(found)) or (plain,)
+
+    def _copied(self, step: ir.Step, value: ir.Value) -> int | None:
+        """The free value that a step makes of ``value`` in another layout; None if it does anything else."""
+        if not isinstance(step.attrs, ir.Reorder):
+            return None
+        same = self.program.values[step.dst].shape == value.shape
+        return step.dst if same and self._is_free(step.dst) else None
 
     def _is_free(self, value: int) -> bool:
         """True for a local with bytes of its own, also after concats have taken their pieces."""
         what = self.program.values[value]
-        return (
-            what.kind == "local" and what.alias_of < 0 and value in self.writers and not self._is_piece(value)
-        )
+        written = self.graph.writer(value) is not None
+        return what.kind == "local" and what.alias_of < 0 and written and not self._is_piece(value)
 
     def _is_piece(self, value: int) -> bool:
         return any(
             self._stands_inside(step.attrs, step, value)
-            for step in self.readers.get(value, ())
+            for step in self._readers(value)
             if isinstance(step.attrs, ir.Concat)
         )
 
@@ -144,27 +151,21 @@ class _Crossing:
     def __init__(self, program: ir.Program) -> None:
         self.program = program
         self.uses = _Uses(program)
-        self.values = list(program.values)
-        self.steps: list[list[ir.Step]] = [[step] for step in program.steps]
-        self.renamed: dict[int, int] = {}
+        self.graph = Graph(program)
         self.dropped: set[int] = set()
         self.own = {"input": program.of_kind("input"), "output": program.of_kind("output")}
         self.ports = {kind: list(values) for kind, values in self.own.items()}
-        self.writers = {value: at for at, step in enumerate(program.steps) for value in step.results}
-        self.reorders: dict[int, list[int]] = {}
-        for at, step in enumerate(program.steps):
-            if isinstance(step.attrs, ir.Reorder):
-                self.reorders.setdefault(step.operand("src"), []).append(at)
 
     def take(self, number: int, layouts: Sequence[str]) -> None:
         ports = self._ports("input", number, layouts)
         value = self.own["input"][number]
-        for at in self.reorders.get(value, ()):
-            dst = self.program.steps[at].dst
-            layout = self.program.values[dst].layout
-            if layout in ports and layout != self.program.values[value].layout:
-                self.renamed[dst] = ports[layout]
-                self.steps[at] = []
+        for at in self.uses.graph.readers(value):
+            step = self.program.steps[at]
+            if isinstance(step.attrs, ir.Reorder):
+                layout = self.program.values[step.dst].layout
+                if layout in ports and layout != self.program.values[value].layout:
+                    self.graph.drop(at)
+                    self.graph.rename(step.dst, ports[layout])
 
     def give(self, number: int, layouts: Sequence[str]) -> None:
         output = self.own["output"][number]
@@ -174,35 +175,33 @@ class _Crossing:
         ports = self._ports("output", number, layouts)
         if source is None:
             home = ports.pop(self.program.values[output].layout)
-            at = len(self.steps) - 1
+            at = len(self.program.steps) - 1
         else:
             native = self.program.values[source].layout
             home = ports.pop(native, source)
-            if home != source:
-                self.renamed[source] = home
             writer = self.uses.writer_of(output)
             assert writer is not None
-            at = self.writers[writer.dst]
-            self.steps[at] = []
+            at = writer
+            self.graph.drop(at)
+            if home != source:
+                self.graph.rename(source, home)
         for layout, port in ports.items():
             name = f"reorder_{self.program.values[output].name}_{layout}"
-            operands = (ir.Operand("src", home), ir.Operand("dst", port))
-            self.steps[at].append(ir.Step(name, ir.Reorder(), operands))
+            self.graph.insert_after(at, reorder(name, home, port))
 
     def _ports(self, kind: ir.ValueKind, number: int, layouts: Sequence[str]) -> dict[str, int]:
         """A value for each layout: the old one where it is wanted plain, new ones for the others."""
-        old = self.own[kind][number]
-        if self.values[old].layout not in layouts:
+        old, values = self.own[kind][number], self.graph.values
+        if values[old].layout not in layouts:
             self.dropped.add(old)
         ports: dict[str, int] = {}
         for layout in layouts:
             index = len(self.ports[kind]) if ports else number
-            if layout == self.values[old].layout:
+            if layout == values[old].layout:
                 ports[layout] = old
-                self.values[old] = replace(self.values[old], index=index)
+                values[old] = replace(values[old], index=index)
             else:
-                ports[layout] = len(self.values)
-                self.values.append(replace(self.values[old], layout=layout, index=index, nbytes=-1))
+                ports[layout] = self.graph.add(replace(values[old], layout=layout, index=index, nbytes=-1))
             if index == number:
                 self.ports[kind][number] = ports[layout]
             else:
@@ -210,20 +209,4 @@ class _Crossing:
         return ports
 
     def finish(self) -> ir.Program:
-        number = {value: self.renamed.get(value, value) for value in range(len(self.values))}
-        values = tuple(
-            replace(value, alias_of=number[value.alias_of]) if value.alias_of >= 0 else value
-            for value in self.values
-        )
-        steps = tuple(renumber_step(step, number) for steps in self.steps for step in steps)
-        used = {value for step in steps for value in (*step.reads(), *step.results)}
-        for value in sorted(used):
-            while values[value].alias_of >= 0:
-                value = values[value].alias_of
-                used.add(value)
-        keep = [
-            number
-            for number, value in enumerate(values)
-            if number in used or (value.kind != "local" and number not in self.dropped)
-        ]
-        return sort_values(select_values(replace(self.program, values=values, steps=steps), keep))
+        return sort_values(self.graph.finish(self.dropped))

@@ -8,7 +8,7 @@ what stands in the tail of its result.  Layouts that pad need an exact +0 there.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import erf
+from math import erf, expm1
 
 import numpy as np
 
@@ -28,8 +28,8 @@ def _relu(x: Number) -> Number:
     return np.maximum(x, 0)
 
 
-def _selu(x: Number) -> Number:
-    return x if x > 0 else np.expm1(x)
+def _selu(x: Number) -> float:
+    return 1.0507009873554805 * (float(x) if x > 0 else 1.6732632423543772 * expm1(x))
 
 
 def _identity(x: Number) -> Number:

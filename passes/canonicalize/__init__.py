@@ -2,8 +2,18 @@
 
 from .fold_constants import FoldConstants
 from .name_symbols import NameSymbols
+from .recover_attention import RecoverAttention
 from .recover_operators import RecoverOperators
 from .simplify_inference import SimplifyInference
 from .split_long_sums import SplitLongSums
+from .widen_floats import WidenFloats
 
-__all__ = ["FoldConstants", "NameSymbols", "RecoverOperators", "SimplifyInference", "SplitLongSums"]
+__all__ = [
+    "FoldConstants",
+    "NameSymbols",
+    "RecoverAttention",
+    "RecoverOperators",
+    "SimplifyInference",
+    "SplitLongSums",
+    "WidenFloats",
+]

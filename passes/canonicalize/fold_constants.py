@@ -40,6 +40,15 @@ def _cast(call: relax.Call, args: list[np.ndarray]) -> np.ndarray | None:
     return args[0].astype(dtype)
 
 
+def _dequantize(call: relax.Call, args: list[np.ndarray]) -> np.ndarray | None:
+    data, scale, zero = args
+    axis = int(call.attrs.axis) % max(data.ndim, 1)
+    rows = [row.reshape([-1 if at == axis else 1 for at in range(data.ndim)]) for row in (scale, zero)]
+    if data.dtype.kind not in "iu" or any(row.size not in (1, data.shape[axis]) for row in rows if data.ndim):
+        return None
+    return (data.astype("int64") - rows[1]).astype(scale.dtype) * rows[0]
+
+
 def _divide(_call: relax.Call, args: list[np.ndarray]) -> np.ndarray | None:
     """The quotient in the operands' own type; that of integers is rounded towards zero, as TVM's is."""
     dividend, divisor = args
@@ -72,11 +81,14 @@ _EVALUATE: dict[str, Evaluate] = {
     "subtract": lambda call, args: args[0] - args[1],
     "multiply": lambda call, args: args[0] * args[1],
     "divide": _divide,
+    "dequantize": _dequantize,
 }
 
 
 def _better_left(call: relax.Call) -> bool:
     source, result = shape_of(call.args[0]), shape_of(call)
+    if is_call_to(call, "dequantize"):  # libraries compute with the integers of matrices and filters
+        return len(source) >= 2 and dtype_of(call.args[0]) in ("uint8", "int8")  # type: ignore[arg-type]
     if is_call_to(call, "broadcast_to"):
         return _grows(source, result)  # type: ignore[arg-type]
     return is_call_to(call, "permute_dims") and len(source) == 2  # type: ignore[arg-type]

@@ -10,6 +10,7 @@ rule looked through and does not read any more.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 import tvm
@@ -32,9 +33,16 @@ class Site:
         self._seen: dict[tvm.ir.Var, Origins] = {}
         self._read: set[tvm.ir.Var] = set()
         self._places: dict[tvm.ir.Var, int] = {}
+        self._reads: dict[tvm.ir.Var, int] = {}
 
-    def bound(self, variable: relax.Expr) -> None:
-        """Remember the order of bindings, in which origins are told."""
+    def reads(self, variable: relax.Expr) -> int:
+        """How often the function, as it came, reads what is bound to a variable; 0 of what is emitted."""
+        return self._reads.get(variable, 0) if isinstance(variable, tvm.ir.Var) else 0
+
+    def bound(self, variable: relax.Expr, reads: int = 0) -> None:
+        """Remember the order of bindings, in which origins are told, and how often one is read."""
+        if isinstance(variable, tvm.ir.Var):
+            self._reads[variable] = self._reads.get(variable, 0) + reads
         if isinstance(variable, tvm.ir.Var):
             self._places.setdefault(variable, len(self._places))
 
@@ -76,11 +84,33 @@ def _variables(expr: relax.Expr) -> list[tvm.ir.Var]:
     return [part for part in parts if isinstance(part, tvm.ir.Var)] + inside
 
 
+@relax.expr_functor.visitor
+class _Reads(relax.PyExprVisitor):
+    """Counts how often variables are read; where they are bound does not count."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counts: Counter[tvm.ir.Var] = Counter()
+
+    def visit_var_(self, var: tvm.ir.Var) -> None:
+        self.counts[var] += 1
+
+    def visit_dataflow_var_(self, var: relax.DataflowVar) -> None:
+        self.counts[var] += 1
+
+
+def _reads_of(function: relax.Function) -> Counter[tvm.ir.Var]:
+    reads = _Reads()
+    reads.visit_expr(function)
+    return reads.counts
+
+
 @relax.expr_functor.mutator
 class _BindingRewriter(relax.PyExprMutator):
-    def __init__(self, mod: tvm.IRModule, rule: Rule) -> None:
+    def __init__(self, mod: tvm.IRModule, function: relax.Function, rule: Rule) -> None:
         super().__init__(mod)
         self.rule = rule
+        self.reads = _reads_of(function)
         self.site = Site(self, mod)
         self.values: dict[tvm.ir.Var, relax.Expr] = {}
 
@@ -99,7 +129,7 @@ class _BindingRewriter(relax.PyExprMutator):
             value = self.builder_.emit_output(value, binding.var.name)
         else:
             value = self.builder_.emit(value, name_hint=binding.var.name)
-        self.site.bound(value)
+        self.site.bound(value, self.reads[binding.var])
         self.values[binding.var] = value
 
     def visit_var_(self, var: tvm.ir.Var) -> relax.Expr:
@@ -114,7 +144,7 @@ def rewrite_bindings(mod: tvm.IRModule, rule: Rule) -> tvm.IRModule:
     mod = mod.clone()
     for gvar, function in list(mod.functions.items()):
         if isinstance(function, relax.Function):
-            mod.update_func(gvar, _BindingRewriter(mod, rule).visit_expr(function))
+            mod.update_func(gvar, _BindingRewriter(mod, function, rule).visit_expr(function))
     return relax.transform.DeadCodeElimination()(mod)
 
 

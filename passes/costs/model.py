@@ -10,7 +10,8 @@ from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.layout.layout import plain_layout
 from tvm_mxplan.core.machine import MachineRates, default_rates
 from tvm_mxplan.core.program import program as ir
-from tvm_mxplan.core.step_facts import Layouts, StepFacts, operands_of, reorder_facts
+from tvm_mxplan.core.program.operands import operands_of
+from tvm_mxplan.core.step_facts import Layouts, StepFacts, reorder_facts
 
 from .source import CostSource, Reader
 

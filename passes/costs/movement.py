@@ -11,7 +11,8 @@ from dataclasses import replace
 
 from tvm_mxplan.core.element_types import stored_bytes
 from tvm_mxplan.core.program import program as ir
-from tvm_mxplan.core.step_facts import Layouts, StepFacts, operands_of
+from tvm_mxplan.core.program.operands import operands_of
+from tvm_mxplan.core.step_facts import Layouts, StepFacts
 
 from ..memory.boxes import box_offset, piece_offsets
 from .source import CostSource

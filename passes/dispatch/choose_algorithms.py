@@ -83,7 +83,7 @@ class ChooseAlgorithms:
             program,
             StepQueries(self.backend),
             ColdCosts(self.cost),
-            self.backend.block,
+            self.backend.layout_rules,
             rule=self.rule,
             max_error=max_error,
             margin=_MEASURED_MARGIN if self.cost.measured else _MODEL_MARGIN,

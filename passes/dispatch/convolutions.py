@@ -18,7 +18,7 @@ from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.specialize import typical
 
 from ..costs.source import StepCost
-from ..layout.candidates import options_of
+from ..layout.candidates import RulesOf, options_of
 from ..layout.queries import StepQueries
 
 _NONE = Candidate(algorithm="direct")
@@ -35,7 +35,7 @@ def choose_algorithms(
     program: ir.Program,
     queries: StepQueries,
     cost: StepCost,
-    block: int,
+    rules: RulesOf,
     *,
     rule: Rule = "cost",
     max_error: float,
@@ -51,7 +51,7 @@ def choose_algorithms(
     """
     concrete = typical(program)
     candidates = {
-        number: candidates_of(concrete, step, queries, cost, block)
+        number: candidates_of(concrete, step, queries, cost, rules)
         for number, step in enumerate(concrete.steps)
         if isinstance(step.attrs, ir.Convolution)
     }
@@ -65,14 +65,14 @@ def choose_algorithms(
 
 
 def candidates_of(
-    program: ir.Program, step: ir.Step, queries: StepQueries, cost: StepCost, block: int
+    program: ir.Program, step: ir.Step, queries: StepQueries, cost: StepCost, rules: RulesOf
 ) -> list[Candidate]:
     """Every algorithm for ``step``, at its cost in the layout that suits it best; impossible ones are out."""
     result = []
     for algorithm in ir.CONVOLUTION_ALGORITHMS:
         variant = with_algorithm(step, algorithm)
         options, reason = [], ""
-        for layouts in options_of(program, variant, block):
+        for layouts in options_of(program, variant, rules(variant)):
             info = queries.ask(program, variant, layouts)
             if info.error or info.is_reference:
                 reason = reason or info.error or "the library has nothing but reference code"

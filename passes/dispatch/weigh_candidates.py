@@ -18,10 +18,11 @@ from tvm_mxplan.core.decisions.dispatch import Candidate
 from tvm_mxplan.core.decisions.journal import Journal
 from tvm_mxplan.core.policies import Rule
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.operands import operands_of
 from tvm_mxplan.core.program.specialize import typical
 
 from ..costs.source import CostSource
-from ..layout.candidates import Layouts, operands_of
+from ..layout.candidates import Layouts
 from ..layout.offers import Offers, why_not
 from ..layout.queries import StepQueries, preferring
 from ..region.attached import program_of, regions
@@ -58,7 +59,7 @@ class WeighCandidates:
         queries = StepQueries(self.backend)
         for _, function in regions(mod, self.backend.name):
             program = typical(program_of(function))
-            offers = Offers(program, queries, self.cost, self.backend.block)
+            offers = Offers(program, queries, self.cost, self.backend.layout_rules)
             decision = self.journal.layouts[program.name]
             why = _AS_A_WHOLE if decision.replayed else f"option layouts={decision.policy}"
             for step in program.steps:
@@ -76,8 +77,8 @@ class WeighCandidates:
     def _algorithms(self, program: ir.Program, step: ir.Step, queries: StepQueries) -> list[Candidate]:
         """The algorithms that a convolution does not have."""
         assert isinstance(step.attrs, ir.Convolution)
-        cost, block, chosen = ColdCosts(self.cost), self.backend.block, step.attrs.algorithm
-        every = candidates_of(program, preferring(step, ""), queries, cost, block)
+        cost, rules, chosen = ColdCosts(self.cost), self.backend.layout_rules, step.attrs.algorithm
+        every = candidates_of(program, preferring(step, ""), queries, cost, rules)
         taken = next(one.cost_us for one in every if one.algorithm == chosen)
         why = _AS_A_WHOLE if self.rule == "cost" else f"option convolutions={self.rule}"
 

@@ -21,8 +21,9 @@ from tvm_mxplan.byoc.backend import Hop, directly
 from tvm_mxplan.core.layout.layout import same_bytes
 from tvm_mxplan.core.layout.views import Seen, layout_through
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.operands import reorder, rewired
 
-from .candidates import Layouts, is_stored_alike, operands_of
+from .candidates import Layouts, is_stored_alike
 
 
 def apply_layouts(
@@ -73,31 +74,23 @@ class _Applier:
         return len(self.values) - 1
 
     def step(self, step: ir.Step, layouts: Layouts) -> None:
-        chosen = [
-            -1 if role in ir.RESULT_ROLES else self._get(value, layout, step.name)
-            for (role, value), layout in zip(operands_of(step), layouts, strict=True)
-        ]
         if not self.back_to_plain and is_stored_alike(self.old, step, layouts):
-            self.home[step.dst] = chosen[0]
+            self.home[step.dst] = self._get(step.operand("src"), layouts[0], step.name)
             return
-        made = {
-            at: self._destination(operand.value, layouts[at])
-            for at, operand in enumerate(step.operands)
-            if operand.is_result
-        }
-        operands = tuple(
-            ir.Operand(operand.role, made[at][0] if at in made else chosen[at])
-            for at, operand in enumerate(step.operands)
-        )
-        rest = iter(chosen[len(step.operands) :])
-        post_ops = tuple(
-            replace(post_op, value=next(rest)) if isinstance(post_op, ir.BinaryPostOp) else post_op
-            for post_op in step.post_ops
-        )
-        self.steps.append(replace(step, operands=operands, post_ops=post_ops))
-        for target, final in made.values():
+        made: list[tuple[int, int]] = []
+
+        def read(at: int, _role: str, value: int) -> int:
+            return self._get(value, layouts[at], step.name)
+
+        def write(at: int, _role: str, value: int) -> int:
+            target, final = self._destination(value, layouts[at])
             if final is not None:
-                self._reorder(target, final, f"reorder_{step.name}")
+                made.append((target, final))
+            return target
+
+        self.steps.append(rewired(step, read, write))
+        for target, final in made:
+            self._reorder(target, final, f"reorder_{step.name}")
 
     def _destination(self, old: int, layout: str) -> tuple[int, int | None]:
         """Returns the value that a step writes, and the value it is reordered into afterwards, if any."""
@@ -163,23 +156,11 @@ class _Applier:
 
     def _reorder(self, src: int, dst: int, name: str) -> None:
         hops = self.hops(self.values[src], self.values[dst].layout)
-        for number, hop in enumerate(hops, 1):
-            last = number == len(hops)
-            here = (
-                dst
-                if last
-                else self._add(
-                    replace(
-                        self.values[dst],
-                        kind="local",
-                        index=-1,
-                        alias_of=-1,
-                        alias_offset=0,
-                        layout=hop.layout,
-                    )
-                )
+        for hop in hops[:-1]:
+            value = replace(
+                self.values[dst], kind="local", index=-1, alias_of=-1, alias_offset=0, layout=hop.layout
             )
-            operands = (ir.Operand("src", src), ir.Operand("dst", here))
-            step = name if last else f"{name}_by_{hop.layout}"
-            self.steps.append(ir.Step(step, ir.Reorder(), operands, library=hop.library))
+            here = self._add(value)
+            self.steps.append(reorder(f"{name}_by_{hop.layout}", src, here, hop.library))
             src = here
+        self.steps.append(reorder(name, src, dst, hops[-1].library))

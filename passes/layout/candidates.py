@@ -1,105 +1,104 @@
 """Lists the layouts that a step may be asked for: one tuple, operand by operand, for each candidate.
 
-Nothing is decided here.  Steps on images (convolution, pooling, ...) are offered channels last, channels
-blocked and plain; steps that do not care follow the layout in which their source already is; the rest
-works on values as they stand.
+Nothing is decided here.  A library's rules (``core.layout.layout_rules``) say which kinds of steps are
+offered images in each form, and which follow the layout in which their source already is; the rest works on
+values as they stand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
 
 from tvm_mxplan.core.layout.layout import channels_blocked, channels_last, plain_layout, same_bytes
+from tvm_mxplan.core.layout.layout_rules import LayoutRules
 from tvm_mxplan.core.policies import Policy
 from tvm_mxplan.core.program import program as ir
-from tvm_mxplan.core.step_facts import Layouts, operands_of
+from tvm_mxplan.core.program.operands import operands_of
+from tvm_mxplan.core.step_facts import Layouts
 
-IMAGE_STEPS = (
-    ir.Convolution,
-    ir.Deconvolution,
-    ir.Pooling,
-    ir.LRN,
-    ir.Resampling,
-    ir.Resize,
-    ir.BatchNormalization,
-    ir.Shuffle,
-)
 _WEIGHTS = ("weights", "recurrence")
 """Roles of what libraries pack themselves."""
-AGNOSTIC_STEPS = (
-    ir.Eltwise,
-    ir.Binary,
-    ir.Concat,
-    ir.PReLU,
-    ir.Pad,
-    ir.Slice,
-    ir.Reduction,
-    ir.Softmax,
-    ir.Select,
-    ir.Compare,
-    ir.Cast,
-)
 
 
-def image_layouts(rank: int, policy: Policy, block: int) -> list[str]:
-    """Layouts of an image by preference."""
-    last, blocked, plain = channels_last(rank), channels_blocked(rank, block), plain_layout(rank)
-    return {"blocked": [blocked, last, plain], "plain": [plain, last, blocked]}.get(
-        policy, [last, blocked, plain]
-    )
+RulesOf: TypeAlias = Callable[[ir.Step], LayoutRules]
+"""Tells the rules of the library that runs a step; see ``Backend.layout_rules``."""
+
+
+def image_layouts(rank: int, policy: Policy, rules: LayoutRules) -> list[str]:
+    """Layouts of an image by preference: the form that the policy names, then the library's order."""
+    named = sorted(rules.forms, key=lambda form: form != policy)
+    layouts = {
+        "last": channels_last(rank),
+        "blocked": channels_blocked(rank, rules.block),
+        "plain": plain_layout(rank),
+    }
+    return [layouts[form] for form in named]
 
 
 def candidates(
-    program: ir.Program, step: ir.Step, source_layout: str, policy: Policy, block: int
+    program: ir.Program, step: ir.Step, source_layout: str, policy: Policy, rules: LayoutRules
 ) -> list[Layouts]:
     """Candidates for ``step``, best guess first; ``source_layout`` is where its first source is now."""
     rank = len(program.values[step.dst].shape)
     own = _own(program, step)
-    if isinstance(step.attrs, ir.InnerProduct):
-        images = [
-            source_layout,
-            *image_layouts(len(program.values[step.operand("src")].shape), policy, block),
-        ]
-        return _distinct([in_layout(program, step, layout) for layout in images])
-    if isinstance(step.attrs, ir.Reorder) and not is_cast(program, step):
-        images = image_layouts(rank, policy, block) if 3 <= rank <= 5 else [plain_layout(rank)]
+    if isinstance(step.attrs, rules.sources):
+        images = image_layouts(len(program.values[step.operand("src")].shape), policy, rules)
+        return _distinct([in_layout(program, step, layout) for layout in (source_layout, *images)])
+    if isinstance(step.attrs, ir.ConvolutionBackwardWeights):
+        images = image_layouts(len(program.values[step.operand("src")].shape), policy, rules)
+        return _distinct([*(in_layout(program, step, layout) for layout in images), own])
+    if rules.copies and is_copy(program, step):
+        images = image_layouts(rank, policy, rules) if 3 <= rank <= 5 else [plain_layout(rank)]
         alike = [(layout, layout) for layout in (source_layout, *images)]
         return _distinct([own, *alike, _plain(program, step)])
-    if 3 <= rank <= 5 and is_cast(program, step):
-        layouts = [source_layout, *image_layouts(rank, policy, block)]
+    if 3 <= rank <= 5 and rules.casts and is_cast(program, step):
+        layouts = [source_layout, *image_layouts(rank, policy, rules)]
         plain = plain_layout(rank)
         mixed = [pair for layout in layouts for pair in ((plain, layout), (layout, plain))]
-        return _distinct([*((layout, layout) for layout in layouts), *mixed, own])
-    if 3 <= rank <= 5 and isinstance(step.attrs, IMAGE_STEPS + AGNOSTIC_STEPS):
-        preferred = image_layouts(rank, policy, block)
-        if isinstance(step.attrs, AGNOSTIC_STEPS) or policy == "any":
-            preferred = [source_layout, *preferred]
-    else:
+        pairs = [*((layout, layout) for layout in layouts), *mixed]
+        return _distinct([*(_converting(program, step, *pair) for pair in pairs), own])
+    if not (3 <= rank <= 5 and isinstance(step.attrs, rules.images + rules.follows)):
         return _distinct([own, _plain(program, step)])
+    preferred = image_layouts(rank, policy, rules)
+    if isinstance(step.attrs, rules.follows) or policy == "any":
+        preferred = [source_layout, *preferred]
     return _distinct([*(uniform(program, step, layout) for layout in preferred), own])
 
 
 def is_cast(program: ir.Program, step: ir.Step) -> bool:
     """True for a conversion into another type, which may be one into another layout as well."""
     types = (program.values[number].dtype for _, number in operands_of(step))
-    return isinstance(step.attrs, ir.Reorder) and len(set(types)) > 1
+    return isinstance(step.attrs, ir.Quantization) or (
+        isinstance(step.attrs, ir.Reorder) and len(set(types)) > 1
+    )
+
+
+def is_copy(program: ir.Program, step: ir.Step) -> bool:
+    """True for a conversion into another layout alone."""
+    return isinstance(step.attrs, ir.Reorder) and not is_cast(program, step)
 
 
 def is_stored_alike(program: ir.Program, step: ir.Step, layouts: Layouts) -> bool:
     """True for a copy whose result, which nobody else sees, has the bytes of its source: it is no work."""
     result = program.values[step.dst]
-    if not isinstance(step.attrs, ir.Reorder) or is_cast(program, step) or step.post_ops:
+    if not is_copy(program, step) or step.post_ops:
         return False
     return result.kind == "local" and result.alias_of < 0 and same_bytes(*layouts, result.shape)
 
 
-def options_of(program: ir.Program, step: ir.Step, block: int) -> list[Layouts]:
+def _converting(program: ir.Program, step: ir.Step, source: str, target: str) -> Layouts:
+    """A cast out of one layout into another, the numbers that it goes by as they are."""
+    chosen = {"src": source, "dst": target}
+    return tuple(chosen.get(role, program.values[value].layout) for role, value in operands_of(step))
+
+
+def options_of(program: ir.Program, step: ir.Step, rules: LayoutRules) -> list[Layouts]:
     """Every candidate for ``step``, for a choice by cost."""
-    plain = plain_layout(len(program.values[step.operand("src")].shape))
-    if isinstance(step.attrs, ir.Reorder) and not is_cast(program, step):
-        plain = program.values[step.operand("src")].layout
-    options = candidates(program, step, plain, "cost", block)
-    if isinstance(step.attrs, ir.Convolution) and len(program.values[step.dst].shape) == 4:
+    source = program.values[step.operand("src")]
+    here = source.layout if is_copy(program, step) else plain_layout(len(source.shape))
+    options = candidates(program, step, here, "cost", rules)
+    if isinstance(step.attrs, rules.mixed) and len(program.values[step.dst].shape) == 4:
         # A first layer with three channels may read the plain image and write any layout.
         options += [_with_source(step, option, plain_layout(4)) for option in options]
     return _distinct(options)
@@ -109,6 +108,9 @@ def in_layout(program: ir.Program, step: ir.Step, layout: str) -> Layouts:
     """The candidate that has every image of ``step`` in ``layout``."""
     if isinstance(step.attrs, ir.InnerProduct):
         return _with_source(step, _own(program, step), layout)
+    if isinstance(step.attrs, ir.ConvolutionBackwardWeights):
+        own = zip(operands_of(step), _own(program, step), strict=True)
+        return tuple(plain if role == "dst" else layout for (role, _), plain in own)
     return uniform(program, step, layout)
 
 

@@ -19,10 +19,11 @@ from tvm_mxplan.core.decisions.dispatch import Candidate, Weighed
 from tvm_mxplan.core.layout.layout import plain_layout, same_bytes
 from tvm_mxplan.core.layout.views import Seen, layout_through
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.operands import operands_of
 from tvm_mxplan.errors import UnsupportedError
 
 from ..costs.source import CostSource, Reader
-from .candidates import Layouts, operands_of
+from .candidates import Layouts, RulesOf
 from .offers import Offer, Offers, why_not
 from .queries import StepQueries
 
@@ -63,7 +64,7 @@ class LayoutChooser:
     program: ir.Program
     queries: StepQueries
     cost: CostSource
-    block: int
+    rules: RulesOf
     forced: Mapping[str, Layouts]
 
     def __post_init__(self) -> None:
@@ -72,7 +73,7 @@ class LayoutChooser:
 
     def choose(self) -> LayoutChoice:
         """The choice; UnsupportedError where the library can make no candidate of some step."""
-        offers = Offers(self.program, self.queries, self.cost, self.block)
+        offers = Offers(self.program, self.queries, self.cost, self.rules)
         found = [self._usable(offers, step) for step in self.program.steps]
         steps = [
             tuple(self._option(step, offer.layouts, offer.cost) for offer in usable)

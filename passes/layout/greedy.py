@@ -15,9 +15,10 @@ from dataclasses import replace
 
 from tvm_mxplan.core.policies import Policy
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.operands import operands_of
 from tvm_mxplan.errors import UnsupportedError
 
-from .candidates import Layouts, candidates, operands_of, uniform
+from .candidates import Layouts, RulesOf, candidates, uniform
 from .queries import StepQueries
 
 _ANY = "any"
@@ -28,7 +29,7 @@ def choose_greedily(
     program: ir.Program,
     queries: StepQueries,
     policy: Policy,
-    block: int,
+    rules: RulesOf,
     forced: Mapping[str, Layouts],
 ) -> list[Layouts]:
     """Layouts of every step's operands: the policy's first that is no reference code.
@@ -47,7 +48,7 @@ def choose_greedily(
         choice = forced.get(step.name)
         if choice is None:
             source = next(operand.value for operand in step.operands if operand.role == "src")
-            options = candidates(program, step, homes[source], policy, block)
+            options = candidates(program, step, homes[source], policy, rules(step))
             if policy == "any" and isinstance(step.attrs, _PICKING_STEPS):
                 options = [*_picked(program, step, queries), *options]
             choice = _first_fast(program, step, options, queries)

@@ -89,11 +89,11 @@ def _choose(
 ) -> tuple[LayoutChoice, tuple[str, ...]]:
     """Layouts of every step's operands, and the steps that were forced."""
     queries = StepQueries(backend)
-    forced = forced_layouts(program, layers, queries, backend.block)
+    forced = forced_layouts(program, layers, queries, backend.layout_rules)
     if policy != "cost":
-        greedy = choose_greedily(program, queries, policy, backend.block, forced)
+        greedy = choose_greedily(program, queries, policy, backend.layout_rules, forced)
         return LayoutChoice(program.steps, greedy, None, {}), tuple(forced)
-    return LayoutChooser(program, queries, cost, backend.block, forced).choose(), tuple(forced)
+    return LayoutChooser(program, queries, cost, backend.layout_rules, forced).choose(), tuple(forced)
 
 
 @tvm.transform.module_pass(opt_level=0, name="InferLayouts")

@@ -23,9 +23,10 @@ from tvm_mxplan.core.element_types import numpy_type
 from tvm_mxplan.core.layout.layout import parse_layout, plain_layout
 from tvm_mxplan.core.machine import MachineRates
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.operands import operands_of, reorder
 
 from ..costs.source import CostSource, Reader
-from .candidates import Layouts, operands_of
+from .candidates import Layouts
 from .queries import single_step_program
 
 MeasuredKind: TypeAlias = Literal["step", "reorder", "copy", "group"]
@@ -154,7 +155,7 @@ def least_of_runs(run: Callable[[], object]) -> Sample:
 def _reorder_program(value: ir.Value, source: str, target: str) -> ir.Program:
     before = ir.Value("", value.shape, value.dtype, "input", source, 0)
     after = ir.Value("", value.shape, value.dtype, "local", target)
-    step = ir.Step("", ir.Reorder(), (ir.Operand("src", 0), ir.Operand("dst", 1)))
+    step = reorder("", 0, 1)
     return ir.Program("", (before, after), (step,))
 
 
@@ -163,13 +164,13 @@ def _with_reorder(
 ) -> ir.Program:
     """``single``, the reader alone, behind a reorder of what it reads from ``value``."""
     pairs = list(zip(operands_of(reader[0]), reader[1], strict=True))
-    at = next(n for n, ((role, v), _) in enumerate(pairs) if v == value and role != "dst")
+    at = next(n for n, ((role, v), _) in enumerate(pairs) if v == value and role not in ir.RESULT_ROLES)
     (only,) = single.steps
     number = operands_of(only)[at][1]
     values = list(single.values)
     values.append(replace(values[number], layout=source))
     values[number] = replace(values[number], kind="local", index=-1)
-    step = ir.Step("", ir.Reorder(), (ir.Operand("src", len(values) - 1), ir.Operand("dst", number)))
+    step = reorder("", len(values) - 1, number)
     return replace(single, values=tuple(values), steps=(step, only))
 
 

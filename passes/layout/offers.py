@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from tvm_mxplan.core.decisions.dispatch import Candidate, Source
 from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.operands import operands_of
 
 from ..costs.movement import concat_cost, slice_cost
 from ..costs.source import CostSource
-from .candidates import Layouts, is_stored_alike, operands_of, options_of
+from .candidates import Layouts, RulesOf, is_stored_alike, options_of
 from .queries import StepQueries
 
 
@@ -32,14 +33,14 @@ class Offers:
 
     Parameters
     ----------
-    block : channels of a block, as the target has them.
+    rules : of the libraries that run the steps.
     """
 
-    def __init__(self, program: ir.Program, queries: StepQueries, cost: CostSource, block: int) -> None:
+    def __init__(self, program: ir.Program, queries: StepQueries, cost: CostSource, rules: RulesOf) -> None:
         self.program = program
         self.queries = queries
         self.cost = cost
-        self.block = block
+        self.rules = rules
         self._writers = {value: step for step in program.steps for value in step.results}
 
     def usable(self, step: ir.Step, forced: Layouts | None = None) -> tuple[list[Offer], list[Candidate]]:
@@ -50,7 +51,7 @@ class Offers:
         forced : the only layouts to offer.
         """
         fast, slow, out = [], [], []
-        for layouts in [forced] if forced else options_of(self.program, step, self.block):
+        for layouts in [forced] if forced else options_of(self.program, step, self.rules(step)):
             variant, info = self.queries.fastest(self.program, step, layouts, self.cost)
             if info.error:
                 out.append(self._told(step, layouts, info, None, info.error))

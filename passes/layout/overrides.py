@@ -12,12 +12,12 @@ from tvm_mxplan.core.layout.layout_names import image_layout, name_of
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.errors import InvalidInputError
 
-from .candidates import Layouts, in_layout, options_of
+from .candidates import Layouts, RulesOf, in_layout, options_of
 from .queries import StepQueries
 
 
 def forced_layouts(
-    program: ir.Program, layers: Mapping[str, str], queries: StepQueries, block: int
+    program: ir.Program, layers: Mapping[str, str], queries: StepQueries, rules: RulesOf
 ) -> dict[str, Layouts]:
     """Layouts of the operands of the steps named in ``layers``; names of other programs' steps are ignored.
 
@@ -27,21 +27,21 @@ def forced_layouts(
     """
     steps = {step.name: step for step in program.steps}
     return {
-        name: _forced(program, steps[name], layout, queries, block)
+        name: _forced(program, steps[name], layout, queries, rules)
         for name, layout in layers.items()
         if name in steps
     }
 
 
-def _forced(program: ir.Program, step: ir.Step, name: str, queries: StepQueries, block: int) -> Layouts:
+def _forced(program: ir.Program, step: ir.Step, name: str, queries: StepQueries, rules: RulesOf) -> Layouts:
     rank = len(program.values[step.operand("src")].shape)
     try:
-        tag = image_layout(name, rank, block).tag
+        tag = image_layout(name, rank, rules(step).block).tag
     except ValueError as error:
         raise InvalidInputError(f"option layers: {step.name}: {error}") from None
     written = [operand.role for operand in step.operands].index("dst")
     uniform = in_layout(program, step, tag)
-    options = options_of(program, step, block)
+    options = options_of(program, step, rules(step))
     # A first layer of three channels takes no blocks, but gives them.
     for layouts in (uniform, *(option for option in options if option[written] == tag)):
         if not _refusal(program, step, layouts, queries):

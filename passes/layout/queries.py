@@ -8,9 +8,10 @@ from dataclasses import replace
 from tvm_mxplan.byoc.backend import Backend
 from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.operands import operands_of, with_operands
 
 from ..costs.source import StepCost
-from .candidates import Layouts, operands_of
+from .candidates import Layouts
 
 _MARGIN = 0.97
 """Share of the cost of the library's first choice that another implementation has to stay below."""
@@ -92,13 +93,5 @@ def single_step_program(program: ir.Program, step: ir.Step, layouts: Layouts) ->
         numbers[old, layout] = len(values)
         values.append(ir.Value("", value.shape, value.dtype, kind, layout, index))
     ids = [numbers[old, layout] for (_, old), layout in zip(operands_of(step), layouts, strict=True)]
-    operands = tuple(
-        ir.Operand(operand.role, number) for operand, number in zip(step.operands, ids, strict=False)
-    )
-    rest = iter(ids[len(step.operands) :])
-    post_ops = tuple(
-        replace(post_op, value=next(rest)) if isinstance(post_op, ir.BinaryPostOp) else post_op
-        for post_op in step.post_ops
-    )
-    single = ir.Step("", step.attrs, operands, post_ops, library=step.library)
+    single = with_operands(ir.Step("", step.attrs, step.operands, step.post_ops, library=step.library), ids)
     return ir.Program("", tuple(values), (single,), program.symbols)

@@ -11,9 +11,8 @@ element, and pieces begin and end at block boundaries.  Chains (DenseNet) nest: 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.graph import Graph
 from tvm_mxplan.core.program.renumber import sort_values
 
 from .boxes import piece_offsets
@@ -22,13 +21,12 @@ from .liveness import offset_in_root
 
 def elide_concats(program: ir.Program) -> ir.Program:
     """The program with every piece aliased into its whole where the layout allows."""
-    values = list(program.values)
-    written = {value for step in program.steps for value in step.results}
+    graph = Graph(program)
     for step in program.steps:
         if isinstance(step.attrs, ir.Concat):
             pieces = [operand.value for operand in step.operands if operand.role == "src"]
-            _alias_pieces(values, written, step.attrs.axis, pieces, step.dst)
-    return sort_values(replace(program, values=tuple(values)))
+            _alias_pieces(graph, step.attrs.axis, pieces, step.dst)
+    return sort_values(graph.finish())
 
 
 def copied_pieces(program: ir.Program, step: ir.Step) -> list[int]:
@@ -46,21 +44,20 @@ def copied_pieces(program: ir.Program, step: ir.Step) -> list[int]:
     ]
 
 
-def _alias_pieces(
-    values: list[ir.Value], written: set[int], axis: int, pieces: list[int], whole: int
-) -> None:
+def _alias_pieces(graph: Graph, axis: int, pieces: list[int], whole: int) -> None:
+    values = graph.values
     offsets = piece_offsets(values[whole], axis, [values[piece] for piece in pieces])
     for piece, offset in zip(pieces, offsets, strict=True):
-        number = _owner(values, written, piece)
-        owner = values[number]
-        free = owner.kind == "local" and owner.alias_of < 0 and number in written and number != whole
-        if free and offset is not None:
-            values[number] = replace(owner, alias_of=whole, alias_offset=offset)
+        number = _owner(graph, piece)
+        own = values[number].kind == "local" and values[number].alias_of < 0
+        if own and graph.writer(number) is not None and number != whole and offset is not None:
+            graph.alias(number, whole, offset)
 
 
-def _owner(values: list[ir.Value], written: set[int], number: int) -> int:
+def _owner(graph: Graph, number: int) -> int:
     """The value of which ``number`` is all bytes, seen in another shape or under another layout's name."""
-    while number not in written and values[number].alias_of >= 0:
+    values = graph.values
+    while graph.writer(number) is None and values[number].alias_of >= 0:
         value, base = values[number], values[values[number].alias_of]
         if value.alias_offset != 0 or value.nbytes != base.nbytes:
             break

@@ -97,7 +97,7 @@ def _replaced(write: _Access, group: list[_Access]) -> int:
         min(write.high, other.high) - max(write.low, other.low)
         for other in {access for access in group if access.step == write.step and not access.writes}
     ]
-    return sum(nbytes for nbytes in shared if nbytes > 0)
+    return sum(max(nbytes, 0) for nbytes in shared)
 
 
 def _covers(write: _Access, read: _Access) -> bool:

@@ -7,9 +7,9 @@ After    the same with offsets, the arena's size, and the implementations and sc
 On request steps are reordered where that makes the arena smaller, and only there: the primitives are the same
 in any order, but what a step finds in the cache is not.
 
-Every plan is checked by a validator that shares nothing with the solver.  Programs with symbolic shapes
-are left alone: the runtime plans each shape when it first sees it.  Without ``reuse`` every value (with its
-views) and scratchpad has bytes of its own, for comparison and for finding faults of a plan.
+Every plan is checked by a validator that shares nothing with the solver.  Programs with symbolic shapes get
+results in place and no offsets: the runtime plans each shape when it first sees it.  Without ``reuse`` every
+value (with its views) and scratchpad has bytes of its own, for comparison and for finding faults of a plan.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def plan_memory(
 ) -> PlannedMemory:
     """Offsets for one program; see the module's text."""
     if not all(is_static(value.shape) for value in program.values):
-        return PlannedMemory(program)
+        return PlannedMemory(annotate(share_in_place(program, backend), backend))
     program = share_in_place(elide_concats(view_slices(program)), backend)
     program = annotate(program, backend)  # what stands in place has less to run, or nothing
     problem, plan = _planned(program, reuse)

@@ -11,9 +11,8 @@ pieces (some channels of several images, or of channels last), for which oneDNN 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.graph import Graph
 from tvm_mxplan.core.program.renumber import sort_values
 
 from .boxes import box_offset
@@ -21,14 +20,13 @@ from .boxes import box_offset
 
 def view_slices(program: ir.Program) -> ir.Program:
     """The program with views in place of slice steps where the layout allows."""
-    values, steps = list(program.values), []
-    for step in program.steps:
-        offset = _view_offset(values, step)
-        if offset is None:
-            steps.append(step)
-        else:
-            values[step.dst] = replace(values[step.dst], alias_of=step.operand("src"), alias_offset=offset)
-    return sort_values(replace(program, values=tuple(values), steps=tuple(steps)))
+    graph = Graph(program)
+    for at, step in enumerate(program.steps):
+        offset = _view_offset(graph.values, step)
+        if offset is not None:
+            graph.drop(at)
+            graph.alias(step.dst, step.operand("src"), offset)
+    return sort_values(graph.finish())
 
 
 def _view_offset(values: list[ir.Value], step: ir.Step) -> int | None:

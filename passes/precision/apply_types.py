@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.operands import reorder, rewired
 
 from .step_types import FLOAT, StepTypes, operand_type
 
@@ -57,23 +58,13 @@ class _Applier:
                 self.made[number, value.dtype] = self._add(value)
 
     def step(self, step: ir.Step, types: StepTypes) -> None:
-        operands = [
-            ir.Operand(operand.role, self._read(operand.role, operand.value, types))
-            for operand in step.operands
-            if not operand.is_result
-        ]
-        post_ops = tuple(
-            replace(post_op, value=self._read("post_op", post_op.value, types))
-            if isinstance(post_op, ir.BinaryPostOp)
-            else post_op
-            for post_op in step.post_ops
+        self.steps.append(
+            rewired(
+                step,
+                lambda _at, role, value: self._read(role, value, types),
+                lambda _at, _role, value: self._written(value, types),
+            )
         )
-        rest = iter(operands)
-        named = tuple(
-            ir.Operand(operand.role, self._written(operand.value, types)) if operand.is_result else next(rest)
-            for operand in step.operands
-        )
-        self.steps.append(replace(step, operands=named, post_ops=post_ops))
         for result in step.results:
             root = self.old.root(result)
             if self.old.values[root].kind == "output" and self.home[root] != FLOAT:
@@ -123,8 +114,7 @@ class _Applier:
         return cast
 
     def _cast(self, src: int, dst: int) -> None:
-        operands = (ir.Operand("src", src), ir.Operand("dst", dst))
-        self.steps.append(ir.Step(f"cast_{self.values[src].name}", ir.Reorder(), operands))
+        self.steps.append(reorder(f"cast_{self.values[src].name}", src, dst))
         self.casts += 1
 
     def _add(self, value: ir.Value) -> int:

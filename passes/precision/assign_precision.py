@@ -11,16 +11,16 @@ library that does not compute in the type on this machine keeps everything in fl
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import tvm
 from tvm import relax
 
-from tvm_mxplan.byoc.backend import Backend, Fused
+from tvm_mxplan.byoc.backend import Backend
 from tvm_mxplan.core.decisions.journal import Journal
-from tvm_mxplan.core.decisions.precision import ELEMENT_TYPES, Precision, PrecisionDecision
+from tvm_mxplan.core.decisions.precision import AS_STATED, ELEMENT_TYPES, Precision, PrecisionDecision
 from tvm_mxplan.core.element_types import numpy_type
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.specialize import typical
@@ -29,11 +29,12 @@ from tvm_mxplan.errors import InvalidInputError, UnsupportedError
 from ..costs.model import cost_or_model
 from ..costs.source import CostSource
 from ..layout.queries import StepQueries
+from ..origins import origin_table
 from ..region.attached import attach, carries_program, constants_of, fused_of, program_of, regions
 from .apply_types import Constant, apply_types
 from .choose_types import TypeChoice, TypeChooser, Wish
 from .split_pairs import parts_of, split_pairs
-from .step_types import FLOAT
+from .step_types import FLOAT, computes
 
 _SHORT = ELEMENT_TYPES["bf16"]
 
@@ -44,17 +45,17 @@ class PrecisionWish:
 
     Attributes
     ----------
-    precision : of all operators.
+    precision : of all operators; ``AS_STATED`` for what the model states of each.
     operators : of operators by their names, or of all of a kind; a name comes first.
     """
 
-    precision: Precision = "f32"
+    precision: str = "f32"
     operators: Mapping[str, Precision] = field(default_factory=dict)
 
-    @property
-    def is_float(self) -> bool:
-        """True if nothing is wanted but float32."""
-        return {self.precision, *self.operators.values()} == {"f32"}
+    def is_float(self, stated: Collection[str]) -> bool:
+        """True if nothing is wanted but float32; ``stated`` are operators whose type the model states."""
+        general = {"bf16"} if self.precision == AS_STATED and stated else {self.precision}
+        return {*general, *self.operators.values()} <= {"f32", AS_STATED}
 
     def of(self, words: list[str]) -> Precision | None:
         """The precision under the first of these words that the wish names; None where it names none."""
@@ -86,7 +87,12 @@ class AssignPrecision:
         self.journal = Journal() if journal is None else journal
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
-        if self.wish.is_float:
+        stated = {
+            name
+            for name, origins in origin_table(mod).items()
+            if any(origin.computes == _SHORT for origin in origins)
+        }
+        if self.wish.is_float(stated):
             return mod
         self._check_names(mod)
         why_not = self.backend.lacks(_SHORT)
@@ -95,15 +101,20 @@ class AssignPrecision:
             if why_not:
                 decision = PrecisionDecision(self.wish.precision, why_not=why_not)
             else:
-                function, decision = self._assign(function)
+                function, decision = self._assign(function, stated)
                 mod.update_func(gvar, function)
             self.journal.assign_precision(program_of(function).name, decision)
         return mod
 
-    def _assign(self, function: relax.Function) -> tuple[relax.Function, PrecisionDecision]:
+    def _assign(
+        self, function: relax.Function, stated: Collection[str]
+    ) -> tuple[relax.Function, PrecisionDecision]:
         constants = constants_of(function)
         arrays = [np.from_dlpack(constant) for constant in constants]
-        program, choice = self._choose(program_of(function), fused_of(function), arrays)
+        inside: dict[str, list[str]] = {}
+        for name, into in fused_of(function).items():
+            inside.setdefault(into, []).append(name)
+        program, choice = self._choose(program_of(function), _Names(inside, stated), arrays)
         typed = apply_types(program, choice.types)
         stored = [_stored(one, constants, arrays) for one in typed.constants]
         function = attach(function, typed.program, stored)
@@ -119,17 +130,24 @@ class AssignPrecision:
         return function, decision
 
     def _choose(
-        self, whole: ir.Program, fused: Fused, arrays: list[np.ndarray]
+        self, whole: ir.Program, names: _Names, arrays: list[np.ndarray]
     ) -> tuple[ir.Program, TypeChoice]:
         """Types for the program with its pairs of convolutions taken apart, as far as that is of use."""
         pairs = [step.name for step in whole.steps if step.has_depthwise]
         kept: set[str] = set()
         while True:
             program = split_pairs(whole, kept)
-            ranges, fixed = _Ranges(program, arrays), self._fixed(program, fused)
+            ranges, fixed = _Ranges(program, arrays), self._fixed(program, names)
             queries = StepQueries(self.backend)
             chooser = TypeChooser(
-                typical(program), queries, self.cost, self.backend.block, _SHORT, fixed, ranges.are_finite
+                typical(program),
+                queries,
+                self.cost,
+                self.backend.layout_rules,
+                _SHORT,
+                fixed,
+                ranges.are_finite,
+                is_beyond,
             )
             try:
                 choice = chooser.choose()
@@ -145,21 +163,20 @@ class AssignPrecision:
                 return program, choice
             kept |= float_pairs
 
-    def _fixed(self, program: ir.Program, fused: Fused) -> dict[str, Wish]:
+    def _fixed(self, program: ir.Program, names: _Names) -> dict[str, Wish]:
         """Steps, by name, whose type is not open: what is asked of them, or not wanted of the others."""
-        inside: dict[str, list[str]] = {}
-        for name, into in fused.items():
-            inside.setdefault(into, []).append(name)
         found = {}
         for step in program.steps:
-            operator = step.name.partition(".")[0]
-            names = [step.name, operator, *inside.get(step.name, ())]
-            by_name, by_kind = self.wish.of(names), self.wish.of([operator.rpartition("_")[0], step.kind])
+            operators = names.of(step)
+            kind = step.name.partition(".")[0].rpartition("_")[0]
+            by_name, by_kind = self.wish.of(operators), self.wish.of([kind, step.kind])
             said = by_name or by_kind
             if said is not None:
                 found[step.name] = Wish(ELEMENT_TYPES[said], demanded=by_name is not None)
             elif self.wish.precision == "f32":
                 found[step.name] = Wish(FLOAT)
+            elif self.wish.precision == AS_STATED and computes(step) and not names.are_stated(operators):
+                found[step.name] = Wish(FLOAT, reason="the model states f32")
         return found
 
     def _check_names(self, mod: tvm.IRModule) -> None:
@@ -173,6 +190,28 @@ class AssignPrecision:
                     f"option precision_for: {name}={precision}, but {name} is in no library's region: "
                     "TVM computes it in f32; the report says why"
                 )
+
+
+@dataclass(frozen=True)
+class _Names:
+    """The operators of steps, by their names.
+
+    Attributes
+    ----------
+    inside : those that are computed in another one's step, by that one.
+    stated : those that the model states to compute in the shorter type.
+    """
+
+    inside: Mapping[str, Sequence[str]]
+    stated: Collection[str]
+
+    def of(self, step: ir.Step) -> list[str]:
+        """The step's own name, its operator's and those of the operators inside it."""
+        return [step.name, step.name.partition(".")[0], *self.inside.get(step.name, ())]
+
+    def are_stated(self, names: Sequence[str]) -> bool:
+        """Whether the model states the shorter type of one of them."""
+        return any(name in self.stated for name in names)
 
 
 class _Ranges:
@@ -190,9 +229,13 @@ class _Ranges:
         if value.index not in self._known:
             array = self._arrays[value.index]
             largest = max(abs(float(array.max(initial=0.0))), abs(float(array.min(initial=0.0))))
-            narrow = np.asarray(largest, numpy_type(_SHORT))
-            self._known[value.index] = not np.isfinite(largest) or bool(np.isfinite(float(narrow)))
+            self._known[value.index] = not is_beyond(largest)
         return self._known[value.index]
+
+
+def is_beyond(number: float) -> bool:
+    """Whether a finite number is infinite in the shorter type."""
+    return bool(np.isfinite(number)) and not np.isfinite(float(np.asarray(number, numpy_type(_SHORT))))
 
 
 def _stored(

@@ -18,12 +18,13 @@ from typing import NamedTuple
 from tvm_mxplan.core.assignment import Assignment, AssignmentProblem, Form, Option, solve_assignment
 from tvm_mxplan.core.layout.layout import plain_layout
 from tvm_mxplan.core.program import program as ir
-from tvm_mxplan.core.step_facts import operands_of
+from tvm_mxplan.core.program.operands import operands_of, reorder
 from tvm_mxplan.errors import UnsupportedError
 
 from ..costs.source import StepCost
-from ..layout.candidates import options_of
+from ..layout.candidates import RulesOf, options_of
 from ..layout.queries import StepQueries, single_step_program
+from .large_numbers import large_values
 from .step_types import FLOAT, StepTypes, computes_in_float, in_types, operand_type, proposals
 
 _DEARER = "costs less in f32, with the casts around it"
@@ -47,10 +48,11 @@ class TypeChoice:
 
 
 class Wish(NamedTuple):
-    """The type that a step is to read; one that is ``demanded`` has to be had."""
+    """The type that a step is to read, and why; one that is ``demanded`` has to be had."""
 
     dtype: str
     demanded: bool = True
+    reason: str = "option precision_for"
 
 
 @dataclass(frozen=True)
@@ -69,21 +71,24 @@ class TypeChooser:
     short : the type that is wanted beside float32.
     fixed : what a user asks for steps, by name.
     narrows : whether a constant, by its value, may be stored in ``short``.
+    is_large : whether a finite number is infinite in ``short``.
     """
 
     program: ir.Program
     queries: StepQueries
     cost: StepCost
-    block: int
+    rules: RulesOf
     short: str
     fixed: Mapping[str, Wish]
     narrows: Callable[[int], bool]
+    is_large: Callable[[float], bool] = lambda _: False
 
     def __post_init__(self) -> None:
         self._writers = Counter(
             self.program.root(result) for step in self.program.steps for result in step.results
         )
         self._typed = self._typed_roots()
+        self._large = large_values(self.program, self.is_large, self.narrows)
         self._known: dict[ir.Program, tuple[list[_Offer], str]] = {}
 
     def choose(self) -> TypeChoice:
@@ -118,14 +123,30 @@ class TypeChooser:
             offers, reason = offers[:1], "its bytes are another value's too"
         elif not all(self.narrows(self.program.root(number)) for number in filters):
             offers, reason = offers[:1], f"its weights are beyond {self.short}"
+        else:
+            fitting = [offer for offer in offers if self._holds(step, offer.types)]
+            if len(fitting) == 1:
+                reason = f"its numbers may be beyond {self.short}"
+            offers = fitting
         if wish is None:
             return offers, reason
         if wish.dtype == FLOAT:
-            return offers[:1], "option precision_for"
+            return offers[:1], wish.reason
         short = [offer for offer in offers if offer.types.read == wish.dtype]
         if not short and wish.demanded:
             raise UnsupportedError(f"{step.name}: {reason}")
         return short or offers, reason
+
+    def _holds(self, step: ir.Step, types: StepTypes) -> bool:
+        """Whether numbers that may be large are in float32 wherever the step reads and writes them."""
+        return all(
+            operand_type(role, self._is_constant(number), types) == FLOAT
+            for role, number in operands_of(step)
+            if self.program.root(number) in self._large and self.program.values[number].dtype == FLOAT
+        )
+
+    def _is_constant(self, number: int) -> bool:
+        return self.program.values[self.program.root(number)].kind == "constant"
 
     def _known_offers(self, step: ir.Step) -> tuple[list[_Offer], str]:
         """Proposals with fast code; equal steps of a program are asked about once."""
@@ -153,7 +174,7 @@ class TypeChooser:
         """Microseconds in the first layouts that the library has fast code for, or why there are none."""
         (step,) = typed.steps
         reason = ""
-        for layouts in options_of(typed, step, self.block):
+        for layouts in options_of(typed, step, self.rules(step)):
             info = self.queries.ask(typed, step, layouts)
             if info.error or info.is_reference:
                 error = info.error.removeprefix(f"{step.kind} : ")
@@ -201,7 +222,7 @@ class TypeChooser:
             ir.Value("", value.shape, source, "input", layout, 0),
             ir.Value("", value.shape, dtype, "local", layout),
         )
-        step = ir.Step("", ir.Reorder(), (ir.Operand("src", 0), ir.Operand("dst", 1)))
+        step = reorder("", 0, 1)
         program = ir.Program("", values, (step,))
         info = self.queries.ask(program, step, (layout, layout))
         return float(self.cost(program, step, (layout, layout), info))

@@ -13,6 +13,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.graph import Graph
 
 _MIDDLE = "depthwise"
 
@@ -24,32 +25,28 @@ def parts_of(name: str) -> tuple[str, str]:
 
 def split_pairs(program: ir.Program, kept: Collection[str] = ()) -> ir.Program:
     """The program with every pair as two steps, but those named in ``kept``."""
-    values, steps = list(program.values), []
-    for step in program.steps:
+    graph = Graph(program)
+    for at, step in enumerate(program.steps):
         if step.has_depthwise and step.name not in kept:
-            steps += _split(values, step)
-        else:
-            steps.append(step)
-    return replace(program, values=tuple(values), steps=tuple(steps))
+            first, second = _split(graph, step)
+            graph.replace(at, first)
+            graph.insert_after(at, second)
+    return graph.finish()
 
 
-def _split(values: list[ir.Value], step: ir.Step) -> tuple[ir.Step, ir.Step]:
-    """Both steps; the value between them is added to ``values``."""
-    source, result = values[step.operand("src")], values[step.dst]
+def _split(graph: Graph, step: ir.Step) -> tuple[ir.Step, ir.Step]:
+    """Both steps; the value between them is added to the graph."""
+    source, result = graph.values[step.operand("src")], graph.values[step.dst]
     channels = result.shape[1]
     at = next(at for at, post_op in enumerate(step.post_ops) if isinstance(post_op, ir.DepthwisePostOp))
     pair = step.post_ops[at]
     assert isinstance(pair, ir.DepthwisePostOp) and isinstance(channels, int)
-    values.append(
-        ir.Value(
-            step.name, (result.shape[0], channels, *source.shape[2:]), result.dtype, "local", result.layout
-        )
-    )
-    middle = len(values) - 1
+    shape = (result.shape[0], channels, *source.shape[2:])
+    middle = graph.add(ir.Value(step.name, shape, result.dtype, "local", result.layout))
     first, second = parts_of(step.name)
     axes = len(result.shape) - 2
     attrs = ir.Convolution((pair.stride,) * axes, (pair.padding,) * (2 * axes), (1,) * axes, channels)
-    own = [o for o in step.operands if not o.role.startswith(_MIDDLE) and o.role != "dst"]
+    own = [o for o in step.operands if not o.role.startswith(_MIDDLE) and not o.is_result]
     behind = [
         ir.Operand(o.role.removeprefix(f"{_MIDDLE}_"), o.value)
         for o in step.operands

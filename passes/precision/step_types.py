@@ -2,6 +2,7 @@
 
     products            all float32; short operands, and a result in either type: sums are float32
     norms, conversions  each of both types, since they convert on the way
+    steps of training   float32
     softmax             short operands, a result in float32: a shorter one would hold the exponentials
     all others          one type throughout
 
@@ -14,11 +15,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tvm_mxplan.core.program import program as ir
-from tvm_mxplan.core.step_facts import operands_of
+from tvm_mxplan.core.program.operands import operands_of
 
 FLOAT = "float32"
 _PRODUCTS = (ir.Convolution, ir.Deconvolution, ir.MatMul, ir.InnerProduct)
+_IN_TRAINING = (
+    ir.ConvolutionBackwardWeights,
+    ir.PoolingBackward,
+    ir.BatchNormalizationTraining,
+    ir.BatchNormalizationBackward,
+)
 _CONVERTING = (ir.LayerNormalization, ir.Reorder)
+_MOVING = (ir.Concat, ir.Shuffle, ir.Pad, ir.Slice, ir.StridedSlice, ir.Gather, ir.Select, ir.Reorder)
 _FILTERS = ("weights", "depthwise_weights")
 _DATA = ("src", "src1")
 
@@ -39,6 +47,8 @@ def proposals(step: ir.Step, short: str) -> list[StepTypes]:
     """Types for ``step`` where ``short`` is wanted; float32 throughout comes first."""
     both = [StepTypes(), StepTypes(short, short)]
     if step.has_depthwise or any(isinstance(post_op, ir.SumPostOp) for post_op in step.post_ops):
+        return both[:1]
+    if isinstance(step.attrs, _IN_TRAINING):
         return both[:1]
     if isinstance(step.attrs, _PRODUCTS):
         return [*both, StepTypes(short, FLOAT)]
@@ -72,6 +82,11 @@ def in_types(alone: ir.Program, types: StepTypes) -> ir.Program | None:
             return None
         values[number] = replace(values[number], dtype=dtype)
     return replace(alone, values=tuple(values))
+
+
+def computes(step: ir.Step) -> bool:
+    """Whether ``step`` does more than to move elements."""
+    return bool(step.post_ops) or not isinstance(step.attrs, _MOVING)
 
 
 def computes_in_float(program: ir.Program, step: ir.Step) -> bool:

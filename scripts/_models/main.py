@@ -8,13 +8,14 @@ whose own difference between its optimised and its plain graph stands beside our
 from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 import sys
 import tempfile
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
+
+from _shared.trials import answer_of
 
 from tvm_mxplan.testing.environment_info import environment, format_environment
 
@@ -50,17 +51,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _row(at: int, model: Trained, path: Path, shapes: str) -> bool:
     """Print a model's row; whether its results agree."""
     command = [sys.executable, "-m", "_models.trial", str(at), str(path), shapes]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS)
-    except subprocess.TimeoutExpired:
-        print(f"| {model.name} | {shapes} | more than {_SECONDS} s |", flush=True)
+    found = answer_of(command, _SECONDS)
+    if isinstance(found, str):
+        print(f"| {model.name} | {shapes} | {found} |", flush=True)
         return False
-    if done.returncode:
-        said = [line for line in done.stderr.splitlines() if line.strip() and "Warning:" not in line]
-        reason = said[-1] if said else f"ended by signal {-done.returncode}"
-        print(f"| {model.name} | {shapes} | {reason[-300:]} |", flush=True)
-        return False
-    found = json.loads(done.stdout.splitlines()[-1])
     if "skipped" in found:
         return True
     cells = [f"{found['error']:.1e}", f"{found['own']:.1e}", f"{found['compile']:.1f}", str(found["regions"])]

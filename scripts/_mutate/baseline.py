@@ -7,14 +7,14 @@ import functools
 import hashlib
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from .mutants import Mutant
 from .server import Server
-from .tree import ROOT, sources
+from .tree import ROOT, module_of, sources
 
 KEPT = ROOT / "build" / "mutate"
 _LIMIT = 600.0  # seconds for one file of tests
@@ -36,25 +36,33 @@ class Selected:
 
 
 class Baseline:
-    """Tests of some files with the lines that they run."""
+    """Tests of some files with the lines that they run.
 
-    def __init__(self, observed: dict[str, dict[str, Any]]) -> None:
-        self._observed = observed
+    Parameters
+    ----------
+    named : source files that a file of tests imports itself.
+    """
+
+    def __init__(
+        self, observed: dict[str, dict[str, Any]], named: Callable[[str], Collection[str]] = lambda test: ()
+    ) -> None:
+        self._observed, self._named = observed, named
 
     def select(self, mutant: Mutant, files: Sequence[str], limit: float) -> Selected:
         """Tests of ``files`` that run the mutant's line.
 
-        For what runs on import those that run any line of the module; where none does, as of a module without
-        functions, all of the first file that imports it.
+        For what runs on import those that run any line of the module, and all of files that name it; where
+        there is none, all of the first file that has it imported.
         """
         chosen: list[tuple[float, str, int]] = []
         for at, file in enumerate(files):
             seen = self._observed[file]
             shared = seen["shared"].get(mutant.path, ())
             always = mutant.line in shared or (not mutant.line and mutant.path in seen["imported"])
+            named = not mutant.line and mutant.path in self._named(file)
             for test, ran in seen["tests"].items():
                 lines = ran["lines"].get(mutant.path, ())
-                if mutant.line in lines or (always and (lines or shared)):
+                if named or mutant.line in lines or (always and (lines or shared)):
                     chosen.append((ran["seconds"], test, at))
         if not chosen and not mutant.line:
             importing = [one for file in files if mutant.path in (one := self._observed[file])["imported"]]
@@ -92,7 +100,19 @@ def observe(server: Server, tests: Iterable[str]) -> Baseline:
             part.write_text(json.dumps(found))
             part.replace(kept)
         observed[test] = found
-    return Baseline(observed)
+    return Baseline(observed, named_in)
+
+
+@functools.cache
+def named_in(test: str) -> frozenset[str]:
+    """Source files that a file of tests imports itself."""
+    names = set()
+    for node in ast.walk(ast.parse((ROOT / test).read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return frozenset(file for file in sources(["*"]) if module_of(file) in names)
 
 
 def what_counts(texts: Mapping[str, str], observed: Mapping[str, Any]) -> dict[str, str]:

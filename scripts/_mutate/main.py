@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from . import equivalent
-from .baseline import Baseline, observe
+from .baseline import KEPT, Baseline, observe
 from .mutants import Mutant
 from .rules import is_program, mutants_of
 from .server import Server
@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     begin = time.monotonic()
     tried: list[Tried] = []
     with tempfile.TemporaryDirectory(prefix="mutate-") as folder:
-        server = Server(Path(folder))
+        server = Server(Path(folder), KEPT / "code")
         baseline = observe(server, [test for found in tests.values() for test in found])
         for mutant in mutants:
             tried.append(

@@ -1,15 +1,18 @@
 """Source text that notes which of its statements are run.
 
 Every statement inside of a function is preceded by ``__reached__[line] = 1``, an item of the module. That
-costs a tenth of what tracing does, which calls a function for each line.
+costs a tenth of what tracing does, which calls a function for each line.  Code that was made once is kept: to
+make it takes longer than most files of tests.
 """
 
 from __future__ import annotations
 
 import ast
+import hashlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import marshal
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,6 +25,20 @@ def instrument(source: str, path: str) -> CodeType:
     """The code of a file, which notes what is run of it."""
     tree = _Instrument().visit(ast.parse(source))
     return compile(ast.fix_missing_locations(tree), path, "exec", dont_inherit=True)
+
+
+def kept_code(source: str, path: str, folder: Path) -> CodeType:
+    """Instrumented code, from ``folder`` where it was made before."""
+    digest = hashlib.sha256(importlib.util.MAGIC_NUMBER + f"{path}\n{source}".encode()).hexdigest()
+    kept = folder / f"{digest}.code"
+    if kept.exists():
+        code: CodeType = marshal.loads(kept.read_bytes())
+        return code
+    code = instrument(source, path)
+    part = kept.with_suffix(".part")
+    part.write_bytes(marshal.dumps(code))
+    part.replace(kept)
+    return code
 
 
 class _Instrument(ast.NodeTransformer):
@@ -62,10 +79,11 @@ class Recorder(importlib.abc.MetaPathFinder):
     Parameters
     ----------
     files : by module, their paths from ``root``.
+    code : a folder that keeps instrumented code.
     """
 
-    def __init__(self, root: Path, files: Mapping[str, str]) -> None:
-        self._root, self._files = root, files
+    def __init__(self, root: Path, files: Mapping[str, str], code: Path) -> None:
+        self._root, self._files, self._code = root, files, code
         self._reached: dict[str, bytearray] = {}
 
     def find_spec(self, fullname, path=None, target=None):  # type: ignore[no-untyped-def]
@@ -74,7 +92,8 @@ class Recorder(importlib.abc.MetaPathFinder):
         file = self._files[fullname]
         source = (self._root / file).read_text()
         self._reached[file] = bytearray(source.count("\n") + 2)
-        loader = _Loader(fullname, str(self._root / file), source, self._reached[file])
+        code = kept_code(source, str(self._root / file), self._code)
+        loader = _Loader(fullname, str(self._root / file), code, self._reached[file])
         return importlib.util.spec_from_file_location(fullname, self._root / file, loader=loader)
 
     def imported(self) -> list[str]:
@@ -95,12 +114,12 @@ class Recorder(importlib.abc.MetaPathFinder):
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
-    def __init__(self, name: str, path: str, source: str, reached: bytearray) -> None:
+    def __init__(self, name: str, path: str, code: CodeType, reached: bytearray) -> None:
         super().__init__(name, path)
-        self._source, self._reached = source, reached
+        self._code, self._reached = code, reached
 
     def get_code(self, fullname: str) -> CodeType:
-        return instrument(self._source, self.path)
+        return self._code
 
     def exec_module(self, module: ModuleType) -> None:
         setattr(module, NAME, self._reached)

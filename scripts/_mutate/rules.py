@@ -80,6 +80,7 @@ class _File:
     def __init__(self, path: str, source: str) -> None:
         self._path = path
         self._data = source.encode()
+        self._idle: set[int] = set()  # statements that say what happens anyway
         self._starts = [0]
         for line in self._data.splitlines(keepends=True):
             self._starts.append(self._starts[-1] + len(line))
@@ -101,12 +102,18 @@ class _File:
             return
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             return
-        if outer.line and _removable(node) and not (isinstance(node, ast.Return) and last):
+        if (
+            outer.line
+            and _removable(node)
+            and not (id(node) in self._idle or (isinstance(node, ast.Return) and last))
+        ):
             yield self._edit("statement", node, "pass", place)
         if isinstance(node, ast.Raise) or _tells(node):
             return
         if isinstance(node, ast.If):
             yield from self._negated(node.test, place)
+        if isinstance(node, ast.For | ast.While):
+            self._idle.update(id(end) for end in _ends(node.body) if isinstance(end, ast.Continue))
         for name, value in ast.iter_fields(node):
             if name in ("annotation", "targets", "type_comment"):
                 continue
@@ -137,6 +144,7 @@ class _File:
         defaults = [*node.args.defaults, *(default for default in node.args.kw_defaults if default)]
         for default in defaults:
             yield from self._expression(default, _Place(name, node.lineno if outer.line else 0))
+        self._idle.update(id(end) for end in _ends(node.body) if _gives_none(end))
         *body, last = node.body
         yield from self.statements(body, _Place(name, node.lineno))
         yield from self._statement(last, _Place(name, node.lineno), last=True)
@@ -335,6 +343,28 @@ def _removable(node: ast.stmt) -> bool:
     if isinstance(node, ast.Assign):
         return isinstance(node.targets[0], ast.Subscript)
     return isinstance(node, ast.Return | ast.Continue | ast.Break | ast.Raise | ast.AugAssign | ast.Delete)
+
+
+def _ends(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements behind which a function, or a turn of a loop, ends."""
+    match body[-1:]:
+        case [ast.If(body=inside, orelse=otherwise)]:
+            yield from (*_ends(inside), *_ends(otherwise))
+        case [ast.With(body=inside)]:
+            yield from _ends(inside)
+        case [ast.Match(cases=cases)]:
+            yield from (end for case in cases for end in _ends(case.body))
+        case [ast.Try(body=inside, handlers=handlers, orelse=otherwise, finalbody=[])]:
+            yield from (*_ends(otherwise or inside), *(end for one in handlers for end in _ends(one.body)))
+        case [statement]:
+            yield statement
+
+
+def _gives_none(node: ast.stmt) -> bool:
+    """Whether a statement is a ``return`` of nothing."""
+    if not isinstance(node, ast.Return):
+        return False
+    return node.value is None or (isinstance(node.value, ast.Constant) and node.value.value is None)
 
 
 def _tells(node: ast.stmt) -> bool:

@@ -54,10 +54,12 @@ class Server:
     Parameters
     ----------
     folder : temporary; takes the children's files.
+    code : keeps instrumented code for other runs.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, code: Path) -> None:
+        self._folder, self._code = folder, code
+        code.mkdir(parents=True, exist_ok=True)
         # ``import tvm`` would import ours, as it does with all plug-ins that are installed.
         sys.modules["tvm_mxplan"] = stub = ModuleType("tvm_mxplan")
         stub._autoload = lambda: None  # type: ignore[attr-defined]
@@ -80,7 +82,7 @@ class Server:
         output = self._folder / "observed.json"
 
         def child() -> int:
-            recorder = Recorder(ROOT, {module_of(file): file for file in files})
+            recorder = Recorder(ROOT, {module_of(file): file for file in files}, self._code)
             recorder.install()
             observer = _Observer(recorder)
             status = _run_tests([test], observer)

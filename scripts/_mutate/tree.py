@@ -41,6 +41,8 @@ TESTS: dict[str, tuple[str, ...]] = {
     "tvm_mxplan/core/layout/layout_decision.py": (*_CORE, "tests/cache/test_choices_file.py"),
     "tvm_mxplan/core/program/dims.py": (*_CORE, "tests/passes/storage/test_storage_rewrite.py"),
     "tvm_mxplan/core/program/specialize.py": (*_CORE, "tests/passes/layout/test_queries.py"),
+    "tvm_mxplan/core/program/graph.py": (*_CORE, "tests/byoc/onednn/rewrites/test_*.py"),
+    "tvm_mxplan/core/program/operands.py": (*_CORE, "tests/passes/layout/test_apply_layouts.py"),
     "tvm_mxplan/core/program/renumber.py": (*_CORE, "tests/passes/memory/test_order_steps.py"),
     "tvm_mxplan/core/*": _CORE,
     "passes/canonicalize/*": (
@@ -149,6 +151,10 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/operators/test_eltwise.py",
         "tests/operators/test_hidden_forms.py",
     ),
+    "byoc/onednn/families/recurrent.py": (
+        "tests/operators/test_recurrent_layers.py",
+        "tests/byoc/onednn/test_patterns.py",
+    ),
     "byoc/onednn/rewrites/fusion.py": (
         "tests/byoc/onednn/rewrites/test_fusion.py",
         "tests/operators/test_post_ops.py",
@@ -228,7 +234,11 @@ def module_of(source: str) -> str:
 
 
 def tests_of(source: str, without: Sequence[str] = ()) -> list[str]:
-    """Test files that mirror a source file, those of its own name first; none that ``without`` names."""
+    """Test files that mirror a source file; none that ``without`` names.
+
+    Those of its own name first, then those that the table has, then all others of the folder that mirrors its
+    own.
+    """
     folders, stem = source.split("/")[:-1], Path(source).stem
     room = folders[-1]
     names = (f"test_{stem}.py", f"test_{room}_{stem}.py", f"test_{stem}_{room}.py")
@@ -236,5 +246,6 @@ def tests_of(source: str, without: Sequence[str] = ()) -> list[str]:
     places = ["/".join(["tests", *below[:depth]]) for depth in range(len(below), -1, -1)]
     patterns = [f"{place}/{name}" for place in places for name in names]
     patterns += next((tests for pattern, tests in TESTS.items() if fnmatch.fnmatch(source, pattern)), ())
+    patterns.append(f"{places[0]}/test_*.py")
     found = [path.relative_to(ROOT).as_posix() for pattern in patterns for path in sorted(ROOT.glob(pattern))]
     return [test for test in dict.fromkeys(found) if not any(fnmatch.fnmatch(test, out) for out in without)]

@@ -22,7 +22,7 @@ from tvm_mxplan.errors import MxplanError
 from tvm_mxplan.opcheck.compare import differ
 from tvm_mxplan.opcheck.estimate import Array, Estimate
 from tvm_mxplan.opcheck.physical import read
-from tvm_mxplan.passes.layout.candidates import Layouts, options_of
+from tvm_mxplan.passes.layout.candidates import Layouts, RulesOf, options_of
 
 from . import chains, numbers
 from .buffers import Guarded
@@ -133,12 +133,12 @@ class Prepared:
         step = ir.Step("step", self.subject.attrs, (*operands, ir.Operand("dst", dst)), tuple(post_ops))
         return ir.Program("case", tuple(values), (*steps, step)), data
 
-    def layouts(self, block: int) -> list[Layouts]:
+    def layouts(self, rules: RulesOf) -> list[Layouts]:
         """Choices of layouts for the step's operands, then its post-ops'."""
         program, _ = self.program()
         if self.subject.layouts:
             return [self.subject.layouts]
-        return options_of(program, program.steps[-1], block)
+        return options_of(program, program.steps[-1], rules(program.steps[-1]))
 
     def outcomes(
         self, layouts: Layouts, about: Callable[[str], None] = lambda _: None, matching: str = ""

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tvm_mxplan.passes.layout.candidates import Layouts
+from tvm_mxplan.passes.layout.candidates import Layouts, RulesOf
 
 from .execution import Case, Outcome, prepare
 from .grammar import Problem
@@ -16,14 +16,14 @@ _SECONDS = 15.0
 _KEPT = ("g", "axis")
 
 
-def shrink(outcome: Outcome, block: int) -> Outcome:
+def shrink(outcome: Outcome, rules: RulesOf) -> Outcome:
     """The smallest that is found in a few seconds; ``outcome`` itself where nothing smaller is wrong."""
     deadline = time.monotonic() + _SECONDS
     found = True
     while found and time.monotonic() < deadline:
         found = False
         for case in _smaller(outcome.case):
-            smaller = _again(case, outcome, block)
+            smaller = _again(case, outcome, rules)
             if smaller and smaller.work <= outcome.work:
                 outcome, found = smaller, True
                 break
@@ -45,7 +45,7 @@ def _smaller(case: Case) -> Iterator[Case]:
                 yield replace(case, problem=Problem(case.problem.kind, fields))
 
 
-def _again(case: Case, like: Outcome, block: int) -> Outcome | None:
+def _again(case: Case, like: Outcome, rules: RulesOf) -> Outcome | None:
     """Runs the same implementation on a case in the same layouts and returns the outcome if it is wrong."""
     try:
         prepared = prepare(case)
@@ -53,7 +53,7 @@ def _again(case: Case, like: Outcome, block: int) -> Outcome | None:
         return None
     if prepared is None:
         return None
-    options = prepared.layouts(block)
+    options = prepared.layouts(rules)
     layouts: Layouts = like.layouts
     if len(options[0]) != len(layouts):
         layouts = next((one for one in options if one[0] == layouts[0]), options[0])

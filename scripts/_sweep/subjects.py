@@ -325,6 +325,25 @@ def _recurrent(f: Fields) -> Subject:
     return Subject(attrs, tuple(tensors), dst, features + units, exact=False)
 
 
+def _attention(f: Fields) -> Subject | None:
+    """mb samples, oc heads over g of keys, t queries on k keys of depth ic; mask: keys, whole or rows."""
+    samples, heads, groups = f.number("mb"), f.number("oc"), f.number("g", 1)
+    rows, keys, depth = f.number("t"), f.number("k"), f.number("ic")
+    if heads % groups:
+        return None
+    tensors = [
+        Tensor("src", (samples, heads, rows, depth)),
+        Tensor("key", (samples, groups, keys, depth)),
+        Tensor("value", (samples, groups, keys, depth)),
+    ]
+    masks = {"keys": (samples, 1, 1, keys), "whole": (1, heads, rows, keys), "rows": (1, 1, rows, 1)}
+    mask = masks.get(f.text("mask", "no"))
+    if mask is not None:
+        tensors.append(Tensor("mask", mask))
+    attrs = ir.Attention(depth**-0.5, f.text("causal", "no"))  # type: ignore[arg-type]
+    return Subject(attrs, tuple(tensors), (samples, rows, heads, depth), depth + keys, exact=False)
+
+
 def _concat(f: Fields) -> Subject | None:
     shape, axis = f.dims(), f.number("axis", 1)
     sizes = [int(size) for size in f.text("pieces", "3,16,5").split(",")]
@@ -386,6 +405,7 @@ _KINDS: dict[str, Callable[[Fields], Subject | None]] = {
     "prelu": _prelu,
     "reduction": _reduction,
     "recurrent": _recurrent,
+    "attention": _attention,
     "concat": _concat,
     "shuffle": _shuffle,
     "resampling": _resampling,

@@ -76,7 +76,7 @@ def run(work: Work, tell: Callable[[dict[str, Any]], None]) -> None:
         # A sum's own arrangement, in which an output lives on under a view, is none that plans make.
         has_sum = any(link.name == "sum" for link in case.chain)
         library.set_debug(number % _DEBUGGED == 0 and not has_sum)
-        options = prepared.layouts(backend.block)
+        options = prepared.layouts(backend.layout_rules)
         outcomes = [
             outcome
             for at in random.permutation(len(options))[:_LAYOUTS]
@@ -103,7 +103,7 @@ def repeat(text: str) -> list[Outcome]:
     prepared = prepare(Case(grammar.problem(problem), chains.parse(chain), 0))
     if prepared is None:
         raise ValueError(f"{problem} makes no sense")
-    layouts = [tuple(rest[0].split(","))] if rest else prepared.layouts(OneDNN().block)
+    layouts = [tuple(rest[0].split(","))] if rest else prepared.layouts(OneDNN().layout_rules)
     matching = f"^{re.escape(rest[1])}$" if len(rest) > 1 else ""
     for option in layouts:
         found += list(prepared.outcomes(option, matching=matching))
@@ -122,7 +122,7 @@ def _fault(outcome: Outcome, backend: OneDNN, shrinks: bool, shrunk: set[tuple[s
     group = (outcome.case.problem.kind, outcome.implementation, _sort(outcome.wrong))
     if shrinks and group not in shrunk:
         shrunk.add(group)
-        outcome = shrink(outcome, backend.block)
+        outcome = shrink(outcome, backend.layout_rules)
     case = f"{outcome.case} : {','.join(outcome.layouts)} : {outcome.implementation}"
     kind, implementation, sort = group
     return Fault(kind, implementation, backend.isa, sort, case, outcome.wrong, outcome.work)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import json
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+
+from _shared.trials import answer_of
 
 from tvm_mxplan.testing.environment_info import environment, format_environment
 
@@ -53,17 +53,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _row(name: str, door: str) -> bool:
     """Print a network's row; whether something was compiled and the results agree."""
     command = [sys.executable, "-m", "_torch.trial", name, door]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS)
-    except subprocess.TimeoutExpired:
-        print(f"| {name} | {door} | more than {_SECONDS} s |", flush=True)
+    found = answer_of(command, _SECONDS)
+    if isinstance(found, str):
+        print(f"| {name} | {door} | {found} |", flush=True)
         return False
-    if done.returncode:
-        said = [line for line in done.stderr.splitlines() if line.strip() and "Warning" not in line]
-        reason = said[-1] if said else f"ended by signal {-done.returncode}"
-        print(f"| {name} | {door} | {reason[-300:]} |", flush=True)
-        return False
-    found = json.loads(done.stdout.splitlines()[-1])
     print(f"| {name} | {door} | {' | '.join(cells(found))} |", flush=True)
     return agrees(found)
 

@@ -22,6 +22,7 @@ from tvm_mxplan.byoc.translate import check_numbers, translate_region
 from tvm_mxplan.core.description import Description, Implementation, StepInfo, ValueInfo
 from tvm_mxplan.core.layout.layout import plain_layout
 from tvm_mxplan.core.layout.layout_registry import LayoutRegistry
+from tvm_mxplan.core.layout.layout_rules import LayoutRules
 from tvm_mxplan.core.machine import MachineRates
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import is_static, static_shape
@@ -96,12 +97,14 @@ class Loops:
 
     library = "loops"
     name = NAME
-    block = 1
     takes_arena = False
     shares = None
 
     def __init__(self) -> None:
         self._refused: dict[str, str] = {}
+
+    def layout_rules(self, step: ir.Step) -> LayoutRules:
+        return LayoutRules()
 
     def layouts(self) -> LayoutRegistry:
         return LayoutRegistry()

@@ -10,11 +10,13 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from tvm_mxplan.byoc import registry
+from tvm_mxplan.byoc import registry, runtime_engine
 from tvm_mxplan.byoc.engine import Engine
+from tvm_mxplan.byoc.host.engine import HostEngine
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.byoc.onednn.engine import OneDNNEngine
+from tvm_mxplan.byoc.runtime_engine import RuntimeEngine
 from tvm_mxplan.core.program import codec
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.errors import UnsupportedError
@@ -67,7 +69,7 @@ def second() -> Iterator[Engine]:
 
 def test_onednn_overrides_every_answer() -> None:
     assert len(PUBLIC) > 15
-    assert [name for name in PUBLIC if name not in vars(OneDNNEngine)] == []
+    assert [name for name in PUBLIC if getattr(OneDNNEngine, name) is getattr(Engine, name)] == []
 
 
 def test_a_library_that_has_nothing() -> None:
@@ -160,7 +162,7 @@ def test_each_question_goes_to_the_library_with_its_arguments(
     forwarded = 0
     module = sys.modules[type(engine).__module__]
     for name, function in inspect.getmembers(engine, inspect.ismethod):
-        if name in vars(type(engine)) and hasattr(library, name):
+        if name in vars(type(engine)) and hasattr(library, name) and not name.startswith("_"):
             noting = _Noting()
             monkeypatch.setattr(module, "library", noting)
             given = tuple(f"argument {at}" for at in range(len(inspect.signature(function).parameters)))
@@ -169,7 +171,26 @@ def test_each_question_goes_to_the_library_with_its_arguments(
             assert answer in (None, noting.answers[0])
             assert (answer is None) == (inspect.signature(function).return_annotation == "None")
             forwarded += 1
-    assert forwarded >= (15 if isinstance(engine, OneDNNEngine) else 4)
+    assert forwarded >= (6 if isinstance(engine, OneDNNEngine) else 4)
+
+
+@pytest.mark.parametrize("engine", [OneDNNEngine(), HostEngine(lambda: None)], ids=["onednn", "host"])
+def test_each_question_goes_to_the_runtime_with_its_arguments(
+    monkeypatch: pytest.MonkeyPatch, engine: RuntimeEngine
+) -> None:
+    forwarded = 0
+    for name, function in inspect.getmembers(engine, inspect.ismethod):
+        if name in vars(RuntimeEngine) and name not in vars(type(engine)) and not name.startswith("_"):
+            noting = _Noting()
+            monkeypatch.setattr(engine, "_runtime", noting)
+            monkeypatch.setattr(runtime_engine, "runtime_functions", noting)
+            given = tuple(f"argument {at}" for at in range(len(inspect.signature(function).parameters)))
+            answer = function(*given)
+            assert noting.asked == [(name, given)]
+            assert answer in (None, noting.answers[0])
+            assert (answer is None) == (inspect.signature(function).return_annotation == "None")
+            forwarded += 1
+    assert forwarded == 10
 
 
 KERNELS = ("MAX_CPU_ISA", "CPU_ISA_HINTS", "DEFAULT_FPMATH_MODE")

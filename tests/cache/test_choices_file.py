@@ -23,7 +23,7 @@ from tvm_mxplan.cache import container as container_module
 from tvm_mxplan.cache.container import Entry, write
 from tvm_mxplan.cache.safe_file import open_container
 from tvm_mxplan.cache.session import Session
-from tvm_mxplan.core.decisions.choices import Key
+from tvm_mxplan.core.decisions.choices import Choices, Key
 from tvm_mxplan.core.program import codec
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.passes.dispatch import choose_algorithms
@@ -185,6 +185,21 @@ def test_the_file_says_what_was_chosen(tiny, saved):
     (region,) = json.loads(bytes(container.read("json", "choices")))
     steps = tvm_mxplan.compile(tiny, options={"cache": "disabled"}).report.regions[0].steps
     assert region["steps"] == [[s.name, s.kind, s.implementation, list(s.layouts)] for s in steps]
+
+
+def test_choices_of_every_kind_are_saved_and_read(tmp_path, fresh):
+    """What else stands in the file, the listing for people, is none."""
+    program = codec.encode(ir.Program("region", (), ()))
+    kinds = {"algorithms": program, "layouts": program, "dispatch": b"conv2d"}
+    made = {Key(kind, "a" * 64): data for kind, data in kinds.items()}
+    choices = Choices()
+    choices.made.update(made)
+    choices_file.SESSION.keep(choices)
+    assert save_cache(tmp_path / "c", "mkldnn") == 1
+    fresh()
+    assert load_cache(tmp_path / "c", "mkldnn") == 1
+    assert choices_file.SESSION.choices({}).find_dispatch("a" * 64) == b"conv2d"
+    assert choices_file.SESSION._loaded == made
 
 
 def test_choices_of_other_options_models_and_sessions_are_not_used(tiny, saved, decided):

@@ -12,6 +12,7 @@ import textwrap
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import ml_dtypes
@@ -94,6 +95,13 @@ def test_all_that_the_cache_takes_is_counted(tiny, cache_folder, monkeypatch):
     assert cache.seconds == 1.0
     assert cache.find() is None
     assert (cache.seconds, cache.report.outcome) == (2.0, "miss")
+    told: list[dict[str, Any]] = []
+    report = SimpleNamespace(seconds={"passes": 1.5})
+    executable = SimpleNamespace(report=report, amend_report=lambda **fields: told.append(fields))
+    monkeypatch.setattr(compile_cache, "_store", lambda *_: "name.mxcache")
+    assert cache.keep(executable, {}) is executable
+    assert (cache.seconds, told[0]["seconds"]) == (3.0, {"passes": 1.5, "cache": 3.0})
+    assert (told[0]["cache"].outcome, told[0]["cache"].file) == ("miss", "name.mxcache")
     assert CompileCache(tiny, None, target, tvm_mxplan.Options(cache="disabled")).seconds == 0.0
 
 

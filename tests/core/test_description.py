@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tvm_mxplan.core.description import Implementation, Refused, StepInfo
+from tvm_mxplan.core.description import NOTHING_KNOWN, Implementation, Refused, StepInfo
 
 
 def test_another_implementation_leaves_the_rest_of_a_step_as_it_is() -> None:
@@ -32,3 +32,23 @@ def test_what_a_library_says_stands_under_its_name() -> None:
     assert (info.refused, info.descriptor) == (refused, "conv 1x1")
     assert not info.is_reference
     assert (StepInfo("jit", 0, 0, "").refused, StepInfo("jit", 0, 0, "").descriptor) == ((), "")
+
+
+def test_what_is_not_known_is_nothing() -> None:
+    assert (
+        StepInfo(
+            implementation="",
+            scratchpad_bytes=0,
+            weights_bytes=0,
+            error="",
+            relative_error=0.0,
+            alternatives=(),
+            refused=(),
+            descriptor="",
+            family="",
+            instruction_set="",
+            is_reference=False,
+        )
+        == NOTHING_KNOWN
+    )
+    assert Implementation("jit") == Implementation("jit", "", "", False)

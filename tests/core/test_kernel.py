@@ -41,8 +41,12 @@ def test_equal_steps_are_one_kernel() -> None:
     assert three != one and three.digest != one.digest
     assert str(one) == "convolution 1x17x5x7 acdb -> 1x17x5x7 acdb"
     assert str(three) == "convolution 1x17x5x7 acdb -> 1x17x5x7 acdb + sum"
-    added = replace(three.step, post_ops=(ir.BinaryPostOp("mul", 0), ir.DepthwisePostOp(3, 2, 1)))
-    assert str(Kernel(replace(three.program, steps=(added,)))).endswith(" + binary mul + depthwise 3x3")
+    added = replace(
+        three.step,
+        post_ops=(ir.EltwisePostOp("tanh", 0.0, 0.0), ir.BinaryPostOp("mul", 0), ir.DepthwisePostOp(3, 2, 1)),
+    )
+    text = str(Kernel(replace(three.program, steps=(added,))))
+    assert text.endswith(" acdb + tanh + binary mul + depthwise 3x3")
     assert one.nbytes == 4 * (2 * 595 + 17 * 17 * 9)
 
 

@@ -14,6 +14,7 @@ from tvm_mxplan.passes.memory.plan_memory import plan_memory
 from tvm_mxplan.passes.region.annotate import annotate
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "byoc"))
+sys.path.append(str(Path(__file__).resolve().parents[1] / "byoc" / "runtime"))
 from program_builder import Builder, random
 from test_step_rules import SOUND
 

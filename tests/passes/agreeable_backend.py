@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from tvm_mxplan.byoc.onednn.layout_rules import layout_rules
 from tvm_mxplan.byoc.roofline import moving_us
 from tvm_mxplan.core.description import Description, Implementation, StepInfo, ValueInfo
+from tvm_mxplan.core.layout.layout_rules import LayoutRules
 from tvm_mxplan.core.machine import MachineRates
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import StepFacts
@@ -22,3 +24,8 @@ class Agreeable:
 
     def cost(self, facts: StepFacts, machine: MachineRates) -> float:
         return moving_us(facts, machine)
+
+
+def rules(_step: ir.Step) -> LayoutRules:
+    """oneDNN's, in blocks of 16."""
+    return layout_rules(16)

@@ -9,15 +9,28 @@ import numpy as np
 
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.builder import ProgramBuilder
-from tvm_mxplan.core.program.renumber import sort_values
+from tvm_mxplan.core.program.renumber import select_values, sort_values
 
 Array = np.ndarray[Any, np.dtype[Any]]
 RELU = ir.Eltwise("relu", 0.0, 0.0)
 POINTWISE = ir.Convolution((1, 1), (0, 0, 0, 0), (1, 1), 1)
 
 
+def with_first(program: ir.Program, random: random.Random) -> ir.Program:
+    """The program with a value in front that others view: a number of 0 is one like any other."""
+    owners = [
+        number
+        for number, value in enumerate(program.values)
+        if value.alias_of < 0 and any(other.alias_of == number for other in program.values)
+    ]
+    first = random.choice(owners or [0])
+    return select_values(program, [first, *(at for at in range(len(program.values)) if at != first)])
+
+
 class RandomProgram:
     """A program in plain layouts; ``arrays`` holds what numpy makes of each value.
+
+    In every second one the first value is one that others view.
 
     Attributes
     ----------
@@ -43,6 +56,8 @@ class RandomProgram:
             shape = self.builder.values[value].shape
             self.builder.write_output(value, self.builder.port("output", f"y{at}", shape, "float32"))
         self.program = sort_values(self.builder.finish())
+        if seed % 2:
+            self.program = with_first(self.program, self.random)
 
     def _normal(self, *shape: int) -> Array:
         return self.numbers.standard_normal(shape, np.float32)

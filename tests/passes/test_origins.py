@@ -105,3 +105,19 @@ def test_what_has_no_origins_goes_through():
     mod = dataflow("a = R.floor(x)\ny = R.nn.relu(a)")
     tvm.ir.assert_structural_equal(keep_origins(Forget())(mod), Forget()(mod))
     assert keep_origins(relax.transform.CanonicalizeBindings()).info.name == "CanonicalizeBindings"
+
+
+def test_a_pass_that_changes_nothing_costs_nothing():
+    """Nor does one on a module of unknown origins: what it gives is handed on as it is."""
+    keep = tvm.transform.module_pass(lambda mod, _ctx: mod, opt_level=0, name="Keep")
+    told = labelled("y = R.nn.relu(x)", (FIRST,))
+    assert keep_origins(keep)(told).same_as(told)
+    changed: list[tvm.IRModule] = []
+
+    def change(mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
+        changed.append(relax.transform.Normalize()(mod.clone()))
+        return changed[-1]
+
+    renew = tvm.transform.module_pass(change, opt_level=0, name="Renew")
+    result = keep_origins(renew)(dataflow("y = R.nn.relu(x)"))
+    assert result.same_as(changed[-1])

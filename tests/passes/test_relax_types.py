@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import tvm
 from tvm import relax, tirx
 
 from tvm_mxplan.core.program.dims import Expr, Symbol, evaluate
@@ -105,3 +106,9 @@ def test_slices_of_axes_of_unknown_extent():
     builder = relax.BlockBuilder()
     assert slice_begin(builder.normalize(relax.op.strided_slice(tensor(N, 5), [0], [1], [3]))) is None
     assert slice_begin(builder.normalize(relax.op.strided_slice(tensor(N, 5), [1], [1], [3]))) == (0, 1)
+
+
+def test_bounds_that_are_not_written_out_are_not_known() -> None:
+    bounds = relax.Var("bounds", relax.TupleType([]))
+    call = relax.Call(tvm.ir.Op.get("relax.strided_slice"), [tensor(4, 5), bounds, bounds, bounds])
+    assert slice_begin(call) is None

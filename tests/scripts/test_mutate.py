@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import marshal
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,10 +15,10 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 from _mutate import equivalent, main, tree
-from _mutate.baseline import Baseline, what_counts
+from _mutate.baseline import Baseline, named_in, what_counts
 from _mutate.main import Tried, sample, summary
 from _mutate.mutants import Mutant
-from _mutate.reached import NAME, instrument
+from _mutate.reached import NAME, instrument, kept_code
 from _mutate.rules import is_program, mutants_of
 from _mutate.tree import ROOT, module_of, sources
 
@@ -75,6 +77,44 @@ def test_jumps_are_dropped_but_for_the_last_return() -> None:
         'raise ValueError(f"{a + 1} is not {b}") -> pass',
         "return b -> pass",
     }
+
+
+def test_a_return_of_nothing_where_a_function_ends_is_left() -> None:
+    """Wherever it stands; one that saves what is behind it is dropped like any other."""
+    source = textwrap.dedent("""
+        def f(a, b):
+            if a:
+                return
+            try:
+                b.go()
+            except ValueError:
+                if b:
+                    return None
+                return 1
+            except KeyError:
+                return None
+            else:
+                with b:
+                    return
+    """)
+    lines = [mutant.line for mutant in mutants_of("m.py", source) if mutant.kind == "statement"]
+    assert lines == [4, 6, 9, 10]
+
+
+def test_going_on_where_a_turn_ends_is_left() -> None:
+    source = textwrap.dedent("""
+        def f(a):
+            for b in a:
+                if b:
+                    continue
+                try:
+                    b.go()
+                except ValueError:
+                    continue
+            return a
+    """)
+    lines = [mutant.line for mutant in mutants_of("m.py", source) if mutant.kind == "statement"]
+    assert lines == [5, 7]
 
 
 def test_fields_and_defaults_of_a_dataclass() -> None:
@@ -234,7 +274,9 @@ def test_the_map_names_files_that_are_there(pattern: str) -> None:
 def test_tests_that_are_left_out() -> None:
     every = tree.tests_of("byoc/onednn/codegen.py")
     assert every[0] == "tests/byoc/onednn/test_codegen.py" and "tests/operators/test_slices.py" in every
-    assert tree.tests_of("byoc/onednn/codegen.py", ["tests/operators/*"]) == every[:1]
+    rest = [test for test in every if not test.startswith("tests/operators/")]
+    assert tree.tests_of("byoc/onednn/codegen.py", ["tests/operators/*"]) == rest
+    assert "tests/byoc/onednn/test_kernel_costs.py" in rest, "of the folder that mirrors its own"
 
 
 def test_a_share_of_the_files() -> None:
@@ -268,6 +310,20 @@ def test_what_an_observation_rests_on() -> None:
         assert (what_counts({**texts, file: changed}, observed) != before) == counts
 
 
+def test_instrumented_code_is_kept_for_one_text_of_one_file(tmp_path) -> None:
+    def run(text: str, path: str) -> int:
+        names = {NAME: bytearray(9)}
+        exec(kept_code(text, path, tmp_path), names)
+        return names["A"]
+
+    assert run("A = 1\n", "m.py") == 1
+    (kept,) = tmp_path.iterdir()
+    kept.write_bytes(marshal.dumps(compile("A = 7", "m.py", "exec")))
+    assert run("A = 1\n", "m.py") == 7  # as it was kept
+    assert run("A = 2\n", "m.py") == 2 and run("A = 1\n", "n.py") == 1
+    assert len(list(tmp_path.iterdir())) == 3
+
+
 def test_a_module_without_functions_is_tested_by_who_imports_it_first() -> None:
     def seen(imported: list[str], test: str) -> dict:
         return {"imported": imported, "shared": {}, "tests": {test: {"seconds": 1.0, "lines": {}}}}
@@ -277,6 +333,24 @@ def test_a_module_without_functions_is_tested_by_who_imports_it_first() -> None:
     assert Baseline(observed).select(mutant, ["a", "b", "c"], 60).tests == ("two",)
     inside = Mutant("m.py", "f", "constant", 7, 0, 1, "1", "2")
     assert Baseline(observed).select(inside, ["a", "b", "c"], 60).tests == ()
+
+
+def test_what_runs_on_import_is_for_those_who_name_the_module() -> None:
+    """Tests of data run no line of the module that has it."""
+
+    def seen(test: str, lines: dict[str, list[int]]) -> dict:
+        return {"imported": ["m.py"], "shared": {}, "tests": {test: {"seconds": 1.0, "lines": lines}}}
+
+    observed = {"a": seen("one", {}), "b": seen("two", {"m.py": [7]}), "c": seen("three", {})}
+    baseline = Baseline(observed, {"a": ["n.py"], "b": [], "c": ["m.py"]}.__getitem__)
+    on_import = Mutant("m.py", "", "constant", 0, 0, 1, "1", "2")
+    assert baseline.select(on_import, ["a", "b", "c"], 60).tests == ("two", "three")
+    assert baseline.select(replace(on_import, line=7), ["a", "b", "c"], 60).tests == ("two",)
+    named = named_in("tests/scripts/test_mutate.py") | named_in("tests/core/decisions/test_origin.py")
+    assert named == {"tvm_mxplan/core/decisions/origin.py"}
+    assert {"passes/costs/model.py", "tvm_mxplan/core/program/program.py"} <= named_in(
+        "tests/passes/costs/test_model_costs.py"
+    )
 
 
 def test_every_file_of_the_plan_has_tests() -> None:
@@ -311,7 +385,8 @@ from _mutate.server import Server
 from _mutate.tree import ROOT
 
 source, tests = "tvm_mxplan/core/fingerprint.py", []
-server, text = Server(Path(sys.argv[1])), (ROOT / source).read_text()
+folder = Path(sys.argv[1])
+server, text = Server(folder, folder / "code"), (ROOT / source).read_text()
 collected = server.record("tests/core/test_fingerprint.py", [source], 300)
 tests = list(collected["tests"])
 assert tests and all(ran["lines"] for ran in collected["tests"].values()), collected

@@ -136,7 +136,7 @@ def test_it_finds_a_kernel_that_is_wrong_and_a_smaller_case(
         (again,) = worker.repeat(wrong[0].case)
         ticks = itertools.count()  # a second for each try, however long one takes
         monkeypatch.setattr(shrinking, "time", SimpleNamespace(monotonic=lambda: next(ticks)))
-        smaller = shrinking.shrink(again, OneDNN().block)
+        smaller = shrinking.shrink(again, OneDNN().layout_rules)
     finally:
         library.set_errata(True)
     assert again.implementation == smaller.implementation == wrong[0].implementation

@@ -16,7 +16,7 @@ from .fingerprint import content_digest
 from .program import codec
 from .program import program as ir
 from .program.dims import static_shape
-from .program.renumber import renumber_step
+from .program.operands import rewired
 
 _DIGEST_DIGITS = 32
 
@@ -68,16 +68,11 @@ def alone(program: ir.Program, step: ir.Step) -> tuple[ir.Program, list[int]]:
         constant = program.values[program.root(old)].kind == "constant"
         kind: ir.ValueKind = "constant" if constant else "input"
         values.append(_own(program.values[old], kind, sum(value.kind == kind for value in values)))
+    numbers = {old: new for new, old in enumerate(order)}
     results = {old: len(order) + at for at, old in enumerate(step.results)}
     values += [_own(program.values[old], "output", at) for at, old in enumerate(step.results)]
-    number = results | {old: new for new, old in enumerate(order)}
-    single = renumber_step(replace(step, scratchpad_offset=-1, scratchpad_bytes=-1), number)
-    # The order of operands stays: libraries know steps by it.
-    operands = tuple(
-        ir.Operand(new.role, results[old.value]) if old.is_result else new
-        for old, new in zip(step.operands, single.operands, strict=True)
-    )
-    single = replace(single, operands=operands)
+    unplaced = replace(step, scratchpad_offset=-1, scratchpad_bytes=-1)
+    single = rewired(unplaced, lambda *use: numbers[use[-1]], lambda *use: results[use[-1]])
     return ir.Program("step", tuple(values), (single,)), order
 
 

@@ -27,13 +27,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     parser = _Parser(prog="tvm_mxplan.core.solve", description="Solve an allocation problem given as CSV.")
     parser.add_argument("problem", help="CSV file with the columns id,lower,upper,size")
-    parser.add_argument("--capacity", type=_count, help="bytes of the arena; exit code 2 if they do not do")
-    parser.add_argument("--alignment", type=_count, default=1, help="of every offset (default 1)")
-    parser.add_argument("--seconds", type=_seconds, help="stop about then with the best plan so far")
+    parser.add_argument("--capacity", type=count, help="bytes of the arena; exit code 2 if they do not do")
+    parser.add_argument("--alignment", type=count, default=1, help="of every offset (default 1)")
+    parser.add_argument("--seconds", type=seconds, help="stop about then with the best plan so far")
     parser.add_argument("--fit", action="store_true", help="stop with the first plan that fits the capacity")
     parser.add_argument(
         "--max-nodes",
-        type=_count,
+        type=count,
         help=f"placements of the search (default {DEFAULT_MAX_NODES}, no limit with --seconds)",
     )
     parser.add_argument("--out", help="CSV file to write, with a column offset")
@@ -68,13 +68,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0 if plan.fits(problem.capacity) else 2
 
 
-def _count(text: str) -> int:
+def count(text: str) -> int:
+    """An argument that is an integer of 0 or more."""
     if not (text.isascii() and text.isdigit()):
         raise argparse.ArgumentTypeError(f"{text!r} is not an integer of 0 or more")
     return int(text)
 
 
-def _seconds(text: str) -> float:
+def seconds(text: str) -> float:
+    """An argument that is a number of seconds."""
     try:
         value = float(text)
     except ValueError:

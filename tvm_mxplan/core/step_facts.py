@@ -16,15 +16,9 @@ from .description import NOTHING_KNOWN, StepInfo
 from .element_types import stored_bytes
 from .layout.layout import Layout, parse_layout
 from .program import program as ir
+from .program.operands import operands_of, reorder
 
 Layouts: TypeAlias = tuple[str, ...]
-
-
-def operands_of(step: ir.Step) -> list[tuple[str, int]]:
-    """Roles and values of everything a step touches: operands, then those of its post-ops."""
-    pairs = [(operand.role, operand.value) for operand in step.operands]
-    pairs += [("post_op", p.value) for p in step.post_ops if isinstance(p, ir.BinaryPostOp)]
-    return pairs
 
 
 @dataclass(frozen=True)
@@ -93,7 +87,7 @@ class StepFacts:
     def pieces_bytes(self) -> int:
         """Bytes that a concatenation or slice reads: those of its pieces, of which a slice has one."""
         sliced = isinstance(self.step.attrs, ir.Slice)
-        return sum(self.operand_bytes[-1:] if sliced else self.operand_bytes[:-1])
+        return sum(self.operand_bytes[1:] if sliced else self.operand_bytes[:-1])
 
 
 def reorder_facts(shape: tuple[int, ...], dtype: str, source: str, target: str) -> StepFacts:
@@ -102,5 +96,5 @@ def reorder_facts(shape: tuple[int, ...], dtype: str, source: str, target: str) 
         ir.Value("", shape, dtype, "input", source, 0),
         ir.Value("", shape, dtype, "local", target),
     )
-    step = ir.Step("", ir.Reorder(), (ir.Operand("src", 0), ir.Operand("dst", 1)))
+    step = reorder("", 0, 1)
     return StepFacts(ir.Program("", values, (step,)), step, (source, target))

@@ -6,14 +6,17 @@ import json
 import os
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from .. import environment
 from ..byoc import registry
+from ..byoc.region_module import keep_specializations
 from ..errors import InvalidInputError, MxplanError, UnsupportedError
 from ..export.exported_weights import exported_weights
 from ..export.files import check_destination, whole_file
@@ -22,8 +25,11 @@ from ..export.linking import write_library
 from ..export.shared_library import check_library
 from ..report.stored_report import StoredReport
 from . import machine, shape_errors
+from .bound import BoundCall
+from .calls import Caller, arrays_of, copy_into
 from .ffi import tvm_ffi
 from .signature import ANY, Port, Signature
+from .sizes import combinations, zeros
 
 if TYPE_CHECKING:
     import tvm
@@ -77,6 +83,8 @@ class Executable:
         self._opcheck_folder = opcheck_folder or environment.opcheck_folder()
         stored = isinstance(report, StoredReport)
         self._determinism = report.determinism() if stored else report.determinism
+        watched = self._opcheck or self._determinism is not None
+        self._short = not (self._elsewhere or self._gpu or watched)
         self._thread = threading.local()
 
     @property
@@ -119,18 +127,94 @@ class Executable:
         UnsupportedError : it was compiled for another machine; see :func:`tvm_mxplan.tune`.
         InternalError : under opcheck, a step whose numbers are not those of its reference.
         """
+        result = self._result(args, kwargs)
+        return [result] if isinstance(result, tvm_ffi.core.Tensor) else machine.outputs_of(result)
+
+    def run(self, inputs: Any, out: Sequence[np.ndarray] | None = None) -> list[np.ndarray]:
+        """Run the model from arrays to numpy arrays.
+
+        Parameters
+        ----------
+        inputs : one array, a sequence of them in the order of the inputs, or a mapping by name.
+        out : arrays for the results, in their order: each writable, with the result's shape and element type.
+
+        Returns
+        -------
+        outputs : ``out``, or new arrays, which nobody else has.
+
+        Raises
+        ------
+        InvalidInputError : as calls raise it, and for an array in ``out`` that a result does not fit.
+        """
+        args, kwargs = _arguments(inputs)
+        results = arrays_of(self._result(args, kwargs))
+        if out is None:
+            return results
+        copy_into(out, results, [port.name for port in self.signature.outputs])
+        return list(out)
+
+    def bind(self, inputs: Any, out: Sequence[np.ndarray] | None = None) -> BoundCall:
+        """Tie arrays to the model, for calls without arguments that read and write them where they stand.
+
+        With ``out``, the model runs once, so that its results are known to fit.
+
+        Parameters
+        ----------
+        inputs : as for :meth:`run`; numpy arrays must be writable and dense.
+        out : arrays that each call writes its results into; without, each call makes new ones.
+
+        Raises
+        ------
+        InvalidInputError : as calls raise it, and for arrays whose memory cannot be used as it is.
+        UnsupportedError : a model that is for another machine, for a GPU, deterministic, or under opcheck.
+        """
+        if not self._short:
+            watched = "bind: a model for a GPU, deterministic or under opcheck is called, not bound"
+            raise UnsupportedError(self._elsewhere or watched)
+        values = self.signature.bind(*_arguments(inputs))
+        main = machine.virtual_machine(getattr(self._module, "mod", self._module))["main"]
+        return BoundCall(main, self.signature, values, out)
+
+    def prepare(self, **sizes: int | Iterable[int]) -> None:
+        """Make a model with named dimensions ready for sizes, so that no call at them is a first one.
+
+        Each combination is run once, on zeros.  Regions keep 16 specialisations, or as many as were prepared
+        at once; what was used least recently goes first.
+
+        Parameters
+        ----------
+        sizes : for each named dimension a number, or several: ``ex.prepare(batch=[1, 8, 32], tokens=128)``.
+
+        Raises
+        ------
+        InvalidInputError : a name that no dimension has, a dimension without sizes, or a size out of bounds.
+        """
+        chosen = combinations(self.signature, sizes)
+        keep_specializations(getattr(self._module, "mod", self._module), len(chosen))
+        for numbers in chosen:
+            self(*zeros(self.signature, numbers))
+
+    def _result(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """The function's result, of inputs by position and by name."""
+        try:
+            if not self._short:
+                return self._long_way(self.signature.bind(args, kwargs))
+            caller = self._caller()
+            values = args if not kwargs else None if args else self.signature.in_order(kwargs)
+            result = None if values is None else caller(values)
+            return caller.looked_at(self.signature.bind(args, kwargs)) if result is None else result
+        except (RuntimeError, ValueError) as error:
+            said = None if isinstance(error, MxplanError) else shape_errors.told(error)
+            if said is None:
+                raise
+            raise said from error
+
+    def _long_way(self, values: Sequence[Any]) -> Any:
         if self._elsewhere:
             raise UnsupportedError(self._elsewhere)
-        bound = [machine.tensor_of(value, self._gpu) for value in self.signature.bind(args, kwargs)]
+        bound = [machine.tensor_of(value, self._gpu) for value in values]
         with self._determinism.held() if self._determinism else nullcontext():
-            try:
-                result = self._checked(bound) if self._opcheck else self._main()(*bound)
-            except (RuntimeError, ValueError) as error:
-                said = None if isinstance(error, MxplanError) else shape_errors.told(error)
-                if said is None:
-                    raise
-                raise said from error
-        return machine.outputs_of(result)
+            return self._checked(bound) if self._opcheck else self._main()(*bound)
 
     @property
     def determinism_lost(self) -> list[str]:
@@ -155,6 +239,13 @@ class Executable:
             self._thread.main = self._thread.vm["main"]
         return self._thread.main
 
+    def _caller(self) -> Caller:
+        try:
+            found: Caller = self._thread.caller
+        except AttributeError:
+            found = self._thread.caller = Caller(self._main(), self.signature)
+        return found
+
     def export(self, path: str | os.PathLike[str], packed_weights: bool = False) -> None:
         """Write a stock TVM library; the file appears whole or not at all.
 
@@ -177,6 +268,17 @@ class Executable:
             with exported_weights(self.module.mod, packed_weights):
                 write_library(self.module, partial, path)
             append_digest(partial)
+
+
+def _arguments(inputs: Any) -> tuple[Sequence[Any], Mapping[str, Any]]:
+    """Inputs by position and by name."""
+    if isinstance(inputs, dict):
+        return (), inputs
+    if isinstance(inputs, np.ndarray | tvm_ffi.core.Tensor):
+        return (inputs,), {}
+    if isinstance(inputs, Mapping):
+        return (), inputs
+    return tuple(inputs), {}
 
 
 def load(path: str | os.PathLike[str]) -> Executable:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import importlib
 import importlib.util
 import sys
@@ -118,12 +119,31 @@ def tensor_of(value: Any, gpu: bool = False) -> Any:
             return value
         value = value.numpy()
     array = np.asarray(value, order="C")
-    allocate = tvm_ffi.get_global_func("runtime.TVMTensorAllocWithScope")
-    device = tvm_ffi.device(_GPU if gpu else "cpu", 0)
-    made = allocate(tvm_ffi.Shape(array.shape), tvm_ffi.dtype(array.dtype), device, None)
+    made = _allocator()(tvm_ffi.Shape(array.shape), _type_of(array.dtype), _device(gpu), None)
+    if not gpu:
+        try:
+            np.from_dlpack(made)[...] = array
+            return made
+        except (BufferError, RuntimeError, TypeError):  # an element type that numpy does not have
+            pass
     data = array.ctypes.data_as(ctypes.c_void_p)
     tvm_ffi.get_global_func("runtime.TVMTensorCopyFromBytes")(made, data, array.nbytes)
     return made
+
+
+@functools.cache
+def _allocator() -> Any:
+    return tvm_ffi.get_global_func("runtime.TVMTensorAllocWithScope")
+
+
+@functools.cache
+def _device(gpu: bool) -> Any:
+    return tvm_ffi.device(_GPU if gpu else "cpu", 0)
+
+
+@functools.lru_cache(maxsize=64)
+def _type_of(dtype: np.dtype[Any]) -> Any:
+    return tvm_ffi.dtype(dtype)
 
 
 def outputs_of(result: Any) -> list[Any]:
@@ -133,6 +153,8 @@ def outputs_of(result: Any) -> list[Any]:
 
 
 def _output(result: Any) -> Any:
+    if isinstance(result, tvm_ffi.core.Tensor):
+        return result
     if isinstance(result, tvm_ffi.Shape):
         return tensor_of(np.array([int(extent) for extent in result], "int64"))
     if isinstance(result, int):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -72,6 +73,15 @@ class Signature:
                 )
         return [bound[name] for name in names]
 
+    def in_order(self, named: Mapping[str, Any]) -> list[Any] | None:
+        """Inputs by name in their order, unchecked; None unless exactly these are given."""
+        if len(named) != len(self.inputs):
+            return None
+        try:
+            return [named[port.name] for port in self.inputs]
+        except KeyError:
+            return None
+
     def to_json(self) -> dict[str, Any]:
         return {
             "inputs": [[port.name, list(port.shape), port.dtype] for port in self.inputs],
@@ -96,7 +106,7 @@ def _check(port: Port, value: Any, symbols: dict[str, int]) -> None:
     if not port.dtype:
         return  # a library that TVM wrote, which carries no types; its own check has to do
     shape = tuple(int(dim) for dim in shape)
-    if str(dtype) != port.dtype:
+    if _name_of(dtype) != port.dtype:
         raise InvalidInputError(f"input {port}: expected element type {port.dtype}, got {dtype}")
     if port.shape == ANY:
         return
@@ -106,6 +116,12 @@ def _check(port: Port, value: Any, symbols: dict[str, int]) -> None:
         fits = fits and (bound == actual or isinstance(bound, str))
     if not fits:
         raise InvalidInputError(f"input {port}: expected that shape, got [{', '.join(map(str, shape))}]")
+
+
+@functools.lru_cache(maxsize=64)
+def _name_of(dtype: Any) -> str:
+    """The name of an element type; numpy takes microseconds to make one."""
+    return str(dtype)
 
 
 def _check_arithmetic(port: Port, value: Any, symbols: Mapping[str, int]) -> None:

@@ -11,7 +11,7 @@ from tvm_mxplan.core.element_types import item_bytes, numpy_type
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import static_shape
 
-from .estimate import Array, Estimate, unit_roundoff
+from .estimate import Array, Estimate, as_stored, unit_roundoff
 from .physical import Tensor, read
 from .references import evaluate
 from .result import Finding
@@ -99,7 +99,7 @@ def differ(name: str, actual: Array, estimate: Estimate) -> tuple[Finding | None
     A reference that is no number says nothing, nor does one that nothing bounds; an infinite one must be met.
     """
     with np.errstate(all="ignore"):
-        rounded = estimate.value.astype(actual.dtype).astype(np.float64)
+        rounded = as_stored(estimate.value, actual.dtype).astype(np.float64)
         stored = np.abs(rounded - estimate.value)  # what the best result would be off by
         if np.any(estimate.error):
             stored = np.maximum(stored, unit_roundoff(actual.dtype) * np.abs(estimate.value))

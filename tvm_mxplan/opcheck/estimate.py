@@ -39,6 +39,11 @@ def unit_roundoff(dtype: np.dtype[Any]) -> float:
     return float(np.finfo(dtype).eps) / 2 if np.issubdtype(dtype, np.floating) else 0.0
 
 
+def as_stored(values: Array, dtype: np.dtype[Any]) -> Array:
+    """Numbers as an element type holds them: the nearest integers, where it is of integers."""
+    return (np.rint(values) if dtype.kind in "iu" else values).astype(dtype)
+
+
 @dataclass(frozen=True)
 class Estimate:
     """Exact values, and an absolute error for each; 0 where a step only moves or selects numbers."""

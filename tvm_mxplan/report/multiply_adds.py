@@ -10,6 +10,8 @@ from tvm import relax
 
 from ..core.program import program as ir
 from ..core.program.dims import Shape
+from ..operators.attention import NAME as ATTENTION
+from ..operators.convolution_gradients import BACKWARD_DATA, BACKWARD_WEIGHTS
 from ..operators.recurrent import GATES, NEEDED, PREFIX
 from ..passes.relax_types import shape_of
 
@@ -39,6 +41,17 @@ def of_call(call: relax.Call, sized: Callable[[Shape], Sequence[int]]) -> int:
         data, weights, recurrence = (shape_of(arg) for arg in call.args[:NEEDED])
         if data is not None and weights is not None and recurrence is not None:
             return math.prod(sized(data)[:2]) * (math.prod(sized(weights)) + math.prod(sized(recurrence)))
+    elif name in (BACKWARD_DATA.full_name, BACKWARD_WEIGHTS.full_name):
+        grad, weights = (
+            (call.args[0], call.args[1]) if name == BACKWARD_DATA.full_name else (call.args[1], call)
+        )
+        shapes = shape_of(grad), shape_of(weights)
+        if shapes[0] is not None and shapes[1] is not None:
+            return math.prod(sized(shapes[0])) * math.prod(sized(shapes[1])[1:])
+    elif name == ATTENTION:
+        query, key, value = (shape_of(arg) for arg in call.args[:3])
+        if query is not None and key is not None and value is not None:
+            return math.prod(sized(query[:3])) * sized(key)[2] * sum(sized((query[3], value[3])))
     elif name == "relax.matmul":
         left, out = shape_of(call.args[0]), shape_of(call)
         if left is not None and out is not None:
@@ -65,10 +78,17 @@ def of_program(program: ir.Program) -> int:
                 total += _size(program.values[step.dst].shape) * _size(depthwise[2:])
             else:
                 total += _size(program.values[step.dst].shape) * _size(inner)
+        elif isinstance(step.attrs, ir.ConvolutionBackwardWeights):
+            filters = program.values[step.dst].shape
+            inner = filters[2:] if step.attrs.groups > 1 else filters[1:]
+            total += _size(program.values[step.operand("gradient")].shape) * _size(inner)
         elif isinstance(step.attrs, ir.MatMul | ir.InnerProduct):
             source = program.values[step.operand("src")].shape
             depth = source[-1:] if isinstance(step.attrs, ir.MatMul) else source[1:]
             total += _size(program.values[step.dst].shape) * _size(depth)
+        elif isinstance(step.attrs, ir.Attention):
+            query, key, value = (program.values[step.operand(role)].shape for role in ("src", "key", "value"))
+            total += _size(query[:3]) * _size(key[2:3]) * (_size(query[3:]) + _size(value[3:]))
         elif isinstance(step.attrs, ir.Recurrent):
             products = (program.values[step.operand(role)].shape for role in ("weights", "recurrence"))
             total += _size(program.values[step.dst].shape[:2]) * sum(map(_size, products))

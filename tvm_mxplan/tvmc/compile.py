@@ -71,7 +71,7 @@ def add_parser(verbs: Any) -> None:
     )
     parser.add_argument("--desired-layout", choices=_LAYOUTS, help="the same under the names TVM had")
     parser.add_argument(
-        "--precision", help="f32 or bf16, what operators compute in: short for --opt precision=PRECISION"
+        "--precision", help="model, f32 or bf16, what is computed in: short for --opt precision=PRECISION"
     )
     parser.add_argument(
         "--device-properties",

@@ -19,7 +19,8 @@ from tvm_mxplan.core.program.dims import static_shape
 from tvm_mxplan.errors import MxplanError, UnsupportedError
 from tvm_mxplan.opcheck.physical import Tensor, read
 
-from .data import Array, drawn, operands
+from .data import operands
+from .drawing import Array, drawn
 from .references import Run, judge
 
 MOST_BYTES = 1 << 30

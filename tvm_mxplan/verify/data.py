@@ -7,18 +7,16 @@ few units of one around 0: there functions behind a sum (clip, tanh, gelu, ...) 
 All of them have a place in every type that is computed in, so an operand of a shorter type loses nothing;
 what is written in a shorter type is rounded once.
 
-Numbers come from one pool whose length is a prime, so that a block that was read in the place of another
-one shows, however large the tensor.
+Numbers are drawn from one pool (``drawing``); integers with scales have rules of their own
+(``quantized_data``).
 """
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
@@ -27,18 +25,22 @@ from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import static_shape
 from tvm_mxplan.errors import UnsupportedError
 
-Array = np.ndarray[Any, np.dtype[Any]]
+from .drawing import Array, drawn
+from .quantized_data import integer_operand
 
-_POOL = 262139
-_ALIGNMENT = 16  # numbers
-_SHIFT = 65537  # between the pool's numbers that two operands start at
 _EXACT = 2**24
 _SPREAD = 3.0  # of sums around 0
 _FINE = 16.0  # steps of one, in what functions are tried on
 _TYPES = {"float32": 2**20, "bfloat16": 2**8}
 """The largest integers, by type, of what is only moved or selected."""
 
-_PRODUCTS = (ir.Convolution, ir.Deconvolution, ir.MatMul, ir.InnerProduct)
+_PRODUCTS = (
+    ir.Convolution,
+    ir.Deconvolution,
+    ir.ConvolutionBackwardWeights,
+    ir.MatMul,
+    ir.InnerProduct,
+)
 _MOVING = (
     ir.Concat,
     ir.Shuffle,
@@ -71,7 +73,10 @@ def operands(program: ir.Program, turn: int = 0, known: Mapping[int, Array] = _N
         sums of that length.
     """
     step = program.steps[0]
-    scale = _Scale.of(program) if isinstance(step.attrs, _PRODUCTS) else None
+    scaled = any(operand.role in ir.SCALE_ROLES for operand in step.operands)
+    product = isinstance(step.attrs, _PRODUCTS)
+    terms = depth(program) if product and scaled else 0
+    scale = _Scale.of(program) if product and not scaled else None
     found = {number: array for number, array in known.items() if program.values[number].kind == "constant"}
     for number, role, post_op in _reads(step):
         value = program.values[number]
@@ -79,6 +84,10 @@ def operands(program: ir.Program, turn: int = 0, known: Mapping[int, Array] = _N
             raise UnsupportedError(f"a {value.dtype} operand")
         if number not in found:
             place = number + 1 + turn * len(program.values)
+            integers = integer_operand(program, role, value, place, terms) if scaled else None
+            if integers is not None:
+                found[number] = integers
+                continue
             if role == "indices":
                 found[number] = _indices(program, step, value, place)
                 continue
@@ -108,6 +117,9 @@ def _whole(value: ir.Value, place: int) -> Array:
 def depth(program: ir.Program) -> int:
     """Number of products in each sum of the one step of ``program``."""
     step = program.steps[0]
+    if isinstance(step.attrs, ir.ConvolutionBackwardWeights):
+        samples, _, *rows = static_shape(program.values[step.operand("gradient")].shape)
+        return samples * math.prod(rows)
     weights = static_shape(program.values[step.operand("weights")].shape)
     match step.attrs:
         case ir.MatMul():
@@ -163,7 +175,10 @@ def _fitted(
         # Rows of a few units: activations are neither flat nor all at one end there.
         depth = shape[2] if use.role in ("weights", "recurrence") else 1
         return drawn(shape, place, divisor=4.0 * math.sqrt(depth))
-    if scale is not None and use.role in ("src", "weights"):
+    if isinstance(step.attrs, ir.Attention) and use.role in ("src", "key"):
+        # Scores of a few units: weights are neither equal nor all but one of them 0.
+        return drawn(shape, place, divisor=math.sqrt(4.0 * abs(step.attrs.scale)) * shape[3] ** 0.25)
+    if scale is not None and use.role in ("src", "weights", "gradient"):
         return drawn(shape, place, scale.most, 1.0 if use.role == "src" else scale.divisor)
     if use.role in ("depthwise_weights", "weights"):  # those of a prelu
         return drawn(shape, place, divisor=4.0)
@@ -196,28 +211,3 @@ def _powers(drawn: Array, most: int) -> Array:
     """Powers of two with either sign; their exponents go from 0 to ``most``, or half as often below it."""
     exponents = np.where(np.abs(drawn) > 3, drawn / 4, 0) if most == 1 else np.abs(drawn) % (most + 1)
     return np.asarray(np.where(drawn < 0, -1, 1) * np.exp2(exponents), np.float32)
-
-
-def drawn(shape: tuple[int, ...], place: int, most: int = 4, divisor: float = 1.0) -> Array:
-    """Integers from -most to most over ``divisor``, another sequence for each place."""
-    pool, factor = _pool(most), np.float32(1 / divisor)
-    count, start = math.prod(shape), place * _SHIFT % _POOL
-    found = aligned(count)
-    done = 0
-    while done < count:
-        part = min(count - done, _POOL - start)
-        np.multiply(pool[start : start + part], factor, out=found[done : done + part])
-        done, start = done + part, 0
-    return found.reshape(shape)
-
-
-@functools.lru_cache(maxsize=8)
-def _pool(most: int) -> Array:
-    return np.random.default_rng(20231).integers(-most, most + 1, _POOL).astype(np.float32)
-
-
-def aligned(count: int) -> Array:
-    """Numbers that are not written yet, aligned as the runtime wants constants that it uses in place."""
-    memory = np.empty(count + _ALIGNMENT, np.float32)
-    begin = -(memory.ctypes.data // memory.itemsize) % _ALIGNMENT
-    return memory[begin : begin + count]

@@ -16,7 +16,7 @@ import numpy as np
 
 from tvm_mxplan.core.program import program as ir
 
-from .data import Array
+from .drawing import Array
 
 Operands = Mapping[str, Array]
 
@@ -51,6 +51,40 @@ def convolution(
     matrices = filters.transpose(0, 3, 2, 1).reshape(groups, -1, outputs)
     result = np.matmul(grouped.reshape(groups, len(at), -1), matrices)
     return np.asarray(result.transpose(1, 0, 2).reshape(len(at), -1))
+
+
+def backward_weights(
+    attrs: ir.ConvolutionBackwardWeights, operands: Operands, kernel: Sequence[int], at: Sequence[Array]
+) -> Array:
+    """[groups, outputs, inputs, *kernel] of a gradient of weights.
+
+    Parameters
+    ----------
+    at : groups, and outputs and inputs of each, that are worked out.
+    """
+    src, gradient = operands["src"], operands["gradient"]
+    groups, outputs, inputs = at
+    axes, out = len(kernel), gradient.shape[2:]
+    reads = zip(src.shape[2:], out, kernel, attrs.strides, attrs.dilation, attrs.padding, strict=False)
+    behind = [
+        max(0, (rows - 1) * stride + (taps - 1) * step + 1 - extent - begin)
+        for extent, rows, taps, stride, step, begin in reads
+    ]
+    before = attrs.padding[:axes]
+    result = np.empty((*map(len, at), *kernel), np.float32)
+    for number, group in enumerate(groups):
+        rows = gradient[:, group * (gradient.shape[1] // attrs.groups) + outputs]
+        rows = np.moveaxis(rows, 1, 0).reshape(len(outputs), -1)
+        read = src[:, group * (src.shape[1] // attrs.groups) + inputs]
+        read = np.pad(read, [(0, 0), (0, 0), *zip(before, behind, strict=True)])
+        for tap in np.ndindex(*kernel):
+            place = tuple(
+                slice(t * step, t * step + (count - 1) * stride + 1, stride)
+                for t, step, count, stride in zip(tap, attrs.dilation, out, attrs.strides, strict=True)
+            )
+            seen = np.moveaxis(read[(slice(None), slice(None), *place)], 1, -1).reshape(-1, len(inputs))
+            result[(number, slice(None), slice(None), *tap)] = rows @ seen
+    return result
 
 
 def inner_product(operands: Operands, at: Array) -> Array:

@@ -13,7 +13,7 @@ from tvm_mxplan.opcheck.compare import differ
 from tvm_mxplan.opcheck.references import evaluate
 from tvm_mxplan.opcheck.result import Finding
 
-from .data import Array
+from .drawing import Array
 from .sample import slices
 
 MULTIPLIED = 1 << 31

@@ -15,14 +15,14 @@ import numpy as np
 
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.opcheck.compare import differ
-from tvm_mxplan.opcheck.estimate import Estimate, rounded_to
-from tvm_mxplan.opcheck.references import POST_OPS, REFERENCES, evaluate
+from tvm_mxplan.opcheck.estimate import Estimate, as_stored, rounded_to
+from tvm_mxplan.opcheck.references import POST_OPS, REFERENCES, evaluate, quantized
 from tvm_mxplan.opcheck.references.convolution import before_depthwise, depthwise
 from tvm_mxplan.opcheck.references.operands import Operands
 from tvm_mxplan.opcheck.result import Finding
 
-from . import products, recurrent
-from .data import Array
+from . import attention, channels, products, recurrent
+from .drawing import Array
 from .sample import positions, slices
 
 GATHERED = 1 << 22
@@ -32,6 +32,8 @@ MULTIPLIED = 1 << 30
 WORKED_OUT = 1 << 18
 """Numbers that a reference in float64 is given; where a tensor has more, a sample of one axis is."""
 _LEAST = 16
+_FILTERS = 8
+"""Groups, inputs and outputs of a gradient of weights that are worked out at least, both ends among them."""
 _WINOGRAD_ROOM = 16.0
 """Of a stated error in the L2 norm, what the worst of a million elements may be off by."""
 
@@ -78,13 +80,21 @@ def judge(run: Run) -> Finding | None:
         case ir.Recurrent():
             given = {o.role: run.arrays[o.value] for o in step.operands if not o.is_result}
             return recurrent.judge(step, given, {"dst": run.result, **run.others})
+        case ir.BatchNormalizationTraining() | ir.BatchNormalizationBackward():
+            given = {o.role: run.arrays[o.value] for o in step.operands if not o.is_result}
+            return channels.judge(step, given, {"dst": run.result, **run.others})
         case ir.Convolution() | ir.Deconvolution() | ir.MatMul() | ir.InnerProduct():
             estimate, chosen = _product(run)
+        case ir.ConvolutionBackwardWeights():
+            estimate, chosen = _filters(run)
+        case ir.Attention() as attrs:
+            arrays = {o.role: run.arrays[o.value] for o in step.operands if not o.is_result}
+            estimate, chosen = attention.worked_out(attrs, arrays, run.result.shape)
         case _:
             estimate, chosen = _other(run)
     got = chosen(run.result)
     exact = not np.any(estimate.error)
-    if exact and np.array_equal(got, estimate.value.astype(got.dtype)):  # rounded once, if it is shorter
+    if exact and np.array_equal(got, as_stored(estimate.value, got.dtype)):  # rounded once, if it is shorter
         return None
     expected = np.asarray(estimate.value, np.float64)
     finding, _ = differ("dst", got, Estimate(expected, estimate.error))
@@ -112,7 +122,8 @@ def _widened(run: Run) -> Run:
 
 def _product(run: Run) -> tuple[Estimate, Chosen]:
     step, shape = run.program.steps[0], run.result.shape
-    given = {operand.role: run.arrays[operand.value] for operand in step.operands if not operand.is_result}
+    read = {operand.role: [run.arrays[operand.value]] for operand in step.operands if not operand.is_result}
+    given = {role: arrays[0] for role, arrays in quantized.real(step, read).items()}
     filters = math.prod(given["weights"].shape)
     match step.attrs:
         case ir.MatMul():
@@ -132,7 +143,26 @@ def _product(run: Run) -> tuple[Estimate, Chosen]:
             value = products.convolution(attrs, given, shape[2:], at)
             chosen = _pixels(shape, at)
     estimate = _stated(_with_bias(value, given, step, chosen), run)
-    return _behind(estimate, step.post_ops, run, chosen), chosen
+    estimate = _behind(estimate, step.post_ops, run, chosen)
+    return quantized.stored(step, read, estimate, run.result.dtype), chosen
+
+
+def _filters(run: Run) -> tuple[Estimate, Chosen]:
+    """A gradient of weights: of some groups, and of some inputs and outputs of each."""
+    step = run.program.steps[0]
+    attrs = step.attrs
+    assert isinstance(attrs, ir.ConvolutionBackwardWeights)
+    given = {operand.role: run.arrays[operand.value] for operand in step.operands if not operand.is_result}
+    shape = run.result.shape if attrs.groups > 1 else (1, *run.result.shape)
+    gradient = given["gradient"].shape
+    sums = max(1, MULTIPLIED // (gradient[0] * math.prod(gradient[2:]) * math.prod(shape[3:])))
+    most = max(_FILTERS, round(sums ** (1 / 3 if attrs.groups > 1 else 1 / 2)))
+    at = [slices(extent, most) for extent in shape[:3]]
+
+    def chosen(array: Array) -> Array:
+        return np.broadcast_to(array, run.result.shape).reshape(shape)[np.ix_(*at)]
+
+    return Estimate(products.backward_weights(attrs, given, shape[3:], at)), chosen
 
 
 def _with_depthwise(run: Run, given: dict[str, Array]) -> tuple[Estimate, Chosen]:
@@ -286,6 +316,8 @@ def _free_axes(step: ir.Step, shape: Sequence[int], src: Sequence[int]) -> list[
             return [axis for axis in axes if axis != 1]
         case ir.LayerNormalization():
             return list(axes)[:-1]
+        case ir.Quantization(axis=along):
+            return [axis for axis in axes if axis != along]
         case ir.Softmax(axis=along):
             return [axis for axis in axes if axis != along % len(shape)]
         case ir.Reduction():

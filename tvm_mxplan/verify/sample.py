@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .data import Array
+from .drawing import Array
 
 
 def positions(extents: Sequence[int], most: int) -> Array:

@@ -51,6 +51,7 @@ _CONVOLUTIONS = (
     ("jit", None, Reach(1.0, 1.2)),
     (GEMM, None, Reach(0.3, 1.0)),
 )
+_WINDOWED = (ir.Convolution, ir.Deconvolution, ir.ConvolutionBackwardWeights)
 _GROUPED = 0.65  # of the share of such kernels where channels are in groups
 _OTHER_CONVOLUTIONS = Reach(0.8, 1.0)
 _PRODUCTS = Reach(1.05, 1.2, 1.3)
@@ -61,6 +62,8 @@ _POOLED, _POOLED_IN_BLOCKS, _SCALED_LRN, _EXPONENTIAL, _NORMALIZED = 2.7, 3.8, 6
 _TRANSCENDENTAL = 30.0
 # Recurrent layers over all steps and samples, with brgemm, and in cells that oneDNN calls ref.
 _RECURRENT, _RECURRENT_GEMM = 0.75, 0.5
+# Of attention's products, its copies of queries and its softmax counted: see docs/attention.md.
+_ATTENTION = 0.75
 _SIMPLE = frozenset(
     (
         "relu",
@@ -78,7 +81,7 @@ _SIMPLE = frozenset(
 )
 _SHOWN = 0.9
 """Of what is moved by steps that do little else."""
-_SHOWN_BY_KIND = {ir.Concat: 1.3, ir.Slice: 1.3, ir.Binary: 1.4, ir.Reorder: 1.8}
+_SHOWN_BY_KIND = {ir.Concat: 1.3, ir.Slice: 1.3, ir.Binary: 1.4, ir.Reorder: 1.8, ir.Quantization: 1.8}
 
 
 def computing_us(facts: StepFacts, machine: MachineRates) -> float:
@@ -97,13 +100,23 @@ def computing_us(facts: StepFacts, machine: MachineRates) -> float:
         products = sum(math.prod(facts.shape(role)) for role in ("weights", "recurrence"))
         share = _RECURRENT_GEMM if info.is_reference else _RECURRENT
         operations = 2.0 * math.prod(dst[:2]) * products / share
+    elif isinstance(attrs, ir.Attention):
+        depths = src[-1] + facts.shape("value")[-1]
+        operations = 2.0 * math.prod(src[:3]) * facts.shape("key")[2] * depths / _ATTENTION
     elif isinstance(attrs, ir.Convolution | ir.Deconvolution):
         operations = _convolution(facts, attrs)
         if info.instruction_set in _VECTORS:
             operations *= peak / machine.gflops(facts.dtype("src"), info.instruction_set)
+    elif isinstance(attrs, ir.ConvolutionBackwardWeights):
+        inputs = facts.shape("dst")[2 if attrs.groups > 1 else 1 :]
+        gradient = facts.padded("gradient")
+        operations = 2.0 * math.prod(gradient) * math.prod(inputs) / _reach(facts).share
     elif isinstance(attrs, ir.Pooling):
         window = math.prod(min(k, n) for k, n in zip(attrs.kernel, src[2:], strict=True))
         operations = elements * window * (_POOLED_IN_BLOCKS if facts.layout("dst").blocks else _POOLED)
+    elif isinstance(attrs, ir.PoolingBackward):
+        rows = math.prod(facts.padded("gradient"))
+        operations = rows * math.prod(attrs.kernel) * _POOLED
     elif isinstance(attrs, ir.LRN):
         operations = elements * _SCALED_LRN
     elif isinstance(attrs, ir.Softmax):
@@ -123,7 +136,7 @@ def computing_us(facts: StepFacts, machine: MachineRates) -> float:
 def shown_share(facts: StepFacts) -> float:
     """Of the time in which threads exchange images, the share that arithmetic does not hide."""
     attrs = facts.step.attrs
-    if isinstance(attrs, ir.Convolution | ir.Deconvolution):
+    if isinstance(attrs, _WINDOWED):
         return _reach(facts).shown
     if isinstance(attrs, ir.MatMul | ir.InnerProduct):
         return _products(facts.info).shown
@@ -132,7 +145,7 @@ def shown_share(facts: StepFacts) -> float:
 
 def hides(facts: StepFacts) -> bool:
     """Whether a step has arithmetic that the exchange of images is hidden behind."""
-    dense = isinstance(facts.step.attrs, ir.Convolution | ir.Deconvolution | ir.MatMul | ir.InnerProduct)
+    dense = isinstance(facts.step.attrs, (*_WINDOWED, ir.MatMul, ir.InnerProduct))
     return dense and not _is_depthwise(facts.info)
 
 
@@ -169,7 +182,8 @@ def _convolution(facts: StepFacts, attrs: ir.Convolution | ir.Deconvolution) -> 
 
 
 def _reach(facts: StepFacts) -> Reach:
-    reach = _of(facts.info.family, bool(facts.layout("dst").blocks))
+    image = "src" if isinstance(facts.step.attrs, ir.ConvolutionBackwardWeights) else "dst"
+    reach = _of(facts.info.family, bool(facts.layout(image).blocks))
     if _is_depthwise(facts.info) and facts.info.instruction_set in _VECTORS:
         return Reach(_NARROW_LOADS * reach.share, reach.shown, reach.passes)
     return reach

@@ -25,6 +25,8 @@ _FORKS = 2.0
 _FULL, _HIDDEN = 1.6, 0.6
 """Of exchanging images where nothing hides it, and of the arithmetic that something is hidden behind."""
 _REFERENCE_PENALTY = 50.0
+_TURNED = 3.0
+"""Of converting numbers, where that changes the layout as well: a reorder before takes less."""
 
 
 def cost(facts: StepFacts, machine: MachineRates) -> float:
@@ -34,7 +36,7 @@ def cost(facts: StepFacts, machine: MachineRates) -> float:
     if isinstance(attrs, ir.Concat | ir.Slice):
         moved = 2 * facts.pieces_bytes
         return start + max(shown_share(facts) * machine.exchanging_us(moved), machine.copying_us(moved))
-    if not isinstance(attrs, ir.Reorder) and not is_float(facts):
+    if not isinstance(attrs, ir.Reorder | ir.Quantization) and not is_float(facts):
         return time_share(facts, machine) * cost(in_float(facts), machine)
     images = facts.image_bytes
     exchanging = machine.exchanging_us(images)
@@ -48,4 +50,6 @@ def cost(facts: StepFacts, machine: MachineRates) -> float:
     spent = start + max(computing + shown, machine.copying_us(images)) + weights
     # A recurrent layer's reference code is made of matrix products, fast ones.
     slow = facts.info.is_reference and not isinstance(attrs, ir.Recurrent)
+    if isinstance(attrs, ir.Quantization) and facts.layout("src") != facts.layout("dst"):
+        spent *= _TURNED
     return spent * _REFERENCE_PENALTY if slow else spent

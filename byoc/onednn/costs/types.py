@@ -19,7 +19,10 @@ from dataclasses import replace
 from tvm_mxplan.core.kernel import alone
 from tvm_mxplan.core.machine import MachineRates
 from tvm_mxplan.core.program import program as ir
-from tvm_mxplan.core.step_facts import StepFacts, operands_of
+from tvm_mxplan.core.program.operands import operands_of
+from tvm_mxplan.core.step_facts import StepFacts
+
+from . import integers
 
 FLOAT, SHORT = "float32", "bfloat16"
 _FEW_CHANNELS = 16
@@ -48,12 +51,15 @@ def in_float(facts: StepFacts) -> StepFacts:
     """The same step with everything in float32."""
     single, _ = alone(facts.program, facts.step)
     values = tuple(replace(value, dtype=FLOAT) for value in single.values)
-    return replace(facts, program=replace(single, values=values), step=single.steps[0])
+    info = integers.float_info(facts) if integers.reads_integers(facts) else facts.info
+    return replace(facts, program=replace(single, values=values), step=single.steps[0], info=info)
 
 
 def time_share(facts: StepFacts, machine: MachineRates) -> float:
     """Time of a step in its types as a share of its time with everything in float32."""
     attrs = facts.step.attrs
+    if integers.reads_integers(facts):
+        return integers.integer_share(facts)
     if isinstance(attrs, ir.MatMul | ir.InnerProduct):
         return _product(facts, machine)
     if isinstance(attrs, ir.Convolution | ir.Deconvolution):

@@ -33,11 +33,6 @@ def put_before_views(graph: Graph) -> None:
 class _Mover:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.views: dict[int, list[int]] = {}
-        """Of each value, those that view it."""
-        for number, value in enumerate(graph.values):
-            if value.alias_of >= 0:
-                self.views.setdefault(value.alias_of, []).append(number)
 
     def move(self, at: int, step: ir.Step) -> None:
         graph = self.graph
@@ -59,36 +54,35 @@ class _Mover:
             if number is None:
                 return
             operands.append(ir.Operand("src1", number))
-        made = graph.add_local(result.name, viewed.shape)
+        made = graph.add_local(result.name, viewed.shape, viewed.dtype)
         graph.replace(at, replace(step, operands=(*operands, ir.Operand("dst", made))))
-        graph.unview(base)
-        graph.show(step.dst, replace(result, alias_of=made, layout=view.layout))
-        self.views[base], self.views[made] = [], [step.dst]
+        graph.forget_views(base)
+        graph.alias(step.dst, made, layout=view.layout)
 
     def _only_viewed_as(self, value: int) -> int | None:
         """The local at the end of a chain of views that one step alone reads, and through ``value``."""
         graph = self.graph
-        if graph.reads_of(value) != 1 or self._is_viewed(value) or graph.values[value].alias_of < 0:
+        if graph.reads(value) != 1 or self._is_viewed(value) or graph.values[value].alias_of < 0:
             return None
         while graph.values[value].alias_of >= 0:
             if graph.values[value].alias_offset != 0 or graph.writer(value) is not None:
                 return None
             value = graph.values[value].alias_of
-            if graph.reads_of(value) or sum(map(self._is_used, self.views[value])) != 1:
+            if graph.reads(value) or sum(map(self._is_used, graph.views(value))) != 1:
                 return None
         return value if graph.values[value].kind == "local" else None
 
     def _is_used(self, value: int) -> bool:
-        return self.graph.reads_of(value) > 0 or self._is_viewed(value)
+        return self.graph.reads(value) > 0 or self._is_viewed(value)
 
     def _is_viewed(self, value: int) -> bool:
         """True if views of ``value`` are read, or views of these, or show a result."""
-        left = list(self.views.get(value, ()))
+        left = self.graph.views(value)
         while left:
             view = left.pop()
-            if self.graph.reads_of(view) > 0 or self.graph.writer(view) is not None:
+            if self.graph.reads(view) > 0 or self.graph.writer(view) is not None:
                 return True
-            left += self.views.get(view, ())
+            left += self.graph.views(view)
         return False
 
     def _constant(self, number: int, view: ir.Value, viewed: ir.Value) -> int | None:
@@ -96,11 +90,11 @@ class _Mover:
         array, rank = self.graph.constant(number), len(viewed.shape)
         if array is None:
             return None
-        name = self.graph.values[number].name
+        name, dtype = self.graph.values[number].name, self.graph.values[number].dtype
         if array.size == 1:
-            return self.graph.add_constant(array.reshape((1,) * rank), name)
+            return self.graph.add_constant(array.reshape((1,) * rank), name, dtype)
         plain = (view.layout, viewed.layout) == (plain_layout(len(view.shape)), plain_layout(rank))
         last = array.size == array.shape[-1] and len(array.shape) <= len(view.shape)
         if not plain or not last or not view.shape[-1] == viewed.shape[-1] == array.size:
             return None
-        return self.graph.add_constant(np.reshape(array, (*(1,) * (rank - 1), -1)), name)
+        return self.graph.add_constant(np.reshape(array, (*(1,) * (rank - 1), -1)), name, dtype)

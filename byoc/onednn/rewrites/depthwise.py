@@ -36,6 +36,8 @@ def fuse_depthwise(graph: Graph, at: int) -> tuple[int, ir.Step] | None:
         return None
     first = graph.steps[producer]
     assert first is not None
+    if step.is_quantized or first.is_quantized:  # oneDNN keeps real numbers between the two
+        return None
     shape = graph.values[first.dst].shape
     stride = step.attrs.strides[0]  # type: ignore[union-attr]
     if not _is_pointwise(graph, first) or not is_static(shape) or shape[1] % _CHANNEL_MULTIPLE:  # type: ignore[operator]

@@ -62,4 +62,4 @@ def _filters(graph: Graph, weights: int, image: int) -> int:
 
 def _view(graph: Graph, constant: int, shape: tuple[object, ...], layout: str) -> int:
     value = graph.values[constant]
-    return graph.add_view(ir.Value(value.name, shape, value.dtype, "local", layout, alias_of=constant))  # type: ignore[arg-type]
+    return graph.add(ir.Value(value.name, shape, value.dtype, "local", layout, alias_of=constant))  # type: ignore[arg-type]

@@ -146,6 +146,8 @@ def _fold_into_weights(graph: Graph, at: int) -> None:
     roles = {operand.role: operand.value for operand in root.operands}
     scale, shift = (_per_channel(graph, step, algorithm, axis) for algorithm in ("mul", "add"))
     bias = graph.constant(roles["bias"]) if "bias" in roles else None
+    if bias is None and "bias" in roles:  # it would have to be scaled, or added to, in every call
+        return
     bias = None if bias is None else bias.reshape(-1).astype("float64")
     if shift is not None:
         bias = shift if bias is None else bias + shift
@@ -245,7 +247,7 @@ def _merge_affine(graph: Graph, at: int) -> None:
     kept = chain[-len(form) :]
     shape = (1, -1, *(1,) * (len(graph.values[src].shape) - 2))
     for position in chain[: -len(form)]:
-        graph.drop(position, graph.steps[kept[0]].name)  # type: ignore[union-attr]
+        graph.drop_into(position, graph.steps[kept[0]].name)  # type: ignore[union-attr]
     for position, line in zip(kept, form, strict=True):
         step = graph.steps[position]
         assert step

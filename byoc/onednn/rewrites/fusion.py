@@ -32,6 +32,8 @@ from .depthwise import fuse_depthwise
 from .flattened import read_images
 from .folding import fold
 from .graph import Graph
+from .quantized.fuse import read_integers, take_conversion, take_sum
+from .quantized.lower import lower
 from .transposes import copy_transposed
 
 _COMMUTATIVE = ("add", "mul", "max", "min")
@@ -39,20 +41,26 @@ _COMMUTATIVE = ("add", "mul", "max", "min")
 MAX_POST_OPS = 16
 
 
-def fuse(program: ir.Program, constants: list[np.ndarray]) -> Translation:
+def fuse(program: ir.Program, constants: list[np.ndarray], integers: bool = True) -> Translation:
     """Fold constants, fuse post-ops, copy what no step can read: a new program.
 
     Steps of other libraries stay what they are.
+
+    Parameters
+    ----------
+    integers : whether products of quantised models compute with integers on the machine at hand.
     """
     graph = Graph(_with_others_hidden(program), constants)
     put_before_views(graph)
     fold(graph)
+    lower(graph, integers)
     for at in range(len(graph.steps)):
         _fuse_step(graph, at)
+    read_integers(graph)
     read_images(graph)
     copy_transposed(graph)
     fused = graph.fused()
-    finished, constants = graph.finish()
+    finished, constants = graph.close()
     return Translation(_with_others_shown(finished), constants, fused)
 
 
@@ -140,14 +148,16 @@ def _fuse_step(graph: Graph, at: int) -> None:
     if not step or step.post_ops:
         return
     pair = fuse_depthwise(graph, at)
-    if pair is not None:
+    if isinstance(step.attrs, ir.Quantization):
+        take_conversion(graph, at)
+    elif pair is not None:
         producer, merged = pair
         graph.merge(producer, at, merged)
     elif isinstance(step.attrs, ir.Eltwise):
         producer = graph.producer(step.operand("src"))
         if producer is not None and _takes_eltwise(graph, producer):
             _append(graph, producer, at, ir.EltwisePostOp(*_fields(step.attrs)))
-    elif isinstance(step.attrs, ir.Binary):
+    elif isinstance(step.attrs, ir.Binary) and not take_sum(graph, at):
         candidates = _producers(graph, step, step.attrs)
         if candidates:
             _, producer, operand = max(candidates)

@@ -3,10 +3,10 @@
 Before   v1 = x seen as acbd;  v2 = binary mul(v1, s)
 After    v1 = x seen as acbd;  v3 = reorder(v1) abcd;  v2 = binary mul(v3, s)
 
-Matrix products read transposed operands as they stand.  Most other primitives of oneDNN 3.2 take any order of
-dimensions too, but compute nonsense from some: layer norm writes rows to the wrong places, PReLU and post-ops
-take the wrong elements of vectors, beyond their end even.  So they are given plain layouts, or channels last,
-which are what oneDNN is tested with.
+Matrix products read transposed operands as they stand, attention those whose last axis is the innermost.
+Most other primitives of oneDNN 3.2 take any order of dimensions too, but compute nonsense from some: layer
+norm writes rows to the wrong places, PReLU and post-ops take the wrong elements of vectors, beyond their end
+even.  So they are given plain layouts, or channels last, which are what oneDNN is tested with.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from tvm_mxplan.core.layout.layout import channels_last, parse_layout, plain_layout, same_bytes
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.operands import POST_OP, operands_of, reorder, with_operands
 
 from .graph import Graph
 
@@ -27,31 +28,28 @@ def copy_transposed(graph: Graph) -> None:
         if value.alias_of >= 0:
             graph.values[number] = replace(value, layout=_common_name(value))
     copies: dict[int, int] = {}
-    steps: list[ir.Step | None] = []
-    for step in graph.steps:
+    for at, step in enumerate(list(graph.steps)):
         if step:
-            operands = tuple(
-                operand
-                if operand.is_result or _takes(graph, step, operand.role, operand.value)
-                else replace(operand, value=_copy(graph, operand.value, copies, steps))
-                for operand in step.operands
-            )
-            post_ops = tuple(
-                replace(post_op, value=_copy(graph, post_op.value, copies, steps))
-                if isinstance(post_op, ir.BinaryPostOp) and not _is_common(graph.values[post_op.value])
-                else post_op
-                for post_op in step.post_ops
-            )
-            steps.append(replace(step, operands=operands, post_ops=post_ops))
-    graph.set_steps(steps)
+            numbers = [
+                value if _takes(graph, step, role, value) else _copy(graph, value, copies, at)
+                for role, value in operands_of(step)
+            ]
+            graph.replace(at, with_operands(step, numbers))
 
 
 def _takes(graph: Graph, step: ir.Step, role: str, number: int) -> bool:
     value = graph.values[number]
-    if isinstance(step.attrs, ir.Reorder) or (_is_common(value) and not isinstance(step.attrs, ir.MatMul)):
+    if role in ir.RESULT_ROLES:
+        return True
+    if role == POST_OP:
+        return _is_common(value)
+    by_strides = isinstance(step.attrs, ir.MatMul | ir.Attention)
+    if isinstance(step.attrs, ir.Reorder | ir.Quantization) or (_is_common(value) and not by_strides):
         return True
     if role in ("weights", "recurrence") and isinstance(step.attrs, _PACKED_BY_THE_RUNTIME):
         return True
+    if isinstance(step.attrs, ir.Attention):
+        return parse_layout(value.layout).order[-1] == len(value.shape) - 1
     if not isinstance(step.attrs, ir.MatMul):
         return False
     # Weights that are contiguous along neither rows nor columns make a product reference code.
@@ -76,13 +74,12 @@ def _common_name(value: ir.Value) -> str:
     return next((name for name in common if same_bytes(value.layout, name, value.shape)), value.layout)
 
 
-def _copy(graph: Graph, number: int, copies: dict[int, int], steps: list[ir.Step | None]) -> int:
+def _copy(graph: Graph, number: int, copies: dict[int, int], at: int) -> int:
     if number not in copies:
         value, constant = graph.values[number], graph.constant(number)
         if constant is not None:
-            copies[number] = graph.add_constant(constant, value.name)
+            copies[number] = graph.add_constant(constant, value.name, value.dtype)
         else:
-            copies[number] = graph.add_local(value.name, value.shape)
-            operands = (ir.Operand("src", number), ir.Operand("dst", copies[number]))
-            steps.append(ir.Step(f"transpose_{value.name}_{number}", ir.Reorder(), operands))
+            copies[number] = graph.add_local(value.name, value.shape, value.dtype)
+            graph.insert_before(at, reorder(f"transpose_{value.name}_{number}", number, copies[number]))
     return copies[number]

@@ -5,6 +5,7 @@
 #include <tvm/ffi/function.h>
 #include <tvm/ffi/reflection/registry.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -83,6 +84,11 @@ class RegionModule final : public ffi::ModuleObj {
     }
     if (name == "mxplan.prepare") {
       return ffi::Function::FromTyped([self, this] { Guard([&] { region_->Prepare(); }); });
+    }
+    if (name == "mxplan.keep") {
+      return ffi::Function::FromTyped([self, this](int64_t specializations) {
+        region_->Keep(static_cast<size_t>(std::max<int64_t>(specializations, 0)));
+      });
     }
     if (name == "mxplan.stats") {
       return ffi::Function::FromTyped([self, this] { return ffi::String(region_->Stats()); });

@@ -107,6 +107,17 @@ memory::desc TryDesc(const memory::desc& desc, const std::string& tag) {
   }
 }
 
+// Bytes that stand behind the elements: oneDNN keeps sums of integer weights there.
+int64_t BytesBehind(const memory::desc& desc) {
+  Dims outer = OuterDims(desc);
+  Dims strides = desc.get_strides();
+  int64_t reach = 1;
+  for (int64_t block : desc.get_inner_blks()) reach *= block;
+  for (size_t i = 0; i < outer.size(); ++i) reach = std::max(reach, outer[i] * strides[i]);
+  int64_t item = static_cast<int64_t>(memory::data_type_size(desc.get_data_type()));
+  return std::max<int64_t>(static_cast<int64_t>(desc.get_size()) - reach * item, 0);
+}
+
 }  // namespace
 
 memory::data_type ParseDtype(const std::string& dtype) {
@@ -168,7 +179,7 @@ bool SamePlacement(const memory::desc& a, const memory::desc& b) {
   for (size_t i = 0; i < outer.size(); ++i) {
     if (outer[i] > 1 && left[i] != right[i]) return false;
   }
-  return true;
+  return BytesBehind(a) == BytesBehind(b);
 }
 
 void AgreeOnNames(memory::desc* src, memory::desc* dst) {

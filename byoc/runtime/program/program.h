@@ -64,7 +64,13 @@ struct Operand {
   std::string role;
   int value = -1;
 
-  bool IsResult() const { return role == "dst" || role == "last_hidden" || role == "last_cell"; }
+  bool IsResult() const {
+    for (const char* result : {"dst", "last_hidden", "last_cell", "batch_mean", "batch_variance",
+                               "scale_gradient", "shift_gradient"}) {
+      if (role == result) return true;
+    }
+    return false;
+  }
 };
 
 struct PostOp {

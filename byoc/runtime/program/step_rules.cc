@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "program/step_attributes.h"
+#include "program/shapes/quantized.h"
 #include "program/shapes/step_shapes.h"
+#include "program/step_attributes.h"
 
 namespace mxplan {
 namespace {
@@ -16,7 +17,10 @@ namespace {
 enum class Types : uint8_t {
   kFloat,  // every operand is of a floating type that some library computes in; which go together,
            // the library says
-  kSame,   // bytes are moved: every operand is of dst's type
+  kProduct,    // as kFloat, or integers with scales (shapes/quantized.h)
+  kPooled,     // as kFloat, or kSame for a maximum
+  kQuantized,  // real numbers and integers into each other, by scales (shapes/quantized.h)
+  kSame,       // bytes are moved: every operand is of dst's type
   kConvert,    // as kSame, or from one floating type into another
   kAlike,      // as kFloat, or kSame in a type that the library computes with
   kIndices,    // as kSame, but for indices of int32 or int64
@@ -42,28 +46,52 @@ const std::vector<Rule>& Rules() {
       {"convolution",
        {"src", "weights"},
        {"bias", "depthwise_weights", "depthwise_bias"},
-       Types::kFloat,
+       Types::kProduct,
        PostOps::kAny,
        CheckConvolution},
       {"deconvolution",
        {"src", "weights"},
        {"bias"},
-       Types::kFloat,
+       Types::kProduct,
        PostOps::kAny,
        CheckDeconvolution},
-      {"matmul", {"src", "weights"}, {"bias"}, Types::kFloat, PostOps::kAny, CheckMatMul},
+      {"convolution_backward_weights",
+       {"src", "gradient"},
+       {},
+       Types::kFloat,
+       PostOps::kNone,
+       CheckConvolutionBackwardWeights},
+      {"matmul", {"src", "weights"}, {"bias"}, Types::kProduct, PostOps::kAny, CheckMatMul},
       {"inner_product",
        {"src", "weights"},
        {"bias"},
-       Types::kFloat,
+       Types::kProduct,
        PostOps::kAny,
        CheckInnerProduct},
-      {"pooling", {"src"}, {}, Types::kFloat, PostOps::kAny, CheckPooling},
+      {"pooling", {"src"}, {}, Types::kPooled, PostOps::kAny, CheckPooling},
+      {"pooling_backward",
+       {"src", "gradient"},
+       {},
+       Types::kFloat,
+       PostOps::kNone,
+       CheckPoolingBackward},
       {"batch_normalization",
        {"src", "mean", "variance", "scale", "shift"},
        {},
        Types::kFloat,
        PostOps::kAny,
+       CheckBatchNormalization},
+      {"batch_normalization_training",
+       {"src", "scale", "shift", "batch_mean", "batch_variance"},
+       {},
+       Types::kFloat,
+       PostOps::kNone,
+       CheckBatchNormalization},
+      {"batch_normalization_backward",
+       {"src", "gradient", "mean", "variance", "scale", "scale_gradient", "shift_gradient"},
+       {},
+       Types::kFloat,
+       PostOps::kNone,
        CheckBatchNormalization},
       {"layer_normalization",
        {"src"},
@@ -83,6 +111,12 @@ const std::vector<Rule>& Rules() {
        Types::kFloat,
        PostOps::kNone,
        CheckRecurrent},
+      {"attention",
+       {"src", "key", "value"},
+       {"mask"},
+       Types::kFloat,
+       PostOps::kNone,
+       CheckAttention},
       {"concat", {"src"}, {}, Types::kSame, PostOps::kAny, CheckConcat},
       {"shuffle", {"src"}, {}, Types::kSame, PostOps::kAny, CheckShuffle},
       {"resampling", {"src"}, {}, Types::kFloat, PostOps::kAny, CheckResampling},
@@ -95,12 +129,19 @@ const std::vector<Rule>& Rules() {
       {"cast", {"src"}, {}, Types::kAny, PostOps::kNone, CheckSameShape},
       {"resize", {"src"}, {}, Types::kFloat, PostOps::kNone, CheckResampling},
       {"reorder", {"src"}, {}, Types::kConvert, PostOps::kNone, CheckSameShape},
+      {"quantization", {"src"}, {}, Types::kQuantized, PostOps::kNone, CheckSameShape},
   };
   return rules;
 }
 
 bool IsOneOf(const std::vector<const char*>& roles, const std::string& role) {
   return std::any_of(roles.begin(), roles.end(), [&](const char* one) { return role == one; });
+}
+
+// Whether the role is one of scales and zero points, which products and conversions have.
+bool TakesScales(const Rule& rule, const std::string& role) {
+  const bool takes = rule.types == Types::kProduct || rule.types == Types::kQuantized;
+  return takes && IsScaleRole(role);
 }
 
 void CheckRoles(const Step& step, const Rule& rule) {
@@ -112,7 +153,7 @@ void CheckRoles(const Step& step, const Rule& rule) {
   bool pieces = rule.kind == "concat";
   for (size_t i = 0; i < step.operands.size(); ++i) {
     const std::string& role = step.operands[i].role;
-    if (!IsOneOf(needed, role) && !IsOneOf(rule.allowed, role)) {
+    if (!IsOneOf(needed, role) && !IsOneOf(rule.allowed, role) && !TakesScales(rule, role)) {
       ThrowInvalidInput("an operand in role ", role, ", which the kind has not");
     }
     auto same = [&](const Operand& other) { return other.role == role; };
@@ -121,10 +162,6 @@ void CheckRoles(const Step& step, const Rule& rule) {
       ThrowInvalidInput("more than one operand in role ", role);
     }
   }
-}
-
-const std::string& TypeOf(const StepView& s, int value) {
-  return s.resolved().program->values[static_cast<size_t>(value)].dtype;
 }
 
 // float16 is one of the types of libraries that say so.
@@ -153,10 +190,22 @@ std::string ExpectedType(const StepView& s, const Rule& rule, const Operand& ope
   return TypeOf(s, s.step().Find("dst"));
 }
 
+// Whether every operand has to be of a floating type.
+bool IsFloat(const StepView& s, const Rule& rule) {
+  if (rule.types != Types::kPooled) {
+    return rule.types == Types::kFloat || rule.types == Types::kProduct;
+  }
+  return TextOf(s.step(), "algorithm") != "max" || !IsShortInteger(TypeOf(s, s.step().Find("src")));
+}
+
 void CheckTypes(const StepView& s, const Rule& rule) {
   const Step& step = s.step();
+  const bool quantized = IsQuantized(s);
+  if (rule.types == Types::kQuantized) return CheckQuantization(s);
+  if (quantized) CheckQuantizedProduct(s);
   for (const Operand& operand : step.operands) {
-    if (rule.types == Types::kFloat) {
+    if (quantized) break;
+    if (IsFloat(s, rule)) {
       CheckFloating(s, operand.role, operand.value);
       continue;
     }
@@ -168,14 +217,20 @@ void CheckTypes(const StepView& s, const Rule& rule) {
     }
   }
   for (const PostOp& op : step.post_ops) {
-    if (op.kind == PostOp::Kind::kBinary) CheckFloating(s, "post-op " + op.algorithm, op.value);
+    if (op.kind != PostOp::Kind::kBinary || (quantized && IsShortInteger(TypeOf(s, op.value)))) {
+      continue;
+    }
+    CheckFloating(s, "post-op " + op.algorithm, op.value);
   }
 }
 
 // Vectors for each channel are read as they stand: no layout but that with one element behind the
 // other.
 void CheckVectors(const StepView& s) {
-  for (const char* role : {"bias", "depthwise_bias", "mean", "variance", "scale", "shift"}) {
+  for (const char* role :
+       {"bias", "depthwise_bias", "mean", "variance", "scale", "shift", "batch_mean",
+        "batch_variance", "scale_gradient", "shift_gradient", "src_scale", "src_zero_point",
+        "weights_scale", "dst_scale", "dst_zero_point"}) {
     int id = s.step().Find(role);
     if (id < 0) continue;
     const std::string& tag = s.resolved().program->values[static_cast<size_t>(id)].layout;
@@ -241,7 +296,7 @@ void CheckPostOps(const StepView& s, const Rule& rule) {
 bool IsSum(const Rule& rule) {
   std::string_view kind = rule.kind;
   return kind == "convolution" || kind == "deconvolution" || kind == "matmul" ||
-         kind == "inner_product" || kind == "pooling";
+         kind == "inner_product" || kind == "pooling" || kind == "convolution_backward_weights";
 }
 
 // Any other result that is made of nothing would stay unwritten.

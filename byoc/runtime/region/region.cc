@@ -11,7 +11,7 @@
 namespace mxplan {
 namespace {
 
-constexpr size_t kMaxSpecializations = 16;
+constexpr size_t kSpecializations = 16;  // that are kept unless more are asked for
 
 }  // namespace
 
@@ -19,7 +19,8 @@ Region::Region(Program program, std::vector<ConstantData> constants, const Libra
                Weights::Sharing sharing)
     : program_(std::move(program)),
       libraries_(program_, library),
-      weights_(std::move(constants), library, sharing) {
+      weights_(std::move(constants), library, sharing),
+      most_(kSpecializations) {
   if (weights_.constants().size() != program_.constants.size()) {
     ThrowInvalidInput("region ", program_.name, " has ", program_.constants.size(),
                       " constants, not ", weights_.constants().size());
@@ -49,7 +50,7 @@ std::shared_ptr<Specialization> Region::Get(const std::vector<int64_t>& symbols)
     throw Error(error.kind(), Concat("region ", program_.name, ": ", error.what()));
   }
   std::lock_guard<std::mutex> lock(mutex_);
-  if (slots_.size() >= kMaxSpecializations) {
+  if (slots_.size() >= most_) {
     auto oldest = std::min_element(slots_.begin(), slots_.end(), [](const Slot& a, const Slot& b) {
       return a.last_use < b.last_use;
     });
@@ -76,6 +77,11 @@ std::vector<ConstantData> Region::PackedConstants() {
 
 void Region::Prepare() {
   if (program_.IsStatic()) Get({});
+}
+
+void Region::Keep(size_t count) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  most_ = std::max(most_, count);
 }
 
 void Region::Run(const std::vector<TensorRef>& tensors, const std::vector<int64_t>& numbers) {
@@ -112,6 +118,7 @@ std::string Region::Stats() const {
   json.Key("region").String(program_.name);
   json.Key("packed_weight_bytes").Integer(PackedBytes());
   json.Key("evictions").Integer(evictions_);
+  json.Key("most_specializations").Integer(static_cast<int64_t>(most_));
   json.Key("specializations").BeginArray();
   for (const Slot& slot : slots_) {
     const Specialization& specialization = *slot.specialization;

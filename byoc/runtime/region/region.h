@@ -34,6 +34,8 @@ class Region {
   std::vector<ConstantData> PackedConstants();
   // Builds the one specialization of a static program; nothing for a symbolic one.
   void Prepare();
+  // Keeps at least so many specializations from now on.
+  void Keep(size_t count);
   // Inputs, then outputs, then an arena if the caller lends one; `numbers` bind symbols that are no
   // extent of an input.
   void Run(const std::vector<TensorRef>& tensors, const std::vector<int64_t>& numbers = {});
@@ -55,6 +57,7 @@ class Region {
   std::mutex build_mutex_;  // one build at a time; running calls do not wait for it
   mutable std::mutex mutex_;
   std::vector<Slot> slots_;
+  size_t most_;  // slots
   int64_t clock_ = 0;
   int64_t evictions_ = 0;
 };

@@ -62,7 +62,7 @@ def _fetch_all(ex: Any) -> Callable[[], None]:
     from tvm_mxplan.report.inspection import decoded_programs
 
     programs = [codec.encode(program) for program in decoded_programs(ex.module)]
-    describe = library._function("describe")
+    describe = library.runtime.function("describe")
 
     def fetch() -> None:
         for program in programs:
@@ -77,7 +77,7 @@ def _time(call: Callable[[], Any], fetch: Callable[[], None], capacities: tuple[
 
     if capacities is not None:
         library.set_cache_capacity("primitives", capacities[0], 2**62 if capacities[0] else 0)
-        library._function("set_library_cache")(capacities[1])
+        library.runtime("set_library_cache", capacities[1])
         fetch()
     times: list[float] = []
     end = time.perf_counter() + _SECONDS

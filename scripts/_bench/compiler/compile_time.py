@@ -27,7 +27,7 @@ from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.frontend.onnx import import_model
 from tvm_mxplan.frontend.onnx.checks.checks import check_model
 from tvm_mxplan.options import Options
-from tvm_mxplan.pipeline import build_pipeline
+from tvm_mxplan.pipeline import Given, build_pipeline
 from tvm_mxplan.report.recorder import Recorder
 from tvm_mxplan.testing import large_graphs
 from tvm_mxplan.testing.environment_info import environment, format_environment
@@ -97,7 +97,7 @@ def compiled(family: str, operators: int, options: argparse.Namespace) -> tuple[
     if options.import_only:
         return seconds, 0
     with _TVM, tvm.transform.PassContext(instruments=[passes]):
-        _, planned = timed(lambda: build_pipeline([OneDNN()], Options(), _TVM, recorder)(mod))
+        _, planned = timed(lambda: build_pipeline([OneDNN()], Options(), _TVM, Given(recorder))(mod))
     ours = {name for name in passes.seconds if name in OURS or name.startswith("Record")}
     seconds.ours = sum(passes.seconds[name] for name in ours)
     seconds.tvm_passes = sum(passes.seconds.values()) - seconds.ours

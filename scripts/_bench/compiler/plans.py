@@ -26,7 +26,7 @@ from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.core.program import codec
 from tvm_mxplan.frontend.onnx import import_model
 from tvm_mxplan.options import Options
-from tvm_mxplan.pipeline import build_pipeline
+from tvm_mxplan.pipeline import Given, build_pipeline
 from tvm_mxplan.report.recorder import Recorder
 from tvm_mxplan.testing import zoo
 
@@ -65,7 +65,7 @@ def plan_of(name: str, batch: int, machine: str = "default") -> dict[str, Any]:
     target, recorder = tvm.target.Target("llvm"), Recorder()
     mod = import_model(zoo.load(name, batch), None, name)
     with target:
-        lowered = build_pipeline([OneDNN()], Options(machine=machine), target, recorder)(mod)
+        lowered = build_pipeline([OneDNN()], Options(machine=machine), target, Given(recorder))(mod)
     report = recorder.report.to_json()
     encoded = {program.name: codec.encode(program) for program in recorder.programs}
     # JSON and back: tuples become lists, as they are in a file.

@@ -25,6 +25,7 @@ from pathlib import Path
 
 from tvm_mxplan.core.allocation import Plan, Problem, ProblemError, read_csv, solve, validate
 from tvm_mxplan.core.allocation.solver import DEFAULT_MAX_NODES
+from tvm_mxplan.core.solve import count, seconds
 from tvm_mxplan.errors import InternalError, InvalidInputError, MxplanError
 from tvm_mxplan.testing.environment_info import environment, format_environment
 
@@ -165,11 +166,11 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="of the derived problems (0)")
     parser.add_argument(
         "--nodes",
-        type=_number,
+        type=count,
         default=DEFAULT_MAX_NODES,
         help=f"placements of the search in a problem ({DEFAULT_MAX_NODES})",
     )
-    parser.add_argument("--seconds", type=_seconds, help="of the search in a problem (no limit)")
+    parser.add_argument("--seconds", type=seconds, help="of the search in a problem (no limit)")
     parser.add_argument(
         "--capacity",
         default="fit",
@@ -177,19 +178,3 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="fit: stop at the capacity; bound: go on to the lower bound (fit)",
     )
     return parser.parse_args(arguments)
-
-
-def _number(text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not an integer of 0 or more")
-    return int(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not value >= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
-    return value

@@ -10,6 +10,7 @@ import pytest
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.byoc.onednn.codegen import TRANSLATE
+from tvm_mxplan.byoc.runtime_functions import RUNTIME
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.errors import UnsupportedError
 
@@ -41,6 +42,14 @@ def test_the_library_is_loaded_once() -> None:
     loaded = list(library._loaded)
     library.load()
     assert library._loaded == loaded
+
+
+def test_regions_with_steps_of_others_are_its_own() -> None:
+    """They run on the runtime that all libraries of the processor share, and are fused as its own are."""
+    backend = OneDNN()
+    shares = backend.shares
+    assert (shares.runtime, shares.leads, shares.table) == (RUNTIME, True, TRANSLATE)
+    assert shares.finish == backend._fused
 
 
 @pytest.mark.parametrize("number", [0.5, float("nan")])

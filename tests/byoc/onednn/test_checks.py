@@ -358,3 +358,25 @@ NEAREST = "nearest_neighbor"
 )
 def test_resizes(call, refused):
     assert (ask(checks.resize, call) is not None) == refused
+
+
+@pytest.mark.parametrize(
+    ("source", "size", "reason"),
+    [
+        ((1, 1, 8, 10), (16, 20), None),
+        ((2, 6, 8, 10), (16, 20), None),
+        ((2, 6, 8, 10), (1, 20), "pytorch_half_pixel"),
+        ((2, 6, 8, 10), (16, 1), "pytorch_half_pixel"),
+    ],
+)
+def test_pytorchs_half_pixels_differ_where_one_pixel_is_left(source, size, reason):
+    """Of the image: one sample or one channel is nothing special."""
+    call = image.resize2d(
+        tensor(*source),
+        relax.ShapeExpr(size),
+        layout="NCHW",
+        method="linear",
+        coordinate_transformation_mode="pytorch_half_pixel",
+    )
+    answer = ask(checks.resize, call)
+    assert answer is None if reason is None else reason in str(answer)

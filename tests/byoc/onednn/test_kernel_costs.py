@@ -12,7 +12,8 @@ from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.byoc.onednn.costs.kernels import computing_us
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.builder import ProgramBuilder
-from tvm_mxplan.core.step_facts import StepFacts, operands_of, reorder_facts
+from tvm_mxplan.core.program.operands import operands_of
+from tvm_mxplan.core.step_facts import StepFacts, reorder_facts
 from tvm_mxplan.passes.layout.candidates import in_layout
 
 LAST, BLOCKED = "acdb", "aBcd16b"

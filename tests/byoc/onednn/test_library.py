@@ -20,7 +20,7 @@ from tvm_mxplan.core.program import program as ir
 
 
 def loading(
-    monkeypatch: pytest.MonkeyPatch, present: str, *, installed: bool = True
+    monkeypatch: pytest.MonkeyPatch, present: str, *, installed: bool | str = True
 ) -> tuple[list[str], object]:
     """The files that are tried, and what comes of it where only one of them can be loaded."""
     tried: list[str] = []
@@ -31,7 +31,9 @@ def loading(
             raise OSError(f"{name}: no such file")
         return f"loaded {name}"
 
-    def files(_distribution: str) -> list[SimpleNamespace]:
+    def files(_distribution: str) -> list[SimpleNamespace] | None:
+        if installed == "without a list":
+            return None
         if not installed:
             raise importlib.metadata.PackageNotFoundError
         names = ("dnnl.h", "libdnnl.so.3", "libdnnl.so")
@@ -50,9 +52,9 @@ def test_the_distributions_own_file_comes_first(monkeypatch) -> None:
     assert (tried, loaded) == (["/packages/libdnnl.so.3"], "loaded /packages/libdnnl.so.3")
 
 
-@pytest.mark.parametrize("installed", [True, False])
+@pytest.mark.parametrize("installed", [True, False, "without a list"])
 def test_then_the_environments_and_the_systems(monkeypatch, installed) -> None:
-    own = ["/packages/libdnnl.so.3"] if installed else []
+    own = ["/packages/libdnnl.so.3"] if installed is True else []
     prefix = str(Path(sys.prefix) / "lib" / "libdnnl.so.3")
     tried, loaded = loading(monkeypatch, prefix, installed=installed)
     assert (tried, loaded) == ([*own, prefix], f"loaded {prefix}")
@@ -106,7 +108,7 @@ def test_numbers_of_threads() -> None:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """What the runtime's functions are called with, in their place; each answers with what ``answer`` has."""
+    """Stands in the place of the runtime's functions: notes calls, answers with ``ANSWERS``."""
     found: list[object] = []
     monkeypatch.setattr(library, "load", lambda: found.append("load"))
 
@@ -117,7 +119,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
         return call
 
-    monkeypatch.setattr(library, "_function", function)
+    monkeypatch.setattr(library.runtime, "function", function)
     return found
 
 
@@ -207,7 +209,8 @@ def test_what_happens_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, size
     monkeypatch.setattr(library.environment, "settle_pool", lambda: happened.append("pool"))
     monkeypatch.setattr(library.environment, "brief_spinning", spinning)
     monkeypatch.setattr(library.errors, "register", lambda: happened.append("errors"))
-    monkeypatch.setattr(library, "_function", lambda name: lambda *given: happened.append((name, *given)))
+    function = lambda name: lambda *given: happened.append((name, *given))  # noqa: E731
+    monkeypatch.setattr(library.runtime, "function", function)
     monkeypatch.delenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", raising=False)
     if sized_by_user:
         monkeypatch.setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "1024")

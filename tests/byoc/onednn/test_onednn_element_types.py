@@ -21,7 +21,18 @@ def test_sets_without(isa: str) -> None:
     assert missing_type("float32", f"cpu_isa_{isa}") == ""
 
 
+@pytest.mark.parametrize("isa", ["avx2_vnni", "avx512_core_vnni", "avx512_core_bf16", "avx512_core_amx"])
+def test_sets_with_integers(isa: str) -> None:
+    assert missing_type("int8", f"cpu_isa_{isa}") == ""
+
+
+@pytest.mark.parametrize("isa", ["sse41", "avx", "avx2", "avx512_core"])
+def test_sets_whose_sums_of_integers_saturate(isa: str) -> None:
+    told = missing_type("int8", f"cpu_isa_{isa}")
+    assert told == f"oneDNN generates code for {isa}, int8 wants avx512_core_vnni or above"
+
+
 def test_other_types_are_not_used() -> None:
-    assert missing_type("int8", "cpu_isa_avx512_core_amx") == (
-        "oneDNN is used for float32 and bfloat16, not for int8"
+    assert missing_type("float16", "cpu_isa_avx512_core_amx") == (
+        "oneDNN is used for float32, bfloat16 and int8, not for float16"
     )

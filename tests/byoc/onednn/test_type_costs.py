@@ -10,7 +10,8 @@ from costs_by_hand import info, rates
 from tvm_mxplan.byoc.onednn.costs import cost
 from tvm_mxplan.core.machine import Compute
 from tvm_mxplan.core.program import program as ir
-from tvm_mxplan.core.step_facts import StepFacts, operands_of, reorder_facts
+from tvm_mxplan.core.program.operands import operands_of
+from tvm_mxplan.core.step_facts import StepFacts, reorder_facts
 
 SHORT = "bfloat16"
 MACHINE = rates(gbytes=20.0)

@@ -6,6 +6,7 @@ import numpy as np
 import tvm
 from tvm import relax
 
+from tvm_mxplan.cache.key import relax_fingerprint as fingerprint_file
 from tvm_mxplan.cache.key.relax_fingerprint import constants_of, relax_fingerprint
 from tvm_mxplan.cache.tensors import tensor_bytes
 from tvm_mxplan.core.fingerprint import content_digest
@@ -80,3 +81,9 @@ def test_constants_their_places_and_attributes_count():
         digest(module().with_attr("note", "a")),
     ]
     assert len(set(texts)) == len(texts)
+
+
+def test_the_text_counts_beside_the_structural_hash(monkeypatch) -> None:
+    """Whose 64 bits alone would not do."""
+    monkeypatch.setattr(fingerprint_file.tvm_ffi, "structural_hash", lambda *_, **__: 7)
+    assert digest(module(pool=2)) == digest(module(pool=2)) != digest(module(pool=3))

@@ -102,9 +102,12 @@ def test_what_is_no_file_is_refused_in_one_line(tmp_path: Path, capsys, name: st
     "arguments, expected",
     [
         (["--capacity", "-5"], "'-5' is not an integer"),
+        (["--capacity", "\u00b2"], "'\u00b2' is not an integer"),
+        (["--max-nodes", "\u0663"], "'\u0663' is not an integer"),
         (["--seconds", "soon"], "'soon' is not a number of seconds"),
         (["--seconds", "nan"], "'nan' is not a number of seconds"),
         (["--alignment", "0"], "alignment is 0, expected 1 or more"),
+        (["--fit"], "--fit needs --capacity"),
         (["--capacty", "5"], "unrecognized arguments"),
         (["--out", "no/such/folder/plan.csv"], "no/such/folder/plan.csv: No such file or directory"),
     ],
@@ -123,7 +126,7 @@ def test_bad_arguments_are_refused_in_one_line(tmp_path: Path, capsys, arguments
 
 def test_one_line_of_json(tmp_path: Path, capsys) -> None:
     path, out = written(tmp_path, GOOD), tmp_path / "plan.csv"
-    assert main([str(path), "--capacity", "180", "--out", str(out)]) == 0
+    assert main([str(path), "--capacity", "180", "--fit", "--out", str(out)]) == 0
     line = capsys.readouterr().out
     assert line.count("\n") == 1
     result = json.loads(line)
@@ -151,3 +154,12 @@ def test_from_the_shell_without_tvm(tmp_path: Path) -> None:
     run = subprocess.run(command, capture_output=True, text=True)
     assert (run.returncode, run.stderr) == (2, "")
     assert json.loads(run.stdout)["height"] == 180
+
+
+def test_offsets_are_multiples_of_what_is_asked_for(tmp_path: Path, capsys) -> None:
+    path = str(written(tmp_path, "id,lower,upper,size\na,0,2,3\nb,1,3,4\nc,0,3,1\n"))
+    heights = []
+    for arguments in ([], ["--alignment", "1"], ["--alignment", "2"], ["--alignment", "4"]):
+        assert main([path, *arguments]) == 0
+        heights.append(json.loads(capsys.readouterr().out)["height"])
+    assert heights == [8, 8, 9, 9]

@@ -17,8 +17,9 @@ THREE = Problem((single("a", 0, 2, 100), single("b", 1, 3, 80), single("c", 2, 4
         (single("x", 0, 3, -8), "nbytes is -8"),
         (Item("x", (Rectangle(0, 1, -64, 8),)), "offset is -64"),
         (single("x", 0, 1, 8, alignment=0), "alignment is 0"),
-        (single("x", 0, 1, 2**63), "64 bits"),
-        (Item("x", (Rectangle(0, 1, 2**62, 2**62),)), "64 bits"),
+        (single("x", 0, 1, 2**63), "a number does not fit into 64 bits"),
+        (single("x", 0, 2**63, 8), "a number does not fit into 64 bits"),
+        (Item("x", (Rectangle(0, 1, 2**62, 2**62),)), "a number does not fit into 64 bits"),
     ],
 )
 def test_a_malformed_item_is_refused(item: Item, expected: str) -> None:

@@ -87,7 +87,11 @@ def test_steps_become_sections() -> None:
     items = (single("a", 0, 4, 1), single("b", 3, 8, 2), single("c", 6, 10, 3))
     (instance,) = instances(Problem(items), "global")
     assert instance.sections == 2
-    assert [(s.first, s.last) for s in instance.shapes] == [(0, 1), (0, 2), (1, 2)]
+    assert [(block.first, block.last) for s in instance.shapes for block in s.blocks] == [
+        (0, 1),
+        (0, 2),
+        (1, 2),
+    ]
 
 
 def test_aliases_melt_into_their_parent() -> None:

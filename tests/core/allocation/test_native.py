@@ -103,3 +103,11 @@ def test_an_interrupt_stops_the_search_and_waits_for_it(monkeypatch: pytest.Monk
     with pytest.raises(KeyboardInterrupt):
         native._interruptible(search, stop)
     assert seen == [1]
+
+
+def test_a_library_that_is_not_there_is_named(monkeypatch) -> None:
+    monkeypatch.setattr(native, "LIBRARY", "libnone.so")
+    with pytest.raises(
+        native.PlannerLibraryError, match=r"libnone\.so: the planner's library cannot be loaded"
+    ):
+        native._library.__wrapped__()

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tvm_mxplan.core.decisions.dispatch import Candidate, Dispatch, DispatchDecision, is_operator_name
+from tvm_mxplan.core.decisions.origin import Origin
 from tvm_mxplan.core.description import Refused
 
 DIRECT = Candidate(
@@ -55,8 +56,30 @@ def test_operators_are_found_by_name():
     assert WHOLE["relu_3"] is FUSED
     with pytest.raises(KeyError, match="no operator 'conv2d_4'; the nearest are conv2d_3"):
         WHOLE["conv2d_4"]
+    with pytest.raises(KeyError, match=r"the nearest are conv2d_3, relu_3, reshape_0, floor_0\W*$"):
+        WHOLE["zzz"]
+    many = replace(WHOLE, decisions=[replace(FUSED, operator=f"relu_{at}") for at in range(9)])
+    for name, nearest in (
+        ("relu_11", "relu_1, relu_[0-9], relu_[0-9], relu_[0-9]"),
+        ("q", "relu_0, relu_1, relu_2, relu_3"),
+    ):
+        with pytest.raises(KeyError, match=rf"the nearest are {nearest}\W*$"):
+            many[name]
     with pytest.raises(KeyError, match="no operator was decided on"):
         Dispatch()["conv2d_0"]
+
+
+def test_operators_are_found_by_what_they_come_from():
+    """All that come from a part of the model, in order; an operator's own name goes before."""
+    first, second = Origin("/layer/conv", "Conv"), Origin("relu_3", "Relu")
+    fused = replace(FUSED, origins=(second, first))
+    whole = replace(
+        WHOLE, decisions=(replace(CONVOLUTION, origins=(first,)), fused, replace(VIEW, origins=(second,)))
+    )
+    assert [one.operator for one in whole.about("conv")] == ["conv2d_3", "relu_3"]
+    assert [one.operator for one in whole.about("relu_3")] == ["relu_3"]
+    with pytest.raises(KeyError, match="no operator 'pool'"):
+        whole.about("pool")
 
 
 def test_text():
@@ -107,6 +130,8 @@ def test_words_are_what_is_known():
     out = replace(full, out="costs more", source="model", relative_error=0.0, in_place=False)
     assert out.words() == ["direct", "brgconv", "acdb -> abcd", "1,234.6 us"]
     assert Candidate(cost_us=0.0).words() == ["0.0 us"]
+    assert Candidate(scratchpad_bytes=1).words() == ["scratchpad 1 bytes"]
+    assert Candidate(scratchpad_bytes=0).words() == []
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tvm_mxplan.core.allocation import Plan
 from tvm_mxplan.core.decisions.dispatch import Candidate, DispatchDecision
 from tvm_mxplan.core.decisions.journal import Journal
+from tvm_mxplan.core.decisions.precision import PrecisionDecision
 from tvm_mxplan.core.layout.layout_decision import LayoutDecision
 
 DIRECT, WINOGRAD, LAST = (Candidate(algorithm=name) for name in ("direct", "winograd_f4", "winograd_f2"))
@@ -43,6 +44,9 @@ def test_what_is_noted_stands_by_its_name() -> None:
     assert (journal.plans, journal.layouts, journal.trials, journal.dispatched) == ({}, {}, {}, {})
     journal.place("region_0", plan)
     journal.lay_out("region_0", decision)
+    assert journal.precisions == {}
+    journal.assign_precision("region_0", PrecisionDecision("bf16"))
+    assert journal.precisions == {"region_0": PrecisionDecision("bf16")}
     operator = DispatchDecision("relu_0", "relu", (DIRECT,))
     journal.dispatch(operator)
     assert (journal.plans, journal.layouts) == ({"region_0": plan}, {"region_0": decision})

@@ -144,3 +144,17 @@ def test_a_single_number_has_a_layout():
 @pytest.mark.parametrize("rank", [0, 1])
 def test_without_channels_every_layout_is_plain(rank: int):
     assert channels_last(rank) == channels_blocked(rank, 16) == plain_layout(rank)
+
+
+def test_layouts_of_every_rank() -> None:
+    """Matrices have channels too; vectors and numbers have none."""
+    assert [channels_blocked(rank, 16) for rank in range(6)] == [
+        "",
+        "a",
+        "aB16b",
+        "aBc16b",
+        "aBcd16b",
+        "aBcde16b",
+    ]
+    assert [channels_last(rank) for rank in range(6)] == ["", "a", "ab", "acb", "acdb", "acdeb"]
+    assert [plain_layout(rank) for rank in range(4)] == ["", "a", "ab", "abc"]

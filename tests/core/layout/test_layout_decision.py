@@ -9,7 +9,14 @@ from tvm_mxplan.core.layout.layout_decision import LayoutDecision
 
 @pytest.mark.parametrize(
     ("cost", "bound", "gap"),
-    [(100.0, 100.0, 0.0), (100.0, 99.99999, 0.0), (100.0, 90.0, 0.1), (8.0, 6.0, 0.25), (0.0, 0.0, 0.0)],
+    [
+        (100.0, 100.0, 0.0),
+        (100.0, 99.99999, 0.0),
+        (100.0, 90.0, 0.1),
+        (8.0, 6.0, 0.25),
+        (0.5, 0.4, 0.2),
+        (0.0, 0.0, 0.0),
+    ],
 )
 def test_the_gap_is_a_share_of_the_cost(cost: float, bound: float, gap: float) -> None:
     decision = LayoutDecision("cost", 0.5, cost, bound)

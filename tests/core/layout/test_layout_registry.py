@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tvm_mxplan.core.layout.layout import Layout, channels_blocked, channels_last, parse_layout, plain_layout
 from tvm_mxplan.core.layout.layout_arrays import pack, unpack
 from tvm_mxplan.core.layout.layout_names import image_layout, layout_named, name_of
-from tvm_mxplan.core.layout.layout_registry import STANDARD, LayoutRegistry, numpy_registry
+from tvm_mxplan.core.layout.layout_registry import STANDARD, LayoutRegistry, merged, numpy_registry
 
 NAMES = {
     "nchw": "abcd", "nhwc": "acdb", "nChw8c": "aBcd8b", "nChw16c": "aBcd16b", "ncdhw": "abcde",
@@ -131,6 +131,7 @@ def test_two_hops_where_there_is_no_direct_converter() -> None:
     registry.convert(0, (1, 1, 1, 1), "nhwc", "nhwc")
     assert taken[2:] == ["direct"]
     assert registry["secret"].layout is None
+    assert registry["nhwc"].layout == layout_named("nhwc")
     assert [record.name for record in registry] == ["nhwc", "nChw16c", "secret"]
 
 
@@ -140,3 +141,36 @@ def test_the_registry_refuses_what_it_does_not_know() -> None:
         registry.convert(np.zeros((1, 1, 1, 1)), (1, 1, 1, 1), STANDARD, "nChw32c")
     with pytest.raises(ValueError, match="announced twice"):
         registry.announce("nhwc", to_standard=lambda a, _: a, from_standard=lambda a, _: a)
+
+
+def test_three_names_that_are_close_are_told() -> None:
+    registry = numpy_registry(("nhwc", "nChw4c", "nChw8c", "nChw16c", "nChw2c", "oihw"))
+    with pytest.raises(ValueError, match=r"known are for example (nChw\d+c, ){2}nChw\d+c$"):
+        registry["nChw32c"]
+    with pytest.raises(
+        ValueError, match=r"known are for example nhwc, nChw4c, nChw8c, nChw16c, nChw2c, oihw$"
+    ):
+        registry["?"]
+    with pytest.raises(ValueError, match="announced twice"):
+        registry.announce(STANDARD, to_standard=lambda a, _: a, from_standard=lambda a, _: a)
+
+
+def test_of_several_registries_the_first_counts() -> None:
+    def registry(name: str, *layouts: str) -> LayoutRegistry:
+        made = LayoutRegistry()
+        for layout in layouts:
+            made.announce(
+                layout,
+                to_standard=lambda _tensor, _shape: f"{name} out",
+                from_standard=lambda _tensor, _shape: f"{name} in",
+            )
+        made.announce_direct(layouts[0], layouts[1], lambda _tensor, _shape: f"{name} direct")
+        return made
+
+    first, second = registry("first", "nhwc", "nchw"), registry("second", "nhwc", "nChw16c")
+    whole = merged([first, second])
+    assert sorted(record.name for record in whole) == ["nChw16c", "nchw", "nhwc"]
+    for target, by in (("nchw", "first direct"), ("nChw16c", "second direct"), (STANDARD, "first out")):
+        assert whole.convert(0, (1, 1, 1, 1), "nhwc", target) == by
+    assert whole.convert(0, (1, 1, 1, 1), STANDARD, "nChw16c") == "second in"
+    assert len(list(first)) == len(list(second)) == 2, "what came in stays as it was"

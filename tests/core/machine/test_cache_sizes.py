@@ -44,5 +44,16 @@ def test_what_cannot_be_read_is_left_out(tmp_path: Path) -> None:
     assert cache_sizes(2, write(tmp_path, rows)) == (16 << 20,)
 
 
+def test_a_level_that_is_no_larger_than_a_nearer_one_is_none(tmp_path: Path) -> None:
+    """Of units there are four; a list may name single processors and ranges."""
+    rows = [
+        ("Data", "1", "512", "0-1,4-5"),
+        ("Unified", "2", "1K", "0-7"),
+        ("Unified", "3", "1024", "0-15"),
+        ("Unified", "4", "1G", "0"),
+    ]
+    assert cache_sizes(5, write(tmp_path, rows)) == (1024, 5 << 30)
+
+
 def test_usual_sizes_where_nothing_is_said(tmp_path: Path) -> None:
     assert cache_sizes(2, tmp_path) == (64 << 10, 2 << 20)

@@ -67,6 +67,13 @@ def test_the_file_says_the_same(tmp_path: Path) -> None:
         ({"levels": [[2048, 1, 1], [1024, 1, 1], [None, 1, 1]]}, "levels: expected bytes that grow"),
         ({"levels": [[1.5, 1, 1], [None, 1, 1]]}, "levels: expected a whole number"),
         ({"levels": None}, "levels: expected rows of three"),
+        ({"levels": [[0, 1, 1], [None, 1, 1]]}, "levels: expected bytes that grow"),
+        ({"levels": [[1024, 1, 1], [1024, 1, 1], [None, 1, 1]]}, "levels: expected bytes that grow"),
+        ({"levels": [[1024, 0, 1], [None, 1, 1]]}, "expected rates above 0, got 0.0"),
+        ({"levels": [[1024, 1, 1], [None, 1, -1]]}, "expected rates above 0, got -1.0"),
+        ({"compute": [["float32", "avx2", 1e10]]}, "expected rates above 0"),
+        ({"fork_us": 1e10}, "fork_us: expected microseconds"),
+        ({"start_us": True}, "start_us: expected a number"),
     ],
 )
 def test_what_is_wrong_is_named(changed: dict[str, object], said: str) -> None:
@@ -86,10 +93,64 @@ def test_files_that_say_nothing(tmp_path: Path, text: str, said: str) -> None:
         MachineRates.read(tmp_path / "other.json")
 
 
+def test_limits_that_are_fine() -> None:
+    """A machine without caches, the smallest cache, kernels that begin at once."""
+    assert MachineRates.from_json({**RATES.to_json(), "levels": [[None, 1, 1]]}).memory.nbytes is None
+    least = {"levels": [[1, 1, 1], [None, 1, 1]], "start_us": 0, "fork_us": 0.0, "threads": 1}
+    made = MachineRates.from_json({**RATES.to_json(), **least})
+    assert (made.levels[0].nbytes, made.start_us, made.fork_us, made.threads) == (1, 0.0, 0.0, 1)
+    assert (made.rounded().start_us, made.rounded().fork_us) == (0.0, 0.0)
+
+
+def test_what_threads_exchange() -> None:
+    """Of what caches hold the share that others wrote; the rest comes from memory."""
+    half = (16 << 20) / 2 / 11.9 / 1e3
+    assert RATES.exchanging_us(16 << 20) == pytest.approx(half)
+    assert RATES.exchanging_us(48 << 20) == pytest.approx(2 * half + (16 << 20) / 68.4 / 1e3)
+    assert replace(RATES, threads=4).exchanging_us(1000) == pytest.approx(0.75 * 1000 / 11.9 / 1e3)
+    assert replace(RATES, threads=1).exchanging_us(1000) == 0.0
+    uncached = replace(RATES, levels=RATES.levels[-1:])
+    assert uncached.exchanging_us(1000) == pytest.approx(1000 / 68.4 / 1e3)
+
+
+def test_the_default_knows_every_instruction_set_and_level() -> None:
+    """Wider vectors compute more, and what is nearer is faster."""
+    rates = default_rates(3)
+    assert rates.to_json() == {
+        "threads": 3,
+        "source": "default",
+        "start_us": 0.24,
+        "fork_us": 2.0,
+        "exchanged": 16.0,
+        "compute": [["float32", "avx512", 220.0], ["float32", "avx2", 200.0], ["float32", "sse41", 75.0]],
+        "levels": [[2 << 20, 130.0, 180.0], [32 << 20, 130.0, 160.0], [None, 68.0, 68.0]],
+    }
+    assert default_rates().threads == 2
+    gflops = [one.gflops for one in rates.compute]
+    assert gflops == sorted(gflops, reverse=True)
+    copied = [level.copied for level in rates.levels]
+    assert copied == sorted(copied, reverse=True)
+
+
+def test_one_line_for_a_report() -> None:
+    assert str(RATES) == (
+        "measured: 211.3 GFLOP/s float32 avx512, 197 GFLOP/s float32 avx2, 800 GFLOP/s int8 avx512; "
+        "66.6 GB/s read, 68.4 GB/s copied; 11.9 GB/s between threads; 0.233 us to start a kernel, "
+        "2.06 us to fork; 2 thread(s)"
+    )
+
+
 def test_rounding_is_stable_and_small() -> None:
     rounded = RATES.rounded()
     assert rounded.rounded() == rounded
     assert [one.gflops for one in rounded.compute] == [220.0, 200.0, 820.0]
+    assert [(one.nbytes, one.read, one.copied) for one in rounded.levels] == [
+        (2 << 20, 130.0, 180.0),
+        (32 << 20, 91.0, 180.0),
+        (None, 68.0, 68.0),
+    ]
+    assert (rounded.start_us, rounded.fork_us, rounded.exchanged) == (0.24, 2.0, 12.0)
+    assert (rounded.threads, rounded.source) == (2, "measured")
     noisy = replace(RATES, start_us=0.235, fork_us=2.05)
     assert noisy.rounded() == rounded
 
@@ -102,3 +163,22 @@ def test_the_better_of_two_measurements() -> None:
     assert (better.start_us, better.fork_us, better.levels[0].read) == (0.2, 2.06, 200.0)
     assert better.levels[0].copied == 187.0 and better.compute == RATES.compute
     assert RATES.better(replace(other, levels=other.levels[1:])) is RATES, "another machine"
+    assert RATES.better(replace(other, compute=other.compute[1:])) is RATES, "another machine"
+    faster = replace(
+        RATES,
+        compute=tuple(replace(one, gflops=one.gflops + 1) for one in reversed(RATES.compute)),
+        levels=tuple(replace(one, copied=one.copied + 1, read=one.read - 1) for one in RATES.levels),
+        exchanged=12.5,
+    )
+    for one in (RATES.better(faster), faster.better(RATES)):
+        assert {(c.instruction_set, c.dtype): c.gflops for c in one.compute} == {
+            ("avx512", "float32"): 212.3,
+            ("avx2", "float32"): 198.0,
+            ("avx512", "int8"): 801.0,
+        }
+        assert [(level.read, level.copied) for level in one.levels] == [
+            (131.0, 188.0),
+            (90.0, 172.0),
+            (66.6, 69.4),
+        ]
+        assert one.exchanged == 12.5

@@ -48,3 +48,7 @@ def test_other_text_is_none(text):
 
 def test_deep_text_is_none():
     assert dim_from_text("(" * 400 + "n" + ")" * 400) is None
+
+
+def test_the_longest_text_that_is_read():
+    assert dim_from_text("n" * 1000) == Symbol("n" * 1000)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import Dim, Expr, Symbol
-from tvm_mxplan.core.program.specialize import typical, typical_shape
+from tvm_mxplan.core.program.specialize import instances, typical, typical_shape
 
 N, H, T = Symbol("n"), Symbol("h"), Symbol("t")
 
 
 def program(*shapes: tuple[Dim, ...], symbols: tuple[ir.SymbolBinding, ...]) -> ir.Program:
     values = [
-        ir.Value(f"v{i}", shape, "float32", "local", "abc"[: len(shape)]) for i, shape in enumerate(shapes)
+        ir.Value(f"v{i}", shape, "float32", "local", "abcd"[: len(shape)]) for i, shape in enumerate(shapes)
     ]
     return ir.Program("p", tuple(values), (), symbols)
 
@@ -25,6 +27,18 @@ def shapes_of(found: ir.Program) -> list[tuple[Dim, ...]]:
 def test_first_axes_are_batches():
     p = program((N, 3, H), symbols=(ir.SymbolBinding("n", 0, 0), ir.SymbolBinding("h", 0, 2)))
     assert shapes_of(typical(p)) == [(4, 3, 64)]
+
+
+def test_images_have_more_pixels_than_texts_have_tokens():
+    symbols = (ir.SymbolBinding("n", 0, 0), ir.SymbolBinding("h", 0, 2), ir.SymbolBinding("t", 1, 1))
+    p = program((N, 3, H, H), (N, T), symbols=symbols)
+    values = [replace(value, kind="input", index=at) for at, value in enumerate(p.values)]
+    p = replace(p, values=tuple(values))
+    assert shapes_of(typical(p)) == [(4, 3, 224, 224), (4, 64)]
+    assert [shapes_of(one) for one in instances(p)] == [
+        [(4, 3, 64, 64), (4, 64)],
+        [(1, 3, 64, 64), (1, 64)],
+    ]
 
 
 def test_numbers_beside_the_tensors_are_what_they_are_used_for():

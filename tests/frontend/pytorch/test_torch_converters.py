@@ -217,8 +217,12 @@ def test_two_recurrent_layers(kind, gates):
         "input": x,
         "hx": [zeros, zeros] if kind == "lstm" else zeros,
         "params": [relax.const(param) for param in params],
-        "has_biases": True, "num_layers": 2, "dropout": 0.0, "train": False,
-        "bidirectional": False, "batch_first": False,
+        "has_biases": True,
+        "num_layers": 2,
+        "dropout": 0.0,
+        "train": False,
+        "bidirectional": False,
+        "batch_first": False,
     }
     actual = run(f"{kind}.input", operands, ((4, 3, 7), "float32"))
     np.testing.assert_allclose(actual, recurrent_by_hand(kind, x, params), rtol=1e-4, atol=1e-6)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -185,3 +186,20 @@ def test_recurrent_weights_that_are_inputs():
     assert "recurrent" in [step.kind for region in executable.report.regions for step in region.steps]
     for found, value in zip(executable(*(t.numpy() for t in tensors)), Given()(*tensors), strict=True):
         np.testing.assert_allclose(found.numpy(), value.numpy(), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_model_in_16_bits_is_right_to_one_rounding_of_its_results(net, dtype):
+    inputs = {"image": INPUTS["image"].to(dtype), "mask": INPUTS["mask"]}
+    program = torch.export.export(net.to(dtype), (), inputs)
+    options = {**OPTIONS, "precision": "f32"}
+    executable = tvm_mxplan.compile(program, options=options)
+    assert not {"relax.matmul", "relax.nn.conv2d"} & {kept.kind for kept in executable.report.kept}
+    given = inputs["image"].view(torch.int16).numpy()
+    given = given.view(np.float16 if dtype is torch.float16 else ml_dtypes.bfloat16)
+    found = executable(image=given, mask=inputs["mask"].numpy())[0].numpy()
+    with torch.no_grad():
+        expected = net.double()(inputs["image"].double(), mask=inputs["mask"])["logits"].numpy()
+    assert found.dtype == given.dtype
+    error = np.linalg.norm(found.astype("float64") - expected) / np.linalg.norm(expected)
+    assert 0 < error < torch.finfo(dtype).eps / 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from costs_by_hand import rates
 
 from tvm_mxplan.byoc.onednn.backend import OneDNN
@@ -14,6 +15,7 @@ from tvm_mxplan.passes.borders.border_choice import (
     Operator,
     Take,
     Tensor,
+    _Chooser,
     choose_layouts,
 )
 
@@ -123,3 +125,14 @@ def test_padding_that_costs_more_than_the_reorders_is_not_taken() -> None:
 
 def test_a_result_that_nothing_reads_stays_plain() -> None:
     assert choose(64, [ZERO], [], [], [Give(0, LAST)]) == Choice((), (), ((PLAIN,),))
+
+
+def test_an_operator_takes_longer_by_its_padding_and_a_little_for_being_physical() -> None:
+    """17 channels are 32 in blocks: of two operands and the result as much as is not there."""
+    tensors = graph(17, [ZERO, ZERO, ZERO], [], [], [])
+    chooser = _Chooser(tensors, reorder_us, rates(gbytes=20.0))
+    operator = Operator((0, 1), 2)
+    assert chooser._extra(operator, PLAIN) == 0.0
+    assert 0 < chooser._extra(operator, LAST) < 0.01
+    padding = 3 * 4 * (32 - 17) * 28 * 28 / 20e3
+    assert chooser._extra(operator, BLOCKED) == pytest.approx(padding + chooser._extra(operator, LAST))

@@ -189,3 +189,13 @@ def test_an_input_in_two_layouts() -> None:
 
 def test_what_stands_where() -> None:
     assert ports_of([(PLAIN, LAST), (LAST,)]) == [(0, PLAIN), (1, LAST), (0, LAST)]
+
+
+def test_bytes_of_what_crosses_are_not_known_yet() -> None:
+    """The library says how many there are in the new layout; what stays as it was keeps its own."""
+    program = pooling()
+    for number in range(len(program.values)):
+        program = program.with_value(number, nbytes=4096)
+    crossed = cross_borders(program, [(LAST,)], [(PLAIN, LAST)])
+    found = {(v.kind, v.index, v.layout): v.nbytes for v in crossed.values if v.kind != "local"}
+    assert found == {("input", 0, LAST): -1, ("output", 0, PLAIN): 4096, ("output", 1, LAST): -1}

@@ -95,6 +95,25 @@ def test_most_operators_are_known_to_keep_a_tail_clean() -> None:
     assert not {"cos", "exp", "sigmoid", "negative", "logical_not"} & set(keep)
 
 
+@pytest.mark.parametrize(
+    ("name", "number", "expected"),
+    [
+        ("rsqrt", 4.0, 0.5),
+        ("sigmoid", 0.0, 0.5),
+        ("sigmoid", 2.0, 0.880797),
+        ("erf", 0.5, 0.520500),
+        ("nn.relu", -2.5, 0.0),
+        ("nn.relu", 0.5, 0.5),
+        ("astype", -2.5, -2.5),
+        ("nn.selu", 2.0, 2.101402),
+        ("nn.selu", -2.0, -1.520166),
+    ],
+)
+def test_operators_that_numpy_lacks(name: str, number: float, expected: float) -> None:
+    """On what a tail may hold besides zeros."""
+    assert tail_of(name, [np.float32(number)], "float32") == pytest.approx(expected, rel=1e-5)
+
+
 def test_what_would_trap_or_is_not_known_has_no_tail() -> None:
     assert tail_of("floor_divide", [np.int32(0), np.int32(0)], "int32") is None
     assert tail_of("log", [np.float32(0)], "float32") is None

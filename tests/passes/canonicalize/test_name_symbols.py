@@ -44,3 +44,12 @@ def test_a_name_that_is_taken_is_not_given():
 def test_ir_unchanged():
     mod = module("a", "b", "c")
     assert NameSymbols()(mod)["main"].same_as(mod["main"])
+
+
+def test_kernels_are_no_functions_of_the_model():
+    mod = module("n", "n", "n")
+    kernel = tirx.PrimFunc([tirx.Var("n", "int64"), tirx.Var("n", "int64")], tirx.Evaluate(0))
+    mod["kernel"] = kernel.with_attr("global_symbol", "kernel")
+    renamed = NameSymbols()(mod)
+    assert names(renamed) == ["n", "n_1", "n_2"]
+    tvm.ir.assert_structural_equal(renamed["kernel"], mod["kernel"])

@@ -174,6 +174,18 @@ def test_other_reductions_over_a_stack_stay(line):
     assert_unchanged(SimplifyInference(), f"s = R.stack((x, z), axis=0)\n{line}", parameters=TWO)
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "y = R.sum(x, axis=[0], keepdims=False)",
+        "s = R.concat((x, z), axis=0)\ny = R.sum(s, axis=[0], keepdims=False)",
+    ],
+)
+def test_reductions_over_anything_else_stay(lines):
+    """Also where it has an axis and parts as a stack does."""
+    assert_unchanged(SimplifyInference(), lines, parameters=TWO)
+
+
 VECTOR_PARAMETER = 'x: R.Tensor((2, 3, 4, 4), "float32"), v: R.Tensor((3, 1, 1), "float32")'
 
 
@@ -288,3 +300,14 @@ def test_a_section_of_a_split_of_unknown_extents_stays():
     lines = "a = R.split(x, [2], axis=1)\nb = a[1]\ny = R.nn.relu(b)"
     assert_unchanged(SimplifyInference(), lines, parameters='x: R.Tensor((2, "n", 4), "float32")')
     assert_unchanged(SimplifyInference(), lines, parameters='x: R.Tensor(dtype="float32", ndim=3)')
+
+
+def test_what_has_no_known_shape_is_left() -> None:
+    """Operands of unknown extents may be anything; a concatenation of all elements has no axis."""
+    unknown = 'x: R.Tensor(dtype="float32", ndim=4), v: R.Tensor((3, 1, 1), "float32")'
+    lines = "b = R.broadcast_to(v, (2, 3, 4, 4))\ny = R.multiply(b, x)"
+    assert_unchanged(SimplifyInference(), lines, parameters=unknown)
+    rows = 'x: R.Tensor((6,), "float32"), z: R.Tensor((5,), "float32")'
+    assert_unchanged(SimplifyInference(), "y = R.concat((x, z), axis=None)", parameters=rows)
+    pair = 'p: R.Tuple(R.Tensor((2, 3), "float32"), R.Tensor((2, 4), "float32"))'
+    assert_unchanged(SimplifyInference(), "y = R.concat(p, axis=1)", parameters=pair)

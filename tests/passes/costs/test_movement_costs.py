@@ -7,8 +7,9 @@ from costs_by_hand import MODEL, model
 
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.builder import ProgramBuilder
+from tvm_mxplan.core.program.operands import operands_of
+from tvm_mxplan.core.program.renumber import select_values
 from tvm_mxplan.passes.costs.movement import concat_cost, slice_cost
-from tvm_mxplan.passes.layout.candidates import operands_of
 
 RELU = ir.Eltwise("relu", 0.0, 0.0)
 PLAIN, LAST, BLOCKED = "abcd", "acdb", "aBcd16b"
@@ -127,3 +128,15 @@ def test_copying_takes_a_start_and_goes_with_the_bytes():
     part = sliced((1, 48, 8, 8), (0, 3, 0, 0), (1, 5, 8, 8))
     copied = machine.copies(part, part.steps[-1], (PLAIN,) * 2) - start
     assert copied == pytest.approx(took[0] * 5 / 33)
+
+
+def test_a_piece_inside_of_the_first_value_is_copied():
+    """What views it has no bytes of its own, whatever number it has."""
+    program = joined((16, 32), ())
+    pieces = [program.steps[-1].operands[at].value for at in range(2)]
+    order = [pieces[1], *(number for number in range(len(program.values)) if number != pieces[1])]
+    turned = select_values(program, order)
+    piece = order.index(pieces[0])
+    cost, everything = costs(turned.with_value(piece, alias_of=0), PLAIN)
+    assert costs(turned, PLAIN)[0] == 0
+    assert cost == pytest.approx(everything / 3)

@@ -7,18 +7,25 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 import tvm
-from agreeable_backend import Agreeable
+from agreeable_backend import Agreeable, rules
 from costs_by_hand import MODEL, rates
 from region_passes import region_passes
 from relax_programs import parse
 
 from tvm_mxplan.byoc.onednn.backend import OneDNN
+from tvm_mxplan.core.decisions.dispatch import Candidate
 from tvm_mxplan.core.description import Description, StepInfo
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.builder import ProgramBuilder
 from tvm_mxplan.passes.dispatch import choose_algorithms as module
 from tvm_mxplan.passes.dispatch.choose_algorithms import ColdCosts
-from tvm_mxplan.passes.dispatch.convolutions import ChosenAlgorithms, candidates_of, choose_algorithms
+from tvm_mxplan.passes.dispatch.convolutions import (
+    ChosenAlgorithms,
+    _choose,
+    _reason,
+    candidates_of,
+    choose_algorithms,
+)
 from tvm_mxplan.passes.layout.queries import StepQueries
 
 LAST, BLOCKED = "acdb", "aBcd16b"
@@ -78,7 +85,7 @@ TABLE = {
 def candidates(answers: dict) -> dict[str, tuple]:
     one = program()
     queries = StepQueries(Library(answers))  # type: ignore[arg-type]
-    found = candidates_of(one, one.steps[0], queries, Costs(TABLE), 16)  # type: ignore[arg-type]
+    found = candidates_of(one, one.steps[0], queries, Costs(TABLE), rules)  # type: ignore[arg-type]
     return {c.algorithm: (c.implementation, c.cost_us, c.relative_error, c.source, c.out) for c in found}
 
 
@@ -105,7 +112,7 @@ def choice(max_error: float, rule: str, count: int) -> ChosenAlgorithms:
     one = program(count)
     queries = StepQueries(Library(ALL))  # type: ignore[arg-type]
     options = {"rule": rule, "max_error": max_error, "margin": 0.8}
-    after = choose_algorithms(one, queries, Costs(TABLE), 16, **options)  # type: ignore[arg-type]
+    after = choose_algorithms(one, queries, Costs(TABLE), rules, **options)  # type: ignore[arg-type]
     assert after.program.steps[-1] == one.steps[-1]
     return after
 
@@ -147,9 +154,11 @@ def test_weights_are_read_from_memory_when_a_model_runs() -> None:
 
 def test_regions_share_the_limit_evenly_and_margins_go_by_where_costs_are_from(monkeypatch) -> None:
     asked: list[tuple[float, float]] = []
+    rules: list[object] = []
 
     def choose(program: ir.Program, *_arguments: object, **options: float) -> ChosenAlgorithms:
         asked.append((options["max_error"], options["margin"]))
+        rules.append(options["rule"])
         return ChosenAlgorithms(program, {})
 
     monkeypatch.setattr(module, "choose_algorithms", choose)
@@ -168,3 +177,54 @@ def test_regions_share_the_limit_evenly_and_margins_go_by_where_costs_are_from(m
     asked.clear()
     module.ChooseAlgorithms(backend, rule="direct")(mod)
     assert asked == []
+    assert set(rules) == {"cost"}
+    module.ChooseAlgorithms(backend, rule="winograd_f2")(mod)
+    assert rules[-3:] == ["winograd_f2"] * 3
+
+
+DIRECT = Candidate("onednn", "jit", algorithm="direct", cost_us=100.0)
+F2 = Candidate("onednn", "f2", algorithm="winograd_f2", cost_us=60.0, relative_error=1e-6)
+F4 = Candidate("onednn", "f4", algorithm="winograd_f4", cost_us=40.0, relative_error=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("rule", "option", "taken", "margin", "left", "reason"),
+    [
+        ("cost", DIRECT, F4, 0.8, 0.0, "winograd_f4 costs less"),
+        ("winograd_f4", DIRECT, F4, 0.8, 0.0, "option convolutions=winograd_f4"),
+        ("winograd_f4", F2, F4, 0.8, 0.0, "option convolutions=winograd_f4"),
+        ("winograd_f2", F2, DIRECT, 0.8, 5e-7, "over max_relative_error: adds 1e-06 where 5e-07 is left"),
+        ("cost", F2, F4, 0.8, 1.0, "costs more than winograd_f4"),
+        ("cost", F4, F2, 0.8, 1.5e-6, "over max_relative_error: adds 2e-06 where 1.5e-06 is left"),
+        ("cost", F4, F2, 0.8, -1e-9, "over max_relative_error: adds 2e-06 where 0 is left"),
+        ("cost", F2, DIRECT, 0.6, 1.0, "costs less than direct, but not below 0.6 of it, as it has to"),
+        ("cost", F2, F4, 0.5, 1.0, "costs more than winograd_f4"),
+        ("cost", replace(F2, cost_us=100.0), DIRECT, 0.8, 1.0, "costs more than direct"),
+        ("cost", replace(F2, cost_us=40.0), F4, 0.8, 1.0, "costs more than winograd_f4"),
+    ],
+)
+def test_why_an_algorithm_is_not_taken(rule, option, taken, margin, left, reason) -> None:
+    assert _reason(option, taken, [DIRECT, option, taken], rule, margin, left) == reason
+
+
+@pytest.mark.parametrize(
+    ("margin", "max_error", "expected"),
+    [
+        (0.8, 1.0, "winograd_f4"),
+        (0.8, 2e-6, "winograd_f4"),
+        (0.8, 1.9e-6, "winograd_f2"),
+        (0.6, 1.9e-6, "direct"),  # 60 us are not below 0.6 of 100
+        (0.4, 1.0, "direct"),
+    ],
+)
+def test_the_largest_gain_within_the_limit_is_taken(margin: float, max_error: float, expected: str) -> None:
+    assert _choose({0: [DIRECT, F2, F4]}, "cost", max_error, margin)[0].algorithm == expected
+    reversed_ = _choose({0: [F4, F2, DIRECT]}, "cost", max_error, margin)[0]
+    assert reversed_.algorithm == expected
+
+
+def test_without_a_direct_one_any_other_that_is_wanted_is_taken() -> None:
+    out = replace(DIRECT, out="reference code")
+    assert _choose({0: [out, F2]}, "cost", 1.0, 0.8) == {0: F2}
+    assert _choose({0: [out, replace(F2, out="none")]}, "cost", 1.0, 0.8) == {}
+    assert _choose({0: [DIRECT, F2, F4]}, "winograd_f2", 1.0, 0.1) == {0: F2}

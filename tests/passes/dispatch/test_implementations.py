@@ -100,3 +100,8 @@ def test_kinds_of_operators() -> None:
     assert not is_operator(relax.Call(relax.GlobalVar("f"), [X]))
     assert not is_operator(relax.Call(relax.ExternFunc("f"), [X]))
     assert tvm_refusal(CONV) == ""
+
+
+def test_nothing_comes_first_unless_it_is_said() -> None:
+    preference = Preference(())
+    assert dict(preference.first) == {} and not preference.off

@@ -73,3 +73,25 @@ def test_a_tuple_of_known_shapes_is_left_alone():
     mod = relax.transform.FuseOpsByPattern([("mine.lstm", pattern)])(builder.get())
     assert any(isinstance(param.ty, relax.ShapeType) for param in composite(mod).params)
     assert restore_shapes(mod).same_as(mod)
+
+
+def test_several_composites_are_restored():
+    """In the order of their names, each with its own shape."""
+    n, h = (tirx.Var(name, "int64") for name in "nh")
+    x = relax.Var("x", relax.TensorType([n, 3, h, h], "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            sizes = [relax.ShapeExpr([h * factor, h * factor]) for factor in (2, 3)]
+            larger = [
+                builder.emit_output(relax.op.image.resize2d(x, size, layout="NCHW", method="linear"))
+                for size in sizes
+            ]
+        builder.emit_func_output(relax.Tuple(larger))
+    pattern = relax.dpl.is_op("relax.image.resize2d")(relax.dpl.wildcard(), relax.dpl.wildcard())
+    before = relax.transform.FuseOpsByPattern([("mine.resize", pattern)])(builder.get())
+    after = restore_shapes(before)
+    known = [f.ret_ty.shape for f in after.functions.values() if f.attrs and f.attrs.get("Composite")]
+    assert len(known) == 2 and None not in known
+    assert all(binding.var.ty.shape is not None for binding in after["main"].body.blocks[0].bindings)
+    relax.analysis.well_formed(after)

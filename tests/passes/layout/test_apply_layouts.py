@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from program_text import lines, text
 
+from tvm_mxplan.byoc.backend import Hop
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.builder import ProgramBuilder
@@ -224,3 +225,33 @@ def test_a_result_that_is_the_first_value_is_shown() -> None:
     assert [one.kind for one in after.steps] == ["reorder", "eltwise", "reorder"]
     last = after.values[after.steps[-1].dst]
     assert (last.layout, after.values[after.root(after.steps[-1].dst)].kind) == ("abcd", "output")
+
+
+def test_what_stores_the_same_bytes_has_nothing_to_go_back_to() -> None:
+    """Channels last of single pixels are plain, also for the policy that makes every result plain."""
+    b = Images(1, 32, 1, 1)
+    program = b.program(b.relu(b.relu(b.x)))
+    assert laid_out(program, "acdb", "acdb", back_to_plain=True) == laid_out(program, "acdb", "acdb")
+    assert "reorder" not in laid_out(program, "acdb", "acdb", back_to_plain=True)
+
+
+def test_what_stands_between_two_conversions_has_bytes_of_its_own() -> None:
+    """Though it is made for a value that is part of another one."""
+    b = Images(*IMAGE)
+    program = b.program(b.relu(b.relu(b.x)))
+    out = next(number for number, value in enumerate(program.values) if value.alias_of >= 0)
+    program = program.with_value(out, alias_offset=64)
+
+    def hops(_value: ir.Value, layout: str) -> tuple[Hop, ...]:
+        return Hop("other", "abdc"), Hop("", layout)
+
+    choices = [in_layout(program, step, "acdb") for step in program.steps]
+    after = apply_layouts(program, choices, hops=hops)
+    between = [value for value in after.values if value.layout == "abdc"]
+    assert len(between) == 2
+    assert {(value.kind, value.index, value.alias_of, value.alias_offset) for value in between} == {
+        ("local", -1, -1, 0)
+    }
+    made = [step for step in after.steps if isinstance(step.attrs, ir.Reorder)]
+    assert [step.library for step in made] == ["other", ""] * 2
+    assert [step.name.endswith("_by_abdc") for step in made] == [True, False] * 2

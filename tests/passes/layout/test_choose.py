@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 import pytest
-from agreeable_backend import Agreeable
+from agreeable_backend import Agreeable, rules
 
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.builder import ProgramBuilder
+from tvm_mxplan.core.program.operands import operands_of
 from tvm_mxplan.errors import UnsupportedError
-from tvm_mxplan.passes.layout.candidates import operands_of
 from tvm_mxplan.passes.layout.choose import LayoutChoice, LayoutChooser
 from tvm_mxplan.passes.layout.queries import StepQueries
 
@@ -61,7 +62,7 @@ def chain(shape: tuple[int, ...], count: int = 2, output: bool = True) -> ir.Pro
 
 def choose(program: ir.Program, table: Mapping[str, Mapping[str, float]], **forced) -> LayoutChoice:
     queries = StepQueries(Agreeable())  # type: ignore[arg-type]
-    return LayoutChooser(program, queries, Costs(table), 16, forced).choose()  # type: ignore[arg-type]
+    return LayoutChooser(program, queries, Costs(table), rules, forced).choose()  # type: ignore[arg-type]
 
 
 def results(choice: LayoutChoice) -> list[str]:
@@ -112,7 +113,7 @@ def test_what_is_no_image_is_reordered_for_any_gain():
 def test_a_layout_is_made_of_others_that_are_given() -> None:
     """Those that cost least first; nothing is a source of itself."""
     costs = Costs({"pool0": prices(50, 40, 45), "pool1": prices(50, 46, 90)})
-    chooser = LayoutChooser(chain(IMAGE), StepQueries(Agreeable()), costs, 16, {})  # type: ignore[arg-type]
+    chooser = LayoutChooser(chain(IMAGE), StepQueries(Agreeable()), costs, rules, {})  # type: ignore[arg-type]
     chooser.choose()
     assert len(costs.asked) >= 6
     assert all(layout not in sources for _, layout, sources, _ in costs.asked)
@@ -160,6 +161,20 @@ def test_a_view_wants_what_it_views_as_it_was_declared():
         assert choice.assignment.cost == pytest.approx(min(expected, 100)), flattened
 
 
+def test_a_view_of_a_constant_asks_for_nothing():
+    """Constants are stored as they are wanted, and so is what views them."""
+    costs = []
+    for viewed in (False, True):
+        b = ProgramBuilder("p")
+        x = b.port("input", "x", IMAGE, "float32")
+        slope = b.constant(np.ones((17, 1, 1), "float32"))
+        if viewed:
+            slope = b.reshape(slope, (1, 17, 1, 1))
+        b.step("prelu", ir.PReLU(), IMAGE, [("src", x), ("weights", slope)])
+        costs.append(choose(b.finish(), {"prelu0": prices(9, 2, 9)}).assignment.cost)
+    assert costs == [pytest.approx(2 + REORDER)] * 2
+
+
 def test_a_step_that_nothing_can_run_is_named():
     class Refusing(Agreeable):
         def describe(self, program):
@@ -167,6 +182,6 @@ def test_a_step_that_nothing_can_run_is_named():
             steps = tuple(type(step)("", 0, 0, "none of that here") for step in description.steps)
             return type(description)(steps, description.values)
 
-    chooser = LayoutChooser(chain(IMAGE), StepQueries(Refusing()), Costs({}), 16, {})  # type: ignore[arg-type]
+    chooser = LayoutChooser(chain(IMAGE), StepQueries(Refusing()), Costs({}), rules, {})  # type: ignore[arg-type]
     with pytest.raises(UnsupportedError, match=r"pool0: none of that here$"):
         chooser.choose()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from random_programs import RandomProgram
@@ -171,6 +172,71 @@ def test_the_step_that_is_missing_is_named() -> None:
         check_answer(asked, more, layouts=True)
 
 
+def test_a_sum_is_into_what_the_value_that_it_shares_holds() -> None:
+    """Also where that is the program's first one: two results in each other's places change what is added."""
+    relu, image = ir.Eltwise("relu", 0.0, 0.0), (1, 4, 2, 2)
+    values = (
+        ir.Value("a", image, "float32", "local", "abcd"),
+        ir.Value("b", image, "float32", "local", "abcd"),
+        ir.Value("x", image, "float32", "input", "abcd", 0),
+        ir.Value("y", image, "float32", "local", "abcd", alias_of=0),
+        ir.Value("z", image, "float32", "output", "abcd", 0),
+    )
+
+    def step(name: str, src: int, dst: int, attrs: ir.Attributes = relu) -> ir.Step:
+        return ir.Step(name, attrs, (ir.Operand("src", src), ir.Operand("dst", dst)))
+
+    added = replace(step("sum", 2, 3), post_ops=(ir.SumPostOp(),))
+    asked = ir.Program(
+        "r", values, (step("s", 2, 0), step("t", 2, 1, ir.Eltwise("abs", 0.0, 0.0)), added, step("out", 3, 4))
+    )
+    check_answer(asked, asked, layouts=True)
+    exchanged = (with_operand(asked.steps[0], 1, 1), with_operand(asked.steps[1], 1, 0))
+    crossed = replace(asked, steps=(*exchanged, *asked.steps[2:]))
+    with pytest.raises(Unlike, match=r"^step 'sum': post-ops: expected .* got "):
+        check_answer(asked, crossed, layouts=True)
+
+
+@pytest.mark.parametrize("halves", [False, True])
+def test_each_place_holds_what_was_asked_for(halves: bool) -> None:
+    """Two steps, each into the other's place: into an output, or into the halves of one."""
+    image, half = (1, 4, 2, 2), (1, 2, 2, 2)
+    shape = half if halves else image
+    values = (
+        ir.Value("y", image, "float32", "output", "abcd", 0),
+        ir.Value("x", shape, "float32", "input", "abcd", 0),
+        ir.Value("first", shape, "float32", "local", "abcd", alias_of=0),
+        ir.Value("second", shape, "float32", "local", "abcd", alias_of=0 if halves else -1),
+    )
+    values = (*values[:3], replace(values[3], alias_offset=32 if halves else 0))
+
+    def step(name: str, dst: int) -> ir.Step:
+        operands = (ir.Operand("src", 1), ir.Operand("dst", dst))
+        return ir.Step(name, ir.Eltwise("relu" if name == "s" else "abs", 0.0, 0.0), operands)
+
+    asked = ir.Program("r", values, (step("s", 2), step("t", 3)))
+    check_answer(asked, asked, layouts=True)
+    with pytest.raises(Unlike, match=r"^output 'y': expected .* got "):
+        check_answer(asked, replace(asked, steps=(step("s", 3), step("t", 2))), layouts=True)
+
+
+@pytest.mark.parametrize("change", [{"shape": (1, 4, 4, 1)}, {"dtype": "bfloat16"}])
+def test_results_keep_their_shapes_and_types(change: dict[str, Any]) -> None:
+    relu, image = ir.Eltwise("relu", 0.0, 0.0), (1, 4, 2, 2)
+    values = (
+        ir.Value("x", image, "float32", "input", "abcd", 0),
+        ir.Value("a", image, "float32", "local", "abcd"),
+        ir.Value("y", image, "float32", "output", "abcd", 0),
+    )
+    steps = tuple(
+        ir.Step(f"s{at}", relu, (ir.Operand("src", at), ir.Operand("dst", at + 1))) for at in range(2)
+    )
+    asked = ir.Program("r", values, steps)
+    check_answer(asked, asked.with_value(1, layout="acdb"), layouts=True)
+    with pytest.raises(Unlike, match=r"^step 's0': results: expected "):
+        check_answer(asked, asked.with_value(1, **change), layouts=True)
+
+
 def test_long_differences_are_cut() -> None:
     """Both sides are told, at most some hundred letters of each."""
     bindings = tuple(ir.SymbolBinding(f"symbol{at}", 0, at) for at in range(100))
@@ -204,3 +270,20 @@ def test_algorithms_may_change_and_nothing_else() -> None:
     ):
         with pytest.raises(Unlike, match=r"expected .*, got"):
             check_answer(asked, wrong, layouts=False)
+
+
+def test_the_preferred_implementation_may_change_with_the_layouts() -> None:
+    attrs, shape = ir.Convolution((1, 1), (0, 0, 0, 0), (1, 1), 1), (1, 16, 8, 8)
+    values = (
+        ir.Value("x", shape, "float32", "input", "abcd", 0),
+        ir.Value("w", (16, 16, 1, 1), "float32", "constant", "abcd", 0),
+        ir.Value("y", shape, "float32", "output", "abcd", 0),
+    )
+    operands = (ir.Operand("src", 0), ir.Operand("weights", 1), ir.Operand("dst", 2))
+    asked = ir.Program("r", values, (ir.Step("c", attrs, operands),))
+    other = ir.Step("c", replace(attrs, preferred="jit"), operands)
+    check_answer(asked, with_step(asked, 0, other), layouts=True)
+    check_answer(asked, with_step(asked, 0, other), layouts=False)
+    with pytest.raises(Unlike, match=r"^step 'c': attributes"):
+        wrong = replace(other, attrs=replace(attrs, preferred="jit", algorithm="winograd_f4"))
+        check_answer(asked, with_step(asked, 0, wrong), layouts=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -38,7 +40,7 @@ def program() -> ir.Program:
 
 def destinations(program: ir.Program, policy: str) -> list[str]:
     queries = StepQueries(OneDNN())
-    choices = choose_greedily(program, queries, policy, OneDNN().block, {})  # type: ignore[arg-type]
+    choices = choose_greedily(program, queries, policy, OneDNN().layout_rules, {})  # type: ignore[arg-type]
     roles = [[operand.role for operand in step.operands].index("dst") for step in program.steps]
     return [layouts[at] for layouts, at in zip(choices, roles, strict=True)]
 
@@ -88,12 +90,24 @@ def test_the_library_picks_without_what_post_ops_read(program: ir.Program) -> No
                 picked.append(asked.steps[0])
             return super().describe(asked)
 
-    choose_greedily(program, StepQueries(Picking()), "any", OneDNN().block, {})
+    choose_greedily(program, StepQueries(Picking()), "any", OneDNN().layout_rules, {})
     assert [step.kind for step in picked] == ["convolution", "convolution"]
     assert [step.post_ops for step in picked] == [(), ()]
 
 
 def test_forced_steps_are_not_decided(program: ir.Program) -> None:
     forced = {program.steps[2].name: ("abcd", "abcd", "abcd", "abcd")}
-    choices = choose_greedily(program, StepQueries(OneDNN()), "channels_last", OneDNN().block, forced)
+    choices = choose_greedily(program, StepQueries(OneDNN()), "channels_last", OneDNN().layout_rules, forced)
     assert choices[2] == forced[program.steps[2].name]
+
+
+def test_a_source_is_known_by_its_role(program: ir.Program) -> None:
+    """Libraries know steps by the order of operands, which may begin with the result."""
+    conv, pool, last = program.steps
+    turned = replace(pool, operands=(pool.operands[1], pool.operands[0]))
+    assert [operand.role for operand in turned.operands] == ["dst", "src"]
+    queries, rules = StepQueries(OneDNN()), OneDNN().layout_rules
+    for policy in ("any", "channels_last", "blocked"):
+        plain = choose_greedily(program, queries, policy, rules, {})  # type: ignore[arg-type]
+        other = replace(program, steps=(conv, turned, last))
+        assert choose_greedily(other, queries, policy, rules, {})[1] == plain[1][::-1]  # type: ignore[arg-type]

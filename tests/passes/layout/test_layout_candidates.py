@@ -7,17 +7,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tvm_mxplan.byoc.onednn.layout_rules import layout_rules
+from tvm_mxplan.core.layout.layout_rules import LayoutRules
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.builder import ProgramBuilder
+from tvm_mxplan.core.program.operands import operands_of
 from tvm_mxplan.passes.layout.candidates import (
     candidates,
     image_layouts,
     in_layout,
-    operands_of,
     options_of,
     uniform,
 )
 
+RULES = layout_rules(16)
 PLAIN, LAST, BLOCKED = "abcd", "acdb", "aBcd16b"
 IMAGE = (2, 17, 6, 5)
 RELU = ir.Eltwise("relu", 0.0, 0.0)
@@ -40,7 +43,7 @@ def one(attrs: ir.Attributes, shape: tuple[int, ...], **others: tuple[int, ...])
 
 
 def offered(program: ir.Program, source: str, policy: str) -> list[tuple[str, ...]]:
-    return candidates(program, program.steps[0], source, policy, 16)  # type: ignore[arg-type]
+    return candidates(program, program.steps[0], source, policy, RULES)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -54,8 +57,8 @@ def offered(program: ir.Program, source: str, policy: str) -> list[tuple[str, ..
     ],
 )
 def test_a_policy_says_which_layout_comes_first(policy, expected):
-    assert image_layouts(4, policy, 16) == expected
-    assert image_layouts(3, policy, 8) == [
+    assert image_layouts(4, policy, RULES) == expected
+    assert image_layouts(3, policy, layout_rules(8)) == [
         {PLAIN: "abc", LAST: "acb", BLOCKED: "aBc8b"}[layout] for layout in expected
     ]
 
@@ -106,10 +109,10 @@ def test_weights_and_parameters_stand_as_they_are():
 
 def test_a_first_layer_may_read_the_plain_image_and_write_any_layout():
     program = one(CONV, IMAGE, weights=(17, 17, 1, 1))
-    ways = {(source, result) for source, _, result in options_of(program, program.steps[0], 16)}
+    ways = {(source, result) for source, _, result in options_of(program, program.steps[0], RULES)}
     assert ways == {(tag, tag) for tag in (PLAIN, LAST, BLOCKED)} | {(PLAIN, LAST), (PLAIN, BLOCKED)}
     pooled = one(POOL, IMAGE)
-    assert options_of(pooled, pooled.steps[0], 16) == [(tag, tag) for tag in (LAST, BLOCKED, PLAIN)]
+    assert options_of(pooled, pooled.steps[0], RULES) == [(tag, tag) for tag in (LAST, BLOCKED, PLAIN)]
 
 
 @pytest.mark.parametrize(
@@ -176,9 +179,32 @@ def test_a_cast_follows_its_source_and_may_change_the_layout_on_the_way() -> Non
     )
     step = ir.Step("cast", ir.Reorder(), (ir.Operand("src", 0), ir.Operand("dst", 1)))
     program = ir.Program("p", values, (step,))
-    found = candidates(program, step, "aBcd16b", "cost", 16)
+    found = candidates(program, step, "aBcd16b", "cost", RULES)
     assert found[0] == ("aBcd16b", "aBcd16b")
     assert {("abcd", "acdb"), ("acdb", "abcd"), ("acdb", "acdb"), (turned, "abcd")} <= set(found)
     copied = program.with_value(1, dtype="float32")
     alike = [(layout, layout) for layout in ("aBcd16b", "acdb", "abcd")]
-    assert candidates(copied, step, "aBcd16b", "cost", 16) == [(turned, "abcd"), *alike]
+    assert candidates(copied, step, "aBcd16b", "cost", RULES) == [(turned, "abcd"), *alike]
+    stands = [(turned, "abcd"), ("abcd", "abcd")]
+    assert candidates(copied, step, "aBcd16b", "cost", LayoutRules()) == stands
+
+
+# --- rules of libraries -------------------------------------------------------------------------------------
+
+
+def test_a_library_without_rules_is_asked_for_what_stands_there() -> None:
+    for attrs in (POOL, RELU):
+        program = one(attrs, IMAGE).with_value(0, layout=LAST)
+        step = program.steps[0]
+        assert candidates(program, step, LAST, "cost", LayoutRules()) == [(LAST, PLAIN), (PLAIN, PLAIN)]
+
+
+def test_a_library_says_which_forms_it_takes() -> None:
+    rules = LayoutRules(4, ("plain", "blocked"), images=(ir.Pooling,), follows=(ir.Eltwise,))
+    program = one(POOL, IMAGE)
+    assert candidates(program, program.steps[0], LAST, "cost", rules) == [(PLAIN, PLAIN), ("aBcd4b",) * 2]
+    assert candidates(program, program.steps[0], LAST, "blocked", rules)[0] == ("aBcd4b",) * 2
+    program = one(RELU, IMAGE)
+    assert candidates(program, program.steps[0], LAST, "cost", rules)[0] == (LAST, LAST)
+    program = one(CONV, IMAGE, weights=(17, 17, 1, 1))
+    assert options_of(program, program.steps[0], rules) == [(PLAIN, PLAIN, PLAIN)]

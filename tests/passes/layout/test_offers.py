@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from agreeable_backend import rules
 from costs_by_hand import MODEL
 
 from tvm_mxplan.core.description import Description, Refused, StepInfo, ValueInfo
@@ -59,7 +60,7 @@ def pool() -> ir.Program:
 
 
 def offers(program: ir.Program, **codes: str) -> Offers:
-    return Offers(program, StepQueries(Library(**codes)), Costs(), 16)  # type: ignore[arg-type]
+    return Offers(program, StepQueries(Library(**codes)), Costs(), rules)  # type: ignore[arg-type]
 
 
 def test_every_candidate_that_can_be_made_is_offered() -> None:
@@ -183,7 +184,7 @@ def test_why_an_offer_is_not_taken() -> None:
 
 def test_the_model_measures_nothing() -> None:
     program = pool()
-    found = Offers(program, StepQueries(Library()), MODEL, 16)  # type: ignore[arg-type]
+    found = Offers(program, StepQueries(Library()), MODEL, rules)  # type: ignore[arg-type]
     (first, *_), _ = found.usable(program.steps[0])
     assert found.candidate(first, "").source == "model"
     assert first.cost > 0

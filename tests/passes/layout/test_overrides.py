@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from agreeable_backend import Agreeable
+from agreeable_backend import Agreeable, rules
 
 from tvm_mxplan.core.description import Description
 from tvm_mxplan.core.program import program as ir
@@ -48,7 +48,7 @@ def program() -> ir.Program:
 
 def forced(name: str, answers: dict[tuple[str, str], str], step: str = "conv0") -> dict[str, tuple[str, ...]]:
     queries = StepQueries(Picky(answers))  # type: ignore[arg-type]
-    return forced_layouts(program(), {step: name}, queries, 16)
+    return forced_layouts(program(), {step: name}, queries, rules)
 
 
 @pytest.mark.parametrize(

@@ -16,14 +16,17 @@ from tvm_mxplan.core.description import Description
 from tvm_mxplan.core.layout.layout_decision import LayoutDecision
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.errors import InvalidInputError
-from tvm_mxplan.passes.layout import InferLayouts
+from tvm_mxplan.passes.layout import InferLayouts, infer_layouts
 
 
-def test_a_replayed_choice_says_which_of_its_own_steps_were_forced() -> None:
+def test_a_replayed_choice_says_which_of_its_own_steps_were_forced(monkeypatch: pytest.MonkeyPatch) -> None:
     """Options name steps of the whole module; each region tells of those that are its."""
     pool = "R.nn.max_pool2d({0}, pool_size=[3, 3], padding=[1, 1])"
     lines = f"a = {pool.format('x')}\nb = R.sin(a)\nc = {pool.format('b')}\nd = R.exp(c)\nreturn d"
     layers = {"max_pool2d_1": "nChw16c"}
+
+    ticks = iter(range(1000))
+    monkeypatch.setattr(infer_layouts.time, "perf_counter", lambda: 1e6 + next(ticks))
 
     def decided(choices: Choices) -> list[LayoutDecision]:
         backend, journal = OneDNN(), Journal()
@@ -32,7 +35,9 @@ def test_a_replayed_choice_says_which_of_its_own_steps_were_forced() -> None:
             InferLayouts(backend, layers=layers, choices=choices, journal=journal),
         ]
         tvm.transform.Sequential(passes)(parse(lines, 'x: R.Tensor((1, 64, 8, 8), "float32")'))
-        return [journal.layouts[name] for name in sorted(journal.layouts)]
+        decisions = [journal.layouts[name] for name in sorted(journal.layouts)]
+        assert all(0 < one.seconds < 1000 for one in decisions), "between two looks at the clock"
+        return decisions
 
     first = Choices()
     made = decided(first)

@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
+import onnx
 import pytest
 import tvm_ffi
+from onnx import helper, numpy_helper
 
 import tvm_mxplan
 from tvm_mxplan.byoc.onednn import library
@@ -23,10 +25,11 @@ from tvm_mxplan.core.program.dims import Symbol
 from tvm_mxplan.errors import InternalError
 from tvm_mxplan.passes.memory import plan_memory as pass_file
 from tvm_mxplan.passes.memory.liveness import arena_problem
-from tvm_mxplan.passes.memory.plan_memory import plan_memory, stacked
+from tvm_mxplan.passes.memory.plan_memory import PlanMemory, plan_memory, stacked
 from tvm_mxplan.report.arena import planned_arena
 from tvm_mxplan.report.inspection import decoded_programs
 from tvm_mxplan.testing import zoo
+from tvm_mxplan.testing.reference import onnxruntime_outputs, worst_relative_l2
 
 
 def program_of(name: str, **options: str) -> ir.Program:
@@ -69,9 +72,47 @@ def test_one_extent_that_is_not_known_leaves_the_plan_to_the_runtime(symbolic):
         ir.Step(f"s{at}", relu, (ir.Operand("src", at), ir.Operand("dst", at + 1))) for at in range(2)
     )
     program = ir.Program("p", values, steps, (ir.SymbolBinding("n", 0, 0),))
-    assert plan_memory(program, OneDNN()) == (program, None)
+    found, plan = plan_memory(program, OneDNN())
+    assert plan is None and found.arena_bytes == -1 and found.values == program.values
     fixed = replace(program, values=tuple(replace(value, shape=(4, 3)) for value in values), symbols=())
     assert plan_memory(fixed, OneDNN()).plan is not None
+
+
+def residual(*dims: str | int) -> onnx.ModelProto:
+    """A convolution, and two behind it that are added to its result."""
+    random = np.random.default_rng(3)
+    weights = [
+        numpy_helper.from_array(random.standard_normal((17, depth, 3, 3)).astype("float32") / 9, name)
+        for name, depth in (("w0", 3), ("w1", 17), ("w2", 17))
+    ]
+    nodes = [
+        helper.make_node("Conv", ["x", "w0"], ["a"], pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("Conv", ["b", "w1"], ["c"], pads=[1, 1, 1, 1]),
+        helper.make_node("Conv", ["c", "w2"], ["d"], pads=[1, 1, 1, 1]),
+        helper.make_node("Add", ["b", "d"], ["e"]),
+        helper.make_node("GlobalAveragePool", ["e"], ["y"]),
+    ]
+    x = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [dims[0], 3, *dims[1:]])
+    y = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [dims[0], 17, 1, 1])
+    graph = helper.make_graph(nodes, "residual", [x], [y], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def test_named_sizes_have_results_in_place():
+    """Right at several sizes, every step under watch."""
+    model = residual("N", "H", "W")
+    ex = tvm_mxplan.compile(model)
+    (program,) = decoded_programs(ex.module)
+    assert any(isinstance(op, ir.SumPostOp) for step in program.steps for op in step.post_ops)
+    library.set_debug(True)
+    try:
+        for batch, height, width in ((1, 19, 23), (3, 5, 4), (2, 32, 9)):
+            x = np.random.default_rng(batch).standard_normal((batch, 3, height, width), np.float32)
+            expected = onnxruntime_outputs(model, {"x": x})
+            assert worst_relative_l2(ex.run(x), expected) < 1e-5
+    finally:
+        library.set_debug(False)
 
 
 def test_stacked_items_never_share_a_byte(tiny):
@@ -83,6 +124,11 @@ def test_stacked_items_never_share_a_byte(tiny):
         for item in problem.items
     )
     assert validate(Problem(forever), plan) == []
+
+
+def test_what_is_done_without_being_asked():
+    planner = PlanMemory(OneDNN())
+    assert planner.reuse and not planner.reorder
 
 
 def test_the_option_is_checked():

@@ -11,6 +11,8 @@ from agreeable_backend import Agreeable
 from tvm_mxplan.core.description import Description
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.builder import ProgramBuilder
+from tvm_mxplan.core.program.dims import Symbol
+from tvm_mxplan.core.program.renumber import select_values
 from tvm_mxplan.passes.memory.share_in_place import share_in_place
 
 RELU = ir.Eltwise("relu", 0.0, 0.0)
@@ -145,6 +147,21 @@ def test_a_view_of_what_is_read_later_keeps_its_bytes() -> None:
         assert homes(shared(b.program()))[1] == ("relu1" if later else "relu0")
 
 
+def test_the_first_value_is_viewed_like_any_other() -> None:
+    """Its view is read behind a step that could have written over it, and is nothing to write over itself."""
+    b = Small()
+    first = b.relu(b.x)
+    view = b.permute(first, (0, 1, 3, 2))
+    b.relu(first)
+    b.relu(view)
+    program = b.program()
+    for number in (first, b.x):
+        order = [number, *(at for at in range(len(program.values)) if at != number)]
+        turned = shared(select_values(program, order))
+        assert homes(turned) == ["relu0", "relu1", "relu2"]
+        assert [value.name for value in turned.values if value.alias_of >= 0] == [program.values[view].name]
+
+
 def test_a_step_that_would_run_otherwise_in_place_keeps_its_own_bytes() -> None:
     """Nothing else of the program changes for it."""
 
@@ -164,3 +181,19 @@ def test_a_step_that_would_run_otherwise_in_place_keeps_its_own_bytes() -> None:
         b.relu(b.relu(b.relu(b.relu(b.x))))
         program = share_in_place(b.program(), backend)  # type: ignore[arg-type]
         assert homes(program) == ["relu0", "relu1", "relu1", "relu1"]
+
+
+def test_shapes_with_names_are_shared_where_they_are_the_same() -> None:
+    """Whatever the numbers: `n` rows stand in `n` rows, and nowhere in `m` of them."""
+    b = Small()
+    first = b.relu(b.x)
+    second = b.relu(first)
+    program = b.program()
+    n, m = ((Symbol(name), *SHAPE[1:]) for name in "nm")
+    symbols = (ir.SymbolBinding("n", 0, 0), ir.SymbolBinding("m", -1, 0))
+    for shape, home in ((n, first), (m, second)):
+        values = [replace(value, shape=n, nbytes=-1) for value in program.values]
+        values[second] = replace(values[second], shape=shape)
+        named = replace(program, values=tuple(values), symbols=symbols)
+        found = shared(named)
+        assert homes(found)[1] == named.values[home].name

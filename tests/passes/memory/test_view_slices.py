@@ -12,6 +12,7 @@ from tvm_mxplan.core.layout.layout import parse_layout
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.builder import ProgramBuilder
 from tvm_mxplan.core.program.dims import Symbol
+from tvm_mxplan.core.program.renumber import select_values
 from tvm_mxplan.passes.memory.elide_concats import copied_pieces, elide_concats
 from tvm_mxplan.passes.memory.liveness import arena_problem
 from tvm_mxplan.passes.memory.share_in_place import share_in_place
@@ -175,3 +176,21 @@ def test_symbolic_extents_are_copies():
     symbolic = tuple(replace(value, shape=(Symbol("n"), *value.shape[1:])) for value in before.values)
     before = replace(before, values=symbolic)
     assert view_slices(before) == before
+
+
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize("kind", ["output", "view of an output"])
+def test_a_slice_that_is_returned_stays_a_copy(kind: str, first: bool) -> None:
+    """Whatever number the output has."""
+    program = one_slice((1, 34, 5, 5), (0, 17, 0, 0), (1, 17, 5, 5), "abcd")
+    at = numbered(program)
+    part = at["part0"]
+    assert view_slices(program).values[numbered(view_slices(program))["part0"]].alias_of >= 0
+    if kind == "output":
+        program = program.with_value(part, kind="output", index=1)
+    else:
+        program = program.with_value(at["last0"], alias_of=-1).with_value(part, alias_of=at["out"])
+    if first:
+        order = [at["out"], *(number for number in range(len(program.values)) if number != at["out"])]
+        program = select_values(program, order)
+    assert [step.name for step in view_slices(program).steps] == ["whole0", "part0", "last0"]

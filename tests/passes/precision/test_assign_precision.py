@@ -102,7 +102,7 @@ def test_weights_take_half_and_the_report_says_so(model) -> None:
     assert after.arena_bytes < 0.75 * before.arena_bytes
     assert before.precision is None
     assert after.precision.counts["bfloat16"] >= 5 and after.precision.casts == 1
-    assert "precision f32: " in str(short.report) and "f32 -> bf16" in str(short.report)
+    assert "precision model: " in str(short.report) and "f32 -> bf16" in str(short.report)
     again = Report.from_json(json.loads(json.dumps(short.report.to_json())))
     assert again.regions == short.report.regions
     assert "precision" not in wide.report.to_json()["regions"][0]
@@ -244,7 +244,7 @@ def test_demands_that_cannot_be_met_are_one_line(model, monkeypatch) -> None:
 @pytest.mark.parametrize("value", ["auto", "f16", "int8"])
 def test_what_is_not_there_yet_is_said(value: str) -> None:
     with pytest.raises(
-        InvalidInputError, match=f"precision='{value}' is not there yet; expected f32 or bf16"
+        InvalidInputError, match=f"precision='{value}' is not there yet; expected model, f32 or bf16"
     ):
         Options(precision=value)
     with pytest.raises(InvalidInputError, match=r"precision_for: conv2d_0=.* is not there yet"):
@@ -252,7 +252,7 @@ def test_what_is_not_there_yet_is_said(value: str) -> None:
 
 
 def test_other_values_are_refused_and_text_is_a_mapping() -> None:
-    with pytest.raises(InvalidInputError, match="option precision=16; expected f32 or bf16"):
+    with pytest.raises(InvalidInputError, match="option precision=16; expected model, f32 or bf16"):
         Options(precision=16)
     with pytest.raises(InvalidInputError, match="option precision=\\['bf16'\\]"):
         Options(precision=["bf16"])

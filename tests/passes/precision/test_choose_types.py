@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 import pytest
+from agreeable_backend import rules
 
 from tvm_mxplan.core.description import Description, StepInfo, ValueInfo
 from tvm_mxplan.core.program import program as ir
@@ -99,7 +100,7 @@ def chosen(
 ) -> TypeChoice:
     table = {**COSTS, **{(name, SHORT): cost for name, cost in costs.items()}}
     queries = StepQueries(Library(refused))  # type: ignore[arg-type]
-    return TypeChooser(program, queries, Costs(table), 16, SHORT, fixed, narrows).choose()
+    return TypeChooser(program, queries, Costs(table), rules, SHORT, fixed, narrows).choose()
 
 
 def test_a_product_alone_pays_for_the_cast_of_its_source_and_writes_what_is_wanted() -> None:
@@ -143,7 +144,7 @@ def test_one_cast_serves_all_readers() -> None:
     total = b.step("add", ir.Binary("add"), (4, 9), [("src", total), ("src1", parts[2])])
     table = {**COSTS, ("binary", WIDE): 1.0, ("binary", SHORT): 1.0}
     queries = StepQueries(Library({}))  # type: ignore[arg-type]
-    choice = TypeChooser(b.done(total), queries, Costs(table), 16, SHORT, {}, lambda root: True).choose()
+    choice = TypeChooser(b.done(total), queries, Costs(table), rules, SHORT, {}, lambda root: True).choose()
     assert choice.types == (TO_WIDE, TO_WIDE, TO_WIDE, F, F)
     assert choice.cost_us == CAST + 3 * 5 + 2
 

@@ -22,7 +22,7 @@ from tvm_mxplan.options import Options
 from tvm_mxplan.passes.region.lend_arenas import lend_arenas
 from tvm_mxplan.passes.storage import storage_rewrite
 from tvm_mxplan.passes.storage.storage_check import check_storage
-from tvm_mxplan.pipeline import compilation
+from tvm_mxplan.pipeline import Given, compilation
 from tvm_mxplan.report.function_arena import function_arena
 from tvm_mxplan.report.inspection import decoded_programs
 from tvm_mxplan.report.recorder import Recorder
@@ -266,7 +266,7 @@ def test_a_region_that_is_called_twice_gets_its_arena_as_a_block():
         builder.emit_func_output(y)
     recorder = Recorder()
     target = tvm.target.Target("llvm")
-    run = compilation([OneDNN()], Options(), target, recorder).run
+    run = compilation([OneDNN()], Options(), target, Given(recorder)).run
     with target:
         # Without the phase that names operators, so that equal ones make one region.
         unnamed = run(builder.get(), "canonicalize", "canonicalize")

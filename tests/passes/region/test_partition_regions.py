@@ -209,6 +209,30 @@ def test_every_function_gets_its_regions():
     assert symbols["second"]["global_symbol"] == "second" and "global_symbol" not in symbols["helper"]
 
 
+def test_composites_that_call_functions_of_their_own():
+    """A kernel, say, by which a library's composite stands for code that TVM has."""
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType([2, 8], "float32"))
+    inner = relax.Var("inner", x.ty)
+    with builder.function("composite", [inner], attrs={"Composite": f"{NAME}.row", "Primitive": True}):
+        with builder.dataflow():
+            row = builder.emit_output(
+                builder.call_te(lambda data: te.compute((2, 8), lambda i, j: data[i, j] * 2), inner)
+            )
+        builder.emit_func_output(row)
+    composite = builder.get().get_global_var("composite")
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            y = builder.emit_output(relax.op.floor(builder.emit(relax.Call(composite, [x]))))
+        builder.emit_func_output(y)
+    before = builder.get()
+    kernels = [gvar.name_hint for gvar, f in before.functions.items() if isinstance(f, tirx.PrimFunc)]
+    mod = PartitionRegions()(before)
+    assert region_names(mod) == [f"{NAME}_0"] and composites(mod, f"{NAME}_0") == ["row"]
+    assert [gvar.name_hint for gvar, f in mod.functions.items() if isinstance(f, tirx.PrimFunc)] == kernels
+    relax.analysis.well_formed(mod)
+
+
 def test_several_functions_run():
     library = tvm.compile(tvm.script.from_source(SEVERAL_FUNCTIONS), "llvm", relax_pipeline="mxplan")
     vm = relax.VirtualMachine(library, tvm.cpu())

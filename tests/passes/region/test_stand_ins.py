@@ -48,6 +48,13 @@ def test_there_and_back(build):
     assert not any(isinstance(value, relax.MatchCast) for value in calls)
     (stand_in,) = [call for call in calls if isinstance(getattr(call, "op", None), tvm.ir.GlobalVar)]
     assert stand_in.op.name_hint in values
+    read = [var for value in values.values() for var in relax.analysis.free_vars(value.value)]
+    assert (
+        [arg for arg in stand_in.args if isinstance(arg, tvm.ir.Var)]
+        == [var for var in read if isinstance(var.ty, relax.TensorType)]
+        != []
+    )
+    assert hidden[stand_in.op].is_pure, "or it could stand in no dataflow block"
     for before, after in zip(mod["main"].body.blocks, hidden["main"].body.blocks, strict=True):
         for old, new in zip(before.bindings, after.bindings, strict=True):
             tvm.ir.assert_structural_equal(old.var.ty, new.var.ty, map_free_vars=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import relax_programs as rp
@@ -95,6 +97,25 @@ def test_an_order_that_makes_the_plan_larger_is_not_taken(monkeypatch):
     backwards = OrderBindings()(mod)
     monkeypatch.setattr(pass_file, "order_bindings", lambda _mod: mod)
     assert height(smaller_order(backwards, lower)) == height(lower(backwards)) < height(lower(mod))
+
+
+def test_plans_of_all_functions_are_compared_with_their_regions(monkeypatch):
+    """Kernels are no functions that are planned."""
+    mod = rp.lower(rp.parse(BRANCHES + "", X))
+    mod["other"] = mod["main"].with_attr("global_symbol", "other")
+    kernel = tirx.PrimFunc([], tirx.Evaluate(0))
+    mod["kernel"] = kernel.with_attr("global_symbol", "kernel")
+    asked = []
+
+    def plan(_lowered, gvar, regions):
+        asked.append((gvar.name_hint, regions))
+        return SimpleNamespace(plan=SimpleNamespace(height=10 ** len(asked)))
+
+    monkeypatch.setattr(pass_file, "regions_of", lambda lowered: {"region": lowered})
+    monkeypatch.setattr(pass_file, "plan_storage", plan)
+    assert pass_file._planned_bytes(mod) == 110
+    assert sorted(name for name, _ in asked) == ["main", "other"]
+    assert all(regions == {"region": mod} for _, regions in asked)
 
 
 def test_views_keep_their_tensors_alive():

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+import relax_programs as rp
 
 from tvm_mxplan.core.allocation import Rectangle
 from tvm_mxplan.core.program import program as ir
-from tvm_mxplan.passes.storage.region_calls import Region, Timeline, lends_arena
+from tvm_mxplan.passes.storage import region_calls
+from tvm_mxplan.passes.storage.region_calls import Region, Timeline, lends_arena, regions_of
 
 RELU = ir.Eltwise("relu", 0.0, 0.0)
 
@@ -99,3 +101,23 @@ def test_an_allocation_in_two_arguments_is_touched_by_both() -> None:
     both = Timeline(2, {1: (region(), [frozenset({7}), frozenset({7}), frozenset({9})])})
     assert both.fine(7, (0, 2), born=True) == (0, 4)
     assert both.fine(7, (1, 2), born=True) == (1, 4)
+
+
+# --- the regions of a module -------------------------------------------------------------------------------
+
+
+def test_regions_that_are_called_and_planned_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``a`` is called twice; ``b`` has no program of numbers, ``c`` no arena, nobody calls ``d``."""
+    out = 'out_ty=R.Tensor((4, 6), "float32")'
+    lines = [
+        f'v{at} = R.call_dps_packed("{name}", ({f"v{at - 1}" if at else "x"},), {out})'
+        for at, name in enumerate("abca")
+    ]
+    mod = rp.lower(rp.parse("\n".join([*lines, "return v3"]), 'x: R.Tensor((4, 6), "float32")'))
+    planned, bare = region().planned((0, 64, 128), 256), region().planned((0, 64, 128), 0)
+    programs = {"a": planned, "b": None, "c": bare, "d": planned}
+    monkeypatch.setattr(region_calls, "_modules", lambda _mod: {name: name for name in programs})
+    monkeypatch.setattr(region_calls, "_program", programs.__getitem__)
+    found = regions_of(mod)
+    assert list(found) == ["a"]
+    assert (found["a"].calls, found["a"].program) == (2, planned)

@@ -164,7 +164,8 @@ def test_operands_that_something_else_has_taken(busy):
     assert any("over its own operand" in reason for reason in refused)
 
 
-def test_a_storage_in_a_branch_is_refused(forked):
+@pytest.mark.parametrize("side", ["true_branch", "false_branch"])
+def test_a_storage_in_a_branch_is_refused(forked, side):
     before, after = forked
 
     def inward(seq: relax.SeqExpr, storage: relax.VarBinding) -> relax.SeqExpr:
@@ -179,7 +180,9 @@ def test_a_storage_in_a_branch_is_refused(forked):
         value = binding.value
         if isinstance(value, relax.If):
             again = relax.VarBinding(relax.Var("again", kept[0].var.ty), kept[0].value)
-            branch = relax.If(value.cond, inward(value.true_branch, again), value.false_branch)
+            sides = {name: getattr(value, name) for name in ("true_branch", "false_branch")}
+            sides[side] = inward(sides[side], again)
+            branch = relax.If(value.cond, sides["true_branch"], sides["false_branch"])
             return [relax.VarBinding(binding.var, branch)]
         return [binding]
 

@@ -9,6 +9,7 @@ import tvm
 from tvm import relax
 
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.renumber import select_values
 from tvm_mxplan.passes.storage.storage_check_regions import Bytes, Local, RegionRun
 
 ARENA, OTHER = relax.Var("arena"), relax.Var("other")
@@ -147,6 +148,15 @@ def test_who_wrote_all_of_the_bytes_is_the_last_that_counts() -> None:
     assert len(run(program(*whole, steps=wrong))[0]) == 1
 
 
+def test_what_a_piece_was_written_over_is_read_with_the_piece_in_it() -> None:
+    """All of whole, then its right half anew: whole is what both left, and nobody else took a byte."""
+    whole = (value("whole", 0, nbytes=128), value("right", of=2, at=64))
+    assert run(program(*whole, steps=[([0], 2), ([0], 3), ([2], 1)]))[0] == []
+    taken = [([0], 2), ([0], 3), ([0], 4), ([2], 1)]
+    assert run(program(*whole, value("c", 128), steps=taken))[0] == []
+    assert len(run(program(*whole, value("c", 0), steps=taken))[0]) == 1
+
+
 def test_a_view_of_a_view_is_where_its_owners_are() -> None:
     views = (
         value("a", 64, nbytes=256),
@@ -205,3 +215,11 @@ def test_constants_stand_nowhere() -> None:
     constant = replace(value("w", kind="constant"), offset=-1)
     one = program(value("a", 0), constant, steps=[([0, 3], 2), ([2, 3], 1)])
     assert run(one, {X: Bytes(ARENA, 512, 576), Y: Bytes(ARENA, 576, 640)})[0] == []
+
+
+def test_the_first_value_is_viewed_like_any_other() -> None:
+    """A piece of it stands where it stands, and one beyond the arena leaves it."""
+    for at, fits in ((64, True), (1024, False)):
+        made = program(value("whole", 0, nbytes=128), value("part", of=2, at=at), steps=[([0], 2), ([3], 1)])
+        turned = select_values(made, [2, 0, 1, 3])
+        assert (run(turned)[0] == []) == (run(made)[0] == []) == fits

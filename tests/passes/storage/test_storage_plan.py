@@ -152,7 +152,7 @@ def region(calls: int = 1) -> Region:
 
 
 def planned_with(
-    monkeypatch: pytest.MonkeyPatch, worst: int, stock: bool = True
+    monkeypatch: pytest.MonkeyPatch, worst: int, stock: bool = True, regions: bool = True
 ) -> tuple[storage_plan.StoragePlan, list[int]]:
     """A plan where the solver stacks the items of its first ``worst`` problems, and the heights of all."""
     heights: list[int] = []
@@ -170,8 +170,8 @@ def planned_with(
     if not stock:
         monkeypatch.setattr(storage_plan, "stock_plan", lambda _mod, _gvar: None)
     mod = rp.lower(rp.parse(REGION, X))
-    plan = plan_storage(mod, mod.get_global_var("main"), regions={"region": region()})
-    return plan, heights
+    known = {"region": region()} if regions else None
+    return plan_storage(mod, mod.get_global_var("main"), regions=known), heights
 
 
 def test_a_plan_at_the_lower_bound_is_the_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,6 +190,12 @@ def test_the_plan_without_regions_or_results_in_place_where_that_is_lower(monkey
     (closed,) = plan.problem.closed
     assert closed.lent in {number for group in plan.problem.groups for number in group}
     assert closed.region.program.name == "region"
+
+
+def test_two_plans_where_there_is_no_region(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, heights = planned_with(monkeypatch, 1, stock=False, regions=False)
+    assert heights == [heights[0], plan.plan.height] and plan.plan.height < heights[0]
+    assert (plan.problem.opened, plan.problem.closed, plan.problem.in_place) == ((), (), {})
 
 
 def test_the_first_plan_where_no_other_is_lower(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,16 +45,6 @@ class Shape:
         """Bytes from the base to the highest end."""
         return max(block.high for block in self.blocks)
 
-    @property
-    def first(self) -> int:
-        """First section in which the item is alive."""
-        return min(block.first for block in self.blocks)
-
-    @property
-    def last(self) -> int:
-        """First section after the life of the item."""
-        return max(block.last for block in self.blocks)
-
 
 @dataclass(frozen=True, slots=True)
 class Instance:
@@ -155,7 +145,7 @@ def _normalise(members: list[int], outlines: dict[int, tuple[Block, ...]], probl
         if step in deaths and grown:
             count, grown = count + 1, False
         section[step] = count
-        grown = grown or step in births
+        grown = step in births
     shapes = {}
     for index in members:
         blocks = (Block(section[b.first], section[b.last], b.low, b.high) for b in outlines[index])

@@ -17,10 +17,12 @@ class Origin:
     name : as the model has it: an ONNX node's, ``loop/body_conv`` for one in a graph or function inside
         another node; the path of a PyTorch module.
     kind : what it is there: ``Conv``.
+    computes : the element type that the model states for its numbers, where these have 16 bits, else ''.
     """
 
     name: str
     kind: str = ""
+    computes: str = ""
 
     def __str__(self) -> str:
         text = f"{self.kind} {self.name}".strip()
@@ -43,6 +45,7 @@ def joined(several: Iterable[Origins]) -> Origins:
 
 def told(origins: Origins, most: int = 3) -> str:
     """``Conv a, Relu b``, shortened where there are many; '' for none."""
-    names = [str(origin) for origin in origins[:most]]
-    more = len(origins) - len(names)
+    known = [name for name in dict.fromkeys(map(str, origins)) if name]
+    names = known[:most]
+    more = len(known) - len(names)
     return ", ".join(names) + (f" and {more} more" if more else "")

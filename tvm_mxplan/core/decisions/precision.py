@@ -11,6 +11,9 @@ Precision: TypeAlias = Literal["f32", "bf16"]
 ELEMENT_TYPES: Mapping[Precision, str] = MappingProxyType({"f32": "float32", "bf16": "bfloat16"})
 """The element type that steps of a precision read and, where nothing wants more, write; sums are float32."""
 PRECISIONS: tuple[Precision, ...] = tuple(ELEMENT_TYPES)
+AS_STATED = "model"
+"""In place of a precision: bfloat16 where the model states it of an operator, else float32."""
+WISHES = (AS_STATED, *PRECISIONS)
 SHORT_NAMES = {dtype: precision for precision, dtype in ELEMENT_TYPES.items()}
 
 

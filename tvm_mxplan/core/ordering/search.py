@@ -44,8 +44,8 @@ class State:
     def order(self) -> list[int]:
         """All steps on the way."""
         steps: list[int] = []
-        state: State | None = self
-        while state is not None and state.way is not None:
+        state = self
+        while state.way is not None:
             taken, state = state.way
             steps[:0] = taken
         return steps

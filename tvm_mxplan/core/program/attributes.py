@@ -12,6 +12,8 @@ from ..policies import ConvolutionAlgorithm
 
 RecurrentCell = Literal["lstm", "gru", "gru_linear", "tanh", "relu"]
 RECURRENT_CELLS: tuple[RecurrentCell, ...] = ("lstm", "gru", "gru_linear", "tanh", "relu")
+AttentionCausal = Literal["no", "first", "last"]
+ATTENTION_CAUSAL: tuple[AttentionCausal, ...] = ("no", "first", "last")
 RecurrentDirection = Literal["forward", "reverse", "both"]
 RECURRENT_DIRECTIONS: tuple[RecurrentDirection, ...] = ("forward", "reverse", "both")
 
@@ -45,6 +47,19 @@ class Deconvolution:
 
 
 @dataclass(frozen=True)
+class ConvolutionBackwardWeights:
+    """src, gradient -> dst [G?, O, I, k...]: of a convolution's weights, from that of what it writes.
+
+    Attributes are the convolution's; ``gradient`` has the shape of its result.
+    """
+
+    strides: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+    groups: int
+
+
+@dataclass(frozen=True)
 class MatMul:
     """src [..., M, K], weights [..., K, N], bias? (rank of dst, broadcast) -> dst [..., M, N].
 
@@ -70,6 +85,37 @@ class Pooling:
     strides: tuple[int, ...]
     padding: tuple[int, ...]  # begin of each spatial axis
     dilation: tuple[int, ...]  # 1 is dense
+
+
+@dataclass(frozen=True)
+class PoolingBackward:
+    """src, gradient -> dst: of what a pool reads, from that of what it writes; attributes as Pooling's.
+
+    Of equal maxima of a window the first takes its gradient.
+    """
+
+    algorithm: str
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class BatchNormalizationTraining:
+    """src, scale [C], shift [C] -> dst, batch_mean [C], batch_variance [C], by which it is normalized."""
+
+    epsilon: float
+
+
+@dataclass(frozen=True)
+class BatchNormalizationBackward:
+    """src, gradient, mean [C], variance [C], scale [C] -> dst, scale_gradient [C], shift_gradient [C].
+
+    Of a batch normalization in training, whose batch had that mean and variance.
+    """
+
+    epsilon: float
 
 
 @dataclass(frozen=True)
@@ -156,6 +202,26 @@ class Recurrent:
 
     cell: RecurrentCell
     direction: RecurrentDirection
+
+
+@dataclass(frozen=True)
+class Attention:
+    """src [N, H, S, D], key [N, G, T, D], value [N, G, T, W], mask? -> dst [N, S, H, W].
+
+    Scores are ``scale`` times the products of queries and keys, and the mask, which is broadcast to
+    [N, H, S, T], is added to them; a softmax over the keys weights the values.  H / G heads of queries in a
+    row share one of keys and values.
+
+    Attributes
+    ----------
+    causal : the keys that a query sees: all (``no``); those up to its own place, counted from the first key
+        (``first``), or with the last query at the last key (``last``).
+    nan_is_zero : weights that are NaN, as those of queries that see nothing, count as 0.
+    """
+
+    scale: float
+    causal: AttentionCausal = "no"
+    nan_is_zero: bool = False
 
 
 @dataclass(frozen=True)
@@ -259,13 +325,29 @@ class Reorder:
     """src -> dst of the same logical shape in another layout (or a plain copy)."""
 
 
+@dataclass(frozen=True)
+class Quantization:
+    """src, src_scale?, src_zero_point?, dst_scale?, dst_zero_point? -> dst of the same shape.
+
+    Converts between real numbers and integers that stand for scale * (integer - zero point), or between
+    integers of two scales; a side of integers has a scale.  Rounds to the nearest, saturates.  Vectors of
+    scales and zero points stand along ``axis``.
+    """
+
+    axis: int
+
+
 Attributes: TypeAlias = (
     Convolution
     | Deconvolution
+    | ConvolutionBackwardWeights
     | MatMul
     | InnerProduct
     | Pooling
+    | PoolingBackward
     | BatchNormalization
+    | BatchNormalizationTraining
+    | BatchNormalizationBackward
     | LayerNormalization
     | LRN
     | Softmax
@@ -274,6 +356,7 @@ Attributes: TypeAlias = (
     | PReLU
     | Reduction
     | Recurrent
+    | Attention
     | Concat
     | Shuffle
     | Resampling
@@ -286,15 +369,20 @@ Attributes: TypeAlias = (
     | Cast
     | Resize
     | Reorder
+    | Quantization
 )
 
 STEP_KINDS: dict[str, type] = {
     "convolution": Convolution,
     "deconvolution": Deconvolution,
+    "convolution_backward_weights": ConvolutionBackwardWeights,
     "matmul": MatMul,
     "inner_product": InnerProduct,
     "pooling": Pooling,
+    "pooling_backward": PoolingBackward,
     "batch_normalization": BatchNormalization,
+    "batch_normalization_training": BatchNormalizationTraining,
+    "batch_normalization_backward": BatchNormalizationBackward,
     "layer_normalization": LayerNormalization,
     "lrn": LRN,
     "softmax": Softmax,
@@ -303,6 +391,7 @@ STEP_KINDS: dict[str, type] = {
     "prelu": PReLU,
     "reduction": Reduction,
     "recurrent": Recurrent,
+    "attention": Attention,
     "concat": Concat,
     "shuffle": Shuffle,
     "resampling": Resampling,
@@ -315,5 +404,6 @@ STEP_KINDS: dict[str, type] = {
     "cast": Cast,
     "resize": Resize,
     "reorder": Reorder,
+    "quantization": Quantization,
 }
 KIND_OF = {cls: kind for kind, cls in STEP_KINDS.items()}

@@ -13,6 +13,7 @@ import numpy as np
 from ..layout.layout import permute_layout, plain_layout
 from . import program as ir
 from .dims import Dim, Expr, Shape
+from .operands import reorder
 
 
 class ProgramBuilder:
@@ -133,7 +134,8 @@ class ProgramBuilder:
         """The operator's own name for the first step that computes something, names below it for others."""
         if not self.operator:
             return self.unique(stem)
-        if self.operator not in self._names and not isinstance(attrs, ir.Reorder):
+        moves = isinstance(attrs, ir.Reorder) or (isinstance(attrs, ir.Quantization) and stem == "weights")
+        if self.operator not in self._names and not moves:
             self._names[self.operator] = 1
             return self.operator
         return self.unique(f"{self.operator}.{stem}")
@@ -157,11 +159,7 @@ class ProgramBuilder:
                 alias_of=output,
             )
             return
-        self.steps.append(
-            ir.Step(
-                self.unique("reorder"), ir.Reorder(), (ir.Operand("src", value), ir.Operand("dst", output))
-            )
-        )
+        self.steps.append(reorder(self.unique("reorder"), value, output))
 
     def finish(self) -> ir.Program:
         return ir.Program(self.name, tuple(self.values), tuple(self.steps), tuple(self.symbols))

@@ -36,18 +36,24 @@ from typing import Literal
 
 from ..policies import CONVOLUTION_ALGORITHMS
 from .attributes import (
+    ATTENTION_CAUSAL,
     KIND_OF,
     LRN,
     RECURRENT_CELLS,
     RECURRENT_DIRECTIONS,
     STEP_KINDS,
+    Attention,
+    AttentionCausal,
     Attributes,
     BatchNormalization,
+    BatchNormalizationBackward,
+    BatchNormalizationTraining,
     Binary,
     Cast,
     Compare,
     Concat,
     Convolution,
+    ConvolutionBackwardWeights,
     Deconvolution,
     Eltwise,
     Gather,
@@ -56,7 +62,9 @@ from .attributes import (
     MatMul,
     Pad,
     Pooling,
+    PoolingBackward,
     PReLU,
+    Quantization,
     Recurrent,
     RecurrentCell,
     RecurrentDirection,
@@ -74,6 +82,7 @@ from .dims import Dim, Shape
 from .post_ops import BinaryPostOp, DepthwisePostOp, EltwisePostOp, PostOp, SumPostOp
 
 __all__ = [
+    "ATTENTION_CAUSAL",
     "CONVOLUTION_ALGORITHMS",
     "KIND_OF",
     "LRN",
@@ -83,14 +92,19 @@ __all__ = [
     "STEP_KINDS",
     "VALUE_KINDS",
     "VERSION",
+    "Attention",
+    "AttentionCausal",
     "Attributes",
     "BatchNormalization",
+    "BatchNormalizationBackward",
+    "BatchNormalizationTraining",
     "Binary",
     "BinaryPostOp",
     "Cast",
     "Compare",
     "Concat",
     "Convolution",
+    "ConvolutionBackwardWeights",
     "Deconvolution",
     "DepthwisePostOp",
     "Eltwise",
@@ -103,8 +117,10 @@ __all__ = [
     "PReLU",
     "Pad",
     "Pooling",
+    "PoolingBackward",
     "PostOp",
     "Program",
+    "Quantization",
     "Recurrent",
     "RecurrentCell",
     "RecurrentDirection",
@@ -156,16 +172,32 @@ class Value:
     nbytes: int = -1
 
 
-RESULT_ROLES = ("dst", "last_hidden", "last_cell")
+RESULT_ROLES = (
+    "dst",
+    "last_hidden",
+    "last_cell",
+    "batch_mean",
+    "batch_variance",
+    "scale_gradient",
+    "shift_gradient",
+)
 """Roles of what steps write; every other operand is read."""
+
+SCALE_ROLES = ("src_scale", "src_zero_point", "weights_scale", "dst_scale", "dst_zero_point")
+"""Roles of the numbers by which integers stand for real ones; scales are float32, zero points int32.
+
+A product with ``src_scale`` and ``weights_scale`` multiplies integers, and computes behind that in float32;
+with ``dst_scale`` it writes integers.
+"""
 
 
 @dataclass(frozen=True)
 class Operand:
     """A value in a role: src, src1, weights, bias, scale, shift, mean, variance, condition, indices, dst.
 
-    A depthwise post-op adds depthwise_weights and depthwise_bias; a recurrent layer has recurrence,
-    peepholes, hidden, cell, and the results last_hidden and last_cell.
+    Integers add those of ``SCALE_ROLES``.  A depthwise post-op adds depthwise_weights and depthwise_bias; a
+    recurrent layer has recurrence, peepholes, hidden, cell, and the results last_hidden and last_cell;
+    attention has key, value and mask; steps backward read a gradient beside what went forward.
     """
 
     role: str
@@ -222,6 +254,11 @@ class Step:
     def results(self) -> tuple[int, ...]:
         """Ids of all values that the step writes, in the order of its operands; most steps have dst alone."""
         return tuple(operand.value for operand in self.operands if operand.is_result)
+
+    @property
+    def is_quantized(self) -> bool:
+        """True for a product of integers."""
+        return any(operand.role == "weights_scale" for operand in self.operands)
 
     @property
     def has_depthwise(self) -> bool:

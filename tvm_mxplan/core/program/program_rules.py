@@ -18,13 +18,20 @@ from .dims import Dim, symbols_of
 _MAX_RANK = 12
 _MAX_NUMBER = 2**31 - 1
 
-_WEIGHTED = (("src", "weights"), ("bias",))
+_WEIGHTED = (("src", "weights"), ("bias", *ir.SCALE_ROLES))
 _ROLES: dict[type, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    ir.Convolution: (("src", "weights"), ("bias", "depthwise_weights", "depthwise_bias")),
+    ir.Convolution: (("src", "weights"), (*_WEIGHTED[1], "depthwise_weights", "depthwise_bias")),
     ir.Deconvolution: _WEIGHTED,
+    ir.ConvolutionBackwardWeights: (("src", "gradient"), ()),
     ir.MatMul: _WEIGHTED,
     ir.InnerProduct: _WEIGHTED,
     ir.BatchNormalization: (("src", "mean", "variance", "scale", "shift"), ()),
+    ir.PoolingBackward: (("src", "gradient"), ()),
+    ir.BatchNormalizationTraining: (("src", "scale", "shift", "batch_mean", "batch_variance"), ()),
+    ir.BatchNormalizationBackward: (
+        ("src", "gradient", "mean", "variance", "scale", "scale_gradient", "shift_gradient"),
+        (),
+    ),
     ir.LayerNormalization: (("src",), ("scale", "shift")),
     ir.Binary: (("src", "src1"), ()),
     ir.PReLU: (("src", "weights"), ()),
@@ -32,9 +39,11 @@ _ROLES: dict[type, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("src", "weights", "recurrence"),
         ("bias", "peepholes", "hidden", "cell", "last_hidden", "last_cell"),
     ),
+    ir.Attention: (("src", "key", "value"), ("mask",)),
     ir.Gather: (("src", "indices"), ()),
     ir.Select: (("condition", "src", "src1"), ()),
     ir.Compare: (("src", "src1"), ()),
+    ir.Quantization: (("src",), ("src_scale", "src_zero_point", "dst_scale", "dst_zero_point")),
 }
 """Roles that a step needs and those that it may have, beside dst; the kinds that are missing need src."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from . import program as ir
+from .operands import renumbered
 
 
 def sort_values(program: ir.Program) -> ir.Program:
@@ -27,18 +27,8 @@ def select_values(program: ir.Program, order: list[int]) -> ir.Program:
     for old in order:
         value = program.values[old]
         values.append(replace(value, alias_of=number[value.alias_of]) if value.alias_of >= 0 else value)
-    steps = tuple(renumber_step(step, number) for step in program.steps)
+    steps = tuple(renumbered(step, number) for step in program.steps)
     return replace(program, values=tuple(values), steps=steps)
-
-
-def renumber_step(step: ir.Step, number: Mapping[int, int]) -> ir.Step:
-    """``step`` with every value ``v`` replaced by ``number[v]``."""
-    operands = tuple(ir.Operand(operand.role, number[operand.value]) for operand in step.operands)
-    post_ops = tuple(
-        replace(post_op, value=number[post_op.value]) if isinstance(post_op, ir.BinaryPostOp) else post_op
-        for post_op in step.post_ops
-    )
-    return replace(step, operands=operands, post_ops=post_ops)
 
 
 def _depths(program: ir.Program) -> list[int]:

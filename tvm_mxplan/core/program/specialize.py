@@ -10,6 +10,7 @@ from .dims import Dim, Shape, evaluate, symbols_of
 
 _TYPICAL_BATCH = 4
 _TYPICAL_EXTENT = 64
+_TYPICAL_IMAGE = 224
 _LARGEST_EXTENT = 1 << 12
 
 
@@ -26,28 +27,31 @@ def specialize(program: ir.Program, symbols: Mapping[str, int]) -> ir.Program:
     return replace(program, values=values, symbols=())
 
 
-def typical(program: ir.Program, batch: int = _TYPICAL_BATCH) -> ir.Program:
-    """The program at plausible numbers: a few images in a batch, some dozens of pixels or tokens.
+def typical(program: ir.Program, batch: int = _TYPICAL_BATCH, image: int = _TYPICAL_IMAGE) -> ir.Program:
+    """The program at plausible numbers: a few samples in a batch, images of ``image`` pixels, or some tokens.
 
     More pixels or tokens where so few would leave nothing of some value.
     """
     if not program.symbols:
         return specialize(program, {})
-    batches = _batches(program)
+    batches, pixels = _batches(program), _pixels(program)
     dims = {dim for value in program.values for dim in value.shape}
     extent = _TYPICAL_EXTENT
     while True:
-        numbers = {binding.name: batch if binding.name in batches else extent for binding in program.symbols}
+        numbers = {
+            name: batch if name in batches else max(extent, image) if name in pixels else extent
+            for name in (binding.name for binding in program.symbols)
+        }
         if extent >= _LARGEST_EXTENT or all(evaluate(dim, numbers) > 0 for dim in dims):
             return specialize(program, numbers)
         extent *= 2
 
 
 def instances(program: ir.Program) -> Iterator[ir.Program]:
-    """The program itself where its shapes are of numbers, else at plausible ones and with a batch of one."""
-    yield typical(program)
+    """The program itself where its shapes are of numbers, else at small ones and with a batch of one."""
+    yield typical(program, image=_TYPICAL_EXTENT)
     if _batches(program):
-        yield typical(program, batch=1)
+        yield typical(program, batch=1, image=_TYPICAL_EXTENT)
 
 
 def typical_shape(shape: Shape) -> tuple[int, ...]:
@@ -60,6 +64,16 @@ def typical_shape(shape: Shape) -> tuple[int, ...]:
 
 def _typical_dim(dim: Dim, number: int) -> int:
     return max(evaluate(dim, dict.fromkeys(symbols_of(dim), number)), 1)
+
+
+def _pixels(program: ir.Program) -> set[str]:
+    """Symbols that are bound by an input's axes behind channels, of which there are two or more."""
+    images = {
+        number
+        for number, value in enumerate(program.of_kind("input"))
+        if len(program.values[value].shape) >= 4
+    }
+    return {binding.name for binding in program.symbols if binding.input in images and binding.axis >= 2}
 
 
 def _batches(program: ir.Program) -> set[str]:

@@ -29,6 +29,8 @@ def folded(node: Node) -> list[np.ndarray | None] | None:
         value is None or isinstance(value, np.ndarray) for value in node.inputs
     ):
         return None
+    if _is_weights_of_integers(node):
+        return None
     if any(attribute.HasField("g") or attribute.graphs for attribute in node.proto.attribute):
         return None
     proto = onnx.NodeProto()
@@ -47,6 +49,18 @@ def folded(node: Node) -> list[np.ndarray | None] | None:
         return None
     arrays = [None if not name else result for name, result in zip(node.outputs, results, strict=False)]
     return arrays if all(_usable(array) for array in arrays) else None
+
+
+def _is_weights_of_integers(node: Node) -> bool:
+    """True for matrices and filters of 8 bits that become real numbers: libraries may compute with these."""
+    data = node.inputs[0] if node.inputs else None
+    return (
+        node.op_type == "DequantizeLinear"
+        and isinstance(data, np.ndarray)
+        and data.dtype in (np.int8, np.uint8)
+        and data.ndim >= 2
+        and not node.attributes.get("block_size", 0)
+    )
 
 
 def _evaluate(

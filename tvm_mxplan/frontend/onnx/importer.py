@@ -27,6 +27,7 @@ from ...errors import InvalidInputError, MxplanError, UnsupportedError
 from ..origins import OriginBuilder
 from ..reasons import reason_of
 from . import auto_pad, converters, fold, functions, stock
+from .checks.check_numbers import check_numbers
 from .contradictions import Contradiction, contradiction
 from .dimensions import agree, symbolic
 from .dimensions.dims import Dim
@@ -148,6 +149,7 @@ class Importer:
         return scope[name]
 
     def _results(self, node: Node, scope: Scope) -> Sequence[Value]:
+        check_numbers(node, self.called)
         for attempt in (fold.folded, symbolic.evaluated):
             found = attempt(node)
             if found is not None:

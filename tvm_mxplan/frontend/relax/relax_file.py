@@ -19,7 +19,7 @@ from tvm.script.parser import relax as relax_script
 from tvm.script.parser import tirx as tirx_script
 
 from ...errors import InvalidInputError
-from ...operators.recurrent import register
+from ...operators import attention, recurrent
 from ..constants import constant
 from .script_checks import checked_script
 
@@ -109,7 +109,8 @@ def _text(path: Path) -> str:
 def _loaded(text: str, what: str) -> object:
     try:
         json.loads(text)
-        register()  # what a module of ours may call
+        attention.register()  # what a module of ours may call
+        recurrent.register()
         return tvm.ir.load_json(text)
     except Exception as error:  # by its types TVM tells what a node should have been
         reason = next(

@@ -25,7 +25,7 @@ from ...core.decisions.origin import Origin
 from ...errors import InvalidInputError, MxplanError, UnsupportedError
 from ..onnx.dimensions.dims import expression, same, simplified
 from ..origins import OriginBuilder
-from . import converters
+from . import converters, narrow
 from .fold import folded, is_foldable
 from .kinds import is_symbolic, is_tensor
 from .names import module_path, operator_name
@@ -126,16 +126,31 @@ class GraphImporter:
         if self._follows_from_sizes(fx_node):
             self._of_sizes.add(fx_node)
             converter = converters.ROUNDED.get(name, converter)
-        if converter is not None:
-            found = converter(self._emitter, Node(name, self._operands(fx_node), expected))
+        read = fx_node.all_input_nodes
+        if narrow.is_widened(name, {node: self.values[node] for node in read}, expected):
+            with narrow.widened_operands(self._emitter, self.values, read):
+                found = self._found(fx_node, name, converter, narrow.widened_stated(expected))
+            found = narrow.narrowed(self._emitter, found, expected)
         else:
-            if name.partition(".")[0] not in ("aten", "_operator", "torchvision", "higher_order"):
-                raise UnsupportedError(f"an operator that is not PyTorch's own; {_ADVICE}")
-            convert = self._stock.convert_map.get(fx_node.target.__name__)
-            if convert is None:
-                raise UnsupportedError(f"this operator is not supported; {_ADVICE}")
-            found = convert(fx_node)
+            found = self._found(fx_node, name, converter, expected)
         return self._checked(found, expected[0]) if is_tensor(stated) else found
+
+    def _found(
+        self,
+        fx_node: Any,
+        name: str,
+        converter: converters.Converter | None,
+        expected: Sequence[Stated | None],
+    ) -> Any:
+        """What a converter of ours makes of a node, or else TVM's."""
+        if converter is not None:
+            return converter(self._emitter, Node(name, self._operands(fx_node), expected))
+        if name.partition(".")[0] not in ("aten", "_operator", "torchvision", "higher_order"):
+            raise UnsupportedError(f"an operator that is not PyTorch's own; {_ADVICE}")
+        convert = self._stock.convert_map.get(fx_node.target.__name__)
+        if convert is None:
+            raise UnsupportedError(f"this operator is not supported; {_ADVICE}")
+        return convert(fx_node)
 
     def _follows_from_sizes(self, fx_node: Any) -> bool:
         """Whether a node reads no tensor of the user's, nor anything that was computed of one."""

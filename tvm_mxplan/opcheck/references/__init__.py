@@ -11,6 +11,7 @@ from tvm_mxplan.core.program import program as ir
 
 from ..estimate import Array, Estimate, rounded_to
 from . import (
+    attention,
     choice,
     convolution,
     elementwise,
@@ -18,9 +19,11 @@ from . import (
     movement,
     normalization,
     pooling,
+    quantized,
     recurrent,
     reduction,
     resize,
+    training,
 )
 from .operands import Operands
 
@@ -29,9 +32,11 @@ _FLOAT = np.dtype(np.float32)
 REFERENCES: dict[type, Callable[[Any, Operands], Estimate]] = {
     ir.Convolution: convolution.convolution,
     ir.Deconvolution: convolution.deconvolution,
+    ir.ConvolutionBackwardWeights: convolution.backward_weights,
     ir.MatMul: matmul.matmul,
     ir.InnerProduct: matmul.inner_product,
     ir.Pooling: pooling.pooling,
+    ir.PoolingBackward: training.pooling_backward,
     ir.BatchNormalization: normalization.batch_normalization,
     ir.LayerNormalization: normalization.layer_normalization,
     ir.LRN: normalization.lrn,
@@ -40,6 +45,7 @@ REFERENCES: dict[type, Callable[[Any, Operands], Estimate]] = {
     ir.Eltwise: elementwise.eltwise,
     ir.Binary: elementwise.binary,
     ir.PReLU: elementwise.prelu,
+    ir.Attention: attention.attention,
     ir.Concat: movement.concat,
     ir.Shuffle: movement.shuffle,
     ir.Resampling: movement.resampling,
@@ -52,9 +58,14 @@ REFERENCES: dict[type, Callable[[Any, Operands], Estimate]] = {
     ir.Cast: choice.cast,
     ir.Resize: resize.resize,
     ir.Reorder: movement.reorder,
+    ir.Quantization: quantized.quantization,
 }
 
-SEVERAL: dict[type, Callable[[Any, Operands], dict[str, Estimate]]] = {ir.Recurrent: recurrent.recurrent}
+SEVERAL: dict[type, Callable[[Any, Operands], dict[str, Estimate]]] = {
+    ir.Recurrent: recurrent.recurrent,
+    ir.BatchNormalizationTraining: training.batch_normalization,
+    ir.BatchNormalizationBackward: training.batch_normalization_backward,
+}
 """Kinds with results beside dst: all of them, by role."""
 
 # From the post-op, what it is applied to, the tensor that a binary reads or a sum adds, and the operands.
@@ -90,7 +101,8 @@ def evaluate(
     post_operands : for each post-op, what a binary reads, or what the destination held for a sum.
     dtype : of its result, and of what stands in front of a depthwise post-op.
     """
-    doubles = {role: [np.asarray(array, np.float64) for array in arrays] for role, arrays in operands.items()}
+    read = {role: [np.asarray(array, np.float64) for array in arrays] for role, arrays in operands.items()}
+    doubles = quantized.real(step, read)
     given = Operands(doubles, shape)
     with np.errstate(all="ignore"):
         if type(step.attrs) in SEVERAL:
@@ -107,4 +119,5 @@ def evaluate(
             if isinstance(post_op, ir.DepthwisePostOp):
                 estimate = rounded_to(dtype, estimate)
             estimate = POST_OPS[type(post_op)](post_op, estimate, other, given)
+        estimate = quantized.stored(step, read, estimate, dtype)
     return {"dst": estimate}

@@ -90,6 +90,27 @@ def deconvolution(attrs: ir.Deconvolution, operands: Operands) -> Estimate:
     return _with_bias(scatter, operands, prod(_grouped(operands["weights"], attrs.groups).shape[2:]))
 
 
+def backward_weights(attrs: ir.ConvolutionBackwardWeights, operands: Operands) -> Estimate:
+    """Of each tap, the products of what its windows see with the gradients of what they gave."""
+    groups, gradient = attrs.groups, operands["gradient"]
+    shape = operands.shape if groups > 1 else (1, *operands.shape)
+    kernel, out = shape[3:], gradient.shape[2:]
+
+    def products(src: Array, gradient: Array) -> Array:
+        begin = attrs.padding[: len(kernel)]
+        padded = pad_for(src, out, kernel, attrs.strides, attrs.dilation, begin, 0.0)
+        rows = gradient.reshape(len(gradient), groups, shape[1], -1)
+        total = np.empty(shape, src.dtype)
+        for tap, seen in taps(padded, out, kernel, attrs.strides, attrs.dilation):
+            columns = seen.reshape(len(src), groups, shape[2], -1)
+            total[(slice(None),) * 3 + tap] = np.matmul(rows, columns.swapaxes(2, 3)).sum(0)
+        return total.reshape(operands.shape)
+
+    size = products(absolute(operands.src), absolute(gradient)).astype(np.float64)
+    terms = len(gradient) * prod(out)
+    return Estimate(products(operands.src, gradient), gamma(terms + 1) * size)
+
+
 def _grouped(weights: Array, groups: int) -> Array:
     """Weights as [G, O, I, k...]."""
     return weights if groups > 1 else weights[None]

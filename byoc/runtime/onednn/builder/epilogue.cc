@@ -22,7 +22,8 @@ bool StepBuilder::BuildEpilogueApart(const std::function<void()>& bare) {
                             [](const Refusal& refusal) { return refusal.with_epilogue; });
   // A sum needs what dst held before, which the bare step overwrites.
   const std::vector<PostOp>& post_ops = step_.post_ops;
-  if (!wanted || !std::all_of(post_ops.begin(), post_ops.end(), IsOnDst)) return false;
+  if (!wanted || Has("src_scale") || !std::all_of(post_ops.begin(), post_ops.end(), IsOnDst))
+    return false;
   const Choice whole = choice_;
   auto with_epilogue = [](const Refusal& refusal) { return refusal.with_epilogue; };
   choice_.refusals.erase(

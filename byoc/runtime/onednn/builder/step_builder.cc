@@ -60,6 +60,8 @@ bool StepBuilder::Refuses(const std::string& implementation) {
   return !MayRun(choice_, implementation, &executable_.refused);
 }
 
+void StepBuilder::ThrowRefused() { ThrowAllRefused(executable_.refused); }
+
 void StepBuilder::NoteRefused(const std::vector<RefusedImplementation>& refused) {
   for (const RefusedImplementation& one : refused) {
     MayRun(choice_, one.implementation, &executable_.refused);
@@ -110,6 +112,11 @@ memory::desc StepBuilder::Weights(const char* role) const {
   return MakeDesc(desc.get_dims(), desc.get_data_type(), "any");
 }
 
+memory::desc StepBuilder::AnyWeights(const char* role) const {
+  memory::desc desc = Desc(role);
+  return MakeDesc(desc.get_dims(), desc.get_data_type(), "any");
+}
+
 dnnl::primitive_attr StepBuilder::Attr(PrimitiveKey* key) const {
   dnnl::post_ops post_ops;
   for (const PostOp& op : post_ops_) {
@@ -146,6 +153,7 @@ dnnl::primitive_attr StepBuilder::Attr(PrimitiveKey* key) const {
   }
   dnnl::primitive_attr attr;
   attr.set_post_ops(post_ops);
+  PutQuantization(&attr, key);
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   return attr;
 }
@@ -158,6 +166,12 @@ MemoryArgument StepBuilder::Packed(int id, int value, const memory::desc& to,
 
 MemoryArgument StepBuilder::Bind(const dnnl::primitive_desc_base& pd, const Binding& binding) {
   const int value = binding.value;
+  if (value == kOfTheStep) {
+    auto found = of_the_step_.find(binding.id);
+    if (found != of_the_step_.end()) return found->second;
+    memory::desc desc = pd.query_md(dnnl::query::exec_arg_md, binding.id);
+    return of_the_step_[binding.id] = Kept(binding.id, desc);
+  }
   const ResolvedValue& resolved = program_->resolved().values.at(static_cast<size_t>(value));
   bool seen = !binding.seen.is_zero();
   memory::desc given = seen ? binding.seen : Desc(value);
@@ -171,6 +185,7 @@ MemoryArgument StepBuilder::Bind(const dnnl::primitive_desc_base& pd, const Bind
   bool weights = binding.id == DNNL_ARG_WEIGHTS || binding.id == DNNL_ARG_WEIGHTS_ITER;
   bool packed = (constant && weights) || !SamePlacement(wanted, given);
   if (!packed) return {binding.id, Argument::Source::kValue, value, given};
+  if (!constant && binding.repacked) return Repacked(binding, given, wanted);
   if (!constant) {
     ThrowUnsupported("oneDNN wants value ", program_->program().values[value].name, " as ",
                      TagOf(wanted), ", not as ", TagOf(given));
@@ -180,13 +195,40 @@ MemoryArgument StepBuilder::Bind(const dnnl::primitive_desc_base& pd, const Bind
   return Packed(binding.id, value, wanted, {Packing::Kind::kReread, binding.through, binding.seen});
 }
 
+MemoryArgument StepBuilder::Kept(int id, const memory::desc& desc) {
+  constexpr int64_t kAlignment = 64;
+  MemoryArgument kept = {id, Argument::Source::kScratchpad, -1, desc, kept_bytes_};
+  const auto bytes = static_cast<int64_t>(desc.get_size());
+  kept_bytes_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  NeedScratchpad(kept_bytes_);
+  return kept;
+}
+
+MemoryArgument StepBuilder::Repacked(const Binding& binding, const memory::desc& given,
+                                     const memory::desc& wanted) {
+  MemoryArgument own = {DNNL_ARG_FROM, Argument::Source::kValue, binding.value, given};
+  MemoryArgument made = Kept(DNNL_ARG_TO, wanted);
+  const std::vector<Operand>& operands = step_.operands;
+  bool written = std::any_of(operands.begin(), operands.end(), [&](const Operand& operand) {
+    return operand.value == binding.value && operand.IsResult();
+  });
+  if (written) {
+    std::swap(own.id, made.id);
+    to_convert_.emplace_back(made, own);
+  } else {
+    AddReorder(own, made);
+  }
+  made.id = binding.id;
+  return made;
+}
+
 void StepBuilder::BindScratchpad(const dnnl::primitive_desc_base& pd,
                                  std::vector<MemoryArgument>* arguments) {
   memory::desc scratchpad = pd.query_md(dnnl::query::exec_arg_md, DNNL_ARG_SCRATCHPAD);
   if (!scratchpad || scratchpad.get_size() == 0) return;
-  arguments->push_back({DNNL_ARG_SCRATCHPAD, Argument::Source::kScratchpad, -1, scratchpad});
-  executable_.scratchpad_bytes =
-      std::max(executable_.scratchpad_bytes, static_cast<int64_t>(scratchpad.get_size()));
+  arguments->push_back(
+      {DNNL_ARG_SCRATCHPAD, Argument::Source::kScratchpad, -1, scratchpad, kept_bytes_});
+  NeedScratchpad(kept_bytes_ + static_cast<int64_t>(scratchpad.get_size()));
 }
 
 void StepBuilder::AddPrimitive(const PrimitivePointer& made, const std::vector<Binding>& bindings) {
@@ -202,13 +244,22 @@ void StepBuilder::AddPrimitive(const PrimitivePointer& made, const std::vector<B
     int id = DNNL_ARG_ATTR_MULTIPLE_POST_OP(static_cast<int>(i)) | DNNL_ARG_SRC_1;
     arguments.push_back(Bind(pd, {id, op.value}));
   }
+  BindQuantization(&arguments);
   BindScratchpad(pd, &arguments);
   AddStage(std::make_unique<PrimitiveStage>(made, std::move(arguments)), Implementation(pd));
+  for (const auto& [from, to] : to_convert_) AddReorder(from, to);
+  to_convert_.clear();
 }
 
 void StepBuilder::AddReorder(int src, const memory::desc& src_desc, int dst,
                              const memory::desc& dst_desc) {
   if (IsEmpty(src_desc)) return;
+  AddReorder({DNNL_ARG_FROM, Argument::Source::kValue, src, src_desc},
+             {DNNL_ARG_TO, Argument::Source::kValue, dst, dst_desc});
+}
+
+void StepBuilder::AddReorder(const MemoryArgument& from, const MemoryArgument& to) {
+  const memory::desc &src_desc = from.desc, &dst_desc = to.desc;
   PrimitiveKey key(typeid(dnnl::reorder));
   key.Put(src_desc);
   key.Put(dst_desc);
@@ -217,8 +268,7 @@ void StepBuilder::AddReorder(int src, const memory::desc& src_desc, int dst,
     attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     return dnnl::reorder::primitive_desc(CpuEngine(), src_desc, CpuEngine(), dst_desc, attr);
   });
-  std::vector<MemoryArgument> arguments = {{DNNL_ARG_FROM, Argument::Source::kValue, src, src_desc},
-                                           {DNNL_ARG_TO, Argument::Source::kValue, dst, dst_desc}};
+  std::vector<MemoryArgument> arguments = {from, to};
   BindScratchpad(made->desc, &arguments);
   AddStage(std::make_unique<PrimitiveStage>(made, std::move(arguments)),
            Implementation(made->desc));

@@ -4,11 +4,13 @@
 #define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_BUILDER_STEP_BUILDER_H_
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string>
 #include <type_traits>
 #include <typeinfo>
+#include <utility>
 #include <vector>
 
 #include "library/executable.h"
@@ -54,6 +56,9 @@ class StepBuilder {
   dnnl::memory::desc FixedLike(const char* role, const dnnl::memory::desc& other);
   // The same for weights: "any" if they are a constant, which is then packed.
   dnnl::memory::desc Weights(const char* role) const;
+  // The same for weights that another layout than theirs is made of in every call, if they are no
+  // constant; their binding is `repacked`.
+  dnnl::memory::desc AnyWeights(const char* role) const;
   bool IsConstant(const char* role) const;
   // A constant operand in another form than it has.
   MemoryArgument Packed(int id, int value, const dnnl::memory::desc& to,
@@ -63,6 +68,10 @@ class StepBuilder {
   double Real(const char* name) const { return RealOf(step_, name); }
   bool Flag(const char* name) const { return FlagOf(step_, name); }
   const std::string& Text(const char* name) const { return TextOf(step_, name); }
+  // States along which axes of the weights, as the primitive sees them, a vector of scales stands:
+  // a bit for each.  For primitives that are added from now on.
+  void ScaleWeightsAlong(int mask) { weights_mask_ = mask; }
+
   const std::vector<int64_t>& Integers(const char* name) const { return IntegersOf(step_, name); }
   const std::vector<int64_t>& Integers(const char* name, size_t count, int64_t low) const {
     return IntegersOf(step_, name, count, low);
@@ -72,6 +81,8 @@ class StepBuilder {
 
   // True if one of the runtime's own implementations is refused for the step, which notes it.
   bool Refuses(const std::string& implementation);
+  // Ends the step where every implementation it has was refused.
+  [[noreturn]] void ThrowRefused();
   // States that the step asks for `implementation` and gets another.
   void StateMissing(const std::string& implementation) { executable_.missing = implementation; }
 
@@ -89,12 +100,15 @@ class StepBuilder {
   // and the scratchpad.  `described` is what Primitive::primitive_desc takes between the engine and
   // the attributes; equal ones share a primitive.  Values that were "any" take the layout the
   // primitive wants; packed weights too.
+  static constexpr int kOfTheStep = -1;  // no value: memory of the step's own, one for each id
   struct Binding {
     int id;
     int value;
     dnnl::memory::desc seen = {};  // the value's bytes in another shape, if not empty
     dnnl::memory::desc through =
         {};  // constants only: the order their bytes are brought into first
+    bool repacked =
+        false;  // no constant: converted in the step, from or to what the primitive wants
   };
   template <typename Primitive, typename... Described>
   void Add(const std::vector<Binding>& bindings, const Described&... described) {
@@ -109,9 +123,25 @@ class StepBuilder {
       if (may_prefer_ && lists_alternatives_) ListAlternatives(describe());
     }
   }
+  // The same for a gradient, which oneDNN makes by a forward primitive as a hint: `hint` gives the
+  // descriptor of that by the attributes.  It follows from `described`, so the key holds it.
+  template <typename Primitive, typename Hint, typename... Described>
+  void AddBackward(const std::vector<Binding>& bindings, const Hint& hint,
+                   const Described&... described) {
+    PrimitiveKey key(typeid(Primitive));
+    (key.Put(described), ...);
+    dnnl::primitive_attr attr = Attr(&key);
+    auto describe = [&] {
+      return typename Primitive::primitive_desc(CpuEngine(), described..., hint(attr), attr);
+    };
+    AddPrimitive(GetPrimitive<Primitive>(key, choice_, describe), bindings);
+  }
   // Adds a plain reorder between two views; none where there is nothing in them.
   void AddReorder(int src, const dnnl::memory::desc& src_desc, int dst,
                   const dnnl::memory::desc& dst_desc);
+  // Adds one between src and dst with the step's scales and zero points, vectors along `axis`.
+  void AddRequantization(const dnnl::memory::desc& src, const dnnl::memory::desc& dst,
+                         int64_t axis);
   void AddStage(std::unique_ptr<const Stage> stage, const std::string& implementation);
   // Needs of stages that come without a primitive's descriptor.
   void NeedScratchpad(int64_t bytes);
@@ -122,8 +152,12 @@ class StepBuilder {
   Executable Take();
 
  private:
-  // The step's post-ops and the user's scratchpad; what distinguishes them goes into the key.
+  // The step's scales, zero points and post-ops, and the user's scratchpad; what distinguishes them
+  // goes into the key.
   dnnl::primitive_attr Attr(PrimitiveKey* key) const;
+  // Scales and zero points alone (quantized.cc), and the arguments that hold their numbers.
+  void PutQuantization(dnnl::primitive_attr* attr, PrimitiveKey* key) const;
+  void BindQuantization(std::vector<MemoryArgument>* arguments) const;
   void AddPrimitive(const PrimitivePointer& made, const std::vector<Binding>& bindings);
   // The epilogue on dst: each binary with what follows as its post-ops, elementwise functions
   // alone.
@@ -135,13 +169,24 @@ class StepBuilder {
   // Adds the scratchpad a primitive asks for to its arguments.
   void BindScratchpad(const dnnl::primitive_desc_base& pd, std::vector<MemoryArgument>* arguments);
   MemoryArgument Bind(const dnnl::primitive_desc_base& pd, const Binding& binding);
+  // The operand in another layout, in a part of the scratchpad that is the step's until its end.
+  MemoryArgument Repacked(const Binding& binding, const dnnl::memory::desc& given,
+                          const dnnl::memory::desc& wanted);
+  void AddReorder(const MemoryArgument& from, const MemoryArgument& to);
+  // A part of the scratchpad that is the step's until its end.
+  MemoryArgument Kept(int id, const dnnl::memory::desc& desc);
 
   const Step& step_;
   DescribedProgram* program_;
   bool lists_alternatives_;
   bool may_prefer_ = false;
+  int weights_mask_ = 0;  // of a vector of scales
+  int tensor_mask_ = 0;   // likewise, of src and dst
   Choice choice_;
   std::vector<PostOp> post_ops_;  // of primitives that are added from now on
+  int64_t kept_bytes_ = 0;  // at the beginning of the scratchpad, which stages may not overwrite
+  std::map<int, MemoryArgument> of_the_step_;                          // by their ids
+  std::vector<std::pair<MemoryArgument, MemoryArgument>> to_convert_;  // behind the next primitive
   Executable executable_;
 };
 

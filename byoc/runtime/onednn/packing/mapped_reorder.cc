@@ -30,7 +30,8 @@ Rows CutIntoRows(const memory::desc& from, const memory::desc& to) {
   Rows rows;
   bool plain = from.get_format_kind() == memory::format_kind::blocked &&
                from.get_inner_nblks() == 0 && from.get_submemory_offset() == 0 && IsDense(from);
-  bool blocked = to.get_format_kind() == memory::format_kind::blocked;
+  // Sums of the weights that stand behind them are made of all at once.
+  bool blocked = to.get_format_kind() == memory::format_kind::blocked && IsDense(to);
   if (!plain || !blocked || static_cast<int64_t>(from.get_size()) <= kSliceBytes) return rows;
   Dims strides = from.get_strides();
   rows.axis = static_cast<int>(std::max_element(strides.begin(), strides.end()) - strides.begin());

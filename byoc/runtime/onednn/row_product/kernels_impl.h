@@ -11,8 +11,34 @@ constexpr int64_t kAhead = 512;  // floats from what is read to what is asked fo
 using Vec = float __attribute__((vector_size(4 * MXPLAN_LANES)));
 using Unaligned = float __attribute__((vector_size(4 * MXPLAN_LANES), aligned(4), may_alias));
 
+using Four = float __attribute__((vector_size(16)));
+using UnalignedFour = float __attribute__((vector_size(16), aligned(4), may_alias));
+
 inline __attribute__((always_inline)) Vec Load(const float* from) {
   return *reinterpret_cast<const Unaligned*>(from);
+}
+
+inline __attribute__((always_inline)) Four LoadFour(const float* from) {
+  return *reinterpret_cast<const UnalignedFour*>(from);
+}
+
+// A vector as the sum of its quarters, or whatever four lanes at a time are.
+inline __attribute__((always_inline)) Four Folded(Vec lanes) {
+  Four parts[kLanes / 4];
+  __builtin_memcpy(parts, &lanes, sizeof(lanes));
+  for (int64_t count = kLanes / 8; count > 0; count /= 2) {
+    for (int64_t i = 0; i < count; ++i) parts[i] += parts[i + count];
+  }
+  return parts[0];
+}
+
+// The sums of the lanes of four vectors.
+inline __attribute__((always_inline)) Four SumsOf(const Four* rows) {
+  Four a = __builtin_shufflevector(rows[0], rows[1], 0, 4, 1, 5) +
+           __builtin_shufflevector(rows[0], rows[1], 2, 6, 3, 7);
+  Four b = __builtin_shufflevector(rows[2], rows[3], 0, 4, 1, 5) +
+           __builtin_shufflevector(rows[2], rows[3], 2, 6, 3, 7);
+  return __builtin_shufflevector(a, b, 0, 1, 4, 5) + __builtin_shufflevector(a, b, 2, 3, 6, 7);
 }
 
 template <int kRows>
@@ -32,14 +58,23 @@ inline __attribute__((always_inline)) void Rows(const RowProduct& product, const
       odd[r] += Load(filter + kLanes) * second;
     }
   }
-  for (int r = 0; r < kRows; ++r) {
-    Vec lanes = even[r] + odd[r];
-    float sum = product.bias ? product.bias[row + r] : 0.0F;
-    for (int64_t lane = 0; lane < kLanes; ++lane) sum += lanes[lane];
-    for (int64_t at = i; at < product.depth; ++at) {
-      sum += filters[r * product.depth + at] * src[at];
+  Four sums[4] = {};
+#pragma GCC unroll 4
+  for (int r = 0; r < kRows; ++r) sums[r] = Folded(even[r] + odd[r]);
+  for (; i + 4 <= product.depth; i += 4) {
+    Four first = LoadFour(src + i);
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) {
+      sums[r] += LoadFour(filters + r * product.depth + i) * first;
     }
-    dst[row + r] = product.relu && sum < 0 ? 0.0F : sum;
+  }
+  Four sum = SumsOf(sums);
+  for (; i < product.depth; ++i) {
+    for (int r = 0; r < kRows; ++r) sum[r] += filters[r * product.depth + i] * src[i];
+  }
+  for (int r = 0; r < kRows; ++r) {
+    float biased = product.bias ? sum[r] + product.bias[row + r] : sum[r];
+    dst[row + r] = product.relu && biased < 0 ? 0.0F : biased;
   }
 }
 

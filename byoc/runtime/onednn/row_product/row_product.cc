@@ -32,6 +32,10 @@ class RowProductStage final : public MemoryStage {
     float* dst = Data(memories[kDst]);
     product.filters = Data(memories[kWeights]);
     if (memories.size() > kBias) product.bias = Data(memories[kBias]);
+    if (threads_ == 1) {  // a team of one would cost as much as a small product
+      kernel_(product, src, 0, columns_, dst);
+      return;
+    }
 #pragma omp parallel num_threads(threads_)
     {
       int64_t thread = omp_get_thread_num(), threads = omp_get_num_threads();

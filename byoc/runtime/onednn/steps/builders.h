@@ -14,10 +14,14 @@ void AddIdentity(StepBuilder* b, int src, const dnnl::memory::desc& desc);
 
 void BuildConvolution(StepBuilder* b);
 void BuildDeconvolution(StepBuilder* b);
+void BuildConvolutionBackwardWeights(StepBuilder* b);
 void BuildMatMul(StepBuilder* b);
 void BuildInnerProduct(StepBuilder* b);
 void BuildPooling(StepBuilder* b);
+void BuildPoolingBackward(StepBuilder* b);
 void BuildBatchNormalization(StepBuilder* b);
+void BuildBatchNormalizationTraining(StepBuilder* b);
+void BuildBatchNormalizationBackward(StepBuilder* b);
 void BuildLayerNormalization(StepBuilder* b);
 void BuildLrn(StepBuilder* b);
 void BuildSoftmax(StepBuilder* b);
@@ -26,12 +30,14 @@ void BuildBinary(StepBuilder* b);
 void BuildPRelu(StepBuilder* b);
 void BuildReduction(StepBuilder* b);
 void BuildRecurrent(StepBuilder* b);
+void BuildAttention(StepBuilder* b);
 void BuildConcat(StepBuilder* b);
 void BuildShuffle(StepBuilder* b);
 void BuildResampling(StepBuilder* b);
 void BuildPad(StepBuilder* b);
 void BuildSlice(StepBuilder* b);
 void BuildReorder(StepBuilder* b);
+void BuildQuantization(StepBuilder* b);
 
 }  // namespace mxplan
 

@@ -1,4 +1,4 @@
-// Convolution and deconvolution (transposed convolution).
+// Convolution, deconvolution (transposed convolution), and the gradient of their weights.
 //
 // A region program counts dilation from 1 (dense) and stores both paddings; oneDNN counts from 0,
 // and for a deconvolution the end padding is what makes dst's shape come out.
@@ -63,7 +63,7 @@ template <typename Primitive>
 void Build(StepBuilder* b, dnnl::algorithm algorithm, bool transposed, bool with_bias = true) {
   Geometry g = ReadGeometry(*b, transposed);
   std::vector<StepBuilder::Binding> bindings = {{DNNL_ARG_SRC, b->Id("src")},
-                                                {DNNL_ARG_WEIGHTS, b->Id("weights")},
+                                                {DNNL_ARG_WEIGHTS, b->Id("weights"), {}, {}, true},
                                                 {DNNL_ARG_DST, b->Id("dst")}};
   dnnl::memory::desc bias;
   if (b->Has("bias") && with_bias) {
@@ -80,12 +80,43 @@ void Build(StepBuilder* b, dnnl::algorithm algorithm, bool transposed, bool with
     }
   }
   AgreeOnNames(&src, &dst);
+  b->ScaleWeightsAlong(b->Integer("groups") == 1 ? 1 : 3);
   b->Add<Primitive>(bindings, dnnl::prop_kind::forward_inference, algorithm, src,
-                    b->Weights("weights"), bias, dst, g.strides, g.dilates, g.padding_l,
+                    b->AnyWeights("weights"), bias, dst, g.strides, g.dilates, g.padding_l,
                     g.padding_r);
 }
 
+// The rules of the kind have held the shapes against it.
+Geometry ReadGeometryOfGradient(const StepBuilder& b, size_t axes) {
+  Geometry g;
+  g.strides = b.Integers("strides", axes, 1);
+  g.dilates = b.Integers("dilation", axes, 1);
+  for (int64_t& dilation : g.dilates) dilation -= 1;
+  const Dims& padding = b.Integers("padding", 2 * axes, 0);
+  g.padding_l.assign(padding.begin(), padding.begin() + static_cast<std::ptrdiff_t>(axes));
+  g.padding_r.assign(padding.begin() + static_cast<std::ptrdiff_t>(axes), padding.end());
+  return g;
+}
+
 }  // namespace
+
+void BuildConvolutionBackwardWeights(StepBuilder* b) {
+  constexpr auto kDirect = dnnl::algorithm::convolution_direct;
+  Geometry g = ReadGeometryOfGradient(*b, b->Rank("src") - 2);
+  dnnl::memory::desc src = b->Desc("src"), gradient = b->Desc("gradient");
+  AgreeOnNames(&src, &gradient);
+  dnnl::memory::desc weights = b->AnyWeights("dst"), bias;
+  b->AddBackward<dnnl::convolution_backward_weights>(
+      {{DNNL_ARG_SRC, b->Id("src")},
+       {DNNL_ARG_DIFF_DST, b->Id("gradient")},
+       {DNNL_ARG_DIFF_WEIGHTS, b->Id("dst"), {}, {}, true}},
+      [=](const dnnl::primitive_attr& attr) {
+        return dnnl::convolution_forward::primitive_desc(
+            CpuEngine(), dnnl::prop_kind::forward_training, kDirect, src, weights, bias, gradient,
+            g.strides, g.dilates, g.padding_l, g.padding_r, attr);
+      },
+      kDirect, src, weights, bias, gradient, g.strides, g.dilates, g.padding_l, g.padding_r);
+}
 
 void BuildConvolution(StepBuilder* b) {
   std::string algorithm = b->Text("algorithm"), preferred = b->Text("preferred");

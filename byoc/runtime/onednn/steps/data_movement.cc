@@ -1,4 +1,4 @@
-// Steps that only move bytes: reorder, slice, pad.
+// Steps that only move bytes: reorder, slice, pad; and those that convert numbers: quantization.
 #include "base/error.h"
 #include "onednn/builder/fill.h"
 #include "onednn/steps/builders.h"
@@ -29,6 +29,12 @@ void BuildReorder(StepBuilder* b) {
   dnnl::memory::desc dst = b->FixedLike("dst", src);
   if (src.get_dims() != dst.get_dims()) ThrowInvalidInput("src and dst differ in shape");
   b->AddReorder(b->Id("src"), src, b->Id("dst"), dst);
+}
+
+void BuildQuantization(StepBuilder* b) {
+  CheckNoPostOps(*b);
+  dnnl::memory::desc src = b->Fixed("src");
+  b->AddRequantization(src, b->FixedLike("dst", src), b->Integer("axis"));
 }
 
 void BuildSlice(StepBuilder* b) {

@@ -33,6 +33,7 @@ float Identity(const StepBuilder& b) {
 }
 
 void BuildFilled(StepBuilder* b) {
+  if (b->Has("src_scale")) ThrowUnsupported("an empty src of integers");
   if (b->HasPostOp(PostOp::Kind::kSum) || b->HasPostOp(PostOp::Kind::kDepthwise)) {
     ThrowUnsupported("an empty src with a sum or a convolution behind it");
   }
@@ -67,7 +68,8 @@ bool BuildEmpty(StepBuilder* b) {
   if (HasNoElements(b->Get("dst").dims)) return true;
   const std::string& kind = b->step().kind;
   bool sums = kind == "convolution" || kind == "deconvolution" || kind == "matmul" ||
-              kind == "inner_product" || kind == "pooling";
+              kind == "inner_product" || kind == "pooling" ||
+              kind == "convolution_backward_weights";
   if (!sums || !HasNoElements(b->Get("src").dims)) return false;
   BuildFilled(b);
   return true;

@@ -1,6 +1,7 @@
 // Matrix products: matmul with batch dimensions, and inner product on whole samples.
 #include <algorithm>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "base/error.h"
@@ -20,6 +21,8 @@ void Build(StepBuilder* b, First... first) {
     bias = b->Fixed("bias");
     bindings.push_back({DNNL_ARG_BIAS, b->Id("bias")});
   }
+  constexpr bool kIsMatMul = std::is_same_v<Primitive, dnnl::matmul>;
+  b->ScaleWeightsAlong(kIsMatMul ? 1 << (b->Rank("weights") - 1) : 1);
   b->Add<Primitive>(bindings, first..., b->Desc("src"), b->Weights("weights"), bias,
                     b->Desc("dst"));
 }
@@ -45,8 +48,8 @@ void BuildRows(StepBuilder* b) {
   }
   int64_t rows = sample[0], columns = filter[0], depth = 1;
   for (size_t i = 1; i < sample.size(); ++i) depth *= sample[i];
-  dnnl::memory::data_type type = src.get_data_type();
-  dnnl::memory::desc seen_src = MakeDesc({rows, depth}, type, "ab");
+  dnnl::memory::data_type type = weights.get_data_type();
+  dnnl::memory::desc seen_src = MakeDesc({rows, depth}, src.get_data_type(), "ab");
   dnnl::memory::desc seen_weights = MakeDesc({depth, columns}, type, "ba");
   std::vector<StepBuilder::Binding> bindings = {
       {DNNL_ARG_SRC, b->Id("src"), seen_src},
@@ -57,6 +60,7 @@ void BuildRows(StepBuilder* b) {
     bias = MakeDesc({1, columns}, b->Desc("bias").get_data_type(), "ab");
     bindings.push_back({DNNL_ARG_BIAS, b->Id("bias"), bias});
   }
+  b->ScaleWeightsAlong(2);
   b->Add<dnnl::matmul>(bindings, seen_src, MakeDesc({depth, columns}, type, "any"), bias, dst);
 }
 

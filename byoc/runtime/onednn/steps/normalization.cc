@@ -1,4 +1,5 @@
-// Batch normalization with given statistics, layer normalization, local response normalization.
+// Batch normalization with given statistics, in training, and its gradients; layer normalization,
+// local response normalization.
 #include "base/error.h"
 #include "onednn/steps/builders.h"
 
@@ -6,6 +7,9 @@ namespace mxplan {
 namespace {
 
 constexpr auto kInference = dnnl::prop_kind::forward_inference;
+constexpr auto kTraining = dnnl::prop_kind::forward_training;
+const dnnl::normalization_flags kAffine =
+    dnnl::normalization_flags::use_scale | dnnl::normalization_flags::use_shift;
 
 }  // namespace
 
@@ -27,6 +31,40 @@ void BuildBatchNormalization(StepBuilder* b) {
                                              {DNNL_ARG_DST, b->Id("dst")}},
                                             kInference, b->Fixed("src"), b->Desc("dst"),
                                             static_cast<float>(b->Real("epsilon")), flags);
+}
+
+void BuildBatchNormalizationTraining(StepBuilder* b) {
+  for (const char* role : {"scale", "shift", "batch_mean", "batch_variance"}) b->Fixed(role);
+  b->Add<dnnl::batch_normalization_forward>({{DNNL_ARG_SRC, b->Id("src")},
+                                             {DNNL_ARG_SCALE, b->Id("scale")},
+                                             {DNNL_ARG_SHIFT, b->Id("shift")},
+                                             {DNNL_ARG_DST, b->Id("dst")},
+                                             {DNNL_ARG_MEAN, b->Id("batch_mean")},
+                                             {DNNL_ARG_VARIANCE, b->Id("batch_variance")}},
+                                            kTraining, b->Fixed("src"), b->Desc("dst"),
+                                            static_cast<float>(b->Real("epsilon")), kAffine);
+}
+
+void BuildBatchNormalizationBackward(StepBuilder* b) {
+  for (const char* role : {"mean", "variance", "scale", "scale_gradient", "shift_gradient"}) {
+    b->Fixed(role);
+  }
+  dnnl::memory::desc src = b->Fixed("src"), gradient = b->Fixed("gradient"), dst = b->Desc("dst");
+  const auto epsilon = static_cast<float>(b->Real("epsilon"));
+  b->AddBackward<dnnl::batch_normalization_backward>(
+      {{DNNL_ARG_SRC, b->Id("src")},
+       {DNNL_ARG_DIFF_DST, b->Id("gradient")},
+       {DNNL_ARG_MEAN, b->Id("mean")},
+       {DNNL_ARG_VARIANCE, b->Id("variance")},
+       {DNNL_ARG_SCALE, b->Id("scale")},
+       {DNNL_ARG_DIFF_SRC, b->Id("dst")},
+       {DNNL_ARG_DIFF_SCALE, b->Id("scale_gradient")},
+       {DNNL_ARG_DIFF_SHIFT, b->Id("shift_gradient")}},
+      [=](const dnnl::primitive_attr& attr) {
+        return dnnl::batch_normalization_forward::primitive_desc(CpuEngine(), kTraining, src, src,
+                                                                 epsilon, kAffine, attr);
+      },
+      dnnl::prop_kind::backward, dst, gradient, src, epsilon, kAffine);
 }
 
 void BuildLayerNormalization(StepBuilder* b) {

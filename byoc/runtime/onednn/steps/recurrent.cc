@@ -76,35 +76,38 @@ void BuildOverNothing(StepBuilder* b) {
   HandOn(b, "cell", "last_cell");
 }
 
+// Descriptors that every kind of cell has.
+struct Layer {
+  explicit Layer(Operands* o)
+      : src(o->Plain("src", DNNL_ARG_SRC_LAYER)),
+        hidden(o->Plain("hidden", DNNL_ARG_SRC_ITER)),
+        weights(o->Weights("weights", DNNL_ARG_WEIGHTS_LAYER)),
+        recurrence(o->Weights("recurrence", DNNL_ARG_WEIGHTS_ITER)),
+        bias(o->Plain("bias", DNNL_ARG_BIAS)),
+        dst(o->Plain("dst", DNNL_ARG_DST_LAYER)),
+        last_hidden(o->Plain("last_hidden", DNNL_ARG_DST_ITER)) {}
+
+  memory::desc src, hidden, weights, recurrence, bias, dst, last_hidden;
+};
+
 void BuildLstm(StepBuilder* b) {
   Operands o(b);
-  memory::desc src = o.Plain("src", DNNL_ARG_SRC_LAYER);
-  memory::desc hidden = o.Plain("hidden", DNNL_ARG_SRC_ITER);
+  Layer l(&o);
   memory::desc cell = o.Plain("cell", DNNL_ARG_SRC_ITER_C);
-  memory::desc weights = o.Weights("weights", DNNL_ARG_WEIGHTS_LAYER);
-  memory::desc recurrence = o.Weights("recurrence", DNNL_ARG_WEIGHTS_ITER);
   memory::desc peepholes = o.Plain("peepholes", DNNL_ARG_WEIGHTS_PEEPHOLE);
-  memory::desc bias = o.Plain("bias", DNNL_ARG_BIAS);
-  memory::desc dst = o.Plain("dst", DNNL_ARG_DST_LAYER);
-  memory::desc last_hidden = o.Plain("last_hidden", DNNL_ARG_DST_ITER);
   memory::desc last_cell = o.Plain("last_cell", DNNL_ARG_DST_ITER_C);
-  b->Add<dnnl::lstm_forward>(o.bindings(), kForward, Direction(*b), src, hidden, cell, weights,
-                             recurrence, peepholes, bias, dst, last_hidden, last_cell);
+  b->Add<dnnl::lstm_forward>(o.bindings(), kForward, Direction(*b), l.src, l.hidden, cell,
+                             l.weights, l.recurrence, peepholes, l.bias, l.dst, l.last_hidden,
+                             last_cell);
 }
 
 // A layer of cells without a cell state; `first` is what stands before the descriptors.
 template <typename Primitive, typename... First>
 void BuildPlainState(StepBuilder* b, First... first) {
   Operands o(b);
-  memory::desc src = o.Plain("src", DNNL_ARG_SRC_LAYER);
-  memory::desc hidden = o.Plain("hidden", DNNL_ARG_SRC_ITER);
-  memory::desc weights = o.Weights("weights", DNNL_ARG_WEIGHTS_LAYER);
-  memory::desc recurrence = o.Weights("recurrence", DNNL_ARG_WEIGHTS_ITER);
-  memory::desc bias = o.Plain("bias", DNNL_ARG_BIAS);
-  memory::desc dst = o.Plain("dst", DNNL_ARG_DST_LAYER);
-  memory::desc last_hidden = o.Plain("last_hidden", DNNL_ARG_DST_ITER);
-  b->Add<Primitive>(o.bindings(), kForward, first..., Direction(*b), src, hidden, weights,
-                    recurrence, bias, dst, last_hidden);
+  Layer l(&o);
+  b->Add<Primitive>(o.bindings(), kForward, first..., Direction(*b), l.src, l.hidden, l.weights,
+                    l.recurrence, l.bias, l.dst, l.last_hidden);
 }
 
 }  // namespace

@@ -15,10 +15,14 @@ struct Entry {
 constexpr Entry kBuilders[] = {
     {"convolution", BuildConvolution},
     {"deconvolution", BuildDeconvolution},
+    {"convolution_backward_weights", BuildConvolutionBackwardWeights},
     {"matmul", BuildMatMul},
     {"inner_product", BuildInnerProduct},
     {"pooling", BuildPooling},
+    {"pooling_backward", BuildPoolingBackward},
     {"batch_normalization", BuildBatchNormalization},
+    {"batch_normalization_training", BuildBatchNormalizationTraining},
+    {"batch_normalization_backward", BuildBatchNormalizationBackward},
     {"layer_normalization", BuildLayerNormalization},
     {"lrn", BuildLrn},
     {"softmax", BuildSoftmax},
@@ -27,12 +31,14 @@ constexpr Entry kBuilders[] = {
     {"prelu", BuildPRelu},
     {"reduction", BuildReduction},
     {"recurrent", BuildRecurrent},
+    {"attention", BuildAttention},
     {"concat", BuildConcat},
     {"shuffle", BuildShuffle},
     {"resampling", BuildResampling},
     {"pad", BuildPad},
     {"slice", BuildSlice},
     {"reorder", BuildReorder},
+    {"quantization", BuildQuantization},
 };
 
 }  // namespace

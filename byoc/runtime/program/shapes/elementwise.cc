@@ -9,7 +9,11 @@ namespace mxplan {
 void CheckBatchNormalization(const StepView& s) {
   ExpectRank(s, "src", 2, 5);
   const Dims& src = s.Shape("src");
-  for (const char* role : {"mean", "variance", "scale", "shift"}) ExpectShape(s, role, {src[1]});
+  for (const char* role : {"mean", "variance", "scale", "shift", "batch_mean", "batch_variance",
+                           "scale_gradient", "shift_gradient"}) {
+    if (s.Has(role)) ExpectShape(s, role, {src[1]});
+  }
+  if (s.Has("gradient")) ExpectShape(s, "gradient", src);
   ExpectShape(s, "dst", src);
 }
 

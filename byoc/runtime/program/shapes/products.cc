@@ -102,4 +102,25 @@ void CheckRecurrent(const StepView& s) {
   }
 }
 
+void CheckAttention(const StepView& s) {
+  const std::string& causal = TextOf(s.step(), "causal");
+  if (causal != "no" && causal != "first" && causal != "last") {
+    ThrowInvalidInput("attribute causal: expected no, first or last, got ", causal);
+  }
+  RealOf(s.step(), "scale");
+  FlagOf(s.step(), "nan_is_zero");
+  for (const char* role : {"src", "key", "value", "dst"}) ExpectRank(s, role, 4, 4);
+  const Dims &src = s.Shape("src"), &key = s.Shape("key"), &value = s.Shape("value");
+  if (key[1] < 1 || src[1] % key[1] != 0) {
+    ThrowInvalidInput("key: expected heads that divide the ", src[1], " of src, got shape ",
+                      ToString(key));
+  }
+  ExpectShape(s, "key", {src[0], key[1], key[2], src[3]});
+  ExpectShape(s, "value", {src[0], key[1], key[2], value[3]});
+  ExpectShape(s, "dst", {src[0], src[2], src[1], value[3]});
+  if (s.Has("mask")) {
+    ExpectBroadcast("mask", s.Shape("mask"), {src[0], src[1], src[2], key[2]});
+  }
+}
+
 }  // namespace mxplan

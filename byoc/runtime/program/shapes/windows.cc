@@ -53,7 +53,8 @@ struct Filters {
   Dims kernel, strides, dilation, begin, end;
 };
 
-Filters ReadFilters(const StepView& s) {
+// `role` is that of the weights, or of their gradient; `image` that of what is not src.
+Filters ReadFilters(const StepView& s, const char* role = "weights", const char* image = "dst") {
   ExpectRank(s, "src", 3, 5);
   Filters f;
   f.axes = s.Shape("src").size() - 2;
@@ -62,11 +63,11 @@ Filters ReadFilters(const StepView& s) {
     ThrowInvalidInput("attribute groups: expected at least 1, got ", f.groups);
   }
   const size_t lead = f.groups == 1 ? 2 : 3;
-  const Dims& weights = s.Shape("weights");
-  ExpectRank(s, "weights", f.axes + lead, f.axes + lead);
-  ExpectRank(s, "dst", f.axes + 2, f.axes + 2);
+  const Dims& weights = s.Shape(role);
+  ExpectRank(s, role, f.axes + lead, f.axes + lead);
+  ExpectRank(s, image, f.axes + 2, f.axes + 2);
   if (f.groups > 1 && weights[0] != f.groups) {
-    ThrowInvalidInput("weights: expected ", f.groups, " groups, got shape ", ToString(weights));
+    ThrowInvalidInput(role, ": expected ", f.groups, " groups, got shape ", ToString(weights));
   }
   f.outputs = weights[lead - 2];
   f.inputs = weights[lead - 1];
@@ -77,7 +78,7 @@ Filters ReadFilters(const StepView& s) {
   f.begin.assign(padding.begin(), padding.begin() + static_cast<std::ptrdiff_t>(f.axes));
   f.end.assign(padding.begin() + static_cast<std::ptrdiff_t>(f.axes), padding.end());
   for (int64_t extent : f.kernel) {
-    if (extent < 1) ThrowInvalidInput("weights: no filter in shape ", ToString(weights));
+    if (extent < 1) ThrowInvalidInput(role, ": no filter in shape ", ToString(weights));
   }
   const Dims& src = s.Shape("src");
   if (src[1] != f.inputs * f.groups) {
@@ -138,6 +139,12 @@ void CheckConvolution(const StepView& s) {
   ExpectShape(s, "dst", result);
 }
 
+void CheckConvolutionBackwardWeights(const StepView& s) {
+  const Filters f = ReadFilters(s, "dst", "gradient");
+  LimitPadded(s, s.Shape("src"), f.begin, f.end, ReachOf(f));
+  ExpectShape(s, "gradient", ResultOf(s, f));
+}
+
 // The padding at the end is what makes dst's extents come out; beyond it, at most a stride or a
 // dilation less one may be added.
 void CheckDeconvolution(const StepView& s) {
@@ -159,10 +166,10 @@ void CheckDeconvolution(const StepView& s) {
 }
 
 // The end padding is not stored: every window has to begin before src and the begin padding end.
-void CheckPooling(const StepView& s) {
+static void CheckPool(const StepView& s, const char* result) {
   ExpectRank(s, "src", 3, 5);
-  const Dims &src = s.Shape("src"), &dst = s.Shape("dst");
-  ExpectRank(s, "dst", src.size(), src.size());
+  const Dims &src = s.Shape("src"), &dst = s.Shape(result);
+  ExpectRank(s, result, src.size(), src.size());
   const size_t axes = src.size() - 2;
   const Dims& kernel = IntegersOf(s.step(), "kernel", axes, 1);
   const Dims& strides = IntegersOf(s.step(), "strides", axes, 1);
@@ -170,7 +177,8 @@ void CheckPooling(const StepView& s) {
   const Dims& begin = IntegersOf(s.step(), "padding", axes, 0);
   for (size_t i = 0; i < 2; ++i) {
     if (dst[i] != src[i]) {
-      ThrowInvalidInput("dst: expected ", src[i], " on axis ", i, ", got shape ", ToString(dst));
+      ThrowInvalidInput(result, ": expected ", src[i], " on axis ", i, ", got shape ",
+                        ToString(dst));
     }
   }
   Dims reaches, ends;
@@ -181,11 +189,18 @@ void CheckPooling(const StepView& s) {
     int64_t least = Windows(extent, reach, strides[i]);
     int64_t most = Windows(extent + reach - 1, reach, strides[i]);
     if (dst[i + 2] < least || dst[i + 2] > most) {
-      ThrowInvalidInput("dst: expected ", least, " to ", most, " windows on axis ", i + 2,
+      ThrowInvalidInput(result, ": expected ", least, " to ", most, " windows on axis ", i + 2,
                         ", got shape ", ToString(dst));
     }
   }
   LimitPadded(s, src, begin, ends, reaches);
+}
+
+void CheckPooling(const StepView& s) { CheckPool(s, "dst"); }
+
+void CheckPoolingBackward(const StepView& s) {
+  CheckPool(s, "gradient");
+  ExpectShape(s, "dst", s.Shape("src"));
 }
 
 }  // namespace mxplan

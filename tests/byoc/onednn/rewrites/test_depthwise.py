@@ -81,6 +81,20 @@ def test_pairs_that_pay(image, channels, stride, pays):
         assert [step.post_ops for step in after.steps] == [(RELU,), (RELU,)]
 
 
+@pytest.mark.parametrize("role", ["weights", "bias"])
+@pytest.mark.parametrize("which", ["pointwise", "depthwise"])
+def test_weights_and_biases_have_to_be_constants(which, role):
+    shapes = {"pointwise": {"weights": (96, 8, 1, 1)}, "depthwise": {"weights": (96, 1, 1, 3, 3)}}
+    b = Small((1, 96, 56, 56), (1, 8, 112, 112), shapes[which].get(role, (96,)))
+    first = b.conv(b.inputs[0], 96)
+    b.steps[-1] = replace(b.steps[-1], operands=(*b.steps[-1].operands, ir.Operand("bias", b.numbers(96))))
+    last = add_depthwise(b, first, 2)
+    at = ("pointwise", "depthwise").index(which)
+    operands = [o if o.role != role else ir.Operand(role, b.inputs[1]) for o in b.steps[at].operands]
+    b.steps[at] = replace(b.steps[at], operands=tuple(operands))
+    assert kinds(fused(b, last)) == ["convolution", "convolution"]
+
+
 def test_a_result_that_others_read_stays():
     image = (1, 8, 112, 112)
     b = Small((1, 96, 56, 56), image)

@@ -145,6 +145,29 @@ def test_a_scale_that_is_an_input_is_no_weight():
     assert chain(after.steps[0]) == ["mul"]
 
 
+def test_weights_that_are_an_input_are_not_scaled():
+    b = Small(OUT, IMAGE, (7, 5, 1, 1))
+    y = b.conv(b.inputs[0], 7)
+    operands = [
+        o if o.role != "weights" else ir.Operand("weights", b.inputs[1]) for o in b.steps[-1].operands
+    ]
+    b.steps[-1] = ir.Step(b.steps[-1].name, b.steps[-1].attrs, tuple(operands))
+    (first, *_) = fused(b, b.binary(y, b.numbers(*VECTOR), "mul")).steps
+    assert first.operand("weights") == 1 and first.post_ops == (
+        ir.BinaryPostOp("mul", first.post_ops[0].value),
+    )
+
+
+@pytest.mark.parametrize("algorithm", ["mul", "add"])
+def test_a_bias_that_is_an_input_stays_and_counts(algorithm):
+    b = Small(OUT, IMAGE, (7,))
+    y = b.conv(b.inputs[0], 7)
+    step = b.steps[-1]
+    b.steps[-1] = ir.Step(step.name, step.attrs, (*step.operands, ir.Operand("bias", b.inputs[1])))
+    (first, *_) = fused(b, b.binary(y, b.numbers(*VECTOR), algorithm)).steps
+    assert first.operand("bias") == 1
+
+
 def test_weights_of_two_convolutions_are_scaled_for_one():
     b = Small(OUT, IMAGE)
     weights = b.numbers(7, 5, 1, 1)

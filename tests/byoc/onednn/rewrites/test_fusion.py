@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from small_programs import Small, chain, fused, kinds
 
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.byoc.onednn.broadcasting import broadcast_runs, can_be_fast, is_fast, is_per_channel
-from tvm_mxplan.byoc.onednn.rewrites.fusion import MAX_POST_OPS, _last_or_whole, fuse, takes_binary
+from tvm_mxplan.byoc.onednn.rewrites.fusion import MAX_POST_OPS, _joined, _last_or_whole, fuse, takes_binary
 from tvm_mxplan.core.layout.layout import channels_last, plain_layout
 from tvm_mxplan.core.program import program as ir
 
@@ -292,3 +293,35 @@ def test_what_is_not_in_the_table_takes_no_other_tensor():
     for attrs in (ir.Softmax("softmax", 1), ir.Shuffle(1, 2), ir.Reorder(), ir.Concat(1)):
         assert not takes_binary(attrs, shape, shape)
     assert takes_binary(ir.Convolution((1, 1), (0, 0, 0, 0), (1, 1), 1), shape, shape)
+
+
+@pytest.mark.parametrize("others", [(0,), (1,), (0, 1)])
+def test_steps_of_other_libraries_stay_what_they_are(others):
+    """Neither are they fused into a step, nor is a step fused into them."""
+    b = Small((2, 7, 6, 6), (2, 5, 6, 6))
+    y = b.eltwise(b.conv(b.inputs[0], 7), "relu")
+    for at in others:
+        b.steps[at] = replace(b.steps[at], library="other")
+    b.write_output(y, b.output)
+    before = b.finish()
+    after = fuse(before, list(b.constants)).program
+    assert [(step.kind, step.library, step.post_ops) for step in after.steps] == [
+        (step.kind, step.library, ()) for step in before.steps
+    ]
+    assert [type(step.attrs) for step in after.steps] == [ir.Convolution, ir.Eltwise]
+
+
+@pytest.mark.parametrize(
+    ("attrs", "before", "merged"),
+    [
+        (ir.Convolution((1, 1), (0, 0, 0, 0), (1, 1), 1), (), True),
+        (ir.Convolution((1, 1), (0, 0, 0, 0), (1, 1), 1), (ir.EltwisePostOp("tanh", 0.0, 0.0),), False),
+        (ir.Pooling("max", (2, 2), (2, 2), (0, 0), (1, 1)), (), False),
+    ],
+)
+def test_lines_that_cancel_are_one_right_behind_a_sum_alone(attrs, before, merged):
+    """(x - 1e6) / 3 + 0.5: sums have errors of that size already, what has been through a function not."""
+    first, last = ir.EltwisePostOp("linear", 1.0, -1e6), ir.EltwisePostOp("linear", 1 / 3, 0.5)
+    joined = _joined(ir.Step("s", attrs, (), (*before, first)), last)
+    assert joined == ((*before, first, last) if not merged else joined)
+    assert len(joined) == len(before) + (1 if merged else 2)

@@ -64,10 +64,10 @@ def test_merged_steps_are_told_by_the_one_that_is_left() -> None:
     both = ir.Step(names[1], RELU, (ir.Operand("src", values[0]), ir.Operand("dst", values[2])))
     graph.merge(0, 1, both)
     assert graph.fused() == {names[0]: names[1]}
-    graph.drop(1, names[3])
+    graph.drop_into(1, names[3])
     graph.replace(2, ir.Step(names[2], RELU, (ir.Operand("src", values[0]), ir.Operand("dst", values[3]))))
     assert graph.fused() == {names[0]: names[3], names[1]: names[3]}
-    program, _ = graph.finish()
+    program, _ = graph.close()
     assert [step.name for step in program.steps] == names[2:]
     assert [value.name for value in program.values] == ["x", "y", names[2], names[3]]
 
@@ -109,10 +109,9 @@ def test_what_is_added_and_what_nothing_uses() -> None:
     assert graph.values[local] == ir.Value("l", (2, 3), "float32", "local", "ab")
     assert (graph.values[weights].dtype, graph.values[weights].index) == ("float32", 1)
     operands = (ir.Operand("src", values[0]), ir.Operand("src1", weights), ir.Operand("dst", local))
-    (relu,) = graph.steps
-    graph.set_steps([ir.Step("mul", ir.Binary("mul"), operands), relu])
+    graph.insert_before(0, ir.Step("mul", ir.Binary("mul"), operands))
     assert graph.producer(local) is None, "nothing reads it"
-    program, constants = graph.finish()
+    program, constants = graph.close()
     assert [value.name for value in program.values] == ["x", "y", "relu0", "w", "l"]
     assert program.values[3].index == 0
     assert len(constants) == 1 and constants[0].dtype == np.float32
@@ -128,12 +127,12 @@ def test_views_follow_what_they_view() -> None:
     turned = b.permute(b.reshape(first, (3, 8)), (1, 0))
     b.write_output(b.step("relu", RELU, (24,), [("src", turned)]), out)
     graph = Graph(b.finish(), b.constants)
-    view = graph.add_view(ir.Value("again", (8, 3), "float32", "local", "ab", alias_of=turned))
+    view = graph.add(ir.Value("again", (8, 3), "float32", "local", "ab", alias_of=turned))
     assert not graph.is_private(turned)
     (at,) = [n for n, step in enumerate(graph.steps) if step and step.operand("src") == turned]
     graph.replace(at, ir.Step("last", RELU, (ir.Operand("src", view), ir.Operand("dst", out))))
-    graph.drop(0, "last")
-    program, constants = graph.finish()
+    graph.drop_into(0, "last")
+    program, constants = graph.close()
     assert constants == []
     names = [value.name for value in program.values]
     (last,) = [step for step in program.steps if step.name == "last"]
@@ -153,7 +152,7 @@ def test_a_value_that_two_steps_write_belongs_to_the_later_one() -> None:
     b.steps[:] = [steps[0], again, *steps[1:]]
     graph = Graph(b.finish(), [])
     assert graph.producer(first) == 1
-    graph.drop(0, "again")
+    graph.drop_into(0, "again")
     assert graph.producer(first) == 1
     assert graph.fused() == {steps[0].name: "again"}
     graph.replace(2, ir.Step("other", RELU, (ir.Operand("src", x), ir.Operand("dst", second))))
@@ -169,9 +168,10 @@ def test_an_output_is_not_private_and_inputs_stay() -> None:
     operands = (ir.Operand("src", x), ir.Operand("dst", out))
     again = (ir.Operand("src", out), ir.Operand("dst", first))
     graph = Graph(program, [])
-    graph.set_steps([ir.Step(writer.name, RELU, operands), ir.Step(reader.name, RELU, again)])
+    for at, (step, other) in enumerate([(writer, operands), (reader, again)]):
+        graph.replace(at, ir.Step(step.name, RELU, other))
     assert not graph.is_private(out) and graph.producer(out) is None
     assert not graph.is_private(x)
-    finished, _ = graph.finish()
+    finished, _ = graph.close()
     assert {value.name for value in finished.values} >= {"x", "y", "unused"}
     assert finished.values[finished.of_kind("input")[1]] == program.values[unused]

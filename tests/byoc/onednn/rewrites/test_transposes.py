@@ -109,7 +109,7 @@ def test_weights_that_the_runtime_packs_are_read_as_they_stand(kind):
     b.write_output(y, b.output)
     graph = Graph(b.finish(), list(b.constants))
     copy_transposed(graph)
-    program, _ = graph.finish()
+    program, _ = graph.close()
     (step,) = [step for step in program.steps if step.kind == kind]
     assert program.values[step.operand("weights")].layout == "bacd"
     (beside,) = [step for step in program.steps if step.kind == "eltwise"]

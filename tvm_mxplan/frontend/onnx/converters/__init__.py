@@ -33,6 +33,7 @@ from . import (  # noqa: E402 (they join the table)
     selection,  # noqa: F401
     shapes,  # noqa: F401
     signal,  # noqa: F401
+    training,  # noqa: F401
 )
 from .flow import control, sequences  # noqa: E402, F401
 from .images import columns, deformable, detection, resize, windows  # noqa: E402, F401

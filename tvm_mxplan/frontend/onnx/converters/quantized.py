@@ -1,5 +1,6 @@
 """Quantised operators as the products of integers that they are.
 
+Those with weights and numbers of the model's own become real operators between conversions (``real``).
 Integers up to 2^24 are exact in float32, so a product whose sums stay below that runs in float32, where
 libraries are; longer ones are split into two by the weights' upper and lower four bits.
 """
@@ -15,6 +16,7 @@ from .. import stock
 from ..dimensions.dims import Dim
 from ..node import Emitter, Node, NotTaken
 from ..values import Value, dtype_of, rank_of, shape_of
+from .real import Integers, are_known, real, whole
 from .table import converts
 
 _EXACT = 2**24
@@ -46,6 +48,10 @@ def _matmul_integer(emitter: Emitter, node: Node) -> Value:
 
 @converts("QLinearConv")
 def _qlinear_conv(emitter: Emitter, node: Node) -> Value:
+    places = Integers(0, 1, 2), Integers(3, 4, 5), Integers(-1, 6, 7)
+    if are_known(node, *places) and isinstance(node.input(3), np.ndarray):
+        result = _conv(emitter, node, *(real(emitter, node, place) for place in places[:2]))
+        return whole(emitter, node, _with_bias(emitter, node, result), places[2], "uint8")
     data = _centred(emitter, node.input(0), node.input(2), None)
     weights = _centred(emitter, node.input(3), node.input(5), 0)
     result = _conv(emitter, node, data, weights)
@@ -57,8 +63,23 @@ def _qlinear_conv(emitter: Emitter, node: Node) -> Value:
     return _requantised(emitter, result, scale, node.input(6), node.input(7))
 
 
+def _with_bias(emitter: Emitter, node: Node, result: relax.Expr) -> relax.Expr:
+    """With the bias as real numbers: integers in the scale of the product."""
+    if node.input(8) is None:
+        return result
+    bias = emitter.emit(relax.op.astype(emitter.tensor(node.input(8)), "float32"))
+    scale = np.asarray(node.input(1), "float32") * np.asarray(node.input(4), "float32").reshape(-1)
+    scaled = emitter.emit(relax.op.multiply(bias, relax.const(scale)))
+    return emitter.emit(relax.op.add(result, emitter.reshaped(scaled, [1, -1] + [1] * (rank_of(result) - 2))))
+
+
 @converts("QLinearMatMul")
 def _qlinear_matmul(emitter: Emitter, node: Node) -> Value:
+    places = Integers(0, 1, 2), Integers(3, 4, 5, -1), Integers(-1, 6, 7)
+    single = all(np.size(node.input(at)) == 1 for at in (1, 2, 6, 7) if node.input(at) is not None)
+    if are_known(node, *places) and isinstance(node.input(3), np.ndarray) and single:
+        left, right = (real(emitter, node, place) for place in places[:2])
+        return whole(emitter, node, emitter.emit(relax.op.matmul(left, right)), places[2], "uint8")
     left = _centred(emitter, node.input(0), node.input(2), -2)
     right = _centred(emitter, node.input(3), node.input(5), -1)
     result = emitter.emit(relax.op.matmul(left, right))

@@ -1,5 +1,13 @@
 """Operators of the domain com.microsoft, which onnxruntime's tools fuse transformers into."""
 
-from . import attention, embedding, group_query, matmul, normalization, recurrent  # noqa: F401 (they join the table)
+from . import (
+    attention,  # noqa: F401 (they join the table)
+    embedding,  # noqa: F401
+    group_query,  # noqa: F401
+    matmul,  # noqa: F401
+    normalization,  # noqa: F401
+    quantized,  # noqa: F401
+    recurrent,  # noqa: F401
+)
 
 DOMAIN = "com.microsoft"

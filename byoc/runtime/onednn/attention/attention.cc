@@ -1,0 +1,226 @@
+// The executable of attention: its queries in blocks, which threads take whole; see kernels.h.
+//
+//   src  [N, H, S, D]   key [N, G, T, D]   value [N, G, T, W]   mask? [N|1, H|1, S|1, T|1]
+//   dst  [N, S, H, W]
+//
+// Heads h * G / H share keys and values, so their queries are rows of one problem.  Operands are
+// read where they stand, in any order of axes whose last one is the innermost.
+#include <omp.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "onednn/attention/kernels.h"
+#include "onednn/steps/builders.h"
+
+namespace mxplan {
+namespace {
+
+using attention::Block;
+using attention::Kernels;
+using attention::Query;
+
+// Less than that many multiply-adds are done before another thread would have been woken.
+constexpr double kWorkOfThread = 4e5;
+// What sums across lanes take for each row and key, in multiply-adds of vectors.
+constexpr int64_t kAcross = 5;
+constexpr int64_t kMostRows = 64;
+
+enum ArgumentIndex : size_t { kSrc, kKey, kValue, kDst, kScratch, kMask };
+
+// Strides in elements of batch, heads and rows.
+struct Strides {
+  int64_t batch = 0, head = 0, row = 0;
+};
+
+struct Problem {
+  int64_t batch = 0, heads = 0, groups = 0, rows = 0, keys = 0, depth = 0, width = 0;
+  double scale = 1;
+  int64_t before_row = 0;  // keys that the first row sees, beside itself
+  bool causal = false, nan_is_zero = false;
+  Strides src, key, value, mask, dst;
+  int64_t mask_key = 0;  // stride
+  bool masked = false;
+
+  int64_t heads_of_group() const { return heads / groups; }
+  // Queries that share keys.
+  int64_t queries() const { return heads_of_group() * rows; }
+};
+
+// Some of the queries that share keys; few ones are taken one by one.
+struct Part {
+  int64_t first = 0, count = 0;
+  bool few = false;
+};
+
+std::vector<Part> PartsOf(const Problem& p, const Kernels& kernels) {
+  int64_t whole = p.queries() / kernels.lanes, left = p.queries() % kernels.lanes;
+  // A row alone takes depth / lanes steps for each key, and sums across lanes; a vector of rows
+  // takes depth.
+  bool few = left > 0 && left * (p.depth / kernels.lanes + kAcross) < p.depth;
+  if (left > 0 && !few) {
+    ++whole;
+    left = 0;
+  }
+  std::vector<Part> parts;
+  int64_t count = (whole + kernels.most_lanes - 1) / kernels.most_lanes;
+  int64_t first = 0, last = p.queries() - left;
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t vectors = whole * (i + 1) / count - whole * i / count;
+    int64_t rows = std::min(vectors * kernels.lanes, last - first);
+    parts.push_back({first, rows, false});
+    first += rows;
+  }
+  if (left > 0) parts.push_back({first, left, true});
+  return parts;
+}
+
+class AttentionStage final : public MemoryStage {
+ public:
+  AttentionStage(const Problem& problem, const Kernels& kernels, int threads,
+                 const std::vector<MemoryArgument>& arguments)
+      : MemoryStage(arguments),
+        problem_(problem),
+        kernels_(kernels),
+        parts_(PartsOf(problem, kernels)),
+        threads_(threads),
+        scratch_(kernels.scratch(problem.depth, problem.width)) {}
+
+  void Execute(dnnl_stream_t, const std::vector<dnnl_exec_arg_t>& memories) const override {
+    std::array<float*, kMask + 1> data{};
+    for (size_t i = 0; i < memories.size(); ++i) data.at(i) = Data(memories[i]);
+    const auto parts = static_cast<int64_t>(parts_.size());
+    const int64_t items = problem_.batch * problem_.groups * parts;
+#pragma omp parallel num_threads(threads_)
+    {
+      int64_t thread = omp_get_thread_num(), threads = omp_get_num_threads();
+      for (int64_t item = items * thread / threads; item < items * (thread + 1) / threads; ++item) {
+        Run(data, item / parts, parts_[static_cast<size_t>(item % parts)],
+            data[kScratch] + thread * scratch_);
+      }
+    }
+  }
+
+ private:
+  static float* Data(const dnnl_exec_arg_t& argument) {
+    void* data = nullptr;
+    dnnl_memory_get_data_handle(argument.memory, &data);
+    return static_cast<float*>(data);
+  }
+
+  // One part of the queries of a group of heads; `group` counts those of all samples.
+  void Run(const std::array<float*, kMask + 1>& data, int64_t group, const Part& part,
+           float* scratch) const {
+    const Problem& p = problem_;
+    const int64_t sample = group / p.groups, shared = group % p.groups;
+    Block block;
+    block.keys = p.keys;
+    block.depth = p.depth;
+    block.width = p.width;
+    block.scale = static_cast<float>(p.scale);
+    block.masked = p.masked;
+    block.one_mask = p.mask.row == 0 && (p.mask.head == 0 || p.heads == p.groups);
+    block.mask_stride = p.mask_key;
+    block.dead_rows_are_zero = p.nan_is_zero;
+    block.key = {data[kKey] + sample * p.key.batch + shared * p.key.head, p.key.row};
+    block.value = {data[kValue] + sample * p.value.batch + shared * p.value.head, p.value.row};
+    std::array<Query, kMostRows> queries;
+    for (int64_t i = 0; i < part.count; ++i) {
+      const int64_t row = (part.first + i) % p.rows;
+      const int64_t head = shared * p.heads_of_group() + (part.first + i) / p.rows;
+      auto at = [&](float* from, const Strides& s) {
+        return from + sample * s.batch + head * s.head + row * s.row;
+      };
+      Query& query = queries.at(static_cast<size_t>(i));
+      query.data = at(data[kSrc], p.src);
+      query.dst = at(data[kDst], p.dst);
+      if (p.masked) query.mask = at(data[kMask], p.mask);
+      query.visible = p.causal ? std::min(p.keys, p.before_row + row + 1) : p.keys;
+    }
+    (part.few ? kernels_.few : kernels_.rows)(block, queries.data(), part.count, scratch);
+  }
+
+  Problem problem_;
+  Kernels kernels_;
+  std::vector<Part> parts_;
+  int threads_;
+  int64_t scratch_;  // floats of a thread
+};
+
+// Strides of [batch, heads, rows, numbers]; an extent of 1 that is broadcast has stride 0.
+Strides StridesOf(const dnnl::memory::desc& desc, const char* role) {
+  const Dims dims = desc.get_dims(), strides = desc.get_strides();
+  if (desc.get_inner_nblks() != 0 || (strides[3] != 1 && dims[3] != 1)) {
+    ThrowUnsupported(role, " in layout ", TagOf(desc),
+                     ", expected one whose last axis is innermost");
+  }
+  return {strides[0], strides[1], strides[2]};
+}
+
+Problem ProblemOf(StepBuilder* b) {
+  const Dims &src = b->Get("src").dims, &key = b->Get("key").dims;
+  Problem p;
+  p.batch = src[0];
+  p.heads = src[1];
+  p.groups = key[1];
+  p.rows = src[2];
+  p.keys = key[2];
+  p.depth = src[3];
+  p.width = b->Get("value").dims[3];
+  p.scale = b->Real("scale");
+  const std::string& causal = b->Text("causal");
+  p.causal = causal != "no";
+  p.before_row = causal == "last" ? p.keys - p.rows : 0;
+  p.nan_is_zero = b->Flag("nan_is_zero");
+  p.src = StridesOf(b->Fixed("src"), "src");
+  p.key = StridesOf(b->Fixed("key"), "key");
+  p.value = StridesOf(b->Fixed("value"), "value");
+  Strides dst = StridesOf(b->Fixed("dst"), "dst");
+  p.dst = {dst.batch, dst.row, dst.head};  // its rows stand before its heads
+  p.masked = b->Has("mask");
+  if (p.masked) {
+    const Dims& mask = b->Get("mask").dims;
+    p.mask = StridesOf(b->Fixed("mask"), "mask");
+    if (mask[0] == 1) p.mask.batch = 0;
+    if (mask[1] == 1) p.mask.head = 0;
+    if (mask[2] == 1) p.mask.row = 0;
+    p.mask_key = mask[3] == 1 ? 0 : 1;
+  }
+  return p;
+}
+
+}  // namespace
+
+void BuildAttention(StepBuilder* b) {
+  for (const Operand& operand : b->step().operands) {
+    if (b->Fixed(operand.value).get_data_type() != dnnl::memory::data_type::f32) {
+      ThrowUnsupported(operand.role, " in another type than float32");
+    }
+  }
+  const Problem problem = ProblemOf(b);
+  const Kernels kernels = attention::SelectKernels();
+  if (b->Refuses(kernels.name)) b->ThrowRefused();
+  const double work = static_cast<double>(problem.batch * problem.heads * problem.rows) *
+                      static_cast<double>(problem.keys * (problem.depth + problem.width));
+  const auto threads = static_cast<int>(
+      std::min<double>(omp_get_max_threads(), std::floor(work / kWorkOfThread) + 1));
+  auto value = [&](const char* role) {
+    return MemoryArgument{0, Argument::Source::kValue, b->Id(role), b->Desc(role)};
+  };
+  const auto bytes =
+      static_cast<int64_t>(sizeof(float)) * threads * kernels.scratch(problem.depth, problem.width);
+  b->NeedScratchpad(bytes);
+  dnnl::memory::desc scratch = MakeDesc({bytes}, dnnl::memory::data_type::u8, "a");
+  std::vector<MemoryArgument> arguments = {
+      value("src"), value("key"), value("value"), value("dst"),
+      MemoryArgument{DNNL_ARG_SCRATCHPAD, Argument::Source::kScratchpad, -1, scratch}};
+  if (problem.masked) arguments.push_back(value("mask"));
+  b->AddStage(std::make_unique<AttentionStage>(problem, kernels, threads, arguments), kernels.name);
+}
+
+}  // namespace mxplan

@@ -1,0 +1,13 @@
+// The choice among the instruction sets that attention is compiled for.
+#include "onednn/attention/kernels.h"
+#include "onednn/isa.h"
+
+namespace mxplan::attention {
+
+Kernels SelectKernels() {
+  if (HasIsa(dnnl::cpu_isa::avx512_core)) return Avx512Kernels();
+  if (HasIsa(dnnl::cpu_isa::avx2)) return Avx2Kernels();
+  return BaseKernels();
+}
+
+}  // namespace mxplan::attention

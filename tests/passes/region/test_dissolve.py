@@ -1,0 +1,64 @@
+"""Regions given back to TVM: which go, what is said of their operators, and that the others stay."""
+
+from __future__ import annotations
+
+import tvm
+from region_passes import region_passes
+from relax_programs import parse
+from tvm import relax
+
+from tvm_mxplan.byoc.onednn.backend import OneDNN
+from tvm_mxplan.passes.annotations import dispatch_of
+from tvm_mxplan.passes.region.attached import regions
+from tvm_mxplan.passes.region.dissolve import dissolve
+
+LINES = "a = R.nn.relu(x)\nb = R.tanh(a)\nc = R.floor(b)\nd = R.exp(c)\nreturn d"
+
+
+def partitioned() -> tvm.IRModule:
+    backend = OneDNN()
+    mod = parse(LINES, 'x: R.Tensor((2, 3, 5), "float32")')
+    return tvm.transform.Sequential(region_passes(backend, named=True))(mod)
+
+
+def operators(mod: tvm.IRModule) -> list[str]:
+    """What ``main`` calls, in order."""
+    values = [binding.value for block in mod["main"].body.blocks for binding in block.bindings]
+    ops = [value.op for value in values if isinstance(value, relax.Call)]
+    return [op.name_hint if isinstance(op, tvm.ir.GlobalVar) else op.name for op in ops]
+
+
+def test_a_region_is_its_operators_again_and_they_are_tvms() -> None:
+    mod = partitioned()
+    first, second = (gvar for gvar, _ in regions(mod, "mxplan_onednn"))
+    assert operators(mod) == [first.name_hint, "relax.floor", second.name_hint]
+    after, refused = dissolve(mod, {first: "the reason"})
+    assert operators(after) == ["relax.nn.relu", "relax.tanh", "relax.floor", second.name_hint]
+    assert refused == dict.fromkeys(["relax.nn.relu", "relax.tanh", "relu_0", "tanh_0"], "the reason")
+    assert dispatch_of(mod["main"]) == {
+        "relu_0": "onednn",
+        "tanh_0": "onednn",
+        "floor_0": "llvm",
+        "exp_0": "onednn",
+    }
+    assert dispatch_of(after["main"]) == {**dispatch_of(mod["main"]), "relu_0": "llvm", "tanh_0": "llvm"}
+    ((left, function),) = regions(after, "mxplan_onednn")
+    assert left.name_hint == second.name_hint
+    tvm.ir.assert_structural_equal(function, mod[second])
+    assert len(list(regions(mod, "mxplan_onednn"))) == 2, "what came in stays as it was"
+
+
+def test_every_region_has_a_reason_of_its_own() -> None:
+    mod = partitioned()
+    reasons = {gvar: f"reason {at}" for at, (gvar, _) in enumerate(regions(mod, "mxplan_onednn"))}
+    after, refused = dissolve(mod, reasons)
+    assert operators(after) == ["relax.nn.relu", "relax.tanh", "relax.floor", "relax.exp"]
+    assert (refused["relu_0"], refused["exp_0"], refused["relax.exp"]) == ("reason 0", "reason 1", "reason 1")
+    assert set(dispatch_of(after["main"]).values()) == {"llvm"}
+    assert set(after.functions) == {after.get_global_var("main")}
+
+
+def test_without_a_reason_all_stay() -> None:
+    mod = partitioned()
+    after, refused = dissolve(mod, {})
+    assert after.same_as(mod) and refused == {}

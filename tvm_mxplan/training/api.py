@@ -1,0 +1,107 @@
+"""``compile``: a step of training out of a model, a loss and an optimiser."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from ..errors import InvalidInputError
+from ..frontend.parameters import Parameters
+from ..frontend.stated_inputs import Shape
+from ..options import Options
+from .functions import Clipping, Recipe
+from .losses import loss_of
+from .model import Wanted, model_of
+from .optimizers import optimizer_of
+from .step import TrainingStep
+
+if TYPE_CHECKING:
+    import tvm
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a step trains, beside its loss and its optimiser.
+
+    Attributes
+    ----------
+    trainable : names of the weights to train; None for all that the model learns.
+    freeze_batch_norm : batch norms work by their running statistics, which stay as they are.
+    clip_norm : the norm of all gradients together is at most this.
+    clip_value : each number of each gradient lies within this from 0.
+    accumulate : gradients of so many calls are averaged before the weights change.
+    keep_gradients : the gradients of the last call stay, in ``step.gradients``.
+    detect_anomaly : a call that makes something else than numbers says which operator made it first.
+    seed : decides which elements dropouts drop.
+    """
+
+    trainable: Sequence[str] | None = None
+    freeze_batch_norm: bool = False
+    clip_norm: float | None = None
+    clip_value: float | None = None
+    accumulate: int = 1
+    keep_gradients: bool = False
+    detect_anomaly: bool = False
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("clip_norm", "clip_value"):
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, int | float) and value > 0):
+                raise InvalidInputError(f"{name}={value!r}; expected a number above 0")
+        if type(self.accumulate) is not int or self.accumulate < 1:
+            raise InvalidInputError(f"accumulate={self.accumulate!r}; expected a whole number from 1")
+        if type(self.seed) is not int or not 0 <= self.seed < 2**63:
+            raise InvalidInputError(f"seed={self.seed!r}; expected a whole number from 0")
+        if self.keep_gradients and self.accumulate > 1:
+            raise InvalidInputError("keep_gradients and accumulate together are not there; give one of them")
+        if isinstance(self.trainable, str):
+            raise InvalidInputError(f"trainable={self.trainable!r}; expected a list of names")
+
+
+def compile(
+    model: Any,
+    loss: Any,
+    optimizer: Any,
+    *,
+    inputs: Mapping[str, Shape] | Sequence[str] | None = None,
+    params: Parameters | None = None,
+    target: str | tvm.target.Target = "dnnl, llvm",
+    options: Options | dict[str, Any] | None = None,
+    **settings: Any,
+) -> TrainingStep:
+    """Compile a step of training: forward, loss, gradients and new weights as one planned function.
+
+    Parameters
+    ----------
+    model : path of an ONNX file, an ``onnx.ModelProto``, or a Relax module whose function is ``main``.
+        Batch norms that were exported for inference become those of training, dropouts drop.
+    loss : ``softmax_cross_entropy``, ``mean_squared_error``, a :class:`Loss`, or a function of Relax that
+        takes the model's outputs, then targets, and gives a number.
+    optimizer : ``sgd``, ``adam``, ``adamw``, or an :class:`Optimizer`.
+    inputs : shapes of an ONNX model's inputs by name, where it leaves some open; the names of the
+        parameters that are data, of a Relax function, whose others are weights.
+    params : first values of a Relax function's weights by name.
+    target, options : as for :func:`tvm_mxplan.compile`.
+    settings : see :class:`Settings`.
+
+    Raises
+    ------
+    InvalidInputError : a model, a loss or a setting that cannot be.
+    UnsupportedError : an operator without a gradient, or shapes that are not numbers.
+    """
+    known = [field.name for field in fields(Settings)]
+    for name in settings:
+        if name not in known:
+            raise InvalidInputError(f"unknown setting {name!r}; the settings are {', '.join(known)}")
+    made = Settings(**settings)
+    recipe = Recipe(
+        model_of(model, Wanted(inputs, params, made.trainable)),
+        loss_of(loss),
+        optimizer_of(optimizer),
+        Clipping(made.clip_norm, made.clip_value),
+        not made.freeze_batch_norm,
+        made.accumulate,
+    )
+    return TrainingStep(recipe, made, target, Options.of(options))

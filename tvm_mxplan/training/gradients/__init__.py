@@ -1,0 +1,13 @@
+"""Gradients of operators: where Relax has none, or where ours is better for libraries.
+
+table.py           gradients by operator, and how Relax's pass sees them for a while
+elementwise.py     activations, clips, functions of one number
+normalization.py   batch, layer, group and instance norms, dropout
+shapes.py          slices, pads, concatenations, views
+windows.py         convolutions and pools
+"""
+
+from . import elementwise, normalization, shapes, windows  # noqa: F401 (they join the table)
+from .table import differentiable, ours
+
+__all__ = ["differentiable", "ours"]
