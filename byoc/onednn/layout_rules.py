@@ -42,4 +42,5 @@ def layout_rules(block: int) -> LayoutRules:
         sources=(ir.InnerProduct,),
         mixed=(ir.Convolution,),
         casts=True,
+        copies=True,
     )

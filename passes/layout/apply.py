@@ -4,26 +4,33 @@ Before   v2 abcd = convolution(v0 abcd, ...)         choice: (acdb, ..., acdb)
 After    v1 acdb = reorder(v0);  v2 acdb = convolution(v1 acdb, ...)
 
 A value that several steps want in the same other layout is reordered once.  Two layouts that store a shape
-in the same order (channels last of one pixel, say) are the same bytes and cost nothing.
+in the same order (channels last of one pixel, say) are the same bytes and cost nothing.  A view shows what it
+views in the layout chosen for that, and a copy whose result is stored as its source is none.
+
+Before   v1 abcd = convolution(...);  v2 = v1 seen as adbc;  v3 abcd = reorder(v2);  layer_normalization(v3)
+After    v1 acdb = convolution(...);  v2 = v1 seen as abcd;  layer_normalization(v2)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from tvm_mxplan.byoc.backend import Hop, directly
 from tvm_mxplan.core.layout.layout import same_bytes
+from tvm_mxplan.core.layout.views import Seen, layout_through
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.operands import reorder, rewired
 
-from .candidates import Layouts
+from .candidates import Layouts, is_stored_alike
 
 
 def apply_layouts(
     program: ir.Program,
     choices: Sequence[Layouts],
     *,
+    views: Mapping[int, str] = MappingProxyType({}),
     back_to_plain: bool = False,
     hops: Callable[[ir.Value, str], Sequence[Hop]] = directly,
 ) -> ir.Program:
@@ -32,10 +39,11 @@ def apply_layouts(
     Parameters
     ----------
     choices : for each step the layouts of ``operands_of(step)``, in that order.
+    views : the layouts in which views want what they view; as it was declared where nothing is said.
     back_to_plain : reorder every result back at once, as a framework without a layout plan does.
     hops : the conversions that bring a value into another layout, and who runs them.
     """
-    applier = _Applier(program, back_to_plain, hops)
+    applier = _Applier(program, views, back_to_plain, hops)
     for step, layouts in zip(program.steps, choices, strict=True):
         applier.step(step, layouts)
     return replace(program, values=tuple(applier.values), steps=tuple(applier.steps))
@@ -45,10 +53,12 @@ class _Applier:
     def __init__(
         self,
         program: ir.Program,
+        views: Mapping[int, str],
         back_to_plain: bool,
         hops: Callable[[ir.Value, str], Sequence[Hop]],
     ) -> None:
         self.old = program
+        self.views = views
         self.hops = hops
         self.back_to_plain = back_to_plain
         self.values: list[ir.Value] = []
@@ -64,6 +74,9 @@ class _Applier:
         return len(self.values) - 1
 
     def step(self, step: ir.Step, layouts: Layouts) -> None:
+        if not self.back_to_plain and is_stored_alike(self.old, step, layouts):
+            self.home[step.dst] = self._get(step.operand("src"), layouts[0], step.name)
+            return
         made: list[tuple[int, int]] = []
 
         def read(at: int, _role: str, value: int) -> int:
@@ -99,14 +112,17 @@ class _Applier:
         return target, output
 
     def _view(self, old: int) -> int:
-        value = self.old.values[old]
-        base = value.alias_of
+        value, base = self.old.values[old], self.old.values[self.old.values[old].alias_of]
+        stored = self.views.get(old, base.layout)
+        layout = layout_through(Seen(base.shape, base.layout), Seen(value.shape, value.layout), stored)
+        if layout is None:  # true of typical sizes, not of all
+            stored, layout = base.layout, value.layout
         alias_of = (
-            self.home[base]
-            if base in self.home and self.old.values[base].kind != "local"
-            else (self._get(base, self.old.values[base].layout, value.name))
+            self.home[value.alias_of]
+            if value.alias_of in self.home and base.kind != "local" and stored == base.layout
+            else self._get(value.alias_of, stored, value.name)
         )
-        return self._add(replace(value, alias_of=alias_of))
+        return self._add(replace(value, alias_of=alias_of, layout=layout))
 
     def _unmade(self, old: int) -> list[int]:
         """``old`` and what it views, as far as they have no new value yet."""

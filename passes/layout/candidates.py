@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
-from tvm_mxplan.core.layout.layout import channels_blocked, channels_last, plain_layout
+from tvm_mxplan.core.layout.layout import channels_blocked, channels_last, plain_layout, same_bytes
 from tvm_mxplan.core.layout.layout_rules import LayoutRules
 from tvm_mxplan.core.policies import Policy
 from tvm_mxplan.core.program import program as ir
@@ -48,6 +48,10 @@ def candidates(
     if isinstance(step.attrs, ir.ConvolutionBackwardWeights):
         images = image_layouts(len(program.values[step.operand("src")].shape), policy, rules)
         return _distinct([*(in_layout(program, step, layout) for layout in images), own])
+    if rules.copies and is_copy(program, step):
+        images = image_layouts(rank, policy, rules) if 3 <= rank <= 5 else [plain_layout(rank)]
+        alike = [(layout, layout) for layout in (source_layout, *images)]
+        return _distinct([own, *alike, _plain(program, step)])
     if 3 <= rank <= 5 and rules.casts and is_cast(program, step):
         layouts = [source_layout, *image_layouts(rank, policy, rules)]
         plain = plain_layout(rank)
@@ -70,6 +74,19 @@ def is_cast(program: ir.Program, step: ir.Step) -> bool:
     )
 
 
+def is_copy(program: ir.Program, step: ir.Step) -> bool:
+    """True for a conversion into another layout alone."""
+    return isinstance(step.attrs, ir.Reorder) and not is_cast(program, step)
+
+
+def is_stored_alike(program: ir.Program, step: ir.Step, layouts: Layouts) -> bool:
+    """True for a copy whose result, which nobody else sees, has the bytes of its source: it is no work."""
+    result = program.values[step.dst]
+    if not is_copy(program, step) or step.post_ops:
+        return False
+    return result.kind == "local" and result.alias_of < 0 and same_bytes(*layouts, result.shape)
+
+
 def _converting(program: ir.Program, step: ir.Step, source: str, target: str) -> Layouts:
     """A cast out of one layout into another, the numbers that it goes by as they are."""
     chosen = {"src": source, "dst": target}
@@ -78,8 +95,9 @@ def _converting(program: ir.Program, step: ir.Step, source: str, target: str) ->
 
 def options_of(program: ir.Program, step: ir.Step, rules: LayoutRules) -> list[Layouts]:
     """Every candidate for ``step``, for a choice by cost."""
-    plain = plain_layout(len(program.values[step.operand("src")].shape))
-    options = candidates(program, step, plain, "cost", rules)
+    source = program.values[step.operand("src")]
+    here = source.layout if is_copy(program, step) else plain_layout(len(source.shape))
+    options = candidates(program, step, here, "cost", rules)
     if isinstance(step.attrs, rules.mixed) and len(program.values[step.dst].shape) == 4:
         # A first layer with three channels may read the plain image and write any layout.
         options += [_with_source(step, option, plain_layout(4)) for option in options]

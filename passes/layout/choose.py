@@ -1,7 +1,7 @@
 """The choice of layouts for a whole region: candidates and costs become an assignment problem.
 
     every step      its candidates, with their costs
-    every view      wants what it views as it was declared
+    every view      shows what it views in any of its forms that a layout says, or as it was declared
     every output    wants its value plain
     every value     converts into any form that someone wants, at the cost of a reorder
 
@@ -12,11 +12,12 @@ Forms that store a value's bytes in the same order are one form.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tvm_mxplan.core.assignment import Assignment, AssignmentProblem, Form, Option, settle_assignment
 from tvm_mxplan.core.decisions.dispatch import Candidate, Weighed
 from tvm_mxplan.core.layout.layout import plain_layout, same_bytes
+from tvm_mxplan.core.layout.views import Seen, layout_through
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.operands import operands_of
 from tvm_mxplan.errors import UnsupportedError
@@ -41,12 +42,14 @@ class LayoutChoice:
     layouts : of the operands of every step.
     assignment : the proof; None where costs were not weighed.
     weighed : every candidate of every step, by the steps' names.
+    views : for each view the layout in which it wants what it views.
     """
 
     steps: Sequence[ir.Step]
     layouts: Sequence[Layouts]
     assignment: Assignment | None
     weighed: Weighed
+    views: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -77,16 +80,24 @@ class LayoutChooser:
             for step, (usable, _) in zip(self.program.steps, found, strict=True)
         ]
         steps += self._fixed()
+        views = self._views(steps)
+        steps += views.values()
         problem = AssignmentProblem(tuple(steps), self._conversions(steps))
         assignment = settle_assignment(problem, self._inside(problem), _MARGIN)
-        # Behind the program's steps stand those for its inputs, views and outputs.
+        # Behind the program's steps stand those for its inputs and outputs, then those for views.
         chosen = [usable[at] for (usable, _), at in zip(found, assignment.choices, strict=False)]
         weighed = {
             step.name: [*out, *(offers.candidate(offer, why_not(offer, taken, _WHY)) for offer in usable)]
             for step, (usable, out), taken in zip(self.program.steps, found, chosen, strict=True)
         }
-        steps_of = [offer.step for offer in chosen]
-        return LayoutChoice(steps_of, [offer.layouts for offer in chosen], assignment, weighed)
+        shown = zip(views.items(), assignment.choices[len(steps) - len(views) :], strict=True)
+        return LayoutChoice(
+            [offer.step for offer in chosen],
+            [offer.layouts for offer in chosen],
+            assignment,
+            weighed,
+            {view: options[at].wants[0][1] for (view, options), at in shown},
+        )
 
     def _usable(self, offers: Offers, step: ir.Step) -> tuple[list[Offer], list[Candidate]]:
         usable, out = offers.usable(step, self.forced.get(step.name))
@@ -105,21 +116,46 @@ class LayoutChooser:
         return Option(cost, tuple(dict.fromkeys(wants)), tuple(gives))
 
     def _fixed(self) -> list[tuple[Option, ...]]:
-        """Inputs are given as declared; views want their base so; outputs want to be plain."""
+        """Inputs are given as declared; outputs want to be plain."""
         steps = []
-        written = {value for step in self.program.steps for value in step.results}
+        written = self._written()
         for number, value in enumerate(self.program.values):
-            declared = self._form(number, value.layout)
             shown = self.program.values[self.program.root(number)].kind == "output"
             if value.kind == "input":
-                steps.append((Option(0.0, (), (declared,)),))
-            elif number in written:
-                if value.kind == "output" or (shown and value.alias_of >= 0):
-                    steps.append((Option(0.0, (self._form(number, plain_layout(len(value.shape))),), ()),))
-            elif value.alias_of >= 0 and self._is_activation(number):
-                base = self._form(value.alias_of, self.program.values[value.alias_of].layout)
-                steps.append((Option(0.0, (base,), (declared,)),))
+                steps.append((Option(0.0, (), (self._form(number, value.layout),)),))
+            elif number in written and (value.kind == "output" or (shown and value.alias_of >= 0)):
+                steps.append((Option(0.0, (self._form(number, plain_layout(len(value.shape))),), ()),))
         return steps
+
+    def _views(self, steps: Sequence[tuple[Option, ...]]) -> dict[int, tuple[Option, ...]]:
+        """For each view its options, by the forms that ``steps`` and other views give of what it views."""
+        given: dict[int, list[str]] = {}
+        for value, layout in (form for options in steps for option in options for form in option.gives):
+            given.setdefault(value, []).append(layout)
+        written, views = self._written(), dict[int, tuple[Option, ...]]()
+        for number in sorted(range(len(self.program.values)), key=self._depth):
+            value = self.program.values[number]
+            if value.alias_of < 0 or number in written or not self._is_activation(number):
+                continue
+            base = self.program.values[value.alias_of]
+            options = {self._form(value.alias_of, base.layout): self._form(number, value.layout)}
+            for layout in given.get(value.alias_of, []) if value.alias_offset == 0 else []:
+                found = layout_through(Seen(base.shape, base.layout), Seen(value.shape, value.layout), layout)
+                if found is not None:
+                    options.setdefault((value.alias_of, layout), self._form(number, found))
+            views[number] = tuple(Option(0.0, (wanted,), (gives,)) for wanted, gives in options.items())
+            given[number] = list(dict.fromkeys(layout for _, layout in options.values()))
+        return views
+
+    def _written(self) -> set[int]:
+        return {value for step in self.program.steps for value in step.results}
+
+    def _depth(self, value: int) -> int:
+        """Number of views between a value and the bytes that it shows."""
+        depth = 0
+        while self.program.values[value].alias_of >= 0:
+            value, depth = self.program.values[value].alias_of, depth + 1
+        return depth
 
     def _is_activation(self, value: int) -> bool:
         return self.program.values[self.program.root(value)].kind in ("local", "input")

@@ -74,7 +74,8 @@ def infer_layouts(
     choice, forced = _choose(seen, backend, policy, cost_or_model(cost, backend), layers)
     program = with_preferences(program, choice.steps)
     hops = backend.shares.hops if backend.shares else directly
-    applied = apply_layouts(program, choice.layouts, back_to_plain=policy == "naive", hops=hops)
+    naive = policy == "naive"
+    applied = apply_layouts(program, choice.layouts, views=choice.views, back_to_plain=naive, hops=hops)
     laid_out = annotate(applied, backend)
     decision = LayoutDecision(policy, round(time.perf_counter() - start, 3), forced=forced)
     if choice.assignment is not None:

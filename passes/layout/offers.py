@@ -14,7 +14,7 @@ from tvm_mxplan.core.program.operands import operands_of
 
 from ..costs.movement import concat_cost, slice_cost
 from ..costs.source import CostSource
-from .candidates import Layouts, RulesOf, options_of
+from .candidates import Layouts, RulesOf, is_stored_alike, options_of
 from .queries import StepQueries
 
 
@@ -93,6 +93,8 @@ class Offers:
         return "measured" if self.cost.knows(self.program, step, layouts) else "model"
 
     def _step_cost(self, step: ir.Step, layouts: Layouts, info: StepInfo) -> float:
+        if is_stored_alike(self.program, step, layouts):
+            return 0.0
         if isinstance(step.attrs, ir.Concat):
             return concat_cost(self.program, self._writers, step, layouts, self.cost)
         if isinstance(step.attrs, ir.Slice):

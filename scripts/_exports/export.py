@@ -9,7 +9,9 @@ from pathlib import Path
 
 import torch
 
-from .networks import NETWORKS, Network, file_of
+from .networks import Network
+from .tables import TABLES, file_of
+from .yolo import Yolo
 
 
 class _Text(torch.nn.Module):
@@ -40,10 +42,21 @@ class _Cached(torch.nn.Module):
         return found[0], *(tensor for layer in layers for tensor in (layer.keys, layer.values))
 
 
-class _Recurrent(torch.nn.Module):
-    def __init__(self) -> None:
+class _Encoder(torch.nn.Module):
+    """The encoder of a model of transformers, as a function of features."""
+
+    def __init__(self, model: torch.nn.Module) -> None:
         super().__init__()
-        self.layers = torch.nn.LSTM(8, 16, 2, bidirectional=True, batch_first=True)
+        self.model = model.get_encoder()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.model(x)[0]
+
+
+class _Recurrent(torch.nn.Module):
+    def __init__(self, kind: type[torch.nn.RNNBase], width: int, hidden: int = 16) -> None:
+        super().__init__()
+        self.layers = kind(width, hidden, 2, bidirectional=True, batch_first=True)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.layers(x)[0]
@@ -103,12 +116,16 @@ class _Detector(torch.nn.Module):
         return torch.cat(rows, 2).transpose(1, 2)
 
 
-_PLAIN = {"lstm": _Recurrent, "unet": _UNet, "detector": _Detector}
+def _plain(network: Network) -> torch.nn.Module:
+    recurrent = {"lstm": torch.nn.LSTM, "gru": torch.nn.GRU}
+    if kind := recurrent.get(network.name):
+        return _Recurrent(kind, network.inputs["x"][-1], **network.settings)
+    return {"unet": _UNet, "detector": _Detector, "yolo": Yolo}[network.name]()
 
 
 def _made(network: Network) -> torch.nn.Module:
     if network.kind == "plain":
-        return _PLAIN[network.name]()
+        return _plain(network)
     if network.kind == "timm":
         import timm
 
@@ -116,8 +133,9 @@ def _made(network: Network) -> torch.nn.Module:
     import transformers
 
     base = network.name.removesuffix("Encoder")
-    config = getattr(transformers, f"{base}Config")(vocab_size=network.tokens, **network.settings)
-    wrapper = _Cached if network.kind == "cached" else _Text
+    vocabulary = {"vocab_size": network.tokens} if network.tokens else {}
+    config = getattr(transformers, f"{base}Config")(**vocabulary, **network.settings)
+    wrapper = {"transformers": _Text, "cached": _Cached, "encoder": _Encoder}[network.kind]
     return wrapper(getattr(transformers, f"{network.name}Model")(config))
 
 
@@ -148,18 +166,21 @@ def _calibrated(model: torch.nn.Module, network: Network) -> torch.nn.Module:
     return model.eval()
 
 
-def main(folder: Path, items: list[str]) -> None:
-    """Write networks to files; an item is a number in the table and an exporter, ``new`` or ``old``."""
+def main(table: str, folder: Path, items: list[str]) -> None:
+    """Write networks of a table to files; an item is a number in it and an exporter, ``new`` or ``old``."""
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
+    networks = TABLES[table]()
     for item in items:
         number, _, exporter = item.partition(":")
-        path = folder / file_of(int(number), exporter)
+        network = networks[int(number)]
+        path = folder / file_of(network, exporter)
         if path.exists():
             continue
         failure = ""
+        torch.manual_seed(int(number))
         try:
-            _export(int(number), exporter, path.with_name(f"partial_{path.name}"))
+            _export(network, exporter, path.with_name(f"partial_{path.name}"))
             path.with_name(f"partial_{path.name}").rename(path)
         except Exception as error:
             lines = [line for line in str(error).splitlines() if line.strip()]
@@ -167,9 +188,7 @@ def main(folder: Path, items: list[str]) -> None:
         print(json.dumps({"item": item, "failure": failure}), flush=True)
 
 
-def _export(at: int, exporter: str, path: Path) -> None:
-    torch.manual_seed(at)
-    network = NETWORKS[at]
+def _export(network: Network, exporter: str, path: Path) -> None:
     model, example = _calibrated(_made(network), network), tuple(_example(network))
     names = list(network.inputs)
     options: dict[str, object] = {"dynamo": exporter == "new", "input_names": names}
@@ -189,4 +208,4 @@ def _export(at: int, exporter: str, path: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:])
+    main(sys.argv[1], Path(sys.argv[2]), sys.argv[3:])

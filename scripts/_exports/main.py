@@ -19,7 +19,8 @@ from typing import Any
 
 from tvm_mxplan.testing.environment_info import environment, format_environment
 
-from .networks import NETWORKS, file_of
+from .networks import NETWORKS
+from .tables import file_of
 
 _TOLERANCE = 1e-4
 _EXPORTERS = ("new", "old")
@@ -43,11 +44,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         folder = options.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         missing = [item for item in items if not (folder / _file(item)).exists()]
-        exported = _each(options.exporting_python, "_exports.export", folder, missing)
+        exported = _each(options.exporting_python, "_exports.export", ("small", str(folder)), missing)
         failed = {item: f"not exported: {found['failure']}" for item, found in exported if found["failure"]}
         agreed = [_row(item, {"failure": why}) for item, why in failed.items()]
         left = [item for item in items if item not in failed]
-        agreed += [_row(item, found) for item, found in _each(sys.executable, "_exports.trial", folder, left)]
+        agreed += [
+            _row(item, found) for item, found in _each(sys.executable, "_exports.trial", (str(folder),), left)
+        ]
     counts = Counter(exporter for exporter, good in agreed if good)
     words = [f"{counts[name]} of {len(tried)} by the {name} exporter" for name in _EXPORTERS]
     print(f"\nAgree: {', '.join(words)}.")
@@ -56,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _file(item: str) -> str:
     number, _, exporter = item.partition(":")
-    return file_of(int(number), exporter)
+    return file_of(NETWORKS[int(number)], exporter)
 
 
 def _row(item: str, found: Mapping[str, Any]) -> tuple[str, bool]:
@@ -74,12 +77,12 @@ def _row(item: str, found: Mapping[str, Any]) -> tuple[str, bool]:
 
 
 def _each(
-    python: str, module: str, folder: Path, items: Sequence[str]
+    python: str, module: str, arguments: Sequence[str], items: Sequence[str]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yields a module's result for each item; after one that ends the process, another does the rest."""
     left = list(items)
     while left:
-        command = [python, "-m", module, str(folder), *left]
+        command = [python, "-m", module, *arguments, *left]
         with subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         ) as process:

@@ -13,8 +13,8 @@ class Network:
 
     Attributes
     ----------
-    kind : ``timm``, ``transformers``, ``cached`` (of transformers, with keys and values of earlier tokens) or
-        ``plain``, which says who makes it.
+    kind : ``timm``, ``transformers``, ``cached`` (of transformers, with keys and values of earlier tokens),
+        ``encoder`` (the part of transformers' that reads features) or ``plain``, which says who makes it.
     inputs : shapes of the inputs when it is exported, by name; integers up to ``tokens`` where that is set.
     named : names of dimensions by axis, for each input.
     sizes : the numbers that named dimensions have when results are compared.
@@ -33,12 +33,6 @@ class Network:
     def label(self) -> str:
         """The name in tables and of files."""
         return f"{self.name}_cached" if self.kind == "cached" else self.name
-
-
-def file_of(at: int, exporter: str) -> str:
-    """The name of an exported file."""
-    network = NETWORKS[at]
-    return f"{network.label}_{exporter}.onnx"
 
 
 def _image(name: str, size: int = 64, **settings: Any) -> Network:

@@ -11,7 +11,8 @@ from _models.trial import error, session
 
 import tvm_mxplan
 
-from .networks import NETWORKS, Network, file_of
+from .networks import NETWORKS, Network
+from .tables import file_of
 
 
 def main(folder: Path, items: list[str]) -> None:
@@ -19,7 +20,7 @@ def main(folder: Path, items: list[str]) -> None:
     for item in items:
         number, _, exporter = item.partition(":")
         try:
-            found = _tried(int(number), folder / file_of(int(number), exporter))
+            found = _tried(int(number), folder / file_of(NETWORKS[int(number)], exporter))
         except Exception as error:
             lines = [line for line in str(error).splitlines() if line.strip()]
             found = {"failure": lines[-1] if lines else type(error).__name__}

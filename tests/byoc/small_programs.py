@@ -59,7 +59,7 @@ def fused(builder: Small, result: int) -> ir.Program:
     builder.write_output(result, builder.output)
     before, constants = builder.finish(), list(builder.constants)
     after, smaller, _ = fuse(before, constants)
-    expected, actual = _run(before, constants), _run(after, smaller)
+    expected, actual = run(before, constants), run(after, smaller)
     np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-5)
     return after
 
@@ -73,7 +73,8 @@ def chain(step: ir.Step) -> list[str]:
     return [post_op.algorithm for post_op in step.post_ops]  # type: ignore[union-attr]
 
 
-def _run(program: ir.Program, constants: list[np.ndarray]) -> np.ndarray:
+def run(program: ir.Program, constants: list[np.ndarray]) -> np.ndarray:
+    """The result of a program on random inputs."""
     random = np.random.default_rng(1)
     inputs = [
         random.standard_normal(program.values[number].shape).astype("float32")  # type: ignore[arg-type]

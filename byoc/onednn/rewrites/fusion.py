@@ -27,6 +27,7 @@ from tvm_mxplan.core.program.dims import Shape
 
 from ..broadcasting import is_per_channel
 from . import affine
+from .before_views import put_before_views
 from .depthwise import fuse_depthwise
 from .flattened import read_images
 from .folding import fold
@@ -50,6 +51,7 @@ def fuse(program: ir.Program, constants: list[np.ndarray], integers: bool = True
     integers : whether products of quantised models compute with integers on the machine at hand.
     """
     graph = Graph(_with_others_hidden(program), constants)
+    put_before_views(graph)
     fold(graph)
     lower(graph, integers)
     for at in range(len(graph.steps)):

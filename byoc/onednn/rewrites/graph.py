@@ -105,6 +105,8 @@ class Graph(graph.Graph):
         used = self.used()
         unused = [n for n, value in enumerate(self.values) if value.kind == "constant" and n not in used]
         program = self.finish(dropped=unused)
+        if any(value.alias_of >= number for number, value in enumerate(program.values)):
+            program = sort_values(program)
         constants: list[np.ndarray] = []
         values = []
         for value in program.values:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -56,6 +57,12 @@ def write_model(name: str, batch: int, files: Files) -> onnx.ModelProto:
     onnx.save(model, files.model)
     np.savez(files.inputs, **zoo.random_inputs(model, INPUT_SEED))
     return model
+
+
+def write_exported(model: Path, inputs: Mapping[str, np.ndarray], files: Files) -> None:
+    """Write a model that a file has, as a link to it, and its inputs."""
+    files.model.symlink_to(model.resolve())
+    np.savez(files.inputs, **inputs)
 
 
 def write_expected(files: Files, cpus: tuple[int, ...], timeout: float) -> None:

@@ -37,8 +37,9 @@ def format_row(record: Record) -> str:
 def _legend(document: Record) -> str:
     engines = [engine for record in document["results"] for engine in record["engines"].values()]
     refused = document["realtime"] and any(e["status"] == "ok" and not e["realtime"] for e in engines)
+    timed = "Processor time of all threads" if document.get("processor") else "Latency"
     return (
-        "Latency in ms: median (10th to 90th percentile) over all rounds. "
+        f"{timed} in ms: median (10th to 90th percentile) over all rounds. "
         f"Ratio: {document['subject']} / the best other engine of the same round, median over rounds "
         "(10th to 90th percentile); below 1 is faster. Load: from the engine's import to its first answer. "
         "MiB: peak of the process after its first answers, less what Python with numpy holds."

@@ -1,7 +1,9 @@
 """The command line of scripts/bench models: whole networks, ours against other engines.
 
     scripts/bench models --models resnet50,mobilenet_v2 --batch 1,8 --threads 1,2 --json out.json
+    scripts/bench models --zoo modern --batch 1 --threads 1 --processor --exporting-python other/bin/python
 
+The second takes networks of timm and transformers (`_exports/modern.py`), exported once and kept in --folder.
 Every engine's answer is checked before it is timed. The first of ``--engines`` is compared with the others.
 """
 
@@ -23,18 +25,22 @@ from tvm_mxplan.testing.environment_info import environment, format_environment
 
 from ..harness import table
 from ..harness.engines import ENGINES, REFERENCE
-from ..harness.files import Files, write_expected, write_model
+from ..harness.files import Files, write_expected, write_exported, write_model
 from ..harness.process import WorkerError
 from ..harness.record import FORMAT, configuration_record, summary_records
 from ..harness.schedule import Configuration, Options, measure
+from ..inputs import modern
+from ..inputs.modern import NotExported
 
 ROOT = Path(__file__).resolve().parents[3]
 PUBLISHED = (*zoo.LIGHT, *zoo.BUILT)
+_ZOOS = {"published": (zoo.names(), PUBLISHED), "modern": (modern.NAMES, modern.NAMES)}
+"""The names that there are, and those that run where none is given."""
 TIMED = tuple(name for name in ENGINES if name != REFERENCE.name)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = _parser().parse_args(arguments)
+    options = _parsed(arguments)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # runs the cleanup
     cpus = tuple(sorted(os.sched_getaffinity(0)))
     if max(options.threads) > len(cpus):
@@ -48,6 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "rounds": options.rounds,
         "iterations": options.iterations,
         "realtime": options.realtime,
+        "processor": options.processor,
+        "zoo": options.zoo,
         "results": [],
         "summary": [],
     }
@@ -60,6 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _write(options, document)  # a long run that is stopped leaves what it has
     except KeyboardInterrupt:
         return _complain("interrupted")
+    except NotExported as error:
+        return _complain(str(error))
     except WorkerError as error:
         return _complain(f"no reference answer from onnxruntime, {error}; install the extra [bench]")
     if options.markdown is None:
@@ -74,11 +84,16 @@ def _run(arguments: argparse.Namespace, cpus: tuple[int, ...]) -> Iterator[dict[
         starts=arguments.starts,
         timeout=arguments.timeout,
         realtime=arguments.realtime,
+        processor=arguments.processor,
     )
+    exports = modern.Exports(arguments.folder, arguments.exporting_python, arguments.exporter)
     for name, batch in itertools.product(arguments.models, arguments.batch):
         with tempfile.TemporaryDirectory(prefix="bench_models_") as directory:
             files = Files(Path(directory))
-            write_model(name, batch, files)
+            if arguments.zoo == "modern":
+                write_exported(exports.model(name, batch), modern.inputs(name, batch), files)
+            else:
+                write_model(name, batch, files)
             write_expected(files, cpus, options.timeout)
             for threads in arguments.threads:
                 configuration = Configuration(name, batch, threads)
@@ -93,12 +108,38 @@ def _write(options: argparse.Namespace, document: dict[str, Any]) -> None:
         options.markdown.write_text(table.to_markdown(document))
 
 
+def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The options, with the names of the zoo that is asked for."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    known, every = _ZOOS[options.zoo]
+    try:
+        options.models = list(every) if options.models is None else _names_among(known)(options.models)
+    except argparse.ArgumentTypeError as error:
+        parser.error(f"argument --models: {error}")
+    if options.zoo == "modern" and (missing := set(options.batch) - set(modern.BATCHES)):
+        parser.error(
+            f"argument --batch: the modern zoo has {', '.join(map(str, modern.BATCHES))}, not {min(missing)}"
+        )
+    return options
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="bench models", description=__doc__.partition("\n")[0])
-    models, engines = _names_among(zoo.names()), _names_among(TIMED)
+    engines = _names_among(TIMED)
+    parser.add_argument("--zoo", choices=list(_ZOOS), default="published", help="networks (published)")
     parser.add_argument(
-        "--models", type=models, default=list(PUBLISHED), help=f"of {', '.join(zoo.names())}; all but tiny"
+        "--models",
+        help=f"of {', '.join(zoo.names())} (all but tiny); modern: of {', '.join(modern.NAMES)} (all)",
     )
+    parser.add_argument(
+        "--folder", type=Path, default=modern.default_folder(), help="of the modern zoo's exports"
+    )
+    parser.add_argument(
+        "--exporting-python", default=sys.executable, help="a Python with torch, timm and transformers"
+    )
+    parser.add_argument("--exporter", choices=["new", "old"], default="new", help="of PyTorch's two (new)")
+    parser.add_argument("--processor", action="store_true", help="processor time in the place of latency")
     parser.add_argument("--batch", type=_positive_numbers, default=[1, 8], help="batches (1,8)")
     parser.add_argument("--threads", type=_positive_numbers, default=[1, 2], help="threads (1,2)")
     parser.add_argument(

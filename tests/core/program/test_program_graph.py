@@ -98,6 +98,22 @@ def test_roots_follow_every_alias() -> None:
         graph.alias(2, 4)
 
 
+def test_a_view_in_the_place_of_what_a_step_wrote() -> None:
+    """As when a step is put before the view that it read; what viewed its source is forgotten."""
+    program = chain(relu("one", 0, 2), relu("two", 3, 4), relu("three", 4, 1))
+    graph = Graph(program.with_value(3, alias_of=2))
+    assert not graph.is_private(2)
+    made = graph.add(value("made"))
+    graph.replace(1, relu("two", 2, made))
+    graph.forget_views(2)
+    graph.alias(4, made, layout="a")
+    assert (graph.root(4), graph.views(made), graph.views(2)) == (made, [4], [])
+    assert graph.is_private(2) and graph.producer(2) == 0 and not graph.is_private(made)
+    finished = sort_values(graph.finish())
+    assert written(finished) == ["one(x) -> a", "two(a) -> made", "three(c) -> y"]
+    assert [one.name for one in finished.values] == ["x", "y", "a", "made", "c"]
+
+
 def test_a_renamed_value_is_gone_everywhere() -> None:
     post_op = ir.Step("mul", ir.Binary("mul"), relu("", 0, 3).operands, (ir.BinaryPostOp("add", 2),))
     graph = Graph(chain(relu("one", 0, 2), post_op, relu("two", 3, 1)))

@@ -183,7 +183,10 @@ def test_a_cast_follows_its_source_and_may_change_the_layout_on_the_way() -> Non
     assert found[0] == ("aBcd16b", "aBcd16b")
     assert {("abcd", "acdb"), ("acdb", "abcd"), ("acdb", "acdb"), (turned, "abcd")} <= set(found)
     copied = program.with_value(1, dtype="float32")
-    assert candidates(copied, step, "aBcd16b", "cost", RULES) == [(turned, "abcd"), ("abcd", "abcd")]
+    alike = [(layout, layout) for layout in ("aBcd16b", "acdb", "abcd")]
+    assert candidates(copied, step, "aBcd16b", "cost", RULES) == [(turned, "abcd"), *alike]
+    stands = [(turned, "abcd"), ("abcd", "abcd")]
+    assert candidates(copied, step, "aBcd16b", "cost", LayoutRules()) == stands
 
 
 # --- rules of libraries -------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ sys.path.insert(0, str(SCRIPTS))
 
 from _bench.harness import process, statistics, table  # noqa: E402
 from _bench.harness.record import summary_records  # noqa: E402
+from _bench.inputs import modern  # noqa: E402
 from _bench.whole import models  # noqa: E402
 
 needs_onnxruntime = pytest.mark.skipif(
@@ -210,6 +211,8 @@ def test_workers_end_with_the_run(tmp_path, number):
         (["--models", "resnet51"], "'resnet51' is not one of"),
         (["--engines", "reference"], "'reference' is not one of"),
         (["--batch", "0"], "'0' is not a positive number"),
+        (["--zoo", "modern", "--models", "resnet50"], "'resnet50' is not one of mobilenetv3_small_100"),
+        (["--zoo", "modern", "--batch", "3"], "the modern zoo has 1, 8, not 3"),
     ],
 )
 def test_wrong_arguments_are_named(capsys, arguments, message):
@@ -221,6 +224,52 @@ def test_wrong_arguments_are_named(capsys, arguments, message):
 def test_more_threads_than_cpus_are_refused(capsys):
     assert models.main(["--threads", "4096"]) == 1
     assert "4096 is more than" in capsys.readouterr().err
+
+
+@needs_onnxruntime
+def test_exported_networks_are_timed_by_processor_time(tmp_path):
+    """A file that the folder has is not exported again, so this one stands in for the network."""
+    from onnx import TensorProto, helper, save_model
+
+    name, inputs = "lstm", modern.inputs("lstm", 1)
+    image = helper.make_tensor_value_info("x", TensorProto.FLOAT, inputs["x"].shape)
+    result = helper.make_tensor_value_info("y", TensorProto.FLOAT, inputs["x"].shape)
+    graph = helper.make_graph([helper.make_node("Tanh", ["x"], ["y"])], name, [image], [result])
+    (tmp_path / "modern").mkdir()
+    opset = [helper.make_opsetid("", 17)]
+    save_model(
+        helper.make_model(graph, opset_imports=opset, ir_version=9), tmp_path / "modern" / f"{name}_old.onnx"
+    )
+    document = _run(
+        tmp_path,
+        *("--zoo", "modern", "--models", name, "--batch", "1", "--folder", str(tmp_path)),
+        *("--exporter", "old", "--engines", "onnxruntime", "--processor", "--iterations", "5"),
+    )
+    engine = document["results"][0]["engines"]["onnxruntime"]
+    assert engine["status"] == "ok" and engine["relative_l2"] < 1e-4
+    assert engine["iterations"] == 1 and len(engine["round_medians_ms"]) == 2
+    assert "Processor time of all threads in ms" in (tmp_path / "out.md").read_text()
+
+
+def test_a_network_that_cannot_be_exported_is_one_line(tmp_path, capsys):
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\necho 'ModuleNotFoundError: No module named torch' >&2\nexit 1\n")
+    python.chmod(0o755)
+    arguments = ["--zoo", "modern", "--models", "gru", "--batch", "1", "--threads", "1"]
+    assert models.main([*arguments, "--folder", str(tmp_path), "--exporting-python", str(python)]) == 1
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert "gru at batch 1" in last and "No module named torch" in last and "[torch_models]" in last
+
+
+def test_inputs_of_every_modern_network_are_of_its_shapes():
+    for batch in modern.BATCHES:
+        for name in modern.NAMES if batch == 1 else ("lstm", "DistilBert"):
+            network = modern.modern(batch)[modern.NAMES.index(name)]
+            found = modern.inputs(name, batch)
+            assert {of: array.shape for of, array in found.items()} == dict(network.inputs)
+            assert all(array.shape[0] == batch for array in found.values())
+            if "mask" in found:
+                assert (found["mask"].sum(1) > 0).all() and not found["mask"].all()
 
 
 def _run(directory, *arguments):

@@ -24,6 +24,7 @@ class LayoutRules:
     sources : kinds whose source alone has a choice of layouts.
     mixed : kinds of ``images`` that may read the plain image of two axes, and write any form.
     casts : whether a conversion into another type may change the layout on the way.
+    copies : whether a conversion into another layout is asked for its source's as well: then it is no work.
     """
 
     block: int = 1
@@ -33,3 +34,4 @@ class LayoutRules:
     sources: Kinds = ()
     mixed: Kinds = ()
     casts: bool = False
+    copies: bool = False

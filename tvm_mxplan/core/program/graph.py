@@ -1,7 +1,7 @@
 """``Graph``: a region program opened for rewriting.
 
     ask      writer, readers, views, root, producer
-    change   replace, drop, insert_before, insert_after; add, alias, rename
+    change   replace, drop, insert_before, insert_after; add, alias, forget_views, rename
     close    finish: the program without what nothing uses any more
 
 A step keeps its position however many are inserted or dropped around it.  Each change costs what the step at
@@ -120,11 +120,16 @@ class Graph:
             self._views[value.alias_of].append(number)
         return number
 
-    def alias(self, value: int, of: int, offset: Dim = 0) -> None:
-        """Make ``value``, which has bytes of its own, a view of ``of``."""
-        assert self.values[value].alias_of < 0, f"{self.values[value].name} has no bytes of its own"
-        self.values[value] = replace(self.values[value], alias_of=of, alias_offset=offset)
+    def alias(self, value: int, of: int, offset: Dim = 0, layout: str = "") -> None:
+        """Make ``value``, which has bytes of its own, a view of ``of``, in ``layout`` if one is given."""
+        old = self.values[value]
+        assert old.alias_of < 0, f"{old.name} has no bytes of its own"
+        self.values[value] = replace(old, alias_of=of, alias_offset=offset, layout=layout or old.layout)
         self._views[of].append(value)
+
+    def forget_views(self, value: int) -> None:
+        """Take the views of ``value``, which nothing reads any more, for none."""
+        self._views.pop(value, None)
 
     def rename(self, old: int, new: int) -> None:
         """Put the value ``new`` in the place of ``old``: in steps, and below views."""

@@ -1,0 +1,100 @@
+"""Elementwise steps in front of the reshapes and permutations of what they read, next to what made that.
+
+Before   v1 = matmul(x, w);  v2 = v1 seen in another shape;  v3 = eltwise gelu(v2)
+After    v1 = matmul(x, w);  v2 = eltwise gelu(v1);  v3 = v2 seen in that shape
+
+There they fold into weights or become post-ops, which see no further than to a value that nobody views.
+Scales and shifts go along where a constant has one number, or one for each place of a last dimension that
+the views leave as it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tvm_mxplan.core.layout.layout import plain_layout
+from tvm_mxplan.core.program import program as ir
+
+from .graph import Graph
+
+_MAKERS = (ir.Convolution, ir.Deconvolution, ir.MatMul, ir.InnerProduct, ir.Binary, ir.Eltwise)
+
+
+def put_before_views(graph: Graph) -> None:
+    """Moves every step that can be; a step that follows one that was moved moves as well."""
+    mover = _Mover(graph)
+    for at, step in enumerate(graph.steps):
+        if step and isinstance(step.attrs, ir.Eltwise | ir.Binary) and not step.post_ops:
+            mover.move(at, step)
+
+
+class _Mover:
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+
+    def move(self, at: int, step: ir.Step) -> None:
+        graph = self.graph
+        seen, result = step.operand("src"), graph.values[step.dst]
+        base = self._only_viewed_as(seen)
+        position = None if base is None else graph.writer(base)
+        maker = None if position is None else graph.steps[position]
+        if base is None or maker is None or not isinstance(maker.attrs, _MAKERS):
+            return
+        view, viewed = graph.values[seen], graph.values[base]
+        own = result.kind == "local" and result.alias_of < 0
+        if not own or result.shape != view.shape or result.dtype != viewed.dtype:
+            return
+        if view.layout != plain_layout(len(view.shape)) and self._is_viewed(step.dst):
+            return  # what views the result takes it for plain
+        operands = [ir.Operand("src", base)]
+        if isinstance(step.attrs, ir.Binary):
+            number = self._constant(step.operand("src1"), view, viewed)
+            if number is None:
+                return
+            operands.append(ir.Operand("src1", number))
+        made = graph.add_local(result.name, viewed.shape, viewed.dtype)
+        graph.replace(at, replace(step, operands=(*operands, ir.Operand("dst", made))))
+        graph.forget_views(base)
+        graph.alias(step.dst, made, layout=view.layout)
+
+    def _only_viewed_as(self, value: int) -> int | None:
+        """The local at the end of a chain of views that one step alone reads, and through ``value``."""
+        graph = self.graph
+        if graph.reads(value) != 1 or self._is_viewed(value) or graph.values[value].alias_of < 0:
+            return None
+        while graph.values[value].alias_of >= 0:
+            if graph.values[value].alias_offset != 0 or graph.writer(value) is not None:
+                return None
+            value = graph.values[value].alias_of
+            if graph.reads(value) or sum(map(self._is_used, graph.views(value))) != 1:
+                return None
+        return value if graph.values[value].kind == "local" else None
+
+    def _is_used(self, value: int) -> bool:
+        return self.graph.reads(value) > 0 or self._is_viewed(value)
+
+    def _is_viewed(self, value: int) -> bool:
+        """True if views of ``value`` are read, or views of these, or show a result."""
+        left = self.graph.views(value)
+        while left:
+            view = left.pop()
+            if self.graph.reads(view) > 0 or self.graph.writer(view) is not None:
+                return True
+            left += self.graph.views(view)
+        return False
+
+    def _constant(self, number: int, view: ir.Value, viewed: ir.Value) -> int | None:
+        """The second operand for what is viewed; None where it has other numbers for other places."""
+        array, rank = self.graph.constant(number), len(viewed.shape)
+        if array is None:
+            return None
+        name, dtype = self.graph.values[number].name, self.graph.values[number].dtype
+        if array.size == 1:
+            return self.graph.add_constant(array.reshape((1,) * rank), name, dtype)
+        plain = (view.layout, viewed.layout) == (plain_layout(len(view.shape)), plain_layout(rank))
+        last = array.size == array.shape[-1] and len(array.shape) <= len(view.shape)
+        if not plain or not last or not view.shape[-1] == viewed.shape[-1] == array.size:
+            return None
+        return self.graph.add_constant(np.reshape(array, (*(1,) * (rank - 1), -1)), name, dtype)

@@ -1,0 +1,19 @@
+"""The tables of networks by name, and the names of exported files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from .modern import modern
+from .networks import NETWORKS, Network
+
+TABLES: dict[str, Callable[[], Sequence[Network]]] = {
+    "small": lambda: NETWORKS,
+    "modern": lambda: modern(1),
+    "modern_batch8": lambda: modern(8),
+}
+
+
+def file_of(network: Network, exporter: str) -> str:
+    """The name of an exported file in its table's folder."""
+    return f"{network.label}_{exporter}.onnx"

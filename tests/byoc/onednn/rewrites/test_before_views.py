@@ -1,0 +1,108 @@
+"""Elementwise steps before the views that they read: what moves, what stays, and the same numbers."""
+
+from __future__ import annotations
+
+from unittest import mock
+
+import numpy as np
+from small_programs import Small, chain, fused, kinds, run
+
+from tvm_mxplan.byoc.onednn.backend import OneDNN
+from tvm_mxplan.byoc.onednn.rewrites import fusion
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.passes.layout.infer_layouts import infer_layouts
+
+
+def fused_turned(b: Small, result: int) -> ir.Program:
+    """As ``fused``, for views that oneDNN cannot read before they are copied: held against staying put."""
+    b.write_output(result, b.output)
+    program, constants = b.finish(), list(b.constants)
+    after, changed, _ = fusion.fuse(program, constants)
+    with mock.patch.object(fusion, "put_before_views", lambda graph: None):
+        stayed, others, _ = fusion.fuse(program, constants)
+    runnable, other = (infer_layouts(one, OneDNN()).program for one in (after, stayed))
+    np.testing.assert_allclose(run(runnable, changed), run(other, others), rtol=1e-4, atol=1e-5)
+    assert len(stayed.steps) >= len(after.steps)
+    return after
+
+
+def test_an_activation_behind_a_reshape_is_a_post_op():
+    b = Small((35, 17), (5, 7, 3))
+    y = b.eltwise(b.reshape(b.matmul(b.inputs[0], 17), (35, 17)), "gelu_erf")
+    after = fused(b, b.eltwise(y, "tanh"))
+    assert kinds(after)[0] == "matmul" and "gelu_erf" in chain(after.steps[0])
+
+
+def test_an_activation_behind_tokens_made_of_an_image_is_a_post_op():
+    b = Small((2, 15, 9), (2, 3, 3, 5))
+    tokens = b.permute(b.reshape(b.conv(b.inputs[0], 6), (2, 6, 15)), (0, 2, 1))
+    after = fused_turned(b, b.matmul(b.eltwise(tokens, "gelu_erf"), 9))
+    assert kinds(after)[0] == "convolution" and chain(after.steps[0]) == ["gelu_erf"]
+    assert "eltwise" not in kinds(after)
+
+
+def test_a_batch_norm_over_rows_folds_into_the_product_before():
+    b = Small((2, 15, 6), (2, 15, 3))
+    rows = b.reshape(b.matmul(b.inputs[0], 6), (30, 6))
+    scaled = b.binary(b.binary(rows, b.numbers(1, 6), "mul"), b.numbers(1, 6), "add")
+    after = fused(b, b.eltwise(b.reshape(scaled, (2, 15, 6)), "tanh"))
+    assert kinds(after)[0] == "matmul" and "binary" not in kinds(after)
+
+
+def test_a_vector_along_another_axis_stays():
+    b = Small((3, 10, 6), (30, 3))
+    rows = b.reshape(b.matmul(b.inputs[0], 6), (3, 10, 6))
+    after = fused(b, b.binary(b.binary(rows, b.numbers(1, 10, 1), "mul"), b.numbers(1, 1, 6), "add"))
+    assert kinds(after)[:2] == ["matmul", "binary"]
+
+
+def test_a_last_dimension_that_the_view_merges_stays():
+    b = Small((10, 18), (10, 3, 4))
+    rows = b.reshape(b.matmul(b.inputs[0], 6), (10, 18))
+    after = fused(b, b.binary(b.binary(rows, b.numbers(1, 18), "mul"), b.numbers(1, 18), "add"))
+    assert kinds(after)[:2] == ["matmul", "binary"]
+
+
+def test_what_others_read_stays():
+    """The product itself, or another view of it, is wanted without the activation."""
+    for reader in (lambda b, y: b.reshape(y, (30, 6)), lambda b, y: b.reshape(b.eltwise(y, "abs"), (30, 6))):
+        b = Small((30, 6), (5, 6, 3))
+        y = b.matmul(b.inputs[0], 6)
+        seen = b.eltwise(b.reshape(y, (30, 6)), "gelu_erf")
+        after = fused(b, b.binary(seen, reader(b, y), "mul"))
+        assert after.steps[0].kind == "matmul" and not after.steps[0].post_ops
+
+
+def test_the_view_is_read_twice():
+    b = Small((30, 6), (5, 6, 3))
+    rows = b.reshape(b.matmul(b.inputs[0], 6), (30, 6))
+    after = fused(b, b.binary(b.eltwise(rows, "gelu_erf"), rows, "mul"))
+    assert after.steps[0].kind == "matmul" and not after.steps[0].post_ops
+
+
+def test_a_result_that_is_viewed_moves_behind_plain_views_only():
+    for turned in (False, True):
+        b = Small((3, 60) if turned else (60, 3), (2, 6, 3, 5))
+        y = b.conv(b.inputs[0], 6)
+        seen = b.permute(y, (0, 2, 3, 1)) if turned else b.reshape(y, (2, 2, 3, 15))
+        y = b.eltwise(seen, "tanh")
+        after = fused_turned(b, b.eltwise(b.reshape(y, b.shape(b.output)), "abs"))
+        assert bool(after.steps[0].post_ops) != turned
+
+
+def test_numbers_of_one_kind_go_through_every_view():
+    b = Small((2, 15, 6), (2, 3, 3, 5))
+    tokens = b.permute(b.reshape(b.conv(b.inputs[0], 6), (2, 6, 15)), (0, 2, 1))
+    half = b.constant(np.full((1, 1, 1), 0.37, "float32"))
+    after = fused_turned(b, b.eltwise(b.binary(tokens, half, "max"), "tanh"))
+    assert kinds(after)[0] == "convolution" and chain(after.steps[0])[0] == "max"
+
+
+def test_a_chain_of_a_thousand_views_is_walked_without_recursion():
+    b = Small((30, 6), (30, 3))
+    y = b.matmul(b.inputs[0], 6)
+    for turn in range(1200):
+        y = b.reshape(y, (15, 12) if turn % 2 == 0 else (30, 6))
+    b.write_output(b.eltwise(b.eltwise(y, "gelu_erf"), "abs"), b.output)
+    after, _, _ = fusion.fuse(b.finish(), list(b.constants))
+    assert kinds(after)[0] == "matmul" and "gelu_erf" in chain(after.steps[0])
