@@ -120,12 +120,9 @@ def test_the_report_says_what_was_proved(model):
 
 @pytest.mark.alone
 def test_layouts_of_densenet_take_a_part_of_the_passes():
-    """A fifth of them, in whatever time a machine takes for these.
-
-    Where costs differ by less than their error, the choice is the one with fewer reorders in the middle.
-    """
+    """A fifth of them, in whatever time a machine takes for these."""
     report = tvm_mxplan.compile(zoo.load("densenet121")).report
     (region,) = report.regions
     assert sum(step.kind == "convolution" for step in region.steps) == 121
-    assert 0.0 <= region.layouts.gap <= 0.02
+    assert region.layouts.gap == 0.0
     assert 0 < region.layouts.seconds < 0.6 * report.seconds["passes"]
