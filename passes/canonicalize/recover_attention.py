@@ -31,7 +31,7 @@ _LEAST, _MASKED = -1e9, float(np.finfo(np.float32).min)
 
 @dataclass(frozen=True)
 class _Scores:
-    """What a softmax is applied to.
+    """The scores that a softmax is applied to.
 
     Attributes
     ----------

@@ -36,7 +36,7 @@ class Site:
         self._reads: dict[tvm.ir.Var, int] = {}
 
     def reads(self, variable: relax.Expr) -> int:
-        """How often the function, as it came, reads what is bound to a variable; 0 of what is emitted."""
+        """Counts how often the function as it came reads a variable; 0 of what is emitted."""
         return self._reads.get(variable, 0) if isinstance(variable, tvm.ir.Var) else 0
 
     def bound(self, variable: relax.Expr, reads: int = 0) -> None:

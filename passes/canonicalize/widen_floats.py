@@ -138,7 +138,7 @@ class _Widener(relax.PyExprMutator):
         self._values[binding.var] = self._bound(binding.var, self._narrowed(matched, dtype_of(value)))
 
     def _bound(self, var: tvm.ir.Var, value: relax.Expr) -> relax.Expr:
-        """What stands for a variable of the old function; a new variable, where it has to keep its name."""
+        """The stand-in of a variable of the old function; a new variable, where it has to keep its name."""
         if isinstance(value, tvm.ir.GenericConst):
             return value if isinstance(var, relax.DataflowVar) else self._emitted(var, value)
         if isinstance(value, tvm.ir.Var) and isinstance(var, relax.DataflowVar):
@@ -165,7 +165,7 @@ class _Widener(relax.PyExprMutator):
     # --- operators --------------------------------------------------------------------------------------
 
     def _call(self, call: relax.Call) -> relax.Expr:
-        """What takes the place of an operator's call; a new variable knows its counterpart in float32."""
+        """The value in place of an operator's call; a new variable knows its counterpart in float32."""
         if call.op.name == "relax.astype":
             return self._astype(call)
         read = [part for part in _read(call) if dtype_of(part) in NARROW]

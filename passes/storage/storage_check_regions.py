@@ -35,7 +35,7 @@ class Bytes:
         return min(self.high, other.high) - max(self.low, other.low) if self.overlaps(other) else 0
 
     def without(self, taken: Bytes) -> list[Bytes]:
-        """What is left of these bytes, in at most two pieces."""
+        """The rest of these bytes, in at most two pieces."""
         if not self.overlaps(taken):
             return [self]
         pieces = [(self.low, min(self.high, taken.low)), (max(self.low, taken.high), self.high)]

@@ -1,4 +1,4 @@
-"""What a step's cost depends on: shapes, layouts and bytes by role, as they are stored."""
+"""The facts that a step's cost depends on: shapes, layouts and bytes by role, as they are stored."""
 
 from __future__ import annotations
 

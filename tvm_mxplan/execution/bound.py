@@ -60,7 +60,7 @@ def _shared(port: Port, value: Any) -> Any:
 
 
 def _fault(array: np.ndarray) -> str:
-    """Why an array's memory cannot be handed over, '' if it can."""
+    """The reason that an array's memory cannot be handed over, '' if it can."""
     if not array.flags.c_contiguous:
         return "an array with strides"
     if not array.flags.writeable:

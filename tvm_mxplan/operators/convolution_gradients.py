@@ -25,7 +25,7 @@ from .registration import Operator, dtype_of, numbers, shape_of
 
 @dataclass(frozen=True)
 class Window:
-    """Where a convolution reads: strides and dilation by spatial axis, padding before all, then behind."""
+    """The window of a convolution: strides and dilation by spatial axis, padding before all, then behind."""
 
     strides: tuple[int, ...]
     padding: tuple[int, ...]

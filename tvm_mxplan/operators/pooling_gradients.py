@@ -25,7 +25,7 @@ from .registration import Operator, numbers, same_type
 
 @dataclass(frozen=True)
 class Pool:
-    """Where a pool reads: window, strides, dilation by spatial axis, padding before all, then behind."""
+    """The window of a pool: extents, strides, dilation by spatial axis, padding before all, then behind."""
 
     size: tuple[int, ...]
     strides: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""How operators that TVM lacks become known to it."""
+"""Makes operators that TVM lacks known to it."""
 
 from __future__ import annotations
 

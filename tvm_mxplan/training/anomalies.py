@@ -1,4 +1,4 @@
-"""Which operator of a step was the first that made something else than numbers.
+"""Names the first operator of a step that made something else than numbers.
 
 The step runs once more, compiled by TVM alone with one more result for each operator: whether all that it
 made is finite.  That is slow, and happens only when something went wrong.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Settings:
-    """How a step trains, beside its loss and its optimiser.
+    """The settings of a step, beside its loss and its optimiser.
 
     Attributes
     ----------

@@ -13,7 +13,7 @@ from .step import TrainingStep
 
 @dataclass(frozen=True)
 class Epoch:
-    """What an epoch came to.
+    """The figures of an epoch.
 
     Attributes
     ----------

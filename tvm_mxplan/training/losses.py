@@ -30,7 +30,7 @@ class Loss(ABC):
 
     @abstractmethod
     def targets(self, outputs: Sequence[relax.Expr]) -> list[Port]:
-        """What the loss takes beside the outputs.
+        """The inputs of the loss beside the outputs.
 
         Raises
         ------
@@ -169,7 +169,7 @@ def loss_of(loss: object) -> Loss:
 
 
 def _before_softmax(builder: relax.BlockBuilder, output: relax.Expr) -> relax.Expr:
-    """What a model's last softmax is applied to, where it ends in one: the loss has a softmax of its own.
+    """The input of a model's last softmax, where it ends in one: the loss has a softmax of its own.
 
     Views of the same samples and classes may stand around it, as ONNX's older softmax has them.
     """

@@ -51,7 +51,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a user says of a model beside the model.
+    """A user's statements on a model beside the model.
 
     Attributes
     ----------

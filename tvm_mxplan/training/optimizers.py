@@ -27,7 +27,7 @@ Rate: TypeAlias = float | Callable[[int], float]
 
 
 class Optimizer(ABC):
-    """What turns gradients into new weights.
+    """Turns gradients into new weights.
 
     Attributes
     ----------

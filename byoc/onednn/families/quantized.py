@@ -91,7 +91,7 @@ def weights_ok(match: Match) -> str | None:
 
 
 def numbers_ok(call: relax.Call) -> str | None:
-    """Why the scales and zero points of a conversion are none, None if they are."""
+    """The fault of a conversion's scales and zero points, None if they have none."""
     scale, zero = (constant_of(arg) for arg in call.args[1:3])
     shape: Shape = shape_of(call.args[0])  # type: ignore[assignment]
     if scale is None or zero is None:

@@ -30,7 +30,7 @@ namespace ffi = tvm::ffi;
 
 constexpr size_t kMaxShapes = 64;  // of one function that are known to be right
 
-// What calls did, for tests and reports.
+// Counts of calls, for tests and reports.
 struct CallCounters {
   int64_t calls = 0;
   int64_t refused = 0;  // left to Python

@@ -1,4 +1,4 @@
-"""What was decided about precision, and the names of precisions."""
+"""Decisions about precision, and the names of precisions."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ class GraphImporter:
         converter: converters.Converter | None,
         expected: Sequence[Stated | None],
     ) -> Any:
-        """What a converter of ours makes of a node, or else TVM's."""
+        """The value that a converter of ours makes of a node, or else TVM's."""
         if converter is not None:
             return converter(self._emitter, Node(name, self._operands(fx_node), expected))
         if name.partition(".")[0] not in ("aten", "_operator", "torchvision", "higher_order"):

@@ -69,7 +69,7 @@ def widened_operands(emitter: Emitter, values: dict[Any, Any], read: list[Any]) 
 
 
 def widened_stated(stated: list[Stated | None]) -> list[Stated | None]:
-    """What is stated of the results, in float32 where it is of 16 bits."""
+    """The statement of the results, in float32 where it is of 16 bits."""
     return [replace(one, dtype=WIDE) if one is not None and one.dtype in NARROW else one for one in stated]
 
 

@@ -89,7 +89,7 @@ def _of_largest(attrs: ir.PoolingBackward, src: Array, gradient: Array) -> tuple
 
 
 def _spread(attrs: ir.PoolingBackward, src: Array, parts: Array | list[Array]) -> Array:
-    """What each tap of the windows hands back, added up; ``parts`` has one array for each tap, or for all."""
+    """Adds up what each tap of the windows hands back; ``parts`` has one array for each tap, or for all."""
     out, window = _result(parts), (attrs.kernel, attrs.strides, attrs.dilation)
     full = pad_for(np.zeros_like(src), out, *window, attrs.padding, 0.0)
     for number, (_, place) in enumerate(taps(full, out, *window)):

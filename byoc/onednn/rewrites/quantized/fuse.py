@@ -161,7 +161,7 @@ def _integers_of(graph: Graph, conversion: int | None) -> int | None:
 
 
 def _rounding(graph: Graph, step: ir.Step, integers: int) -> tuple[ir.PostOp, ...]:
-    """What writing the ``integers`` of a step and reading them as real numbers does to them."""
+    """The rounding that writing the ``integers`` of a step and reading them as real numbers is."""
     numbers, limits = numbers_of(graph, step, "dst"), np.iinfo(graph.values[integers].dtype)
     (scale,), (zero,) = numbers.scale, numbers.zero
     return (

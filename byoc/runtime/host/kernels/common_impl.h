@@ -1,4 +1,4 @@
-// What the loops share.  The compiler makes vectors of them, which is why every choice stands
+// Parts that the loops share.  The compiler makes vectors of them, which is why every choice stands
 // outside of a loop.  Included by kernels_impl.h's parts alone.
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_HOST_KERNELS_COMMON_IMPL_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_HOST_KERNELS_COMMON_IMPL_H_

@@ -27,7 +27,7 @@ using attention::Query;
 
 // Less than that many multiply-adds are done before another thread would have been woken.
 constexpr double kWorkOfThread = 4e5;
-// What sums across lanes take for each row and key, in multiply-adds of vectors.
+// The cost of sums across lanes for each row and key, in multiply-adds of vectors.
 constexpr int64_t kAcross = 5;
 constexpr int64_t kMostRows = 64;
 

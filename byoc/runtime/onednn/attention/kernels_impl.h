@@ -174,7 +174,7 @@ void Weights(const Block& block, const Query* queries, int64_t begin, int64_t ke
   for (int64_t j = 0; j < kQ; ++j) running->sum[j] = sum[j];
 }
 
-// Where results go, and what becomes of those before.
+// The place of results, and the use of those before.
 struct Results {
   const Query* queries;
   const float* factors;  // of what stands there, by rows; null where nothing does

@@ -1,4 +1,4 @@
-// What the rules for shapes of several kinds expect of a step's operands and attributes.
+// The rules' expectations, shared by several kinds, of a step's operands and attributes.
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_PROGRAM_SHAPES_EXPECTATIONS_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_PROGRAM_SHAPES_EXPECTATIONS_H_
 
