@@ -188,7 +188,7 @@ def test_the_file_says_what_was_chosen(tiny, saved):
 
 
 def test_choices_of_every_kind_are_saved_and_read(tmp_path, fresh):
-    """What else stands in the file, the listing for people, is none."""
+    """The rest of the file, the listing for people, is no choice."""
     program = codec.encode(ir.Program("region", (), ()))
     kinds = {"algorithms": program, "layouts": program, "dispatch": b"conv2d"}
     made = {Key(kind, "a" * 64): data for kind, data in kinds.items()}

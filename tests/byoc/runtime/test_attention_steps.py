@@ -152,7 +152,7 @@ def test_masked_keys_count_nothing(far, few):
 
 
 def test_a_row_whose_mask_leaves_the_least_is_the_mean():
-    """Where all terms swallow their scores, all keys count the same; the rows beside see some."""
+    """All keys count the same in rows whose terms swallow their scores; the rows beside see some."""
     case = Case(s=20, t=40, mask=(1, 1, 20, 40))
     arrays = case.arrays()
     arrays["mask"] = np.zeros(case.mask, "float32")

@@ -131,7 +131,7 @@ def test_copying_takes_a_start_and_goes_with_the_bytes():
 
 
 def test_a_piece_inside_of_the_first_value_is_copied():
-    """What views it has no bytes of its own, whatever number it has."""
+    """A view has no bytes of its own, whatever number the value has."""
     program = joined((16, 32), ())
     pieces = [program.steps[-1].operands[at].value for at in range(2)]
     order = [pieces[1], *(number for number in range(len(program.values)) if number != pieces[1])]
