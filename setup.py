@@ -3,8 +3,9 @@
 The sources below ``byoc/runtime`` become ``libmxplan_runtime.so``; those below
 ``tvm_mxplan/core/allocation/native``, which need no other library, become ``libmxplan_planner.so``; and where
 cuDNN's headers are (the extra ``cuda``), those below ``byoc/cudnn/native`` become
-``libmxplan_cudnn_planner.so``.  Each stands in the folder of its sources (in place for an editable install).
-Headers and libraries come from the distributions that pip installs for the build: tvm-ffi and oneDNN.  Files
+``libmxplan_cudnn_planner.so``, and ``byoc/cudnn/no_driver`` the driver that it finds where there is none.
+Each stands in the folder of its sources (in place for an editable install).  Headers and libraries come from
+the distributions that pip installs for the build: tvm-ffi and oneDNN.  Files
 are compiled on all cores, and again only where they or a header have changed: objects stay in
 ``build/objects``, also those of editable installs, whose temporary folders setuptools removes.
 ``MXPLAN_CXX`` names another compiler, ``MXPLAN_CXXFLAGS`` adds flags (say, a sanitizer's).
@@ -26,6 +27,7 @@ from setuptools.command.build_ext import build_ext
 RUNTIME = "tvm_mxplan.byoc.runtime.libmxplan_runtime"
 PLANNER = "tvm_mxplan.core.allocation.native.libmxplan_planner"
 CUDNN = "tvm_mxplan.byoc.cudnn.native.libmxplan_cudnn_planner"
+NO_DRIVER = "tvm_mxplan.byoc.cudnn.no_driver.libmxplan_no_driver"
 CUDA_HEADERS = (
     # distribution, a header of it
     ("nvidia-cudnn-frontend", "cudnn_frontend.h"),
@@ -37,6 +39,7 @@ SOURCES = {
     RUNTIME: Path("byoc/runtime"),
     PLANNER: Path("tvm_mxplan/core/allocation/native"),
     CUDNN: Path("byoc/cudnn/native"),
+    NO_DRIVER: Path("byoc/cudnn/no_driver"),
 }
 OBJECTS = Path("build/objects")
 # From <prefix>/lib/pythonX.Y/site-packages/tvm_mxplan/byoc/runtime: oneDNN's library and tvm-ffi's.
@@ -56,7 +59,7 @@ FLAGS = (
 
 @dataclass(frozen=True)
 class Libraries:
-    """What a shared library of ours is compiled and linked with.
+    """Flags that a shared library of ours is compiled and linked with.
 
     Attributes
     ----------
@@ -143,6 +146,11 @@ def cudnn_libraries() -> Libraries:
     )
 
 
+def no_driver_libraries() -> Libraries:
+    """Those of the driver's stand-in, which has the name that cuDNN looks for."""
+    return Libraries(link=("-Wl,-soname,libcuda.so.1",))
+
+
 class BuildLibraries(build_ext):
     """Compiles and links shared libraries by calling the compiler."""
 
@@ -151,7 +159,7 @@ class BuildLibraries(build_ext):
         return str(Path(*fullname.split("."))) + ".so"
 
     def build_extension(self, ext: Extension) -> None:
-        needs = {RUNTIME: runtime_libraries, CUDNN: cudnn_libraries}
+        needs = {RUNTIME: runtime_libraries, CUDNN: cudnn_libraries, NO_DRIVER: no_driver_libraries}
         needed = needs[ext.name]() if ext.name in needs else Libraries()
         objects = self._compile(sorted(map(Path, ext.sources)), SOURCES[ext.name], needed)
         output = Path(self.get_ext_fullpath(ext.name))
@@ -199,7 +207,7 @@ setup(
     ext_modules=[
         Extension(name, sorted(map(str, folder.rglob("*.cc"))))
         for name, folder in SOURCES.items()
-        if name != CUDNN or has_cuda_headers()
+        if name not in (CUDNN, NO_DRIVER) or has_cuda_headers()
     ],
     cmdclass={"build_ext": BuildLibraries},
 )

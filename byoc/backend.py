@@ -17,7 +17,7 @@ from tvm_mxplan.core.machine import MachineRates
 from tvm_mxplan.core.program.program import Program, Step, Value
 from tvm_mxplan.core.step_facts import StepFacts
 
-from .translate import Table
+from .translate import Table, translate_composite
 
 Refuse: TypeAlias = Callable[[str, str], None]
 """Is told of an operator, as Relax calls it, that a check refused, and why."""
@@ -86,6 +86,10 @@ class Sharing(NamedTuple):
     finish: Callable[[Program, list[np.ndarray]], Translation] = Translation
     judged: Callable[[StepInfo], StepInfo] = _as_it_is
     hops: Callable[[Value, str], tuple[Hop, ...]] = directly
+
+    def program_of(self, composite: relax.Function) -> Program:
+        """One of its composites alone as a program, in plain layouts."""
+        return translate_composite(composite, self.table)
 
 
 class Backend(Protocol):

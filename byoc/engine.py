@@ -4,6 +4,7 @@
     its device       absent, device_properties
     threads          threads, set_threads, thread_limit
     caches           cache_counters, set_cache_capacity
+    plans            keeps_plans, kept_plans, add_plans, plan_title, plan_versions
     modules          create_module, stats, split_weights, export_packed, save_packed, load_packed
     observation      observe
     other machines   description_text, refuse, planner_elsewhere
@@ -116,6 +117,26 @@ class Engine:
 
     def set_cache_capacity(self, cache: str, entries: int, bytes: int) -> None:
         """Limits what a cache may keep beyond use; 0 of either switches it off."""
+
+    # --- plans that are made ahead, for a device ----------------------------------------------------------
+
+    keeps_plans = False
+    """Whether plans that were made can be kept for other processes."""
+
+    def kept_plans(self) -> dict[str, bytes]:
+        """The plans that this process made or was given, by digests of all that they are for."""
+        return {}
+
+    def add_plans(self, plans: Mapping[str, bytes]) -> None:
+        """Take plans that another process kept; whoever asks for one of them gets it."""
+
+    def plan_title(self, plan: bytes) -> dict[str, Any]:
+        """A kept plan in words, for who reads a file of them."""
+        return {}
+
+    def plan_versions(self) -> dict[str, str]:
+        """The versions that plans are good for, all of them together."""
+        return {}
 
     # --- modules of its regions, and of their weights ---------------------------------------------------
 

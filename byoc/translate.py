@@ -107,6 +107,24 @@ def translate_region(
     return program, builder.constants
 
 
+def translate_composite(composite: relax.Function, table: Table) -> Program:
+    """The program of one composite alone, which reads its parameters and gives its results."""
+    builder = ProgramBuilder("composite")
+    inner = {
+        param: builder.port("input", str(param.name), shape_of(param), dtype_of(param))
+        for param in _tensors(composite.params)
+    }
+    _bind_symbols(builder, composite)
+    definitions = {binding.var: binding.value for binding in _bindings(composite.body)}
+    opened = Composite(builder, inner, definitions, composite.body.body)
+    row = str(composite.attrs["Composite"]).split(".")[-1]
+    made = _translated(opened, row, table)
+    for at, value in enumerate(made if isinstance(made, tuple) else (made,)):
+        told = builder.values[value]
+        builder.write_output(value, builder.port("output", f"output{at}", told.shape, told.dtype))
+    return builder.finish()
+
+
 def _opened(
     builder: ProgramBuilder,
     function: relax.Function,

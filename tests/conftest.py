@@ -33,7 +33,7 @@ def _apart_from_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
 
 @pytest.fixture(autouse=True)
 def cache_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the cache would be; nothing is there yet."""
+    """A folder for the cache; nothing is there yet."""
     folder = tmp_path_factory.mktemp("caches") / "cache"
     monkeypatch.setenv("TVM_MXPLAN_CACHE_DIR", str(folder))
     for name in ("TVM_MXPLAN_CACHE_BYTES", "TVM_MXPLAN_AUTOTUNE"):

@@ -87,10 +87,11 @@ class QuantizedModel:
         pads = attributes.pop("pads", [kernel // 2] * 4)
         return self.node("Conv", *operands, group=groups, pads=pads, **attributes)
 
-    def finish(self, *results: str, opset: int = 19) -> onnx.ModelProto:
+    def finish(self, *results: str, opset: int = 19, domains: tuple[str, ...] = ()) -> onnx.ModelProto:
         outputs = [onnx.ValueInfoProto(name=name) for name in results]
         graph = helper.make_graph(self.nodes, "quantized", self.inputs, outputs, self.constants)
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+        opsets = [helper.make_opsetid("", opset), *(helper.make_opsetid(domain, 1) for domain in domains)]
+        model = helper.make_model(graph, opset_imports=opsets)
         model.ir_version = 9
         return onnx.shape_inference.infer_shapes(model)
 

@@ -1,4 +1,4 @@
-"""How many reorders a report of one region has, and where they stand."""
+"""Reorders of one region's report: their number, and the places where they stand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users do: compile from anything, call in any way, export, load elsewhere, and use the pieces alone."""
+"""The way of a user: compile from anything, call in any way, export, load elsewhere, use the pieces alone."""
 
 from __future__ import annotations
 

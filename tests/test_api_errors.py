@@ -1,4 +1,4 @@
-"""What is said to whoever calls ``compile``, an executable or ``load`` wrongly."""
+"""Errors for calls of ``compile``, of an executable or of ``load`` that are wrong."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ def test_only_rooms_named_so_know_the_ffi() -> None:
 
 
 def test_rooms_of_the_runtime_know_no_library() -> None:
-    """What includes nothing of a library, and of ours only files that do not either, knows none."""
+    """A file knows no library if it includes nothing of one, and of ours only files that do not either."""
     neutral = [path for path in sources(RUNTIME) if path.relative_to(RUNTIME).parts[0] not in LIBRARIES]
     names = {path.relative_to(RUNTIME).as_posix() for path in neutral}
     assert len(names) > 40

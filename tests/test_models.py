@@ -153,7 +153,7 @@ def test_symbolic_batch() -> None:
 
 
 ACTIVATIONS = 4 * (56 * 56 * 256 + 56 * 56 * 128 + 28 * 28 * 128)
-"""What the second stage's first block of ResNet-50 reads, and what its 3x3 convolution reads and writes."""
+"""Shapes that the second stage's first block of ResNet-50 reads, and its 3x3 convolution reads and writes."""
 
 
 @pytest.fixture

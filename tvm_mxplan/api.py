@@ -11,7 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .cache.compile_cache import CompileCache
+from . import environment
+from .byoc import registry
+from .cache.compile_cache import CompileCache, default_store
+from .cache.plans_file import PlansOnDisk
 from .errors import InvalidInputError
 from .execution import machine
 from .execution.caches import counted, set_capacities
@@ -22,7 +25,7 @@ from .frontend.parameters import Parameters, parameters_of
 from .frontend.stated_inputs import Shape, StatedInputs
 from .frontend.torch import Examples, is_torch
 from .options import Options
-from .targets import TargetText
+from .targets import DEFAULT, TVM, TargetText
 
 if TYPE_CHECKING:
     import tvm
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
 
 def compile(
     model: Any,
-    target: str | tvm.target.Target = "dnnl, llvm",
+    target: str | tvm.target.Target = DEFAULT,
     *,
     shapes: Mapping[str, Shape] | None = None,
     bounds: Mapping[str, Sequence[int]] | None = None,
@@ -89,7 +92,7 @@ def compile(
 def tune(
     model: Any,
     output: str | os.PathLike[str] | None = None,
-    target: str | tvm.target.Target = "dnnl, llvm",
+    target: str | tvm.target.Target = DEFAULT,
     *,
     shapes: Mapping[str, Shape] | None = None,
     bounds: Mapping[str, Sequence[int]] | None = None,
@@ -193,15 +196,27 @@ def _compiled(
     machine.start_ours()  # it reads the environment, which options come before
     set_capacities(options.primitive_cache, options.weights_cache)
     counts = counted()
-    # The cache is this machine's, and knows no other device than its CPU yet.
+    # Compilations are kept for this machine's CPU alone, for other devices their plans.
     here = place is None and not stated.is_gpu
     cached = options if here else replace(options, cache="disabled")
     cache = CompileCache(model, inputs, stated, cached)
     executable = cache.find()
+    plans = _plans_on_disk(stated, options) if place is None else []
     if executable is None:
         from .compiler import build
 
         parsed = stated.parsed(place.cpu if place else "")
         executable = build(model, parsed, inputs, options, cache, progress, records, place)
+    for kept in plans:
+        kept.keep()
+        executable.amend_report(cache=kept.report)
     executable.amend_report(process_caches=counts())
     return executable
+
+
+def _plans_on_disk(target: TargetText, options: Options) -> list[PlansOnDisk]:
+    """Files of plans of the libraries that make some ahead, where finished compilations are to be kept."""
+    if not target.is_gpu or options.cache != "on_compile" or environment.disabled():
+        return []
+    engines = [registry.engine(name) for name in target.order if name != TVM]
+    return [PlansOnDisk(engine, default_store()) for engine in engines if engine.keeps_plans]

@@ -90,6 +90,7 @@ def build(
     recorder.seconds["passes"] = round(time.perf_counter() - start, 3)
     start = time.perf_counter()
     report = recorder.report
+    signature = signature.storing(report.state)
     planned = _with_metadata(planned, metadata_text(signature, report, device))
     with _told_of_shapes(mod):
         built = relax.build(planned, target.host, relax_pipeline=None)

@@ -21,7 +21,7 @@ TUNING = ("off", "model", "measure")
 STRATEGIES = ("latency", "throughput", "memory", "energy", "joules")
 VERIFY = ("new", "all", "off")
 CACHES = ("on_compile", "save_reload", "disabled")
-_LATER = ("auto", "f16", "int8")
+_LATER = ("f16", "int8")
 """Precisions that others offer, and this does not yet."""
 _OUTSIDE = {"fingerprint": False}
 """Marks a field that decides nothing about the result: two compilations that differ in it are one."""
@@ -51,11 +51,13 @@ class Options:
     convolutions : ``cost`` (default) chooses an algorithm for each; ``direct``, ``winograd_f2`` and
         ``winograd_f4`` (Winograd's with tiles of 2x2, for filters of 3x3 and 5x5, and of 4x4, for 3x3) use
         that one wherever it is possible.
-    max_relative_error : what the algorithms chosen for speed may add to the relative error (in the L2 norm)
-        of the model's results, by their own statements.
+    max_relative_error : what the algorithms chosen for speed, and with ``precision=auto`` roundings to
+        bfloat16, may add to the relative error (in the L2 norm) of the model's results, by their own
+        statements.
     precision : ``bf16`` multiplies in bfloat16, and stores values in it between operators, where that is
         estimated to be faster; ``f32`` computes in float32; ``model`` (default) does for each operator what
-        the model states, where float16 counts as float32.  Sums, softmax, norms' statistics and what the
+        the model states, where float16 counts as float32; ``auto`` takes bfloat16 where that is faster and
+        ``max_relative_error`` reaches for it.  Sums, softmax, norms' statistics and what the
         model takes and returns stay in the types that they have.  On a processor without instructions for
         bfloat16 everything is computed in float32, and the report says so.
     precision_for : the same for single operators by their names, or for kinds: ``f32`` or ``bf16``.  A name

@@ -20,24 +20,26 @@ from .core.decisions.choices import Choices
 from .core.machine import MachineRates, default_rates
 from .operator_options import with_operators
 from .options import Options
-from .passes.borders import PropagateLayouts
+from .passes.borders import PropagateLayouts, StoreState
 from .passes.canonicalize import (
     FoldConstants,
     NameSymbols,
     RecoverAttention,
     RecoverOperators,
+    RecoverScales,
     SimplifyInference,
     SplitLongSums,
     WidenFloats,
 )
 from .passes.dispatch import ChooseAlgorithms, DispatchOperators, WeighCandidates
 from .passes.dispatch.implementations import preference_of
+from .passes.dispatch.weigh_guests import Worth
 from .passes.kernels import CheckIndices, ReductionsFromInfinity, SerialSmallKernels
 from .passes.layout import InferLayouts
 from .passes.memory import PlanMemory
 from .passes.origins import keep_origins
 from .passes.precision import AssignPrecision
-from .passes.precision.assign_precision import PrecisionWish
+from .passes.precision.wishes import PrecisionWish
 from .passes.region import (
     BuildPrograms,
     EmitModules,
@@ -69,6 +71,7 @@ def canonicalize(c: Compilation) -> Passes:
         *widened,
         FoldConstants(),
         RecoverOperators(),
+        RecoverScales(),
         SimplifyInference(),
         keep_origins(relax.transform.DecomposeOpsForInference()),
         NameSymbols(),
@@ -90,7 +93,11 @@ def tune_dispatch(c: Compilation) -> Passes:
 def dispatch(c: Compilation) -> Passes:
     return [
         c.recorder.before_dispatch(c.preference),
-        DispatchOperators(c.preference.with_trials(c.recorder.journal.trials), c.recorder.journal),
+        DispatchOperators(
+            c.preference.with_trials(c.recorder.journal.trials),
+            c.recorder.journal,
+            Worth(c.machine, leaders(c.backends)),
+        ),
     ]
 
 
@@ -103,7 +110,8 @@ def build_programs(c: Compilation) -> Passes:
 
 
 def assign_precision(c: Compilation) -> Passes:
-    wish = PrecisionWish(c.options.precision, c.options.precision_for)
+    options = c.options
+    wish = PrecisionWish(options.precision, options.precision_for, options.max_relative_error, c.way.rule)
     return [
         AssignPrecision(backend, wish, c.cost(backend, timed=False), c.recorder.journal)
         for backend in c.backends
@@ -150,7 +158,8 @@ def weigh_candidates(c: Compilation) -> Passes:
 
 
 def propagate_layouts(c: Compilation) -> Passes:
-    return [PropagateLayouts(backend, c.machine) for backend in c.backends if c.options.layouts != "naive"]
+    crossing = [backend for backend in c.backends if c.options.layouts != "naive"]
+    return [kind(backend, c.machine) for backend in crossing for kind in (PropagateLayouts, StoreState)]
 
 
 def plan_memory(c: Compilation) -> Passes:
@@ -191,8 +200,8 @@ PHASES = (
     Phase("dispatch", "named operators", "composites of the libraries that take them", dispatch),
     Phase("partition", "composites", "regions, each led by one library", partition),
     Phase("programs", "regions", "a region program on each, in plain layouts", build_programs),
-    Phase("precision", "region programs", "the same, each step in its element types", assign_precision),
-    Phase("tune-plans", "region programs", "the same; the best plan's decisions as choices", tune_plans),
+    Phase("precision", "region programs", "the same, in element types", assign_precision, verified=True),
+    Phase("tune-plans", "region programs", "the same; the best plan's choices", tune_plans, verified=True),
     Phase("algorithms", "region programs", "an algorithm for each step", choose_algorithms, verified=True),
     Phase("layouts", "algorithms", "layouts, reorders, implementations, bytes", infer_layouts, verified=True),
     Phase("weigh", "layouts", "the same; costs of what was not taken", weigh_candidates, verified=True),

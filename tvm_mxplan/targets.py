@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 TVM = "llvm"
 """The name of TVM's own code in reports, for whatever device it is."""
 GPU = "cuda"
+DEFAULT = "dnnl, llvm"
+"""The target where none is given."""
 _HOSTS = (TVM, GPU)
 
 

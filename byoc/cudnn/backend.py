@@ -24,11 +24,16 @@ from . import layout_rules, library
 from .codegen import TRANSLATE
 from .costs import cost
 from .device import read_device
+from .fusion import fuse
 from .patterns import NAME, fusion_patterns
 from .plans import Plans, Rules
+from .probe import program_of
 
 TRANSFORM = "transform_tensor"
-"""The name of the layout conversion: no engine, a function of cuDNN's that is there on every device."""
+SOFTMAX = "softmax_forward"
+"""The names of the layout conversion and of softmax: no engines, functions of cuDNN's for every device."""
+FUNCTIONS = (ir.Reorder, ir.Concat, ir.Softmax)
+"""Kinds of steps that are such functions, and carry no plan."""
 
 
 class Cudnn:
@@ -72,12 +77,24 @@ class Cudnn:
         return LayoutRegistry()
 
     def patterns(self, refuse: Refuse) -> list[relax.transform.FusionPattern]:
-        return fusion_patterns(refuse)
+        return fusion_patterns(refuse, self._probe)
+
+    def _probe(self, context: relax.transform.PatternCheckContext, row: str) -> str | None:
+        """Asks for engines of all that a match becomes."""
+        try:
+            program = program_of(context, row, TRANSLATE)
+        except UnsupportedError as error:
+            return str(error)
+        errors = (self._alone(program, step).error for step in program.steps)
+        return next((error.partition(": ")[2] for error in errors if error), None)
+
+    def _alone(self, program: ir.Program, step: ir.Step) -> StepInfo:
+        return self.describe(layout_rules.preferred(program, step)).steps[0]
 
     def translate(self, region: relax.Function, name: str) -> Translation:
         program, constants = translate_region(region, name, NAME, TRANSLATE)
         check_numbers(program)
-        return Translation(program, constants)
+        return fuse(program, constants, lambda one: not self.describe(one).steps[0].error)
 
     def describe(self, program: ir.Program) -> Description:
         values = [_settled(value) for value in program.values]
@@ -89,6 +106,10 @@ class Cudnn:
     def _step(self, program: ir.Program, step: ir.Step) -> StepInfo:
         if isinstance(step.attrs, ir.Reorder):
             return self._reorder(program, step)
+        if isinstance(step.attrs, ir.Concat):
+            return self._concat(program, step)
+        if isinstance(step.attrs, ir.Softmax):
+            return self._softmax(program, step)
         try:
             descriptor = self.plans.descriptor(program, step)
         except UnsupportedError as error:
@@ -97,7 +118,9 @@ class Cudnn:
         if "plan" not in answer:
             return StepInfo("", 0, 0, f"{step.kind} {step.name}: {answer['error']}", descriptor=descriptor)
         engine = answer["engines"][answer["chosen"]]
-        weights = layout_rules.nbytes(program.values[step.operand("weights")])
+        weights = sum(
+            layout_rules.nbytes(program.values[one.value]) for one in step.operands if one.role == "weights"
+        )
         return StepInfo(engine["name"], engine["workspace"], weights, "", descriptor=descriptor)
 
     @staticmethod
@@ -107,6 +130,24 @@ class Cudnn:
         if src.dtype != dst.dtype or src.dtype not in layout_rules.TYPES or len(src.shape) > 5:
             error = f"reorder {step.name}: {src.dtype} of rank {len(src.shape)} to {dst.dtype}"
         return StepInfo("" if error else TRANSFORM, 0, 0, error, descriptor=f"{src.layout} {dst.layout}")
+
+    @staticmethod
+    def _concat(program: ir.Program, step: ir.Step) -> StepInfo:
+        """A conversion of each piece to where it stands in the whole."""
+        error = layout_rules.why_not(program, step)
+        if len(program.values[step.dst].shape) > 5:
+            error = f"of rank {len(program.values[step.dst].shape)}"
+        layouts = " ".join(program.values[one.value].layout for one in step.operands)
+        told = f"concat {step.name}: {error}" if error else ""
+        return StepInfo("" if error else TRANSFORM, 0, 0, told, descriptor=f"{step.attrs} {layouts}")
+
+    @staticmethod
+    def _softmax(program: ir.Program, step: ir.Step) -> StepInfo:
+        src, dst = program.values[step.operand("src")], program.values[step.dst]
+        error = ""
+        if step.post_ops or src.layout != dst.layout or src.dtype not in layout_rules.TYPES:
+            error = f"softmax {step.name}: {src.dtype} from {src.layout} to {dst.layout}"
+        return StepInfo("" if error else SOFTMAX, 0, 0, error, descriptor=f"{step.attrs} {src.layout}")
 
     def implementation(self, name: str) -> Implementation:
         return Implementation(name, name.partition("_")[0])
@@ -123,7 +164,7 @@ class Cudnn:
     ) -> tvm.runtime.Module:
         steps = tuple(
             step
-            if isinstance(step.attrs, ir.Reorder)
+            if isinstance(step.attrs, FUNCTIONS)
             else replace(step, prepared=self.plans.record(program, step))
             for step in program.steps
         )

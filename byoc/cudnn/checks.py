@@ -2,75 +2,74 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from tvm import relax
 
+from tvm_mxplan.core.element_types import item_bytes
 from tvm_mxplan.core.program.dims import is_static
-from tvm_mxplan.passes.relax_types import dtype_of, is_constant, shape_of
+from tvm_mxplan.passes.relax_types import dtype_of, is_constant, scalar_of, shape_of
 
 from .layout_rules import TYPES
 
 Match = Mapping[str, relax.Expr]
+_CHANNELS_FIRST = ("NCW", "NCHW", "NCDHW")
 
 
 def tensors_ok(match: Match) -> str | None:
     """Element types and shapes that every composite asks of its operands and its result."""
-    for name, expr in match.items():
+    root = match["root"]
+    for expr in (*root.args, *match.values()):
         if not isinstance(expr.ty, relax.TensorType):
             continue
         shape, dtype = shape_of(expr), dtype_of(expr)
         if dtype not in TYPES:
             return f"element type {dtype or 'unknown'}, cuDNN is given {', '.join(TYPES)}"
-        if dtype != dtype_of(match["root"]):
-            return f"element types {dtype} and {dtype_of(match['root'])} in one operator"
+        if dtype != dtype_of(root):
+            return f"element types {dtype} and {dtype_of(root)} in one operator"
         if shape is None or not is_static(shape):
-            return f"{name} has a shape that is not known at compile time"
+            return "a shape that is not known at compile time"
         if 0 in shape:
             return "an empty tensor"
+    if not shape_of(root):
+        return "a scalar"
+    if root.args and all(is_constant(arg) for arg in root.args):
+        return "constants only"
     return None
 
 
 def convolution(match: Match) -> str | None:
+    """Of a convolution, or a transposed one."""
     call = match["product"]
-    layouts = (str(call.attrs.data_layout), str(call.attrs.kernel_layout), str(call.attrs.out_layout))
-    if layouts[:2] != ("NCHW", "OIHW") or layouts[2] not in ("", "NCHW"):
-        return f"data and kernel layouts {layouts[:2]}, expected ('NCHW', 'OIHW')"
+    axes = "DHW"[5 - len(shape_of(call)) :]  # type: ignore[arg-type]
+    transposed = "transpose" in call.op.name
+    expected = (f"NC{axes}", f"{'IO' if transposed else 'OI'}{axes}")
+    layouts = (str(call.attrs.data_layout), str(call.attrs.kernel_layout))
+    if layouts != expected or str(call.attrs.out_layout) not in ("", expected[0]):
+        return f"data and kernel layouts {layouts}, expected {expected}"
     if not is_constant(call.args[1]):
         return "filters that are not constant"
-    padding = [int(number) for number in call.attrs.padding]
-    if padding[: len(padding) // 2] != padding[len(padding) // 2 :]:
-        return f"padding {padding} that differs at begin and end"
     return _added(match)
 
 
-def matmul(match: Match) -> str | None:
+def dense(match: Match) -> str | None:
     call = match["product"]
     source, weights = (shape_of(arg) for arg in call.args)
-    if len(weights) != 2 or not _is_stored(match, call.args[1]):  # type: ignore[arg-type]
-        return "a product whose second factor is no constant matrix: TVM's kernels have it"
+    if len(weights) != 2 or not (is_constant(call.args[1]) or "transpose" in match):  # type: ignore[arg-type]
+        return "a product whose second factor is no constant matrix"
     if len(source) < 2:  # type: ignore[arg-type]
         return "a product with a vector"
     return _added(match)
 
 
-def _is_stored(match: Match, weights: relax.Expr) -> bool:
-    """Whether the second factor is a constant, or one transposed: the pattern has matched which."""
-    return is_constant(weights) or "transpose" in match
-
-
 def _added(match: Match) -> str | None:
-    """Checks what is added: constants for each channel, and an image of the result's shape."""
+    """Checks what is added and multiplied: constants for each channel."""
     shape = shape_of(match["product"])
-    axis = 1 if "conv" in str(match["product"].op.name) else len(shape) - 1  # type: ignore[arg-type]
+    axis = 1 if "conv" in match["product"].op.name else len(shape) - 1  # type: ignore[arg-type]
     for name in ("mean", "scale", "bias"):
         if name in match and not per_channel(shape_of(match[name]), shape, axis):  # type: ignore[arg-type]
             return f"a constant of shape {list(shape_of(match[name]))}, expected one for each channel"  # type: ignore[arg-type]
-    if "residual" in match:
-        if shape_of(match["residual"]) != shape:
-            return "what is added is broadcast"
-        if is_constant(match["residual"]):
-            return "what is added is constant"
     return None
 
 
@@ -79,3 +78,113 @@ def per_channel(shape: tuple[int, ...], result: tuple[int, ...], axis: int) -> b
     aligned = (1,) * (len(result) - len(shape)) + tuple(shape)
     expected = tuple(extent if at == axis else 1 for at, extent in enumerate(result))
     return len(shape) <= len(result) and aligned == expected
+
+
+def matmul(match: Match) -> str | None:
+    ranks = [len(shape_of(arg)) for arg in match["root"].args]  # type: ignore[arg-type]
+    return None if min(ranks) >= 2 else f"ranks {ranks}, expected matrices"
+
+
+def pooling(match: Match) -> str | None:
+    call = match["root"]
+    layout = str(call.attrs.layout)
+    if layout not in _CHANNELS_FIRST or str(call.attrs.out_layout) not in ("", layout):
+        return f"layout {layout}, expected channels first"
+    kernel, padding = list(call.attrs.pool_size), list(call.attrs.padding)
+    if any(int(pad) >= int(size) for pad, size in zip(padding, kernel + kernel, strict=True)):
+        return f"padding {padding} is not smaller than the kernel {kernel}"
+    if bool(call.attrs.ceil_mode) and "avg" in call.op.name and bool(call.attrs.count_include_pad):
+        return "average pooling in ceil mode that counts padding"
+    return None
+
+
+def adaptive_pooling(match: Match) -> str | None:
+    call = match["root"]
+    layout = str(call.attrs.layout)
+    if layout not in _CHANNELS_FIRST or str(call.attrs.out_layout) not in ("", layout):
+        return f"layout {layout}, expected channels first"
+    source, shape = shape_of(call.args[0]), shape_of(call)
+    uneven = any(i % o for i, o in zip(source[2:], shape[2:], strict=True))  # type: ignore[index,operator]
+    return "adaptive pooling whose windows differ in size" if uneven else None
+
+
+def _axes(call: relax.Call) -> tuple[list[int], int]:
+    """The axes that a reduction is over, and the rank of its source."""
+    rank = len(shape_of(call.args[0]))  # type: ignore[arg-type]
+    axes = call.attrs.axis
+    return (list(range(rank)) if axes is None else sorted(int(axis) % rank for axis in axes)), rank
+
+
+def global_pooling(match: Match) -> str | None:
+    axes, rank = _axes(match["root"])
+    whole = 3 <= rank <= 5 and axes == list(range(2, rank))
+    return None if whole else f"axes {axes} are not those of an image's pixels"
+
+
+def reduction(match: Match) -> str | None:
+    call = match["root"]
+    axes, rank = _axes(call)
+    if axes != list(range(rank - len(axes), rank)):
+        return f"axes {axes} are not the last ones"
+    return None if dtype_of(call) == "float32" else f"a reduction in {dtype_of(call)}: its sums are float32"
+
+
+def layer_norm(match: Match) -> str | None:
+    call = match["root"]
+    rank = len(shape_of(call.args[0]))  # type: ignore[arg-type]
+    axes = [int(axis) % rank for axis in call.attrs.axes]
+    last = list(range(rank - len(axes), rank))
+    return None if axes == last else f"axes {axes} are not the last ones in their order"
+
+
+def channel_norm(match: Match) -> str | None:
+    """Of group and instance normalization."""
+    call = match["root"]
+    rank = len(shape_of(call.args[0]))  # type: ignore[arg-type]
+    axes = sorted(int(axis) % rank for axis in call.attrs.axes)
+    if int(call.attrs.channel_axis) % rank != 1 or axes != list(range(2, rank)):
+        return f"channel axis {call.attrs.channel_axis} and axes {axes}, expected 1 and all after it"
+    return None
+
+
+def clip(match: Match) -> str | None:
+    low, high = (float(bound.value) for bound in match["root"].args[1:])
+    return None if low <= high else f"bounds {low} and {high}, expected in ascending order"
+
+
+def binary(match: Match) -> str | None:
+    call = match["root"]
+    left, right, out = (shape_of(expr) for expr in (*call.args, call))
+    if out not in (left, right):
+        return f"both operands, {left} and {right}, are broadcast"
+    if left != out and call.op.name in ("relax.subtract", "relax.divide") and scalar_of(call.args[0]) is None:
+        return f"the first operand, {left}, is broadcast"
+    return None
+
+
+_ALIGNED = 16
+"""Bytes at whose multiples engines take tensors to begin."""
+
+
+def concat(match: Match) -> str | None:
+    """Of pieces that engines may be asked to write, or read, where they stand in the whole."""
+    call = match["root"]
+    if not isinstance(call.args[0], relax.Tuple) or call.attrs.axis is None:
+        return "a tuple that is not written out, or no axis"
+    shape = shape_of(call)
+    axis = int(call.attrs.axis) % len(shape)  # type: ignore[arg-type]
+    step = item_bytes(dtype_of(call)) * math.prod(shape[axis + 1 :])  # type: ignore[index,arg-type]
+    begin = 0
+    for field in call.args[0].fields:
+        known = tensors_ok({"root": call, "piece": field})
+        if known or is_constant(field):
+            return known or "a constant piece"
+        if begin * step % _ALIGNED:
+            return f"a piece that begins at byte {begin * step}, which is no multiple of {_ALIGNED}"
+        begin += shape_of(field)[axis]  # type: ignore[index,operator]
+    return None
+
+
+def view(match: Match) -> str | None:
+    """Of what only moves data: a constant is folded elsewhere."""
+    return "a constant" if is_constant(match["root"].args[0]) else None

@@ -1,156 +1,249 @@
-"""Translates each composite: a convolution with its bias and post-ops, filters stored channels last.
+"""Translates each composite: one small function for each name in ``patterns.COMPOSITES``.
 
-A product with a constant matrix is a convolution of images of one pixel: cuDNN has engines without code
-generation for those, and none for products.
+Products with constants are in ``products``.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from tvm import relax
 
 from tvm_mxplan.byoc.composite import Composite, ints
+from tvm_mxplan.byoc.elementwise import ACTIVATION_STEPS, BINARY, ELTWISE, with_scalar
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import static_shape
-from tvm_mxplan.errors import UnsupportedError
-from tvm_mxplan.passes.relax_types import constant_of, is_constant, permutation_of, shape_of
+from tvm_mxplan.operators.attention import attention_of
+from tvm_mxplan.passes.relax_types import dtype_of, permutation_of, scalar_of, shape_of
 
-from .checks import per_channel
-from .patterns import ACTIVATIONS
+from .products import convolution, deconvolution, dense
 
-
-@dataclass(frozen=True)
-class _Parts:
-    """A composite taken apart: activation(scale * product + bias + residual), constants for each channel.
-
-    ``bias`` is None where nothing is added.
-    """
-
-    product: relax.Call
-    scale: np.ndarray
-    bias: np.ndarray | None
-    residual: relax.Expr | None
-    activation: str
-
-
-def _parts(c: Composite, axis: int) -> _Parts:
-    call, activation, residual = c.root, "", None
-    operator = _name(call)
-    if operator in ACTIVATIONS:
-        activation = ACTIVATIONS[operator]
-        call = c.definition(call.args[0])
-    shape = static_shape(c.shape)
-    scale, bias, adds = np.ones(shape[axis]), np.zeros(shape[axis]), False
-    while _name(call) in ("add", "subtract", "multiply"):
-        inner, other = _split(c, call)
-        found = c.definition(other)
-        if not (is_constant(found) and per_channel(shape_of(found), shape, axis)):  # type: ignore[arg-type]
-            residual = other
-        else:
-            # An inner constant goes through all operators that stand around it.
-            numbers = np.asarray(constant_of(found), "float64").reshape(-1)
-            if _name(call) == "multiply":
-                scale = scale * numbers
-            else:
-                adds = True
-                bias = bias + (scale if _name(call) == "add" else -scale) * numbers
-        call = inner
-    return _Parts(call, scale, bias if adds else None, residual, activation)
-
-
-def _name(call: relax.Call) -> str:
-    return str(call.op.name).removeprefix("relax.")
-
-
-def _split(c: Composite, call: relax.Call) -> tuple[relax.Call, relax.Expr]:
-    """The sum's operand that the composite computes, and the other one."""
-    left, right = (c.definition(arg) for arg in call.args)
-    if isinstance(left, relax.Call):
-        return left, call.args[1]
-    return right, call.args[0]
-
-
-def _convolution(c: Composite) -> int:
-    parts = _parts(c, 1)
-    call = parts.product
-    groups = int(call.attrs.groups)
-    filters = constant_of(c.definition(call.args[1]))
-    assert filters is not None
-    attrs = ir.Convolution(
-        ints(call.attrs.strides), ints(call.attrs.padding), ints(call.attrs.dilation), groups
-    )
-    residual = None if parts.residual is None else c.value(parts.residual)
-    src = c.value(call.args[0])
-    stored = _stored(c, _scaled(filters, parts.scale), groups)
-    return _emit(c, attrs, src, stored, parts, residual, static_shape(c.shape))
+# --- products of two tensors ------------------------------------------------------------------------------
 
 
 def _matmul(c: Composite) -> int:
+    src, weights = (c.value(arg) for arg in c.root.args)
+    rank = len(c.shape)
+    return c.emit(
+        "matmul",
+        ir.MatMul(),
+        ("src", c.builder.align(src, rank)),
+        ("weights", c.builder.align(weights, rank)),
+    )
+
+
+def _attention(c: Composite) -> int:
+    """Heads stand in front of rows in operands, behind them in the result, as all that follows wants it."""
+    kind = attention_of(c.root)
+    roles = ("src", "key", "value", "mask")
+    operands = [(role, c.value(arg)) for role, arg in zip(roles, c.root.args, strict=False)]
+    batch, heads, rows, width = c.shape
+    attrs = ir.Attention(kind.scale, kind.causal, kind.nan_is_zero)
+    dst = c.builder.step("attention", attrs, (batch, rows, heads, width), operands, _dtype(c))
+    return c.builder.permute(dst, (0, 2, 1, 3))
+
+
+def _dtype(c: Composite) -> str:
+    return dtype_of(c.result)
+
+
+# --- pools, reductions, norms -------------------------------------------------------------------------------
+
+
+def _pooling(c: Composite) -> int:
+    call = c.root
+    algorithm = "max"
+    if "avg" in call.op.name:
+        algorithm = "avg_include_padding" if bool(call.attrs.count_include_pad) else "avg_exclude_padding"
+    attrs = ir.Pooling(
+        algorithm,
+        ints(call.attrs.pool_size),
+        ints(call.attrs.strides),
+        ints(call.attrs.padding)[: len(c.shape) - 2],
+        ints(call.attrs.dilation),
+    )
+    return c.emit("pooling", attrs, ("src", c.value(call.args[0])))
+
+
+def _adaptive_pooling(c: Composite) -> int:
+    return _windows(c, static_shape(c.shape), "avg_exclude_padding")
+
+
+def _global_pooling(c: Composite) -> int:
+    shape = static_shape(shape_of(c.root.args[0]))  # type: ignore[arg-type]
+    ones = (*shape[:2], *(1,) * len(shape[2:]))
+    algorithm = "max" if c.root.op.name == "relax.max" else "avg_exclude_padding"
+    return c.builder.reshape(_windows(c, ones, algorithm), c.shape)
+
+
+def _windows(c: Composite, result: tuple[int, ...], algorithm: str) -> int:
+    """A pool of windows that lie side by side and cover the image."""
+    src = c.value(c.root.args[0])
+    source = static_shape(c.builder.values[src].shape)
+    kernel = tuple(i // o for i, o in zip(source[2:], result[2:], strict=True))
+    attrs = ir.Pooling(algorithm, kernel, kernel, (0,) * len(kernel), (1,) * len(kernel))
+    return c.builder.step("pooling", attrs, result, [("src", src)], _dtype(c))
+
+
+def _reduction(c: Composite) -> int:
+    """A sum, and a mean as a part of one."""
+    src = c.value(c.root.args[0])
+    shape = static_shape(c.builder.values[src].shape)
+    axes = range(len(shape)) if c.root.attrs.axis is None else (int(axis) for axis in c.root.attrs.axis)
+    first = len(shape) - len(list(axes))
+    algorithm = c.root.op.name.removeprefix("relax.")
+    kept = (*shape[:first], *(1,) * len(shape[first:]))
+    attrs = ir.Reduction("sum" if algorithm == "mean" else algorithm)
+    dst = c.builder.step("reduction", attrs, kept, [("src", src)], _dtype(c))
+    if algorithm == "mean":
+        part = ir.Eltwise("linear", 1 / math.prod(shape[first:]), 0.0)
+        dst = c.builder.step("eltwise", part, kept, [("src", dst)], _dtype(c))
+    return c.builder.reshape(dst, c.shape)
+
+
+def _softmax(c: Composite) -> int:
+    algorithm = "log_softmax" if "log" in c.root.op.name else "softmax"
+    axis = int(c.root.attrs.axis) % len(c.shape)
+    return c.emit("softmax", ir.Softmax(algorithm, axis), ("src", c.value(c.root.args[0])))
+
+
+def _layer_norm(c: Composite) -> int:
+    call = c.root
+    src, gamma, beta = call.args
     shape = static_shape(c.shape)
-    parts = _parts(c, len(shape) - 1)
-    factor = c.definition(parts.product.args[1])
-    transposed = isinstance(factor, relax.Call)
-    weights = constant_of(c.definition(factor.args[0]) if transposed else factor)
-    assert weights is not None
-    if transposed:
-        weights = weights.transpose(permutation_of(factor))
-    depth, columns = weights.shape
-    rows = math.prod(shape[:-1])
-    src = c.builder.reshape(c.value(parts.product.args[0]), (rows, depth, 1, 1))
-    attrs = ir.Convolution((1, 1), (0, 0, 0, 0), (1, 1), 1)
-    filters = _stored(c, _scaled(weights.T[:, :, None, None], parts.scale), 1)
-    dst = _emit(c, attrs, src, filters, parts, None, (rows, columns, 1, 1))
+    columns = math.prod(shape[len(shape) - len(call.attrs.axes) :])
+    scale = c.builder.reshape(c.value(gamma), (columns,)) if bool(call.attrs.scale) else None
+    shift = c.builder.reshape(c.value(beta), (columns,)) if bool(call.attrs.center) else None
+    return _rows(c, c.value(src), columns, float(call.attrs.epsilon), scale, shift)
+
+
+def _rows(
+    c: Composite, src: int, columns: int, epsilon: float, scale: int | None = None, shift: int | None = None
+) -> int:
+    """Rows of ``columns`` numbers, normalized; cuDNN wants a scale and a shift for each."""
+    shape = static_shape(c.shape)
+    flat = (math.prod(shape) // columns, columns)
+    operands = [
+        ("src", c.builder.reshape(src, flat)),
+        ("scale", _vector(c, columns, 1.0) if scale is None else scale),
+        ("shift", _vector(c, columns, 0.0) if shift is None else shift),
+    ]
+    dst = c.builder.step("layer_norm", ir.LayerNormalization(epsilon), flat, operands, _dtype(c))
     return c.builder.reshape(dst, shape)
 
 
-def _scaled(filters: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """Filters [O, ...] times a number for each output channel, rounded once."""
-    if (scale == 1).all():
-        return filters
-    with np.errstate(over="ignore"):
-        scaled = (filters.astype("float64") * scale.reshape(-1, *(1,) * (filters.ndim - 1))).astype(
-            filters.dtype
-        )
-    if np.isfinite(scaled).all() or not np.isfinite(filters).all():
-        return scaled
-    raise UnsupportedError(f"filters times their scale leave the range of {filters.dtype}")
+def _vector(c: Composite, length: int, number: float) -> int:
+    return c.builder.constant(np.full(length, number, _dtype(c)))
 
 
-def _stored(c: Composite, filters: np.ndarray, groups: int) -> int:
-    """Filters [O, I, h, w] as a constant with input channels innermost, seen as [G?, O, I, h, w]."""
-    last = np.ascontiguousarray(filters.transpose(0, 2, 3, 1))
-    if groups == 1:
-        return c.builder.permute(c.builder.constant(last), (0, 3, 1, 2))
-    last = last.reshape(groups, last.shape[0] // groups, *last.shape[1:])
-    return c.builder.permute(c.builder.constant(last), (0, 1, 4, 2, 3))
+def _channel_norm(c: Composite) -> int:
+    """Statistics of each group of channels, which stand one behind the other, then scales and shifts."""
+    call = c.root
+    shape = static_shape(c.shape)
+    groups = int(call.attrs.num_groups) if "group" in call.op.name else shape[1]
+    src, gamma, beta = call.args
+    columns = math.prod(shape[1:]) // groups
+    result = _rows(c, c.value(src), columns, float(call.attrs.epsilon))
+    channels = (1, shape[1], *(1,) * (len(shape) - 2))
+    for wanted, operand, algorithm in ((call.attrs.scale, gamma, "mul"), (call.attrs.center, beta, "add")):
+        if bool(wanted):
+            view = c.builder.reshape(c.value(operand), channels)
+            result = c.emit("binary", ir.Binary(algorithm), ("src", result), ("src1", view))
+    return result
 
 
-def _emit(
-    c: Composite,
-    attrs: ir.Convolution,
-    src: int,
-    filters: int,
-    parts: _Parts,
-    residual: int | None,
-    shape: tuple[int, ...],
-) -> int:
-    dtype = c.builder.values[src].dtype
-    operands = [("src", src), ("weights", filters)]
-    post_ops: list[ir.PostOp] = []
-    if residual is not None:
-        post_ops.append(ir.BinaryPostOp("add", residual))
-    if parts.activation:
-        post_ops.append(ir.EltwisePostOp(parts.activation, 0.0, 0.0))
-    bias = parts.bias
-    if bias is None and post_ops:  # without one there is no engine for them
-        bias = np.zeros(shape[1])
-    if bias is not None:
-        operands.append(("bias", c.builder.constant(bias.astype(dtype))))
-    return c.builder.step("convolution", attrs, shape, operands, dtype, tuple(post_ops))
+# --- elementwise -------------------------------------------------------------------------------------------
 
 
-TRANSLATE: dict[str, Callable[[Composite], int]] = {"convolution": _convolution, "matmul": _matmul}
+def _function(c: Composite, src: relax.Expr, algorithm: str, alpha: float = 0.0, beta: float = 0.0) -> int:
+    return c.emit("eltwise", ir.Eltwise(algorithm, alpha, beta), ("src", c.value(src)))
+
+
+def _eltwise(c: Composite) -> int:
+    operator = c.root.op.name.removeprefix("relax.")
+    return _function(c, c.root.args[0], *ELTWISE.get(operator, (operator, 0.0, 0.0)))
+
+
+def _leaky_relu(c: Composite) -> int:
+    return _function(c, c.root.args[0], "relu", float(c.root.attrs.alpha))
+
+
+def _clip(c: Composite) -> int:
+    x, low, high = c.root.args
+    return _function(c, x, "clip_v2", float(low.value), float(high.value))
+
+
+def _activation(c: Composite, algorithm: str, alpha: float, beta: float) -> int:
+    attrs = ir.Eltwise(algorithm, alpha, beta)
+    return c.emit("eltwise", attrs, ("src", c.only_param()))
+
+
+def _known(step: tuple[str, float, float]) -> Callable[[Composite], int]:
+    return lambda c: _activation(c, *step)
+
+
+def _line(algorithm: str) -> Callable[[Composite], int]:
+    return lambda c: _activation(c, algorithm, c.find_scalar("multiply"), c.find_scalar("add"))
+
+
+def _elu(c: Composite) -> int:
+    return _activation(c, "elu", -c.find_scalar("multiply"), 0.0)
+
+
+def _binary(c: Composite) -> int:
+    algorithm = BINARY[c.root.op.name.removeprefix("relax.")]
+    left, right = c.root.args
+    for number, tensor, swapped in ((scalar_of(right), left, False), (scalar_of(left), right, True)):
+        step = None if number is None else with_scalar(algorithm, number, swapped)
+        if step is not None and shape_of(tensor) == c.shape:
+            return _function(c, tensor, *step)
+    if shape_of(left) != c.shape:  # the check has seen that they may be exchanged
+        left, right = right, left
+    src, src1 = (c.builder.align(c.value(arg), len(c.shape)) for arg in (left, right))
+    return c.emit("binary", ir.Binary(algorithm), ("src", src), ("src1", src1))
+
+
+# --- movement and views -------------------------------------------------------------------------------------
+
+
+def _concat(c: Composite) -> int:
+    axis = int(c.root.attrs.axis) % len(c.shape)
+    pieces = [("src", c.value(field)) for field in c.definition(c.root.args[0]).fields]
+    return c.emit("concat", ir.Concat(axis), *pieces)
+
+
+def _reshape(c: Composite) -> int:
+    return c.builder.reshape(c.value(c.root.args[0]), c.shape)
+
+
+def _permute(c: Composite) -> int:
+    return c.builder.permute(c.value(c.root.args[0]), permutation_of(c.root))
+
+
+TRANSLATE: dict[str, Callable[[Composite], int]] = {
+    "convolution": convolution,
+    "deconvolution": deconvolution,
+    "dense": dense,
+    "matmul": _matmul,
+    "attention": _attention,
+    "pooling": _pooling,
+    "adaptive_pooling": _adaptive_pooling,
+    "global_pooling": _global_pooling,
+    "reduction": _reduction,
+    "softmax": _softmax,
+    "layer_norm": _layer_norm,
+    "channel_norm": _channel_norm,
+    **{name: _known(step) for name, step in ACTIVATION_STEPS.items()},
+    "hardswish_line": _line("hardswish"),
+    "hardsigmoid": _line("hardsigmoid"),
+    "elu": _elu,
+    "eltwise": _eltwise,
+    "leaky_relu": _leaky_relu,
+    "clip": _clip,
+    "binary": _binary,
+    "concat": _concat,
+    "reshape": _reshape,
+    "permute": _permute,
+}

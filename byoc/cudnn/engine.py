@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tvm_mxplan.byoc import runtime_functions
 from tvm_mxplan.byoc.engine import Engine
 
 from . import library
+from .plan_store import STORE, title
 
 
 class CudnnEngine(Engine):
@@ -38,6 +39,20 @@ class CudnnEngine(Engine):
 
     def export_packed(self, module: Any, packed: bool) -> None:
         runtime_functions.export_packed(module, False)  # filters are stored as engines want them
+
+    keeps_plans = True
+
+    def kept_plans(self) -> dict[str, bytes]:
+        return STORE.all()
+
+    def add_plans(self, plans: Mapping[str, bytes]) -> None:
+        STORE.add(plans)
+
+    def plan_title(self, plan: bytes) -> dict[str, Any]:
+        return title(plan)
+
+    def plan_versions(self) -> dict[str, str]:
+        return library.versions()
 
     def device_properties(self) -> str:
         return json.dumps(library.device_properties(), indent=1, sort_keys=True)

@@ -1,6 +1,7 @@
-"""Layouts that cuDNN's engines are asked for: channels last alone, which tensor cores work on.
+"""Layouts that cuDNN's engines are asked for.
 
-Images, filters and what is added to images are in it; vectors for channels are plain.
+Images are channels last, which tensor cores work on, filters and what is added to images as well; vectors for
+channels are plain.  What is no image stands as it is.
 """
 
 from __future__ import annotations
@@ -17,15 +18,24 @@ from tvm_mxplan.core.layout.layout_rules import LayoutRules
 from tvm_mxplan.core.program import program as ir
 
 TYPES = ("float32", "float16")
-RULES = LayoutRules(forms=("last",), images=(ir.Convolution,))
+PRODUCTS = (ir.Convolution, ir.Deconvolution)
+IMAGES = (*PRODUCTS, ir.Pooling)
+RULES = LayoutRules(forms=("last",), images=IMAGES, follows=(ir.Eltwise, ir.Binary, ir.Concat, ir.Softmax))
+_PLAIN = (ir.LayerNormalization, ir.Reduction)
+"""Kinds that are asked for plain tensors."""
 
 
-def filters_layout(rank: int, grouped: bool) -> str:
-    """Of filters [G?, O, I, k...]: input channels innermost, groups outermost."""
-    if not grouped:
-        return channels_last(rank)
-    # [G, O, k..., I] as it is stored, seen as [G, O, I, k...].
-    return permute_layout(plain_layout(rank), (0, 1, rank - 1, *range(2, rank - 1)))
+def filters_layout(rank: int, grouped: bool, transposed: bool = False) -> str:
+    """Of filters [G?, O, I, k...] of a convolution, or a transposed one.
+
+    The channels of what windows read are innermost, those of what they give outermost, groups around them.
+    """
+    outer = (0,) if grouped else ()
+    first, second, *window = range(len(outer), rank)
+    if transposed:
+        first, second = second, first
+    order = (*outer, first, *window, second)
+    return permute_layout(plain_layout(rank), [order.index(axis) for axis in range(rank)])
 
 
 def operands(step: ir.Step) -> list[tuple[str, int]]:
@@ -35,19 +45,36 @@ def operands(step: ir.Step) -> list[tuple[str, int]]:
 
 
 def why_not(program: ir.Program, step: ir.Step) -> str:
-    """Returns the reason why a convolution's operands cannot be in the layouts they have, '' if they can."""
-    assert isinstance(step.attrs, ir.Convolution)
+    """Returns the reason why a step's operands cannot be in the layouts they have, '' if they can."""
     for role, number in operands(step):
         value = program.values[number]
         rank = len(value.shape)
-        expected = channels_last(rank)
         if parse_layout(value.layout).blocks:
             return f"{role} in blocks: cuDNN is asked for channels last alone"
-        if role == "weights":
-            expected = filters_layout(rank, step.attrs.groups > 1)
+        if isinstance(step.attrs, IMAGES):
+            expected, wording = channels_last(rank), "channels last alone"
+            if role == "weights":
+                transposed = isinstance(step.attrs, ir.Deconvolution)
+                expected = filters_layout(rank, step.attrs.groups > 1, transposed)  # type: ignore[union-attr]
+        elif isinstance(step.attrs, _PLAIN):
+            expected, wording = plain_layout(rank), "plain ones alone"
+        else:
+            continue
         if not same_bytes(value.layout, expected, value.shape):
-            return f"{role} in {value.layout}: cuDNN is asked for channels last alone"
+            return f"{role} in {value.layout}: cuDNN is asked for {wording}"
     return ""
+
+
+def preferred(program: ir.Program, step: ir.Step) -> ir.Program:
+    """The step alone, images in it as cuDNN is asked for them."""
+    values = list(program.values)
+    for role, number in operands(step):
+        value = values[number]
+        if isinstance(step.attrs, IMAGES) and role != "weights" and len(value.shape) > 2:
+            values[number] = ir.Value(
+                value.name, value.shape, value.dtype, value.kind, channels_last(len(value.shape)), value.index
+            )
+    return ir.Program(program.name, tuple(values), (step,))
 
 
 def nbytes(value: ir.Value) -> int:

@@ -1,16 +1,14 @@
 """cuDNN from Python: where its libraries are, the runtime's functions, and the planner's library.
 
-The runtime needs neither to load.  The planner (``native/``) is built where cuDNN's headers are; it and cuDNN
-are loaded when the first plan is asked for.
+The runtime needs neither to load.  The planner (``native/``) is built where cuDNN's headers are; its process
+begins when the first plan is asked for.
 """
 
 from __future__ import annotations
 
-import ctypes
+import atexit
 import functools
 import importlib.metadata
-import json
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,23 +16,23 @@ from typing import TYPE_CHECKING, Any
 from tvm_mxplan.byoc import registry
 from tvm_mxplan.errors import UnsupportedError
 
+from .planner import Planner
+
 if TYPE_CHECKING:
     from tvm_mxplan.core.program.program import Program
 
 DISTRIBUTION = "nvidia-cudnn-cu13"
+_FRONTEND = "nvidia-cudnn-frontend"
 _RUNTIME_DISTRIBUTION = "nvidia-cuda-runtime"
 PLANNER = "libmxplan_cudnn_planner.so"
 INSTALL = "install tvm_mxplan[cuda]"
 
-_TAKE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
+NO_DRIVER = Path(__file__).resolve().parent / "no_driver" / "libmxplan_no_driver.so"
 _COMPILER = (
     ("nvidia-cuda-nvrtc", "libnvrtc-builtins.so.13.0"),
     ("nvidia-cuda-nvrtc", "libnvrtc.so.13"),
 )
 """Of kernels that engines compile while their plans are made."""
-_lock = threading.Lock()
-_planners: list[ctypes.CDLL] = []
-_compilers: list[ctypes.CDLL] = []
 
 
 def load() -> None:
@@ -52,8 +50,17 @@ def _tell_paths() -> None:
 
 def version() -> str:
     """Version of the cuDNN that is installed, '' without."""
+    return _version(DISTRIBUTION)
+
+
+def versions() -> dict[str, str]:
+    """Versions of all that makes plans; '' of what is not installed."""
+    return {name: _version(name) for name in (DISTRIBUTION, _FRONTEND, *{one for one, _ in _COMPILER})}
+
+
+def _version(distribution: str) -> str:
     try:
-        return importlib.metadata.version(DISTRIBUTION)
+        return importlib.metadata.version(distribution)
     except importlib.metadata.PackageNotFoundError:
         return ""
 
@@ -73,13 +80,12 @@ def planner_path() -> Path:
 
 def plan(request: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the planner's answer (``native/planner.cc``); UnsupportedError where there is no planner."""
-    text = json.dumps(request).encode()
-    return _answer("MxplanCudnnPlan", text, ctypes.c_int64(len(text)))
+    return _planner().ask("plan", request)
 
 
 def device_properties(number: int = 0) -> dict[str, Any]:
     """The properties of a GPU that is here, as cuDNN knows it; UnsupportedError without one."""
-    answer = _answer("MxplanCudnnDevice", ctypes.c_int32(number))
+    answer = _planner().ask("device", number)
     if "device" not in answer:
         raise UnsupportedError(
             f"GPU {number} cannot be asked ({answer['error']}); run this on a machine with an NVIDIA driver"
@@ -88,53 +94,22 @@ def device_properties(number: int = 0) -> dict[str, Any]:
     return found
 
 
-def _answer(function: str, *arguments: Any) -> dict[str, Any]:
-    """Returns the answer that a function of the planner hands over."""
-    answers: list[bytes] = []
-
-    @_TAKE
-    def take(data: int, size: int) -> None:
-        answers.append(ctypes.string_at(data, size))
-
-    planner = _planner()
-    with _lock:  # one question at a time
-        planner[function](*arguments, take)
-    answer: dict[str, Any] = json.loads(answers[0])
-    return answer
-
-
 def cudnn_version() -> int:
     """Version of the cuDNN that plans are made with, as 91900."""
-    _planner()
-    return _versions[0]
+    return int(_planner().hello["version"])
 
 
-_versions: list[int] = []
-
-
-def _planner() -> ctypes.CDLL:
-    with _lock:
-        if not _planners:
-            reason = why_not()
-            if reason:
-                raise UnsupportedError(f"cuDNN: {reason}")
-            try:
-                planner = ctypes.CDLL(str(planner_path()))
-            except OSError as error:
-                raise UnsupportedError(f"cuDNN: {error}; {INSTALL}") from error
-            for distribution, file in _COMPILER:
-                path = _installed(distribution, file)
-                if path:  # cuDNN looks for it by its name alone, and does without
-                    _compilers.append(ctypes.CDLL(path, ctypes.RTLD_GLOBAL))
-            planner.MxplanCudnnLoad.restype = ctypes.c_int64
-            failure = ctypes.create_string_buffer(4096)
-            path = _installed(DISTRIBUTION, "libcudnn.so.9").encode()
-            found = planner.MxplanCudnnLoad(path, failure, ctypes.c_int64(len(failure) - 1))
-            if not found:
-                raise UnsupportedError(f"cuDNN: {failure.value.decode(errors='replace')}; {INSTALL}")
-            _versions.append(int(found))
-            _planners.append(planner)
-        return _planners[0]
+@functools.cache
+def _planner() -> Planner:
+    reason = why_not()
+    if reason:
+        raise UnsupportedError(f"cuDNN: {reason}")
+    # cuDNN looks for the compiler by its name alone, and does without.
+    compiler = [path for distribution, file in _COMPILER if (path := _installed(distribution, file))]
+    cudnn, stand_in = _installed(DISTRIBUTION, "libcudnn.so.9"), NO_DRIVER if NO_DRIVER.exists() else ""
+    planner = Planner([str(planner_path()), cudnn, str(stand_in), *compiler], INSTALL)
+    atexit.register(planner.close)
+    return planner
 
 
 def create_module(symbol: str, program: Program | bytes, constants: Sequence[Any] = ()) -> Any:

@@ -1,34 +1,68 @@
-"""The composites that cuDNN takes: products with what its engines do behind them, the longest first.
+"""The composites that cuDNN takes: one table, read top to bottom, first match wins.
 
-A product, then constants for each channel, a residual, an activation, each there or not: only whole graphs
-have engines, so what stands behind a product is matched with it.  Constants become part of filters and bias.
+Constants for each channel behind a convolution or a product with a constant matrix become part of filters and
+bias, so they are matched with it.  All else is an operator or what an importer spreads over several; what
+stands behind a product is fused on the region program (``fusion.py``).
+
+A composite whose check holds is taken where cuDNN has an engine for it (``probe.py``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import product
+from dataclasses import dataclass
 
 import tvm
 from tvm import relax
 from tvm.relax.backend.utils import has_leaking_intermediate_variables
 from tvm.relax.dpl import DFPattern, is_const, is_op, wildcard
 
+from tvm_mxplan.byoc.activations import ACTIVATIONS, either
 from tvm_mxplan.byoc.backend import Refuse
+from tvm_mxplan.byoc.elementwise import BINARY, ELTWISE
+from tvm_mxplan.operators import attention as attention_operator
 
 from . import checks
 from .checks import Match
 
 NAME = "mxplan_cudnn"
-ACTIVATIONS = {"nn.relu": "relu", "sigmoid": "logistic", "tanh": "tanh"}
-"""Operators of Relax behind a product, and what region programs call them."""
-
+Probe = Callable[[relax.transform.PatternCheckContext, str], str | None]
+"""Gives the reason why cuDNN has no engine for a match of a row of ``codegen.TRANSLATE``, or None."""
 Pattern = tuple[DFPattern, dict[str, DFPattern]]
 """A root, and names for what the check and the code generator look at."""
 
 
-def _plain(operator: str) -> Pattern:
-    return is_op(f"relax.{operator}")(wildcard(), wildcard()), {}
+@dataclass(frozen=True)
+class Composite:
+    """One row: a pattern with names for what the check looks at.
+
+    Attributes
+    ----------
+    name : what ``codegen.TRANSLATE`` knows it by.
+    check : None, or why a match is refused.
+    probed : whether cuDNN is asked for an engine.
+    """
+
+    name: str
+    pattern: Callable[[], Pattern]
+    check: Callable[[Match], str | None]
+    probed: bool = True
+
+
+def _accept(_match: Match) -> str | None:
+    return None
+
+
+def _any_of(operators: list[str], *arguments: DFPattern) -> DFPattern:
+    """A call to one of several operators."""
+    first, *others = (is_op(f"relax.{operator}")(*arguments) for operator in operators)
+    for other in others:
+        first = first | other
+    return first
+
+
+def _single(operators: list[str], arity: int) -> Callable[[], Pattern]:
+    return lambda: (_any_of(operators, *[wildcard() for _ in range(arity)]), {})
 
 
 def _transposed() -> Pattern:
@@ -36,73 +70,87 @@ def _transposed() -> Pattern:
     return is_op("relax.matmul")(wildcard(), transpose), {"transpose": transpose}
 
 
-_PRODUCTS: list[tuple[str, Callable[[], Pattern], Callable[[Match], str | None]]] = [
-    # name for ``codegen.TRANSLATE``, pattern, check
-    ("convolution", lambda: _plain("nn.conv2d"), checks.convolution),
-    ("matmul", _transposed, checks.matmul),
-    ("matmul", lambda: _plain("matmul"), checks.matmul),
-]
-
-
 _AFFINE = (("mean", "scale", "bias"), ("scale", "bias"), ("bias",), ("scale",), ())
 """Constants for each channel behind a product, innermost first: subtracted, multiplied, added."""
 
 
-def fusion_patterns(refuse: Refuse) -> list[relax.transform.FusionPattern]:
-    """All composites by preference; checks tell ``refuse`` why."""
-    found = []
-    for row, operator, check in _PRODUCTS:
-        images = row == "convolution"
-        behind = product(
-            _AFFINE if images else (("bias",), ()), (True, False)[not images :], (*ACTIVATIONS, "")
-        )
-        for affine, residual, activation in sorted(behind, key=_operators, reverse=True):
-            pattern, named = _behind(*operator(), affine, residual, activation)
-            found.append(
-                relax.transform.FusionPattern(f"{NAME}.{row}", pattern, named, _check(check, refuse), None)
-            )
-    return found
+def _behind(product: Callable[[], Pattern], affine: tuple[str, ...]) -> Callable[[], Pattern]:
+    def pattern() -> Pattern:
+        root, named = product()
+        named = {**named, "product": root}
+        for role in affine:
+            named[role] = is_const()
+            if role == "mean":
+                root = is_op("relax.subtract")(root, named[role])
+            else:
+                root = either("relax.multiply" if role == "scale" else "relax.add", root, named[role])
+        return root, named
+
+    return pattern
 
 
-def _operators(behind: tuple[tuple[str, ...], bool, str]) -> int:
-    """Counts the operators behind the product."""
-    affine, residual, activation = behind
-    return len(affine) + residual + bool(activation)
+def _products(
+    name: str, product: Callable[[], Pattern], check: Callable[[Match], str | None]
+) -> list[Composite]:
+    affine = _AFFINE if name != "dense" else (("bias",), ())
+    return [Composite(name, _behind(product, behind), check) for behind in affine]
 
 
-def _behind(
-    root: DFPattern, named: dict[str, DFPattern], affine: tuple[str, ...], residual: bool, activation: str
-) -> Pattern:
-    named = {**named, "product": root}
-    for role in affine:
-        named[role] = is_const()
-        if role == "mean":
-            root = is_op("relax.subtract")(root, named[role])
-        else:
-            root = _either("multiply" if role == "scale" else "add", root, named[role])
-    if residual:
-        named["residual"] = wildcard()
-        root = _either("add", root, named["residual"])
-    if activation:
-        root = is_op(f"relax.{activation}")(root)
-    return root, named
+def _attention() -> Pattern:
+    attention_operator.register()
+    return is_op(attention_operator.NAME)(varg_default_wildcard=True), {}
 
 
-def _either(operator: str, left: DFPattern, right: DFPattern) -> DFPattern:
-    return is_op(f"relax.{operator}")(left, right) | is_op(f"relax.{operator}")(right, left)
+def _spatial(stem: str) -> list[str]:
+    return [stem.format(axes) for axes in (1, 2, 3)]
 
 
-def _check(
-    accepts: Callable[[Match], str | None], refuse: Refuse
-) -> Callable[[relax.transform.PatternCheckContext], bool]:
+COMPOSITES: list[Composite] = [
+    *_products("convolution", _single(_spatial("nn.conv{}d"), 2), checks.convolution),
+    *_products("deconvolution", _single(_spatial("nn.conv{}d_transpose"), 2), checks.convolution),
+    *_products("dense", _transposed, checks.dense),
+    *_products("dense", _single(["matmul"], 2), checks.dense),
+    *[Composite(name, pattern, check, False) for name, pattern, check, _ in ACTIVATIONS],
+    Composite("matmul", _single(["matmul"], 2), checks.matmul),
+    Composite("attention", _attention, _accept),
+    Composite("pooling", _single(_spatial("nn.max_pool{}d") + _spatial("nn.avg_pool{}d"), 1), checks.pooling),
+    Composite("adaptive_pooling", _single(_spatial("nn.adaptive_avg_pool{}d"), 1), checks.adaptive_pooling),
+    Composite("global_pooling", _single(["mean", "max"], 1), checks.global_pooling),
+    Composite("reduction", _single(["sum", "max", "min", "mean"], 1), checks.reduction),
+    Composite("softmax", _single(["nn.softmax", "nn.log_softmax"], 1), _accept),
+    Composite("layer_norm", _single(["nn.layer_norm"], 3), checks.layer_norm),
+    Composite("channel_norm", _single(["nn.group_norm", "nn.instance_norm"], 3), checks.channel_norm),
+    Composite("leaky_relu", _single(["nn.leakyrelu"], 1), _accept, False),
+    Composite("clip", _single(["clip"], 3), checks.clip, False),
+    Composite("eltwise", _single([*ELTWISE, "exp"], 1), _accept, False),
+    Composite("binary", _single(list(BINARY), 2), checks.binary),
+    Composite("concat", _single(["concat"], 1), checks.concat, False),
+    Composite("reshape", _single(["reshape"], 2), checks.view, False),
+    Composite(
+        "reshape", _single(["squeeze", "expand_dims", "flatten", "nn.batch_flatten"], 1), checks.view, False
+    ),
+    Composite("permute", _single(["permute_dims"], 1), checks.view, False),
+]
+
+
+def fusion_patterns(refuse: Refuse, probe: Probe) -> list[relax.transform.FusionPattern]:
+    """The table as TVM's fusion patterns, which tell ``refuse`` why something is not taken."""
+    return [_fusion_pattern(row, refuse, probe) for row in COMPOSITES]
+
+
+def _fusion_pattern(row: Composite, refuse: Refuse, probe: Probe) -> relax.transform.FusionPattern:
+    root, named = row.pattern()
+
     def check(context: relax.transform.PatternCheckContext) -> bool:
         if has_leaking_intermediate_variables(context):
             return False  # a shorter composite may fit
-        root = context.matched_expr
-        match = {**dict(context.annotated_expr), "root": root}
-        reason = checks.tensors_ok(match) or accepts(match)
+        found = context.matched_expr
+        match = {**dict(context.annotated_expr), "root": found}
+        reason = checks.tensors_ok(match) or row.check(match)
+        if reason is None and row.probed:
+            reason = probe(context, row.name)
         if reason is not None:
-            refuse(root.op.name if isinstance(root.op, tvm.ir.Op) else str(root.op), reason)
+            refuse(found.op.name if isinstance(found.op, tvm.ir.Op) else str(found.op), reason)
         return reason is None
 
-    return check
+    return relax.transform.FusionPattern(f"{NAME}.{row.name}", root, named, check, None)

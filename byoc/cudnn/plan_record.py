@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from . import library
 
-_MAGIC, _VERSION = b"MXEP", 1
+_MAGIC, _VERSION = b"MXEP", 2
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,7 @@ class PlanRecord:
     cudnn, sm, multiprocessors, driver : versions and device; cuDNN takes its plans nowhere else.
     workspace : bytes.
     uids : of tensors, in the order in which they are bound.
+    scalars : uids and bytes of numbers that executions are handed from the host's memory.
     text : the plan as cuDNN wrote it.
     """
 
@@ -30,12 +31,17 @@ class PlanRecord:
     workspace: int
     engine: str
     uids: Sequence[int]
+    scalars: Sequence[tuple[int, bytes]]
     text: str
 
     def encode(self) -> bytes:
         facts = (self.cudnn, self.sm, self.multiprocessors, self.driver, self.workspace)
         body = struct.pack("<5q", *facts) + _string(self.engine)
-        body += struct.pack(f"<I{len(self.uids)}q", len(self.uids), *self.uids) + _string(self.text)
+        body += struct.pack(f"<I{len(self.uids)}q", len(self.uids), *self.uids)
+        body += struct.pack("<I", len(self.scalars))
+        for uid, data in self.scalars:
+            body += struct.pack("<qI", uid, len(data)) + data
+        body += _string(self.text)
         return _MAGIC + struct.pack("<I", _VERSION) + library.plan_digest(body) + body
 
 

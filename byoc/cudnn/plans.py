@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +15,12 @@ from . import library
 from .device import Device
 from .graphs import graph_of
 from .plan_record import PlanRecord
+from .plan_store import STORE
 
 _EXACT = ("TENSOR_CORE", "DOWN_CONVERT_INPUTS", "REDUCED_PRECISION_REDUCTION")
-"""Notes of engines that compute float32 with fewer digits than it has."""
+"""Notes of engines that compute products of float32 with fewer digits than it has."""
+_WITHOUT_PRODUCTS = ("pointwise", "resample", "reduction", "layer_norm")
+"""Kinds of nodes that such engines compute with all digits: their notes say what they could do."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +36,10 @@ class Rules:
     tf32: bool = False
     deterministic: bool = False
 
-    def notes(self, dtype: str) -> list[str]:
-        """Those of engines that may not run on ``dtype``."""
-        exact = _EXACT if dtype == "float32" and not self.tf32 else ()
+    def notes(self, dtype: str, kinds: Collection[str]) -> list[str]:
+        """Those of engines that may not run on ``dtype``, for a graph with nodes of these kinds."""
+        rounded = any(kind not in _WITHOUT_PRODUCTS for kind in kinds)
+        exact = _EXACT if dtype == "float32" and rounded and not self.tf32 else ()
         return [*exact, *(["NONDETERMINISTIC"] if self.deterministic else [])]
 
 
@@ -61,18 +66,23 @@ class Plans:
         """Returns the planner's answer for a graph: its engines and the plan, or an error."""
         with self._lock:
             refused = sorted(self._refused.get(descriptor, ()))
+            graph = json.loads(descriptor)
             request = {
-                **json.loads(descriptor),
+                **graph,
                 "device": self.device.properties,
                 "sm": self.device.sm,
-                "notes": self.rules.notes(dtype),
+                "notes": self.rules.notes(dtype, {node["kind"] for node in graph["nodes"]}),
                 "workspace_limit": -1,
                 "refused": refused,
                 "all": False,
             }
             key = json.dumps(request, sort_keys=True)
             if key not in self._answers:
-                self._answers[key] = library.plan(request)
+                found = STORE.find(key)
+                if found is None:
+                    found = library.plan(request)
+                    STORE.keep(key, found)
+                self._answers[key] = found
             return self._answers[key]
 
     def record(self, program: ir.Program, step: ir.Step) -> bytes:
@@ -81,6 +91,7 @@ class Plans:
         if "plan" not in answer:
             raise UnsupportedError(f"{step.kind} {step.name}: {answer['error']}")
         engine = answer["engines"][answer["chosen"]]
+        scalars = {one["uid"]: bytes.fromhex(one["bytes"]) for one in answer["scalars"]}
         return PlanRecord(
             library.cudnn_version(),
             self.device.sm,
@@ -88,6 +99,7 @@ class Plans:
             self.device.driver,
             answer["workspace"],
             engine["name"],
-            answer["uids"],
+            [uid for uid in answer["uids"] if uid not in scalars],
+            sorted(scalars.items()),
             answer["plan"],
         ).encode()

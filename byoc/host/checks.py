@@ -26,8 +26,9 @@ ARITHMETIC = ("float32", "int32", "int64")
 
 
 def tensors_of(call: relax.Call) -> list[relax.Expr]:
-    """Operands that are tensors."""
-    return [arg for arg in call.args if isinstance(arg.ty, relax.TensorType)]
+    """Operands that are tensors, those in a tuple that is written out too."""
+    fields = [field for arg in call.args for field in (arg.fields if isinstance(arg, relax.Tuple) else [arg])]
+    return [field for field in fields if isinstance(field.ty, relax.TensorType)]
 
 
 def tensors_ok(call: relax.Call) -> str | None:
@@ -62,6 +63,15 @@ def compare(call: relax.Call) -> str | None:
     return _one_of(dtypes[0], COMPUTED)
 
 
+def truths(call: relax.Call) -> str | None:
+    other = next((dtype_of(arg) for arg in call.args if dtype_of(arg) != "bool"), None)
+    return None if other is None else f"an operand of {other}, expected bool"
+
+
+def isnan(call: relax.Call) -> str | None:
+    return _one_of(dtype_of(call.args[0]), COMPUTED)
+
+
 def cast(call: relax.Call) -> str | None:
     source, result = dtype_of(call.args[0]), dtype_of(call)
     if source == result:
@@ -83,6 +93,19 @@ def take(call: relax.Call) -> str | None:
 
 def strided_slice(call: relax.Call) -> str | None:
     return None if slice_of(call) else "bounds that are no constant numbers"
+
+
+def concat(call: relax.Call) -> str | None:
+    if not isinstance(call.args[0], relax.Tuple) or call.attrs.axis is None:
+        return "a tuple that is not written out, or no axis"
+    return None
+
+
+def reduction(call: relax.Call) -> str | None:
+    shape = shape_of(call.args[0])
+    if 0 in shape:  # type: ignore[operator]
+        return "an empty tensor"
+    return _one_of(dtype_of(call), ("float32",))
 
 
 def resize(call: relax.Call) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 from tvm import relax
 
 from tvm_mxplan.byoc.composite import Composite, product
@@ -11,7 +12,7 @@ from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.passes.relax_types import permutation_of
 
 from .checks import METHODS
-from .patterns import BINARY, UNARY
+from .patterns import BINARY, LOGICAL, REDUCTIONS, UNARY
 from .slices import slice_of
 
 
@@ -31,7 +32,26 @@ def _where(c: Composite) -> int:
 
 def _compare(c: Composite) -> int:
     left, right = (_aligned(c, arg) for arg in c.root.args)
-    return c.emit("compare", ir.Compare(_operator(c.root)), ("src", left), ("src1", right))
+    algorithm = _operator(c.root)
+    algorithm = "not_equal" if algorithm == "logical_xor" else algorithm
+    return c.emit("compare", ir.Compare(algorithm), ("src", left), ("src1", right))
+
+
+def _logical(c: Composite) -> int:
+    left, right = (_aligned(c, arg) for arg in c.root.args)
+    return c.emit("binary", ir.Binary(LOGICAL[_operator(c.root)]), ("src", left), ("src1", right))
+
+
+def _negation(c: Composite) -> int:
+    src = c.value(c.root.args[0])
+    false = c.builder.constant(np.zeros((1,) * len(c.shape), "bool"))
+    return c.emit("compare", ir.Compare("equal"), ("src", src), ("src1", false))
+
+
+def _isnan(c: Composite) -> int:
+    """NaN alone is not equal to itself."""
+    src = c.value(c.root.args[0])
+    return c.emit("compare", ir.Compare("not_equal"), ("src", src), ("src1", src))
 
 
 def _cast(c: Composite) -> int:
@@ -59,6 +79,34 @@ def _strided_slice(c: Composite) -> int:
     attrs = slice_of(c.root)
     assert attrs is not None
     return c.emit("slice", attrs, ("src", c.value(c.root.args[0])))
+
+
+def _broadcast(c: Composite) -> int:
+    """A slice that takes single elements of axes again and again."""
+    src = _aligned(c, c.root.args[0])
+    shape = c.builder.values[src].shape
+    if shape == c.shape:
+        return src
+    steps = tuple(int(one == whole) for one, whole in zip(shape, c.shape, strict=True))
+    return c.emit("slice", ir.StridedSlice((0,) * len(shape), steps), ("src", src))
+
+
+def _concat(c: Composite) -> int:
+    axis = int(c.root.attrs.axis) % len(c.shape)
+    pieces = [("src", c.value(field)) for field in c.definition(c.root.args[0]).fields]
+    return c.emit("concat", ir.Concat(axis), *pieces)
+
+
+def _reduction(c: Composite) -> int:
+    src = c.value(c.root.args[0])
+    shape = c.builder.values[src].shape
+    axes = c.root.attrs.axis
+    reduced = range(len(shape)) if axes is None else [int(axis) % len(shape) for axis in axes]
+    kept = tuple(1 if axis in reduced else dim for axis, dim in enumerate(shape))
+    if kept != shape:
+        algorithm = REDUCTIONS[_operator(c.root)]
+        src = c.builder.step("reduction", ir.Reduction(algorithm), kept, [("src", src)])
+    return c.builder.reshape(src, c.shape)
 
 
 def _resize(c: Composite) -> int:
@@ -97,9 +145,15 @@ def _permute(c: Composite) -> int:
 TRANSLATE: dict[str, Callable[[Composite], int]] = {
     "where": _where,
     "compare": _compare,
+    "logical": _logical,
+    "negation": _negation,
+    "isnan": _isnan,
     "cast": _cast,
     "take": _take,
     "strided_slice": _strided_slice,
+    "broadcast": _broadcast,
+    "concat": _concat,
+    "reduction": _reduction,
     "resize": _resize,
     "unary": _unary,
     "binary": _binary,

@@ -10,6 +10,6 @@ from .layouts import BLOCK
 RULES = LayoutRules(
     BLOCK,
     images=(ir.Resize,),
-    follows=(ir.Eltwise, ir.Binary, ir.Slice, ir.Select, ir.Compare, ir.Cast),
+    follows=(ir.Eltwise, ir.Binary, ir.Slice, ir.Select, ir.Compare, ir.Cast, ir.Reduction),
     casts=True,
 )

@@ -27,6 +27,9 @@ UNARY = {
 BINARY = {
     "add": "add", "subtract": "sub", "multiply": "mul", "divide": "div", "minimum": "min", "maximum": "max",
 }  # fmt: skip
+LOGICAL = {"logical_and": "min", "logical_or": "max"}
+"""Algorithms of binary steps on truth values."""
+REDUCTIONS = {"mean": "mean", "sum": "sum", "max": "max", "min": "min", "prod": "mul"}
 COMPARE = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 
 
@@ -50,10 +53,17 @@ class Row:
 ROWS = [
     Row("where", 3, checks.where, ("where",)),
     Row("compare", 2, checks.compare, COMPARE),
+    Row("compare", 2, checks.truths, ("logical_xor",)),
+    Row("logical", 2, checks.truths, tuple(LOGICAL)),
+    Row("negation", 1, checks.truths, ("logical_not",)),
+    Row("isnan", 1, checks.isnan, ("isnan",)),
     Row("cast", 1, checks.cast, ("astype",)),
     Row("take", 2, checks.take, ("take",)),
     Row("strided_slice", 4, checks.strided_slice, ("strided_slice",)),
     Row("strided_slice", 5, checks.strided_slice, ("strided_slice",)),
+    Row("broadcast", 2, checks.accept, ("broadcast_to",)),
+    Row("concat", 1, checks.concat, ("concat",)),
+    Row("reduction", 1, checks.reduction, tuple(REDUCTIONS)),
     Row("resize", 2, checks.resize, ("image.resize2d", "image.resize3d")),
     Row("unary", 1, checks.unary, tuple(UNARY)),
     Row("binary", 2, checks.binary, tuple(BINARY)),

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from tvm import relax
 
+from tvm_mxplan.core.long_sums import fits, terms_at_once
 from tvm_mxplan.core.program.dims import Shape, is_static
 from tvm_mxplan.operators.convolution_gradients import Window
 from tvm_mxplan.operators.registration import numbers
@@ -178,9 +179,28 @@ def reduction(match: Match) -> str | None:
     if call.attrs.axis is None:
         return "a reduction over all axes"
     axes = sorted(int(axis) % rank for axis in call.attrs.axis)
-    if axes != list(range(rank - len(axes), rank)):
-        return f"axes {axes} are not the last ones: oneDNN has reference code only"
-    return None
+    if axes == list(range(rank - len(axes), rank)):
+        return None
+    return None if pools_axes(call) else f"axes {axes} are not the last ones: oneDNN has reference code only"
+
+
+def pools_axes(call: relax.Call) -> bool:
+    """Whether a reduction is the pool of an image with its channels last.
+
+    Its axes stand together, and behind them enough numbers side by side for a vector.
+    """
+    shape = shape_of(call.args[0])
+    axes = sorted(int(axis) % len(shape) for axis in call.attrs.axis)  # type: ignore[arg-type]
+    together = axes == list(range(axes[0], axes[-1] + 1)) and len(axes) <= _MOST_AXES
+    if not together or axes[-1] == len(shape) - 1 or not is_static(shape) or 0 in shape:  # type: ignore[arg-type,operator]
+        return False
+    fit = all(fits(shape[axis], terms_at_once()) for axis in axes)  # type: ignore[index,arg-type]
+    side_by_side = math.prod(shape[axes[-1] + 1 :]) >= _SIDE_BY_SIDE  # type: ignore[index,arg-type]
+    return fit and side_by_side and call.op.name in _POOLED
+
+
+_POOLED = ("relax.mean", "relax.sum", "relax.max")
+_MOST_AXES, _SIDE_BY_SIDE = 3, 8
 
 
 def softmax(match: Match) -> str | None:

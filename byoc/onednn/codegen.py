@@ -150,6 +150,8 @@ def _reduction(c: Composite) -> int:
         dst = _global_pooling(c, src, algorithm)
     elif all(shape[axis] == 1 for axis in axes):
         dst = src
+    elif max(axes) < len(shape) - 1:
+        dst = _pooled_axes(c, src, sorted(axes), algorithm)
     else:
         dst = _last_axes(c, src, min(axes), algorithm)
     return c.builder.reshape(dst, c.shape)
@@ -163,6 +165,20 @@ def _global_pooling(c: Composite, src: int, algorithm: str) -> int:
         return _averages(c, "global_pooling", src, Windows(spatial, spatial, zeros, ones))
     attrs = ir.Pooling("max", spatial, spatial, zeros, ones)
     return c.builder.step("global_pooling", attrs, (*shape[:2], *ones), [("src", src)])
+
+
+def _pooled_axes(c: Composite, src: int, axes: list[int], algorithm: str) -> int:
+    """The reduction over axes in the middle: a pool over the pixels of an image with its channels last."""
+    shape = c.builder.values[src].shape
+    reduced = shape[axes[0] : axes[-1] + 1]
+    seen = (product(shape[: axes[0]]), *reduced, product(shape[axes[-1] + 1 :]))
+    last = len(seen) - 1
+    image = c.builder.permute(c.builder.reshape(src, seen), (0, last, *range(1, last)))
+    pooled = _global_pooling(c, image, "max" if algorithm == "max" else "mean")
+    if algorithm == "sum":
+        attrs = ir.Eltwise("linear", float(product(reduced)), 0.0)  # type: ignore[arg-type]
+        pooled = c.builder.step("eltwise", attrs, c.builder.values[pooled].shape, [("src", pooled)])
+    return pooled
 
 
 def _last_axes(c: Composite, src: int, first: int, algorithm: str) -> int:
@@ -320,6 +336,8 @@ def _pad(c: Composite) -> int:
 TRANSLATE: dict[str, Callable[[Composite], int | tuple[int, ...]]] = {
     "quantize": quantized.translate,
     "dequantize": quantized.translate,
+    "dynamic_quantize": quantized.translate_dynamic,
+    "dynamic_dequantize": quantized.translate_real,
     "convolution": _convolution,
     "deconvolution": _deconvolution,
     "convolution_backward_data": _convolution_backward_data,
@@ -330,6 +348,7 @@ TRANSLATE: dict[str, Callable[[Composite], int | tuple[int, ...]]] = {
     "pooling_backward": training.pooling_backward,
     "batch_norm": training.batch_norm,
     "batch_norm_backward": training.batch_norm_backward,
+    "gate": training.gate,
     "adaptive_pooling": _adaptive_pooling,
     "reduction": _reduction,
     "recurrent": recurrent.translate,

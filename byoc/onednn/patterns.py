@@ -15,17 +15,19 @@ from tvm import relax
 from tvm.relax.backend.utils import has_leaking_intermediate_variables
 from tvm.relax.dpl import DFPattern, is_const, is_op, wildcard
 
+from tvm_mxplan.byoc.activations import ACTIVATIONS, either
 from tvm_mxplan.byoc.backend import Refuse
 from tvm_mxplan.operators import attention as attention_operator
 from tvm_mxplan.operators import batch_norm, convolution_gradients, pooling_gradients
+from tvm_mxplan.operators import quantized as quantized_operators
+from tvm_mxplan.operators.gate import GATE
 from tvm_mxplan.operators.recurrent import GATES, PREFIX, register
 from tvm_mxplan.operators.registration import Operator
 from tvm_mxplan.passes.relax_types import permutation_of, scalar_of, shape_of
 
 from . import checks
 from .checks import Match
-from .families import attention, quantized, recurrent, training
-from .families.activations import ACTIVATIONS, either
+from .families import attention, lrn, quantized, recurrent, training
 
 NAME = "mxplan_onednn"
 
@@ -61,34 +63,6 @@ def _operators(
     name: str, arity: int, check: Callable[[Match], str | None], *operators: str
 ) -> list[Composite]:
     return [Composite(name, _single(operator, arity), check, operator) for operator in operators]
-
-
-def _lrn() -> tuple[DFPattern, dict[str, DFPattern]]:
-    x, alpha, bias, beta = wildcard(), is_const(), is_const(), is_const()
-    square = is_op("relax.multiply")(x, x)
-    expanded = is_op("relax.expand_dims")(square)
-    window = is_op("relax.nn.avg_pool3d")(expanded)
-    scaled = either("relax.multiply", is_op("relax.squeeze")(window), alpha)
-    power = is_op("relax.power")(either("relax.add", scaled, bias), beta)
-    named = {"x": x, "alpha": alpha, "bias": bias, "beta": beta, "expanded": expanded, "window": window}
-    return is_op("relax.divide")(x, power), named
-
-
-def _check_lrn(match: Match) -> str | None:
-    window = match["window"]
-    size, padding = [int(n) for n in window.attrs.pool_size], [int(n) for n in window.attrs.padding]
-    if len(shape_of(match["root"])) != 4 or size[1:] != [1, 1] or size[0] % 2 == 0:  # type: ignore[arg-type]
-        return f"LRN window {size}, expected an odd number of channels of an image"
-    if [int(axis) for axis in match["expanded"].attrs.axis] != [1]:
-        return "LRN over another axis than the channels"
-    if str(window.attrs.layout) != "NCDHW" or any(int(step) != 1 for step in window.attrs.strides):
-        return "LRN with strides or another layout"
-    if padding != [size[0] // 2, 0, 0, size[0] // 2, 0, 0] or not bool(window.attrs.count_include_pad):
-        return f"LRN padding {padding}, expected a centred window that counts it"
-    if any(scalar_of(match[name]) is None for name in ("alpha", "bias", "beta")):
-        return "LRN with parameters that are not numbers"
-    beta = scalar_of(match["beta"])
-    return None if beta == 0.75 else f"LRN with beta {beta:.7g}: oneDNN has reference code only, but for 0.75"
 
 
 def _instance_norm() -> tuple[DFPattern, dict[str, DFPattern]]:
@@ -175,7 +149,7 @@ def _recurrent(kind: str) -> Callable[[], tuple[DFPattern, dict[str, DFPattern]]
     return pattern
 
 
-def _backward(operator: Operator, arity: int) -> Callable[[], tuple[DFPattern, dict[str, DFPattern]]]:
+def _own(operator: Operator, arity: int) -> Callable[[], tuple[DFPattern, dict[str, DFPattern]]]:
     def pattern() -> tuple[DFPattern, dict[str, DFPattern]]:
         operator.register()
         return is_op(operator.full_name)(*[wildcard() for _ in range(arity)]), {}
@@ -200,6 +174,10 @@ COMPOSITES: list[Composite] = [
         for operator in ("quantize", "dequantize")
     ],
     *[
+        Composite(operator.name, _own(operator, arity), _accept, operator.name, quantized.dynamic_ok)
+        for operator, arity in ((quantized_operators.QUANTIZE, 1), (quantized_operators.DEQUANTIZE, 3))
+    ],
+    *[
         Composite(name, pattern, check, f"{name} of integers", quantized.weights_ok)
         for name, check, operators in (
             ("convolution", checks.convolution, _CONVOLUTIONS),
@@ -213,7 +191,7 @@ COMPOSITES: list[Composite] = [
         quantized.weights_ok,
     ),
     # what an importer spreads over several operators
-    Composite("lrn", _lrn, _check_lrn, "LRN"),
+    Composite("lrn", lrn.pattern, lrn.check, "LRN"),
     Composite("instance_norm", _instance_norm, _check_instance_norm, "instance norm"),
     Composite("layer_norm_parts", _layer_norm_parts, _check_layer_norm_parts, "layer norm"),
     *[Composite(*row) for row in ACTIVATIONS],
@@ -223,7 +201,7 @@ COMPOSITES: list[Composite] = [
     *_operators("convolution", 2, checks.convolution, *_CONVOLUTIONS),
     *_operators("deconvolution", 2, checks.convolution, *_DECONVOLUTIONS),
     *[
-        Composite(name, _backward(operator, 2), check, operator.name)
+        Composite(name, _own(operator, 2), check, operator.name)
         for name, operator, check in (
             ("convolution_backward_data", convolution_gradients.BACKWARD_DATA, _accept),
             (
@@ -234,10 +212,11 @@ COMPOSITES: list[Composite] = [
         )
     ],
     *[
-        Composite(name, _backward(operator, arity), check, operator.name)
+        Composite(name, _own(operator, arity), check, operator.name)
         for name, operator, arity, check in (
             ("batch_norm", batch_norm.BATCH_NORM, 5, training.ranks),
             ("batch_norm_backward", batch_norm.BACKWARD, 5, training.ranks),
+            ("gate", GATE, 2, training.gated),
             ("pooling_backward", pooling_gradients.MAX_BACKWARD, 2, training.pool),
             ("pooling_backward", pooling_gradients.AVERAGE_BACKWARD, 2, training.pool),
         )

@@ -202,14 +202,14 @@ def _add_regions(
     backend: Backend,
 ) -> dict[Variant, tvm.ir.GlobalVar]:
     """Put the variants of regions into the module; one that replaces its region takes its name."""
-    calls, crossing = _calls(mod), Counter(variant.region for variant in wanted)
+    calls, crossing = calls_of_functions(mod), Counter(variant.region for variant in wanted)
     free = {region: region.name_hint for region in crossing if crossing[region] == calls[region]}
     for region in free:
         del mod[region]
     taken = {gvar.name_hint for gvar in mod.functions} | set(free.values())
     gvars: dict[Variant, tvm.ir.GlobalVar] = {}
     for variant in dict.fromkeys(wanted):
-        name = free.pop(variant.region, None) or _unique(variant.region.name_hint, taken)
+        name = free.pop(variant.region, None) or unique_name(variant.region.name_hint, taken)
         taken.add(name)
         region = found[variant.region]
         if name != variant.region.name_hint:
@@ -227,11 +227,12 @@ def _stored(constant: tvm.ir.GenericConst, layout: str, shape: Shape | None) -> 
     return constant if array.size == 1 else make_constant(physical_array(array, layout, shape))  # type: ignore[arg-type]
 
 
-def _unique(stem: str, taken: set[str]) -> str:
+def unique_name(stem: str, taken: set[str]) -> str:
+    """The stem with the first number behind it that gives a name which is free."""
     return next(name for name in (f"{stem}_{number}" for number in count(1)) if name not in taken)
 
 
-def _calls(mod: tvm.IRModule) -> Counter[tvm.ir.GlobalVar]:
+def calls_of_functions(mod: tvm.IRModule) -> Counter[tvm.ir.GlobalVar]:
     """Counts the mentions of each function in other functions."""
     found: Counter[tvm.ir.GlobalVar] = Counter()
 

@@ -4,6 +4,7 @@ from .fold_constants import FoldConstants
 from .name_symbols import NameSymbols
 from .recover_attention import RecoverAttention
 from .recover_operators import RecoverOperators
+from .recover_scales import RecoverScales
 from .simplify_inference import SimplifyInference
 from .split_long_sums import SplitLongSums
 from .widen_floats import WidenFloats
@@ -13,6 +14,7 @@ __all__ = [
     "NameSymbols",
     "RecoverAttention",
     "RecoverOperators",
+    "RecoverScales",
     "SimplifyInference",
     "SplitLongSums",
     "WidenFloats",

@@ -25,6 +25,7 @@ from tvm_mxplan.operators.attention import Attention, attention
 from ..relax_types import constant_of, dtype_of, permutation_of, scalar_of, shape_of
 from .rewriter import Site, is_call_to, rewrite_bindings
 
+_TYPES = ("float32", "float16")
 _LEAST, _MASKED = -1e9, float(np.finfo(np.float32).min)
 """A choice of at most the one in place of a score leaves nothing of it; the other, added, does the same."""
 
@@ -51,7 +52,7 @@ def _rule(site: Site, value: relax.Expr) -> relax.Expr | None:
         return None
     weights, values = value.args
     shape = shape_of(weights)
-    if dtype_of(weights) != "float32" or dtype_of(values) != "float32" or shape is None:
+    if dtype_of(weights) not in _TYPES or dtype_of(values) != dtype_of(weights) or shape is None:
         return None
     dead, weights = _dead_rows(site, weights)
     softmax, nan_is_zero = _softmax(site, weights)
@@ -61,7 +62,7 @@ def _rule(site: Site, value: relax.Expr) -> relax.Expr | None:
     result = None if found is None else _attention(site, found, values, shape, nan_is_zero)
     if result is None or dead is None:
         return result
-    return relax.op.where(dead, relax.const(0.0, "float32"), site.emit(result))
+    return relax.op.where(dead, relax.const(0.0, dtype_of(values)), site.emit(result))
 
 
 def _dead_rows(site: Site, weights: relax.Expr) -> tuple[relax.Expr | None, relax.Expr]:
@@ -142,7 +143,7 @@ def _widens(call: relax.Call, at: int) -> bool:
 
 
 def _scaled(site: Site, mask: relax.Expr, scale: float) -> relax.Expr:
-    return mask if scale == 1.0 else site.emit(relax.op.multiply(mask, relax.const(scale, "float32")))
+    return mask if scale == 1.0 else site.emit(relax.op.multiply(mask, relax.const(scale, dtype_of(mask))))
 
 
 def _chosen(site: Site, condition: relax.Expr, where: bool, far: float) -> relax.Expr:
@@ -163,7 +164,7 @@ def _attention(
     if ranks not in ({3}, {4}) or not math.isfinite(scale):
         return None
     masks = [_aligned(site, mask, shape) for mask in found.masks]
-    if any(mask is None for mask in masks):
+    if any(mask is None or dtype_of(mask) != dtype_of(query) for mask in masks):
         return None
     key, scale = _unscaled(site, _turned(site, turned), scale)
     if ranks == {3}:
@@ -179,7 +180,7 @@ def _attention(
 
 
 def _unscaled(site: Site, expr: relax.Expr, scale: float) -> tuple[relax.Expr, float]:
-    """What ``expr`` is a multiple of, and ``scale`` times the multiples."""
+    """The expression of which ``expr`` is a multiple, and ``scale`` times the multiples."""
     factor = _factor(site.definition(expr))
     return (expr, scale) if factor is None else _unscaled(site, factor[0], scale * factor[1])
 
@@ -187,7 +188,7 @@ def _unscaled(site: Site, expr: relax.Expr, scale: float) -> tuple[relax.Expr, f
 def _aligned(site: Site, mask: relax.Expr, shape: Shape) -> relax.Expr | None:
     """A mask in four dimensions; None where it does not fit the scores."""
     own = shape_of(mask)
-    if dtype_of(mask) != "float32" or own is None or len(own) > len(shape):
+    if own is None or len(own) > len(shape):
         return None
     if any(dim not in (1, wanted) for dim, wanted in zip(own[::-1], shape[::-1], strict=False)):
         return None

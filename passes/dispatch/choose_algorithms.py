@@ -8,6 +8,7 @@ The decision is made in ``convolutions``; symbolic shapes are decided on at typi
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import tvm
@@ -24,11 +25,16 @@ from ..costs.model import cost_or_model
 from ..costs.source import CostSource
 from ..layout.candidates import Layouts
 from ..layout.queries import StepQueries
-from ..region.attached import carries_program, map_programs
+from ..region.attached import carries_program, map_programs, rounding_in
 from .convolutions import choose_algorithms
 
 _MODEL_MARGIN = 0.8
 _MEASURED_MARGIN = 0.97
+
+
+def margin_of(cost: CostSource) -> float:
+    """The share of the direct sum's cost that another algorithm has to stay below."""
+    return _MEASURED_MARGIN if cost.measured else _MODEL_MARGIN
 
 
 @tvm.transform.module_pass(opt_level=0, name="ChooseAlgorithms")
@@ -38,8 +44,8 @@ class ChooseAlgorithms:
     Parameters
     ----------
     rule : ``cost``, or one algorithm wherever it is possible.
-    max_relative_error : limit on what algorithms add to the error of a module's results; regions share it
-        evenly.
+    max_relative_error : limit on what algorithms add to the error of a module's results; regions share
+        evenly what roundings to shorter types leave of it.
     cost : what steps cost: a model, or a ``StepTimer``.
     choices : what was decided earlier is taken from it, what is decided here is noted in it.
     journal : is told which algorithms convolutions do not get, and why regions went back to TVM.
@@ -63,9 +69,10 @@ class ChooseAlgorithms:
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
         count = sum(1 for function in mod.functions.values() if carries_program(function))
+        left = max(0.0, self.max_relative_error - math.sqrt(rounding_in(mod)))
 
         def choose(program: ir.Program) -> ir.Program:
-            max_error = self.max_relative_error / count
+            max_error = left / count
             question = Question("algorithms", program, max_error)
             known = self.choices.find(question)
             chosen = self._choose(program, max_error) if known is None else known
@@ -86,7 +93,7 @@ class ChooseAlgorithms:
             self.backend.layout_rules,
             rule=self.rule,
             max_error=max_error,
-            margin=_MEASURED_MARGIN if self.cost.measured else _MODEL_MARGIN,
+            margin=margin_of(self.cost),
         )
         self.journal.weigh(weighed)
         return chosen

@@ -91,6 +91,16 @@ def candidates_of(
     return result
 
 
+def wanted_others(candidates: Sequence[Candidate], rule: Rule, margin: float) -> list[Candidate]:
+    """The candidates of one step that may take the place of the direct sum, whatever they err."""
+    direct = _direct(candidates)
+    return [
+        option
+        for option in candidates
+        if option.algorithm != "direct" and not option.out and _is_wanted(option, direct, rule, margin)
+    ]
+
+
 def decide(
     candidates: Mapping[int, Sequence[Candidate]], rule: Rule, max_error: float, margin: float
 ) -> dict[int, list[Candidate]]:
@@ -117,9 +127,8 @@ def _choose(
         direct = _direct(options)
         if direct is not None:
             chosen[number] = direct
-        for option in options:
-            if option.algorithm != "direct" and not option.out and _is_wanted(option, direct, rule, margin):
-                offers.append((_cost(direct) - _cost(option), number, option))
+        for option in wanted_others(options, rule, margin):
+            offers.append((_cost(direct) - _cost(option), number, option))
     left = max_error
     for _, number, option in sorted(offers, key=lambda offer: -offer[0]):
         taken = number in chosen and chosen[number].algorithm != "direct"

@@ -12,7 +12,7 @@ TVM's own ``FuseOpsByPattern`` does the matching.  ``PartitionRegions`` groups w
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import tvm
@@ -25,12 +25,15 @@ from tvm_mxplan.errors import InvalidInputError
 from ..annotations import TVM, with_dispatch
 from ..relax_types import OPERATOR, operator_name
 from .implementations import Implementation, Preference, is_operator, kind_of, tvm_refusal
+from .infinite_extremes import infinite_extremes
 from .pattern_operators import may_match, operators_of
 from .restore_shapes import restore_shapes
+from .weigh_guests import Worth
 from .whole_numbers import whole_number_operators
 
 _ROOT = "the whole pattern"
 _SWITCHED_OFF = "switched off by option: "
+_INFINITE = "what it finds is compared with an infinity, which rows of nothing else must keep"
 _WHOLE = "its digits decide a whole number (floor, ceil, a cast to integers): it is computed as it stands"
 _NO_PATTERN = "no implementation in the library"
 
@@ -43,15 +46,21 @@ class DispatchOperators:
     ----------
     preference : who is asked, and in which order.
     journal : is told why operators were refused, by their kind, and what was decided for those with names.
+    worth : tells which operators guests had better leave to TVM; without it they get all that they take.
     """
 
-    def __init__(self, preference: Preference, journal: Journal | None = None) -> None:
+    def __init__(
+        self, preference: Preference, journal: Journal | None = None, worth: Worth | None = None
+    ) -> None:
         self.preference = preference
         self.journal = Journal() if journal is None else journal
+        self.worth = worth
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
         _check_kinds(self.preference.first)
-        turns = _Turns(self.preference, whole_number_operators(mod))
+        exact = dict.fromkeys(infinite_extremes(mod), _INFINITE)
+        exact |= dict.fromkeys(whole_number_operators(mod), _WHOLE)
+        turns = _Turns(self.preference, exact, self.worth)
         for library in self.preference.libraries:
             mod = turns.ask(library, mod)
         if turns.waiting:
@@ -102,14 +111,18 @@ class _Turns:
 
     Attributes
     ----------
-    whole : names of the operators that decide whole numbers, which no library takes.
+    exact : why no library takes some operators, by their names.
+    worth : tells which operators do not pay in a library.
+    unpaid : why they do not, by the library and the operator's name.
     refused : why operators were refused, by their kind.
     reasons : the same, by the implementation and the operator's name.
     waiting : whether operators were kept for a library that had not been asked yet.
     """
 
     preference: Preference
-    whole: Collection[str]
+    exact: Mapping[str, str]
+    worth: Worth | None = None
+    unpaid: dict[tuple[str, str], str] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     reasons: dict[tuple[str, str], str] = field(default_factory=dict)
     waiting: bool = False
@@ -117,6 +130,18 @@ class _Turns:
 
     def ask(self, library: Implementation, mod: tvm.IRModule) -> tvm.IRModule:
         """The module with composites of what ``library`` takes and nobody else is to be asked before."""
+        assert library.backend
+        taken = self._taken(library, mod)
+        if self.worth and self._is_last(library):
+            unpaid = self.worth.unpaid(mod, taken, library.backend, self._wanted(library, mod))
+            if unpaid:
+                self.unpaid |= {(library.name, name): reason for name, reason in unpaid.items()}
+                taken = self._taken(library, mod)
+        self.asked.add(library.name)
+        return restore_shapes(taken)
+
+    def _taken(self, library: Implementation, mod: tvm.IRModule) -> tvm.IRModule:
+        """The module with composites of what the library takes now."""
         assert library.backend
         found: dict[str, str] = {}
 
@@ -129,9 +154,18 @@ class _Turns:
             for pattern in library.backend.patterns(refuse)
             if may_match(pattern.pattern, operators)
         ]
-        mod = relax.transform.FuseOpsByPattern(patterns, bind_constants=True, annotate_codegen=False)(mod)
-        self.asked.add(library.name)
-        return restore_shapes(mod)
+        return relax.transform.FuseOpsByPattern(patterns, bind_constants=True, annotate_codegen=False)(mod)
+
+    def _is_last(self, library: Implementation) -> bool:
+        """Whether what the library leaves is TVM's; another library's would be a question of its costs."""
+        names = [one.name for one in self.preference.present]
+        return names[names.index(library.name) + 1 :] == [TVM]
+
+    def _wanted(self, library: Implementation, mod: tvm.IRModule) -> set[str]:
+        """Names of the operators that the user, or a trial, wants the library to have."""
+        functions = [one for one in mod.functions.values() if isinstance(one, relax.Function)]
+        calls = [call for one in functions for call, _ in _operators(mod, one)]
+        return {operator_name(call) or "" for call in calls if self.preference.wish(call)[0] == library.name}
 
     def _for_its_operators(
         self,
@@ -143,10 +177,10 @@ class _Turns:
 
         def check(context: relax.transform.PatternCheckContext) -> bool:
             for call in context.matched_bindings.values():
-                if is_operator(call) and (exact := operator_name(call)) in self.whole:
-                    self.reasons[library.name, exact] = self.refused[call.op.name] = _WHOLE
+                if is_operator(call) and (name := operator_name(call)) in self.exact:
+                    self.reasons[library.name, name] = self.refused[call.op.name] = self.exact[name]
                     return False
-                if is_operator(call) and self._is_anothers(library, call):
+                if is_operator(call) and (self._is_anothers(library, call) or self._is_unpaid(library, call)):
                     return False
             found.clear()
             taken = bool(pattern.check(context))
@@ -182,6 +216,13 @@ class _Turns:
                 self.waiting = True
                 return True
         return False
+
+    def _is_unpaid(self, library: Implementation, call: relax.Call) -> bool:
+        """Whether TVM had better keep ``call``."""
+        reason = self.unpaid.get((library.name, operator_name(call) or ""))
+        if reason:
+            self.refused[call.op.name] = self.reasons[library.name, operator_name(call) or ""] = reason
+        return bool(reason)
 
     def _note(self, library: Implementation, call: relax.Call, reason: str) -> None:
         self.reasons[library.name, operator_name(call) or ""] = reason

@@ -4,6 +4,9 @@
     every input     given as declared, in float32; every output wants float32
     every value     is cast into the other type where someone wants it, at the cost of a cast
 
+Each option and cast also says what it spends of a budget of errors (``rounding``), which may be shared with
+other regions.
+
 Views share the type of what they view.  A cast stands where it is cheapest over the whole region: behind a
 convolution that makes an image smaller, or nowhere, where a product writes the type that its reader wants.
 """
@@ -11,11 +14,11 @@ convolution that makes an image smaller, or nowhere, where a product writes the 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tvm_mxplan.core.assignment import Assignment, AssignmentProblem, Form, Option, solve_assignment
+from tvm_mxplan.core.assignment import Assignment, AssignmentProblem, Form, Option, assignment_spending
 from tvm_mxplan.core.layout.layout import plain_layout
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.operands import operands_of, reorder
@@ -25,9 +28,11 @@ from ..costs.source import StepCost
 from ..layout.candidates import RulesOf, options_of
 from ..layout.queries import StepQueries, single_step_program
 from .large_numbers import large_values
+from .rounding import filters_of, rounding, spent_by
 from .step_types import FLOAT, StepTypes, computes_in_float, in_types, operand_type, proposals
 
 _DEARER = "costs less in f32, with the casts around it"
+_SPENT = "max_relative_error does not reach for it"
 
 
 @dataclass(frozen=True)
@@ -39,12 +44,14 @@ class TypeChoice:
     types : of each step.
     kept : why steps stay in float32 that could have been proposed another type, by their names.
     cost_us, float32_us : estimates, casts included, of the choice and of float32 throughout.
+    spent : the square of the relative error that its roundings make.
     """
 
     types: tuple[StepTypes, ...]
     kept: Mapping[str, str]
     cost_us: float
     float32_us: float
+    spent: float = 0.0
 
 
 class Wish(NamedTuple):
@@ -59,6 +66,7 @@ class Wish(NamedTuple):
 class _Offer:
     types: StepTypes
     cost: float
+    error: float = 0.0  # of the algorithm that costs so much
 
 
 @dataclass
@@ -72,6 +80,8 @@ class TypeChooser:
     fixed : what a user asks for steps, by name.
     narrows : whether a constant, by its value, may be stored in ``short``.
     is_large : whether a finite number is infinite in ``short``.
+    rounded : the square of the relative error of a constant, by its value, that is stored in ``short``.
+    others : costs and errors of other algorithms for a step alone in float32.
     """
 
     program: ir.Program
@@ -82,6 +92,8 @@ class TypeChooser:
     fixed: Mapping[str, Wish]
     narrows: Callable[[int], bool]
     is_large: Callable[[float], bool] = lambda _: False
+    rounded: Callable[[int], float] = lambda _: 0.0
+    others: Callable[[ir.Program], Iterable[tuple[float, float]]] = lambda _: ()
 
     def __post_init__(self) -> None:
         self._writers = Counter(
@@ -91,22 +103,41 @@ class TypeChooser:
         self._large = large_values(self.program, self.is_large, self.narrows)
         self._known: dict[ir.Program, tuple[list[_Offer], str]] = {}
 
-    def choose(self) -> TypeChoice:
-        """The choice; UnsupportedError where a step has to have a type that the library lacks for it."""
-        found = [self._offers(step) for step in self.program.steps]
+    def problem(self) -> AssignmentProblem:
+        """The problem to solve; UnsupportedError where a step has to have a type that the library lacks."""
+        self._found = [self._offers(step) for step in self.program.steps]
         steps = [
             tuple(self._option(step, offer) for offer in offers)
-            for step, (offers, _) in zip(self.program.steps, found, strict=True)
+            for step, (offers, _) in zip(self.program.steps, self._found, strict=True)
         ]
-        problem = AssignmentProblem((*steps, *self._fixed()), self._casts(steps))
-        assignment: Assignment = solve_assignment(problem)
+        casts = self._casts(steps)
+        one = rounding(self.short)
+        spending = {form: one for form in casts if form[1] == self.short}
+        return AssignmentProblem((*steps, *self._fixed()), casts, spending)
+
+    @property
+    def reserved(self) -> float:
+        """The errors, all together, of algorithms by which steps of ``problem`` are weighed in float32."""
+        return sum(offers[0].error for offers, _ in self._found)
+
+    def chosen(
+        self, problem: AssignmentProblem, found: Assignment, unbounded: Assignment | None = None
+    ) -> TypeChoice:
+        """The choice that ``found`` stands for, which solves the ``problem`` that was given last.
+
+        Parameters
+        ----------
+        unbounded : the choice where no budget bounds it.
+        """
         types, kept, float_us = [], {}, 0.0
-        for step, (offers, reason), at in zip(self.program.steps, found, assignment.choices, strict=False):
-            types.append(offers[at].types)
+        for at, (step, (offers, reason)) in enumerate(zip(self.program.steps, self._found, strict=True)):
+            types.append(offers[found.choices[at]].types)
             float_us += offers[0].cost
-            if offers[at].types.is_float and reason != _NOTHING:
-                kept[step.name] = reason or _DEARER
-        return TypeChoice(tuple(types), kept, assignment.cost, float_us)
+            if types[-1].is_float and reason != _NOTHING:
+                bounded = unbounded is not None and not offers[unbounded.choices[at]].types.is_float
+                kept[step.name] = reason or (_SPENT if bounded else _DEARER)
+        spent = assignment_spending(problem, found.choices)
+        return TypeChoice(tuple(types), kept, found.cost, float_us, spent)
 
     def _offers(self, step: ir.Step) -> tuple[list[_Offer], str]:
         """The offers to choose from, and why it is float32 alone, '' where it is not."""
@@ -163,7 +194,8 @@ class TypeChooser:
             typed = in_types(alone, types)
             found = None if typed is None else self._cost(typed)
             if types.is_float:
-                offers.append(_Offer(types, found if isinstance(found, float) else 0.0))
+                own = found if isinstance(found, float) else 0.0
+                offers.append(_Offer(types, *min([(own, 0.0), *self.others(alone)])))
             elif isinstance(found, float):
                 offers.append(_Offer(types, found))
             else:
@@ -196,7 +228,9 @@ class TypeChooser:
             for result in step.results
             if self._has_form(result)
         ]
-        return Option(offer.cost, tuple(dict.fromkeys(wants)), tuple(gives))
+        filters = sum(self.rounded(root) for root in filters_of(self.program, step, offer.types))
+        spends = spent_by(step, offer.types, filters)
+        return Option(offer.cost, tuple(dict.fromkeys(wants)), tuple(gives), spends)
 
     def _has_form(self, number: int) -> bool:
         root = self.program.values[self.program.root(number)]

@@ -4,6 +4,7 @@
     norms, conversions  each of both types, since they convert on the way
     steps of training   float32
     softmax             short operands, a result in float32: a shorter one would hold the exponentials
+    attention           one type throughout, its mask and what is inside of its softmax in float32
     all others          one type throughout
 
 Biases, statistics, scales and shifts stay in float32, and so do constants that are added or multiplied.
@@ -28,7 +29,7 @@ _IN_TRAINING = (
 _CONVERTING = (ir.LayerNormalization, ir.Reorder)
 _MOVING = (ir.Concat, ir.Shuffle, ir.Pad, ir.Slice, ir.StridedSlice, ir.Gather, ir.Select, ir.Reorder)
 _FILTERS = ("weights", "depthwise_weights")
-_DATA = ("src", "src1")
+_DATA = ("src", "src1", "key", "value")
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,12 @@ def in_types(alone: ir.Program, types: StepTypes) -> ir.Program | None:
 
 def computes(step: ir.Step) -> bool:
     """Whether ``step`` does more than to move elements."""
-    return bool(step.post_ops) or not isinstance(step.attrs, _MOVING)
+    return bool(step.post_ops) or not moves(step)
+
+
+def moves(step: ir.Step) -> bool:
+    """Whether ``step``, its post-ops left out, gives back elements that it reads."""
+    return isinstance(step.attrs, _MOVING)
 
 
 def computes_in_float(program: ir.Program, step: ir.Step) -> bool:

@@ -1,7 +1,8 @@
 """Region programs as they travel on the IR: attributes of the region functions.
 
 ``mxplan.program`` holds the encoded program, ``mxplan.constants`` its constants, ``mxplan.fused`` the
-operators that run inside others' steps.  A pass that works on programs is ``map_programs(mod, backend,
+operators that run inside others' steps, ``mxplan.rounding`` what roundings to shorter types add to errors,
+where that is bounded.  A pass that works on programs is ``map_programs(mod, backend,
 function)``.
 """
 
@@ -11,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import tvm
-from tvm import relax
+from tvm import relax, tirx
 
 from tvm_mxplan.byoc.backend import Fused
 from tvm_mxplan.core.program import codec
@@ -23,6 +24,7 @@ from .dissolve import Dissolved, dissolve
 PROGRAM = "mxplan.program"
 CONSTANTS = "mxplan.constants"
 FUSED = "mxplan.fused"
+ROUNDING = "mxplan.rounding"
 
 
 def regions(mod: tvm.IRModule, backend: str) -> Iterator[tuple[tvm.ir.GlobalVar, relax.Function]]:
@@ -66,6 +68,17 @@ def with_fused(function: relax.Function, fused: Fused) -> relax.Function:
 def fused_of(function: relax.Function) -> Fused:
     written = function.attrs.get(FUSED)
     return {str(name): str(into) for name, into in written.items()} if written else {}
+
+
+def with_rounding(function: relax.Function, spent: float) -> relax.Function:
+    """``function`` saying what its roundings add: the square of a relative error."""
+    return function.with_attr(ROUNDING, tirx.FloatImm("float64", spent))
+
+
+def rounding_in(mod: tvm.IRModule) -> float:
+    """The square of the relative error that roundings in all regions add, as far as they state it."""
+    written = [function.attrs.get(ROUNDING) for function in mod.functions.values() if function.attrs]
+    return sum(float(one.value) for one in written if one is not None)
 
 
 def map_programs(mod: tvm.IRModule, backend: str, transform: Callable[[Program], Program]) -> Dissolved:

@@ -1,4 +1,4 @@
-"""When the allocations of a traced Relax function live.
+"""Live ranges of the allocations of a traced Relax function.
 
 Time is counted in calls. Control flow has no loops, so the two branches of an `if` follow one another in
 time; bytes that one branch does not need are free there, even while they wait for the other::
@@ -25,7 +25,7 @@ Interval = tuple[int, int]
 
 @dataclass
 class Lives:
-    """When each allocation's bytes matter.
+    """Live ranges of each allocation's bytes.
 
     Attributes
     ----------

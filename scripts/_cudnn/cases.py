@@ -1,13 +1,11 @@
-"""Programs of one convolution or product each, as cuDNN's backend makes them of composites."""
+"""Programs of one step each, as cuDNN's backend makes them of composites."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from tvm_mxplan.byoc.cudnn.layout_rules import filters_layout
-from tvm_mxplan.core.layout.layout import channels_last
+from tvm_mxplan.core.layout.layout import channels_last, plain_layout
 from tvm_mxplan.core.program import program as ir
 
 
@@ -19,7 +17,8 @@ class Case:
     ----------
     image : N, C, H, W.
     window, stride, groups : the same along both axes; padding keeps the size at stride 1.
-    behind : names of what follows: bias, residual, relu, logistic, tanh.
+    behind : names of what follows: bias, residual, and algorithms of elementwise functions.
+    types : element types that cuDNN has it in.
     """
 
     name: str
@@ -29,6 +28,7 @@ class Case:
     stride: int = 1
     groups: int = 1
     behind: tuple[str, ...] = ("bias", "relu")
+    types: tuple[str, ...] = ("float16", "float32")
 
     def program(self, dtype: str) -> ir.Program:
         """The step alone, channels last."""
@@ -52,7 +52,9 @@ class Case:
             post_ops.append(ir.BinaryPostOp("add", len(values)))
             values.append(ir.Value("z", result, dtype, "input", channels_last(4), 1))
         post_ops += [
-            ir.EltwisePostOp(name, 0.0, 0.0) for name in self.behind if name in ("relu", "logistic", "tanh")
+            ir.EltwisePostOp(name, 1.0 if name == "swish" else 0.0, 0.0)
+            for name in self.behind
+            if name not in ("bias", "residual")
         ]
         operands.append(ir.Operand("dst", len(values)))
         values.append(ir.Value("y", result, dtype, "local", channels_last(4)))
@@ -60,13 +62,72 @@ class Case:
         step = ir.Step(self.name, attrs, tuple(operands), tuple(post_ops))
         return ir.Program("case", tuple(values), (step,))
 
-    @property
-    def multiply_adds(self) -> int:
-        result = self.program("float32").values[-1].shape
-        return int(np.prod(result)) * self.image[1] // self.groups * self.window**2  # type: ignore[arg-type]
+
+@dataclass(frozen=True)
+class Single:
+    """A step of any kind with plain tensors, or images channels last.
+
+    Attributes
+    ----------
+    operands : roles, shapes and layouts; '' is a plain one, and ``last`` an image channels last.
+    result : shape and layout.
+    types : element types that cuDNN has it in.
+    """
+
+    name: str
+    attrs: ir.Attributes
+    operands: tuple[tuple[str, tuple[int, ...], str], ...]
+    result: tuple[tuple[int, ...], str]
+    post_ops: tuple[ir.PostOp, ...] = ()
+    types: tuple[str, ...] = ("float16", "float32")
+
+    def program(self, dtype: str) -> ir.Program:
+        """The step alone."""
+        values = [
+            ir.Value(role, shape, dtype, "input", _layout(layout, len(shape)), at)
+            for at, (role, shape, layout) in enumerate(self.operands)
+        ]
+        shape, layout = self.result
+        values.append(ir.Value("y", shape, dtype, "local", _layout(layout, len(shape))))
+        named = [role for role, _, _ in self.operands if role != "post_op"]
+        operands = [ir.Operand(role, at) for at, role in enumerate(named)]
+        operands.append(ir.Operand("dst", len(values) - 1))
+        step = ir.Step(self.name, self.attrs, tuple(operands), self.post_ops)
+        return ir.Program("case", tuple(values), (step,))
 
 
-CASES = (
+def _layout(name: str, rank: int) -> str:
+    return channels_last(rank) if name == "last" else name or plain_layout(rank)
+
+
+_IMAGE, _HALVED = (1, 64, 56, 56), (1, 64, 28, 28)
+
+
+def _pool(name: str, algorithm: str, window: int, stride: int, pad: int, side: int) -> Single:
+    attrs = ir.Pooling(algorithm, (window,) * 2, (stride,) * 2, (pad,) * 2, (1, 1))
+    return Single(name, attrs, (("src", _IMAGE, "last"),), ((1, 64, side, side), "last"))
+
+
+def _transposed(name: str, post_ops: tuple[ir.PostOp, ...] = ()) -> Single:
+    bias = (("bias", (32,), ""),) if post_ops else ()
+    operands = (("src", _HALVED, "last"), ("weights", (32, 64, 2, 2), "bcda"), *bias)
+    attrs = ir.Deconvolution((2, 2), (0, 0, 0, 0), (1, 1), 1)
+    return Single(name, attrs, operands, ((1, 32, 56, 56), "last"), post_ops)
+
+
+def _attention(name: str, causal: str, mask: bool) -> Single:
+    heads = (1, 12, 197, 64)
+    operands = [(role, heads, "") for role in ("src", "key", "value")]
+    if mask:
+        operands.append(("mask", (1, 1, 197, 197), ""))
+    attrs = ir.Attention(0.125, causal)  # type: ignore[arg-type]
+    return Single(name, attrs, tuple(operands), ((1, 197, 12, 64), ""), types=("float16",))
+
+
+_ROWS, _NUMBERS = (197, 768), (768,)
+_GELU = ir.EltwisePostOp("gelu_erf", 0.0, 0.0)
+
+CASES: tuple[Case | Single, ...] = (
     Case("3x3, 64 channels", (1, 64, 56, 56), 64, behind=()),
     Case("and bias", (1, 64, 56, 56), 64, behind=("bias",)),
     Case("and bias, relu", (1, 64, 56, 56), 64),
@@ -83,4 +144,57 @@ CASES = (
     Case("depthwise", (1, 96, 56, 56), 96, groups=96),
     Case("dense, 2048 to 1000", (1, 2048, 1, 1), 1000, window=1, behind=("bias",)),
     Case("dense of 128 rows, 768 to 3072", (128, 768, 1, 1), 3072, window=1, behind=("bias",)),
+    Case("3x3, bias, swish", (1, 64, 56, 56), 64, behind=("bias", "swish")),
+    Case("depthwise, bias, swish", (1, 96, 56, 56), 96, groups=96, behind=("bias", "swish")),
+    Case("dense of 197 rows, 768 to 3072, gelu", (197, 768, 1, 1), 3072, 1, behind=("bias", "gelu_erf")),
+    _transposed("transposed 2x2, stride 2"),
+    _transposed("and bias, relu", (ir.EltwisePostOp("relu", 0.0, 0.0),)),
+    _pool("max pool 3x3, stride 2", "max", 3, 2, 1, 28),
+    _pool("average pool 3x3, padded", "avg_exclude_padding", 3, 1, 1, 56),
+    _pool("average of an image", "avg_exclude_padding", 56, 56, 0, 1),
+    Single(
+        "product of two tensors, 12 heads",
+        ir.MatMul(),
+        (("src", (1, 12, 197, 64), ""), ("weights", (1, 12, 64, 197), "")),
+        ((1, 12, 197, 197), ""),
+        types=("float16",),
+    ),
+    Single(
+        "and a number",
+        ir.MatMul(),
+        (("src", (1, 12, 197, 64), ""), ("weights", (1, 12, 64, 197), "")),
+        ((1, 12, 197, 197), ""),
+        (ir.EltwisePostOp("linear", 0.125, 0.0),),
+        ("float16",),
+    ),
+    _attention("attention, 12 heads", "no", False),
+    _attention("and a mask", "no", True),
+    _attention("causal attention", "first", False),
+    Single(
+        "layer norm, 768 channels",
+        ir.LayerNormalization(1e-5),
+        (("src", _ROWS, ""), ("scale", _NUMBERS, ""), ("shift", _NUMBERS, "")),
+        (_ROWS, ""),
+    ),
+    Single(
+        "group norm, 8 groups of 8 channels",
+        ir.LayerNormalization(1e-5),
+        (("src", (8, 25088), ""), ("scale", (25088,), ""), ("shift", (25088,), "")),
+        ((8, 25088), ""),
+    ),
+    Single("sum of rows", ir.Reduction("sum"), (("src", _ROWS, ""),), ((197, 1), ""), types=("float32",)),
+    Single("gelu", ir.Eltwise("gelu_erf", 0.0, 0.0), (("src", _IMAGE, "last"),), (_IMAGE, "last")),
+    Single(
+        "sum of two, then gelu",
+        ir.Binary("add"),
+        (("src", _IMAGE, "last"), ("src1", _IMAGE, "last")),
+        (_IMAGE, "last"),
+        (_GELU,),
+    ),
+    Single(
+        "times numbers for each channel",
+        ir.Binary("mul"),
+        (("src", _IMAGE, "last"), ("src1", (1, 64, 1, 1), "last")),
+        (_IMAGE, "last"),
+    ),
 )

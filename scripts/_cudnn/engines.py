@@ -12,14 +12,16 @@ from tvm_mxplan.byoc.backend import DeviceChoice
 from tvm_mxplan.byoc.cudnn.backend import Cudnn
 from tvm_mxplan.byoc.cudnn.device import read_device
 
-from .cases import CASES, Case
+from .cases import CASES, Case, Single
 
 KINDS = (("float16", False), ("float32", False), ("float32", True))
 """Element types, and whether TF32 may stand for float32."""
 
 
-def engine_of(case: Case, dtype: str, tf32: bool, device: Path) -> str:
-    """The engine and its workspace, or why there is none."""
+def engine_of(case: Case | Single, dtype: str, tf32: bool, device: Path) -> str:
+    """The engine and its workspace; a dash where it is not asked for."""
+    if dtype not in case.types:
+        return "-"
     backend = Cudnn().for_device(DeviceChoice(str(device), "", tf32, False)).backend
     (info,) = backend.describe(case.program(dtype)).steps
     if info.error:

@@ -7,7 +7,7 @@ import functools
 import hashlib
 import json
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,9 @@ class Baseline:
     """
 
     def __init__(
-        self, observed: dict[str, dict[str, Any]], named: Callable[[str], Collection[str]] = lambda test: ()
+        self,
+        observed: Mapping[str, dict[str, Any]],
+        named: Callable[[str], Collection[str]] = lambda test: (),
     ) -> None:
         self._observed, self._named = observed, named
 
@@ -79,28 +81,48 @@ class Baseline:
         return Selected(tuple(test for _, test, _ in tests), total, len(chosen) - within)
 
 
-def observe(server: Server, tests: Iterable[str]) -> Baseline:
-    """Run each of the test files and note the lines; SystemExit where some do not pass as they are."""
-    files = sources(["*"])
-    texts = {file: (ROOT / file).read_text() for file in files}
-    helpers = _digest(path.read_text() for path in _helpers())
-    observed: dict[str, dict[str, Any]] = {}
-    KEPT.mkdir(parents=True, exist_ok=True)
-    for test in dict.fromkeys(tests):
+class Observations(Mapping[str, dict[str, Any]]):
+    """Lines that tests run, by file of tests: each file is run once, when it is first asked for.
+
+    Tests that fail on the code as it is are left out.
+    """
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._files = sources(["*"])
+        self._texts = {file: (ROOT / file).read_text() for file in self._files}
+        self._helpers = _digest(path.read_text() for path in _helpers())
+        self._seen: dict[str, dict[str, Any]] = {}
+        KEPT.mkdir(parents=True, exist_ok=True)
+
+    def __getitem__(self, test: str) -> dict[str, Any]:
+        if test not in self._seen:
+            self._seen[test] = self._observed(test)
+            for failed in self._seen[test]["failed"]:
+                print(f"mutate: {failed} fails before anything is changed and is left out", file=sys.stderr)
+        return self._seen[test]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._seen)
+
+    def __len__(self) -> int:
+        return len(self._seen)
+
+    def _observed(self, test: str) -> dict[str, Any]:
         kept = KEPT / f"{test.replace('/', '.')}.json"
-        own = _digest([helpers, (ROOT / test).read_text()])
+        own = _digest([self._helpers, (ROOT / test).read_text()])
         found = json.loads(kept.read_text()) if kept.exists() else {}
-        if found.get("own") != own or found["sources"] != what_counts(texts, found):
-            print(f"mutate: {test} as it is", file=sys.stderr)
-            result = server.record(test, files, _LIMIT)
-            if isinstance(result, str):
-                raise SystemExit(f"mutate: the tests have to pass before anything is changed: {result}")
-            found = {"own": own, "sources": what_counts(texts, result), **result}
-            part = kept.with_suffix(".part")
-            part.write_text(json.dumps(found))
-            part.replace(kept)
-        observed[test] = found
-    return Baseline(observed, named_in)
+        if found.get("own") == own and found["sources"] == what_counts(self._texts, found):
+            return found
+        print(f"mutate: {test} as it is", file=sys.stderr)
+        result = self._server.record(test, self._files, _LIMIT)
+        if isinstance(result, str):
+            raise SystemExit(f"mutate: the tests have to run before anything is changed: {result}")
+        found = {"own": own, "sources": what_counts(self._texts, result), **result}
+        part = kept.with_suffix(".part")
+        part.write_text(json.dumps(found))
+        part.replace(kept)
+        return found
 
 
 @functools.cache

@@ -12,6 +12,7 @@ changes. Edits that change nothing are listed with reasons in scripts/_mutate/eq
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import random
@@ -23,11 +24,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from . import equivalent
-from .baseline import KEPT, Baseline, observe
+from .baseline import KEPT, Baseline, Observations, named_in
 from .mutants import Mutant
 from .rules import is_program, mutants_of
 from .server import Server
-from .tree import ROOT, sources, tests_of
+from .tree import ROOT, named_tests_of, sources, tests_of
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     files = sources(options.files)
     skipped = set(sources(options.skip))
     taken = some([file for file in files if file not in skipped], options.share, options.seed)
+    if options.minutes is not None:
+        random.Random(f"{options.seed} order").shuffle(taken)
     texts = {file: (ROOT / file).read_text() for file in taken}
     known = equivalent.read(equivalent.LIST.read_text())
     mutants = [
@@ -69,18 +72,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("\n".join(f"{_where(mutant)} {mutant.kind}: {mutant.change}" for mutant in mutants))
         return 0
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    tests = {file: tests_of(file, options.without) for file in texts}
     begin = time.monotonic()
     tried: list[Tried] = []
     with tempfile.TemporaryDirectory(prefix="mutate-") as folder:
         server = Server(Path(folder), KEPT / "code")
-        baseline = observe(server, [test for found in tests.values() for test in found])
-        for mutant in mutants:
-            tried.append(
-                _try(server, baseline, mutant, texts[mutant.path], tests[mutant.path], options.limit)
-            )
+        baseline = Baseline(Observations(server), named_in)
+        for file, found in itertools.groupby(mutants, lambda mutant: mutant.path):
+            if options.minutes is not None and time.monotonic() - begin > 60 * options.minutes:
+                break
+            named, tests = named_tests_of(file, options.without), tests_of(file, options.without)
+            rounds = (named, [test for test in tests if test not in named])
+            for mutant in found:
+                tried.append(_try(server, baseline, mutant, texts[file], rounds, options.limit))
             if options.json:
                 write_json(options.json, options.seed, tried)
+    if len(tried) < len(mutants):
+        print(f"mutate: {len(mutants) - len(tried)} mutants were left out: time was up", file=sys.stderr)
     table = summary(tried)
     print("\n\n".join(one.diff for one in tried if not one.noticed))
     print("\n".join(table))
@@ -120,19 +127,28 @@ def sample(
 
 
 def _try(
-    server: Server, baseline: Baseline, mutant: Mutant, text: str, tests: Sequence[str], limit: float
+    server: Server,
+    baseline: Baseline,
+    mutant: Mutant,
+    text: str,
+    rounds: Sequence[Sequence[str]],
+    limit: float,
 ) -> Tried:
-    selected = baseline.select(mutant, tests, limit)
-    if selected.tests:
-        seconds = 10 + 4 * selected.seconds
-        ended = server.test(mutant.path, mutant.apply(text), selected.tests, seconds)
-        noticed, why, taken = ended.status not in (0, 5), ended.reason, ended.seconds
-    else:
-        noticed, why, taken = False, "no test that mirrors the file runs the line", 0.0
+    """Run files of tests round by round, until one of their tests fails or ``limit`` seconds are spent."""
+    noticed, why, taken, count, left_out = False, "no test that mirrors the file runs the line", 0.0, 0, 0
+    for tests in rounds:
+        selected = baseline.select(mutant, tests, limit)
+        left_out += selected.left_out
+        if selected.tests and limit > 0:
+            ended = server.test(mutant.path, mutant.apply(text), selected.tests, 10 + 4 * selected.seconds)
+            noticed, why = ended.status not in (0, 5), ended.reason
+            taken, count, limit = taken + ended.seconds, count + len(selected.tests), limit - selected.seconds
+        if noticed:
+            break
     diff = "" if noticed else mutant.diff(text)
     verdict = "noticed" if noticed else "NOT NOTICED"
     print(f"mutate: {_where(mutant)} {mutant.change[:90]}: {verdict} ({taken:.1f} s)", file=sys.stderr)
-    return Tried(mutant, noticed, why, taken, len(selected.tests), selected.left_out, diff)
+    return Tried(mutant, noticed, why, taken, count, left_out, diff)
 
 
 def _where(mutant: Mutant) -> str:
@@ -174,6 +190,9 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--share", type=float, default=1.0, help="of the files, at random (1.0)")
     parser.add_argument("--seed", type=int, default=0, help="of the sample (0)")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds of tests for one mutant (60)")
+    parser.add_argument(
+        "--minutes", type=float, help="take files in a random order, and none any more after that time"
+    )
     parser.add_argument("--at-least", type=float, default=0.0, help="per cent that have to be noticed (0)")
     parser.add_argument("--json", type=Path, help="write what was tried to a file")
     parser.add_argument("--list", action="store_true", help="only list the mutants")

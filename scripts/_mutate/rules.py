@@ -28,6 +28,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from . import nodes
 from .mutants import Mutant
 
 # The spelling of an operator, and the one in its place.
@@ -44,8 +45,6 @@ ARITHMETIC = {
 COUNTERPARTS = {"min": "max", "max": "min", "any": "all", "all": "any"}
 # Functions of two arguments that are the same in any order.
 COMMUTING = (*COUNTERPARTS, "either", "gcd", "isclose", "maximum", "minimum", "structural_equal")
-TELLING = ("print", "warn", "log", "debug", "info", "progress", "cast", "super", "getLogger", "TypeVar")
-BUILT_IN = ("bool", "int", "float", "str", "bytes", "tuple", "list", "dict", "set", "type", "object")
 UNTOLD = ("__repr__", "__str__", "__format__")
 # Only says that lengths agree, or what a user is told; no mistake that a right program shows.
 IDLE_KEYWORDS = ("strict", "stacklevel", "match", "kw_only", "slots", "help")
@@ -98,22 +97,22 @@ class _File:
         place = _Place(outer.function, node.lineno) if outer.line else outer
         if isinstance(node, ast.Assert | ast.Import | ast.ImportFrom):
             return
-        if _is_docstring(node) or _names_all(node):
+        if nodes.is_docstring(node) or nodes.names_all(node):
             return
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             return
         if (
             outer.line
-            and _removable(node)
+            and nodes.removable(node)
             and not (id(node) in self._idle or (isinstance(node, ast.Return) and last))
         ):
             yield self._edit("statement", node, "pass", place)
-        if isinstance(node, ast.Raise) or _tells(node):
+        if isinstance(node, ast.Raise) or nodes.tells(node):
             return
         if isinstance(node, ast.If):
             yield from self._negated(node.test, place)
         if isinstance(node, ast.For | ast.While):
-            self._idle.update(id(end) for end in _ends(node.body) if isinstance(end, ast.Continue))
+            self._idle.update(id(end) for end in nodes.ends(node.body) if isinstance(end, ast.Continue))
         for name, value in ast.iter_fields(node):
             if name in ("annotation", "targets", "type_comment"):
                 continue
@@ -144,7 +143,7 @@ class _File:
         defaults = [*node.args.defaults, *(default for default in node.args.kw_defaults if default)]
         for default in defaults:
             yield from self._expression(default, _Place(name, node.lineno if outer.line else 0))
-        self._idle.update(id(end) for end in _ends(node.body) if _gives_none(end))
+        self._idle.update(id(end) for end in nodes.ends(node.body) if nodes.gives_none(end))
         *body, last = node.body
         yield from self.statements(body, _Place(name, node.lineno))
         yield from self._statement(last, _Place(name, node.lineno), last=True)
@@ -160,10 +159,10 @@ class _File:
     # --- expressions -------------------------------------------------------------------------------------
 
     def _expression(self, node: ast.expr, place: _Place) -> Iterator[Mutant]:
-        if isinstance(node, ast.JoinedStr) or _is_type(node):
+        if isinstance(node, ast.JoinedStr) or nodes.is_type(node):
             return
         yield from self._changed(node, place)
-        if isinstance(node, ast.Call) and _is_telling(node):
+        if isinstance(node, ast.Call) and nodes.is_telling(node):
             return
         for name, value in ast.iter_fields(node):
             for child in value if isinstance(value, list) else [value]:
@@ -192,8 +191,9 @@ class _File:
                     and len(right.elts) == 2
                 ):
                     yield from self._shorter(right, right.elts, place)
-            case ast.BinOp(left=left, op=op, right=right) if type(op) in ARITHMETIC and not _on_text(node):
-                yield from self._between("arithmetic", left, right, ARITHMETIC[type(op)], place)
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in ARITHMETIC:
+                if not nodes.on_text(node):
+                    yield from self._between("arithmetic", left, right, ARITHMETIC[type(op)], place)
             case ast.BoolOp(op=op, values=values):
                 words = ("and", "or") if isinstance(op, ast.And) else ("or", "and")
                 for left, right in pairwise(values):
@@ -242,8 +242,8 @@ class _File:
             yield self._edit("condition", test, f"not ({self._text(test)})", place)
 
     def _call(self, node: ast.Call, place: _Place) -> Iterator[Mutant]:
-        name = _called(node)
-        if _is_telling(node):
+        name = nodes.called(node)
+        if nodes.is_telling(node):
             return
         if isinstance(node.func, ast.Name) and name in COUNTERPARTS:
             yield self._edit("call", node.func, COUNTERPARTS[name], place)
@@ -326,84 +326,3 @@ class _File:
 
     def _offset(self, line: int, column: int) -> int:
         return self._starts[line - 1] + column
-
-
-def _is_docstring(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-
-
-def _names_all(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
-
-
-def _removable(node: ast.stmt) -> bool:
-    """Whether the function may go on without it."""
-    if isinstance(node, ast.Expr):
-        return isinstance(node.value, ast.Call) and not _tells(node)
-    if isinstance(node, ast.Assign):
-        return isinstance(node.targets[0], ast.Subscript)
-    return isinstance(node, ast.Return | ast.Continue | ast.Break | ast.Raise | ast.AugAssign | ast.Delete)
-
-
-def _ends(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements behind which a function, or a turn of a loop, ends."""
-    match body[-1:]:
-        case [ast.If(body=inside, orelse=otherwise)]:
-            yield from (*_ends(inside), *_ends(otherwise))
-        case [ast.With(body=inside)]:
-            yield from _ends(inside)
-        case [ast.Match(cases=cases)]:
-            yield from (end for case in cases for end in _ends(case.body))
-        case [ast.Try(body=inside, handlers=handlers, orelse=otherwise, finalbody=[])]:
-            yield from (*_ends(otherwise or inside), *(end for one in handlers for end in _ends(one.body)))
-        case [statement]:
-            yield statement
-
-
-def _gives_none(node: ast.stmt) -> bool:
-    """Whether a statement is a ``return`` of nothing."""
-    if not isinstance(node, ast.Return):
-        return False
-    return node.value is None or (isinstance(node.value, ast.Constant) and node.value.value is None)
-
-
-def _tells(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _is_telling(node.value)
-
-
-def _is_telling(node: ast.Call) -> bool:
-    """Whether a call only says something: an exception, a line for the user, a type."""
-    name = _called(node)
-    return name.endswith(("Error", "Warning")) or name in TELLING
-
-
-def _called(node: ast.Call) -> str:
-    func = node.func
-    return func.id if isinstance(func, ast.Name) else func.attr if isinstance(func, ast.Attribute) else ""
-
-
-def _on_text(node: ast.BinOp) -> bool:
-    """Whether a sum is one of text or of displays: the other operator would not even run."""
-    displays = (ast.List, ast.Tuple, ast.JoinedStr, ast.ListComp, ast.Dict)
-    return any(
-        isinstance(side, displays)
-        or (isinstance(side, ast.Constant) and isinstance(side.value, str | bytes))
-        or (isinstance(side, ast.BinOp) and _on_text(side))
-        for side in (node.left, node.right)
-    )
-
-
-def _is_type(node: ast.expr) -> bool:
-    """Whether an expression is a type: ``X | None``, ``Literal[...]``, ``Callable[...]``."""
-    match node:
-        case ast.BinOp(op=ast.BitOr(), left=left, right=right):
-            return any(_is_type(side) for side in (left, right))
-        case ast.Subscript(value=ast.Name(id=name)):
-            return name in ("Literal", "Callable", "Mapping", "Sequence", *BUILT_IN)
-        case ast.Constant(value=None):
-            return True
-        case ast.Attribute() | ast.Name():
-            # ``ir.Value | ir.Step``, the operands of isinstance; a class's name begins with a capital.
-            name = node.attr if isinstance(node, ast.Attribute) else node.id
-            return (name[:1].isupper() and not name.isupper()) or name in BUILT_IN
-    return False

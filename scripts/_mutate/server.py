@@ -72,26 +72,28 @@ class Server:
 
         del sys.modules["tvm_mxplan"]
         os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(folder / "hypothesis")
+        # Runs of pytest remove each other's folders where they share one.
+        os.environ["PYTEST_DEBUG_TEMPROOT"] = str(folder)
         os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
         assert not any(name.startswith("tvm_mxplan") for name in sys.modules)
         gc.collect()
         gc.freeze()
 
     def record(self, test: str, files: Sequence[str], limit: float) -> dict[str, Any] | str:
-        """Run the tests of one file and note the lines: see ``_Observer``; a line where some do not pass."""
+        """Run the tests of one file and note the lines: see ``_Observer``; text where the run ends early."""
         output = self._folder / "observed.json"
 
         def child() -> int:
             recorder = Recorder(ROOT, {module_of(file): file for file in files}, self._code)
             recorder.install()
             observer = _Observer(recorder)
-            status = _run_tests([test], observer)
+            status = _run_tests([test], observer, "--maxfail=1000")
             output.write_text(json.dumps(observer.observed))
             return status
 
         output.unlink(missing_ok=True)
         ended = self._fork(child, limit)
-        if ended.status not in (0, 5):
+        if ended.status not in (0, 1, 5):
             return f"{test}: {ended.reason}"
         found: dict[str, Any] = json.loads(output.read_text())
         return found
@@ -119,7 +121,7 @@ class Server:
         return self._fork(child, limit)
 
     def _fork(self, work: Callable[[], int], limit: float) -> Ended:
-        """Run ``work`` in a child, for ``limit`` seconds of its processor or five times that by the clock."""
+        """Run ``work`` in a child, for ``limit`` seconds of its processor, twenty times that by the clock."""
         log = self._folder / "output.txt"
         sys.stdout.flush()
         sys.stderr.flush()
@@ -128,7 +130,7 @@ class Server:
         if child == 0:
             _be_child(work, log, limit)
         try:
-            status, usage = _wait(child, begin + 5 * limit + 20)
+            status, usage = _wait(child, begin + 20 * limit + 60)
         except BaseException:
             os.killpg(child, signal.SIGKILL)
             os.waitpid(child, 0)
@@ -178,12 +180,12 @@ def _be_child(work: Callable[[], int], log: Path, limit: float) -> None:
         os._exit(status)
 
 
-def _run_tests(files: Iterable[str], plugin: object) -> int:
+def _run_tests(files: Iterable[str], plugin: object, until: str = "-x") -> int:
     import tvm_mxplan
 
     tvm_mxplan._autoload()  # as ``import tvm`` does
     quick = ["-m", "not slow and not alone", "-p", "no:cacheprovider", "-p", "no:xdist"]
-    return int(pytest.main(["-x", "-q", "--tb=line", *quick, *files], plugins=[plugin]))
+    return int(pytest.main([until, "-q", "--tb=line", *quick, *files], plugins=[plugin]))
 
 
 def _last_line(log: Path) -> str:
@@ -208,13 +210,14 @@ class _Observer:
     """Notes which lines each test runs.
 
     ``observed`` holds the files that were ``imported``; the lines of ``shared``, which were run while tests
-    were collected or fixtures made; and for each of the ``tests`` that passed its ``seconds`` and ``lines``.
+    were collected or fixtures made; for each of the ``tests`` that passed its ``seconds`` and ``lines``; and
+    those that ``failed``.
     """
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._begin = 0.0
-        self.observed: dict[str, Any] = {"imported": [], "shared": {}, "tests": {}}
+        self.observed: dict[str, Any] = {"imported": [], "shared": {}, "tests": {}, "failed": []}
 
     def pytest_runtest_logstart(self) -> None:
         self._share()
@@ -225,6 +228,8 @@ class _Observer:
         self._share()
 
     def pytest_runtest_logreport(self, report: Any) -> None:
+        if report.failed:
+            self.observed["failed"].append(report.nodeid)
         if report.when == "call":
             lines = self._recorder.take()
             if report.passed:

@@ -30,7 +30,13 @@ TESTS: dict[str, tuple[str, ...]] = {
     "tvm_mxplan/core/solve.py": ("tests/core/allocation/test_allocation_csv.py",),
     "tvm_mxplan/core/ordering/*": ("tests/core/test_ordering.py", "tests/passes/memory/test_order_steps.py"),
     "tvm_mxplan/core/program/program.py": (*_CORE, "tests/byoc/onednn/rewrites/test_fusion.py"),
-    "tvm_mxplan/core/program/attributes.py": (*_CORE, "tests/byoc/onednn/rewrites/test_fusion.py"),
+    "tvm_mxplan/core/program/program_rules.py": (*_CORE, "tests/test_step_kinds.py"),
+    "tvm_mxplan/core/program/sequences.py": (*_CORE, "tests/test_step_kinds.py"),
+    "tvm_mxplan/core/program/attributes.py": (
+        *_CORE,
+        "tests/byoc/onednn/rewrites/test_fusion.py",
+        "tests/test_step_kinds.py",
+    ),
     "tvm_mxplan/core/program/post_ops.py": (*_CORE, "tests/byoc/onednn/rewrites/test_fusion.py"),
     "tvm_mxplan/core/program/builder.py": (*_CORE, "tests/byoc/onednn/rewrites/test_fusion.py"),
     "tvm_mxplan/core/program/decided.py": ("tests/passes/layout/test_decided.py",),
@@ -138,7 +144,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/passes/dispatch/test_dispatch_operators.py",
         "tests/passes/borders/test_propagate_layouts.py",
     ),
-    "byoc/onednn/families/activations.py": (
+    "byoc/activations.py": (
         "tests/operators/test_eltwise.py",
         "tests/byoc/onednn/test_patterns.py",
         "tests/operators/test_hidden_forms.py",
@@ -236,16 +242,37 @@ def module_of(source: str) -> str:
 def tests_of(source: str, without: Sequence[str] = ()) -> list[str]:
     """Test files that mirror a source file; none that ``without`` names.
 
-    Those of its own name first, then those that the table has, then all others of the folder that mirrors its
-    own.
+    Those of its own name first, then those that the table has, then all others of the nearest folder that
+    mirrors its own or one above it.
     """
-    folders, stem = source.split("/")[:-1], Path(source).stem
-    room = folders[-1]
-    names = (f"test_{stem}.py", f"test_{room}_{stem}.py", f"test_{stem}_{room}.py")
-    below = folders[1:] if folders[0] == "tvm_mxplan" else folders
-    places = ["/".join(["tests", *below[:depth]]) for depth in range(len(below), -1, -1)]
-    patterns = [f"{place}/{name}" for place in places for name in names]
+    patterns = _named(source)
     patterns += next((tests for pattern, tests in TESTS.items() if fnmatch.fnmatch(source, pattern)), ())
-    patterns.append(f"{places[0]}/test_*.py")
+    folders = (f"{place}/test_*.py" for place in _places(source))
+    patterns += next(([tests] for tests in folders if any(ROOT.glob(tests))), [])
+    return _found(patterns, without)
+
+
+def named_tests_of(source: str, without: Sequence[str] = ()) -> list[str]:
+    """Test files of a source file's own name; none that ``without`` names."""
+    return _found(_named(source), without)
+
+
+def _places(source: str) -> list[str]:
+    """Folders of tests that may mirror a source file, the nearest first."""
+    folders = source.split("/")[:-1]
+    below = folders[1:] if folders[0] == "tvm_mxplan" else folders
+    return ["/".join(["tests", *below[:depth]]) for depth in range(len(below), -1, -1)]
+
+
+def _named(source: str) -> list[str]:
+    """Patterns of test files of a source file's own name."""
+    stem, room = Path(source).stem, source.split("/")[-2]
+    names = (f"test_{stem}.py", f"test_{room}_{stem}.py", f"test_{stem}_{room}.py")
+    if stem == "__init__":
+        names = (f"test_{room}.py",)
+    return [f"{place}/{name}" for place in _places(source) for name in names]
+
+
+def _found(patterns: Iterable[str], without: Sequence[str]) -> list[str]:
     found = [path.relative_to(ROOT).as_posix() for pattern in patterns for path in sorted(ROOT.glob(pattern))]
     return [test for test in dict.fromkeys(found) if not any(fnmatch.fnmatch(test, out) for out in without)]

@@ -1,7 +1,7 @@
 """Tensors between guards: what stands around them is watched, and shows where a kernel reads it.
 
-The guards of what is read are NaN, so that reading beyond an operand spoils the result; those of what is
-written hold a pattern that nobody computes.  The result starts as NaN.
+The guards of what is read are NaN (255 or -1 around integers), so that reading beyond an operand spoils the
+result; those of what is written hold a pattern that nobody computes.  The result starts as NaN.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import tvm_ffi
 
+from tvm_mxplan.byoc.arrays import tensor_of
+from tvm_mxplan.core.element_types import numpy_type
 from tvm_mxplan.opcheck.estimate import Array
 
 _GUARD = 4096  # bytes
@@ -20,18 +21,18 @@ _NAN = np.uint8(0xFF)
 
 
 class Guarded:
-    """A float32 tensor; ``written`` says which guards it gets."""
+    """A tensor; ``written`` says which guards it gets."""
 
-    def __init__(self, shape: tuple[int, ...], *, written: bool) -> None:
-        nbytes = 4 * int(np.prod(shape))
+    def __init__(self, shape: tuple[int, ...], dtype: str = "float32", *, written: bool) -> None:
+        nbytes = numpy_type(dtype).itemsize * int(np.prod(shape))
         self._guard = _PATTERN if written else _NAN
         raw = np.full(nbytes + 2 * _GUARD + _ALIGNMENT, self._guard, np.uint8)
         begin = _GUARD + -(raw.ctypes.data + _GUARD) % _ALIGNMENT
         self._before, self._after = raw[:begin], raw[begin + nbytes :]
         self.bytes = raw[begin : begin + nbytes]
         self.bytes[:] = _NAN
-        self.array: Array = self.bytes.view(np.float32).reshape(shape)
-        self.tensor: Any = tvm_ffi.from_dlpack(self.array)
+        self.array: Array = self.bytes.view(numpy_type(dtype)).reshape(shape)
+        self.tensor: Any = tensor_of(self.array)
 
     def refill(self) -> None:
         """Undo what was written inside and around."""

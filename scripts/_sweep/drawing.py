@@ -9,23 +9,39 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from . import chains
 from .execution import Case
 from .grammar import Line
-from .subjects import subject
+from .steps import chains
+from .steps.element_types import choose
+from .steps.subjects import subject
 
 MOST_WORK = 300_000_000
 MOST_ELEMENTS = 12_000_000
 _TRIES = 100
 
 
-def draw(lines: Sequence[Line], seed: int, number: int) -> tuple[Case, np.random.Generator]:
-    """A case that makes sense and is not too large, and the generator for what else there is to choose."""
+def draw(
+    lines: Sequence[Line], seed: int, number: int, families: Sequence[str] = ("f32",)
+) -> tuple[Case, np.random.Generator]:
+    """A case that makes sense and is not too large, and the generator for what else there is to choose.
+
+    Parameters
+    ----------
+    families : of element types (``element_types.FAMILIES``), of which the case has one.
+    """
     random = np.random.default_rng([seed, number])
     for _ in range(_TRIES):
         line = lines[int(random.integers(len(lines)))]
         problem = line.at(int(random.integers(line.size)))
         made = subject(problem)
-        if made and made.work <= MOST_WORK and made.elements <= MOST_ELEMENTS:
-            return Case(problem, chains.draw(made, random), int(random.integers(2**31))), random
+        if made is None or made.work > MOST_WORK or made.elements > MOST_ELEMENTS:
+            continue
+        family = families[int(random.integers(len(families)))] if len(families) > 1 else families[0]
+        chosen = choose(problem, made, family, random)
+        if chosen is None:
+            continue
+        made = subject(chosen)
+        assert made is not None
+        chain = tuple(link for link in chains.draw(made, random) if made.is_float or link.name != "sum")
+        return Case(chosen, chain, int(random.integers(2**31))), random
     raise ValueError(f"{line.place}: none of {_TRIES} problems makes sense and is small enough")

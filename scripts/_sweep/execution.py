@@ -12,24 +12,27 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tvm_mxplan.byoc.arrays import tensor_of
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.byoc.onednn.costs.names import implementation_named
 from tvm_mxplan.core.description import StepInfo
+from tvm_mxplan.core.element_types import numpy_type
 from tvm_mxplan.core.layout.layout import parse_layout, plain_layout
 from tvm_mxplan.core.layout.layout_arrays import pack
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.errors import MxplanError
 from tvm_mxplan.opcheck.compare import differ
-from tvm_mxplan.opcheck.estimate import Array, Estimate
+from tvm_mxplan.opcheck.estimate import Array, Estimate, as_stored
 from tvm_mxplan.opcheck.physical import read
 from tvm_mxplan.passes.layout.candidates import Layouts, RulesOf, options_of
 
-from . import chains, numbers
+from . import numbers
 from .buffers import Guarded
 from .expected import Part, choose_part, expected
 from .grammar import Problem
-from .subject import Subject, Tensor, broadcast
-from .subjects import subject
+from .steps import chains
+from .steps.subject import Subject, Tensor, broadcast
+from .steps.subjects import subject
 
 MOST_REFERENCE_WORK = 4_000_000
 """Multiplications that the library's own reference code may take: it is slow."""
@@ -73,16 +76,19 @@ class Prepared:
         for tensor, array in self.operands:
             by_role.setdefault(tensor.role, []).append(array)
         self.post_ops = [self._post_op(link, -1) for link in case.chain]
-        self.estimate: Estimate = expected(made, self.post_ops, by_role, self.seconds, self.part)
-        with np.errstate(all="ignore"):
-            self._rounded = self.estimate.value.astype(np.float32)
+        self.estimates: dict[str, Estimate] = expected(made, self.post_ops, by_role, self.seconds, self.part)
 
     def _second(self, link: chains.Link, random: np.random.Generator) -> Array | None:
         if link.name == "sum":
             return numbers.second_operand("sum", self.subject.dst, random)
         if not link.second:
             return None
-        return numbers.second_operand(link.name, broadcast(self.subject.dst, link.second), random)
+        made = numbers.second_operand(link.name, broadcast(self.subject.dst, link.second), random)
+        return made if self._is_parameter(link, made) else made.astype(numpy_type(self.subject.added))
+
+    def _is_parameter(self, link: chains.Link, array: Array) -> bool:
+        """A vector behind a convolution is a constant, a whole tensor another branch's result."""
+        return bool(link.second) and array.size < np.prod(self.subject.dst)
 
     @staticmethod
     def _post_op(link: chains.Link, value: int) -> ir.PostOp:
@@ -104,7 +110,7 @@ class Prepared:
         def add(kind: ir.ValueKind, array: Array, layout: str = "") -> int:
             index = sum(value.kind == kind for value in values)
             layout = layout or plain_layout(array.ndim)
-            values.append(ir.Value(f"v{len(values)}", array.shape, "float32", kind, layout, index))
+            values.append(ir.Value(f"v{len(values)}", array.shape, array.dtype.name, kind, layout, index))
             data.append(array)
             return len(values) - 1
 
@@ -116,14 +122,12 @@ class Prepared:
         for link, array in zip(self.case.chain, self.seconds, strict=True):
             value = -1
             if array is not None:
-                # A vector behind a convolution is a parameter, a whole tensor another branch's result.
-                vector = link.second and array.size < np.prod(self.subject.dst)
-                value = add("constant" if vector else "input", array)
+                value = add("constant" if self._is_parameter(link, array) else "input", array)
             added = value if link.name == "sum" else added
             post_ops.append(self._post_op(link, value))
         dst = len(values)
         shape = self.subject.dst
-        values.append(ir.Value("dst", shape, "float32", "output", plain_layout(len(shape)), 0))
+        values.append(ir.Value("dst", shape, self.subject.written, "output", plain_layout(len(shape)), 0))
         steps = []
         if added >= 0:
             values.append(replace(values[dst], name="sum", kind="local", index=-1, alias_of=dst))
@@ -131,7 +135,13 @@ class Prepared:
             held = (ir.Operand("src", added), ir.Operand("dst", dst + 1))
             steps.append(ir.Step("held", ir.Reorder(), held))
             dst += 2
-        step = ir.Step("step", self.subject.attrs, (*operands, ir.Operand("dst", dst)), tuple(post_ops))
+        for number, (role, extents) in enumerate(self.subject.others, 1):
+            operands.append(ir.Operand(role, len(values)))
+            values.append(ir.Value(role, extents, "float32", "output", plain_layout(len(extents)), number))
+        all_operands = (*operands, ir.Operand("dst", dst))
+        step = ir.Step(
+            "step", self.subject.attrs, all_operands, tuple(post_ops), library=self.subject.library
+        )
         return ir.Program("case", tuple(values), (*steps, step)), data
 
     def layouts(self, rules: RulesOf) -> list[Layouts]:
@@ -161,59 +171,70 @@ class Prepared:
                     about(f"{self.case} : {','.join(layouts)} : {info.implementation}")
                     wrong = self._run(program, data, info)
                     yield Outcome(self.case, self.subject.work, layouts, info.implementation, wrong)
+                if self.subject.library:  # which has one implementation of each kind
+                    return
                 library.refuse(info.descriptor, info.implementation, "has run")
         finally:
             library.forget_refusals()
 
     def _run(self, program: ir.Program, data: Sequence[Array], info: StepInfo) -> str:
         """Describes the error of the implementation that the library takes now, '' if there is none."""
-        constants, given = [], []
+        constants, given, results = [], [], []
+        for value in program.values:
+            if value.kind == "output":
+                layout = parse_layout(value.layout)
+                results.append(
+                    (Guarded(layout.physical_shape(value.shape), value.dtype, written=True), value)
+                )
         for array, value in zip(data, program.values, strict=False):
             stored = pack(array, parse_layout(value.layout))
             if value.kind == "constant":
                 constants.append(stored)
                 continue
-            buffer = Guarded(stored.shape, written=False)
+            buffer = Guarded(stored.shape, value.dtype, written=False)
             buffer.array[...] = stored
             given.append((buffer, stored, value))
-        (output,) = (program.values[i] for i in program.of_kind("output"))
-        result = Guarded(parse_layout(output.layout).physical_shape(self.subject.dst), written=True)
         try:
-            module = library.create_module("case", program, constants)
-            module["case"](*(buffer.tensor for buffer, _, _ in given), result.tensor)
+            module = library.create_module("case", program, list(map(tensor_of, constants)))
+            module["case"](*(buffer.tensor for buffer, *_ in (*given, *results)))
         except MxplanError as error:
             return f"fails: {error}"
         runs = library.stats(module)["specializations"][0]["steps"][-1]["implementation"]
         if runs != info.implementation:
             return f"runs {runs} where {info.implementation} was described"
-        return self._judge(result, output, given)
-
-    def _judge(
-        self, result: Guarded, output: ir.Value, given: Sequence[tuple[Guarded, Array, ir.Value]]
-    ) -> str:
-        if trespass := result.trespassed():
-            return trespass
         for buffer, array, value in given:
             if trespass := buffer.trespassed():
                 return f"operand {value.name}: {trespass}"
-            if not np.array_equal(buffer.array, array):
+            if not np.array_equal(_bits(buffer.array), _bits(array)):
                 return f"operand {value.name} was written to"
+        return next(filter(None, (self._judge(*result) for result in results)), "")
+
+    def _judge(self, result: Guarded, output: ir.Value) -> str:
+        """Describes the error of one result, '' if there is none."""
+        if trespass := result.trespassed():
+            return trespass
         tensor = read(result.bytes, output)
-        actual = self.part.of(tensor.logical)
-        if not self._is_close(actual):
-            finding, _ = differ("dst", actual, self.estimate)
+        actual = self.part.of(tensor.logical) if output.name == "dst" else tensor.logical
+        estimate = self.estimates[output.name]
+        if not _is_close(actual, estimate):
+            finding, _ = differ(output.name, actual, estimate)
             if finding:
                 return str(finding)
         # Minus zero will do: oneDNN's reference code takes abs(0) for it.
         dirty = np.count_nonzero(result.array) - np.count_nonzero(tensor.logical)
         return f"{dirty} numbers of the padding are not zero" if dirty else ""
 
-    def _is_close(self, actual: Array) -> bool:
-        """True if every number is surely right; ``differ`` knows the rest of the rules."""
-        if not np.any(self.estimate.error):
-            return np.array_equal(actual, self._rounded)
-        with np.errstate(all="ignore"):
-            return bool((np.abs(actual - self.estimate.value) <= self.estimate.error).all())
+
+def _bits(array: Array) -> Array:
+    return array.view(f"u{array.dtype.itemsize}")
+
+
+def _is_close(actual: Array, estimate: Estimate) -> bool:
+    """True if every number is surely right; ``differ`` knows the rest of the rules."""
+    with np.errstate(all="ignore"):
+        if not np.any(estimate.error):
+            return np.array_equal(actual, as_stored(estimate.value, actual.dtype))
+        return bool((np.abs(actual.astype(np.float64) - estimate.value) <= estimate.error).all())
 
 
 def prepare(case: Case) -> Prepared | None:
@@ -232,6 +253,6 @@ def _in_layouts(program: ir.Program, layouts: Layouts) -> ir.Program:
         values[value] = replace(values[value], layout=layout)
     dst = values[step.dst].layout
     for i, value in enumerate(values):
-        if value.kind == "output" or value.alias_of >= 0:
+        if i == program.of_kind("output")[0] or value.alias_of >= 0:
             values[i] = replace(value, layout=dst)
     return replace(program, values=tuple(values))

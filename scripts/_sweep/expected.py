@@ -15,13 +15,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tvm_mxplan.core.element_types import numpy_type
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.opcheck.estimate import Array, Estimate
-from tvm_mxplan.opcheck.references import POST_OPS, results_of
+from tvm_mxplan.opcheck.references import POST_OPS, quantized, results_of
+from tvm_mxplan.opcheck.references.choice import cast_to
 from tvm_mxplan.opcheck.references.operands import Operands
 
-from .functions import EXACT_ELTWISE
-from .subject import Subject
+from .steps.functions import EXACT_ELTWISE
+from .steps.subject import Subject
 
 MOST_WORK = 12_000_000
 """Multiplications of a reference."""
@@ -76,18 +78,22 @@ def expected(
     operands: Mapping[str, Sequence[Array]],
     post_operands: Sequence[Array | None],
     part: Part,
-) -> Estimate:
-    """The part of the result, in float64.
+) -> dict[str, Estimate]:
+    """The results by role, of dst the part, in float64.
 
     Parameters
     ----------
     post_operands : for each post-op, what a binary reads, or what the result's bytes held for a sum.
     """
-    attrs, given, shape = _cut(subject, operands, part)
-    doubles = {role: [array.astype(np.float64) for array in arrays] for role, arrays in given.items()}
-    known = Operands(doubles, shape)
+    step = ir.Step("step", subject.attrs, ())
+    doubles = {role: [array.astype(np.float64) for array in arrays] for role, arrays in operands.items()}
+    attrs, given, shape = _cut(subject, quantized.real(step, doubles), part)
+    known = Operands(given, shape)
     with np.errstate(all="ignore"):
-        estimate = results_of(attrs, known)["dst"]
+        others = results_of(attrs, known)
+        estimate = others.pop("dst")
+        if isinstance(attrs, ir.Cast):
+            estimate = cast_to(numpy_type(subject.written), estimate)
         if subject.exact:
             estimate = _without_error(estimate)
         for post_op, operand in zip(post_ops, post_operands, strict=True):
@@ -98,7 +104,9 @@ def expected(
                 estimate = _without_error(estimate)
         # A bound that leaves a function's domain says nothing.
         error = np.where(np.isnan(estimate.error), np.inf, estimate.error)
-    return Estimate(estimate.value, error if np.any(error) else 0.0)
+        estimate = Estimate(estimate.value, error if np.any(error) else 0.0)
+        estimate = quantized.stored(step, doubles, estimate, numpy_type(subject.written))
+    return {"dst": estimate, **others}
 
 
 def _rounds_nothing(post_op: ir.PostOp) -> bool:

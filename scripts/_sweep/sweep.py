@@ -27,6 +27,7 @@ from pathlib import Path
 
 from tvm_mxplan.core.processor import processor_fields
 
+from .steps.element_types import FAMILIES
 from .tally import Fault, Tally
 from .worker import Work, repeat
 
@@ -57,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     work = Work(
         "", options.seed, shard, shards, options.first, options.seconds / len(isas), options.cases,
         tuple(options.kinds.split(",")) if options.kinds else (), tuple(options.files), options.matching,
-        not options.no_shrink,
+        not options.no_shrink, tuple(options.types.split(",")),
     )  # fmt: skip
     tally = Tally()
     for isa in isas:
@@ -138,6 +139,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--first", type=int, default=0, help="number of the first case of the sample (0)")
     add("--shard", default="0/1", metavar="I/N", help="every Nth case, from the Ith on")
     add("--kinds", default="", help="comma-separated kinds of steps (all)")
+    add("--types", default="f32", help=f"comma-separated, of {', '.join(FAMILIES)} (f32)")
     add("--isa", default="", help=f"comma-separated, of {', '.join(ISAS)} (what the machine has)")
     add("--matching", default="", metavar="REGEX", help="judge only implementations with such names")
     add("--implementations", action="store_true", help="also count runs of each implementation")

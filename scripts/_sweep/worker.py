@@ -14,13 +14,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from tvm_mxplan.byoc.host.layout_rules import RULES as HOST_RULES
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.byoc.onednn.backend import OneDNN
+from tvm_mxplan.passes.layout.candidates import RulesOf
 
-from . import chains, grammar
+from . import grammar
 from .drawing import draw
 from .execution import Case, Outcome, prepare
 from .shrinking import shrink
+from .steps import chains
+from .steps.element_types import families_of, type_of
 from .tally import Fault
 
 _LAYOUTS = 3
@@ -44,6 +48,7 @@ class Work:
     files: tuple[str, ...] = ()
     matching: str = ""
     shrinks: bool = True
+    types: tuple[str, ...] = ("f32",)
 
 
 def main(text: str) -> None:
@@ -56,7 +61,11 @@ def run(work: Work, tell: Callable[[dict[str, Any]], None]) -> None:
     library.load()
     library.set_errata(False)
     backend = OneDNN()
+    rules = rules_of(backend)
+    families = families_of(work.types, backend.lacks)
     lines = _lines(work)
+    if not families:
+        return
     deadline = time.monotonic() + work.seconds
     shrunk: set[tuple[str, ...]] = set()
     for number in range(work.first, work.first + work.cases * work.shards):
@@ -64,7 +73,7 @@ def run(work: Work, tell: Callable[[dict[str, Any]], None]) -> None:
             return
         if number % work.shards != work.shard:
             continue
-        case, random = draw(lines, work.seed, number)
+        case, random = draw(lines, work.seed, number, families)
 
         def about(what: str, number: int = number) -> None:
             tell({"about": what, "number": number})
@@ -76,18 +85,21 @@ def run(work: Work, tell: Callable[[dict[str, Any]], None]) -> None:
         # A sum's own arrangement, in which an output lives on under a view, is none that plans make.
         has_sum = any(link.name == "sum" for link in case.chain)
         library.set_debug(number % _DEBUGGED == 0 and not has_sum)
-        options = prepared.layouts(backend.layout_rules)
+        options = prepared.layouts(rules)
         outcomes = [
             outcome
             for at in random.permutation(len(options))[:_LAYOUTS]
             for outcome in prepared.outcomes(options[int(at)], about, work.matching)
         ]
         library.set_debug(False)
-        faults = [_fault(outcome, backend, work.shrinks, shrunk) for outcome in outcomes if outcome.wrong]
+        faults = [
+            _fault(outcome, backend, rules, work.shrinks, shrunk) for outcome in outcomes if outcome.wrong
+        ]
         tell(
             {
                 "number": number,
                 "kind": case.problem.kind,
+                "type": type_of(case.problem),
                 "isa": backend.isa,
                 "ran": [outcome.implementation for outcome in outcomes],
                 "faults": [asdict(fault) for fault in faults],
@@ -103,11 +115,16 @@ def repeat(text: str) -> list[Outcome]:
     prepared = prepare(Case(grammar.problem(problem), chains.parse(chain), 0))
     if prepared is None:
         raise ValueError(f"{problem} makes no sense")
-    layouts = [tuple(rest[0].split(","))] if rest else prepared.layouts(OneDNN().layout_rules)
+    layouts = [tuple(rest[0].split(","))] if rest else prepared.layouts(rules_of(OneDNN()))
     matching = f"^{re.escape(rest[1])}$" if len(rest) > 1 else ""
     for option in layouts:
         found += list(prepared.outcomes(option, matching=matching))
     return found
+
+
+def rules_of(backend: OneDNN) -> RulesOf:
+    """The layout rules of the library that runs a step."""
+    return lambda step: HOST_RULES if step.library == "host" else backend.layout_rules(step)
 
 
 def _lines(work: Work) -> Sequence[grammar.Line]:
@@ -118,11 +135,13 @@ def _lines(work: Work) -> Sequence[grammar.Line]:
     return chosen
 
 
-def _fault(outcome: Outcome, backend: OneDNN, shrinks: bool, shrunk: set[tuple[str, ...]]) -> Fault:
+def _fault(
+    outcome: Outcome, backend: OneDNN, rules: RulesOf, shrinks: bool, shrunk: set[tuple[str, ...]]
+) -> Fault:
     group = (outcome.case.problem.kind, outcome.implementation, _sort(outcome.wrong))
     if shrinks and group not in shrunk:
         shrunk.add(group)
-        outcome = shrink(outcome, backend.layout_rules)
+        outcome = shrink(outcome, rules)
     case = f"{outcome.case} : {','.join(outcome.layouts)} : {outcome.implementation}"
     kind, implementation, sort = group
     return Fault(kind, implementation, backend.isa, sort, case, outcome.wrong, outcome.work)

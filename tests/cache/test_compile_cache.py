@@ -189,7 +189,7 @@ def region_modules(module: Any) -> list[Any]:
 
 
 def packed_bytes(ex: tvm_mxplan.Executable) -> int:
-    """What the process holds in packed weights for an executable that has run."""
+    """Bytes of packed weights that the process holds for an executable that has run."""
     return sum(library.stats(region)["packed_weight_bytes"] for region in region_modules(ex.module.mod))
 
 

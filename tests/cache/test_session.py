@@ -1,4 +1,4 @@
-"""What one process decided and what it loaded: kept apart, handed to compilations, bounded."""
+"""Decisions that one process made and those that it loaded are kept apart, handed on, and bounded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the system says of the processor, read from a text like Linux's."""
+"""Facts of the processor, read from a text like Linux's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a library says of a step: reference code is recognised wherever it stands."""
+"""A library's description of a step: reference code is recognised wherever it stands."""
 
 from __future__ import annotations
 

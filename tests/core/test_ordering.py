@@ -62,7 +62,7 @@ def test_branches_run_one_after_the_other():
 
 
 def test_the_larger_branch_comes_first():
-    """What is left of a branch waits while the other runs; it should be the 2 bytes, not the 9."""
+    """The rest of a branch waits while the other runs; it should be the 2 bytes, not the 9."""
     tensors = (
         Tensor(5, 0, (1, 3)),
         Tensor(40, 1, (2,)),

@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -68,7 +69,8 @@ void AppendText(std::string* bytes, const std::string& text) {
 }
 
 // A plan of the convolution below: dst, src, weights, bias and the workspace.
-std::string Record(int64_t workspace = 256, std::vector<int64_t> uids = {4, 1, 2, 3}) {
+std::string Record(int64_t workspace = 256, std::vector<int64_t> uids = {4, 1, 2, 3},
+                   const std::vector<std::pair<int64_t, std::string>>& scalars = {}) {
   std::string body;
   for (int64_t number : {int64_t{91900}, int64_t{90}, int64_t{132}, int64_t{13000}, workspace}) {
     Append(&body, number, 8);
@@ -76,9 +78,14 @@ std::string Record(int64_t workspace = 256, std::vector<int64_t> uids = {4, 1, 2
   AppendText(&body, "eng7");
   Append(&body, static_cast<int64_t>(uids.size()), 4);
   for (int64_t uid : uids) Append(&body, uid, 8);
+  Append(&body, static_cast<int64_t>(scalars.size()), 4);
+  for (const auto& [uid, number] : scalars) {
+    Append(&body, uid, 8);
+    AppendText(&body, number);
+  }
   AppendText(&body, "{\"engineId\":7}");
   std::string bytes = "MXEP";
-  Append(&bytes, 1, 4);
+  Append(&bytes, 2, 4);
   return bytes + mxplan::DigestOfPlan(body) + body;
 }
 
@@ -153,8 +160,9 @@ struct Caller {
   std::shared_ptr<char> y = mxplan::CudaMemory().Allocate(kOut * 2);
 
   void Run(mxplan::Region* region,
-           mxplan::MemorySpace::Kind space = mxplan::MemorySpace::Kind::kCuda) const {
-    const int64_t in[] = {2, 3, 4, 5}, out[] = {2, 7, 4, 5};
+           mxplan::MemorySpace::Kind space = mxplan::MemorySpace::Kind::kCuda,
+           int64_t channels = 7) const {
+    const int64_t in[] = {2, 3, 4, 5}, out[] = {2, channels, 4, 5};
     mxplan::TensorRef src, dst;
     src.data = x.get();
     dst.data = y.get();
@@ -207,6 +215,53 @@ void CheckOrder() {
   Check(Says(SaidBy([&] { caller.Run(region.get(), mxplan::MemorySpace::Kind::kHost); }),
              "is not on the GPU"),
         "tensors of the CPU are refused");
+}
+
+// Numbers of a plan are handed over from the host's memory, behind the tensors.
+void CheckScalars() {
+  auto region = MakeRegion(Record(0, {4, 1, 2, 3}, {{500, std::string("\0\0\x80\x3f", 4)}}));
+  Caller caller;
+  Take();
+  caller.Run(region.get());
+  std::vector<std::string> calls = Take();
+  auto has = [&](const char* call) { return std::count(calls.begin(), calls.end(), call) == 1; };
+  Check(has("set 1000 type 3 count 5") && has("set 1001 type 6 count 5"), Joined(calls));
+  Check(has("number 1065353216"), "the number is 1.0f: " + Joined(calls));
+  std::string said = SaidBy([&] {
+    caller.Run(MakeRegion(Record(0, {4, 1, 2, 3}, {{500, std::string(17, '1')}})).get());
+  });
+  Check(Says(said, "a number of 17 bytes"), said);
+}
+
+// A softmax along the channels of an image that is stored channels last is one along a row.
+void CheckSoftmax() {
+  mxplan::Program program = MakeProgram("");
+  Step softmax;
+  softmax.kind = "softmax";
+  softmax.name = "s";
+  softmax.operands = {{"src", 3}, {"dst", 4}};
+  softmax.attributes = {{"algorithm", std::string("log_softmax")}, {"axis", int64_t{1}}};
+  for (size_t value : {4, 5}) program.values[value].shape[1] = Number(3);
+  program.steps[1] = softmax;
+  std::vector<ConstantData> constants = {Constant(weights, {7, 3, 1, 1}), Constant(bias, {7})};
+  mxplan::Region region(program, constants, mxplan::FindLibrary("cudnn"));
+  Caller caller;
+  Take();
+  caller.Run(&region, mxplan::MemorySpace::Kind::kCuda, 3);
+  std::vector<std::string> calls = Take();
+  auto at = [&](const std::string& call) {
+    return std::find(calls.begin(), calls.end(), call) - calls.begin();
+  };
+  Check(std::count(calls.begin(), calls.end(), "tensor of type 2 40/3 3/1 1/1 1/1") == 2,
+        "rows of three numbers: " + Joined(calls));
+  Check(at("softmax 2 1") == static_cast<std::ptrdiff_t>(calls.size()) - 2, Joined(calls));
+  caller.Run(&region, mxplan::MemorySpace::Kind::kCuda, 3);
+  Check(Take() == std::vector<std::string>{"transform", "softmax 2 1", "transform"},
+        "a warm call makes nothing");
+  program.values[4].layout = "abcd";
+  mxplan::Region other(program, constants, mxplan::FindLibrary("cudnn"));
+  std::string said = SaidBy([&] { caller.Run(&other, mxplan::MemorySpace::Kind::kCuda, 3); });
+  Check(Says(said, "a softmax from acdb to another layout"), said);
 }
 
 // An error at the n-th call that can fail: it is named, leaves nothing behind, and the next call
@@ -310,6 +365,8 @@ int main(int, char** arguments) {
   mxplan::SetCudaLibraries(arguments[1], arguments[1]);
   CheckOrder();
   Check(Live() == 0, mxplan::Concat("an ended region left ", Live()));
+  CheckScalars();
+  CheckSoftmax();
   CheckErrors();
   CheckOtherDevices();
   CheckDamagedPlans();

@@ -19,6 +19,7 @@ struct State {
   std::vector<std::string> calls;
   std::set<void*> memory, descriptors, handles, tensors;
   std::map<void*, std::vector<void*>> addresses;  // of variant packs
+  std::map<void*, std::vector<int64_t>> ids;
   std::set<void*> finalized;
   int fail_at = -1, fail_with = 0;  // counts calls that can fail
   int made = 0;
@@ -178,6 +179,10 @@ STAND_IN int cudnnBackendSetAttribute(void* descriptor, int name, int type, int6
     auto* addresses = static_cast<void* const*>(values);
     S().addresses[descriptor].assign(addresses, addresses + count);
   }
+  if (status == 0 && name == 1000) {
+    auto* ids = static_cast<const int64_t*>(values);
+    S().ids[descriptor].assign(ids, ids + count);
+  }
   return status;
 }
 STAND_IN int cudnnBackendFinalize(void* descriptor) {
@@ -186,6 +191,7 @@ STAND_IN int cudnnBackendFinalize(void* descriptor) {
   if (status == 0) S().finalized.insert(descriptor);
   return status;
 }
+// Notes the numbers that it is handed, those with ids from 500 on.
 // Adds one to the first byte of the first tensor: who runs, and where, can be seen.
 STAND_IN int cudnnBackendExecute(void* handle, void* plan, void* pack) {
   LOCKED;
@@ -194,6 +200,12 @@ STAND_IN int cudnnBackendExecute(void* handle, void* plan, void* pack) {
   State& s = S();
   if (s.handles.count(handle) == 0 || s.finalized.count(plan) == 0 || s.finalized.count(pack) == 0)
     return 2000;
+  for (size_t i = 0; i < s.ids[pack].size(); ++i) {
+    uint32_t number = 0;
+    if (s.ids[pack][i] < 500) continue;
+    std::memcpy(&number, s.addresses[pack].at(i), sizeof(number));
+    s.calls.push_back("number " + std::to_string(number));
+  }
   ++*static_cast<unsigned char*>(s.addresses[pack].at(0));
   return 0;
 }
@@ -216,6 +228,11 @@ STAND_IN int cudnnSetTensorNdDescriptor(void*, int type, int rank, const int* ex
     text += " " + std::to_string(extents[i]) + "/" + std::to_string(strides[i]);
   }
   return Note(text);
+}
+STAND_IN int cudnnSoftmaxForward(void*, int algorithm, int mode, const void*, void*, const void*,
+                                 const void*, void*, void*) {
+  LOCKED;
+  return Note("softmax " + std::to_string(algorithm) + " " + std::to_string(mode));
 }
 STAND_IN int cudnnTransformTensor(void*, const void*, void*, const void*, const void*, void*,
                                   void*) {

@@ -1,4 +1,4 @@
-"""How long the workers of TVM's thread pool keep a processor after a kernel: briefly, or as a user says."""
+"""Workers of TVM's thread pool keep a processor after a kernel only briefly, or as long as a user says."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import pointwise
 import pytest
 import tvm
 import tvm_ffi
@@ -101,22 +101,14 @@ def test_a_library_may_go_once_its_modules_are_loaded(libraries: dict[str, Path]
 
 def test_large_weights_are_packed_slice_by_slice(tmp_path: Path) -> None:
     """Rows that are no multiple of a block, in the last slice too."""
-    weights = np.random.default_rng(5).standard_normal((2503, 1003)).astype("float32")
-    assert weights.nbytes > 2**23  # a slice
-    tensor = functools.partial(onnx.helper.make_tensor_value_info, elem_type=onnx.TensorProto.FLOAT)
-    graph = onnx.helper.make_graph(
-        [onnx.helper.make_node("MatMul", ["x", "w"], ["y"])],
-        "large",
-        [tensor("x", shape=(7, 2503))],
-        [tensor("y", shape=(7, 1003))],
-        [onnx.numpy_helper.from_array(weights, "w")],
-    )
-    opset = onnx.helper.make_opsetid("", 17)
-    ex = tvm_mxplan.compile(onnx.helper.make_model(graph, opset_imports=[opset], ir_version=8))
+    ex = tvm_mxplan.compile(pointwise.model())
     ex.export(tmp_path / "large.so")
-    x = np.random.default_rng(6).standard_normal((7, 2503)).astype("float32")
+    x = np.random.default_rng(6).standard_normal(pointwise.SHAPE).astype("float32")
     expected = ex(x)[0].numpy()
-    np.testing.assert_allclose(expected, x.astype("float64") @ weights, rtol=1e-4, atol=1e-3)
+    weights, bias = map(onnx.numpy_helper.to_array, pointwise.model().graph.initializer)
+    assert weights.nbytes > 2**23  # a slice
+    wanted = np.einsum("oi,nihw->nohw", weights[..., 0, 0].astype("float64"), x) + bias[:, None, None]
+    np.testing.assert_allclose(expected, wanted, rtol=1e-4, atol=1e-3)
     capacity = tvm_mxplan.cache_statistics()["weights"].most_bytes
     tvm_mxplan.set_cache_capacity("weights", bytes=0)  # the loaded library packs for itself
     try:

@@ -1,4 +1,4 @@
-"""What a file is taken for: by its bytes where they tell, by its name where they do not."""
+"""A file is taken for what its bytes say, and for what its name says where they do not tell."""
 
 from __future__ import annotations
 

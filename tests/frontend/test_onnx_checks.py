@@ -39,7 +39,7 @@ def model() -> onnx.ModelProto:
 
 
 def refused(change: Change, kind: type[Exception] = InvalidInputError) -> str:
-    """What is said of the changed model, which is one line and names the source first."""
+    """The error for the changed model, which is one line and names the source first."""
     changed = model()
     change(changed)
     with pytest.raises(kind) as error:

@@ -1,4 +1,4 @@
-"""What makes two ONNX models one: structure, edges, attributes, types, bytes, nodes' names; not values'."""
+"""Two ONNX models are one by structure, edges, attributes, types, bytes and names of nodes, not of values."""
 
 from __future__ import annotations
 

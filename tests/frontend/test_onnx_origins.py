@@ -19,7 +19,7 @@ from tvm_mxplan.pipeline import compilation
 
 
 def origins(parsed: onnx.ModelProto) -> dict[str, list[str]]:
-    """What each operator of the canonical model comes from, in order."""
+    """The origins of the canonical model's operators, in order."""
     made = compilation([], Options(), tvm.target.Target("llvm"))
     mod = made.run(import_model(parsed), last="name")
     return {name: [str(one) for one in found] for name, found in origin_table(mod).items()}
@@ -137,7 +137,7 @@ twice (v) => (r) {
 
 
 def test_a_function_of_the_model_is_named_by_its_calls():
-    """What has no name inside goes by the call: names of values in there mean nothing to a user."""
+    """An operator without a name inside goes by the call: names of values in there mean nothing to a user."""
     parsed = onnx.parser.parse_model(FUNCTION)
     onnx.checker.check_model(parsed)
     assert origins(parsed) == {

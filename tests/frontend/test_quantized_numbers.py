@@ -22,15 +22,17 @@ def model(kind: str, operands: list[Any], **attributes: Any) -> onnx.ModelProto:
         for name, one in zip(names[1:], operands[1:], strict=True)
         if name
     ]
-    source = TensorProto.FLOAT if kind == "QuantizeLinear" else TensorProto.UINT8
+    source = TensorProto.FLOAT if kind in ("QuantizeLinear", "DynamicQuantizeMatMul") else TensorProto.UINT8
+    domain = "com.microsoft" if kind in ("DynamicQuantizeMatMul", "MatMulIntegerToFloat") else ""
     graph = helper.make_graph(
-        [helper.make_node(kind, names, ["y"], name="culprit", **attributes)],
+        [helper.make_node(kind, names, ["y"], name="culprit", domain=domain, **attributes)],
         "g",
         [helper.make_tensor_value_info("x", source, operands[0])],
         [onnx.ValueInfoProto(name="y")],
         constants,
     )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
+    opsets = [helper.make_opsetid("", 19), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=9)
 
 
 def f32(*numbers: float) -> np.ndarray:
@@ -38,7 +40,28 @@ def f32(*numbers: float) -> np.ndarray:
 
 
 W = np.ones((3, 4, 1, 1), "int8")
+MATRIX = np.ones((6, 3), "int8")
 BROKEN = [
+    ("DynamicQuantizeMatMul", [IMAGE, MATRIX, f32(0.0)], {}, "scale: expected finite numbers above 0, got 0"),
+    ("DynamicQuantizeMatMul", [IMAGE, MATRIX, f32(1, 2)], {}, "expected 3 along axis -1, got 2"),
+    (
+        "DynamicQuantizeMatMul",
+        [IMAGE, MATRIX, f32(0.1), np.uint8(1)],
+        {},
+        "zero point: expected int8, the type of the integers, got uint8",
+    ),
+    (
+        "MatMulIntegerToFloat",
+        [IMAGE, MATRIX, f32(0.1), f32(-0.1)],
+        {},
+        "scale: expected finite numbers above 0, got -0.1",
+    ),
+    (
+        "MatMulIntegerToFloat",
+        [IMAGE, MATRIX, f32(np.nan), f32(0.1), np.uint8(3), np.int8(0)],
+        {},
+        "scale: expected finite numbers above 0, got nan",
+    ),
     ("DequantizeLinear", [IMAGE, f32(0.0)], {}, "scale: expected finite numbers above 0, got 0"),
     ("DequantizeLinear", [IMAGE, f32(-0.5)], {}, "scale: expected finite numbers above 0, got -0.5"),
     (

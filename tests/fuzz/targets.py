@@ -1,4 +1,4 @@
-"""What reads files in Python: each target makes one input of a seed and hands it to the reader.
+"""Readers of files in Python: each target makes one input of a seed and hands it to the reader.
 
 A reader may refuse by the error it says it raises; whatever else it raises is a finding, and so is the end of
 the process.  ``load`` makes a target's seeds once.
@@ -105,7 +105,7 @@ def load_choices() -> Try:
 
 
 def _free(step: ir.Step) -> dict[str, object]:
-    """What a decision may change of a step, as it is where nothing was decided."""
+    """The fields of a step that a decision may change, as they are where nothing was decided."""
     attrs = step.attrs
     if isinstance(attrs, ir.Convolution):
         attrs = replace(attrs, algorithm="direct", preferred="")

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import tvm_ffi
+from blocks import BLOCK, BLOCKED
 
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.core.program import codec
@@ -18,7 +19,6 @@ from tvm_mxplan.errors import InvalidInputError
 from tvm_mxplan.opcheck import OpCheck, checking
 
 SHAPE = (1, 17, 9, 9)
-BLOCKED = "aBcd16b"
 WEIGHTS = np.random.default_rng(0).standard_normal((17, 17, 3, 3), np.float32) / 12
 X = np.random.default_rng(1).standard_normal(SHAPE, np.float32)
 SAME = ir.Convolution((1, 1), (1, 1, 1, 1), (1, 1), 1)
@@ -125,10 +125,10 @@ def test_one_wrong_weight_is_found():
 def test_a_tail_that_is_not_zero_is_found():
     program = network()
     program = replace(program, values=(replace(program.values[0], layout=BLOCKED), *program.values[1:]))
-    x = np.zeros((1, 2, 9, 9, 16), np.float32)
-    x[:, 0], x[:, 1, ..., :1] = 1, 1
+    x = np.zeros((1, -(-17 // BLOCK), 9, 9, BLOCK), np.float32)
+    x[:, :-1], x[:, -1, ..., :1] = 1, 1
     assert run(program, x).first is None
-    x[0, 1, 4, 4, 7] = 1e-30
+    x[0, -1, 4, 4, 7] = 1e-30
     first = run(program, x).first
     assert first is not None
     assert (first.name, first.finding.kind, first.finding.value, first.finding.count) == (
@@ -142,7 +142,7 @@ def test_a_tail_that_is_not_zero_is_found():
 
 def test_a_value_off_its_alignment_is_refused():
     program = network()
-    nbytes = 2 * 16 * 81 * 4
+    nbytes = 2 * 16 * 81 * 4  # whole blocks of 8 or 16, and whole lines of caches
     values = [
         replace(v, offset=(at - 3) * nbytes, nbytes=nbytes) if v.kind == "local" else v
         for at, v in enumerate(program.values)

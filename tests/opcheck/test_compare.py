@@ -1,4 +1,4 @@
-"""What counts as a difference: rounding does not, infinities and missing numbers have rules."""
+"""Differences that count: rounding does not, infinities and missing numbers have rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What turns the check on for every call: the option, the environment; and what it raises."""
+"""The check of every call is turned on by the option or the environment, and raises its own error."""
 
 from __future__ import annotations
 

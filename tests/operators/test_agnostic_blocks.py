@@ -11,7 +11,7 @@ from onnx_node import Graph, run, tolerance
 from tvm_mxplan.testing.reference import relative_l2
 
 Build = Callable[[Graph, str, int, int], tuple[str, int]]
-"""What follows an image of so many images and channels: a name, and the reorders at the model's borders."""
+"""Blocks behind an image of so many images and channels: a name, and the reorders at the model's borders."""
 
 
 def squeeze_and_excite(g: Graph, src: str, batch: int, channels: int) -> tuple[str, int]:

@@ -72,7 +72,7 @@ def test_one_operator_between_convolutions(layouts: str, channels: int, batch: i
 
 @pytest.mark.parametrize("batch", [1, 3])
 def test_by_cost(batch: int) -> None:
-    """Where a layout pays for its way in and out, nothing is paid in between; the report says so."""
+    """A layout that pays for its way in and out pays nothing in between; the report says so."""
     g = Graph()
     y = g.conv(g.op("Sin", g.conv(g.input(batch, 64, 28, 28), 64, 64)), 64, 64)
     report = check(g, y, layouts="cost", convs=2, left=2, reduction=9 * 64)

@@ -1,4 +1,4 @@
-"""What is left to TVM works around and between regions; inputs and outputs in every unusual role."""
+"""Operators left to TVM work around and between regions; inputs and outputs in every unusual role."""
 
 from __future__ import annotations
 
@@ -93,7 +93,20 @@ def test_reductions_over_the_last_axes(kind):
     assert max(relative_l2(a, e) for a, e in zip(actual, expected, strict=True)) <= tolerance(255)
 
 
-@pytest.mark.parametrize("axes", [[0], [1], [0, 2, 3], [1, 3]])
+@pytest.mark.parametrize("kind", ["Mean", "Sum", "Max", "L2"])
+def test_reductions_over_axes_in_the_middle_are_pools(kind):
+    g, outputs = Graph(opset=11), []
+    for axes in ([0], [1], [0, 1], [1, 2]):
+        for keepdims in (0, 1):
+            x = g.op("Sqrt", g.positive(3, 7, 5, 17))
+            outputs.append(g.op(f"Reduce{kind}", x, axes=axes, keepdims=keepdims))
+    ex, actual, expected = run(g, *outputs)
+    kinds = Counter(step.kind for step in computing(ex.report))
+    assert kinds["pooling"] == 8 and not ex.report.fallbacks, str(ex.report)
+    assert max(relative_l2(a, e) for a, e in zip(actual, expected, strict=True)) <= tolerance(35)
+
+
+@pytest.mark.parametrize("axes", [[2], [0, 2, 3], [1, 3]])
 def test_other_reductions_are_left_to_tvm(axes):
     g = Graph(opset=13)
     y = g.op("ReduceMean", g.op("Abs", g.input(2, 17, 5, 3)), axes=axes)

@@ -1,4 +1,4 @@
-"""What the ONNX importer hides, and blocks of real networks, down to the number of primitives."""
+"""Forms that the ONNX importer hides, and blocks of real networks, down to the number of primitives."""
 
 from __future__ import annotations
 
@@ -175,5 +175,5 @@ def test_layer_norm_spelt_out_takes_scale_and_shift():
 
 def test_lrn_in_eight_operators_is_one():
     g = Graph()
-    y = g.op("LRN", g.op("Relu", g.conv(g.input(1, 3, 7, 7), 3, 17)), size=5)
+    y = g.op("LRN", g.op("Relu", g.conv(g.input(1, 3, 7, 7), 3, 32)), size=5)
     check(g, y, steps={"convolution": 1, "lrn": 1}, reduction=27)

@@ -30,7 +30,7 @@ def parse(body: str, parameters: str, attributes: str = "") -> tvm.IRModule:
 
 
 def lower(mod: tvm.IRModule, dataflow: bool = False) -> tvm.IRModule:
-    """What memory planners get; in dataflow blocks TVM fuses operators and makes reshapes views."""
+    """A module as memory planners get it; in dataflow blocks TVM fuses operators and makes reshapes views."""
     passes = [relax.transform.ConvertToDataflow()] if dataflow else []
     passes += pipeline.library_dispatch_passes(TARGET) + pipeline.legalize_passes(TARGET)
     with TARGET:

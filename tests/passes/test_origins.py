@@ -1,4 +1,4 @@
-"""What operators come from, on the IR: spans, the table, and passes that lose both."""
+"""Origins of operators on the IR: spans, the table, and passes that lose both."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def test_errors_over_there(pi, tmp_path):
 
 
 def test_a_server_that_dies_amid_the_work(tiny, tmp_path, monkeypatch):
-    """What was measured before is kept, and counts in the next run."""
+    """A cost that was measured before is kept, and counts in the next run."""
     records = tmp_path / "records"
     with rpc_processes.server() as (address, process):
         remote = Remote(server=address, key=KEY)

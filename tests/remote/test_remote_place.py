@@ -89,7 +89,7 @@ def test_equal_programs_are_asked_about_once(monkeypatch):
 
 
 def test_a_machine_of_another_kind():
-    """What is compiled for it does not run here; the blocks of its layouts are its own."""
+    """A library that is compiled for it does not run here; the blocks of its layouts are its own."""
     other = {"instruction set": "cpu_isa_avx2"}
     ours = machine()["instruction set"]
     there = There(Connection(facts={**machine(), **other}, code={**registry.code(), **other}))

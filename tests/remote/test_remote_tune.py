@@ -48,7 +48,7 @@ def nothing_here(monkeypatch):
 
 
 def over_there(records: Path, library: Path, folder: Path, environment: dict[str, str]) -> tuple[list, list]:
-    """What a compile with the records tells on such a machine, and what the tuned library computes there."""
+    """The report of a compile with the records on such a machine, and the tuned library's results there."""
     command = [sys.executable, "-c", _OVER_THERE, records, library, folder / "y.npz"]
     cache = {"TVM_MXPLAN_CACHE_DIR": str(folder / "elsewhere")}
     env = {**os.environ, **cache, **environment}

@@ -1,4 +1,4 @@
-"""What a report says is left to TVM: each operator with its nodes, its reason, and its share of the time."""
+"""Reports name each operator left to TVM, with its nodes, its reason, and its share of the time."""
 
 from __future__ import annotations
 

@@ -15,11 +15,12 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 from _mutate import equivalent, main, tree
-from _mutate.baseline import Baseline, named_in, what_counts
+from _mutate.baseline import Baseline, Observations, named_in, what_counts
 from _mutate.main import Tried, sample, summary
 from _mutate.mutants import Mutant
 from _mutate.reached import NAME, instrument, kept_code
 from _mutate.rules import is_program, mutants_of
+from _mutate.server import Ended
 from _mutate.tree import ROOT, module_of, sources
 
 
@@ -277,6 +278,59 @@ def test_tests_that_are_left_out() -> None:
     rest = [test for test in every if not test.startswith("tests/operators/")]
     assert tree.tests_of("byoc/onednn/codegen.py", ["tests/operators/*"]) == rest
     assert "tests/byoc/onednn/test_kernel_costs.py" in rest, "of the folder that mirrors its own"
+
+
+def test_a_folder_without_tests_has_those_of_the_one_above() -> None:
+    found = tree.tests_of("byoc/onednn/rewrites/quantized/lower.py", ["tests/operators/*"])
+    assert "tests/byoc/onednn/rewrites/test_quantized_rewrites.py" in found
+    package = "tvm_mxplan/core/allocation/native/__init__.py"
+    assert tree.named_tests_of(package) == ["tests/core/allocation/test_native.py"]
+    assert tree.tests_of(package)[0] == "tests/core/allocation/test_native.py"
+    assert tree.named_tests_of("byoc/onednn/codegen.py") == ["tests/byoc/onednn/test_codegen.py"]
+
+
+class Fake:
+    """A server: one test of each file fails as it is, and those of ``noticing`` files fail on a mutant."""
+
+    def __init__(self, *noticing: str) -> None:
+        self.noticing, self.recorded, self.tried = noticing, [], []  # type: ignore[var-annotated]
+
+    def record(self, test: str, *_: object) -> dict:
+        self.recorded.append(test)
+        ran = {f"{test}::passes": {"seconds": 2.0, "lines": {"m.py": [3]}}}
+        return {"imported": [], "shared": {}, "tests": ran, "failed": [f"{test}::fails"]}
+
+    def test(self, _path: str, _text: str, tests: tuple[str, ...], _seconds: float) -> Ended:
+        self.tried.append(tests)
+        failed = any(test.startswith(self.noticing) for test in tests) if self.noticing else False
+        return Ended(int(failed), "", 1.0)
+
+
+OWN, OTHER = "tests/core/test_policies.py", "tests/core/test_kernel.py"
+
+
+@pytest.mark.parametrize(
+    ("noticing", "limit", "noticed", "tried"),
+    [
+        ((OWN,), 10, True, [OWN]),
+        ((OTHER,), 10, True, [OWN, OTHER]),
+        ((), 10, False, [OWN, OTHER]),
+        ((OTHER,), 2, False, [OWN]),
+    ],
+)
+def test_files_of_tests_are_looked_at_when_they_are_wanted(
+    tmp_path, monkeypatch, capsys, noticing, limit, noticed, tried
+) -> None:
+    """Those of the own name first; what they spend, others have not; what fails beforehand is told."""
+    monkeypatch.setattr("_mutate.baseline.KEPT", tmp_path)
+    server = Fake(*noticing)
+    mutant = Mutant("m.py", "f", "constant", 3, 0, 1, "1", "2")
+    found = main._try(server, Baseline(Observations(server)), mutant, "1\n", ([OWN], [OTHER]), limit)
+    assert (found.noticed, found.tests) == (noticed, len(tried))
+    assert server.tried == [(f"{test}::passes",) for test in tried] and OWN in server.recorded
+    assert f"{OWN}::fails fails before anything is changed and is left out" in capsys.readouterr().err
+    Observations(server)[OWN]
+    assert server.recorded.count(OWN) == 1, "what was observed is kept"
 
 
 def test_a_share_of_the_files() -> None:

@@ -15,11 +15,13 @@ import pytest
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
-from _sweep import chains, execution, grammar, numbers, shrinking, sweep, worker  # noqa: E402
+from _sweep import execution, grammar, numbers, shrinking, sweep, worker  # noqa: E402
 from _sweep.buffers import Guarded  # noqa: E402
 from _sweep.drawing import draw  # noqa: E402
-from _sweep.subject import Tensor  # noqa: E402
-from _sweep.subjects import NOT_SWEPT, subject  # noqa: E402
+from _sweep.steps import chains  # noqa: E402
+from _sweep.steps.element_types import WITHOUT_PRODUCTS, choose, families_of, type_of  # noqa: E402
+from _sweep.steps.subject import Tensor  # noqa: E402
+from _sweep.steps.subjects import NOT_SWEPT, subject  # noqa: E402
 from _sweep.tally import Tally  # noqa: E402
 
 from tvm_mxplan.byoc.onednn import library  # noqa: E402
@@ -53,7 +55,10 @@ def test_the_lists_have_every_kind_of_step_and_hardly_a_line_without_sense() -> 
     lines = grammar.read()
     registry = SCRIPTS.parent / "byoc" / "runtime" / "onednn" / "steps" / "registry.cc"
     built = set(re.findall(r'\{"(\w+)", &?Build', registry.read_text()))
-    assert {line.kind for line in lines} == built - set(NOT_SWEPT) and built >= set(NOT_SWEPT)
+    host = SCRIPTS.parent / "byoc" / "runtime" / "host" / "steps" / "registry.cc"
+    others = set(re.findall(r'\{"(\w+)", &?Build', host.read_text()))
+    assert len(built) > 20 and len(others) > 6
+    assert {line.kind for line in lines} == (built | others) - {*NOT_SWEPT}
     for line in lines:
         tried = [subject(line.at(int(at))) for at in np.linspace(0, line.size - 1, 50)]
         assert any(tried), line.place
@@ -94,8 +99,8 @@ def test_a_part_of_a_result_is_that_part(monkeypatch: pytest.MonkeyPatch) -> Non
         part = execution.prepare(case(text, chain))
         monkeypatch.undo()
         assert whole and part and part.part.channels is not None
-        assert part.estimate.value.size < whole.estimate.value.size
-        np.testing.assert_array_equal(part.estimate.value, part.part.of(whole.estimate.value))
+        assert part.estimates["dst"].value.size < whole.estimates["dst"].value.size
+        np.testing.assert_array_equal(part.estimates["dst"].value, part.part.of(whole.estimates["dst"].value))
 
 
 def test_guards_tell_where_they_were_written() -> None:
@@ -108,6 +113,93 @@ def test_guards_tell_where_they_were_written() -> None:
     buffer.refill()
     buffer._before[-1] = 0
     assert "in front" in buffer.trespassed()
+
+
+# --- element types ----------------------------------------------------------------------------------------
+
+
+def types_of(text: str, family: str) -> list[tuple[dict[str, str], str]]:
+    """By role, the types of a problem's operands in all of a family's ways, and that of its result."""
+    random, problem, found = np.random.default_rng(0), grammar.problem(text), {}
+    made = subject(problem)
+    assert made
+    for _ in range(40):
+        chosen = choose(problem, made, family, random)
+        if chosen is not None:
+            made_so = subject(chosen)
+            assert made_so and grammar.problem(str(chosen)) == chosen
+            found[type_of(chosen)] = ({one.role: one.dtype for one in made_so.tensors}, made_so.written)
+    return [found[name] for name in sorted(found)]
+
+
+def test_steps_have_the_types_that_the_planner_gives_them() -> None:
+    convolution = "convolution ic16 ih5 oc8 kh3 bias1"
+    short = {"src": "bfloat16", "weights": "bfloat16", "bias": "float32"}
+    assert types_of(convolution, "bf16") == [(short, "bfloat16"), (short, "float32")]
+    assert types_of("softmax dims=4x5", "bf16") == [({"src": "bfloat16"}, "float32")]
+    assert types_of("convolution_backward_weights ic3 ih5 oc8 kh3", "bf16") == []
+    assert [written for _, written in types_of("pooling ic3 ih5 kh2", "int8")] == ["int8", "uint8"]
+    assert types_of("pooling ic3 ih5 kh2 alg=avg_include_padding", "int8") == []
+    assert types_of(convolution, WITHOUT_PRODUCTS) == []
+    products = types_of(convolution, "int8")
+    assert {written for _, written in products} == {"uint8", "int8", "float32", "bfloat16"}
+    for roles, written in products:
+        assert roles["weights"] == "int8" and roles["src"] in ("uint8", "int8")
+        assert roles["src_scale"] == roles["weights_scale"] == roles["bias"] == "float32"
+        assert ("dst_scale" in roles) == (written in ("uint8", "int8"))
+    assert types_of("reorder lib=host dt=s64 dims=4x5 from=ab to=ba", "int8") == []
+    host = types_of("compare lib=host dt=s64 dims=4x5", "host")
+    assert host == [({"src": "int64", "src1": "int64"}, "bool")]
+
+
+def test_a_processor_without_instructions_has_fewer_families() -> None:
+    wanted = ("f32", "bf16", "int8", "host")
+    assert families_of(wanted, lambda dtype: "") == list(wanted)
+    lacks = lambda dtype: "no" if dtype != "float32" else ""  # noqa: E731
+    assert families_of(wanted, lacks) == ["f32", "host", WITHOUT_PRODUCTS]
+
+
+@pytest.mark.parametrize("depth", [1, 27, 576, 4608, 60000])
+def test_sums_of_integers_are_exact_and_reach_both_ends(depth: int) -> None:
+    random = np.random.default_rng(0)
+    src = numbers.fill(Tensor("src", (4, depth), data="integers", dtype="uint8"), depth, random)
+    zero = numbers.fill(Tensor("src_zero_point", (1,), data="zero_uint8", dtype="int32"), depth, random)
+    weights = numbers.fill(Tensor("weights", (depth, 4), data="integer_weights", dtype="int8"), depth, random)
+    assert src.dtype == np.uint8 and weights.dtype == np.int8 and zero.dtype == np.int32
+    worst = np.abs(src.astype(np.int64) - zero).max() * np.abs(weights.astype(np.int64)).sum(0).max()
+    assert worst < 2**24
+    if depth > 500:
+        assert (src == 0).any() and (src == 255).any()
+    scale = numbers.fill(Tensor("weights_scale", (4,), data="weights_scale"), depth, random)
+    assert (np.log2(scale) % 1 == 0).all()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "quantization dims=2x19x7x5 dt=f32:u8 zp=dst",
+        "quantization dims=2x19x7x5 dt=s8:f32 ws=each axis1 zp=none",
+        "pooling ic19 ih9 kh3 sh2 ph1 dt=u8",
+        "cast lib=host dt=f32:s8 dims=2x19x7x5",
+        "gather lib=host dt=bf16 of=s32 dims=7x5 axis0 at=3x5",
+        "batch_normalization_backward mb2 ic19 ih5",
+    ],
+)
+def test_a_wrong_result_of_any_type_is_a_finding(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last byte but three of a result is changed, behind the run of the kernel."""
+    assert not [one.wrong for one in worker.repeat(f"{text} : -") if one.wrong]
+    judge = execution.Prepared._judge
+
+    def spoilt(self: execution.Prepared, result: Guarded, output: object) -> str:
+        result.bytes[-4:] = result.bytes[-4:] ^ 0x5F
+        return judge(self, result, output)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(execution.Prepared, "_judge", spoilt)
+    try:
+        found = worker.repeat(f"{text} : -")
+    finally:
+        library.set_errata(True)
+    assert found and all(one.wrong for one in found)
 
 
 # --- the sweep --------------------------------------------------------------------------------------------
@@ -145,10 +237,13 @@ def test_it_finds_a_kernel_that_is_wrong_and_a_smaller_case(
     assert again.wrong and smaller.wrong and smaller.work < again.work
 
 
-def test_a_part_of_the_sweep() -> None:
-    tally = swept(cases=100, seed=1, shrinks=False)
-    assert sum(tally.cases.values()) == 100
-    assert len({kind for kind, _ in tally.cases}) > 12 and sum(tally.runs.values()) > 250
+@pytest.mark.parametrize(
+    ("types", "cases", "kinds"), [(("f32",), 100, 12), (("host", "int8", "bf16"), 60, 8)]
+)
+def test_a_part_of_the_sweep(types: tuple[str, ...], cases: int, kinds: int) -> None:
+    tally = swept(cases=cases, seed=1, shrinks=False, types=types)
+    assert sum(tally.cases.values()) == cases
+    assert len({kind for kind, _ in tally.cases}) > kinds and sum(tally.runs.values()) > 1.3 * cases
     unknown = [fault for fault in tally.faults.values() if not sweep.is_known(fault)]
     assert not unknown, "\n".join(tally.lines())
 

@@ -112,6 +112,7 @@ MORE: Mapping[str, Case] = {
         with_attributes(nn.instance_norm, channel_axis=1, axes=[2, 3]),
         dtype="float32",
     ),
+    "rows": wide(lambda x: op.take(x, constant([[2, 0], [2, 2], [1, 3]], "int64"), axis=1), (3, 4, 5)),
     "relu": wide(nn.relu),
     "leaky_relu": wide(lambda x: nn.leakyrelu(x, 0.1)),
     "prelu": Case(((3, 5, 4), (5,)), lambda x, slopes: nn.prelu(x, slopes, 1)),

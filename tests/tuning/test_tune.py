@@ -209,7 +209,7 @@ def test_cache_disabled_touches_no_disk(tiny, cache_folder):
 
 
 def test_estimates_are_not_called_measured(tiny, tmp_path):
-    """Where the budget was spent, the model's costs stand in, and say so."""
+    """The model's costs stand in where the budget was spent, and say so."""
     path = tmp_path / "r.jsonl"
     report = tvm_mxplan.tune(tiny, path, options={**MEASURE, "tune_trials": 6}).report.tuning
     assert report.measured["operators"] > 0 < report.modelled["operators"]

@@ -1,4 +1,4 @@
-"""What plans are worth: bytes that are exact, counters of energy, instances side by side."""
+"""The worth of plans: bytes that are exact, counters of energy, instances side by side."""
 
 from __future__ import annotations
 

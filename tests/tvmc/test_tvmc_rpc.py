@@ -18,7 +18,7 @@ from tvm_mxplan.execution.executable import Executable
 
 
 def over_there(*arguments: object) -> str:
-    """What tvmc prints on such a machine."""
+    """The output of tvmc on such a machine."""
     command = [sys.executable, "-m", "tvm_mxplan.tvmc", *map(str, arguments)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)

@@ -46,7 +46,9 @@ def train(files: Path, *more: str) -> int:
 def test_a_model_learns_and_is_written(files: Path, capfd: pytest.CaptureFixture[str]) -> None:
     kept = str(files / "kept.npz")
     validation = ["--validation", str(files / "data.npz"), "--checkpoint", kept]
-    assert train(files, "--epochs", "6", *validation) == 0
+    curves = ["--curves", str(files / "curves.svg")]
+    assert train(files, "--epochs", "6", *validation, *curves) == 0
+    assert (files / "curves.svg").read_text().count("<polyline") == 3  # loss, accuracy, validation
     told = capfd.readouterr().out.splitlines()
     assert [line.split(":")[0] for line in told[:6]] == [f"epoch {at}" for at in range(1, 7)]
     assert told[-1].endswith("out.onnx: trained for 48 steps")

@@ -1,4 +1,4 @@
-"""What the tests of the command line share: a small model, what a command did, what lies in a folder."""
+"""Helpers of the command line's tests: a small model, a command's outcome, the files of a folder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 @dataclass(frozen=True)
 class Result:
-    """What one command did."""
+    """The outcome of one command."""
 
     code: int
     out: str

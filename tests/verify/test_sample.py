@@ -1,4 +1,4 @@
-"""What a sample has: both ends, whole lines, every remainder, and no more than was asked for."""
+"""A sample has both ends, whole lines, every remainder, and no more than was asked for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a compilation checks, remembers and refuses: whole models, with kernels that are really wrong."""
+"""A compilation checks, remembers and refuses: whole models, with kernels that are really wrong."""
 
 from __future__ import annotations
 

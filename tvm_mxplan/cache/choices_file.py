@@ -13,32 +13,32 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ..byoc import registry
+from ..byoc.engine import Engine
 from ..core.decisions.choices import DISPATCH, KINDS, Key
 from ..core.fingerprint import Fingerprint
 from ..core.program import codec
 from ..core.program import program as ir
 from ..errors import InvalidInputError, UnsupportedError
-from ..export.files import whole_file
-from .container import Entry, UnusableCache, write
+from .container import Entry, UnusableCache
+from .kept_file import check_facts, write_file
 from .key.surroundings import shared_surroundings
+from .plans_file import load_plans, save_plans
 from .safe_file import open_container
 from .session import SESSION
 
 _HERE = "mkldnn"
-_ELSEWHERE = {
-    **{
-        spelling: f"this build keeps plans of {library} in exported libraries alone"
-        for spelling, library in registry.spellings().items()
-        if library not in registry.DEFAULT
-    },
-    "tensorrt": "this build has no TensorRT: its libraries are in no package that a build could depend on",
+_OTHERS = {
+    spelling: library for spelling, library in registry.spellings().items() if library not in registry.DEFAULT
 }
-TYPES = (*_ELSEWHERE, _HERE)
+_TENSORRT = (
+    "this build has no TensorRT: its libraries are in no package that a build could depend on; "
+    "its file would keep serialized engines"
+)
+TYPES = (*_OTHERS, "tensorrt", _HERE)
 
 
 def save_cache(filename: str | os.PathLike[str], type: str) -> int:
@@ -47,11 +47,12 @@ def save_cache(filename: str | os.PathLike[str], type: str) -> int:
     Parameters
     ----------
     filename : the file to write; it appears whole or not at all.
-    type : ``mkldnn`` for oneDNN; ``cudnn`` and ``tensorrt`` have no files yet.
+    type : ``mkldnn`` for oneDNN; ``cudnn`` for execution plans, whatever shapes regions have; ``tensorrt``
+        has no files.
 
     Returns
     -------
-    count : regions in the file; 0, after a warning, where it could not be written.
+    count : regions, or plans, in the file; 0, after a warning, where it could not be written.
 
     Raises
     ------
@@ -60,7 +61,9 @@ def save_cache(filename: str | os.PathLike[str], type: str) -> int:
     InvalidInputError : nothing was compiled yet, or with ``cache="disabled"``.
     UnsupportedError : only regions with symbolic shapes were compiled.
     """
-    _check_type(type)
+    engine = _keeper(type)
+    if engine is not None:
+        return save_plans(filename, engine)
     made = SESSION.made()
     regions = [key for key in sorted(made) if key.kind == "layouts"]
     if not regions and SESSION.symbolic:
@@ -75,7 +78,9 @@ def save_cache(filename: str | os.PathLike[str], type: str) -> int:
     listing = json.dumps([_readable(key, made[key]) for key in regions]).encode()
     entries = [Entry(*key, made[key]) for key in sorted(made)]
     try:
-        _write(Path(filename), fingerprint.hexdigest(), facts, [Entry("json", "choices", listing), *entries])
+        write_file(
+            Path(filename), fingerprint.hexdigest(), facts, [Entry("json", "choices", listing), *entries]
+        )
     except (InvalidInputError, OSError) as error:
         warnings.warn(f"no cache was saved: {error}", RuntimeWarning, stacklevel=2)
         return 0
@@ -92,20 +97,22 @@ def load_cache(filename: str | os.PathLike[str], type: str) -> int:
 
     Returns
     -------
-    count : regions that are now known; 0, after a warning with the reason, where the file is missing,
-        damaged, or was made by other versions or on another machine.
+    count : regions, or plans, that are now known; 0, after a warning with the reason, where the file is
+        missing, damaged, or was made by other versions or on another machine.
 
     Raises
     ------
     ValueError : another type.
     NotImplementedError : a type that this build has nothing to keep for.
     """
-    _check_type(type)
+    engine = _keeper(type)
+    if engine is not None:
+        return load_plans(filename, engine)
     path = Path(filename)
     try:
         container = open_container(path)
         container.verify()
-        _check_facts(container.facts, {"type": type, **shared_surroundings()})
+        check_facts(container.facts, {"type": type, **shared_surroundings()})
     except UnusableCache as error:
         warnings.warn(f"{path}: not used, all is chosen again: {error}", RuntimeWarning, stacklevel=2)
         return 0
@@ -115,25 +122,18 @@ def load_cache(filename: str | os.PathLike[str], type: str) -> int:
     return sum(key.kind == "layouts" for key in keys)
 
 
-def _check_type(type: str) -> None:
+def _keeper(type: str) -> Engine | None:
+    """The library that keeps plans for devices, where the type names one; errors for types without files."""
     if type not in TYPES:
         raise ValueError(f"cache type {type!r}; expected one of {', '.join(TYPES)}")
-    if type in _ELSEWHERE:
-        raise NotImplementedError(f"cache type {type}: {_ELSEWHERE[type]}")
-
-
-def _check_facts(found: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
-    """UnusableCache names the first fact that differs, with both values."""
-    for name in sorted(set(found) | set(expected)):
-        if name not in found:
-            raise UnusableCache(
-                f"it does not say for which {name} it was made, here it is {expected[name]!r}"
-            )
-        theirs, ours = found[name], expected.get(name)
-        if isinstance(theirs, Mapping) and isinstance(ours, Mapping):
-            _check_facts(theirs, ours)
-        elif theirs != ours:
-            raise UnusableCache(f"made for {name} {theirs!r}, here it is {ours!r}")
+    if type == "tensorrt":
+        raise NotImplementedError(f"cache type {type}: {_TENSORRT}")
+    if type not in _OTHERS:
+        return None
+    engine = registry.engine(_OTHERS[type])
+    if not engine.keeps_plans:
+        raise NotImplementedError(f"cache type {type}: this build keeps nothing of {_OTHERS[type]} in files")
+    return engine
 
 
 def _readable(key: Key, data: bytes) -> dict[str, Any]:
@@ -145,12 +145,3 @@ def _readable(key: Key, data: bytes) -> dict[str, Any]:
 def _step(program: ir.Program, step: ir.Step) -> list[Any]:
     layouts = [program.values[o.value].layout for o in step.operands if o.role in ("src", "dst")]
     return [step.name, step.kind, step.implementation, layouts]
-
-
-def _write(path: Path, fingerprint: str, facts: Mapping[str, Any], entries: list[Entry]) -> None:
-    with whole_file(path) as partial:
-        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        try:
-            write(descriptor, fingerprint, facts, entries)
-        finally:
-            os.close(descriptor)

@@ -9,14 +9,18 @@ cost, however many steps want it.  The sum of all costs is minimised over the wh
 
     A as y, convert, B as x: 2 + 1 + 1 = 4       A as x, B as x: 3 + 1 = 4       A as y, B as y: 6
 
+Options and conversions may also spend of a budget that the whole graph has, in a unit of its own: the squares
+of rounding errors, say.
+
 Solved as an integer program (``scipy.optimize.milp``, the HiGHS solver): one binary variable for each
 option, one for each conversion.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
@@ -35,11 +39,13 @@ class Option:
     cost : any unit, not negative.
     wants : forms of values that are read.
     gives : forms of values that are written.
+    spends : of the problem's budget, not negative.
     """
 
     cost: float
     wants: tuple[Form, ...]
     gives: tuple[Form, ...]
+    spends: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -51,10 +57,14 @@ class AssignmentProblem:
     steps : options of each step, one or more.
     conversions : cost of making a form of a value out of the one it was given in; forms that are absent
         cannot be made.
+    spending : what conversions spend of the budget, not negative; those that are absent spend nothing.
+    budget : what all that is chosen may spend.
     """
 
     steps: tuple[tuple[Option, ...], ...]
     conversions: Mapping[Form, float]
+    spending: Mapping[Form, float] = field(default_factory=dict)
+    budget: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -76,8 +86,14 @@ class Assignment:
         return self.cost <= self.lower_bound + 1e-6 * max(1.0, abs(self.cost))
 
 
-def solve_assignment(problem: AssignmentProblem, *, max_nodes: int = 2000) -> Assignment:
+def solve_assignment(
+    problem: AssignmentProblem, *, max_nodes: int = 2000, gap: float | None = None
+) -> Assignment:
     """Cheapest assignment; exact unless ``max_nodes`` of the branch and bound are not enough.
+
+    Parameters
+    ----------
+    gap : how much more than the least an assignment may cost, as a share; None leaves it to the solver.
 
     Raises
     ------
@@ -110,12 +126,19 @@ def solve_assignment(problem: AssignmentProblem, *, max_nodes: int = 2000) -> As
             if form in conversions:
                 row[conversions[form]] = -1.0
             rows.add(row, -np.inf, 0.0)
+    spends = [problem.steps[s][o].spends for s, o in variables]
+    spent = np.array(spends + [problem.spending.get(form, 0.0) for form in conversions])
+    affordable = spent <= problem.budget
+    if 0 < problem.budget < spent.sum():
+        # In units of the budget: the solver's tolerance is absolute.
+        shares = spent / problem.budget
+        rows.add({int(at): shares[at] for at in np.flatnonzero(affordable & (spent > 0))}, 0.0, 1.0)
     result = milp(
         costs,
         integrality=np.ones(len(costs)),
-        bounds=Bounds(0, 1),
+        bounds=Bounds(0, affordable.astype(float)),
         constraints=rows.constraint(len(costs)),
-        options={"node_limit": max_nodes},
+        options={"node_limit": max_nodes} | ({} if gap is None else {"mip_rel_gap": gap}),
     )
     if result.x is None:
         raise ValueError(f"no assignment: {result.message}")
@@ -161,6 +184,12 @@ def assignment_cost(problem: AssignmentProblem, choices: Sequence[int]) -> float
     options = [steps[choice] for steps, choice in zip(problem.steps, choices, strict=True)]
     total = sum(option.cost for option in options)
     return total + sum(problem.conversions.get(form, float("inf")) for form in converted(problem, choices))
+
+
+def assignment_spending(problem: AssignmentProblem, choices: Sequence[int]) -> float:
+    """The part of the budget that given choices spend, conversions included."""
+    total = sum(steps[choice].spends for steps, choice in zip(problem.steps, choices, strict=True))
+    return total + sum(problem.spending.get(form, 0.0) for form in converted(problem, choices))
 
 
 class _Rows:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from ..core.decisions.stored_state import StoredState
 from ..core.program.dim_text import dim_from_text
 from ..core.program.dims import LARGEST_EXTENT, evaluate, symbols_of
 from ..errors import InvalidInputError
@@ -81,6 +82,15 @@ class Signature:
             return [named[port.name] for port in self.inputs]
         except KeyError:
             return None
+
+    def storing(self, state: Sequence[StoredState]) -> Signature:
+        """The same signature with some inputs in layouts of their own."""
+        if not state:
+            return self
+        inputs = list(self.inputs)
+        for one in state:
+            inputs[one.parameter] = replace(inputs[one.parameter], shape=one.stored_shape)
+        return replace(self, inputs=tuple(inputs))
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import tvm
@@ -14,6 +14,7 @@ from ..byoc.backend import Backend
 from ..core.decisions.journal import Journal
 from ..core.decisions.origin import Origins
 from ..core.decisions.precision import SHORT_NAMES
+from ..core.decisions.stored_state import StoredState
 from ..core.decisions.verification import Verification
 from ..core.element_types import dense_bytes
 from ..core.layout.layout import plain_layout
@@ -23,6 +24,9 @@ from ..core.program import program as ir
 from ..core.program.dims import is_static
 from ..core.program.specialize import typical
 from ..execution.determinism import Determinism
+from ..passes.borders import CONVERTING, STATE
+from ..passes.costs import multiply_adds
+from ..passes.costs.kept_times import KeptCall, kept_calls
 from ..passes.costs.model import planned_step_us, region_us
 from ..passes.dispatch.implementations import Preference, preference_of
 from ..passes.origins import origin_table
@@ -30,10 +34,8 @@ from ..passes.region.attached import constants_of, fused_of, program_of, regions
 from ..passes.storage.relax_aliases import name_of
 from ..passes.storage.storage_plan import StoragePlan
 from ..tuning.report import TuningReport
-from . import multiply_adds
 from .arena import memory_report
 from .dispatch_report import PlannedRegion, dispatch_report
-from .estimated_times import KeptCall, kept_calls
 from .function_arena import function_report
 from .memory_report import MemoryReport
 from .report import Fallback, KeptOperator, RegionReport, ReorderReport, Report, StepReport
@@ -66,6 +68,8 @@ class Recorder:
         self._regions: list[RegionReport] = []
         self._memory: list[MemoryReport] = []
         self._fallbacks: tuple[Fallback, ...] = ()
+        self._state: tuple[StoredState, ...] = ()
+        self._converting: tuple[str, ...] = ()
         self.constants: dict[str, list[tvm.runtime.Tensor]] = {}
         self.seconds: dict[str, float] = {}
         self.determinism: Determinism | None = None
@@ -93,6 +97,8 @@ class Recorder:
             verification=self.verification,
             kept=self._kept,
             machine=str(self.machine),
+            state=self._state,
+            converting=self._converting,
         )
 
     @property
@@ -116,6 +122,8 @@ class Recorder:
         """Notes the operators that stand outside of regions; ``why``, where nobody gave a reason."""
 
         def note(mod: tvm.IRModule) -> None:
+            self._state = tuple(StoredState.parsed(text) for text in _texts(mod, STATE))
+            self._converting = tuple(_texts(mod, CONVERTING))
             threads = self._threads
             if threads is None:
                 threads = max(engine.threads() for engine in registry.engines())
@@ -179,6 +187,14 @@ class Recorder:
             if region.region in held:
                 self._memory[at] = replace(region, stands_in=function)
         self._memory.append(memory)
+
+
+def _texts(mod: tvm.IRModule, attribute: str) -> Iterator[str]:
+    """Texts in a list that is an attribute of functions."""
+    for function in mod.functions.values():
+        attrs = getattr(function, "attrs", None)
+        if attrs and attribute in attrs and not isinstance(attrs[attribute], int):
+            yield from map(str, attrs[attribute])
 
 
 def _kernels(calls: Sequence[KeptCall]) -> str:

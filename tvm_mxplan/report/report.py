@@ -10,6 +10,7 @@ from ..cache.outcome import CacheReport
 from ..core.decisions.dispatch import Dispatch
 from ..core.decisions.origin import Origin, Origins, told
 from ..core.decisions.precision import PrecisionDecision
+from ..core.decisions.stored_state import StoredState
 from ..core.decisions.verification import Verification
 from ..core.layout.layout_decision import LayoutDecision
 from ..errors import InvalidInputError
@@ -137,6 +138,8 @@ class Report:
     verification : how far the plan's kernels are verified; None where that is off.
     machine : by which rates times were estimated, and where these come from, in words.
     process_caches : what this compilation found in the process's caches of ``primitives`` and ``weights``.
+    state : parameters that outlive a call and are stored in a layout of their own.
+    converting : steps that convert such a parameter, or its gradient, in every call.
     """
 
     regions: tuple[RegionReport, ...] = ()
@@ -152,6 +155,8 @@ class Report:
     process_caches: dict[str, CacheCounts] = field(default_factory=dict, compare=False)
     kept: tuple[KeptOperator, ...] = ()
     machine: str = ""
+    state: tuple[StoredState, ...] = ()
+    converting: tuple[str, ...] = ()
 
     @property
     def offloaded(self) -> float:
@@ -186,6 +191,8 @@ class Report:
             _leave_out(region, "precision")
             for step in region["steps"]:
                 _leave_out(step, "types")
+        _leave_out(data, "state")
+        _leave_out(data, "converting")
         return {**data, "dispatch": self.dispatch.to_json()}
 
     @classmethod
@@ -226,6 +233,8 @@ class Report:
             process_caches=counts,
             kept=kept,
             machine=data.get("machine", ""),
+            state=tuple(StoredState.from_json(one) for one in data.get("state", ())),
+            converting=tuple(data.get("converting", ())),
         )
 
     def explain(self, operator: str = "") -> str:
@@ -273,6 +282,7 @@ class Report:
                     f"function {memory.region}",
                     *(f"  {line}" for line in str(memory).splitlines()),
                 ]
+        lines += self._state_lines()
         lines.append("")
         if self.fallbacks:
             lines.append("left to TVM:")
@@ -292,6 +302,15 @@ class Report:
         if self.cache.outcome != "off":
             lines.append(str(self.cache))
         return "\n".join(lines)
+
+    def _state_lines(self) -> list[str]:
+        """Lists in which layouts parameters are stored, and the steps that convert them."""
+        if not self.state and not self.converting:
+            return []
+        layouts = Counter(one.layout for one in self.state).most_common()
+        stored = ", ".join(f"{count} x {layout}" for layout, count in layouts) or "plain"
+        converting = ", ".join(self.converting) or "none"
+        return ["", f"state stored as {stored}", f"  converted inside of steps: {converting}"]
 
     def _kept_lines(self, fallback: Fallback) -> list[str]:
         """Lists the operators of one kind that are left to TVM, those that take longest first."""

@@ -20,8 +20,9 @@ from tvm.relax import op
 
 from ..errors import UnsupportedError
 from ..execution.signature import Port
-from ..operators.registration import dtype_of
-from ..passes.origins import origins_of
+from ..operators.registration import dtype_of, numbers, shape_of
+from ..passes.borders import STATE
+from ..passes.origins import origins_of, with_origins
 from .forward import Forward
 from .gradients import differentiable, ours
 from .inlining import inlined
@@ -161,7 +162,9 @@ def step_function(recipe: Recipe, *, gives_gradients: bool = False) -> Built:
             every = [*results, *state, *(grads if gives_gradients else ())]
             fields = [builder.emit_output(one) for one in every]
         builder.emit_func_output(relax.Tuple(fields))
-    return Built(_tidied(builder.get()), adjoint.targets, adjoint.statistics)
+    mod = _tidied(builder.get())
+    mod.update_func(mod.get_global_var("main"), mod["main"].with_attr(STATE, 1))
+    return Built(mod, adjoint.targets, adjoint.statistics)
 
 
 def backward_function(recipe: Recipe) -> Built:
@@ -246,8 +249,21 @@ class _Adjoint:
         self, builder: relax.BlockBuilder, arguments: Sequence[relax.Expr]
     ) -> tuple[list[relax.Expr], list[relax.Expr]]:
         """Loss, outputs and statistics; gradients of the trained weights."""
-        results, grads = _fields(inlined(builder, self._function, arguments))
+        results, grads = _fields(inlined(builder, self._function, arguments, _summed))
         return list(_fields(results)), list(_fields(grads))
+
+
+def _summed(call: relax.Call) -> relax.Expr:
+    """A sum that brings a gradient to an operand's shape, as a reduction, which libraries take."""
+    if not isinstance(call.op, tvm.ir.Op) or call.op.name != "relax.collapse_sum_to":
+        return call
+    shape, wanted = shape_of(call.args[0]), numbers(call.args[1].values)
+    if shape == wanted:
+        return call.args[0]
+    fresh = len(shape) - len(wanted)
+    axes = [at for at, extent in enumerate(shape) if at < fresh or (wanted[at - fresh] == 1 and extent != 1)]
+    total = with_origins(op.sum(call.args[0], axes), origins_of(call))
+    return op.reshape(total, wanted)
 
 
 def _outputs(model: Model) -> list[relax.Expr]:

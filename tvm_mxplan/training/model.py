@@ -86,14 +86,18 @@ def model_of(model: Any, wanted: Wanted) -> Model:
 
 
 def _imported(model: Any, wanted: Wanted) -> Model:
-    from ..frontend.torch import is_torch
+    from ..frontend.torch import is_program, is_torch
 
     if isinstance(model, tvm.IRModule):
         return _of_relax(model, wanted)
+    if is_program(model):
+        from .torch_model import model_of_program
+
+        return model_of_program(model, wanted)
     if is_torch(model):
-        raise UnsupportedError(
-            f"a {type(model).__name__} of PyTorch's cannot be trained yet; export it to ONNX "
-            "(torch.onnx.export), which keeps its weights under their names"
+        raise InvalidInputError(
+            f"cannot train a {type(model).__name__} as it is; pass torch.export.export(model.train(), (x,)), "
+            "or its export to ONNX"
         )
     from .onnx_model import model_of_onnx
 
@@ -105,7 +109,8 @@ def _imported(model: Any, wanted: Wanted) -> Model:
         model = read_model(model)
     if not hasattr(model, "graph"):
         raise InvalidInputError(
-            f"cannot train a {type(model).__name__}; expected a path, an onnx.ModelProto or an IRModule"
+            f"cannot train a {type(model).__name__}; expected a path, an onnx.ModelProto, an IRModule or an "
+            "ExportedProgram"
         )
     return model_of_onnx(model, wanted, source, folder)
 

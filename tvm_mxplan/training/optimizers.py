@@ -4,7 +4,7 @@
     Adam     g += decay * w;  m, v as moving means of g, g * g;  w -= rate * m' / (sqrt(v') + epsilon)
     AdamW    w *= 1 - rate * decay, then as Adam without decay
 
-An optimiser says the arithmetic of one number, which becomes a kernel for each weight (``update_kernel.py``).
+An optimiser says the arithmetic of one number, which becomes a kernel for each weight (``mxplan.update``).
 The numbers that change from step to step (learning rate, corrections of Adam's means) are inputs of the
 function, worked out in float64.
 """
@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 from tvm import relax, tirx
 
 from ..errors import InvalidInputError
-from .update_kernel import updated
+from ..operators.update import FORMULAS, update
 
 Rate: TypeAlias = float | Callable[[int], float]
 """A learning rate, or one for each step, which are counted from 0."""
@@ -62,7 +62,12 @@ class Optimizer(ABC):
         numbers: Sequence[relax.Expr],
     ) -> tuple[relax.Expr, list[relax.Expr]]:
         """The new weight and its new slots, emitted into the function that is open."""
-        new, *kept = updated(builder, self.formula, [weight, grad, *slots], numbers)
+        name = f"{type(self).__module__}.{type(self).__qualname__} {self.described()}"
+        FORMULAS[name] = self.formula
+        made = builder.emit(update(name, [weight, grad, *slots], numbers))
+        if not slots:
+            return made, []
+        new, *kept = (builder.emit(relax.TupleGetItem(made, at)) for at in range(1 + len(slots)))
         return new, kept
 
     def rate(self, step: int) -> float:

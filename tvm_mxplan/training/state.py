@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.decisions.stored_state import StoredState
 from ..errors import InvalidInputError
 from ..execution.machine import tensor_of
 from ..export.files import check_destination, whole_file
@@ -20,12 +21,45 @@ _META = "mxplan_checkpoint"
 _SCHEMA = 1
 
 
+@dataclass(frozen=True)
+class Storage:
+    """The way from plain arrays to tensors as a step takes them, and back.
+
+    Attributes
+    ----------
+    shapes : of all weights.
+    forms : of those that are stored in layouts of their own.
+    """
+
+    shapes: Mapping[str, tuple[int, ...]]
+    forms: Mapping[str, StoredState] = field(default_factory=dict)
+
+    def tensor(self, name: str, array: np.ndarray) -> Any:
+        """The tensor that stores a weight, or what is kept beside it."""
+        form = self.forms.get(name)
+        return tensor_of(array if form is None else form.packed(array))
+
+    def array(self, name: str, tensor: Any) -> np.ndarray:
+        """A plain copy of what a tensor stores."""
+        form = self.forms.get(name)
+        return tensor.numpy() if form is None else form.unpacked(tensor.numpy(), self.shapes[name])
+
+    def row(self, arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
+        """The tensors that store several."""
+        return {name: self.tensor(name, array) for name, array in arrays.items()}
+
+    def plain(self, row: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """Plain copies of several."""
+        return {name: self.array(name, tensor) for name, tensor in row.items()}
+
+
 @dataclass
 class State:
     """Tensors by the model's names, and counts.
 
     Attributes
     ----------
+    storage : how the tensors store their numbers.
     weights : trained and frozen weights and running statistics.
     slots : the optimiser's tensors, by the slot's name and the weight's.
     sums : of gradients of calls whose weights have not changed yet; empty where none are accumulated.
@@ -33,6 +67,7 @@ class State:
     calls : calls so far.
     """
 
+    storage: Storage
     weights: dict[str, Any]
     slots: dict[str, dict[str, Any]]
     sums: dict[str, Any] = field(default_factory=dict)
@@ -42,6 +77,7 @@ class State:
     @classmethod
     def first(
         cls,
+        storage: Storage,
         weights: Mapping[str, np.ndarray],
         trained: Sequence[str],
         slots: Sequence[str],
@@ -51,20 +87,18 @@ class State:
         """The state before the first call."""
 
         def zeros() -> dict[str, Any]:
-            return {name: tensor_of(np.zeros_like(weights[name])) for name in trained}
+            return storage.row({name: np.zeros_like(weights[name]) for name in trained})
 
         return cls(
-            {name: tensor_of(array) for name, array in weights.items()},
-            {slot: zeros() for slot in slots},
-            zeros() if accumulates else {},
+            storage, storage.row(weights), {slot: zeros() for slot in slots}, zeros() if accumulates else {}
         )
 
     def arrays(self) -> dict[str, Any]:
         """Copies of all tensors as arrays, and the counts."""
         return {
-            "model": _copied(self.weights),
-            "slots": {slot: _copied(row) for slot, row in self.slots.items()},
-            "sums": _copied(self.sums),
+            "model": self.storage.plain(self.weights),
+            "slots": {slot: self.storage.plain(row) for slot, row in self.slots.items()},
+            "sums": self.storage.plain(self.sums),
             "steps": self.steps,
             "calls": self.calls,
         }
@@ -86,17 +120,38 @@ class State:
             )
         if bool(given["sums"]) != bool(self.sums):
             raise InvalidInputError(f"{what}: made with another setting of accumulate; expected the same")
+        rows = self.slots.items()
         return State(
+            self.storage,
             self.weights_from(given["model"], what),
-            {slot: _filled(row, given["slots"][slot], f"{what}: {slot}") for slot, row in self.slots.items()},
-            _filled(self.sums, given["sums"], f"{what}: sums"),
+            {slot: self._filled(row, given["slots"][slot], f"{what}: {slot}") for slot, row in rows},
+            self._filled(self.sums, given["sums"], f"{what}: sums"),
             int(given["steps"]),
             int(given["calls"]),
         )
 
     def weights_from(self, given: Mapping[str, Any], what: str) -> dict[str, Any]:
         """Tensors like the weights with the numbers of ``given``; InvalidInputError for another model's."""
-        return _filled(self.weights, given, what)
+        return self._filled(self.weights, given, what)
+
+    def _filled(self, tensors: Mapping[str, Any], given: Mapping[str, Any], what: str) -> dict[str, Any]:
+        for name in given:
+            if name not in tensors:
+                raise InvalidInputError(
+                    f"{what}: of another model: it has {name!r}, this one {_list(tensors)}"
+                )
+        made = {}
+        for name, tensor in tensors.items():
+            if name not in given:
+                raise InvalidInputError(f"{what}: of another model, or not whole: no {name!r}")
+            array = np.asarray(given[name])
+            shape, dtype = self.storage.shapes[name], str(tensor.dtype)
+            if array.shape != shape or str(array.dtype) != dtype:
+                raise InvalidInputError(
+                    f"{what}: {name!r} is {array.dtype}{list(array.shape)}; expected {dtype}{list(shape)}"
+                )
+            made[name] = self.storage.tensor(name, array)
+        return made
 
 
 def write(path: str | os.PathLike[str], state: Mapping[str, Any]) -> None:
@@ -119,7 +174,7 @@ def write(path: str | os.PathLike[str], state: Mapping[str, Any]) -> None:
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What :func:`write` wrote; InvalidInputError for files that are missing, damaged or something else."""
+    """Reads the files of :func:`write`; InvalidInputError where they are missing or damaged, or others."""
     path = Path(path)
     if not path.exists():
         raise InvalidInputError(f"{path}: no such file; expected a checkpoint")
@@ -145,28 +200,6 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
         "sums": part("sums/"),
         "slots": {slot: part(f"slots/{slot}/") for slot in slots},
     }
-
-
-def _copied(tensors: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    return {name: tensor.numpy() for name, tensor in tensors.items()}
-
-
-def _filled(tensors: Mapping[str, Any], given: Mapping[str, Any], what: str) -> dict[str, Any]:
-    for name in given:
-        if name not in tensors:
-            raise InvalidInputError(f"{what}: of another model: it has {name!r}, this one {_list(tensors)}")
-    made = {}
-    for name, tensor in tensors.items():
-        if name not in given:
-            raise InvalidInputError(f"{what}: of another model, or not whole: no {name!r}")
-        array = np.asarray(given[name])
-        shape, dtype = tuple(int(n) for n in tensor.shape), str(tensor.dtype)
-        if array.shape != shape or str(array.dtype) != dtype:
-            raise InvalidInputError(
-                f"{what}: {name!r} is {array.dtype}{list(array.shape)}; expected {dtype}{list(shape)}"
-            )
-        made[name] = tensor_of(array)
-    return made
 
 
 def _list(names: Mapping[str, Any]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from ..options import Options
 from . import state as states
 from .anomalies import first_anomaly
 from .functions import Recipe, backward_function, forward_function, step_function, update_function
-from .state import State
+from .state import State, Storage
 
 if TYPE_CHECKING:
     import tvm
@@ -58,13 +59,25 @@ class TrainingStep:
         outputs = tuple(Port(name, (), "") for name in model.outputs)
         self.signature = Signature((*model.inputs, *self._built.targets), outputs)
         self._state = State.first(
-            model.weights, recipe.trained, recipe.optimizer.slots, accumulates=recipe.accumulate > 1
+            self._storage(),
+            model.weights,
+            recipe.trained,
+            recipe.optimizer.slots,
+            accumulates=recipe.accumulate > 1,
         )
         self.outputs: list[np.ndarray] = []
         self.gradients: dict[str, np.ndarray] = {}
 
     def _compiled(self, mod: tvm.IRModule) -> Executable:
         return compile_model(mod, self._target, options=self._options)
+
+    def _storage(self) -> Storage:
+        """The form in which the executable takes weights, and what is kept beside them."""
+        weights = self._recipe.model.weights
+        first = len(self.signature.inputs) + 1  # the key stands between
+        names = dict(enumerate(weights, first))
+        forms = {names[one.parameter]: one for one in self._executable.report.state if one.parameter in names}
+        return Storage({name: array.shape for name, array in weights.items()}, forms)
 
     @property
     def report(self) -> Report:
@@ -102,7 +115,7 @@ class TrainingStep:
         results = iter(self._executable(*every))
         loss = float(next(results).numpy())
         outputs = [next(results).numpy() for _ in recipe.model.outputs]
-        new = State(dict(state.weights), state.slots, state.sums, state.steps, state.calls + 1)
+        new = replace(state, weights=dict(state.weights), calls=state.calls + 1)
         new.weights.update(_taken(results, self._built.statistics))
         if self._update is None:
             self._advance(new, results)
@@ -157,7 +170,12 @@ class TrainingStep:
                 "set detect_anomaly=True to hear which operator made it; a smaller learning rate may help"
             )
             return InvalidInputError(f"{where}; {advice}")
-        found = first_anomaly(self._built.mod, every)
+        state, plain = self._state, self._state.storage.plain
+        rows = [state.weights, *state.slots.values()] if self._update is None else [state.weights, state.sums]
+        stored = [id(tensor) for row in rows for tensor in row.values()]
+        arrays = [array for row in rows for array in plain(row).values()]
+        known = dict(zip(stored, arrays, strict=True))
+        found = first_anomaly(self._built.mod, [known.get(id(value), value) for value in every])
         return InvalidInputError(f"{where}; first made by {found}")
 
     def evaluate(self, /, *args: Any, **kwargs: Any) -> list[np.ndarray]:
@@ -166,7 +184,8 @@ class TrainingStep:
         bound = Signature(model.inputs, ()).bind(args, kwargs)
         if self._forward is None:
             self._forward = self._compiled(forward_function(model))
-        return [result.numpy() for result in self._forward(*bound, *self._state.weights.values())]
+        weights = self._state.storage.plain(self._state.weights)
+        return [result.numpy() for result in self._forward(*bound, *weights.values())]
 
     def state_dict(self) -> dict[str, Any]:
         """All that a step keeps, as arrays.

@@ -181,6 +181,7 @@ class TuneDispatch:
         fingerprint.add("wishes", [dict(preference.first), dict(options.layers)])
         fingerprint.add("open", [options.policy, options.rule, options.tune_for])
         fingerprint.add("limits", [float(options.max_relative_error), options.memory, options.order])
+        fingerprint.add("precision", [options.precision, dict(options.precision_for)])
         fingerprint.add("versions", self.tuning.place.versions)
         return fingerprint.hexdigest()
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InvalidInputError, UnsupportedError
+from ..targets import DEFAULT
 from .arguments import (
     Parser,
     add_explain,
@@ -54,7 +55,7 @@ def add_parser(verbs: Any) -> None:
     add_model(parser)
     parser.add_argument(
         "--target",
-        default="dnnl, llvm",
+        default=DEFAULT,
         help="libraries and TVM's target by preference, as 'dnnl, llvm -mcpu=x86-64-v3' (%(default)s)",
     )
     parser.add_argument(
@@ -71,7 +72,8 @@ def add_parser(verbs: Any) -> None:
     )
     parser.add_argument("--desired-layout", choices=_LAYOUTS, help="the same under the names TVM had")
     parser.add_argument(
-        "--precision", help="model, f32 or bf16, what is computed in: short for --opt precision=PRECISION"
+        "--precision",
+        help="model, f32, bf16 or auto, what is computed in: short for --opt precision=PRECISION",
     )
     parser.add_argument(
         "--device-properties",

@@ -14,11 +14,11 @@ import traceback
 from collections.abc import Sequence
 
 from ..errors import MxplanError
-from . import cache, compile, device_properties, gone, replay, run, show, show_config, train, tune
+from . import cache, compile, device_properties, gone, quantize, replay, run, show, show_config, train, tune
 from .arguments import Parser, add_verbosity
 from .output import captured
 
-_VERBS = (compile, tune, train, run, replay, show, show_config, device_properties, cache, gone)
+_VERBS = (compile, tune, train, quantize, run, replay, show, show_config, device_properties, cache, gone)
 LONGEST = 600
 """Characters of a message; TVM's may quote whole modules."""
 

@@ -39,6 +39,7 @@ def add_parser(verbs: Any) -> None:
     parser.add_argument("--clip-norm", type=float, help="the norm of all gradients is at most this")
     parser.add_argument("--seed", type=int, default=0, help="of the order of samples and of dropouts")
     parser.add_argument("--checkpoint", type=Path, help="an .npz file: gone on from if it is there, and kept")
+    parser.add_argument("--curves", type=Path, help="an .svg file: loss and accuracies over the epochs")
     parser.add_argument("-o", "--output", type=Path, required=True, help="the trained ONNX model")
     add_verbosity(parser)
 
@@ -48,11 +49,14 @@ def train_model(args: argparse.Namespace) -> str:
     from .. import training
     from ..execution.runner import read_inputs
     from ..export.files import check_destination
+    from ..training.curves import draw, panels_of
     from ..training.loop import run_epochs
 
     check_destination(args.output, ".onnx")
     if args.checkpoint:
         check_destination(args.checkpoint, ".npz")
+    if args.curves:
+        check_destination(args.curves, ".svg")
     data = read_inputs(args.data)
     validation = read_inputs(args.validation) if args.validation else None
     if args.optimizer == "sgd":
@@ -72,8 +76,12 @@ def train_model(args: argparse.Namespace) -> str:
         if args.checkpoint and args.checkpoint.exists():
             step.load_checkpoint(args.checkpoint)
             print(f"goes on from {args.checkpoint}, behind step {step.steps}", file=told, flush=True)
+        epochs = []
         for epoch in run_epochs(step, data, args.epochs, seed=args.seed + step.steps, validation=validation):
+            epochs.append(epoch)
             print(epoch, file=told, flush=True)
+            if args.curves:
+                draw(args.curves, panels_of(epochs))
             if args.checkpoint:
                 step.save_checkpoint(args.checkpoint)
     step.save(args.output)

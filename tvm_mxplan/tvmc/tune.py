@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InvalidInputError
+from ..targets import DEFAULT
 from .arguments import (
     Parser,
     add_gone,
@@ -49,7 +50,7 @@ def add_parser(verbs: Any) -> None:
     parser.add_argument(
         "-o", "--output", type=Path, required=True, help="the records to write, or to go on with"
     )
-    parser.add_argument("--target", default="dnnl, llvm", help="as for tvmc compile (%(default)s)")
+    parser.add_argument("--target", default=DEFAULT, help="as for tvmc compile (%(default)s)")
     add_tuning_records(parser, "records to start from")
     parser.add_argument("--seconds", type=float, help="short for --opt tune_seconds=SECONDS")
     parser.add_argument("--trials", type=positive, help="short for --opt tune_trials=TRIALS")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +22,9 @@ _LEAST = 16
 
 
 def worked_out(
-    attrs: ir.Attention, arrays: Mapping[str, Array], shape: Sequence[int]
+    attrs: ir.Attention, arrays: Mapping[str, Array], shape: Sequence[int], dtype: np.dtype[Any]
 ) -> tuple[Estimate, Callable[[Array], Array]]:
-    """The result where it is worked out, and what takes the same elements of an array of its shape."""
+    """The result, of type ``dtype``, where it is worked out, and what takes its elements of an array."""
     scores = math.prod(shape[:3]) * arrays["key"].shape[2]
     rows = slices(shape[1], max(_LEAST, SCORES * shape[1] // max(1, scores)))
     scores = scores // max(1, shape[1]) * len(rows)
@@ -31,7 +32,7 @@ def worked_out(
     cut = {role: _taken(array.astype(np.float64), 0, samples) for role, array in arrays.items()}
     cut |= {role: _taken(cut[role], 2, rows) for role in ("src", "mask") if role in cut}
     with np.errstate(all="ignore"):
-        operands = Operands({role: [array] for role, array in cut.items()}, tuple(shape))
+        operands = Operands({role: [array] for role, array in cut.items()}, tuple(shape), dtype)
         estimate = of_rows(attrs, operands, rows, shape[1])
     return estimate, lambda array: np.broadcast_to(array, shape)[np.ix_(samples, rows)]
 

@@ -202,6 +202,8 @@ def _argument(step: ir.Step, shape: tuple[int, ...], place: int, wide: int) -> A
             return np.abs(fine) + np.float32(1 / _FINE) if algorithm in _DOMAINS else fine
         case ir.Cast():
             return drawn(shape, place, 64, _FINE)
+        case ir.DynamicQuantization():  # a zero point that is not half way between two
+            return np.maximum(drawn(shape, place, 512, _FINE), np.float32(-5))
         case ir.Reduction(algorithm="mul"):
             return _powers(drawn(shape, place), 1)
     return drawn(shape, place, wide if isinstance(step.attrs, _MOVING) else 4)

@@ -16,13 +16,14 @@ import numpy as np
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.opcheck.compare import differ
 from tvm_mxplan.opcheck.estimate import Estimate, as_stored, rounded_to
-from tvm_mxplan.opcheck.references import POST_OPS, REFERENCES, evaluate, quantized
-from tvm_mxplan.opcheck.references.convolution import before_depthwise, depthwise
+from tvm_mxplan.opcheck.references import POST_OPS, evaluate, quantized
 from tvm_mxplan.opcheck.references.operands import Operands
+from tvm_mxplan.opcheck.references.windows.convolution import before_depthwise, depthwise
 from tvm_mxplan.opcheck.result import Finding
 
 from . import attention, channels, products, recurrent
 from .drawing import Array
+from .exact import exact_post_op, exactly
 from .sample import positions, slices
 
 GATHERED = 1 << 22
@@ -37,18 +38,6 @@ _FILTERS = 8
 _WINOGRAD_ROOM = 16.0
 """Of a stated error in the L2 norm, what the worst of a million elements may be off by."""
 
-_EXACT = (
-    ir.Concat,
-    ir.Shuffle,
-    ir.Pad,
-    ir.Slice,
-    ir.StridedSlice,
-    ir.Gather,
-    ir.Select,
-    ir.Compare,
-    ir.Reorder,
-)
-_EXACT_BINARY = {"add": np.add, "sub": np.subtract, "min": np.minimum, "max": np.maximum}
 Chosen = Callable[[Array], Array]
 """Takes, of an array that broadcasts to the result's shape, what is worked out, in the reference's shape."""
 
@@ -80,6 +69,8 @@ def judge(run: Run) -> Finding | None:
         case ir.Recurrent():
             given = {o.role: run.arrays[o.value] for o in step.operands if not o.is_result}
             return recurrent.judge(step, given, {"dst": run.result, **run.others})
+        case ir.DynamicQuantization():
+            return _of_all(step, run)
         case ir.BatchNormalizationTraining() | ir.BatchNormalizationBackward():
             given = {o.role: run.arrays[o.value] for o in step.operands if not o.is_result}
             return channels.judge(step, given, {"dst": run.result, **run.others})
@@ -89,7 +80,7 @@ def judge(run: Run) -> Finding | None:
             estimate, chosen = _filters(run)
         case ir.Attention() as attrs:
             arrays = {o.role: run.arrays[o.value] for o in step.operands if not o.is_result}
-            estimate, chosen = attention.worked_out(attrs, arrays, run.result.shape)
+            estimate, chosen = attention.worked_out(attrs, arrays, run.result.shape, run.result.dtype)
         case _:
             estimate, chosen = _other(run)
     got = chosen(run.result)
@@ -108,6 +99,17 @@ def judge(run: Run) -> Finding | None:
     numbers = np.arange(run.result.size).reshape(run.result.shape)
     index = np.unravel_index(int(chosen(numbers)[at]), run.result.shape)
     return replace(finding, index=tuple(map(int, index)))
+
+
+def _of_all(step: ir.Step, run: Run) -> Finding | None:
+    """The first result that differs of a step whose results all follow from the whole of its source."""
+    given = {o.role: [run.arrays[o.value]] for o in step.operands if not o.is_result}
+    results = {"dst": run.result, **run.others}
+    for role, estimate in evaluate(step, run.result.shape, given, ()).items():
+        finding, _ = differ(role, results[role], estimate)
+        if finding is not None:
+            return finding
+    return None
 
 
 def _widened(run: Run) -> Run:
@@ -255,7 +257,7 @@ def _other(run: Run) -> tuple[Estimate, Chosen]:
     def everything(array: Array) -> Array:
         return np.broadcast_to(array, shape)
 
-    value = _exactly(step, given, shape)
+    value = exactly(step, given, shape)
     if value is not None:
         return _behind(Estimate(value), step.post_ops, run, everything), everything
     cuts = _cuts(step, shape, {role: arrays[0].shape for role, arrays in given.items()}["src"])
@@ -275,22 +277,6 @@ def _other(run: Run) -> tuple[Estimate, Chosen]:
     alone = ir.Step(step.name, step.attrs, step.operands)
     estimate = evaluate(alone, extents, smaller, (), run.result.dtype)["dst"]
     return _behind(estimate, step.post_ops, run, chosen), chosen
-
-
-def _exactly(step: ir.Step, given: dict[str, list[Array]], shape: tuple[int, ...]) -> Array | None:
-    """The step in float32, where that has nothing to round; None where it has."""
-    src = given["src"][0]
-    match step.attrs:
-        case ir.Pooling(algorithm="max") | ir.Reduction(algorithm="max" | "min") | ir.Resampling("nearest"):
-            pass
-        case ir.Binary(algorithm=algorithm) if algorithm in _EXACT_BINARY:
-            return _EXACT_BINARY[algorithm](src, given["src1"][0])
-        case ir.Eltwise(algorithm=algorithm, alpha=alpha, beta=beta):
-            return _exact_function(src, algorithm, alpha, beta)
-        case _ if not isinstance(step.attrs, _EXACT):
-            return None
-    value: Array = REFERENCES[type(step.attrs)](step.attrs, Operands(given, shape)).value
-    return value
 
 
 def _cuts(step: ir.Step, shape: Sequence[int], src: Sequence[int]) -> dict[int, Array]:
@@ -337,7 +323,7 @@ def _behind(estimate: Estimate, post_ops: Sequence[ir.PostOp], run: Run, chosen:
         elif isinstance(post_op, ir.SumPostOp):
             assert run.prior is not None
             other = chosen(run.prior)
-        exact = None if np.any(estimate.error) else _exact_post_op(post_op, estimate.value, other)
+        exact = None if np.any(estimate.error) else exact_post_op(post_op, estimate.value, other)
         if exact is not None:
             estimate = Estimate(exact)
             continue
@@ -345,33 +331,3 @@ def _behind(estimate: Estimate, post_ops: Sequence[ir.PostOp], run: Run, chosen:
         with np.errstate(all="ignore"):
             estimate = POST_OPS[type(post_op)](post_op, wide, other, Operands({}, ()))
     return estimate
-
-
-def _exact_post_op(post_op: ir.PostOp, value: Array, other: Array | None) -> Array | None:
-    if value.dtype != np.float32:
-        return None
-    match post_op:
-        case ir.EltwisePostOp(algorithm=algorithm, alpha=alpha, beta=beta):
-            return _exact_function(value, algorithm, alpha, beta)
-        case ir.SumPostOp(scale=1.0):
-            return value + other
-        case ir.BinaryPostOp(algorithm=algorithm) if algorithm in _EXACT_BINARY:
-            assert other is not None
-            return np.asarray(_EXACT_BINARY[algorithm](value, other))
-        case ir.BinaryPostOp(algorithm="mul"):
-            assert other is not None
-            product = value.astype(np.float64) * other
-            rounded = product.astype(np.float32)
-            return rounded if np.array_equal(rounded, product) else None
-    return None
-
-
-def _exact_function(x: Array, algorithm: str, alpha: float, beta: float) -> Array | None:
-    match algorithm:
-        case "relu" if alpha == 0:
-            return np.maximum(x, np.float32(0))
-        case "clip" | "clip_v2":
-            return np.clip(x, np.float32(alpha), np.float32(beta))
-        case "abs":
-            return np.abs(x)
-    return None

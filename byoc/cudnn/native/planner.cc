@@ -4,12 +4,15 @@
 // it is asked to, and is asked in JSON, so that it needs no type of anybody else's:
 //
 //   request  {"device": {...}, "sm": 90, "types": {"io", "intermediate", "compute"},
-//             "tensors": [{"uid", "dim", "stride", "type", "virtual"}],
+//             "tensors": [{"uid", "dim", "stride", "type", "virtual"}] or {"uid", "number"}, a
+//             number
+//                        that executions are handed from the host's memory,
 //             "nodes": [{"kind", "in": [uid], "out": uid, ...}],
 //             "notes": ["NONDETERMINISTIC"], "workspace_limit": -1, "refused": ["engine"],
 //             "all": false}
 //   answer   {"engines": [{"name", "error", "workspace"}], "chosen": index, "workspace",
-//             "plan": text, "uids": [uid]}             or {"error": text}
+//             "plan": text, "uids": [uid],
+//             "scalars": [{"uid", "bytes"}]}           or {"error": text}
 //
 // Device properties are as cuDNN writes them.  Engines come in the order of its heuristics, without
 // those that have one of the notes; the first one that builds is chosen, and those behind it are
@@ -22,6 +25,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "cudnn/api.h"
@@ -49,6 +53,9 @@ static_assert(mxplan::kCudnnPackIds == CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
 static_assert(mxplan::kCudnnPackPointers == CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
 static_assert(mxplan::kCudnnPackWorkspace == CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
 static_assert(mxplan::kCudnnFloat == CUDNN_DATA_FLOAT && mxplan::kCudnnHalf == CUDNN_DATA_HALF);
+static_assert(mxplan::kCudnnSoftmaxAccurate == CUDNN_SOFTMAX_ACCURATE);
+static_assert(mxplan::kCudnnSoftmaxLog == CUDNN_SOFTMAX_LOG);
+static_assert(mxplan::kCudnnSoftmaxChannel == CUDNN_SOFTMAX_MODE_CHANNEL);
 
 namespace fe = cudnn_frontend;
 using nlohmann::json;
@@ -65,11 +72,15 @@ fe::DataType_t TypeOf(const json& name) {
   return type;
 }
 
+// A number; cudnn-frontend reads and writes its own as texts.
+float Float(const json& number) { return static_cast<float>(number.get<double>()); }
+
 // An operation graph and its tensors by their numbers.
 class GraphBuilder {
  public:
   explicit GraphBuilder(const json& request) {
     const json& types = request.at("types");
+    graph_.set_sm_version(request.at("sm"));  // nodes keep what is known when they are made
     graph_.set_io_data_type(TypeOf(types.at("io")))
         .set_intermediate_data_type(TypeOf(types.at("intermediate")))
         .set_compute_data_type(TypeOf(types.at("compute")));
@@ -90,63 +101,119 @@ class GraphBuilder {
   Tensor Read(int64_t uid) {
     auto found = tensors_.find(uid);
     if (found != tensors_.end()) return found->second;
+    const json& stated = stated_.at(uid);
+    if (stated.contains("number")) {
+      Tensor number = graph_.tensor(Float(stated.at("number")));
+      number->set_uid(uid);
+      return tensors_[uid] = number;
+    }
     fe::graph::Tensor_attributes attributes;
-    Describe(stated_.at(uid), &attributes);
+    Describe(stated, &attributes);
     return tensors_[uid] = graph_.tensor(attributes);
   }
 
   Tensor Input(const json& node, size_t number) { return Read(node.at("in").at(number)); }
 
+  // The attributes that convolutions and their gradients have.
+  template <typename A>
+  static A Windows(const json& node) {
+    A attributes;
+    attributes.set_pre_padding(node.at("pre_padding").get<Numbers>())
+        .set_post_padding(node.at("post_padding").get<Numbers>())
+        .set_stride(node.at("stride").get<Numbers>())
+        .set_dilation(node.at("dilation").get<Numbers>());
+    return attributes;
+  }
+
+  Tensor Pointwise(const json& node) {
+    fe::graph::Pointwise_attributes attributes;
+    attributes.set_mode(node.at("mode").get<fe::PointwiseMode_t>());
+    auto number = [&node](const char* name) { return Float(node.at(name)); };
+    if (node.contains("lower")) attributes.set_relu_lower_clip(number("lower"));
+    if (node.contains("upper")) attributes.set_relu_upper_clip(number("upper"));
+    if (node.contains("slope")) attributes.set_relu_lower_clip_slope(number("slope"));
+    if (node.contains("swish_beta")) attributes.set_swish_beta(number("swish_beta"));
+    if (node.contains("elu_alpha")) attributes.set_elu_alpha(number("elu_alpha"));
+    if (node.contains("softplus_beta")) attributes.set_softplus_beta(number("softplus_beta"));
+    switch (node.at("in").size()) {
+      case 1:
+        return graph_.pointwise(Input(node, 0), attributes);
+      case 2:
+        return graph_.pointwise(Input(node, 0), Input(node, 1), attributes);
+      default:
+        return graph_.pointwise(Input(node, 0), Input(node, 1), Input(node, 2), attributes);
+    }
+  }
+
+  Tensor Resample(const json& node) {
+    fe::graph::Resample_attributes attributes;
+    auto numbers = [&node](const char* name) { return node.at(name).get<Numbers>(); };
+    attributes.set_resampling_mode(node.at("mode").get<fe::ResampleMode_t>())
+        .set_padding_mode(node.at("padding").get<fe::PaddingMode_t>())
+        .set_window(numbers("window"))
+        .set_stride(numbers("stride"))
+        .set_pre_padding(numbers("pre_padding"))
+        .set_post_padding(numbers("post_padding"))
+        .set_generate_index(false);
+    return graph_.resample(Input(node, 0), attributes)[0];
+  }
+
+  // Inputs are x, scale, bias, epsilon.
+  template <typename A>
+  A Normalization(const json& node) {
+    A attributes;
+    Tensor epsilon = Input(node, 3);
+    attributes.set_forward_phase(fe::NormFwdPhase_t::INFERENCE).set_epsilon(epsilon);
+    return attributes;
+  }
+
+  // Inputs are query, key, value, scale, and what is added to scores where there is such a thing.
+  Tensor Attention(const json& node) {
+    fe::graph::SDPA_attributes attributes;
+    attributes.set_generate_stats(false).set_attn_scale(Input(node, 3));
+    if (node.at("in").size() > 4) attributes.set_bias(Input(node, 4));
+    const std::string causal = node.at("causal");
+    if (causal != "no") {
+      attributes.set_diagonal_alignment(causal == "first" ? fe::DiagonalAlignment_t::TOP_LEFT
+                                                          : fe::DiagonalAlignment_t::BOTTOM_RIGHT);
+      attributes.set_diagonal_band_right_bound(0);
+    }
+    return graph_.sdpa(Input(node, 0), Input(node, 1), Input(node, 2), attributes)[0];
+  }
+
   Tensor Apply(const json& node) {
     const std::string kind = node.at("kind");
-    auto numbers = [&node](const char* name) { return node.at(name).get<Numbers>(); };
     if (kind == "convolution") {
-      fe::graph::Conv_fprop_attributes attributes;
-      attributes.set_pre_padding(numbers("pre_padding"))
-          .set_post_padding(numbers("post_padding"))
-          .set_stride(numbers("stride"))
-          .set_dilation(numbers("dilation"));
+      auto attributes = Windows<fe::graph::Conv_fprop_attributes>(node);
       return graph_.conv_fprop(Input(node, 0), Input(node, 1), attributes);
     }
     if (kind == "data_gradient") {
-      fe::graph::Conv_dgrad_attributes attributes;
-      attributes.set_pre_padding(numbers("pre_padding"))
-          .set_post_padding(numbers("post_padding"))
-          .set_stride(numbers("stride"))
-          .set_dilation(numbers("dilation"));
+      auto attributes = Windows<fe::graph::Conv_dgrad_attributes>(node);
       return graph_.conv_dgrad(Input(node, 0), Input(node, 1), attributes);
+    }
+    if (kind == "weights_gradient") {
+      auto attributes = Windows<fe::graph::Conv_wgrad_attributes>(node);
+      return graph_.conv_wgrad(Input(node, 0), Input(node, 1), attributes);
     }
     if (kind == "matmul") {
       return graph_.matmul(Input(node, 0), Input(node, 1), fe::graph::Matmul_attributes());
     }
-    if (kind == "pointwise") {
-      fe::graph::Pointwise_attributes attributes;
-      attributes.set_mode(node.at("mode").get<fe::PointwiseMode_t>());
-      if (node.contains("lower")) attributes.set_relu_lower_clip(node.at("lower").get<float>());
-      if (node.contains("upper")) attributes.set_relu_upper_clip(node.at("upper").get<float>());
-      if (node.contains("slope"))
-        attributes.set_relu_lower_clip_slope(node.at("slope").get<float>());
-      if (node.contains("beta")) attributes.set_swish_beta(node.at("beta").get<float>());
-      if (node.contains("alpha")) attributes.set_elu_alpha(node.at("alpha").get<float>());
-      if (node.at("in").size() == 1) return graph_.pointwise(Input(node, 0), attributes);
-      return graph_.pointwise(Input(node, 0), Input(node, 1), attributes);
-    }
-    if (kind == "resample") {
-      fe::graph::Resample_attributes attributes;
-      attributes.set_resampling_mode(node.at("mode").get<fe::ResampleMode_t>())
-          .set_padding_mode(node.at("padding").get<fe::PaddingMode_t>())
-          .set_window(numbers("window"))
-          .set_stride(numbers("stride"))
-          .set_pre_padding(numbers("pre_padding"))
-          .set_post_padding(numbers("post_padding"))
-          .set_generate_index(false);
-      return graph_.resample(Input(node, 0), attributes)[0];
-    }
+    if (kind == "pointwise") return Pointwise(node);
+    if (kind == "resample") return Resample(node);
     if (kind == "reduction") {
       fe::graph::Reduction_attributes attributes;
       attributes.set_mode(node.at("mode").get<fe::ReductionMode_t>());
       return graph_.reduction(Input(node, 0), attributes);
     }
+    if (kind == "layer_norm") {
+      auto attributes = Normalization<fe::graph::Layernorm_attributes>(node);
+      return graph_.layernorm(Input(node, 0), Input(node, 1), Input(node, 2), attributes)[0];
+    }
+    if (kind == "instance_norm") {
+      auto attributes = Normalization<fe::graph::Instancenorm_attributes>(node);
+      return graph_.instancenorm(Input(node, 0), Input(node, 1), Input(node, 2), attributes)[0];
+    }
+    if (kind == "attention") return Attention(node);
     throw std::runtime_error("unknown kind of node " + kind);
   }
 
@@ -164,6 +231,26 @@ class GraphBuilder {
 };
 
 std::vector<uint8_t> Bytes(const std::string& text) { return {text.begin(), text.end()}; }
+
+// Numbers that executions are handed from the host's memory, as bytes in hexadecimal digits.
+json Scalars(const json& written) {
+  json scalars = json::array();
+  for (const auto& [uid, text] : written.items()) {
+    auto value = text.get<fe::graph::Tensor_attributes::pass_by_values_t>();
+    std::string bytes = std::visit(
+        [](const auto& number) {
+          return std::string(reinterpret_cast<const char*>(&number), sizeof(number));
+        },
+        value);
+    std::string digits;
+    for (unsigned char byte : bytes) {
+      digits += "0123456789abcdef"[byte >> 4];
+      digits += "0123456789abcdef"[byte & 15];
+    }
+    scalars.push_back({{"uid", std::stoll(uid)}, {"bytes", digits}});
+  }
+  return scalars;
+}
 
 json Engine(fe::graph::Graph* graph, int64_t index, const std::string& failure) {
   json engine = {{"name", ""}, {"error", failure}, {"workspace", 0}};
@@ -196,8 +283,7 @@ json Plans(fe::graph::Graph* graph, bool all) {
   std::vector<uint8_t> written;
   Expect(graph->serialize(written, false));
   json parts = json::from_ubjson(written);
-  for (const char* part :
-       {"pass_by_values", "workspace_modifications", "variant_pack_replacements"}) {
+  for (const char* part : {"workspace_modifications", "variant_pack_replacements"}) {
     if (!parts.at(part).empty()) {
       return {
           {"error", std::string("the plan needs ") + part + ", which are not carried out here"}};
@@ -210,7 +296,8 @@ json Plans(fe::graph::Graph* graph, bool all) {
           {"chosen", chosen},
           {"workspace", engines.at(static_cast<size_t>(chosen)).at("workspace")},
           {"plan", parts.at("cudnn_backend_data")},
-          {"uids", uids}};
+          {"uids", uids},
+          {"scalars", Scalars(parts.at("pass_by_values"))}};
 }
 
 json Answer(const json& request) {
@@ -219,7 +306,6 @@ json Answer(const json& request) {
   auto device = std::make_shared<fe::DeviceProperties>();
   Expect(device->deserialize(Bytes(request.at("device").dump())));
   graph.set_device_properties(device);
-  graph.set_sm_version(request.at("sm"));
   Expect(graph.validate());
   Expect(graph.build_operation_graph());
   Expect(graph.create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}));

@@ -26,6 +26,7 @@ from .names import GEMM
 _VECTOR = 16
 _VECTORS = {"avx2": 8, "sse41": 4}
 _ROW_PRODUCT = "row_product"
+_NARROW = "grouped"
 # Depthwise kernels of narrow vectors load more often.
 _NARROW_LOADS = 0.7
 
@@ -49,10 +50,14 @@ _CONVOLUTIONS = (
     ("jit_dw", True, Reach(0.3, 0.8)),
     ("jit_dw", False, Reach(0.4, 0.6)),
     ("jit", None, Reach(1.0, 1.2)),
+    (_NARROW, None, Reach(1.0, 0.5, 1.1)),
     (GEMM, None, Reach(0.3, 1.0)),
 )
 _WINDOWED = (ir.Convolution, ir.Deconvolution, ir.ConvolutionBackwardWeights)
 _GROUPED = 0.65  # of the share of such kernels where channels are in groups
+# Our kernels for narrow groups: what their sums reach, and the operations that could be done while one
+# pixel of a group, or of the groups in a vector, is fetched and put away.
+_NARROW_SHARE, _NARROW_PIXEL = 0.9, 2200.0
 _OTHER_CONVOLUTIONS = Reach(0.8, 1.0)
 _PRODUCTS = Reach(1.05, 1.2, 1.3)
 _ONE_ROW = Reach(10.0, 0.0, 1.3)
@@ -73,7 +78,6 @@ _SIMPLE = frozenset(
         "abs",
         "square",
         "sqrt",
-        "bounded_relu",
         "hardswish",
         "hardsigmoid",
         "round",
@@ -81,7 +85,14 @@ _SIMPLE = frozenset(
 )
 _SHOWN = 0.9
 """Of what is moved by steps that do little else."""
-_SHOWN_BY_KIND = {ir.Concat: 1.3, ir.Slice: 1.3, ir.Binary: 1.4, ir.Reorder: 1.8, ir.Quantization: 1.8}
+_SHOWN_BY_KIND = {
+    ir.Concat: 1.3,
+    ir.Slice: 1.3,
+    ir.Binary: 1.4,
+    ir.Reorder: 1.8,
+    ir.Quantization: 1.8,
+    ir.DynamicQuantization: 2.4,
+}
 
 
 def computing_us(facts: StepFacts, machine: MachineRates) -> float:
@@ -166,6 +177,8 @@ def _convolution(facts: StepFacts, attrs: ir.Convolution | ir.Deconvolution) -> 
         inputs = facts.shape("src")[1] // attrs.groups
     elif inputs >= _VECTOR and not info.family.startswith("brgconv"):
         inputs = _whole(inputs, _vector(info))
+    if info.family == _NARROW:
+        return _narrow_groups(facts, attrs.groups)
     share = _reach(facts).share
     if facts.step.has_depthwise:
         # Pointwise at every position of the source, then a window of 3x3 for each element of the result.
@@ -179,6 +192,16 @@ def _convolution(facts: StepFacts, attrs: ir.Convolution | ir.Deconvolution) -> 
         if attrs.groups > 1:
             share *= _GROUPED
     return 2.0 * positions * inputs * outputs * window / share
+
+
+def _narrow_groups(facts: StepFacts, groups: int) -> float:
+    """Operations of a convolution by our kernels: a group's channels fill vectors, or groups one vector."""
+    _, outputs, inputs, *window = facts.shape("weights")
+    vector = _vector(facts.info)
+    together = max(vector // outputs, 1)
+    channels = _whole(together * outputs, vector)
+    sums = 2.0 * inputs * channels * math.prod(window) / _NARROW_SHARE
+    return _positions(facts.shape("dst")) * (groups / together) * (sums + _NARROW_PIXEL)
 
 
 def _reach(facts: StepFacts) -> Reach:

@@ -11,7 +11,7 @@ import functools
 from tvm_mxplan.core.description import Implementation
 
 GEMM = "gemm"
-_SETS = {"avx512": "avx512", "avx2": "avx2", "avx": "avx2", "sse41": "sse41"}
+_SETS = {"avx512": "avx512", "avx2": "avx2", "avx": "avx2", "sse41": "sse41", "sse2": "sse41"}
 """Instruction sets by what their names in oneDNN begin with, the longest first."""
 
 

@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import numpy as np
 from tvm import relax
 
 from tvm_mxplan.byoc.composite import Composite, product
+from tvm_mxplan.byoc.elementwise import ACTIVATION_STEPS, BINARY, ELTWISE, with_scalar
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.passes.relax_types import scalar_of, shape_of
 
 from ..broadcasting import broadcast_runs, is_fast
 
 # --- of one tensor ---------------------------------------------------------------------------------------
-
-_ELTWISE: dict[str, tuple[str, float, float]] = {
-    "nn.relu": ("relu", 0.0, 0.0),
-    "nn.gelu": ("gelu_erf", 0.0, 0.0),
-    "nn.gelu_tanh": ("gelu_tanh", 0.0, 0.0),
-    "nn.silu": ("swish", 1.0, 0.0),
-    "tanh": ("tanh", 0.0, 0.0),
-    "sigmoid": ("logistic", 0.0, 0.0),
-    "log": ("log", 0.0, 0.0),
-    "abs": ("abs", 0.0, 0.0),
-    "sqrt": ("sqrt", 0.0, 0.0),
-    "square": ("square", 0.0, 0.0),
-    "negative": ("linear", -1.0, 0.0),
-}
 
 
 def _unary(c: Composite, src: int, algorithm: str, alpha: float = 0.0, beta: float = 0.0) -> int:
@@ -40,7 +26,7 @@ def _of_only_param(algorithm: str, alpha: float = 0.0, beta: float = 0.0) -> Cal
 
 
 def _eltwise(c: Composite) -> int:
-    return _unary(c, c.value(c.root.args[0]), *_ELTWISE[c.root.op.name.removeprefix("relax.")])
+    return _unary(c, c.value(c.root.args[0]), *ELTWISE[c.root.op.name.removeprefix("relax.")])
 
 
 def _leaky_relu(c: Composite) -> int:
@@ -84,21 +70,12 @@ def _power(c: Composite) -> int:
 
 # --- of two tensors --------------------------------------------------------------------------------------
 
-_BINARY = {
-    "add": "add",
-    "subtract": "sub",
-    "multiply": "mul",
-    "divide": "div",
-    "maximum": "max",
-    "minimum": "min",
-}
-
 
 def _binary(c: Composite) -> int:
-    algorithm = _BINARY[c.root.op.name.removeprefix("relax.")]
+    algorithm = BINARY[c.root.op.name.removeprefix("relax.")]
     left, right = c.root.args
     for number, tensor, swapped in ((scalar_of(right), left, False), (scalar_of(left), right, True)):
-        function = None if number is None else _with_scalar(algorithm, number, swapped)
+        function = None if number is None else with_scalar(algorithm, number, swapped)
         if function is not None and shape_of(tensor) == c.shape:
             return _unary(c, c.value(tensor), *function)
     src, src1 = (_operand(c, arg) for arg in c.root.args)
@@ -133,30 +110,6 @@ def _broadcast_binary(c: Composite, algorithm: str, src: int, src1: int, after: 
     return c.builder.reshape(result, c.shape)
 
 
-def _with_scalar(algorithm: str, number: float, swapped: bool) -> tuple[str, float, float] | None:
-    """x (algorithm) number, or number (algorithm) x, as an elementwise algorithm of oneDNN if it is one."""
-    match algorithm:
-        case "max":
-            return ("relu", 0.0, 0.0) if number == 0.0 else ("clip_v2", number, math.inf)
-        case "add":
-            return "linear", 1.0, number
-        case "sub":
-            return ("linear", -1.0, number) if swapped else ("linear", 1.0, -number)
-        case "mul":
-            return "linear", number, 0.0
-        case "div" if swapped:
-            return "pow", number, -1.0
-        case "div" if _has_inverse(number):
-            return "linear", 1.0 / number, 0.0
-    return None  # a minimum, which as a clip would make -inf of NaN, or a quotient that is no product
-
-
-def _has_inverse(number: float) -> bool:
-    """True for a number whose inverse float32 holds to full precision."""
-    tiny = float(np.finfo("float32").tiny)
-    return tiny < abs(number) < 1 / tiny
-
-
 def _prelu(c: Composite) -> int:
     src, alpha = (c.value(arg) for arg in c.root.args)
     slope = scalar_of(c.root.args[1])
@@ -183,15 +136,9 @@ ELEMENTWISE: dict[str, Callable[[Composite], int]] = {
     "exp": _exp,
     "clip": _clip,
     "softplus": _softplus,
-    "softplus_stable": _of_only_param("soft_relu", 1.0),
-    "swish": _of_only_param("swish", 1.0),
-    "gelu_erf": _of_only_param("gelu_erf"),
-    "gelu_tanh": _of_only_param("gelu_tanh"),
-    "hardswish": _of_only_param("hardswish", 1 / 6, 0.5),
+    **{name: _of_only_param(*step) for name, step in ACTIVATION_STEPS.items()},
     "hardswish_line": _hard("hardswish"),
     "hardsigmoid": _hard("hardsigmoid"),
-    "hardsigmoid_sixth": _of_only_param("hardsigmoid", 1 / 6, 0.5),
-    "mish": _of_only_param("mish"),
     "elu": _elu,
     "power": _power,
     "binary": _binary,

@@ -2,6 +2,8 @@
 
     q = R.quantize(x, s, z)                                      a conversion
     y = R.dequantize(q, s, z)                                    a conversion
+    q, s, z = R.mxplan.dynamic_quantize(x)                       a conversion by numbers of the call
+    y = R.mxplan.dynamic_dequantize(q, s, z)                     a conversion by numbers of the call
     y = R.nn.conv2d(x, R.dequantize(w, s, z))                    a convolution of x with real weights, for now
 
 Which products compute with integers is decided on the region program (``lower``), where whatever stands
@@ -115,6 +117,39 @@ def translate(c: Composite) -> int:
     call = c.root
     side = "dst" if call.op.name == "relax.quantize" else "src"
     return _converted(c, call, c.value(call.args[0]), side, "quantization")
+
+
+def dynamic_ok(match: Match) -> str | None:
+    """Types and shapes of a conversion by numbers that the model computes, either way."""
+    call = match["root"]
+    data = call.args[0]
+    kind, expected = dtype_of(data), INTEGERS if len(call.args) > 1 else ("float32",)
+    if kind not in expected:
+        return f"numbers of {kind or 'unknown type'}, expected {' or '.join(expected)}"
+    shape = shape_of(data)
+    if shape is None:
+        return "a shape that is not known at compile time"
+    if not 1 <= len(shape) <= MAX_RANK:
+        return f"rank {len(shape)}, expected 1 to {MAX_RANK}"
+    if 0 in shape:
+        return "an empty tensor"
+    return "constants only" if is_constant(data) else None
+
+
+def translate_dynamic(c: Composite) -> tuple[int, ...]:
+    """Integers, scale and zero point of real numbers."""
+    src = c.value(c.root.args[0])
+    results = {"dst": c.builder.values[src].shape, "made_scale": (1,), "made_zero_point": (1,)}
+    types = {"dst": "uint8", "made_scale": "float32", "made_zero_point": "int32"}
+    attrs = ir.DynamicQuantization()
+    return tuple(c.builder.step_of_several("quantization", attrs, [("src", src)], results, types))
+
+
+def translate_real(c: Composite) -> int:
+    """Real numbers from integers, by numbers that the model computes."""
+    roles = ("src", "src_scale", "src_zero_point")
+    operands = [(role, c.value(arg)) for role, arg in zip(roles, c.root.args, strict=True)]
+    return c.emit("quantization", ir.Quantization(0), *operands)
 
 
 def weights_of(c: Composite, expr: relax.Expr) -> int:

@@ -32,6 +32,7 @@ from .depthwise import fuse_depthwise
 from .flattened import read_images
 from .folding import fold
 from .graph import Graph
+from .norms import normalize_channels_last
 from .quantized.fuse import read_integers, take_conversion, take_sum
 from .quantized.lower import lower
 from .transposes import copy_transposed
@@ -51,6 +52,7 @@ def fuse(program: ir.Program, constants: list[np.ndarray], integers: bool = True
     integers : whether products of quantised models compute with integers on the machine at hand.
     """
     graph = Graph(_with_others_hidden(program), constants)
+    normalize_channels_last(graph)
     put_before_views(graph)
     fold(graph)
     lower(graph, integers)

@@ -48,7 +48,10 @@ using CudaStream = void*;
     (CudnnDescriptor descriptor, int type, int rank, const int* extents, const int* strides))   \
   F(cudnnTransformTensor, int,                                                                  \
     (CudnnHandle handle, const void* alpha, CudnnDescriptor src, const void* from,              \
-     const void* beta, CudnnDescriptor dst, void* to))
+     const void* beta, CudnnDescriptor dst, void* to))                                          \
+  F(cudnnSoftmaxForward, int,                                                                   \
+    (CudnnHandle handle, int algorithm, int mode, const void* alpha, CudnnDescriptor src,       \
+     const void* from, const void* beta, CudnnDescriptor dst, void* to))
 
 // Numbers of the two interfaces; where their headers are, byoc/cudnn/native holds them to these.
 constexpr int kCudaCopyIn = 1;
@@ -58,6 +61,7 @@ constexpr int kCudnnPlan = 5, kCudnnVariantPack = 16;
 constexpr int kCudnnPlanHandle = 400, kCudnnPlanText = 405;
 constexpr int kCudnnPackIds = 1000, kCudnnPackPointers = 1001, kCudnnPackWorkspace = 1003;
 constexpr int kCudnnFloat = 0, kCudnnHalf = 2;
+constexpr int kCudnnSoftmaxAccurate = 1, kCudnnSoftmaxLog = 2, kCudnnSoftmaxChannel = 1;
 
 struct CudaApi {
 #define MXPLAN_DECLARE(name, result, arguments) result(*name) arguments = nullptr;

@@ -8,6 +8,7 @@
 #include "cudnn/device.h"
 #include "cudnn/plan.h"
 #include "cudnn/stages.h"
+#include "program/step_attributes.h"
 
 namespace mxplan {
 namespace {
@@ -47,7 +48,9 @@ class CudnnBuilder final : public Builder {
 
  private:
   Executable Make(const Step& step, bool) override {
-    return step.kind == "reorder" ? Reorder(step) : Planned(step);
+    if (step.kind == "reorder") return Reorder(step);
+    if (step.kind == "concat") return Concat(step);
+    return step.kind == "softmax" ? Softmax(step) : Planned(step);
   }
 
   Executable Reorder(const Step& step) const {
@@ -59,8 +62,46 @@ class CudnnBuilder final : public Builder {
     std::vector<Argument> arguments = {{Argument::Source::kValue, src},
                                        {Argument::Source::kValue, dst}};
     made.stages.push_back(std::make_unique<TransformStage>(
-        arguments, from.dims, resolved_.program->values[static_cast<size_t>(src)].dtype,
-        from.layout, to.layout));
+        arguments, resolved_.program->values[static_cast<size_t>(src)].dtype, from.dims,
+        from.layout.strides, to.layout.strides));
+    return made;
+  }
+
+  // Each piece is converted to where it stands in the whole.
+  Executable Concat(const Step& step) const {
+    int whole = step.Find("dst");
+    const PhysicalLayout& to = resolved_.values[static_cast<size_t>(whole)].layout;
+    auto axis = static_cast<size_t>(IntegerOf(step, "axis"));
+    Executable made;
+    made.implementation = "transform_tensor";
+    int64_t begin = 0;
+    for (const Operand& operand : step.operands) {
+      if (operand.role != "src") continue;
+      const ResolvedValue& piece = resolved_.values[static_cast<size_t>(operand.value)];
+      std::vector<Argument> arguments = {{Argument::Source::kValue, operand.value},
+                                         {Argument::Source::kValue, whole}};
+      made.stages.push_back(std::make_unique<TransformStage>(
+          arguments, resolved_.program->values[static_cast<size_t>(whole)].dtype, piece.dims,
+          piece.layout.strides, to.strides, begin * to.strides[axis] * to.element_bytes));
+      begin += piece.dims[axis];
+    }
+    return made;
+  }
+
+  Executable Softmax(const Step& step) const {
+    int src = step.Find("src"), dst = step.Find("dst");
+    const ResolvedValue& from = resolved_.values[static_cast<size_t>(src)];
+    const Value& value = resolved_.program->values[static_cast<size_t>(src)];
+    if (value.layout != resolved_.program->values[static_cast<size_t>(dst)].layout) {
+      ThrowUnsupported("a softmax from ", value.layout, " to another layout");
+    }
+    Executable made;
+    made.implementation = "softmax_forward";
+    std::vector<Argument> arguments = {{Argument::Source::kValue, src},
+                                       {Argument::Source::kValue, dst}};
+    made.stages.push_back(std::make_unique<SoftmaxStage>(
+        arguments, value.dtype, from.dims, from.layout,
+        static_cast<size_t>(IntegerOf(step, "axis")), TextOf(step, "algorithm") == "log_softmax"));
     return made;
   }
 

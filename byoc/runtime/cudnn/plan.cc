@@ -10,7 +10,7 @@
 namespace mxplan {
 namespace {
 
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 constexpr uint64_t kSeed = 0x6d78706c616e7321u;
 
 void Set(CudnnDescriptor descriptor, int name, int type, int64_t count, const void* values) {
@@ -43,6 +43,16 @@ PlanRecord ReadPlan(std::string_view bytes) {
   record.engine = reader.Text(reader.Number<uint32_t>());
   for (size_t i = 0, n = reader.Count(8); i < n; ++i) {
     record.uids.push_back(reader.Number<int64_t>());
+  }
+  for (size_t i = 0, n = reader.Count(12); i < n; ++i) {
+    PlanScalar scalar;
+    scalar.uid = reader.Number<int64_t>();
+    std::string_view bytes = reader.Take(reader.Number<uint32_t>());
+    if (bytes.size() > sizeof(scalar.bytes)) {
+      ThrowInvalidInput("execution plan: a number of ", bytes.size(), " bytes");
+    }
+    std::memcpy(scalar.bytes, bytes.data(), bytes.size());
+    record.scalars.push_back(scalar);
   }
   record.text = reader.Text(reader.Number<uint32_t>());
   reader.End();

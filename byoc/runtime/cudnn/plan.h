@@ -11,20 +11,28 @@
 
 namespace mxplan {
 
+// A number of any type of cuDNN's.
+struct PlanScalar {
+  int64_t uid = 0;
+  alignas(16) char bytes[16] = {};
+};
+
 // The record that a step carries, as byoc/cudnn/plan_record.py writes it:
 //
 //     "MXEP" version:u32 digest:u64*2, then what the digest is of:
 //     cudnn:i64 sm:i64 multiprocessors:i64 driver:i64 workspace:i64 engine
-//     uids: count:u32 i64*   text
-//     strings are u32 length + bytes
+//     uids: count:u32 i64*   scalars: count:u32 (uid:i64 bytes)*   text
+//     strings and bytes are u32 length + bytes
 //
 // A tensor's uid is one more than the place of its value among the step's operands, behind which
 // those of post-ops stand.
+// Scalars are numbers that an execution is handed from the host's memory.
 struct PlanRecord {
   DeviceFacts made_for;
   int64_t workspace = 0;  // bytes
   std::string engine;
   std::vector<int64_t> uids;
+  std::vector<PlanScalar> scalars;
   std::string text;  // the plan as cuDNN wrote it
 };
 

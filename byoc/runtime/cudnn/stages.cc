@@ -32,9 +32,13 @@ class PlanCall final : public Addressed {
   void Run(Stream* stream) override {
     const std::vector<int64_t>& uids = stage_.uids();
     if (changed_) {
+      const size_t count = uids.size() - stage_.scalars().size();
       std::vector<void*> tensors(addresses_.begin(),
-                                 addresses_.begin() + static_cast<std::ptrdiff_t>(uids.size()));
-      void* workspace = addresses_.size() > uids.size() ? addresses_.back() : nullptr;
+                                 addresses_.begin() + static_cast<std::ptrdiff_t>(count));
+      for (const PlanScalar& scalar : stage_.scalars()) {
+        tensors.push_back(const_cast<char*>(scalar.bytes));  // cuDNN reads it
+      }
+      void* workspace = addresses_.size() > count ? addresses_.back() : nullptr;
       pack_.Make(uids, tensors, workspace);
       changed_ = false;
     }
@@ -48,20 +52,17 @@ class PlanCall final : public Addressed {
   VariantPack pack_;
 };
 
-class TransformCall final : public Addressed {
+class FunctionCall final : public Addressed {
  public:
-  explicit TransformCall(const TransformStage& stage) : Addressed(2), stage_(stage) {}
+  explicit FunctionCall(const FunctionStage& stage) : Addressed(2), stage_(stage) {}
 
   void Run(Stream* stream) override {
-    const float one = 1, zero = 0;
     CudnnHandle handle = static_cast<CudaQueue*>(stream)->handle();
-    CheckCudnn(Cuda().cudnnTransformTensor(handle, &one, stage_.src(), addresses_[0], &zero,
-                                           stage_.dst(), addresses_[1]),
-               "cudnnTransformTensor");
+    CheckCudnn(stage_.Call(handle, addresses_[0], addresses_[1]), stage_.function());
   }
 
  private:
-  const TransformStage& stage_;
+  const FunctionStage& stage_;
 };
 
 int TypeOf(const std::string& dtype) {
@@ -71,16 +72,16 @@ int TypeOf(const std::string& dtype) {
 }
 
 // Axes of extent 1 stand in front of tensors of low rank.
-CudnnDescriptor Describe(const Dims& dims, const std::string& dtype, const PhysicalLayout& layout) {
+CudnnDescriptor Describe(const Dims& dims, const std::string& dtype, const Dims& elements) {
   if (dims.size() > kMostRank) ThrowUnsupported("a tensor of rank ", dims.size());
   size_t missing = dims.size() < kLeastRank ? kLeastRank - dims.size() : 0;
   std::vector<int> extents(missing, 1), strides(missing, 1);
   for (size_t i = 0; i < dims.size(); ++i) {
-    if (dims[i] > INT32_MAX || layout.strides[i] > INT32_MAX) {
+    if (dims[i] > INT32_MAX || elements[i] > INT32_MAX) {
       ThrowUnsupported("a tensor whose elements cannot be counted in 31 bits");
     }
     extents.push_back(static_cast<int>(dims[i]));
-    strides.push_back(static_cast<int>(layout.strides[i]));
+    strides.push_back(static_cast<int>(elements[i]));
   }
   const CudaApi& cuda = Cuda();
   CudnnDescriptor made = nullptr;
@@ -92,34 +93,77 @@ CudnnDescriptor Describe(const Dims& dims, const std::string& dtype, const Physi
   return made;
 }
 
+// Extents of what stands around an axis, the axis in the middle: all a softmax depends on.
+Dims Around(const Dims& dims, const PhysicalLayout& layout, size_t axis) {
+  const int64_t inner = layout.strides[axis];
+  int64_t elements = 1;
+  for (int64_t extent : dims) elements *= extent;
+  return {elements / (inner * dims[axis]), dims[axis], inner, 1};
+}
+
+Dims StridesOf(const Dims& dims) {
+  Dims strides(dims.size(), 1);
+  for (size_t i = dims.size() - 1; i-- > 0;) strides[i] = strides[i + 1] * dims[i + 1];
+  return strides;
+}
+
 }  // namespace
 
 PlanStage::PlanStage(std::vector<Argument> arguments, const PlanRecord& record, CudnnHandle handle)
-    : Stage(std::move(arguments)), uids_(record.uids), plan_(record, handle) {}
+    : Stage(std::move(arguments)),
+      uids_(record.uids),
+      scalars_(record.scalars),
+      plan_(record, handle) {
+  for (const PlanScalar& scalar : scalars_) uids_.push_back(scalar.uid);
+}
 
 std::unique_ptr<StageCall> PlanStage::NewCall() const { return std::make_unique<PlanCall>(*this); }
 
-TransformStage::TransformStage(std::vector<Argument> arguments, const Dims& dims,
-                               const std::string& dtype, const PhysicalLayout& src,
-                               const PhysicalLayout& dst)
+FunctionStage::FunctionStage(std::vector<Argument> arguments, const std::string& dtype,
+                             const Dims& dims, const Dims& src_strides, const Dims& dst_strides)
     : Stage(std::move(arguments)) {
   TypeOf(dtype);
-  src_ = Describe(dims, dtype, src);
+  src_ = Describe(dims, dtype, src_strides);
   try {
-    dst_ = Describe(dims, dtype, dst);
+    dst_ = Describe(dims, dtype, dst_strides);
   } catch (...) {
     Cuda().cudnnDestroyTensorDescriptor(src_);
     throw;
   }
 }
 
-TransformStage::~TransformStage() {
+FunctionStage::~FunctionStage() {
   Cuda().cudnnDestroyTensorDescriptor(src_);
   Cuda().cudnnDestroyTensorDescriptor(dst_);
 }
 
-std::unique_ptr<StageCall> TransformStage::NewCall() const {
-  return std::make_unique<TransformCall>(*this);
+std::unique_ptr<StageCall> FunctionStage::NewCall() const {
+  return std::make_unique<FunctionCall>(*this);
+}
+
+TransformStage::TransformStage(std::vector<Argument> arguments, const std::string& dtype,
+                               const Dims& dims, const Dims& src_strides, const Dims& dst_strides,
+                               int64_t begin)
+    : FunctionStage(std::move(arguments), dtype, dims, src_strides, dst_strides), begin_(begin) {}
+
+int TransformStage::Call(CudnnHandle handle, const void* src, void* dst) const {
+  const float one = 1, zero = 0;
+  return Cuda().cudnnTransformTensor(handle, &one, this->src(), src, &zero, this->dst(),
+                                     static_cast<char*>(dst) + begin_);
+}
+
+SoftmaxStage::SoftmaxStage(std::vector<Argument> arguments, const std::string& dtype,
+                           const Dims& dims, const PhysicalLayout& layout, size_t axis,
+                           bool logarithm)
+    : FunctionStage(std::move(arguments), dtype, Around(dims, layout, axis),
+                    StridesOf(Around(dims, layout, axis)), StridesOf(Around(dims, layout, axis))),
+      logarithm_(logarithm) {}
+
+int SoftmaxStage::Call(CudnnHandle handle, const void* src, void* dst) const {
+  const float one = 1, zero = 0;
+  int algorithm = logarithm_ ? kCudnnSoftmaxLog : kCudnnSoftmaxAccurate;
+  return Cuda().cudnnSoftmaxForward(handle, algorithm, kCudnnSoftmaxChannel, &one, this->src(), src,
+                                    &zero, this->dst(), dst);
 }
 
 }  // namespace mxplan

@@ -20,26 +20,56 @@ class PlanStage final : public Stage {
 
   const LoadedPlan& plan() const { return plan_; }
   const std::vector<int64_t>& uids() const { return uids_; }
+  const std::vector<PlanScalar>& scalars() const { return scalars_; }
 
  private:
-  std::vector<int64_t> uids_;
+  std::vector<int64_t> uids_;  // of tensors, then of scalars
+  std::vector<PlanScalar> scalars_;
   LoadedPlan plan_;
 };
 
-// A tensor, with one layout and another, element by element: arguments are src and dst.
-class TransformStage final : public Stage {
+// A tensor as a function of another one's by a function of cuDNN's that takes descriptors of both:
+// arguments are src and dst.
+class FunctionStage : public Stage {
  public:
   // Throws Unsupported where cuDNN has no such tensor.
-  TransformStage(std::vector<Argument> arguments, const Dims& dims, const std::string& dtype,
-                 const PhysicalLayout& src, const PhysicalLayout& dst);
-  ~TransformStage() override;
-  std::unique_ptr<StageCall> NewCall() const override;
+  FunctionStage(std::vector<Argument> arguments, const std::string& dtype, const Dims& dims,
+                const Dims& src_strides, const Dims& dst_strides);
+  ~FunctionStage() override;
 
   CudnnDescriptor src() const { return src_; }
   CudnnDescriptor dst() const { return dst_; }
+  // Calls the function; returns cuDNN's status.
+  virtual int Call(CudnnHandle handle, const void* src, void* dst) const = 0;
+  virtual const char* function() const = 0;
+  std::unique_ptr<StageCall> NewCall() const override;
 
  private:
   CudnnDescriptor src_ = nullptr, dst_ = nullptr;
+};
+
+// The same elements with other strides, `begin` bytes behind the beginning of dst.
+class TransformStage final : public FunctionStage {
+ public:
+  TransformStage(std::vector<Argument> arguments, const std::string& dtype, const Dims& dims,
+                 const Dims& src_strides, const Dims& dst_strides, int64_t begin = 0);
+  int Call(CudnnHandle handle, const void* src, void* dst) const override;
+  const char* function() const override { return "cudnnTransformTensor"; }
+
+ private:
+  int64_t begin_;
+};
+
+// Softmax, or its logarithm, along one axis of a tensor whose layout src and dst share.
+class SoftmaxStage final : public FunctionStage {
+ public:
+  SoftmaxStage(std::vector<Argument> arguments, const std::string& dtype, const Dims& dims,
+               const PhysicalLayout& layout, size_t axis, bool logarithm);
+  int Call(CudnnHandle handle, const void* src, void* dst) const override;
+  const char* function() const override { return "cudnnSoftmaxForward"; }
+
+ private:
+  bool logarithm_;
 };
 
 }  // namespace mxplan

@@ -60,9 +60,15 @@ void Move::Run(const char* src, char* dst) const {
   dst += first_dst_ * element_bytes_;
   const int64_t stride = nest_.back().strides[1];
   if (std::abs(stride) > 4 && nest_.size() > 1) return RunTransposed(src, dst);
-  ForAllPieces(nest_, kElementNs, [&](const auto& offsets, int64_t count) {
-    KernelsHere().copy(element_bytes_, {src + offsets[1] * element_bytes_, stride},
-                       dst + offsets[0] * element_bytes_, count);
+  CopyRows(src, dst, kElementNs);
+}
+
+void Move::CopyRows(const char* src, char* dst, double element_ns) const {
+  const int64_t stride = nest_.back().strides[1];
+  const auto rows_of = RowStrides(nest_);
+  ForAllRows(nest_, element_ns, [&](const auto& offsets, int64_t rows, int64_t count) {
+    KernelsHere().copy(element_bytes_, {src + offsets[1] * element_bytes_, stride, rows_of[1]},
+                       {dst + offsets[0] * element_bytes_, rows_of[0]}, {rows, count});
   });
 }
 
@@ -74,12 +80,7 @@ void Move::RunTransposed(const char* src, char* dst) const {
   auto nearest = std::min_element(outer.begin(), outer.end(), [](const auto& a, const auto& b) {
     return std::abs(a.strides[1]) < std::abs(b.strides[1]);
   });
-  if (nearest->strides[1] != 1) {
-    return ForAllPieces(nest_, kApartNs, [&](const auto& offsets, int64_t count) {
-      KernelsHere().copy(element_bytes_, {src + offsets[1] * element_bytes_, inner.strides[1]},
-                         dst + offsets[0] * element_bytes_, count);
-    });
-  }
+  if (nearest->strides[1] != 1) return CopyRows(src, dst, kApartNs);
   const Loop<2> rows = *nearest;
   outer.erase(nearest);
   if (outer.empty()) outer.push_back({});
@@ -91,7 +92,7 @@ void Move::RunTransposed(const char* src, char* dst) const {
     T* to = reinterpret_cast<T*>(dst);
     ParallelFor(Elements(outer) * bands, band_ns, [&](int64_t begin, int64_t end) {
       for (int64_t at = begin; at < end; ++at) {
-        ForPieces(outer, at / bands, at / bands + 1, [&](const auto& offsets, int64_t) {
+        ForEach(outer, at / bands, [&](const auto& offsets) {
           const int64_t row = at % bands * kTile, count = std::min(kTile, rows.extent - row);
           for (int64_t column = 0; column < inner.extent; column += kTile) {
             TransposeTile(from + offsets[1] + row + column * inner.strides[1], inner.strides[1],

@@ -20,7 +20,12 @@ struct Loop {
   std::array<int64_t, kOperands> strides{};
 };
 
-// The loops, outermost first; there is at least one.
+// Of a value; layouts have no more axes than this.
+constexpr size_t kMostLoops = 12;
+// From so many rows for each thread on, threads get whole ones.
+constexpr int64_t kRowsToShare = 4;
+
+// The loops, outermost first; there is at least one, and no more than `kMostLoops`.
 template <size_t kOperands>
 using Nest = std::vector<Loop<kOperands>>;
 
@@ -59,24 +64,27 @@ int64_t Elements(const Nest<kOperands>& nest) {
   return elements;
 }
 
-// Calls `piece(offsets, count)` for each piece of an innermost loop in elements [begin, end): where
-// the first element of each operand is, in elements.
+// Calls `piece(offsets, rows, count)` for rows [begin, end) of a nest, which are its innermost
+// loops: as many rows at once as the loop around them has, and where the first element of each
+// operand is, in elements.
 template <size_t kOperands, typename Piece>
-void ForPieces(const Nest<kOperands>& nest, int64_t begin, int64_t end, const Piece& piece) {
-  const size_t inner = nest.size() - 1;
-  std::vector<int64_t> index(nest.size());
+void ForRows(const Nest<kOperands>& nest, int64_t begin, int64_t end, const Piece& piece) {
+  const int64_t count = nest.back().extent;
   std::array<int64_t, kOperands> offsets{};
+  if (nest.size() == 1) return piece(offsets, int64_t{1}, count);
+  const size_t inner = nest.size() - 2;
+  std::array<int64_t, kMostLoops> index{};
   int64_t rest = begin;
-  for (size_t i = nest.size(); i-- > 0;) {
+  for (size_t i = inner + 1; i-- > 0;) {
     index[i] = rest % nest[i].extent;
     rest /= nest[i].extent;
     for (size_t k = 0; k < kOperands; ++k) offsets[k] += index[i] * nest[i].strides[k];
   }
   int64_t left = end - begin;
   while (true) {
-    const int64_t count = std::min(left, nest[inner].extent - index[inner]);
-    piece(offsets, count);
-    left -= count;
+    const int64_t rows = std::min(left, nest[inner].extent - index[inner]);
+    piece(offsets, rows, count);
+    left -= rows;
     if (left == 0) return;
     for (size_t k = 0; k < kOperands; ++k) offsets[k] -= index[inner] * nest[inner].strides[k];
     index[inner] = 0;
@@ -89,11 +97,42 @@ void ForPieces(const Nest<kOperands>& nest, int64_t begin, int64_t end, const Pi
   }
 }
 
-// The same for all elements, on all threads.
+// Calls `of(offsets)` for element `at` of a nest.
+template <size_t kOperands, typename Of>
+void ForEach(const Nest<kOperands>& nest, int64_t at, const Of& of) {
+  std::array<int64_t, kOperands> offsets{};
+  for (size_t i = nest.size(); i-- > 0;) {
+    for (size_t k = 0; k < kOperands; ++k) offsets[k] += at % nest[i].extent * nest[i].strides[k];
+    at /= nest[i].extent;
+  }
+  of(offsets);
+}
+
+// From one row of a piece to the next, in elements of each operand.
+template <size_t kOperands>
+std::array<int64_t, kOperands> RowStrides(const Nest<kOperands>& nest) {
+  return nest.size() == 1 ? std::array<int64_t, kOperands>{} : nest[nest.size() - 2].strides;
+}
+
+// The same for all elements, on all threads.  Threads share rows, or where these are few and long,
+// the elements of each.
 template <size_t kOperands, typename Piece>
-void ForAllPieces(const Nest<kOperands>& nest, double element_ns, const Piece& piece) {
-  ParallelFor(Elements(nest), element_ns,
-              [&](int64_t begin, int64_t end) { ForPieces(nest, begin, end, piece); });
+void ForAllRows(const Nest<kOperands>& nest, double element_ns, const Piece& piece) {
+  const int64_t count = nest.back().extent, elements = Elements(nest);
+  const int64_t rows = count == 0 ? 0 : elements / count;
+  if (rows >= kRowsToShare * omp_get_max_threads() ||
+      static_cast<double>(elements) * element_ns < kSerialNs) {
+    const double row_ns = element_ns * static_cast<double>(count);
+    ParallelFor(rows, row_ns,
+                [&](int64_t begin, int64_t end) { ForRows(nest, begin, end, piece); });
+    return;
+  }
+  ParallelFor(count, element_ns * static_cast<double>(rows), [&](int64_t begin, int64_t end) {
+    ForRows(nest, 0, rows, [&](auto offsets, int64_t some, int64_t) {
+      for (size_t k = 0; k < kOperands; ++k) offsets[k] += begin * nest.back().strides[k];
+      piece(offsets, some, end - begin);
+    });
+  });
 }
 
 }  // namespace mxplan::host

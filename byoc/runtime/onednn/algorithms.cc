@@ -51,6 +51,8 @@ algorithm BinaryAlgorithm(const std::string& name) {
       {"add", algorithm::binary_add}, {"sub", algorithm::binary_sub},
       {"mul", algorithm::binary_mul}, {"div", algorithm::binary_div},
       {"min", algorithm::binary_min}, {"max", algorithm::binary_max},
+      {"gt", algorithm::binary_gt},   {"ge", algorithm::binary_ge},
+      {"le", algorithm::binary_le},
   };
   return Find(table, name, "binary");
 }

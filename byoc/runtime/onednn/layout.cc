@@ -4,6 +4,7 @@
 #include <oneapi/dnnl/dnnl_debug.h>
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 
 #include "base/error.h"
@@ -107,6 +108,31 @@ memory::desc TryDesc(const memory::desc& desc, const std::string& tag) {
   }
 }
 
+// The descriptor of a blocked layout that has a name once its axes are called by their places in
+// it, as weights with inputs and outputs exchanged do: "BAcd16a16b" is "ABcd16b16a" of the
+// exchanged tensor.  The zero descriptor for all others.
+memory::desc DescOfRenamed(const Dims& dims, memory::data_type type, const std::string& tag) {
+  const size_t rank = dims.size();
+  std::vector<int> order(rank), place(rank, -1);
+  for (size_t i = 0; i < rank; ++i) {
+    order[i] = std::tolower(static_cast<unsigned char>(tag[i])) - 'a';
+    if (order[i] < 0 || order[i] >= static_cast<int>(rank) || place[order[i]] >= 0) return {};
+    place[order[i]] = static_cast<int>(i);
+  }
+  std::string renamed = tag;
+  for (char& c : renamed) {
+    if (c >= '0' && c <= '9') continue;
+    const char first = c >= 'a' ? 'a' : 'A';
+    if (c - first >= static_cast<int>(rank)) return {};
+    c = static_cast<char>(first + place[c - first]);
+  }
+  auto named = NamedTags().find(renamed);
+  if (named == NamedTags().end()) return {};
+  Dims stored(rank);
+  for (size_t i = 0; i < rank; ++i) stored[i] = dims[order[i]];
+  return memory::desc(stored, type, named->second).permute_axes(order);
+}
+
 // Bytes that stand behind the elements: oneDNN keeps sums of integer weights there.
 int64_t BytesBehind(const memory::desc& desc) {
   Dims outer = OuterDims(desc);
@@ -148,8 +174,10 @@ memory::desc MakeDesc(const Dims& dims, memory::data_type type, const std::strin
     return memory::desc(dims, type, strides);
   }
   auto named = NamedTags().find(tag);
-  if (named == NamedTags().end()) ThrowUnsupported("layout ", tag, " is not known to oneDNN");
-  return memory::desc(dims, type, named->second);
+  if (named != NamedTags().end()) return memory::desc(dims, type, named->second);
+  memory::desc renamed = DescOfRenamed(dims, type, tag);
+  if (renamed.is_zero()) ThrowUnsupported("layout ", tag, " is not known to oneDNN");
+  return renamed;
 }
 
 std::string TagOf(const memory::desc& desc) {

@@ -65,8 +65,9 @@ struct Operand {
   int value = -1;
 
   bool IsResult() const {
-    for (const char* result : {"dst", "last_hidden", "last_cell", "batch_mean", "batch_variance",
-                               "scale_gradient", "shift_gradient"}) {
+    for (const char* result :
+         {"dst", "last_hidden", "last_cell", "batch_mean", "batch_variance", "scale_gradient",
+          "shift_gradient", "made_scale", "made_zero_point"}) {
       if (role == result) return true;
     }
     return false;

@@ -20,6 +20,7 @@ enum class Types : uint8_t {
   kProduct,    // as kFloat, or integers with scales (shapes/quantized.h)
   kPooled,     // as kFloat, or kSame for a maximum
   kQuantized,  // real numbers and integers into each other, by scales (shapes/quantized.h)
+  kMeasured,   // real numbers into integers, by scales that follow (shapes/quantized.h)
   kSame,       // bytes are moved: every operand is of dst's type
   kConvert,    // as kSame, or from one floating type into another
   kAlike,      // as kFloat, or kSame in a type that the library computes with
@@ -130,6 +131,12 @@ const std::vector<Rule>& Rules() {
       {"resize", {"src"}, {}, Types::kFloat, PostOps::kNone, CheckResampling},
       {"reorder", {"src"}, {}, Types::kConvert, PostOps::kNone, CheckSameShape},
       {"quantization", {"src"}, {}, Types::kQuantized, PostOps::kNone, CheckSameShape},
+      {"dynamic_quantization",
+       {"src", "made_scale", "made_zero_point"},
+       {},
+       Types::kMeasured,
+       PostOps::kNone,
+       CheckSameShape},
   };
   return rules;
 }
@@ -202,6 +209,7 @@ void CheckTypes(const StepView& s, const Rule& rule) {
   const Step& step = s.step();
   const bool quantized = IsQuantized(s);
   if (rule.types == Types::kQuantized) return CheckQuantization(s);
+  if (rule.types == Types::kMeasured) return CheckDynamicQuantization(s);
   if (quantized) CheckQuantizedProduct(s);
   for (const Operand& operand : step.operands) {
     if (quantized) break;
@@ -230,7 +238,7 @@ void CheckVectors(const StepView& s) {
   for (const char* role :
        {"bias", "depthwise_bias", "mean", "variance", "scale", "shift", "batch_mean",
         "batch_variance", "scale_gradient", "shift_gradient", "src_scale", "src_zero_point",
-        "weights_scale", "dst_scale", "dst_zero_point"}) {
+        "weights_scale", "dst_scale", "dst_zero_point", "made_scale", "made_zero_point"}) {
     int id = s.step().Find(role);
     if (id < 0) continue;
     const std::string& tag = s.resolved().program->values[static_cast<size_t>(id)].layout;

@@ -22,12 +22,13 @@ from typing import Any
 
 import tvm
 
-from tvm_mxplan.byoc.onednn.backend import OneDNN
+from tvm_mxplan.byoc import registry
 from tvm_mxplan.core.program import codec
 from tvm_mxplan.frontend.onnx import import_model
 from tvm_mxplan.options import Options
 from tvm_mxplan.pipeline import Given, build_pipeline
 from tvm_mxplan.report.recorder import Recorder
+from tvm_mxplan.targets import TargetText
 from tvm_mxplan.testing import zoo
 
 MODELS = ",".join(zoo.names())
@@ -50,22 +51,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     plans = {}
     for name, batch in itertools.product(options.models.split(","), options.batch.split(",")):
         print(f"compare_plans: {name} batch {batch}", file=sys.stderr, flush=True)
-        plans[f"{name} batch {batch}"] = plan_of(name, int(batch), options.machine)
+        plans[f"{name} batch {batch}"] = plan_of(name, int(batch), options.machine, options.target)
     options.file.write_text(json.dumps(plans, indent=1, sort_keys=True) + "\n")
     return 0
 
 
-def plan_of(name: str, batch: int, machine: str = "default") -> dict[str, Any]:
+def plan_of(name: str, batch: int, machine: str = "default", libraries: str = "dnnl, llvm") -> dict[str, Any]:
     """Returns the pipeline's decisions for a network of the zoo, as plain data.
 
     Parameters
     ----------
     machine : as the option of that name.
+    libraries : by preference, as in a target.
     """
     target, recorder = tvm.target.Target("llvm"), Recorder()
+    parsed = TargetText.of(libraries).parsed()
+    planners = [registry.planner(one) for one in parsed.libraries]
+    given = Given(recorder, order=parsed.order)
     mod = import_model(zoo.load(name, batch), None, name)
     with target:
-        lowered = build_pipeline([OneDNN()], Options(machine=machine), target, Given(recorder))(mod)
+        lowered = build_pipeline(planners, Options(machine=machine), target, given)(mod)
     report = recorder.report.to_json()
     encoded = {program.name: codec.encode(program) for program in recorder.programs}
     # JSON and back: tuples become lists, as they are in a file.
@@ -130,6 +135,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         default="default",
         help="default, measured, or a file of rates: plans go by them (default)",
     )
+    write.add_argument("--target", default="dnnl, llvm", help="libraries by preference (%(default)s)")
     compare = verbs.add_parser("compare", help="compare two files")
     compare.add_argument("before", type=Path)
     compare.add_argument("after", type=Path)

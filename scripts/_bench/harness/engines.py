@@ -161,7 +161,7 @@ def _load_torch(model_path: str, inputs: Inputs, threads: int) -> Runner:
 
 
 REFERENCE = Engine("reference", ("onnxruntime",), _load_reference)
-"""Whose answers all others must match: onnxruntime without its graph optimisations."""
+"""The engine whose answers all others must match: onnxruntime without its graph optimisations."""
 
 ENGINES = {
     engine.name: engine

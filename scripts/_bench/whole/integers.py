@@ -26,9 +26,9 @@ from tvm_mxplan.testing.environment_info import environment, format_environment
 from tvm_mxplan.testing.float64 import float64_outputs
 from tvm_mxplan.testing.reference import worst_relative_l2
 
+from ..harness import columns
 from ..harness.files import INPUT_SEED, Files, read_arrays
-from ..harness.schedule import Configuration, EngineResult, Options, measure
-from ..harness.statistics import ratio_to_best
+from ..harness.schedule import Configuration, Options, measure
 from ..harness.table import NOTHING
 from ..inputs import encoder
 from ..inputs.quantized import ACTIVATIONS, quantized, result_step
@@ -85,11 +85,13 @@ def _row(name: str, options: argparse.Namespace, directory: Path) -> tuple[list[
     rounds = Options(rounds=options.rounds, starts=1)
     results = measure(configuration, (OURS, *_PEERS), integers, cpus, rounds)
     results |= measure(configuration, (FLOAT,), real, cpus, rounds)
-    columns = [_latency(results[OURS])]
+    row = [columns.latency(results[OURS])]
     for peer in _PEERS:
-        columns += [_latency(results[peer]), _ratio(results, peer), _processor(results, peer)]
-    columns += [_latency(results[FLOAT]), _processor(results, FLOAT), _within(made, integers)]
-    return [*columns, *(_error(integers, engine, exact) for engine in (OURS, *_PEERS))], results[OURS].ok
+        against = columns.ratio(results, OURS, peer), columns.processor(results, OURS, peer)
+        row += [columns.latency(results[peer]), *against]
+    row += [columns.latency(results[FLOAT]), columns.processor(results, OURS, FLOAT)]
+    errors = [_error(integers, engine, exact) for engine in (OURS, *_PEERS)]
+    return [*row, _within(made, integers), *errors], results[OURS].ok
 
 
 def _answer(model: object, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
@@ -114,23 +116,6 @@ def _error(files: Files, engine: str, exact: Sequence[np.ndarray]) -> str:
     if not files.answer(engine).exists():
         return NOTHING
     return f"{worst_relative_l2(read_arrays(files.answer(engine)), list(exact)):.1e}"
-
-
-def _latency(result: EngineResult) -> str:
-    latency = result.latency()
-    return result.status if latency is None else f"{1e3 * latency.median:.2f}"
-
-
-def _ratio(results: dict[str, EngineResult], peer: str) -> str:
-    if not results[OURS].ok or not results[peer].ok:
-        return NOTHING
-    spread = ratio_to_best(results[OURS].round_medians(), {peer: results[peer].round_medians()})
-    return NOTHING if spread is None else f"{spread.median:.2f} ({spread.p10:.2f} to {spread.p90:.2f})"
-
-
-def _processor(results: dict[str, EngineResult], peer: str) -> str:
-    ours, theirs = results[OURS].processor_s, results[peer].processor_s
-    return f"{min(ours) / min(theirs):.2f}" if ours and theirs else NOTHING
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:

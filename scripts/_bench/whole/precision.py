@@ -26,9 +26,9 @@ from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.environment_info import environment, format_environment
 from tvm_mxplan.testing.float64 import float64_outputs
 
+from ..harness import columns
 from ..harness.files import INPUT_SEED, Files, write_model
 from ..harness.schedule import Configuration, EngineResult, Options, measure
-from ..harness.statistics import ratio_to_best
 from ..harness.table import NOTHING
 from ..inputs import encoder
 
@@ -85,13 +85,13 @@ def _row(name: str, results: dict[str, EngineResult], files: Files) -> list[str]
     arenas, weights = zip(*(_bytes(files, engine) for engine in (OURS, OURS_BF16)), strict=True)
     return [
         name,
-        _latency(results[OURS]),
-        _latency(results[OURS_BF16]),
-        _ratio(results, OURS),
-        _processor(results, OURS),
-        _latency(results[PEER]),
-        _ratio(results, PEER),
-        _processor(results, PEER),
+        columns.latency(results[OURS]),
+        columns.latency(results[OURS_BF16]),
+        columns.ratio(results, OURS_BF16, OURS),
+        columns.processor(results, OURS_BF16, OURS),
+        columns.latency(results[PEER]),
+        columns.ratio(results, OURS_BF16, PEER),
+        columns.processor(results, OURS_BF16, PEER),
         *(_error(results[engine]) for engine in (OURS, OURS_BF16, PEER)),
         " -> ".join(f"{one:,}" for one in arenas),
         " -> ".join(f"{one:,}" for one in weights),
@@ -105,23 +105,6 @@ def _bytes(files: Files, engine: str) -> tuple[int, int]:
     report = tvm_mxplan.load(files.artifact(engine)).report
     own = sum(memory.height for memory in report.memory if not memory.stands_in)
     return own, sum(region.constant_bytes for region in report.regions)
-
-
-def _latency(result: EngineResult) -> str:
-    latency = result.latency()
-    return result.status if latency is None else f"{1e3 * latency.median:.2f}"
-
-
-def _ratio(results: dict[str, EngineResult], peer: str) -> str:
-    if not results[OURS_BF16].ok or not results[peer].ok:
-        return NOTHING
-    spread = ratio_to_best(results[OURS_BF16].round_medians(), {peer: results[peer].round_medians()})
-    return NOTHING if spread is None else f"{spread.median:.2f} ({spread.p10:.2f} to {spread.p90:.2f})"
-
-
-def _processor(results: dict[str, EngineResult], peer: str) -> str:
-    ours, theirs = results[OURS_BF16].processor_s, results[peer].processor_s
-    return f"{min(ours) / min(theirs):.2f}" if ours and theirs else NOTHING
 
 
 def _error(result: EngineResult) -> str:

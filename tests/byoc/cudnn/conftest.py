@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tvm_mxplan.byoc.cudnn import library
+from tvm_mxplan.byoc.cudnn import engine, library, plans
+from tvm_mxplan.byoc.cudnn.plan_store import PlanStore
 
 sys.path.append(str(Path(__file__).resolve().parent))
 from cudnn_stand_in import StandIn
@@ -16,6 +17,8 @@ from cudnn_stand_in import StandIn
 @pytest.fixture
 def planner(monkeypatch: pytest.MonkeyPatch) -> StandIn:
     stand_in = StandIn()
+    monkeypatch.setattr(plans, "STORE", PlanStore())
+    monkeypatch.setattr(engine, "STORE", plans.STORE)
     monkeypatch.setattr(library, "plan", stand_in.plan)
     monkeypatch.setattr(library, "why_not", lambda: "")
     monkeypatch.setattr(library, "cudnn_version", lambda: 91900)

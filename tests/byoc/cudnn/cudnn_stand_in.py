@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,13 +36,17 @@ class StandIn:
         names = [name for name in ("eng7_k1=2", "eng0") if name not in request["refused"]]
         if not names:
             return {"error": "no engine builds a plan"}
-        stored = [one["uid"] for one in request["tensors"] if not one["virtual"]]
+        stored = [one["uid"] for one in request["tensors"] if not one.get("virtual")]
+        numbers = {one["uid"]: one["number"] for one in request["tensors"] if "number" in one}
         return {
             "engines": [{"name": names[0], "error": "", "workspace": self.workspace}],
             "chosen": 0,
             "workspace": self.workspace,
             "plan": json.dumps(request["nodes"]),
             "uids": sorted(stored),
+            "scalars": [
+                {"uid": uid, "bytes": struct.pack("<f", number).hex()} for uid, number in numbers.items()
+            ],
         }
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product
 from typing import Any
 
 import numpy as np
+from graph_nodes import run_node
 
 from tvm_mxplan.byoc.cudnn.graphs import graph_of
 from tvm_mxplan.byoc.cudnn.layout_rules import operands
@@ -38,6 +38,11 @@ def run_program(program: ir.Program, constants: Sequence[Array], inputs: Sequenc
     for step in program.steps:
         if isinstance(step.attrs, ir.Reorder):
             seen(step.dst)[...] = seen(step.operand("src")).copy()
+        elif isinstance(step.attrs, ir.Concat):
+            pieces = [seen(one.value) for one in step.operands if one.role == "src"]
+            seen(step.dst)[...] = np.concatenate(pieces, step.attrs.axis)
+        elif isinstance(step.attrs, ir.Softmax):
+            seen(step.dst)[...] = softmax(seen(step.operand("src")), step.attrs)
         else:
             stored = [flat(value) for _, value in operands(step)]
             run_graph(graph_of(program, step), stored)
@@ -48,7 +53,7 @@ def run_program(program: ir.Program, constants: Sequence[Array], inputs: Sequenc
 def run_graph(graph: dict[str, Any], stored: Sequence[Array]) -> None:
     """Run the nodes of a graph; tensor ``uid`` stands in ``stored[uid - 1]`` unless it is virtual."""
     tensors = {one["uid"]: one for one in graph["tensors"]}
-    made: dict[int, Array] = {}
+    made = {uid: np.float64(one["number"]) for uid, one in tensors.items() if "number" in one}
 
     def read(uid: int) -> Array:
         if uid in made:
@@ -56,11 +61,11 @@ def run_graph(graph: dict[str, Any], stored: Sequence[Array]) -> None:
         return _strided(stored[uid - 1], tuple(tensors[uid]["dim"]), tuple(tensors[uid]["stride"]))
 
     for node in graph["nodes"]:
-        result = _node(node, [read(uid) for uid in node["in"]])
-        assert result.shape == tuple(tensors[node["out"]]["dim"])
+        one = tensors[node["out"]]
+        result = run_node(node, [read(uid) for uid in node["in"]], tuple(one["dim"]))
+        assert result.shape == tuple(one["dim"])
         made[node["out"]] = result
-        if not tensors[node["out"]]["virtual"]:
-            one = tensors[node["out"]]
+        if not one["virtual"]:
             _strided(stored[node["out"] - 1], tuple(one["dim"]), tuple(one["stride"]))[...] = result
 
 
@@ -70,45 +75,8 @@ def _strided(flat: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -> A
     return np.lib.stride_tricks.as_strided(flat, shape, [8 * stride for stride in strides])
 
 
-def _node(node: dict[str, Any], inputs: list[Array]) -> Array:
-    if node["kind"] == "convolution":
-        return _convolution(node, *inputs)
-    assert node["kind"] == "pointwise"
-    functions = {
-        "ADD": np.add,
-        "RELU_FWD": lambda x: np.maximum(x, 0),
-        "SIGMOID_FWD": lambda x: 1 / (1 + np.exp(-x)),
-        "TANH_FWD": np.tanh,
-    }
-    return functions[node["mode"]](*inputs)
-
-
-def _convolution(node: dict[str, Any], image: Array, filters: Array) -> Array:
-    """Window by window; groups are what the filters' channels say, as cuDNN has it."""
-    before, after, stride, dilation = (
-        node[name] for name in ("pre_padding", "post_padding", "stride", "dilation")
-    )
-    groups = image.shape[1] // filters.shape[1]
-    padded = np.pad(image, [(0, 0), (0, 0), *zip(before, after, strict=True)])
-    windows = filters.shape[2:]
-    extents = [
-        (padded.shape[2 + at] - dilation[at] * (windows[at] - 1) - 1) // stride[at] + 1
-        for at in range(len(windows))
-    ]
-    parts = []
-    for group in range(groups):
-        inputs = np.split(padded, groups, 1)[group]
-        own = np.split(filters, groups, 0)[group]
-        total = np.zeros((image.shape[0], own.shape[0], *extents))
-        for at in product(*map(range, windows)):
-            box = tuple(
-                slice(
-                    dilation[axis] * at[axis],
-                    dilation[axis] * at[axis] + stride[axis] * (extents[axis] - 1) + 1,
-                    stride[axis],
-                )
-                for axis in range(len(windows))
-            )
-            total += np.einsum("nihw,oi->nohw", inputs[(..., *box)], own[(..., *at)])
-        parts.append(total)
-    return np.concatenate(parts, 1)
+def softmax(x: Array, attrs: ir.Softmax) -> Array:
+    """A step that is a function of cuDNN's, no graph."""
+    shifted = x - x.max(attrs.axis, keepdims=True)
+    logarithm = shifted - np.log(np.exp(shifted).sum(attrs.axis, keepdims=True))
+    return logarithm if attrs.algorithm == "log_softmax" else np.exp(logarithm)

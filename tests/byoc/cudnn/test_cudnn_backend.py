@@ -84,7 +84,7 @@ def test_graphs_are_asked_for_the_device_of_the_file(planner: StandIn) -> None:
 def test_each_graph_is_asked_for_once(planner: StandIn) -> None:
     compiled()
     texts = [repr(request) for request in planner.requests]
-    assert len(texts) == len(set(texts)) == 3
+    assert len(texts) == len(set(texts)) > 3  # parts of what is fused are asked for as well
 
 
 @pytest.mark.parametrize("options, notes", [({}, True), ({"tf32": True}, False)])
@@ -92,7 +92,12 @@ def test_float32_keeps_its_digits_unless_tf32_is_asked_for(
     planner: StandIn, options: dict[str, bool], notes: bool
 ) -> None:
     compiled("float32", **options)
-    assert {"TENSOR_CORE" in request["notes"] for request in planner.requests} == {notes}
+    products, others = [], []
+    for request in planner.requests:
+        kinds = {node["kind"] for node in request["nodes"]}
+        (products if "convolution" in kinds else others).append("TENSOR_CORE" in request["notes"])
+    assert set(products) == {notes}
+    assert set(others) == {False}  # a pool rounds nothing
 
 
 def test_deterministic_bars_engines_that_are_not(planner: StandIn) -> None:

@@ -8,7 +8,9 @@ from tvm_mxplan.byoc.cudnn import library
 from tvm_mxplan.byoc.cudnn.plan_record import PlanRecord
 from tvm_mxplan.errors import InvalidInputError
 
-RECORD = PlanRecord(91900, 90, 132, 13000, 4096, "eng7_k1=2", (3, 1, 2), '{"engineId":7}')
+RECORD = PlanRecord(
+    91900, 90, 132, 13000, 4096, "eng7_k1=2", (3, 1, 2), ((500, b"\0\0\x80?"),), '{"engineId":7}'
+)
 
 
 def test_the_runtime_reads_what_was_written() -> None:
@@ -36,4 +38,4 @@ def test_every_truncation_and_every_appendix_is_noticed() -> None:
 def test_a_record_of_another_version_is_refused() -> None:
     good = RECORD.encode()
     with pytest.raises(InvalidInputError, match="version"):
-        library.check_plan(good[:4] + b"\2\0\0\0" + good[8:])
+        library.check_plan(good[:4] + b"\3\0\0\0" + good[8:])

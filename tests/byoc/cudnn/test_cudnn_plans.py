@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -21,7 +17,10 @@ from tvm_mxplan.report.inspection import decoded_programs
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "scripts"))
 
-from _cudnn.cases import CASES, Case
+from _cudnn.cases import CASES
+
+COMES_COMPILED = CASES[:16]
+"""Cases whose engines come compiled."""
 
 pytestmark = pytest.mark.skipif(bool(library.why_not()), reason=f"needs cuDNN: {library.why_not()}")
 
@@ -38,6 +37,9 @@ def on(device: str, tf32: bool = False, deterministic: bool = False) -> Cudnn:
 def test_every_pattern_has_a_plan(device: str, dtype: str) -> None:
     backend = on(device)
     for case in CASES:
+        compiled = case not in COMES_COMPILED
+        if dtype not in case.types or (compiled and (device, dtype) != ("h200", "float16")):
+            continue  # plans that cuDNN compiles take seconds each
         program = case.program(dtype)
         (info,) = backend.describe(program).steps
         assert info.error == "", case.name
@@ -77,58 +79,6 @@ def test_a_network_is_planned_exported_and_loaded(tmp_path: Path) -> None:
         for step in program.steps
         if not isinstance(step.attrs, ir.Reorder)
     ]
-    assert len(steps) == 3
+    assert [step.kind for step in steps] == ["convolution", "convolution", "pooling", "convolution"]
     for step in steps:
         assert library.check_plan(step.prepared) == step.implementation
-
-
-_POOL = """
-import json, sys
-from tvm_mxplan.byoc.cudnn import library
-print(json.dumps(library.plan(json.load(sys.stdin))))
-"""
-
-
-@pytest.mark.slow
-def test_engines_that_are_compiled_want_a_driver_to_be_there_and_no_device(tmp_path: Path) -> None:
-    """Pooling has such engines alone; the driver is a stand-in that knows no device."""
-    if shutil.which("gcc") is None:
-        pytest.skip("no compiler")
-    stand_in = tmp_path / "libcuda.so.1"
-    source = Path(__file__).resolve().parent / "no_device.c"
-    command = ["gcc", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", source, "-o", stand_in]
-    subprocess.run([*command, "-Wl,-soname,libcuda.so.1"], check=True)
-    image, result = Case("", (1, 17, 9, 9), 17).program("float16").values[0].shape, (1, 17, 4, 4)
-    request = {
-        "device": json.loads((DEVICES / "h200.json").read_text()),
-        "sm": 90,
-        "types": {"io": "HALF", "intermediate": "FLOAT", "compute": "FLOAT"},
-        "tensors": [
-            {"uid": 1, "dim": image, "stride": [1377, 1, 153, 17], "type": "HALF", "virtual": False},
-            {"uid": 2, "dim": result, "stride": [272, 1, 68, 17], "type": "HALF", "virtual": False},
-        ],
-        "nodes": [
-            {
-                "kind": "resample", "mode": "MAXPOOL", "padding": "NEG_INF_PAD", "window": [3, 3],
-                "stride": [2, 2], "pre_padding": [0, 0], "post_padding": [0, 0], "in": [1], "out": 2,
-            }
-        ],
-        "notes": [], "workspace_limit": -1, "refused": [], "all": False,
-    }  # fmt: skip
-    without = _asked(request, {})
-    assert "no engine" in without["error"] or "No valid engine" in without["error"]
-    found = _asked(request, {"LD_LIBRARY_PATH": str(tmp_path)})
-    assert found["uids"] and len(found["plan"]) > 10_000  # the kernel is in it
-
-
-def _asked(request: dict[str, object], environment: dict[str, str]) -> dict[str, object]:
-    answer = subprocess.run(
-        [sys.executable, "-c", _POOL],
-        input=json.dumps(request),
-        capture_output=True,
-        text=True,
-        env={**os.environ, **environment},
-    )
-    assert answer.returncode == 0, answer.stderr
-    found: dict[str, object] = json.loads(answer.stdout.splitlines()[-1])
-    return found

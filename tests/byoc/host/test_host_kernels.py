@@ -54,7 +54,7 @@ def ran(
     dtype: str = "float32",
     layouts: Sequence[str] = (),
 ) -> np.ndarray:
-    """What the step gives on one thread and on two; what is around its result stays, and padding is zero."""
+    """The step's results on one thread and on two; bytes around the result stay, and padding is zero."""
     program = one_step(attrs, operands, shape, dtype, layouts)
     backend = registry.planner("host")
     step = backend.describe(program).steps[0]
@@ -237,6 +237,112 @@ def test_slices_with_steps(shape: tuple[int, ...], box: tuple[slice, ...], dtype
     attrs = ir.StridedSlice(begin, tuple(taken.step for taken in ranges))
     expected = data[box]
     assert np.array_equal(ran(attrs, [("src", data)], expected.shape, dtype), expected)
+
+
+SHORT_ROWS = [
+    # shapes of two operands; rows are repeated, taken for all, or neither
+    ((3, 640, 14), (1, 1, 14)), ((64, 300, 7), (64, 1, 7)), ((2, 900, 5), (2, 900, 1)),
+    ((500, 3, 11), (500, 1, 11)), ((1, 1, 129), (7, 33, 129)), ((40, 1, 9), (1, 50, 9)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("left, right", SHORT_ROWS)
+def test_short_rows(left: tuple[int, ...], right: tuple[int, ...]) -> None:
+    a, b = drawn(left), drawn(right)
+    expected = a * b
+    found = ran(ir.Binary("mul"), [("src", a), ("src1", b)], expected.shape)
+    np.testing.assert_array_equal(found, expected)
+    found = ran(ir.Compare("less"), [("src", b), ("src1", a)], expected.shape, "bool")
+    np.testing.assert_array_equal(found, b < a)
+    condition = drawn(right, "bool")
+    operands = [("condition", condition), ("src", a), ("src1", b)]
+    np.testing.assert_array_equal(ran(ir.Select(), operands, expected.shape), np.where(condition, a, b))
+
+
+def test_truth_values() -> None:
+    for left, right, _ in BROADCASTS:
+        a, b = drawn(left, "bool"), drawn(right, "bool")
+        for name, function in (("min", np.logical_and), ("max", np.logical_or)):
+            expected = function(a, b)
+            found = ran(ir.Binary(name), [("src", a), ("src1", b)], expected.shape, "bool")
+            assert np.array_equal(found, expected)
+
+
+REDUCED = [
+    ((5, 49, 67), (1,)), ((2, 7, 9, 33), (1, 2)), ((3, 1000, 3), (1,)), ((4, 300), (1,)), ((301, 5), (0,)),
+    ((6, 5, 4, 3), (0, 2)), ((2, 3, 4, 130), (1, 3)), ((17,), (0,)), ((3, 1, 5), (1,)),
+    ((2, 600, 2, 3), (1, 2, 3)), ((9, 700), (0,)), ((1, 20000), (1,)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "max", "min", "mul"])
+@pytest.mark.parametrize("shape, axes", REDUCED)
+def test_reductions_over_any_axes(shape: tuple[int, ...], axes: tuple[int, ...], name: str) -> None:
+    data = drawn(shape)
+    if name == "mul":
+        data = np.where(data > 0, np.float32(1.25), np.float32(-0.8))
+    function = {"sum": np.sum, "mean": np.mean, "max": np.max, "min": np.min, "mul": np.prod}[name]
+    expected = function(data.astype("f8"), axis=axes, keepdims=True)
+    found = ran(ir.Reduction(name), [("src", data)], expected.shape)
+    size = np.abs(data.astype("f8")).sum(axis=axes, keepdims=True).max()
+    if name in ("max", "min"):
+        np.testing.assert_array_equal(found, expected)
+    elif name == "mul":
+        np.testing.assert_allclose(found, expected, rtol=1e-4)
+    else:
+        terms = data.size // expected.size
+        np.testing.assert_allclose(found, expected, atol=3e-6 * size / (terms if name == "mean" else 1))
+
+
+def test_reductions_in_another_order() -> None:
+    data = drawn((2, 19, 7, 5))
+    found = ran(ir.Reduction("mean"), [("src", data)], (2, 19, 1, 1), layouts=["acdb", "acdb"])
+    np.testing.assert_allclose(found, data.mean((2, 3), keepdims=True), atol=1e-6)
+
+
+def test_long_sums_round_little() -> None:
+    ones = np.full((1 << 20, 3), 0.1, "float32")
+    found = ran(ir.Reduction("sum"), [("src", ones)], (1, 3))
+    np.testing.assert_allclose(found, ones.astype("f8").sum(0, keepdims=True), rtol=1e-5)
+
+
+def test_the_largest_of_what_is_no_number_is_none() -> None:
+    for shape, axes in (((3, 200), (1,)), ((200, 3), (0,))):
+        data = drawn(shape)
+        data[1, 1] = np.nan
+        for name, function in (("max", np.max), ("min", np.min)):
+            expected = function(data, axis=axes, keepdims=True)
+            np.testing.assert_array_equal(ran(ir.Reduction(name), [("src", data)], expected.shape), expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bool", "int64", "int16"])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_concat(axis: int, dtype: str) -> None:
+    extents = (3, 0, 70, 1)
+    pieces = [drawn(tuple(one if at == axis else 5 for at in range(3)), dtype) for one in extents]
+    expected = np.concatenate(pieces, axis)
+    values = [ir.Value(f"p{at}", one.shape, dtype, "input", "abc", at) for at, one in enumerate(pieces)]
+    values.append(ir.Value("dst", expected.shape, dtype, "output", "abc", 0))
+    operands = (*(ir.Operand("src", at) for at in range(4)), ir.Operand("dst", 4))
+    program = ir.Program("p", tuple(values), (ir.Step("s", ir.Concat(axis), operands, library=""),))
+    backend = registry.planner("host")
+    assert backend.describe(program).steps[0].implementation.startswith("host:")
+    found = np.ones(expected.shape, dtype)
+    backend.trial(program, [])(*pieces, found)
+    assert np.array_equal(found, expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bool", "int64", "int16"])
+@pytest.mark.parametrize(
+    "source, steps", [((1, 17, 1), (0, 1, 0)), ((3, 1, 200), (1, 0, 1)), ((1, 1, 1), (0, 0, 0))]
+)
+def test_a_step_of_none_takes_one_element_again(
+    source: tuple[int, ...], steps: tuple[int, ...], dtype: str
+) -> None:
+    shape = tuple(one if step else 23 for one, step in zip(source, steps, strict=True))
+    data = drawn(source, dtype)
+    found = ran(ir.StridedSlice((0,) * 3, steps), [("src", data)], shape, dtype)
+    assert np.array_equal(found, np.broadcast_to(data, shape))
 
 
 LAYOUTS = ["abcd", "acdb", "dcba", "bacd", "aBcd8b", "aBcd5b", "ABcd3a4b", "aBcd4b2b", "abCd7c"]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -105,18 +107,86 @@ def test_an_index_out_of_bounds_names_the_operator() -> None:
     assert ex(X, ROWS)[0].numpy().shape == (2, 5, 6, 7)
 
 
-def test_operators_of_one_library_are_its_own_region() -> None:
+def chosen_below(shape: tuple[int, ...], function: Callable[..., relax.Expr] | None = None) -> tvm.IRModule:
+    """Numbers below 0 replaced, and a function of what comes of it."""
     builder = relax.BlockBuilder()
-    x = relax.Var("x", relax.TensorType((3, 17), "float32"))
+    x = relax.Var("x", relax.TensorType(shape, "float32"))
     with builder.function("main", [x]):
         with builder.dataflow():
             below = builder.emit(relax.op.less(x, relax.const(0.0, "float32")))
-            y = builder.emit_output(relax.op.where(below, relax.const(2.5, "float32"), x))
+            y = builder.emit(relax.op.where(below, relax.const(2.5, "float32"), x))
+            y = builder.emit_output(function(y) if function else y)
         builder.emit_func_output(y)
-    ex = tvm_mxplan.compile(builder.get(), "dnnl, host, llvm")
+    return builder.get()
+
+
+def test_operators_of_one_library_are_its_own_region() -> None:
+    options = {"machine": "default", "prefer": {"where": "host"}}
+    ex = tvm_mxplan.compile(chosen_below((3, 17)), "dnnl, host, llvm", options=options)
     assert [region.backend for region in ex.report.regions] == ["mxplan_host"]
     given = RNG.standard_normal((3, 17), np.float32)
     np.testing.assert_array_equal(ex(given)[0].numpy(), np.where(given < 0, np.float32(2.5), given))
+
+
+def test_a_region_that_takes_longer_than_its_work_is_left_to_tvm() -> None:
+    ex = tvm_mxplan.compile(chosen_below((3, 17)), "dnnl, host, llvm", options={"machine": "default"})
+    assert not ex.report.regions
+    (reason,) = {one.reason for one in ex.report.fallbacks}
+    assert re.fullmatch(
+        r"TVM's kernels for less_0, where_0 are estimated at \d\.\d us, the library's at \d\.\d us", reason
+    )
+    (out,) = {
+        one.out for decision in ex.report.dispatch for one in decision.candidates if one.backend == "host"
+    }
+    assert out == reason
+    ex = tvm_mxplan.compile(
+        chosen_below((512, 2048), relax.op.erf), "dnnl, host, llvm", options={"machine": "default"}
+    )
+    assert [region.backend for region in ex.report.regions] == ["mxplan_host"]
+
+
+MIDDLE = {
+    "mean over pixels": lambda y: relax.op.mean(y, [2], keepdims=True),
+    "truths": lambda y: relax.op.where(
+        relax.op.logical_and(
+            relax.op.less(y, relax.const(0.5, "float32")), relax.op.logical_not(relax.op.isnan(y))
+        ),
+        y,
+        relax.const(1.0, "float32"),
+    ),
+    "broadcast": lambda y: relax.op.broadcast_to(
+        relax.op.floor(relax.op.mean(y, [1, 3], keepdims=True)), (2, 17, 9, 7)
+    ),
+    "concat": lambda y: relax.op.astype(
+        relax.op.concat([relax.op.less(y, relax.const(0.25, "float32"))] * 2, 2), "float32"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MIDDLE)
+def test_one_region_where_there_were_several(name: str) -> None:
+    rng = np.random.default_rng(0)
+    weights = [relax.const(rng.standard_normal(s, np.float32) / 5) for s in ((17, 3, 3, 3), (5, 17, 1, 1))]
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((2, 3, 9, 7), "float32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            y = builder.emit(relax.op.nn.conv2d(x, weights[0], padding=1))
+            y = builder.emit(MIDDLE[name](y))
+            y = builder.emit_output(relax.op.nn.conv2d(y, weights[1]))
+        builder.emit_func_output(y)
+    mod = builder.get()
+    options = {"machine": "default", "verify": "all", "cache": "disabled"}
+    before = tvm_mxplan.compile(mod, "dnnl, llvm", options=options)
+    ex = tvm_mxplan.compile(mod, "dnnl, host, llvm", options=options)
+    assert len(before.report.regions) == 2 and len(ex.report.regions) == 1
+    assert not ex.report.kept and not ex.report.verification.refused
+    found, expected = ex(X)[0].numpy(), before(X)[0].numpy()
+    assert (np.abs(found - expected) < 1e-5).mean() > 0.99  # at thresholds a rounding decides
+    with checking() as checker:
+        ex(X)
+    checked = checker.result()
+    assert not checked.differences and checked.steps == len(kinds(ex)), str(checked)
 
 
 def test_of_any_batch(expected: np.ndarray) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tvm_mxplan.byoc.onednn import library
+from tvm_mxplan.byoc.onednn import backend, library
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.byoc.onednn.codegen import TRANSLATE
 from tvm_mxplan.byoc.runtime_functions import RUNTIME
@@ -35,6 +35,18 @@ def test_blocks_are_as_wide_as_vectors(monkeypatch: pytest.MonkeyPatch, isa: str
     monkeypatch.setattr(library, "isa", lambda: isa)
     backend = OneDNN()
     assert (backend.isa, backend.block) == (isa, block)
+
+
+@pytest.mark.parametrize(
+    ("isa", "integers"),
+    [("avx512_core_vnni", True), ("avx512_core_amx", True), ("avx512_core", False), ("avx2", False)],
+)
+def test_products_are_of_integers_where_there_are_instructions(
+    monkeypatch: pytest.MonkeyPatch, isa: str, integers: bool
+) -> None:
+    monkeypatch.setattr(library, "isa", lambda: isa)
+    monkeypatch.setattr(backend, "fuse", lambda program, constants, integers: (program, constants, integers))
+    assert OneDNN()._fused("program", "constants") == ("program", "constants", integers)  # type: ignore[arg-type]
 
 
 def test_the_library_is_loaded_once() -> None:

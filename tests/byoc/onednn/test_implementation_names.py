@@ -1,4 +1,4 @@
-"""What the names of oneDNN's implementations say: reference code is recognised wherever it stands."""
+"""Names of oneDNN's implementations: reference code is recognised wherever it stands."""
 
 from __future__ import annotations
 

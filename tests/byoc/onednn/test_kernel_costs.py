@@ -212,7 +212,7 @@ def test_a_window_is_no_larger_than_the_image() -> None:
     "implementation", ["brgconv:avx512_core", "jit_dw:avx512_core", "brgconv_1x1:avx512_core"]
 )
 def test_threads_exchange_images(implementation: str) -> None:
-    """What another thread has written takes time to read; alone a thread reads its own."""
+    """Data that another thread has written takes time to read; alone a thread reads its own."""
     layer = convolution(64, 64, 56, 3, 1, 64 if "dw" in implementation else 1)
     near, far = (cost(layer, LAST, implementation, replace(RATES, exchanged=x)) for x in (80.0, 8.0))
     assert far > 1.05 * near

@@ -1,4 +1,4 @@
-"""What oneDNN announces to the layout registry, held against the same layouts in numpy."""
+"""Layouts that oneDNN announces to the registry, held against the same layouts in numpy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a machine is measured to do: every rate is there, and none is impossible."""
+"""Rates measured of a machine: every one is there, and none is impossible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is spelt out over several operators becomes one step if it means the same, and stays apart if not."""
+"""Several operators that spell one out become one step if they mean the same, and stay apart if not."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from dataflow_text import dataflow
 from relax_programs import normal
 
 from tvm_mxplan.byoc.onednn.backend import OneDNN
+from tvm_mxplan.byoc.onednn.families import lrn as lrn_family
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.opcheck.references import evaluate
 from tvm_mxplan.passes.dispatch import DispatchOperators
@@ -27,6 +28,12 @@ from tvm_mxplan.passes.region.attached import program_of, regions
 
 SHAPE = (2, 6, 4, 5)
 X = 'x: R.Tensor((2, 6, 4, 5), "float32")'
+
+
+@pytest.fixture(autouse=True)
+def code_for_every_lrn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Patterns are the same on every processor; AVX2 has code for few channels' windows."""
+    monkeypatch.setattr(lrn_family, "has_code", lambda *_: True)
 
 
 def steps_of(lines: str, parameters: str = X) -> list[ir.Step]:
@@ -45,7 +52,7 @@ def composites_of(lines: str) -> list[str]:
 
 
 def value_of(step: ir.Step, x: np.ndarray) -> np.ndarray:
-    """What the one step gives for x, by the reference of its kind."""
+    """The result of the one step for x, by the reference of its kind."""
     return evaluate(step, x.shape, {"src": [x.astype("float64")]}, [None] * len(step.post_ops))["dst"].value
 
 
@@ -240,6 +247,14 @@ SHUFFLE = "a = R.reshape(x, ({0}))\nb = R.permute_dims(a, axes=[{1}])\ny = R.res
 )
 def test_what_importers_spread_is_one_step(lines, kinds):
     assert [step.kind for step in steps_of(lines)] == kinds
+
+
+def test_an_lrn_without_code_for_it_stays_in_pieces(monkeypatch):
+    asked = []
+    monkeypatch.setattr(lrn_family, "has_code", lambda *about: asked.append(about))
+    assert [step.kind for step in steps_of(lrn())] == ["binary", "pooling", "binary", "binary"]
+    ((attrs, shape),) = set(asked)
+    assert isinstance(attrs, ir.LRN) and shape == SHAPE
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def winograd(
     kernel: int = 3,
     groups: int = 1,
 ) -> float:
-    """What the model gives a convolution."""
+    """The model's time for a convolution."""
     b = ProgramBuilder("p")
     x = b.port("input", "x", (dst[0], inputs, *dst[2:]), "float32")
     outputs = dst[1] // groups

@@ -8,12 +8,17 @@ import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 from program_builder import Array, Builder, random
 
 from tvm_mxplan.byoc.onednn import library
+from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.core.program import program as ir
+
+MISSING = OneDNN().lacks("bfloat16")
+"""The reason that nothing runs in bfloat16, '' if something does."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +129,55 @@ def test_the_kernels_are_those_of_the_library_s_instruction_set():
     assert step.implementation == next(
         (name for start, name in wanted.items() if start in isa), "attention:sse2"
     )
+
+
+def in_bfloat16(case: Case) -> ir.Program:
+    """The case's step with all but its mask in bfloat16."""
+    program = case.builder().build()
+    mask = {o.value for o in program.steps[0].operands if o.role == "mask"}
+    values = tuple(
+        value if number in mask else replace(value, dtype="bfloat16")
+        for number, value in enumerate(program.values)
+    )
+    return replace(program, values=values)
+
+
+@pytest.mark.skipif(bool(MISSING), reason=MISSING)
+@pytest.mark.parametrize("name", CASES)
+def test_in_bfloat16_against_float64(name):
+    """Weights are rounded once, and so is the result."""
+    case = CASES[name]
+    arrays = {
+        role: array if role == "mask" else array.astype(ml_dtypes.bfloat16)
+        for role, array in case.arrays().items()
+    }
+    order = {role: ["abcd".index(letter) for letter in case.stored(role)] for role in arrays}
+    stored = [np.ascontiguousarray(array.transpose(order[role])) for role, array in arrays.items()]
+    out = np.zeros((case.n, case.s, case.h, case.w), ml_dtypes.bfloat16)
+    program = in_bfloat16(case)
+    (step,) = library.describe(program).steps
+    assert step.implementation == "attention:avx512_bf16"
+    library.trial(program, [])(*stored, out)
+    wide = {role: array.astype("float32") for role, array in arrays.items()}
+    exact = expected(case, wide)
+    terms = expected(case, {**wide, "value": np.abs(wide["value"])})
+    gap = np.abs(out.astype("float64").swapaxes(1, 2) - exact)
+    assert (gap <= 2.0**-8 * (terms + np.abs(exact)) + 1e-5).all()
+
+
+@pytest.mark.skipif(not MISSING, reason="the processor computes in bfloat16")
+def test_bfloat16_is_refused_where_there_is_none():
+    (step,) = library.describe(in_bfloat16(Case())).steps
+    assert "attention is computed in float32, and in bfloat16 with avx512_bf16" in step.error
+
+
+def test_types_that_differ_are_refused_by_role():
+    program = Case(mask=(1, 1, 67, 67)).builder().build()
+    values = list(program.values)
+    key = program.steps[0].operand("key")
+    values[key] = replace(values[key], dtype="bfloat16")
+    (step,) = library.describe(replace(program, values=tuple(values))).steps
+    assert "key in another type than expected" in step.error
 
 
 @pytest.mark.parametrize("nan_is_zero", [False, True])

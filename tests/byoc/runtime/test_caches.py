@@ -52,7 +52,7 @@ class Conv:
 
 
 def delta(cache: str, action: Callable[[], object]) -> dict[str, int]:
-    """How an action changes a cache's counters."""
+    """The change of a cache's counters by an action."""
     before = library.cache_counters(cache)
     action()
     return {name: number - before[name] for name, number in library.cache_counters(cache).items()}

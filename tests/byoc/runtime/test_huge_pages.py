@@ -48,7 +48,7 @@ def new(before: list[tuple[int, int]], after: list[tuple[int, int]]) -> int:
 
 
 def whole(nbytes: int) -> int:
-    """What whole huge pages hold of ``nbytes``; the rest stays on small ones."""
+    """The bytes of ``nbytes`` that whole huge pages hold; the rest stays on small ones."""
     return nbytes // HUGE * HUGE
 
 
@@ -97,7 +97,7 @@ def lent_arena() -> None:
 
 
 class Begins:
-    """Where the arenas begin in which steps write: an observer of runs."""
+    """The beginnings of the arenas in which steps write: an observer of runs."""
 
     def __init__(self) -> None:
         self.found: list[int] = []

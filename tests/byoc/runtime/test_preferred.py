@@ -40,7 +40,7 @@ class Case:
         return library.describe(self.builder.build()).steps[1]
 
     def runs(self) -> dict[str, str]:
-        """What the loaded module runs, after it has been held against numpy."""
+        """The kernels that the loaded module runs, after it has been held against numpy."""
         expected = np.maximum(convolution(self.x, self.w, self.attrs, self.bias), 0)
         check(self.builder.run(self.x), expected, self.w[0].size)
         module = self.builder.module()

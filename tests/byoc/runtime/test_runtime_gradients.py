@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from program_builder import Builder, call, check, random
+from test_step_rules import SOUND
 
+from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.opcheck import checking
-from tvm_mxplan.opcheck.references.convolution import backward_weights, convolution
 from tvm_mxplan.opcheck.references.operands import Operands
 from tvm_mxplan.opcheck.references.training import pooling_backward
+from tvm_mxplan.opcheck.references.windows.convolution import backward_weights, convolution
 
 LAYOUTS = ("abcd", "acdb", "aBcd16b")
 GEOMETRIES = {
@@ -141,3 +143,20 @@ def test_batch_norm_in_training_and_its_gradients(layout: str) -> None:
     check(found[0], along.astype("float32"), 105)
     check(found[1], total.astype("float32"), 105)
     check(found[2], expected.astype("float32"), 105)
+
+
+@pytest.mark.parametrize(
+    "kind", ["convolution_backward_weights", "pooling_backward", "batch_normalization_backward"]
+)
+def test_gradients_have_other_implementations(kind: str) -> None:
+    """The next ones are asked for by the forward primitive too, which lives as long as they do."""
+    program, _ = SOUND[kind].program()
+    taken: list[str] = []
+    try:
+        while not (told := library.describe(program).steps[0]).error:
+            taken.append(told.implementation)
+            library.refuse(told.descriptor, told.implementation, "wrong on Sundays")
+    finally:
+        library.forget_refusals()
+    assert len(taken) > 1 and len(set(taken)) == len(taken)
+    assert "wrong on Sundays" in told.error

@@ -47,7 +47,9 @@ class Sound:
             else:
                 dtype = self.types.get(role, "float32")
                 ids[role] = b.input(shapes, self.images if role == "src" else "", dtype)
-        more = {role: b.output(shape) for role, shape in self.more.items()}
+        more = {
+            role: b.output(shape, "", self.types.get(role, "float32")) for role, shape in self.more.items()
+        }
         dst = b.output(self.dst, self.images, self.types.get("dst", "float32"))
         b.step(self.attrs, self.post_ops, **ids, **more, dst=dst)
         b.steps[-1] = replace(b.steps[-1], library=self.library)
@@ -179,6 +181,13 @@ SOUND: dict[str, Sound] = {
     ),
     "quantization": Sound(
         ir.Quantization(1), (3, 6), {"src": (3, 6), **SCALES}, types={**INTEGERS, "src": "int8"}
+    ),
+    "dynamic_quantization": Sound(
+        ir.DynamicQuantization(),
+        (3, 6),
+        {"src": (3, 6)},
+        more={"made_scale": (1,), "made_zero_point": (1,)},
+        types={"dst": "uint8", "made_zero_point": "int32"},
     ),
     "strided_slice": Sound(ir.StridedSlice((2, 1), (-1, 2)), (3, 3), {"src": (3, 6)}, library="host"),
     "gather": Sound(
@@ -402,7 +411,16 @@ BROKEN: list[tuple[str, Callable[[Sound], Sound], str]] = [
     ("quantization", shapes(weights_scale=(1,)), "weights_scale: expected none, got one"),
     ("quantization", result(6, 3), "dst: expected shape (3, 6), got (6, 3)"),
     ("quantization", post(ir.EltwisePostOp("relu", 0.0, 0.0)), "post-ops, which the kind has not"),
-    ("strided_slice", attrs(steps=(-1, 0)), "attribute steps: expected none of 0, got one on axis 1"),
+    ("dynamic_quantization", result(6, 3), "dst: expected shape (3, 6), got (6, 3)"),
+    ("dynamic_quantization", types(src="bfloat16"), "src: expected float32, got bfloat16"),
+    ("dynamic_quantization", types(dst="float32"), "dst: expected uint8, got float32"),
+    ("dynamic_quantization", types(made_scale="int32"), "made_scale: expected float32, got int32"),
+    ("dynamic_quantization", types(made_zero_point="uint8"), "made_zero_point: expected int32, got uint8"),
+    (
+        "dynamic_quantization",
+        lambda s: replace(s, more={"made_scale": (3,), "made_zero_point": (1,)}),
+        "made_scale: expected one number or 1, got shape (3)",
+    ),
     ("strided_slice", attrs(steps=(-1,)), "attribute steps has 1 entries, expected 2"),
     ("strided_slice", attrs(begin=(1, 1)), "dst: elements 1 to -1 of axis 0: expected some from 0 to 2"),
     ("strided_slice", attrs(begin=(2, 6)), "dst: elements 6 to 10 of axis 1: expected some from 0 to 5"),
@@ -463,6 +481,7 @@ def test_every_operand_has_a_type(name: str) -> None:
         wanted: tuple[str, ...] = ("expected int64, got int8", "expected bool, got int8")
         if not named:
             wanted = ("expected int8, got float32", "float32 or bfloat16, got int8", "float32, got int8")
+            wanted += ("expected uint8, got int8", "expected int32, got int8")
         assert any(text in info.error for text in wanted)
 
 

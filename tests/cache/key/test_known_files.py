@@ -68,7 +68,7 @@ def test_a_file_that_was_just_touched_may_change_again_unseen(store, file, monke
 
 @pytest.mark.parametrize(("beyond", "read"), [(0, [True, True]), (1, [True, False])])
 def test_a_clock_may_have_ticks_of_two_seconds(store, file, monkeypatch, beyond, read):
-    """What changed exactly that long ago may change again in the same tick."""
+    """A file that changed exactly that long ago may change again in the same tick."""
     state = state_of(file)
     monkeypatch.setattr(known_files.time, "time_ns", lambda: max(state[-2:]) + 2 * 10**9 + beyond)
     assert [ask(store, file) for _ in range(2)] == read
@@ -133,6 +133,8 @@ def test_small_files_are_not_kept(store, tmp_path, monkeypatch):
     path = tmp_path / "small.onnx"
     path.write_bytes(os.urandom(1000))
     assert ask(store, path) and not store.files()
+    monkeypatch.setattr(store, "find", None)
+    assert KnownFile(store, path, state_of(path), None).find() is None, "nothing is looked for"
 
 
 def large_model() -> onnx.ModelProto:
@@ -161,3 +163,45 @@ def test_a_compilation_from_the_cache_reads_a_known_model_for_plain_weights_alon
     x = np.random.default_rng(1).standard_normal((1, 1024), np.float32)
     first, second = (ex(x)[0].numpy() for ex in exs)
     assert (first == second).all()
+
+
+@pytest.mark.parametrize(("size", "reads"), [(4 << 20, [True, False]), ((4 << 20) - 1, [True, True])])
+def test_files_from_four_mebibytes_on_are_kept(store, tmp_path, monkeypatch, size, reads):
+    settle(monkeypatch)
+    path = tmp_path / "edge.onnx"
+    path.write_bytes(os.urandom(size))
+    assert [ask(store, path) for _ in range(2)] == reads
+
+
+def test_a_file_goes_by_where_it_really_is(store, file, tmp_path, monkeypatch):
+    """A link is the file itself; a second entry for the same bytes is not."""
+    settle(monkeypatch)
+    (tmp_path / "link.onnx").symlink_to(file)
+    os.link(file, tmp_path / "other.onnx")
+    assert [ask(store, tmp_path / name) for name in ("model.onnx", "link.onnx", "other.onnx")] == [
+        True,
+        False,
+        True,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "digests"),
+    [(b"0" * 63, b""), (b"0" * 65, b""), (b"X" * 64, b""), (b"\xff" * 64, b""), (b"0" * 64, b"1" * 33)],
+)
+def test_what_was_kept_wrongly_is_not_used(store, file, monkeypatch, text, digests):
+    settle(monkeypatch)
+    known = KnownFile(store, file, state_of(file), None)
+    entries = [
+        known_files.Entry("text", "fingerprint", text),
+        known_files.Entry("digests", "weights", digests),
+    ]
+    store.save(known._key, known._facts, entries)
+    assert known.find() is None
+
+
+def test_a_file_that_is_missing_is_not_known(store, tmp_path):
+    assert state_of(tmp_path / "missing.onnx") == ()
+    known = KnownFile(store, tmp_path / "missing.onnx", (), None)
+    known.keep(KnownModel("0" * 64, ()))
+    assert known.find() is None and not store.files()

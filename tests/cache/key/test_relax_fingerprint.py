@@ -1,4 +1,4 @@
-"""What makes two Relax modules one."""
+"""Two Relax modules are one if all that they compute is."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from tvm import relax
 from tvm_mxplan.cache.key import relax_fingerprint as fingerprint_file
 from tvm_mxplan.cache.key.relax_fingerprint import constants_of, relax_fingerprint
 from tvm_mxplan.cache.tensors import tensor_bytes
+from tvm_mxplan.core.decisions.origin import Origin
 from tvm_mxplan.core.fingerprint import content_digest
+from tvm_mxplan.passes.origins import with_origins
 
 A = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -83,7 +85,20 @@ def test_constants_their_places_and_attributes_count():
     assert len(set(texts)) == len(texts)
 
 
+def test_origins_count_since_reports_speak_of_them() -> None:
+    def named(name: str, kind: str = "Relu") -> str:
+        x = relax.Var("x", relax.TensorType((2, 3), "float32"))
+        builder = relax.BlockBuilder()
+        with builder.function("main", [x]):
+            call = with_origins(relax.op.nn.relu(x), (Origin(name, kind),))
+            builder.emit_func_output(builder.emit(call))
+        return digest(builder.get())
+
+    assert named("a") == named("a")
+    assert len({named("a"), named("b"), named("a", "Clip")}) == 3
+
+
 def test_the_text_counts_beside_the_structural_hash(monkeypatch) -> None:
-    """Whose 64 bits alone would not do."""
+    """A structural hash has 64 bits, which alone would not do."""
     monkeypatch.setattr(fingerprint_file.tvm_ffi, "structural_hash", lambda *_, **__: 7)
     assert digest(module(pool=2)) == digest(module(pool=2)) != digest(module(pool=3))

@@ -1,4 +1,4 @@
-"""What a compilation depends on besides its model: what makes two of them differ, and what does not."""
+"""A compilation depends on more than its model: some changes around it make two differ, others do not."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ def test_they_are_plain_data_and_the_same_each_time(monkeypatch) -> None:
     first = facts(monkeypatch)
     assert first == facts(monkeypatch) == json.loads(json.dumps(first))
     assert {"schema", "versions", "machine"} <= set(first)
-    assert {"tvm_mxplan", "apache-tvm", "apache-tvm-ffi", "oneDNN", "plugin"} <= set(first["versions"])
+    ours = {"tvm_mxplan", "apache-tvm", "apache-tvm-ffi", "oneDNN", "plugin"}
+    assert ours | {"numpy", "scipy", "ml_dtypes"} <= set(first["versions"])
+    assert len(first["versions"]["plugin"]) == 16
+    assert {"CPUs allowed", "OMP_NUM_THREADS", "TVM_NUM_THREADS", "flags"} <= set(first["machine"])
 
 
 @pytest.mark.parametrize(
@@ -46,6 +49,7 @@ def test_they_are_plain_data_and_the_same_each_time(monkeypatch) -> None:
         {"vendor_id": "GenuineIntel"},
         {"cpu_of_family": "26"},
         {"model": "18"},
+        {"model_of_name": "another processor"},
         {"stepping": "2"},
         {"flags": "fpu avx2"},
     ],
@@ -64,6 +68,13 @@ def test_numbers_of_threads_matter(monkeypatch, name) -> None:
     before = module.shared_surroundings()
     monkeypatch.setenv(name, "13")
     assert module.shared_surroundings() != before
+
+
+def test_targets_matter() -> None:
+    options = tvm_mxplan.Options()
+    asked = [TargetText.of(text) for text in ("dnnl, llvm", "llvm", "dnnl, host, llvm")]
+    found = [module.surroundings(target, options) for target in asked]
+    assert all(one != other for at, one in enumerate(found) for other in found[:at])
 
 
 def test_options_and_pass_contexts_matter() -> None:

@@ -9,7 +9,7 @@ import pytest
 from allocation_cases import random_singles, single
 
 from tvm_mxplan.core.allocation import Item, Problem, ProblemError, Rectangle, read_csv, solve, write_csv
-from tvm_mxplan.core.solve import main
+from tvm_mxplan.core.solve import main, seconds
 
 GOOD = "id,lower,upper,size\na,0,2,100\nb,1,3,80\nc,2,4,60\n"
 
@@ -96,6 +96,10 @@ def test_what_is_no_file_is_refused_in_one_line(tmp_path: Path, capsys, name: st
     captured = capsys.readouterr()
     assert captured.err.count("\n") == 1
     assert f"{tmp_path / name}: cannot be read" in captured.err
+
+
+def test_no_seconds_are_a_number_of_seconds() -> None:
+    assert seconds("0") == 0.0 and seconds("1.5") == 1.5
 
 
 @pytest.mark.parametrize(

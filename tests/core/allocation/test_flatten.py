@@ -10,7 +10,7 @@ from tvm_mxplan.core.allocation.flatten import flatten
 
 
 def cells(problem: Problem, plan: Plan) -> Counter[tuple[int, int]]:
-    """How often each byte at each step is covered."""
+    """The number of times that each byte at each step is covered."""
     return Counter(
         (step, base + byte)
         for item, base in zip(problem.items, plan.offsets, strict=True)

@@ -25,7 +25,7 @@ def instance() -> Instance:
 
 
 def library(monkeypatch: pytest.MonkeyPatch, code: int = 0) -> list[dict[str, object]]:
-    """What a library in the place of the planner's is given; its answer is always the same."""
+    """The arguments that a library in the planner's place is given; its answer is always the same."""
     given: list[dict[str, object]] = []
 
     def array(address: int, count: int) -> list[int]:

@@ -45,6 +45,14 @@ def test_what_was_noted_is_found_under_another_name() -> None:
     assert choices.has_known and not Choices(CONTEXT).has_known
 
 
+def test_a_program_of_which_one_size_is_open_is_not_kept() -> None:
+    values = (*DECIDED.values, ir.Value("z", (Symbol("n"), 3), "float32", "local", "ab"))
+    choices = Choices(CONTEXT)
+    open_somewhere = replace(program(), values=values, symbols=(ir.SymbolBinding("n", -1, 0),))
+    choices.note(Question("layouts", open_somewhere, "cost"), open_somewhere)
+    assert (choices.made, choices.regions, choices.symbolic) == ({}, 1, 1)
+
+
 @pytest.mark.parametrize(
     "question",
     [

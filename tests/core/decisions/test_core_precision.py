@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tvm_mxplan.core.decisions.precision import ELEMENT_TYPES, PRECISIONS, SHORT_NAMES, PrecisionDecision
 
 
@@ -23,6 +25,11 @@ def test_a_line_says_what_was_weighed() -> None:
     weighed = PrecisionDecision("bf16", counts, 2, 1234.4, 2500.0)
     assert str(weighed) == f"precision bf16: {words}; about 1,234 us, 2,500 in f32"
     assert str(PrecisionDecision("bf16", counts, 2)) == f"precision bf16: {words}"
+    bound = PrecisionDecision("auto", counts, 2, 1234.4, 2500.0, 0.00912, 0.01)
+    text = f"precision auto: {words}; about 1,234 us, 2,500 in f32; adds an error of 9.1e-03"
+    assert str(bound) == f"{text} where 1.0e-02 may be added in all"
+    assert str(replace(bound, max_error=-1.0)) == text
+    assert "adds an error of 0.0e+00 where 0.0e+00 may" in str(replace(bound, error=0.0, max_error=0.0))
     free = PrecisionDecision("bf16", {}, 0, 0.0, 1.0)
     assert str(free) == "precision bf16: , 0 cast(s); about 0 us, 1 in f32"
     no = PrecisionDecision("bf16", counts, 2, 1234.4, 2500.0, why_not="no such instructions")

@@ -1,4 +1,4 @@
-"""What came of verifying kernels: there and back as JSON, and the lines that a report has of it."""
+"""Results of verifying kernels: there and back as JSON, and the lines that a report has of them."""
 
 from __future__ import annotations
 

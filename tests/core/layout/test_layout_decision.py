@@ -1,4 +1,4 @@
-"""What is said about a choice of layouts: how far it may be from the best one."""
+"""A choice of layouts tells how far it may be from the best one."""
 
 from __future__ import annotations
 

@@ -5,18 +5,25 @@ from __future__ import annotations
 import re
 from typing import get_args
 
-from tvm_mxplan.core.program import attributes
+from tvm_mxplan.core.program import attributes, sequences
 from tvm_mxplan.core.program.attributes import (
     KIND_OF,
-    RECURRENT_CELLS,
-    RECURRENT_DIRECTIONS,
     STEP_KINDS,
     Attributes,
     Convolution,
+    Pooling,
+    PoolingBackward,
+)
+from tvm_mxplan.core.program.post_ops import SumPostOp
+from tvm_mxplan.core.program.sequences import (
+    ATTENTION_CAUSAL,
+    RECURRENT_CELLS,
+    RECURRENT_DIRECTIONS,
+    Attention,
+    AttentionCausal,
     RecurrentCell,
     RecurrentDirection,
 )
-from tvm_mxplan.core.program.post_ops import SumPostOp
 
 
 def test_every_kind_has_the_name_of_its_class() -> None:
@@ -31,11 +38,12 @@ def test_every_kind_has_the_name_of_its_class() -> None:
     assert len(KIND_OF) == len(STEP_KINDS)
 
 
-def test_classes_of_the_module_are_kinds() -> None:
+def test_public_classes_of_the_modules_are_kinds() -> None:
     found = {
         one
-        for one in vars(attributes).values()
-        if isinstance(one, type) and one.__module__ == attributes.__name__
+        for module in (attributes, sequences)
+        for name, one in vars(module).items()
+        if isinstance(one, type) and one.__module__ == module.__name__ and not name.startswith("_")
     }
     assert found == set(STEP_KINDS.values())
 
@@ -43,9 +51,18 @@ def test_classes_of_the_module_are_kinds() -> None:
 def test_names_of_recurrent_layers_are_those_of_their_types() -> None:
     assert get_args(RecurrentCell) == RECURRENT_CELLS
     assert get_args(RecurrentDirection) == RECURRENT_DIRECTIONS
+    assert get_args(AttentionCausal) == ATTENTION_CAUSAL
+
+
+def test_a_pool_is_not_its_gradient() -> None:
+    """They have the same fields, and no rule for the one may take the other."""
+    numbers = ("max", (2, 2), (2, 2), (0, 0), (1, 1))
+    assert not isinstance(PoolingBackward(*numbers), Pooling)
+    assert PoolingBackward(*numbers) != Pooling(*numbers)
 
 
 def test_what_is_not_said_leaves_the_choice_to_the_library() -> None:
     plain = Convolution((1, 1), (0, 0, 0, 0), (1, 1), 1)
     assert (plain.algorithm, plain.preferred) == ("direct", "")
     assert SumPostOp().scale == 1.0
+    assert (Attention(0.5).causal, Attention(0.5).nan_is_zero) == ("no", False)

@@ -60,6 +60,24 @@ def test_round_trip() -> None:
     assert codec.decode(codec.encode(PROGRAM)) == PROGRAM
 
 
+def test_every_field_of_a_step_comes_back() -> None:
+    step = ir.Step(
+        "name", ir.Reorder(), (ir.Operand("src", 0), ir.Operand("dst", 1)),
+        implementation="a", scratchpad_offset=64, scratchpad_bytes=3, refused=("b", "c"), prepared=b"d",
+        library="host",
+    )  # fmt: skip
+    values = tuple(ir.Value(kind, (2,), "float32", kind, "a", 0) for kind in ("input", "output"))
+    program = ir.Program("region", values, (step,), arena_bytes=128)
+    assert codec.decode(codec.encode(program)) == program
+
+
+@pytest.mark.parametrize("what", ["attribute", "post-op"])
+def test_types_that_there_are_not_are_named(what: str) -> None:
+    reader = codec._Reader(b"\x63")
+    with pytest.raises(codec.DecodeError, match=f"^{what} type 99 at byte 0$"):
+        reader.attribute() if what == "attribute" else reader.post_op()
+
+
 def test_every_truncation_is_refused() -> None:
     data = codec.encode(PROGRAM)
     for length in range(len(data)):

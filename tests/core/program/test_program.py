@@ -61,7 +61,7 @@ def test_a_sum_reads_what_its_destination_aliases() -> None:
 
 
 def test_a_sum_into_an_output_reads_no_value() -> None:
-    """What is added stands in the caller's memory."""
+    """The tensor that is added stands in the caller's memory."""
     adding = step("s", 1, 0, post_ops=(ir.SumPostOp(),))
     values = (value("x", kind="input", index=0), value("y", kind="output", index=0))
     assert ir.Program("p", values, (adding,)).reads(adding) == [0]

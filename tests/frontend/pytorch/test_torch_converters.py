@@ -24,7 +24,7 @@ def run(
     table: dict[str, converters.Converter] = converters.TABLE,
     target: str = "llvm",
 ) -> np.ndarray:
-    """What a converter's Relax computes; arrays among the operands are inputs."""
+    """The result of a converter's Relax; arrays among the operands are inputs."""
     arrays = {name: value for name, value in operands.items() if isinstance(value, np.ndarray)}
     params = {
         name: relax.Var(f"{name}_", relax.TensorType(value.shape, str(value.dtype)))

@@ -206,7 +206,7 @@ def ordered(result: Any) -> list[Any]:
 
 
 def as_text(params: Sequence[Param], result: Any, *, metadata: bool = True) -> str:
-    """What ``mod.astext()`` printed."""
+    """The text that ``mod.astext()`` printed."""
     names = {id(param): f"%{param.name}" for param in params}
     lines, constants, number = [], list[np.ndarray](), 0
     for node in ordered(result):
@@ -345,7 +345,7 @@ class _Graph:
 
 
 def as_json(params: Sequence[Param], result: Any) -> str:
-    """What ``tvm.ir.save_json(mod)`` wrote."""
+    """The text that ``tvm.ir.save_json(mod)`` wrote."""
     graph = _Graph()
     made: dict[int, int] = {}
     ops: dict[str, int] = {}
@@ -404,7 +404,7 @@ def tensor_bytes(value: np.ndarray) -> bytes:
 
 
 def parameter_bytes(values: dict[str, np.ndarray]) -> bytes:
-    """What ``relay.save_param_dict`` wrote."""
+    """The bytes that ``relay.save_param_dict`` wrote."""
     names = b"".join(struct.pack("<Q", len(name.encode())) + name.encode() for name in values)
     head = struct.pack("<QQQ", LIST_MAGIC, 0, len(values)) + names + struct.pack("<Q", len(values))
     return head + b"".join(map(tensor_bytes, values.values()))

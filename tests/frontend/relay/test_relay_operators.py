@@ -42,7 +42,7 @@ class Case:
 
 
 def reference(operator: str, *arrays: np.ndarray, opset: int = 18, **attributes: Any) -> np.ndarray:
-    """What ONNX's reference says of one operator."""
+    """The results of ONNX's reference for one operator."""
     names = [f"x{index}" for index in range(len(arrays))]
     infos = [
         onnx.helper.make_tensor_value_info(

@@ -1,4 +1,4 @@
-"""What a function does with tensors between regions: the graph of functions written as text."""
+"""Tensors between the regions of a function: the graph of functions written as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tensors cross in a physical layout: decided on plain data, exact on small chains."""
+"""Tensors cross in a physical layout where that is cheaper: decided on plain data, exact on small chains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a region may assume of its borders: decided on plain data."""
+"""A region may assume of its borders what its neighbours allow: decided on plain data."""
 
 from __future__ import annotations
 

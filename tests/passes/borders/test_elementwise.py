@@ -30,7 +30,7 @@ def operands_of(name: str) -> int:
 
 
 def on_zeros(name: str, dtype: str) -> np.ndarray:
-    """What TVM's kernel makes of zeros."""
+    """The result of TVM's kernel on zeros."""
     call = relax.op
     for part in name.split("."):
         call = getattr(call, part)
@@ -56,7 +56,7 @@ CASES = [(name, dtype) for name in OPERATORS for dtype in dtypes_of(name)]
 
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_a_tail_that_is_called_clean_is_clean(name: str, dtype: str) -> None:
-    """Where the table says +0, every byte that TVM writes is 0; where it says another number, TVM says so."""
+    """Every byte that TVM writes is 0 where the table says +0; where it says another number, TVM says so."""
     zero = np.zeros((), dtype)[()]
     operands = [zero] * operands_of(name)
     if name == "where":

@@ -1,8 +1,9 @@
-"""What regions know of each other while their layouts are chosen, in the order of their calls."""
+"""Regions know of each other while their layouts are chosen, in the order of their calls."""
 
 from __future__ import annotations
 
 import tvm
+from blocks import BLOCKED
 from region_passes import region_passes
 from relax_programs import parse
 from tvm import tirx
@@ -35,7 +36,7 @@ def borders(program: ir.Program) -> tuple[list[str], int]:
 
 def test_the_second_region_is_told_what_the_first_one_gives():
     lines = f"a = {POOL.format('x', 3, 1)}\nb = R.sin(a)\nc = {POOL.format('b', 5, 2)}\nreturn c"
-    for policy, layout in (("channels_last", "acdb"), ("blocked", "aBcd16b"), ("plain", "abcd")):
+    for policy, layout in (("channels_last", "acdb"), ("blocked", BLOCKED), ("plain", "abcd")):
         mod, (first, second) = regions_of(lines)
         neighbours = Neighbours(mod, "mxplan_onednn")
         assert borders(neighbours.seen_by(first)) == (["abcd"], 0)  # its result need not be plain

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tvm
+from blocks import BLOCK
 from region_passes import region_passes
 from relax_programs import TARGET, Array, assert_same, normal, parse, run
 from tvm import relax
@@ -22,7 +23,7 @@ from tvm_mxplan.passes.region.dissolve import dissolve
 NAME = "mxplan_onednn"
 X64 = 'x: R.Tensor((1, 64, 8, 8), "float32")'
 X17 = 'x: R.Tensor((2, 17, 8, 8), "float32")'
-PLAIN, LAST, BLOCKED = "(1, 64, 8, 8)", "(1, 8, 8, 64)", "(1, 4, 8, 8, 16)"
+PLAIN, LAST, BLOCKED = "(1, 64, 8, 8)", "(1, 8, 8, 64)", f"(1, {64 // BLOCK}, 8, 8, {BLOCK})"
 
 
 def laid_out(
@@ -45,7 +46,7 @@ def laid_out(
 
 
 def propagate(mod: tvm.IRModule) -> tvm.IRModule:
-    """What the pass makes of a module; every program has the name that its region is called by."""
+    """The module behind the pass; every program has the name that its region is called by."""
     mod = PropagateLayouts(OneDNN())(mod)
     for gvar, region in regions(mod, NAME):
         assert program_of(region).name == region.attrs["global_symbol"] == gvar.name_hint
@@ -118,18 +119,19 @@ t = R.greater(s, R.const(0.25, "float32"))
 w = R.where(t, s, a)"""
     parameters = f'{X64}, c: R.Tensor((64, 1, 1), "float32")'
     scales = np.abs(normal(0, 64, 1, 1))
+    stored = scales.reshape(1, 64 // BLOCK, 1, 1, BLOCK)
     bind = relax.transform.BindParams("main", {"c": scales})
     before = laid_out(f"a = pool3(x)\n{between}\ny = pool5(w)\nreturn y", parameters, "blocked", bind)
     after = propagate(before)
     assert (reorders(before), reorders(after)) == ([2, 2], [1, 1])
     expected = main_of(
-        f'{X64}, c: R.Tensor((1, 4, 1, 1, 16), "float32")',
+        f'{X64}, c: R.Tensor((1, {64 // BLOCK}, 1, 1, {BLOCK}), "float32")',
         f"a = region_0(x)\n{between}\ny = region_1(w)",
         "y",
         _0=f"{PLAIN} -> {BLOCKED}",
         _1=f"{BLOCKED} -> {PLAIN}",
     )
-    expected = relax.transform.BindParams("main", {"c": scales.reshape(1, 4, 1, 1, 16)})(expected)
+    expected = relax.transform.BindParams("main", {"c": stored})(expected)
     tvm.ir.assert_structural_equal(with_stubs(after), expected)
 
 

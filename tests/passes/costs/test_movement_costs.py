@@ -1,4 +1,4 @@
-"""What concatenations and slices are expected to cost: nothing for what will be a view, else its share."""
+"""Concatenations and slices are expected to cost nothing where they will be views, else their share."""
 
 from __future__ import annotations
 

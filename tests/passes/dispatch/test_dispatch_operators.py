@@ -57,7 +57,7 @@ def dispatched(
 
 
 def chosen(preference: Preference, lines: str = LINES) -> dict[str, str]:
-    """Who runs each operator, the IR and the decisions agreeing on it."""
+    """The library that runs each operator, the IR and the decisions agreeing on it."""
     mod, decisions = dispatched(preference, lines)
     written = dispatch_of(mod["main"])
     assert written == {name: decision.chosen.backend for name, decision in decisions.items()}
@@ -143,7 +143,7 @@ def test_tvm_first_leaves_nothing_to_onednn():
 
 
 def test_tvm_can_lower_whatever_onednn_takes():
-    """Which is why nothing is left to a library behind TVM."""
+    """TVM takes everything, so nothing is left to a library behind it."""
     for label in {row.label for row in COMPOSITES}:
         if f"relax.{label}" in tvm.ir.Op.list_op_names():
             assert tvm.ir.Op.get(f"relax.{label}").get_attr("FLegalize") is not None

@@ -1,4 +1,4 @@
-"""Which patterns a module could match: by kind of pattern, and by what is left out of a module."""
+"""Patterns that a module could match: by kind of pattern, and by what is left out of a module."""
 
 from __future__ import annotations
 

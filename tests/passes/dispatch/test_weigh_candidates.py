@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tvm
+from blocks import BLOCKED
 from costs_by_hand import MODEL
 from region_passes import region_passes
 from relax_programs import parse
@@ -63,7 +64,7 @@ def test_what_was_weighed_is_kept():
     assert chosen(weighed["conv2d_0"]).algorithm == "winograd_f4"
 
 
-@pytest.mark.parametrize("policy, layout", [("blocked", "aBcd16b"), ("channels_last", "acdb")])
+@pytest.mark.parametrize("policy, layout", [("blocked", BLOCKED), ("channels_last", "acdb")])
 def test_layouts_by_a_rule(policy, layout):
     weighed = weigh(policy, "cost")
     for candidates in weighed.values():

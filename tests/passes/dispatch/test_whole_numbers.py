@@ -1,4 +1,4 @@
-"""What decides a whole number stays with TVM, which computes it as the model states it."""
+"""Arithmetic that decides a whole number stays with TVM, which computes it as the model states it."""
 
 from __future__ import annotations
 
@@ -67,6 +67,66 @@ def test_integers_have_no_digits_of_products(dtype: str, found: set[str]):
             result = builder.emit_output(builder.emit(relax.op.floor(half)))
         builder.emit_func_output(result)
     assert whole_number_operators(NameOperators()(builder.get())) == found
+
+
+ONE = ("negative", "abs", "sqrt", "rsqrt", "exp", "log")
+TWO = ("add", "subtract", "multiply", "divide", "power", "minimum", "maximum")
+
+
+def _floored(made, dtype: str = "float32") -> set[str]:
+    """Names of the operators behind which a floor stands: those that ``made`` emits for x."""
+    x = relax.Var("x", relax.TensorType([5, 7], dtype))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            result = builder.emit_output(builder.emit(relax.op.floor(builder.emit(made(x)))))
+        builder.emit_func_output(result)
+    return whole_number_operators(NameOperators()(builder.get()))
+
+
+@pytest.mark.parametrize("name", [*ONE, *TWO, "clip", "where"])
+def test_arithmetic_is_each_of_these(name: str) -> None:
+    half = relax.const(np.float32(0.5))
+    calls = {
+        **{one: lambda x, one=one: getattr(relax.op, one)(x) for one in ONE},
+        **{two: lambda x, two=two: getattr(relax.op, two)(x, half) for two in TWO},
+        "clip": lambda x: relax.op.clip(x, -0.5, 0.5),
+        "where": lambda x: relax.op.where(relax.const(np.ones((5, 7), "bool")), x, half),
+    }
+    assert _floored(calls[name]) == {f"{name}_0"}
+
+
+def test_other_operators_are_none() -> None:
+    assert _floored(relax.op.tanh) == set()
+    assert _floored(relax.op.nn.relu) == set()
+
+
+@pytest.mark.parametrize("name", ["floor", "ceil", "trunc"])
+def test_whole_numbers_are_made_by_each_of_these(name: str) -> None:
+    x = relax.Var("x", relax.TensorType([5, 7], "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            made = builder.emit(relax.op.exp(x))
+            result = builder.emit_output(builder.emit(getattr(relax.op, name)(made)))
+        builder.emit_func_output(result)
+    assert whole_number_operators(NameOperators()(builder.get())) == {"exp_0"}
+
+
+@pytest.mark.parametrize("product", ["conv2d", "matmul"])
+def test_digits_of_products_are_the_librarys(product: str) -> None:
+    x = relax.Var("x", relax.TensorType([1, 3, 3, 3], "float32"))
+    weights = relax.const(np.full((3, 3, 1, 1) if product == "conv2d" else (3, 3), 0.3, "float32"))
+    call = relax.op.nn.conv2d if product == "conv2d" else relax.op.matmul
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            scaled = builder.emit(
+                relax.op.multiply(builder.emit(call(x, weights)), relax.const(np.float32(255)))
+            )
+            result = builder.emit_output(builder.emit(relax.op.astype(scaled, "uint8")))
+        builder.emit_func_output(result)
+    assert whole_number_operators(NameOperators()(builder.get())) == set()
 
 
 def test_powers_of_the_base_fall_into_the_buckets_that_the_model_says():

@@ -27,7 +27,7 @@ OUTSIDE = "an index is out of bounds for axis"
 
 @dataclass(frozen=True)
 class Case:
-    """What an ONNX operator is given beside ``DATA``, and indices that are not in bounds."""
+    """An ONNX operator's operands beside ``DATA``, and indices that are not in bounds."""
 
     attributes: dict[str, int]
     indices: np.ndarray

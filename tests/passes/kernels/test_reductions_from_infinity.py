@@ -70,7 +70,7 @@ def test_what_has_no_infinity_or_no_elements_is_left_alone(shape: list[int], dty
 
 
 def test_a_compiled_model() -> None:
-    """What is left to TVM of a model goes through the pass; integers as they are."""
+    """Reductions of a model that are left to TVM go through the pass; integers as they are."""
     data = np.full((2, 3), -np.inf, "float32")
     executable = tvm_mxplan.compile(module("max", [2, 3], "float32", [1], False), "llvm")
     assert [one.operator for one in executable.report.fallbacks] == ["relax.max"]

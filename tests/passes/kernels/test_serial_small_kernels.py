@@ -34,7 +34,7 @@ def parallel_extents(kernel: tirx.PrimFunc) -> list[int | None]:
 
 
 def parallel_loops(mod: tvm.IRModule) -> int:
-    """How many loops of the module's kernels are parallel; there must be kernels."""
+    """The number of parallel loops in the module's kernels; there must be kernels."""
     kernels = [function for function in mod.functions.values() if isinstance(function, tirx.PrimFunc)]
     assert kernels
     return sum(len(parallel_extents(kernel)) for kernel in kernels)

@@ -212,7 +212,7 @@ def test_only_the_naive_policy_goes_back_to_plain_after_each_step() -> None:
 
 
 def test_a_result_that_is_the_first_value_is_shown() -> None:
-    """What aliases the output stays plain, also where the output is value 0."""
+    """A value that aliases the output stays plain, also where the output is value 0."""
     image = (1, 16, 4, 4)
     values = (
         ir.Value("y", image, "float32", "output", "abcd", 0),

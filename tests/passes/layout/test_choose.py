@@ -22,7 +22,7 @@ REORDER = 3.0
 
 
 class Costs:
-    """What each step costs in the layout of its result, by the step's name; every reorder costs the same."""
+    """Costs of steps by name, in the layout of the result; every reorder costs the same."""
 
     measured = False
 

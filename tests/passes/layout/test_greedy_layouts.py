@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from tvm_mxplan.byoc.onednn.backend import OneDNN
-from tvm_mxplan.core.description import Description
+from tvm_mxplan.core.description import NOTHING_KNOWN, Description, StepInfo
 from tvm_mxplan.core.layout.layout import channels_blocked
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.builder import ProgramBuilder
+from tvm_mxplan.errors import UnsupportedError
+from tvm_mxplan.passes.layout import greedy
 from tvm_mxplan.passes.layout.greedy import choose_greedily
 from tvm_mxplan.passes.layout.infer_layouts import infer_layouts
 from tvm_mxplan.passes.layout.queries import StepQueries
@@ -43,6 +45,23 @@ def destinations(program: ir.Program, policy: str) -> list[str]:
     choices = choose_greedily(program, queries, policy, OneDNN().layout_rules, {})  # type: ignore[arg-type]
     roles = [[operand.role for operand in step.operands].index("dst") for step in program.steps]
     return [layouts[at] for layouts, at in zip(choices, roles, strict=True)]
+
+
+class Refusing:
+    """Questions that are all answered with an error, two of them with the same."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def ask(self, *_: object) -> StepInfo:
+        self.asked += 1
+        return replace(NOTHING_KNOWN, error="no memory" if self.asked > 1 else "no kernel")
+
+
+def test_a_step_that_no_layout_fits_is_named_with_the_reasons(program) -> None:
+    options = [("abcd",), ("acdb",), ("aBcd8b",)]
+    with pytest.raises(UnsupportedError, match=f"^{program.steps[0].name}: no kernel; no memory$"):
+        greedy._first_fast(program, program.steps[0], options, Refusing())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What a step may be asked for: which layouts, in which order, and which operands keep their own."""
+"""Layouts that a step may be asked for, their order, and operands that keep their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a library offers for a step: reference code, errors, costs and what reports say of each."""
+"""Offers of a library for a step: reference code, errors, costs and the words of reports for each."""
 
 from __future__ import annotations
 

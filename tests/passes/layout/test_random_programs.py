@@ -52,7 +52,7 @@ def test_numbers_and_memory(seed, watched):
 
 
 def test_the_programs_hold_views_and_copies():
-    """What the test above rests on."""
+    """The test above rests on this."""
     cases = [(RandomProgram(seed), POLICIES[seed % len(POLICIES)]) for seed in SEEDS]
     before = sum(sliced(case.program) for case, _ in cases)
     copies = sum(sliced(planned(case, policy)[0]) for case, policy in cases)

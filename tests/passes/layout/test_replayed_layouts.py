@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 import tvm
+from blocks import BLOCKED_NAME
 from region_passes import region_passes
 from relax_programs import parse
 
@@ -23,7 +24,7 @@ def test_a_replayed_choice_says_which_of_its_own_steps_were_forced(monkeypatch: 
     """Options name steps of the whole module; each region tells of those that are its."""
     pool = "R.nn.max_pool2d({0}, pool_size=[3, 3], padding=[1, 1])"
     lines = f"a = {pool.format('x')}\nb = R.sin(a)\nc = {pool.format('b')}\nd = R.exp(c)\nreturn d"
-    layers = {"max_pool2d_1": "nChw16c"}
+    layers = {"max_pool2d_1": BLOCKED_NAME}
 
     ticks = iter(range(1000))
     monkeypatch.setattr(infer_layouts.time, "perf_counter", lambda: 1e6 + next(ticks))

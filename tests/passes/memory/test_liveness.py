@@ -1,4 +1,4 @@
-"""When the bytes of a region's values matter: the allocation problem of a program, on plain data."""
+"""Lives of the bytes of a region's values: the allocation problem of a program, on plain data."""
 
 from __future__ import annotations
 

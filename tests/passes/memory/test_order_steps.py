@@ -124,7 +124,7 @@ def test_pieces_are_written_in_any_order_but_before_the_whole_is_read():
 
 @pytest.mark.parametrize("name", ["resnet18", "squeezenet", "inception_v1"])
 def test_networks_are_counted_exactly(name):
-    """What the order is chosen by is the lower bound of the arena."""
+    """The order is chosen by the lower bound of the arena."""
     (program,) = decoded_programs(tvm_mxplan.compile(zoo.load(name)).module)
     bound = lower_bound(arena_problem(program).problem)
     assert peak_of(step_graph(program), range(len(program.steps))) == bound

@@ -74,7 +74,7 @@ def test_inputs_and_what_is_read_again_are_left_alone() -> None:
 
 
 def test_an_output_is_not_written_over() -> None:
-    """What stands in the output, which is value 0, is read by the caller in the end."""
+    """The output, which is value 0, is read by the caller in the end."""
     b = Small()
     first = b.relu(b.x)
     b.write_output(first, b.out)

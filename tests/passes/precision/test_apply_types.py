@@ -45,6 +45,7 @@ def test_nothing_changes_in_float32() -> None:
     typed = applied(b.finish(), F)
     assert text(typed) == ["matmul0: x f32 -> matmul0 f32"]
     assert typed.constants == ((0, WIDE),) and typed.casts == 0
+    assert all((value.index == -1) == (value.kind == "local") for value in typed.program.values)
 
 
 def test_a_cast_stands_before_the_first_of_its_readers() -> None:
@@ -61,6 +62,7 @@ def test_a_cast_stands_before_the_first_of_its_readers() -> None:
         "add0: matmul0 f32 -> add0 f32",
     ]
     assert typed.constants == ((0, SHORT),) and typed.casts == 1
+    assert all((value.index == -1) == (value.kind == "local") for value in typed.program.values)
 
 
 def test_an_output_that_is_written_short_is_cast_behind_its_step() -> None:
@@ -94,6 +96,7 @@ def test_an_output_in_another_shape_is_a_view_of_what_its_step_writes_short() ->
     assert values[first.dst].dtype == SHORT and second.operand("src") == first.dst
     seen = values[cast.operand("src")]
     assert (seen.alias_of, seen.shape, seen.kind) == (first.dst, (2, 18), "local")
+    assert all((value.index == -1) == (value.kind == "local") for value in values)
     assert values[cast.dst].kind == "output" and values[cast.dst].name == "y"
 
 

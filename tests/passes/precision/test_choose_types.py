@@ -4,91 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-import numpy as np
 import pytest
 from agreeable_backend import rules
+from small_programs import CAST, COSTS, SHORT, TO_SHORT, TO_WIDE, WIDE, Costs, F, Library, S, Small
 
-from tvm_mxplan.core.description import Description, StepInfo, ValueInfo
+from tvm_mxplan.core.assignment import solve_assignment
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.builder import ProgramBuilder
 from tvm_mxplan.errors import UnsupportedError
 from tvm_mxplan.passes.layout.queries import StepQueries
 from tvm_mxplan.passes.precision.choose_types import TypeChoice, TypeChooser, Wish
-from tvm_mxplan.passes.precision.step_types import StepTypes
-
-WIDE, SHORT = "float32", "bfloat16"
-F, S, TO_WIDE, TO_SHORT = StepTypes(), StepTypes(SHORT, SHORT), StepTypes(SHORT, WIDE), StepTypes(WIDE, SHORT)
-IMAGE = (1, 7, 5, 3)
-CAST = 2.0
 
 
-class Library:
-    """Takes every step but those whose kind and result's type are listed."""
-
-    def __init__(self, refused: Mapping[tuple[str, str], str]) -> None:
-        self.refused = refused
-
-    def describe(self, program: ir.Program) -> Description:
-        (step,) = program.steps
-        reason = self.refused.get((step.kind, program.values[step.dst].dtype), "")
-        slow = reason == "slow"
-        info = StepInfo("code", 0, 0, "" if slow else reason, is_reference=slow)
-        return Description((info,), tuple(ValueInfo(v.layout, 0) for v in program.values))
-
-
-class Costs:
-    """By kind and type of what is read; a cast costs the same for every value."""
-
-    measured = False
-
-    def __init__(self, table: Mapping[tuple[str, str], float]) -> None:
-        self.table = table
-
-    def __call__(self, program, step, _layouts, _info) -> float:
-        src, dst = program.values[step.operand("src")].dtype, program.values[step.dst].dtype
-        if step.kind == "reorder" and src != dst:
-            return CAST
-        return self.table[step.kind, src]
-
-    def knows(self, *_) -> bool:
-        return False
-
-
-COSTS = {
-    ("matmul", WIDE): 10.0,
-    ("matmul", SHORT): 5.0,
-    ("eltwise", WIDE): 3.0,
-    ("eltwise", SHORT): 3.5,
-    ("softmax", WIDE): 4.0,
-    ("softmax", SHORT): 4.0,
-    ("layer_normalization", WIDE): 3.0,
-    ("layer_normalization", SHORT): 3.4,
-}
-
-
-class Small(ProgramBuilder):
-    """Steps on rows of nine numbers."""
-
-    def __init__(self) -> None:
-        super().__init__("p")
-        self.x = self.port("input", "x", (4, 9), WIDE)
-
-    def matmul(self, src: int) -> int:
-        weights = self.constant(np.full((9, 9), len(self.steps) + 0.5, "float32"))
-        return self.step("matmul", ir.MatMul(), (4, 9), [("src", src), ("weights", weights)])
-
-    def exp(self, src: int) -> int:
-        return self.step("exp", ir.Eltwise("exp", 0.0, 0.0), (4, 9), [("src", src)])
-
-    def softmax(self, src: int) -> int:
-        return self.step("softmax", ir.Softmax("softmax", 1), (4, 9), [("src", src)])
-
-    def norm(self, src: int) -> int:
-        return self.step("norm", ir.LayerNormalization(1e-5), (4, 9), [("src", src)])
-
-    def done(self, value: int) -> ir.Program:
-        self.write_output(value, self.port("output", "y", (4, 9), WIDE))
-        return self.finish()
+def solved(chooser: TypeChooser) -> TypeChoice:
+    problem = chooser.problem()
+    return chooser.chosen(problem, solve_assignment(problem))
 
 
 def chosen(
@@ -100,7 +30,7 @@ def chosen(
 ) -> TypeChoice:
     table = {**COSTS, **{(name, SHORT): cost for name, cost in costs.items()}}
     queries = StepQueries(Library(refused))  # type: ignore[arg-type]
-    return TypeChooser(program, queries, Costs(table), rules, SHORT, fixed, narrows).choose()
+    return solved(TypeChooser(program, queries, Costs(table), rules, SHORT, fixed, narrows))
 
 
 def test_a_product_alone_pays_for_the_cast_of_its_source_and_writes_what_is_wanted() -> None:
@@ -144,7 +74,7 @@ def test_one_cast_serves_all_readers() -> None:
     total = b.step("add", ir.Binary("add"), (4, 9), [("src", total), ("src1", parts[2])])
     table = {**COSTS, ("binary", WIDE): 1.0, ("binary", SHORT): 1.0}
     queries = StepQueries(Library({}))  # type: ignore[arg-type]
-    choice = TypeChooser(b.done(total), queries, Costs(table), rules, SHORT, {}, lambda root: True).choose()
+    choice = solved(TypeChooser(b.done(total), queries, Costs(table), rules, SHORT, {}, lambda root: True))
     assert choice.types == (TO_WIDE, TO_WIDE, TO_WIDE, F, F)
     assert choice.cost_us == CAST + 3 * 5 + 2
 

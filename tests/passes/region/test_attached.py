@@ -1,4 +1,4 @@
-"""What travels on the IR: dispatch by function, programs and constants by region."""
+"""Attributes that travel on the IR: dispatch by function, programs and constants by region."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def partitioned() -> tvm.IRModule:
 
 
 def operators(mod: tvm.IRModule) -> list[str]:
-    """What ``main`` calls, in order."""
+    """The names that ``main`` calls, in order."""
     values = [binding.value for block in mod["main"].body.blocks for binding in block.bindings]
     ops = [value.op for value in values if isinstance(value, relax.Call)]
     return [op.name_hint if isinstance(op, tvm.ir.GlobalVar) else op.name for op in ops]

@@ -301,7 +301,7 @@ def test_symbolic_shapes_keep_arenas_of_their_own():
 
 
 def checked(monkeypatch: pytest.MonkeyPatch, move) -> list[str]:
-    """What the checker says of the programs that ``move`` makes of right ones."""
+    """The checker's answer for the programs that ``move`` makes of right ones."""
     found: list[str] = []
 
     def check(before: relax.Function, after: relax.Function, programs: dict[str, ir.Program]) -> list[str]:

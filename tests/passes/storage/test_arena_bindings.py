@@ -62,7 +62,7 @@ def with_entry(arena: ArenaBindings, *made: relax.VarBinding) -> relax.Function:
 
 
 def test_the_checker_knows_both_forms() -> None:
-    """What does not fit, wherever the longer one begins, is refused."""
+    """A region that does not fit, wherever the longer one begins, is refused."""
     before = relax.Function([], relax.SeqExpr([], relax.Tuple([])), relax.TupleType([]), is_pure=False)
     arena = ArenaBindings(PLAIN, HUGE_PAGE, regions=True)
     right = with_entry(arena, *arena.tensor(allocation(), HUGE_PAGE - 64, relax.Var))

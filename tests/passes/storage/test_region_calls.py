@@ -88,7 +88,7 @@ def test_a_region_takes_as_many_times_as_it_has_steps() -> None:
 def test_a_life_ends_with_the_step_that_reads_and_begins_with_the_one_that_writes(
     tensor: int, interval: tuple[int, int], fine: tuple[int, int]
 ) -> None:
-    """What is no argument of the region is there for all of it."""
+    """A tensor that is no argument of the region is there for all of it."""
     assert timeline().fine(tensor, interval, born=True) == fine
 
 

@@ -1,4 +1,4 @@
-"""Which allocations variables stand for: each kind of binding of a lowered function, and what escapes."""
+"""Variables stand for allocations: each kind of binding of a lowered function, and what escapes."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def names(of: Trace, alias: Alias) -> object:
 
 
 def last_arguments(body: str) -> list[object]:
-    """Where the arguments of the last call are."""
+    """The places of the last call's arguments."""
     of = trace(body)
     return [names(of, arg) for arg in steps(of)[-1].args]
 

@@ -1,4 +1,4 @@
-"""When allocations live, on traces by hand: calls, branches, and what waits for the other branch."""
+"""Lives of allocations, on traces by hand: calls, branches, and what waits for the other branch."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ def test_a_storage_of_exactly_the_height_does(busy):
 
 
 def test_operands_that_something_else_has_taken(busy):
-    """Where two tensors of one life stand on one another a call reads what is not there any more."""
+    """Of two tensors of one life on the same bytes, a call reads one that is not there any more."""
     before, after = busy
     tensors = placed(after)
     offsets = {}
@@ -240,7 +240,7 @@ def test_every_side_of_every_branch_is_walked(forked):
 
 
 def test_sizes_read_off_a_tensor_do_not_hold_it() -> None:
-    """What a shape was read from may be taken before the shape is used."""
+    """A tensor whose shape was read may be overwritten before the shape is used."""
     body = """
 a = R.permute_dims(x)
 s = R.shape_of(a)

@@ -47,7 +47,7 @@ def run(
     low: int = 0,
     high: int = 1024,
 ) -> tuple[list[str], RegionRun]:
-    """What is wrong; ``placed`` are the arguments, of which x was written before and is ``intact``."""
+    """The error, if any; ``placed`` are the arguments, of which x was written before and is ``intact``."""
     placed = placed or {}
     held = {var: placed[var] for var in ({X} if intact is None else intact) if var in placed}
     one = RegionRun(

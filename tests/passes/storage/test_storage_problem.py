@@ -1,4 +1,4 @@
-"""What may share bytes in a lowered function: items, groups and results in place, on traces by hand."""
+"""Items that may share bytes in a lowered function, groups and results in place, on traces by hand."""
 
 from __future__ import annotations
 

@@ -289,7 +289,7 @@ def test_opencv_10456_pieces_are_not_written_onto_their_source() -> None:
 
 
 def test_openvino_37165_the_whole_lives_from_its_first_piece() -> None:
-    """What a concatenation's inputs depend on gave its bytes to the concatenation's own output."""
+    """A tensor on which a concatenation's inputs depend gave its bytes to the concatenation's own output."""
     program = fire_module()
     item = next(item for item in arena_problem(program).problem.items if item.name == "whole0")
     squeeze = next(item for item in arena_problem(program).problem.items if item.name == "squeeze0")

@@ -168,7 +168,7 @@ def test_reshapes_are_views_in_dataflow_blocks() -> None:
 
 
 def test_in_place_over_a_reshaped_view_of_another_type() -> None:
-    """What is overwritten was allocated as 6x4 and is read as 24; the bytes are the same."""
+    """The overwritten tensor was allocated as 6x4 and is read as 24; the bytes are the same."""
     body = "a = R.sort(x)\nb = R.reshape(a, R.shape([24]))\nc = R.nn.softmax(b)\nreturn R.sort(c)"
     mod = rp.lower(rp.parse(body, X), dataflow=True)
     rewritten = check(mod, rp.normal(0, 4, 6))
@@ -467,7 +467,7 @@ def worst_plan(problem: Problem) -> Plan:
 
 
 def test_never_above_tvms_own_plan(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the solver finds nothing good, TVM's storages, stacked, are the plan."""
+    """TVM's storages, stacked, are the plan where the solver finds nothing good."""
     mod = rp.lower(rp.parse(BUSY, X))
     monkeypatch.setattr(storage_plan, "solve", worst_plan)
     check(mod, rp.normal(0, 4, 6))
@@ -497,7 +497,7 @@ def test_a_wrong_problem_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def refused(mod: tvm.IRModule) -> str:
-    """Why the rewritten function is refused, '' where it is not."""
+    """The reason for which the rewritten function is refused, '' where it is not."""
     try:
         StorageRewrite()(mod)
     except RuntimeError as error:
@@ -523,7 +523,7 @@ def test_every_offset_that_moved_is_refused(monkeypatch: pytest.MonkeyPatch, dis
 
 
 def test_every_life_cut_short_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where its bytes went to another that reads or writes them, the check of the IR says so."""
+    """The check of the IR tells where a tensor's bytes went to another that reads or writes them."""
     mod = rp.lower(rp.parse(BUSY, X))
     correct = storage_plan.find_lives
     count = len(plan_storage(mod, mod.get_global_var("main")).trace.tensors)

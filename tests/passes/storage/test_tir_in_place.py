@@ -1,4 +1,4 @@
-"""Which operands kernels may overwrite: proofs that must succeed, and ones that must not."""
+"""Operands that kernels may overwrite: proofs that must succeed, and ones that must not."""
 
 from __future__ import annotations
 

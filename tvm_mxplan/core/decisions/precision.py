@@ -13,7 +13,9 @@ ELEMENT_TYPES: Mapping[Precision, str] = MappingProxyType({"f32": "float32", "bf
 PRECISIONS: tuple[Precision, ...] = tuple(ELEMENT_TYPES)
 AS_STATED = "model"
 """In place of a precision: bfloat16 where the model states it of an operator, else float32."""
-WISHES = (AS_STATED, *PRECISIONS)
+AUTO = "auto"
+"""In place of a precision: what costs least where ``max_relative_error`` bounds the errors of roundings."""
+WISHES = (AS_STATED, *PRECISIONS, AUTO)
 SHORT_NAMES = {dtype: precision for precision, dtype in ELEMENT_TYPES.items()}
 
 
@@ -28,6 +30,9 @@ class PrecisionDecision:
     casts : conversions between types that are steps of their own.
     cost_us, float32_us : estimates for the region as decided, and with everything in float32; -1 where
         nothing was weighed.
+    error : what roundings to shorter types are estimated to add to the relative error of the results; -1
+        where nothing was weighed.
+    max_error : what they may add in all regions together; -1 where nothing bounds it.
     kept : steps that stay in float32 where another precision is wanted, and why.
     why_not : why the region's library computes in no other type at all, '' if it does.
     """
@@ -37,6 +42,8 @@ class PrecisionDecision:
     casts: int = 0
     cost_us: float = -1.0
     float32_us: float = -1.0
+    error: float = -1.0
+    max_error: float = -1.0
     kept: Mapping[str, str] = field(default_factory=dict)
     why_not: str = ""
 
@@ -47,4 +54,6 @@ class PrecisionDecision:
             f"{count} step(s) in {SHORT_NAMES.get(dtype, dtype)}" for dtype, count in self.counts.items()
         )
         costs = f"; about {self.cost_us:,.0f} us, {self.float32_us:,.0f} in f32" if self.cost_us >= 0 else ""
-        return f"precision {self.wanted}: {counts}, {self.casts} cast(s){costs}"
+        error = f"; adds an error of {self.error:.1e}" if self.error >= 0 else ""
+        bound = f" where {self.max_error:.1e} may be added in all" if self.max_error >= 0 else ""
+        return f"precision {self.wanted}: {counts}, {self.casts} cast(s){costs}{error}{bound}"

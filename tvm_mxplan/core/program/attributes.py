@@ -6,20 +6,35 @@ A class's docstring says the operands that a step of its kind reads, by role, an
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from ..policies import ConvolutionAlgorithm
-
-RecurrentCell = Literal["lstm", "gru", "gru_linear", "tanh", "relu"]
-RECURRENT_CELLS: tuple[RecurrentCell, ...] = ("lstm", "gru", "gru_linear", "tanh", "relu")
-AttentionCausal = Literal["no", "first", "last"]
-ATTENTION_CAUSAL: tuple[AttentionCausal, ...] = ("no", "first", "last")
-RecurrentDirection = Literal["forward", "reverse", "both"]
-RECURRENT_DIRECTIONS: tuple[RecurrentDirection, ...] = ("forward", "reverse", "both")
+from .sequences import Attention, Recurrent
 
 
 @dataclass(frozen=True)
-class Convolution:
+class _Filters:
+    """Filters that slide over an image: the numbers that a convolution and its gradients share."""
+
+    strides: tuple[int, ...]
+    padding: tuple[int, ...]  # begin of each spatial axis, then end of each
+    dilation: tuple[int, ...]  # 1 is dense
+    groups: int
+
+
+@dataclass(frozen=True)
+class _Windows:
+    """Windows of a pool and of its gradient."""
+
+    algorithm: str
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    padding: tuple[int, ...]  # begin of each spatial axis
+    dilation: tuple[int, ...]  # 1 is dense
+
+
+@dataclass(frozen=True)
+class Convolution(_Filters):
     """src, weights [G?, O, I, k...] (a leading group axis iff ``groups`` > 1), bias? -> dst.
 
     ``algorithm`` other than ``direct``: Winograd's with tiles of 2x2 (``winograd_f2``: F(2x2, 3x3) and
@@ -28,35 +43,21 @@ class Convolution:
     its name; '' leaves the choice to the library, and so does a name that it has not got on this machine.
     """
 
-    strides: tuple[int, ...]
-    padding: tuple[int, ...]  # begin of each spatial axis, then end of each
-    dilation: tuple[int, ...]  # 1 is dense
-    groups: int
     algorithm: ConvolutionAlgorithm = "direct"
     preferred: str = ""
 
 
 @dataclass(frozen=True)
-class Deconvolution:
+class Deconvolution(_Filters):
     """As Convolution, weights [G?, O, I, k...]; output padding follows from dst's shape."""
-
-    strides: tuple[int, ...]
-    padding: tuple[int, ...]
-    dilation: tuple[int, ...]
-    groups: int
 
 
 @dataclass(frozen=True)
-class ConvolutionBackwardWeights:
+class ConvolutionBackwardWeights(_Filters):
     """src, gradient -> dst [G?, O, I, k...]: of a convolution's weights, from that of what it writes.
 
     Attributes are the convolution's; ``gradient`` has the shape of its result.
     """
-
-    strides: tuple[int, ...]
-    padding: tuple[int, ...]
-    dilation: tuple[int, ...]
-    groups: int
 
 
 @dataclass(frozen=True)
@@ -74,31 +75,19 @@ class InnerProduct:
 
 
 @dataclass(frozen=True)
-class Pooling:
+class Pooling(_Windows):
     """src -> dst; ``algorithm``: max, avg_include_padding, avg_exclude_padding.
 
     The end padding is what dst's shape asks for (ceil mode), not stored.
     """
 
-    algorithm: str
-    kernel: tuple[int, ...]
-    strides: tuple[int, ...]
-    padding: tuple[int, ...]  # begin of each spatial axis
-    dilation: tuple[int, ...]  # 1 is dense
-
 
 @dataclass(frozen=True)
-class PoolingBackward:
+class PoolingBackward(_Windows):
     """src, gradient -> dst: of what a pool reads, from that of what it writes; attributes as Pooling's.
 
     Of equal maxima of a window the first takes its gradient.
     """
-
-    algorithm: str
-    kernel: tuple[int, ...]
-    strides: tuple[int, ...]
-    padding: tuple[int, ...]
-    dilation: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -183,48 +172,6 @@ class Reduction:
 
 
 @dataclass(frozen=True)
-class Recurrent:
-    """src [T, N, I] -> dst [T, N, D * H]: a recurrent layer over T steps, in D directions.
-
-    weights [1, D, I, G, H], recurrence [1, D, H, G, H], bias? [1, D, B, H], peepholes? [1, D, 3, H] (of the
-    gates in, forget, out), hidden? and cell? [1, D, N, H] (zeros where they are missing, both or none);
-    further results last_hidden? and last_cell? [1, D, N, H].  The first axis counts layers.
-
-    ``cell`` says what G and B count:
-
-        lstm       4, 4   gates in, forget, candidate, out
-        gru        3, 3   gates update, reset, candidate
-        gru_linear 3, 4   the same, reset gating the recurrent product; its bias apart, as the fourth
-        tanh, relu 1, 1   plain cells with that activation
-
-    ``direction``: forward, reverse, or both (forward first, their outputs side by side).
-    """
-
-    cell: RecurrentCell
-    direction: RecurrentDirection
-
-
-@dataclass(frozen=True)
-class Attention:
-    """src [N, H, S, D], key [N, G, T, D], value [N, G, T, W], mask? -> dst [N, S, H, W].
-
-    Scores are ``scale`` times the products of queries and keys, and the mask, which is broadcast to
-    [N, H, S, T], is added to them; a softmax over the keys weights the values.  H / G heads of queries in a
-    row share one of keys and values.
-
-    Attributes
-    ----------
-    causal : the keys that a query sees: all (``no``); those up to its own place, counted from the first key
-        (``first``), or with the last query at the last key (``last``).
-    nan_is_zero : weights that are NaN, as those of queries that see nothing, count as 0.
-    """
-
-    scale: float
-    causal: AttentionCausal = "no"
-    nan_is_zero: bool = False
-
-
-@dataclass(frozen=True)
 class Concat:
     """src, src, ... -> dst."""
 
@@ -263,7 +210,10 @@ class Slice:
 
 @dataclass(frozen=True)
 class StridedSlice:
-    """src -> dst, every ``steps``-th element of each axis from ``begin`` on; those below 0 go backwards."""
+    """src -> dst, every ``steps``-th element of each axis from ``begin`` on.
+
+    Steps below 0 go backwards; one of 0 takes the same element again and again.
+    """
 
     begin: tuple[int, ...]
     steps: tuple[int, ...]
@@ -337,6 +287,15 @@ class Quantization:
     axis: int
 
 
+@dataclass(frozen=True)
+class DynamicQuantization:
+    """src -> dst of uint8, made_scale [1], made_zero_point [1]: integers by numbers that follow from src.
+
+    The scale is a 255th of the way from the least to the largest element, 0 counted among them (1 where that
+    is no way), the zero point int32.  Rounds to the nearest, saturates.
+    """
+
+
 Attributes: TypeAlias = (
     Convolution
     | Deconvolution
@@ -370,6 +329,7 @@ Attributes: TypeAlias = (
     | Resize
     | Reorder
     | Quantization
+    | DynamicQuantization
 )
 
 STEP_KINDS: dict[str, type] = {
@@ -405,5 +365,6 @@ STEP_KINDS: dict[str, type] = {
     "resize": Resize,
     "reorder": Reorder,
     "quantization": Quantization,
+    "dynamic_quantization": DynamicQuantization,
 }
 KIND_OF = {cls: kind for kind, cls in STEP_KINDS.items()}

@@ -117,13 +117,22 @@ class ProgramBuilder:
         attrs: ir.Attributes,
         operands: Sequence[tuple[str, int]],
         results: Mapping[str, Shape],
-        dtype: str = "float32",
+        dtype: str | Mapping[str, str] = "float32",
         post_ops: tuple[ir.PostOp, ...] = (),
     ) -> list[int]:
-        """Append a step that writes a new local for each of ``results``, shapes by role; gives the values."""
+        """Append a step that writes a new local for each of ``results``, shapes by role; gives the values.
+
+        Parameters
+        ----------
+        dtype : of all results, or by role.
+        """
         name = self._step_name(stem, attrs)
         made = {
-            role: self.local(name if role == "dst" else f"{name}.{role}", shape, dtype)
+            role: self.local(
+                name if role == "dst" else f"{name}.{role}",
+                shape,
+                dtype if isinstance(dtype, str) else dtype[role],
+            )
             for role, shape in results.items()
         }
         roles = [ir.Operand(role, value) for role, value in (*operands, *made.items())]

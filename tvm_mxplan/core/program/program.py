@@ -36,14 +36,9 @@ from typing import Literal
 
 from ..policies import CONVOLUTION_ALGORITHMS
 from .attributes import (
-    ATTENTION_CAUSAL,
     KIND_OF,
     LRN,
-    RECURRENT_CELLS,
-    RECURRENT_DIRECTIONS,
     STEP_KINDS,
-    Attention,
-    AttentionCausal,
     Attributes,
     BatchNormalization,
     BatchNormalizationBackward,
@@ -55,6 +50,7 @@ from .attributes import (
     Convolution,
     ConvolutionBackwardWeights,
     Deconvolution,
+    DynamicQuantization,
     Eltwise,
     Gather,
     InnerProduct,
@@ -65,9 +61,6 @@ from .attributes import (
     PoolingBackward,
     PReLU,
     Quantization,
-    Recurrent,
-    RecurrentCell,
-    RecurrentDirection,
     Reduction,
     Reorder,
     Resampling,
@@ -80,6 +73,16 @@ from .attributes import (
 )
 from .dims import Dim, Shape
 from .post_ops import BinaryPostOp, DepthwisePostOp, EltwisePostOp, PostOp, SumPostOp
+from .sequences import (
+    ATTENTION_CAUSAL,
+    RECURRENT_CELLS,
+    RECURRENT_DIRECTIONS,
+    Attention,
+    AttentionCausal,
+    Recurrent,
+    RecurrentCell,
+    RecurrentDirection,
+)
 
 __all__ = [
     "ATTENTION_CAUSAL",
@@ -107,6 +110,7 @@ __all__ = [
     "ConvolutionBackwardWeights",
     "Deconvolution",
     "DepthwisePostOp",
+    "DynamicQuantization",
     "Eltwise",
     "EltwisePostOp",
     "Gather",
@@ -180,6 +184,8 @@ RESULT_ROLES = (
     "batch_variance",
     "scale_gradient",
     "shift_gradient",
+    "made_scale",
+    "made_zero_point",
 )
 """Roles of what steps write; every other operand is read."""
 
@@ -197,7 +203,8 @@ class Operand:
 
     Integers add those of ``SCALE_ROLES``.  A depthwise post-op adds depthwise_weights and depthwise_bias; a
     recurrent layer has recurrence, peepholes, hidden, cell, and the results last_hidden and last_cell;
-    attention has key, value and mask; steps backward read a gradient beside what went forward.
+    attention has key, value and mask; a dynamic quantization the results made_scale and made_zero_point;
+    steps backward read a gradient beside what went forward.
     """
 
     role: str

@@ -43,6 +43,7 @@ _ROLES: dict[type, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ir.Gather: (("src", "indices"), ()),
     ir.Select: (("condition", "src", "src1"), ()),
     ir.Compare: (("src", "src1"), ()),
+    ir.DynamicQuantization: (("src", "made_scale", "made_zero_point"), ()),
     ir.Quantization: (("src",), ("src_scale", "src_zero_point", "dst_scale", "dst_zero_point")),
 }
 """Roles that a step needs and those that it may have, beside dst; the kinds that are missing need src."""

@@ -26,7 +26,7 @@ from ...core.decisions.origin import Origin
 from ...errors import InvalidInputError, MxplanError, UnsupportedError
 from ..origins import OriginBuilder
 from ..reasons import reason_of
-from . import auto_pad, converters, fold, functions, stock
+from . import auto_pad, converters, fold, functions, readers, stock
 from .checks.check_numbers import check_numbers
 from .contradictions import Contradiction, contradiction
 from .dimensions import agree, symbolic
@@ -79,7 +79,7 @@ class Importer:
     def graph(self, graph: onnx.GraphProto, scope: Scope) -> list[Value]:
         """The graph's outputs; ``scope`` has its inputs, and what an enclosing graph defines."""
         scope = scope | {tensor.name: array_of(tensor, self.source.folder) for tensor in graph.initializer}
-        self.nodes(graph.node, scope, self.source.opsets)
+        self.nodes(graph.node, scope, self.source.opsets, [output.name for output in graph.output])
         return [
             self._stated(output, self._found(scope, output.name, "the graph's output"))
             for output in graph.output
@@ -96,10 +96,17 @@ class Importer:
             return value
         return self._emitter.with_shape(value, [dim.dim_value for dim in dims])
 
-    def nodes(self, nodes: Sequence[onnx.NodeProto], scope: Scope, opsets: Mapping[str, int]) -> None:
-        """Import nodes in their order; what they define joins ``scope``."""
+    def nodes(
+        self,
+        nodes: Sequence[onnx.NodeProto],
+        scope: Scope,
+        opsets: Mapping[str, int],
+        results: Sequence[str],
+    ) -> None:
+        """Import nodes in their order; what they define joins ``scope``, from which ``results`` are read."""
+        as_real = readers.cast_to_float(nodes, results)
         for proto in nodes:
-            node = self._node(proto, scope, opsets)
+            node = replace(self._node(proto, scope, opsets), as_real=bool(as_real.intersection(proto.output)))
             try:
                 with self.builder.importing(self._origin(node)):
                     results = [self._shaped(result) for result in self._results(node, scope)]
@@ -179,7 +186,7 @@ class Importer:
         inner |= dict.fromkeys(body.inputs[len(node.inputs) :])
         self._open.append((node.domain, node.op_type))
         try:
-            self.nodes(body.nodes, inner, body.opsets)
+            self.nodes(body.nodes, inner, body.opsets, body.outputs)
         finally:
             self._open.pop()
         # A function that depends on its node leaves out what computes results that nobody wants.

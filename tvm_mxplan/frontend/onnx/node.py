@@ -32,6 +32,7 @@ class Node:
     attributes : values by name, as ``onnx.helper.get_attribute_value`` gives them.
     outputs : names of the results; an empty one is not wanted.
     opset : version of the operator's domain.
+    as_real : whether all that reads a result casts it to float32, so that it may be of that type as it is.
     """
 
     op_type: str
@@ -42,6 +43,7 @@ class Node:
     outputs: Sequence[str]
     opset: int
     proto: onnx.NodeProto = field(repr=False)
+    as_real: bool = False
 
     def input(self, index: int) -> Value:
         """The operand at an index; None where it is left out."""

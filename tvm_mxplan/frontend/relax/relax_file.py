@@ -19,7 +19,7 @@ from tvm.script.parser import relax as relax_script
 from tvm.script.parser import tirx as tirx_script
 
 from ...errors import InvalidInputError
-from ...operators import attention, recurrent
+from ...operators import attention, quantized, recurrent
 from ..constants import constant
 from .script_checks import checked_script
 
@@ -111,6 +111,7 @@ def _loaded(text: str, what: str) -> object:
         json.loads(text)
         attention.register()  # what a module of ours may call
         recurrent.register()
+        quantized.register()
         return tvm.ir.load_json(text)
     except Exception as error:  # by its types TVM tells what a node should have been
         reason = next(

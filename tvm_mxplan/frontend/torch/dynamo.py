@@ -21,7 +21,7 @@ import tvm_mxplan
 from ...errors import InvalidInputError
 from ...execution.executable import Executable
 from ...options import Options
-from ...targets import TargetText
+from ...targets import DEFAULT, TargetText
 from .compiled_graph import CompiledGraph
 from .export import decomposition_table
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import tvm
 
 _graphs: weakref.WeakSet[CompiledGraph] = weakref.WeakSet()
-_TARGET = "dnnl, llvm"
+_TARGET = DEFAULT
 
 
 def mxplan(

@@ -16,11 +16,21 @@ _LARGEST = 2**22
 """Elements of a result that has more than its operands together; a larger one is made when the model runs."""
 
 
+_REAL_NUMBERS = "quantized_decomposed.dequantize"
+"""The beginning of the names of conversions, which libraries look for behind weights of 8 bits."""
+
+
+def _is_short(tensor: Any) -> bool:
+    return str(tensor.dtype) in ("torch.int8", "torch.uint8")
+
+
 def is_foldable(fx_node: Any, known: Mapping[Any, Any]) -> bool:
     """Whether all operands of a node are known, and its result is not large for what it is made of."""
     if not hasattr(fx_node.target, "_schema") and fx_node.target.__name__ != "getitem":
         return False
     if any(operand not in known for operand in fx_node.all_input_nodes):
+        return False
+    if str(fx_node.target).startswith(_REAL_NUMBERS) and _is_short(known[fx_node.args[0]]):
         return False
     stated = fx_node.meta.get("val")
     results = [

@@ -40,16 +40,26 @@ class GraphImporter:
     Parameters
     ----------
     source : what messages call the model.
+    trains : the graph is trained: batch norms keep their statistics, dropouts stay.
     """
 
-    def __init__(self, builder: OriginBuilder, variables: Variables, weights: Weights, source: str) -> None:
+    def __init__(
+        self,
+        builder: OriginBuilder,
+        variables: Variables,
+        weights: Weights,
+        source: str,
+        *,
+        trains: bool = False,
+    ) -> None:
         from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
 
         self.builder = builder
         self.variables = variables
         self.weights = weights
         self.source = source
-        self._emitter = Emitter(builder)
+        self._trains = trains
+        self._emitter = Emitter(builder, trains=trains)
         self._stock = ExportedProgramImporter()
         self._stock.block_builder = builder
         self.values: dict[Any, Any] = self._stock.env
@@ -105,7 +115,7 @@ class GraphImporter:
             self.values[fx_node] = stated
         elif name in converters.WITHOUT_RESULT:
             self.values[fx_node] = None
-        elif name in converters.REFUSED:
+        elif name in converters.REFUSED and not (self._trains and name in converters.TRAINING):
             raise UnsupportedError(converters.REFUSED[name])
         elif is_foldable(fx_node, self.known):
             self.known[fx_node] = folded(fx_node, self.known)
@@ -126,6 +136,8 @@ class GraphImporter:
         if self._follows_from_sizes(fx_node):
             self._of_sizes.add(fx_node)
             converter = converters.ROUNDED.get(name, converter)
+        elif self._trains:
+            converter = converters.TRAINING.get(name, converter)
         read = fx_node.all_input_nodes
         if narrow.is_widened(name, {node: self.values[node] for node in read}, expected):
             with narrow.widened_operands(self._emitter, self.values, read):

@@ -56,11 +56,13 @@ class Emitter:
 
     Attributes
     ----------
+    trains : the graph is trained.
     made : what several nodes share, by a key of its converter's.
     """
 
-    def __init__(self, builder: OriginBuilder) -> None:
+    def __init__(self, builder: OriginBuilder, *, trains: bool = False) -> None:
         self.builder = builder
+        self.trains = trains
         self.made: dict[Any, Any] = {}
 
     def emit(self, expr: relax.Expr) -> relax.Var:
@@ -69,6 +71,10 @@ class Emitter:
     def cast(self, tensor: relax.Expr, dtype: str) -> relax.Expr:
         """The tensor with elements of another type."""
         return tensor if dtype_of(tensor) == dtype else self.emit(relax.op.astype(tensor, dtype))
+
+    def dropped(self, tensor: relax.Expr, rate: float) -> relax.Expr:
+        """The tensor of which a share of the elements is dropped when it is trained."""
+        return self.emit(relax.TupleGetItem(self.emit(relax.op.nn.dropout(tensor, rate)), 0))
 
     def scalar(self, value: Any, dtype: str) -> relax.Expr:
         """A number, or an expression over sizes, as a tensor without axes."""

@@ -48,9 +48,7 @@ def import_program(program: Any, dimensions: Mapping[str, Bound], source: str = 
     with builder.function("main", parameters, attrs=bounds_as_attributes(dimensions)):
         with builder.dataflow():
             results = importer.run(program.graph_module)
-            kept = [(value, path) for value, path in _user_results(program, results) if value is not None]
-            if not kept:
-                raise InvalidInputError(f"{source}: returns no tensor; expected one at least")
+            kept = user_results(program, results, source)
             tensors = [result_tensor(importer, value) for value, _ in kept]
             result = builder.emit_output(tensors[0] if len(tensors) == 1 else relax.Tuple(tensors))
         builder.emit_func_output(result)
@@ -117,15 +115,24 @@ def parameter_of(node: Any, importer: GraphImporter) -> relax.Var:
     return relax.Var(node.name, relax.TensorType(dims, dtype_name(tensor.dtype)))
 
 
-def _user_results(program: Any, results: Sequence[Any]) -> list[tuple[Any, Sequence[Any]]]:
-    """Lists the results of the user's function, each with its place in the structure that is returned."""
+def user_results(program: Any, results: Sequence[Any], source: str) -> list[tuple[Any, Sequence[Any]]]:
+    """Lists the results of the user's function, each with its place in the structure that is returned.
+
+    Raises
+    ------
+    InvalidInputError : there is none.
+    """
     specs = program.graph_signature.output_specs
     wanted = [
         value
         for value, spec in zip(results, specs, strict=True)
         if spec.kind.name in ("USER_OUTPUT", "LOSS_OUTPUT")
     ]
-    return list(zip(wanted, places(program.call_spec.out_spec, len(wanted)), strict=True))
+    found = zip(wanted, places(program.call_spec.out_spec, len(wanted)), strict=True)
+    kept = [(value, path) for value, path in found if value is not None]
+    if not kept:
+        raise InvalidInputError(f"{source}: returns no tensor; expected one at least")
+    return kept
 
 
 def places(spec: Any, count: int) -> list[Sequence[Any]]:

@@ -13,12 +13,10 @@ from ..estimate import Array, Estimate, rounded_to
 from . import (
     attention,
     choice,
-    convolution,
     elementwise,
     matmul,
     movement,
     normalization,
-    pooling,
     quantized,
     recurrent,
     reduction,
@@ -26,6 +24,7 @@ from . import (
     training,
 )
 from .operands import Operands
+from .windows import convolution, pooling
 
 _FLOAT = np.dtype(np.float32)
 
@@ -63,6 +62,7 @@ REFERENCES: dict[type, Callable[[Any, Operands], Estimate]] = {
 
 SEVERAL: dict[type, Callable[[Any, Operands], dict[str, Estimate]]] = {
     ir.Recurrent: recurrent.recurrent,
+    ir.DynamicQuantization: quantized.dynamic_quantization,
     ir.BatchNormalizationTraining: training.batch_normalization,
     ir.BatchNormalizationBackward: training.batch_normalization_backward,
 }
@@ -103,7 +103,7 @@ def evaluate(
     """
     read = {role: [np.asarray(array, np.float64) for array in arrays] for role, arrays in operands.items()}
     doubles = quantized.real(step, read)
-    given = Operands(doubles, shape)
+    given = Operands(doubles, shape, dtype)
     with np.errstate(all="ignore"):
         if type(step.attrs) in SEVERAL:
             return results_of(step.attrs, given)

@@ -6,9 +6,10 @@ import numpy as np
 
 from tvm_mxplan.core.program import program as ir
 
-from ..estimate import UNIT_ROUNDOFF, Array, Estimate, gamma
+from ..estimate import UNIT_ROUNDOFF, Array, Estimate, gamma, unit_roundoff
 from .operands import Operands
 
+_FLOAT_BYTES = 4
 _EXP = 4e-6
 """Relative error of an exponential, as for a softmax alone."""
 
@@ -21,7 +22,8 @@ def attention(attrs: ir.Attention, operands: Operands) -> Estimate:
 def of_rows(attrs: ir.Attention, operands: Operands, places: Array, rows: int) -> Estimate:
     """The result of some queries, whose ``places`` among all ``rows`` are given.
 
-    Errors of scores become those of weights, relative to each; sums over keys add their own.
+    Errors of scores become those of weights, relative to each; sums over keys add their own.  Where the
+    result is shorter than float32, weights are rounded to its type before they are multiplied.
     """
     query, (key, value) = operands.src, (_of_heads(operands, role) for role in ("key", "value"))
     turned, depth = key.swapaxes(2, 3), query.shape[3]
@@ -39,6 +41,8 @@ def of_rows(attrs: ir.Attention, operands: Operands, places: Array, rows: int) -
     # Nothing is left of what is far below, whatever its error.
     relative = np.where(weights > 0, error + UNIT_ROUNDOFF * np.abs(below), 0.0) + _EXP
     relative = relative + (weights * relative).sum(3, keepdims=True) + gamma(key.shape[2] + 4)
+    if operands.dtype.itemsize < _FLOAT_BYTES:
+        relative = relative + unit_roundoff(operands.dtype)
     if attrs.nan_is_zero:
         weights = np.where(np.isnan(weights), 0.0, weights)
     tiny = np.finfo(np.float32).tiny

@@ -75,6 +75,9 @@ _BINARY: dict[str, np.ufunc] = {
     "div": np.divide,
     "min": np.minimum,
     "max": np.maximum,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "le": np.less_equal,
 }
 BINARY_ALGORITHMS = frozenset(_BINARY)
 
@@ -111,8 +114,10 @@ def apply_eltwise(estimate: Estimate, algorithm: str, alpha: float, beta: float)
 
 def apply_binary(estimate: Estimate, algorithm: str, other: Array) -> Estimate:
     """``estimate (algorithm) other``, ``other`` broadcast."""
-    value = _BINARY[algorithm](estimate.value, other)
+    value = np.asarray(_BINARY[algorithm](estimate.value, other), np.result_type(estimate.value))
     match algorithm:
+        case "gt" | "ge" | "le":  # 0 or 1, whichever where the error reaches to the other side
+            return Estimate(value, (np.abs(estimate.value - other) <= estimate.error) * (estimate.error > 0))
         case "mul":
             error = _bounded(estimate.error * np.abs(other))
         case "div":

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ..estimate import Array
 
+_FLOAT = np.dtype(np.float32)
+
 
 @dataclass(frozen=True)
 class Operands:
-    """Operands by role, several in one role in their order, and the logical shape of ``dst``."""
+    """Operands by role, several in one role in their order, and the logical shape and type of ``dst``."""
 
     by_role: Mapping[str, Sequence[Array]]
     shape: tuple[int, ...]
+    dtype: np.dtype[Any] = _FLOAT
 
     def __getitem__(self, role: str) -> Array:
         return self.by_role[role][0]

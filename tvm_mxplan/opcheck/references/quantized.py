@@ -20,11 +20,31 @@ from .operands import Operands
 Given = Mapping[str, Sequence[Array]]
 _ROUNDINGS = 4
 """Of a scaled number on its way into an integer."""
+_STEPS = 255.0
+"""The largest integer of 8 bits."""
 
 
 def quantization(_attrs: ir.Quantization, operands: Operands) -> Estimate:
     """The real numbers, which ``stored`` makes integers of."""
     return Estimate(operands.src).rounded(2)
+
+
+def dynamic_quantization(_attrs: ir.DynamicQuantization, operands: Operands) -> dict[str, Estimate]:
+    """Integers, their scale and zero point; what is nearly half way to another zero point may be that."""
+    src = operands.src
+    least, largest = min(0.0, float(src.min())), max(0.0, float(src.max()))
+    scale = np.array([(largest - least) / _STEPS or 1.0])
+    off = _ROUNDINGS * UNIT_ROUNDOFF
+    below = -least / scale
+    zero = np.rint(below)
+    near = np.abs(np.abs(below - zero) - 0.5) <= off * (np.abs(below) + 1.0)
+    steps = src / scale
+    error = off * (np.abs(steps) + np.abs(zero)) + near
+    return {
+        "dst": Estimate(np.clip(steps + zero, 0.0, _STEPS), error),
+        "made_scale": Estimate(scale, off * scale),
+        "made_zero_point": Estimate(zero, near.astype(np.float64)),
+    }
 
 
 def is_scaled(step: ir.Step) -> bool:

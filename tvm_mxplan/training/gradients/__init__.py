@@ -2,12 +2,13 @@
 
 table.py           gradients by operator, and how Relax's pass sees them for a while
 elementwise.py     activations, clips, functions of one number
+lookups.py         rows of a table
 normalization.py   batch, layer, group and instance norms, dropout
 shapes.py          slices, pads, concatenations, views
 windows.py         convolutions and pools
 """
 
-from . import elementwise, normalization, shapes, windows  # noqa: F401 (they join the table)
+from . import elementwise, lookups, normalization, shapes, windows  # noqa: F401 (they join the table)
 from .table import differentiable, ours
 
 __all__ = ["differentiable", "ours"]

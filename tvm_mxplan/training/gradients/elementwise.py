@@ -7,13 +7,14 @@ import math
 from tvm import relax
 from tvm.relax import op
 
+from ...operators.gate import gate
 from .table import Backward, gradient_of
 
 
 @gradient_of("nn.relu")
 def _relu(back: Backward) -> list[relax.Expr]:
     """By the result, which is kept anyway; nothing passes at 0, as in PyTorch and in oneDNN."""
-    return [op.where(op.greater(back.result, back.number(0)), back.grad, back.number(0))]
+    return [gate(back.result, back.emit(back.grad), "gt", 0)]
 
 
 @gradient_of("nn.leakyrelu")
@@ -38,10 +39,11 @@ def _prelu(back: Backward) -> list[relax.Expr]:
 @gradient_of("clip")
 def _clip(back: Backward) -> list[relax.Expr]:
     """Passes where the operand lies within the bounds, which have no gradients."""
-    data, zero = back.operands[0], back.number(0)
+    data, grad = back.operands[0], back.emit(back.grad)
     low, high = (float(bound.value) for bound in back.operands[1:])
-    above = op.where(op.greater_equal(data, back.number(low)), back.grad, zero)
-    grad = op.where(op.less_equal(data, back.number(high)), above, zero)
+    for algorithm, bound in (("ge", low), ("le", high)):
+        if math.isfinite(bound):
+            grad = back.emit(gate(data, grad, algorithm, bound))
     return [grad, back.none(1), back.none(2)]
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 from tvm import relax
 from tvm.relax import op
 
@@ -91,4 +94,27 @@ def _average_pool(back: Backward) -> list[relax.Expr]:
 @gradient_of(*(f"nn.adaptive_avg_pool{n}" for n in _SPATIAL))
 def _adaptive_pool(back: Backward) -> list[relax.Expr]:
     _check_pool(back)
+    shape, rows = back.shape()[2:], [int(extent) for extent in back.call.ty.shape.values][2:]
+    if all(extent % count == 0 for extent, count in zip(shape, rows, strict=True)):
+        return [_averages(back, back.grad, [n // count for n, count in zip(shape, rows, strict=True)])]
     return [adaptive_average_pool_backward(back.operands[0], back.grad)]
+
+
+def _averages(back: Backward, grad: relax.Expr, size: Sequence[int]) -> relax.Call:
+    """The gradient of averages over windows that lie side by side."""
+    axes = len(size)
+    pool = Pool(tuple(size), tuple(size), (0,) * (2 * axes), (1,) * axes)
+    return average_pool_backward(back.operands[0], back.emit(grad), pool, count_include_pad=False)
+
+
+@gradient_of("mean")
+def _mean(back: Backward) -> list[relax.Expr]:
+    """Of whole images as of an average pool, which libraries take."""
+    shape, axis = back.shape(), back.call.attrs.axis
+    axes = list(range(len(shape))) if axis is None else sorted(int(at) % len(shape) for at in axis)
+    kept = [1 if at in axes else extent for at, extent in enumerate(shape)]
+    grad = back.reshaped(back.grad, kept)
+    if axes == list(range(2, len(shape))) and 3 <= len(shape) <= 5 and min(shape) > 0:
+        return [_averages(back, grad, shape[2:])]
+    terms = math.prod(shape[at] for at in axes)
+    return [op.multiply(op.broadcast_to(back.emit(grad), shape), back.number(1 / max(1, terms)))]

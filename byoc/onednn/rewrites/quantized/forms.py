@@ -22,6 +22,7 @@ class Numbers:
     ----------
     zero_value : -1 where there is no zero point, which is 0 then.
     axis : along which vectors of them stand.
+    is_known : False for one scale and one zero point that the region computes or is given.
     """
 
     scale: tuple[float, ...]
@@ -29,14 +30,17 @@ class Numbers:
     scale_value: int
     zero_value: int = -1
     axis: int = 0
+    is_known: bool = True
 
     @property
     def is_single(self) -> bool:
         """True for one scale and one zero point for the whole tensor."""
-        return len(self.scale) == len(self.zero) == 1
+        return not self.is_known or len(self.scale) == len(self.zero) == 1
 
     def same_as(self, other: Numbers) -> bool:
         """Whether equal integers stand for equal real numbers."""
+        if not (self.is_known and other.is_known):
+            return (self.scale_value, self.zero_value) == (other.scale_value, other.zero_value)
         along = self.axis if not self.is_single else other.axis
         return (self.scale, self.zero, along) == (other.scale, other.zero, other.axis)
 
@@ -55,7 +59,8 @@ def numbers_of(graph: Graph, step: ir.Step, side: str) -> Numbers:
     scale = graph.constant(roles[f"{side}_scale"])
     zero_value = roles.get(f"{side}_zero_point", -1)
     zero = graph.constant(zero_value) if zero_value >= 0 else np.zeros(1, "int32")
-    assert scale is not None and zero is not None
+    if scale is None or zero is None:
+        return Numbers((), (), roles[f"{side}_scale"], zero_value, axis, is_known=False)
     return Numbers(tuple(map(float, scale)), tuple(map(int, zero)), roles[f"{side}_scale"], zero_value, axis)
 
 

@@ -101,7 +101,11 @@ def _add_integers(graph: Graph, at: int, step: ir.Step) -> None:
             continue
         numbers, value = numbers_of(graph, conversion, "src"), conversion.operand("src")
         plain = graph.values[value].layout == graph.values[post_op.value].layout  # type: ignore[union-attr]
-        if not numbers.is_single or not plain or len(step.post_ops) + 2 > _MOST_POST_OPS:
+        if (
+            not (numbers.is_single and numbers.is_known)
+            or not plain
+            or len(step.post_ops) + 2 > _MOST_POST_OPS
+        ):
             post_ops.append(post_op)
             continue
         (scale,), (zero,) = numbers.scale, numbers.zero

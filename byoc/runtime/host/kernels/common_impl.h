@@ -18,20 +18,50 @@ MXPLAN_INLINE To Bits(From from) {
   return to;
 }
 
-// `at(i, j)` for i of the first operand and j of the second.  The usual strides have loops of their
-// own, which the compiler makes vectors of.
-template <typename At>
-MXPLAN_INLINE void TwoStrides(int64_t a, int64_t b, int64_t count, const At& at) {
-  if (a == 1 && b == 1) {
-    for (int64_t i = 0; i < count; ++i) at(i, i, i);
-  } else if (a == 1 && b == 0) {
-    for (int64_t i = 0; i < count; ++i) at(i, i, 0);
-  } else if (a == 0 && b == 1) {
-    for (int64_t i = 0; i < count; ++i) at(i, 0, i);
+using Zero = std::integral_constant<int64_t, 0>;
+using One = std::integral_constant<int64_t, 1>;
+
+// Calls `of(a, b)` with two strides; the usual ones are constants, which loops are compiled for.
+template <typename Of>
+MXPLAN_INLINE void WithStrides(int64_t a, int64_t b, const Of& of) {
+  if (a == 1 && b == 1) return of(One(), One());
+  if (a == 1 && b == 0) return of(One(), Zero());
+  if (a == 0 && b == 1) return of(Zero(), One());
+  of(a, b);
+}
+
+// The elements of a row of an operand.  One that is taken for all is read once: what the loop
+// writes does not change it.
+template <typename T, typename Stride>
+struct RowOf {
+  const T* data;
+  Stride stride;
+  MXPLAN_INLINE T operator[](int64_t i) const { return data[i * stride]; }
+};
+
+template <typename T>
+struct RowOf<T, Zero> {
+  T value;
+  MXPLAN_INLINE T operator[](int64_t) const { return value; }
+};
+
+template <typename T, typename Stride>
+MXPLAN_INLINE RowOf<T, Stride> Row(const Strided& operand, int64_t row, Stride stride) {
+  const T* data = static_cast<const T*>(operand.data) + row * operand.row;
+  if constexpr (std::is_same_v<Stride, Zero>) {
+    return {*data};
   } else {
-    for (int64_t i = 0; i < count; ++i) at(i, i * a, i * b);
+    return {data, stride};
   }
 }
+
+template <typename T>
+MXPLAN_INLINE T* Row(const Written& dst, int64_t row) {
+  return static_cast<T*>(dst.data) + row * dst.row;
+}
+
+// Each element is written where it is read, or where nothing is read any more.
+#define MXPLAN_FOR_EACH(i, count) _Pragma("GCC ivdep") for (int64_t i = 0; i < (count); ++i)
 
 // Calls `of(T())` for the C++ type of `type`.
 template <typename Of>

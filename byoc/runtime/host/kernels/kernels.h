@@ -1,7 +1,8 @@
 // Loops over elements that stand one behind the other, as plain functions on pointers: one set of
 // them for each instruction set, from one source (kernels_impl.h).
 //
-// A stride of an operand is 0, where one element is taken for all, or any number of elements.
+// A stride of an operand is 0, where one element is taken for all, or any number of elements; so is
+// that of its rows.  Kernels walk through short rows without being called for each.
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_HOST_KERNELS_KERNELS_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_HOST_KERNELS_KERNELS_H_
 
@@ -29,32 +30,55 @@ enum class Comparison : uint8_t { kEqual, kNotEqual, kLess, kLessEqual, kGreater
 // Types that are computed with; any others are only moved.
 enum class Type : uint8_t { kF32, kF64, kI8, kU8, kI32, kI64, kBool };
 
-// An operand of a loop: its first element, and the elements from one to the next.
+// An operand of two loops, over rows and over the elements of a row: its first element, and the
+// elements from one to the next, and from one row to the next.
 struct Strided {
   const void* data = nullptr;
   int64_t stride = 1;
+  int64_t row = 0;
 };
 
+// Results of the loops: elements of a row stand one behind the other.
+struct Written {
+  void* data = nullptr;
+  int64_t row = 0;
+};
+
+struct Extent {
+  int64_t rows = 1;
+  int64_t count = 0;
+};
+
+// In formulas, i is one element of a row.
 struct Kernels {
   const char* isa;
 
-  // dst[i] = op(src[i]), float32; dst may be src.
-  void (*unary)(Unary op, const float* src, float* dst, int64_t count);
-  // dst[i] = op(a[i], b[i]) on float32, int32 or int64.
-  void (*binary)(Binary op, Type type, Strided a, Strided b, void* dst, int64_t count);
+  // dst[i] = op(src[i]), float32; dst may be src, and src has a stride of 1.
+  void (*unary)(Unary op, Strided src, Written dst, Extent extent);
+  // dst[i] = op(a[i], b[i]) on float32, int32, int64 or bool, which has kMin and kMax.
+  void (*binary)(Binary op, Type type, Strided a, Strided b, Written dst, Extent extent);
   // dst[i] = a[i] op b[i] as 0 or 1.
-  void (*compare)(Comparison op, Type type, Strided a, Strided b, uint8_t* dst, int64_t count);
+  void (*compare)(Comparison op, Type type, Strided a, Strided b, Written dst, Extent extent);
   // dst[i] = condition[i] ? a[i] : b[i], elements of 1, 2, 4 or 8 bytes.
-  void (*select)(int64_t element_bytes, Strided condition, Strided a, Strided b, void* dst,
-                 int64_t count);
-  // dst[i] = src[i], elements of 1, 2, 4 or 8 bytes.
-  void (*copy)(int64_t element_bytes, Strided src, void* dst, int64_t count);
+  void (*select)(int64_t element_bytes, Strided condition, Strided a, Strided b, Written dst,
+                 Extent extent);
+  // dst[i] = src[i], elements of 1, 2, 4 or 8 bytes; dst is not src.
+  void (*copy)(int64_t element_bytes, Strided src, Written dst, Extent extent);
   // dst[i] = src[i] in another type.  A number that an integer type has not becomes what x86 makes
   // of it: the smallest of an int32 or int64, whose low bytes narrower types take.
-  void (*cast)(Type from, Type to, Strided src, void* dst, int64_t count);
-  // dst[i] = src[index[i]], elements of 1, 2, 4 or 8 bytes.
-  void (*take)(int64_t element_bytes, const void* src, const int64_t* index, void* dst,
-               int64_t count);
+  void (*cast)(Type from, Type to, Strided src, Written dst, Extent extent);
+  // dst[i] = src[index[i]], elements of 1, 2, 4 or 8 bytes, the same indices in every row.
+  void (*take)(int64_t element_bytes, Strided src, const int64_t* index, Written dst,
+               Extent extent);
+  // The same for entries of any number of bytes, in rows of src that many bytes apart; those of dst
+  // stand one behind the other.
+  void (*take_entries)(int64_t entry_bytes, const char* src, int64_t src_row, const int64_t* index,
+                       char* dst, Extent extent);
+  // op over a row that is not empty: sums, products, the smallest and the largest.
+  float (*reduce_row)(Binary op, const float* src, int64_t count);
+  // dst[i] = dst[i] op src[row * k + i] for k below `rows`.
+  void (*reduce_columns)(Binary op, const float* src, int64_t row, int64_t rows, float* dst,
+                         int64_t count);
   // dst[i] = sum of weights[k] * rows[k][i]
   void (*weighted_sum)(const float* const* rows, const float* weights, int64_t terms, float* dst,
                        int64_t count);

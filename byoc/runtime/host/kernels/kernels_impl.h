@@ -7,14 +7,17 @@
 #include "host/kernels/interpolation_impl.h"
 #include "host/kernels/moves_impl.h"
 #include "host/kernels/pairs_impl.h"
+#include "host/kernels/reduce_impl.h"
 #include "host/kernels/unary_impl.h"
 
 namespace mxplan::host {
 namespace {
 
 Kernels Get() {
-  return {MXPLAN_ISA, UnaryKernel, BinaryKernel, CompareKernel,     SelectKernel,
-          CopyKernel, CastKernel,  TakeKernel,   WeightedSumKernel, InterpolateKernel};
+  return {MXPLAN_ISA,        UnaryKernel,     BinaryKernel,        CompareKernel,
+          SelectKernel,      CopyKernel,      CastKernel,          TakeKernel,
+          TakeEntriesKernel, ReduceRowKernel, ReduceColumnsKernel, WeightedSumKernel,
+          InterpolateKernel};
 }
 
 }  // namespace

@@ -26,35 +26,41 @@ MXPLAN_INLINE T Combine(T x, T y) {
 }
 
 template <Binary op, typename T>
-void BinaryLoop(Strided a, Strided b, void* dst, int64_t count) {
-  const T *x = static_cast<const T*>(a.data), *y = static_cast<const T*>(b.data);
-  T* z = static_cast<T*>(dst);
-  TwoStrides(a.stride, b.stride, count,
-             [x, y, z](int64_t i, int64_t j, int64_t k) { z[i] = Combine<op, T>(x[j], y[k]); });
+void BinaryLoop(const Strided& a, const Strided& b, const Written& dst, const Extent& extent) {
+  WithStrides(a.stride, b.stride, [&](auto along_a, auto along_b) {
+    for (int64_t row = 0; row < extent.rows; ++row) {
+      const auto x = Row<T>(a, row, along_a);
+      const auto y = Row<T>(b, row, along_b);
+      T* z = Row<T>(dst, row);
+      MXPLAN_FOR_EACH(i, extent.count) z[i] = Combine<op, T>(x[i], y[i]);
+    }
+  });
 }
 
 template <typename T>
-void BinaryOf(Binary op, Strided a, Strided b, void* dst, int64_t count) {
+void BinaryOf(Binary op, const Strided& a, const Strided& b, const Written& dst,
+              const Extent& extent) {
   switch (op) {
     case Binary::kAdd:
-      return BinaryLoop<Binary::kAdd, T>(a, b, dst, count);
+      return BinaryLoop<Binary::kAdd, T>(a, b, dst, extent);
     case Binary::kSub:
-      return BinaryLoop<Binary::kSub, T>(a, b, dst, count);
+      return BinaryLoop<Binary::kSub, T>(a, b, dst, extent);
     case Binary::kMul:
-      return BinaryLoop<Binary::kMul, T>(a, b, dst, count);
+      return BinaryLoop<Binary::kMul, T>(a, b, dst, extent);
     case Binary::kDiv:
-      return BinaryLoop<Binary::kDiv, T>(a, b, dst, count);
+      return BinaryLoop<Binary::kDiv, T>(a, b, dst, extent);
     case Binary::kMin:
-      return BinaryLoop<Binary::kMin, T>(a, b, dst, count);
+      return BinaryLoop<Binary::kMin, T>(a, b, dst, extent);
     case Binary::kMax:
-      return BinaryLoop<Binary::kMax, T>(a, b, dst, count);
+      return BinaryLoop<Binary::kMax, T>(a, b, dst, extent);
   }
 }
 
-void BinaryKernel(Binary op, Type type, Strided a, Strided b, void* dst, int64_t count) {
-  if (type == Type::kF32) return BinaryOf<float>(op, a, b, dst, count);
-  if (type == Type::kI32) return BinaryOf<int32_t>(op, a, b, dst, count);
-  if (type == Type::kI64) return BinaryOf<int64_t>(op, a, b, dst, count);
+void BinaryKernel(Binary op, Type type, Strided a, Strided b, Written dst, Extent extent) {
+  if (type == Type::kF32) return BinaryOf<float>(op, a, b, dst, extent);
+  if (type == Type::kI32) return BinaryOf<int32_t>(op, a, b, dst, extent);
+  if (type == Type::kI64) return BinaryOf<int64_t>(op, a, b, dst, extent);
+  if (type == Type::kBool) return BinaryOf<uint8_t>(op, a, b, dst, extent);
 }
 
 template <Comparison op, typename T>
@@ -68,33 +74,38 @@ MXPLAN_INLINE bool Holds(T x, T y) {
 }
 
 template <Comparison op, typename T>
-void CompareLoop(Strided a, Strided b, uint8_t* __restrict dst, int64_t count) {
-  const T *x = static_cast<const T*>(a.data), *y = static_cast<const T*>(b.data);
-  TwoStrides(a.stride, b.stride, count, [x, y, dst](int64_t i, int64_t j, int64_t k) {
-    dst[i] = Holds<op, T>(x[j], y[k]) ? 1 : 0;
+void CompareLoop(const Strided& a, const Strided& b, const Written& dst, const Extent& extent) {
+  WithStrides(a.stride, b.stride, [&](auto along_a, auto along_b) {
+    for (int64_t row = 0; row < extent.rows; ++row) {
+      const auto x = Row<T>(a, row, along_a);
+      const auto y = Row<T>(b, row, along_b);
+      auto* z = Row<uint8_t>(dst, row);
+      MXPLAN_FOR_EACH(i, extent.count) z[i] = Holds<op, T>(x[i], y[i]) ? 1 : 0;
+    }
   });
 }
 
 template <typename T>
-void CompareOf(Comparison op, Strided a, Strided b, uint8_t* dst, int64_t count) {
+void CompareOf(Comparison op, const Strided& a, const Strided& b, const Written& dst,
+               const Extent& extent) {
   switch (op) {
     case Comparison::kEqual:
-      return CompareLoop<Comparison::kEqual, T>(a, b, dst, count);
+      return CompareLoop<Comparison::kEqual, T>(a, b, dst, extent);
     case Comparison::kNotEqual:
-      return CompareLoop<Comparison::kNotEqual, T>(a, b, dst, count);
+      return CompareLoop<Comparison::kNotEqual, T>(a, b, dst, extent);
     case Comparison::kLess:
-      return CompareLoop<Comparison::kLess, T>(a, b, dst, count);
+      return CompareLoop<Comparison::kLess, T>(a, b, dst, extent);
     case Comparison::kLessEqual:
-      return CompareLoop<Comparison::kLessEqual, T>(a, b, dst, count);
+      return CompareLoop<Comparison::kLessEqual, T>(a, b, dst, extent);
     case Comparison::kGreater:
-      return CompareLoop<Comparison::kGreater, T>(a, b, dst, count);
+      return CompareLoop<Comparison::kGreater, T>(a, b, dst, extent);
     case Comparison::kGreaterEqual:
-      return CompareLoop<Comparison::kGreaterEqual, T>(a, b, dst, count);
+      return CompareLoop<Comparison::kGreaterEqual, T>(a, b, dst, extent);
   }
 }
 
-void CompareKernel(Comparison op, Type type, Strided a, Strided b, uint8_t* dst, int64_t count) {
-  WithType(type, [&](auto zero) { CompareOf<decltype(zero)>(op, a, b, dst, count); });
+void CompareKernel(Comparison op, Type type, Strided a, Strided b, Written dst, Extent extent) {
+  WithType(type, [&](auto zero) { CompareOf<decltype(zero)>(op, a, b, dst, extent); });
 }
 
 }  // namespace

@@ -92,16 +92,18 @@ MXPLAN_INLINE float Apply(std::integral_constant<Unary, Unary::kTrunc>, float x)
 }
 
 template <Unary op>
-void UnaryLoop(const float* src, float* dst, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) {
-    dst[i] = Apply(std::integral_constant<Unary, op>(), src[i]);
+void UnaryLoop(const Strided& src, const Written& dst, const Extent& extent) {
+  for (int64_t row = 0; row < extent.rows; ++row) {
+    const auto x = Row<float>(src, row, One());
+    float* z = Row<float>(dst, row);
+    MXPLAN_FOR_EACH(i, extent.count) z[i] = Apply(std::integral_constant<Unary, op>(), x[i]);
   }
 }
 
-void UnaryKernel(Unary op, const float* src, float* dst, int64_t count) {
+void UnaryKernel(Unary op, Strided src, Written dst, Extent extent) {
 #define MXPLAN_CASE(name) \
   case Unary::name:       \
-    return UnaryLoop<Unary::name>(src, dst, count);
+    return UnaryLoop<Unary::name>(src, dst, extent);
   switch (op) {
     MXPLAN_CASE(kAbs)
     MXPLAN_CASE(kCeil)

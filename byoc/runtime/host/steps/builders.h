@@ -37,8 +37,9 @@ class StepBuilder {
   std::optional<int64_t> FlatElements(const std::vector<const char*>& roles) const;
   bool HasPadding(const char* role) const;
 
-  // Adds a kernel that is called with the addresses of these operands.
+  // Adds a kernel that is called with the addresses of these operands, or values.
   void Add(const std::vector<const char*>& roles, Kernel kernel);
+  void AddFor(const std::vector<int>& values, Kernel kernel);
   // Behind the operands of kernels that are added from now on: the scratchpad.
   void NeedScratchpad(int64_t bytes) { executable_.scratchpad_bytes = bytes; }
   Executable Take() { return std::move(executable_); }
@@ -76,6 +77,8 @@ void BuildCast(StepBuilder* b);
 void BuildCompare(StepBuilder* b);
 void BuildEltwise(StepBuilder* b);
 void BuildGather(StepBuilder* b);
+void BuildConcat(StepBuilder* b);
+void BuildReduction(StepBuilder* b);
 void BuildReorder(StepBuilder* b);
 void BuildResize(StepBuilder* b);
 void BuildSelect(StepBuilder* b);

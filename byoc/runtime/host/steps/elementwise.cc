@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "host/operands.h"
 #include "host/steps/builders.h"
 
 namespace mxplan::host {
@@ -50,8 +51,11 @@ constexpr Named<Comparison> kComparisons[] = {
 // About what an element takes that is read and written once, in ns for each byte.
 constexpr double kMovedNs = 0.04;
 
-Strided At(const char* data, int64_t offset, int64_t element_bytes, int64_t stride) {
-  return {data + offset * element_bytes, stride};
+template <size_t kOperands>
+double ElementNs(const ElementSizes<kOperands>& sizes) {
+  double bytes = 0;
+  for (int64_t size : sizes) bytes += static_cast<double>(size);
+  return kMovedNs * bytes;
 }
 
 }  // namespace
@@ -62,18 +66,16 @@ void BuildEltwise(StepBuilder* b) {
   if (alpha != 0) ThrowUnsupported("a parameter of ", alpha);
   if (b->ComputedType("src") != Type::kF32) ThrowUnsupported("src: expected float32");
   const auto nest = ElementwiseNest<2>(*b, {"dst", "src"}, function.keeps_zero);
-  b->Add({"dst", "src"}, [nest, function](char* const* at) {
-    const auto* src = reinterpret_cast<const float*>(at[1]);
-    auto* dst = reinterpret_cast<float*>(at[0]);
-    const int64_t stride = nest.back().strides[1];
-    ForAllPieces(nest, function.element_ns, [&](const auto& offsets, int64_t count) {
-      float* to = dst + offsets[0];
-      const float* from = src + offsets[1];
-      if (stride != 1) {  // by way of dst
-        KernelsHere().copy(sizeof(float), {from, stride}, to, count);
-        from = to;
+  const ElementSizes<2> sizes{sizeof(float), sizeof(float)};
+  b->Add({"dst", "src"}, [nest, sizes, function](char* const* at) {
+    ForOperands(nest, sizes, function.element_ns, at, [&](const auto& on, const Extent& extent) {
+      const Written dst = WrittenAt(on[0]);
+      Strided src = on[1];
+      if (src.stride != 1) {  // by way of dst
+        KernelsHere().copy(sizeof(float), src, dst, extent);
+        src = on[0];
       }
-      KernelsHere().unary(function.op, from, to, count);
+      KernelsHere().unary(function.op, src, dst, extent);
     });
   });
 }
@@ -82,16 +84,17 @@ void BuildBinary(StepBuilder* b) {
   const Binary op = Find(kBinaries, TextOf(b->step(), "algorithm"));
   const Type type = b->ComputedType("dst");
   const bool integer = type == Type::kI32 || type == Type::kI64;
-  if (type != Type::kF32 && !integer) ThrowUnsupported("dst: element type ", b->Dtype("dst"));
+  const bool logical = type == Type::kBool && (op == Binary::kMin || op == Binary::kMax);
+  if (type != Type::kF32 && !integer && !logical) {
+    ThrowUnsupported("dst: element type ", b->Dtype("dst"));
+  }
   if (integer && op == Binary::kDiv) ThrowUnsupported("a quotient of integers");
   const auto nest = ElementwiseNest<3>(*b, {"dst", "src", "src1"}, op != Binary::kDiv);
   const int64_t bytes = b->ElementBytes("dst");
-  b->Add({"dst", "src", "src1"}, [nest, op, type, bytes](char* const* at) {
-    const auto& strides = nest.back().strides;
-    ForAllPieces(nest, 3 * kMovedNs * bytes, [&](const auto& offsets, int64_t count) {
-      KernelsHere().binary(op, type, At(at[1], offsets[1], bytes, strides[1]),
-                           At(at[2], offsets[2], bytes, strides[2]), at[0] + offsets[0] * bytes,
-                           count);
+  const ElementSizes<3> sizes{bytes, bytes, bytes};
+  b->Add({"dst", "src", "src1"}, [nest, sizes, op, type](char* const* at) {
+    ForOperands(nest, sizes, ElementNs(sizes), at, [&](const auto& on, const Extent& extent) {
+      KernelsHere().binary(op, type, on[1], on[2], WrittenAt(on[0]), extent);
     });
   });
 }
@@ -103,12 +106,10 @@ void BuildCompare(StepBuilder* b) {
       op == Comparison::kNotEqual || op == Comparison::kLess || op == Comparison::kGreater;
   const auto nest = ElementwiseNest<3>(*b, {"dst", "src", "src1"}, keeps_zero);
   const int64_t bytes = b->ElementBytes("src");
-  b->Add({"dst", "src", "src1"}, [nest, op, type, bytes](char* const* at) {
-    const auto& strides = nest.back().strides;
-    auto* dst = reinterpret_cast<uint8_t*>(at[0]);
-    ForAllPieces(nest, kMovedNs * (2 * bytes + 1), [&](const auto& offsets, int64_t count) {
-      KernelsHere().compare(op, type, At(at[1], offsets[1], bytes, strides[1]),
-                            At(at[2], offsets[2], bytes, strides[2]), dst + offsets[0], count);
+  const ElementSizes<3> sizes{1, bytes, bytes};
+  b->Add({"dst", "src", "src1"}, [nest, sizes, op, type](char* const* at) {
+    ForOperands(nest, sizes, ElementNs(sizes), at, [&](const auto& on, const Extent& extent) {
+      KernelsHere().compare(op, type, on[1], on[2], WrittenAt(on[0]), extent);
     });
   });
 }
@@ -116,12 +117,10 @@ void BuildCompare(StepBuilder* b) {
 void BuildSelect(StepBuilder* b) {
   const auto nest = ElementwiseNest<4>(*b, {"dst", "condition", "src", "src1"}, true);
   const int64_t bytes = b->ElementBytes("dst");
-  b->Add({"dst", "condition", "src", "src1"}, [nest, bytes](char* const* at) {
-    const auto& strides = nest.back().strides;
-    ForAllPieces(nest, kMovedNs * (3 * bytes + 1), [&](const auto& offsets, int64_t count) {
-      KernelsHere().select(
-          bytes, At(at[1], offsets[1], 1, strides[1]), At(at[2], offsets[2], bytes, strides[2]),
-          At(at[3], offsets[3], bytes, strides[3]), at[0] + offsets[0] * bytes, count);
+  const ElementSizes<4> sizes{bytes, 1, bytes, bytes};
+  b->Add({"dst", "condition", "src", "src1"}, [nest, sizes](char* const* at) {
+    ForOperands(nest, sizes, ElementNs(sizes), at, [&](const auto& on, const Extent& extent) {
+      KernelsHere().select(sizes[0], on[1], on[2], on[3], WrittenAt(on[0]), extent);
     });
   });
 }
@@ -129,14 +128,11 @@ void BuildSelect(StepBuilder* b) {
 void BuildCast(StepBuilder* b) {
   const Type from = b->ComputedType("src"), to = b->ComputedType("dst");
   const auto nest = ElementwiseNest<2>(*b, {"dst", "src"}, true);
-  const int64_t read = b->ElementBytes("src"), written = b->ElementBytes("dst");
-  b->Add({"dst", "src"}, [=](char* const* at) {
-    const int64_t stride = nest.back().strides[1];
-    ForAllPieces(nest, kMovedNs * static_cast<double>(read + written),
-                 [&](const auto& offsets, int64_t count) {
-                   KernelsHere().cast(from, to, At(at[1], offsets[1], read, stride),
-                                      at[0] + offsets[0] * written, count);
-                 });
+  const ElementSizes<2> sizes{b->ElementBytes("dst"), b->ElementBytes("src")};
+  b->Add({"dst", "src"}, [nest, sizes, from, to](char* const* at) {
+    ForOperands(nest, sizes, ElementNs(sizes), at, [&](const auto& on, const Extent& extent) {
+      KernelsHere().cast(from, to, on[1], WrittenAt(on[0]), extent);
+    });
   });
 }
 

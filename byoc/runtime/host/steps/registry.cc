@@ -19,8 +19,10 @@ constexpr Entry kBuilders[] = {
     {"binary", BuildBinary, true},
     {"cast", BuildCast, true},
     {"compare", BuildCompare, true},
+    {"concat", BuildConcat, true},
     {"eltwise", BuildEltwise, true},
     {"gather", BuildGather, false},
+    {"reduction", BuildReduction, true},
     {"reorder", BuildReorder, true},
     {"resize", BuildResize, true},
     {"select", BuildSelect, true},
@@ -122,8 +124,14 @@ bool StepBuilder::HasPadding(const char* role) const {
 }
 
 void StepBuilder::Add(const std::vector<const char*>& roles, Kernel kernel) {
+  std::vector<int> values;
+  for (const char* role : roles) values.push_back(Id(role));
+  AddFor(values, std::move(kernel));
+}
+
+void StepBuilder::AddFor(const std::vector<int>& values, Kernel kernel) {
   std::vector<Argument> arguments;
-  for (const char* role : roles) arguments.push_back({Argument::Source::kValue, Id(role), 0, {}});
+  for (int value : values) arguments.push_back({Argument::Source::kValue, value, 0, {}});
   arguments.push_back({Argument::Source::kScratchpad, -1, 0, {}});
   executable_.stages.push_back(
       std::make_unique<KernelStage>(std::move(arguments), std::move(kernel)));

@@ -21,9 +21,10 @@
 namespace mxplan {
 namespace {
 
-using attention::Block;
-using attention::Kernels;
-using attention::Query;
+using attention::BlockOfNumbers;
+using attention::KernelsOfNumbers;
+using attention::QueryOfNumbers;
+using attention::Short;
 
 // Less than that many multiply-adds are done before another thread would have been woken.
 constexpr double kWorkOfThread = 4e5;
@@ -58,7 +59,8 @@ struct Part {
   bool few = false;
 };
 
-std::vector<Part> PartsOf(const Problem& p, const Kernels& kernels) {
+template <typename Number>
+std::vector<Part> PartsOf(const Problem& p, const KernelsOfNumbers<Number>& kernels) {
   int64_t whole = p.queries() / kernels.lanes, left = p.queries() % kernels.lanes;
   // A row alone takes depth / lanes steps for each key, and sums across lanes; a vector of rows
   // takes depth.
@@ -80,9 +82,11 @@ std::vector<Part> PartsOf(const Problem& p, const Kernels& kernels) {
   return parts;
 }
 
+// On numbers of one type; masks and scratch are float32.
+template <typename Number>
 class AttentionStage final : public MemoryStage {
  public:
-  AttentionStage(const Problem& problem, const Kernels& kernels, int threads,
+  AttentionStage(const Problem& problem, const KernelsOfNumbers<Number>& kernels, int threads,
                  const std::vector<MemoryArgument>& arguments)
       : MemoryStage(arguments),
         problem_(problem),
@@ -92,7 +96,7 @@ class AttentionStage final : public MemoryStage {
         scratch_(kernels.scratch(problem.depth, problem.width)) {}
 
   void Execute(dnnl_stream_t, const std::vector<dnnl_exec_arg_t>& memories) const override {
-    std::array<float*, kMask + 1> data{};
+    std::array<void*, kMask + 1> data{};
     for (size_t i = 0; i < memories.size(); ++i) data.at(i) = Data(memories[i]);
     const auto parts = static_cast<int64_t>(parts_.size());
     const int64_t items = problem_.batch * problem_.groups * parts;
@@ -101,24 +105,25 @@ class AttentionStage final : public MemoryStage {
       int64_t thread = omp_get_thread_num(), threads = omp_get_num_threads();
       for (int64_t item = items * thread / threads; item < items * (thread + 1) / threads; ++item) {
         Run(data, item / parts, parts_[static_cast<size_t>(item % parts)],
-            data[kScratch] + thread * scratch_);
+            static_cast<float*>(data[kScratch]) + thread * scratch_);
       }
     }
   }
 
  private:
-  static float* Data(const dnnl_exec_arg_t& argument) {
+  static void* Data(const dnnl_exec_arg_t& argument) {
     void* data = nullptr;
     dnnl_memory_get_data_handle(argument.memory, &data);
-    return static_cast<float*>(data);
+    return data;
   }
 
   // One part of the queries of a group of heads; `group` counts those of all samples.
-  void Run(const std::array<float*, kMask + 1>& data, int64_t group, const Part& part,
+  void Run(const std::array<void*, kMask + 1>& data, int64_t group, const Part& part,
            float* scratch) const {
     const Problem& p = problem_;
     const int64_t sample = group / p.groups, shared = group % p.groups;
-    Block block;
+    auto numbers = [&](ArgumentIndex at) { return static_cast<Number*>(data.at(at)); };
+    BlockOfNumbers<Number> block;
     block.keys = p.keys;
     block.depth = p.depth;
     block.width = p.width;
@@ -127,26 +132,26 @@ class AttentionStage final : public MemoryStage {
     block.one_mask = p.mask.row == 0 && (p.mask.head == 0 || p.heads == p.groups);
     block.mask_stride = p.mask_key;
     block.dead_rows_are_zero = p.nan_is_zero;
-    block.key = {data[kKey] + sample * p.key.batch + shared * p.key.head, p.key.row};
-    block.value = {data[kValue] + sample * p.value.batch + shared * p.value.head, p.value.row};
-    std::array<Query, kMostRows> queries;
+    block.key = {numbers(kKey) + sample * p.key.batch + shared * p.key.head, p.key.row};
+    block.value = {numbers(kValue) + sample * p.value.batch + shared * p.value.head, p.value.row};
+    std::array<QueryOfNumbers<Number>, kMostRows> queries;
     for (int64_t i = 0; i < part.count; ++i) {
       const int64_t row = (part.first + i) % p.rows;
       const int64_t head = shared * p.heads_of_group() + (part.first + i) / p.rows;
-      auto at = [&](float* from, const Strides& s) {
+      auto at = [&](auto* from, const Strides& s) {
         return from + sample * s.batch + head * s.head + row * s.row;
       };
-      Query& query = queries.at(static_cast<size_t>(i));
-      query.data = at(data[kSrc], p.src);
-      query.dst = at(data[kDst], p.dst);
-      if (p.masked) query.mask = at(data[kMask], p.mask);
+      QueryOfNumbers<Number>& query = queries.at(static_cast<size_t>(i));
+      query.data = at(numbers(kSrc), p.src);
+      query.dst = at(numbers(kDst), p.dst);
+      if (p.masked) query.mask = at(static_cast<float*>(data[kMask]), p.mask);
       query.visible = p.causal ? std::min(p.keys, p.before_row + row + 1) : p.keys;
     }
     (part.few ? kernels_.few : kernels_.rows)(block, queries.data(), part.count, scratch);
   }
 
   Problem problem_;
-  Kernels kernels_;
+  KernelsOfNumbers<Number> kernels_;
   std::vector<Part> parts_;
   int threads_;
   int64_t scratch_;  // floats of a thread
@@ -194,16 +199,9 @@ Problem ProblemOf(StepBuilder* b) {
   return p;
 }
 
-}  // namespace
-
-void BuildAttention(StepBuilder* b) {
-  for (const Operand& operand : b->step().operands) {
-    if (b->Fixed(operand.value).get_data_type() != dnnl::memory::data_type::f32) {
-      ThrowUnsupported(operand.role, " in another type than float32");
-    }
-  }
+template <typename Number>
+void Build(StepBuilder* b, const KernelsOfNumbers<Number>& kernels) {
   const Problem problem = ProblemOf(b);
-  const Kernels kernels = attention::SelectKernels();
   if (b->Refuses(kernels.name)) b->ThrowRefused();
   const double work = static_cast<double>(problem.batch * problem.heads * problem.rows) *
                       static_cast<double>(problem.keys * (problem.depth + problem.width));
@@ -220,7 +218,29 @@ void BuildAttention(StepBuilder* b) {
       value("src"), value("key"), value("value"), value("dst"),
       MemoryArgument{DNNL_ARG_SCRATCHPAD, Argument::Source::kScratchpad, -1, scratch}};
   if (problem.masked) arguments.push_back(value("mask"));
-  b->AddStage(std::make_unique<AttentionStage>(problem, kernels, threads, arguments), kernels.name);
+  b->AddStage(std::make_unique<AttentionStage<Number>>(problem, kernels, threads, arguments),
+              kernels.name);
+}
+
+}  // namespace
+
+void BuildAttention(StepBuilder* b) {
+  const auto type = b->Fixed("src").get_data_type();
+  for (const Operand& operand : b->step().operands) {
+    auto wanted = operand.role == "mask" ? dnnl::memory::data_type::f32 : type;
+    if (b->Fixed(operand.value).get_data_type() != wanted) {
+      ThrowUnsupported(operand.role, " in another type than expected: src, key, value and dst in ",
+                       "one, mask in float32");
+    }
+  }
+  const auto short_kernels = attention::SelectShortKernels();
+  if (type == dnnl::memory::data_type::f32) {
+    Build(b, attention::SelectKernels());
+  } else if (type == dnnl::memory::data_type::bf16 && short_kernels.rows != nullptr) {
+    Build(b, short_kernels);
+  } else {
+    ThrowUnsupported("attention is computed in float32, and in bfloat16 with avx512_bf16");
+  }
 }
 
 }  // namespace mxplan

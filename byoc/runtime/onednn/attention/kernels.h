@@ -21,47 +21,63 @@ namespace mxplan::attention {
 constexpr int64_t kKeysAtOnce = 256;
 
 // Rows of numbers that stand side by side, `stride` apart.
-struct Rows {
-  const float* data = nullptr;
+template <typename Number>
+struct RowsOfNumbers {
+  const Number* data = nullptr;
   int64_t stride = 0;
 };
 
 // Of one row of queries.
-struct Query {
-  const float* data = nullptr;  // [depth]
-  const float* mask = nullptr;  // [keys], added to scores
-  float* dst = nullptr;         // [width]
-  int64_t visible = 0;          // it sees the keys before this one
+template <typename Number>
+struct QueryOfNumbers {
+  const Number* data = nullptr;  // [depth]
+  const float* mask = nullptr;   // [keys], added to scores
+  Number* dst = nullptr;         // [width]
+  int64_t visible = 0;           // it sees the keys before this one
 };
 
-struct Block {
+template <typename Number>
+struct BlockOfNumbers {
   int64_t keys = 0, depth = 0, width = 0;
   float scale = 1;
   bool masked = false;
   bool one_mask = false;            // of all rows
   int64_t mask_stride = 1;          // from key to key: 1, or 0 for one number
   bool dead_rows_are_zero = false;  // rows with NaN for probabilities: 0, or NaN
-  Rows key, value;
+  RowsOfNumbers<Number> key, value;
 };
 
-struct Kernels {
+template <typename Number>
+struct KernelsOfNumbers {
   const char* name = "";
   int64_t lanes = 0;       // rows that are taken together
   int64_t most_lanes = 0;  // times `lanes`: the most rows of a call
   // Scratch floats of a call.
   int64_t (*scratch)(int64_t depth, int64_t width) = nullptr;
-  // `count` rows, at most lanes * most_lanes.
-  void (*rows)(const Block& block, const Query* queries, int64_t count, float* scratch) = nullptr;
-  // The same one by one.
-  void (*few)(const Block& block, const Query* queries, int64_t count, float* scratch) = nullptr;
+  using Call = void (*)(const BlockOfNumbers<Number>& block, const QueryOfNumbers<Number>* queries,
+                        int64_t count, float* scratch);
+  Call rows = nullptr;  // `count` rows, at most lanes * most_lanes
+  Call few = nullptr;   // the same one by one
 };
+
+using Rows = RowsOfNumbers<float>;
+using Query = QueryOfNumbers<float>;
+using Block = BlockOfNumbers<float>;
+using Kernels = KernelsOfNumbers<float>;
+
+// A number in bfloat16, by its bits.
+using Short = uint16_t;
+using ShortKernels = KernelsOfNumbers<Short>;
 
 Kernels Avx512Kernels();
 Kernels Avx2Kernels();
 Kernels BaseKernels();
+ShortKernels Avx512Bf16Kernels();
 
-// The kernels of the instruction set that oneDNN uses.
+// The kernels of the instruction set that oneDNN uses; those for bfloat16 have no name where it has
+// none for it.
 Kernels SelectKernels();
+ShortKernels SelectShortKernels();
 
 }  // namespace mxplan::attention
 

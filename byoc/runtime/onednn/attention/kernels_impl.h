@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "onednn/attention/kernels.h"
+#include "onednn/attention/products_impl.h"
 #include "onednn/attention/vectors.h"
 
 namespace mxplan::attention {
@@ -12,6 +13,7 @@ namespace {
 
 constexpr int64_t kMostVectors = 3;  // of rows at once
 constexpr int64_t kMostRows = kMostVectors * kLanes;
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kFar = -1e38F;  // a mask below that leaves nothing of a score
 
 constexpr int64_t RoundUp(int64_t count) { return (count + kLanes - 1) / kLanes * kLanes; }
@@ -37,7 +39,9 @@ struct Range {
   int64_t begin, end;
 };
 
-Range Seen(const Block& block, const Query* queries, int64_t count) {
+template <typename Number>
+Range Seen(const BlockOfNumbers<Number>& block, const QueryOfNumbers<Number>* queries,
+           int64_t count) {
   int64_t low = block.keys, high = 0, visible = 0;
   int64_t different = block.masked && block.one_mask ? 1 : count;
   for (int64_t r = 0; r < count; ++r) visible = std::max(visible, queries[r].visible);
@@ -78,45 +82,6 @@ void CopyTransposed(const From& from, int64_t begin, int64_t count, float factor
   }
 }
 
-// scores[i][rows] of kK keys.
-template <int64_t kQ, int64_t kK>
-MXPLAN_INLINE void ScoresOf(const float* queries, const float* key, int64_t stride, int64_t depth,
-                            float* scores) {
-  constexpr int64_t kRows = kQ * kLanes;
-  Vec sums[kK][kQ] = {};
-  for (int64_t d = 0; d < depth; ++d) {
-    Vec q[kQ];
-#pragma GCC unroll 4
-    for (int64_t j = 0; j < kQ; ++j) q[j] = Load(queries + d * kRows + j * kLanes);
-#pragma GCC unroll 16
-    for (int64_t i = 0; i < kK; ++i) {
-#pragma GCC unroll 4
-      for (int64_t j = 0; j < kQ; ++j) sums[i][j] += q[j] * key[i * stride + d];
-    }
-  }
-#pragma GCC unroll 16
-  for (int64_t i = 0; i < kK; ++i) {
-#pragma GCC unroll 4
-    for (int64_t j = 0; j < kQ; ++j) Store(scores + i * kRows + j * kLanes, sums[i][j]);
-  }
-}
-
-template <int64_t kQ>
-void Scores(const float* queries, const float* key, int64_t stride, int64_t depth, int64_t keys,
-            float* scores) {
-  constexpr int64_t kRows = kQ * kLanes, kK = MXPLAN_KEYS / kQ, kHalf = kK > 4 ? 4 : 2;
-  int64_t k = 0;
-  for (; k + kK <= keys; k += kK) {
-    ScoresOf<kQ, kK>(queries, key + k * stride, stride, depth, scores + k * kRows);
-  }
-  for (; k + kHalf <= keys; k += kHalf) {
-    ScoresOf<kQ, kHalf>(queries, key + k * stride, stride, depth, scores + k * kRows);
-  }
-  for (; k < keys; ++k) {
-    ScoresOf<kQ, 1>(queries, key + k * stride, stride, depth, scores + k * kRows);
-  }
-}
-
 // The numbers of a softmax that run along with the blocks of keys.
 template <int64_t kQ>
 struct Running {
@@ -125,9 +90,10 @@ struct Running {
 };
 
 // Masks scores, then makes them e to their difference from the largest one.
-template <int64_t kQ>
-void Weights(const Block& block, const Query* queries, int64_t begin, int64_t keys, bool first,
-             int64_t all_visible, const float* masks, float* scores, Running<kQ>* running) {
+template <int64_t kQ, typename Number>
+void Weights(const BlockOfNumbers<Number>& block, const QueryOfNumbers<Number>* queries,
+             int64_t begin, int64_t keys, bool first, int64_t all_visible, const float* masks,
+             float* scores, Running<kQ>* running) {
   constexpr int64_t kRows = kQ * kLanes;
   Vec largest[kQ], before[kQ];
   for (int64_t j = 0; j < kQ; ++j) before[j] = largest[j] = running->largest[j];
@@ -148,7 +114,7 @@ void Weights(const Block& block, const Query* queries, int64_t begin, int64_t ke
     for (int64_t j = 0; j < kQ; ++j) {
       float* at = scores + k * kRows + j * kLanes;
       Ints seen = running->visible[j] > static_cast<int32_t>(begin + k);
-      Store(at, seen ? Load(at) : All(-kInfinity));
+      Store(at, seen ? Load(at) : Broadcast(-kInfinity));
     }
   }
   for (int64_t k = 0; k < keys; ++k) {
@@ -174,78 +140,6 @@ void Weights(const Block& block, const Query* queries, int64_t begin, int64_t ke
   for (int64_t j = 0; j < kQ; ++j) running->sum[j] = sum[j];
 }
 
-// The place of results, and the use of those before.
-struct Results {
-  const Query* queries;
-  const float* factors;  // of what stands there, by rows; null where nothing does
-  const float* inverse;  // factors of the whole, by rows; null before the last block of keys
-};
-
-// kR rows from `row` on, kV vectors from `column` on.  Probabilities are `along` apart from key to
-// key, and `across` from row to row.
-template <int64_t kR, int64_t kV>
-MXPLAN_INLINE void ValuesOf(const float* p, int64_t along, int64_t across, Rows value, int64_t keys,
-                            int64_t row, int64_t rows, int64_t column, int64_t columns,
-                            const Results& results) {
-  Vec sums[kR][kV] = {};
-  for (int64_t k = 0; k < keys; ++k) {
-    Vec v[kV];
-#pragma GCC unroll 4
-    for (int64_t j = 0; j < kV; ++j)
-      v[j] = Load(value.data + k * value.stride + column + j * kLanes);
-#pragma GCC unroll 16
-    for (int64_t i = 0; i < kR; ++i) {
-#pragma GCC unroll 4
-      for (int64_t j = 0; j < kV; ++j) sums[i][j] += v[j] * p[k * along + i * across];
-    }
-  }
-#pragma GCC unroll 16
-  for (int64_t i = 0; i < kR; ++i) {
-    if (row + i >= rows) break;
-#pragma GCC unroll 4
-    for (int64_t j = 0; j < kV; ++j) {
-      int64_t from = column + j * kLanes;
-      float* dst = results.queries[row + i].dst + from;
-      int64_t valid = std::min(kLanes, columns - from);
-      Vec sum = sums[i][j];
-      if (results.factors) {
-        Vec before{};
-        if (valid == kLanes) {
-          before = Load(dst);
-        } else {
-          std::memcpy(&before, dst, static_cast<size_t>(valid) * sizeof(float));
-        }
-        sum += before * results.factors[row + i];
-      }
-      if (results.inverse) {
-        float inverse = results.inverse[row + i];
-        sum = inverse == 0 ? Vec{} : sum * inverse;
-      }
-      if (valid == kLanes) {
-        Store(dst, sum);
-      } else {
-        std::memcpy(dst, &sum, static_cast<size_t>(valid) * sizeof(float));
-      }
-    }
-  }
-}
-
-template <int64_t kR>
-void Values(const float* p, int64_t along, int64_t across, Rows value, int64_t keys, int64_t rows,
-            int64_t columns, const Results& results) {
-  constexpr int64_t kV = MXPLAN_VALUES;
-  for (int64_t row = 0; row < rows; row += kR) {
-    const float* from = p + row * across;
-    int64_t column = 0;
-    for (; column + (kV - 1) * kLanes < columns; column += kV * kLanes) {
-      ValuesOf<kR, kV>(from, along, across, value, keys, row, rows, column, columns, results);
-    }
-    for (; column < columns; column += kLanes) {
-      ValuesOf<kR, 1>(from, along, across, value, keys, row, rows, column, columns, results);
-    }
-  }
-}
-
 // Values of keys from `begin` on; copied where whole vectors would reach beyond a row's end.
 Rows WholeVectors(const Block& block, int64_t begin, int64_t keys, float* copy) {
   Rows value{block.value.data + begin * block.value.stride, block.value.stride};
@@ -259,52 +153,66 @@ Rows WholeVectors(const Block& block, int64_t begin, int64_t keys, float* copy) 
   return {copy, stride};
 }
 
-void Dead(const Block& block, const Query* queries, int64_t count) {
-  float fill =
-      block.dead_rows_are_zero || block.keys == 0 ? 0.0F : std::numeric_limits<float>::quiet_NaN();
+template <typename Number>
+void Dead(const BlockOfNumbers<Number>& block, const QueryOfNumbers<Number>* queries, int64_t count,
+          Number nan) {
+  Number fill = block.dead_rows_are_zero || block.keys == 0 ? Number{} : nan;
   for (int64_t r = 0; r < count; ++r) {
     std::fill(queries[r].dst, queries[r].dst + block.width, fill);
   }
 }
 
 // One over a sum; 0 for a row that is to be zero, of which there is no other.
-MXPLAN_INLINE float Inverse(const Block& block, float sum) {
+template <typename Number>
+MXPLAN_INLINE float Inverse(const BlockOfNumbers<Number>& block, float sum) {
   bool alive = sum > 0 && sum < kInfinity;
   return block.dead_rows_are_zero && !alive ? 0.0F : 1.0F / sum;
+}
+
+// Running numbers of rows before any key; returns the number of keys that every row sees.
+template <int64_t kQ, typename At>
+int64_t Begin(const At& at, int64_t keys, Running<kQ>* running) {
+  int64_t all_visible = keys;
+  for (int64_t j = 0; j < kQ; ++j) {
+    running->largest[j] = Broadcast(-kInfinity);
+    for (int64_t i = 0; i < kLanes; ++i) {
+      int64_t visible = std::min(at(j * kLanes + i).visible, keys);
+      running->visible[j][i] = static_cast<int32_t>(visible);
+      all_visible = std::min(all_visible, visible);
+    }
+  }
+  return all_visible;
+}
+
+// masks[key][row] of keys from `begin` on.
+template <int64_t kQ, typename Number, typename At>
+void CopyMasks(const BlockOfNumbers<Number>& block, const At& at, int64_t begin, int64_t keys,
+               float* masks) {
+  constexpr int64_t kRows = kQ * kLanes;
+  if (block.mask_stride == 1) {
+    CopyTransposed<kQ>([&](int64_t row) { return at(row).mask; }, begin, keys, 1.0F, masks);
+  } else {
+    for (int64_t i = 0; i < keys * kRows; ++i) masks[i] = *at(i % kRows).mask;
+  }
 }
 
 template <int64_t kQ>
 void RowsOf(const Block& block, const Query* queries, int64_t count, float* memory) {
   constexpr int64_t kRows = kQ * kLanes;
   Range range = Seen(block, queries, count);
-  if (range.begin >= range.end) return Dead(block, queries, count);
+  if (range.begin >= range.end) return Dead(block, queries, count, kNan);
   Scratch scratch(memory, block.depth, block.width);
   auto at = [&](int64_t row) -> const Query& { return queries[std::min(row, count - 1)]; };
   CopyTransposed<kQ>([&](int64_t row) { return at(row).data; }, 0, block.depth, block.scale,
                      scratch.queries);
   Running<kQ> running;
-  int64_t all_visible = block.keys;
-  for (int64_t j = 0; j < kQ; ++j) {
-    running.largest[j] = All(-kInfinity);
-    for (int64_t i = 0; i < kLanes; ++i) {
-      int64_t visible = std::min(at(j * kLanes + i).visible, block.keys);
-      running.visible[j][i] = static_cast<int32_t>(visible);
-      all_visible = std::min(all_visible, visible);
-    }
-  }
+  int64_t all_visible = Begin(at, block.keys, &running);
   for (int64_t begin = range.begin; begin < range.end; begin += kKeysAtOnce) {
     int64_t keys = std::min(kKeysAtOnce, range.end - begin);
     bool first = begin == range.begin, last = begin + keys == range.end;
     Scores<kQ>(scratch.queries, block.key.data + begin * block.key.stride, block.key.stride,
                block.depth, keys, scratch.scores);
-    if (block.masked && !block.one_mask) {
-      if (block.mask_stride == 1) {
-        CopyTransposed<kQ>([&](int64_t row) { return at(row).mask; }, begin, keys, 1.0F,
-                           scratch.masks);
-      } else {
-        for (int64_t i = 0; i < keys * kRows; ++i) scratch.masks[i] = *at(i % kRows).mask;
-      }
-    }
+    if (block.masked && !block.one_mask) CopyMasks<kQ>(block, at, begin, keys, scratch.masks);
     Weights<kQ>(block, queries, begin, keys, first, all_visible, scratch.masks, scratch.scores,
                 &running);
     float factors[kRows], inverse[kRows];
@@ -340,61 +248,70 @@ MXPLAN_INLINE Vec ScoresOfRow(const float* query, const float* key, int64_t stri
   return total;
 }
 
-MXPLAN_INLINE Vec MaskOf(const Block& block, const float* mask, int64_t left) {
-  if (block.mask_stride == 0) return All(*mask);
+template <typename Number>
+MXPLAN_INLINE Vec MaskOf(const BlockOfNumbers<Number>& block, const float* mask, int64_t left) {
+  if (block.mask_stride == 0) return Broadcast(*mask);
   if (left >= kLanes) return Load(mask);
   Vec numbers{};
   std::memcpy(&numbers, mask, static_cast<size_t>(left) * sizeof(float));
   return numbers;
 }
 
-void Few(const Block& block, const Query* queries, int64_t count, float* memory) {
+// One row of queries.  `score` makes those of kLanes keys from one on, of which some are left, and
+// `sum` adds values of keys from one on by weights in `p`.
+template <typename Number, typename Score, typename Values>
+MXPLAN_INLINE void OneRow(const BlockOfNumbers<Number>& block, const QueryOfNumbers<Number>& query,
+                          float* p, Number nan, const Score& score_of, const Values& sum_values) {
+  Range range = Seen(block, &query, 1);
+  range.end = std::min(range.end, query.visible);
+  if (range.begin >= range.end) return Dead(block, &query, 1, nan);
+  float largest = -kInfinity, total = 0;
+  for (int64_t begin = range.begin; begin < range.end; begin += kKeysAtOnce) {
+    int64_t keys = std::min(kKeysAtOnce, range.end - begin);
+    const float* mask = block.masked ? query.mask + begin * block.mask_stride : nullptr;
+    Vec most = Broadcast(-kInfinity);
+    for (int64_t k = 0; k < keys; k += kLanes) {
+      int64_t left = keys - k;
+      Vec score = score_of(query, begin + k, left) * block.scale;
+      if (mask) score += MaskOf(block, mask + k * block.mask_stride, left);
+      if (left < kLanes) {
+        for (int64_t i = left; i < kLanes; ++i) score[i] = -kInfinity;
+      }
+      most = Max(score, most);
+      Store(p + k, score);
+    }
+    float before = largest, of_lanes = Largest(most);
+    largest = of_lanes > largest ? of_lanes : largest;
+    float base = largest == -kInfinity ? 0.0F : largest;
+    Vec sums{};
+    for (int64_t k = 0; k < keys; k += kLanes) {
+      Vec weight = Exp(Load(p + k) - base);
+      sums += weight;
+      Store(p + k, weight);
+    }
+    bool first = begin == range.begin, last = begin + keys == range.end;
+    float factor = Exp(Broadcast(before - base))[0];
+    total = (first ? 0.0F : total * factor) + Sum(sums);
+    float inverse = last ? Inverse(block, total) : 1.0F;
+    sum_values(query, begin, keys, first ? nullptr : &factor, last ? &inverse : nullptr);
+  }
+}
+
+[[maybe_unused]] void Few(const Block& block, const Query* queries, int64_t count, float* memory) {
   Scratch scratch(memory, block.depth, block.width);
+  auto scores = [&](const Query& query, int64_t key, int64_t left) {
+    const float* from = block.key.data + key * block.key.stride;
+    return left >= kLanes
+               ? ScoresOfRow<false>(query.data, from, block.key.stride, block.depth, left)
+               : ScoresOfRow<true>(query.data, from, block.key.stride, block.depth, left);
+  };
+  auto values = [&](const Query& query, int64_t begin, int64_t keys, const float* factor,
+                    const float* inverse) {
+    Values<1>(scratch.scores, 1, 0, WholeVectors(block, begin, keys, scratch.values), keys, 1,
+              block.width, {&query, factor, inverse});
+  };
   for (int64_t r = 0; r < count; ++r) {
-    const Query& query = queries[r];
-    Range range = Seen(block, &query, 1);
-    range.end = std::min(range.end, query.visible);
-    if (range.begin >= range.end) {
-      Dead(block, &query, 1);
-      continue;
-    }
-    float* p = scratch.scores;
-    float largest = -kInfinity, total = 0;
-    for (int64_t begin = range.begin; begin < range.end; begin += kKeysAtOnce) {
-      int64_t keys = std::min(kKeysAtOnce, range.end - begin);
-      const float* key = block.key.data + begin * block.key.stride;
-      const float* mask = block.masked ? query.mask + begin * block.mask_stride : nullptr;
-      Vec most = All(-kInfinity);
-      for (int64_t k = 0; k < keys; k += kLanes) {
-        const float* from = key + k * block.key.stride;
-        int64_t left = keys - k;
-        Vec score = left >= kLanes
-                        ? ScoresOfRow<false>(query.data, from, block.key.stride, block.depth, left)
-                        : ScoresOfRow<true>(query.data, from, block.key.stride, block.depth, left);
-        score *= block.scale;
-        if (mask) score += MaskOf(block, mask + k * block.mask_stride, left);
-        if (left < kLanes) {
-          for (int64_t i = left; i < kLanes; ++i) score[i] = -kInfinity;
-        }
-        most = Max(score, most);
-        Store(p + k, score);
-      }
-      float before = largest, of_lanes = Largest(most);
-      largest = of_lanes > largest ? of_lanes : largest;
-      float base = largest == -kInfinity ? 0.0F : largest;
-      Vec sums{};
-      for (int64_t k = 0; k < keys; k += kLanes) {
-        Vec weight = Exp(Load(p + k) - base);
-        sums += weight;
-        Store(p + k, weight);
-      }
-      bool first = begin == range.begin, last = begin + keys == range.end;
-      float factor = Exp(All(before - base))[0];
-      total = (first ? 0.0F : total * factor) + Sum(sums);
-      float inverse = last ? Inverse(block, total) : 1.0F;
-      Values<1>(p, 1, 0, WholeVectors(block, begin, keys, scratch.values), keys, 1, block.width,
-                {&query, first ? nullptr : &factor, last ? &inverse : nullptr});
-    }
+    OneRow(block, queries[r], scratch.scores, kNan, scores, values);
   }
 }
 
@@ -408,7 +325,9 @@ int64_t ScratchFloats(int64_t depth, int64_t width) {
   return Scratch(nullptr, depth, width).end - static_cast<float*>(nullptr);
 }
 
-Kernels Get(const char* name) { return {name, kLanes, kMostVectors, ScratchFloats, AnyRows, Few}; }
+[[maybe_unused]] Kernels Get(const char* name) {
+  return {name, kLanes, kMostVectors, ScratchFloats, AnyRows, Few};
+}
 
 }  // namespace
 }  // namespace mxplan::attention

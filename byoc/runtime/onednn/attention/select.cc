@@ -10,4 +10,8 @@ Kernels SelectKernels() {
   return BaseKernels();
 }
 
+ShortKernels SelectShortKernels() {
+  return HasIsa(dnnl::cpu_isa::avx512_core_bf16) ? Avx512Bf16Kernels() : ShortKernels{};
+}
+
 }  // namespace mxplan::attention

@@ -68,6 +68,11 @@ void StepBuilder::NoteRefused(const std::vector<RefusedImplementation>& refused)
   }
 }
 
+void StepBuilder::OfferAlternative(const std::string& implementation) {
+  if (!lists_alternatives_ || RefusalOf(choice_.refusals, implementation)) return;
+  executable_.alternatives.push_back(implementation);
+}
+
 void StepBuilder::ListAlternatives(dnnl::primitive_desc first) {
   std::set<std::string> seen;
   do {

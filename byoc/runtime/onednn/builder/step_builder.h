@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <typeinfo>
@@ -89,6 +90,8 @@ class StepBuilder {
   // Opens the choice among oneDNN's implementations: primitives added from now on are the one of
   // this name, or oneDNN's first where the name is empty or not to be had.
   void Prefer(const std::string& implementation);
+  // Lists one of the runtime's own implementations among those that could be preferred.
+  void OfferAlternative(const std::string& implementation);
 
   // Builds the step as `bare`, which leaves bias and post-ops out, and then its epilogue as
   // primitives of their own that work on dst, if a refusal is about the two together: the
@@ -131,8 +134,11 @@ class StepBuilder {
     PrimitiveKey key(typeid(Primitive));
     (key.Put(described), ...);
     dnnl::primitive_attr attr = Attr(&key);
+    // oneDNN points to the hint without holding it, and asks it again for another implementation.
+    std::optional<decltype(hint(attr))> forward;
     auto describe = [&] {
-      return typename Primitive::primitive_desc(CpuEngine(), described..., hint(attr), attr);
+      if (!forward) forward.emplace(hint(attr));
+      return typename Primitive::primitive_desc(CpuEngine(), described..., *forward, attr);
     };
     AddPrimitive(GetPrimitive<Primitive>(key, choice_, describe), bindings);
   }

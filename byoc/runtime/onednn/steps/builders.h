@@ -38,6 +38,7 @@ void BuildPad(StepBuilder* b);
 void BuildSlice(StepBuilder* b);
 void BuildReorder(StepBuilder* b);
 void BuildQuantization(StepBuilder* b);
+void BuildDynamicQuantization(StepBuilder* b);
 
 }  // namespace mxplan
 

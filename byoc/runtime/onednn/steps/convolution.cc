@@ -2,7 +2,12 @@
 //
 // A region program counts dilation from 1 (dense) and stores both paddings; oneDNN counts from 0,
 // and for a deconvolution the end padding is what makes dst's shape come out.
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "base/error.h"
+#include "onednn/grouped/grouped.h"
 #include "onednn/steps/builders.h"
 #include "onednn/winograd/winograd.h"
 
@@ -131,7 +136,12 @@ void BuildConvolution(StepBuilder* b) {
     if (!b->Refuses(algorithm)) return winograd::Build(b, algorithm == "winograd_f4" ? 4 : 2);
     b->StateMissing(algorithm);
   }
+  const std::vector<std::string> own = grouped::NamesFor(b);
+  if (std::find(own.begin(), own.end(), preferred) != own.end() && !b->Refuses(preferred)) {
+    return grouped::Build(b, preferred);
+  }
   b->Prefer(preferred);
+  for (const std::string& name : own) b->OfferAlternative(name);
   Build<dnnl::convolution_forward>(b, dnnl::algorithm::convolution_direct, false);
 }
 

@@ -39,6 +39,7 @@ constexpr Entry kBuilders[] = {
     {"slice", BuildSlice},
     {"reorder", BuildReorder},
     {"quantization", BuildQuantization},
+    {"dynamic_quantization", BuildDynamicQuantization},
 };
 
 }  // namespace

@@ -1,4 +1,7 @@
 // Winograd's transforms for AVX2.
+#include <cstdint>
+#include <utility>
+
 #include "onednn/winograd/kernels.h"
 
 #pragma GCC target("avx2,fma")

@@ -1,4 +1,7 @@
 // Winograd's transforms for AVX-512.
+#include <cstdint>
+#include <utility>
+
 #include "onednn/winograd/kernels.h"
 
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,fma")

@@ -1,4 +1,7 @@
 // Winograd's transforms for any x86-64.
+#include <cstdint>
+#include <utility>
+
 #include "onednn/winograd/kernels.h"
 
 #define MXPLAN_LANES 4

@@ -17,6 +17,8 @@
 
 #include <cstdint>
 
+#include "onednn/post_ops/codes.h"
+
 namespace mxplan::winograd {
 
 enum class Variant : uint8_t { kF2, kF4, kF2Of5 };  // F(2x2,3x3), F(4x4,3x3), F(2x2,5x5)
@@ -28,18 +30,21 @@ constexpr int64_t PatchElements(Variant variant) {
   return size * size;
 }
 
-// Channels of one block of aBcd16b; rows of patches are padded to multiples of it.
-constexpr int64_t kBlock = 16;
-constexpr int64_t RoundUpToBlock(int64_t channels) {
-  return (channels + kBlock - 1) / kBlock * kBlock;
+// Rows of patches are padded to multiples of so many channels, whatever the images' blocks.
+constexpr int64_t kColumns = 16;
+constexpr int64_t RoundUpToColumns(int64_t channels) {
+  return (channels + kColumns - 1) / kColumns * kColumns;
 }
 
-// One group's channels of images whose channels are innermost, in whole or in blocks.  Strides are
-// in elements; channel c of all is found at c / kBlock * block + c % kBlock.
+// One group's channels of images whose channels are innermost, in whole or in blocks of
+// 2^block_bits. Strides are in elements; channel c of all is in block c >> block_bits, at c %
+// 2^block_bits of it.
 struct Images {
   int64_t height = 0, width = 0, channels = 0;
   int64_t first_channel = 0;  // of the group, among all
+  int64_t stored = 0;         // channels of the group with those that fill the last block
   int64_t image = 0, row = 0, column = 0, block = 0;
+  int block_bits = 4;
   bool padded = false;  // the last block is stored whole, zeros behind the last channel
 };
 
@@ -56,36 +61,8 @@ struct Patches {
   int64_t element = 0, tile = 0;
 };
 
-struct PostOp {
-  enum class Code : uint8_t {
-    kRelu,
-    kLeakyRelu,
-    kClip,
-    kLinear,
-    kSum,
-    kAdd,
-    kSub,
-    kMul,
-    kDiv,
-    kMin,
-    kMax,
-    kLogistic,
-    kSwish,
-    kTanh,
-    kHardSigmoid,
-    kHardSwish
-  };
-  Code code = Code::kRelu;
-  float alpha = 0, beta = 0;
-  const float* data = nullptr;  // of a binary post-op
-  bool per_channel = false;     // `data` has one element for each channel; else it is as dst
-};
-
-struct Output {
-  const float* bias = nullptr;  // none: null
-  const PostOp* post_ops = nullptr;
-  int post_op_count = 0;
-};
+using post_ops::Output;
+using post_ops::PostOp;
 
 // Transforms tiles [begin, end); patches holds tile `begin` first.
 struct Kernels {
@@ -93,8 +70,10 @@ struct Kernels {
                 const Patches& patches);
   void (*output)(const Images& dst, float* data, const Grid& grid, int64_t begin, int64_t end,
                  const Patches& patches, const Output& output);
+  int64_t lanes = 0;  // channels of a vector
 };
 
+// Blocks of images have at least as many channels as a vector of the kernels.
 Kernels Avx512Kernels(Variant variant);
 Kernels Avx2Kernels(Variant variant);
 Kernels BaseKernels(Variant variant);

@@ -5,35 +5,11 @@
 // needs no shuffles.  The compiler's vector types serve all instruction sets alike.  Everything
 // here has internal linkage, and headers come before the instruction set is named: no inline
 // function of one set may end up in code of another.
+#include "onednn/post_ops/apply_impl.h"
 #include "onednn/winograd/kernels.h"
 
 namespace mxplan::winograd {
 namespace {
-
-constexpr int64_t kLanes = MXPLAN_LANES;
-using Vec = float __attribute__((vector_size(4 * MXPLAN_LANES)));
-using Unaligned = float __attribute__((vector_size(4 * MXPLAN_LANES), aligned(4), may_alias));
-
-#define MXPLAN_INLINE inline __attribute__((always_inline))
-
-MXPLAN_INLINE Vec Broadcast(float x) { return Vec{} + x; }
-MXPLAN_INLINE Vec Load(const float* from) { return *reinterpret_cast<const Unaligned*>(from); }
-MXPLAN_INLINE void Store(float* to, Vec x) { *reinterpret_cast<Unaligned*>(to) = x; }
-MXPLAN_INLINE Vec Min(Vec a, Vec b) { return a < b ? a : b; }
-MXPLAN_INLINE Vec Max(Vec a, Vec b) { return a > b ? a : b; }
-
-// The first `count` lanes, zeros in the rest.
-MXPLAN_INLINE Vec LoadSome(const float* from, int64_t count) {
-  float lanes[kLanes] = {};
-  for (int64_t i = 0; i < count; ++i) lanes[i] = from[i];
-  return Load(lanes);
-}
-
-MXPLAN_INLINE void StoreSome(float* to, Vec x, int64_t count) {
-  float lanes[kLanes];
-  Store(lanes, x);
-  for (int64_t i = 0; i < count; ++i) to[i] = lanes[i];
-}
 
 struct F2 {
   static constexpr int kTile = 2;
@@ -89,7 +65,8 @@ struct F2Of5 : SixPoints {
 
 // Distance of channel `channel` of all from the first.
 MXPLAN_INLINE int64_t OffsetOf(const Images& images, int64_t channel) {
-  return channel / kBlock * images.block + channel % kBlock;
+  return (channel >> images.block_bits) * images.block +
+         (channel & ((int64_t{1} << images.block_bits) - 1));
 }
 
 // Steps through tiles in their order without dividing for each.
@@ -160,9 +137,9 @@ void TransformInput(const Images& src, const float* data, const Grid& grid, int6
     }
     const float* image = data + at.image * src.image + OffsetOf(src, src.first_channel);
     float* patch = patches.data + (tile - begin) * patches.tile;
-    for (int64_t c = 0; c < RoundUpToBlock(src.channels); c += kLanes) {
+    for (int64_t c = 0; c < RoundUpToColumns(src.channels); c += kLanes) {
       const float* block = image + OffsetOf(src, c);
-      int64_t count = src.padded || src.channels - c > kLanes ? kLanes : src.channels - c;
+      int64_t count = src.stored - c < kLanes ? src.stored - c : kLanes;
       if (border || count < kLanes) {
         InputPatch<F, true>(block, offsets, count, src.column, patch + c, patches.element);
       } else {
@@ -170,87 +147,6 @@ void TransformInput(const Images& src, const float* data, const Grid& grid, int6
       }
     }
   }
-}
-
-// e^x for x up to 88: 2^n e^f with |f| <= log(2) / 2, and 2^n in halves, since n goes down to
-// where numbers end.  NaN stays NaN.
-MXPLAN_INLINE Vec Exp(Vec x) {
-  using Bits = int32_t __attribute__((vector_size(4 * MXPLAN_LANES)));
-  constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: leaves a number's integer in the low bits
-  x = x > 88.0F ? Broadcast(88.0F) : x;
-  x = x < -105.0F ? Broadcast(-105.0F) : x;
-  Vec shifted = x * 1.44269504F + kRound;
-  Vec n = shifted - kRound;
-  Vec f = x - n * 0.693359375F + n * 2.12194440e-4F;
-  Vec sum = 1.9875691500e-4F * f + 1.3981999507e-3F;
-  sum = sum * f + 8.3334519073e-3F;
-  sum = sum * f + 4.1665795894e-2F;
-  sum = sum * f + 1.6666665459e-1F;
-  sum = sum * f + 5.0000001201e-1F;
-  sum = sum * (f * f) + f + 1.0F;
-  Bits power = reinterpret_cast<Bits>(shifted) - 0x4B400000, half = power >> 1;
-  Bits low = (half + 127) << 23, high = (power - half + 127) << 23;
-  return sum * reinterpret_cast<Vec>(low) * reinterpret_cast<Vec>(high);
-}
-
-// By the power that does not overflow, so that small results stay accurate.
-MXPLAN_INLINE Vec Logistic(Vec x) {
-  Vec power = Exp(x < 0 ? x : -x);
-  return (x < 0 ? power : Broadcast(1.0F)) / (1.0F + power);
-}
-
-// Small arguments by a polynomial: the quotient would cancel.
-MXPLAN_INLINE Vec Tanh(Vec x) {
-  Vec square = x * x;
-  Vec sum = -5.70498872745e-3F * square + 2.06390887954e-2F;
-  sum = sum * square - 5.37397155531e-2F;
-  sum = sum * square + 1.33314422036e-1F;
-  sum = sum * square - 3.33332819422e-1F;
-  Vec small = x + x * square * sum;
-  Vec large = 1.0F - 2.0F / (Exp(2.0F * x) + 1.0F);
-  return square < 0.390625F ? small : large;
-}
-
-MXPLAN_INLINE Vec HardSigmoid(const PostOp& op, Vec x) {
-  return Min(Max(op.alpha * x + op.beta, Vec{}), Broadcast(1.0F));
-}
-
-MXPLAN_INLINE Vec Apply(const PostOp& op, Vec x, Vec other) {
-  switch (op.code) {
-    case PostOp::Code::kRelu:
-      return x < 0 ? Vec{} : x;
-    case PostOp::Code::kLeakyRelu:
-      return x < 0 ? op.alpha * x : x;
-    case PostOp::Code::kClip:
-      return Min(Max(x, Broadcast(op.alpha)), Broadcast(op.beta));
-    case PostOp::Code::kLinear:
-      return op.alpha * x + op.beta;
-    case PostOp::Code::kSum:
-      return x + op.alpha * other;
-    case PostOp::Code::kAdd:
-      return x + other;
-    case PostOp::Code::kSub:
-      return x - other;
-    case PostOp::Code::kMul:
-      return x * other;
-    case PostOp::Code::kDiv:
-      return x / other;
-    case PostOp::Code::kMin:
-      return Min(x, other);
-    case PostOp::Code::kMax:
-      return Max(x, other);
-    case PostOp::Code::kLogistic:
-      return Logistic(x);
-    case PostOp::Code::kSwish:
-      return x * Logistic(op.alpha * x);
-    case PostOp::Code::kTanh:
-      return Tanh(x);
-    case PostOp::Code::kHardSigmoid:
-      return HardSigmoid(op, x);
-    case PostOp::Code::kHardSwish:
-      return x * HardSigmoid(op, x);
-  }
-  return x;
 }
 
 // One tile of kLanes channels as it goes through the post-ops; `rows` and `columns` of it are
@@ -347,7 +243,7 @@ MXPLAN_INLINE void OutputBlock(const Images& dst, float* to, int64_t to_dst, int
 
 // Vectors of the last block behind the last channel, where a block has several vectors.
 MXPLAN_INLINE void ClearTail(const Images& dst, float* to, int64_t rows, int64_t columns) {
-  for (int64_t c = (dst.channels + kLanes - 1) / kLanes * kLanes; c % kBlock; c += kLanes) {
+  for (int64_t c = (dst.channels + kLanes - 1) / kLanes * kLanes; c < dst.stored; c += kLanes) {
     float* tail = to + OffsetOf(dst, c);
     for (int64_t y = 0; y < rows; ++y) {
       for (int64_t x = 0; x < columns; ++x) Store(tail + y * dst.row + x * dst.column, Vec{});
@@ -383,11 +279,11 @@ void TransformOutput(const Images& dst, float* data, const Grid& grid, int64_t b
 Kernels Get(Variant variant) {
   switch (variant) {
     case Variant::kF2:
-      return {TransformInput<F2>, TransformOutput<F2>};
+      return {TransformInput<F2>, TransformOutput<F2>, kLanes};
     case Variant::kF4:
-      return {TransformInput<F4>, TransformOutput<F4>};
+      return {TransformInput<F4>, TransformOutput<F4>, kLanes};
     case Variant::kF2Of5:
-      return {TransformInput<F2Of5>, TransformOutput<F2Of5>};
+      return {TransformInput<F2Of5>, TransformOutput<F2Of5>, kLanes};
   }
   return {};
 }

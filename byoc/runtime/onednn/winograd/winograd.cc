@@ -10,8 +10,8 @@
 #include "base/error.h"
 #include "memory/buffer.h"
 #include "onednn/engine.h"
+#include "onednn/post_ops/post_ops.h"
 #include "onednn/winograd/chunks.h"
-#include "onednn/winograd/post_ops.h"
 
 namespace mxplan::winograd {
 namespace {
@@ -113,7 +113,7 @@ class WinogradStage final : public MemoryStage {
   struct Call {
     const std::vector<dnnl_exec_arg_t>& memories;
     size_t first_buffer;
-    std::array<PostOp, kMaxPostOps> post_ops;
+    std::array<PostOp, post_ops::kMaxPostOps> operators;
     Output output;
 
     Call(const Plan& plan, const std::vector<dnnl_exec_arg_t>& memories)
@@ -121,10 +121,10 @@ class WinogradStage final : public MemoryStage {
       size_t operand = kFirstOperand;
       if (plan.bias) output.bias = Data(operand++);
       for (size_t i = 0; i < plan.post_ops.size(); ++i) {
-        post_ops[i] = plan.post_ops[i];
-        if (post_ops[i].data) post_ops[i].data = Data(operand++);
+        operators[i] = plan.post_ops[i];
+        if (operators[i].data) operators[i].data = Data(operand++);
       }
-      output.post_ops = post_ops.data();
+      output.post_ops = operators.data();
       output.post_op_count = static_cast<int>(plan.post_ops.size());
     }
 
@@ -189,9 +189,11 @@ class WinogradStage final : public MemoryStage {
 };
 
 // The first group of channels-innermost images of a descriptor.
-Images ImagesOf(const memory::desc& desc, const char* role, int64_t groups) {
+Images ImagesOf(const memory::desc& desc, const char* role, int64_t groups, int64_t lanes) {
   bool blocked = desc.get_format_kind() == memory::format_kind::blocked;
-  if (!blocked) ThrowUnsupported("Winograd takes ", role, " as acdb or aBcd16b, and picks none");
+  if (!blocked) {
+    ThrowUnsupported("Winograd takes ", role, " as acdb, aBcd8b or aBcd16b, and picks none");
+  }
   Dims dims = desc.get_dims(), strides = desc.get_strides();
   Images images;
   images.height = dims[2];
@@ -201,18 +203,27 @@ Images ImagesOf(const memory::desc& desc, const char* role, int64_t groups) {
   images.row = strides[2];
   images.column = strides[3];
   if (desc.get_inner_nblks() == 0 && strides[1] == 1) {
-    images.block = kBlock;
-  } else if (desc.get_inner_nblks() == 1 && desc.get_inner_idxs()[0] == 1 &&
-             desc.get_inner_blks()[0] == kBlock) {
-    if (groups > 1 && images.channels % kBlock != 0) {
-      ThrowUnsupported("Winograd takes ", role, " in blocks where groups fill them, not with ",
-                       images.channels, " channels to a group");
-    }
-    images.block = strides[1];
-    images.padded = true;
-  } else {
-    ThrowUnsupported("Winograd takes ", role, " as acdb or aBcd16b, not as ", TagOf(desc));
+    images.block = int64_t{1} << images.block_bits;
+    images.stored = images.channels;
+    return images;
   }
+  const bool one_block = desc.get_inner_nblks() == 1 && desc.get_inner_idxs()[0] == 1;
+  const int64_t size = one_block ? desc.get_inner_blks()[0] : 0;
+  if (size != 8 && size != 16) {
+    ThrowUnsupported("Winograd takes ", role, " as acdb, aBcd8b or aBcd16b, not as ", TagOf(desc));
+  }
+  if (size < lanes) {
+    ThrowUnsupported("Winograd takes ", role, " in blocks that fill a vector of ", lanes,
+                     " channels, not as ", TagOf(desc));
+  }
+  if (groups > 1 && images.channels % size != 0) {
+    ThrowUnsupported("Winograd takes ", role, " in blocks where groups fill them, not with ",
+                     images.channels, " channels to a group");
+  }
+  images.block_bits = size == 8 ? 3 : 4;
+  images.stored = (images.channels + size - 1) / size * size;
+  images.block = strides[1];
+  images.padded = true;
   return images;
 }
 
@@ -280,17 +291,17 @@ void Build(StepBuilder* b, int64_t tile) {
   const Dims& padding = b->Integers("padding");
   Plan plan;
   plan.groups = b->Integer("groups");
-  plan.src = ImagesOf(b->Desc("src"), "src", plan.groups);
-  plan.dst = ImagesOf(b->Desc("dst"), "dst", plan.groups);
+  plan.kernels = SelectKernels(variant);
+  plan.src = ImagesOf(b->Desc("src"), "src", plan.groups, plan.kernels.lanes);
+  plan.dst = ImagesOf(b->Desc("dst"), "dst", plan.groups, plan.kernels.lanes);
   plan.grid = {(plan.dst.height + tile - 1) / tile, (plan.dst.width + tile - 1) / tile, padding[0],
                padding[1]};
   plan.tiles = b->Get("dst").dims[0] * plan.grid.rows * plan.grid.columns;
-  plan.src_columns = RoundUpToBlock(plan.src.channels);
-  plan.dst_columns = RoundUpToBlock(plan.dst.channels);
+  plan.src_columns = RoundUpToColumns(plan.src.channels);
+  plan.dst_columns = RoundUpToColumns(plan.dst.channels);
   plan.threads = omp_get_max_threads();
-  plan.kernels = SelectKernels(variant);
   plan.bias = b->Has("bias");
-  plan.post_ops = PostOpsOf(*b);
+  plan.post_ops = post_ops::PostOpsOf(*b);
   constexpr int64_t kFloat = sizeof(float);
   plan.chunks =
       PlanChunks(plan.groups, plan.tiles, elements * (plan.src_columns + plan.dst_columns) * kFloat,

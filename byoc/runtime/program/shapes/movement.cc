@@ -81,8 +81,6 @@ void CheckStridedSlice(const StepView& s) {
   const Dims& begin = IntegersOf(s.step(), "begin", src.size(), 0);
   const Dims& steps = IntegersOf(s.step(), "steps", src.size(), -INT32_MAX);
   for (size_t i = 0; i < src.size(); ++i) {
-    if (steps[i] == 0)
-      ThrowInvalidInput("attribute steps: expected none of 0, got one on axis ", i);
     if (dst[i] == 0) continue;
     const int64_t last = begin[i] + (dst[i] - 1) * steps[i];
     if (begin[i] >= src[i] || last < 0 || last >= src[i]) {

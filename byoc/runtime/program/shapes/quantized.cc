@@ -99,4 +99,15 @@ void CheckQuantization(const StepView& s) {
   }
 }
 
+void CheckDynamicQuantization(const StepView& s) {
+  constexpr const char* kTypes[][2] = {{"src", "float32"},
+                                       {"dst", "uint8"},
+                                       {"made_scale", "float32"},
+                                       {"made_zero_point", "int32"}};
+  for (const auto& [role, type] : kTypes)
+    Expect(role, TypeOf(s, role) == type, type, TypeOf(s, role));
+  for (const char* role : {"made_scale", "made_zero_point"})
+    CheckNumbers(s, role, TypeOf(s, role).c_str(), 1);
+}
+
 }  // namespace mxplan

@@ -3,7 +3,8 @@
 // Products of integers have src_scale and weights_scale, src_zero_point where it is not 0, and
 // dst_scale and dst_zero_point where dst is of integers again.  A quantization converts between
 // real numbers and integers, or between integers of other scales; a side of integers has a scale.
-// Numbers behind these roles are taken when a step runs.
+// Numbers behind these roles are taken when a step runs.  A dynamic quantization makes them, as
+// made_scale and made_zero_point.
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_PROGRAM_SHAPES_QUANTIZED_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_PROGRAM_SHAPES_QUANTIZED_H_
 
@@ -24,6 +25,7 @@ bool IsQuantized(const StepView& s);
 // Throw InvalidInput with the operand that is at fault.
 void CheckQuantizedProduct(const StepView& s);
 void CheckQuantization(const StepView& s);
+void CheckDynamicQuantization(const StepView& s);
 
 }  // namespace mxplan
 

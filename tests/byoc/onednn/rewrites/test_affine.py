@@ -148,7 +148,7 @@ def test_errors_by_hand() -> None:
 
 
 def test_kinks() -> None:
-    """Where a line is 0; a line that is 0 nowhere, or everywhere, has none."""
+    """The place at which a line is 0; a line that is 0 nowhere, or everywhere, has none."""
     line = Line(np.array([2.0, 0.0, 0.0, 0.0, 1.0]), np.array([-3.0, 1.0, -1.0, 0.0, 0.0]))
     np.testing.assert_array_equal(_kink(line), [1.5, 0.0, 0.0, 0.0, 0.0])
 

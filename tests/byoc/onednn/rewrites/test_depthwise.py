@@ -23,7 +23,7 @@ def depthwise_attrs(channels: int, stride: int) -> ir.Convolution:
 
 
 def fused(b: Small, result: int) -> ir.Program:
-    """What becomes of a program; not run here, where all is plain and oneDNN takes no pair."""
+    """The program behind the pass; not run here, where all is plain and oneDNN takes no pair."""
     b.write_output(result, b.output)
     return fuse(b.finish(), list(b.constants))[0]
 

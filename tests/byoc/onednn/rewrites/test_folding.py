@@ -243,7 +243,7 @@ def test_a_shift_that_cancels_goes_behind_a_convolution():
 
 
 def _average(begin: int, end: int, kernel: int = 3, stride: int = 1, algorithm: str = "avg_include_padding"):
-    """What becomes of an average over an image of 6 x 6 behind a pad of its columns, then of its rows."""
+    """The program of an average over an image of 6 x 6 behind a pad of its columns, then of its rows."""
     found = []
     for axis in (3, 2):
         low, high = [0, 0, 0, 0], [0, 0, 0, 0]

@@ -152,7 +152,7 @@ Shapes = list[tuple[str, tuple[int, ...]]]
 
 
 def _implementation(attrs: ir.Attributes, shapes: Shapes, layout: str) -> str:
-    """What runs one step; a last operand in the role post_op is added to the result."""
+    """A module that runs one step; a last operand in the role post_op is added to the result."""
     values: list[ir.Value] = []
     for role, shape in shapes:
         kind = {"dst": "local", "weights": "constant"}.get(role, "input")

@@ -32,6 +32,8 @@ _ROWS: dict[str, tuple[Numbers, ...]] = {
     "QLinearConv": (Numbers(0, 1, 2, None), Numbers(3, 4, 5, 0), Numbers(-1, 6, 7, None)),
     "QLinearMatMul": (Numbers(0, 1, 2, -2), Numbers(3, 4, 5, -1), Numbers(-1, 6, 7, -2)),
     "QLinearAdd": (Numbers(0, 1, 2, None), Numbers(3, 4, 5, None), Numbers(-1, 6, 7, None)),
+    "MatMulIntegerToFloat": (Numbers(0, 2, 4, -2), Numbers(1, 3, 5, -1)),
+    "DynamicQuantizeMatMul": (Numbers(1, 2, 3, -1),),
     "QLinearMul": (Numbers(0, 1, 2, None), Numbers(3, 4, 5, None), Numbers(-1, 6, 7, None)),
 }
 

@@ -21,19 +21,18 @@ def of(node: Node) -> Iterator[Converter]:
 
 from . import (  # noqa: E402 (they join the table)
     casts,  # noqa: F401
-    cumulative,  # noqa: F401
+    dynamic,  # noqa: F401
     elementwise,  # noqa: F401
-    normalization,  # noqa: F401
     onnxruntime,  # noqa: F401
     padding,  # noqa: F401
     quantized,  # noqa: F401
-    recurrent,  # noqa: F401
-    reductions,  # noqa: F401
     scaled,  # noqa: F401
     selection,  # noqa: F401
     shapes,  # noqa: F401
     signal,  # noqa: F401
     training,  # noqa: F401
 )
+from .axes import cumulative, normalization, reductions  # noqa: E402, F401
 from .flow import control, sequences  # noqa: E402, F401
 from .images import columns, deformable, detection, resize, windows  # noqa: E402, F401
+from .recurrent import layers  # noqa: E402, F401

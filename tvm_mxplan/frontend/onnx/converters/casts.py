@@ -37,6 +37,8 @@ def _cast(emitter: Emitter, node: Node) -> Value:
                 f"{emitter.importer.called(node)}: a cast from {of} to {to} when the model runs; "
                 "expected other types, of 8 bits and more, or operands that are known"
             )
+    if of == to and isinstance(data, relax.Expr):
+        return data
     if to in SMALL and of != to:
         wide = from_small(emitter, emitter.tensor(data), "float32")
         return to_small(emitter, wide, to, saturate=bool(node.attribute("saturate", 1)))

@@ -16,11 +16,17 @@ from .. import stock
 from ..dimensions.dims import Dim
 from ..node import Emitter, Node, NotTaken
 from ..values import Value, dtype_of, rank_of, shape_of
+from . import dynamic
 from .real import Integers, are_known, real, whole
 from .table import converts
 
 _EXACT = 2**24
 """The largest integer up to which float32 holds all."""
+
+
+@converts("ConvInteger", "MatMulInteger")
+def _product(emitter: Emitter, node: Node) -> Value:
+    return dynamic.product(emitter, node)
 
 
 @converts("ConvInteger")

@@ -14,33 +14,65 @@ from collections.abc import Callable, Iterable, Sequence
 
 from tvm import tirx
 
+from ....errors import InvalidInputError
+from ..contradictions import Contradiction
 from ..node import Emitter, Node
 from ..values import Value, shape_of
-from .dims import Dim, implied, same
-from .restate import restated
-
-Place = tuple[int, int]
-"""An operand and an axis of it."""
+from .dims import Dim, compared, expression, implied, same
+from .operand_rules import EQUAL, INDEXED, Place
+from .restate import Demand, demanded, restated, text_of
 
 
 def agreed(emitter: Emitter, node: Node) -> list[Value]:
     """The operands, those whose dimensions must be others' with these stated."""
     shapes = [_shape(value) for value in node.inputs]
     rule = _RULES.get(node.op_type) if not node.domain else None
-    if rule is None or all(_is_fixed(shape) for shape in shapes):
+    strict = node.op_type in EQUAL or rule is _gemm
+    if rule is None or (not strict and node.op_type not in INDEXED and all(map(_is_fixed, shapes))):
         return list(node.inputs)
     stated = [None if shape is None else list(shape) for shape in shapes]
     broadcasts = rule is _broadcast
     for places in rule(node, shapes):
-        found = [stated[operand][axis] for operand, axis in places]
+        found = [place if isinstance(place, int) else stated[place[0]][place[1]] for place in places]
+        numbers = sorted({dim for dim in found if isinstance(dim, int)})
+        if strict and len(numbers) > 1:
+            raise Contradiction(
+                f"{emitter.importer.called(node)}: expected equal dimensions, got {numbers[0]} and "
+                f"{numbers[1]}; mend the model, or state other shapes of its inputs"
+            )
         dim = common(found) if broadcasts else _equal(found)
-        for (operand, axis), old in zip(places, found, strict=True):
-            if dim is not None and not (broadcasts and isinstance(old, int) and old == 1):
-                stated[operand][axis] = dim
-    return [
+        for place, old in zip(places, found, strict=True):
+            if dim is not None and not isinstance(place, int):
+                operand, axis = place
+                if not (broadcasts and isinstance(old, int) and old == 1):
+                    stated[operand][axis] = dim
+    values = [
         value if _alike(before, after) else restated(emitter, value, after, emitter.importer.called(node))
         for value, before, after in zip(node.inputs, shapes, stated, strict=True)
     ]
+    return _within(emitter, node, values, stated) if node.op_type in INDEXED else values
+
+
+def _within(
+    emitter: Emitter, node: Node, values: list[Value], shapes: Sequence[Sequence[Dim] | None]
+) -> list[Value]:
+    """The operands, the data behind a check that indices reach no further than it along other axes."""
+    data, indices = shapes[:2]
+    if data is None or indices is None or len(data) != len(indices):
+        return values
+    along = int(node.attribute("axis", 0)) % len(data)
+    for axis, (extent, reach) in enumerate(zip(data, indices, strict=True)):
+        if axis == along or compared("<=", reach, extent) is True:
+            continue
+        words = (
+            f"{emitter.importer.called(node)}: indices for {text_of(reach)} elements of axis {axis}, "
+            f"which has {text_of(extent)}; expected no more; mend the inputs' shapes"
+        )
+        if compared("<=", reach, extent) is False:
+            raise InvalidInputError(words)
+        met = tirx.LE(expression(reach), expression(extent))
+        values = [demanded(emitter, values[0], Demand(met, words)), *values[1:]]
+    return values
 
 
 def _shape(value: Value) -> list[Dim] | None:
@@ -126,7 +158,13 @@ def _matmul(node: Node, shapes: Sequence[Sequence[Dim] | None]) -> Iterable[list
 def _gemm(node: Node, shapes: Sequence[Sequence[Dim] | None]) -> Iterable[list[Place]]:
     if any(shape is None or len(shape) != 2 for shape in shapes[:2]):
         return
-    yield [(0, 0 if node.attribute("transA", 0) else 1), (1, 1 if node.attribute("transB", 0) else 0)]
+    rows, columns = (1 if node.attribute("transA", 0) else 0), (0 if node.attribute("transB", 0) else 1)
+    yield [(0, 1 - rows), (1, 1 - columns)]
+    added = shapes[2] if len(shapes) > 2 else None
+    for back, place in ((2, (0, rows)), (1, (1, columns))):
+        # It broadcasts, and one that has a name may be 1.
+        if added is not None and len(added) >= back and isinstance(added[-back], int) and added[-back] != 1:
+            yield [place, (2, len(added) - back)]
 
 
 _RULES: dict[str, Callable[[Node, Sequence[Sequence[Dim] | None]], Iterable[list[Place]]]] = {
@@ -140,6 +178,8 @@ _RULES: dict[str, Callable[[Node, Sequence[Sequence[Dim] | None]], Iterable[list
     ),
     "Concat": _concat,
     "MatMul": _matmul,
-    "MatMulInteger": _matmul,
     "Gemm": _gemm,
+    "MatMulInteger": _matmul,
+    **EQUAL,
+    **{operator: EQUAL.get(operator, lambda _node, _shapes: []) for operator in INDEXED},
 }

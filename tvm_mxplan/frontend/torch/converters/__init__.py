@@ -5,7 +5,7 @@ A converter takes an ``Emitter`` and a ``Node`` and returns a tensor, or a list 
 
 from __future__ import annotations
 
-from .table import REFUSED, ROUNDED, TABLE, WITHOUT_RESULT, Converter
+from .table import REFUSED, ROUNDED, TABLE, TRAINING, WITHOUT_RESULT, Converter
 
 
 def of(operator: str) -> Converter | None:
@@ -17,10 +17,12 @@ from . import (  # noqa: E402 (they join the table)
     arithmetic,  # noqa: F401
     attention,  # noqa: F401
     products,  # noqa: F401
+    quantized,  # noqa: F401
     recurrent,  # noqa: F401
     reductions,  # noqa: F401
     rounded,  # noqa: F401
+    training,  # noqa: F401
     windows,  # noqa: F401
 )
 
-__all__ = ["REFUSED", "ROUNDED", "TABLE", "WITHOUT_RESULT", "Converter", "of"]
+__all__ = ["REFUSED", "ROUNDED", "TABLE", "TRAINING", "WITHOUT_RESULT", "Converter", "of"]

@@ -33,7 +33,8 @@ def _flash_attention(emitter: Emitter, node: Node) -> list[relax.Expr | None]:
 
 def _attended(emitter: Emitter, node: Node) -> relax.Expr:
     query, key, value = node["query"], node["key"], node["value"]
-    if node["dropout_p"]:
+    rate = float(node["dropout_p"])
+    if rate and not emitter.trains:
         raise UnsupportedError("attention drops at random; call model.eval() first")
     if node.operands.get("enable_gqa"):
         key, value = (_heads_repeated(emitter, operand, query) for operand in (key, value))
@@ -51,13 +52,19 @@ def _attended(emitter: Emitter, node: Node) -> relax.Expr:
     if node["is_causal"]:
         mask = _causal(emitter, dims_of(query)[-2], length)
     if mask is None:
-        return emitter.emit(relax.op.matmul(emitter.emit(relax.op.nn.softmax(scores, -1)), value))
+        return emitter.emit(relax.op.matmul(_shares(emitter, scores, rate), value))
     added, live = _masks(emitter, mask, dtype)
     scores = emitter.emit(relax.op.add(scores, added))
-    result = emitter.emit(relax.op.matmul(emitter.emit(relax.op.nn.softmax(scores, -1)), value))
+    result = emitter.emit(relax.op.matmul(_shares(emitter, scores, rate), value))
     if node["is_causal"]:
         return result  # a row sees itself at least
     return emitter.emit(relax.op.where(live, result, relax.const(0, dtype)))
+
+
+def _shares(emitter: Emitter, scores: relax.Expr, rate: float) -> relax.Expr:
+    """The share of each column in a row, of which some are dropped in training."""
+    shares = emitter.emit(relax.op.nn.softmax(scores, -1))
+    return emitter.dropped(shares, rate) if rate else shares
 
 
 def _masks(emitter: Emitter, mask: relax.Expr, dtype: str) -> tuple[relax.Expr, relax.Expr]:

@@ -16,6 +16,10 @@ ROUNDED: dict[str, Converter] = {}
 """Those in their place for numbers that follow from sizes alone, rounded as IEEE asks."""
 
 
+TRAINING: dict[str, Converter] = {}
+"""Those in their place for a graph that is trained."""
+
+
 def converts(*operators: str) -> Callable[[Converter], Converter]:
     """Enter a function into the table for these operators of ``aten``."""
 

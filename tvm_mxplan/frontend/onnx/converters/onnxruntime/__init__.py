@@ -2,7 +2,9 @@
 
 from . import (
     attention,  # noqa: F401 (they join the table)
+    dynamic,  # noqa: F401
     embedding,  # noqa: F401
+    few_bits,  # noqa: F401
     group_query,  # noqa: F401
     matmul,  # noqa: F401
     normalization,  # noqa: F401

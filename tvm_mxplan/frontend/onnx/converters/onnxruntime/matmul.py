@@ -1,13 +1,9 @@
-"""Products and the activations around them: FusedMatMul, MatMulNBits, and gelus with a bias."""
+"""Products and the activations around them: FusedMatMul, and gelus with a bias."""
 
 from __future__ import annotations
 
-import math
-
-import numpy as np
 from tvm import relax
 
-from .....errors import UnsupportedError
 from ...node import Emitter, Node
 from ...values import Value, dtype_of, rank_of
 from ..numbers import constant
@@ -59,51 +55,3 @@ def _turned(emitter: Emitter, node: Node, data: relax.Expr, side: str) -> relax.
     if node.attribute(f"trans{side}", 0) and rank > 1:
         order[-2:] = reversed(order[-2:])
     return data if order == list(range(rank)) else emitter.emit(relax.op.permute_dims(data, order))
-
-
-@converts("MatMulNBits", domain=_DOMAIN)
-def _product_of_few_bits(emitter: Emitter, node: Node) -> Value:
-    """Weights of 2, 4 or 8 bits in blocks along the depth; they become float32 now."""
-    operands = [node.input(at) for at in range(1, 5)]
-    if any(value is not None and not isinstance(value, np.ndarray) for value in operands):
-        raise UnsupportedError(
-            f"{emitter.importer.called(node)}: weights that the model computes; expected initializers"
-        )
-    data, bias = emitter.tensor(node.input(0)), node.input(5)
-    weights = _dequantised(node, *operands)
-    dtype = dtype_of(data)
-    result = emitter.emit(relax.op.matmul(data, constant(weights.T, dtype)))
-    return result if bias is None else emitter.emit(relax.op.add(result, emitter.tensor(bias)))
-
-
-def _dequantised(
-    node: Node,
-    packed: np.ndarray,
-    scales: np.ndarray,
-    zeros: np.ndarray | None,
-    groups: np.ndarray | None,
-) -> np.ndarray:
-    """The weights as ``[N, K]`` in float32."""
-    rows, depth = node.attributes["N"], node.attributes["K"]
-    block, bits = node.attributes["block_size"], node.attribute("bits", 4)
-    blocks = -(-depth // block)
-    numbers = _unpacked(packed.reshape(rows, blocks, -1), bits)[:, :, :block].astype("float32")
-    factors = scales.reshape(rows, blocks).astype("float32")
-    if zeros is None:
-        points = np.full((rows, blocks), 2.0 ** (bits - 1), "float32")
-    elif zeros.dtype == np.uint8:
-        points = _unpacked(zeros.reshape(rows, -1), bits)[:, :blocks].astype("float32")
-    else:
-        points = zeros.reshape(rows, blocks).astype("float32")
-    if groups is None:
-        whole = (numbers - points[:, :, None]) * factors[:, :, None]
-        return whole.reshape(rows, -1)[:, :depth]
-    at = groups.reshape(-1)[:depth]
-    return (numbers.reshape(rows, -1)[:, :depth] - points[:, at]) * factors[:, at]
-
-
-def _unpacked(data: np.ndarray, bits: int) -> np.ndarray:
-    """Numbers of few bits from bytes, the lowest first."""
-    shifts = np.arange(0, 8, bits, dtype="uint8")
-    parts = (data[..., None] >> shifts) & np.uint8(2**bits - 1)
-    return parts.reshape(*data.shape[:-1], data.shape[-1] * math.ceil(8 / bits))

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...node import Emitter, Node, NotTaken
 from ...values import Value
-from ..recurrent import converted
+from ..recurrent.layers import converted
 from ..table import converts
 
 _PLACES = {1: (8, 9), 2: (10, 11)}

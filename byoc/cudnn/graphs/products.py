@@ -1,0 +1,37 @@
+"""Products of two tensors: matrices, with batches in one dimension in front of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.errors import UnsupportedError
+
+from .pointwise import behind
+from .tensors import GraphBuilder, Ints
+
+
+def matmul(b: GraphBuilder, _attrs: ir.MatMul) -> dict[str, Any]:
+    shape, strides = _matrices(b, b.dst)
+    b.results(shape, strides)
+    factors = [b.stored(place, *_matrices(b, place)) for place in (b.place("src"), b.place("weights"))]
+    x = b.node("matmul", factors)
+    if b.has("bias"):
+        x = b.pointwise("ADD", x, b.stored(b.place("bias"), *_matrices(b, b.place("bias"))))
+    behind(b, x, b.step.post_ops, lambda at: b.stored(b.post_op(at), *_matrices(b, b.post_op(at))))
+    return b.request(shape, strides)
+
+
+def _matrices(b: GraphBuilder, place: int) -> tuple[Ints, Ints]:
+    """Shape and strides of an operand as [batch, rows, columns]; cuDNN knows one batch dimension."""
+    shape, strides = b.shape(place), b.strides(place)
+    batches, step = 1, 0
+    for extent, stride in zip(reversed(shape[:-2]), reversed(strides[:-2]), strict=True):
+        if extent == 1:
+            continue
+        if batches > 1 and stride != step * batches:
+            raise UnsupportedError("batches that do not stand one behind the other")
+        step = step or stride
+        batches *= extent
+    rows, columns = shape[-2:]
+    return (batches, rows, columns), (step or rows * columns, *strides[-2:])

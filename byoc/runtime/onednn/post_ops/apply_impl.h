@@ -1,0 +1,108 @@
+// Post-ops on vectors of MXPLAN_LANES floats; included once for each instruction set, as
+// lanes_impl.h is.
+#include "onednn/lanes_impl.h"
+#include "onednn/post_ops/codes.h"
+
+namespace mxplan {
+namespace {
+
+using post_ops::PostOp;
+
+MXPLAN_INLINE Vec Min(Vec a, Vec b) { return a < b ? a : b; }
+MXPLAN_INLINE Vec Max(Vec a, Vec b) { return a > b ? a : b; }
+
+// The first `count` lanes, zeros in the rest.
+MXPLAN_INLINE Vec LoadSome(const float* from, int64_t count) {
+  float lanes[kLanes] = {};
+  for (int64_t i = 0; i < count; ++i) lanes[i] = from[i];
+  return Load(lanes);
+}
+
+MXPLAN_INLINE void StoreSome(float* to, Vec x, int64_t count) {
+  float lanes[kLanes];
+  Store(lanes, x);
+  for (int64_t i = 0; i < count; ++i) to[i] = lanes[i];
+}
+
+// e^x for x up to 88: 2^n e^f with |f| <= log(2) / 2, and 2^n in halves, since n goes down to
+// where numbers end.  NaN stays NaN.
+MXPLAN_INLINE Vec Exp(Vec x) {
+  constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: leaves a number's integer in the low bits
+  x = x > 88.0F ? Broadcast(88.0F) : x;
+  x = x < -105.0F ? Broadcast(-105.0F) : x;
+  Vec shifted = x * 1.44269504F + kRound;
+  Vec n = shifted - kRound;
+  Vec f = x - n * 0.693359375F + n * 2.12194440e-4F;
+  Vec sum = 1.9875691500e-4F * f + 1.3981999507e-3F;
+  sum = sum * f + 8.3334519073e-3F;
+  sum = sum * f + 4.1665795894e-2F;
+  sum = sum * f + 1.6666665459e-1F;
+  sum = sum * f + 5.0000001201e-1F;
+  sum = sum * (f * f) + f + 1.0F;
+  Ints power = reinterpret_cast<Ints>(shifted) - 0x4B400000, half = power >> 1;
+  Ints low = (half + 127) << 23, high = (power - half + 127) << 23;
+  return sum * reinterpret_cast<Vec>(low) * reinterpret_cast<Vec>(high);
+}
+
+// By the power that does not overflow, so that small results stay accurate.
+MXPLAN_INLINE Vec Logistic(Vec x) {
+  Vec power = Exp(x < 0 ? x : -x);
+  return (x < 0 ? power : Broadcast(1.0F)) / (1.0F + power);
+}
+
+// Small arguments by a polynomial: the quotient would cancel.
+MXPLAN_INLINE Vec Tanh(Vec x) {
+  Vec square = x * x;
+  Vec sum = -5.70498872745e-3F * square + 2.06390887954e-2F;
+  sum = sum * square - 5.37397155531e-2F;
+  sum = sum * square + 1.33314422036e-1F;
+  sum = sum * square - 3.33332819422e-1F;
+  Vec small = x + x * square * sum;
+  Vec large = 1.0F - 2.0F / (Exp(2.0F * x) + 1.0F);
+  return square < 0.390625F ? small : large;
+}
+
+MXPLAN_INLINE Vec HardSigmoid(const PostOp& op, Vec x) {
+  return Min(Max(op.alpha * x + op.beta, Vec{}), Broadcast(1.0F));
+}
+
+MXPLAN_INLINE Vec Apply(const PostOp& op, Vec x, Vec other) {
+  switch (op.code) {
+    case PostOp::Code::kRelu:
+      return x < 0 ? Vec{} : x;
+    case PostOp::Code::kLeakyRelu:
+      return x < 0 ? op.alpha * x : x;
+    case PostOp::Code::kClip:
+      return Min(Max(x, Broadcast(op.alpha)), Broadcast(op.beta));
+    case PostOp::Code::kLinear:
+      return op.alpha * x + op.beta;
+    case PostOp::Code::kSum:
+      return x + op.alpha * other;
+    case PostOp::Code::kAdd:
+      return x + other;
+    case PostOp::Code::kSub:
+      return x - other;
+    case PostOp::Code::kMul:
+      return x * other;
+    case PostOp::Code::kDiv:
+      return x / other;
+    case PostOp::Code::kMin:
+      return Min(x, other);
+    case PostOp::Code::kMax:
+      return Max(x, other);
+    case PostOp::Code::kLogistic:
+      return Logistic(x);
+    case PostOp::Code::kSwish:
+      return x * Logistic(op.alpha * x);
+    case PostOp::Code::kTanh:
+      return Tanh(x);
+    case PostOp::Code::kHardSigmoid:
+      return HardSigmoid(op, x);
+    case PostOp::Code::kHardSwish:
+      return x * HardSigmoid(op, x);
+  }
+  return x;
+}
+
+}  // namespace
+}  // namespace mxplan

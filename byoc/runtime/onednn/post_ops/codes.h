@@ -1,0 +1,42 @@
+// Post-ops as the runtime's own kernels apply them, on values that are in registers.
+#ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_POST_OPS_CODES_H_
+#define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_POST_OPS_CODES_H_
+
+#include <cstdint>
+
+namespace mxplan::post_ops {
+
+struct PostOp {
+  enum class Code : uint8_t {
+    kRelu,
+    kLeakyRelu,
+    kClip,
+    kLinear,
+    kSum,
+    kAdd,
+    kSub,
+    kMul,
+    kDiv,
+    kMin,
+    kMax,
+    kLogistic,
+    kSwish,
+    kTanh,
+    kHardSigmoid,
+    kHardSwish
+  };
+  Code code = Code::kRelu;
+  float alpha = 0, beta = 0;
+  const float* data = nullptr;  // of a binary post-op
+  bool per_channel = false;     // `data` has one element for each channel; else it is as dst
+};
+
+struct Output {
+  const float* bias = nullptr;  // none: null
+  const PostOp* post_ops = nullptr;
+  int post_op_count = 0;
+};
+
+}  // namespace mxplan::post_ops
+
+#endif  // TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_POST_OPS_CODES_H_

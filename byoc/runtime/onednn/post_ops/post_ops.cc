@@ -1,0 +1,85 @@
+// Names of post-ops to codes of kernels; see onednn/post_ops/post_ops.h.
+#include "onednn/post_ops/post_ops.h"
+
+#include <utility>
+
+#include "base/error.h"
+#include "onednn/layout.h"
+
+namespace mxplan::post_ops {
+namespace {
+
+using dnnl::memory;
+
+PostOp EltwisePostOp(const mxplan::PostOp& op) {
+  PostOp result;
+  result.alpha = static_cast<float>(op.alpha);
+  result.beta = static_cast<float>(op.beta);
+  if (op.algorithm == "relu") {
+    result.code = op.alpha == 0 ? PostOp::Code::kRelu : PostOp::Code::kLeakyRelu;
+  } else if (op.algorithm == "clip" || op.algorithm == "clip_v2") {
+    result.code = PostOp::Code::kClip;
+  } else if (op.algorithm == "linear") {
+    result.code = PostOp::Code::kLinear;
+  } else if (op.algorithm == "logistic") {
+    result.code = PostOp::Code::kLogistic;
+  } else if (op.algorithm == "swish") {
+    result.code = PostOp::Code::kSwish;
+  } else if (op.algorithm == "tanh") {
+    result.code = PostOp::Code::kTanh;
+  } else if (op.algorithm == "hardsigmoid") {
+    result.code = PostOp::Code::kHardSigmoid;
+  } else if (op.algorithm == "hardswish") {
+    result.code = PostOp::Code::kHardSwish;
+  } else {
+    ThrowUnsupported("the kernel has no post-op ", op.algorithm);
+  }
+  return result;
+}
+
+PostOp BinaryPostOp(const StepBuilder& b, const mxplan::PostOp& op) {
+  constexpr std::pair<const char*, PostOp::Code> kCodes[] = {
+      {"add", PostOp::Code::kAdd}, {"sub", PostOp::Code::kSub}, {"mul", PostOp::Code::kMul},
+      {"div", PostOp::Code::kDiv}, {"min", PostOp::Code::kMin}, {"max", PostOp::Code::kMax}};
+  static const float kFilledIn = 0;
+  PostOp result;
+  for (const auto& [name, code] : kCodes) {
+    if (op.algorithm != name) continue;
+    result.code = code;
+    result.data = &kFilledIn;
+  }
+  if (!result.data) ThrowUnsupported("the kernel has no post-op ", op.algorithm);
+  const memory::desc operand = b.Desc(op.value);
+  const memory::desc dst = b.Desc("dst");
+  const Dims channels = {1, dst.get_dims()[1], 1, 1};
+  result.per_channel = operand.get_dims() == channels && operand.get_inner_nblks() == 0;
+  if (!result.per_channel && !SamePlacement(operand, dst)) {
+    ThrowUnsupported("the kernel takes a post-op's operand for each channel, or stored as dst is");
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<PostOp> PostOpsOf(const StepBuilder& b) {
+  std::vector<PostOp> result;
+  for (const mxplan::PostOp& op : b.step().post_ops) {
+    switch (op.kind) {
+      case mxplan::PostOp::Kind::kEltwise:
+        result.push_back(EltwisePostOp(op));
+        break;
+      case mxplan::PostOp::Kind::kBinary:
+        result.push_back(BinaryPostOp(b, op));
+        break;
+      case mxplan::PostOp::Kind::kSum:
+        result.push_back({PostOp::Code::kSum, static_cast<float>(op.alpha), 0, nullptr, false});
+        break;
+      default:
+        ThrowUnsupported("the kernel takes eltwise, binary and sum post-ops");
+    }
+  }
+  if (result.size() > kMaxPostOps) ThrowUnsupported(result.size(), " post-ops");
+  return result;
+}
+
+}  // namespace mxplan::post_ops

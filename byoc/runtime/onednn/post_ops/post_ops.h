@@ -1,0 +1,21 @@
+// A step's post-ops as the runtime's own kernels apply them.
+#ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_POST_OPS_POST_OPS_H_
+#define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_POST_OPS_POST_OPS_H_
+
+#include <cstddef>
+#include <vector>
+
+#include "onednn/builder/step_builder.h"
+#include "onednn/post_ops/codes.h"
+
+namespace mxplan::post_ops {
+
+constexpr size_t kMaxPostOps = 32;
+
+// In their order, kMaxPostOps at most; throws Unsupported for what kernels do not have.
+// `data` is not null where an operand has to be filled in.
+std::vector<PostOp> PostOpsOf(const StepBuilder& b);
+
+}  // namespace mxplan::post_ops
+
+#endif  // TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_POST_OPS_POST_OPS_H_

@@ -1,0 +1,228 @@
+"""Estimated times of the operators that TVM keeps, at a machine's rates.
+
+They stand beside those of regions, which take what their libraries say of their steps
+(``passes/costs/model.py``).  An operator of TVM's takes the longer of
+
+    moving   its operands and its result at the speed of memory, but for what TVM fuses into one kernel
+    working  cycles of one core for each multiply-add or element: TVM's CPU pipeline makes no loop parallel
+
+and what the VM takes to call its kernel.  The clock is the one at which the threads reach the machine's rate
+for AVX2.  The cycles below were read off single operators in TVM's pipeline (Zen 4, 100,000 to 2,000,000
+elements); a kernel may well take a third of what is said here, or three times as much.  Where shapes are
+symbolic, plausible numbers stand for them.  What is done to constants alone is done while compiling.  An
+operator counts once wherever it stands: in both branches of an ``if``, and in the body of a loop.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import tvm
+from tvm import relax, tirx
+
+from tvm_mxplan.core.machine import MachineRates
+from tvm_mxplan.core.program.specialize import typical_shape
+
+from ..borders.elementwise import OPERATORS
+from ..kernels.serial_small_kernels import work
+from ..relax_types import is_constant, operator_name, shape_of
+from . import multiply_adds
+
+_AVX2_FLOPS = 32
+"""Of one core in a cycle, at the peak of AVX2: two multiply-adds of eight numbers."""
+_MULTIPLY_ADD = 2.5
+"""Cycles: between 0.25 where LLVM finds vectors (depthwise) and 14 where caches do not hold a matrix."""
+_LOAD_OR_STORE = 0.7
+_ELEMENT, _MOVED, _REDUCED, _ROOT, _EXPONENTIAL, _TRANSCENDENTAL = 0.25, 2.0, 3.0, 1.0, 8.0, 30.0
+_CALL_US = 0.9
+"""For each kernel that the VM calls."""
+_SORTED = 50.0
+"""For each comparison of a sort."""
+_CYCLES = {
+    **dict.fromkeys(OPERATORS, _ELEMENT),
+    **dict.fromkeys(["sqrt", "rsqrt", "where", "mod", "floor_mod", "floor_divide"], _ROOT),
+    **dict.fromkeys(["exp", "log", "sigmoid", "nn.silu", "nn.softplus", "nn.selu"], _EXPONENTIAL),
+    **dict.fromkeys(["tanh", "power", "log_add_exp", "nn.gelu_tanh"], 2 * _EXPONENTIAL),
+    **dict.fromkeys(
+        ["erf", "nn.gelu", "sin", "cos", "tan", "asin", "acos", "atan", "atan2"], _TRANSCENDENTAL
+    ),
+    **dict.fromkeys(["sinh", "cosh", "asinh", "acosh", "atanh"], _TRANSCENDENTAL),
+    **dict.fromkeys(["full", "zeros", "ones", "zeros_like", "ones_like", "full_like"], _ELEMENT),
+    **dict.fromkeys(["nn.relu", "nn.leakyrelu", "nn.prelu", "nn.pad", "take", "strided_slice"], _ELEMENT),
+    **dict.fromkeys(["quantize", "dequantize", "broadcast_to", "tile", "repeat", "ewise_fma"], _ROOT),
+    **dict.fromkeys(["sum", "mean", "max", "min", "prod", "argmax", "argmin"], _REDUCED),
+    **dict.fromkeys(["variance", "std", "nn.rms_norm"], 2 * _REDUCED),
+    **dict.fromkeys(["nn.layer_norm", "nn.group_norm", "nn.instance_norm"], 2 * _REDUCED),
+    **dict.fromkeys(["nn.softmax", "nn.log_softmax"], _REDUCED + _EXPONENTIAL),
+    "concat": 0.5,
+    "topk": 20.0,
+}
+"""For each element of the larger of operands and result; of all others ``_MOVED``."""
+_SORTS = ("sort", "argsort", "unique", "median")
+_VIEWS = ("reshape", "flatten", "nn.batch_flatten", "squeeze", "expand_dims", "memory.view", "nn.dropout")
+_KERNELS = ("call_tir", "call_tir_inplace")
+_SHAPES = ("shape_of", "shape_to_tensor", "tensor_to_shape", "size", "null_value")
+_FUSED = {*OPERATORS, "nn.relu", "nn.leakyrelu", "nn.prelu", "nn.pad", "layout_transform"} | {
+    *("broadcast_to", "concat", "permute_dims", "strided_slice", "split", "take", "tile", "repeat", "flip")
+}
+"""The operators that TVM computes in one kernel with what made the operand, or with what reads the result."""
+_ANCHORS = ("matmul", "nn.conv", "nn.max_pool", "nn.avg_pool", "nn.adaptive_avg_pool")
+"""Beginnings of the kinds that only have their results fused to."""
+
+
+@dataclass(frozen=True)
+class KeptCall:
+    """An operator that TVM keeps.
+
+    Attributes
+    ----------
+    us : None where its shapes are not known.
+    kernel : the kernel that it calls, of a front end's or the user's; empty for TVM's operators.
+    """
+
+    operator: str
+    kind: str
+    us: float | None
+    kernel: str = ""
+
+
+def kept_calls(mod: tvm.IRModule, threads: int, machine: MachineRates) -> list[KeptCall]:
+    """The operators outside of regions, in their order.
+
+    Parameters
+    ----------
+    threads : of the library, which reach the machine's peak together.
+    """
+    clock = machine.gflops("float32", "avx2") / threads / _AVX2_FLOPS * 1e3  # cycles in a microsecond
+    found: list[KeptCall] = []
+    for _, function in sorted(mod.functions.items(), key=lambda item: item[0].name_hint):
+        if isinstance(function, relax.Function) and not (function.attrs and function.attrs.get("Codegen")):
+            found += _Function(mod, function).kept(clock, machine)
+    return found
+
+
+def kind_of(call: relax.Call) -> str:
+    """``nn.conv2d`` for a call to ``relax.nn.conv2d``."""
+    return str(call.op.name).removeprefix("relax.")
+
+
+class _Function:
+    """Reads from a function's bindings which operators work on constants, and which TVM fuses."""
+
+    def __init__(self, mod: tvm.IRModule, function: relax.Function) -> None:
+        self._mod = mod
+        self._values = dict(relax.analysis.get_var2val(function).items())
+        self._constants: set[tvm.ir.Var] = set()
+        read = Counter(variable for value in self._values.values() for variable in _read(value))
+        read.update(_read(relax.Tuple([function.body.body])))
+        self._unstored = {
+            variable
+            for reader in self._values.values()
+            if _is_operator(reader) and kind_of(reader) in _FUSED
+            for variable in _read(reader)
+            if read[variable] == 1 and _is_fused(self._values.get(variable))
+        }
+
+    def kept(self, clock: float, machine: MachineRates) -> list[KeptCall]:
+        """The operators, with what they take."""
+        found = []
+        for variable, call in self._values.items():
+            if _is_operator(call):
+                us = self._us(variable, call, clock, machine)
+                kind = kind_of(call)
+                kernel = str(call.args[0].name_hint) if kind in _KERNELS else ""
+                found.append(KeptCall(operator_name(call) or kind, kind, us, kernel))
+        return found
+
+    def _us(
+        self, variable: tvm.ir.Var, call: relax.Call, clock: float, machine: MachineRates
+    ) -> float | None:
+        kind = kind_of(call)
+        operands = _tensors(call.args)
+        if operands and all(is_constant(one) or one in self._constants for one in operands):
+            self._constants.add(variable)
+            return 0.0
+        if kind in _VIEWS or kind in _SHAPES:
+            return 0.0
+        results = _parts(call.ty)
+        sizes = [_elements(kind) for kind in (*(one.ty for one in operands), *results)]
+        if None in sizes or not results:
+            return None
+        bytes_read = sum(_bytes(one.ty) for one in operands if one not in self._unstored)
+        bytes_written = 0 if variable in self._unstored else sum(map(_bytes, results))
+        moved = bytes_read + bytes_written
+        moving = (moved - min(moved, (machine.levels[0].nbytes or 0)) / 2) / machine.memory.copied / 1e3
+        started = 0.0 if variable in self._unstored else _CALL_US
+        return started + max(moving, self._cycles(call, max(sizes)) / clock)
+
+    def _cycles(self, call: relax.Call, elements: int) -> float:
+        kind = kind_of(call)
+        products = multiply_adds.of_call(call, typical_shape)
+        if products:
+            return _MULTIPLY_ADD * products
+        if kind in _KERNELS:
+            kernel = self._mod[call.args[0]]
+            known = work(kernel.body) if isinstance(kernel, tirx.PrimFunc) else math.inf
+            return _LOAD_OR_STORE * known if known < math.inf else _MOVED * elements
+        if "pool" in kind:
+            window = math.prod(int(extent) for extent in getattr(call.attrs, "pool_size", ()))
+            return _ELEMENT * elements * window
+        if kind in _SORTS:
+            return _SORTED * elements * max(1.0, math.log2(max(elements, 1)))
+        return _CYCLES.get(kind, _MOVED) * elements
+
+
+def _is_operator(expr: relax.Expr | None) -> bool:
+    return (
+        isinstance(expr, relax.Call) and isinstance(expr.op, tvm.ir.Op) and expr.op.name.startswith("relax.")
+    )
+
+
+def _is_fused(expr: relax.Expr | None) -> bool:
+    """Whether what reads the result alone may run in the kernel that computes it."""
+    return _is_operator(expr) and (kind_of(expr) in _FUSED or kind_of(expr).startswith(_ANCHORS))
+
+
+def _tensors(args: Sequence[relax.Expr]) -> list[relax.Expr]:
+    """Operands that are tensors, those in tuples too."""
+    found: list[relax.Expr] = []
+    for arg in args:
+        if isinstance(arg, relax.Tuple):
+            found += _tensors(arg.fields)
+        elif isinstance(getattr(arg, "ty", None), relax.TensorType):
+            found.append(arg)
+    return found
+
+
+def _read(value: relax.Expr) -> list[tvm.ir.Var]:
+    """Variables that an expression reads."""
+    found: dict[tvm.ir.Var, None] = {}
+
+    def visit(expr: relax.Expr) -> None:
+        if isinstance(expr, tvm.ir.Var):
+            found.setdefault(expr)
+
+    if not isinstance(value, relax.Function | relax.If):
+        relax.analysis.post_order_visit(value, visit)
+    return list(found)
+
+
+def _parts(kind: tvm.ir.Type) -> list[relax.TensorType]:
+    """The tensors of a type."""
+    if isinstance(kind, relax.TupleType):
+        return [part for field in kind.fields for part in _parts(field)]
+    return [kind] if isinstance(kind, relax.TensorType) else []
+
+
+def _elements(kind: relax.TensorType) -> int | None:
+    """Elements of a tensor, at plausible numbers; None where its shape is not known."""
+    shape = shape_of(relax.Var("tensor", kind))
+    return None if shape is None else math.prod(typical_shape(shape))
+
+
+def _bytes(kind: relax.TensorType) -> int:
+    element = tvm.DataType(str(kind.dtype))
+    return (_elements(kind) or 0) * -(-element.bits * element.lanes // 8)

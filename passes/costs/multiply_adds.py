@@ -1,0 +1,104 @@
+"""Counting multiply-adds, the measure of how much of a model is offloaded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import tvm
+from tvm import relax
+
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.dims import Shape
+from tvm_mxplan.operators.attention import NAME as ATTENTION
+from tvm_mxplan.operators.convolution_gradients import BACKWARD_DATA, BACKWARD_WEIGHTS
+from tvm_mxplan.operators.recurrent import GATES, NEEDED, PREFIX
+
+from ..relax_types import shape_of
+
+
+def of_function(function: relax.Function) -> int:
+    """Multiply-adds of convolutions, products and recurrent layers in a function; symbols count as 1."""
+    total = 0
+
+    def visit(expr: relax.Expr) -> None:
+        nonlocal total
+        if isinstance(expr, relax.Call) and isinstance(expr.op, tvm.ir.Op):
+            total += of_call(expr, _with_ones)
+
+    relax.analysis.post_order_visit(function, visit)
+    return total
+
+
+def of_call(call: relax.Call, sized: Callable[[Shape], Sequence[int]]) -> int:
+    """Multiply-adds of one operator; ``sized`` puts numbers in the place of symbols."""
+    name = call.op.name
+    if name.startswith("relax.nn.conv"):
+        weights, transposed = shape_of(call.args[1]), "transpose" in name
+        positions = shape_of(call.args[0] if transposed else call)
+        if weights is not None and positions is not None:
+            return math.prod(sized(positions)) * math.prod(sized(weights)[1:])
+    elif name.removeprefix(PREFIX) in GATES:
+        data, weights, recurrence = (shape_of(arg) for arg in call.args[:NEEDED])
+        if data is not None and weights is not None and recurrence is not None:
+            return math.prod(sized(data)[:2]) * (math.prod(sized(weights)) + math.prod(sized(recurrence)))
+    elif name in (BACKWARD_DATA.full_name, BACKWARD_WEIGHTS.full_name):
+        grad, weights = (
+            (call.args[0], call.args[1]) if name == BACKWARD_DATA.full_name else (call.args[1], call)
+        )
+        shapes = shape_of(grad), shape_of(weights)
+        if shapes[0] is not None and shapes[1] is not None:
+            return math.prod(sized(shapes[0])) * math.prod(sized(shapes[1])[1:])
+    elif name == ATTENTION:
+        query, key, value = (shape_of(arg) for arg in call.args[:3])
+        if query is not None and key is not None and value is not None:
+            return math.prod(sized(query[:3])) * sized(key)[2] * sum(sized((query[3], value[3])))
+    elif name == "relax.matmul":
+        left, out = shape_of(call.args[0]), shape_of(call)
+        if left is not None and out is not None:
+            return math.prod(sized(out)) * math.prod(sized(left)[-1:])
+    return 0
+
+
+def of_program(program: ir.Program) -> int:
+    """Multiply-adds of a region program."""
+    total = 0
+    for step in program.steps:
+        if isinstance(step.attrs, ir.Convolution | ir.Deconvolution):
+            weights = program.values[step.operand("weights")].shape
+            inner = weights[2:] if step.attrs.groups > 1 else weights[1:]
+            if isinstance(step.attrs, ir.Deconvolution):
+                outer = weights[1:2] if step.attrs.groups > 1 else weights[:1]
+                positions = program.values[step.operand("src")].shape
+                total += _size(positions) * _size(outer) * _size(inner[1:])
+            elif step.has_depthwise:
+                # Pointwise at every position of the source, then depthwise at every position of dst.
+                positions = program.values[step.operand("src")].shape
+                total += _size((positions[0], *positions[2:])) * _size(weights)
+                depthwise = program.values[step.operand("depthwise_weights")].shape
+                total += _size(program.values[step.dst].shape) * _size(depthwise[2:])
+            else:
+                total += _size(program.values[step.dst].shape) * _size(inner)
+        elif isinstance(step.attrs, ir.ConvolutionBackwardWeights):
+            filters = program.values[step.dst].shape
+            inner = filters[2:] if step.attrs.groups > 1 else filters[1:]
+            total += _size(program.values[step.operand("gradient")].shape) * _size(inner)
+        elif isinstance(step.attrs, ir.MatMul | ir.InnerProduct):
+            source = program.values[step.operand("src")].shape
+            depth = source[-1:] if isinstance(step.attrs, ir.MatMul) else source[1:]
+            total += _size(program.values[step.dst].shape) * _size(depth)
+        elif isinstance(step.attrs, ir.Attention):
+            query, key, value = (program.values[step.operand(role)].shape for role in ("src", "key", "value"))
+            total += _size(query[:3]) * _size(key[2:3]) * (_size(query[3:]) + _size(value[3:]))
+        elif isinstance(step.attrs, ir.Recurrent):
+            products = (program.values[step.operand(role)].shape for role in ("weights", "recurrence"))
+            total += _size(program.values[step.dst].shape[:2]) * sum(map(_size, products))
+    return total
+
+
+def _size(shape: Shape) -> int:
+    return math.prod(_with_ones(shape))
+
+
+def _with_ones(shape: Shape) -> list[int]:
+    return [dim if isinstance(dim, int) else 1 for dim in shape]

@@ -1,0 +1,67 @@
+"""Reductions to the largest or the smallest number that are compared with an infinity.
+
+    a = R.max(mask, axis=[-1]);  b = R.equal(a, -inf)      a
+
+A row of -inf alone has the largest number -inf.  A library may begin at the smallest number there is, and
+then the row is none that is masked entirely, which is what such a comparison asks.  So these are left to TVM.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import tvm
+from tvm import relax
+
+from ..relax_types import operator_name, scalar_of
+
+_REDUCTIONS = ("relax.max", "relax.min")
+_COMPARISONS = tuple(
+    f"relax.{name}"
+    for name in ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+)  # fmt: skip
+_TESTS = ("relax.isinf", "relax.isfinite")
+_VIEWS = tuple(
+    f"relax.{name}"
+    for name in ("reshape", "squeeze", "expand_dims", "permute_dims", "broadcast_to", "astype", "flatten")
+)  # fmt: skip
+
+
+def infinite_extremes(mod: tvm.IRModule) -> set[str]:
+    """Names of the operators that a module's functions use so."""
+    found: set[str] = set()
+    for function in mod.functions.values():
+        if isinstance(function, relax.Function):
+            found |= _of_function(function)
+    return found
+
+
+def _of_function(function: relax.Function) -> set[str]:
+    values = dict(relax.analysis.get_var2val(function).items())
+    pending = [arg for value in values.values() for arg in _asked(value, values)]
+    names: set[str] = set()
+    while pending:
+        value = values.get(pending.pop())
+        kind = getattr(getattr(value, "op", None), "name", "")
+        if kind in _VIEWS:
+            pending.append(value.args[0])  # type: ignore[union-attr]
+        elif kind in _REDUCTIONS:
+            names.add(operator_name(value) or "")
+    return names - {""}
+
+
+def _asked(value: relax.Expr, values: Mapping[tvm.ir.Var, relax.Expr]) -> list[relax.Expr]:
+    """The value that another one asks whether it is infinite."""
+    kind = getattr(getattr(value, "op", None), "name", "")
+    if kind in _TESTS:
+        return [value.args[0]]  # type: ignore[attr-defined]
+    if kind not in _COMPARISONS:
+        return []
+    left, right = value.args  # type: ignore[attr-defined]
+    return [one for one, other in ((left, right), (right, left)) if _is_infinite(other, values)]
+
+
+def _is_infinite(expr: relax.Expr, values: Mapping[tvm.ir.Var, relax.Expr]) -> bool:
+    number = scalar_of(values.get(expr, expr) if isinstance(expr, relax.Var) else expr)
+    return number is not None and math.isinf(number)

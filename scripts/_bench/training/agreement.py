@@ -1,0 +1,25 @@
+"""Networks trained here and in PyTorch from the same weights on the same batches: what they differ by.
+
+    scripts/bench training_agreement [--steps 10] [--batch 3] [NETWORK ...]
+
+The loss of each step, the gradients of the first one, and weights and running statistics behind the first
+and the last are compared, each tensor in the L2 norm relative to PyTorch's.  A tensor whose norm is less
+than 1e-5 of the largest one's is held against that one: a shift before a batch norm has no gradient but
+rounding.  PyTorch in float64 tells what rounding alone does to a network.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="bench training_agreement", description=__doc__)
+    parser.add_argument("networks", nargs="*")
+    parser.add_argument("--batch", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=10)
+    args = parser.parse_args(arguments)
+    from .compared_steps import chosen, printed
+
+    printed(chosen(args.networks), args.batch, args.steps)
+    return 0

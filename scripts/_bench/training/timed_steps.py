@@ -1,0 +1,96 @@
+"""Times of steps here and in PyTorch, and opcheck of ours; needs torch."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+import numpy as np
+import torch
+
+from tvm_mxplan import training
+
+from .compared_steps import Torch, compiled
+from .networks import Network
+
+_KINDS = {"convolution": 0, "deconvolution": 1, "convolution_backward_weights": 2}
+
+
+def print_times(networks: Iterable[Network], batch: int, rounds: int) -> None:
+    """Print the table of times, row by row."""
+    torch.set_num_threads(1)
+    print(
+        "| network | ours, ms | PyTorch nchw | channels last | ours over the better | conversions | "
+        "reorders | arena over bound |\n| --- | --- | --- | --- | --- | --- | --- | --- |"
+    )
+    ratios = []
+    for network in networks:
+        row, ratio = _timed(network, batch, rounds)
+        ratios.append(ratio)
+        print(row, flush=True)
+    print(f"geometric mean {np.exp(np.mean(np.log(ratios))):.2f}, largest {max(ratios):.2f}")
+
+
+def print_checks(networks: Iterable[Network], batch: int) -> None:
+    """Print the table of opchecks, row by row."""
+    print("| network | loss | steps of regions checked |\n| --- | --- | --- |")
+    for network in networks:
+        print(_checked(network, batch), flush=True)
+
+
+def _checked(network: Network, batch: int) -> str:
+    """A step with every step of a region worked out again, which raises where one differs."""
+    step = compiled(network, network.made(), batch, options={"opcheck": True})
+    inputs, labels = network.batch(batch)
+    loss = step(**{name: tensor.numpy() for name, tensor in inputs.items()}, labels=labels.numpy())
+    count = sum(len(region.steps) for region in step.report.regions)
+    return f"| {network.name} | {loss:.4f} | {count}: PASS |"
+
+
+def _timed(network: Network, batch: int, rounds: int) -> tuple[str, float]:
+    model = network.made()
+    step = compiled(network, model, batch)
+    inputs, labels = network.batch(batch)
+    arrays = {name: tensor.numpy() for name, tensor in inputs.items()}
+    plain, last = Torch(model, torch.float32), Torch(_channels_last(model), torch.float32)
+    turned = {
+        name: tensor.contiguous(memory_format=torch.channels_last) if tensor.ndim == 4 else tensor
+        for name, tensor in inputs.items()
+    }
+    engines: list[Callable[[], float]] = [
+        lambda: step(**arrays, labels=labels.numpy()),
+        lambda: plain.step(inputs, labels),
+        lambda: last.step(turned, labels),
+    ]
+    losses = [engine() for engine in engines]
+    if not np.allclose(losses, losses[0], rtol=1e-4):
+        raise SystemExit(f"bench: {network.name}: first losses differ: {losses}")
+    spent: list[list[float]] = [[] for _ in engines]
+    for _ in range(rounds):
+        for times, engine in zip(spent, engines, strict=True):
+            began = time.process_time()
+            engine()
+            times.append(time.process_time() - began)
+    ours, nchw, channels = (float(np.median(times)) * 1e3 for times in spent)
+    ratio = ours / min(nchw, channels)
+    cells = [f"{ours:.0f}", f"{nchw:.0f}", f"{channels:.0f}", f"{ratio:.2f}", *_facts(step)]
+    return f"| {network.name} | {' | '.join(cells)} |", ratio
+
+
+def _channels_last(model: torch.nn.Module) -> torch.nn.Module:
+    return copy.deepcopy(model).to(memory_format=torch.channels_last)
+
+
+def _facts(step: training.TrainingStep) -> list[str]:
+    report = step.report
+    kinds = {one.name: one.kind for region in report.regions for one in region.steps}
+    counts = Counter(_KINDS[kinds[name]] for name in report.converting)
+    reorders = sum(len(region.reorders) for region in report.regions)
+    whole = report.memory[-1]
+    return [
+        " / ".join(str(counts[at]) for at in range(3)),
+        str(reorders),
+        f"{whole.height / max(1, whole.lower_bound):.3f}",
+    ]

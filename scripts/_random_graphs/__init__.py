@@ -1,0 +1,1 @@
+"""Random ONNX graphs, ours against onnxruntime: the code of scripts/random_graphs."""

@@ -1,0 +1,1 @@
+"""Steps to sweep, made of problems."""

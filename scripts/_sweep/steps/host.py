@@ -1,0 +1,91 @@
+"""Steps of the host library, made of problems: ``lib=host`` and element types as ``dt=s32:f32``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+
+from tvm_mxplan.core.program import program as ir
+
+from .subject import Data, Fields, Subject, Tensor, broadcast
+
+_KINDS_OF: dict[str, Data] = {"float32": "fine", "float64": "fine", "bool": "truths"}
+"""Numbers for what is read in a type; integers are drawn from few, so that equal ones meet."""
+
+
+def select(f: Fields) -> Subject:
+    """second and third: how src1 and the condition are broadcast."""
+    shape = f.dims()
+    tensors = (
+        Tensor("condition", broadcast(shape, f.text("third", "whole")), data="truths", dtype="bool"),
+        Tensor("src", shape),
+        Tensor("src1", broadcast(shape, f.text("second", "whole"))),
+    )
+    return Subject(ir.Select(), tensors, shape)
+
+
+def compare(f: Fields) -> Subject:
+    shape = f.dims()
+    tensors = (Tensor("src", shape), Tensor("src1", broadcast(shape, f.text("second", "whole"))))
+    return Subject(ir.Compare(f.text("alg", "less")), tensors, shape)
+
+
+def cast(f: Fields) -> Subject:
+    return Subject(ir.Cast(), (Tensor("src", f.dims()),), f.dims())
+
+
+def function(algorithm: str, shape: tuple[int, ...]) -> Subject:
+    """An elementwise function, most of which round nothing."""
+    data: Data = "positive" if algorithm in ("sqrt", "rsqrt") else "numbers"
+    exact = algorithm not in ("erf", "exp", "sqrt", "rsqrt")
+    return Subject(ir.Eltwise(algorithm, 0.0, 0.0), (Tensor("src", shape, data=data),), shape, exact=exact)
+
+
+def gather(f: Fields) -> Subject | None:
+    """at=3x2: the shape of the indices; of=s64: their type."""
+    shape, axis = f.dims(), f.number("axis", 0)
+    indices = tuple(int(size) for size in f.text("at", "4").split("x"))
+    if axis >= len(shape):
+        return None
+    kind = {"s32": "int32", "s64": "int64"}[f.text("of", "s64")]
+    places = Tensor("indices", indices, data="indices", dtype=kind, below=shape[axis])
+    dst = (*shape[:axis], *indices, *shape[axis + 1 :])
+    return Subject(ir.Gather(axis), (Tensor("src", shape), places), dst)
+
+
+def strided_slice(f: Fields) -> Subject | None:
+    """begin and steps for each axis; the result goes to the end, or to the beginning."""
+    shape = f.dims()
+    begin = tuple(int(one) for one in f.text("begin", "").split("x"))
+    steps = tuple(int(one) for one in f.text("steps", "").split("x"))
+    if not len(shape) == len(begin) == len(steps) or any(b >= n for b, n in zip(begin, shape, strict=True)):
+        return None
+    dst = tuple(
+        (n - 1 - b) // s + 1 if s > 0 else b // -s + 1 for n, b, s in zip(shape, begin, steps, strict=True)
+    )
+    return Subject(ir.StridedSlice(begin, steps), (Tensor("src", shape),), dst)
+
+
+def resize(f: Fields) -> Subject:
+    src = f.spatial("i", 1)
+    dst = tuple(f.number(f"o{axis}", f.number("o" + f.axes[0])) for axis in f.axes)
+    lead = (f.number("mb"), f.number("ic"))
+    algorithm = f.text("alg", "nearest")
+    attrs = ir.Resize(
+        algorithm, f.text("places", "half_pixel"), f.text("round", "floor"), -0.5, bool(f.number("inside", 0))
+    )
+    return Subject(attrs, (Tensor("src", (*lead, *src)),), (*lead, *dst), exact=algorithm == "nearest")
+
+
+def in_host(made: Subject, read: str, written: str) -> Subject:
+    """The step run by the host library, on data of one type, with a result of that or another."""
+    tensors = []
+    for tensor in made.tensors:
+        if tensor.role in ("src", "src1") and tensor.data not in ("positive", "signs"):
+            data = _KINDS_OF.get(read, "few")
+            tensor = replace(tensor, data=data)
+        tensors.append(replace(tensor, dtype=read) if tensor.role in ("src", "src1") else tensor)
+    written = "bool" if isinstance(made.attrs, ir.Compare) else written
+    rounds = isinstance(made.attrs, ir.Eltwise) and not made.exact
+    exact = made.exact and prod(made.dst) > 0 and not rounds
+    return replace(made, tensors=tuple(tensors), written=written, added=written, exact=exact, library="host")

@@ -1,0 +1,133 @@
+"""Budgets that graphs share: exact against brute force, and monotone."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tvm_mxplan.core import shared_budget
+from tvm_mxplan.core.assignment import (
+    AssignmentProblem,
+    Option,
+    assignment_cost,
+    assignment_spending,
+    solve_assignment,
+)
+from tvm_mxplan.core.shared_budget import least_spending, solve_within
+
+WIDE, SHORT = "wide", "short"
+
+
+def chain(seed: int, steps: int = 5) -> AssignmentProblem:
+    """Steps that read the one before: dear and exact, or cheap and not; short values are cast too."""
+    random = np.random.default_rng(seed)
+    options = []
+    for step in range(steps):
+        found = []
+        for read, written in itertools.product((WIDE, SHORT), repeat=2):
+            cost = float(random.integers(1, 20)) * (0.5 if read == SHORT else 1.0)
+            spends = float(random.integers(1, 9)) * (read == SHORT) + 2.0 * (written == SHORT)
+            found.append(Option(cost, ((step - 1, read),) if step else (), ((step, written),), spends))
+        options.append(tuple(found))
+    forms = [(step, form) for step in range(steps) for form in (WIDE, SHORT)]
+    conversions = {form: float(random.integers(1, 6)) for form in forms}
+    spending = {form: 3.0 for form in forms if form[1] == SHORT}
+    return AssignmentProblem(tuple(options), conversions, spending)
+
+
+def all_choices(problem: AssignmentProblem) -> list[tuple[int, ...]]:
+    return list(itertools.product(*(range(len(options)) for options in problem.steps)))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_one_graph_equals_brute_force_at_each_budget(seed: int) -> None:
+    problem = chain(seed)
+    known = [(assignment_cost(problem, c), assignment_spending(problem, c)) for c in all_choices(problem)]
+    for budget in (0.0, 3.0, 7.0, 14.0, 25.0, 1e6):
+        found = solve_assignment(replace(problem, budget=budget))
+        assert assignment_spending(problem, found.choices) <= budget
+        assert found.cost == pytest.approx(min(cost for cost, spent in known if spent <= budget))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_two_graphs_share_what_there_is(seed: int) -> None:
+    """Their values have the same numbers; costs are within the share that is asked for."""
+    problems = [chain(seed, 3), chain(seed + 100, 3)]
+    sums = []
+    for budget in (0.0, 5.0, 9.0, 16.0, 1e6):
+        found = solve_within(problems, budget)
+        pairs = list(zip(problems, found, strict=True))
+        assert sum(assignment_spending(p, a.choices) for p, a in pairs) <= budget
+        assert all(a.cost == assignment_cost(p, a.choices) for p, a in pairs)
+        best = min(
+            sum(assignment_cost(p, c) for p, c in zip(problems, both, strict=True))
+            for both in itertools.product(*map(all_choices, problems))
+            if sum(assignment_spending(p, c) for p, c in zip(problems, both, strict=True)) <= budget
+        )
+        sums.append(sum(a.cost for a in found))
+        assert best <= sums[-1] <= 1.005 * best
+    assert sums == sorted(sums, reverse=True) and sums[0] > sums[-1]
+
+
+def test_the_example_of_the_module() -> None:
+    def graph(cheap: float) -> AssignmentProblem:
+        return AssignmentProblem(((Option(9, (), ()), Option(cheap, (), (), 2.0)),), {})
+
+    problems = [graph(6), graph(8)]
+    assert [a.cost for a in solve_within(problems, 2.0)] == [6, 9]
+    assert [a.cost for a in solve_within(problems, 4.0)] == [6, 8]
+
+
+def test_without_a_bound_each_graph_is_solved_alone() -> None:
+    problems = [chain(1), chain(2)]
+    assert solve_within(problems, math.inf) == [solve_assignment(problem) for problem in problems]
+    assert solve_within([], 1.0) == [] and solve_within([], math.inf) == []
+
+
+def test_what_cannot_be_had_is_an_error_and_the_least_is_known() -> None:
+    demanded = AssignmentProblem(((Option(1, (), (), 5.0), Option(9, (), (), 4.0)),), {})
+    with pytest.raises(ValueError, match="no assignment"):
+        solve_within([demanded, chain(3)], 1.0)
+    assert least_spending([demanded, chain(3)]) == 4.0
+    reader = (Option(1, ((0, SHORT),), ()),)
+    given = (Option(1, (), ((0, WIDE),)),)
+    assert least_spending([AssignmentProblem((given, reader), {(0, SHORT): 1.0}, {(0, SHORT): 7.0})]) == 7.0
+
+
+def test_where_the_search_ends_early_what_spends_least_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ends_early(problem: AssignmentProblem, **limits: object) -> object:
+        if math.isfinite(problem.budget):
+            raise ValueError("no assignment: the limit was reached")
+        return solve_assignment(problem)
+
+    monkeypatch.setattr(shared_budget, "solve_assignment", ends_early)
+    problems = [chain(4), chain(5)]
+    found = solve_within(problems, 8.0)
+    pairs = list(zip(problems, found, strict=True))
+    assert sum(assignment_spending(p, a.choices) for p, a in pairs) == least_spending(problems) <= 8.0
+    assert all(a.cost == assignment_cost(p, a.choices) for p, a in pairs)
+
+
+def test_many_steps_are_solved_at_a_price_and_stay_within() -> None:
+    problems = [chain(seed, 40) for seed in range(5)]
+    free = solve_within(problems, math.inf)
+    spends = sum(assignment_spending(p, a.choices) for p, a in zip(problems, free, strict=True))
+    assert solve_within(problems, spends) == free
+    costs = []
+    for share in (0.0, 0.2, 0.5, 0.8):
+        found = solve_within(problems, share * spends)
+        spent = sum(assignment_spending(p, a.choices) for p, a in zip(problems, found, strict=True))
+        assert 0.75 * share * spends <= spent <= share * spends
+        costs.append(sum(a.cost for a in found))
+    assert costs == sorted(costs, reverse=True) and costs[-1] > sum(a.cost for a in free)
+
+
+def test_tiny_budgets_are_kept_to_their_own_scale() -> None:
+    """The solver's tolerance is absolute: squares of errors of 1e-6 are far below it."""
+    steps = tuple((Option(2.0, (), ()), Option(1.0, (), (), 1e-12)) for _ in range(9))
+    found = solve_assignment(AssignmentProblem(steps, {}, budget=4.5e-12))
+    assert sum(found.choices) == 4

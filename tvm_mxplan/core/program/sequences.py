@@ -1,0 +1,55 @@
+"""The kinds of steps over sequences: recurrent layers and attention."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+RecurrentCell = Literal["lstm", "gru", "gru_linear", "tanh", "relu"]
+RECURRENT_CELLS: tuple[RecurrentCell, ...] = ("lstm", "gru", "gru_linear", "tanh", "relu")
+AttentionCausal = Literal["no", "first", "last"]
+ATTENTION_CAUSAL: tuple[AttentionCausal, ...] = ("no", "first", "last")
+RecurrentDirection = Literal["forward", "reverse", "both"]
+RECURRENT_DIRECTIONS: tuple[RecurrentDirection, ...] = ("forward", "reverse", "both")
+
+
+@dataclass(frozen=True)
+class Recurrent:
+    """src [T, N, I] -> dst [T, N, D * H]: a recurrent layer over T steps, in D directions.
+
+    weights [1, D, I, G, H], recurrence [1, D, H, G, H], bias? [1, D, B, H], peepholes? [1, D, 3, H] (of the
+    gates in, forget, out), hidden? and cell? [1, D, N, H] (zeros where they are missing, both or none);
+    further results last_hidden? and last_cell? [1, D, N, H].  The first axis counts layers.
+
+    ``cell`` says what G and B count:
+
+        lstm       4, 4   gates in, forget, candidate, out
+        gru        3, 3   gates update, reset, candidate
+        gru_linear 3, 4   the same, reset gating the recurrent product; its bias apart, as the fourth
+        tanh, relu 1, 1   plain cells with that activation
+
+    ``direction``: forward, reverse, or both (forward first, their outputs side by side).
+    """
+
+    cell: RecurrentCell
+    direction: RecurrentDirection
+
+
+@dataclass(frozen=True)
+class Attention:
+    """src [N, H, S, D], key [N, G, T, D], value [N, G, T, W], mask? -> dst [N, S, H, W].
+
+    Scores are ``scale`` times the products of queries and keys, and the mask, which is broadcast to
+    [N, H, S, T], is added to them; a softmax over the keys weights the values.  H / G heads of queries in a
+    row share one of keys and values.
+
+    Attributes
+    ----------
+    causal : the keys that a query sees: all (``no``); those up to its own place, counted from the first key
+        (``first``), or with the last query at the last key (``last``).
+    nan_is_zero : weights that are NaN, as those of queries that see nothing, count as 0.
+    """
+
+    scale: float
+    causal: AttentionCausal = "no"
+    nan_is_zero: bool = False

@@ -1,0 +1,147 @@
+"""Several assignment problems that spend of one budget: the graphs of one model, solved as one.
+
+    graph A    options that cost 9, 6 and spend 0, 2         graph B    options that cost 9, 8 and spend 0, 2
+
+    a budget of 2 goes to A, where it gains more: 6 + 9; one of 4 is enough for both: 6 + 8
+
+Where nothing bounds the budget, each graph is solved alone.  So they are where there are many steps: spending
+then has a price, which grows until all of it is within the budget.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from .assignment import (
+    Assignment,
+    AssignmentProblem,
+    Form,
+    Option,
+    assignment_cost,
+    assignment_spending,
+    solve_assignment,
+)
+
+_MANY = 150
+"""Steps with a choice: a search over more of them at once takes long."""
+_TURNS, _FACTOR = 12, 8.0
+"""Prices that are tried, and how much they differ as long as none is known on either side."""
+_NODES = 1000
+_GAP = 5e-3
+"""Costs are estimates: what is within that of the least is as good."""
+
+
+def solve_within(problems: Sequence[AssignmentProblem], budget: float) -> list[Assignment]:
+    """The cheapest assignments of all problems that together spend ``budget`` at most.
+
+    Raises
+    ------
+    ValueError : no assignment spends so little.
+    """
+    if math.isinf(budget):
+        return [solve_assignment(problem) for problem in problems]
+    if sum(len(options) > 1 for problem in problems for options in problem.steps) > _MANY:
+        return _by_price(problems, budget)
+    try:
+        joint = solve_assignment(replace(_joined(problems), budget=budget), max_nodes=_NODES, gap=_GAP)
+    except ValueError:
+        # Nothing was found within the nodes, or there is nothing.
+        if least_spending(problems) > budget:
+            raise
+        return [_thriftiest(problem) for problem in problems]
+    found, at = [], 0
+    for problem in problems:
+        choices = joint.choices[at : at + len(problem.steps)]
+        at += len(problem.steps)
+        # What bounds the sum bounds no summand.
+        found.append(Assignment(choices, assignment_cost(problem, choices), -math.inf))
+    return found
+
+
+def _by_price(problems: Sequence[AssignmentProblem], budget: float) -> list[Assignment]:
+    """The cheapest assignments found at a price of spending at which they are within the budget."""
+    free = [solve_assignment(problem) for problem in problems]
+    if _spent(problems, free) <= budget:
+        return free
+    found = [_thriftiest(problem) for problem in problems]
+    if _spent(problems, found) > budget:
+        raise ValueError("no assignment spends so little")
+    low, high = 0.0, math.inf
+    price = sum(one.cost for one in free) / (budget or 1.0)
+    for _ in range(_TURNS):
+        priced = [_at_price(problem, price) for problem in problems]
+        if _spent(problems, priced) <= budget:
+            high, found = price, priced
+        else:
+            low = price
+        price = high / _FACTOR if low == 0 else low * _FACTOR if math.isinf(high) else math.sqrt(low * high)
+    return found
+
+
+def _spent(problems: Sequence[AssignmentProblem], found: Sequence[Assignment]) -> float:
+    pairs = zip(problems, found, strict=True)
+    return sum(assignment_spending(problem, one.choices) for problem, one in pairs)
+
+
+def _at_price(problem: AssignmentProblem, price: float) -> Assignment:
+    """The cheapest assignment where spending costs something, at its own cost."""
+    steps = tuple(
+        tuple(replace(option, cost=option.cost + price * option.spends) for option in options)
+        for options in problem.steps
+    )
+    conversions = {
+        form: cost + price * problem.spending.get(form, 0.0) for form, cost in problem.conversions.items()
+    }
+    choices = solve_assignment(replace(problem, steps=steps, conversions=conversions)).choices
+    return Assignment(choices, assignment_cost(problem, choices), -math.inf)
+
+
+def least_spending(problems: Sequence[AssignmentProblem]) -> float:
+    """The sum that the assignments that spend least spend."""
+    return sum(assignment_spending(problem, _thriftiest(problem).choices) for problem in problems)
+
+
+def _thriftiest(problem: AssignmentProblem) -> Assignment:
+    """An assignment that spends least, at its own cost."""
+    most = max((option.spends for options in problem.steps for option in options), default=0.0)
+    unit = max(most, *problem.spending.values(), 0.0) or 1.0
+    steps = tuple(
+        tuple(replace(option, cost=option.spends / unit, spends=0.0) for option in options)
+        for options in problem.steps
+    )
+    conversions = {form: problem.spending.get(form, 0.0) / unit for form in problem.conversions}
+    choices = solve_assignment(AssignmentProblem(steps, conversions)).choices
+    return Assignment(choices, assignment_cost(problem, choices), -math.inf)
+
+
+def _joined(problems: Sequence[AssignmentProblem]) -> AssignmentProblem:
+    """One problem of all graphs, whose values are numbered anew."""
+    steps: list[tuple[Option, ...]] = []
+    conversions: dict[Form, float] = {}
+    spending: dict[Form, float] = {}
+    first = 0
+    for problem in problems:
+
+        def moved(form: Form, by: int = first) -> Form:
+            return form[0] + by, form[1]
+
+        steps += [
+            tuple(
+                replace(option, wants=tuple(map(moved, option.wants)), gives=tuple(map(moved, option.gives)))
+                for option in options
+            )
+            for options in problem.steps
+        ]
+        conversions |= {moved(form): cost for form, cost in problem.conversions.items()}
+        spending |= {moved(form): spent for form, spent in problem.spending.items()}
+        first += 1 + max((value for value, _ in _forms(problem)), default=-1)
+    return AssignmentProblem(tuple(steps), conversions, spending)
+
+
+def _forms(problem: AssignmentProblem) -> list[Form]:
+    used = [
+        form for options in problem.steps for option in options for form in (*option.wants, *option.gives)
+    ]
+    return [*used, *problem.conversions]

@@ -1,0 +1,1 @@
+"""Converters of operators along axes: reductions, running sums, normalizations."""

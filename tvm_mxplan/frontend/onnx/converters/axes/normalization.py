@@ -1,0 +1,127 @@
+"""Normalizations that TVM's importer lacks or gets wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+from tvm import relax
+
+from ...node import Emitter, Node, NotTaken
+from ...values import Value, dtype_of, rank_of
+from ..numbers import constant
+from ..table import converts
+
+
+@converts("LayerNormalization")
+def _layer_normalization(emitter: Emitter, node: Node) -> tuple[Value, ...]:
+    """All axes from one on; the second and third result are the mean and one over the deviation."""
+    data = emitter.tensor(node.input(0))
+    rank = rank_of(data)
+    first = node.attribute("axis", -1)
+    axes = list(range(first % rank, rank))
+    epsilon = node.attribute("epsilon", 1e-5)
+    dtype = dtype_of(data)
+    scale = emitter.tensor(node.input(1))
+    bias = node.input(2)
+    wanted = [index for index, name in enumerate(node.outputs) if name]
+    if rank_of(scale) != len(axes):
+        return _general(emitter, node, data, axes)
+    zeros = relax.op.zeros_like(scale) if bias is None else emitter.tensor(bias)
+    if bias is None:
+        zeros = emitter.emit(zeros)
+    result = emitter.emit(relax.op.nn.layer_norm(data, scale, zeros, axes, epsilon))
+    if wanted[-1] == 0:
+        return (result,)
+    mean, deviation = _statistics(emitter, data, axes, epsilon, dtype)
+    return result, mean, deviation
+
+
+def _statistics(
+    emitter: Emitter, data: relax.Expr, axes: list[int], epsilon: float, dtype: str
+) -> tuple[relax.Var, relax.Var]:
+    wide = data if dtype == "float32" else emitter.emit(relax.op.astype(data, "float32"))
+    mean = emitter.emit(relax.op.mean(wide, axes, keepdims=True))
+    centred = emitter.emit(relax.op.subtract(wide, mean))
+    variance = emitter.emit(relax.op.mean(relax.op.multiply(centred, centred), axes, keepdims=True))
+    return mean, emitter.emit(relax.op.rsqrt(relax.op.add(variance, relax.const(np.float32(epsilon)))))
+
+
+def _general(emitter: Emitter, node: Node, data: relax.Expr, axes: list[int]) -> tuple[Value, ...]:
+    """A scale that broadcasts over the axes."""
+    dtype = dtype_of(data)
+    mean, deviation = _statistics(emitter, data, axes, node.attribute("epsilon", 1e-5), dtype)
+    wide = data if dtype == "float32" else emitter.emit(relax.op.astype(data, "float32"))
+    result = emitter.emit(relax.op.multiply(relax.op.subtract(wide, mean), deviation))
+    result = result if dtype == "float32" else emitter.emit(relax.op.astype(result, dtype))
+    result = emitter.emit(relax.op.multiply(result, emitter.tensor(node.input(1))))
+    if node.input(2) is not None:
+        result = emitter.emit(relax.op.add(result, emitter.tensor(node.input(2))))
+    return result, mean, deviation
+
+
+@converts("RMSNormalization")
+def _rms_normalization(emitter: Emitter, node: Node) -> Value:
+    """All axes from one on; over the last one alone it is an operator of TVM."""
+    data = emitter.tensor(node.input(0))
+    rank, dtype = rank_of(data), dtype_of(data)
+    axes = list(range(node.attribute("axis", -1) % rank, rank))
+    scale = emitter.tensor(node.input(1))
+    if len(axes) == 1 and rank_of(scale) == 1 and dtype == "float32":
+        return emitter.emit(relax.op.nn.rms_norm(data, scale, axes, node.attribute("epsilon", 1e-5)))
+    emit = emitter.emit
+    wide = data if dtype in ("float32", "float64") else emit(relax.op.astype(data, "float32"))
+    squares = emit(relax.op.mean(relax.op.multiply(wide, wide), axes, keepdims=True))
+    epsilon = constant(node.attribute("epsilon", 1e-5), dtype_of(wide))
+    result = emit(relax.op.multiply(wide, relax.op.rsqrt(relax.op.add(squares, epsilon))))
+    result = result if dtype_of(wide) == dtype else emit(relax.op.astype(result, dtype))
+    return emit(relax.op.multiply(result, scale))
+
+
+@converts("LpNormalization")
+def _lp_normalization(emitter: Emitter, node: Node) -> Value:
+    """Divided by the norm along an axis; zero where that is zero."""
+    data = emitter.tensor(node.input(0))
+    emit, dtype = emitter.emit, dtype_of(data)
+    axis = [node.attribute("axis", -1)]
+    if node.attribute("p", 2) == 1:
+        norm = emit(relax.op.sum(relax.op.abs(data), axis, keepdims=True))
+    else:
+        norm = emit(relax.op.sqrt(relax.op.sum(relax.op.multiply(data, data), axis, keepdims=True)))
+    one = constant(1, dtype)
+    empty = relax.op.equal(norm, constant(0, dtype))
+    return emit(relax.op.divide(data, emit(relax.op.where(empty, one, norm))))
+
+
+@converts("BatchNormalization", first_opset=14)
+def _batch_normalization(emitter: Emitter, node: Node) -> tuple[Value, ...]:
+    """In training mode: by the batch's own statistics, and the running ones that follow."""
+    if not node.attribute("training_mode", 0):
+        raise NotTaken
+    data = emitter.tensor(node.input(0))
+    scale, bias, mean, variance = (emitter.tensor(node.input(at)) for at in range(1, 5))
+    emit, rank = emitter.emit, rank_of(data)
+    axes = [axis for axis in range(rank) if axis != 1]
+    dtype = dtype_of(data)
+    wide = data if dtype in ("float32", "float64") else emit(relax.op.astype(data, "float32"))
+    inner = dtype_of(wide)
+
+    def row(value: relax.Expr) -> relax.Expr:
+        value = value if dtype_of(value) == inner else emit(relax.op.astype(value, inner))
+        return emitter.reshaped(value, [-1] + [1] * (rank - 2))
+
+    average = emit(relax.op.mean(wide, axes, keepdims=True))
+    centred = emit(relax.op.subtract(wide, average))
+    spread = emit(relax.op.mean(relax.op.multiply(centred, centred), axes, keepdims=True))
+    epsilon = constant(node.attribute("epsilon", 1e-5), inner)
+    result = emit(relax.op.multiply(centred, relax.op.rsqrt(relax.op.add(spread, epsilon))))
+    result = emit(relax.op.add(relax.op.multiply(result, row(scale)), row(bias)))
+    momentum = node.attribute("momentum", 0.9)
+
+    def running(old: relax.Expr, new: relax.Expr) -> relax.Expr:
+        kind = dtype_of(old)
+        new = emitter.reshaped(new, emitter.shape(old))
+        new = new if dtype_of(new) == kind else emit(relax.op.astype(new, kind))
+        kept = relax.op.multiply(old, constant(momentum, kind))
+        return emit(relax.op.add(kept, relax.op.multiply(new, constant(1 - momentum, kind))))
+
+    result = result if inner == dtype else emit(relax.op.astype(result, dtype))
+    return result, running(mean, average), running(variance, spread)

@@ -1,0 +1,150 @@
+"""MatMulNBits: a product whose weights are integers of 2, 4 or 8 bits, in blocks along the depth.
+
+    y [..., N] = a [..., K] x w,    w[k, n] = scale[n, b] * (number[n, k] - zero[n, b]), b the block of k
+
+The weights become real numbers when the model is imported.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from tvm import relax
+
+from .....errors import InvalidInputError, UnsupportedError
+from ...node import Emitter, Node
+from ...values import Value, dtype_of, shape_of
+from ..numbers import constant
+from ..table import converts
+
+_BITS = (2, 4, 8)
+_LEAST_BLOCK = 16
+_NAMES = ("B", "scales", "zero_points", "g_idx", "bias")
+"""Operands behind the first, as onnxruntime calls them."""
+
+
+@dataclass(frozen=True)
+class _Packed:
+    """Weights as a node has them.
+
+    Attributes
+    ----------
+    groups : the block of each place along the depth, where they are not in a row.
+    """
+
+    rows: int
+    depth: int
+    block: int
+    bits: int
+    numbers: np.ndarray
+    scales: np.ndarray
+    zeros: np.ndarray | None
+    groups: np.ndarray | None
+
+    @property
+    def blocks(self) -> int:
+        return -(-self.depth // self.block)
+
+
+@converts("MatMulNBits", domain="com.microsoft")
+def _product(emitter: Emitter, node: Node) -> Value:
+    called = emitter.importer.called(node)
+    data, bias = emitter.tensor(node.input(0)), node.input(5)
+    packed = _packed(node, called)
+    extents = shape_of(node.input(0))
+    if extents and isinstance(extents[-1], int) and extents[-1] != packed.depth:
+        raise InvalidInputError(
+            f"{called}: A: expected {packed.depth} columns, which is K, got {extents[-1]}"
+        )
+    dtype = dtype_of(data)
+    result = emitter.emit(relax.op.matmul(data, constant(_real(packed).T, dtype)))
+    if bias is None:
+        return result
+    if shape_of(bias) not in (None, [packed.rows]):
+        raise InvalidInputError(f"{called}: bias: expected {packed.rows} numbers, got shape {shape_of(bias)}")
+    return emitter.emit(relax.op.add(result, emitter.tensor(bias)))
+
+
+def _packed(node: Node, called: str) -> _Packed:
+    """The operands behind the first, held to what attributes say of them."""
+    operands = [node.input(at) for at in range(1, 5)]
+    for name, value in zip(_NAMES, operands, strict=False):
+        if value is not None and not isinstance(value, np.ndarray):
+            raise UnsupportedError(f"{called}: {name} that the model computes; expected an initializer")
+    numbers, scales, zeros, groups = operands
+    rows, depth, block, bits = (
+        _number(node, called, name, default)
+        for name, default in (("N", None), ("K", None), ("block_size", None), ("bits", 4))
+    )
+    if bits not in _BITS:
+        raise UnsupportedError(f"{called}: bits: expected one of {', '.join(map(str, _BITS))}, got {bits}")
+    if block < _LEAST_BLOCK or block & (block - 1):
+        raise InvalidInputError(
+            f"{called}: block_size: expected a power of two from {_LEAST_BLOCK} on, got {block}"
+        )
+    packed = _Packed(rows, depth, block, bits, numbers, scales, zeros, groups)
+    for name, value in (("B", numbers), ("scales", scales)):
+        if value is None:
+            raise InvalidInputError(f"{called}: {name}: expected an initializer, got none")
+    if numbers.dtype != np.uint8:
+        raise InvalidInputError(f"{called}: B: expected uint8, got {numbers.dtype}")
+    _expect(called, "B", numbers, rows * packed.blocks * (block * bits // 8))
+    _expect(called, "scales", scales, rows * packed.blocks)
+    if not np.isfinite(scales.astype("float64")).all():
+        raise InvalidInputError(f"{called}: scales: expected finite numbers")
+    if zeros is not None:
+        short = zeros.dtype == np.uint8
+        _expect(
+            called, "zero_points", zeros, rows * (-(-packed.blocks * bits // 8) if short else packed.blocks)
+        )
+    if groups is not None:
+        at = groups.reshape(-1)
+        if at.size < depth or at.min() < 0 or at.max() >= packed.blocks:
+            raise InvalidInputError(
+                f"{called}: g_idx: expected {depth} blocks from 0 to {packed.blocks - 1}, got {at.size} from "
+                f"{at.min()} to {at.max()}"
+            )
+    return packed
+
+
+def _number(node: Node, called: str, name: str, default: int | None) -> int:
+    value = node.attribute(name, default)
+    if not isinstance(value, int) or value < 1:
+        raise InvalidInputError(f"{called}: {name}: expected a number above 0, got {value}")
+    return value
+
+
+def _expect(called: str, name: str, array: np.ndarray, count: int) -> None:
+    if array.size != count:
+        raise InvalidInputError(
+            f"{called}: {name}: expected {count} numbers for K, N, bits and block_size, got {array.size}"
+        )
+
+
+def _real(packed: _Packed) -> np.ndarray:
+    """The weights as ``[N, K]`` in float32."""
+    rows, depth, blocks, bits = packed.rows, packed.depth, packed.blocks, packed.bits
+    numbers = _unpacked(packed.numbers.reshape(rows, blocks, -1), bits)[:, :, : packed.block].astype(
+        "float32"
+    )
+    factors = packed.scales.reshape(rows, blocks).astype("float32")
+    if packed.zeros is None:
+        points = np.full((rows, blocks), 2.0 ** (bits - 1), "float32")
+    elif packed.zeros.dtype == np.uint8:
+        points = _unpacked(packed.zeros.reshape(rows, -1), bits)[:, :blocks].astype("float32")
+    else:
+        points = packed.zeros.reshape(rows, blocks).astype("float32")
+    if packed.groups is None:
+        whole = (numbers - points[:, :, None]) * factors[:, :, None]
+        return whole.reshape(rows, -1)[:, :depth]
+    at = packed.groups.reshape(-1)[:depth]
+    return (numbers.reshape(rows, -1)[:, :depth] - points[:, at]) * factors[:, at]
+
+
+def _unpacked(data: np.ndarray, bits: int) -> np.ndarray:
+    """Numbers of few bits from bytes, the lowest first."""
+    shifts = np.arange(0, 8, bits, dtype="uint8")
+    parts = (data[..., None] >> shifts) & np.uint8(2**bits - 1)
+    return parts.reshape(*data.shape[:-1], data.shape[-1] * math.ceil(8 / bits))

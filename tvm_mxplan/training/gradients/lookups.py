@@ -1,0 +1,52 @@
+"""Gradients of lookups: rows of a table, elements by index."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from tvm import relax, te, tirx
+from tvm.script.ir_builder import IRBuilder
+from tvm.script.ir_builder import tirx as T
+
+from ...errors import UnsupportedError
+from .table import Backward, gradient_of
+
+
+@gradient_of("take")
+def _take(back: Backward) -> list[relax.Expr]:
+    """Rows of the gradient are added where they were taken from, in the order of the indices."""
+    indices = back.operands[1]
+    shape, taken, axis = back.shape(0), back.shape(1), back.call.attrs.axis
+    if axis is None and len(shape) != 1:
+        raise UnsupportedError("a take from a tensor seen as one row cannot be trained yet; give it an axis")
+    at = 0 if axis is None else int(axis) % len(shape)
+    before, rows, behind = math.prod(shape[:at]), shape[at], math.prod(shape[at + 1 :])
+    count = math.prod(taken)
+
+    def body(ins: Sequence[tirx.Buffer], outs: Sequence[tirx.Buffer]) -> tirx.Stmt:
+        grad, places = ins
+        (found,) = outs
+        with IRBuilder() as ib:
+            with T.parallel(0, before) as outer:
+                with T.serial(0, rows) as row, T.serial(0, behind) as inner:
+                    T.buffer_store(found, tirx.const(0, found.dtype), [outer, row, inner])
+                with T.serial(0, count) as number, T.serial(0, behind) as inner:
+                    place = places[number]
+                    row = tirx.Select(place < 0, place + rows, place)
+                    row = tirx.max(
+                        tirx.min(row, tirx.const(rows - 1, places.dtype)), tirx.const(0, places.dtype)
+                    )
+                    value = found[outer, row, inner] + grad[outer, number, inner]
+                    T.buffer_store(found, value, [outer, row, inner])
+            return ib.get()
+
+    def kernel(grad: te.Tensor, places: te.Tensor) -> te.Tensor:
+        return te.extern(
+            [(before, rows, behind)], [grad, places], body, name="take_backward", dtype=[grad.dtype]
+        )
+
+    grad = back.emit(back.reshaped(back.grad, (before, count, behind)))
+    places = back.emit(back.reshaped(indices, (count,)))
+    found = back.builder.call_te(kernel, grad, places, primfunc_name_hint="take_backward")
+    return [back.reshaped(found, shape), back.none(1)]
