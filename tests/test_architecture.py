@@ -7,6 +7,7 @@ import configparser
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -159,6 +160,12 @@ def test_folders_of_the_runtime_stay_small() -> None:
     for folder in {path.parent for path in sources(RUNTIME)}:
         count = len([path for path in folder.iterdir() if path.suffix in (".cc", ".h")])
         assert count <= 16, f"{folder} has {count} files: give it a second level"
+
+
+def test_modules_of_the_tests_have_one_name_each() -> None:
+    # The folders of the tests are no packages: a second module of one name shadows the first.
+    names = Counter(path.name for path in (ROOT / "tests").rglob("*.py") if path.name != "conftest.py")
+    assert not [name for name, count in names.items() if count > 1]
 
 
 def test_every_package_is_in_the_wheel() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 from agreeable_backend import rules
-from small_programs import CAST, COSTS, SHORT, TO_SHORT, TO_WIDE, WIDE, Costs, F, Library, S, Small
+from costed_programs import CAST, COSTS, SHORT, TO_SHORT, TO_WIDE, WIDE, Costs, F, Library, S, Small
 
 from tvm_mxplan.core.assignment import solve_assignment
 from tvm_mxplan.core.program import program as ir

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from agreeable_backend import rules
-from small_programs import COSTS, SHORT, WIDE, Costs, Library, Small, pair
+from costed_programs import COSTS, SHORT, WIDE, Costs, Library, Small, pair
 
 from tvm_mxplan.core.machine import default_rates
 from tvm_mxplan.core.program import program as ir

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from small_programs import RELU, TANH, pair
+from costed_programs import RELU, TANH, pair
 
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.program_rules import check_program
