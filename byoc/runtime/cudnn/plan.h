@@ -17,7 +17,7 @@ struct PlanScalar {
   alignas(16) char bytes[16] = {};
 };
 
-// The record that a step carries, as byoc/cudnn/plan_record.py writes it:
+// The record that a step carries, as byoc/cudnn/plans/record.py writes it:
 //
 //     "MXEP" version:u32 digest:u64*2, then what the digest is of:
 //     cudnn:i64 sm:i64 multiprocessors:i64 driver:i64 workspace:i64 engine
