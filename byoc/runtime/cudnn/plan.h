@@ -26,7 +26,7 @@ struct EnginePlan {
   std::string text;
 };
 
-// The record that a step carries, as byoc/cudnn/plans/plan_record.py writes it:
+// The record that a step carries, as byoc/cudnn/plans/record.py writes it:
 //
 //     "MXEP" version:u32 digest:u64*2, then what the digest is of:
 //     cudnn:i64 sm:i64 multiprocessors:i64 driver:i64
