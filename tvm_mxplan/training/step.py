@@ -18,14 +18,18 @@ from ..execution.machine import tensor_of
 from ..execution.signature import Port, Signature
 from ..export.files import check_destination, whole_file
 from ..options import Options
+from ..rates.wanted import wanted_rates
+from ..tuning.place import Here
 from . import state as states
 from .anomalies import first_anomaly
+from .budget import compiled_within
 from .functions import Recipe, backward_function, forward_function, step_function, update_function
 from .state import State, Storage
 
 if TYPE_CHECKING:
     import tvm
 
+    from ..core.decisions.recomputation import Recomputation
     from ..report.report import Report
     from .api import Settings
 
@@ -54,7 +58,7 @@ class TrainingStep:
             self._update = self._compiled(update_function(recipe))
         else:
             self._built = step_function(recipe, gives_gradients=settings.keep_gradients)
-        self._executable = self._compiled(self._built.mod)
+        self._executable, self._recomputation = self._within_budget(self._built.mod)
         self._forward: Executable | None = None
         outputs = tuple(Port(name, (), "") for name in model.outputs)
         self.signature = Signature((*model.inputs, *self._built.targets), outputs)
@@ -69,7 +73,15 @@ class TrainingStep:
         self.gradients: dict[str, np.ndarray] = {}
 
     def _compiled(self, mod: tvm.IRModule) -> Executable:
-        return compile_model(mod, self._target, options=self._options)
+        return compile_model(mod, self._target, options=replace(self._options, memory_budget=None))
+
+    def _within_budget(self, mod: tvm.IRModule) -> tuple[Executable, Recomputation | None]:
+        """The function that runs forward and backward, within the option ``memory_budget``."""
+        budget, here = self._options.memory_budget, Here()
+        if budget is None:
+            return self._compiled(mod), None
+        machine = wanted_rates(self._options, here.threads, here.rates, weighs=True)
+        return compiled_within(mod, budget, self._compiled, machine)
 
     def _storage(self) -> Storage:
         """The form in which the executable takes weights, and what is kept beside them."""
@@ -82,7 +94,7 @@ class TrainingStep:
     @property
     def report(self) -> Report:
         """The report of what of the step ran where, and why the rest did not."""
-        return self._executable.report
+        return replace(self._executable.report, recomputation=self._recomputation)
 
     @property
     def steps(self) -> int:
