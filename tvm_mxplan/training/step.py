@@ -140,7 +140,7 @@ class TrainingStep:
                 given = [*trained, *numbers, *_rows(state.slots), *new.sums.values()]
                 self._advance(new, iter(self._update(*given)))
                 new.sums = {name: tensor_of(np.zeros_like(sums.numpy())) for name, sums in new.sums.items()}
-        if not math.isfinite(loss) or not _all_finite(new.weights.values()):
+        if not math.isfinite(loss) or not _all_finite([*new.weights.values(), *_rows(new.slots)]):
             raise self._anomaly(loss, every)
         self._state, self.outputs, self.gradients = new, outputs, gradients
         return loss
@@ -175,7 +175,7 @@ class TrainingStep:
         return bound
 
     def _anomaly(self, loss: float, every: Sequence[Any]) -> InvalidInputError:
-        what = f"the loss is {loss}" if not math.isfinite(loss) else "a new weight is no number"
+        what = f"the loss is {loss}" if not math.isfinite(loss) else "a new weight or a moment is no number"
         where = f"step {self._state.steps}: {what}, and no weight was changed"
         if not self._settings.detect_anomaly:
             advice = (
@@ -187,7 +187,11 @@ class TrainingStep:
         stored = [id(tensor) for row in rows for tensor in row.values()]
         arrays = [array for row in rows for array in plain(row).values()]
         known = dict(zip(stored, arrays, strict=True))
-        found = first_anomaly(self._built.mod, [known.get(id(value), value) for value in every])
+        names = [f"the input {port.name}" for port in self.signature.inputs]
+        names += ["the key", *(f"the weight {name}" for name in state.weights)]
+        names += [f"what the optimiser keeps, {at}" for at in range(len(every) - len(names))]
+        arrays = [known.get(id(value), value) for value in every]
+        found = first_anomaly(self._built.mod, dict(zip(names, arrays, strict=True)))
         return InvalidInputError(f"{where}; first made by {found}")
 
     def evaluate(self, /, *args: Any, **kwargs: Any) -> list[np.ndarray]:
@@ -274,5 +278,9 @@ def _taken_all(results: Iterator[Any], names: Sequence[str]) -> list[tuple[str, 
 
 
 def _all_finite(tensors: Iterable[Any]) -> bool:
-    """Whether no tensor has an infinity or something that is no number: its sum has one then, too."""
-    return all(math.isfinite(float(np.from_dlpack(tensor).sum())) for tensor in tensors)
+    """Whether no tensor has an infinity or something that is no number: its sum has one then, too.
+
+    A sum may be infinite where no number is, so those that are not finite are looked at again.
+    """
+    arrays = map(np.from_dlpack, tensors)
+    return all(math.isfinite(float(array.sum())) or bool(np.isfinite(array).all()) for array in arrays)
