@@ -22,6 +22,7 @@ struct State {
   std::map<void*, std::vector<int64_t>> ids;
   std::set<void*> finalized;
   int fail_at = -1, fail_with = 0;  // counts calls that can fail
+  std::string fail_on;              // how the next call that is to fail begins
   int made = 0;
   std::map<std::string, int> numbers = {
       {"devices", 1}, {"sm", 90}, {"multiprocessors", 132}, {"driver", 13000}, {"cudnn", 91900}};
@@ -37,7 +38,9 @@ int Note(const std::string& call) {
   State& s = S();
   s.calls.push_back(call);
   if (s.fail_at >= 0 && s.fail_at-- == 0) return s.fail_with;
-  return 0;
+  if (s.fail_on.empty() || call.rfind(s.fail_on, 0) != 0) return 0;
+  s.fail_on.clear();
+  return s.fail_with;
 }
 
 void* NewObject(std::set<void*>* kept) {
@@ -64,6 +67,16 @@ STAND_IN void RecordingFail(int at, int with) {
   LOCKED;
   S().fail_at = at;
   S().fail_with = with;
+}
+STAND_IN void RecordingFailOn(const char* call, int with) {
+  LOCKED;
+  S().fail_on = call;
+  S().fail_with = with;
+}
+// Whether a call is still to fail.
+STAND_IN int RecordingFailing() {
+  LOCKED;
+  return S().fail_at >= 0 || !S().fail_on.empty() ? 1 : 0;
 }
 STAND_IN void RecordingSet(const char* what, int number) {
   LOCKED;
