@@ -181,9 +181,9 @@ struct Caller {
   std::shared_ptr<char> y = mxplan::CudaMemory().Allocate(kOut * 2);
 
   void Run(mxplan::Region* region,
-           mxplan::MemorySpace::Kind space = mxplan::MemorySpace::Kind::kCuda,
-           int64_t channels = 7) const {
-    const int64_t in[] = {2, 3, 4, 5}, out[] = {2, channels, 4, 5};
+           mxplan::MemorySpace::Kind space = mxplan::MemorySpace::Kind::kCuda, int64_t channels = 7,
+           int64_t images = 2) const {
+    const int64_t in[] = {images, 3, 4, 5}, out[] = {images, channels, 4, 5};
     mxplan::TensorRef src, dst;
     src.data = x.get();
     dst.data = y.get();
@@ -285,6 +285,68 @@ void CheckSoftmax() {
   Check(Says(said, "a softmax from acdb to another layout"), said);
 }
 
+// y = concat(x[:, 1:3], x) where x stands in y already, and the box is copied from inside of x.
+void CheckMovement() {
+  mxplan::Program program = MakeProgram("");
+  program.values[4].shape[1] = Number(2);  // t: the box, channels last
+  program.values[5].shape[1] = Number(5);
+  program.values[5].layout = "abcd";
+  Step slice, concat;
+  slice.kind = "slice";
+  slice.name = "box";
+  slice.operands = {{"src", 3}, {"dst", 4}};
+  slice.attributes = {{"begin", std::vector<int64_t>{0, 1, 0, 0}}};
+  concat.kind = "concat";
+  concat.name = "both";
+  concat.operands = {{"src", 4}, {"src", 0}, {"dst", 5}};
+  concat.attributes = {{"axis", int64_t{1}}};
+  program.steps[1] = slice;
+  program.steps[2] = concat;
+  std::vector<ConstantData> constants = {Constant(weights, {7, 3, 1, 1}), Constant(bias, {7})};
+  mxplan::Region region(program, constants, mxplan::FindLibrary("cudnn"));
+  Caller caller;
+  auto* x = reinterpret_cast<uint16_t*>(caller.x.get());
+  auto* y = reinterpret_cast<uint16_t*>(caller.y.get());
+  for (int64_t i = 0; i < kIn; ++i) x[i] = static_cast<uint16_t>(1000 + i);
+  Take();
+  caller.Run(&region, mxplan::MemorySpace::Kind::kCuda, 5);
+  std::vector<std::string> calls = Take();
+  Check(std::count(calls.begin(), calls.end(), "transform") == 4,
+        "in, box, two pieces: " + Joined(calls));
+  int64_t wrong = 0;
+  for (int64_t n = 0; n < 2; ++n) {
+    for (int64_t c = 0; c < 5; ++c) {
+      for (int64_t i = 0; i < 20; ++i) {
+        const int64_t channel = c < 2 ? 1 + c : c - 2;
+        wrong += y[(n * 5 + c) * 20 + i] != x[(n * 3 + channel) * 20 + i] ? 1 : 0;
+      }
+    }
+  }
+  Check(wrong == 0, mxplan::Concat(wrong, " elements are not where they belong"));
+  // One image, whose second piece stands in the whole already.
+  for (mxplan::Value& value : program.values) {
+    if (value.shape.size() == 4 && value.kind != mxplan::ValueKind::kConstant) {
+      value.shape[0] = Number(1);
+      value.layout = "abcd";
+    }
+  }
+  program.values[3].alias_of = 5;
+  program.values[3].alias_offset = Number(2 * 20 * 2);
+  program.roots[3] = 5;
+  concat.operands = {{"src", 4}, {"src", 3}, {"dst", 5}};
+  program.steps[2] = concat;
+  mxplan::Region placed(program, constants, mxplan::FindLibrary("cudnn"));
+  Take();
+  caller.Run(&placed, mxplan::MemorySpace::Kind::kCuda, 5, 1);
+  calls = Take();
+  Check(std::count(calls.begin(), calls.end(), "transform") == 3,
+        "in, box, one piece: " + Joined(calls));
+  for (int64_t i = wrong = 0; i < 5 * 20; ++i) {
+    wrong += y[i] != x[i < 40 ? 20 + i : i - 40] ? 1 : 0;
+  }
+  Check(wrong == 0, mxplan::Concat(wrong, " elements are not where they belong, one in place"));
+}
+
 // An error at the n-th call that can fail: it is named, or the plan that stands by runs; it leaves
 // nothing behind, and the next call works.
 void CheckErrors(const std::string& record) {
@@ -346,7 +408,7 @@ std::string Noted(size_t before) {
 void CheckSpares() {
   auto execute = [] { return Says(Joined(Take()), "execute"); };
   {
-    auto region = MakeRegion(WithSpare());
+    auto region = MakeRegion(Record(256, {4, 1, 2, 3}, {}, {{"eng10", 64, {1, 2, 3, 4}}}));
     Caller caller;
     caller.Run(region.get());
     Take();
@@ -357,7 +419,7 @@ void CheckSpares() {
     auto count = [&](const char* call) { return std::count(calls.begin(), calls.end(), call); };
     Check(count("execute") == 2 && count("create 5") == 1, "the next plan runs: " + Joined(calls));
     Check(calls.back() == "transform", "what comes behind runs on: " + Joined(calls));
-    Check(Noted(before) == "r/c eng7 -> eng9: cudnnBackendExecute: CUDNN_STATUS_OF_THE_STAND_IN; ",
+    Check(Noted(before) == "r/c eng7 -> eng10: cudnnBackendExecute: CUDNN_STATUS_OF_THE_STAND_IN; ",
           Noted(before));
     caller.Run(region.get());
     Check(Take() == std::vector<std::string>{"transform", "execute", "transform"},
@@ -365,7 +427,7 @@ void CheckSpares() {
     FailOn("execute", 3);
     std::string said = SaidBy([&] { caller.Run(region.get()); });
     Check(Says(said, "convolution c: cudnnBackendExecute"), "there is no third: " + said);
-    Check(Says(Noted(before), "r/c eng9 -> : cudnnBackendExecute"), Noted(before));
+    Check(Says(Noted(before), "r/c eng10 -> : cudnnBackendExecute"), Noted(before));
     Check(SaidBy([&] { caller.Run(region.get()); }).empty() && execute(), "and it may run again");
   }
   {
@@ -474,6 +536,7 @@ int main(int, char** arguments) {
   Check(Live() == 0, mxplan::Concat("an ended region left ", Live()));
   CheckScalars();
   CheckSoftmax();
+  CheckMovement();
   CheckErrors(Record());
   CheckErrors(WithSpare());
   CheckSpares();
