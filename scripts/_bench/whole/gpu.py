@@ -4,8 +4,8 @@
 
 Ours beside torch.compile (max-autotune, with cuDNN's benchmark) and TVM's own CUDA code, a burst of calls in
 turn.  Inputs stand on the GPU, and a call ends when the GPU has computed.  Errors are relative L2 against
-float64.  ``compile s`` is ours from the model to a library with plans; ``first answer s`` is what a process that
-loads the library takes to its first answer, imports included.
+float64.  ``compile s`` is ours from the model to a library with plans; ``first answer s`` is what a process
+that loads the library takes to its first answer, imports included.
 
 Where there is no GPU it says so, and that no figure exists without one; the status is then 3.  It is 1 where
 ours gives no answer or a wrong one.
