@@ -26,6 +26,7 @@ from _sweep.steps import subjects  # noqa: E402
 from test_step_rules import SOUND, Sound  # noqa: E402
 
 from tvm_mxplan.byoc import registry  # noqa: E402
+from tvm_mxplan.byoc.cudnn.backend import FUNCTIONS  # noqa: E402
 from tvm_mxplan.core.machine import default_rates  # noqa: E402
 from tvm_mxplan.core.program import codec, program_rules  # noqa: E402
 from tvm_mxplan.core.program import program as ir  # noqa: E402
@@ -77,6 +78,7 @@ def builders() -> dict[str, set[str]]:
     files = [path for path in (ROOT / "byoc" / "cudnn").rglob("*.py") if "graphs" in path.as_posix()]
     nodes = [node for path in files for node in ast.walk(ast.parse(path.read_text()))]
     named = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    named.update(cls.__name__ for cls in FUNCTIONS)
     found["cudnn"] = {kind for kind, cls in ir.STEP_KINDS.items() if cls.__name__ in named}
     return found
 
