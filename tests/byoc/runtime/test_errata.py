@@ -75,6 +75,19 @@ def strided_deconvolution() -> Builder:
     return deconvolution(80, bias=True, relu=True)
 
 
+def blocked_deconvolution(*, added: bool = False) -> Builder:
+    """A data gradient in blocks, with a ReLU behind it, or a sum with another tensor."""
+    b = Builder()
+    src, dst = b.input((2, 32, 5, 6), "aBcd16b"), b.output((2, 48, 5, 6), "aBcd16b")
+    weights = b.constant(random(48, 32, 1, 1) / np.float32(32**0.5))
+    post_ops: list[ir.PostOp] = [RELU]
+    if added:
+        post_ops = [ir.BinaryPostOp("add", b.input((2, 48, 5, 6), "aBcd16b"))]
+    attrs = ir.Deconvolution((1, 1), (0, 0, 0, 0), (1, 1), 1)
+    b.step(attrs, post_ops, src=src, weights=weights, dst=dst)
+    return b
+
+
 def depthwise_with_a_sum() -> Builder:
     b = Builder()
     src, added = b.input((1, 5, 6, 7), "acdb"), b.input((1, 5, 6, 7), "acdb")
@@ -149,6 +162,7 @@ def division_in_bfloat16() -> Builder:
 
 ERRATA = {
     "deconvolution-epilogue": strided_deconvolution,
+    "deconvolution-wrapped-epilogue": blocked_deconvolution,
     "depthwise-sum-tail": depthwise_with_a_sum,
     "depthwise-division-padding": depthwise_with_a_division,
     "resampling-binary": resampling_with_a_binary,
@@ -227,6 +241,21 @@ def test_strided_deconvolution_with_an_epilogue(channels: int, bias: bool, relu:
     assert before.implementation in [one.implementation for one in told.refused]
     assert "erratum deconvolution-epilogue" in told.refused[0].reason
     assert run(b) == told.implementation != before.implementation
+
+
+@pytest.mark.parametrize("added", [False, True])
+def test_a_data_gradient_in_blocks_keeps_its_kernel_and_its_epilogue_stands_apart(added: bool) -> None:
+    library.set_errata(False)
+    before = info(blocked_deconvolution(added=added)).implementation
+    if not before.startswith("conv:any+"):
+        pytest.skip(f"this processor runs {before}")
+    library.set_errata(True)
+    b = blocked_deconvolution(added=added)
+    told = info(b).implementation
+    assert told.startswith(f"{before}+")
+    values = b.build().values
+    inputs = [stored_input(value) for value in values if value.kind == "input"]
+    b.run_stored(*inputs, shape=parse_layout("aBcd16b").physical_shape((2, 48, 5, 6)))
 
 
 def test_strided_deconvolution_without_an_epilogue_keeps_its_kernel() -> None:

@@ -193,6 +193,20 @@ const std::vector<Erratum>& Errata() {
            "cache; results are off by 30 %",
        .found_by = "networks that generate images; scripts/sweep_kernels",
        .remedy = Remedy::kEpilogueApart},
+      // A convolution's data gradient does the work, and what follows it is done element by
+      // element,
+      // by the code that oneDNN calls reference elsewhere: right, but far slower than primitives of
+      // their own.  A sum, which cannot stand apart, has no such implementation then, so that
+      // results
+      // are not put in place of what is added.
+      {.name = "deconvolution-wrapped-epilogue",
+       .implementation = "conv:any+*",
+       .condition = {.kind = "deconvolution", .epilogue = Epilogue::kSome},
+       .first = {3, 2, 0},
+       .last = {3, 2, 99},
+       .wrong = "post-ops take up to 28 times as long as the step without them; results are right",
+       .found_by = "steps of training (GoogLeNet's data gradients in blocked layouts)",
+       .remedy = Remedy::kEpilogueApart},
       {.name = "depthwise-sum-tail",
        .implementation = "jit_dw:sse41",
        .condition = {.kind = "convolution",
