@@ -150,6 +150,19 @@ def convolution_of_bytes() -> Builder:
     return b
 
 
+def deconvolution_of_bytes(stride: int = 4, kernel: int = 2) -> Builder:
+    b = Builder()
+    extent = 5 * stride + kernel
+    src, dst = b.input((1, 32, 6, 6), "acdb", "int8"), b.output((1, 32, extent, extent), "acdb")
+    weights = b.constant(
+        np.random.default_rng(1).integers(-128, 128, (32, 32, kernel, kernel)).astype("int8")
+    )
+    scales = {role: b.constant(np.array([2.0**-9], "float32")) for role in ("src_scale", "weights_scale")}
+    attrs = ir.Deconvolution((stride, stride), (0, 0, 0, 0), (1, 1), 1)
+    b.step(attrs, src=src, weights=weights, bias=b.constant(random(32)), **scales, dst=dst)
+    return b
+
+
 def division_in_bfloat16() -> Builder:
     b = Builder()
     src, dst = b.input((2, 1, 14, 14), "abcd", "bfloat16"), b.output((2, 24, 12, 12), "aBcd16b", "bfloat16")
@@ -169,6 +182,7 @@ ERRATA = {
     "log-softmax-sse41": log_softmax,
     "conversion-zero-point": conversion,
     "bfloat16-division-padding": division_in_bfloat16,
+    "deconvolution-gaps": deconvolution_of_bytes,
     "byte-pairs-avx512": convolution_of_bytes,
     "byte-pairs-avx2": convolution_of_bytes,
     "byte-pairs-sse41": convolution_of_bytes,
@@ -329,3 +343,13 @@ def test_a_conversion_without_zero_points_stays_one_step() -> None:
     src, dst = b.input((2, 19, 8, 8), "abcd"), b.output((2, 19, 8, 8), "acdb", "uint8")
     b.step(ir.Quantization(0), src=src, dst=dst, dst_scale=b.constant(np.array([0.5], "float32")))
     assert info(b).implementation == "jit:uni"
+
+
+@pytest.mark.parametrize("stride,kernel", [(4, 3), (2, 2), (2, 3)])
+def test_windows_that_nearly_touch_keep_their_kernel(stride: int, kernel: int) -> None:
+    names = every(lambda: deconvolution_of_bytes(stride, kernel), runs=True)
+    library.set_errata(False)
+    offered = every(lambda: deconvolution_of_bytes(stride, kernel), runs=False)
+    assert [n for n in offered if n.startswith("jit_deconv")] == [
+        n for n in names if n.startswith("jit_deconv")
+    ]

@@ -18,6 +18,14 @@ int64_t LargestOfRows(const Dims& numbers) {
   return largest;
 }
 
+// The most pixels along an axis that lie between windows which do not touch; negative where all do.
+int64_t LargestGap(const StepDescriptor& step) {
+  int64_t largest = INT64_MIN;
+  for (size_t i = 0; i < std::min(step.kernel.size(), step.strides.size()); ++i)
+    largest = std::max(largest, step.strides[i] - step.kernel[i]);
+  return largest;
+}
+
 void WriteRange(const char* name, const Range& range, JsonWriter* json) {
   json->Key(name).BeginObject().Key("least").Integer(range.least);
   json->Key("most").Integer(range.most).EndObject();
@@ -260,6 +268,15 @@ const std::vector<Erratum>& Errata() {
        .last = {3, 2, 99},
        .wrong = "the padding of the result is not zero behind a division",
        .found_by = "scripts/sweep_kernels"},
+      // Pixels between windows get what makes up for a shifted source, though nothing was summed
+      // there.
+      {.name = "deconvolution-gaps",
+       .implementation = "jit_deconvolution:*",
+       .condition = {.kind = "deconvolution", .gap = {.least = 2}, .byte_products = true},
+       .first = {3, 2, 0},
+       .last = {3, 2, 99},
+       .wrong = "pixels that no window reaches are not the bias alone",
+       .found_by = "scripts/sweep_kernels"},
       // Instruction sets without VNNI add products of bytes in pairs, in 16 bits: 255 * 127 * 2 is
       // beyond them.  No version of oneDNN promises otherwise, it asks for weights of 7 bits.
       BytePairs("byte-pairs-avx512", "*:avx512_core"),
@@ -294,6 +311,7 @@ bool Holds(const Condition& condition, const StepDescriptor& step) {
          condition.dst_channels.Has(step.DstChannels()) && condition.groups.Has(step.groups) &&
          condition.kernel_rows.Has(LargestOfRows(step.kernel)) &&
          condition.row_stride.Has(LargestOfRows(step.strides)) &&
+         condition.gap.Has(LargestGap(step)) &&
          (!condition.byte_products || MultipliesBytes(step)) &&
          (!condition.zero_point || HasZeroPoint(step)) &&
          (!condition.reads_by_rows || MayReadByRows(step));
@@ -328,6 +346,7 @@ std::string ErrataJson() {
     WriteRange("groups", condition.groups, &json);
     WriteRange("kernel_rows", condition.kernel_rows, &json);
     WriteRange("row_stride", condition.row_stride, &json);
+    WriteRange("gap", condition.gap, &json);
     json.Key("byte_products").String(condition.byte_products ? "some" : "any");
     json.Key("zero_point").String(condition.zero_point ? "some" : "any");
     json.Key("reads_by_rows").String(condition.reads_by_rows ? "may" : "any");

@@ -47,9 +47,11 @@ struct Condition {
   // largest stride.
   Range kernel_rows = {};
   Range row_stride = {};
-  bool byte_products = false;  // src has 8 bits and is multiplied by weights
-  bool zero_point = false;     // there is one, of src or of dst
-  bool reads_by_rows = false;  // a conversion may follow src's order in place of dst's
+  Range gap = {.least =
+                   INT64_MIN};  // from a window's end to the next, along the axis of the largest
+  bool byte_products = false;   // src has 8 bits and is multiplied by weights
+  bool zero_point = false;      // there is one, of src or of dst
+  bool reads_by_rows = false;   // a conversion may follow src's order in place of dst's
 };
 
 using Version = std::array<int, 3>;
