@@ -236,7 +236,7 @@ def test_an_erratum_refuses_its_implementation_and_the_others_are_right(name: st
 
 def test_an_erratum_of_a_narrow_instruction_set() -> None:
     """In a process of its own, where nothing wider is there."""
-    command = [sys.executable, "-m", "pytest", "-q", __file__, "-k", "refuses_its_implementation and log"]
+    command = [sys.executable, "-m", "pytest", "-q", __file__, "-k", "refuses_its and log and softmax"]
     environment = {**os.environ, "ONEDNN_MAX_CPU_ISA": "SSE41"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert "1 passed" in done.stdout, done.stdout
