@@ -36,11 +36,15 @@ std::string Text(const Version& version) {
          std::to_string(version[2]);
 }
 
-const char* Text(Epilogue epilogue) {
-  switch (epilogue) {
-    case Epilogue::kSome:
+bool Is(Presence wanted, bool there) {
+  return wanted == Presence::kAny || (wanted == Presence::kSome) == there;
+}
+
+const char* Text(Presence presence) {
+  switch (presence) {
+    case Presence::kSome:
       return "some";
-    case Epilogue::kNone:
+    case Presence::kNone:
       return "none";
     default:
       return "any";
@@ -173,7 +177,7 @@ bool MultipliesBytes(const StepDescriptor& step) {
 Erratum BytePairs(const char* name, const char* implementation) {
   return {.name = name,
           .implementation = implementation,
-          .condition = {.kind = "", .byte_products = true},
+          .condition = {.kind = "", .byte_products = Presence::kSome},
           .first = {3, 2, 0},
           .last = {3, 999, 999},
           .wrong = "sums of two products of bytes saturate in 16 bits",
@@ -191,7 +195,7 @@ const std::vector<Erratum>& Errata() {
       {.name = "deconvolution-epilogue",
        .implementation = "brg_conv:*+brgconv_strided:*",
        .condition = {.kind = "deconvolution",
-                     .epilogue = Epilogue::kSome,
+                     .epilogue = Presence::kSome,
                      .kernel_rows = {.least = 2},
                      .row_stride = {.least = 2}},
        .first = {3, 2, 0},
@@ -201,15 +205,16 @@ const std::vector<Erratum>& Errata() {
            "cache; results are off by 30 %",
        .found_by = "networks that generate images; scripts/sweep_kernels",
        .remedy = Remedy::kEpilogueApart},
-      // A convolution's data gradient does the work, and what follows it is done element by
-      // element,
-      // by the code that oneDNN calls reference elsewhere: right, but far slower than primitives of
-      // their own.  A sum, which cannot stand apart, has no such implementation then, so that
-      // results
-      // are not put in place of what is added.
+      // A convolution's data gradient does the work, and oneDNN does what follows it element by
+      // element, by what it calls reference code elsewhere: right, but far slower than primitives
+      // of their own.  A sum, which cannot stand apart, has no such implementation then, so that
+      // results are not put in place of what is added.  Products of bytes, whose scales cannot
+      // stand apart either, keep theirs.
       {.name = "deconvolution-wrapped-epilogue",
        .implementation = "conv:any+*",
-       .condition = {.kind = "deconvolution", .epilogue = Epilogue::kSome},
+       .condition = {.kind = "deconvolution",
+                     .epilogue = Presence::kSome,
+                     .byte_products = Presence::kNone},
        .first = {3, 2, 0},
        .last = {3, 2, 99},
        .wrong = "post-ops take up to 28 times as long as the step without them; results are right",
@@ -272,7 +277,9 @@ const std::vector<Erratum>& Errata() {
       // there.
       {.name = "deconvolution-gaps",
        .implementation = "jit_deconvolution:*",
-       .condition = {.kind = "deconvolution", .gap = {.least = 2}, .byte_products = true},
+       .condition = {.kind = "deconvolution",
+                     .gap = {.least = 2},
+                     .byte_products = Presence::kSome},
        .first = {3, 2, 0},
        .last = {3, 2, 99},
        .wrong = "pixels that no window reaches are not the bias alone",
@@ -300,9 +307,7 @@ bool Holds(const Condition& condition, const StepDescriptor& step) {
   bool has_epilogue = step.has_bias || !step.post_ops.empty();
   return (condition.kind[0] == '\0' || condition.kind == step.kind) &&
          (condition.algorithm[0] == '\0' || condition.algorithm == step.algorithm) &&
-         (condition.epilogue == Epilogue::kAny ||
-          (condition.epilogue == Epilogue::kSome) == has_epilogue) &&
-         HasPostOp(condition, step.post_ops) &&
+         Is(condition.epilogue, has_epilogue) && HasPostOp(condition, step.post_ops) &&
          HoldsOrder(condition.order, step.src_layout, step.src.size()) &&
          HoldsOrder(condition.dst_order, step.dst_layout, step.dst.size()) &&
          IsNoMultiple(step.src, condition.not_multiple) &&
@@ -312,7 +317,7 @@ bool Holds(const Condition& condition, const StepDescriptor& step) {
          condition.kernel_rows.Has(LargestOfRows(step.kernel)) &&
          condition.row_stride.Has(LargestOfRows(step.strides)) &&
          condition.gap.Has(LargestGap(step)) &&
-         (!condition.byte_products || MultipliesBytes(step)) &&
+         Is(condition.byte_products, MultipliesBytes(step)) &&
          (!condition.zero_point || HasZeroPoint(step)) &&
          (!condition.reads_by_rows || MayReadByRows(step));
 }
@@ -347,7 +352,7 @@ std::string ErrataJson() {
     WriteRange("kernel_rows", condition.kernel_rows, &json);
     WriteRange("row_stride", condition.row_stride, &json);
     WriteRange("gap", condition.gap, &json);
-    json.Key("byte_products").String(condition.byte_products ? "some" : "any");
+    json.Key("byte_products").String(Text(condition.byte_products));
     json.Key("zero_point").String(condition.zero_point ? "some" : "any");
     json.Key("reads_by_rows").String(condition.reads_by_rows ? "may" : "any");
     json.EndObject();
