@@ -30,8 +30,6 @@ from tvm_mxplan.errors import MxplanError
 from ..costs.kept_times import kept_calls
 from ..relax_types import OPERATOR
 
-_REGION_US = 1.5
-"""To start a region: its call by the VM, the check of its tensors, a context."""
 _VIEWS = {f"relax.{name}" for name in ("reshape", "squeeze", "expand_dims", "flatten", "permute_dims")}
 """Operators that a library takes for what stands before or behind them."""
 
@@ -70,7 +68,7 @@ class Worth:
                 for part in _parts(after, function, guest.name, self.leaders[guest.name]):
                     if not wanted.isdisjoint(part.operators):
                         continue
-                    reason = _reason(part, costs, times)
+                    reason = _reason(part, costs, times, self.machine.region_us)
                     if reason:
                         found |= dict.fromkeys(part.operators, reason)
         return found
@@ -93,7 +91,7 @@ class _Part:
     before: bool = False
 
 
-def _reason(part: _Part, costs: _Costs, times: Mapping[str, float | None]) -> str:
+def _reason(part: _Part, costs: _Costs, times: Mapping[str, float | None], region_us: float) -> str:
     """The reason for leaving a part to TVM; '' for one that pays, or that nothing is known of."""
     known = [times.get(name) for name in part.operators]
     ours = math.fsum(costs[composite] for composite in part.composites)
@@ -101,9 +99,9 @@ def _reason(part: _Part, costs: _Costs, times: Mapping[str, float | None]) -> st
         return ""
     theirs = math.fsum(us for us in known if us is not None)
     if part.behind and part.before:
-        theirs += _REGION_US
+        theirs += region_us
     elif not (part.behind or part.before):
-        ours += _REGION_US
+        ours += region_us
     if ours <= theirs and part.composites:
         return ""
     kernels = "kernel is" if len(part.operators) == 1 else f"kernels for {', '.join(part.operators)} are"
