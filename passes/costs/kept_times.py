@@ -3,7 +3,8 @@
 They stand beside those of regions, which take what their libraries say of their steps
 (``passes/costs/model.py``).  An operator of TVM's takes the longer of
 
-    moving   its operands and its result at the speed of memory, but for what TVM fuses into one kernel
+    moving   its operands and its result at the speed that one thread has of the nearest memory which holds
+             them, but for what TVM fuses into one kernel
     working  cycles of one core for each multiply-add or element: TVM's CPU pipeline makes no loop parallel
 
 and what the VM takes to call its kernel, a share of a region's call.  The clock is the one at which the
@@ -58,8 +59,9 @@ _CYCLES = {
     ),
     **dict.fromkeys(["sinh", "cosh", "asinh", "acosh", "atanh"], _TRANSCENDENTAL),
     **dict.fromkeys(["full", "zeros", "ones", "zeros_like", "ones_like", "full_like"], _ELEMENT),
-    **dict.fromkeys(["nn.relu", "nn.leakyrelu", "nn.prelu", "nn.pad", "take", "strided_slice"], _ELEMENT),
-    **dict.fromkeys(["quantize", "dequantize", "broadcast_to", "tile", "repeat", "ewise_fma"], _ROOT),
+    **dict.fromkeys(["nn.relu", "nn.leakyrelu", "nn.prelu", "nn.pad"], _ELEMENT),
+    **dict.fromkeys(["take", "strided_slice", "broadcast_to"], _ELEMENT),
+    **dict.fromkeys(["quantize", "dequantize", "tile", "repeat", "ewise_fma"], _ROOT),
     **dict.fromkeys(_REDUCTIONS, _REDUCED),
     **dict.fromkeys(["argmax", "argmin"], _ARGUMENT),
     **dict.fromkeys(["variance", "std", "nn.rms_norm"], _NORMED),
@@ -73,7 +75,7 @@ _SORTS = ("sort", "argsort", "unique", "median")
 _VIEWS = ("reshape", "flatten", "nn.batch_flatten", "squeeze", "expand_dims", "memory.view", "nn.dropout")
 _KERNELS = ("call_tir", "call_tir_inplace")
 _PARTLY_READ = ("take", "strided_slice", "gather_elements", "gather_nd")
-"""Operators that read no more of their first operand than they write."""
+"""Operators that read no more of their first operand than they write, however large it is."""
 _SHAPES = ("shape_of", "shape_to_tensor", "tensor_to_shape", "size", "null_value")
 _FUSED = {*OPERATORS, "nn.relu", "nn.leakyrelu", "nn.prelu", "nn.pad", "layout_transform"} | {
     *("broadcast_to", "concat", "permute_dims", "strided_slice", "split", "take", "tile", "repeat", "flip")
@@ -158,7 +160,8 @@ class _Function:
         if kind in _VIEWS or kind in _SHAPES:
             return 0.0
         results = _parts(call.ty)
-        sizes = [_elements(kind) for kind in (*(one.ty for one in operands), *results)]
+        touched = results if kind in _PARTLY_READ else [*(one.ty for one in operands), *results]
+        sizes = [_elements(one) for one in touched]
         if None in sizes or not results:
             return None
         bytes_written = sum(map(_bytes, results))
