@@ -15,6 +15,8 @@ from tvm_mxplan.core.step_facts import StepFacts
 FAMILY = "host"
 _OPERATIONS = {"erf": 40.0, "exp": 25.0}
 """Operations of an element, where they may take longer than its bytes."""
+_TOUCHED_OPERATIONS = 2.0
+"""Of any element; TVM's kernels take as long to load and store it (``passes/costs/kept_times.py``)."""
 _SHORT_ROW, _SHORT_OPERATIONS = 64, 6.0
 """Rows that are reduced side by side, and what one of their elements takes."""
 _TAKEN_OPERATIONS = 10.0
@@ -47,7 +49,7 @@ def cost(facts: StepFacts, machine: MachineRates) -> float:
 
 
 def _computing_us(facts: StepFacts, machine: MachineRates) -> float:
-    """Microseconds of the arithmetic on all threads, 0 where an element takes no longer than its bytes."""
+    """Microseconds on all threads of the arithmetic, or of loading and storing elements out of a cache."""
     attrs = facts.step.attrs
     operations = 0.0
     if isinstance(attrs, ir.Eltwise):
@@ -60,4 +62,5 @@ def _computing_us(facts: StepFacts, machine: MachineRates) -> float:
     elif isinstance(attrs, ir.Gather) and math.prod(facts.padded("src")[attrs.axis + 1 :]) == 1:
         operations = _TAKEN_OPERATIONS * math.prod(facts.padded("dst"))
     peak = _SHARE * machine.gflops("float32", facts.info.instruction_set)
-    return operations / peak / 1e3
+    touched = _TOUCHED_OPERATIONS * math.prod(facts.padded("dst"))
+    return max(operations / peak, touched / _SHARE / machine.gflops("float32", "avx2")) / 1e3

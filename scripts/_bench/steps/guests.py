@@ -4,7 +4,7 @@ Every operator of `bench host` is compiled for the default target and for the sa
 by itself and between operators of oneDNN's: `relu` in front of what reads float32, `tanh` behind what writes
 it. Plans are made for as many threads as they run on. Both executables take turns on the same tensors.
 
-who         host, or TVM where the estimate leaves the operator to it
+who         host, TVM where the estimate leaves the operator to it, or oneDNN, which is asked first
 us          median without the host library, of the whole function
 1, 2        median over the rounds of that time over the default target's, on so many threads; above 1 is
             faster. On one thread it is the processor's time, on two the clock's
@@ -95,9 +95,11 @@ def measured(case: Case, threads: int, rounds: int) -> Measured:
 
 
 def _who(executable: tvm_mxplan.Executable) -> str:
-    """The host library where it has anything: what it leaves, TVM has."""
+    """The host library where it has anything, else TVM where it has, else oneDNN."""
     steps = [step for region in executable.report.regions for step in region.steps]
-    return LIBRARY if any(step.implementation.startswith(f"{LIBRARY}:") for step in steps) else "TVM"
+    if any(step.implementation.startswith(f"{LIBRARY}:") for step in steps):
+        return LIBRARY
+    return "TVM" if executable.report.kept else "oneDNN"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
