@@ -19,6 +19,8 @@ _TOUCHED_OPERATIONS = 2.0
 """Of any element; TVM's kernels take as long to load and store it (``passes/costs/kept_times.py``)."""
 _SHORT_ROW, _SHORT_OPERATIONS = 64, 6.0
 """Rows that are reduced side by side, and what one of their elements takes."""
+_RESIZED_OPERATIONS, _NARROW_SHARE = {"linear": 40.0, "cubic": 100.0}, 1.5
+"""Of an element of a result that is mixed of others, and how many times that it takes in a narrow image."""
 _TAKEN_OPERATIONS = 10.0
 """Of an element that is read by its index, where no neighbours come with it."""
 _SETS = {"base": "sse41"}
@@ -55,7 +57,9 @@ def _computing_us(facts: StepFacts, machine: MachineRates) -> float:
     if isinstance(attrs, ir.Eltwise):
         operations = _OPERATIONS.get(attrs.algorithm, 0.0) * math.prod(facts.padded("dst"))
     elif isinstance(attrs, ir.Resize) and attrs.algorithm != "nearest":
-        operations = (16.0 if attrs.algorithm == "linear" else 64.0) * math.prod(facts.padded("dst"))
+        dst = facts.padded("dst")
+        narrow = _NARROW_SHARE if dst[-1] < _SHORT_ROW else 1.0
+        operations = narrow * _RESIZED_OPERATIONS[attrs.algorithm] * math.prod(dst)
     elif isinstance(attrs, ir.Reduction):
         src = facts.padded("src")
         operations = (_SHORT_OPERATIONS if src[-1] < _SHORT_ROW else 2.0) * math.prod(src)

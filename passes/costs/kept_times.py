@@ -71,6 +71,8 @@ _CYCLES = {
     "topk": 20.0,
 }
 """For each element of the larger of operands and result; of all others ``_MOVED``."""
+_RESIZED = {"linear": 5.0, "cubic": 23.0}
+"""The same by the method of a resize."""
 _SORTS = ("sort", "argsort", "unique", "median")
 _VIEWS = ("reshape", "flatten", "nn.batch_flatten", "squeeze", "expand_dims", "memory.view", "nn.dropout")
 _KERNELS = ("call_tir", "call_tir_inplace")
@@ -191,6 +193,8 @@ class _Function:
 
 def _cycles_of_element(call: relax.Call, kind: str) -> float:
     """Cycles for each element of the larger of operands and result, by the kind and the axes it works on."""
+    if kind.startswith("image.resize"):
+        return _RESIZED.get(str(call.attrs.method), _MOVED)
     cycles = _CYCLES.get(kind, _MOVED)
     shape = shape_of(call.args[0]) if call.args and kind in (*_REDUCTIONS, "take") else None
     if not shape:

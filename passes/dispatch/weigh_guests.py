@@ -60,7 +60,8 @@ class Worth:
         after : with them.
         wanted : names of operators that the guest is to have whatever they cost.
         """
-        if guest.name not in self.leaders:
+        taken = any(_owned(function, guest.name) for function in after.functions.values())
+        if guest.name not in self.leaders or not taken:
             return {}
         times = {call.operator: call.us for call in kept_calls(before, self.machine.threads, self.machine)}
         costs = _Costs(after, guest, self.machine)
@@ -218,6 +219,11 @@ def _owner(mod: tvm.IRModule, value: relax.Expr) -> str:
     """The code generator of a composite that is called, '' of anything else."""
     called = isinstance(value, relax.Call) and isinstance(value.op, tvm.ir.GlobalVar)
     return _composite(mod[value.op]).partition(".")[0] if called else ""
+
+
+def _owned(function: tvm.ir.BaseFunc, library: str) -> bool:
+    """Whether a function is a composite of the library with this code generator."""
+    return _composite(function).partition(".")[0] == library
 
 
 def _composite(function: tvm.ir.BaseFunc) -> str:
