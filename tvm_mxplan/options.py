@@ -67,6 +67,8 @@ class Options:
         its own, for comparison and debugging.  Symbolic shapes are planned at run time, always with reuse.
     order : ``keep`` (default) runs operators as the model states them; ``memory`` lets them run in an order
         that needs a smaller arena, where there is one, which may take longer.
+    memory_budget : of a step of training: its arena takes at most so many bytes, or, below 1, such a share of
+        what it takes without; operators run again for it, the cheapest ones (``report.recomputation``).
     layers : what single operators get in place of what is chosen, by the names that the report prints:
         ``off`` leaves one to TVM; a layout (``nhwc``, ``nChw16c``, ``plain``, ``channels_last``,
         ``blocked``) is forced.  A mapping, or text such as ``conv2d_3=off,conv2d_4=nhwc``.  The name of an
@@ -84,6 +86,8 @@ class Options:
     device_properties : for targets of a GPU, a file of its properties, as ``tvmc device-properties`` writes
         them where the GPU is: it need not be in the machine that compiles.
     tf32 : products of float32 may be computed with TF32's 10 bits on GPUs that have it; off by default.
+    spare_plans : which plans of a GPU stand by for one that fails where it runs: ``compiled`` (default) those
+        that take no time to make, ``any``, which may double the time that plans take, or ``none``.
     opcheck : every call works each step out again in float64 and raises InternalError at the first that
         differs (see :mod:`tvm_mxplan.opcheck`); slow.  Not exported with a library.
     opcheck_folder : where that step is then written, for a replay; nothing is written without.
@@ -113,6 +117,7 @@ class Options:
     precision_for: Mapping[str, Precision] = field(default_factory=dict, hash=False)
     memory: str = "reuse"
     order: str = "keep"
+    memory_budget: int | float | None = None
     convolutions: Rule = "cost"
     max_relative_error: float = 1e-4
     layers: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -122,6 +127,7 @@ class Options:
     verify: str = "new"
     device_properties: str | None = None
     tf32: bool = False
+    spare_plans: str = "compiled"
     opcheck: bool = field(default=False, metadata=_OUTSIDE)
     opcheck_folder: str | None = field(default=None, metadata=_OUTSIDE)
     cache: str = field(default="save_reload", metadata=_OUTSIDE)
@@ -139,6 +145,9 @@ class Options:
         object.__setattr__(self, "precision_for", _precisions(self.precision_for))
         _one_of("memory", self.memory, ("reuse", "no_reuse"))
         _one_of("order", self.order, ("keep", "memory"))
+        if self.memory_budget is not None:
+            expected = "of bytes, or above 0 and below 1 for a share"
+            _number("memory_budget", self.memory_budget, expected, lambda x: 0 < x < 1 or x == int(x) >= 1)
         _one_of("convolutions", self.convolutions, RULES)
         _number("tune_seconds", self.tune_seconds, "above 0", lambda x: x > 0)
         if self.tune_trials is not None:
@@ -165,6 +174,7 @@ class Options:
         if not isinstance(self.device_properties, str | None):
             raise InvalidInputError(f"option device_properties={self.device_properties!r}; expected a path")
         _one_of("tf32", self.tf32, (True, False))
+        _one_of("spare_plans", self.spare_plans, ("compiled", "any", "none"))
         _one_of("opcheck", self.opcheck, (True, False))
         _one_of("cache", self.cache, CACHES)
         _one_of("packed_weights", self.packed_weights, (True, False))

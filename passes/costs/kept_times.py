@@ -68,6 +68,7 @@ _CYCLES = {
     **dict.fromkeys(["nn.layer_norm", "nn.group_norm", "nn.instance_norm"], _NORMED),
     **dict.fromkeys(["nn.softmax", "nn.log_softmax"], _NORMED / 2 + _EXPONENTIAL),
     "concat": 0.5,
+    "mxplan.update": 0.5,
     "topk": 20.0,
 }
 """For each element of the larger of operands and result; of all others ``_MOVED``."""

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import tvm_ffi
 
+from tvm_mxplan.byoc.arrays import tensor_of
 from tvm_mxplan.byoc.onednn import library
+from tvm_mxplan.core.element_types import numpy_type
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import Shape
 from tvm_mxplan.opcheck import checking
@@ -76,9 +78,8 @@ class Builder:
         return ir.Program(self.name, tuple(self.values), tuple(self.steps), tuple(self.symbols), arena_bytes)
 
     def module(self) -> Any:
-        return library.create_module(
-            self.name, self.build(), [tvm_ffi.from_dlpack(c) for c in self.constants]
-        )
+        library.load()
+        return library.create_module(self.name, self.build(), list(map(tensor_of, self.constants)))
 
     def run(self, *inputs: Array) -> Array:
         """Outcome of the one output; every step has been held against its reference too."""
@@ -87,7 +88,9 @@ class Builder:
 
     def run_stored(self, *inputs: Array, shape: Sequence[int]) -> Array:
         """The same with inputs and the output, of ``shape``, as their layouts store them."""
-        out = np.full(shape, np.nan, "float32")
+        (dst,) = (self.values[i] for i in self.build().of_kind("output"))
+        dtype = numpy_type(dst.dtype)
+        out = np.full(shape, 85 if dtype.kind in "iu" else np.nan, dtype)
         with checking() as checker:
             call(self.module(), self.name, *inputs, out)
         result = checker.result()
@@ -114,7 +117,7 @@ def plain(rank: int) -> str:
 
 def call(module: Any, symbol: str, *arrays: Array | tvm_ffi.Shape) -> None:
     """Arrays are handed over in place, shapes as they are."""
-    module[symbol](*[a if isinstance(a, tvm_ffi.Shape) else tvm_ffi.from_dlpack(a) for a in arrays])
+    module[symbol](*[a if isinstance(a, tvm_ffi.Shape) else tensor_of(a) for a in arrays])
 
 
 def random(*shape: int, seed: int = 0) -> Array:

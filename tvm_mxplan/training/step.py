@@ -17,15 +17,20 @@ from ..execution.executable import Executable
 from ..execution.machine import tensor_of
 from ..execution.signature import Port, Signature
 from ..export.files import check_destination, whole_file
+from ..operators.update import all_finite
 from ..options import Options
+from ..rates.wanted import wanted_rates
+from ..tuning.place import Here
 from . import state as states
 from .anomalies import first_anomaly
+from .budget import compiled_within
 from .functions import Recipe, backward_function, forward_function, step_function, update_function
 from .state import State, Storage
 
 if TYPE_CHECKING:
     import tvm
 
+    from ..core.decisions.recomputation import Recomputation
     from ..report.report import Report
     from .api import Settings
 
@@ -54,7 +59,7 @@ class TrainingStep:
             self._update = self._compiled(update_function(recipe))
         else:
             self._built = step_function(recipe, gives_gradients=settings.keep_gradients)
-        self._executable = self._compiled(self._built.mod)
+        self._executable, self._recomputation = self._within_budget(self._built.mod)
         self._forward: Executable | None = None
         outputs = tuple(Port(name, (), "") for name in model.outputs)
         self.signature = Signature((*model.inputs, *self._built.targets), outputs)
@@ -69,7 +74,15 @@ class TrainingStep:
         self.gradients: dict[str, np.ndarray] = {}
 
     def _compiled(self, mod: tvm.IRModule) -> Executable:
-        return compile_model(mod, self._target, options=self._options)
+        return compile_model(mod, self._target, options=replace(self._options, memory_budget=None))
+
+    def _within_budget(self, mod: tvm.IRModule) -> tuple[Executable, Recomputation | None]:
+        """The function that runs forward and backward, within the option ``memory_budget``."""
+        budget, here = self._options.memory_budget, Here()
+        if budget is None:
+            return self._compiled(mod), None
+        machine = wanted_rates(self._options, here.threads, here.rates, weighs=True)
+        return compiled_within(mod, budget, self._compiled, machine)
 
     def _storage(self) -> Storage:
         """The form in which the executable takes weights, and what is kept beside them."""
@@ -82,7 +95,12 @@ class TrainingStep:
     @property
     def report(self) -> Report:
         """The report of what of the step ran where, and why the rest did not."""
-        return self._executable.report
+        return replace(self._executable.report, recomputation=self._recomputation)
+
+    @property
+    def executable(self) -> Executable:
+        """The function that runs forward and backward, compiled."""
+        return self._executable
 
     @property
     def steps(self) -> int:
@@ -116,19 +134,22 @@ class TrainingStep:
         loss = float(next(results).numpy())
         outputs = [next(results).numpy() for _ in recipe.model.outputs]
         new = replace(state, weights=dict(state.weights), calls=state.calls + 1)
-        new.weights.update(_taken(results, self._built.statistics))
+        statistics = _taken(results, self._built.statistics)
+        new.weights.update(statistics)
+        finite = math.isfinite(loss) and _all_finite(statistics.values())
         if self._update is None:
-            self._advance(new, results)
+            finite &= self._advance(new, results)
             gradients = {name: tensor.numpy() for name, tensor in _taken_all(results, recipe.trained)}
         else:
             new.sums = _taken(results, recipe.trained)
+            finite &= _all_finite(new.sums.values())
             gradients = {}
             if new.calls % recipe.accumulate == 0:
                 trained = [new.weights[name] for name in recipe.trained]
                 given = [*trained, *numbers, *_rows(state.slots), *new.sums.values()]
-                self._advance(new, iter(self._update(*given)))
+                finite &= self._advance(new, iter(self._update(*given)))
                 new.sums = {name: tensor_of(np.zeros_like(sums.numpy())) for name, sums in new.sums.items()}
-        if not math.isfinite(loss) or not _all_finite(new.weights.values()):
+        if not finite:
             raise self._anomaly(loss, every)
         self._state, self.outputs, self.gradients = new, outputs, gradients
         return loss
@@ -138,12 +159,14 @@ class TrainingStep:
         found = optimizer.numbers_of(state.steps, optimizer.rate(state.steps))
         return [np.array(number, self._recipe.dtype) for number in found]
 
-    def _advance(self, new: State, results: Iterator[Any]) -> None:
-        """Take new weights and slots from the results of a step."""
+    def _advance(self, new: State, results: Iterator[Any]) -> bool:
+        """Take new weights and slots from the results of a step; whether all of them are finite."""
         recipe = self._recipe
         new.weights.update(_taken(results, recipe.trained))
         new.slots = {slot: _taken(results, recipe.trained) for slot in recipe.optimizer.slots}
         new.steps += 1
+        largest = _taken(results, recipe.trained)
+        return all(all_finite(bits.numpy()) for bits in largest.values())
 
     def _bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         """Inputs and targets in their order, checked; whole numbers of any type may be labels."""
@@ -163,7 +186,7 @@ class TrainingStep:
         return bound
 
     def _anomaly(self, loss: float, every: Sequence[Any]) -> InvalidInputError:
-        what = f"the loss is {loss}" if not math.isfinite(loss) else "a new weight is no number"
+        what = f"the loss is {loss}" if not math.isfinite(loss) else "a new weight or a moment is no number"
         where = f"step {self._state.steps}: {what}, and no weight was changed"
         if not self._settings.detect_anomaly:
             advice = (
@@ -175,7 +198,11 @@ class TrainingStep:
         stored = [id(tensor) for row in rows for tensor in row.values()]
         arrays = [array for row in rows for array in plain(row).values()]
         known = dict(zip(stored, arrays, strict=True))
-        found = first_anomaly(self._built.mod, [known.get(id(value), value) for value in every])
+        names = [f"the input {port.name}" for port in self.signature.inputs]
+        names += ["the key", *(f"the weight {name}" for name in state.weights)]
+        names += [f"what the optimiser keeps, {at}" for at in range(len(every) - len(names))]
+        arrays = [known.get(id(value), value) for value in every]
+        found = first_anomaly(self._built.mod, dict(zip(names, arrays, strict=True)))
         return InvalidInputError(f"{where}; first made by {found}")
 
     def evaluate(self, /, *args: Any, **kwargs: Any) -> list[np.ndarray]:
@@ -258,9 +285,10 @@ def _taken(results: Iterator[Any], names: Sequence[str]) -> dict[str, Any]:
 
 
 def _taken_all(results: Iterator[Any], names: Sequence[str]) -> list[tuple[str, Any]]:
+    """As many of the next results as there are, by the names of weights."""
     return list(zip(names, results, strict=False))
 
 
 def _all_finite(tensors: Iterable[Any]) -> bool:
-    """Whether no tensor has an infinity or something that is no number: its sum has one then, too."""
-    return all(math.isfinite(float(np.from_dlpack(tensor).sum())) for tensor in tensors)
+    """Whether no tensor has an infinity or something that is no number."""
+    return all(bool(np.isfinite(np.from_dlpack(tensor)).all()) for tensor in tensors)

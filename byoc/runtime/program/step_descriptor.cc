@@ -1,10 +1,11 @@
-// Facts and text of a step; see step_descriptor.h.
+// Facts and text of a step; see step_descriptor.h and step_text.h.
 #include "program/step_descriptor.h"
 
 #include <algorithm>
 #include <cstdio>
 
 #include "base/error.h"
+#include "program/step_text.h"
 
 namespace mxplan {
 namespace {
@@ -76,6 +77,19 @@ T AttributeOr(const Step& step, const char* name, T missing) {
 }
 
 }  // namespace
+
+bool NamesOperand(const std::string& text, const std::string& role) {
+  return text.find(" " + role + "=") != std::string::npos;
+}
+
+std::string TypeOfOperand(const std::string& text, const std::string& role) {
+  size_t at = text.find(" " + role + "=");
+  if (at == std::string::npos) return "";
+  at += role.size() + 2;
+  const std::string constant = "constant ";
+  if (text.compare(at, constant.size(), constant) == 0) at += constant.size();
+  return text.substr(at, text.find('[', at) - at);
+}
 
 StepDescriptor DescribeStep(const Step& step, const Resolved& resolved) {
   StepDescriptor descriptor;

@@ -6,6 +6,7 @@ import copy
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,10 +16,11 @@ from tvm_mxplan import training
 from .compared_steps import Torch, compiled
 from .networks import Network
 
+Options = dict[str, Any]
 _KINDS = {"convolution": 0, "deconvolution": 1, "convolution_backward_weights": 2}
 
 
-def print_times(networks: Iterable[Network], batch: int, rounds: int) -> None:
+def print_times(networks: Iterable[Network], batch: int, rounds: int, options: Options) -> None:
     """Print the table of times, row by row."""
     torch.set_num_threads(1)
     print(
@@ -27,7 +29,7 @@ def print_times(networks: Iterable[Network], batch: int, rounds: int) -> None:
     )
     ratios = []
     for network in networks:
-        row, ratio = _timed(network, batch, rounds)
+        row, ratio = _timed(network, batch, rounds, options)
         ratios.append(ratio)
         print(row, flush=True)
     print(f"geometric mean {np.exp(np.mean(np.log(ratios))):.2f}, largest {max(ratios):.2f}")
@@ -49,9 +51,40 @@ def _checked(network: Network, batch: int) -> str:
     return f"| {network.name} | {loss:.4f} | {count}: PASS |"
 
 
-def _timed(network: Network, batch: int, rounds: int) -> tuple[str, float]:
+def print_budgets(networks: Iterable[Network], batch: int, rounds: int, options: Options) -> None:
+    """Print what steps within a share of their arenas cost, row by row."""
+    print(
+        "| network | arena | within the budget | estimated time over that without | measured | run again |\n"
+        "| --- | --- | --- | --- | --- | --- |"
+    )
+    for network in networks:
+        model = network.made()
+        inputs, labels = network.batch(batch)
+        arrays = {name: tensor.numpy() for name, tensor in inputs.items()}
+        whole_arena = {**options, "memory_budget": None}
+        steps = [compiled(network, model, batch, given) for given in (whole_arena, options)]
+        told = steps[1].report.recomputation
+        losses = [step(**arrays, labels=labels.numpy()) for step in steps]
+        if told is None or not np.allclose(losses, losses[0], rtol=1e-5):
+            raise SystemExit(f"bench: {network.name}: nothing runs again, or losses differ: {losses}")
+        spent: list[list[float]] = [[], []]
+        for _ in range(rounds):
+            for times, step in zip(spent, steps, strict=True):
+                began = time.process_time()
+                step(**arrays, labels=labels.numpy())
+                times.append(time.process_time() - began)
+        whole, small = (float(np.median(times)) for times in spent)
+        counted = sorted(told.operators.items())
+        kinds = ", ".join(f"{count} {kind.split('.')[-1]}" for kind, count in counted)
+        heights = f"{told.before:,} | {told.after:,} ({100 * told.after / told.before:.0f} %)"
+        print(
+            f"| {network.name} | {heights} | {told.factor:.2f} | {small / whole:.2f} | {kinds} |", flush=True
+        )
+
+
+def _timed(network: Network, batch: int, rounds: int, options: Options) -> tuple[str, float]:
     model = network.made()
-    step = compiled(network, model, batch)
+    step = compiled(network, model, batch, options)
     inputs, labels = network.batch(batch)
     arrays = {name: tensor.numpy() for name, tensor in inputs.items()}
     plain, last = Torch(model, torch.float32), Torch(_channels_last(model), torch.float32)

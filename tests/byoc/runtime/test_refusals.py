@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from fnmatch import fnmatch
-from math import prod
 
 import numpy as np
 import pytest
@@ -17,8 +12,6 @@ from program_builder import Array, Builder, call, random
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.core.description import Refused, StepInfo
-from tvm_mxplan.core.layout.layout import parse_layout
-from tvm_mxplan.core.layout.layout_arrays import pack
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.passes.region.annotate import annotate
 
@@ -156,140 +149,3 @@ def test_a_refusal_needs_a_reason() -> None:
     with pytest.raises(ValueError, match="a reason"):
         library.refuse("convolution", "jit", "")
     assert not library.refusals()
-
-
-# --- errata ----------------------------------------------------------------------------------------------
-
-
-def test_the_table_is_told_as_data() -> None:
-    table = library.errata()
-    assert len({entry["name"] for entry in table}) == len(table)
-    for entry in table:
-        assert entry["condition"]["kind"] in ir.STEP_KINDS
-        assert entry["first"] <= library.version() and entry["wrong"] and entry["found_by"]
-
-
-def deconvolution(channels: int, *, bias: bool, relu: bool, stride: int = 2, kernel: int = 4) -> Builder:
-    b = Builder()
-    extent = 3 * stride + kernel - 2
-    src, dst = b.input((1, channels, 4, 4), "acdb"), b.output((1, 64, extent, extent), "acdb")
-    weights = random(64, channels, kernel, kernel) / np.float32(prod((channels, kernel, kernel)) ** 0.5)
-    operands = {"bias": b.constant(random(64))} if bias else {}
-    attrs = ir.Deconvolution((stride, stride), (1, 1, 1, 1), (1, 1), 1)
-    b.step(attrs, [RELU] if relu else [], src=src, weights=b.constant(weights), **operands, dst=dst)
-    return b
-
-
-def strided_deconvolution() -> Builder:
-    return deconvolution(80, bias=True, relu=True)
-
-
-def depthwise_with_a_sum() -> Builder:
-    b = Builder()
-    src, added = b.input((1, 5, 6, 7), "acdb"), b.input((1, 5, 6, 7), "acdb")
-    held = b.view(b.output((1, 5, 6, 7), "acdb"), (1, 5, 6, 7), "acdb")
-    b.step(ir.Reorder(), src=added, dst=held)
-    attrs = ir.Convolution((1, 1), (1, 1, 1, 1), (1, 1), 5)
-    weights = b.constant(random(5, 1, 1, 3, 3))
-    dst = b.view(held, (1, 5, 6, 7), "acdb")
-    b.step(attrs, [ir.SumPostOp(1.0), RELU], src=src, weights=weights, dst=dst)
-    return b
-
-
-def depthwise_with_a_division() -> Builder:
-    b = Builder()
-    src, dst = b.input((1, 35, 6, 5), "aBcd8b"), b.output((1, 35, 6, 5), "aBcd8b")
-    attrs = ir.Convolution((1, 1), (1, 1, 1, 1), (1, 1), 35)
-    post_ops = [ir.BinaryPostOp("div", b.constant(2 + np.abs(random(1, 35, 1, 1))))]
-    b.step(attrs, post_ops, src=src, weights=b.constant(random(35, 1, 1, 3, 3)), dst=dst)
-    return b
-
-
-def resampling_with_a_binary() -> Builder:
-    b = Builder()
-    src, dst = b.input((1, 3, 2, 5), "acdb"), b.output((1, 3, 4, 7), "acdb")
-    post_ops = [ir.BinaryPostOp("add", b.constant(random(1, 3, 1, 1)))]
-    b.step(ir.Resampling("linear"), post_ops, src=src, dst=dst)
-    return b
-
-
-def log_softmax() -> Builder:
-    b = Builder()
-    b.step(ir.Softmax("log_softmax", 1), src=b.input((3, 7)), dst=b.output((3, 7)))
-    return b
-
-
-ERRATA = {
-    "deconvolution-epilogue": strided_deconvolution,
-    "depthwise-sum-tail": depthwise_with_a_sum,
-    "depthwise-division-padding": depthwise_with_a_division,
-    "resampling-binary": resampling_with_a_binary,
-    "log-softmax-sse41": log_softmax,
-}
-
-
-def every(make: Callable[[], Builder], *, runs: bool) -> list[str]:
-    """Names of what the library takes for the last step, best first; ``runs`` holds each to its reference."""
-    names: list[str] = []
-    while True:
-        b = make()
-        told = library.describe(b.build()).steps[-1]
-        if told.error:
-            library.forget_refusals()
-            return names
-        if runs:
-            values = b.build().values
-            (output,) = (value for value in values if value.kind == "output")
-            inputs = [stored_input(value) for value in values if value.kind == "input"]
-            b.run_stored(*inputs, shape=parse_layout(output.layout).physical_shape(output.shape))
-        names.append(told.implementation)
-        library.refuse(told.descriptor, told.implementation, "has run")
-
-
-def stored_input(value: ir.Value) -> Array:
-    return pack(random(*(int(size) for size in value.shape)), parse_layout(value.layout))
-
-
-def test_every_erratum_is_tried_here() -> None:
-    assert set(ERRATA) == {entry["name"] for entry in library.errata()}
-
-
-@pytest.mark.parametrize("name", ERRATA)
-def test_an_erratum_refuses_its_implementation_and_the_others_are_right(name: str) -> None:
-    (entry,) = (entry for entry in library.errata() if entry["name"] == name)
-    library.set_errata(False)
-    offered = every(ERRATA[name], runs=False)
-    wrong = {one for one in offered if fnmatch(one, entry["implementation"])}
-    if not wrong:
-        pytest.skip(f"this processor has no {entry['implementation']}: {offered}")
-    library.set_errata(True)
-    left = every(ERRATA[name], runs=True)
-    assert left and not wrong & set(left)
-
-
-def test_an_erratum_of_a_narrow_instruction_set() -> None:
-    """In a process of its own, where nothing wider is there."""
-    command = [sys.executable, "-m", "pytest", "-q", __file__, "-k", "refuses_its_implementation and log"]
-    environment = {**os.environ, "ONEDNN_MAX_CPU_ISA": "SSE41"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert "1 passed" in done.stdout, done.stdout
-
-
-@pytest.mark.parametrize("bias,relu", [(True, False), (False, True), (True, True)])
-@pytest.mark.parametrize("channels", [80, 512])
-def test_strided_deconvolution_with_an_epilogue(channels: int, bias: bool, relu: bool) -> None:
-    library.set_errata(False)
-    before = info(deconvolution(channels, bias=bias, relu=relu))
-    if not before.implementation.startswith("brg_conv:"):
-        pytest.skip(f"this processor runs {before.implementation}")
-    library.set_errata(True)
-    b = deconvolution(channels, bias=bias, relu=relu)
-    told = info(b)
-    assert before.implementation in [one.implementation for one in told.refused]
-    assert "erratum deconvolution-epilogue" in told.refused[0].reason
-    assert run(b) == told.implementation != before.implementation
-
-
-def test_strided_deconvolution_without_an_epilogue_keeps_its_kernel() -> None:
-    assert not info(deconvolution(512, bias=False, relu=False)).refused
-    assert not info(deconvolution(512, bias=True, relu=True, stride=1, kernel=3)).refused
