@@ -97,8 +97,8 @@ _LIBRARIES = {
 }
 _engines: dict[str, Engine] = {}
 
-DEFAULT = ("onednn",)
-"""The libraries that are asked where nobody names any."""
+DEFAULT = ("onednn", "host")
+"""The libraries that are asked where nobody names any, by preference; the first one leads."""
 
 
 def register(library: Library) -> None:
@@ -124,6 +124,11 @@ def registered(library: Library) -> Iterator[None]:
 def spellings() -> dict[str, str]:
     """Names of libraries by all that targets and options may call them."""
     return {spelling: one.name for one in _LIBRARIES.values() for spelling in one.spellings}
+
+
+def shown(name: str) -> str:
+    """What targets call the library ``name`` where they are shown."""
+    return _row(name).spellings[0]
 
 
 def beside(name: str) -> str:

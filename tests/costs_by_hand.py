@@ -16,7 +16,13 @@ def rates(
     compute = Compute("float32", "avx512", gflops), Compute("float32", "avx2", narrow * gflops)
     levels = MemoryLevel(cache_bytes, 2 * gbytes, 2 * gbytes), MemoryLevel(None, gbytes, gbytes)
     return MachineRates(
-        2, compute, levels[not cache_bytes :], start_us=0.5, fork_us=1.5, exchanged=2 * gbytes
+        2,
+        compute,
+        levels[not cache_bytes :],
+        start_us=0.5,
+        fork_us=1.5,
+        exchanged=2 * gbytes,
+        region_us=1.5,
     )
 
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 TVM = "llvm"
 """The name of TVM's own code in reports, for whatever device it is."""
 GPU = "cuda"
-DEFAULT = "dnnl, llvm"
-"""The target where none is given."""
+DEFAULT = ", ".join((*(registry.shown(name) for name in registry.DEFAULT), TVM))
+"""The target where none is given: ``dnnl, host, llvm``."""
 _HOSTS = (TVM, GPU)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 
-from tvm_mxplan.byoc.roofline import moving_us
 from tvm_mxplan.core.description import Implementation
 from tvm_mxplan.core.machine.rates import MachineRates
 from tvm_mxplan.core.program import program as ir
@@ -16,8 +15,18 @@ from tvm_mxplan.core.step_facts import StepFacts
 FAMILY = "host"
 _OPERATIONS = {"erf": 40.0, "exp": 25.0}
 """Operations of an element, where they may take longer than its bytes."""
+_TOUCHED_OPERATIONS = 2.0
+"""Of any element; TVM's kernels take as long to load and store it (``passes/costs/kept_times.py``)."""
+_SHORT_ROW, _SHORT_OPERATIONS = 64, 6.0
+"""Rows that are reduced side by side, and what one of their elements takes."""
+_RESIZED_OPERATIONS, _NARROW_SHARE = {"linear": 40.0, "cubic": 100.0}, 1.5
+"""Of an element of a result that is mixed of others, and how many times that it takes in a narrow image."""
+_TAKEN_OPERATIONS = 10.0
+"""Of an element that is read by its index, where no neighbours come with it."""
 _SETS = {"base": "sse41"}
 """Instruction sets that machines' rates call otherwise."""
+_SERIAL_US = 15.0
+"""Of work that is left to one thread, as ``runtime/host/parallel.h`` has it."""
 _SHARE = 0.25
 """Of the processor's peak, what loops like these reach."""
 
@@ -29,19 +38,33 @@ def implementation_named(name: str) -> Implementation:
 
 
 def cost(facts: StepFacts, machine: MachineRates) -> float:
-    """Microseconds of a step."""
+    """Microseconds of a step, on one thread where waking the others would take longer."""
+    moved = facts.moved_bytes
+    if isinstance(facts.step.attrs, ir.Gather | ir.StridedSlice):
+        # Elements that nobody asks for are not read.
+        moved += min(facts.operand_bytes[-1] - facts.operand_bytes[0], 0)
+    computing = _computing_us(facts, machine)
+    alone = max(machine.copying_alone_us(moved), machine.threads * computing)
+    if machine.threads == 1 or alone < _SERIAL_US:
+        return machine.start_us + alone
+    return machine.start_us + machine.fork_us + max(machine.copying_us(moved), computing)
+
+
+def _computing_us(facts: StepFacts, machine: MachineRates) -> float:
+    """Microseconds on all threads of the arithmetic, or of loading and storing elements out of a cache."""
     attrs = facts.step.attrs
-    if isinstance(attrs, ir.Gather):
-        # Elements that no index asks for are not read.
-        moved = facts.moved_bytes - facts.operand_bytes[0] + facts.operand_bytes[-1]
-        return machine.start_us + machine.copying_us(moved)
     operations = 0.0
     if isinstance(attrs, ir.Eltwise):
-        operations = _OPERATIONS.get(attrs.algorithm, 0.0)
+        operations = _OPERATIONS.get(attrs.algorithm, 0.0) * math.prod(facts.padded("dst"))
     elif isinstance(attrs, ir.Resize) and attrs.algorithm != "nearest":
-        operations = 16.0 if attrs.algorithm == "linear" else 64.0
-    if not operations:
-        return moving_us(facts, machine)
+        dst = facts.padded("dst")
+        narrow = _NARROW_SHARE if dst[-1] < _SHORT_ROW else 1.0
+        operations = narrow * _RESIZED_OPERATIONS[attrs.algorithm] * math.prod(dst)
+    elif isinstance(attrs, ir.Reduction):
+        src = facts.padded("src")
+        operations = (_SHORT_OPERATIONS if src[-1] < _SHORT_ROW else 2.0) * math.prod(src)
+    elif isinstance(attrs, ir.Gather) and math.prod(facts.padded("src")[attrs.axis + 1 :]) == 1:
+        operations = _TAKEN_OPERATIONS * math.prod(facts.padded("dst"))
     peak = _SHARE * machine.gflops("float32", facts.info.instruction_set)
-    computing = operations * math.prod(facts.padded("dst")) / peak / 1e3
-    return machine.start_us + max(machine.copying_us(facts.moved_bytes), computing)
+    touched = _TOUCHED_OPERATIONS * math.prod(facts.padded("dst"))
+    return max(operations / peak, touched / _SHARE / machine.gflops("float32", "avx2")) / 1e3

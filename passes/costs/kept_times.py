@@ -3,14 +3,16 @@
 They stand beside those of regions, which take what their libraries say of their steps
 (``passes/costs/model.py``).  An operator of TVM's takes the longer of
 
-    moving   its operands and its result at the speed of memory, but for what TVM fuses into one kernel
+    moving   its operands and its result at the speed that one thread has of the nearest memory which holds
+             them, but for what TVM fuses into one kernel
     working  cycles of one core for each multiply-add or element: TVM's CPU pipeline makes no loop parallel
 
-and what the VM takes to call its kernel.  The clock is the one at which the threads reach the machine's rate
-for AVX2.  The cycles below were read off single operators in TVM's pipeline (Zen 4, 100,000 to 2,000,000
-elements); a kernel may well take a third of what is said here, or three times as much.  Where shapes are
-symbolic, plausible numbers stand for them.  What is done to constants alone is done while compiling.  An
-operator counts once wherever it stands: in both branches of an ``if``, and in the body of a loop.
+and what the VM takes to call its kernel, a share of a region's call.  The clock is the one at which the
+threads reach the machine's rate for AVX2.  The cycles below were read off single operators in TVM's
+pipeline (Zen 4, 100,000 to 2,000,000 elements); a kernel may well take a third of what is said here, or
+three times as much.  Where shapes are symbolic, plausible numbers stand for them.  What is done to
+constants alone is done while compiling.  An operator counts once wherever it stands: in both branches of an
+``if``, and in the body of a loop.
 """
 
 from __future__ import annotations
@@ -36,11 +38,17 @@ _AVX2_FLOPS = 32
 _MULTIPLY_ADD = 2.5
 """Cycles: between 0.25 where LLVM finds vectors (depthwise) and 14 where caches do not hold a matrix."""
 _LOAD_OR_STORE = 0.7
-_ELEMENT, _MOVED, _REDUCED, _ROOT, _EXPONENTIAL, _TRANSCENDENTAL = 0.25, 2.0, 3.0, 1.0, 8.0, 30.0
-_CALL_US = 0.9
-"""For each kernel that the VM calls."""
+_ELEMENT, _MOVED, _ROOT, _EXPONENTIAL, _TRANSCENDENTAL = 0.25, 2.0, 1.0, 8.0, 30.0
+_REDUCED, _ARGUMENT, _NORMED = 1.75, 3.0, 6.0
+_SHORT, _OF_SHORT = 64, 0.4
+"""Elements of the last axis below which reductions take this share of their cycles: LLVM unrolls its loop."""
+_TAKEN_ALONE = 1.2
+"""For each element that is taken by its index, where no neighbours come with it."""
+_CALL = 0.6
+"""Of a region's call is what the VM takes for each kernel of TVM's, which has no context."""
 _SORTED = 50.0
 """For each comparison of a sort."""
+_REDUCTIONS = ("sum", "mean", "max", "min", "prod")
 _CYCLES = {
     **dict.fromkeys(OPERATORS, _ELEMENT),
     **dict.fromkeys(["sqrt", "rsqrt", "where", "mod", "floor_mod", "floor_divide"], _ROOT),
@@ -51,20 +59,26 @@ _CYCLES = {
     ),
     **dict.fromkeys(["sinh", "cosh", "asinh", "acosh", "atanh"], _TRANSCENDENTAL),
     **dict.fromkeys(["full", "zeros", "ones", "zeros_like", "ones_like", "full_like"], _ELEMENT),
-    **dict.fromkeys(["nn.relu", "nn.leakyrelu", "nn.prelu", "nn.pad", "take", "strided_slice"], _ELEMENT),
-    **dict.fromkeys(["quantize", "dequantize", "broadcast_to", "tile", "repeat", "ewise_fma"], _ROOT),
-    **dict.fromkeys(["sum", "mean", "max", "min", "prod", "argmax", "argmin"], _REDUCED),
-    **dict.fromkeys(["variance", "std", "nn.rms_norm"], 2 * _REDUCED),
-    **dict.fromkeys(["nn.layer_norm", "nn.group_norm", "nn.instance_norm"], 2 * _REDUCED),
-    **dict.fromkeys(["nn.softmax", "nn.log_softmax"], _REDUCED + _EXPONENTIAL),
+    **dict.fromkeys(["nn.relu", "nn.leakyrelu", "nn.prelu", "nn.pad"], _ELEMENT),
+    **dict.fromkeys(["take", "strided_slice", "broadcast_to"], _ELEMENT),
+    **dict.fromkeys(["quantize", "dequantize", "tile", "repeat", "ewise_fma"], _ROOT),
+    **dict.fromkeys(_REDUCTIONS, _REDUCED),
+    **dict.fromkeys(["argmax", "argmin"], _ARGUMENT),
+    **dict.fromkeys(["variance", "std", "nn.rms_norm"], _NORMED),
+    **dict.fromkeys(["nn.layer_norm", "nn.group_norm", "nn.instance_norm"], _NORMED),
+    **dict.fromkeys(["nn.softmax", "nn.log_softmax"], _NORMED / 2 + _EXPONENTIAL),
     "concat": 0.5,
     "mxplan.update": 0.5,
     "topk": 20.0,
 }
 """For each element of the larger of operands and result; of all others ``_MOVED``."""
+_RESIZED = {"linear": 5.0, "cubic": 23.0}
+"""The same by the method of a resize."""
 _SORTS = ("sort", "argsort", "unique", "median")
 _VIEWS = ("reshape", "flatten", "nn.batch_flatten", "squeeze", "expand_dims", "memory.view", "nn.dropout")
 _KERNELS = ("call_tir", "call_tir_inplace")
+_PARTLY_READ = ("take", "strided_slice", "gather_elements", "gather_nd")
+"""Operators that read no more of their first operand than they write, however large it is."""
 _SHAPES = ("shape_of", "shape_to_tensor", "tensor_to_shape", "size", "null_value")
 _FUSED = {*OPERATORS, "nn.relu", "nn.leakyrelu", "nn.prelu", "nn.pad", "layout_transform"} | {
     *("broadcast_to", "concat", "permute_dims", "strided_slice", "split", "take", "tile", "repeat", "flip")
@@ -149,15 +163,17 @@ class _Function:
         if kind in _VIEWS or kind in _SHAPES:
             return 0.0
         results = _parts(call.ty)
-        sizes = [_elements(kind) for kind in (*(one.ty for one in operands), *results)]
+        touched = results if kind in _PARTLY_READ else [*(one.ty for one in operands), *results]
+        sizes = [_elements(one) for one in touched]
         if None in sizes or not results:
             return None
-        bytes_read = sum(_bytes(one.ty) for one in operands if one not in self._unstored)
-        bytes_written = 0 if variable in self._unstored else sum(map(_bytes, results))
-        moved = bytes_read + bytes_written
-        moving = (moved - min(moved, (machine.levels[0].nbytes or 0)) / 2) / machine.memory.copied / 1e3
-        started = 0.0 if variable in self._unstored else _CALL_US
-        return started + max(moving, self._cycles(call, max(sizes)) / clock)
+        bytes_written = sum(map(_bytes, results))
+        read = [_bytes(one.ty) for one in operands if one not in self._unstored]
+        if kind in _PARTLY_READ and operands[0] not in self._unstored:
+            read[0] = min(read[0], bytes_written)
+        moved = sum(read) + (0 if variable in self._unstored else bytes_written)
+        started = 0.0 if variable in self._unstored else _CALL * machine.region_us
+        return started + max(machine.copying_alone_us(moved), self._cycles(call, max(sizes)) / clock)
 
     def _cycles(self, call: relax.Call, elements: int) -> float:
         kind = kind_of(call)
@@ -173,7 +189,23 @@ class _Function:
             return _ELEMENT * elements * window
         if kind in _SORTS:
             return _SORTED * elements * max(1.0, math.log2(max(elements, 1)))
-        return _CYCLES.get(kind, _MOVED) * elements
+        return _cycles_of_element(call, kind) * elements
+
+
+def _cycles_of_element(call: relax.Call, kind: str) -> float:
+    """Cycles for each element of the larger of operands and result, by the kind and the axes it works on."""
+    if kind.startswith("image.resize"):
+        return _RESIZED.get(str(call.attrs.method), _MOVED)
+    cycles = _CYCLES.get(kind, _MOVED)
+    shape = shape_of(call.args[0]) if call.args and kind in (*_REDUCTIONS, "take") else None
+    if not shape:
+        return cycles
+    extents = typical_shape(shape)
+    if kind == "take":
+        axis = getattr(call.attrs, "axis", None)
+        alone = axis is not None and math.prod(extents[int(axis) % len(extents) + 1 :]) == 1
+        return _TAKEN_ALONE if alone else cycles
+    return _OF_SHORT * cycles if extents[-1] < _SHORT else cycles
 
 
 def _is_operator(expr: relax.Expr | None) -> bool:

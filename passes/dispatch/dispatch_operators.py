@@ -154,6 +154,8 @@ class _Turns:
             for pattern in library.backend.patterns(refuse)
             if may_match(pattern.pattern, operators)
         ]
+        if not patterns:
+            return mod
         return relax.transform.FuseOpsByPattern(patterns, bind_constants=True, annotate_codegen=False)(mod)
 
     def _is_last(self, library: Implementation) -> bool:

@@ -17,7 +17,7 @@ _NARROWED = (dpl.AttrPattern, dpl.TypePattern, dpl.DataTypePattern, dpl.ShapePat
 
 
 def operators_of(mod: tvm.IRModule) -> frozenset[str]:
-    """Names of all operators that the Relax functions of ``mod`` call."""
+    """Names of all operators that the Relax functions of ``mod`` call, without those in composites."""
     found: set[str] = set()
 
     def visit(expr: relax.Expr) -> None:
@@ -25,7 +25,7 @@ def operators_of(mod: tvm.IRModule) -> frozenset[str]:
             found.add(str(expr.name))
 
     for function in mod.functions.values():
-        if isinstance(function, relax.Function):
+        if isinstance(function, relax.Function) and not (function.attrs and "Composite" in function.attrs):
             relax.analysis.post_order_visit(function, visit)
     return frozenset(found)
 

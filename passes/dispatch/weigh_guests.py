@@ -5,7 +5,7 @@ After    {"take_0": "TVM's kernel is estimated at 1.2 us, the library's at 2.6 u
 
 Operators of the guest that hand tensors to each other are weighed together.  A kernel of TVM's between two
 operators of the leader would cut its region in two; one of the guest's that touches nothing of the leader
-is a region of its own.  Both count as much as starting a region takes.
+is a region of its own.  Both count as much as calling a region takes on the machine.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from tvm_mxplan.errors import MxplanError
 from ..costs.kept_times import kept_calls
 from ..relax_types import OPERATOR
 
-_REGION_US = 1.5
-"""To start a region: its call by the VM, the check of its tensors, a context."""
+_SURE = 1.25
+"""Operators that save no region are taken if TVM's estimate is so many times the library's: both may err."""
 _VIEWS = {f"relax.{name}" for name in ("reshape", "squeeze", "expand_dims", "flatten", "permute_dims")}
 """Operators that a library takes for what stands before or behind them."""
 
@@ -60,7 +60,8 @@ class Worth:
         after : with them.
         wanted : names of operators that the guest is to have whatever they cost.
         """
-        if guest.name not in self.leaders:
+        taken = any(_owned(function, guest.name) for function in after.functions.values())
+        if guest.name not in self.leaders or not taken:
             return {}
         times = {call.operator: call.us for call in kept_calls(before, self.machine.threads, self.machine)}
         costs = _Costs(after, guest, self.machine)
@@ -70,7 +71,7 @@ class Worth:
                 for part in _parts(after, function, guest.name, self.leaders[guest.name]):
                     if not wanted.isdisjoint(part.operators):
                         continue
-                    reason = _reason(part, costs, times)
+                    reason = _reason(part, costs, times, self.machine.region_us)
                     if reason:
                         found |= dict.fromkeys(part.operators, reason)
         return found
@@ -93,18 +94,19 @@ class _Part:
     before: bool = False
 
 
-def _reason(part: _Part, costs: _Costs, times: Mapping[str, float | None]) -> str:
+def _reason(part: _Part, costs: _Costs, times: Mapping[str, float | None], region_us: float) -> str:
     """The reason for leaving a part to TVM; '' for one that pays, or that nothing is known of."""
     known = [times.get(name) for name in part.operators]
     ours = math.fsum(costs[composite] for composite in part.composites)
     if None in known or math.isinf(ours):
         return ""
     theirs = math.fsum(us for us in known if us is not None)
-    if part.behind and part.before:
-        theirs += _REGION_US
+    saved = part.behind and part.before
+    if saved:
+        theirs += region_us
     elif not (part.behind or part.before):
-        ours += _REGION_US
-    if ours <= theirs and part.composites:
+        ours += region_us
+    if (1.0 if saved else _SURE) * ours <= theirs and part.composites:
         return ""
     kernels = "kernel is" if len(part.operators) == 1 else f"kernels for {', '.join(part.operators)} are"
     return f"TVM's {kernels} estimated at {theirs:.1f} us, the library's at {ours:.1f} us"
@@ -217,6 +219,11 @@ def _owner(mod: tvm.IRModule, value: relax.Expr) -> str:
     """The code generator of a composite that is called, '' of anything else."""
     called = isinstance(value, relax.Call) and isinstance(value.op, tvm.ir.GlobalVar)
     return _composite(mod[value.op]).partition(".")[0] if called else ""
+
+
+def _owned(function: tvm.ir.BaseFunc, library: str) -> bool:
+    """Whether a function is a composite of the library with this code generator."""
+    return _composite(function).partition(".")[0] == library
 
 
 def _composite(function: tvm.ir.BaseFunc) -> str:

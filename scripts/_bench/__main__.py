@@ -26,6 +26,7 @@ BENCHMARKS = {
     "convolutions": ("steps.convolutions", "algorithms of 3x3 and 5x5 convolutions, layer by layer"),
     "attention": ("steps.attention", "the step of attention against its parts as steps of oneDNN"),
     "host": ("steps.host", "each kernel of the host library against TVM's"),
+    "guests": ("steps.guests", "what the default target gives the host library, against TVM's kernels"),
     "costs": ("steps.costs", "the model of costs against what steps take"),
     "coverage": ("compiler.coverage", "the share of time outside of regions, as reports say and as it runs"),
     "roofline": ("steps.roofline", "what bounds whole networks on this machine"),

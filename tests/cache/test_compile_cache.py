@@ -69,15 +69,15 @@ def with_kernels() -> onnx.ModelProto:
     weights = np.random.default_rng(0).standard_normal((17, 3, 3, 3), np.float32)
     nodes = [
         helper.make_node("Conv", ["image", "w"], ["c"]),
-        helper.make_node("Gather", ["c", "rows"], ["g"], axis=1),
+        helper.make_node("Cos", ["c"], ["g"]),
         helper.make_node("Tanh", ["g"], ["y"]),
     ]
     graph = helper.make_graph(
         nodes,
         "kernels",
         [helper.make_tensor_value_info("image", 1, (1, 3, 9, 9))],
-        [helper.make_tensor_value_info("y", 1, (1, 3, 7, 7))],
-        [numpy_helper.from_array(weights, "w"), numpy_helper.from_array(np.array([4, 0, 16]), "rows")],
+        [helper.make_tensor_value_info("y", 1, (1, 17, 7, 7))],
+        [numpy_helper.from_array(weights, "w")],
     )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 

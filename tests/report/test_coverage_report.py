@@ -46,7 +46,7 @@ def model(size: int = 12) -> onnx.ModelProto:
 @pytest.fixture(scope="module")
 def compiled() -> tvm_mxplan.Executable:
     small, image = model(), normal(2, 5, 12, 12)
-    ex = tvm_mxplan.compile(small)
+    ex = tvm_mxplan.compile(small, "dnnl, llvm")
     (actual,), (expected,) = ex(image), onnxruntime_outputs(small, {"image": image})
     assert relative_l2(actual.numpy(), expected) <= 1e-5
     assert [region.steps[-1].kind for region in ex.report.regions]

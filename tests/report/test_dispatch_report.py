@@ -92,7 +92,11 @@ def test_a_region_that_goes_back_is_told_as_tvms():
     report = tvm_mxplan.compile(builder.get()).report
     decision = report.dispatch["permute_dims_0"]
     assert decision.chosen.backend == "llvm"
-    assert [one.out for one in decision.candidates] == ["only moves data, which no library does better", ""]
+    assert [(one.backend, one.out) for one in decision.candidates] == [
+        ("onednn", "only moves data, which no library does better"),
+        ("host", "after onednn in the order of preference"),
+        ("llvm", ""),
+    ]
 
 
 def test_a_step_that_has_nothing_to_do_stands_in_place():

@@ -222,3 +222,17 @@ def test_a_kernel_that_raises_differs() -> None:
 
     checked = check(Faulty(fail), convolution())
     assert (checked.outcome, checked.reason) == ("differs", "does not run: could not execute a primitive")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "int64"])
+@pytest.mark.parametrize("count", [1, 7, 1000, 100_001])
+def test_results_stand_in_whole_lines_of_the_cache(dtype: str, count: int) -> None:
+    memory = check_module._aligned(count, np.dtype(dtype).type(3))
+    assert memory.ctypes.data % 64 == 0 and memory.size == count and (memory == 3).all()
+
+
+def test_a_kernel_that_stores_whole_lines_is_run() -> None:
+    """oneDNN stores large results so; in memory of another alignment that ends the process."""
+    large = kernel(ir.Resampling("nearest"), ((8, 64, 112, 112), ""), src=((8, 64, 56, 56), ""))
+    assert "jit" in large.implementation
+    assert check(OneDNN(), large).outcome == "agreed"

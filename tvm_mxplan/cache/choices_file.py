@@ -32,7 +32,7 @@ from .session import SESSION
 
 _HERE = "mkldnn"
 _OTHERS = {
-    spelling: library for spelling, library in registry.spellings().items() if library not in registry.DEFAULT
+    spelling: library for spelling, library in registry.spellings().items() if library != registry.DEFAULT[0]
 }
 _TENSORRT = (
     "this build has no TensorRT: its libraries are in no package that a build could depend on; "

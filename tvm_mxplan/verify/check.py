@@ -32,6 +32,8 @@ _LARGE_BYTES = 64 << 20
 _FEW = 3
 """Inputs at most, for a kernel whose operands take more than that."""
 _GUARD = 1024
+_LINE = 64
+"""Bytes that begin at a multiple of themselves: what the runtime aligns memory to, which kernels rely on."""
 _UNTOUCHED = -7.0e33
 """The number that stands around and in a result before it is written."""
 
@@ -99,7 +101,7 @@ class _Guarded:
         self._count = self.layout.elements(self.shape)
         dtype = numpy_type(value.dtype)
         self._untouched = _untouched(dtype)
-        self._memory = np.full(self._count + 2 * _GUARD, self._untouched)
+        self._memory = _aligned(self._count + 2 * _GUARD, self._untouched)
         inside = self._memory[_GUARD : _GUARD + self._count].view(dtype)
         self.inside = inside.reshape(self.layout.physical_shape(self.shape))
 
@@ -112,6 +114,13 @@ class _Guarded:
         if self.layout.pads(self.shape):
             self.inside[self.inside == 0] = 0  # a minus zero in the padding does no harm
         return read(self.inside.reshape(-1).view(np.uint8), self.value)
+
+
+def _aligned(count: int, number: Any) -> Array:
+    """So many of a number in memory aligned as arenas are: kernels may store whole lines of the cache."""
+    memory = np.full(count + _LINE // number.itemsize, number)
+    skipped = -memory.ctypes.data % _LINE // number.itemsize
+    return memory[skipped : skipped + count]
 
 
 def _untouched(dtype: np.dtype[Any]) -> Array:

@@ -6,6 +6,7 @@
     exchanged a function of what one thread has written, on all of them
     start     functions of a few elements behind each other on one thread
     fork      what one of them takes longer on all threads
+    region    what a region of one of them takes longer on one thread
 
 The best of many short runs counts, since whatever disturbs a run takes time.  Where other processes took the
 processor away too often, that is said, and who keeps the rates may measure again.
@@ -52,7 +53,8 @@ def measure_machine() -> tuple[MachineRates, bool]:
     threads = library.threads()
     start_us = _on_threads(1, threads, lambda: _chain_us(_CHAIN) / _CHAIN)
     call_us = _chain_us(1)
-    fork_us = call_us - _on_threads(1, threads, lambda: _chain_us(1))
+    alone_us = _on_threads(1, threads, lambda: _chain_us(1))
+    fork_us = call_us - alone_us
     sizes = [nbytes for nbytes in cache_sizes(threads) if nbytes // 2 >= _SMALLEST]
     levels = [MemoryLevel(nbytes, _read(nbytes // 2), _copied(nbytes // 2, call_us)) for nbytes in sizes]
     far = min(max(_FAR * max(sizes, default=0), _FAR_BYTES[0]), _FAR_BYTES[1])
@@ -65,6 +67,7 @@ def measure_machine() -> tuple[MachineRates, bool]:
         start_us,
         max(fork_us, 0.0),
         min(exchanged, levels[0].copied),
+        max(alone_us - start_us, 0.0),
         "measured",
     )
     switches = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw - before

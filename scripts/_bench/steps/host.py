@@ -173,9 +173,9 @@ def timed(case: Case, rounds: int) -> tuple[float, tuple[float, ...]]:
         for threads in (1, 2):
             engine.set_threads(threads)
             clock = time.process_time if threads == 1 else time.perf_counter
-            calls = _calls(theirs, tensors)
+            calls = calls_of_a_turn(theirs, tensors)
             pairs = [
-                (_seconds(ours, tensors, calls, clock), _seconds(theirs, tensors, calls, clock))
+                (seconds_of(ours, tensors, calls, clock), seconds_of(theirs, tensors, calls, clock))
                 for _ in range(rounds)
             ]
             ratios.append(statistics.median(their / our for our, their in pairs))
@@ -185,13 +185,13 @@ def timed(case: Case, rounds: int) -> tuple[float, tuple[float, ...]]:
     return 1e6 * statistics.median(spent), tuple(ratios)
 
 
-def _calls(executable: Any, tensors: Sequence[Any]) -> int:
+def calls_of_a_turn(executable: Any, tensors: Sequence[Any]) -> int:
     """Returns the number of calls that take about as long as a turn."""
     executable(*tensors)
-    return max(1, round(TURN_S / _seconds(executable, tensors, 3, time.perf_counter) * 3))
+    return max(1, round(TURN_S / seconds_of(executable, tensors, 3, time.perf_counter) * 3))
 
 
-def _seconds(executable: Any, tensors: Sequence[Any], calls: int, clock: Callable[[], float]) -> float:
+def seconds_of(executable: Any, tensors: Sequence[Any], calls: int, clock: Callable[[], float]) -> float:
     begin = clock()
     for _ in range(calls):
         executable(*tensors)

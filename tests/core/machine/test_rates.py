@@ -21,6 +21,7 @@ RATES = MachineRates(
     0.233,
     2.06,
     11.9,
+    1.27,
     "measured",
 )
 
@@ -36,6 +37,15 @@ def test_the_fastest_instruction_set_of_a_type_where_none_is_named() -> None:
 )
 def test_bytes_lie_in_the_nearest_level_that_holds_them(nbytes: int, copied: float) -> None:
     assert RATES.copying_us(nbytes) == pytest.approx(nbytes / copied / 1e3)
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "copied"), [(1, 187.0 / 2), (2 << 20, 187.0 / 2), (3 << 20, 171.0 / 2), (1 << 30, 68.4)]
+)
+def test_one_thread_has_its_share_of_caches_and_all_of_memory(nbytes: int, copied: float) -> None:
+    assert RATES.copying_alone_us(nbytes) == pytest.approx(nbytes / copied / 1e3)
+    many = replace(RATES, threads=16)
+    assert many.copying_alone_us(nbytes) == pytest.approx(nbytes / 68.4 / 1e3), "caches are no slower"
 
 
 def test_the_file_says_the_same(tmp_path: Path) -> None:
@@ -54,6 +64,8 @@ def test_the_file_says_the_same(tmp_path: Path) -> None:
         ({"source": "guessed"}, "source: expected one of"),
         ({"start_us": -1}, "start_us: expected microseconds"),
         ({"fork_us": "2"}, "fork_us: expected a number"),
+        ({"region_us": -0.5}, "region_us: expected microseconds"),
+        ({"region_us": None}, "region_us: expected a number"),
         ({"exchanged": 0}, "expected rates above 0"),
         ({"exchanged": None}, "exchanged: expected a number"),
         ({"compute": []}, "compute: expected at least one"),
@@ -122,6 +134,7 @@ def test_the_default_knows_every_instruction_set_and_level() -> None:
         "start_us": 0.24,
         "fork_us": 2.0,
         "exchanged": 16.0,
+        "region_us": 1.5,
         "compute": [["float32", "avx512", 220.0], ["float32", "avx2", 200.0], ["float32", "sse41", 75.0]],
         "levels": [[2 << 20, 130.0, 180.0], [32 << 20, 130.0, 160.0], [None, 68.0, 68.0]],
     }
@@ -136,7 +149,7 @@ def test_one_line_for_a_report() -> None:
     assert str(RATES) == (
         "measured: 211.3 GFLOP/s float32 avx512, 197 GFLOP/s float32 avx2, 800 GFLOP/s int8 avx512; "
         "66.6 GB/s read, 68.4 GB/s copied; 11.9 GB/s between threads; 0.233 us to start a kernel, "
-        "2.06 us to fork; 2 thread(s)"
+        "2.06 us to fork, 1.27 us to call a region; 2 thread(s)"
     )
 
 
@@ -150,6 +163,7 @@ def test_rounding_is_stable_and_small() -> None:
         (None, 68.0, 68.0),
     ]
     assert (rounded.start_us, rounded.fork_us, rounded.exchanged) == (0.24, 2.0, 12.0)
+    assert rounded.region_us == 1.3
     assert (rounded.threads, rounded.source) == (2, "measured")
     noisy = replace(RATES, start_us=0.235, fork_us=2.05)
     assert noisy.rounded() == rounded
@@ -157,10 +171,15 @@ def test_rounding_is_stable_and_small() -> None:
 
 def test_the_better_of_two_measurements() -> None:
     other = replace(
-        RATES, start_us=0.2, fork_us=9.0, levels=(replace(RATES.levels[0], read=200.0), *RATES.levels[1:])
+        RATES,
+        start_us=0.2,
+        fork_us=9.0,
+        region_us=1.1,
+        levels=(replace(RATES.levels[0], read=200.0), *RATES.levels[1:]),
     )
     better = RATES.better(other)
     assert (better.start_us, better.fork_us, better.levels[0].read) == (0.2, 2.06, 200.0)
+    assert (better.region_us, other.better(RATES).region_us) == (1.1, 1.1)
     assert better.levels[0].copied == 187.0 and better.compute == RATES.compute
     assert RATES.better(replace(other, levels=other.levels[1:])) is RATES, "another machine"
     assert RATES.better(replace(other, compute=other.compute[1:])) is RATES, "another machine"

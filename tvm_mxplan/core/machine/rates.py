@@ -5,11 +5,12 @@
     exchanged   what a thread reads that another one has just written
     start_us    to begin a kernel that is there already
     fork_us     to wake the other threads and wait for them
+    region_us   to call a region, whose tensors are checked, beside what its kernels take
 
 They are measured once on a machine, given by hand, or, where nothing can be measured, stated here.  As JSON:
 
     {"threads": 2, "source": "measured", "start_us": 0.5, "fork_us": 1.5, "exchanged": 20.0,
-     "compute": [["float32", "avx512", 480.0], ["float32", "avx2", 240.0]],
+     "region_us": 1.5, "compute": [["float32", "avx512", 480.0], ["float32", "avx2", 240.0]],
      "levels": [[2097152, 80.0, 80.0], [null, 40.0, 40.0]]}
 """
 
@@ -79,6 +80,7 @@ class MachineRates:
     start_us: float
     fork_us: float
     exchanged: float
+    region_us: float
     source: Source = "given"
 
     def __post_init__(self) -> None:
@@ -98,7 +100,7 @@ class MachineRates:
         for speed in speeds:
             if not 0 < speed < _FASTEST:
                 raise UnusableRates(f"compute, levels, exchanged: expected rates above 0, got {speed}")
-        for name in ("start_us", "fork_us"):
+        for name in ("start_us", "fork_us", "region_us"):
             if not 0 <= getattr(self, name) < _FASTEST:
                 raise UnusableRates(f"{name}: expected microseconds, got {getattr(self, name)}")
 
@@ -122,6 +124,12 @@ class MachineRates:
     def copying_us(self, nbytes: int) -> float:
         """Microseconds to read and write so many bytes together, out of the nearest level that holds them."""
         return nbytes / self.holding(nbytes).copied / 1e3
+
+    def copying_alone_us(self, nbytes: int) -> float:
+        """The same on one thread, which has its share of a cache's speed, and all of memory's."""
+        level = self.holding(nbytes)
+        shared = level.copied / self.threads if level.nbytes is not None else 0.0
+        return nbytes / max(shared, self.memory.copied) / 1e3
 
     def exchanging_us(self, nbytes: int) -> float:
         """Microseconds until every thread has its part of so many bytes, which any of them has written.
@@ -149,6 +157,7 @@ class MachineRates:
             start_us=preferred(self.start_us) if self.start_us else 0.0,
             fork_us=preferred(self.fork_us) if self.fork_us else 0.0,
             exchanged=preferred(self.exchanged),
+            region_us=preferred(self.region_us) if self.region_us else 0.0,
         )
 
     def better(self, other: MachineRates) -> MachineRates:
@@ -171,6 +180,7 @@ class MachineRates:
             start_us=min(self.start_us, other.start_us),
             fork_us=min(self.fork_us, other.fork_us),
             exchanged=max(self.exchanged, other.exchanged),
+            region_us=min(self.region_us, other.region_us),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -181,6 +191,7 @@ class MachineRates:
             "start_us": self.start_us,
             "fork_us": self.fork_us,
             "exchanged": self.exchanged,
+            "region_us": self.region_us,
             "compute": [[one.dtype, one.instruction_set, one.gflops] for one in self.compute],
             "levels": [[one.nbytes, one.read, one.copied] for one in self.levels],
         }
@@ -212,6 +223,7 @@ class MachineRates:
             _number("start_us", data.get("start_us")),
             _number("fork_us", data.get("fork_us")),
             _number("exchanged", data.get("exchanged")),
+            _number("region_us", data.get("region_us")),
             source,
         )
 
@@ -237,7 +249,7 @@ class MachineRates:
         return (
             f"{self.source}: {compute}; {self.memory.read:g} GB/s read, {self.memory.copied:g} GB/s copied; "
             f"{self.exchanged:g} GB/s between threads; {self.start_us:g} us to start a kernel, "
-            f"{self.fork_us:g} us to fork; {self.threads} thread(s)"
+            f"{self.fork_us:g} us to fork, {self.region_us:g} us to call a region; {self.threads} thread(s)"
         )
 
 
@@ -286,5 +298,6 @@ def default_rates(threads: int = 2) -> MachineRates:
         start_us=0.24,
         fork_us=2.0,
         exchanged=16.0,
+        region_us=1.5,
         source="default",
     )

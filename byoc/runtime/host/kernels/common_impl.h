@@ -60,8 +60,10 @@ MXPLAN_INLINE T* Row(const Written& dst, int64_t row) {
   return static_cast<T*>(dst.data) + row * dst.row;
 }
 
-// Each element is written where it is read, or where nothing is read any more.
-#define MXPLAN_FOR_EACH(i, count) _Pragma("GCC ivdep") for (int64_t i = 0; i < (count); ++i)
+// Each element is written where it is read, or where nothing is read any more.  The count is read
+// before the loop: a loop that writes bytes or int64 might change it, as far as the compiler knows.
+#define MXPLAN_FOR_EACH(i, count) \
+  _Pragma("GCC ivdep") for (int64_t i = 0, i##_end = (count); i < i##_end; ++i)
 
 // Calls `of(T())` for the C++ type of `type`.
 template <typename Of>

@@ -74,8 +74,10 @@ struct Kernels {
   // stand one behind the other.
   void (*take_entries)(int64_t entry_bytes, const char* src, int64_t src_row, const int64_t* index,
                        char* dst, Extent extent);
-  // op over a row that is not empty: sums, products, the smallest and the largest.
-  float (*reduce_row)(Binary op, const float* src, int64_t count);
+  // dst[k * stride] = op over row k, which is not empty: sums, products, the smallest and the
+  // largest.  Rows of src begin `row` elements apart.
+  void (*reduce_rows)(Binary op, const float* src, int64_t row, float* dst, int64_t stride,
+                      Extent extent);
   // dst[i] = dst[i] op src[row * k + i] for k below `rows`.
   void (*reduce_columns)(Binary op, const float* src, int64_t row, int64_t rows, float* dst,
                          int64_t count);

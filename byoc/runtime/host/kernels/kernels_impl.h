@@ -14,9 +14,9 @@ namespace mxplan::host {
 namespace {
 
 Kernels Get() {
-  return {MXPLAN_ISA,        UnaryKernel,     BinaryKernel,        CompareKernel,
-          SelectKernel,      CopyKernel,      CastKernel,          TakeKernel,
-          TakeEntriesKernel, ReduceRowKernel, ReduceColumnsKernel, WeightedSumKernel,
+  return {MXPLAN_ISA,        UnaryKernel,      BinaryKernel,        CompareKernel,
+          SelectKernel,      CopyKernel,       CastKernel,          TakeKernel,
+          TakeEntriesKernel, ReduceRowsKernel, ReduceColumnsKernel, WeightedSumKernel,
           InterpolateKernel};
 }
 

@@ -51,6 +51,39 @@ float ReduceRow(const float* src, int64_t count) {
   return result;
 }
 
+// One element of each of eight rows.
+using Eight = float __attribute__((vector_size(32)));
+constexpr int64_t kTogether = 8;
+
+MXPLAN_INLINE void LoadEight(Eight* to, const float* from, int64_t row) {
+  *to = Eight{from[0],       from[row],     from[2 * row], from[3 * row],
+              from[4 * row], from[5 * row], from[6 * row], from[7 * row]};
+}
+
+template <Binary op>
+MXPLAN_INLINE void CombineEight(Eight* a, const float* from, int64_t row) {
+  Eight b;
+  LoadEight(&b, from, row);
+  if constexpr (op == Binary::kAdd) *a += b;
+  if constexpr (op == Binary::kMul) *a *= b;
+  if constexpr (op == Binary::kMin) *a = (*a < b) | (*a != *a) ? *a : b;
+  if constexpr (op == Binary::kMax) *a = (*a > b) | (*a != *a) ? *a : b;
+}
+
+// Short rows side by side: in one of them, each element waits for the one before it.
+template <Binary op>
+void ReduceRows(const float* src, int64_t row, float* dst, int64_t stride, const Extent& extent) {
+  int64_t r = 0;
+  for (; extent.count < 4 * kLanes && r + kTogether <= extent.rows; r += kTogether) {
+    const float* from = src + r * row;
+    Eight parts;
+    LoadEight(&parts, from, row);
+    for (int64_t i = 1; i < extent.count; ++i) CombineEight<op>(&parts, from + i, row);
+    for (int64_t k = 0; k < kTogether; ++k) dst[(r + k) * stride] = parts[k];
+  }
+  for (; r < extent.rows; ++r) dst[r * stride] = ReduceRow<op>(src + r * row, extent.count);
+}
+
 // Of columns, into what is there.
 template <Binary op>
 void ReduceColumns(const float* src, int64_t row, int64_t rows, float* __restrict dst,
@@ -69,11 +102,12 @@ void ReduceColumns(const float* src, int64_t row, int64_t rows, float* __restric
   }
 }
 
-float ReduceRowKernel(Binary op, const float* src, int64_t count) {
-  if (op == Binary::kMul) return ReduceRow<Binary::kMul>(src, count);
-  if (op == Binary::kMin) return ReduceRow<Binary::kMin>(src, count);
-  if (op == Binary::kMax) return ReduceRow<Binary::kMax>(src, count);
-  return ReduceRow<Binary::kAdd>(src, count);
+void ReduceRowsKernel(Binary op, const float* src, int64_t row, float* dst, int64_t stride,
+                      Extent extent) {
+  if (op == Binary::kMul) return ReduceRows<Binary::kMul>(src, row, dst, stride, extent);
+  if (op == Binary::kMin) return ReduceRows<Binary::kMin>(src, row, dst, stride, extent);
+  if (op == Binary::kMax) return ReduceRows<Binary::kMax>(src, row, dst, stride, extent);
+  return ReduceRows<Binary::kAdd>(src, row, dst, stride, extent);
 }
 
 void ReduceColumnsKernel(Binary op, const float* src, int64_t row, int64_t rows, float* dst,

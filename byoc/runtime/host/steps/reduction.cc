@@ -31,6 +31,16 @@ struct Reduce {
   void Run(const float* src, float* dst) const {
     const int64_t elements = Elements(kept);
     const auto of_each = static_cast<double>(terms);
+    if (rows && Elements(reduced) == 1) {
+      ForAllRows(kept, kElementNs * of_each,
+                 [&](const auto& offsets, int64_t outer, int64_t count) {
+                   for (int64_t o = 0; o < outer; ++o) {
+                     const auto along = RowStrides(kept);
+                     Rows(src + offsets[1] + o * along[1], dst + offsets[0] + o * along[0], count);
+                   }
+                 });
+      return;
+    }
     if (rows) {
       ParallelFor(elements, kElementNs * of_each, [&](int64_t begin, int64_t end) {
         for (int64_t at = begin; at < end; ++at) {
@@ -58,19 +68,29 @@ struct Reduce {
     return static_cast<int64_t>(std::sqrt(static_cast<double>(number)));
   }
 
-  static float Combined(Binary op, float a, float b) {
-    const float pair[2] = {a, b};
-    return KernelsHere().reduce_row(op, pair, 2);
+  float Reduced(const float* src, int64_t count) const {
+    float result = 0;
+    KernelsHere().reduce_rows(op, src, 0, &result, 0, {1, count});
+    return result;
   }
 
+  // As many rows as there are numbers in the innermost loop that is kept, or a part of them.
+  void Rows(const float* src, float* dst, int64_t count) const {
+    const auto& [to, from] = kept.back().strides;
+    KernelsHere().reduce_rows(op, src, from, dst, to, {count, inner});
+    for (int64_t i = 0; mean && i < count; ++i) dst[i * to] /= static_cast<float>(terms);
+  }
+
+  // One number of rows in several places.
   void Row(const float* src, float* dst) const {
     bool first = true;
     float result = 0;
     const int64_t outer = Elements(reduced);
     for (int64_t at = 0; at < outer; ++at) {
       ForEach(reduced, at, [&](const auto& offsets) {
-        const float one = KernelsHere().reduce_row(op, src + offsets[1], inner);
-        result = first ? one : Combined(op, result, one);
+        const float one = Reduced(src + offsets[1], inner);
+        const float pair[2] = {result, one};
+        result = first ? one : Reduced(pair, 2);
         first = false;
       });
     }
