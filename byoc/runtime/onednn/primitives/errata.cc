@@ -18,6 +18,14 @@ int64_t LargestOfRows(const Dims& numbers) {
   return largest;
 }
 
+// The most pixels along an axis that lie between windows which do not touch; negative where all do.
+int64_t LargestGap(const StepDescriptor& step) {
+  int64_t largest = INT64_MIN;
+  for (size_t i = 0; i < std::min(step.kernel.size(), step.strides.size()); ++i)
+    largest = std::max(largest, step.strides[i] - step.kernel[i]);
+  return largest;
+}
+
 void WriteRange(const char* name, const Range& range, JsonWriter* json) {
   json->Key(name).BeginObject().Key("least").Integer(range.least);
   json->Key("most").Integer(range.most).EndObject();
@@ -28,11 +36,15 @@ std::string Text(const Version& version) {
          std::to_string(version[2]);
 }
 
-const char* Text(Epilogue epilogue) {
-  switch (epilogue) {
-    case Epilogue::kSome:
+bool Is(Presence wanted, bool there) {
+  return wanted == Presence::kAny || (wanted == Presence::kSome) == there;
+}
+
+const char* Text(Presence presence) {
+  switch (presence) {
+    case Presence::kSome:
       return "some";
-    case Epilogue::kNone:
+    case Presence::kNone:
       return "none";
     default:
       return "any";
@@ -145,11 +157,31 @@ bool HasZeroPoint(const StepDescriptor& step) {
   return NamesOperand(step.text, "src_zero_point") || NamesOperand(step.text, "dst_zero_point");
 }
 
+// Whether there are channels, and they do not fill blocks; true for blocks of 0.
+bool IsNoMultiple(const Dims& dims, int64_t block) {
+  return block == 0 || (dims.size() > 1 && dims[1] % block != 0);
+}
+
 bool HasPostOp(const Condition& wanted, const std::vector<PostOp>& post_ops) {
   std::string algorithm = wanted.post_op_algorithm;
   return !wanted.post_op || std::any_of(post_ops.begin(), post_ops.end(), [&](const PostOp& op) {
     return op.kind == *wanted.post_op && (algorithm.empty() || op.algorithm == algorithm);
   });
+}
+
+bool MultipliesBytes(const StepDescriptor& step) {
+  std::string type = TypeOfOperand(step.text, "src");
+  return (type == "uint8" || type == "int8") && !step.weights.empty();
+}
+
+Erratum BytePairs(const char* name, const char* implementation) {
+  return {.name = name,
+          .implementation = implementation,
+          .condition = {.kind = "", .byte_products = Presence::kSome},
+          .first = {3, 2, 0},
+          .last = {3, 999, 999},
+          .wrong = "sums of two products of bytes saturate in 16 bits",
+          .found_by = "scripts/sweep_kernels"};
 }
 
 }  // namespace
@@ -163,7 +195,7 @@ const std::vector<Erratum>& Errata() {
       {.name = "deconvolution-epilogue",
        .implementation = "brg_conv:*+brgconv_strided:*",
        .condition = {.kind = "deconvolution",
-                     .epilogue = Epilogue::kSome,
+                     .epilogue = Presence::kSome,
                      .kernel_rows = {.least = 2},
                      .row_stride = {.least = 2}},
        .first = {3, 2, 0},
@@ -172,6 +204,21 @@ const std::vector<Erratum>& Errata() {
            "bias and post-ops run on part of the sum where the filters outgrow the second-level "
            "cache; results are off by 30 %",
        .found_by = "networks that generate images; scripts/sweep_kernels",
+       .remedy = Remedy::kEpilogueApart},
+      // A convolution's data gradient does the work, and oneDNN does what follows it element by
+      // element, by what it calls reference code elsewhere: right, but far slower than primitives
+      // of their own.  A sum, which cannot stand apart, has no such implementation then, so that
+      // results are not put in place of what is added.  Products of bytes, whose scales cannot
+      // stand apart either, keep theirs.
+      {.name = "deconvolution-wrapped-epilogue",
+       .implementation = "conv:any+*",
+       .condition = {.kind = "deconvolution",
+                     .epilogue = Presence::kSome,
+                     .byte_products = Presence::kNone},
+       .first = {3, 2, 0},
+       .last = {3, 2, 99},
+       .wrong = "post-ops take up to 28 times as long as the step without them; results are right",
+       .found_by = "steps of training (GoogLeNet's data gradients in blocked layouts)",
        .remedy = Remedy::kEpilogueApart},
       {.name = "depthwise-sum-tail",
        .implementation = "jit_dw:sse41",
@@ -214,6 +261,34 @@ const std::vector<Erratum>& Errata() {
        .last = {3, 2, 99},
        .wrong = "results near 0 are off by 5e-6, 1e-4 of their size",
        .found_by = "scripts/sweep_kernels"},
+      // The second operand is loaded for whole blocks, so that the padding becomes 0 / 0.
+      {.name = "bfloat16-division-padding",
+       .implementation = "jit_bf16:*",
+       .condition = {.kind = "convolution",
+                     .post_op = PostOp::Kind::kBinary,
+                     .post_op_algorithm = "div",
+                     .dst_order = Order::kBlocked,
+                     .dst_not_multiple = 16},
+       .first = {3, 2, 0},
+       .last = {3, 2, 99},
+       .wrong = "the padding of the result is not zero behind a division",
+       .found_by = "scripts/sweep_kernels"},
+      // Pixels between windows get what makes up for a shifted source, though nothing was summed
+      // there.
+      {.name = "deconvolution-gaps",
+       .implementation = "jit_deconvolution:*",
+       .condition = {.kind = "deconvolution",
+                     .gap = {.least = 2},
+                     .byte_products = Presence::kSome},
+       .first = {3, 2, 0},
+       .last = {3, 2, 99},
+       .wrong = "pixels that no window reaches are not the bias alone",
+       .found_by = "scripts/sweep_kernels"},
+      // Instruction sets without VNNI add products of bytes in pairs, in 16 bits: 255 * 127 * 2 is
+      // beyond them.  No version of oneDNN promises otherwise, it asks for weights of 7 bits.
+      BytePairs("byte-pairs-avx512", "*:avx512_core"),
+      BytePairs("byte-pairs-avx2", "*:avx2"),
+      BytePairs("byte-pairs-sse41", "*:sse41"),
       // Where rows of src are read and elements of dst written one by one, it returns before it
       // comes to zero points.  Mended in oneDNN 3.3.
       {.name = "conversion-zero-point",
@@ -230,18 +305,19 @@ const std::vector<Erratum>& Errata() {
 
 bool Holds(const Condition& condition, const StepDescriptor& step) {
   bool has_epilogue = step.has_bias || !step.post_ops.empty();
-  return condition.kind == step.kind &&
+  return (condition.kind[0] == '\0' || condition.kind == step.kind) &&
          (condition.algorithm[0] == '\0' || condition.algorithm == step.algorithm) &&
-         (condition.epilogue == Epilogue::kAny ||
-          (condition.epilogue == Epilogue::kSome) == has_epilogue) &&
-         HasPostOp(condition, step.post_ops) &&
+         Is(condition.epilogue, has_epilogue) && HasPostOp(condition, step.post_ops) &&
          HoldsOrder(condition.order, step.src_layout, step.src.size()) &&
-         (condition.not_multiple == 0 ||
-          (step.src.size() > 1 && step.src[1] % condition.not_multiple != 0)) &&
+         HoldsOrder(condition.dst_order, step.dst_layout, step.dst.size()) &&
+         IsNoMultiple(step.src, condition.not_multiple) &&
+         IsNoMultiple(step.dst, condition.dst_not_multiple) &&
          condition.src_channels.Has(step.SrcChannels()) &&
          condition.dst_channels.Has(step.DstChannels()) && condition.groups.Has(step.groups) &&
          condition.kernel_rows.Has(LargestOfRows(step.kernel)) &&
          condition.row_stride.Has(LargestOfRows(step.strides)) &&
+         condition.gap.Has(LargestGap(step)) &&
+         Is(condition.byte_products, MultipliesBytes(step)) &&
          (!condition.zero_point || HasZeroPoint(step)) &&
          (!condition.reads_by_rows || MayReadByRows(step));
 }
@@ -267,12 +343,16 @@ std::string ErrataJson() {
     json.Key("post_op").String(Text(condition.post_op));
     json.Key("post_op_algorithm").String(condition.post_op_algorithm);
     json.Key("order").String(Text(condition.order));
+    json.Key("dst_order").String(Text(condition.dst_order));
     json.Key("not_multiple").Integer(condition.not_multiple);
+    json.Key("dst_not_multiple").Integer(condition.dst_not_multiple);
     WriteRange("src_channels", condition.src_channels, &json);
     WriteRange("dst_channels", condition.dst_channels, &json);
     WriteRange("groups", condition.groups, &json);
     WriteRange("kernel_rows", condition.kernel_rows, &json);
     WriteRange("row_stride", condition.row_stride, &json);
+    WriteRange("gap", condition.gap, &json);
+    json.Key("byte_products").String(Text(condition.byte_products));
     json.Key("zero_point").String(condition.zero_point ? "some" : "any");
     json.Key("reads_by_rows").String(condition.reads_by_rows ? "may" : "any");
     json.EndObject();
