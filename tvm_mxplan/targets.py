@@ -103,7 +103,10 @@ class TargetText:
                 raise InvalidInputError(f"target {target!r}: unknown part {name!r}; known are {known}")
             order.append(libraries.get(name, name))
         if len(hosts) > 1 and len({host.split()[0] for host in hosts}) > 1:
-            raise UnsupportedError(f"target {target!r}: CPU and GPU in one model are not in this build yet")
+            raise UnsupportedError(
+                f"target {target!r}: CPU and GPU in one model are not offered yet; "
+                "name one device, for example 'cudnn, cuda' or 'dnnl, llvm'"
+            )
         if len(hosts) > 1:
             raise InvalidInputError(f"target {target!r}: more than one TVM target, expected one")
         if not parts:

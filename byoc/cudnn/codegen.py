@@ -13,6 +13,7 @@ from tvm import relax
 
 from tvm_mxplan.byoc.composite import Composite, ints
 from tvm_mxplan.byoc.elementwise import ACTIVATION_STEPS, BINARY, ELTWISE, with_scalar
+from tvm_mxplan.core.element_types import numpy_type
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import static_shape
 from tvm_mxplan.errors import UnsupportedError
@@ -179,7 +180,7 @@ def _rows(
 
 
 def _vector(c: Composite, length: int, number: float) -> int:
-    return c.builder.constant(np.full(length, number, _dtype(c)))
+    return c.builder.constant(np.full(length, number, numpy_type(_dtype(c))))
 
 
 def _channel_norm(c: Composite) -> int:

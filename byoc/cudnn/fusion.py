@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tvm_mxplan.byoc.backend import Translation
+from tvm_mxplan.core.element_types import numpy_type
 from tvm_mxplan.core.layout.layout import plain_layout
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import static_shape
@@ -184,7 +185,7 @@ class _Fusion:
     def _zeros(self, made: ir.Value) -> int:
         """A constant of zeros, one for each channel."""
         channels = static_shape(made.shape)[1]
-        self.constants.append(np.zeros(channels, made.dtype))
+        self.constants.append(np.zeros(channels, numpy_type(made.dtype)))
         index = len(self.constants) - 1
         name = f"zeros{index}"
         return self._add(ir.Value(name, (channels,), made.dtype, "constant", plain_layout(1), index))

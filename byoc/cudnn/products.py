@@ -14,6 +14,7 @@ import numpy as np
 from tvm import relax
 
 from tvm_mxplan.byoc.composite import Composite, ints
+from tvm_mxplan.core.element_types import numpy_type
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import static_shape
 from tvm_mxplan.errors import UnsupportedError
@@ -134,5 +135,5 @@ def _emit(
     dtype = c.builder.values[src].dtype
     operands = [("src", src), ("weights", filters)]
     if parts.bias is not None:
-        operands.append(("bias", c.builder.constant(parts.bias.astype(dtype))))
+        operands.append(("bias", c.builder.constant(parts.bias.astype(numpy_type(dtype)))))
     return c.builder.step("convolution", attrs, shape, operands, dtype)

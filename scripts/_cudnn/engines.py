@@ -15,13 +15,18 @@ from tvm_mxplan.byoc.cudnn.device import read_device
 
 from .cases import CASES, Case, Single
 
-KINDS = (("float16", False), ("float32", False), ("float32", True))
+KINDS = {
+    "f16": ("float16", False),
+    "bf16": ("bfloat16", False),
+    "f32": ("float32", False),
+    "TF32": ("float32", True),
+}
 """Element types, and whether TF32 may stand for float32."""
 
 
 def engine_of(case: Case | Single, dtype: str, tf32: bool, device: Path) -> str:
     """The engine and its workspace; a dash where it is not asked for."""
-    if dtype not in case.types:
+    if ("float16" if dtype == "bfloat16" else dtype) not in case.types:
         return "-"
     backend = Cudnn().for_device(DeviceChoice(str(device), "", tf32, False)).backend
     (info,) = backend.describe(case.program(dtype)).steps
@@ -34,18 +39,16 @@ def engine_of(case: Case | Single, dtype: str, tf32: bool, device: Path) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="scripts/cudnn engines", description=__doc__)
     parser.add_argument("devices", nargs="+", type=Path, help="files of device properties")
-    devices = parser.parse_args(arguments).devices
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS), help="columns")
+    given = parser.parse_args(arguments)
+    devices, kinds = given.devices, {kind: KINDS[kind] for kind in given.kinds}
     titles = [f"SM {read_device(path).sm}" for path in devices]
-    columns = [f"{title} {_kind(*kind)}" for kind in KINDS for title in titles]
+    columns = [f"{title} {kind}" for kind in kinds for title in titles]
     print("| | " + " | ".join(columns) + " |")
     print("| --- " * (1 + len(columns)) + "|")
     for case in CASES:
-        cells = [engine_of(case, *kind, path) for kind in KINDS for path in devices]
+        cells = [engine_of(case, *kind, path) for kind in kinds.values() for path in devices]
         print(f"| {case.name} | " + " | ".join(cells) + " |", flush=True)
-
-
-def _kind(dtype: str, tf32: bool) -> str:
-    return {"float16": "f16", "float32": "f32"}[dtype] if not tf32 else "TF32"
 
 
 if __name__ == "__main__":

@@ -53,6 +53,7 @@ static_assert(mxplan::kCudnnPackIds == CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
 static_assert(mxplan::kCudnnPackPointers == CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
 static_assert(mxplan::kCudnnPackWorkspace == CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
 static_assert(mxplan::kCudnnFloat == CUDNN_DATA_FLOAT && mxplan::kCudnnHalf == CUDNN_DATA_HALF);
+static_assert(mxplan::kCudnnBfloat16 == CUDNN_DATA_BFLOAT16);
 static_assert(mxplan::kCudnnSoftmaxAccurate == CUDNN_SOFTMAX_ACCURATE);
 static_assert(mxplan::kCudnnSoftmaxLog == CUDNN_SOFTMAX_LOG);
 static_assert(mxplan::kCudnnSoftmaxChannel == CUDNN_SOFTMAX_MODE_CHANNEL);

@@ -60,7 +60,7 @@ constexpr int kCudnnTypeHandle = 0, kCudnnTypeInt64 = 3, kCudnnTypePointer = 6, 
 constexpr int kCudnnPlan = 5, kCudnnVariantPack = 16;
 constexpr int kCudnnPlanHandle = 400, kCudnnPlanText = 405;
 constexpr int kCudnnPackIds = 1000, kCudnnPackPointers = 1001, kCudnnPackWorkspace = 1003;
-constexpr int kCudnnFloat = 0, kCudnnHalf = 2;
+constexpr int kCudnnFloat = 0, kCudnnHalf = 2, kCudnnBfloat16 = 9;
 constexpr int kCudnnSoftmaxAccurate = 1, kCudnnSoftmaxLog = 2, kCudnnSoftmaxChannel = 1;
 
 struct CudaApi {

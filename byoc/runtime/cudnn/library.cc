@@ -24,7 +24,7 @@ CudaQueue* QueueOfThread() {
 
 int64_t BytesOf(const std::string& dtype) {
   if (dtype == "float32" || dtype == "int32") return 4;
-  if (dtype == "float16") return 2;
+  if (dtype == "float16" || dtype == "bfloat16") return 2;
   if (dtype == "uint8" || dtype == "int8") return 1;
   ThrowUnsupported("type ", dtype);
 }

@@ -77,7 +77,8 @@ class FunctionCall final : public Addressed {
 int TypeOf(const std::string& dtype) {
   if (dtype == "float32") return kCudnnFloat;
   if (dtype == "float16") return kCudnnHalf;
-  ThrowUnsupported("a tensor of ", dtype, ": expected float32 or float16");
+  if (dtype == "bfloat16") return kCudnnBfloat16;
+  ThrowUnsupported("a tensor of ", dtype, ": expected float32, float16 or bfloat16");
 }
 
 // Axes of extent 1 stand in front of tensors of low rank.

@@ -12,6 +12,8 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from tvm_mxplan.core.element_types import numpy_type
+
 DEVICES = Path(__file__).resolve().parent / "devices"
 
 
@@ -55,10 +57,11 @@ class StandIn:
 def small_network(dtype: str = "float16", residual: bool = True) -> onnx.ModelProto:
     """Two convolutions of odd channels, a residual, a pool over the image and a dense layer."""
     random = np.random.default_rng(3)
-    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    made = numpy_type(dtype)
+    kind = helper.np_dtype_to_tensor_dtype(made)
 
     def weights(name: str, *shape: int) -> onnx.TensorProto:
-        return numpy_helper.from_array((random.standard_normal(shape) * 0.2).astype(dtype), name)
+        return numpy_helper.from_array((random.standard_normal(shape) * 0.2).astype(made), name)
 
     nodes = [
         helper.make_node("Conv", ["x", "w1", "b1"], ["a"], pads=[1, 1, 1, 1], strides=[2, 2], name="first"),

@@ -38,7 +38,7 @@ def convolutions(ex: tvm_mxplan.Executable) -> list[tuple[ir.Program, ir.Step]]:
     ]
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "bfloat16"])
 def test_products_are_in_regions_with_what_stands_behind_them(planner: StandIn, dtype: str) -> None:
     found = convolutions(compiled(dtype))
     assert len(found) == 3
