@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import tvm
 from tvm import relax, tirx
@@ -58,6 +60,13 @@ def operator_name(expr: relax.Expr) -> str | None:
     """The name that ``with_operator_name`` gave; None for all others."""
     source = str(expr.span.source_name.name) if isinstance(expr.span, tvm.ir.Span) else ""
     return source.removeprefix(_NAMED) if source.startswith(_NAMED) else None
+
+
+def values_by_function(mod: tvm.IRModule) -> Iterator[dict[tvm.ir.Var, relax.Expr]]:
+    """Of each Relax function of a module, the values of its variables, in the order of their bindings."""
+    for function in mod.functions.values():
+        if isinstance(function, relax.Function):
+            yield dict(relax.analysis.get_var2val(function).items())
 
 
 def shape_of(expr: relax.Expr) -> Shape | None:

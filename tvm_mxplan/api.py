@@ -192,6 +192,11 @@ def _compiled(
     records: Path | None,
     place: There | None = None,
 ) -> Executable:
+    if options.memory_budget is not None:
+        raise InvalidInputError(
+            "option memory_budget is of steps of training (tvm_mxplan.training.compile); order=memory "
+            "makes arenas of other functions smaller"
+        )
     stated = TargetText.of(target)
     machine.start_ours()  # it reads the environment, which options come before
     set_capacities(options.primitive_cache, options.weights_cache)

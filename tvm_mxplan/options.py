@@ -67,6 +67,8 @@ class Options:
         its own, for comparison and debugging.  Symbolic shapes are planned at run time, always with reuse.
     order : ``keep`` (default) runs operators as the model states them; ``memory`` lets them run in an order
         that needs a smaller arena, where there is one, which may take longer.
+    memory_budget : of a step of training: its arena takes at most so many bytes, or, below 1, such a share of
+        what it takes without; operators run again for it, the cheapest ones (``report.recomputation``).
     layers : what single operators get in place of what is chosen, by the names that the report prints:
         ``off`` leaves one to TVM; a layout (``nhwc``, ``nChw16c``, ``plain``, ``channels_last``,
         ``blocked``) is forced.  A mapping, or text such as ``conv2d_3=off,conv2d_4=nhwc``.  The name of an
@@ -113,6 +115,7 @@ class Options:
     precision_for: Mapping[str, Precision] = field(default_factory=dict, hash=False)
     memory: str = "reuse"
     order: str = "keep"
+    memory_budget: int | float | None = None
     convolutions: Rule = "cost"
     max_relative_error: float = 1e-4
     layers: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -139,6 +142,9 @@ class Options:
         object.__setattr__(self, "precision_for", _precisions(self.precision_for))
         _one_of("memory", self.memory, ("reuse", "no_reuse"))
         _one_of("order", self.order, ("keep", "memory"))
+        if self.memory_budget is not None:
+            expected = "of bytes, or above 0 and below 1 for a share"
+            _number("memory_budget", self.memory_budget, expected, lambda x: 0 < x < 1 or x == int(x) >= 1)
         _one_of("convolutions", self.convolutions, RULES)
         _number("tune_seconds", self.tune_seconds, "above 0", lambda x: x > 0)
         if self.tune_trials is not None:

@@ -43,6 +43,7 @@ from .passes.precision.wishes import PrecisionWish
 from .passes.region import (
     BuildPrograms,
     EmitModules,
+    ForgetOrder,
     InlineBlocks,
     NameOperators,
     OutlineBlocks,
@@ -102,7 +103,7 @@ def dispatch(c: Compilation) -> Passes:
 
 
 def partition(c: Compilation) -> Passes:
-    return [OutlineBlocks(), PartitionRegions(leaders(c.backends)), InlineBlocks()]
+    return [OutlineBlocks(), PartitionRegions(leaders(c.backends)), InlineBlocks(), ForgetOrder()]
 
 
 def build_programs(c: Compilation) -> Passes:

@@ -26,7 +26,7 @@ from .costs import cost
 from .device import read_device
 from .fusion import fuse
 from .patterns import NAME, fusion_patterns
-from .plans import Plans, Rules
+from .plans.plans import Plans, Rules
 from .probe import program_of
 
 TRANSFORM = "transform_tensor"

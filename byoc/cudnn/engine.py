@@ -10,7 +10,7 @@ from tvm_mxplan.byoc import runtime_functions
 from tvm_mxplan.byoc.engine import Engine
 
 from . import library
-from .plan_store import STORE, title
+from .plans.store import STORE, title
 
 
 class CudnnEngine(Engine):

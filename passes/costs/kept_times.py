@@ -58,6 +58,7 @@ _CYCLES = {
     **dict.fromkeys(["nn.layer_norm", "nn.group_norm", "nn.instance_norm"], 2 * _REDUCED),
     **dict.fromkeys(["nn.softmax", "nn.log_softmax"], _REDUCED + _EXPONENTIAL),
     "concat": 0.5,
+    "mxplan.update": 0.5,
     "topk": 20.0,
 }
 """For each element of the larger of operands and result; of all others ``_MOVED``."""

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import tvm
 from tvm import relax
 
-from ..relax_types import operator_name, scalar_of
+from ..relax_types import operator_name, scalar_of, values_by_function
 
 _REDUCTIONS = ("relax.max", "relax.min")
 _COMPARISONS = tuple(
@@ -30,15 +30,10 @@ _VIEWS = tuple(
 
 def infinite_extremes(mod: tvm.IRModule) -> set[str]:
     """Names of the operators that a module's functions use so."""
-    found: set[str] = set()
-    for function in mod.functions.values():
-        if isinstance(function, relax.Function):
-            found |= _of_function(function)
-    return found
+    return {name for values in values_by_function(mod) for name in _of_function(values)}
 
 
-def _of_function(function: relax.Function) -> set[str]:
-    values = dict(relax.analysis.get_var2val(function).items())
+def _of_function(values: Mapping[tvm.ir.Var, relax.Expr]) -> set[str]:
     pending = [arg for value in values.values() for arg in _asked(value, values)]
     names: set[str] = set()
     while pending:

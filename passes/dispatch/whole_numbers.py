@@ -16,7 +16,7 @@ from collections.abc import Mapping
 import tvm
 from tvm import relax
 
-from ..relax_types import dtype_of, operator_name
+from ..relax_types import dtype_of, operator_name, values_by_function
 
 _CUTS = ("relax.floor", "relax.ceil", "relax.trunc")
 _ARITHMETIC = frozenset(
@@ -32,15 +32,10 @@ _PRODUCTS = ("relax.nn.conv", "relax.matmul", "relax.nn.attention")
 
 def whole_number_operators(mod: tvm.IRModule) -> set[str]:
     """Names of the operators that a module's functions use so."""
-    found: set[str] = set()
-    for function in mod.functions.values():
-        if isinstance(function, relax.Function):
-            found |= _of_function(function)
-    return found
+    return {name for values in values_by_function(mod) for name in _of_function(values)}
 
 
-def _of_function(function: relax.Function) -> set[str]:
-    values = dict(relax.analysis.get_var2val(function).items())
+def _of_function(values: Mapping[tvm.ir.Var, relax.Expr]) -> set[str]:
     pending = [arg for value in values.values() if _cuts(value) for arg in value.args]
     from_products = _from_products(values) if pending else set()
     names: set[str] = set()

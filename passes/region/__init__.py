@@ -2,6 +2,7 @@
 
 from .build_programs import BuildPrograms
 from .emit_modules import EmitModules
+from .forget_order import ForgetOrder
 from .name_operators import NameOperators
 from .outline_blocks import InlineBlocks, OutlineBlocks
 from .partition_regions import PartitionRegions
@@ -9,6 +10,7 @@ from .partition_regions import PartitionRegions
 __all__ = [
     "BuildPrograms",
     "EmitModules",
+    "ForgetOrder",
     "InlineBlocks",
     "NameOperators",
     "OutlineBlocks",

@@ -1,11 +1,12 @@
 """Prints each pattern's engine on each device, as docs/cudnn.md shows it; no GPU is needed.
 
-scripts/cudnn_engines tests/byoc/cudnn/devices/*.json
+scripts/cudnn engines tests/byoc/cudnn/devices/*.json
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 from tvm_mxplan.byoc.backend import DeviceChoice
@@ -30,10 +31,10 @@ def engine_of(case: Case | Single, dtype: str, tf32: bool, device: Path) -> str:
     return name if not info.scratchpad_bytes else f"{name}, {info.scratchpad_bytes / 1024:,.0f} KiB"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="scripts/cudnn engines", description=__doc__)
     parser.add_argument("devices", nargs="+", type=Path, help="files of device properties")
-    devices = parser.parse_args().devices
+    devices = parser.parse_args(arguments).devices
     titles = [f"SM {read_device(path).sm}" for path in devices]
     columns = [f"{title} {_kind(*kind)}" for kind in KINDS for title in titles]
     print("| | " + " | ".join(columns) + " |")

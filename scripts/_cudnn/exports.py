@@ -1,11 +1,12 @@
 """Exports networks that the zoo has not: a UNet with transposed convolutions, a ViT; imports torch and timm.
 
-python -m _cudnn.exports FOLDER
+scripts/cudnn exports FOLDER
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -56,10 +57,10 @@ def _vit() -> torch.nn.Module:
 MODELS = {"unet": (UNet, (1, 3, 256, 256)), "vit_small": (_vit, (1, 3, 224, 224))}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="scripts/cudnn exports", description=__doc__)
     parser.add_argument("folder", type=Path)
-    folder = parser.parse_args().folder
+    folder = parser.parse_args(arguments).folder
     folder.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(1)
     for name, (make, shape) in MODELS.items():

@@ -1,12 +1,16 @@
-"""Prints the parts of the zoo's networks that cuDNN plans, as docs/cudnn.md shows them; no GPU is needed.
+"""Prints the parts of networks that cuDNN plans, as docs/cudnn.md shows them; no GPU is needed.
 
-scripts/cudnn_networks tests/byoc/cudnn/devices/h200.json [--exports FOLDER]
+scripts/cudnn networks tests/byoc/cudnn/devices/h200.json [--exports FOLDER] [--only "vit_small float16" ...]
+
+Networks are compiled, exported and loaded again; all is counted in what was loaded.
 """
 
 from __future__ import annotations
 
 import argparse
 import tempfile
+import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,23 +19,18 @@ from onnx import numpy_helper
 
 import tvm_mxplan
 from tvm_mxplan.report.inspection import decoded_programs
+from tvm_mxplan.report.report import Report
 from tvm_mxplan.testing import zoo
 
-NETWORKS = (
-    # name, element type, whether TF32 may stand for float32
-    ("resnet50", "float16", False),
-    ("resnet50", "float32", False),
-    ("mobilenet_v2", "float16", False),
-    ("vgg19", "float16", False),
-    ("densenet121", "float16", False),
-)
-EXPORTS = (
-    ("unet", "float16", False),
-    ("unet", "float32", False),
-    ("vit_small", "float16", False),
-    ("vit_small", "float32", False),
-    ("vit_small", "float32", True),
-)
+ZOO = ("resnet50", "mobilenet_v2", "vgg19", "densenet121")
+EXPORTED = ("unet", "vit_small")
+"""Networks that ``scripts/cudnn exports`` writes."""
+KINDS = {"float16": ("float16", False), "float32": ("float32", False), "TF32": ("float32", True)}
+"""The type of a network's tensors, and whether TF32 may stand for float32."""
+TITLES = (
+    "network", "multiply-adds in regions", "left to TVM", "regions", "plans inside", "engines",
+    "arena, bytes", "lower bound", "ratio", "seconds to compile",
+)  # fmt: skip
 _FLOAT, _HALF = onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16
 
 
@@ -59,30 +58,53 @@ def half(model: onnx.ModelProto) -> onnx.ModelProto:
     return model
 
 
-def row(name: str, dtype: str, device: Path, folder: Path | None, tf32: bool) -> str:
+def row(name: str, kind: str, device: Path, folder: Path | None) -> str:
     """One network, compiled, exported and loaded again."""
-    options = {"cache": "disabled", "tf32": tf32}
+    dtype, tf32 = KINDS[kind]
     model = network(name, dtype, folder)
+    options = {"cache": "disabled", "tf32": tf32}
+    start = time.perf_counter()
     ex = tvm_mxplan.compile(model, "cudnn, cuda", device_properties=device, options=options)
-    with tempfile.TemporaryDirectory() as folder:
-        ex.export(Path(folder) / "model.so")
-        loaded = tvm_mxplan.load(Path(folder) / "model.so")
-        plans = [step for one in decoded_programs(loaded.module) for step in one.steps if step.prepared]
-    share = str(loaded.report).partition(" of")[0]
-    (arena,) = [one for one in loaded.report.memory if one.region == "main"]
-    engines = len({step.implementation for step in plans})
-    sizes = f"{arena.height:,} | {arena.lower_bound:,}"
-    kind = "TF32" if tf32 else dtype
-    return f"| {name} {kind} | {share} | {len(plans)} | {engines} | {sizes} |"
+    seconds = time.perf_counter() - start
+    with tempfile.TemporaryDirectory() as exported:
+        ex.export(Path(exported) / "model.so")
+        loaded = tvm_mxplan.load(Path(exported) / "model.so")
+        programs = decoded_programs(loaded.module)
+    plans = [step for program in programs for step in program.steps if step.prepared]
+    arenas = [one for one in loaded.report.memory if not one.stands_in]
+    height, bound = sum(one.height for one in arenas), sum(one.lower_bound for one in arenas)
+    cells = (
+        f"{name} {kind}",
+        f"{100 * loaded.report.offloaded:.1f} %",
+        _left(loaded.report),
+        f"{len(programs)}",
+        f"{len(plans)}",
+        f"{len({step.implementation.partition('_')[0] for step in plans})}",
+        f"{height:,}",
+        f"{bound:,}",
+        f"{height / bound:.3f}",
+        f"{seconds:.0f}",
+    )
+    return f"| {' | '.join(cells)} |"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def _left(report: Report) -> str:
+    """What TVM keeps, as ``2 nn.avg_pool2d``."""
+    kept = (f"{one.count} {one.operator.removeprefix('relax.')}" for one in report.fallbacks)
+    return ", ".join(kept) or "nothing"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="scripts/cudnn networks", description=__doc__)
     parser.add_argument("device", type=Path, help="a file of device properties")
-    parser.add_argument("--exports", type=Path, help="the folder that _cudnn.exports wrote, for its networks")
-    given = parser.parse_args()
-    for name, dtype, tf32 in (*NETWORKS, *(EXPORTS if given.exports else ())):
-        print(row(name, dtype, given.device, given.exports, tf32), flush=True)
+    parser.add_argument("--exports", type=Path, help="the folder that scripts/cudnn exports wrote")
+    parser.add_argument("--only", nargs="+", default=[], help='rows, such as "resnet50 float16"')
+    given = parser.parse_args(arguments)
+    print(f"| {' | '.join(TITLES)} |\n" + "| --- " * len(TITLES) + "|")
+    for name in (*ZOO, *(EXPORTED if given.exports else ())):
+        for kind in KINDS:
+            if not given.only or f"{name} {kind}" in given.only:
+                print(row(name, kind, given.device, given.exports), flush=True)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import numpy as np
 import tvm_ffi
 
 from tvm_mxplan.byoc.onednn import library
+from tvm_mxplan.core.element_types import numpy_type
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import Shape
 from tvm_mxplan.opcheck import checking
@@ -87,7 +88,9 @@ class Builder:
 
     def run_stored(self, *inputs: Array, shape: Sequence[int]) -> Array:
         """The same with inputs and the output, of ``shape``, as their layouts store them."""
-        out = np.full(shape, np.nan, "float32")
+        (dst,) = (self.values[i] for i in self.build().of_kind("output"))
+        dtype = numpy_type(dst.dtype)
+        out = np.full(shape, 85 if dtype.kind in "iu" else np.nan, dtype)
         with checking() as checker:
             call(self.module(), self.name, *inputs, out)
         result = checker.result()

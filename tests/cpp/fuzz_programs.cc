@@ -400,7 +400,7 @@ int main(int argc, char** argv) {
       return 1;
     }
   }
-  // Who finds this process dead finds the number of the round in the file.
+  // If this process dies, the number of the round is in the file.
   int file = open("round", O_RDWR | O_CREAT | O_TRUNC, 0600);
   if (file < 0 || ftruncate(file, sizeof(long long)) != 0) return 2;
   auto* current = static_cast<long long*>(

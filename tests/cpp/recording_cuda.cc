@@ -78,7 +78,7 @@ STAND_IN const char* RecordingTake() {
   S().calls.clear();
   return text->c_str();
 }
-// What has not been given back, handles aside.
+// Things that were not given back, handles aside.
 STAND_IN int RecordingLive() {
   LOCKED;
   return static_cast<int>(S().memory.size() + S().descriptors.size() + S().tensors.size());

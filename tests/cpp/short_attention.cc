@@ -46,7 +46,7 @@ extern "C" void attend(const Sizes* s, float scale, Short* query, Short* key, Sh
     if (mask != nullptr) one.mask = mask + i * s->mask_row;
     one.visible = s->before < 0 ? s->keys : std::min(s->keys, s->before + i + 1);
   }
-  // What a call finds in its scratch must not matter.
+  // Results must not depend on what the scratch held before the call.
   std::vector<float> scratch(static_cast<size_t>(kernels.scratch(s->depth, s->width)),
                              std::numeric_limits<float>::quiet_NaN());
   (s->few != 0 ? kernels.few : kernels.rows)(block, queries.data(), s->rows, scratch.data());

@@ -18,6 +18,7 @@ from tvm_mxplan.passes.relax_types import (
     scalar_of,
     shape_of,
     slice_begin,
+    values_by_function,
     with_operator_name,
 )
 
@@ -112,3 +113,17 @@ def test_bounds_that_are_not_written_out_are_not_known() -> None:
     bounds = relax.Var("bounds", relax.TupleType([]))
     call = relax.Call(tvm.ir.Op.get("relax.strided_slice"), [tensor(4, 5), bounds, bounds, bounds])
     assert slice_begin(call) is None
+
+
+def test_values_of_each_relax_function_in_the_order_of_their_bindings():
+    x = tensor(3)
+    builder = relax.BlockBuilder()
+    for name in ("one", "two"):
+        with builder.function(name, [x]):
+            first = builder.emit(relax.op.exp(x))
+            second = builder.emit(relax.op.log(first))
+            builder.emit_func_output(second)
+    mod = builder.get()
+    mod["kernel"] = tirx.PrimFunc([], tirx.Evaluate(0))
+    found = [[value.op.name for value in values.values()] for values in values_by_function(mod)]
+    assert found == [["relax.exp", "relax.log"]] * 2

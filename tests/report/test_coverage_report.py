@@ -13,7 +13,8 @@ from onnx import TensorProto, helper, numpy_helper
 import tvm_mxplan
 from tvm_mxplan import InvalidInputError
 from tvm_mxplan.core.decisions.origin import Origin
-from tvm_mxplan.report.report import Fallback, KeptOperator, RegionReport, Report
+from tvm_mxplan.report.kept_operators import Fallback, KeptOperator
+from tvm_mxplan.report.report import RegionReport, Report
 from tvm_mxplan.testing.reference import onnxruntime_outputs, relative_l2
 
 RANDOM = np.random.default_rng(3)

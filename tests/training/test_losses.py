@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from tvm_mxplan import training
+from tvm_mxplan.errors import InvalidInputError
 
 OPTIONS = {"machine": "default", "cache": "disabled"}
 
@@ -41,3 +43,39 @@ def test_a_last_softmax_is_left_out(opset: int, trailing: tuple[int, ...]) -> No
     expected = -logarithms[np.arange(4), labels].mean()
     assert step(x, labels) == pytest.approx(expected, rel=1e-5)
     np.testing.assert_allclose(step.outputs[0].reshape(4, 7), np.exp(logarithms), rtol=1e-4, atol=1e-6)
+
+
+def of_two_outputs() -> onnx.ModelProto:
+    """A dense layer's classes, and their sum beside them."""
+    random = np.random.default_rng(2)
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["classes"]),
+        helper.make_node("ReduceSum", ["classes"], ["total"], keepdims=0),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "two",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 5])],
+        [
+            helper.make_tensor_value_info("total", TensorProto.FLOAT, []),
+            helper.make_tensor_value_info("classes", TensorProto.FLOAT, [4, 7]),
+        ],
+        [numpy_helper.from_array(random.standard_normal((5, 7)).astype("float32"), "w")],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def test_the_loss_of_one_output_of_two() -> None:
+    random = np.random.default_rng(3)
+    x, labels = random.standard_normal((4, 5)).astype("float32"), random.integers(0, 7, 4)
+    loss, options = "softmax_cross_entropy", {"target": "llvm", "options": OPTIONS}
+    with pytest.raises(InvalidInputError, match="name one by the setting output="):
+        training.compile(of_two_outputs(), loss, "sgd", **options)
+    with pytest.raises(InvalidInputError, match="the model has no 'scores'; it has total, classes"):
+        training.compile(of_two_outputs(), loss, "sgd", output="scores", **options)
+    step = training.compile(of_two_outputs(), loss, "sgd", output="classes", **options)
+    wide = x.astype("float64") @ step.state_dict()["model"]["w"].astype("float64")
+    logarithms = wide - np.log(np.exp(wide).sum(1, keepdims=True))
+    assert step(x, labels) == pytest.approx(-logarithms[np.arange(4), labels].mean(), rel=1e-5)
+    assert [output.shape for output in step.outputs] == [(), (4, 7)]
+    assert step.outputs[0] == pytest.approx(wide.sum(), rel=1e-4)

@@ -203,4 +203,24 @@ def test_the_first_operator_that_makes_no_number_is_named() -> None:
     before = step.state_dict()
     with pytest.raises(InvalidInputError, match=r"first made by relax.log \(Log logarithm\)"):
         step(np.array([[1, 2], [-3, 1], [2, 2]], "float32"), targets)
+    with pytest.raises(InvalidInputError, match=r"it came in the input x"):
+        step(np.full((3, 2), np.nan, "float32"), targets)
+    assert _unchanged(step, before)
+
+
+def test_a_moment_that_is_no_number_is_told() -> None:
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("MatMul", ["x", "w"], ["y"])],
+        "product",
+        [onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [2, 2])],
+        [onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [2, 3])],
+        [onnx.numpy_helper.from_array(np.zeros((2, 3), "float32"), "w")],
+    )
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=9)
+    step = training.compile(model, "mean_squared_error", "adam", target="llvm", options=OPTIONS)
+    targets = np.full((2, 3), 1e15, "float32")
+    before = step.state_dict()
+    with pytest.raises(InvalidInputError, match="a new weight or a moment is no number"):
+        # The gradient's square is infinite: the weight would stay where it is for ever.
+        step(np.full((2, 2), 1e10, "float32"), targets)
     assert _unchanged(step, before)

@@ -57,9 +57,9 @@ def save_cache(filename: str | os.PathLike[str], type: str) -> int:
     Raises
     ------
     ValueError : another type.
-    NotImplementedError : a type that this build has nothing to keep for.
+    UnsupportedError : a type that this build has nothing to keep for, or only regions with symbolic shapes
+        were compiled.
     InvalidInputError : nothing was compiled yet, or with ``cache="disabled"``.
-    UnsupportedError : only regions with symbolic shapes were compiled.
     """
     engine = _keeper(type)
     if engine is not None:
@@ -103,7 +103,7 @@ def load_cache(filename: str | os.PathLike[str], type: str) -> int:
     Raises
     ------
     ValueError : another type.
-    NotImplementedError : a type that this build has nothing to keep for.
+    UnsupportedError : a type that this build has nothing to keep for.
     """
     engine = _keeper(type)
     if engine is not None:
@@ -127,12 +127,12 @@ def _keeper(type: str) -> Engine | None:
     if type not in TYPES:
         raise ValueError(f"cache type {type!r}; expected one of {', '.join(TYPES)}")
     if type == "tensorrt":
-        raise NotImplementedError(f"cache type {type}: {_TENSORRT}")
+        raise UnsupportedError(f"cache type {type}: {_TENSORRT}")
     if type not in _OTHERS:
         return None
     engine = registry.engine(_OTHERS[type])
     if not engine.keeps_plans:
-        raise NotImplementedError(f"cache type {type}: this build keeps nothing of {_OTHERS[type]} in files")
+        raise UnsupportedError(f"cache type {type}: this build keeps nothing of {_OTHERS[type]} in files")
     return engine
 
 

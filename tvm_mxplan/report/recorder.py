@@ -37,8 +37,9 @@ from ..tuning.report import TuningReport
 from .arena import memory_report
 from .dispatch_report import PlannedRegion, dispatch_report
 from .function_arena import function_report
+from .kept_operators import Fallback, KeptOperator
 from .memory_report import MemoryReport
-from .report import Fallback, KeptOperator, RegionReport, ReorderReport, Report, StepReport
+from .report import RegionReport, ReorderReport, Report, StepReport
 
 
 class Recorder:

@@ -8,8 +8,9 @@ from typing import Any
 
 from ..cache.outcome import CacheReport
 from ..core.decisions.dispatch import Dispatch
-from ..core.decisions.origin import Origin, Origins, told
+from ..core.decisions.origin import Origin, told
 from ..core.decisions.precision import PrecisionDecision
+from ..core.decisions.recomputation import Recomputation
 from ..core.decisions.stored_state import StoredState
 from ..core.decisions.verification import Verification
 from ..core.layout.layout_decision import LayoutDecision
@@ -17,6 +18,7 @@ from ..errors import InvalidInputError
 from ..execution.caches import CacheCounts
 from ..execution.determinism import Determinism
 from ..tuning.report import TuningReport
+from .kept_operators import Fallback, KeptOperator
 from .memory_report import MemoryReport
 
 
@@ -95,34 +97,6 @@ class RegionReport:
 
 
 @dataclass(frozen=True)
-class Fallback:
-    """Operators of one kind that TVM's own code keeps, and why."""
-
-    operator: str
-    count: int
-    reason: str
-
-
-@dataclass(frozen=True)
-class KeptOperator:
-    """One operator that TVM's own code keeps.
-
-    Attributes
-    ----------
-    operator, kind : its name and what it is: ``floor_0``, ``relax.floor``.
-    origins : what in the user's model it comes from.
-    estimated_us : as ``estimated_times`` has it, in the same measure as a region's; None where shapes are
-        not known.
-    """
-
-    operator: str
-    kind: str
-    reason: str
-    origins: Origins = ()
-    estimated_us: float | None = None
-
-
-@dataclass(frozen=True)
 class Report:
     """The record of what ran where, and why the rest did not.
 
@@ -140,6 +114,7 @@ class Report:
     process_caches : what this compilation found in the process's caches of ``primitives`` and ``weights``.
     state : parameters that outlive a call and are stored in a layout of their own.
     converting : steps that convert such a parameter, or its gradient, in every call.
+    recomputation : what runs twice for a budget of memory; None where nothing does.
     """
 
     regions: tuple[RegionReport, ...] = ()
@@ -157,6 +132,7 @@ class Report:
     machine: str = ""
     state: tuple[StoredState, ...] = ()
     converting: tuple[str, ...] = ()
+    recomputation: Recomputation | None = None
 
     @property
     def offloaded(self) -> float:
@@ -174,9 +150,14 @@ class Report:
         inside = [region.estimated_us for region in self.regions]
         if None in inside:
             return None
+        kept, whole = sum(one.estimated_us or 0.0 for one in self.kept), self.estimated_us
+        return kept / whole if whole else None
+
+    @property
+    def estimated_us(self) -> float:
+        """Microseconds of a call, as far as they are estimated."""
         regions = sum(region.calls * (region.estimated_us or 0.0) for region in self.regions)
-        kept = sum(one.estimated_us or 0.0 for one in self.kept)
-        return kept / (regions + kept) if regions + kept else None
+        return regions + sum(one.estimated_us or 0.0 for one in self.kept)
 
     def share(self, operator: KeptOperator) -> float | None:
         """Share of the estimated time of one operator that TVM keeps; None where that is not known."""
@@ -193,6 +174,7 @@ class Report:
                 _leave_out(step, "types")
         _leave_out(data, "state")
         _leave_out(data, "converting")
+        _leave_out(data, "recomputation")
         return {**data, "dispatch": self.dispatch.to_json()}
 
     @classmethod
@@ -235,6 +217,7 @@ class Report:
             machine=data.get("machine", ""),
             state=tuple(StoredState.from_json(one) for one in data.get("state", ())),
             converting=tuple(data.get("converting", ())),
+            recomputation=Recomputation.from_json(data.get("recomputation")),
         )
 
     def explain(self, operator: str = "") -> str:
@@ -283,6 +266,8 @@ class Report:
                     *(f"  {line}" for line in str(memory).splitlines()),
                 ]
         lines += self._state_lines()
+        if self.recomputation:
+            lines += ["", str(self.recomputation)]
         lines.append("")
         if self.fallbacks:
             lines.append("left to TVM:")

@@ -6,7 +6,7 @@ made is finite.  That is slow, and happens only when something went wrong.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import tvm
@@ -20,8 +20,8 @@ from .inlining import inlined
 from .model import FLOATS
 
 
-def first_anomaly(mod: tvm.IRModule, arguments: Sequence[Any]) -> str:
-    """The operator in words; arguments are those of the step."""
+def first_anomaly(mod: tvm.IRModule, arguments: Mapping[str, Any]) -> str:
+    """The operator in words; arguments are those of the step in their order, by what they are called."""
     function = mod["main"]
     builder = relax.BlockBuilder(
         tvm.IRModule({gvar: f for gvar, f in mod.functions.items() if gvar.name_hint != "main"})
@@ -49,12 +49,12 @@ def first_anomaly(mod: tvm.IRModule, arguments: Sequence[Any]) -> str:
 
     with builder.function("main", params):
         with builder.dataflow():
-            for at, param in enumerate(params):
-                watched(f"argument {at} of the step", param)
+            for name, param in zip(arguments, params, strict=True):
+                watched(f"nobody: it came in {name}", param)
             inlined(builder, function, params, watch)
             results = [builder.emit_output(check) for check in checks]
         builder.emit_func_output(relax.Tuple(results))
-    found = compile_model(builder.get(), "llvm")(*arguments)
+    found = compile_model(builder.get(), "llvm")(*arguments.values())
     for name, flag in zip(names, found, strict=True):
         if not int(flag.numpy()):
             return name

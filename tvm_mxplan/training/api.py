@@ -34,6 +34,7 @@ class Settings:
     keep_gradients : the gradients of the last call stay, in ``step.gradients``.
     detect_anomaly : a call that makes something else than numbers says which operator made it first.
     seed : decides which elements dropouts drop.
+    output : the name of the model's result that the loss is of; None for all that the model gives.
     """
 
     trainable: Sequence[str] | None = None
@@ -44,6 +45,7 @@ class Settings:
     keep_gradients: bool = False
     detect_anomaly: bool = False
     seed: int = 0
+    output: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("clip_norm", "clip_value"):
@@ -103,5 +105,6 @@ def compile(
         Clipping(made.clip_norm, made.clip_value),
         not made.freeze_batch_norm,
         made.accumulate,
+        made.output,
     )
     return TrainingStep(recipe, made, target, Options.of(options))

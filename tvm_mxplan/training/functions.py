@@ -18,7 +18,7 @@ import tvm
 from tvm import relax
 from tvm.relax import op
 
-from ..errors import UnsupportedError
+from ..errors import InvalidInputError, UnsupportedError
 from ..execution.signature import Port
 from ..operators.registration import dtype_of, numbers, shape_of
 from ..passes.borders import STATE
@@ -55,6 +55,7 @@ class Recipe:
     ----------
     batch_norms : whether they work by the batch's statistics, and their running ones change.
     accumulate : gradients of so many calls are averaged before weights change.
+    output : the name of the model's result that the loss is of; None for all.
     """
 
     model: Model
@@ -63,6 +64,21 @@ class Recipe:
     clipping: Clipping
     batch_norms: bool = True
     accumulate: int = 1
+    output: str | None = None
+
+    def of_loss(self, outputs: Sequence[relax.Expr]) -> list[relax.Expr]:
+        """The outputs that the loss takes.
+
+        Raises
+        ------
+        InvalidInputError : the model has none of that name.
+        """
+        if self.output is None:
+            return list(outputs)
+        if self.output not in self.model.outputs:
+            there = ", ".join(self.model.outputs)
+            raise InvalidInputError(f"output: the model has no {self.output!r}; it has {there}")
+        return [outputs[self.model.outputs.index(self.output)]]
 
     @property
     def trained(self) -> list[str]:
@@ -210,7 +226,7 @@ class _Adjoint:
         model, writer = recipe.model, _Writer(recipe.model.kernels)
         self.recipe = recipe
         # The loss says what it takes when it sees the outputs, so these are inferred first.
-        self.targets = tuple(recipe.loss.targets(_outputs(model)))
+        self.targets = tuple(recipe.loss.targets(recipe.of_loss(_outputs(model))))
         arguments = self.parameters(writer)
         inputs, rest = arguments[: len(model.inputs)], arguments[len(model.inputs) :]
         targets, key = rest[: len(self.targets)], rest[len(self.targets)]
@@ -222,7 +238,7 @@ class _Adjoint:
             with builder.dataflow():
                 result = inlined(builder, model.function, [*inputs, *weights.values()], rewrite)
                 outputs = list(_fields(result))
-                loss = recipe.loss.emit(builder, outputs, targets)
+                loss = recipe.loss.emit(builder, recipe.of_loss(outputs), targets)
                 self.statistics = tuple(rewrite.statistics)
                 every = [loss, *outputs, *rewrite.statistics.values()]
                 results = [builder.emit_output(one) for one in every]

@@ -205,8 +205,8 @@ def _without_ones(shape: Sequence[int]) -> tuple[int, ...]:
 def _only(outputs: Sequence[relax.Expr], loss: str) -> relax.Expr:
     if len(outputs) != 1:
         raise InvalidInputError(
-            f"{loss} is of one output, the model has {len(outputs)}; name one by output=, or give a function "
-            "of Relax as loss"
+            f"{loss} is of one output, the model has {len(outputs)}; name one by the setting output=, or "
+            "give a function of Relax as loss"
         )
     return outputs[0]
 

@@ -18,14 +18,18 @@ from ..execution.machine import tensor_of
 from ..execution.signature import Port, Signature
 from ..export.files import check_destination, whole_file
 from ..options import Options
+from ..rates.wanted import wanted_rates
+from ..tuning.place import Here
 from . import state as states
 from .anomalies import first_anomaly
+from .budget import compiled_within
 from .functions import Recipe, backward_function, forward_function, step_function, update_function
 from .state import State, Storage
 
 if TYPE_CHECKING:
     import tvm
 
+    from ..core.decisions.recomputation import Recomputation
     from ..report.report import Report
     from .api import Settings
 
@@ -54,7 +58,7 @@ class TrainingStep:
             self._update = self._compiled(update_function(recipe))
         else:
             self._built = step_function(recipe, gives_gradients=settings.keep_gradients)
-        self._executable = self._compiled(self._built.mod)
+        self._executable, self._recomputation = self._within_budget(self._built.mod)
         self._forward: Executable | None = None
         outputs = tuple(Port(name, (), "") for name in model.outputs)
         self.signature = Signature((*model.inputs, *self._built.targets), outputs)
@@ -69,7 +73,15 @@ class TrainingStep:
         self.gradients: dict[str, np.ndarray] = {}
 
     def _compiled(self, mod: tvm.IRModule) -> Executable:
-        return compile_model(mod, self._target, options=self._options)
+        return compile_model(mod, self._target, options=replace(self._options, memory_budget=None))
+
+    def _within_budget(self, mod: tvm.IRModule) -> tuple[Executable, Recomputation | None]:
+        """The function that runs forward and backward, within the option ``memory_budget``."""
+        budget, here = self._options.memory_budget, Here()
+        if budget is None:
+            return self._compiled(mod), None
+        machine = wanted_rates(self._options, here.threads, here.rates, weighs=True)
+        return compiled_within(mod, budget, self._compiled, machine)
 
     def _storage(self) -> Storage:
         """The form in which the executable takes weights, and what is kept beside them."""
@@ -82,7 +94,7 @@ class TrainingStep:
     @property
     def report(self) -> Report:
         """The report of what of the step ran where, and why the rest did not."""
-        return self._executable.report
+        return replace(self._executable.report, recomputation=self._recomputation)
 
     @property
     def steps(self) -> int:
@@ -128,7 +140,7 @@ class TrainingStep:
                 given = [*trained, *numbers, *_rows(state.slots), *new.sums.values()]
                 self._advance(new, iter(self._update(*given)))
                 new.sums = {name: tensor_of(np.zeros_like(sums.numpy())) for name, sums in new.sums.items()}
-        if not math.isfinite(loss) or not _all_finite(new.weights.values()):
+        if not math.isfinite(loss) or not _all_finite([*new.weights.values(), *_rows(new.slots)]):
             raise self._anomaly(loss, every)
         self._state, self.outputs, self.gradients = new, outputs, gradients
         return loss
@@ -163,7 +175,7 @@ class TrainingStep:
         return bound
 
     def _anomaly(self, loss: float, every: Sequence[Any]) -> InvalidInputError:
-        what = f"the loss is {loss}" if not math.isfinite(loss) else "a new weight is no number"
+        what = f"the loss is {loss}" if not math.isfinite(loss) else "a new weight or a moment is no number"
         where = f"step {self._state.steps}: {what}, and no weight was changed"
         if not self._settings.detect_anomaly:
             advice = (
@@ -175,7 +187,11 @@ class TrainingStep:
         stored = [id(tensor) for row in rows for tensor in row.values()]
         arrays = [array for row in rows for array in plain(row).values()]
         known = dict(zip(stored, arrays, strict=True))
-        found = first_anomaly(self._built.mod, [known.get(id(value), value) for value in every])
+        names = [f"the input {port.name}" for port in self.signature.inputs]
+        names += ["the key", *(f"the weight {name}" for name in state.weights)]
+        names += [f"what the optimiser keeps, {at}" for at in range(len(every) - len(names))]
+        arrays = [known.get(id(value), value) for value in every]
+        found = first_anomaly(self._built.mod, dict(zip(names, arrays, strict=True)))
         return InvalidInputError(f"{where}; first made by {found}")
 
     def evaluate(self, /, *args: Any, **kwargs: Any) -> list[np.ndarray]:
@@ -262,5 +278,9 @@ def _taken_all(results: Iterator[Any], names: Sequence[str]) -> list[tuple[str, 
 
 
 def _all_finite(tensors: Iterable[Any]) -> bool:
-    """Whether no tensor has an infinity or something that is no number: its sum has one then, too."""
-    return all(math.isfinite(float(np.from_dlpack(tensor).sum())) for tensor in tensors)
+    """Whether no tensor has an infinity or something that is no number: its sum has one then, too.
+
+    A sum may be infinite where no number is, so those that are not finite are looked at again.
+    """
+    arrays = map(np.from_dlpack, tensors)
+    return all(math.isfinite(float(array.sum())) or bool(np.isfinite(array).all()) for array in arrays)

@@ -60,15 +60,9 @@ def conversion_ok(match: Match) -> str | None:
         return f"integers of {dtype_of(integers) or 'unknown type'}, expected {' or '.join(INTEGERS)}"
     if dtype_of(real) != "float32":
         return f"real numbers of {dtype_of(real) or 'unknown type'}, expected float32"
-    shape = shape_of(data)
-    if shape is None:
-        return "a shape that is not known at compile time"
-    if not 1 <= len(shape) <= MAX_RANK:
-        return f"rank {len(shape)}, expected 1 to {MAX_RANK}"
-    if 0 in shape:
-        return "an empty tensor"
-    if is_constant(data):
-        return "constants only"
+    reason = _converted_ok(data)
+    if reason is not None:
+        return reason
     if any(constant_of(arg).size != 1 for arg in call.args[1:]):  # type: ignore[union-attr]
         return "a scale for each of several channels, expected one for all"
     return numbers_ok(call)
@@ -126,6 +120,11 @@ def dynamic_ok(match: Match) -> str | None:
     kind, expected = dtype_of(data), INTEGERS if len(call.args) > 1 else ("float32",)
     if kind not in expected:
         return f"numbers of {kind or 'unknown type'}, expected {' or '.join(expected)}"
+    return _converted_ok(data)
+
+
+def _converted_ok(data: relax.Expr) -> str | None:
+    """Shape of what a conversion reads, whatever the numbers are."""
     shape = shape_of(data)
     if shape is None:
         return "a shape that is not known at compile time"

@@ -116,16 +116,23 @@ class CudnnBuilder final : public Builder {
       ThrowUnsupported("its execution plan is for ", ToText(record.made_for), ", here is ",
                        ToText(here), "; compile with the device properties of this machine");
     }
-    std::vector<Argument> arguments;
-    for (int64_t uid : record.uids) {
-      arguments.push_back({Argument::Source::kValue, ValueOf(step, uid)});
+    std::vector<int64_t> uids;
+    int64_t workspace = 0;
+    for (const EnginePlan& plan : record.plans) {
+      uids.insert(uids.end(), plan.uids.begin(), plan.uids.end());
+      workspace = std::max(workspace, plan.workspace);
     }
-    if (record.workspace > 0) arguments.push_back({Argument::Source::kScratchpad});
+    std::sort(uids.begin(), uids.end());
+    uids.erase(std::unique(uids.begin(), uids.end()), uids.end());
+    std::vector<Argument> arguments;
+    for (int64_t uid : uids) arguments.push_back({Argument::Source::kValue, ValueOf(step, uid)});
+    if (workspace > 0) arguments.push_back({Argument::Source::kScratchpad});
     Executable made;
-    made.implementation = record.engine;
-    made.scratchpad_bytes = record.workspace;
+    made.implementation = record.plans.front().engine;
+    made.scratchpad_bytes = workspace;
     made.stages.push_back(
-        std::make_unique<PlanStage>(std::move(arguments), record, BuildHandle(device)));
+        std::make_unique<PlanStage>(std::move(arguments), std::move(uids), std::move(record.plans),
+                                    StepName{resolved_.program->name, step.name}, device));
     return made;
   }
 

@@ -10,12 +10,34 @@
 namespace mxplan {
 namespace {
 
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3;
 constexpr uint64_t kSeed = 0x6d78706c616e7321u;
 
 void Set(CudnnDescriptor descriptor, int name, int type, int64_t count, const void* values) {
   CheckCudnn(Cuda().cudnnBackendSetAttribute(descriptor, name, type, count, values),
              "cudnnBackendSetAttribute");
+}
+
+EnginePlan ReadEngine(ByteReader* reader) {
+  EnginePlan plan;
+  plan.workspace = reader->Number<int64_t>();
+  plan.engine = reader->Text(reader->Number<uint32_t>());
+  for (size_t i = 0, n = reader->Count(8); i < n; ++i) {
+    plan.uids.push_back(reader->Number<int64_t>());
+  }
+  for (size_t i = 0, n = reader->Count(12); i < n; ++i) {
+    PlanScalar scalar;
+    scalar.uid = reader->Number<int64_t>();
+    std::string_view bytes = reader->Take(reader->Number<uint32_t>());
+    if (bytes.size() > sizeof(scalar.bytes)) {
+      ThrowInvalidInput("execution plan: a number of ", bytes.size(), " bytes");
+    }
+    std::memcpy(scalar.bytes, bytes.data(), bytes.size());
+    plan.scalars.push_back(scalar);
+  }
+  plan.text = reader->Text(reader->Number<uint32_t>());
+  if (plan.workspace < 0) ThrowInvalidInput("execution plan: workspace of ", plan.workspace);
+  return plan;
 }
 
 }  // namespace
@@ -39,34 +61,20 @@ PlanRecord ReadPlan(std::string_view bytes) {
   record.made_for.sm = reader.Number<int64_t>();
   record.made_for.multiprocessors = reader.Number<int64_t>();
   record.made_for.driver = reader.Number<int64_t>();
-  record.workspace = reader.Number<int64_t>();
-  record.engine = reader.Text(reader.Number<uint32_t>());
-  for (size_t i = 0, n = reader.Count(8); i < n; ++i) {
-    record.uids.push_back(reader.Number<int64_t>());
-  }
-  for (size_t i = 0, n = reader.Count(12); i < n; ++i) {
-    PlanScalar scalar;
-    scalar.uid = reader.Number<int64_t>();
-    std::string_view bytes = reader.Take(reader.Number<uint32_t>());
-    if (bytes.size() > sizeof(scalar.bytes)) {
-      ThrowInvalidInput("execution plan: a number of ", bytes.size(), " bytes");
-    }
-    std::memcpy(scalar.bytes, bytes.data(), bytes.size());
-    record.scalars.push_back(scalar);
-  }
-  record.text = reader.Text(reader.Number<uint32_t>());
+  // The least that a plan takes: its workspace and four lengths.
+  for (size_t i = 0, n = reader.Count(24); i < n; ++i) record.plans.push_back(ReadEngine(&reader));
   reader.End();
-  if (record.workspace < 0) ThrowInvalidInput("execution plan: workspace of ", record.workspace);
+  if (record.plans.empty()) ThrowInvalidInput("execution plan: a record without a plan");
   return record;
 }
 
-LoadedPlan::LoadedPlan(const PlanRecord& record, CudnnHandle handle) {
+LoadedPlan::LoadedPlan(const EnginePlan& plan, CudnnHandle handle) {
   const CudaApi& cuda = Cuda();
   CheckCudnn(cuda.cudnnBackendCreateDescriptor(kCudnnPlan, &plan_), "cudnnBackendCreateDescriptor");
   try {
     Set(plan_, kCudnnPlanHandle, kCudnnTypeHandle, 1, &handle);
-    Set(plan_, kCudnnPlanText, kCudnnTypeChar, static_cast<int64_t>(record.text.size()),
-        record.text.data());
+    Set(plan_, kCudnnPlanText, kCudnnTypeChar, static_cast<int64_t>(plan.text.size()),
+        plan.text.data());
     CheckCudnn(cuda.cudnnBackendFinalize(plan_), "cudnnBackendFinalize");
   } catch (...) {
     cuda.cudnnBackendDestroyDescriptor(plan_);

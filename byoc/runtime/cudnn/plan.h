@@ -17,23 +17,29 @@ struct PlanScalar {
   alignas(16) char bytes[16] = {};
 };
 
-// The record that a step carries, as byoc/cudnn/plan_record.py writes it:
-//
-//     "MXEP" version:u32 digest:u64*2, then what the digest is of:
-//     cudnn:i64 sm:i64 multiprocessors:i64 driver:i64 workspace:i64 engine
-//     uids: count:u32 i64*   scalars: count:u32 (uid:i64 bytes)*   text
-//     strings and bytes are u32 length + bytes
-//
-// A tensor's uid is one more than the place of its value among the step's operands, behind which
-// those of post-ops stand.
-// Scalars are numbers that an execution is handed from the host's memory.
-struct PlanRecord {
-  DeviceFacts made_for;
+// A plan of one engine, as cuDNN wrote it, and what it is bound to.
+struct EnginePlan {
   int64_t workspace = 0;  // bytes
   std::string engine;
-  std::vector<int64_t> uids;
+  std::vector<int64_t> uids;  // of tensors
   std::vector<PlanScalar> scalars;
-  std::string text;  // the plan as cuDNN wrote it
+  std::string text;
+};
+
+// The record that a step carries, as byoc/cudnn/plans/record.py writes it:
+//
+//     "MXEP" version:u32 digest:u64*2, then what the digest is of:
+//     cudnn:i64 sm:i64 multiprocessors:i64 driver:i64
+//     plans: count:u32 (workspace:i64 engine uids: count:u32 i64*
+//                       scalars: count:u32 (uid:i64 bytes)* text)*
+//     strings and bytes are u32 length + bytes
+//
+// The first plan runs; those behind it wait for one that fails.  A tensor's uid is one more than
+// the place of its value among the step's operands, behind which those of post-ops stand.  Scalars
+// are numbers that an execution is handed from the host's memory.
+struct PlanRecord {
+  DeviceFacts made_for;
+  std::vector<EnginePlan> plans;  // one at least
 };
 
 // Throws InvalidInput on anything that was not written so, a flipped byte included: cuDNN itself
@@ -46,7 +52,7 @@ std::string DigestOfPlan(std::string_view bytes);
 // A plan that cuDNN has built, on the device of the thread that makes it.
 class LoadedPlan {
  public:
-  LoadedPlan(const PlanRecord& record, CudnnHandle handle);
+  LoadedPlan(const EnginePlan& plan, CudnnHandle handle);
   ~LoadedPlan();
   LoadedPlan(const LoadedPlan&) = delete;
   LoadedPlan& operator=(const LoadedPlan&) = delete;

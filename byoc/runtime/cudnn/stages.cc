@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "cudnn/failures.h"
 
 namespace mxplan {
 namespace {
@@ -30,26 +31,35 @@ class PlanCall final : public Addressed {
   explicit PlanCall(const PlanStage& stage) : Addressed(stage.arguments().size()), stage_(stage) {}
 
   void Run(Stream* stream) override {
-    const std::vector<int64_t>& uids = stage_.uids();
-    if (changed_) {
-      const size_t count = uids.size() - stage_.scalars().size();
-      std::vector<void*> tensors(addresses_.begin(),
-                                 addresses_.begin() + static_cast<std::ptrdiff_t>(count));
-      for (const PlanScalar& scalar : stage_.scalars()) {
-        tensors.push_back(const_cast<char*>(scalar.bytes));  // cuDNN reads it
-      }
-      void* workspace = addresses_.size() > count ? addresses_.back() : nullptr;
-      pack_.Make(uids, tensors, workspace);
-      changed_ = false;
-    }
     CudnnHandle handle = static_cast<CudaQueue*>(stream)->handle();
-    CheckCudnn(Cuda().cudnnBackendExecute(handle, stage_.plan().descriptor(), pack_.descriptor()),
-               "cudnnBackendExecute");
+    for (;;) {
+      const size_t number = stage_.current();
+      if (changed_ || number != bound_) Bind(number);
+      const int status =
+          Cuda().cudnnBackendExecute(handle, stage_.descriptor(number), pack_.descriptor());
+      if (status == 0) return;
+      stage_.GiveWay(number, Concat("cudnnBackendExecute: ", Cuda().cudnnGetErrorString(status)));
+    }
   }
 
  private:
+  void Bind(size_t number) {
+    const EnginePlan& plan = stage_.plan(number);
+    std::vector<int64_t> uids = plan.uids;
+    std::vector<void*> addresses;
+    for (size_t place : stage_.places(number)) addresses.push_back(addresses_[place]);
+    for (const PlanScalar& scalar : plan.scalars) {
+      uids.push_back(scalar.uid);
+      addresses.push_back(const_cast<char*>(scalar.bytes));  // cuDNN reads it
+    }
+    pack_.Make(uids, addresses, stage_.has_workspace() ? addresses_.back() : nullptr);
+    bound_ = number;
+    changed_ = false;
+  }
+
   const PlanStage& stage_;
   VariantPack pack_;
+  size_t bound_ = 0;  // the plan that the pack is for
 };
 
 class FunctionCall final : public Addressed {
@@ -109,12 +119,49 @@ Dims StridesOf(const Dims& dims) {
 
 }  // namespace
 
-PlanStage::PlanStage(std::vector<Argument> arguments, const PlanRecord& record, CudnnHandle handle)
+PlanStage::PlanStage(std::vector<Argument> arguments, std::vector<int64_t> uids,
+                     std::vector<EnginePlan> plans, StepName name, int device)
     : Stage(std::move(arguments)),
-      uids_(record.uids),
-      scalars_(record.scalars),
-      plan_(record, handle) {
-  for (const PlanScalar& scalar : scalars_) uids_.push_back(scalar.uid);
+      plans_(std::move(plans)),
+      name_(std::move(name)),
+      device_(device),
+      loaded_(plans_.size()) {
+  for (const EnginePlan& plan : plans_) {
+    has_workspace_ = has_workspace_ || plan.workspace > 0;
+    std::vector<size_t>& places = places_.emplace_back();
+    for (int64_t uid : plan.uids) {
+      places.push_back(
+          static_cast<size_t>(std::find(uids.begin(), uids.end(), uid) - uids.begin()));
+    }
+  }
+  Load(0, "");
+}
+
+void PlanStage::GiveWay(size_t number, const std::string& reason) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (current_.load() != number) return;  // another thread has been here
+  Load(number + 1, reason);
+}
+
+void PlanStage::Load(size_t number, const std::string& reason) const {
+  std::string failure = reason;
+  for (; number < plans_.size(); ++number) {
+    const std::string failed = number > 0 ? plans_[number - 1].engine : "";
+    try {
+      loaded_[number] = std::make_unique<LoadedPlan>(plans_[number], BuildHandle(device_));
+    } catch (const Error& error) {
+      if (number > 0) NoteFailure({name_.region, name_.step, failed, failure, ""});
+      failure = error.what();
+      continue;
+    }
+    if (number > 0) {
+      NoteFailure({name_.region, name_.step, failed, failure, plans_[number].engine});
+    }
+    current_.store(number);
+    return;
+  }
+  NoteFailure({name_.region, name_.step, plans_.back().engine, failure, ""});
+  ThrowUnsupported(failure);
 }
 
 std::unique_ptr<StageCall> PlanStage::NewCall() const { return std::make_unique<PlanCall>(*this); }

@@ -2,7 +2,9 @@
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_CUDNN_STAGES_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_CUDNN_STAGES_H_
 
+#include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -12,20 +14,44 @@
 
 namespace mxplan {
 
-// Arguments are those of the record's uids, then the workspace where the plan has one.
+// A step as notes call it.
+struct StepName {
+  std::string region, step;
+};
+
+// A step by its execution plans: the first runs, and one that fails gives way to the next, from
+// then on and for every thread.  Arguments are values in the order of `uids`, then the workspace
+// where a plan has one.
 class PlanStage final : public Stage {
  public:
-  PlanStage(std::vector<Argument> arguments, const PlanRecord& record, CudnnHandle handle);
+  // `uids` are all that a plan has.  Throws Unsupported where no plan can be built.
+  PlanStage(std::vector<Argument> arguments, std::vector<int64_t> uids,
+            std::vector<EnginePlan> plans, StepName name, int device);
   std::unique_ptr<StageCall> NewCall() const override;
 
-  const LoadedPlan& plan() const { return plan_; }
-  const std::vector<int64_t>& uids() const { return uids_; }
-  const std::vector<PlanScalar>& scalars() const { return scalars_; }
+  // The plan that runs now, counted from 0; it is built.
+  size_t current() const { return current_.load(); }
+  const EnginePlan& plan(size_t number) const { return plans_[number]; }
+  CudnnDescriptor descriptor(size_t number) const { return loaded_[number]->descriptor(); }
+  // Places of a plan's tensors among the arguments.
+  const std::vector<size_t>& places(size_t number) const { return places_[number]; }
+  bool has_workspace() const { return has_workspace_; }
+  // The plan failed, for this reason: makes the next one the current one, and notes it.  Throws
+  // Unsupported with the reason where there is none.
+  void GiveWay(size_t number, const std::string& reason) const;
 
  private:
-  std::vector<int64_t> uids_;  // of tensors, then of scalars
-  std::vector<PlanScalar> scalars_;
-  LoadedPlan plan_;
+  // Builds the first plan from `number` on that can be built.
+  void Load(size_t number, const std::string& reason) const;
+
+  const std::vector<EnginePlan> plans_;
+  const StepName name_;
+  const int device_;
+  std::vector<std::vector<size_t>> places_;
+  bool has_workspace_ = false;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<LoadedPlan>> loaded_;  // none of those that wait
+  mutable std::atomic<size_t> current_{0};
 };
 
 // A tensor as a function of another one's by a function of cuDNN's that takes descriptors of both:

@@ -1,10 +1,11 @@
-// Facts and text of a step; see step_descriptor.h.
+// Facts and text of a step; see step_descriptor.h and step_text.h.
 #include "program/step_descriptor.h"
 
 #include <algorithm>
 #include <cstdio>
 
 #include "base/error.h"
+#include "program/step_text.h"
 
 namespace mxplan {
 namespace {
@@ -76,6 +77,10 @@ T AttributeOr(const Step& step, const char* name, T missing) {
 }
 
 }  // namespace
+
+bool NamesOperand(const std::string& text, const std::string& role) {
+  return text.find(" " + role + "=") != std::string::npos;
+}
 
 StepDescriptor DescribeStep(const Step& step, const Resolved& resolved) {
   StepDescriptor descriptor;

@@ -1,6 +1,6 @@
 """Networks trained here and in PyTorch from the same weights on the same batches: what they differ by.
 
-    scripts/bench training_agreement [--steps 10] [--batch 3] [NETWORK ...]
+    scripts/bench training_agreement [--steps 10] [--batch 3] [--size N] [NETWORK | nine ...]
 
 The loss of each step, the gradients of the first one, and weights and running statistics behind the first
 and the last are compared, each tensor in the L2 norm relative to PyTorch's.  A tensor whose norm is less
@@ -18,8 +18,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("networks", nargs="*")
     parser.add_argument("--batch", type=int, default=3)
     parser.add_argument("--steps", type=int, default=10)
+    parser.add_argument("--size", type=int, help="of the images, where the network's own is too dear")
     args = parser.parse_args(arguments)
     from .compared_steps import chosen, printed
 
-    printed(chosen(args.networks), args.batch, args.steps)
+    printed(chosen(args.networks, args.size), args.batch, args.steps)
     return 0

@@ -12,7 +12,7 @@ import torch
 from tvm_mxplan import training
 from tvm_mxplan.errors import MxplanError
 
-from .networks import NETWORKS, Network
+from .networks import NETWORKS, NINE, Network
 
 RATE, MOMENTUM, DECAY = 1e-3, 0.9, 1e-4
 _SMALL_NORM = 1e-5
@@ -129,10 +129,10 @@ def printed(networks: Iterable[Network], batch: int, steps: int) -> None:
             print(f"| {network.name} | {type(error).__name__}: {lines[-1]} |", flush=True)
 
 
-def chosen(names: Iterable[str]) -> list[Network]:
-    """The networks of some names, all without any."""
-    found = list(names)
+def chosen(names: Iterable[str], size: int | None = None) -> list[Network]:
+    """The networks of some names, ``nine`` for the published ones, all without any; for images of a size."""
+    found = [one for name in names for one in ([n.name for n in NINE] if name == "nine" else [name])]
     for name in found:
         if name not in NETWORKS:
             raise SystemExit(f"bench: there is no network {name!r}; there are {', '.join(NETWORKS)}")
-    return [NETWORKS[name] for name in found or NETWORKS]
+    return [NETWORKS[name].of_size(size) for name in found or NETWORKS]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+
+from .inception_bn import inception_bn
 
 CLASSES = 10
 
@@ -37,6 +39,10 @@ class Network:
                 if parameter.numel() > 1 and bool((parameter == parameter.flatten()[0]).all()):
                     parameter.add_(torch.randn_like(parameter), alpha=0.1)
         return model
+
+    def of_size(self, size: int | None) -> Network:
+        """The same for images of another size; as it is without one."""
+        return self if size is None else replace(self, batch=_images(size))
 
 
 def _images(size: int) -> Callable[[int], tuple[dict[str, torch.Tensor], torch.Tensor]]:
@@ -104,11 +110,12 @@ _SMALL = {
     "num_attention_heads": 4,
     "intermediate_size": 96,
 }
-_NINE = (
+NINE = (
     _torchvision("alexnet", 224),
+    _torchvision("googlenet", 224, aux_logits=False, init_weights=False),
     _torchvision("vgg16", 224),
     _torchvision("vgg19", 224),
-    _torchvision("googlenet", 224, aux_logits=False, init_weights=False),
+    Network("inception_bn", lambda: inception_bn(CLASSES), _images(224)),
     _torchvision("inception_v3", 299, aux_logits=False, init_weights=False),
     _torchvision("resnet50", 224),
     _torchvision("resnet152", 224),
@@ -117,7 +124,7 @@ _NINE = (
 NETWORKS = {
     network.name: network
     for network in (
-        *_NINE,
+        *NINE,
         _torchvision("resnet18", 64),
         _torchvision("mobilenet_v2", 64),
         _torchvision("mobilenet_v3_small", 64),

@@ -49,6 +49,36 @@ def _checked(network: Network, batch: int) -> str:
     return f"| {network.name} | {loss:.4f} | {count}: PASS |"
 
 
+def print_budgets(networks: Iterable[Network], batch: int, rounds: int, share: float) -> None:
+    """Print what steps within a share of their arenas cost, row by row."""
+    print(
+        "| network | arena | within the budget | estimated time over that without | measured | run again |\n"
+        "| --- | --- | --- | --- | --- | --- |"
+    )
+    for network in networks:
+        model = network.made()
+        inputs, labels = network.batch(batch)
+        arrays = {name: tensor.numpy() for name, tensor in inputs.items()}
+        steps = [compiled(network, model, batch), compiled(network, model, batch, {"memory_budget": share})]
+        told = steps[1].report.recomputation
+        losses = [step(**arrays, labels=labels.numpy()) for step in steps]
+        if told is None or not np.allclose(losses, losses[0], rtol=1e-5):
+            raise SystemExit(f"bench: {network.name}: nothing runs again, or losses differ: {losses}")
+        spent: list[list[float]] = [[], []]
+        for _ in range(rounds):
+            for times, step in zip(spent, steps, strict=True):
+                began = time.process_time()
+                step(**arrays, labels=labels.numpy())
+                times.append(time.process_time() - began)
+        whole, small = (float(np.median(times)) for times in spent)
+        counted = sorted(told.operators.items())
+        kinds = ", ".join(f"{count} {kind.split('.')[-1]}" for kind, count in counted)
+        heights = f"{told.before:,} | {told.after:,} ({100 * told.after / told.before:.0f} %)"
+        print(
+            f"| {network.name} | {heights} | {told.factor:.2f} | {small / whole:.2f} | {kinds} |", flush=True
+        )
+
+
 def _timed(network: Network, batch: int, rounds: int) -> tuple[str, float]:
     model = network.made()
     step = compiled(network, model, batch)

@@ -1,12 +1,13 @@
 """Steps of networks beside PyTorch's, in turns: processor time on one thread, medians of rounds.
 
-    scripts/bench training_times [--batch 2] [--rounds 5] [--opcheck] [NETWORK ...]
+    scripts/bench training_times [--batch 2] [--rounds 5] [--opcheck] [--size N] [NETWORK | nine ...]
 
 PyTorch runs its own layout and channels last, the better one counts.  The first losses are compared before
 anything is timed.  Beside the times stand, of our step, the conversions of weights that are left by what
 they are for (forward, data gradient, weight gradient), the reorders of activations, and the arena over its
 bound.  With --opcheck each network makes one step in which every step of a region is worked out again in
-float64, and nothing is timed.
+float64, and nothing is timed.  With --budget SHARE our step is timed beside itself within that share of
+its arena, and PyTorch is left out.
 """
 
 from __future__ import annotations
@@ -20,12 +21,16 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--batch", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--opcheck", action="store_true")
+    parser.add_argument("--budget", type=float, help="a share of the arena, above 0 and below 1")
+    parser.add_argument("--size", type=int, help="of the images, where the network's own is too dear")
     args = parser.parse_args(arguments)
     from .compared_steps import chosen
-    from .timed_steps import print_checks, print_times
+    from .timed_steps import print_budgets, print_checks, print_times
 
-    if args.opcheck:
-        print_checks(chosen(args.networks), args.batch)
+    if args.budget:
+        print_budgets(chosen(args.networks, args.size), args.batch, args.rounds, args.budget)
+    elif args.opcheck:
+        print_checks(chosen(args.networks, args.size), args.batch)
     else:
-        print_times(chosen(args.networks), args.batch, args.rounds)
+        print_times(chosen(args.networks, args.size), args.batch, args.rounds)
     return 0

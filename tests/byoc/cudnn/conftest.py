@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tvm_mxplan.byoc.cudnn import engine, library, plans
-from tvm_mxplan.byoc.cudnn.plan_store import PlanStore
+from tvm_mxplan.byoc.cudnn import engine, library
+from tvm_mxplan.byoc.cudnn.plans import plans
+from tvm_mxplan.byoc.cudnn.plans.store import PlanStore
 
 sys.path.append(str(Path(__file__).resolve().parent))
 from cudnn_stand_in import StandIn

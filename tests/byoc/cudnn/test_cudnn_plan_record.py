@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tvm_mxplan.byoc.cudnn import library
-from tvm_mxplan.byoc.cudnn.plan_record import PlanRecord
+from tvm_mxplan.byoc.cudnn.plans.record import PlanRecord
 from tvm_mxplan.errors import InvalidInputError
 
 RECORD = PlanRecord(

@@ -11,8 +11,9 @@ import pytest
 from cudnn_stand_in import DEVICES, StandIn, small_network
 
 import tvm_mxplan
-from tvm_mxplan.byoc.cudnn import engine, library, plans
-from tvm_mxplan.byoc.cudnn.plan_store import PlanStore
+from tvm_mxplan.byoc.cudnn import engine, library
+from tvm_mxplan.byoc.cudnn.plans import plans
+from tvm_mxplan.byoc.cudnn.plans.store import PlanStore
 from tvm_mxplan.cache.choices_file import load_cache, save_cache
 from tvm_mxplan.cache.container import Entry, write
 from tvm_mxplan.cache.safe_file import open_container

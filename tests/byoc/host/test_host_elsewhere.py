@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tvm
+from host_networks import between_convolutions
 from rpc_processes import KEY
 from tvm import relax
 
@@ -22,18 +23,10 @@ X = np.random.default_rng(3).standard_normal((2, 3, 9, 7), np.float32)
 
 def network() -> tvm.IRModule:
     """Two convolutions with a mean over one axis, a function and a backwards slice between them."""
-    rng = np.random.default_rng(0)
-    weights = [relax.const(rng.standard_normal(s, np.float32) / 5) for s in ((17, 3, 3, 3), (5, 17, 1, 1))]
-    builder = relax.BlockBuilder()
-    x = relax.Var("x", relax.TensorType((2, 3, 9, 7), "float32"))
-    with builder.function("main", [x]):
-        with builder.dataflow():
-            y = builder.emit(relax.op.nn.conv2d(x, weights[0], padding=1))
-            y = builder.emit(relax.op.subtract(y, relax.op.mean(y, [2], keepdims=True)))
-            y = builder.emit(relax.op.strided_slice(relax.op.erf(y), [2], [8], [-10], [-1]))
-            y = builder.emit_output(relax.op.nn.conv2d(y, weights[1]))
-        builder.emit_func_output(y)
-    return builder.get()
+    return between_convolutions(
+        lambda y: relax.op.subtract(y, relax.op.mean(y, [2], keepdims=True)),
+        lambda y: relax.op.strided_slice(relax.op.erf(y), [2], [8], [-10], [-1]),
+    )
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tvm
+from host_networks import between_convolutions
 from tvm import relax
 
 import tvm_mxplan
@@ -165,17 +166,7 @@ MIDDLE = {
 
 @pytest.mark.parametrize("name", MIDDLE)
 def test_one_region_where_there_were_several(name: str) -> None:
-    rng = np.random.default_rng(0)
-    weights = [relax.const(rng.standard_normal(s, np.float32) / 5) for s in ((17, 3, 3, 3), (5, 17, 1, 1))]
-    builder = relax.BlockBuilder()
-    x = relax.Var("x", relax.TensorType((2, 3, 9, 7), "float32"))
-    with builder.function("main", [x]):
-        with builder.dataflow():
-            y = builder.emit(relax.op.nn.conv2d(x, weights[0], padding=1))
-            y = builder.emit(MIDDLE[name](y))
-            y = builder.emit_output(relax.op.nn.conv2d(y, weights[1]))
-        builder.emit_func_output(y)
-    mod = builder.get()
+    mod = between_convolutions(MIDDLE[name])
     options = {"machine": "default", "verify": "all", "cache": "disabled"}
     before = tvm_mxplan.compile(mod, "dnnl, llvm", options=options)
     ex = tvm_mxplan.compile(mod, "dnnl, host, llvm", options=options)

@@ -219,12 +219,30 @@ def log_softmax() -> Builder:
     return b
 
 
+def conversion(
+    types: tuple[str, str] = ("float32", "uint8"),
+    shape: tuple[int, ...] = (2, 19, 8, 8),
+    layouts: tuple[str, str] = ("abcd", "acdb"),
+) -> Builder:
+    b = Builder()
+    ends = dict(zip(("src", "dst"), types, strict=True))
+    src, dst = b.input(shape, layouts[0], types[0]), b.output(shape, layouts[1], types[1])
+    operands = {}
+    for role, dtype in ends.items():
+        if dtype != "float32":
+            operands[f"{role}_scale"] = b.constant(np.array([0.25], "float32"))
+            operands[f"{role}_zero_point"] = b.constant(np.array([7], "int32"))
+    b.step(ir.Quantization(0), src=src, dst=dst, **operands)
+    return b
+
+
 ERRATA = {
     "deconvolution-epilogue": strided_deconvolution,
     "depthwise-sum-tail": depthwise_with_a_sum,
     "depthwise-division-padding": depthwise_with_a_division,
     "resampling-binary": resampling_with_a_binary,
     "log-softmax-sse41": log_softmax,
+    "conversion-zero-point": conversion,
 }
 
 
@@ -293,3 +311,71 @@ def test_strided_deconvolution_with_an_epilogue(channels: int, bias: bool, relu:
 def test_strided_deconvolution_without_an_epilogue_keeps_its_kernel() -> None:
     assert not info(deconvolution(512, bias=False, relu=False)).refused
     assert not info(deconvolution(512, bias=True, relu=True, stride=1, kernel=3)).refused
+
+
+def converted(b: Builder) -> tuple[str, Array, Array]:
+    """The implementation, the result in plain order, and the one by numpy."""
+    program = b.build()
+    src, dst = (program.values[i] for i in (0, 1))
+    x = np.random.default_rng(3).integers(0, 40, src.shape).astype(src.dtype)
+    stored = pack(x, parse_layout(src.layout))
+    out = np.zeros(parse_layout(dst.layout).physical_shape(dst.shape), dst.dtype)
+    call(b.module(), b.name, stored, out)
+    real = (x.astype("float64") - 7) * 0.25 if src.dtype != "float32" else x.astype("float64")
+    wanted = real / 0.25 + 7 if dst.dtype != "float32" else real
+    clipped = wanted if dst.dtype == "float32" else np.clip(wanted, *limits(dst.dtype))
+    return info(b).implementation, out, pack(clipped.astype(dst.dtype), parse_layout(dst.layout))
+
+
+def limits(dtype: str) -> tuple[int, int]:
+    return np.iinfo(dtype).min, np.iinfo(dtype).max
+
+
+@pytest.mark.parametrize(
+    "types",
+    [("float32", "uint8"), ("float32", "int8"), ("uint8", "float32"), ("int8", "int8"), ("uint8", "int8")],
+)
+@pytest.mark.parametrize(
+    "shape,layouts",
+    [
+        ((2, 19, 8, 8), ("abcd", "acdb")),
+        ((1, 64, 7, 7), ("acdb", "abcd")),
+        ((1, 16, 113, 113), ("acdb", "abcd")),  # a row beyond the first-level cache
+        ((1, 16, 113, 113), ("aBcd16b", "abcd")),
+        ((2, 33, 128), ("abc", "acb")),
+        ((1, 17, 4, 4, 4), ("abcde", "acdeb")),
+        ((3, 5, 7, 18), ("abcd", "dcab")),  # three runs
+    ],
+)
+def test_zero_points_between_layouts(
+    types: tuple[str, str], shape: tuple[int, ...], layouts: tuple[str, str]
+) -> None:
+    b = conversion(types, shape, layouts)
+    name, got, right = converted(b)
+    assert np.array_equal(got, right)
+    if library.version() < "3.3":
+        assert name == "jit:uni+jit:uni" and "zero points are left out" in info(b).refused[0].reason
+    library.refuse(info(b).descriptor, name, "wrong on Sundays")
+    assert "wrong on Sundays" in info(b).error
+
+
+@pytest.mark.parametrize(
+    "shape,layouts",
+    [
+        ((1, 3, 64, 64), ("abcd", "acdb")),  # an image as it comes in
+        ((2, 20, 8, 8), ("abcd", "acdb")),
+        ((2, 19, 8, 8), ("acdb", "acdb")),
+        ((1, 19, 1, 1), ("abcd", "acdb")),
+    ],
+)
+def test_conversions_that_are_right_stay_one_step(shape: tuple[int, ...], layouts: tuple[str, str]) -> None:
+    b = conversion(shape=shape, layouts=layouts)
+    name, got, right = converted(b)
+    assert name == "jit:uni" and not info(b).refused and np.array_equal(got, right)
+
+
+def test_a_conversion_without_zero_points_stays_one_step() -> None:
+    b = Builder()
+    src, dst = b.input((2, 19, 8, 8), "abcd"), b.output((2, 19, 8, 8), "acdb", "uint8")
+    b.step(ir.Quantization(0), src=src, dst=dst, dst_scale=b.constant(np.array([0.5], "float32")))
+    assert info(b).implementation == "jit:uni"

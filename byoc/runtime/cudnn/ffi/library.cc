@@ -1,4 +1,5 @@
 // Functions of cuDNN for Python, and TVM's stream for cuDNN.
+#include <tvm/ffi/container/array.h>
 #include <tvm/ffi/container/map.h>
 #include <tvm/ffi/extra/c_env_api.h>
 #include <tvm/ffi/function.h>
@@ -7,6 +8,7 @@
 #include <string_view>
 
 #include "cudnn/device.h"
+#include "cudnn/failures.h"
 #include "cudnn/plan.h"
 #include "ffi/errors.h"
 #include "ffi/library_functions.h"
@@ -24,7 +26,7 @@ ffi::Bytes PlanDigest(const ffi::Bytes& bytes) { return ffi::Bytes(DigestOfPlan(
 
 // Throws as running it would; the engine's name.
 ffi::String CheckPlan(const ffi::Bytes& bytes) {
-  return Guard([&] { return ffi::String(ReadPlan(ViewOf(bytes)).engine); });
+  return Guard([&] { return ffi::String(ReadPlan(ViewOf(bytes)).plans.front().engine); });
 }
 
 void SetLibraries(const ffi::String& cudart, const ffi::String& cudnn) {
@@ -42,6 +44,15 @@ ffi::Map<ffi::String, int64_t> Device() {
   });
 }
 
+// Region, step, engine, reason and the next engine of each plan that failed in this process.
+ffi::Array<ffi::Array<ffi::String>> Failures() {
+  ffi::Array<ffi::Array<ffi::String>> noted;
+  for (const PlanFailure& one : NotedFailures()) {
+    noted.push_back({one.region, one.step, one.engine, one.reason, one.next});
+  }
+  return noted;
+}
+
 TVM_FFI_STATIC_INIT_BLOCK() {
   SetStreamSource(&StreamOfTvm);
   RegisterFunctionsOf("cudnn");
@@ -49,6 +60,7 @@ TVM_FFI_STATIC_INIT_BLOCK() {
       .def("tvm_mxplan.cudnn.plan_digest", PlanDigest)
       .def("tvm_mxplan.cudnn.check_plan", CheckPlan)
       .def("tvm_mxplan.cudnn.set_libraries", SetLibraries)
+      .def("tvm_mxplan.cudnn.failures", Failures)
       .def("tvm_mxplan.cudnn.device", Device);
 }
 

@@ -1,8 +1,7 @@
 // Steps that reduce axes of any place: sums, means, products, largest and smallest elements.
 //
-// Where the axis along which src stands element by element is reduced, rows become numbers; where
-// it is kept, rows are added to a row.  Sums are made in stages, so that rounding errors stay
-// small.
+// Rows become numbers if the axis along which src stands element by element is reduced; if it is
+// kept, rows are added to a row.  Sums are made in stages, so that rounding errors stay small.
 #include <algorithm>
 #include <cmath>
 #include <memory>

@@ -2,11 +2,15 @@
 // about the roles src_scale, src_zero_point, weights_scale, dst_scale and dst_zero_point.
 //
 // oneDNN takes the numbers when a primitive runs, so a primitive's key has the masks only.
+#include <string>
+
 #include "base/error.h"
 #include "onednn/builder/step_builder.h"
 
 namespace mxplan {
 namespace {
+
+using dnnl::memory;
 
 struct Role {
   const char* name;
@@ -50,18 +54,46 @@ void StepBuilder::BindQuantization(std::vector<MemoryArgument>* arguments) const
   }
 }
 
-void StepBuilder::AddRequantization(const dnnl::memory::desc& src, const dnnl::memory::desc& dst,
+void StepBuilder::AddRequantization(const memory::desc& src, const memory::desc& dst,
                                     int64_t axis) {
   if (IsEmpty(src)) return;
   tensor_mask_ = 1 << axis;
-  PrimitiveKey key(typeid(dnnl::reorder));
-  key.Put(src);
-  key.Put(dst);
-  dnnl::primitive_attr attr = Attr(&key);
-  PrimitivePointer made = GetPrimitive<dnnl::reorder>(key, choice_, [&] {
-    return dnnl::reorder::primitive_desc(CpuEngine(), src, CpuEngine(), dst, attr);
-  });
-  AddPrimitive(made, {{DNNL_ARG_FROM, Id("src")}, {DNNL_ARG_TO, Id("dst")}});
+  auto make = [&](const memory::desc& from, const memory::desc& to) {
+    PrimitiveKey key(typeid(dnnl::reorder));
+    key.Put(from);
+    key.Put(to);
+    dnnl::primitive_attr attr = Attr(&key);
+    return GetPrimitive<dnnl::reorder>(key, choice_, [&] {
+      return dnnl::reorder::primitive_desc(CpuEngine(), from, CpuEngine(), to, attr);
+    });
+  };
+  // oneDNN has one implementation.  Where it is refused, numbers change their order apart.
+  const Choice whole = choice_;
+  choice_ = {};
+  PrimitivePointer made = make(src, dst);
+  if (MayRun(whole, made->desc.impl_info_str(), &executable_.refused)) {
+    AddPrimitive(made, {{DNNL_ARG_FROM, Id("src")}, {DNNL_ARG_TO, Id("dst")}});
+  } else {
+    const std::string src_tag = TagOf(src), dst_tag = TagOf(dst);
+    if (src_tag == dst_tag || src_tag == "opaque" || dst_tag == "opaque") ThrowRefused();
+    // Between the two are the smaller ones of the numbers.
+    if (memory::data_type_size(src.get_data_type()) < memory::data_type_size(dst.get_data_type())) {
+      MemoryArgument middle =
+          Kept(DNNL_ARG_TO, MakeDesc(src.get_dims(), src.get_data_type(), dst_tag));
+      AddReorder({DNNL_ARG_FROM, Argument::Source::kValue, Id("src"), src}, middle);
+      middle.id = DNNL_ARG_FROM;
+      of_the_step_[DNNL_ARG_FROM] = middle;
+      AddPrimitive(make(middle.desc, dst), {{DNNL_ARG_FROM, kOfTheStep}, {DNNL_ARG_TO, Id("dst")}});
+    } else {
+      memory::desc desc = MakeDesc(src.get_dims(), dst.get_data_type(), src_tag);
+      AddPrimitive(make(src, desc), {{DNNL_ARG_FROM, Id("src")}, {DNNL_ARG_TO, kOfTheStep}});
+      MemoryArgument middle = of_the_step_.at(DNNL_ARG_TO);
+      middle.id = DNNL_ARG_FROM;
+      AddReorder(middle, {DNNL_ARG_TO, Argument::Source::kValue, Id("dst"), dst});
+    }
+    executable_.implementation += "+" + std::string(made->desc.impl_info_str());
+  }
+  choice_ = whole;
 }
 
 }  // namespace mxplan

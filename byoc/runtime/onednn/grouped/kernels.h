@@ -4,8 +4,8 @@
 //
 //   dst[pixel][lanes] += weights[y][x][c][lanes] * src[pixel at y, x][c of the lane's group]
 //
-// Where a vector has one group, the second factor is one number for all lanes, which is read where
-// it stands.  Where it has several, src is spread out beforehand: for each pixel and each channel
+// For a vector of one group, the second factor is one number for all lanes, which is read in its
+// place.  For a vector of several, src is spread out beforehand: for each pixel and each channel
 // of a group, a vector with that channel of every lane's group.  Columns of dst are taken in strips
 // whose rows of src stay in the nearest caches; rows come in once and are used for every row of
 // dst that needs them.

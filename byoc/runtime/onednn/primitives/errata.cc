@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/json.h"
+#include "program/step_text.h"
 
 namespace mxplan {
 namespace {
@@ -53,6 +54,17 @@ const char* Text(Order order) {
   }
 }
 
+const char* Text(Remedy remedy) {
+  switch (remedy) {
+    case Remedy::kEpilogueApart:
+      return "epilogue apart";
+    case Remedy::kOrderApart:
+      return "order apart";
+    default:
+      return "next implementation";
+  }
+}
+
 const char* Text(std::optional<PostOp::Kind> kind) {
   if (!kind) return "any";
   switch (*kind) {
@@ -82,6 +94,55 @@ bool HoldsOrder(Order wanted, const std::string& layout, size_t rank) {
     default:
       return true;
   }
+}
+
+// An axis, or several that lie together in both tensors.
+struct Run {
+  int64_t extent, src_stride, dst_stride;
+};
+
+// The places of a tensor's elements as runs, in dst's order from the innermost one on.  Layouts are
+// without blocks.
+std::vector<Run> Runs(const Dims& dims, const std::string& src, const std::string& dst) {
+  std::vector<int64_t> src_strides(dims.size());
+  int64_t stride = 1;
+  for (auto axis = src.rbegin(); axis != src.rend(); ++axis) {
+    src_strides.at(static_cast<size_t>(*axis - 'a')) = stride;
+    stride *= dims.at(static_cast<size_t>(*axis - 'a'));
+  }
+  std::vector<Run> runs;
+  stride = 1;
+  for (auto axis = dst.rbegin(); axis != dst.rend(); ++axis) {
+    auto at = static_cast<size_t>(*axis - 'a');
+    if (dims[at] == 1) continue;
+    if (!runs.empty() && src_strides[at] == runs.back().src_stride * runs.back().extent) {
+      runs.back().extent *= dims[at];
+    } else {
+      runs.push_back({dims[at], src_strides[at], stride});
+    }
+    stride *= dims[at];
+  }
+  return runs;
+}
+
+// Whether oneDNN may choose to read a conversion's src in its own order.  Its choice also depends
+// on the size of the first-level cache and on strides in src; blocks are not looked into.
+bool MayReadByRows(const StepDescriptor& step) {
+  constexpr int64_t kFew = 16;  // elements in a row, for which it follows dst
+  constexpr int64_t kWide = 4;  // elements that it writes at once, where rows of dst hold so many
+  const std::string& dst = step.dst_layout;
+  std::string src = step.src_layout == "any" ? PlainTag(step.src.size()) : step.src_layout;
+  if (src == dst || dst == "any") return false;
+  if (src.size() != step.src.size() || dst.size() != step.src.size()) return true;
+  std::vector<Run> runs = Runs(step.src, src, dst);
+  auto dense =
+      std::find_if(runs.begin(), runs.end(), [](const Run& run) { return run.src_stride == 1; });
+  if (dense == runs.begin() || dense == runs.end() || dense->dst_stride % kWide == 0) return false;
+  return runs.front().extent > kFew || dense != runs.begin() + 1;
+}
+
+bool HasZeroPoint(const StepDescriptor& step) {
+  return NamesOperand(step.text, "src_zero_point") || NamesOperand(step.text, "dst_zero_point");
 }
 
 bool HasPostOp(const Condition& wanted, const std::vector<PostOp>& post_ops) {
@@ -153,6 +214,16 @@ const std::vector<Erratum>& Errata() {
        .last = {3, 2, 99},
        .wrong = "results near 0 are off by 5e-6, 1e-4 of their size",
        .found_by = "scripts/sweep_kernels"},
+      // Where rows of src are read and elements of dst written one by one, it returns before it
+      // comes to zero points.  Mended in oneDNN 3.3.
+      {.name = "conversion-zero-point",
+       .implementation = "jit:uni",
+       .condition = {.kind = "quantization", .zero_point = true, .reads_by_rows = true},
+       .first = {3, 2, 0},
+       .last = {3, 2, 99},
+       .wrong = "zero points are left out between layouts of different orders",
+       .found_by = "scripts/sweep_kernels",
+       .remedy = Remedy::kOrderApart},
   };
   return errata;
 }
@@ -170,7 +241,9 @@ bool Holds(const Condition& condition, const StepDescriptor& step) {
          condition.src_channels.Has(step.SrcChannels()) &&
          condition.dst_channels.Has(step.DstChannels()) && condition.groups.Has(step.groups) &&
          condition.kernel_rows.Has(LargestOfRows(step.kernel)) &&
-         condition.row_stride.Has(LargestOfRows(step.strides));
+         condition.row_stride.Has(LargestOfRows(step.strides)) &&
+         (!condition.zero_point || HasZeroPoint(step)) &&
+         (!condition.reads_by_rows || MayReadByRows(step));
 }
 
 bool IsOfThisVersion(const Erratum& erratum) {
@@ -200,13 +273,14 @@ std::string ErrataJson() {
     WriteRange("groups", condition.groups, &json);
     WriteRange("kernel_rows", condition.kernel_rows, &json);
     WriteRange("row_stride", condition.row_stride, &json);
+    json.Key("zero_point").String(condition.zero_point ? "some" : "any");
+    json.Key("reads_by_rows").String(condition.reads_by_rows ? "may" : "any");
     json.EndObject();
     json.Key("first").String(Text(erratum.first));
     json.Key("last").String(Text(erratum.last));
     json.Key("wrong").String(erratum.wrong);
     json.Key("found_by").String(erratum.found_by);
-    bool apart = erratum.remedy == Remedy::kEpilogueApart;
-    json.Key("remedy").String(apart ? "epilogue apart" : "next implementation");
+    json.Key("remedy").String(Text(erratum.remedy));
     json.EndObject();
   }
   json.EndArray();

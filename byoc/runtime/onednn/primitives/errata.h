@@ -45,12 +45,15 @@ struct Condition {
   // largest stride.
   Range kernel_rows = {};
   Range row_stride = {};
+  bool zero_point = false;     // there is one, of src or of dst
+  bool reads_by_rows = false;  // a conversion may follow src's order in place of dst's
 };
 
 using Version = std::array<int, 3>;
 
-// The way out for a step.  An epilogue runs apart as primitives of its own, on the result.
-enum class Remedy : uint8_t { kNextImplementation, kEpilogueApart };
+// The way out for a step.  An epilogue runs apart as primitives of its own, on the result; numbers
+// are converted in one order and brought into the other by a primitive of its own.
+enum class Remedy : uint8_t { kNextImplementation, kEpilogueApart, kOrderApart };
 
 struct Erratum {
   const char* name;

@@ -11,11 +11,11 @@ from typing import Any
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.errors import UnsupportedError
 
-from . import library
-from .device import Device
-from .graphs import graph_of
-from .plan_record import PlanRecord
-from .plan_store import STORE
+from .. import library
+from ..device import Device
+from ..graphs import graph_of
+from .record import PlanRecord
+from .store import STORE
 
 _EXACT = ("TENSOR_CORE", "DOWN_CONVERT_INPUTS", "REDUCED_PRECISION_REDUCTION")
 """Notes of engines that compute products of float32 with fewer digits than it has."""

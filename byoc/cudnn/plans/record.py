@@ -6,7 +6,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from . import library
+from .. import library
 
 _MAGIC, _VERSION = b"MXEP", 2
 

@@ -1,0 +1,23 @@
+// Execution plans that failed on this machine: a note of the process, which reports read.
+#ifndef TVM_MXPLAN_BYOC_RUNTIME_CUDNN_FAILURES_H_
+#define TVM_MXPLAN_BYOC_RUNTIME_CUDNN_FAILURES_H_
+
+#include <string>
+#include <vector>
+
+namespace mxplan {
+
+struct PlanFailure {
+  std::string region, step;
+  std::string engine;
+  std::string reason;
+  std::string next;  // the engine that ran in its place, "" where there was none
+};
+
+// Safe to call from many threads.  The same failure is noted once, the last 256 are kept.
+void NoteFailure(const PlanFailure& failure);
+std::vector<PlanFailure> NotedFailures();
+
+}  // namespace mxplan
+
+#endif  // TVM_MXPLAN_BYOC_RUNTIME_CUDNN_FAILURES_H_

@@ -1,0 +1,88 @@
+"""Packs what a GPU machine without network needs into parts, and installs them there.
+
+    scripts/gpu_bundle pack FOLDER [--model FILE ...] [--most MIB]    here, with the extra cuda
+    python FOLDER/unpack.py TARGET                                    there
+
+A bundle holds wheels of this checkout and of all that it needs with the extras cuda and test, in the versions
+that are installed here; the tests, scripts and documents; and models.  What is installed there has no sources
+of ours, so it runs what was packed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import shutil
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from . import contents, unpack
+from .parts import PartWriter
+
+MOST_MIB = 60
+
+
+def pack(folder: Path, files: Iterator[tuple[Path, str]], most: int, listed: dict[str, object]) -> list[Path]:
+    """Writes files, by their names in the bundle, as parts into an empty folder; returns all it wrote."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if any(folder.iterdir()):
+        raise unpack.BundleError(f"{folder}: not empty; name a folder for the bundle alone")
+    writer = PartWriter(folder, most)
+    with tarfile.open(fileobj=writer, mode="w|") as archive:  # type: ignore[call-overload]
+        for path, name in files:
+            archive.add(path, name, recursive=False)
+    writer.close()
+    whole = {**listed, "python": list(sys.version_info[:2]), "machine": platform.machine()}
+    (folder / unpack.LIST).write_text(json.dumps({**whole, "parts": writer.parts}, indent=1))
+    shutil.copy(Path(unpack.__file__), folder / "unpack.py")
+    return sorted(folder.iterdir())
+
+
+def _all_files(wheels: Path, models: Sequence[Path]) -> Iterator[tuple[Path, str]]:
+    yield from ((path, f"wheels/{path.name}") for path in sorted(wheels.iterdir()))
+    yield from contents.checkout_files()
+    yield from ((path, f"models/{path.name}") for path in models)
+
+
+def _pack(given: argparse.Namespace) -> int:
+    missing = [path for path in given.model if not path.is_file()]
+    if missing:
+        raise unpack.BundleError(f"{missing[0]}: no such file")
+    with tempfile.TemporaryDirectory() as wheels:
+        pinned = contents.fetch_wheels(Path(wheels))
+        listed: dict[str, object] = {"requirements": pinned}
+        made = pack(given.folder, _all_files(Path(wheels), given.model), given.most << 20, listed)
+    total = sum(path.stat().st_size for path in made)
+    print(f"{given.folder}: {len(made)} files, {total / 2**20:,.0f} MiB, each of at most {given.most} MiB")
+    print(f"copy them to the GPU machine, and there: python {given.folder.name}/unpack.py TARGET")
+    return 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="scripts/gpu_bundle", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    packing = verbs.add_parser("pack", help="write a bundle")
+    packing.add_argument("folder", type=Path, help="where the parts go; empty, or made")
+    packing.add_argument("--model", type=Path, nargs="+", default=[], help="files to take along")
+    packing.add_argument("--most", type=int, default=MOST_MIB, metavar="MIB", help="size of a part")
+    unpacking = verbs.add_parser("unpack", help="the same as FOLDER/unpack.py")
+    unpacking.add_argument("folder", type=Path)
+    unpacking.add_argument("target", type=Path)
+    given = parser.parse_args(arguments)
+    if given.verb == "unpack":
+        return unpack.main([str(given.target), "--from", str(given.folder)])
+    try:
+        return _pack(given)
+    except unpack.BundleError as error:
+        print(f"gpu_bundle: {error}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

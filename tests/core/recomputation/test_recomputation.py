@@ -1,0 +1,131 @@
+"""Which values are made again: runs by hand, exact choices against all choices, bounds below them."""
+
+import itertools
+import random
+
+import pytest
+
+from tvm_mxplan.core.recomputation import Operation, Problem, Value, choose, simulated
+from tvm_mxplan.core.recomputation.chain import NotAChain, cheapest_on_chain
+from tvm_mxplan.core.recomputation.greedy import least_us
+
+
+def by_hand() -> Problem:
+    """The problem in the text of problem.py: a, b, c forward, r, s, t backward."""
+    reads = [(), (0,), (1,), (2,), (1, 3), (0, 4)]
+    operations = tuple(Operation(read, us) for read, us in zip(reads, (1, 2, 4, 8, 16, 32), strict=True))
+    sizes = (100, 10, 1, 1000, 1000, 1000)
+    return Problem(operations, tuple(Value(at, size) for at, size in enumerate(sizes)), 3)
+
+
+def drawn_chain(draw: random.Random) -> Problem:
+    """A chain some of whose values are read backward, each by one or two operations, and gradients."""
+    count = draw.randint(1, 8)
+    operations = [Operation((at - 1,) if at else (), draw.randint(1, 20)) for at in range(count)]
+    values = [Value(at, draw.choice([0, 1, 5, 10, 30])) for at in range(count)]
+    gradient = None
+    for place in reversed(range(count)):
+        for _ in range(draw.choice([0, 1, 1, 2]) if place else 1):
+            reads = (place,) if gradient is None else (place, gradient)
+            operations.append(Operation(reads, 1))
+            values.append(Value(len(operations) - 1, draw.choice([0, 3, 12])))
+            if draw.random() < 0.7:
+                gradient = len(values) - 1
+    return Problem(tuple(operations), tuple(values), count)
+
+
+def drawn_graph(draw: random.Random) -> Problem:
+    """Forward operations that read any before them; backward ones that read any forward value."""
+    count = draw.randint(2, 7)
+    operations, values = [], []
+    for at in range(count):
+        before = range(len(values))
+        operations.append(
+            Operation(tuple(draw.sample(before, min(len(before), draw.randint(0, 2)))), draw.randint(1, 9))
+        )
+        values += [Value(at, draw.choice([1, 4, 9])) for _ in range(draw.randint(1, 2))]
+    forward = len(values)
+    for _ in range(draw.randint(1, 6)):
+        reads = draw.sample(range(forward), draw.randint(1, 2)) + list(range(forward, len(values)))[-1:]
+        operations.append(Operation(tuple(reads), 1))
+        values.append(Value(len(operations) - 1, draw.choice([0, 2, 5])))
+    return Problem(tuple(operations), tuple(values), count)
+
+
+def every_choice(problem: Problem):  # type: ignore[no-untyped-def]
+    forward = [value for value in range(len(problem.values)) if problem.is_forward(value)]
+    for count in range(len(forward) + 1):
+        for chosen in itertools.combinations(forward, count):
+            yield simulated(problem, frozenset(chosen))
+
+
+def test_a_run_by_hand() -> None:
+    problem = by_hand()
+    whole = simulated(problem, frozenset())
+    assert whole.sequence == tuple((at, False) for at in range(6))
+    assert whole.loads == (100, 110, 111, 1111, 2110, 2100) and whole.us == 0
+    one = simulated(problem, {0})
+    assert [at for at, again in one.sequence if again] == [0] and one.sequence.index((0, True)) == 5
+    assert one.loads == (100, 110, 11, 1011, 2010, 1100, 2100) and one.us == 1
+    both = simulated(problem, {0, 1})
+    assert both.sequence[4:6] == ((0, True), (1, True)) and both.us == 3
+    assert both.loads == (100, 110, 11, 1001, 1100, 1110, 2110, 2100)
+
+
+def test_nothing_is_made_again_where_all_fits() -> None:
+    found = choose(by_hand(), 2110)
+    assert found.dropped == frozenset() and found.fits and found.exact and found.run.us == 0
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_chains_are_solved_exactly(seed: int) -> None:
+    draw = random.Random(seed)
+    problem = drawn_chain(draw)
+    whole = simulated(problem, frozenset())
+    budget = int(whole.peak * draw.uniform(0.3, 1.0))
+    fitting = [run.us for run in every_choice(problem) if run.peak <= budget]
+    try:
+        dropped = cheapest_on_chain(problem, budget)
+    except NotAChain:
+        pytest.fail("a chain was drawn")
+    if not fitting:
+        assert dropped is None
+        return
+    assert dropped is not None
+    run = simulated(problem, dropped)
+    assert run.peak <= budget and run.us == min(fitting)
+    assert choose(problem, budget).exact
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_graphs_fit_or_say_so_and_bounds_hold(seed: int) -> None:
+    draw = random.Random(seed)
+    problem = drawn_graph(draw)
+    budget = int(simulated(problem, frozenset()).peak * draw.uniform(0.5, 1.0))
+    fitting = [run.us for run in every_choice(problem) if run.peak <= budget]
+    found, least = choose(problem, budget), least_us(problem, budget)
+    assert found.fits == (found.run.peak <= budget)
+    assert found.run == simulated(problem, found.dropped)
+    if least is None:
+        assert not fitting
+    if fitting and least is not None:
+        assert least <= min(fitting) + 1e-9
+        assert not found.fits or found.run.us >= min(fitting)
+
+
+def test_a_long_chain_takes_about_its_root() -> None:
+    count = 100
+    operations = [Operation((at - 1,) if at else (), 1.0) for at in range(count)]
+    values = [Value(at, 1) for at in range(count)]
+    for place in reversed(range(count)):
+        operations.append(Operation((place,), 1.0))
+        values.append(Value(len(operations) - 1, 0))
+    found = choose(Problem(tuple(operations), tuple(values), count), 22)
+    assert found.fits and found.exact and found.run.us <= count
+
+
+def test_what_is_no_chain_is_told() -> None:
+    operations = (Operation(()), Operation((0,)), Operation((0, 1)), Operation((0, 1, 2)))
+    problem = Problem(operations, tuple(Value(at, 1) for at in range(4)), 3)
+    with pytest.raises(NotAChain, match="operation 2"):
+        cheapest_on_chain(problem, 3)

@@ -1,0 +1,170 @@
+"""scripts/gpu_bundle: parts are bounded and checked, what is unpacked is what was packed."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import io
+import json
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("packaging")
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
+from _gpu_bundle import contents, main, unpack
+from _gpu_bundle.closure import closure
+from _gpu_bundle.parts import PartWriter
+
+MOST = 1 << 16
+
+
+def bundle(folder: Path, **files: bytes) -> Path:
+    """A bundle of files in parts of 64 KiB."""
+    sources = folder.parent / f"{folder.name}_files"
+    sources.mkdir()
+    for name, data in files.items():
+        (sources / name).write_bytes(data)
+    main.pack(folder, ((sources / name, f"held/{name}") for name in files), MOST, {})
+    return folder
+
+
+@pytest.fixture
+def packed(tmp_path: Path) -> Path:
+    random = np.random.default_rng(1)
+    return bundle(tmp_path / "packed", a=random.bytes(200_000), b=b"", c=random.bytes(70_001))
+
+
+def contents_of(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
+    }
+
+
+def test_parts_are_bounded_and_give_back_what_was_packed(packed: Path, tmp_path: Path) -> None:
+    parts = sorted(packed.glob("part-*"))
+    assert len(parts) >= 5 and all(path.stat().st_size <= MOST for path in parts)
+    unpack.unpack(packed, tmp_path / "target")
+    sources = contents_of(tmp_path / "packed_files")
+    assert len(sources) == 3
+    assert contents_of(tmp_path / "target") == {f"held/{name}": data for name, data in sources.items()}
+
+
+@pytest.mark.parametrize("length", [0, 1, 9, 10, 11, 20, 25])
+def test_a_stream_of_any_length_is_parts(tmp_path: Path, length: int) -> None:
+    data = bytes(range(length))
+    writer = PartWriter(tmp_path, 10)
+    for at in range(0, length, 7):
+        writer.write(data[at : at + 7])
+    writer.close()
+    written = [(tmp_path / str(one["name"])).read_bytes() for one in writer.parts]
+    assert b"".join(written) == data
+    assert [len(part) for part in written] == [one["bytes"] for one in writer.parts]
+    assert len(written) == -(-length // 10)
+
+
+@pytest.mark.parametrize(
+    "spoil, reason",
+    [
+        (lambda folder: (folder / "part-001").unlink(), "part-001: missing"),
+        (lambda folder: flip(folder / "part-002"), "part-002: damaged"),
+        (lambda folder: cut(folder / "part-003"), "part-003: damaged"),
+        (lambda folder: cut(folder / "bundle.json"), "bundle.json: damaged"),
+        (lambda folder: (folder / "bundle.json").unlink(), "bundle.json: No such file"),
+        (lambda folder: set_python(folder, 2, 7), "its wheels are for Python 2.7"),
+        (lambda folder: rename_part(folder, "../part-000"), "a part '../part-000'"),
+    ],
+)
+def test_a_damaged_bundle_is_one_line_and_nothing_is_written(
+    packed: Path, tmp_path: Path, spoil: Callable[[Path], object], reason: str
+) -> None:
+    spoil(packed)
+    target = tmp_path / "target"
+    command = [sys.executable, str(packed / "unpack.py"), str(target)]
+    answer = subprocess.run(command, capture_output=True, text=True)
+    assert answer.returncode == 1 and reason in answer.stderr and len(answer.stderr.splitlines()) == 1
+    assert not target.exists()
+
+
+def flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def set_python(folder: Path, *version: int) -> None:
+    listed = json.loads((folder / "bundle.json").read_bytes())
+    (folder / "bundle.json").write_text(json.dumps({**listed, "python": version}))
+
+
+def rename_part(folder: Path, name: str) -> None:
+    listed = json.loads((folder / "bundle.json").read_bytes())
+    listed["parts"][0]["name"] = name
+    (folder / "bundle.json").write_text(json.dumps(listed))
+
+
+@pytest.mark.parametrize("kind, name", [(tarfile.REGTYPE, "../outside"), (tarfile.SYMTYPE, "link")])
+def test_what_would_stand_elsewhere_is_refused(tmp_path: Path, kind: bytes, name: str) -> None:
+    folder = tmp_path / "bundle"
+    folder.mkdir()
+    writer = PartWriter(folder, MOST)
+    with tarfile.open(fileobj=writer, mode="w|") as archive:  # type: ignore[call-overload]
+        member = tarfile.TarInfo(name)
+        member.type, member.linkname = kind, "/etc"
+        archive.addfile(member, io.BytesIO())
+    writer.close()
+    (folder / "bundle.json").write_text(json.dumps({"parts": writer.parts, "python": sys.version_info[:2]}))
+    with pytest.raises(unpack.BundleError, match="no file below its target"):
+        unpack.unpack(folder, tmp_path / "target")
+    assert not (tmp_path / "outside").exists()
+
+
+def test_a_folder_in_use_is_refused(packed: Path) -> None:
+    with pytest.raises(unpack.BundleError, match="not empty"):
+        main.pack(packed, iter(()), MOST, {})
+
+
+def test_the_wheels_are_installed_without_network(tmp_path: Path) -> None:
+    wheel = tmp_path / "tiny-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("tiny.py", "ANSWER = 42\n")
+        archive.writestr("tiny-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n")
+        archive.writestr(
+            "tiny-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        archive.writestr("tiny-1.0.dist-info/RECORD", "")
+    folder, target = tmp_path / "bundle", tmp_path / "target"
+    main.pack(folder, iter([(wheel, f"wheels/{wheel.name}")]), MOST, {})
+    command = [sys.executable, str(folder / "unpack.py"), str(target)]
+    answer = subprocess.run(command, capture_output=True, text=True)
+    assert answer.returncode == 0, answer.stderr
+    assert "pytest -m gpu" in answer.stdout
+    asked = [str(target / ".venv/bin/python"), "-c", "import tiny; print(tiny.ANSWER)"]
+    assert subprocess.run(asked, capture_output=True, text=True).stdout == "42\n"
+
+
+def test_the_closure_has_what_an_installation_needs_and_no_more() -> None:
+    found = closure(["pytest"])
+    assert {"pytest", "pluggy", "iniconfig", "packaging"} <= found.keys()
+    assert "numpy" not in found
+    assert found["pytest"] == importlib.metadata.version("pytest")
+    assert "pluggy" not in closure(["pytest"], without=["Pluggy"])
+    assert {"apache-tvm", "numpy", "pytest"} <= contents.requirements(("test",)).keys()
+
+
+def test_the_checkout_travels_without_our_sources() -> None:
+    if not (contents.ROOT / ".git").exists():
+        pytest.skip("no checkout")
+    names = {name for _, name in contents.checkout_files()}
+    assert {"tests/conftest.py", "scripts/gpu_bundle", "pyproject.toml"} <= names
+    assert not any(name.startswith(("tvm_mxplan/", "byoc/", "passes/")) for name in names)
