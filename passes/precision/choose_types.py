@@ -117,7 +117,7 @@ class TypeChooser:
 
     @property
     def reserved(self) -> float:
-        """The errors, all together, of algorithms by which steps of ``problem`` are weighed, in whatever types."""
+        """The errors, all together, of algorithms by which steps of ``problem`` are weighed."""
         return sum(max(offer.error for offer in offers) for offers, _ in self._found)
 
     def chosen(
