@@ -42,12 +42,14 @@ class DeviceChoice(NamedTuple):
     properties : path of a file of its properties; None for the device that is here.
     arch : what TVM's target calls it, '' where it does not say.
     tf32, deterministic : as the options of these names.
+    spares : as the option ``spare_plans``.
     """
 
     properties: str | None
     arch: str
     tf32: bool
     deterministic: bool
+    spares: str = "compiled"
 
 
 def _as_it_is(info: StepInfo) -> StepInfo:

@@ -4,7 +4,7 @@
     its device       absent, device_properties
     threads          threads, set_threads, thread_limit
     caches           cache_counters, set_cache_capacity
-    plans            keeps_plans, kept_plans, add_plans, plan_title, plan_versions
+    plans            keeps_plans, kept_plans, add_plans, plan_title, plan_versions, failed_plans
     modules          create_module, stats, split_weights, export_packed, save_packed, load_packed
     observation      observe
     other machines   description_text, refuse, planner_elsewhere
@@ -17,12 +17,13 @@ imports TVM: a compiled library runs without its Python.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from tvm_mxplan.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from tvm_mxplan.core.machine import MachineRates
+    from tvm_mxplan.core.program.program import Program
 
     from .backend import Backend
 
@@ -41,6 +42,26 @@ class Observer(Protocol):
 
     def after(self, step: int, values: Sequence[int], tensors: Sequence[Any]) -> None:
         """A step has written ``values``."""
+
+
+class FailedPlan(NamedTuple):
+    """A plan that did not run here.
+
+    Attributes
+    ----------
+    step : the one it is of.
+    implementation, reason : what failed, and with which words.
+    successor : what ran in its place, '' where nothing did.
+    """
+
+    step: str
+    implementation: str
+    reason: str
+    successor: str
+
+    def __str__(self) -> str:
+        instead = f"{self.successor} runs in its place" if self.successor else "nothing runs in its place"
+        return f"{self.step}: {self.implementation} failed ({self.reason}); {instead}"
 
 
 class Engine:
@@ -137,6 +158,10 @@ class Engine:
     def plan_versions(self) -> dict[str, str]:
         """The versions that plans are good for, all of them together."""
         return {}
+
+    def failed_plans(self, program: Program) -> list[FailedPlan]:
+        """Plans of a region's program that failed in this process, in the order in which they did."""
+        return []
 
     # --- modules of its regions, and of their weights ---------------------------------------------------
 

@@ -132,7 +132,13 @@ def _on_devices(
         if not isinstance(backend, DeviceBackend):
             found.append(backend)
             continue
-        choice = DeviceChoice(options.device_properties, target.arch, options.tf32, options.deterministic)
+        choice = DeviceChoice(
+            options.device_properties,
+            target.arch,
+            options.tf32,
+            options.deterministic,
+            options.spare_plans,
+        )
         made = backend.for_device(choice)
         found.append(made.backend)
         target, device = target.with_arch(made.arch), Device(name, made.title)

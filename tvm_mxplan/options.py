@@ -86,6 +86,8 @@ class Options:
     device_properties : for targets of a GPU, a file of its properties, as ``tvmc device-properties`` writes
         them where the GPU is: it need not be in the machine that compiles.
     tf32 : products of float32 may be computed with TF32's 10 bits on GPUs that have it; off by default.
+    spare_plans : which plans of a GPU stand by for one that fails where it runs: ``compiled`` (default) those
+        that take no time to make, ``any``, which may double the time that plans take, or ``none``.
     opcheck : every call works each step out again in float64 and raises InternalError at the first that
         differs (see :mod:`tvm_mxplan.opcheck`); slow.  Not exported with a library.
     opcheck_folder : where that step is then written, for a replay; nothing is written without.
@@ -125,6 +127,7 @@ class Options:
     verify: str = "new"
     device_properties: str | None = None
     tf32: bool = False
+    spare_plans: str = "compiled"
     opcheck: bool = field(default=False, metadata=_OUTSIDE)
     opcheck_folder: str | None = field(default=None, metadata=_OUTSIDE)
     cache: str = field(default="save_reload", metadata=_OUTSIDE)
@@ -171,6 +174,7 @@ class Options:
         if not isinstance(self.device_properties, str | None):
             raise InvalidInputError(f"option device_properties={self.device_properties!r}; expected a path")
         _one_of("tf32", self.tf32, (True, False))
+        _one_of("spare_plans", self.spare_plans, ("compiled", "any", "none"))
         _one_of("opcheck", self.opcheck, (True, False))
         _one_of("cache", self.cache, CACHES)
         _one_of("packed_weights", self.packed_weights, (True, False))

@@ -24,6 +24,7 @@ from .passes.borders import PropagateLayouts, StoreState
 from .passes.canonicalize import (
     FoldConstants,
     NameSymbols,
+    NarrowProducts,
     RecoverAttention,
     RecoverOperators,
     RecoverScales,
@@ -34,7 +35,7 @@ from .passes.canonicalize import (
 from .passes.dispatch import ChooseAlgorithms, DispatchOperators, WeighCandidates
 from .passes.dispatch.implementations import preference_of
 from .passes.dispatch.weigh_guests import Worth
-from .passes.kernels import CheckIndices, ReductionsFromInfinity, SerialSmallKernels
+from .passes.kernels import CheckIndices, ReductionsFromInfinity, SerialSmallKernels, WideSums
 from .passes.layout import InferLayouts
 from .passes.memory import PlanMemory
 from .passes.origins import keep_origins
@@ -66,10 +67,11 @@ from .verify.verifier import Verifier, verifier_of
 
 def canonicalize(c: Compilation) -> Passes:
     # Operators that an importer wrote as kernels are recovered first: kernels state their types themselves.
-    widened = [RecoverOperators(), WidenFloats()] if _on_cpu(c) else []
+    # CPUs compute in float32, GPUs in the model's type with sums in float32.
+    narrow = [RecoverOperators(), WidenFloats()] if _on_cpu(c) else [NarrowProducts()]
     return [
         NameSymbols(),
-        *widened,
+        *narrow,
         FoldConstants(),
         RecoverOperators(),
         RecoverScales(),
@@ -182,7 +184,8 @@ def check_indices(c: Compilation) -> Passes:
 
 def lower(c: Compilation) -> Passes:
     reuse, reorder = c.options.memory == "reuse", c.options.order == "memory"
-    return [ReductionsFromInfinity(), default_pipeline(c.target, reuse, reorder, c.recorder.stored)]
+    sums = [] if _on_cpu(c) else [WideSums()]
+    return [ReductionsFromInfinity(), *sums, default_pipeline(c.target, reuse, reorder, c.recorder.stored)]
 
 
 def finish_kernels(c: Compilation) -> Passes:

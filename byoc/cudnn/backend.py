@@ -32,7 +32,7 @@ from .probe import program_of
 TRANSFORM = "transform_tensor"
 SOFTMAX = "softmax_forward"
 """The names of the layout conversion and of softmax: no engines, functions of cuDNN's for every device."""
-FUNCTIONS = (ir.Reorder, ir.Concat, ir.Softmax)
+FUNCTIONS = (ir.Reorder, ir.Concat, ir.Slice, ir.Softmax)
 """Kinds of steps that are such functions, and carry no plan."""
 
 
@@ -61,7 +61,7 @@ class Cudnn:
             raise InvalidInputError(
                 f"target cuda -arch={choice.arch}: {choice.properties} is of {device}, expected {device.arch}"
             )
-        plans = Plans(device, Rules(choice.tf32, choice.deterministic))
+        plans = Plans(device, Rules(choice.tf32, choice.deterministic, choice.spares))
         return OnDevice(Cudnn(plans), device.arch, str(device))
 
     @property
@@ -106,8 +106,8 @@ class Cudnn:
     def _step(self, program: ir.Program, step: ir.Step) -> StepInfo:
         if isinstance(step.attrs, ir.Reorder):
             return self._reorder(program, step)
-        if isinstance(step.attrs, ir.Concat):
-            return self._concat(program, step)
+        if isinstance(step.attrs, ir.Concat | ir.Slice):
+            return self._moved(program, step)
         if isinstance(step.attrs, ir.Softmax):
             return self._softmax(program, step)
         try:
@@ -132,13 +132,13 @@ class Cudnn:
         return StepInfo("" if error else TRANSFORM, 0, 0, error, descriptor=f"{src.layout} {dst.layout}")
 
     @staticmethod
-    def _concat(program: ir.Program, step: ir.Step) -> StepInfo:
-        """A conversion of each piece to where it stands in the whole."""
+    def _moved(program: ir.Program, step: ir.Step) -> StepInfo:
+        """A conversion of each piece to where it stands in the whole, or of a box from there."""
         error = layout_rules.why_not(program, step)
         if len(program.values[step.dst].shape) > 5:
             error = f"of rank {len(program.values[step.dst].shape)}"
         layouts = " ".join(program.values[one.value].layout for one in step.operands)
-        told = f"concat {step.name}: {error}" if error else ""
+        told = f"{step.kind} {step.name}: {error}" if error else ""
         return StepInfo("" if error else TRANSFORM, 0, 0, told, descriptor=f"{step.attrs} {layouts}")
 
     @staticmethod

@@ -9,7 +9,7 @@ from tvm import relax
 
 from tvm_mxplan.core.element_types import item_bytes
 from tvm_mxplan.core.program.dims import is_static
-from tvm_mxplan.passes.relax_types import dtype_of, is_constant, scalar_of, shape_of
+from tvm_mxplan.passes.relax_types import dtype_of, is_constant, scalar_of, shape_of, slice_begin
 
 from .layout_rules import TYPES
 
@@ -177,12 +177,25 @@ def concat(match: Match) -> str | None:
     begin = 0
     for field in call.args[0].fields:
         known = tensors_ok({"root": call, "piece": field})
-        if known or is_constant(field):
-            return known or "a constant piece"
+        if known:
+            return known
         if begin * step % _ALIGNED:
             return f"a piece that begins at byte {begin * step}, which is no multiple of {_ALIGNED}"
         begin += shape_of(field)[axis]  # type: ignore[index,operator]
     return None
+
+
+def strided_slice(match: Match) -> str | None:
+    """Of boxes that engines may be asked to read where they stand in the whole, in whatever layout."""
+    call = match["root"]
+    begin = slice_begin(call)
+    if begin is None:
+        return "strides, or bounds that are no constant numbers"
+    # One piece in a layout has all axes that are whole inside of those that are cut.
+    pairs = list(zip(shape_of(call.args[0]), shape_of(call), strict=True))  # type: ignore[arg-type]
+    step = item_bytes(dtype_of(call)) * math.prod(whole for whole, part in pairs if whole == part)
+    unaligned = next((first * step for first in begin if first * step % _ALIGNED), None)
+    return None if unaligned is None else f"it begins at byte {unaligned}, which is no multiple of {_ALIGNED}"
 
 
 def view(match: Match) -> str | None:

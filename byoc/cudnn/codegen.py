@@ -15,8 +15,9 @@ from tvm_mxplan.byoc.composite import Composite, ints
 from tvm_mxplan.byoc.elementwise import ACTIVATION_STEPS, BINARY, ELTWISE, with_scalar
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import static_shape
-from tvm_mxplan.operators.attention import attention_of
-from tvm_mxplan.passes.relax_types import dtype_of, permutation_of, scalar_of, shape_of
+from tvm_mxplan.errors import UnsupportedError
+from tvm_mxplan.operators.attention import Attention, attention_of
+from tvm_mxplan.passes.relax_types import dtype_of, permutation_of, scalar_of, shape_of, slice_begin
 
 from .products import convolution, deconvolution, dense
 
@@ -35,14 +36,50 @@ def _matmul(c: Composite) -> int:
 
 
 def _attention(c: Composite) -> int:
-    """Heads stand in front of rows in operands, behind them in the result, as all that follows wants it."""
+    """One step in 16 bits; its parts in float32, which cuDNN's attention does not take."""
     kind = attention_of(c.root)
     roles = ("src", "key", "value", "mask")
     operands = [(role, c.value(arg)) for role, arg in zip(roles, c.root.args, strict=False)]
+    if _dtype(c) == "float32":
+        return _attention_parts(c, kind, dict(operands))
+    # Heads stand in front of rows in operands, behind them in the result, as all that follows wants it.
     batch, heads, rows, width = c.shape
     attrs = ir.Attention(kind.scale, kind.causal, kind.nan_is_zero)
     dst = c.builder.step("attention", attrs, (batch, rows, heads, width), operands, _dtype(c))
     return c.builder.permute(dst, (0, 2, 1, 3))
+
+
+def _attention_parts(c: Composite, kind: Attention, operands: dict[str, int]) -> int:
+    """Scores, their scale, masks and softmax, and the product with values."""
+    batch, heads, rows, _ = static_shape(c.shape)
+    key = static_shape(c.builder.values[operands["key"]].shape)
+    columns = key[2]
+    if kind.nan_is_zero or (kind.causal == "last" and rows > columns):
+        raise UnsupportedError("attention whose rows may see nothing: a softmax of nothing is NaN")
+    if key[1] != heads:
+        raise UnsupportedError(f"attention of {heads} heads to {key[1]} heads of keys, in float32")
+    shape = (batch, heads, rows, columns)
+
+    def step(name: str, attrs: ir.Attributes, *reads: tuple[str, int]) -> int:
+        return c.builder.step(name, attrs, shape, list(reads), "float32")
+
+    turned = c.builder.permute(operands["key"], (0, 1, 3, 2))
+    scores = step("matmul", ir.MatMul(), ("src", operands["src"]), ("weights", turned))
+    scores = step("eltwise", ir.Eltwise("linear", kind.scale, 0.0), ("src", scores))
+    masks = [c.builder.align(operands["mask"], 4)] if "mask" in operands else []
+    if kind.causal != "no":
+        masks.append(c.builder.constant(_causal_mask(rows, columns, kind.causal == "last")))
+    for mask in masks:
+        scores = step("binary", ir.Binary("add"), ("src", scores), ("src1", mask))
+    weights = step("softmax", ir.Softmax("softmax", 3), ("src", scores))
+    return c.emit("matmul", ir.MatMul(), ("src", weights), ("weights", operands["value"]))
+
+
+def _causal_mask(rows: int, columns: int, from_the_end: bool) -> np.ndarray:
+    """Zero where a row sees a column, else an infinity below."""
+    last = np.arange(rows) + (columns - rows if from_the_end else 0)
+    hidden = np.arange(columns) > last[:, None]
+    return np.where(hidden, np.float32(-np.inf), np.float32(0))[None, None]
 
 
 def _dtype(c: Composite) -> str:
@@ -214,6 +251,12 @@ def _concat(c: Composite) -> int:
     return c.emit("concat", ir.Concat(axis), *pieces)
 
 
+def _slice(c: Composite) -> int:
+    begin = slice_begin(c.root)
+    assert begin is not None
+    return c.emit("slice", ir.Slice(begin), ("src", c.value(c.root.args[0])))
+
+
 def _reshape(c: Composite) -> int:
     return c.builder.reshape(c.value(c.root.args[0]), c.shape)
 
@@ -243,6 +286,7 @@ TRANSLATE: dict[str, Callable[[Composite], int]] = {
     "leaky_relu": _leaky_relu,
     "clip": _clip,
     "binary": _binary,
+    "slice": _slice,
     "concat": _concat,
     "reshape": _reshape,
     "permute": _permute,

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tvm_mxplan.byoc import runtime_functions
-from tvm_mxplan.byoc.engine import Engine
+from tvm_mxplan.byoc.engine import Engine, FailedPlan
+from tvm_mxplan.byoc.region_module import program_of
 
 from . import library
+from .plans.record import digest_of
 from .plans.store import STORE, title
+
+if TYPE_CHECKING:
+    from tvm_mxplan.core.program.program import Program
 
 
 class CudnnEngine(Engine):
@@ -32,7 +37,22 @@ class CudnnEngine(Engine):
         return library.create_module(symbol, program, constants)
 
     def stats(self, module: Any) -> dict[str, Any]:
-        return runtime_functions.stats(module)
+        """The runtime's, with the engines that took the place of those that failed."""
+        stats = runtime_functions.stats(module)
+        failed = self.failed_plans(program_of(module))
+        ran = {one.step: one.successor for one in failed if one.successor}
+        for specialization in stats["specializations"]:
+            for step in specialization["steps"]:
+                step["implementation"] = ran.get(step["name"], step["implementation"])
+        return stats
+
+    def failed_plans(self, program: Program) -> list[FailedPlan]:
+        plans = {step.name: digest_of(step.prepared) for step in program.steps if step.prepared}
+        return [
+            FailedPlan(step, *told)
+            for region, step, digest, *told in library.failures()
+            if region == program.name and plans.get(step) == digest
+        ]
 
     def split_weights(self, module: Any) -> Any:
         return runtime_functions.split_weights(module)

@@ -20,7 +20,9 @@ from tvm_mxplan.core.program import program as ir
 TYPES = ("float32", "float16")
 PRODUCTS = (ir.Convolution, ir.Deconvolution)
 IMAGES = (*PRODUCTS, ir.Pooling)
-RULES = LayoutRules(forms=("last",), images=IMAGES, follows=(ir.Eltwise, ir.Binary, ir.Concat, ir.Softmax))
+RULES = LayoutRules(
+    forms=("last",), images=IMAGES, follows=(ir.Eltwise, ir.Binary, ir.Concat, ir.Slice, ir.Softmax)
+)
 _PLAIN = (ir.LayerNormalization, ir.Reduction)
 """Kinds that are asked for plain tensors."""
 

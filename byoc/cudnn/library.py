@@ -136,6 +136,12 @@ def check_plan(data: bytes) -> str:
     return str(_function("check_plan")(data))
 
 
+def failures() -> list[tuple[str, ...]]:
+    """Region, step, digest of plans, engine, reason and next engine of each failure in this process."""
+    load()
+    return [tuple(map(str, one)) for one in _function("failures")()]
+
+
 def device() -> dict[str, int]:
     """Returns the properties of the GPU that is here; UnsupportedError without one."""
     load()

@@ -124,6 +124,7 @@ COMPOSITES: list[Composite] = [
     Composite("clip", _single(["clip"], 3), checks.clip, False),
     Composite("eltwise", _single([*ELTWISE, "exp"], 1), _accept, False),
     Composite("binary", _single(list(BINARY), 2), checks.binary),
+    *[Composite("slice", _single(["strided_slice"], arity), checks.strided_slice, False) for arity in (4, 5)],
     Composite("concat", _single(["concat"], 1), checks.concat, False),
     Composite("reshape", _single(["reshape"], 2), checks.view, False),
     Composite(

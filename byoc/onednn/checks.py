@@ -6,7 +6,7 @@ Reasons are shown to the user in the report; they name what was met and what wou
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tvm import relax
 
@@ -179,9 +179,15 @@ def reduction(match: Match) -> str | None:
     if call.attrs.axis is None:
         return "a reduction over all axes"
     axes = sorted(int(axis) % rank for axis in call.attrs.axis)
-    if axes == list(range(rank - len(axes), rank)):
+    if axes == list(range(rank - len(axes), rank)) or last_but_for_ones(shape_of(call.args[0]), axes):  # type: ignore[arg-type]
         return None
     return None if pools_axes(call) else f"axes {axes} are not the last ones: oneDNN has reference code only"
+
+
+def last_but_for_ones(shape: Sequence[object], axes: Sequence[int]) -> bool:
+    """Whether no other axis with more than one element stands behind a reduced one that has them."""
+    seen = [axis in axes for axis, extent in enumerate(shape) if extent != 1]
+    return is_static(shape) and seen == sorted(seen)  # type: ignore[arg-type]
 
 
 def pools_axes(call: relax.Call) -> bool:

@@ -17,6 +17,7 @@ from tvm_mxplan.core.program.dims import Dim, is_static
 from tvm_mxplan.operators.convolution_gradients import Window
 from tvm_mxplan.passes.relax_types import permutation_of, scalar_of, shape_of, slice_begin
 
+from .checks import last_but_for_ones
 from .families import attention, quantized, recurrent, training
 from .families.codegen_elementwise import ELEMENTWISE
 from .families.large_windows import Windows, window_stages
@@ -141,15 +142,19 @@ def _reduction(c: Composite) -> int:
     algorithm = call.op.name.removeprefix("relax.")
     spatial = shape[2:]
     if (
-        algorithm in ("mean", "max")
+        algorithm in ("mean", "max", "sum")
         and 3 <= len(shape) <= 5
         and is_static(spatial)
         and axes == set(range(2, len(shape)))
         and (algorithm == "max" or all(fits(extent, terms_at_once()) for extent in spatial))  # type: ignore[arg-type]
     ):
-        dst = _global_pooling(c, src, algorithm)
+        dst = _pooled(c, src, algorithm)
     elif all(shape[axis] == 1 for axis in axes):
         dst = src
+    elif last_but_for_ones(shape, axes):
+        kept = [extent for axis, extent in enumerate(shape) if axis not in axes]
+        seen = c.builder.reshape(src, (*kept, *(shape[axis] for axis in sorted(axes))))
+        dst = _last_axes(c, seen, len(kept), algorithm)
     elif max(axes) < len(shape) - 1:
         dst = _pooled_axes(c, src, sorted(axes), algorithm)
     else:
@@ -174,9 +179,15 @@ def _pooled_axes(c: Composite, src: int, axes: list[int], algorithm: str) -> int
     seen = (product(shape[: axes[0]]), *reduced, product(shape[axes[-1] + 1 :]))
     last = len(seen) - 1
     image = c.builder.permute(c.builder.reshape(src, seen), (0, last, *range(1, last)))
+    return _pooled(c, image, algorithm)
+
+
+def _pooled(c: Composite, image: int, algorithm: str) -> int:
+    """The maximum, mean or sum of every channel."""
     pooled = _global_pooling(c, image, "max" if algorithm == "max" else "mean")
     if algorithm == "sum":
-        attrs = ir.Eltwise("linear", float(product(reduced)), 0.0)  # type: ignore[arg-type]
+        reduced = product(c.builder.values[image].shape[2:])
+        attrs = ir.Eltwise("linear", float(reduced), 0.0)  # type: ignore[arg-type]
         pooled = c.builder.step("eltwise", attrs, c.builder.values[pooled].shape, [("src", pooled)])
     return pooled
 

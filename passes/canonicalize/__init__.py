@@ -2,6 +2,7 @@
 
 from .fold_constants import FoldConstants
 from .name_symbols import NameSymbols
+from .narrow_products import NarrowProducts
 from .recover_attention import RecoverAttention
 from .recover_operators import RecoverOperators
 from .recover_scales import RecoverScales
@@ -12,6 +13,7 @@ from .widen_floats import WidenFloats
 __all__ = [
     "FoldConstants",
     "NameSymbols",
+    "NarrowProducts",
     "RecoverAttention",
     "RecoverOperators",
     "RecoverScales",

@@ -7,6 +7,8 @@
     concat(x[a:b], x[b:c], y)              -> concat(x[a:c], y)      (also: all of x)
     broadcast_to(x, shape of x)            -> x                      (also reshape, astype)
     permute_dims(x, [0, 1, ...])           -> x
+    x * 1, x / 1, x + 0, x - 0             -> x                      (real numbers; constants that leave x its
+                                              shape; of -0 + 0 the sign is not kept)
     a + broadcast_to(b, shape of a)        -> a + b                  (also other binary operators)
     sum(stack((a, b, ...), axis), [axis])  -> a + b + ...            (also max and min)
     minimum(maximum(x, lo), hi)            -> clip(x, lo, hi)        (real numbers, lo <= hi)
@@ -38,6 +40,9 @@ _STACK_REDUCTIONS: dict[str, Callable[[relax.Expr, relax.Expr], relax.Expr]] = {
 # Of a batch norm's result, relative to its deviation; float32 then takes means of up to 128 deviations.
 _FOLDED_ERROR = 2.0**-16
 
+_NEUTRAL = {"add": 0, "subtract": 0, "multiply": 1, "divide": 1}
+"""What makes no difference as the second operand, of sums and products as the first one too."""
+
 _BINARY = ("add", "subtract", "multiply", "divide", "maximum", "minimum")
 
 
@@ -58,6 +63,8 @@ def _rule(site: Site, value: relax.Expr) -> relax.Expr | None:
         return value.args[0] if value.ty.ndim >= 0 and _keeps_order(value) else None
     if is_call_to(value, *_STACK_REDUCTIONS):
         return _chain(site, value)
+    if is_call_to(value, *_NEUTRAL) and (unchanged := _unchanged(value)) is not None:
+        return unchanged
     clip = _clip(site, value) if is_call_to(value, "minimum") else None
     if clip is None and is_call_to(value, *_BINARY):
         return _unbroadcast(site, value)
@@ -97,13 +104,31 @@ def _cancels(mean: np.ndarray, deviation: np.ndarray, eps: float) -> bool:
         return not np.all(np.abs(mean) * eps <= _FOLDED_ERROR * deviation)
 
 
+def _unchanged(call: relax.Call) -> relax.Expr | None:
+    """The operand to which the other one, a constant, makes no difference."""
+    left, right = call.args
+    swaps = is_call_to(call, "add", "multiply")
+    neutral = _NEUTRAL[call.op.name.removeprefix("relax.")]
+    for operand, other in ((left, right), (right, left))[: 2 if swaps else 1]:
+        array = constant_of(other)
+        if array is None or not dtype_of(call).startswith("float") or _identity_of(operand, call) is None:
+            continue
+        if array.size > 0 and bool(np.all(array == neutral)):
+            return operand
+    return None
+
+
 def _keeps_order(call: relax.Call) -> bool:
     order = permutation_of(call)
     return order == sorted(order)
 
 
 def _identity(call: relax.Call) -> relax.Expr | None:
-    source = call.args[0]
+    return _identity_of(call.args[0], call)
+
+
+def _identity_of(source: relax.Expr, call: relax.Call) -> relax.Expr | None:
+    """``source`` if it has the type of the call."""
     same = isinstance(source.ty, relax.TensorType) and tvm_ffi.structural_equal(source.ty, call.ty)
     return source if same else None
 

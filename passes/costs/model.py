@@ -34,10 +34,11 @@ class ModelCost:
         return False
 
     def reorder(
-        self, program: ir.Program, value: int, layout: str, _sources: Sequence[str], _reader: Reader | None
+        self, program: ir.Program, value: int, layout: str, sources: Sequence[str], _reader: Reader | None
     ) -> float:
         shape, dtype = program.values[value].shape, program.values[value].dtype
-        facts = reorder_facts(shape, dtype, plain_layout(len(shape)), layout)  # type: ignore[arg-type]
+        source = sources[0] if sources else plain_layout(len(shape))
+        facts = reorder_facts(shape, dtype, source, layout)  # type: ignore[arg-type]
         return self.backend.cost(facts, self.machine)
 
     def copies(self, program: ir.Program, step: ir.Step, layouts: Layouts) -> float:

@@ -1,8 +1,9 @@
-"""TVM's own kernels, for what regions leave to it: threads, trust in indices, infinities, parameters."""
+"""TVM's own kernels, for what regions leave to it: threads, indices, infinities, sums, parameters."""
 
 from .check_indices import CheckIndices
 from .fused_scalars import FusedScalarsInShapes
 from .reductions_from_infinity import ReductionsFromInfinity
 from .serial_small_kernels import SerialSmallKernels
+from .wide_sums import WideSums
 
-__all__ = ["CheckIndices", "FusedScalarsInShapes", "ReductionsFromInfinity", "SerialSmallKernels"]
+__all__ = ["CheckIndices", "FusedScalarsInShapes", "ReductionsFromInfinity", "SerialSmallKernels", "WideSums"]

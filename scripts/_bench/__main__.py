@@ -9,6 +9,10 @@ BENCHMARKS = {
     "models": ("whole.models", "whole networks on our engine and on others"),
     "accuracy": ("whole.accuracy", "the error of whole networks against float64, engine by engine"),
     "precision": ("whole.precision", "whole networks in bf16 beside float32: time, error, bytes"),
+    "gpu": (
+        "whole.gpu",
+        "whole networks on an NVIDIA GPU beside torch.compile and TVM's own code; needs one",
+    ),
     "bounds": ("whole.bounds", "precision=auto at several bounds: estimated time, error with rounded values"),
     "calls": ("whole.calls", "what calls cost by themselves: small networks from numpy to numpy"),
     "training": ("whole.training", "steps of training beside PyTorch's"),

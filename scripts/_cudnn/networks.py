@@ -13,9 +13,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import onnx
-from onnx import numpy_helper
+from _shared.half_models import half
 
 import tvm_mxplan
 from tvm_mxplan.report.inspection import decoded_programs
@@ -31,7 +30,6 @@ TITLES = (
     "network", "multiply-adds in regions", "left to TVM", "regions", "plans inside", "engines",
     "arena, bytes", "lower bound", "ratio", "seconds to compile",
 )  # fmt: skip
-_FLOAT, _HALF = onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16
 
 
 def network(name: str, dtype: str, folder: Path | None) -> onnx.ModelProto:
@@ -39,23 +37,6 @@ def network(name: str, dtype: str, folder: Path | None) -> onnx.ModelProto:
     path = None if folder is None else folder / f"{name}.onnx"
     model = zoo.load(name) if path is None or not path.exists() else onnx.load(str(path))
     return model if dtype == "float32" else half(model)
-
-
-def half(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model in float16, which is changed in place."""
-    attributes = [one.t for node in model.graph.node for one in node.attribute if one.HasField("t")]
-    for tensor in [*model.graph.initializer, *attributes]:
-        if tensor.data_type == _FLOAT:
-            half = numpy_helper.to_array(tensor).astype(np.float16)
-            tensor.CopyFrom(numpy_helper.from_array(half, tensor.name))
-    for node in model.graph.node:
-        for one in node.attribute if node.op_type == "Cast" else ():
-            if one.name == "to" and one.i == _FLOAT:
-                one.i = _HALF
-    for value in [*model.graph.input, *model.graph.output, *model.graph.value_info]:
-        if value.type.tensor_type.elem_type == _FLOAT:
-            value.type.tensor_type.elem_type = _HALF
-    return model
 
 
 def row(name: str, kind: str, device: Path, folder: Path | None) -> str:

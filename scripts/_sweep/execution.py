@@ -135,9 +135,9 @@ class Prepared:
             held = (ir.Operand("src", added), ir.Operand("dst", dst + 1))
             steps.append(ir.Step("held", ir.Reorder(), held))
             dst += 2
-        for number, (role, extents) in enumerate(self.subject.others, 1):
+        for number, (role, extents, dtype) in enumerate(self.subject.others, 1):
             operands.append(ir.Operand(role, len(values)))
-            values.append(ir.Value(role, extents, "float32", "output", plain_layout(len(extents)), number))
+            values.append(ir.Value(role, extents, dtype, "output", plain_layout(len(extents)), number))
         all_operands = (*operands, ir.Operand("dst", dst))
         step = ir.Step(
             "step", self.subject.attrs, all_operands, tuple(post_ops), library=self.subject.library
@@ -160,22 +160,50 @@ class Prepared:
         """
         plain, data = self.program()
         program = _in_layouts(plain, layouts)
+        named = self._named(program)
         try:
             while True:
                 info = library.describe(program).steps[-1]
                 if info.error:
-                    return
-                small = self.subject.work <= MOST_REFERENCE_WORK
-                known = re.search(matching, info.implementation)
-                if known and (small or not implementation_named(info.implementation).is_reference):
-                    about(f"{self.case} : {','.join(layouts)} : {info.implementation}")
-                    wrong = self._run(program, data, info)
-                    yield Outcome(self.case, self.subject.work, layouts, info.implementation, wrong)
+                    break
+                named.pop(info.implementation, None)
+                yield from self._outcome(program, data, layouts, info, about, matching)
                 if self.subject.library:  # which has one implementation of each kind
                     return
                 library.refuse(info.descriptor, info.implementation, "has run")
+            library.forget_refusals()
+            for own in named.values():
+                yield from self._outcome(own, data, layouts, library.describe(own).steps[-1], about, matching)
         finally:
             library.forget_refusals()
+
+    @staticmethod
+    def _named(program: ir.Program) -> dict[str, ir.Program]:
+        """The program for each alternative, preferred: the runtime's own run where plans name them."""
+        *others, step = program.steps
+        if not isinstance(step.attrs, ir.Convolution):
+            return {}
+        return {
+            name: replace(program, steps=(*others, replace(step, attrs=replace(step.attrs, preferred=name))))
+            for name in library.describe(program).steps[-1].alternatives
+        }
+
+    def _outcome(
+        self,
+        program: ir.Program,
+        data: Sequence[Array],
+        layouts: Layouts,
+        info: StepInfo,
+        about: Callable[[str], None],
+        matching: str,
+    ) -> Iterator[Outcome]:
+        """The implementation that the library takes now, if it is asked for and not slow beyond measure."""
+        small = self.subject.work <= MOST_REFERENCE_WORK
+        known = re.search(matching, info.implementation)
+        if known and (small or not implementation_named(info.implementation).is_reference):
+            about(f"{self.case} : {','.join(layouts)} : {info.implementation}")
+            wrong = self._run(program, data, info)
+            yield Outcome(self.case, self.subject.work, layouts, info.implementation, wrong)
 
     def _run(self, program: ir.Program, data: Sequence[Array], info: StepInfo) -> str:
         """Describes the error of the implementation that the library takes now, '' if there is none."""

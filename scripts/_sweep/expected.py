@@ -88,7 +88,7 @@ def expected(
     step = ir.Step("step", subject.attrs, ())
     doubles = {role: [array.astype(np.float64) for array in arrays] for role, arrays in operands.items()}
     attrs, given, shape = _cut(subject, quantized.real(step, doubles), part)
-    known = Operands(given, shape)
+    known = Operands(given, shape, numpy_type(subject.written))
     with np.errstate(all="ignore"):
         others = results_of(attrs, known)
         estimate = others.pop("dst")

@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -81,8 +82,11 @@ def is_known(fault: Fault) -> bool:
     """True if an erratum is about this implementation of this kind of step."""
     from tvm_mxplan.byoc.onednn import library
 
+    of_bytes = re.search(r" dt=[us]8\b", fault.case) is not None
     return any(
-        entry["condition"]["kind"] == fault.kind and fnmatch(fault.implementation, entry["implementation"])
+        entry["condition"]["kind"] in ("", fault.kind)
+        and (of_bytes or entry["condition"]["byte_products"] == "any")
+        and fnmatch(fault.implementation, entry["implementation"])
         for entry in library.errata()
     )
 

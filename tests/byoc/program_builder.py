@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import tvm_ffi
 
+from tvm_mxplan.byoc.arrays import tensor_of
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.core.element_types import numpy_type
 from tvm_mxplan.core.program import program as ir
@@ -77,9 +78,8 @@ class Builder:
         return ir.Program(self.name, tuple(self.values), tuple(self.steps), tuple(self.symbols), arena_bytes)
 
     def module(self) -> Any:
-        return library.create_module(
-            self.name, self.build(), [tvm_ffi.from_dlpack(c) for c in self.constants]
-        )
+        library.load()
+        return library.create_module(self.name, self.build(), list(map(tensor_of, self.constants)))
 
     def run(self, *inputs: Array) -> Array:
         """Outcome of the one output; every step has been held against its reference too."""
@@ -117,7 +117,7 @@ def plain(rank: int) -> str:
 
 def call(module: Any, symbol: str, *arrays: Array | tvm_ffi.Shape) -> None:
     """Arrays are handed over in place, shapes as they are."""
-    module[symbol](*[a if isinstance(a, tvm_ffi.Shape) else tvm_ffi.from_dlpack(a) for a in arrays])
+    module[symbol](*[a if isinstance(a, tvm_ffi.Shape) else tensor_of(a) for a in arrays])
 
 
 def random(*shape: int, seed: int = 0) -> Array:

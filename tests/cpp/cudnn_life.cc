@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "cudnn/api.h"
 #include "cudnn/device.h"
+#include "cudnn/failures.h"
 #include "cudnn/plan.h"
 #include "library/library.h"
 #include "region/region.h"
@@ -40,6 +41,10 @@ F Find(const char* name) {
   return reinterpret_cast<F>(dlsym(stand_in, name));
 }
 void FailAt(int call, int status) { Find<void (*)(int, int)>("RecordingFail")(call, status); }
+// The next call that begins so fails.
+void FailOn(const char* call, int status) {
+  Find<void (*)(const char*, int)>("RecordingFailOn")(call, status);
+}
 void Set(const char* what, int number) {
   Find<void (*)(const char*, int)>("RecordingSet")(what, number);
 }
@@ -68,24 +73,40 @@ void AppendText(std::string* bytes, const std::string& text) {
   *bytes += text;
 }
 
-// A plan of the convolution below: dst, src, weights, bias and the workspace.
+struct Spare {
+  std::string engine;
+  int64_t workspace;
+  std::vector<int64_t> uids;
+};
+
+using Scalars = std::vector<std::pair<int64_t, std::string>>;
+
+void AppendPlan(std::string* body, const Spare& plan, const Scalars& scalars = {}) {
+  Append(body, plan.workspace, 8);
+  AppendText(body, plan.engine);
+  Append(body, static_cast<int64_t>(plan.uids.size()), 4);
+  for (int64_t uid : plan.uids) Append(body, uid, 8);
+  Append(body, static_cast<int64_t>(scalars.size()), 4);
+  for (const auto& [uid, number] : scalars) {
+    Append(body, uid, 8);
+    AppendText(body, number);
+  }
+  AppendText(body, "{\"engine\":\"" + plan.engine + "\"}");
+}
+
+// Plans of the convolution below: dst, src, weights, bias and the workspace; then those that stand
+// by.
 std::string Record(int64_t workspace = 256, std::vector<int64_t> uids = {4, 1, 2, 3},
-                   const std::vector<std::pair<int64_t, std::string>>& scalars = {}) {
+                   const Scalars& scalars = {}, const std::vector<Spare>& spares = {}) {
   std::string body;
-  for (int64_t number : {int64_t{91900}, int64_t{90}, int64_t{132}, int64_t{13000}, workspace}) {
+  for (int64_t number : {int64_t{91900}, int64_t{90}, int64_t{132}, int64_t{13000}}) {
     Append(&body, number, 8);
   }
-  AppendText(&body, "eng7");
-  Append(&body, static_cast<int64_t>(uids.size()), 4);
-  for (int64_t uid : uids) Append(&body, uid, 8);
-  Append(&body, static_cast<int64_t>(scalars.size()), 4);
-  for (const auto& [uid, number] : scalars) {
-    Append(&body, uid, 8);
-    AppendText(&body, number);
-  }
-  AppendText(&body, "{\"engineId\":7}");
+  Append(&body, static_cast<int64_t>(1 + spares.size()), 4);
+  AppendPlan(&body, {"eng7", workspace, std::move(uids)}, scalars);
+  for (const Spare& spare : spares) AppendPlan(&body, spare);
   std::string bytes = "MXEP";
-  Append(&bytes, 2, 4);
+  Append(&bytes, 3, 4);
   return bytes + mxplan::DigestOfPlan(body) + body;
 }
 
@@ -160,9 +181,9 @@ struct Caller {
   std::shared_ptr<char> y = mxplan::CudaMemory().Allocate(kOut * 2);
 
   void Run(mxplan::Region* region,
-           mxplan::MemorySpace::Kind space = mxplan::MemorySpace::Kind::kCuda,
-           int64_t channels = 7) const {
-    const int64_t in[] = {2, 3, 4, 5}, out[] = {2, channels, 4, 5};
+           mxplan::MemorySpace::Kind space = mxplan::MemorySpace::Kind::kCuda, int64_t channels = 7,
+           int64_t images = 2) const {
+    const int64_t in[] = {images, 3, 4, 5}, out[] = {images, channels, 4, 5};
     mxplan::TensorRef src, dst;
     src.data = x.get();
     dst.data = y.get();
@@ -264,21 +285,92 @@ void CheckSoftmax() {
   Check(Says(said, "a softmax from acdb to another layout"), said);
 }
 
-// An error at the n-th call that can fail: it is named, leaves nothing behind, and the next call
-// works.
-void CheckErrors() {
+// y = concat(x[:, 1:3], x) where x stands in y already, and the box is copied from inside of x.
+void CheckMovement() {
+  mxplan::Program program = MakeProgram("");
+  program.values[4].shape[1] = Number(2);  // t: the box, channels last
+  program.values[5].shape[1] = Number(5);
+  program.values[5].layout = "abcd";
+  Step slice, concat;
+  slice.kind = "slice";
+  slice.name = "box";
+  slice.operands = {{"src", 3}, {"dst", 4}};
+  slice.attributes = {{"begin", std::vector<int64_t>{0, 1, 0, 0}}};
+  concat.kind = "concat";
+  concat.name = "both";
+  concat.operands = {{"src", 4}, {"src", 0}, {"dst", 5}};
+  concat.attributes = {{"axis", int64_t{1}}};
+  program.steps[1] = slice;
+  program.steps[2] = concat;
+  std::vector<ConstantData> constants = {Constant(weights, {7, 3, 1, 1}), Constant(bias, {7})};
+  mxplan::Region region(program, constants, mxplan::FindLibrary("cudnn"));
+  Caller caller;
+  auto* x = reinterpret_cast<uint16_t*>(caller.x.get());
+  auto* y = reinterpret_cast<uint16_t*>(caller.y.get());
+  for (int64_t i = 0; i < kIn; ++i) x[i] = static_cast<uint16_t>(1000 + i);
+  Take();
+  caller.Run(&region, mxplan::MemorySpace::Kind::kCuda, 5);
+  std::vector<std::string> calls = Take();
+  Check(std::count(calls.begin(), calls.end(), "transform") == 4,
+        "in, box, two pieces: " + Joined(calls));
+  int64_t wrong = 0;
+  for (int64_t n = 0; n < 2; ++n) {
+    for (int64_t c = 0; c < 5; ++c) {
+      for (int64_t i = 0; i < 20; ++i) {
+        const int64_t channel = c < 2 ? 1 + c : c - 2;
+        wrong += y[(n * 5 + c) * 20 + i] != x[(n * 3 + channel) * 20 + i] ? 1 : 0;
+      }
+    }
+  }
+  Check(wrong == 0, mxplan::Concat(wrong, " elements are not where they belong"));
+  // One image, whose second piece stands in the whole already.
+  for (mxplan::Value& value : program.values) {
+    if (value.shape.size() == 4 && value.kind != mxplan::ValueKind::kConstant) {
+      value.shape[0] = Number(1);
+      value.layout = "abcd";
+    }
+  }
+  program.values[3].alias_of = 5;
+  program.values[3].alias_offset = Number(2 * 20 * 2);
+  program.roots[3] = 5;
+  concat.operands = {{"src", 4}, {"src", 3}, {"dst", 5}};
+  program.steps[2] = concat;
+  mxplan::Region placed(program, constants, mxplan::FindLibrary("cudnn"));
+  Take();
+  caller.Run(&placed, mxplan::MemorySpace::Kind::kCuda, 5, 1);
+  calls = Take();
+  Check(std::count(calls.begin(), calls.end(), "transform") == 3,
+        "in, box, one piece: " + Joined(calls));
+  for (int64_t i = wrong = 0; i < 5 * 20; ++i) {
+    wrong += y[i] != x[i < 40 ? 20 + i : i - 40] ? 1 : 0;
+  }
+  Check(wrong == 0, mxplan::Concat(wrong, " elements are not where they belong, one in place"));
+}
+
+// An error at the n-th call that can fail: it is named, or the plan that stands by runs; it leaves
+// nothing behind, and the next call works.
+void CheckErrors(const std::string& record) {
   int before = Live();
-  int calls = 0;
+  int calls = 0, spared = 0;
+  const bool has_spare = record != Record();
   for (bool failed = true; failed; ++calls) {
-    auto region = MakeRegion(Record());
+    auto region = MakeRegion(record);
     {
       Caller caller;
+      Take();
       FailAt(calls, 3);
       std::string said = SaidBy([&] { caller.Run(region.get()); });
+      const bool reached = !Find<int (*)()>("RecordingFailing")();
       FailAt(-1, 0);
-      failed = !said.empty();
-      Check(!failed || Says(said, "cuda") || Says(said, "cudnn"), "unnamed: " + said);
-      Check(!failed || Says(said, "STAND_IN") || Says(said, "of the stand-in"),
+      std::vector<std::string> made = Take();
+      auto plans = std::count(made.begin(), made.end(), "create 5");
+      // A plan that cannot be built, or does not run, is replaced where one stands by.
+      const bool replaced = reached && said.empty();
+      spared += replaced ? 1 : 0;
+      Check(!replaced || (has_spare && plans == 2), "an error got lost: " + Joined(made));
+      failed = reached;
+      Check(said.empty() || Says(said, "cuda") || Says(said, "cudnn"), "unnamed: " + said);
+      Check(said.empty() || Says(said, "STAND_IN") || Says(said, "of the stand-in"),
             "without the library's words: " + said);
       std::string again = SaidBy([&] { caller.Run(region.get()); });
       Check(again.empty(), mxplan::Concat("after a failure of call ", calls, ": ", again));
@@ -287,6 +379,7 @@ void CheckErrors() {
     Check(Live() == before, mxplan::Concat("call ", calls, " left ", Live() - before));
     Take();
   }
+  Check(spared == (has_spare ? 5 : 0), mxplan::Concat(spared, " errors were spared"));
   Check(calls > 15, mxplan::Concat("only ", calls, " calls can fail"));
   Caller caller;
   auto region = MakeRegion(Record());
@@ -294,6 +387,82 @@ void CheckErrors() {
   Check(Says(SaidBy([&] { mxplan::CudaMemory().Allocate(int64_t{1} << 40); }), "bytes left"),
         "out of memory has words of its own");
   FailAt(-1, 0);
+}
+
+std::string WithSpare() { return Record(256, {4, 1, 2, 3}, {}, {{"eng9", 128, {1, 2, 3, 4}}}); }
+
+// The notes of failures since `before`, as text.
+std::string Noted(size_t before) {
+  std::string text;
+  std::vector<mxplan::PlanFailure> noted = mxplan::NotedFailures();
+  for (size_t i = before; i < noted.size(); ++i) {
+    const mxplan::PlanFailure& one = noted[i];
+    text += one.step.region + "/" + one.step.step + " " + one.engine + " -> " + one.next + ": " +
+            one.reason + "; ";
+  }
+  return text;
+}
+
+// A plan that fails while it runs, or while it is built, gives way to the one that stands by: once,
+// for good, and noted.
+void CheckSpares() {
+  auto execute = [] { return Says(Joined(Take()), "execute"); };
+  {
+    auto region = MakeRegion(Record(256, {4, 1, 2, 3}, {}, {{"eng10", 64, {1, 2, 3, 4}}}));
+    Caller caller;
+    caller.Run(region.get());
+    Take();
+    size_t before = mxplan::NotedFailures().size();
+    FailOn("execute", 3);
+    caller.Run(region.get());
+    std::vector<std::string> calls = Take();
+    auto count = [&](const char* call) { return std::count(calls.begin(), calls.end(), call); };
+    Check(count("execute") == 2 && count("create 5") == 1, "the next plan runs: " + Joined(calls));
+    Check(calls.back() == "transform", "what comes behind runs on: " + Joined(calls));
+    Check(Noted(before) == "r/c eng7 -> eng10: cudnnBackendExecute: CUDNN_STATUS_OF_THE_STAND_IN; ",
+          Noted(before));
+    caller.Run(region.get());
+    Check(Take() == std::vector<std::string>{"transform", "execute", "transform"},
+          "from then on nothing is made");
+    FailOn("execute", 3);
+    std::string said = SaidBy([&] { caller.Run(region.get()); });
+    Check(Says(said, "convolution c: cudnnBackendExecute"), "there is no third: " + said);
+    Check(Says(Noted(before), "r/c eng10 -> : cudnnBackendExecute"), Noted(before));
+    Check(SaidBy([&] { caller.Run(region.get()); }).empty() && execute(), "and it may run again");
+  }
+  {
+    size_t before = mxplan::NotedFailures().size();
+    Caller caller;
+    FailOn("finalize", 3);  // of the first plan
+    auto region = MakeRegion(Record(256, {4, 1, 2, 3}, {}, {{"eng11", 0, {1, 2, 3, 4}}}));
+    Check(SaidBy([&] { caller.Run(region.get()); }).empty() && execute(),
+          "a plan that is not built");
+    Check(
+        Noted(before) == "r/c eng7 -> eng11: cudnnBackendFinalize: CUDNN_STATUS_OF_THE_STAND_IN; ",
+        Noted(before));
+    FailOn("", 0);
+  }
+  // Eight threads meet the failure; one of them sees to it.
+  auto region = MakeRegion(Record(256, {4, 1, 2, 3}, {}, {{"eng12", 0, {4, 1, 2, 3}}}));
+  {
+    Caller caller;
+    caller.Run(region.get());
+  }
+  size_t before = mxplan::NotedFailures().size();
+  Take();
+  FailOn("execute", 3);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&] {
+      Caller caller;
+      for (int j = 0; j < 20; ++j) caller.Run(region.get());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::vector<std::string> calls = Take();
+  Check(std::count(calls.begin(), calls.end(), "execute") == 161, "one call more than runs");
+  Check(std::count(calls.begin(), calls.end(), "create 5") == 1, "one plan more");
+  Check(mxplan::NotedFailures().size() == before + 1, "one note: " + Noted(before));
 }
 
 void CheckOtherDevices() {
@@ -367,7 +536,10 @@ int main(int, char** arguments) {
   Check(Live() == 0, mxplan::Concat("an ended region left ", Live()));
   CheckScalars();
   CheckSoftmax();
-  CheckErrors();
+  CheckMovement();
+  CheckErrors(Record());
+  CheckErrors(WithSpare());
+  CheckSpares();
   CheckOtherDevices();
   CheckDamagedPlans();
   CheckThreads();

@@ -14,6 +14,11 @@
 
 namespace {
 
+struct Strided {
+  size_t bytes = 0;  // of an element
+  std::vector<int> extents, strides;
+};
+
 struct State {
   std::mutex mutex;
   std::vector<std::string> calls;
@@ -21,7 +26,9 @@ struct State {
   std::map<void*, std::vector<void*>> addresses;  // of variant packs
   std::map<void*, std::vector<int64_t>> ids;
   std::set<void*> finalized;
-  int fail_at = -1, fail_with = 0;  // counts calls that can fail
+  std::map<void*, Strided> strided;  // of tensor descriptors
+  int fail_at = -1, fail_with = 0;   // counts calls that can fail
+  std::string fail_on;               // how the next call that is to fail begins
   int made = 0;
   std::map<std::string, int> numbers = {
       {"devices", 1}, {"sm", 90}, {"multiprocessors", 132}, {"driver", 13000}, {"cudnn", 91900}};
@@ -37,7 +44,9 @@ int Note(const std::string& call) {
   State& s = S();
   s.calls.push_back(call);
   if (s.fail_at >= 0 && s.fail_at-- == 0) return s.fail_with;
-  return 0;
+  if (s.fail_on.empty() || call.rfind(s.fail_on, 0) != 0) return 0;
+  s.fail_on.clear();
+  return s.fail_with;
 }
 
 void* NewObject(std::set<void*>* kept) {
@@ -64,6 +73,16 @@ STAND_IN void RecordingFail(int at, int with) {
   LOCKED;
   S().fail_at = at;
   S().fail_with = with;
+}
+STAND_IN void RecordingFailOn(const char* call, int with) {
+  LOCKED;
+  S().fail_on = call;
+  S().fail_with = with;
+}
+// Whether a call is still to fail.
+STAND_IN int RecordingFailing() {
+  LOCKED;
+  return S().fail_at >= 0 || !S().fail_on.empty() ? 1 : 0;
 }
 STAND_IN void RecordingSet(const char* what, int number) {
   LOCKED;
@@ -220,13 +239,15 @@ STAND_IN int cudnnDestroyTensorDescriptor(void* descriptor) {
   S().calls.push_back("drop tensor");
   return Drop(&S().tensors, descriptor);
 }
-STAND_IN int cudnnSetTensorNdDescriptor(void*, int type, int rank, const int* extents,
+STAND_IN int cudnnSetTensorNdDescriptor(void* descriptor, int type, int rank, const int* extents,
                                         const int* strides) {
   LOCKED;
   std::string text = "tensor of type " + std::to_string(type);
   for (int i = 0; i < rank; ++i) {
     text += " " + std::to_string(extents[i]) + "/" + std::to_string(strides[i]);
   }
+  const size_t bytes = type == 0 ? 4 : 2;
+  S().strided[descriptor] = {bytes, {extents, extents + rank}, {strides, strides + rank}};
   return Note(text);
 }
 STAND_IN int cudnnSoftmaxForward(void*, int algorithm, int mode, const void*, void*, const void*,
@@ -234,8 +255,24 @@ STAND_IN int cudnnSoftmaxForward(void*, int algorithm, int mode, const void*, vo
   LOCKED;
   return Note("softmax " + std::to_string(algorithm) + " " + std::to_string(mode));
 }
-STAND_IN int cudnnTransformTensor(void*, const void*, void*, const void*, const void*, void*,
-                                  void*) {
+// Moves the elements, one by one.
+STAND_IN int cudnnTransformTensor(void*, const void*, void* src, const void* from, const void*,
+                                  void* dst, void* to) {
   LOCKED;
-  return Note("transform");
+  int status = Note("transform");
+  if (status != 0) return status;
+  const Strided &a = S().strided.at(src), &b = S().strided.at(dst);
+  if (a.extents != b.extents || a.bytes != b.bytes) return 2000;
+  std::vector<int> at(a.extents.size(), 0);
+  for (size_t axis = 0; axis < at.size();) {
+    int64_t read = 0, written = 0;
+    for (size_t i = 0; i < at.size(); ++i) {
+      read += int64_t{at[i]} * a.strides[i];
+      written += int64_t{at[i]} * b.strides[i];
+    }
+    std::memcpy(static_cast<char*>(to) + written * static_cast<int64_t>(b.bytes),
+                static_cast<const char*>(from) + read * static_cast<int64_t>(a.bytes), a.bytes);
+    for (axis = 0; axis < at.size() && ++at[axis] == a.extents[axis]; ++axis) at[axis] = 0;
+  }
+  return 0;
 }

@@ -106,6 +106,22 @@ def test_reductions_over_axes_in_the_middle_are_pools(kind):
     assert max(relative_l2(a, e) for a, e in zip(actual, expected, strict=True)) <= tolerance(35)
 
 
+@pytest.mark.parametrize("kind", ["Mean", "Sum", "Max", "L2"])
+@pytest.mark.parametrize(
+    ("shape", "axes"), [((2, 17, 1, 1), [1]), ((1, 5, 1, 7), [1, 3]), ((6, 1, 1, 1), [0])]
+)
+def test_axes_are_the_last_ones_with_extents_of_1_behind_them(kind, shape, axes):
+    g, outputs = Graph(opset=11), []
+    for keepdims in (0, 1):
+        x = g.op("Sqrt", g.positive(*shape))
+        outputs.append(g.op(f"Reduce{kind}", x, axes=axes, keepdims=keepdims))
+    ex, actual, expected = run(g, *outputs)
+    kinds = Counter(step.kind for step in computing(ex.report))
+    assert kinds["reduction"] == 2 and not ex.report.fallbacks, str(ex.report)
+    assert [one.shape for one in actual] == [one.shape for one in expected]
+    assert max(relative_l2(a, e) for a, e in zip(actual, expected, strict=True)) <= tolerance(35)
+
+
 @pytest.mark.parametrize("axes", [[2], [0, 2, 3], [1, 3]])
 def test_other_reductions_are_left_to_tvm(axes):
     g = Graph(opset=13)

@@ -23,7 +23,7 @@ from _shared.workers import Worker
 
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 
-FIXED = [("f32", 2), ("bf16", 1), ("sym", 2), ("host", 3), ("int8", 1)]
+FIXED = [("f32", 2), ("bf16", 3), ("sym", 2), ("host", 3), ("int8", 1)]
 """A mode, and numbers of seed 7 in it, from 0."""
 
 

@@ -11,6 +11,7 @@ from tvm import relax
 import tvm_mxplan
 from tvm_mxplan import training
 from tvm_mxplan.errors import InvalidInputError
+from tvm_mxplan.operators.update import all_finite
 from tvm_mxplan.testing.reference import relative_l2
 from tvm_mxplan.training.functions import Clipping, Recipe, update_function
 from tvm_mxplan.training.losses import MeanSquaredError
@@ -36,7 +37,9 @@ def updates(optimizer: Optimizer, clipping: Clipping, random: np.random.Generato
         )
         numbers = [np.array(value, "float32") for value in optimizer.numbers_of(step, optimizer.rate(step))]
         found = [tensor.numpy() for tensor in run(*weights, *numbers, *slots, *grads[-1].values())]
-        weights, slots = found[: len(weights)], found[len(weights) :]
+        count = len(weights)
+        weights, slots, largest = found[:count], found[count:-count], found[-count:]
+        assert all(map(all_finite, largest))
         after.append(dict(zip(first, weights, strict=True)))
     return first, grads, after
 

@@ -100,6 +100,10 @@ class Executable:
         elif self._amendments:
             self._report = replace(self._report, **self._amendments)
         self._amendments = {}
+        if self._gpu and not self._elsewhere:
+            from ..report.inspection import failed_plans
+
+            self._report = replace(self._report, failed_plans=failed_plans(self._module))
         return self._report
 
     def amend_report(self, **fields: Any) -> None:

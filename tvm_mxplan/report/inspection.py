@@ -65,3 +65,13 @@ def other_implementations(module: Any) -> list[str]:
                         f"and was planned for {step.implementation}"
                     )
     return list(dict.fromkeys(reasons))  # once, however many numbers of threads it ran with
+
+
+def failed_plans(module: Any) -> tuple[str, ...]:
+    """The plans of a runtime module that failed in this process, and what ran in their places."""
+    told = (
+        str(one)
+        for region in region_modules(module)
+        for one in registry.engine_of(region).failed_plans(program_of(region))  # type: ignore[union-attr]
+    )
+    return tuple(dict.fromkeys(told))

@@ -114,6 +114,7 @@ class Report:
     process_caches : what this compilation found in the process's caches of ``primitives`` and ``weights``.
     state : parameters that outlive a call and are stored in a layout of their own.
     converting : steps that convert such a parameter, or its gradient, in every call.
+    failed_plans : plans of a GPU that failed in this process, and what ran in their places.
     recomputation : what runs twice for a budget of memory; None where nothing does.
     """
 
@@ -132,6 +133,7 @@ class Report:
     machine: str = ""
     state: tuple[StoredState, ...] = ()
     converting: tuple[str, ...] = ()
+    failed_plans: tuple[str, ...] = ()
     recomputation: Recomputation | None = None
 
     @property
@@ -174,6 +176,7 @@ class Report:
                 _leave_out(step, "types")
         _leave_out(data, "state")
         _leave_out(data, "converting")
+        _leave_out(data, "failed_plans")
         _leave_out(data, "recomputation")
         return {**data, "dispatch": self.dispatch.to_json()}
 
@@ -217,6 +220,7 @@ class Report:
             machine=data.get("machine", ""),
             state=tuple(StoredState.from_json(one) for one in data.get("state", ())),
             converting=tuple(data.get("converting", ())),
+            failed_plans=tuple(data.get("failed_plans", ())),
             recomputation=Recomputation.from_json(data.get("recomputation")),
         )
 
@@ -274,6 +278,7 @@ class Report:
             lines += [line for fallback in self.fallbacks for line in self._kept_lines(fallback)]
         else:
             lines.append("left to TVM: nothing")
+        lines += [f"plan that failed here, {failed}" for failed in self.failed_plans]
         if self.determinism:
             lines.append(str(self.determinism))
         if self.tuning:

@@ -6,7 +6,8 @@
     update     weights, numbers, slots, sums of gradients             -> new state
 
 ``step`` is the last two in one, where nothing is accumulated.  New state is trained weights, then the
-optimiser's slots one after the other, each of all weights; of a step, statistics stand before them.
+optimiser's slots one after the other, each of all weights, then for each weight the largest bits that were
+written (``operators/update.py``); of a step, statistics stand before them.
 """
 
 from __future__ import annotations
@@ -368,15 +369,17 @@ def _updated(
     numbers: Sequence[relax.Var],
     slots: dict[str, dict[str, relax.Var]],
 ) -> list[relax.Expr]:
-    """New weights, then each slot's tensors."""
-    fresh, kept = [], []
+    """New weights, then each slot's tensors, then the largest bits of each weight's."""
+    fresh, kept, every = [], [], []
     for name, grad in zip(recipe.trained, grads, strict=True):
         own = [slots[slot][name] for slot in recipe.optimizer.slots]
-        weight, new = recipe.optimizer.emit(builder, weights[name], builder.emit(grad), own, numbers)
+        given = weights[name], builder.emit(grad)
+        weight, new, largest = recipe.optimizer.emit(builder, *given, own, numbers)
         fresh.append(weight)
         kept.append(new)
+        every.append(largest)
     by_slot = [list(row) for row in zip(*kept, strict=True)] if recipe.optimizer.slots else []
-    return [*fresh, *(value for row in by_slot for value in row)]
+    return [*fresh, *(value for row in by_slot for value in row), *every]
 
 
 def _tidied(mod: tvm.IRModule) -> tvm.IRModule:

@@ -60,15 +60,13 @@ class Optimizer(ABC):
         grad: relax.Expr,
         slots: Sequence[relax.Expr],
         numbers: Sequence[relax.Expr],
-    ) -> tuple[relax.Expr, list[relax.Expr]]:
-        """The new weight and its new slots, emitted into the function that is open."""
+    ) -> tuple[relax.Expr, list[relax.Expr], relax.Expr]:
+        """The new weight, its new slots, and the largest bits among them, emitted into the open function."""
         name = f"{type(self).__module__}.{type(self).__qualname__} {self.described()}"
         FORMULAS[name] = self.formula
         made = builder.emit(update(name, [weight, grad, *slots], numbers))
-        if not slots:
-            return made, []
-        new, *kept = (builder.emit(relax.TupleGetItem(made, at)) for at in range(1 + len(slots)))
-        return new, kept
+        new, *kept, largest = (builder.emit(relax.TupleGetItem(made, at)) for at in range(2 + len(slots)))
+        return new, kept, largest
 
     def rate(self, step: int) -> float:
         """The learning rate of a step, counted from 0."""

@@ -17,6 +17,7 @@ from ..execution.executable import Executable
 from ..execution.machine import tensor_of
 from ..execution.signature import Port, Signature
 from ..export.files import check_destination, whole_file
+from ..operators.update import all_finite
 from ..options import Options
 from ..rates.wanted import wanted_rates
 from ..tuning.place import Here
@@ -97,6 +98,11 @@ class TrainingStep:
         return replace(self._executable.report, recomputation=self._recomputation)
 
     @property
+    def executable(self) -> Executable:
+        """The function that runs forward and backward, compiled."""
+        return self._executable
+
+    @property
     def steps(self) -> int:
         """Changes of the weights so far."""
         return self._state.steps
@@ -128,19 +134,22 @@ class TrainingStep:
         loss = float(next(results).numpy())
         outputs = [next(results).numpy() for _ in recipe.model.outputs]
         new = replace(state, weights=dict(state.weights), calls=state.calls + 1)
-        new.weights.update(_taken(results, self._built.statistics))
+        statistics = _taken(results, self._built.statistics)
+        new.weights.update(statistics)
+        finite = math.isfinite(loss) and _all_finite(statistics.values())
         if self._update is None:
-            self._advance(new, results)
+            finite &= self._advance(new, results)
             gradients = {name: tensor.numpy() for name, tensor in _taken_all(results, recipe.trained)}
         else:
             new.sums = _taken(results, recipe.trained)
+            finite &= _all_finite(new.sums.values())
             gradients = {}
             if new.calls % recipe.accumulate == 0:
                 trained = [new.weights[name] for name in recipe.trained]
                 given = [*trained, *numbers, *_rows(state.slots), *new.sums.values()]
-                self._advance(new, iter(self._update(*given)))
+                finite &= self._advance(new, iter(self._update(*given)))
                 new.sums = {name: tensor_of(np.zeros_like(sums.numpy())) for name, sums in new.sums.items()}
-        if not math.isfinite(loss) or not _all_finite([*new.weights.values(), *_rows(new.slots)]):
+        if not finite:
             raise self._anomaly(loss, every)
         self._state, self.outputs, self.gradients = new, outputs, gradients
         return loss
@@ -150,12 +159,14 @@ class TrainingStep:
         found = optimizer.numbers_of(state.steps, optimizer.rate(state.steps))
         return [np.array(number, self._recipe.dtype) for number in found]
 
-    def _advance(self, new: State, results: Iterator[Any]) -> None:
-        """Take new weights and slots from the results of a step."""
+    def _advance(self, new: State, results: Iterator[Any]) -> bool:
+        """Take new weights and slots from the results of a step; whether all of them are finite."""
         recipe = self._recipe
         new.weights.update(_taken(results, recipe.trained))
         new.slots = {slot: _taken(results, recipe.trained) for slot in recipe.optimizer.slots}
         new.steps += 1
+        largest = _taken(results, recipe.trained)
+        return all(all_finite(bits.numpy()) for bits in largest.values())
 
     def _bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         """Inputs and targets in their order, checked; whole numbers of any type may be labels."""
@@ -274,13 +285,10 @@ def _taken(results: Iterator[Any], names: Sequence[str]) -> dict[str, Any]:
 
 
 def _taken_all(results: Iterator[Any], names: Sequence[str]) -> list[tuple[str, Any]]:
+    """As many of the next results as there are, by the names of weights."""
     return list(zip(names, results, strict=False))
 
 
 def _all_finite(tensors: Iterable[Any]) -> bool:
-    """Whether no tensor has an infinity or something that is no number: its sum has one then, too.
-
-    A sum may be infinite where no number is, so those that are not finite are looked at again.
-    """
-    arrays = map(np.from_dlpack, tensors)
-    return all(math.isfinite(float(array.sum())) or bool(np.isfinite(array).all()) for array in arrays)
+    """Whether no tensor has an infinity or something that is no number."""
+    return all(bool(np.isfinite(np.from_dlpack(tensor)).all()) for tensor in tensors)

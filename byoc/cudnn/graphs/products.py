@@ -14,11 +14,17 @@ from .tensors import GraphBuilder, Ints
 def matmul(b: GraphBuilder, _attrs: ir.MatMul) -> dict[str, Any]:
     shape, strides = _matrices(b, b.dst)
     b.results(shape, strides)
-    factors = [b.stored(place, *_matrices(b, place)) for place in (b.place("src"), b.place("weights"))]
-    x = b.node("matmul", factors)
+
+    def read(place: int) -> int:
+        seen = _matrices(b, place)
+        if seen[0][0] not in (1, shape[0]):
+            raise UnsupportedError("an operand for some of the batches")
+        return b.stored(place, *seen)
+
+    x = b.node("matmul", [read(b.place("src")), read(b.place("weights"))])
     if b.has("bias"):
-        x = b.pointwise("ADD", x, b.stored(b.place("bias"), *_matrices(b, b.place("bias"))))
-    behind(b, x, b.step.post_ops, lambda at: b.stored(b.post_op(at), *_matrices(b, b.post_op(at))))
+        x = b.pointwise("ADD", x, read(b.place("bias")))
+    behind(b, x, b.step.post_ops, lambda at: read(b.post_op(at)))
     return b.request(shape, strides)
 
 

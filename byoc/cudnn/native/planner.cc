@@ -8,15 +8,15 @@
 //             number
 //                        that executions are handed from the host's memory,
 //             "nodes": [{"kind", "in": [uid], "out": uid, ...}],
-//             "notes": ["NONDETERMINISTIC"], "workspace_limit": -1, "refused": ["engine"],
-//             "all": false}
+//             "notes": ["NONDETERMINISTIC"], "behavior": ["RUNTIME_COMPILATION"],
+//             "workspace_limit": -1, "refused": ["engine"], "all": false}
 //   answer   {"engines": [{"name", "error", "workspace"}], "chosen": index, "workspace",
 //             "plan": text, "uids": [uid],
 //             "scalars": [{"uid", "bytes"}]}           or {"error": text}
 //
 // Device properties are as cuDNN writes them.  Engines come in the order of its heuristics, without
-// those that have one of the notes; the first one that builds is chosen, and those behind it are
-// tried where "all" is asked for.
+// those that have one of the notes, or behave so; the first one that builds is chosen, and those
+// behind it are tried where "all" is asked for.
 #include <cudnn_frontend.h>
 #include <dlfcn.h>
 
@@ -310,6 +310,7 @@ json Answer(const json& request) {
   Expect(graph.build_operation_graph());
   Expect(graph.create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}));
   graph.deselect_numeric_notes(request.at("notes").get<std::vector<fe::NumericalNote_t>>());
+  graph.deselect_behavior_notes(request.at("behavior").get<std::vector<fe::BehaviorNote_t>>());
   if (request.at("workspace_limit").get<int64_t>() >= 0) {
     graph.deselect_workspace_greater_than(request.at("workspace_limit"));
   }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,13 +14,16 @@ from tvm_mxplan.errors import UnsupportedError
 from .. import library
 from ..device import Device
 from ..graphs import graph_of
-from .record import PlanRecord
+from .record import EnginePlan, PlanRecord
 from .store import STORE
 
 _EXACT = ("TENSOR_CORE", "DOWN_CONVERT_INPUTS", "REDUCED_PRECISION_REDUCTION")
 """Notes of engines that compute products of float32 with fewer digits than it has."""
 _WITHOUT_PRODUCTS = ("pointwise", "resample", "reduction", "layer_norm")
 """Kinds of nodes that such engines compute with all digits: their notes say what they could do."""
+
+_COMPILES = "RUNTIME_COMPILATION"
+"""How engines behave whose plans are compiled while they are made, which takes seconds."""
 
 
 @dataclass(frozen=True)
@@ -31,10 +34,13 @@ class Rules:
     ----------
     tf32 : products of float32 may be computed with the 10 bits of TF32, as tensor cores do.
     deterministic : every run has to give the same bits.
+    spares : which engines may stand by for one that fails where it runs: ``compiled`` for those whose plans
+        take no compiler, ``any``, ``none``.
     """
 
     tf32: bool = False
     deterministic: bool = False
+    spares: str = "compiled"
 
     def notes(self, dtype: str, kinds: Collection[str]) -> list[str]:
         """Those of engines that may not run on ``dtype``, for a graph with nodes of these kinds."""
@@ -64,15 +70,37 @@ class Plans:
 
     def answer(self, descriptor: str, dtype: str) -> dict[str, Any]:
         """Returns the planner's answer for a graph: its engines and the plan, or an error."""
+        return self._asked(descriptor, dtype)
+
+    def spare(self, descriptor: str, dtype: str) -> dict[str, Any] | None:
+        """Returns the answer with the next engine that may stand by, in no larger workspace; None without."""
+        first = self.answer(descriptor, dtype)
+        if self.rules.spares == "none" or "plan" not in first:
+            return None
+        barred = [_family(first["engines"][first["chosen"]]["name"])]
+        behavior = [_COMPILES] if self.rules.spares == "compiled" else []
+        found = self._asked(descriptor, dtype, barred, behavior, int(first["workspace"]))
+        return found if "plan" in found else None
+
+    def _asked(
+        self,
+        descriptor: str,
+        dtype: str,
+        barred: Sequence[str] = (),
+        behavior: Sequence[str] = (),
+        workspace: int = -1,
+    ) -> dict[str, Any]:
+        """Asks without engines that were refused or are ``barred``, those that behave so, or take more."""
         with self._lock:
-            refused = sorted(self._refused.get(descriptor, ()))
+            refused = sorted({*self._refused.get(descriptor, ()), *barred})
             graph = json.loads(descriptor)
             request = {
                 **graph,
                 "device": self.device.properties,
                 "sm": self.device.sm,
                 "notes": self.rules.notes(dtype, {node["kind"] for node in graph["nodes"]}),
-                "workspace_limit": -1,
+                "behavior": list(behavior),
+                "workspace_limit": workspace,
                 "refused": refused,
                 "all": False,
             }
@@ -86,20 +114,29 @@ class Plans:
             return self._answers[key]
 
     def record(self, program: ir.Program, step: ir.Step) -> bytes:
-        """The plan of a step, as the step carries it; UnsupportedError where there is none."""
-        answer = self.answer(self.descriptor(program, step), program.values[step.dst].dtype)
+        """The plans of a step, as the step carries them; UnsupportedError where there is none."""
+        descriptor, dtype = self.descriptor(program, step), program.values[step.dst].dtype
+        answer = self.answer(descriptor, dtype)
         if "plan" not in answer:
             raise UnsupportedError(f"{step.kind} {step.name}: {answer['error']}")
-        engine = answer["engines"][answer["chosen"]]
-        scalars = {one["uid"]: bytes.fromhex(one["bytes"]) for one in answer["scalars"]}
+        spare = self.spare(descriptor, dtype)
         return PlanRecord(
             library.cudnn_version(),
             self.device.sm,
             self.device.multiprocessors,
             self.device.driver,
-            answer["workspace"],
-            engine["name"],
-            [uid for uid in answer["uids"] if uid not in scalars],
-            sorted(scalars.items()),
-            answer["plan"],
+            [_engine_plan(one) for one in (answer, spare) if one is not None],
         ).encode()
+
+
+def _engine_plan(answer: Mapping[str, Any]) -> EnginePlan:
+    engine = answer["engines"][answer["chosen"]]
+    scalars = {one["uid"]: bytes.fromhex(one["bytes"]) for one in answer["scalars"]}
+    uids = [uid for uid in answer["uids"] if uid not in scalars]
+    return EnginePlan(answer["workspace"], engine["name"], uids, sorted(scalars.items()), answer["plan"])
+
+
+def _family(engine: str) -> str:
+    """The beginning of an engine's name that all its settings share: ``eng4_`` of ``eng4_k1=2``."""
+    number, knobs, _ = engine.partition("_")
+    return number + knobs

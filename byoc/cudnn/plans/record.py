@@ -1,4 +1,4 @@
-"""The bytes of an execution plan as a step carries them, which ``runtime/cudnn/plan.h`` describes."""
+"""The bytes of a step's execution plans as it carries them, which ``runtime/cudnn/plan.h`` describes."""
 
 from __future__ import annotations
 
@@ -8,26 +8,21 @@ from dataclasses import dataclass
 
 from .. import library
 
-_MAGIC, _VERSION = b"MXEP", 2
+_MAGIC, _VERSION = b"MXEP", 3
 
 
 @dataclass(frozen=True)
-class PlanRecord:
-    """An execution plan, and what it was made for.
+class EnginePlan:
+    """The execution plan of one engine.
 
     Attributes
     ----------
-    cudnn, sm, multiprocessors, driver : versions and device; cuDNN takes its plans nowhere else.
     workspace : bytes.
     uids : of tensors, in the order in which they are bound.
     scalars : uids and bytes of numbers that executions are handed from the host's memory.
     text : the plan as cuDNN wrote it.
     """
 
-    cudnn: int
-    sm: int
-    multiprocessors: int
-    driver: int
     workspace: int
     engine: str
     uids: Sequence[int]
@@ -35,14 +30,39 @@ class PlanRecord:
     text: str
 
     def encode(self) -> bytes:
-        facts = (self.cudnn, self.sm, self.multiprocessors, self.driver, self.workspace)
-        body = struct.pack("<5q", *facts) + _string(self.engine)
+        body = struct.pack("<q", self.workspace) + _string(self.engine)
         body += struct.pack(f"<I{len(self.uids)}q", len(self.uids), *self.uids)
         body += struct.pack("<I", len(self.scalars))
         for uid, data in self.scalars:
             body += struct.pack("<qI", uid, len(data)) + data
-        body += _string(self.text)
+        return body + _string(self.text)
+
+
+@dataclass(frozen=True)
+class PlanRecord:
+    """A step's execution plans, and what they were made for.
+
+    Attributes
+    ----------
+    cudnn, sm, multiprocessors, driver : versions and device; cuDNN takes its plans nowhere else.
+    plans : the one that runs, then those that wait for one that fails.
+    """
+
+    cudnn: int
+    sm: int
+    multiprocessors: int
+    driver: int
+    plans: Sequence[EnginePlan]
+
+    def encode(self) -> bytes:
+        body = struct.pack("<4q", self.cudnn, self.sm, self.multiprocessors, self.driver)
+        body += struct.pack("<I", len(self.plans)) + b"".join(plan.encode() for plan in self.plans)
         return _MAGIC + struct.pack("<I", _VERSION) + library.plan_digest(body) + body
+
+
+def digest_of(record: bytes) -> str:
+    """The digest that a record holds, in hexadecimal digits."""
+    return record[8:24].hex()
 
 
 def _string(text: str) -> bytes:

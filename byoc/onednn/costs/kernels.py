@@ -54,7 +54,9 @@ _CONVOLUTIONS = (
     (GEMM, None, Reach(0.3, 1.0)),
 )
 _WINDOWED = (ir.Convolution, ir.Deconvolution, ir.ConvolutionBackwardWeights)
-_GROUPED = 0.65  # of the share of such kernels where channels are in groups
+# Where channels are in groups each product of vectors waits for a load: as a share of the vectors that the
+# machine multiplies in a second with the instruction set that multiplies most.
+_GROUPED = 0.65
 # Our kernels for narrow groups: what their sums reach, and the operations that could be done while one
 # pixel of a group, or of the groups in a vector, is fetched and put away.
 _NARROW_SHARE, _NARROW_PIXEL = 0.9, 2200.0
@@ -65,6 +67,8 @@ _GEMM = Reach(0.3, 1.4, 1.3)
 # Operations of one element of a result, or of a window: as many as the peak allows in the time that it takes.
 _POOLED, _POOLED_IN_BLOCKS, _SCALED_LRN, _EXPONENTIAL, _NORMALIZED = 2.7, 3.8, 65.0, 300.0, 35.0
 _TRANSCENDENTAL = 30.0
+# Of a reorder that puts another axis side by side: elements go one by one.
+_TURNED = 60.0
 # Recurrent layers over all steps and samples, with brgemm, and in cells that oneDNN calls ref.
 _RECURRENT, _RECURRENT_GEMM = 0.75, 0.5
 # Of attention's products, its copies of queries and its softmax counted: see docs/attention.md.
@@ -115,9 +119,10 @@ def computing_us(facts: StepFacts, machine: MachineRates) -> float:
         depths = src[-1] + facts.shape("value")[-1]
         operations = 2.0 * math.prod(src[:3]) * facts.shape("key")[2] * depths / _ATTENTION
     elif isinstance(attrs, ir.Convolution | ir.Deconvolution):
-        operations = _convolution(facts, attrs)
-        if info.instruction_set in _VECTORS:
-            operations *= peak / machine.gflops(facts.dtype("src"), info.instruction_set)
+        operations = _convolution(facts, attrs, machine)
+        narrow = _narrowed(facts, attrs)
+        if narrow in _VECTORS:
+            operations *= peak / machine.gflops(facts.dtype("src"), narrow)
     elif isinstance(attrs, ir.ConvolutionBackwardWeights):
         inputs = facts.shape("dst")[2 if attrs.groups > 1 else 1 :]
         gradient = facts.padded("gradient")
@@ -134,6 +139,8 @@ def computing_us(facts: StepFacts, machine: MachineRates) -> float:
         operations = elements * _EXPONENTIAL
     elif isinstance(attrs, ir.LayerNormalization):
         operations = elements * _NORMALIZED
+    elif isinstance(attrs, ir.Reorder):
+        operations = elements * _TURNED if _turns(facts) else 0.0
     elif isinstance(attrs, ir.Eltwise):
         operations = 0.0 if attrs.algorithm in _SIMPLE else elements * _TRANSCENDENTAL
     else:
@@ -168,7 +175,7 @@ def weights_passes(facts: StepFacts) -> float:
     return _products(facts.info).passes if isinstance(attrs, ir.MatMul | ir.InnerProduct) else 1.0
 
 
-def _convolution(facts: StepFacts, attrs: ir.Convolution | ir.Deconvolution) -> float:
+def _convolution(facts: StepFacts, attrs: ir.Convolution | ir.Deconvolution, machine: MachineRates) -> float:
     """Operations of a convolution, as many as the peak allows in the time that it takes."""
     info, src, dst = facts.info, facts.padded("src"), facts.padded("dst")
     window = math.prod(facts.shape("weights")[2 + (attrs.groups > 1) :])
@@ -186,12 +193,35 @@ def _convolution(facts: StepFacts, attrs: ir.Convolution | ir.Deconvolution) -> 
         return operations / share + 2.0 * 9 * math.prod(dst) / _of("brdgmm_dw", False).share
     positions = _positions(dst if isinstance(attrs, ir.Convolution) else src)
     if not _is_depthwise(info):
-        # Every group's output channels take whole vectors; narrow ones gain nothing there.
-        vector = _vector(info) if attrs.groups == 1 else _VECTOR
+        # Every group's output channels take whole vectors; AVX2's narrow ones gain nothing there.
+        instructions = _narrowed(facts, attrs)
+        wide = attrs.groups > 1 and info.instruction_set in _VECTORS
+        vector = _VECTOR if wide else _VECTORS.get(instructions, _VECTOR)
         outputs = attrs.groups * _whole(-(-outputs // attrs.groups), vector)
         if attrs.groups > 1:
-            share *= _GROUPED
+            share *= _loaded(facts, instructions, machine)
     return 2.0 * positions * inputs * outputs * window / share
+
+
+def _narrowed(facts: StepFacts, attrs: ir.Convolution | ir.Deconvolution) -> str:
+    """The instruction set whose vectors a kernel fills: groups of few channels take narrow ones."""
+    info = facts.info
+    if attrs.groups == 1 or info.family != "jit" or info.instruction_set in _VECTORS:
+        return info.instruction_set
+    outputs, inputs = facts.shape("weights")[1:3]
+    fitting = (name for name, lanes in _VECTORS.items() if inputs % lanes == 0 and outputs % lanes == 0)
+    return info.instruction_set if max(inputs, outputs) >= _VECTOR else next(fitting, info.instruction_set)
+
+
+def _loaded(facts: StepFacts, instructions: str, machine: MachineRates) -> float:
+    """Of the rate of an instruction set, what kernels reach that load something for each product."""
+    info, dtype = facts.info, facts.dtype("src")
+    if info.family == GEMM or info.instruction_set == "sse41":  # which multiplies and adds apart
+        return _GROUPED
+    rates = {lanes: machine.gflops(dtype, name) / lanes for name, lanes in _VECTORS.items()}
+    rates[_VECTOR] = machine.gflops(dtype) / _VECTOR
+    own = _VECTORS.get(instructions, _VECTOR)
+    return min(1.0, _GROUPED * max(rates.values()) / rates[own])
 
 
 def _narrow_groups(facts: StepFacts, groups: int) -> float:
@@ -202,6 +232,17 @@ def _narrow_groups(facts: StepFacts, groups: int) -> float:
     channels = _whole(together * outputs, vector)
     sums = 2.0 * inputs * channels * math.prod(window) / _NARROW_SHARE
     return _positions(facts.shape("dst")) * (groups / together) * (sums + _NARROW_PIXEL)
+
+
+def _turns(facts: StepFacts) -> bool:
+    """Whether neighbours in the source of a reorder are none in its result."""
+    shape = facts.shape("src")
+    innermost = []
+    for role in ("src", "dst"):
+        layout = facts.layout(role)
+        axes = [*layout.order, *(dim for _, dim in layout.blocks)]
+        innermost.append(next((dim for dim in reversed(axes) if shape[dim] != 1), None))
+    return innermost[0] != innermost[1]
 
 
 def _reach(facts: StepFacts) -> Reach:

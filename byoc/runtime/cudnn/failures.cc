@@ -23,7 +23,8 @@ Notes& TheNotes() {
 }
 
 auto Tied(const PlanFailure& one) {
-  return std::tie(one.region, one.step, one.engine, one.reason, one.next);
+  const StepName& step = one.step;
+  return std::tie(step.region, step.step, step.plans, one.engine, one.reason, one.next);
 }
 
 }  // namespace

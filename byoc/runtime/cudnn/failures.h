@@ -7,8 +7,14 @@
 
 namespace mxplan {
 
-struct PlanFailure {
+// A step as notes call it: names are another region's too, the digest of its plans hardly.
+struct StepName {
   std::string region, step;
+  std::string plans;  // in hexadecimal digits
+};
+
+struct PlanFailure {
+  StepName step;
   std::string engine;
   std::string reason;
   std::string next;  // the engine that ran in its place, "" where there was none

@@ -50,6 +50,7 @@ class CudnnBuilder final : public Builder {
   Executable Make(const Step& step, bool) override {
     if (step.kind == "reorder") return Reorder(step);
     if (step.kind == "concat") return Concat(step);
+    if (step.kind == "slice") return Slice(step);
     return step.kind == "softmax" ? Softmax(step) : Planned(step);
   }
 
@@ -67,10 +68,10 @@ class CudnnBuilder final : public Builder {
     return made;
   }
 
-  // Each piece is converted to where it stands in the whole.
+  // Each piece is converted to where it stands in the whole, if it is not there.
   Executable Concat(const Step& step) const {
     int whole = step.Find("dst");
-    const PhysicalLayout& to = resolved_.values[static_cast<size_t>(whole)].layout;
+    const ResolvedValue& to = resolved_.values[static_cast<size_t>(whole)];
     auto axis = static_cast<size_t>(IntegerOf(step, "axis"));
     Executable made;
     made.implementation = "transform_tensor";
@@ -78,13 +79,32 @@ class CudnnBuilder final : public Builder {
     for (const Operand& operand : step.operands) {
       if (operand.role != "src") continue;
       const ResolvedValue& piece = resolved_.values[static_cast<size_t>(operand.value)];
+      const int64_t place = begin * to.layout.strides[axis] * to.layout.element_bytes;
+      begin += piece.dims[axis];
+      if (piece.root == to.root && piece.offset == to.offset + place) continue;
       std::vector<Argument> arguments = {{Argument::Source::kValue, operand.value},
                                          {Argument::Source::kValue, whole}};
       made.stages.push_back(std::make_unique<TransformStage>(
           arguments, resolved_.program->values[static_cast<size_t>(whole)].dtype, piece.dims,
-          piece.layout.strides, to.strides, begin * to.strides[axis] * to.element_bytes));
-      begin += piece.dims[axis];
+          piece.layout.strides, to.layout.strides, Places{0, place}));
     }
+    return made;
+  }
+
+  Executable Slice(const Step& step) const {
+    int src = step.Find("src"), dst = step.Find("dst");
+    const PhysicalLayout& from = resolved_.values[static_cast<size_t>(src)].layout;
+    const ResolvedValue& to = resolved_.values[static_cast<size_t>(dst)];
+    const std::vector<int64_t>& begin = IntegersOf(step, "begin");
+    int64_t place = 0;
+    for (size_t i = 0; i < begin.size(); ++i) place += begin[i] * from.strides[i];
+    Executable made;
+    made.implementation = "transform_tensor";
+    std::vector<Argument> arguments = {{Argument::Source::kValue, src},
+                                       {Argument::Source::kValue, dst}};
+    made.stages.push_back(std::make_unique<TransformStage>(
+        arguments, resolved_.program->values[static_cast<size_t>(src)].dtype, to.dims, from.strides,
+        to.layout.strides, Places{place * from.element_bytes, 0}));
     return made;
   }
 
@@ -130,9 +150,9 @@ class CudnnBuilder final : public Builder {
     Executable made;
     made.implementation = record.plans.front().engine;
     made.scratchpad_bytes = workspace;
-    made.stages.push_back(
-        std::make_unique<PlanStage>(std::move(arguments), std::move(uids), std::move(record.plans),
-                                    StepName{resolved_.program->name, step.name}, device));
+    made.stages.push_back(std::make_unique<PlanStage>(
+        std::move(arguments), std::move(uids), std::move(record.plans),
+        StepName{resolved_.program->name, step.name, record.digest}, device));
     return made;
   }
 

@@ -57,6 +57,9 @@ PlanRecord ReadPlan(std::string_view bytes) {
     ThrowInvalidInput("execution plan: damaged, its digest is another; compile the model again");
   }
   PlanRecord record;
+  for (unsigned char byte : digest) {
+    record.digest += {"0123456789abcdef"[byte >> 4], "0123456789abcdef"[byte & 15]};
+  }
   record.made_for.cudnn = reader.Number<int64_t>();
   record.made_for.sm = reader.Number<int64_t>();
   record.made_for.multiprocessors = reader.Number<int64_t>();

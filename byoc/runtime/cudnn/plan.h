@@ -38,6 +38,7 @@ struct EnginePlan {
 // the place of its value among the step's operands, behind which those of post-ops stand.  Scalars
 // are numbers that an execution is handed from the host's memory.
 struct PlanRecord {
+  std::string digest;  // in hexadecimal digits
   DeviceFacts made_for;
   std::vector<EnginePlan> plans;  // one at least
 };

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "cudnn/failures.h"
 
 namespace mxplan {
 namespace {
@@ -150,17 +149,17 @@ void PlanStage::Load(size_t number, const std::string& reason) const {
     try {
       loaded_[number] = std::make_unique<LoadedPlan>(plans_[number], BuildHandle(device_));
     } catch (const Error& error) {
-      if (number > 0) NoteFailure({name_.region, name_.step, failed, failure, ""});
+      if (number > 0) NoteFailure({name_, failed, failure, ""});
       failure = error.what();
       continue;
     }
     if (number > 0) {
-      NoteFailure({name_.region, name_.step, failed, failure, plans_[number].engine});
+      NoteFailure({name_, failed, failure, plans_[number].engine});
     }
     current_.store(number);
     return;
   }
-  NoteFailure({name_.region, name_.step, plans_.back().engine, failure, ""});
+  NoteFailure({name_, plans_.back().engine, failure, ""});
   ThrowUnsupported(failure);
 }
 
@@ -190,13 +189,14 @@ std::unique_ptr<StageCall> FunctionStage::NewCall() const {
 
 TransformStage::TransformStage(std::vector<Argument> arguments, const std::string& dtype,
                                const Dims& dims, const Dims& src_strides, const Dims& dst_strides,
-                               int64_t begin)
-    : FunctionStage(std::move(arguments), dtype, dims, src_strides, dst_strides), begin_(begin) {}
+                               Places places)
+    : FunctionStage(std::move(arguments), dtype, dims, src_strides, dst_strides), places_(places) {}
 
 int TransformStage::Call(CudnnHandle handle, const void* src, void* dst) const {
   const float one = 1, zero = 0;
-  return Cuda().cudnnTransformTensor(handle, &one, this->src(), src, &zero, this->dst(),
-                                     static_cast<char*>(dst) + begin_);
+  return Cuda().cudnnTransformTensor(handle, &one, this->src(),
+                                     static_cast<const char*>(src) + places_.src, &zero,
+                                     this->dst(), static_cast<char*>(dst) + places_.dst);
 }
 
 SoftmaxStage::SoftmaxStage(std::vector<Argument> arguments, const std::string& dtype,

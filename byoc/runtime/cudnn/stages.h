@@ -8,16 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "cudnn/failures.h"
 #include "cudnn/plan.h"
 #include "library/stage.h"
 #include "program/physical_layout.h"
 
 namespace mxplan {
-
-// A step as notes call it.
-struct StepName {
-  std::string region, step;
-};
 
 // A step by its execution plans: the first runs, and one that fails gives way to the next, from
 // then on and for every thread.  Arguments are values in the order of `uids`, then the workspace
@@ -74,16 +70,21 @@ class FunctionStage : public Stage {
   CudnnDescriptor src_ = nullptr, dst_ = nullptr;
 };
 
-// The same elements with other strides, `begin` bytes behind the beginning of dst.
+// Bytes behind the beginnings of two tensors.
+struct Places {
+  int64_t src = 0, dst = 0;
+};
+
+// The same elements with other strides, from a place on to another one.
 class TransformStage final : public FunctionStage {
  public:
   TransformStage(std::vector<Argument> arguments, const std::string& dtype, const Dims& dims,
-                 const Dims& src_strides, const Dims& dst_strides, int64_t begin = 0);
+                 const Dims& src_strides, const Dims& dst_strides, Places places = {});
   int Call(CudnnHandle handle, const void* src, void* dst) const override;
   const char* function() const override { return "cudnnTransformTensor"; }
 
  private:
-  int64_t begin_;
+  Places places_;
 };
 
 // Softmax, or its logarithm, along one axis of a tensor whose layout src and dst share.

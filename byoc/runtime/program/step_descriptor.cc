@@ -82,6 +82,15 @@ bool NamesOperand(const std::string& text, const std::string& role) {
   return text.find(" " + role + "=") != std::string::npos;
 }
 
+std::string TypeOfOperand(const std::string& text, const std::string& role) {
+  size_t at = text.find(" " + role + "=");
+  if (at == std::string::npos) return "";
+  at += role.size() + 2;
+  const std::string constant = "constant ";
+  if (text.compare(at, constant.size(), constant) == 0) at += constant.size();
+  return text.substr(at, text.find('[', at) - at);
+}
+
 StepDescriptor DescribeStep(const Step& step, const Resolved& resolved) {
   StepDescriptor descriptor;
   descriptor.text = TextOf(step, resolved);

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from _exports.modern import modern
+from _exports.modern import held_back, modern
 from _exports.networks import Network
 from _exports.tables import file_of
 
@@ -20,9 +20,10 @@ from tvm_mxplan import environment
 
 _SEED = 1
 _SCRIPTS = Path(__file__).resolve().parents[2]
-NAMES = tuple(network.label for network in modern(1))
-BATCHES = {1: "modern", 8: "modern_batch8"}
-"""Batches that are exported, and their tables."""
+ZOOS = {"modern": modern, "held_back": held_back}
+NAMES = {zoo: tuple(network.label for network in networks(1)) for zoo, networks in ZOOS.items()}
+BATCHES = (1, 8)
+"""Batches that are exported."""
 
 
 class NotExported(Exception):
@@ -36,12 +37,13 @@ class Exports:
     folder: Path
     python: str
     exporter: str = "new"
+    zoo: str = "modern"
 
     def model(self, name: str, batch: int) -> Path:
         """The file of a network, exported now where it is missing; raises `NotExported`."""
-        at, table = NAMES.index(name), BATCHES[batch]
+        at, table = NAMES[self.zoo].index(name), self.zoo if batch == 1 else f"{self.zoo}_batch{batch}"
         folder = self.folder / table
-        path = folder / file_of(modern(batch)[at], self.exporter)
+        path = folder / file_of(ZOOS[self.zoo](batch)[at], self.exporter)
         if path.exists():
             return path
         folder.mkdir(parents=True, exist_ok=True)
@@ -62,9 +64,9 @@ def default_folder() -> Path:
     return (environment.cache_folder() or _SCRIPTS.parent) / "zoo"
 
 
-def inputs(name: str, batch: int) -> dict[str, np.ndarray]:
+def inputs(name: str, batch: int, zoo: str = "modern") -> dict[str, np.ndarray]:
     """Random inputs of a network: noise, tokens, and masks that leave one token out."""
-    network = modern(batch)[NAMES.index(name)]
+    network = ZOOS[zoo](batch)[NAMES[zoo].index(name)]
     random = np.random.default_rng(_SEED)
     return {of: _array(network, of, shape, random) for of, shape in network.inputs.items()}
 

@@ -6,6 +6,7 @@ import copy
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,10 +16,11 @@ from tvm_mxplan import training
 from .compared_steps import Torch, compiled
 from .networks import Network
 
+Options = dict[str, Any]
 _KINDS = {"convolution": 0, "deconvolution": 1, "convolution_backward_weights": 2}
 
 
-def print_times(networks: Iterable[Network], batch: int, rounds: int) -> None:
+def print_times(networks: Iterable[Network], batch: int, rounds: int, options: Options) -> None:
     """Print the table of times, row by row."""
     torch.set_num_threads(1)
     print(
@@ -27,7 +29,7 @@ def print_times(networks: Iterable[Network], batch: int, rounds: int) -> None:
     )
     ratios = []
     for network in networks:
-        row, ratio = _timed(network, batch, rounds)
+        row, ratio = _timed(network, batch, rounds, options)
         ratios.append(ratio)
         print(row, flush=True)
     print(f"geometric mean {np.exp(np.mean(np.log(ratios))):.2f}, largest {max(ratios):.2f}")
@@ -49,7 +51,7 @@ def _checked(network: Network, batch: int) -> str:
     return f"| {network.name} | {loss:.4f} | {count}: PASS |"
 
 
-def print_budgets(networks: Iterable[Network], batch: int, rounds: int, share: float) -> None:
+def print_budgets(networks: Iterable[Network], batch: int, rounds: int, options: Options) -> None:
     """Print what steps within a share of their arenas cost, row by row."""
     print(
         "| network | arena | within the budget | estimated time over that without | measured | run again |\n"
@@ -59,7 +61,8 @@ def print_budgets(networks: Iterable[Network], batch: int, rounds: int, share: f
         model = network.made()
         inputs, labels = network.batch(batch)
         arrays = {name: tensor.numpy() for name, tensor in inputs.items()}
-        steps = [compiled(network, model, batch), compiled(network, model, batch, {"memory_budget": share})]
+        whole_arena = {**options, "memory_budget": None}
+        steps = [compiled(network, model, batch, given) for given in (whole_arena, options)]
         told = steps[1].report.recomputation
         losses = [step(**arrays, labels=labels.numpy()) for step in steps]
         if told is None or not np.allclose(losses, losses[0], rtol=1e-5):
@@ -79,9 +82,9 @@ def print_budgets(networks: Iterable[Network], batch: int, rounds: int, share: f
         )
 
 
-def _timed(network: Network, batch: int, rounds: int) -> tuple[str, float]:
+def _timed(network: Network, batch: int, rounds: int, options: Options) -> tuple[str, float]:
     model = network.made()
-    step = compiled(network, model, batch)
+    step = compiled(network, model, batch, options)
     inputs, labels = network.batch(batch)
     arrays = {name: tensor.numpy() for name, tensor in inputs.items()}
     plain, last = Torch(model, torch.float32), Torch(_channels_last(model), torch.float32)

@@ -7,7 +7,8 @@ anything is timed.  Beside the times stand, of our step, the conversions of weig
 they are for (forward, data gradient, weight gradient), the reorders of activations, and the arena over its
 bound.  With --opcheck each network makes one step in which every step of a region is worked out again in
 float64, and nothing is timed.  With --budget SHARE our step is timed beside itself within that share of
-its arena, and PyTorch is left out.
+its arena, and PyTorch is left out; with --recreated beside itself with primitives of the backward part made
+again in each step (`recreated.py`).  --kept keeps compilations on disk, so that a second run times at once.
 """
 
 from __future__ import annotations
@@ -22,15 +23,22 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--opcheck", action="store_true")
     parser.add_argument("--budget", type=float, help="a share of the arena, above 0 and below 1")
+    parser.add_argument("--recreated", action="store_true")
+    parser.add_argument("--kept", action="store_true")
     parser.add_argument("--size", type=int, help="of the images, where the network's own is too dear")
     args = parser.parse_args(arguments)
     from .compared_steps import chosen
     from .timed_steps import print_budgets, print_checks, print_times
 
+    networks, kept = chosen(args.networks, args.size), {"cache": "on_compile"} if args.kept else {}
     if args.budget:
-        print_budgets(chosen(args.networks, args.size), args.batch, args.rounds, args.budget)
+        print_budgets(networks, args.batch, args.rounds, {**kept, "memory_budget": args.budget})
+    elif args.recreated:
+        from .recreated import print_recreated
+
+        print_recreated(networks, args.batch, args.rounds, kept)
     elif args.opcheck:
-        print_checks(chosen(args.networks, args.size), args.batch)
+        print_checks(networks, args.batch)
     else:
-        print_times(chosen(args.networks, args.size), args.batch, args.rounds)
+        print_times(networks, args.batch, args.rounds, kept)
     return 0

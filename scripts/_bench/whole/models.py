@@ -34,7 +34,9 @@ from ..inputs.modern import NotExported
 
 ROOT = Path(__file__).resolve().parents[3]
 PUBLISHED = (*zoo.LIGHT, *zoo.BUILT)
-_ZOOS = {"published": (zoo.names(), PUBLISHED), "modern": (modern.NAMES, modern.NAMES)}
+_ZOOS = {"published": (zoo.names(), PUBLISHED)} | {
+    name: (known, known) for name, known in modern.NAMES.items()
+}
 """The names that there are, and those that run where none is given."""
 TIMED = tuple(name for name in ENGINES if name != REFERENCE.name)
 
@@ -86,12 +88,12 @@ def _run(arguments: argparse.Namespace, cpus: tuple[int, ...]) -> Iterator[dict[
         realtime=arguments.realtime,
         processor=arguments.processor,
     )
-    exports = modern.Exports(arguments.folder, arguments.exporting_python, arguments.exporter)
+    exports = modern.Exports(arguments.folder, arguments.exporting_python, arguments.exporter, arguments.zoo)
     for name, batch in itertools.product(arguments.models, arguments.batch):
         with tempfile.TemporaryDirectory(prefix="bench_models_") as directory:
             files = Files(Path(directory))
-            if arguments.zoo == "modern":
-                write_exported(exports.model(name, batch), modern.inputs(name, batch), files)
+            if arguments.zoo in modern.ZOOS:
+                write_exported(exports.model(name, batch), modern.inputs(name, batch, arguments.zoo), files)
             else:
                 write_model(name, batch, files)
             write_expected(files, cpus, options.timeout)
@@ -117,10 +119,9 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
         options.models = list(every) if options.models is None else _names_among(known)(options.models)
     except argparse.ArgumentTypeError as error:
         parser.error(f"argument --models: {error}")
-    if options.zoo == "modern" and (missing := set(options.batch) - set(modern.BATCHES)):
-        parser.error(
-            f"argument --batch: the modern zoo has {', '.join(map(str, modern.BATCHES))}, not {min(missing)}"
-        )
+    if options.zoo in modern.ZOOS and (missing := set(options.batch) - set(modern.BATCHES)):
+        there = ", ".join(map(str, modern.BATCHES))
+        parser.error(f"argument --batch: the {options.zoo} zoo has {there}, not {min(missing)}")
     return options
 
 
@@ -130,7 +131,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--zoo", choices=list(_ZOOS), default="published", help="networks (published)")
     parser.add_argument(
         "--models",
-        help=f"of {', '.join(zoo.names())} (all but tiny); modern: of {', '.join(modern.NAMES)} (all)",
+        help=f"of {', '.join(zoo.names())} (all but tiny); "
+        + "; ".join(f"{name}: of {', '.join(known)} (all)" for name, known in modern.NAMES.items()),
     )
     parser.add_argument(
         "--folder", type=Path, default=modern.default_folder(), help="of the modern zoo's exports"

@@ -53,7 +53,7 @@ class Subject:
     channels : axis of the result along which a part of it can be worked out alone; -1 for none.
     layouts : of src and dst, where the problem asks for a pair.
     written, added : element types of the result, and of a tensor that a binary behind the step reads.
-    others : results beside dst, by role.
+    others : results beside dst, by role: shape and element type.
     library : that runs it, '' for oneDNN.
     """
 
@@ -66,13 +66,14 @@ class Subject:
     layouts: tuple[str, str] | None = None
     written: str = "float32"
     added: str = "float32"
-    others: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    others: tuple[tuple[str, tuple[int, ...], str], ...] = ()
     library: str = ""
 
     @property
     def is_float(self) -> bool:
         """True if all of it is float32."""
-        return {self.written, *(tensor.dtype for tensor in self.tensors)} == {"float32"}
+        types = {self.written, *(one.dtype for one in self.tensors), *(dtype for _, _, dtype in self.others)}
+        return types == {"float32"}
 
     @property
     def work(self) -> int:

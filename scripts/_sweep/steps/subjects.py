@@ -257,6 +257,17 @@ def _quantization(f: Fields) -> Subject:
     return Subject(ir.Quantization(f.number("axis", 0)), (Tensor("src", shape),), shape, exact=False)
 
 
+def _dynamic_quantization(f: Fields) -> Subject:
+    """from: what numbers lie on one side of zero, or are all the same, if they do."""
+    shape = f.dims()
+    src = Tensor("src", shape, data=_SIDES[f.text("from", "both")])
+    others = (("made_scale", (1,), "float32"), ("made_zero_point", (1,), "int32"))
+    return Subject(ir.DynamicQuantization(), (src,), shape, exact=False, written="uint8", others=others)
+
+
+_SIDES: dict[str, Data] = {"both": "fine", "above": "positive", "some": "signs"}
+
+
 def _reorder(f: Fields) -> Subject | None:
     shape, source, target = f.dims(), f.text("from", ""), f.text("to", "")
     rank = sum(letter.isalpha() for letter in dict.fromkeys(source.lower()))
@@ -291,7 +302,7 @@ def _batch_normalization_training(f: Fields) -> Subject:
     forward = _batch_normalization(f)
     tensors = tuple(one for one in forward.tensors if one.role in ("src", "scale", "shift"))
     vector = (forward.dst[1],)
-    others = (("batch_mean", vector), ("batch_variance", vector))
+    others = (("batch_mean", vector, "float32"), ("batch_variance", vector, "float32"))
     attrs = ir.BatchNormalizationTraining(1e-5)
     return Subject(attrs, tensors, forward.dst, exact=False, others=others)
 
@@ -306,12 +317,10 @@ def _batch_normalization_backward(f: Fields) -> Subject:
         (src, Tensor("gradient", forward.dst), *kept),
         forward.dst,
         exact=False,
-        others=(("scale_gradient", vector), ("shift_gradient", vector)),
+        others=(("scale_gradient", vector, "float32"), ("shift_gradient", vector, "float32")),
     )
 
 
-NOT_SWEPT = ("dynamic_quantization",)
-"""Kinds without problems: verified where a network uses them, and by tests of their own."""
 _KINDS: dict[str, Callable[[Fields], Subject | None]] = {
     "convolution": _convolution,
     "deconvolution": _deconvolution,
@@ -335,6 +344,7 @@ _KINDS: dict[str, Callable[[Fields], Subject | None]] = {
     "slice": _slice,
     "reorder": _reorder,
     "quantization": _quantization,
+    "dynamic_quantization": _dynamic_quantization,
     "select": select,
     "compare": compare,
     "cast": cast,

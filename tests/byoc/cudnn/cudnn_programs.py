@@ -25,23 +25,33 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "passes"))
 from relax_programs import TARGET, normal, parse, run
 
 
-def checked_against_tvm(lines: Sequence[str], shapes: Mapping[str, tuple[int, ...]]) -> tuple[ir.Step, ...]:
+def checked_against_tvm(
+    lines: Sequence[str], shapes: Mapping[str, tuple[int, ...]], canonical: Sequence[tvm.transform.Pass] = ()
+) -> tuple[ir.Step, ...]:
     """The steps, conversions of layouts left out, of the one region that a function becomes.
 
     Parameters
     ----------
     lines : the function's bindings.
     shapes : of what they name; x and z are inputs, all else is constant.
+    canonical : passes that run before dispatch.
     """
     arrays = {name: normal(at, *shape) for at, (name, shape) in enumerate(shapes.items())}
     parameters = ", ".join(f'{name}: R.Tensor({shape}, "float32")' for name, shape in shapes.items())
     plain = parse("\n".join([*lines, f"return {lines[-1][0]}"]), parameters)
     constant = {name: array for name, array in arrays.items() if name not in ("x", "z")}
-    bound = relax.transform.BindParams("main", constant)(plain)
+    return checked_module(relax.transform.BindParams("main", constant)(plain), arrays, canonical)
+
+
+def checked_module(
+    bound: tvm.IRModule, arrays: Mapping[str, np.ndarray], canonical: Sequence[tvm.transform.Pass] = ()
+) -> tuple[ir.Step, ...]:
+    """The same of a module, with numbers for its inputs by their names."""
     choice = DeviceChoice(str(DEVICES / "h200.json"), "", False, False)
     backend = Cudnn().for_device(choice).backend
     passes = [
         relax.transform.ConvertToDataflow(1),
+        *canonical,
         DispatchOperators(preference_of([backend])),
         PartitionRegions(),
     ]

@@ -41,6 +41,10 @@ def run_program(program: ir.Program, constants: Sequence[Array], inputs: Sequenc
         elif isinstance(step.attrs, ir.Concat):
             pieces = [seen(one.value) for one in step.operands if one.role == "src"]
             seen(step.dst)[...] = np.concatenate(pieces, step.attrs.axis)
+        elif isinstance(step.attrs, ir.Slice):
+            part = seen(step.dst)
+            box = zip(step.attrs.begin, part.shape, strict=True)
+            part[...] = seen(step.operand("src"))[tuple(slice(at, at + extent) for at, extent in box)]
         elif isinstance(step.attrs, ir.Softmax):
             seen(step.dst)[...] = softmax(seen(step.operand("src")), step.attrs)
         else:

@@ -13,10 +13,12 @@ from cudnn_stand_in import DEVICES, StandIn, small_network
 from onnx import numpy_helper
 
 import tvm_mxplan
+from tvm_mxplan.byoc import registry
 from tvm_mxplan.byoc.cudnn import library
+from tvm_mxplan.byoc.cudnn.plans.record import digest_of
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.errors import InvalidInputError, UnsupportedError
-from tvm_mxplan.report.inspection import decoded_programs
+from tvm_mxplan.report.inspection import decoded_programs, failed_plans, region_modules
 
 TARGET = "cudnn, cuda -arch=sm_90"
 
@@ -120,6 +122,59 @@ def test_plans_travel_in_the_library_and_are_not_made_again(planner: StandIn, tm
     assert planner.requests == []
     assert "eng7_k1=2" in str(loaded.report)
     assert loaded.report.to_json()["regions"] == ex.report.to_json()["regions"]
+
+
+@pytest.mark.parametrize("spares, behavior", [("compiled", [["RUNTIME_COMPILATION"]]), ("any", [[]])])
+def test_the_next_engine_stands_by_in_no_larger_workspace(
+    planner: StandIn, spares: str, behavior: list[list[str]]
+) -> None:
+    found = convolutions(compiled(spare_plans=spares))
+    asked = [request for request in planner.requests if request["refused"]]
+    assert len(asked) >= len(found) == 3
+    for request in asked:
+        assert request["refused"] == ["eng7_"] and request["workspace_limit"] == planner.workspace
+        assert [request["behavior"]] == behavior
+    first = [request for request in planner.requests if not request["refused"]]
+    assert all(request["behavior"] == [] and request["workspace_limit"] == -1 for request in first)
+    for _, step in found:
+        assert step.implementation == "eng7_k1=2" and b"eng0" in step.prepared
+
+
+def test_without_spares_nothing_more_is_asked(planner: StandIn) -> None:
+    found = convolutions(compiled(spare_plans="none"))
+    assert found and not any(request["refused"] for request in planner.requests)
+    assert not any(b"eng0" in step.prepared for _, step in found)
+    with pytest.raises(InvalidInputError, match="spare_plans"):
+        compiled(spare_plans="some")
+
+
+def test_a_graph_with_one_engine_has_no_spare(planner: StandIn) -> None:
+    planner.names = ("eng7_k1=2",)
+    found = convolutions(compiled())
+    assert found and not any(b"eng0" in step.prepared for _, step in found)
+
+
+def test_plans_that_failed_are_in_the_report(
+    planner: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ex = compiled()
+    program, step = convolutions(ex)[0]
+    told = [(program.name, step.name, digest_of(step.prepared), "eng7_k1=2", "no luck", "eng0")]
+    others = [(program.name, step.name, "0" * 32, "eng7_k1=2", "another model's", "eng0")]
+    monkeypatch.setattr(library, "failures", lambda: [*others, *told])
+    (failed,) = failed_plans(ex.module)
+    assert failed == f"{step.name}: eng7_k1=2 failed (no luck); eng0 runs in its place"
+    engine = registry.engine("cudnn")
+    monkeypatch.setattr(
+        "tvm_mxplan.byoc.runtime_functions.stats",
+        lambda _: {"specializations": [{"steps": [{"name": step.name, "implementation": "eng7_k1=2"}]}]},
+    )
+    (module,) = region_modules(ex.module)
+    (ran,) = engine.stats(module)["specializations"][0]["steps"]
+    assert ran["implementation"] == "eng0"
+    monkeypatch.setattr(ex, "_elsewhere", "")  # as where there is a GPU
+    assert f"plan that failed here, {failed}" in str(ex.report)
+    assert ex.report.from_json(ex.report.to_json()).failed_plans == (failed,)
 
 
 def test_running_without_a_gpu_is_one_clear_error(planner: StandIn, tmp_path: Path) -> None:

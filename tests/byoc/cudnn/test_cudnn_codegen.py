@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from cudnn_programs import checked_against_tvm
+import tvm
+from cudnn_programs import checked_against_tvm, checked_module
 from cudnn_stand_in import StandIn
 from relax_programs import normal, parse
 from tvm import relax
 
 from tvm_mxplan.byoc.cudnn.backend import Cudnn
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.operators.attention import Attention, attention
+from tvm_mxplan.passes.canonicalize import RecoverAttention
 
 IMAGE, RESULT = (2, 6, 7, 9), (2, 8, 7, 9)
 FILTERS, CHANNELS = (8, 6, 3, 3), (1, 8, 1, 1)
@@ -182,6 +185,20 @@ OTHERS: dict[str, tuple[list[str], dict[str, tuple[int, ...]], tuple[str, ...]]]
         {"x": (2, 4, 7, 9), "z": (2, 8, 6, 8)},
         ("pooling", "concat", "eltwise"),
     ),
+    "and a constant one": (
+        ["a = R.concat((v, x), axis=1)", "b = R.add(a, z)"],
+        {"x": (1, 5, 8), "v": (1, 1, 8), "z": (1, 6, 8)},
+        ("concat", "binary"),
+    ),
+    "boxes of an image": (
+        [
+            "a = R.strided_slice(x, axes=[1, 3], begin=[4, 1], end=[8, 7])",
+            "b = R.strided_slice(x, axes=[1, 3], begin=[0, -6], end=[4, 10], strides=[1, 1])",
+            "c = R.multiply(a, b)",
+        ],
+        {"x": (2, 8, 4, 8)},
+        ("slice", "slice", "binary"),
+    ),
     "rows one behind the other": (["a = R.concat((x, z), axis=-1)"], {"x": (3, 4), "z": (3, 5)}, ("concat",)),
     "chain": (
         [
@@ -223,6 +240,66 @@ def test_other_composites_compute_what_their_operators_do(planner: StandIn, case
     assert tuple(step.kind for step in checked_against_tvm(lines, shapes)) == kinds
 
 
+SCORES = [
+    "t = R.permute_dims(z, [0, 1, 3, 2])",
+    "s = R.matmul(x, t)",
+    "c = R.multiply(s, R.const(0.25))",
+]
+WEIGHTED = ["w = R.nn.softmax(m, axis=-1)", "a = R.matmul(w, z)"]
+UNMASKED = ["w = R.nn.softmax(c, axis=-1)", WEIGHTED[1]]
+QUERIES, KEYS = (2, 3, 5, 8), (2, 3, 7, 8)
+
+
+@pytest.mark.parametrize(
+    "mask, post_ops",
+    [
+        ((1, 1, 5, 7), ["linear", "add"]),
+        ((1, 1, 1, 7), ["linear", "add"]),
+        ((2, 1, 1, 7), ["linear"]),  # for some of the batches of the product: a step of its own
+        ((), ["linear"]),
+    ],
+)
+def test_attention_in_float32_is_its_parts(
+    planner: StandIn, mask: tuple[int, ...], post_ops: list[str]
+) -> None:
+    shapes = {"x": QUERIES, "z": KEYS, **({"u": mask} if mask else {})}
+    lines = [*SCORES, "m = R.add(c, u)", *WEIGHTED] if mask else [*SCORES, *UNMASKED]
+    first, *added, softmax, second = checked_against_tvm(lines, shapes, [RecoverAttention()])
+    assert (first.kind, softmax.kind, second.kind) == ("matmul", "softmax", "matmul")
+    assert [one.algorithm for one in first.post_ops] == post_ops  # type: ignore[union-attr]
+    assert [one.kind for one in added] == (["binary"] if mask and "add" not in post_ops else [])
+
+
+def causal(kind: str, rows: int, columns: int) -> tvm.IRModule:
+    """Attention as an operator, in which rows see columns up to their own."""
+    builder = relax.BlockBuilder()
+    operands = [
+        relax.Var(name, relax.TensorType((1, 2, extent, 8), "float32"))
+        for name, extent in (("q", rows), ("k", columns), ("v", columns))
+    ]
+    with builder.function("main", operands):
+        with builder.dataflow():
+            out = builder.emit_output(attention(Attention(0.5, kind), *operands))  # type: ignore[arg-type]
+        builder.emit_func_output(out)
+    return builder.get()
+
+
+@pytest.mark.parametrize("kind, rows, columns", [("first", 5, 7), ("first", 7, 5), ("last", 5, 7)])
+def test_causal_attention_has_a_mask_of_its_own(planner: StandIn, kind: str, rows: int, columns: int) -> None:
+    mod = causal(kind, rows, columns)
+    steps = checked_module(
+        mod, dict(zip("qkv", (normal(1, 1, 2, n, 8) for n in (rows, columns, columns)), strict=True))
+    )
+    assert [step.kind for step in steps] == ["matmul", "softmax", "matmul"]
+
+
+def test_rows_that_see_nothing_are_left_to_tvm(planner: StandIn) -> None:
+    told: list[str] = []
+    patterns = Cudnn().patterns(lambda operator, reason: told.append(f"{operator}: {reason}"))
+    relax.transform.FuseOpsByPattern(patterns, bind_constants=True)(causal("last", 7, 5))
+    assert any("rows may see nothing" in one for one in told), told
+
+
 REFUSED = {
     # lines, shapes, words of the reason
     "uneven windows": (
@@ -234,6 +311,16 @@ REFUSED = {
         ["a = R.concat((x, z), axis=1)"],
         {"x": (1, 5), "z": (1, 3)},
         "begins at byte 20",
+    ),
+    "a box between two words": (
+        ["a = R.strided_slice(x, axes=[1], begin=[1], end=[4])"],
+        {"x": (1, 5)},
+        "begins at byte 4",
+    ),
+    "every second element": (
+        ["a = R.strided_slice(x, axes=[1], begin=[0], end=[8], strides=[2])"],
+        {"x": (1, 8)},
+        "strides",
     ),
     "sums over other axes": (["a = R.sum(x, axis=[0])"], {"x": IMAGE}, "not the last ones"),
     "a first operand that is broadcast": (

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tvm_mxplan.byoc.cudnn import library
-from tvm_mxplan.byoc.cudnn.plans.record import PlanRecord
+from tvm_mxplan.byoc.cudnn.plans.record import EnginePlan, PlanRecord, digest_of
 from tvm_mxplan.errors import InvalidInputError
 
-RECORD = PlanRecord(
-    91900, 90, 132, 13000, 4096, "eng7_k1=2", (3, 1, 2), ((500, b"\0\0\x80?"),), '{"engineId":7}'
-)
+FIRST = EnginePlan(4096, "eng7_k1=2", (3, 1, 2), ((500, b"\0\0\x80?"),), '{"engineId":7}')
+SPARE = EnginePlan(0, "eng1", (1, 2, 3), (), '{"engineId":1}')
+RECORD = PlanRecord(91900, 90, 132, 13000, (FIRST, SPARE))
 
 
 def test_the_runtime_reads_what_was_written() -> None:
@@ -38,4 +38,15 @@ def test_every_truncation_and_every_appendix_is_noticed() -> None:
 def test_a_record_of_another_version_is_refused() -> None:
     good = RECORD.encode()
     with pytest.raises(InvalidInputError, match="version"):
-        library.check_plan(good[:4] + b"\3\0\0\0" + good[8:])
+        library.check_plan(good[:4] + b"\2\0\0\0" + good[8:])
+
+
+def test_a_record_without_a_plan_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="without a plan"):
+        library.check_plan(PlanRecord(91900, 90, 132, 13000, ()).encode())
+
+
+def test_the_digest_tells_records_apart() -> None:
+    alone = PlanRecord(91900, 90, 132, 13000, (FIRST,))
+    assert len(digest_of(RECORD.encode())) == 32
+    assert digest_of(RECORD.encode()) != digest_of(alone.encode())

@@ -10,6 +10,7 @@ from costs_by_hand import info, rates
 
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.byoc.onednn.costs.kernels import computing_us
+from tvm_mxplan.core.machine import Compute
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.builder import ProgramBuilder
 from tvm_mxplan.core.program.operands import operands_of
@@ -133,6 +134,41 @@ def test_narrow_vectors_pay_where_they_are_full_and_nearly_as_fast(
     layer, machine = convolution(256, outputs, 14), rates(narrow=share)
     wide, narrow = (cost(layer, LAST, f"brgconv_1x1:{isa}", machine) for isa in ("avx512_core", "avx2"))
     assert (narrow < wide) == pays
+
+
+@pytest.mark.parametrize(("narrow", "share"), [(0.5, 0.65), (1.0, 1.0), (0.65, 0.845)])
+def test_products_in_groups_wait_for_loads_where_vectors_are_multiplied_that_fast(
+    narrow: float, share: float
+) -> None:
+    """Where AVX2 multiplies as many numbers, AVX-512 multiplies half as many vectors."""
+    machine = rates(narrow=narrow)
+    dense, grouped = (
+        computing(convolution(64, 64, 14, 3, 1, groups), LAST, "jit:avx512_core", machine) / (64 // groups)
+        for groups in (1, 4)
+    )
+    assert dense / grouped == pytest.approx(share)
+    half = computing(convolution(64, 64, 14, 3, 1, 4), LAST, "jit:avx2", machine) / 16
+    assert dense / half == pytest.approx(0.65 * narrow)
+
+
+@pytest.mark.parametrize(("groups", "narrower"), [(4, "avx512"), (8, "avx2"), (16, "sse41"), (32, "avx512")])
+def test_groups_of_few_channels_take_narrow_vectors(groups: int, narrower: str) -> None:
+    compute = tuple(
+        Compute("float32", name, 100.0 * at) for at, name in enumerate(("sse41", "avx2", "avx512"), 1)
+    )
+    machine, slower = (
+        replace(
+            RATES, compute=tuple(replace(one, gflops=one.gflops / by[one.instruction_set]) for one in compute)
+        )
+        for by in (
+            dict.fromkeys(("sse41", "avx2", "avx512"), 1),
+            {"sse41": 1, "avx2": 1, "avx512": 1, narrower: 2},
+        )
+    )
+    layer = convolution(64, 64, 14, 3, 1, groups)
+    assert computing(layer, LAST, "jit:avx512_core", slower) > 1.2 * computing(
+        layer, LAST, "jit:avx512_core", machine
+    )
 
 
 def test_a_depthwise_convolution_inside_a_pointwise_one_adds_its_own() -> None:
@@ -264,6 +300,19 @@ def test_a_reorder_reads_and_writes_all_padding_included_and_takes_a_start(shape
     assert OneDNN().cost(
         reorder_facts((2 * shape[0], *shape[1:]), "float32", "abcd", LAST), RATES
     ) > reorder_us(LAST)
+
+
+def test_a_reorder_that_puts_another_axis_side_by_side_goes_element_by_element() -> None:
+    def reorder_us(source: str, target: str, shape: tuple[int, ...] = (1, 64, 28, 28)) -> float:
+        return OneDNN().cost(reorder_facts(shape, "float32", source, target), slow)
+
+    slow = replace(rates(gflops=120.0), threads=1)
+    turned = 64 * 28 * 28 * 60 / 120e3
+    for source, target in (("acdb", "abcd"), ("abcd", "acdb"), ("aBcd16b", "abcd")):
+        assert reorder_us(source, target) == pytest.approx(slow.start_us + slow.fork_us * 2 + turned)
+    for source, target in (("acdb", "aBcd16b"), ("aBcd16b", "acdb"), ("cadb", "acdb")):
+        assert reorder_us(source, target) < 0.75 * turned
+    assert reorder_us("acdb", "abcd", (1, 64 * 784, 1, 1)) < 0.75 * turned
 
 
 def test_bytes_go_by_the_element_type() -> None:

@@ -311,3 +311,38 @@ def test_what_has_no_known_shape_is_left() -> None:
     assert_unchanged(SimplifyInference(), "y = R.concat((x, z), axis=None)", parameters=rows)
     pair = 'p: R.Tuple(R.Tensor((2, 3), "float32"), R.Tensor((2, 4), "float32"))'
     assert_unchanged(SimplifyInference(), "y = R.concat(p, axis=1)", parameters=pair)
+
+
+ONES, ZEROS = (f'R.const([[[{number}]], [[{number}]], [[{number}]]], "float32")' for number in (1.0, 0.0))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        f"R.multiply(x, {ONES})",
+        f"R.multiply({ONES}, x)",
+        'R.divide(x, R.const(1.0, "float32"))',
+        f"R.add(x, {ZEROS})",
+        f"R.add({ZEROS}, x)",
+        f"R.subtract(x, {ZEROS})",
+    ],
+)
+def test_what_makes_no_difference(call):
+    assert_becomes(SimplifyInference(), f"a = {call}\ny = R.nn.relu(a)", "y = R.nn.relu(x)")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        f"R.subtract({ZEROS}, x)",
+        f"R.divide({ONES}, x)",
+        f"R.multiply(x, {ZEROS})",
+        f"R.add(x, {ONES})",
+        'R.multiply(x, R.const([[[[1.0]]], [[[1.0]]]], "float32"))',
+        'R.multiply(x, R.const([[[1.0]], [[1.0]], [[1.0000001]]], "float32"))',
+    ],
+)
+def test_what_makes_one(call):
+    """Other operators, sides and numbers, and a constant that repeats the operand."""
+    shape = 'x: R.Tensor((1, 3, 4, 4), "float32")'
+    assert_unchanged(SimplifyInference(), f"a = {call}\ny = R.nn.relu(a)", parameters=shape)

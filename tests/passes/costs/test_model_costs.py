@@ -60,10 +60,13 @@ def test_steps_and_copies_are_asked_as_they_are(backend: Any) -> None:
     assert not cost.knows(PROGRAM, FIRST, layouts) and not cost.measured
 
 
-def test_a_conversion_is_from_the_plain_layout(backend: Any) -> None:
-    assert ModelCost(backend, MACHINE).reorder(PROGRAM, 1, "acdb", ("aBcd16b",), None) == 100.0
+@pytest.mark.parametrize(("sources", "first"), [(("aBcd16b", "abcd"), "aBcd16b"), ((), "abcd")])
+def test_a_conversion_is_from_the_likeliest_layout_or_the_plain_one(
+    backend: Any, sources: tuple[str, ...], first: str
+) -> None:
+    assert ModelCost(backend, MACHINE).reorder(PROGRAM, 1, "acdb", sources, None) == 100.0
     ((facts, machine),) = backend.asked
-    assert (facts.layouts, facts.shape("src"), facts.dtype("src")) == (("abcd", "acdb"), IMAGE, "bfloat16")
+    assert (facts.layouts, facts.shape("src"), facts.dtype("src")) == ((first, "acdb"), IMAGE, "bfloat16")
     assert machine is MACHINE
 
 

@@ -98,7 +98,7 @@ def built(blocks: Sequence[Callable[[Model, str], str]]) -> bytes:
     [([convnext] * 3, 3), ([tokens] * 2, 2), ([last_norm, convnext, tokens], 3)],
     ids=["convnext", "tokens", "all"],
 )
-def test_no_copy_is_left_but_that_of_the_image_that_comes_in(
+def test_no_copy_is_left_but_one_before_the_blocks(
     blocks: list[Callable[[Model, str], str]], norms: int
 ) -> None:
     model = built(blocks)
@@ -108,9 +108,8 @@ def test_no_copy_is_left_but_that_of_the_image_that_comes_in(
     kinds = [step.kind for step in region.steps]
     assert kinds.count("layer_normalization") == norms
     assert not executable.report.kept
-    copies = [step for step in region.steps if step.kind == "reorder"]
-    assert [step.shape for step in copies if "x" not in step.name.split("_")] == []
-    assert len(copies) <= 1
+    assert kinds.count("reorder") <= 1, "of the image that comes in, or of what the first convolution makes"
+    assert "reorder" not in kinds[kinds.index("layer_normalization") :]
     session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
     np.testing.assert_allclose(
         executable(x=x)[0].numpy(), session.run(None, {"x": x})[0], rtol=2e-4, atol=2e-5

@@ -44,11 +44,13 @@ ffi::Map<ffi::String, int64_t> Device() {
   });
 }
 
-// Region, step, engine, reason and the next engine of each plan that failed in this process.
+// Region, step, the digest of its plans, engine, reason and the next engine of each plan that
+// failed in this process.
 ffi::Array<ffi::Array<ffi::String>> Failures() {
   ffi::Array<ffi::Array<ffi::String>> noted;
   for (const PlanFailure& one : NotedFailures()) {
-    noted.push_back({one.region, one.step, one.engine, one.reason, one.next});
+    const StepName& step = one.step;
+    noted.push_back({step.region, step.step, step.plans, one.engine, one.reason, one.next});
   }
   return noted;
 }

@@ -145,11 +145,31 @@ bool HasZeroPoint(const StepDescriptor& step) {
   return NamesOperand(step.text, "src_zero_point") || NamesOperand(step.text, "dst_zero_point");
 }
 
+// Whether there are channels, and they do not fill blocks; true for blocks of 0.
+bool IsNoMultiple(const Dims& dims, int64_t block) {
+  return block == 0 || (dims.size() > 1 && dims[1] % block != 0);
+}
+
 bool HasPostOp(const Condition& wanted, const std::vector<PostOp>& post_ops) {
   std::string algorithm = wanted.post_op_algorithm;
   return !wanted.post_op || std::any_of(post_ops.begin(), post_ops.end(), [&](const PostOp& op) {
     return op.kind == *wanted.post_op && (algorithm.empty() || op.algorithm == algorithm);
   });
+}
+
+bool MultipliesBytes(const StepDescriptor& step) {
+  std::string type = TypeOfOperand(step.text, "src");
+  return (type == "uint8" || type == "int8") && !step.weights.empty();
+}
+
+Erratum BytePairs(const char* name, const char* implementation) {
+  return {.name = name,
+          .implementation = implementation,
+          .condition = {.kind = "", .byte_products = true},
+          .first = {3, 2, 0},
+          .last = {3, 999, 999},
+          .wrong = "sums of two products of bytes saturate in 16 bits",
+          .found_by = "scripts/sweep_kernels"};
 }
 
 }  // namespace
@@ -214,6 +234,23 @@ const std::vector<Erratum>& Errata() {
        .last = {3, 2, 99},
        .wrong = "results near 0 are off by 5e-6, 1e-4 of their size",
        .found_by = "scripts/sweep_kernels"},
+      // The second operand is loaded for whole blocks, so that the padding becomes 0 / 0.
+      {.name = "bfloat16-division-padding",
+       .implementation = "jit_bf16:*",
+       .condition = {.kind = "convolution",
+                     .post_op = PostOp::Kind::kBinary,
+                     .post_op_algorithm = "div",
+                     .dst_order = Order::kBlocked,
+                     .dst_not_multiple = 16},
+       .first = {3, 2, 0},
+       .last = {3, 2, 99},
+       .wrong = "the padding of the result is not zero behind a division",
+       .found_by = "scripts/sweep_kernels"},
+      // Instruction sets without VNNI add products of bytes in pairs, in 16 bits: 255 * 127 * 2 is
+      // beyond them.  No version of oneDNN promises otherwise, it asks for weights of 7 bits.
+      BytePairs("byte-pairs-avx512", "*:avx512_core"),
+      BytePairs("byte-pairs-avx2", "*:avx2"),
+      BytePairs("byte-pairs-sse41", "*:sse41"),
       // Where rows of src are read and elements of dst written one by one, it returns before it
       // comes to zero points.  Mended in oneDNN 3.3.
       {.name = "conversion-zero-point",
@@ -230,18 +267,20 @@ const std::vector<Erratum>& Errata() {
 
 bool Holds(const Condition& condition, const StepDescriptor& step) {
   bool has_epilogue = step.has_bias || !step.post_ops.empty();
-  return condition.kind == step.kind &&
+  return (condition.kind[0] == '\0' || condition.kind == step.kind) &&
          (condition.algorithm[0] == '\0' || condition.algorithm == step.algorithm) &&
          (condition.epilogue == Epilogue::kAny ||
           (condition.epilogue == Epilogue::kSome) == has_epilogue) &&
          HasPostOp(condition, step.post_ops) &&
          HoldsOrder(condition.order, step.src_layout, step.src.size()) &&
-         (condition.not_multiple == 0 ||
-          (step.src.size() > 1 && step.src[1] % condition.not_multiple != 0)) &&
+         HoldsOrder(condition.dst_order, step.dst_layout, step.dst.size()) &&
+         IsNoMultiple(step.src, condition.not_multiple) &&
+         IsNoMultiple(step.dst, condition.dst_not_multiple) &&
          condition.src_channels.Has(step.SrcChannels()) &&
          condition.dst_channels.Has(step.DstChannels()) && condition.groups.Has(step.groups) &&
          condition.kernel_rows.Has(LargestOfRows(step.kernel)) &&
          condition.row_stride.Has(LargestOfRows(step.strides)) &&
+         (!condition.byte_products || MultipliesBytes(step)) &&
          (!condition.zero_point || HasZeroPoint(step)) &&
          (!condition.reads_by_rows || MayReadByRows(step));
 }
@@ -267,12 +306,15 @@ std::string ErrataJson() {
     json.Key("post_op").String(Text(condition.post_op));
     json.Key("post_op_algorithm").String(condition.post_op_algorithm);
     json.Key("order").String(Text(condition.order));
+    json.Key("dst_order").String(Text(condition.dst_order));
     json.Key("not_multiple").Integer(condition.not_multiple);
+    json.Key("dst_not_multiple").Integer(condition.dst_not_multiple);
     WriteRange("src_channels", condition.src_channels, &json);
     WriteRange("dst_channels", condition.dst_channels, &json);
     WriteRange("groups", condition.groups, &json);
     WriteRange("kernel_rows", condition.kernel_rows, &json);
     WriteRange("row_stride", condition.row_stride, &json);
+    json.Key("byte_products").String(condition.byte_products ? "some" : "any");
     json.Key("zero_point").String(condition.zero_point ? "some" : "any");
     json.Key("reads_by_rows").String(condition.reads_by_rows ? "may" : "any");
     json.EndObject();

@@ -31,20 +31,23 @@ enum class Order : uint8_t { kAny, kPlain, kChannelsLast, kBlocked, kNotPlain };
 
 // Every field has to hold.
 struct Condition {
-  const char* kind;
+  const char* kind;            // '': any
   const char* algorithm = "";  // '': any
   Epilogue epilogue = Epilogue::kAny;
   std::optional<PostOp::Kind> post_op = {};  // one of this kind, ...
   const char* post_op_algorithm = "";        // ... with this algorithm ('': any)
   Order order = Order::kAny;                 // of src
-  int64_t not_multiple = 0;                  // all of src's channels are no multiple of this
-  Range src_channels = {};                   // of one group
-  Range dst_channels = {};                   // likewise
+  Order dst_order = Order::kAny;
+  int64_t not_multiple = 0;      // all of src's channels are no multiple of this
+  int64_t dst_not_multiple = 0;  // likewise
+  Range src_channels = {};       // of one group
+  Range dst_channels = {};       // likewise
   Range groups = {};
   // Of a window's axes but the last one, which are 1 where there are none: the largest extent, the
   // largest stride.
   Range kernel_rows = {};
   Range row_stride = {};
+  bool byte_products = false;  // src has 8 bits and is multiplied by weights
   bool zero_point = false;     // there is one, of src or of dst
   bool reads_by_rows = false;  // a conversion may follow src's order in place of dst's
 };

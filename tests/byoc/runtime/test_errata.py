@@ -1,0 +1,302 @@
+"""Errata: each refuses its implementation where its condition holds, and what runs in its place is right."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from fnmatch import fnmatch
+from math import prod
+
+import ml_dtypes
+import numpy as np
+import pytest
+from program_builder import Array, Builder, call, random
+
+from tvm_mxplan.byoc.onednn import library
+from tvm_mxplan.core.description import StepInfo
+from tvm_mxplan.core.element_types import numpy_type
+from tvm_mxplan.core.layout.layout import parse_layout
+from tvm_mxplan.core.layout.layout_arrays import pack
+from tvm_mxplan.core.program import program as ir
+
+RELU = ir.EltwisePostOp("relu", 0.0, 0.0)
+
+
+@pytest.fixture(autouse=True)
+def no_refusals() -> Iterator[None]:
+    yield
+    library.forget_refusals()
+    library.set_errata(True)
+
+
+def info(b: Builder) -> StepInfo:
+    return library.describe(b.build()).steps[0]
+
+
+def stored(dims: tuple[int, ...]) -> Array:
+    """Random numbers in the shape of a 2-D image that is stored channels last."""
+    n, c, h, w = dims
+    return random(n, h, w, c)
+
+
+def run(b: Builder) -> str:
+    """Runs the one step, held against its reference; which implementation it was."""
+    module, program = b.module(), b.build()
+    src, dst = (tuple(int(d) for d in program.values[i].shape) for i in (0, 1))
+    b.run_stored(stored(src), shape=(dst[0], dst[2], dst[3], dst[1]))
+    out = np.empty((dst[0], dst[2], dst[3], dst[1]), "float32")
+    call(module, b.name, stored(src), out)
+    (specialization,) = library.stats(module)["specializations"]
+    return str(specialization["steps"][0]["implementation"])
+
+
+def test_the_table_is_told_as_data() -> None:
+    table = library.errata()
+    assert len({entry["name"] for entry in table}) == len(table)
+    for entry in table:
+        assert entry["condition"]["kind"] in ("", *ir.STEP_KINDS)
+        assert entry["first"] <= library.version() and entry["wrong"] and entry["found_by"]
+
+
+def deconvolution(channels: int, *, bias: bool, relu: bool, stride: int = 2, kernel: int = 4) -> Builder:
+    b = Builder()
+    extent = 3 * stride + kernel - 2
+    src, dst = b.input((1, channels, 4, 4), "acdb"), b.output((1, 64, extent, extent), "acdb")
+    weights = random(64, channels, kernel, kernel) / np.float32(prod((channels, kernel, kernel)) ** 0.5)
+    operands = {"bias": b.constant(random(64))} if bias else {}
+    attrs = ir.Deconvolution((stride, stride), (1, 1, 1, 1), (1, 1), 1)
+    b.step(attrs, [RELU] if relu else [], src=src, weights=b.constant(weights), **operands, dst=dst)
+    return b
+
+
+def strided_deconvolution() -> Builder:
+    return deconvolution(80, bias=True, relu=True)
+
+
+def depthwise_with_a_sum() -> Builder:
+    b = Builder()
+    src, added = b.input((1, 5, 6, 7), "acdb"), b.input((1, 5, 6, 7), "acdb")
+    held = b.view(b.output((1, 5, 6, 7), "acdb"), (1, 5, 6, 7), "acdb")
+    b.step(ir.Reorder(), src=added, dst=held)
+    attrs = ir.Convolution((1, 1), (1, 1, 1, 1), (1, 1), 5)
+    weights = b.constant(random(5, 1, 1, 3, 3))
+    dst = b.view(held, (1, 5, 6, 7), "acdb")
+    b.step(attrs, [ir.SumPostOp(1.0), RELU], src=src, weights=weights, dst=dst)
+    return b
+
+
+def depthwise_with_a_division() -> Builder:
+    b = Builder()
+    src, dst = b.input((1, 35, 6, 5), "aBcd8b"), b.output((1, 35, 6, 5), "aBcd8b")
+    attrs = ir.Convolution((1, 1), (1, 1, 1, 1), (1, 1), 35)
+    post_ops = [ir.BinaryPostOp("div", b.constant(2 + np.abs(random(1, 35, 1, 1))))]
+    b.step(attrs, post_ops, src=src, weights=b.constant(random(35, 1, 1, 3, 3)), dst=dst)
+    return b
+
+
+def resampling_with_a_binary() -> Builder:
+    b = Builder()
+    src, dst = b.input((1, 3, 2, 5), "acdb"), b.output((1, 3, 4, 7), "acdb")
+    post_ops = [ir.BinaryPostOp("add", b.constant(random(1, 3, 1, 1)))]
+    b.step(ir.Resampling("linear"), post_ops, src=src, dst=dst)
+    return b
+
+
+def log_softmax() -> Builder:
+    b = Builder()
+    b.step(ir.Softmax("log_softmax", 1), src=b.input((3, 7)), dst=b.output((3, 7)))
+    return b
+
+
+def conversion(
+    types: tuple[str, str] = ("float32", "uint8"),
+    shape: tuple[int, ...] = (2, 19, 8, 8),
+    layouts: tuple[str, str] = ("abcd", "acdb"),
+) -> Builder:
+    b = Builder()
+    ends = dict(zip(("src", "dst"), types, strict=True))
+    src, dst = b.input(shape, layouts[0], types[0]), b.output(shape, layouts[1], types[1])
+    operands = {}
+    for role, dtype in ends.items():
+        if dtype != "float32":
+            operands[f"{role}_scale"] = b.constant(np.array([0.25], "float32"))
+            operands[f"{role}_zero_point"] = b.constant(np.array([7], "int32"))
+    b.step(ir.Quantization(0), src=src, dst=dst, **operands)
+    return b
+
+
+def convolution_of_bytes() -> Builder:
+    b = Builder()
+    src, dst = b.input((1, 35, 9, 11), "acdb", "uint8"), b.output((1, 17, 9, 11), "acdb")
+    weights = np.random.default_rng(1).integers(-128, 128, (17, 35, 3, 3)).astype("int8")
+    scales = {role: b.constant(np.array([2.0**-9], "float32")) for role in ("src_scale", "weights_scale")}
+    attrs = ir.Convolution((1, 1), (1, 1, 1, 1), (1, 1), 1)
+    b.step(attrs, src=src, weights=b.constant(weights), **scales, dst=dst)
+    return b
+
+
+def division_in_bfloat16() -> Builder:
+    b = Builder()
+    src, dst = b.input((2, 1, 14, 14), "abcd", "bfloat16"), b.output((2, 24, 12, 12), "aBcd16b", "bfloat16")
+    divisor = b.input((2, 24, 12, 12), "aBcd16b", "bfloat16")
+    weights = b.constant(random(24, 1, 3, 3).astype(ml_dtypes.bfloat16))
+    attrs = ir.Convolution((1, 1), (0, 0, 0, 0), (1, 1), 1)
+    b.step(attrs, [ir.BinaryPostOp("div", divisor)], src=src, weights=weights, dst=dst)
+    return b
+
+
+ERRATA = {
+    "deconvolution-epilogue": strided_deconvolution,
+    "depthwise-sum-tail": depthwise_with_a_sum,
+    "depthwise-division-padding": depthwise_with_a_division,
+    "resampling-binary": resampling_with_a_binary,
+    "log-softmax-sse41": log_softmax,
+    "conversion-zero-point": conversion,
+    "bfloat16-division-padding": division_in_bfloat16,
+    "byte-pairs-avx512": convolution_of_bytes,
+    "byte-pairs-avx2": convolution_of_bytes,
+    "byte-pairs-sse41": convolution_of_bytes,
+}
+
+
+def every(make: Callable[[], Builder], *, runs: bool) -> list[str]:
+    """Names of what the library takes for the last step, best first; ``runs`` holds each to its reference."""
+    names: list[str] = []
+    while True:
+        b = make()
+        told = library.describe(b.build()).steps[-1]
+        if told.error:
+            library.forget_refusals()
+            return names
+        if runs:
+            values = b.build().values
+            (output,) = (value for value in values if value.kind == "output")
+            inputs = [stored_input(value) for value in values if value.kind == "input"]
+            b.run_stored(*inputs, shape=parse_layout(output.layout).physical_shape(output.shape))
+        names.append(told.implementation)
+        library.refuse(told.descriptor, told.implementation, "has run")
+
+
+def stored_input(value: ir.Value) -> Array:
+    dtype, shape = numpy_type(value.dtype), tuple(int(size) for size in value.shape)
+    if dtype.kind in "iu":
+        least, greatest = limits(value.dtype)
+        array = np.random.default_rng(5).integers(least, greatest + 1, shape).astype(dtype)
+    else:
+        array = (2 + np.abs(random(*shape))).astype(dtype)  # divisors too
+    return pack(array, parse_layout(value.layout))
+
+
+def test_every_erratum_is_tried_here() -> None:
+    assert set(ERRATA) == {entry["name"] for entry in library.errata()}
+
+
+@pytest.mark.parametrize("name", ERRATA)
+def test_an_erratum_refuses_its_implementation_and_the_others_are_right(name: str) -> None:
+    (entry,) = (entry for entry in library.errata() if entry["name"] == name)
+    library.set_errata(False)
+    offered = every(ERRATA[name], runs=False)
+    wrong = {one for one in offered if fnmatch(one, entry["implementation"])}
+    if not wrong:
+        pytest.skip(f"this processor has no {entry['implementation']}: {offered}")
+    library.set_errata(True)
+    left = every(ERRATA[name], runs=True)
+    assert left and not wrong & set(left)
+
+
+def test_an_erratum_of_a_narrow_instruction_set() -> None:
+    """In a process of its own, where nothing wider is there."""
+    command = [sys.executable, "-m", "pytest", "-q", __file__, "-k", "refuses_its_implementation and log"]
+    environment = {**os.environ, "ONEDNN_MAX_CPU_ISA": "SSE41"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert "1 passed" in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize("bias,relu", [(True, False), (False, True), (True, True)])
+@pytest.mark.parametrize("channels", [80, 512])
+def test_strided_deconvolution_with_an_epilogue(channels: int, bias: bool, relu: bool) -> None:
+    library.set_errata(False)
+    before = info(deconvolution(channels, bias=bias, relu=relu))
+    if not before.implementation.startswith("brg_conv:"):
+        pytest.skip(f"this processor runs {before.implementation}")
+    library.set_errata(True)
+    b = deconvolution(channels, bias=bias, relu=relu)
+    told = info(b)
+    assert before.implementation in [one.implementation for one in told.refused]
+    assert "erratum deconvolution-epilogue" in told.refused[0].reason
+    assert run(b) == told.implementation != before.implementation
+
+
+def test_strided_deconvolution_without_an_epilogue_keeps_its_kernel() -> None:
+    assert not info(deconvolution(512, bias=False, relu=False)).refused
+    assert not info(deconvolution(512, bias=True, relu=True, stride=1, kernel=3)).refused
+
+
+def converted(b: Builder) -> tuple[str, Array, Array]:
+    """The implementation, the result in plain order, and the one by numpy."""
+    program = b.build()
+    src, dst = (program.values[i] for i in (0, 1))
+    x = np.random.default_rng(3).integers(0, 40, src.shape).astype(src.dtype)
+    stored = pack(x, parse_layout(src.layout))
+    out = np.zeros(parse_layout(dst.layout).physical_shape(dst.shape), dst.dtype)
+    call(b.module(), b.name, stored, out)
+    real = (x.astype("float64") - 7) * 0.25 if src.dtype != "float32" else x.astype("float64")
+    wanted = real / 0.25 + 7 if dst.dtype != "float32" else real
+    clipped = wanted if dst.dtype == "float32" else np.clip(wanted, *limits(dst.dtype))
+    return info(b).implementation, out, pack(clipped.astype(dst.dtype), parse_layout(dst.layout))
+
+
+def limits(dtype: str) -> tuple[int, int]:
+    return np.iinfo(dtype).min, np.iinfo(dtype).max
+
+
+@pytest.mark.parametrize(
+    "types",
+    [("float32", "uint8"), ("float32", "int8"), ("uint8", "float32"), ("int8", "int8"), ("uint8", "int8")],
+)
+@pytest.mark.parametrize(
+    "shape,layouts",
+    [
+        ((2, 19, 8, 8), ("abcd", "acdb")),
+        ((1, 64, 7, 7), ("acdb", "abcd")),
+        ((1, 16, 113, 113), ("acdb", "abcd")),  # a row beyond the first-level cache
+        ((1, 16, 113, 113), ("aBcd16b", "abcd")),
+        ((2, 33, 128), ("abc", "acb")),
+        ((1, 17, 4, 4, 4), ("abcde", "acdeb")),
+        ((3, 5, 7, 18), ("abcd", "dcab")),  # three runs
+    ],
+)
+def test_zero_points_between_layouts(
+    types: tuple[str, str], shape: tuple[int, ...], layouts: tuple[str, str]
+) -> None:
+    b = conversion(types, shape, layouts)
+    name, got, right = converted(b)
+    assert np.array_equal(got, right)
+    if library.version() < "3.3":
+        assert name == "jit:uni+jit:uni" and "zero points are left out" in info(b).refused[0].reason
+    library.refuse(info(b).descriptor, name, "wrong on Sundays")
+    assert "wrong on Sundays" in info(b).error
+
+
+@pytest.mark.parametrize(
+    "shape,layouts",
+    [
+        ((1, 3, 64, 64), ("abcd", "acdb")),  # an image as it comes in
+        ((2, 20, 8, 8), ("abcd", "acdb")),
+        ((2, 19, 8, 8), ("acdb", "acdb")),
+        ((1, 19, 1, 1), ("abcd", "acdb")),
+    ],
+)
+def test_conversions_that_are_right_stay_one_step(shape: tuple[int, ...], layouts: tuple[str, str]) -> None:
+    b = conversion(shape=shape, layouts=layouts)
+    name, got, right = converted(b)
+    assert name == "jit:uni" and not info(b).refused and np.array_equal(got, right)
+
+
+def test_a_conversion_without_zero_points_stays_one_step() -> None:
+    b = Builder()
+    src, dst = b.input((2, 19, 8, 8), "abcd"), b.output((2, 19, 8, 8), "acdb", "uint8")
+    b.step(ir.Quantization(0), src=src, dst=dst, dst_scale=b.constant(np.array([0.5], "float32")))
+    assert info(b).implementation == "jit:uni"
