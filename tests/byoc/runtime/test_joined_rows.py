@@ -1,4 +1,4 @@
-"""Concatenations of short rows by the runtime's own stage: bytes, layouts, threads, what is left to oneDNN."""
+"""Concatenations of short rows by our own stage: bytes, layouts, threads, and what is left to oneDNN."""
 
 from __future__ import annotations
 
