@@ -81,7 +81,7 @@ class TypeChooser:
     narrows : whether a constant, by its value, may be stored in ``short``.
     is_large : whether a finite number is infinite in ``short``.
     rounded : the square of the relative error of a constant, by its value, that is stored in ``short``.
-    others : costs and errors of other algorithms for a step alone in float32.
+    others : costs and errors of other algorithms for a step alone, in the types that it has.
     """
 
     program: ir.Program
@@ -117,8 +117,8 @@ class TypeChooser:
 
     @property
     def reserved(self) -> float:
-        """The errors, all together, of algorithms by which steps of ``problem`` are weighed in float32."""
-        return sum(offers[0].error for offers, _ in self._found)
+        """The errors, all together, of algorithms by which steps of ``problem`` are weighed."""
+        return sum(max(offer.error for offer in offers) for offers, _ in self._found)
 
     def chosen(
         self, problem: AssignmentProblem, found: Assignment, unbounded: Assignment | None = None
@@ -196,8 +196,8 @@ class TypeChooser:
             if types.is_float:
                 own = found if isinstance(found, float) else 0.0
                 offers.append(_Offer(types, *min([(own, 0.0), *self.others(alone)])))
-            elif isinstance(found, float):
-                offers.append(_Offer(types, found))
+            elif typed is not None and isinstance(found, float):
+                offers.append(_Offer(types, *min([(found, 0.0), *self.others(typed)])))
             else:
                 reason = reason or found or "it reads one value in two types"
         return offers, "" if len(offers) > 1 else reason or "no other type is proposed for its kind"

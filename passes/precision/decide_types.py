@@ -98,7 +98,7 @@ class TypeDecider:
             lambda root: region.constants.are_finite(program, root),
             lambda number: is_beyond(number, self.short),
             lambda root: region.constants.rounded(program, root),
-            self._others if self.wish.is_bounded else (lambda _: ()),
+            self._others,
         )
 
     def _choose(self, choosers: Sequence[TypeChooser]) -> list[TypeChoice]:

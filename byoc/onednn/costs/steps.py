@@ -5,7 +5,7 @@
     exchanging   images of which threads read what others wrote: a share of them shows behind the arithmetic
     moving       in place of both, where the level of memory that holds the operands is slower
     weights      read once, which no step before has brought into caches
-    other types  what the step takes in float32, times a share (``types``)
+    other types  what the step takes in float32, times a share (``types``); Winograd's multiplies in float32
 
 The shares were read off every step of networks, timed where it stands; see ``scripts/bench costs``.
 """
@@ -36,12 +36,12 @@ def cost(facts: StepFacts, machine: MachineRates) -> float:
     if isinstance(attrs, ir.Concat | ir.Slice):
         moved = 2 * facts.pieces_bytes
         return start + max(shown_share(facts) * machine.exchanging_us(moved), machine.copying_us(moved))
-    if not isinstance(attrs, ir.Reorder | ir.Quantization) and not is_float(facts):
-        return time_share(facts, machine) * cost(in_float(facts), machine)
     images = facts.image_bytes
     exchanging = machine.exchanging_us(images)
     if isinstance(attrs, ir.Convolution) and attrs.algorithm != "direct":
         return start + winograd_us(facts, attrs, machine, exchanging)
+    if not isinstance(attrs, ir.Reorder | ir.Quantization) and not is_float(facts):
+        return time_share(facts, machine) * cost(in_float(facts), machine)
     weights = weights_passes(facts) * facts.constant_bytes / machine.memory.read / 1e3
     computing = computing_us(facts, machine)
     shown = shown_share(facts) * exchanging

@@ -69,7 +69,7 @@ def test_filters_are_read_once_and_products_made_for_each_tile(
 
 def test_products_of_few_columns_reach_less() -> None:
     narrow, wide = (winograd(COMPUTING, "winograd_f4", 128, (1, n, 56, 56)) / n for n in (32, 512))
-    assert narrow > 1.3 * wide
+    assert narrow > 1.1 * wide
 
 
 def test_channels_come_in_sixteens() -> None:

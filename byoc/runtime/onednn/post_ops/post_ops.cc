@@ -52,8 +52,9 @@ PostOp BinaryPostOp(const StepBuilder& b, const mxplan::PostOp& op) {
   const memory::desc operand = b.Desc(op.value);
   const memory::desc dst = b.Desc("dst");
   const Dims channels = {1, dst.get_dims()[1], 1, 1};
+  if (SamePlacement(operand, dst)) return result;
   result.per_channel = operand.get_dims() == channels && operand.get_inner_nblks() == 0;
-  if (!result.per_channel && !SamePlacement(operand, dst)) {
+  if (!result.per_channel) {
     ThrowUnsupported("the kernel takes a post-op's operand for each channel, or stored as dst is");
   }
   return result;

@@ -2,6 +2,7 @@
 // made) is not copied; if all do, the step does nothing.  A piece that stands in another piece's
 // place (it was sliced out of that one) is copied from there.
 #include "base/error.h"
+#include "onednn/joined_rows/joined_rows.h"
 #include "onednn/steps/builders.h"
 
 namespace mxplan {
@@ -94,6 +95,9 @@ void BuildConcat(StepBuilder* b) {
     }
     return;
   }
+  std::vector<int> values;
+  for (const Piece& piece : pieces) values.push_back(piece.value);
+  if (joined_rows::Build(b, axis, values)) return;
   std::vector<dnnl::memory::desc> descs;
   std::vector<StepBuilder::Binding> bindings = {{DNNL_ARG_DST, b->Id("dst")}};
   for (size_t i = 0; i < pieces.size(); ++i) {

@@ -1,5 +1,7 @@
 // Winograd's transforms for AVX2.
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <utility>
 
 #include "onednn/winograd/kernels.h"
@@ -10,6 +12,6 @@
 
 namespace mxplan::winograd {
 
-Kernels Avx2Kernels(Variant variant) { return Get(variant); }
+Kernels Avx2Kernels(Variant variant) { return Get<float>(variant); }
 
 }  // namespace mxplan::winograd

@@ -9,6 +9,6 @@
 
 namespace mxplan::winograd {
 
-Kernels BaseKernels(Variant variant) { return Get(variant); }
+Kernels BaseKernels(Variant variant) { return Get<float>(variant); }
 
 }  // namespace mxplan::winograd

@@ -64,11 +64,13 @@ struct Patches {
 using post_ops::Output;
 using post_ops::PostOp;
 
-// Transforms tiles [begin, end); patches holds tile `begin` first.
+// Transforms tiles [begin, end); patches holds tile `begin` first.  Images are of numbers in
+// float32, or in bfloat16; so are operands of post-ops that are stored as dst is.  Patches, biases
+// and operands for each channel are float32.
 struct Kernels {
-  void (*input)(const Images& src, const float* data, const Grid& grid, int64_t begin, int64_t end,
+  void (*input)(const Images& src, const void* data, const Grid& grid, int64_t begin, int64_t end,
                 const Patches& patches);
-  void (*output)(const Images& dst, float* data, const Grid& grid, int64_t begin, int64_t end,
+  void (*output)(const Images& dst, void* data, const Grid& grid, int64_t begin, int64_t end,
                  const Patches& patches, const Output& output);
   int64_t lanes = 0;  // channels of a vector
 };
@@ -77,9 +79,12 @@ struct Kernels {
 Kernels Avx512Kernels(Variant variant);
 Kernels Avx2Kernels(Variant variant);
 Kernels BaseKernels(Variant variant);
+Kernels Avx512Bf16Kernels(Variant variant);
 
 // Those of the instruction set that oneDNN was told to use, or found.
 Kernels SelectKernels(Variant variant);
+// Those for images in bfloat16; without functions where it has no instructions for them.
+Kernels SelectShortKernels(Variant variant);
 
 }  // namespace mxplan::winograd
 

@@ -6,10 +6,23 @@
 // here has internal linkage, and headers come before the instruction set is named: no inline
 // function of one set may end up in code of another.
 #include "onednn/post_ops/apply_impl.h"
+#include "onednn/shorts_impl.h"
 #include "onednn/winograd/kernels.h"
 
 namespace mxplan::winograd {
 namespace {
+
+// Numbers of images, float or Short, in float32: all that transforms compute in.
+MXPLAN_INLINE Vec LoadNumbers(const float* from) { return Load(from); }
+MXPLAN_INLINE Vec LoadNumbers(const Short* from) { return Widened(LoadShort(from, kLanes)); }
+MXPLAN_INLINE Vec LoadNumbers(const float* from, int64_t count) { return LoadSome(from, count); }
+MXPLAN_INLINE Vec LoadNumbers(const Short* from, int64_t count) {
+  return Widened(LoadShort(from, count));
+}
+MXPLAN_INLINE void StoreNumbers(float* to, Vec x) { Store(to, x); }
+MXPLAN_INLINE void StoreNumbers(Short* to, Vec x) { StoreShort(to, kLanes, x); }
+MXPLAN_INLINE void StoreNumbers(float* to, Vec x, int64_t count) { StoreSome(to, x, count); }
+MXPLAN_INLINE void StoreNumbers(Short* to, Vec x, int64_t count) { StoreShort(to, count, x); }
 
 struct F2 {
   static constexpr int kTile = 2;
@@ -86,8 +99,8 @@ struct Cursor {
 };
 
 // One patch of kLanes channels.  `offsets` are those of its pixels, negative where src has none.
-template <typename F, bool kBorder>
-MXPLAN_INLINE void InputPatch(const float* src, const int64_t (*offsets)[F::kPatch], int64_t count,
+template <typename F, bool kBorder, typename Number>
+MXPLAN_INLINE void InputPatch(const Number* src, const int64_t (*offsets)[F::kPatch], int64_t count,
                               int64_t next, float* patch, int64_t element) {
   Vec columns[F::kPatch][F::kPatch];
 #pragma GCC unroll 6
@@ -98,10 +111,10 @@ MXPLAN_INLINE void InputPatch(const float* src, const int64_t (*offsets)[F::kPat
       int64_t offset = offsets[y][x];
       if (kBorder) {
         pixels[y] = offset < 0        ? Vec{}
-                    : count == kLanes ? Load(src + offset)
-                                      : LoadSome(src + offset, count);
+                    : count == kLanes ? LoadNumbers(src + offset)
+                                      : LoadNumbers(src + offset, count);
       } else {
-        pixels[y] = Load(src + offset);
+        pixels[y] = LoadNumbers(src + offset);
         if (x >= F::kPatch - F::kTile) __builtin_prefetch(src + offset + F::kTile * next);
       }
     }
@@ -120,8 +133,8 @@ MXPLAN_INLINE void InputPatch(const float* src, const int64_t (*offsets)[F::kPat
   }
 }
 
-template <typename F>
-void TransformInput(const Images& src, const float* data, const Grid& grid, int64_t begin,
+template <typename F, typename Number>
+void TransformInput(const Images& src, const void* data, const Grid& grid, int64_t begin,
                     int64_t end, const Patches& patches) {
   Cursor at(grid, begin);
   for (int64_t tile = begin; tile < end; ++tile, at.Next(grid)) {
@@ -135,10 +148,11 @@ void TransformInput(const Images& src, const float* data, const Grid& grid, int6
         offsets[y][x] = inside ? (top + y) * src.row + (left + x) * src.column : -1;
       }
     }
-    const float* image = data + at.image * src.image + OffsetOf(src, src.first_channel);
+    const Number* image =
+        static_cast<const Number*>(data) + at.image * src.image + OffsetOf(src, src.first_channel);
     float* patch = patches.data + (tile - begin) * patches.tile;
     for (int64_t c = 0; c < RoundUpToColumns(src.channels); c += kLanes) {
-      const float* block = image + OffsetOf(src, c);
+      const Number* block = image + OffsetOf(src, c);
       int64_t count = src.stored - c < kLanes ? src.stored - c : kLanes;
       if (border || count < kLanes) {
         InputPatch<F, true>(block, offsets, count, src.column, patch + c, patches.element);
@@ -151,13 +165,14 @@ void TransformInput(const Images& src, const float* data, const Grid& grid, int6
 
 // One tile of kLanes channels as it goes through the post-ops; `rows` and `columns` of it are
 // dst's.
-template <typename F, bool kSome>
+template <typename F, bool kSome, typename Number>
 struct OutputTile {
   Vec pixels[F::kTile][F::kTile];
   int64_t rows, columns, count;
 
-  static MXPLAN_INLINE Vec Read(const float* from, int64_t count) {
-    return kSome ? LoadSome(from, count) : Load(from);
+  template <typename Any>
+  static MXPLAN_INLINE Vec Read(const Any* from, int64_t count) {
+    return kSome ? LoadNumbers(from, count) : LoadNumbers(from);
   }
 
   MXPLAN_INLINE void Transform(const float* patch, int64_t element) {
@@ -191,7 +206,7 @@ struct OutputTile {
   }
 
   // An operator whose second operand is stored as dst is.
-  MXPLAN_INLINE void ApplyEach(const PostOp& op, const float* from, int64_t row, int64_t column) {
+  MXPLAN_INLINE void ApplyEach(const PostOp& op, const Number* from, int64_t row, int64_t column) {
     for (int64_t y = 0; y < rows; ++y) {
       for (int64_t x = 0; x < columns; ++x) {
         pixels[y][x] = Apply(op, pixels[y][x], Read(from + y * row + x * column, count));
@@ -199,27 +214,27 @@ struct OutputTile {
     }
   }
 
-  MXPLAN_INLINE void Write(float* to, int64_t row, int64_t column, bool padded) {
+  MXPLAN_INLINE void Write(Number* to, int64_t row, int64_t column, bool padded) {
     for (int64_t y = 0; y < rows; ++y) {
       for (int64_t x = 0; x < columns; ++x) {
-        float* pixel = to + y * row + x * column;
+        Number* pixel = to + y * row + x * column;
         if (!kSome) {
-          Store(pixel, pixels[y][x]);
+          StoreNumbers(pixel, pixels[y][x]);
           __builtin_prefetch(pixel + F::kTile * column, 1);
         } else {
-          if (padded) Store(pixel, Vec{});
-          StoreSome(pixel, pixels[y][x], count);
+          if (padded) StoreNumbers(pixel, Vec{});
+          StoreNumbers(pixel, pixels[y][x], count);
         }
       }
     }
   }
 };
 
-template <typename F, bool kSome>
-MXPLAN_INLINE void OutputBlock(const Images& dst, float* to, int64_t to_dst, int64_t channel,
+template <typename F, bool kSome, typename Number>
+MXPLAN_INLINE void OutputBlock(const Images& dst, Number* to, int64_t to_dst, int64_t channel,
                                const float* patch, int64_t element, int64_t rows, int64_t columns,
                                const Output& output) {
-  OutputTile<F, kSome> tile;
+  OutputTile<F, kSome, Number> tile;
   tile.rows = rows;
   tile.columns = columns;
   tile.count = dst.channels - channel;
@@ -235,26 +250,29 @@ MXPLAN_INLINE void OutputBlock(const Images& dst, float* to, int64_t to_dst, int
     } else if (op.per_channel) {
       tile.ApplyToAll(op, tile.Read(op.data + of_all, tile.count));
     } else {
-      tile.ApplyEach(op, op.data + to_dst, dst.row, dst.column);
+      tile.ApplyEach(op, reinterpret_cast<const Number*>(op.data) + to_dst, dst.row, dst.column);
     }
   }
   tile.Write(to, dst.row, dst.column, dst.padded);
 }
 
 // Vectors of the last block behind the last channel, where a block has several vectors.
-MXPLAN_INLINE void ClearTail(const Images& dst, float* to, int64_t rows, int64_t columns) {
+template <typename Number>
+MXPLAN_INLINE void ClearTail(const Images& dst, Number* to, int64_t rows, int64_t columns) {
   for (int64_t c = (dst.channels + kLanes - 1) / kLanes * kLanes; c < dst.stored; c += kLanes) {
-    float* tail = to + OffsetOf(dst, c);
+    Number* tail = to + OffsetOf(dst, c);
     for (int64_t y = 0; y < rows; ++y) {
-      for (int64_t x = 0; x < columns; ++x) Store(tail + y * dst.row + x * dst.column, Vec{});
+      for (int64_t x = 0; x < columns; ++x)
+        StoreNumbers(tail + y * dst.row + x * dst.column, Vec{});
     }
   }
 }
 
-template <typename F>
-void TransformOutput(const Images& dst, float* data, const Grid& grid, int64_t begin, int64_t end,
+template <typename F, typename Number>
+void TransformOutput(const Images& dst, void* data, const Grid& grid, int64_t begin, int64_t end,
                      const Patches& patches, const Output& output) {
   Cursor at(grid, begin);
+  auto* to = static_cast<Number*>(data);
   for (int64_t tile = begin; tile < end; ++tile, at.Next(grid)) {
     int64_t top = at.row * F::kTile, left = at.column * F::kTile;
     int64_t rows = dst.height - top < F::kTile ? dst.height - top : F::kTile;
@@ -265,25 +283,26 @@ void TransformOutput(const Images& dst, float* data, const Grid& grid, int64_t b
     for (int64_t c = 0; c < dst.channels; c += kLanes) {
       int64_t offset = origin + OffsetOf(dst, c);
       if (dst.channels - c >= kLanes) {
-        OutputBlock<F, false>(dst, data + offset, offset, c, patch + c, patches.element, rows,
+        OutputBlock<F, false>(dst, to + offset, offset, c, patch + c, patches.element, rows,
                               columns, output);
       } else {
-        OutputBlock<F, true>(dst, data + offset, offset, c, patch + c, patches.element, rows,
-                             columns, output);
+        OutputBlock<F, true>(dst, to + offset, offset, c, patch + c, patches.element, rows, columns,
+                             output);
       }
     }
-    if (dst.padded) ClearTail(dst, data + origin, rows, columns);
+    if (dst.padded) ClearTail(dst, to + origin, rows, columns);
   }
 }
 
+template <typename Number>
 Kernels Get(Variant variant) {
   switch (variant) {
     case Variant::kF2:
-      return {TransformInput<F2>, TransformOutput<F2>, kLanes};
+      return {TransformInput<F2, Number>, TransformOutput<F2, Number>, kLanes};
     case Variant::kF4:
-      return {TransformInput<F4>, TransformOutput<F4>, kLanes};
+      return {TransformInput<F4, Number>, TransformOutput<F4, Number>, kLanes};
     case Variant::kF2Of5:
-      return {TransformInput<F2Of5>, TransformOutput<F2Of5>, kLanes};
+      return {TransformInput<F2Of5, Number>, TransformOutput<F2Of5, Number>, kLanes};
   }
   return {};
 }

@@ -10,4 +10,8 @@ Kernels SelectKernels(Variant variant) {
   return BaseKernels(variant);
 }
 
+Kernels SelectShortKernels(Variant variant) {
+  return HasIsa(dnnl::cpu_isa::avx512_core_bf16) ? Avx512Bf16Kernels(variant) : Kernels{};
+}
+
 }  // namespace mxplan::winograd

@@ -272,12 +272,32 @@ Variant CheckGeometry(const StepBuilder& b, int64_t tile) {
   if (!b.IsConstant("weights") || b.Desc("weights").get_inner_nblks() != 0) {
     ThrowUnsupported("Winograd takes constant weights in a layout without blocks");
   }
-  for (const char* role : {"src", "weights", "dst"}) {
-    if (b.Desc(role).get_data_type() != memory::data_type::f32) {
-      ThrowUnsupported("Winograd takes float32, ", role, " is not");
+  return variant;
+}
+
+// The kernels for the type that images and filters are in.
+Kernels KernelsFor(const StepBuilder& b, Variant variant) {
+  const memory::data_type type = b.Desc("src").get_data_type();
+  for (const char* role : {"weights", "dst"}) {
+    if (b.Desc(role).get_data_type() != type) {
+      ThrowUnsupported("Winograd takes images and filters in one type, ", role, " is not in src's");
     }
   }
-  return variant;
+  if (type == memory::data_type::f32) return SelectKernels(variant);
+  if (type != memory::data_type::bf16) ThrowUnsupported("Winograd takes float32 and bfloat16");
+  const Kernels kernels = SelectShortKernels(variant);
+  if (!kernels.input) ThrowUnsupported("Winograd in bfloat16 needs avx512_core_bf16");
+  return kernels;
+}
+
+// An operand for each channel is read as float32.
+void CheckOperands(const StepBuilder& b, const std::vector<PostOp>& post_ops) {
+  for (size_t i = 0; i < post_ops.size(); ++i) {
+    if (!post_ops[i].per_channel) continue;
+    if (b.Desc(b.step().post_ops[i].value).get_data_type() != memory::data_type::f32) {
+      ThrowUnsupported("Winograd takes a post-op's operand for each channel in float32");
+    }
+  }
 }
 
 }  // namespace
@@ -291,7 +311,7 @@ void Build(StepBuilder* b, int64_t tile) {
   const Dims& padding = b->Integers("padding");
   Plan plan;
   plan.groups = b->Integer("groups");
-  plan.kernels = SelectKernels(variant);
+  plan.kernels = KernelsFor(*b, variant);
   plan.src = ImagesOf(b->Desc("src"), "src", plan.groups, plan.kernels.lanes);
   plan.dst = ImagesOf(b->Desc("dst"), "dst", plan.groups, plan.kernels.lanes);
   plan.grid = {(plan.dst.height + tile - 1) / tile, (plan.dst.width + tile - 1) / tile, padding[0],
@@ -302,6 +322,7 @@ void Build(StepBuilder* b, int64_t tile) {
   plan.threads = omp_get_max_threads();
   plan.bias = b->Has("bias");
   plan.post_ops = post_ops::PostOpsOf(*b);
+  CheckOperands(*b, plan.post_ops);
   constexpr int64_t kFloat = sizeof(float);
   plan.chunks =
       PlanChunks(plan.groups, plan.tiles, elements * (plan.src_columns + plan.dst_columns) * kFloat,
