@@ -89,7 +89,8 @@ class Cudnn:
         return next((error.partition(": ")[2] for error in errors if error), None)
 
     def _alone(self, program: ir.Program, step: ir.Step) -> StepInfo:
-        return self.describe(layout_rules.preferred(program, step)).steps[0]
+        found = [self.describe(one).steps[0] for one in layout_rules.forms(program, step)]
+        return next((info for info in found if not info.error), found[0])
 
     def translate(self, region: relax.Function, name: str) -> Translation:
         program, constants = translate_region(region, name, NAME, TRANSLATE)

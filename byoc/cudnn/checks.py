@@ -66,8 +66,20 @@ def dense(match: Match) -> str | None:
 def _added(match: Match) -> str | None:
     """Checks what is added and multiplied: constants for each channel."""
     shape = shape_of(match["product"])
-    axis = 1 if "conv" in match["product"].op.name else len(shape) - 1  # type: ignore[arg-type]
-    for name in ("mean", "scale", "bias"):
+    return _for_channels(match, 1 if "conv" in match["product"].op.name else len(shape) - 1)  # type: ignore[arg-type]
+
+
+def chain(match: Match) -> str | None:
+    """Of constants for each channel of an image, one behind the other."""
+    rank = len(shape_of(match["root"]))  # type: ignore[arg-type]
+    if is_constant(match["product"]):
+        return "constants only"
+    return _for_channels(match, 1) if 3 <= rank <= 5 else f"rank {rank}, expected an image"
+
+
+def _for_channels(match: Match, axis: int) -> str | None:
+    shape = shape_of(match["product"])
+    for name in ("mean", "scale", "bias", "outer_scale", "outer_bias"):
         if name in match and not per_channel(shape_of(match[name]), shape, axis):  # type: ignore[arg-type]
             return f"a constant of shape {list(shape_of(match[name]))}, expected one for each channel"  # type: ignore[arg-type]
     return None

@@ -17,7 +17,14 @@ from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import static_shape
 from tvm_mxplan.errors import UnsupportedError
 from tvm_mxplan.operators.attention import Attention, attention_of
-from tvm_mxplan.passes.relax_types import dtype_of, permutation_of, scalar_of, shape_of, slice_begin
+from tvm_mxplan.passes.relax_types import (
+    dtype_of,
+    is_constant,
+    permutation_of,
+    scalar_of,
+    shape_of,
+    slice_begin,
+)
 
 from .products import convolution, deconvolution, dense
 
@@ -242,6 +249,22 @@ def _binary(c: Composite) -> int:
     return c.emit("binary", ir.Binary(algorithm), ("src", src), ("src1", src1))
 
 
+def _chain(c: Composite) -> int:
+    """One step: the innermost operator, and the others behind it, all in float32."""
+    inner: relax.Expr = c.root
+    found: list[tuple[str, int]] = []
+    while isinstance(inner, relax.Call):
+        left, right = inner.args
+        constant, inner_arg = (right, left) if is_constant(c.definition(right)) else (left, right)
+        number = c.builder.align(c.value(constant), len(c.shape))
+        found.append((BINARY[inner.op.name.removeprefix("relax.")], number))
+        inner = c.definition(inner_arg)
+    (first, number), *rest = reversed(found)
+    post_ops = tuple(ir.BinaryPostOp(algorithm, other) for algorithm, other in rest)
+    operands = [("src", c.value(inner)), ("src1", number)]
+    return c.builder.step("binary", ir.Binary(first), c.shape, operands, _dtype(c), post_ops)
+
+
 # --- movement and views -------------------------------------------------------------------------------------
 
 
@@ -285,6 +308,7 @@ TRANSLATE: dict[str, Callable[[Composite], int]] = {
     "eltwise": _eltwise,
     "leaky_relu": _leaky_relu,
     "clip": _clip,
+    "chain": _chain,
     "binary": _binary,
     "slice": _slice,
     "concat": _concat,

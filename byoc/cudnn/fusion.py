@@ -24,7 +24,7 @@ from tvm_mxplan.core.program.dims import static_shape
 from tvm_mxplan.core.program.graph import Graph
 from tvm_mxplan.core.program.renumber import sort_values
 
-from .layout_rules import PRODUCTS, preferred
+from .layout_rules import PRODUCTS, forms
 
 Accepts = Callable[[ir.Program], bool]
 """Whether cuDNN has an engine for the one step of a program."""
@@ -129,7 +129,7 @@ class _Fusion:
         merged = self._merged(root, step, choice)
         whole = replace(graph.program, values=tuple(graph.values))
         made, graph.values[values:] = graph.values[values:], []
-        if merged is None or not accepts(preferred(whole, merged)):
+        if merged is None or not any(map(accepts, forms(whole, merged))):
             del self.constants[count:]
             return False
         for value in made:

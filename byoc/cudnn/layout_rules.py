@@ -67,12 +67,26 @@ def why_not(program: ir.Program, step: ir.Step) -> str:
     return ""
 
 
-def preferred(program: ir.Program, step: ir.Step) -> ir.Program:
-    """The step alone, images in it as cuDNN is asked for them."""
+def forms(program: ir.Program, step: ir.Step) -> list[ir.Program]:
+    """The step alone in the layouts that cuDNN is asked for it in, the best guess first.
+
+    Images are channels last; so are they where elementwise steps read numbers for each channel, for which there
+    are engines there alone.  All else stands as it is.
+    """
+    if isinstance(step.attrs, IMAGES):
+        return [_alone(program, step, True)]
+    shapes = {program.values[number].shape for _, number in operands(step)}
+    elementwise = isinstance(step.attrs, ir.Eltwise | ir.Binary)
+    image = {len(shape) for shape in shapes} in ({3}, {4}, {5})
+    both = elementwise and image and len(shapes) > 1
+    return [_alone(program, step, last) for last in ((True, False) if both else (False,))]
+
+
+def _alone(program: ir.Program, step: ir.Step, last: bool) -> ir.Program:
     values = list(program.values)
     for role, number in operands(step):
         value = values[number]
-        if isinstance(step.attrs, IMAGES) and role != "weights" and len(value.shape) > 2:
+        if last and role != "weights" and len(value.shape) > 2:
             values[number] = ir.Value(
                 value.name, value.shape, value.dtype, value.kind, channels_last(len(value.shape)), value.index
             )

@@ -70,8 +70,12 @@ def _transposed() -> Pattern:
     return is_op("relax.matmul")(wildcard(), transpose), {"transpose": transpose}
 
 
-_AFFINE = (("mean", "scale", "bias"), ("scale", "bias"), ("bias",), ("scale",), ())
+_SCALED = ("mean", "scale", "bias", "outer_scale", "outer_bias")
+"""Of a batch norm and a scale behind it, as some models have both."""
+_AFFINE = (_SCALED, _SCALED[:4], _SCALED[:3], ("scale", "bias"), ("bias",), ("scale",), ())
 """Constants for each channel behind a product, innermost first: subtracted, multiplied, added."""
+_CHAINS = (_SCALED, _SCALED[:3], ("scale", "bias", "outer_scale", "outer_bias"), ("scale", "bias"))
+"""The same behind any tensor of channels."""
 
 
 def _behind(product: Callable[[], Pattern], affine: tuple[str, ...]) -> Callable[[], Pattern]:
@@ -83,7 +87,7 @@ def _behind(product: Callable[[], Pattern], affine: tuple[str, ...]) -> Callable
             if role == "mean":
                 root = is_op("relax.subtract")(root, named[role])
             else:
-                root = either("relax.multiply" if role == "scale" else "relax.add", root, named[role])
+                root = either("relax.multiply" if "scale" in role else "relax.add", root, named[role])
         return root, named
 
     return pattern
@@ -94,6 +98,10 @@ def _products(
 ) -> list[Composite]:
     affine = _AFFINE if name != "dense" else (("bias",), ())
     return [Composite(name, _behind(product, behind), check) for behind in affine]
+
+
+def _any() -> Pattern:
+    return wildcard(), {}
 
 
 def _attention() -> Pattern:
@@ -122,6 +130,7 @@ COMPOSITES: list[Composite] = [
     Composite("channel_norm", _single(["nn.group_norm", "nn.instance_norm"], 3), checks.channel_norm),
     Composite("leaky_relu", _single(["nn.leakyrelu"], 1), _accept, False),
     Composite("clip", _single(["clip"], 3), checks.clip, False),
+    *[Composite("chain", _behind(_any, roles), checks.chain) for roles in _CHAINS],
     Composite("eltwise", _single([*ELTWISE, "exp"], 1), _accept, False),
     Composite("binary", _single(list(BINARY), 2), checks.binary),
     *[Composite("slice", _single(["strided_slice"], arity), checks.strided_slice, False) for arity in (4, 5)],

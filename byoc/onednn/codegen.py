@@ -146,6 +146,7 @@ def _reduction(c: Composite) -> int:
         and 3 <= len(shape) <= 5
         and is_static(spatial)
         and axes == set(range(2, len(shape)))
+        and (len(shape) > 3 or _is_image(c, src))
         and (algorithm == "max" or all(fits(extent, terms_at_once()) for extent in spatial))  # type: ignore[arg-type]
     ):
         dst = _pooled(c, src, algorithm)
@@ -160,6 +161,23 @@ def _reduction(c: Composite) -> int:
     else:
         dst = _last_axes(c, src, min(axes), algorithm)
     return c.builder.reshape(dst, c.shape)
+
+
+_WINDOWED = (ir.Convolution, ir.Deconvolution, ir.Pooling, ir.Resampling)
+
+
+def _is_image(c: Composite, value: int) -> bool:
+    """Whether rows are those of a step with windows, whose result may have its channels last."""
+    writers = {result: step for step in c.builder.steps for result in step.results}
+    while True:
+        while c.builder.values[value].alias_of >= 0:
+            value = c.builder.values[value].alias_of
+        step = writers.get(value)
+        if step is None or not isinstance(step.attrs, (*_WINDOWED, ir.Eltwise, ir.Binary, ir.PReLU)):
+            return False
+        if isinstance(step.attrs, _WINDOWED):
+            return True
+        value = step.operand("src")
 
 
 def _global_pooling(c: Composite, src: int, algorithm: str) -> int:

@@ -85,7 +85,7 @@ def is_known(fault: Fault) -> bool:
     of_bytes = re.search(r" dt=[us]8\b", fault.case) is not None
     return any(
         entry["condition"]["kind"] in ("", fault.kind)
-        and (of_bytes or entry["condition"]["byte_products"] == "any")
+        and entry["condition"]["byte_products"] in ("any", "some" if of_bytes else "none")
         and fnmatch(fault.implementation, entry["implementation"])
         for entry in library.errata()
     )

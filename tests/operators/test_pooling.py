@@ -73,9 +73,10 @@ def test_auto_pad(kind, auto_pad):
 
 @pytest.mark.parametrize("kind", ["GlobalAveragePool", "GlobalMaxPool"])
 def test_global_pooling(kind):
+    """Rows of one extent that no window made are no image."""
     g = Graph()
     outputs = [g.op(kind, g.input(2, 67, *SPATIAL[rank])) for rank in (3, 4, 5)]
-    check(g, *outputs, steps={"pooling": 3}, reduction=210)
+    check(g, *outputs, steps={"pooling": 2, "reduction": 1}, reduction=210)
 
 
 @pytest.mark.parametrize("size", [(1, 1), (3, 2)])

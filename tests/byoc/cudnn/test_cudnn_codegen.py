@@ -89,6 +89,19 @@ CASES: dict[str, tuple[list[str], dict[str, tuple[int, ...]], tuple[str, ...]]] 
         {"x": IMAGE, "w": FILTERS, "u": CHANNELS, "s": (8, 1, 1), "v": CHANNELS, "z": RESULT},
         ("add", "relu"),
     ),
+    "batch norm, scale, relu": (
+        [
+            CONV,
+            "b = R.subtract(a, u)",
+            "c = R.multiply(b, s)",
+            "d = R.add(c, v)",
+            "e = R.multiply(d, t)",
+            "f = R.add(e, q)",
+            "g = R.nn.relu(f)",
+        ],
+        {"x": IMAGE, "w": FILTERS, **dict.fromkeys("usvtq", CHANNELS)},
+        ("relu",),
+    ),
     "scale, sigmoid": (
         [CONV, "b = R.multiply(a, s)", "c = R.sigmoid(b)"],
         {"x": IMAGE, "w": FILTERS, "s": CHANNELS},
@@ -210,6 +223,19 @@ OTHERS: dict[str, tuple[list[str], dict[str, tuple[int, ...]], tuple[str, ...]]]
         ],
         {"x": IMAGE, "z": IMAGE},
         ("binary",),
+    ),
+    "batch norm of a concatenation, and a scale": (
+        [
+            "a = R.concat((x, z), axis=1)",
+            "b = R.subtract(a, u)",
+            "c = R.multiply(s, b)",
+            "d = R.add(c, v)",
+            "e = R.multiply(d, w)",
+            "f = R.add(e, q)",
+            "g = R.nn.relu(f)",
+        ],
+        {"x": (2, 4, 5, 3), "z": (2, 4, 5, 3), **dict.fromkeys("suvwq", (1, 8, 1, 1))},
+        ("concat", "binary"),
     ),
     "numbers for each channel, divided": (
         ["a = R.divide(x, z)", "b = R.nn.leakyrelu(a, alpha=0.1)"],

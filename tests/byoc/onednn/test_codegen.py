@@ -66,6 +66,12 @@ CASES: dict[str, tuple[str, list[tuple[int, ...]], list[str]]] = {
     "adaptive pooling": ("R.nn.adaptive_avg_pool2d(x, [3, 2])", [(2, 3, 9, 8)], ["pooling"]),
     "mean of images": ("R.mean(x, axis=[2, 3])", [(2, 3, 4, 5)], ["pooling"]),
     "largest of images, kept": ("R.max(x, axis=[-1, -2], keepdims=True)", [(2, 3, 4, 5)], ["pooling"]),
+    "mean of tokens": ("R.mean(x, axis=[2], keepdims=True)", [(2, 5, 64)], ["reduction"]),
+    "mean of a row of pixels": (
+        "R.mean(R.nn.relu(R.nn.conv1d(x, w)), axis=[2])",
+        [(2, 3, 40), (8, 3, 3)],
+        ["convolution", "eltwise", "pooling"],
+    ),
     "mean of rows": ("R.mean(x, axis=[3])", [(2, 3, 4, 5)], ["reduction"]),
     "sum of images": ("R.sum(x, axis=[2, 3])", [(2, 3, 4, 5)], ["pooling", "eltwise"]),
     "mean of rows behind which nothing is": ("R.mean(x, axis=[1])", [(2, 30, 1, 1)], ["reduction"]),

@@ -23,17 +23,17 @@ struct Range {
   bool Has(int64_t number) const { return least <= number && number <= most; }
 };
 
-// A bias or post-ops behind a step's sums.
-enum class Epilogue : uint8_t { kAny, kSome, kNone };
+// A part that a step may have.
+enum class Presence : uint8_t { kAny, kSome, kNone };
 
 // The order an image is stored in.
 enum class Order : uint8_t { kAny, kPlain, kChannelsLast, kBlocked, kNotPlain };
 
 // Every field has to hold.
 struct Condition {
-  const char* kind;            // '': any
-  const char* algorithm = "";  // '': any
-  Epilogue epilogue = Epilogue::kAny;
+  const char* kind;                          // '': any
+  const char* algorithm = "";                // '': any
+  Presence epilogue = Presence::kAny;        // a bias or post-ops behind the sums
   std::optional<PostOp::Kind> post_op = {};  // one of this kind, ...
   const char* post_op_algorithm = "";        // ... with this algorithm ('': any)
   Order order = Order::kAny;                 // of src
@@ -47,9 +47,11 @@ struct Condition {
   // largest stride.
   Range kernel_rows = {};
   Range row_stride = {};
-  bool byte_products = false;  // src has 8 bits and is multiplied by weights
-  bool zero_point = false;     // there is one, of src or of dst
-  bool reads_by_rows = false;  // a conversion may follow src's order in place of dst's
+  // From a window's end to the next, along the axis of the largest.
+  Range gap = {.least = INT64_MIN};
+  Presence byte_products = Presence::kAny;  // src has 8 bits and is multiplied by weights
+  bool zero_point = false;                  // there is one, of src or of dst
+  bool reads_by_rows = false;               // a conversion may follow src's order in place of dst's
 };
 
 using Version = std::array<int, 3>;
