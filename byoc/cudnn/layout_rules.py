@@ -70,8 +70,8 @@ def why_not(program: ir.Program, step: ir.Step) -> str:
 def forms(program: ir.Program, step: ir.Step) -> list[ir.Program]:
     """The step alone in the layouts that cuDNN is asked for it in, the best guess first.
 
-    Images are channels last; so are they where elementwise steps read numbers for each channel, for which there
-    are engines there alone.  All else stands as it is.
+    Images are channels last; so are they where elementwise steps read numbers for each channel, for which
+    there are engines there alone.  All else stands as it is.
     """
     if isinstance(step.attrs, IMAGES):
         return [_alone(program, step, True)]
