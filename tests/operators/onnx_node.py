@@ -23,6 +23,8 @@ from tvm_mxplan.testing.reference import onnxruntime_outputs, relative_l2
 
 OPSET = 17
 LAYOUTS = ("channels_last", "blocked", "plain")
+TARGET = "dnnl, llvm"
+"""Tests here ask what oneDNN takes and what it leaves; tests/byoc/host have the library behind it."""
 
 
 class Graph:
@@ -146,10 +148,11 @@ def run(
     *outputs: str,
     layouts: str = "channels_last",
     reference: Callable[..., Sequence[np.ndarray]] | None = None,
+    target: str = TARGET,
 ) -> tuple[Executable, list[np.ndarray], Sequence[np.ndarray]]:
     """The compiled graph, its outputs, and what they should be."""
     model = graph.model(*outputs)
-    ex = tvm_mxplan.compile(model, options={"layouts": layouts})
+    ex = tvm_mxplan.compile(model, target, options={"layouts": layouts})
     if reference is None:
         # Unoptimised: onnxruntime 1.31 folds zeros padded before a MaxPool into its padding, which is wrong.
         expected = onnxruntime_outputs(model, graph.inputs, optimise=False)

@@ -8,16 +8,20 @@ import numpy as np
 import pytest
 from onnx_node import LAYOUTS, Graph, check, computing, run, tolerance
 
+from tvm_mxplan.targets import DEFAULT
 from tvm_mxplan.testing.reference import relative_l2
 
 
 def check_between_regions(g: Graph, *outputs: str, layouts: str = "channels_last"):
-    """Right numbers, and both some region and some fallback."""
+    """Right numbers, and both some region and some fallback; by the default target no more regions."""
     ex, actual, expected = run(g, *outputs, layouts=layouts)
     assert computing(ex.report) and ex.report.fallbacks, str(ex.report)
-    for ours, theirs in zip(actual, expected, strict=True):
-        assert ours.dtype == theirs.dtype
+    by_default, found, _ = run(g, *outputs, layouts=layouts, target=DEFAULT)
+    assert len(by_default.report.regions) <= len(ex.report.regions), str(by_default.report)
+    for ours, other, theirs in zip(actual, found, expected, strict=True):
+        assert ours.dtype == other.dtype == theirs.dtype
         assert relative_l2(ours, theirs) <= tolerance(200), str(ex.report)
+        assert relative_l2(other, theirs) <= tolerance(200), str(by_default.report)
     return ex.report
 
 
