@@ -3,7 +3,7 @@
     products            all float32; short operands, and a result in either type: sums are float32
     norms, conversions  each of both types, since they convert on the way
     steps of training   float32
-    softmax             short operands, a result in float32: a shorter one would hold the exponentials
+    softmax             float32: a rounding of what it reads is one of its results' logarithms
     attention           one type throughout, its mask and what is inside of its softmax in float32
     all others          one type throughout
 
@@ -56,7 +56,7 @@ def proposals(step: ir.Step, short: str) -> list[StepTypes]:
     if isinstance(step.attrs, _CONVERTING):
         return [*both, StepTypes(short, FLOAT), StepTypes(FLOAT, short)]
     if isinstance(step.attrs, ir.Softmax):
-        return [StepTypes(), StepTypes(short, FLOAT)]
+        return both[:1]
     return both
 
 

@@ -10,6 +10,9 @@ F2, F4        times direct over times Winograd's; above 1 is faster (F4 is for 3
 chosen        what the compiler chose in the model by its cost model
 best          the least median; chosen / best compares the two
 
+With ``--precision bf16`` images and filters are in bfloat16, and the model is compiled so; layers that it
+computes in float32 stay in that.  With ``--processor`` times are the processor's, of all threads.
+
 The last line counts the choices within 3 % of the best, and names the worst.
 """
 
@@ -25,10 +28,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import tvm
 
 import tvm_mxplan
 from tvm_mxplan.byoc.onednn import library
+from tvm_mxplan.core.element_types import numpy_type
 from tvm_mxplan.core.layout.layout import parse_layout
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.report.inspection import decoded_programs
@@ -54,11 +57,14 @@ class Layer:
     padding: tuple[int, ...]
     size: int = 3
     groups: int = 1
+    dtype: str = "float32"
 
     def __str__(self) -> str:
         text = f"{self.src[1]} to {self.dst[1]}, {self.dst[2]}x{self.dst[3]}"
         if self.size != 3:
             text += f", {self.size}x{self.size} filters"
+        if self.dtype != "float32":
+            text += f", {self.dtype}"
         return text if self.groups == 1 else f"{text}, {self.groups} groups"
 
     @property
@@ -73,10 +79,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parse(arguments)
     print(format_environment(environment(Path(__file__).resolve().parents[3])), file=sys.stderr)
     print(f"{HEADER}\n{RULE}")
+    clock = time.process_time if options.processor else time.perf_counter
     lost: dict[str, float] = {}
     for name in options.models.split(","):
-        for layer, chosen in layers_of(name, options.batch).items():
-            medians = time_algorithms(layer, options.rounds)
+        for layer, chosen in layers_of(name, options.batch, options.precision).items():
+            medians = time_algorithms(layer, options.rounds, clock)
             lost[f"{name}, {layer}"] = medians[chosen] / min(medians.values())
             print(_row(name, options.batch, layer, chosen, medians), flush=True)
     print(f"\n{summary(lost)}")
@@ -90,13 +97,16 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--models", default=MODELS, help=f"comma-separated ({MODELS})")
     parser.add_argument("--batch", type=int, default=1, help="images (1)")
     parser.add_argument("--rounds", type=int, default=15, help="turns of each algorithm (15)")
+    parser.add_argument("--precision", choices=["f32", "bf16"], default="f32", help="of the model (f32)")
+    parser.add_argument("--processor", action="store_true", help="processor time in the place of latency")
     return parser.parse_args(arguments)
 
 
-def layers_of(name: str, batch: int) -> dict[Layer, ir.ConvolutionAlgorithm]:
+def layers_of(name: str, batch: int, precision: str = "f32") -> dict[Layer, ir.ConvolutionAlgorithm]:
     """The model's 3x3 and 5x5 convolutions of stride 1, and the algorithm chosen for each."""
     layers: dict[Layer, ir.ConvolutionAlgorithm] = {}
-    for program in decoded_programs(tvm_mxplan.compile(zoo.load(name, batch=batch)).module):
+    compiled = tvm_mxplan.compile(zoo.load(name, batch=batch), options={"precision": precision})
+    for program in decoded_programs(compiled.module):
         for step in program.steps:
             attrs = step.attrs
             if not isinstance(attrs, ir.Convolution) or max(*attrs.strides, *attrs.dilation) > 1:
@@ -107,12 +117,15 @@ def layers_of(name: str, batch: int) -> dict[Layer, ir.ConvolutionAlgorithm]:
             kernel = weights[-len(attrs.strides) :]
             depthwise = attrs.groups > 1 and attrs.groups == src[1]
             if kernel in ((3, 3), (5, 5)) and not depthwise:
-                layer = Layer(src, dst, attrs.padding, kernel[0], attrs.groups)  # type: ignore[arg-type]
+                dtype = program.values[step.operand("src")].dtype
+                layer = Layer(src, dst, attrs.padding, kernel[0], attrs.groups, dtype)  # type: ignore[arg-type]
                 layers[layer] = attrs.algorithm
     return layers
 
 
-def time_algorithms(layer: Layer, rounds: int) -> dict[ir.ConvolutionAlgorithm, float]:
+def time_algorithms(
+    layer: Layer, rounds: int, clock: Callable[[], float] = time.perf_counter
+) -> dict[ir.ConvolutionAlgorithm, float]:
     """Median microseconds of one step, by each algorithm that there is for the layer."""
     calls = {
         algorithm: _steps(layer, algorithm)
@@ -123,9 +136,9 @@ def time_algorithms(layer: Layer, rounds: int) -> dict[ir.ConvolutionAlgorithm, 
     for turn in range(rounds):
         for algorithm in rotated(list(calls), turn):
             count, call = calls[algorithm]
-            start = time.perf_counter()
+            start = clock()
             call()
-            times[algorithm].append(1e6 * (time.perf_counter() - start) / count)
+            times[algorithm].append(1e6 * (clock() - start) / count)
     return {algorithm: statistics.median(samples) for algorithm, samples in times.items()}
 
 
@@ -138,12 +151,11 @@ def _steps(layer: Layer, algorithm: ir.ConvolutionAlgorithm) -> tuple[int, Calla
     program = _program(layer, algorithm, count)
     generator = np.random.default_rng(0)
     src, bias, *rest = (
-        tvm.runtime.tensor(generator.standard_normal(_physical_shape(value), dtype="float32"))
+        generator.standard_normal(_physical_shape(value), dtype="float32").astype(numpy_type(value.dtype))
         for value in program.values
         if value.kind != "local"
     )
-    module = library.create_module("layer", program, [bias, *rest[:-1]])
-    call = functools.partial(module["layer"], src, rest[-1])
+    call = functools.partial(library.trial(program, [bias, *rest[:-1]]), src, rest[-1])
     call()  # makes the primitives
     return count, call
 
@@ -152,7 +164,7 @@ def _program(layer: Layer, algorithm: ir.ConvolutionAlgorithm, count: int) -> ir
     """The layer ``count`` times on one image, each time with filters of its own."""
     filters = "abcde"[: len(layer.weights)]
     values = [
-        ir.Value("src", layer.src, "float32", "input", "acdb", 0),
+        ir.Value("src", layer.src, layer.dtype, "input", "acdb", 0),
         ir.Value("bias", layer.dst[1:2], "float32", "constant", "a", 0),
     ]
     attrs = ir.Convolution((1, 1), layer.padding, (1, 1), layer.groups, algorithm)
@@ -160,8 +172,8 @@ def _program(layer: Layer, algorithm: ir.ConvolutionAlgorithm, count: int) -> ir
     for number in range(count):
         last = number == count - 1
         values += [
-            ir.Value(f"weights{number}", layer.weights, "float32", "constant", filters, number + 1),
-            ir.Value(f"dst{number}", layer.dst, "float32", "output" if last else "local", "acdb", 0),
+            ir.Value(f"weights{number}", layer.weights, layer.dtype, "constant", filters, number + 1),
+            ir.Value(f"dst{number}", layer.dst, layer.dtype, "output" if last else "local", "acdb", 0),
         ]
         numbers = {"src": 0, "weights": len(values) - 2, "bias": 1, "dst": len(values) - 1}
         operands = tuple(ir.Operand(role, value) for role, value in numbers.items())
