@@ -67,7 +67,7 @@ def second() -> Iterator[Engine]:
         yield registry.engine("second")
 
 
-ABOUT_PLANS = {"kept_plans", "add_plans", "plan_title", "plan_versions"}
+ABOUT_PLANS = {"kept_plans", "add_plans", "plan_title", "plan_versions", "failed_plans"}
 """Answers of libraries whose kernels are planned ahead, for a device."""
 
 

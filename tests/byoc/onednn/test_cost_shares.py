@@ -325,6 +325,13 @@ def test_convolutions_in_bfloat16(channels: int, groups: int, share: float) -> N
 
 
 def test_a_conversion_costs_what_its_bytes_do() -> None:
-    one = reorder_facts(WIDE, "float32", PLAIN, LAST)
+    one = reorder_facts(WIDE, "float32", LAST, LAST)
     cast = replace(one, program=one.program.with_value(1, dtype="bfloat16"))
     assert cost(cast, RATES) == pytest.approx(moved(1.8, BYTES + BYTES // 2))
+
+
+def test_a_reorder_that_turns_neighbours_goes_by_elements() -> None:
+    straight, turned = (reorder_facts(WIDE, "float32", PLAIN, to) for to in (PLAIN, LAST))
+    assert computing_us(straight, RATES) == 0.0
+    assert computing_us(turned, RATES) == pytest.approx(60 * (BYTES // 4) / GFLOPS / 1e3)
+    assert cost(turned, RATES) > cost(straight, RATES)
