@@ -382,7 +382,10 @@ def test_reductions_of_images_are_pooling_where_there_is_one(operator, expected)
     for shape, axes in (((2, 6, 4, 5), [2, 3]), ((1, 2, 3, 4, 5), [2, 3, 4])):
         (step,) = steps_of(f"y = R.{operator}(x, axis={axes})", f'x: R.Tensor({shape}, "float32")')
         assert step.kind == expected, shape
+        counted = [one.alpha for one in step.post_ops if isinstance(one, ir.EltwisePostOp)]
+        assert counted == ([math.prod(shape[2:])] if operator == "sum" else []), shape
     for shape, axes in (
+        ((2, 6, 5), [2]),
         ((2, 6, 4, 5), [3]),
         ((2, 6), [1]),
         ((2, 6, 5), [2]),  # rows that no window made
