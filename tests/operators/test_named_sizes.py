@@ -87,7 +87,7 @@ def test_sizes_inside_expressions(case: Named):
     for value, names in zip(model.graph.input, case.names, strict=True):
         for axis, name in names.items():
             value.type.tensor_type.shape.dim[axis].dim_param = name
-    ex = tvm_mxplan.compile(model)
+    ex = tvm_mxplan.compile(model, "dnnl, llvm")
     steps = Counter(step.kind for step in computing(ex.report))
     assert steps == Counter(case.steps), str(ex.report)
     for sizes in case.sizes:
@@ -122,7 +122,7 @@ def test_upsampling_to_named_sizes_is_offloaded():
             y = builder.emit_output(relax.op.nn.conv2d(larger, relax.const(weights), padding=1))
         builder.emit_func_output(y)
     mod = builder.get()
-    ours, stock = tvm_mxplan.compile(mod), tvm_mxplan.compile(mod, "llvm")
+    ours, stock = tvm_mxplan.compile(mod, "dnnl, llvm"), tvm_mxplan.compile(mod, "llvm")
     assert Counter(step.kind for step in computing(ours.report)) == {"resampling": 2, "convolution": 1}
     for shape in ((2, 3, 5, 7), (1, 3, 1, 1)):
         data = np.random.default_rng(1).standard_normal(shape).astype("float32")
