@@ -96,14 +96,17 @@ def expected(
             estimate = cast_to(numpy_type(subject.written), estimate)
         if subject.exact:
             estimate = _without_error(estimate)
+        lost = np.isnan(estimate.value)
         for post_op, operand in zip(post_ops, post_operands, strict=True):
             other = None if operand is None else part.of(operand).astype(np.float64)
             was_exact = not np.any(estimate.error)
             estimate = POST_OPS[type(post_op)](post_op, estimate, other, known)
             if was_exact and _rounds_nothing(post_op):
                 estimate = _without_error(estimate)
-        # A bound that leaves a function's domain says nothing.
-        error = np.where(np.isnan(estimate.error), np.inf, estimate.error)
+            lost = lost | np.isnan(estimate.value)
+        # A bound that leaves a function's domain says nothing, nor does what comes of no number: the larger
+        # of NaN and 1 is either.
+        error = np.where(np.isnan(estimate.error) | lost, np.inf, estimate.error)
         estimate = Estimate(estimate.value, error if np.any(error) else 0.0)
         estimate = quantized.stored(step, doubles, estimate, numpy_type(subject.written))
     return {"dst": estimate, **others}

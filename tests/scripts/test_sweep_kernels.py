@@ -103,6 +103,15 @@ def test_a_part_of_a_result_is_that_part(monkeypatch: pytest.MonkeyPatch) -> Non
         np.testing.assert_array_equal(part.estimates["dst"].value, part.part.of(whole.estimates["dst"].value))
 
 
+def test_what_comes_of_no_number_is_not_compared() -> None:
+    text = "convolution bias1 ic3 ih5 oc8 kh3"
+    prepared, plain = execution.prepare(case(text, "sqrt+max:whole+relu")), execution.prepare(case(text))
+    assert prepared and plain
+    negative = plain.estimates["dst"].value < 0
+    assert negative.any() and not negative.all()
+    np.testing.assert_array_equal(np.isinf(prepared.estimates["dst"].error), negative)
+
+
 def test_guards_tell_where_they_were_written() -> None:
     buffer = Guarded((3, 5), written=True)
     assert buffer.array.ctypes.data % 64 == 0 and np.isnan(buffer.array).all()

@@ -31,16 +31,26 @@ dnnl::memory::desc SecondDesc(StepBuilder* b, const dnnl::memory::desc& src) {
   return MakeDesc(second.get_dims(), second.get_data_type(), tag);
 }
 
+// A bfloat16 tensor under the first of its names (TagOf), any other as it is.  Where images are
+// single points, plain and channels last name one placement; oneDNN 3.2 reads a float32 operand
+// beside a bfloat16 one wrongly by the second name.
+dnnl::memory::desc ByFirstName(const dnnl::memory::desc& desc) {
+  bool is_short = desc.get_data_type() == dnnl::memory::data_type::bf16;
+  if (!is_short || desc.get_format_kind() == dnnl::memory::format_kind::any) return desc;
+  std::string tag = TagOf(desc);
+  return tag == "opaque" ? desc : MakeDesc(desc.get_dims(), desc.get_data_type(), tag);
+}
+
 }  // namespace
 
 void BuildBinary(StepBuilder* b) {
   CheckBroadcast(*b, "src1");
-  dnnl::memory::desc src = b->Fixed("src");
+  dnnl::memory::desc src = ByFirstName(b->Fixed("src"));
   b->Add<dnnl::binary>({{DNNL_ARG_SRC_0, b->Id("src")},
                         {DNNL_ARG_SRC_1, b->Id("src1")},
                         {DNNL_ARG_DST, b->Id("dst")}},
                        BinaryAlgorithm(b->Text("algorithm")), src, SecondDesc(b, src),
-                       b->Desc("dst"));
+                       ByFirstName(b->Desc("dst")));
 }
 
 void BuildPRelu(StepBuilder* b) {
