@@ -24,7 +24,8 @@ _TAKEN = ("tests", "scripts", "docs", "pyproject.toml", "README.md", "CHANGELOG.
 
 def requirements(extras: Sequence[str] = EXTRAS) -> dict[str, str]:
     """Distributions and versions that ours needs with ``extras``, as they are here."""
-    found = closure([f"tvm_mxplan[{','.join(extras)}]", *WITH], WITHOUT)
+    wanted = [f"tvm_mxplan[{','.join(extras)}]", *(WITH if "cuda" in extras else ())]
+    found = closure(wanted, WITHOUT)
     return {name: version for name, version in found.items() if name != "tvm-mxplan"}
 
 

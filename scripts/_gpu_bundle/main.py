@@ -11,6 +11,7 @@ of ours, so it runs what was packed.
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
 import json
 import platform
 import shutil
@@ -53,7 +54,12 @@ def _pack(given: argparse.Namespace) -> int:
     if missing:
         raise unpack.BundleError(f"{missing[0]}: no such file")
     with tempfile.TemporaryDirectory() as wheels:
-        pinned = contents.fetch_wheels(Path(wheels))
+        try:
+            pinned = contents.fetch_wheels(Path(wheels))
+        except importlib.metadata.PackageNotFoundError as missing:
+            raise unpack.BundleError(
+                f"{missing.name} is not installed here; run scripts/setup test cuda"
+            ) from None
         listed: dict[str, object] = {"requirements": pinned}
         made = pack(given.folder, _all_files(Path(wheels), given.model), given.most << 20, listed)
     total = sum(path.stat().st_size for path in made)

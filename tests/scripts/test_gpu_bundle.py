@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib.metadata
 import io
 import json
@@ -168,3 +169,10 @@ def test_the_checkout_travels_without_our_sources() -> None:
     names = {name for _, name in contents.checkout_files()}
     assert {"tests/conftest.py", "scripts/gpu_bundle", "pyproject.toml"} <= names
     assert not any(name.startswith(("tvm_mxplan/", "byoc/", "passes/")) for name in names)
+
+
+def test_what_is_not_installed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contents, "WITH", ("no-such-distribution",))
+    with pytest.raises(unpack.BundleError, match="no-such-distribution is not installed here"):
+        main._pack(argparse.Namespace(folder=tmp_path / "bundle", model=[], most=1))
+    assert not (tmp_path / "bundle").exists()
