@@ -127,7 +127,7 @@ def spellings() -> dict[str, str]:
 
 
 def shown(name: str) -> str:
-    """What targets call the library ``name`` where they are shown."""
+    """The library ``name`` as targets that are shown spell it."""
     return _row(name).spellings[0]
 
 

@@ -103,7 +103,7 @@ class _Fusion:
         return isinstance(self.graph.steps[choice.producer].attrs, _HEAVY), choice.producer  # type: ignore[union-attr]
 
     def _made(self, value: int) -> int | None:
-        """What ``value`` is or sees in another shape, if a step that takes post-ops makes it for it alone."""
+        """The value behind ``value`` and its views, if a step that takes post-ops makes it for it alone."""
         graph = self.graph
         if graph.reads(value) != 1 or graph.views(value):
             return None

@@ -41,7 +41,7 @@ _STACK_REDUCTIONS: dict[str, Callable[[relax.Expr, relax.Expr], relax.Expr]] = {
 _FOLDED_ERROR = 2.0**-16
 
 _NEUTRAL = {"add": 0, "subtract": 0, "multiply": 1, "divide": 1}
-"""What makes no difference as the second operand, of sums and products as the first one too."""
+"""Numbers that make no difference as the second operand, of sums and products as the first one too."""
 
 _BINARY = ("add", "subtract", "multiply", "divide", "maximum", "minimum")
 

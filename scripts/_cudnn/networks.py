@@ -70,7 +70,7 @@ def row(name: str, kind: str, device: Path, folder: Path | None) -> str:
 
 
 def _left(report: Report) -> str:
-    """What TVM keeps, as ``2 nn.avg_pool2d``."""
+    """Operators that TVM keeps, as ``2 nn.avg_pool2d``."""
     kept = (f"{one.count} {one.operator.removeprefix('relax.')}" for one in report.fallbacks)
     return ", ".join(kept) or "nothing"
 

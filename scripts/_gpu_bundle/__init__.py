@@ -1,4 +1,4 @@
-"""What a GPU machine without network needs, in parts of a bounded size.
+"""A bundle for a GPU machine without network, in parts of a bounded size.
 
 main      the command line: pack here, unpack there
 contents  the files that a bundle holds: wheels, tests, scripts, models

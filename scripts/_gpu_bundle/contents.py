@@ -14,12 +14,12 @@ from .closure import closure
 ROOT = Path(__file__).resolve().parents[2]
 EXTRAS = ("cuda", "test")
 WITHOUT = ("nvidia-cutlass-dsl",)
-"""What only cudnn-frontend's Python needs, half a gigabyte; its C++ is all that is used here."""
+"""Needed by cudnn-frontend's Python alone, half a gigabyte; its C++ is all that is used here."""
 WITH = ("cuda-bindings",)
-"""What TVM compiles its kernels through where a GPU is."""
+"""The way in which TVM compiles its kernels where a GPU is."""
 _BUILDERS = ("setuptools>=77", "wheel")
 _TAKEN = ("tests", "scripts", "docs", "pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE")
-"""What of the checkout travels: not the sources, which would stand before the wheel's."""
+"""Parts of the checkout that travel: not the sources, which would stand before the wheel's."""
 
 
 def requirements(extras: Sequence[str] = EXTRAS) -> dict[str, str]:

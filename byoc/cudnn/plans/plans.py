@@ -23,7 +23,7 @@ _WITHOUT_PRODUCTS = ("pointwise", "resample", "reduction", "layer_norm")
 """Kinds of nodes that such engines compute with all digits: their notes say what they could do."""
 
 _COMPILES = "RUNTIME_COMPILATION"
-"""How engines behave whose plans are compiled while they are made, which takes seconds."""
+"""Behaviour of engines whose plans are compiled while they are made, which takes seconds."""
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ def print_recreated(networks: Iterable[Network], batch: int, rounds: int, option
 
 
 def _maker(step: training.TrainingStep) -> tuple[int, Callable[[], None]]:
-    """How many steps the regions with gradients have, and a function that makes their primitives."""
+    """The number of steps in regions with gradients, and a function that makes their primitives."""
     programs = [
         program
         for program in decoded_programs(step.executable.module)

@@ -25,7 +25,7 @@ NAMES = {
     "s32": "int32", "s64": "int64", "bool": "bool",
 }  # fmt: skip
 FAMILIES = {"f32": "float32", "bf16": "bfloat16", "int8": "int8", "host": "float32"}
-"""What --types takes, and the type that oneDNN may lack; ``host`` is the host library, in all types."""
+"""Values of --types, and the type that oneDNN may lack; ``host`` is the host library, in all types."""
 WITHOUT_PRODUCTS = "int8 without products"
 """The family in the place of int8 where there are no instructions for it: products run on real numbers."""
 _PRODUCTS = (ir.Convolution, ir.Deconvolution, ir.MatMul, ir.InnerProduct)

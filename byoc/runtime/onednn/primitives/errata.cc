@@ -289,8 +289,8 @@ const std::vector<Erratum>& Errata() {
       BytePairs("byte-pairs-avx512", "*:avx512_core"),
       BytePairs("byte-pairs-avx2", "*:avx2"),
       BytePairs("byte-pairs-sse41", "*:sse41"),
-      // Where rows of src are read and elements of dst written one by one, it returns before it
-      // comes to zero points.  Mended in oneDNN 3.3.
+      // It returns before it comes to zero points if it reads rows of src and writes elements of
+      // dst one by one.  Mended in oneDNN 3.3.
       {.name = "conversion-zero-point",
        .implementation = "jit:uni",
        .condition = {.kind = "quantization", .zero_point = true, .reads_by_rows = true},
