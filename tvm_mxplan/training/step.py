@@ -23,8 +23,8 @@ from ..rates.wanted import wanted_rates
 from ..tuning.place import Here
 from . import state as states
 from .anomalies import first_anomaly
-from .budget import compiled_within
 from .functions import Recipe, backward_function, forward_function, step_function, update_function
+from .recomputation.budget import compiled_within
 from .state import State, Storage
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from fnmatch import fnmatch
 from math import prod
 
@@ -13,44 +13,15 @@ import ml_dtypes
 import numpy as np
 import pytest
 from program_builder import Array, Builder, call, random
+from single_steps import RELU, info, run
+from single_steps import no_refusals as no_refusals
 
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.byoc.onednn.backend import OneDNN
-from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.element_types import numpy_type
 from tvm_mxplan.core.layout.layout import parse_layout
 from tvm_mxplan.core.layout.layout_arrays import pack
 from tvm_mxplan.core.program import program as ir
-
-RELU = ir.EltwisePostOp("relu", 0.0, 0.0)
-
-
-@pytest.fixture(autouse=True)
-def no_refusals() -> Iterator[None]:
-    yield
-    library.forget_refusals()
-    library.set_errata(True)
-
-
-def info(b: Builder) -> StepInfo:
-    return library.describe(b.build()).steps[0]
-
-
-def stored(dims: tuple[int, ...]) -> Array:
-    """Random numbers in the shape of a 2-D image that is stored channels last."""
-    n, c, h, w = dims
-    return random(n, h, w, c)
-
-
-def run(b: Builder) -> str:
-    """Runs the one step, held against its reference; which implementation it was."""
-    module, program = b.module(), b.build()
-    src, dst = (tuple(int(d) for d in program.values[i].shape) for i in (0, 1))
-    b.run_stored(stored(src), shape=(dst[0], dst[2], dst[3], dst[1]))
-    out = np.empty((dst[0], dst[2], dst[3], dst[1]), "float32")
-    call(module, b.name, stored(src), out)
-    (specialization,) = library.stats(module)["specializations"]
-    return str(specialization["steps"][0]["implementation"])
 
 
 def test_the_table_is_told_as_data() -> None:

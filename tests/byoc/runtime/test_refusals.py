@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
-import numpy as np
 import pytest
-from program_builder import Array, Builder, call, random
+from program_builder import Builder, random
+from single_steps import RELU, info, run
+from single_steps import no_refusals as no_refusals
 
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.byoc.onednn.backend import OneDNN
-from tvm_mxplan.core.description import Refused, StepInfo
+from tvm_mxplan.core.description import Refused
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.passes.region.annotate import annotate
-
-RELU = ir.EltwisePostOp("relu", 0.0, 0.0)
-
-
-@pytest.fixture(autouse=True)
-def no_refusals() -> Iterator[None]:
-    yield
-    library.forget_refusals()
-    library.set_errata(True)
-
-
-def info(b: Builder) -> StepInfo:
-    return library.describe(b.build()).steps[0]
 
 
 def small_convolution(preferred: str = "", algorithm: ir.ConvolutionAlgorithm = "direct") -> Builder:
@@ -35,23 +22,6 @@ def small_convolution(preferred: str = "", algorithm: ir.ConvolutionAlgorithm = 
     src, dst = b.input((1, 35, 9, 11), "acdb"), b.output((1, 17, 9, 11), "acdb")
     b.step(attrs, [RELU], src=src, weights=b.constant(random(17, 35, 3, 3)), dst=dst)
     return b
-
-
-def stored(dims: tuple[int, ...]) -> Array:
-    """Random numbers in the shape of a 2-D image that is stored channels last."""
-    n, c, h, w = dims
-    return random(n, h, w, c)
-
-
-def run(b: Builder) -> str:
-    """Runs the one step, held against its reference; which implementation it was."""
-    module, program = b.module(), b.build()
-    src, dst = (tuple(int(d) for d in program.values[i].shape) for i in (0, 1))
-    b.run_stored(stored(src), shape=(dst[0], dst[2], dst[3], dst[1]))
-    out = np.empty((dst[0], dst[2], dst[3], dst[1]), "float32")
-    call(module, b.name, stored(src), out)
-    (specialization,) = library.stats(module)["specializations"]
-    return str(specialization["steps"][0]["implementation"])
 
 
 def test_the_next_best_implementation_runs_and_the_report_has_both() -> None:

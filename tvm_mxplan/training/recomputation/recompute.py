@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 import tvm
 from tvm import relax
 
-from ..core.element_types import dense_bytes
-from ..core.recomputation import Operation, Problem, Run, Value
-from ..errors import UnsupportedError
-from ..operators.after import after
-from ..operators.registration import numbers
-from ..passes.origins import origins_of, with_origins
+from ...core.element_types import dense_bytes
+from ...core.recomputation import Operation, Problem, Run, Value
+from ...errors import UnsupportedError
+from ...operators.after import after
+from ...operators.registration import numbers
+from ...passes.origins import origins_of, with_origins
 
 _VIEWS = ("reshape", "squeeze", "expand_dims", "flatten", "nn.batch_flatten")
 Microseconds = Callable[[relax.Call], float]

@@ -14,13 +14,13 @@ from collections.abc import Callable
 import tvm
 from tvm import relax
 
-from ..core.decisions.recomputation import Recomputation
-from ..core.machine import MachineRates
-from ..core.recomputation import Choice, choose, simulated
-from ..errors import InvalidInputError
-from ..execution.executable import Executable
-from ..passes.costs import multiply_adds
-from ..passes.costs.kept_times import kind_of
+from ...core.decisions.recomputation import Recomputation
+from ...core.machine import MachineRates
+from ...core.recomputation import Choice, choose, simulated
+from ...errors import InvalidInputError
+from ...execution.executable import Executable
+from ...passes.costs import multiply_adds
+from ...passes.costs.kept_times import kind_of
 from .recompute import Traced, bytes_of, rewritten, traced
 
 Compile = Callable[[tvm.IRModule], Executable]
