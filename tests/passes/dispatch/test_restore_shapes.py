@@ -7,7 +7,7 @@ import tvm
 from tvm import relax, tirx
 
 from tvm_mxplan.operators.recurrent import USUAL, Layer, recurrent
-from tvm_mxplan.passes.dispatch.restore_shapes import restore_shapes
+from tvm_mxplan.passes.dispatch.restore_shapes import _is_known, _shapes, restore_shapes
 
 WEIGHTS = {"weights": 3, "recurrence": 5}
 
@@ -95,3 +95,33 @@ def test_several_composites_are_restored():
     assert len(known) == 2 and None not in known
     assert all(binding.var.ty.shape is not None for binding in after["main"].body.blocks[0].bindings)
     relax.analysis.well_formed(after)
+
+
+def test_shapes_of_every_field_have_to_be_known():
+    known, other = relax.TensorType((2, 3), "float32"), relax.TensorType((4,), "int8")
+    lost = relax.TensorType(dtype="float32", ndim=2)
+    tuples = tvm.ir.TupleType
+    for type_ in (known, tuples([known]), tuples([known, other]), tuples([tuples([other]), known])):
+        assert _is_known(type_)
+    for type_ in (
+        lost,
+        tuples([lost]),
+        tuples([known, lost]),
+        tuples([lost, known]),
+        tuples([known, tuples([other, lost])]),
+        relax.ShapeType([2]),
+    ):
+        assert not _is_known(type_)
+
+
+def test_parameters_that_are_shapes():
+    n = tvm.tirx.Var("n", "int64")
+    params = [
+        relax.Var("x", relax.TensorType((n,), "float32")),
+        relax.Var("s", relax.ShapeType([n, 4])),
+        relax.Var("t", relax.ShapeType(ndim=2)),
+    ]
+    function = relax.Function(params, params[0], params[0].ty)
+    ((param, shape),) = _shapes(function).items()
+    assert param.same_as(params[1])
+    assert str(shape.values[0]) == "n" and int(shape.values[1]) == 4

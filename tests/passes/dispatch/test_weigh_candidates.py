@@ -70,6 +70,9 @@ def test_layouts_by_a_rule(policy, layout):
     for candidates in weighed.values():
         assert chosen(candidates).layouts == (layout, layout)
         assert chosen(candidates).cost_us > 0
+        kinds = [(one.implementation, one.layouts) for one in candidates if one.layouts]
+        own = (chosen(candidates).implementation, chosen(candidates).layouts)
+        assert kinds[0] == own and kinds.count(own) == 1, "what was taken is listed once"
         others = [one for one in candidates if one.layouts and one.out]
         assert {one.layouts for one in others} >= {("abcd", "abcd")}
         for one in others:

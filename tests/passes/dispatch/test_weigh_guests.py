@@ -131,3 +131,25 @@ def test_of_what_is_not_known_nothing_is_said() -> None:
 
 def test_views_alone_are_left() -> None:
     assert told([0.0], []) != "" and told([0.0], [], behind=True, before=True) != ""
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        "R.reshape({}, (3, 5, 7))",
+        "R.squeeze({}, [0])",
+        "R.expand_dims({}, 0)",
+        "R.flatten({})",
+        "R.permute_dims({}, [0, 2, 1, 3])",
+    ],
+)
+def test_each_view_is_looked_through_on_both_sides(view: str) -> None:
+    lines = f"a = R.nn.relu(x)\nb = {view.format('a')}\ny = R.floor(b)"
+    assert chosen(lines)[0]["floor_0"] == "host", "behind the library's"
+    lines = f"a = R.floor(x)\nb = {view.format('a')}\ny = R.nn.relu(b)"
+    assert chosen(lines)[0]["floor_0"] == "host", "in front of the library's"
+    lines = f"a = R.floor(x)\nb = {view.format('a')}\ny = R.ceil(b)"
+    found, journal = chosen(lines)
+    assert (
+        set(found.values()) - {"onednn"} <= {"llvm"} and "floor_0, ceil_0" in journal.refused["relax.floor"]
+    )
