@@ -165,6 +165,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/operators/test_recurrent_layers.py",
         "tests/byoc/onednn/test_patterns.py",
     ),
+    "byoc/onednn/codegen.py": ("tests/byoc/onednn/families/test_translated_operators.py",),
     "byoc/onednn/rewrites/fusion.py": (
         "tests/byoc/onednn/rewrites/test_fusion.py",
         "tests/operators/test_post_ops.py",
