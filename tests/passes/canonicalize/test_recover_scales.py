@@ -126,3 +126,58 @@ def real(p: Parts) -> relax.Expr:
 def test_what_no_conversion_takes_stays(write) -> None:
     before, after = rewritten(write)
     assert names(after).count("multiply") == names(before).count("multiply")
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_convolutions_of_any_number_of_axes_take_scales(axes: int) -> None:
+    """Scales of outputs stand along the first axis of filters, the second one of images."""
+    image = relax.Var("x", relax.TensorType([2, 4, *(6,) * axes], "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [image]):
+        with builder.dataflow():
+            every = builder.emit(dynamic_quantize(image))
+            q, s, z = (builder.emit(relax.TupleGetItem(every, at)) for at in range(3))
+            data = builder.emit(dynamic_dequantize(q, relax.const(np.ones(1, "float32")), z))
+            integers = relax.const(np.ones((WIDTH, 4, *(1,) * axes), "int8"))
+            numbers = relax.const(np.ones(WIDTH, "float32")), relax.const(np.zeros(WIDTH, "int8"))
+            weights = builder.emit(op.dequantize(integers, *numbers, axis=0, out_dtype="float32"))
+            product = builder.emit(getattr(op.nn, f"conv{axes}d")(data, weights))
+            row = number(ROW.reshape(1, -1, *(1,) * axes))
+            flat = builder.emit(op.multiply(builder.emit(op.reshape(s, [])), row))
+            result = builder.emit_output(op.multiply(product, flat))
+        builder.emit_func_output(result)
+    after = RecoverScales()(builder.get())
+    assert "multiply" not in names(after)
+    (weights,) = [call for call in calls(after) if call.op.name == "relax.dequantize"]
+    assert np.array_equal(constant_of(weights.args[1]), ROW) and int(weights.attrs.axis) == 0
+
+
+def test_scales_that_stand_along_inputs_take_one_number_alone() -> None:
+    """A factor for each output has no place beside scales of the weights' rows."""
+
+    def product(p: Parts, factor: object) -> relax.Expr:
+        data = p.emit(dynamic_dequantize(p.q, number([1]), p.z))
+        rows = relax.const(np.arange(1, DEPTH + 1, dtype="float32")), relax.const(np.zeros(DEPTH, "int8"))
+        weights = p.emit(op.dequantize(relax.const(WEIGHTS), *rows, axis=0, out_dtype="float32"))
+        return op.multiply(p.emit(op.matmul(data, weights)), number(factor))
+
+    _, after = rewritten(lambda p: product(p, 0.5))
+    (weights,) = [call for call in calls(after) if call.op.name == "relax.dequantize"]
+    assert np.array_equal(constant_of(weights.args[1]), np.arange(1, DEPTH + 1) / 2)
+    assert int(weights.attrs.axis) == 0 and "multiply" not in names(after)
+    _, after = rewritten(lambda p: product(p, ROW))
+    assert "multiply" in names(after)
+
+
+def test_zero_points_are_repeated_for_scales_of_outputs() -> None:
+    def write(p: Parts) -> relax.Expr:
+        data = p.emit(dynamic_dequantize(p.q, number([1]), p.z))
+        one = relax.const(2.0, "float32"), relax.const(3, "int8")
+        weights = p.emit(op.dequantize(relax.const(WEIGHTS), *one, axis=1, out_dtype="float32"))
+        return op.multiply(p.emit(op.matmul(data, weights)), number(ROW))
+
+    _, after = rewritten(write)
+    (weights,) = [call for call in calls(after) if call.op.name == "relax.dequantize"]
+    assert np.array_equal(constant_of(weights.args[1]), 2 * ROW)
+    assert np.array_equal(constant_of(weights.args[2]), [3, 3, 3])
+    assert int(weights.attrs.axis) == 1

@@ -1,0 +1,146 @@
+"""Costs of our kernels for narrow groups, gradients and recurrent layers: formulas by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from costs_by_hand import info, rates
+
+from tvm_mxplan.byoc.onednn.costs.kernels import computing_us, hides, shown_share, weights_passes
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.builder import ProgramBuilder
+from tvm_mxplan.core.step_facts import StepFacts
+from tvm_mxplan.passes.layout.candidates import in_layout
+
+PEAK = 480.0
+LAST = "acdb"
+
+
+def convolution(groups: int, outputs: int, inputs: int, size: int = 14, kernel: int = 3) -> ir.Program:
+    """A convolution in groups of so many channels each."""
+    b = ProgramBuilder("one")
+    x = b.port("input", "x", (2, groups * inputs, size, size), "float32")
+    weights = b.constant(np.zeros((groups, outputs, inputs, kernel, kernel), np.float32))
+    attrs = ir.Convolution((1, 1), (kernel // 2,) * 4, (1, 1), groups)
+    b.step("conv", attrs, (2, groups * outputs, size, size), [("src", x), ("weights", weights)])
+    return b.finish()
+
+
+def gradient(groups: int = 1) -> ir.Program:
+    """The gradient of 32 filters of 3x3 over 16 channels, from images of 14x14."""
+    b = ProgramBuilder("one")
+    x = b.port("input", "x", (2, 16, 14, 14), "float32")
+    grad = b.port("input", "g", (2, 32, 12, 12), "float32")
+    attrs = ir.ConvolutionBackwardWeights((1, 1), (0, 0, 0, 0), (1, 1), groups)
+    shape = (32, 16, 3, 3) if groups == 1 else (groups, 32 // groups, 16 // groups, 3, 3)
+    b.step("gradient", attrs, shape, [("src", x), ("gradient", grad)])
+    return b.finish()
+
+
+def facts(program: ir.Program, implementation: str, layout: str = LAST) -> StepFacts:
+    (step,) = program.steps
+    return StepFacts(program, step, in_layout(program, step, layout), info(implementation))
+
+
+def operations(program: ir.Program, implementation: str, layout: str = LAST) -> float:
+    """Operations that the peak allows in the time that a step computes."""
+    return computing_us(facts(program, implementation, layout), rates(PEAK)) * PEAK * 1e3
+
+
+@pytest.mark.parametrize(
+    ("implementation", "outputs", "together", "channels"),
+    [
+        # Groups that share a vector, and the channels that are computed then: whole vectors.
+        ("grouped:avx512_core", 4, 4, 16),
+        ("grouped:avx512_core", 8, 2, 16),
+        ("grouped:avx512_core", 5, 3, 16),
+        ("grouped:avx512_core", 16, 1, 16),
+        ("grouped:avx512_core", 24, 1, 32),
+        ("grouped:avx2", 4, 2, 8),
+        ("grouped:avx2", 8, 1, 8),
+        ("grouped:avx2", 12, 1, 16),
+        ("grouped:sse41", 2, 2, 4),
+        ("grouped:sse41", 6, 1, 8),
+    ],
+)
+@pytest.mark.parametrize("inputs", [3, 8])
+def test_groups_fill_vectors_or_share_one(
+    implementation: str, outputs: int, together: int, channels: int, inputs: int
+) -> None:
+    groups = 12
+    sums = 2 * inputs * channels * 9 / 0.9
+    expected = 2 * 14 * 14 * (groups / together) * (sums + 2200)
+    # Narrow vectors are as many in a second as the machine's rate for them says.
+    wide, own = PEAK, rates(PEAK).gflops("float32", info(implementation).instruction_set)
+    assert (own == wide) == implementation.endswith("avx512_core")
+    found = operations(convolution(groups, outputs, inputs), implementation)
+    assert found == pytest.approx(expected * wide / own)
+
+
+def test_the_window_counts_and_the_image() -> None:
+    for kernel, size in ((1, 7), (5, 9)):
+        expected = 2 * size * size * 3 * (2 * 4 * 16 * kernel**2 / 0.9 + 2200)
+        found = operations(convolution(12, 4, 4, size, kernel), "grouped:avx512_core")
+        assert found == pytest.approx(expected)
+
+
+def test_what_narrow_groups_reach_besides() -> None:
+    given = facts(convolution(8, 4, 4), "grouped:avx512_core")
+    assert (shown_share(given), weights_passes(given), hides(given)) == (0.5, 1.1, True)
+
+
+@pytest.mark.parametrize("groups", [1, 4])
+@pytest.mark.parametrize(
+    ("implementation", "layout", "share", "shown"),
+    [
+        ("jit:avx512_core", LAST, 1.0, 1.2),
+        ("brgconv:avx512_core", LAST, 1.1, 1.4),
+        ("jit_1x1:avx512_core", "aBcd16b", 0.97, 0.4),
+        ("jit_1x1:avx512_core", LAST, 0.9, 0.9),
+        ("x64:gemm:jit", LAST, 0.3, 1.0),
+        ("other:avx512_core", LAST, 0.8, 1.0),
+    ],
+)
+def test_gradients_of_weights_have_as_many_products_as_the_convolution(
+    groups: int, implementation: str, layout: str, share: float, shown: float
+) -> None:
+    """By the layout of the image, since filters have none in blocks."""
+    program = gradient(groups)
+    given = facts(program, implementation, layout)
+    expected = 2 * (2 * 32 * 12 * 12) * (16 // groups * 9) / share
+    assert operations(program, implementation, layout) == pytest.approx(expected)
+    assert shown_share(given) == shown and hides(given)
+    assert weights_passes(given) == 1.0
+
+
+def test_depthwise_kernels_of_narrow_vectors_load_more_often() -> None:
+    program = convolution(16, 1, 1)
+    wide, narrow = (shown_share(facts(program, f"jit_dw:{name}")) for name in ("avx512_core", "avx2"))
+    assert wide == narrow == 0.6
+    assert not hides(facts(program, "jit_dw:avx2"))
+    machine = rates(PEAK, narrow=1.0)
+    times = [
+        computing_us(facts(program, f"jit_dw:{name}"), machine) for name in ("avx512_core", "avx2", "sse41")
+    ]
+    assert times[1] / times[0] == pytest.approx(1 / 0.7)
+
+
+def test_pools_backward_compute_once_for_each_place_of_a_window() -> None:
+    b = ProgramBuilder("one")
+    x, grad = b.port("input", "x", (2, 16, 14, 14), "float32"), b.port("input", "g", (2, 16, 7, 7), "float32")
+    attrs = ir.PoolingBackward("max", (3, 2), (2, 2), (1, 0), (1, 1))
+    b.step("pool", attrs, (2, 16, 14, 14), [("src", x), ("gradient", grad)])
+    assert operations(b.finish(), "jit:avx512_core") == pytest.approx(2 * 16 * 7 * 7 * 6 * 2.7)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "each"), [("tanh", 30.0), ("exp", 30.0), ("relu", 0.0), ("round", 0.0)]
+)
+def test_functions_behind_a_step_count_too(algorithm: str, each: float) -> None:
+    program = convolution(12, 4, 4)
+    (step,) = program.steps
+    behind = replace(step, post_ops=(ir.EltwisePostOp(algorithm, 0.0, 0.0),))
+    more = operations(replace(program, steps=(behind,)), "grouped:avx512_core")
+    assert more - operations(program, "grouped:avx512_core") == pytest.approx(2 * 48 * 14 * 14 * each, abs=1)
