@@ -12,6 +12,8 @@ import numpy as np
 from small_programs import Small, chain, fused, kinds
 
 from tvm_mxplan.byoc.onednn.rewrites.fusion import fuse
+from tvm_mxplan.byoc.onednn.rewrites.graph import Graph
+from tvm_mxplan.byoc.onednn.rewrites.quantized.lower import lower
 from tvm_mxplan.core.program import program as ir
 
 IMAGE = (2, 5, 6, 7)
@@ -215,3 +217,15 @@ def test_without_instructions_products_are_real():
         ("quantization", "float32"),
         ("convolution", "float32"),
     ]
+
+
+def test_steps_that_are_gone_are_passed_over():
+    b = Quantized((2, 7, 6, 7), IMAGE)
+    b.eltwise(b.inputs[0], "tanh")
+    b.write_output(b.product(b.rounded(b.inputs[0]), 7), b.output)
+    graph = Graph(b.finish(), list(b.constants))
+    (gone,) = [at for at, step in enumerate(graph.steps) if step and step.kind == "eltwise"]
+    graph.drop(gone)
+    lower(graph, products=True)
+    after, _ = graph.close()
+    assert types(after) == [("quantization", "uint8"), ("convolution", "float32")]
