@@ -6,7 +6,7 @@
     host       host                               mxplan_host       host/backend      host/engine
 
 Both sides are made when somebody asks for them: the planner's imports TVM, which running a compiled library
-does without.  ``register`` adds a library of somebody else's; docs/extending/adding_a_backend.md shows one.
+does without.  ``register`` adds a library of somebody else's; docs/adding_a_backend.md shows one.
 """
 
 from __future__ import annotations

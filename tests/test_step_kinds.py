@@ -2,7 +2,7 @@
 
 A kind is a class in ``core/program/attributes.py``.  What the other tables say is read from them: rules in
 Python and in C++, the builders of each library, references, operands for verification, costs, lists of the
-sweep, and the table in docs/extending/step_kinds.md.
+sweep, and the table in docs/libraries/step_kinds.md.
 """
 
 from __future__ import annotations
@@ -104,8 +104,8 @@ def rules_in_cpp() -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
 
 @cache
 def rows_in_docs() -> dict[str, list[str]]:
-    """Cells of docs/extending/step_kinds.md by kind."""
-    lines = (ROOT / "docs" / "extending" / "step_kinds.md").read_text().splitlines()
+    """Cells of docs/libraries/step_kinds.md by kind."""
+    lines = (ROOT / "docs" / "libraries" / "step_kinds.md").read_text().splitlines()
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| `")]
     return {row[0].strip("`"): row for row in rows if len(row) == 4}
 
@@ -210,7 +210,7 @@ TABLES: dict[str, Callable[[Record], bool]] = {
     "verify": verification,
     "costs": costs,
     "scripts/_sweep/steps/subjects.py": lambda one: one.kind in subjects._KINDS,
-    "docs/extending/step_kinds.md": docs,
+    "docs/libraries/step_kinds.md": docs,
 }
 
 

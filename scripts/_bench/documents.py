@@ -1,4 +1,4 @@
-"""The command line of scripts/bench docs: makes every table of docs/figures again, in place.
+"""The command line of scripts/bench docs: makes the tables of docs/performance.md and its pages again.
 
 Each section runs one of the scripts beside this one and replaces what stands in its page between two
 marks, with the command, the date, the load and the commit. Each has a time limit; what fails or runs out of
@@ -23,7 +23,7 @@ from pathlib import Path
 from tvm_mxplan.testing.environment_info import environment
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDER = ROOT / "docs" / "figures"
+FOLDER = ROOT / "docs"
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,11 @@ SECTIONS = {
         "models", "--batch 1,8 --threads 1,2 --rounds 5 --starts 1", 4500, "performance.md", True
     ),
     "accuracy": Section("accuracy", "", 900, "performance.md"),
-    "choices": Section("choices", "--batch 1,8 --rounds 7", 1800, "choices.md"),
-    "convolutions": Section("convolutions", "", 600, "choices.md"),
-    "layouts": Section("layouts", "--batch 1,8 --rounds 5", 1800, "choices.md"),
-    "costs": Section("costs", "--batch 1,8", 900, "choices.md"),
-    "roofline": Section("roofline", "--batch 1,8", 600, "bounds.md"),
+    "choices": Section("choices", "--batch 1,8 --rounds 7", 1800, "figures/choices.md"),
+    "convolutions": Section("convolutions", "", 600, "figures/choices.md"),
+    "layouts": Section("layouts", "--batch 1,8 --rounds 5", 1800, "figures/choices.md"),
+    "costs": Section("costs", "--batch 1,8", 900, "figures/choices.md"),
+    "roofline": Section("roofline", "--batch 1,8", 600, "figures/bounds.md"),
 }
 
 

@@ -1,4 +1,4 @@
-"""Prints each pattern's engine on each device, as docs/libraries/cudnn.md shows it; no GPU is needed.
+"""Prints each pattern's engine on each device, as docs/cudnn.md shows it; no GPU is needed.
 
 scripts/cudnn engines tests/byoc/cudnn/devices/*.json
 """

@@ -1,7 +1,7 @@
 """A second library for tests: ReLU and exp as loops that TVM compiles, in regions of their own.
 
 Each region becomes one function of TVM's, in one module of machine code, with no weights to pack, no arena,
-and no layout but the plain one.  docs/extending/adding_a_backend.md explains it part by part.
+and no layout but the plain one.  docs/adding_a_backend.md explains it part by part.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from tvm_mxplan.byoc import registry
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.core.layout.layout import plain_layout
 
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "extending" / "adding_a_backend.md"
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "adding_a_backend.md"
 X = np.random.default_rng(1).standard_normal((2, 3, 9, 7), np.float32)
 
 

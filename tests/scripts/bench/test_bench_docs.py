@@ -1,4 +1,4 @@
-"""The command that makes the tables of docs/figures: what it replaces, and what it leaves alone."""
+"""The command that makes the tables of docs/performance.md: what it replaces, and what it leaves alone."""
 
 from __future__ import annotations
 
