@@ -174,6 +174,15 @@ def test_a_conversion_is_a_step_with_vectors_of_numbers(call, side: str, dtype: 
     assert (scale.tolist(), zero.tolist()) == ([0.5], [3])
 
 
+@pytest.mark.parametrize(
+    ("shape", "axis", "front"), [((6,), -1, 0), ((6,), 0, 0), ((4, 6), -1, 1), ((4, 6), -2, 0)]
+)
+def test_axes_are_counted_from_the_front_in_any_rank(shape: tuple[int, ...], axis: int, front: int) -> None:
+    c = composite_of(dequantize(image(*shape), 0.5, 3, axis=axis))
+    family.translate(c)
+    assert c.builder.steps[0].attrs == ir.Quantization(front)
+
+
 def test_a_zero_point_of_zero_is_none() -> None:
     c = composite_of(dequantize(image(), 0.5, 0))
     family.translate(c)

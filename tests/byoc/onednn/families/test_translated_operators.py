@@ -9,6 +9,7 @@ from tvm import relax
 
 from tvm_mxplan.byoc.onednn import checks
 from tvm_mxplan.byoc.onednn.codegen import TRANSLATE
+from tvm_mxplan.byoc.onednn.patterns import _check_layer_norm_parts
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.operators.convolution_gradients import Window, backward_data, backward_weights
 
@@ -201,3 +202,26 @@ def test_images_are_resized_by_their_method(method: str, expected: str) -> None:
     assert isinstance(call, tvm.ir.Call)
     _, (step,), _ = translated("resize", call)
     assert step.attrs == ir.Resampling(expected)
+
+
+@pytest.mark.parametrize(
+    ("spatial", "pooled"), [((32, 32), True), ((5003, 4), False), ((4, 5003), False), ((5003, 5003), False)]
+)
+def test_averages_of_images_are_pools_where_every_side_has_short_stages(
+    spatial: tuple[int, int], pooled: bool
+) -> None:
+    """A side of 5,003 has no divisors: its sum is long however the other one is taken."""
+    call = OP.mean(tensor("x", 2, 3, *spatial), axis=[2, 3])
+    _, steps, _ = translated("reduction", call)
+    assert ({step.kind for step in steps} == {"pooling"}) == pooled
+    largest = OP.max(tensor("x", 2, 3, *spatial), axis=[2, 3])
+    assert [step.kind for step in translated("reduction", largest)[1]] == ["pooling"]
+
+
+def test_a_norm_of_everything_is_none_of_the_last_axes() -> None:
+    """A mean that names no axes is one of all."""
+    x = tensor("x", 2, 3, 5)
+    for axes, answer in ((None, False), ([0, 1], False), ([2], True), ([1, 2], True)):
+        mean = typed(OP.mean(x, axis=axes, keepdims=True))
+        match = {"root": x, "mean": mean, "variance": mean, "epsilon": relax.const(1e-5, "float32")}
+        assert (_check_layer_norm_parts(match) is None) == answer, axes

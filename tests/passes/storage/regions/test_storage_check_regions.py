@@ -181,6 +181,15 @@ def test_what_a_piece_was_written_over_is_read_with_the_piece_in_it() -> None:
     assert len(run(program(*whole, value("c", 0), steps=taken))[0]) == 1
 
 
+@pytest.mark.parametrize("at", [0, 64])
+def test_behind_a_piece_what_was_written_before_counts_on_either_side(at: int) -> None:
+    """A piece that reaches to one end of the whole has not written all of it."""
+    whole = (value("whole", 0, nbytes=128), value("piece", of=2, at=at))
+    taken = [([0], 2), ([0], 3), ([0], 4), ([2], 1)]
+    assert len(run(program(*whole, value("c", 64 - at), steps=taken))[0]) == 1
+    assert run(program(*whole, value("c", 128), steps=taken))[0] == []
+
+
 def test_a_view_of_a_view_is_where_its_owners_are() -> None:
     views = (
         value("a", 64, nbytes=256),
