@@ -17,6 +17,22 @@ _CORE = (
     "tests/core/layout/test_*.py",
 )
 
+# Tests of operators as oneDNN runs them.
+_ONEDNN_OPERATORS = (
+    "tests/operators/elementwise/test_binary.py",
+    "tests/operators/layers/test_convolution.py",
+    "tests/operators/movement/test_data_movement.py",
+    "tests/operators/layers/test_deconvolution.py",
+    "tests/operators/elementwise/test_eltwise.py",
+    "tests/operators/graphs/test_fallbacks.py",
+    "tests/operators/graphs/test_hidden_forms.py",
+    "tests/operators/layers/test_matmul.py",
+    "tests/operators/layers/test_normalization.py",
+    "tests/operators/layers/test_pooling.py",
+    "tests/operators/elementwise/test_post_ops.py",
+    "tests/operators/movement/test_slices.py",
+)
+
 # Tests of a folder that are not found by name: what holds for every file in it, or for one file.  The first
 # pattern that fits says which, beside the tests of the file's own name.
 TESTS: dict[str, tuple[str, ...]] = {
@@ -165,7 +181,10 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/operators/layers/test_recurrent_layers.py",
         "tests/byoc/onednn/test_patterns.py",
     ),
-    "byoc/onednn/codegen.py": ("tests/byoc/onednn/families/test_translated_operators.py",),
+    "byoc/onednn/codegen.py": (
+        "tests/byoc/onednn/families/test_translated_operators.py",
+        *_ONEDNN_OPERATORS,
+    ),
     "byoc/onednn/rewrites/fusion.py": (
         "tests/byoc/onednn/rewrites/test_fusion.py",
         "tests/operators/elementwise/test_post_ops.py",
@@ -206,20 +225,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "byoc/onednn/layouts.py": ("tests/byoc/onednn/test_layouts.py",),
     "byoc/composite.py": ("tests/byoc/onednn/test_codegen.py", "tests/byoc/onednn/test_patterns.py"),
     "byoc/translate.py": ("tests/byoc/onednn/test_codegen.py", "tests/byoc/onednn/test_patterns.py"),
-    "byoc/onednn/*": (
-        "tests/operators/elementwise/test_binary.py",
-        "tests/operators/layers/test_convolution.py",
-        "tests/operators/movement/test_data_movement.py",
-        "tests/operators/layers/test_deconvolution.py",
-        "tests/operators/elementwise/test_eltwise.py",
-        "tests/operators/graphs/test_fallbacks.py",
-        "tests/operators/graphs/test_hidden_forms.py",
-        "tests/operators/layers/test_matmul.py",
-        "tests/operators/layers/test_normalization.py",
-        "tests/operators/layers/test_pooling.py",
-        "tests/operators/elementwise/test_post_ops.py",
-        "tests/operators/movement/test_slices.py",
-    ),
+    "byoc/onednn/*": _ONEDNN_OPERATORS,
     "byoc/*": ("tests/passes/dispatch/test_dispatch_operators.py",),
     "tvm_mxplan/cache/choices_file.py": ("tests/byoc/cudnn/test_cudnn_plans_file.py",),
     "tvm_mxplan/cache/maintenance.py": ("tests/tvmc/test_tvmc_cache.py",),
