@@ -2,212 +2,19 @@
 // calls are made, in which order, what is given back, and what becomes of an error at each call.
 //
 // Prints a line for each check that failed; the status is 1 if there was one.
-#include <dlfcn.h>
+#include "cudnn_life.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstring>
-#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
-#include "base/error.h"
-#include "cudnn/api.h"
-#include "cudnn/device.h"
 #include "cudnn/failures.h"
-#include "cudnn/plan.h"
-#include "library/library.h"
-#include "region/region.h"
 
 namespace {
 
-using mxplan::ConstantData;
-using mxplan::Step;
-
-int failures = 0;
-void* stand_in = nullptr;
-
-void Check(bool holds, const std::string& what) {
-  if (holds) return;
-  std::printf("FAILED: %s\n", what.c_str());
-  ++failures;
-}
-
-template <typename F>
-F Find(const char* name) {
-  return reinterpret_cast<F>(dlsym(stand_in, name));
-}
-void FailAt(int call, int status) { Find<void (*)(int, int)>("RecordingFail")(call, status); }
-// The next call that begins so fails.
-void FailOn(const char* call, int status) {
-  Find<void (*)(const char*, int)>("RecordingFailOn")(call, status);
-}
-void Set(const char* what, int number) {
-  Find<void (*)(const char*, int)>("RecordingSet")(what, number);
-}
-int Live() { return Find<int (*)()>("RecordingLive")(); }
-int Handles() { return Find<int (*)()>("RecordingHandles")(); }
-std::vector<std::string> Take() {
-  std::vector<std::string> calls;
-  std::string text = Find<const char* (*)()>("RecordingTake")();
-  for (size_t at = 0, end = 0; (end = text.find('\n', at)) != std::string::npos; at = end + 1) {
-    calls.push_back(text.substr(at, end - at));
-  }
-  return calls;
-}
-
-std::string Joined(const std::vector<std::string>& calls) {
-  std::string text;
-  for (const std::string& call : calls) text += call + "; ";
-  return text;
-}
-
-void Append(std::string* bytes, int64_t number, size_t size) {
-  bytes->append(reinterpret_cast<const char*>(&number), size);
-}
-void AppendText(std::string* bytes, const std::string& text) {
-  Append(bytes, static_cast<int64_t>(text.size()), 4);
-  *bytes += text;
-}
-
-struct Spare {
-  std::string engine;
-  int64_t workspace;
-  std::vector<int64_t> uids;
-};
-
-using Scalars = std::vector<std::pair<int64_t, std::string>>;
-
-void AppendPlan(std::string* body, const Spare& plan, const Scalars& scalars = {}) {
-  Append(body, plan.workspace, 8);
-  AppendText(body, plan.engine);
-  Append(body, static_cast<int64_t>(plan.uids.size()), 4);
-  for (int64_t uid : plan.uids) Append(body, uid, 8);
-  Append(body, static_cast<int64_t>(scalars.size()), 4);
-  for (const auto& [uid, number] : scalars) {
-    Append(body, uid, 8);
-    AppendText(body, number);
-  }
-  AppendText(body, "{\"engine\":\"" + plan.engine + "\"}");
-}
-
-// Plans of the convolution below: dst, src, weights, bias and the workspace; then those that stand
-// by.
-std::string Record(int64_t workspace = 256, std::vector<int64_t> uids = {4, 1, 2, 3},
-                   const Scalars& scalars = {}, const std::vector<Spare>& spares = {}) {
-  std::string body;
-  for (int64_t number : {int64_t{91900}, int64_t{90}, int64_t{132}, int64_t{13000}}) {
-    Append(&body, number, 8);
-  }
-  Append(&body, static_cast<int64_t>(1 + spares.size()), 4);
-  AppendPlan(&body, {"eng7", workspace, std::move(uids)}, scalars);
-  for (const Spare& spare : spares) AppendPlan(&body, spare);
-  std::string bytes = "MXEP";
-  Append(&bytes, 3, 4);
-  return bytes + mxplan::DigestOfPlan(body) + body;
-}
-
-mxplan::DimExpr Number(int64_t number) { return {{mxplan::DimNode::Code::kConstant, number}}; }
-
-constexpr int64_t kIn = 2 * 3 * 4 * 5, kOut = 2 * 7 * 4 * 5;
-
-// y = convolution(x, w) + b, channels last inside, in float16.
-mxplan::Program MakeProgram(const std::string& prepared) {
-  mxplan::Program program;
-  program.name = "r";
-  auto add = [&](const char* name, mxplan::ValueKind kind, int64_t index, const char* layout,
-                 const std::vector<int64_t>& shape) {
-    mxplan::Value value;
-    value.name = name;
-    value.dtype = "float16";
-    value.kind = kind;
-    value.layout = layout;
-    value.index = index;
-    for (int64_t extent : shape) value.shape.push_back(Number(extent));
-    value.alias_offset = Number(0);
-    program.roots.push_back(static_cast<int>(program.values.size()));
-    program.values.push_back(value);
-  };
-  add("x", mxplan::ValueKind::kInput, 0, "abcd", {2, 3, 4, 5});
-  add("w", mxplan::ValueKind::kConstant, 0, "acdb", {7, 3, 1, 1});
-  add("b", mxplan::ValueKind::kConstant, 1, "a", {7});
-  add("h", mxplan::ValueKind::kLocal, -1, "acdb", {2, 3, 4, 5});
-  add("t", mxplan::ValueKind::kLocal, -1, "acdb", {2, 7, 4, 5});
-  add("y", mxplan::ValueKind::kOutput, 0, "abcd", {2, 7, 4, 5});
-  program.inputs = {0};
-  program.constants = {1, 2};
-  program.outputs = {5};
-  Step before, product, after;
-  before.kind = after.kind = "reorder";
-  before.name = "in";
-  before.operands = {{"src", 0}, {"dst", 3}};
-  product.kind = "convolution";
-  product.name = "c";
-  product.operands = {{"src", 3}, {"weights", 1}, {"bias", 2}, {"dst", 4}};
-  product.attributes = {
-      {"strides", std::vector<int64_t>{1, 1}},  {"padding", std::vector<int64_t>{0, 0, 0, 0}},
-      {"dilation", std::vector<int64_t>{1, 1}}, {"groups", int64_t{1}},
-      {"algorithm", std::string("direct")},     {"preferred", std::string()}};
-  product.prepared = prepared;
-  after.name = "out";
-  after.operands = {{"src", 4}, {"dst", 5}};
-  program.steps = {before, product, after};
-  return program;
-}
-
-ConstantData Constant(const std::vector<int16_t>& numbers, std::vector<int64_t> shape) {
-  ConstantData constant;
-  constant.dtype = "float16";
-  constant.shape = std::move(shape);
-  constant.bytes = constant.stored_bytes = static_cast<int64_t>(numbers.size()) * 2;
-  constant.data = reinterpret_cast<const char*>(numbers.data());
-  return constant;
-}
-
-const std::vector<int16_t> weights(21, 1), bias(7, 2);
-
-std::unique_ptr<mxplan::Region> MakeRegion(const std::string& prepared) {
-  std::vector<ConstantData> constants = {Constant(weights, {7, 3, 1, 1}), Constant(bias, {7})};
-  return std::make_unique<mxplan::Region>(MakeProgram(prepared), constants,
-                                          mxplan::FindLibrary("cudnn"));
-}
-
-// Memory of the "device" for one caller.
-struct Caller {
-  std::shared_ptr<char> x = mxplan::CudaMemory().Allocate(kIn * 2);
-  std::shared_ptr<char> y = mxplan::CudaMemory().Allocate(kOut * 2);
-
-  void Run(mxplan::Region* region,
-           mxplan::MemorySpace::Kind space = mxplan::MemorySpace::Kind::kCuda, int64_t channels = 7,
-           int64_t images = 2) const {
-    const int64_t in[] = {images, 3, 4, 5}, out[] = {images, channels, 4, 5};
-    mxplan::TensorRef src, dst;
-    src.data = x.get();
-    dst.data = y.get();
-    src.shape = in;
-    dst.shape = out;
-    src.rank = dst.rank = 4;
-    src.dtype = dst.dtype = "float16";
-    src.space = dst.space = space;
-    region->Run({src, dst});
-  }
-};
-
-std::string SaidBy(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const mxplan::Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
-bool Says(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+using namespace life;  // NOLINT: a test's own names
 
 void CheckOrder() {
   auto region = MakeRegion(Record());
@@ -252,99 +59,6 @@ void CheckScalars() {
     caller.Run(MakeRegion(Record(0, {4, 1, 2, 3}, {{500, std::string(17, '1')}})).get());
   });
   Check(Says(said, "a number of 17 bytes"), said);
-}
-
-// A softmax along the channels of an image that is stored channels last is one along a row.
-void CheckSoftmax() {
-  mxplan::Program program = MakeProgram("");
-  Step softmax;
-  softmax.kind = "softmax";
-  softmax.name = "s";
-  softmax.operands = {{"src", 3}, {"dst", 4}};
-  softmax.attributes = {{"algorithm", std::string("log_softmax")}, {"axis", int64_t{1}}};
-  for (size_t value : {4, 5}) program.values[value].shape[1] = Number(3);
-  program.steps[1] = softmax;
-  std::vector<ConstantData> constants = {Constant(weights, {7, 3, 1, 1}), Constant(bias, {7})};
-  mxplan::Region region(program, constants, mxplan::FindLibrary("cudnn"));
-  Caller caller;
-  Take();
-  caller.Run(&region, mxplan::MemorySpace::Kind::kCuda, 3);
-  std::vector<std::string> calls = Take();
-  auto at = [&](const std::string& call) {
-    return std::find(calls.begin(), calls.end(), call) - calls.begin();
-  };
-  Check(std::count(calls.begin(), calls.end(), "tensor of type 2 40/3 3/1 1/1 1/1") == 2,
-        "rows of three numbers: " + Joined(calls));
-  Check(at("softmax 2 1") == static_cast<std::ptrdiff_t>(calls.size()) - 2, Joined(calls));
-  caller.Run(&region, mxplan::MemorySpace::Kind::kCuda, 3);
-  Check(Take() == std::vector<std::string>{"transform", "softmax 2 1", "transform"},
-        "a warm call makes nothing");
-  program.values[4].layout = "abcd";
-  mxplan::Region other(program, constants, mxplan::FindLibrary("cudnn"));
-  std::string said = SaidBy([&] { caller.Run(&other, mxplan::MemorySpace::Kind::kCuda, 3); });
-  Check(Says(said, "a softmax from acdb to another layout"), said);
-}
-
-// y = concat(x[:, 1:3], x) where x stands in y already, and the box is copied from inside of x.
-void CheckMovement() {
-  mxplan::Program program = MakeProgram("");
-  program.values[4].shape[1] = Number(2);  // t: the box, channels last
-  program.values[5].shape[1] = Number(5);
-  program.values[5].layout = "abcd";
-  Step slice, concat;
-  slice.kind = "slice";
-  slice.name = "box";
-  slice.operands = {{"src", 3}, {"dst", 4}};
-  slice.attributes = {{"begin", std::vector<int64_t>{0, 1, 0, 0}}};
-  concat.kind = "concat";
-  concat.name = "both";
-  concat.operands = {{"src", 4}, {"src", 0}, {"dst", 5}};
-  concat.attributes = {{"axis", int64_t{1}}};
-  program.steps[1] = slice;
-  program.steps[2] = concat;
-  std::vector<ConstantData> constants = {Constant(weights, {7, 3, 1, 1}), Constant(bias, {7})};
-  mxplan::Region region(program, constants, mxplan::FindLibrary("cudnn"));
-  Caller caller;
-  auto* x = reinterpret_cast<uint16_t*>(caller.x.get());
-  auto* y = reinterpret_cast<uint16_t*>(caller.y.get());
-  for (int64_t i = 0; i < kIn; ++i) x[i] = static_cast<uint16_t>(1000 + i);
-  Take();
-  caller.Run(&region, mxplan::MemorySpace::Kind::kCuda, 5);
-  std::vector<std::string> calls = Take();
-  Check(std::count(calls.begin(), calls.end(), "transform") == 4,
-        "in, box, two pieces: " + Joined(calls));
-  int64_t wrong = 0;
-  for (int64_t n = 0; n < 2; ++n) {
-    for (int64_t c = 0; c < 5; ++c) {
-      for (int64_t i = 0; i < 20; ++i) {
-        const int64_t channel = c < 2 ? 1 + c : c - 2;
-        wrong += y[(n * 5 + c) * 20 + i] != x[(n * 3 + channel) * 20 + i] ? 1 : 0;
-      }
-    }
-  }
-  Check(wrong == 0, mxplan::Concat(wrong, " elements are not where they belong"));
-  // One image, whose second piece stands in the whole already.
-  for (mxplan::Value& value : program.values) {
-    if (value.shape.size() == 4 && value.kind != mxplan::ValueKind::kConstant) {
-      value.shape[0] = Number(1);
-      value.layout = "abcd";
-    }
-  }
-  program.values[3].alias_of = 5;
-  program.values[3].alias_offset = Number(2 * 20 * 2);
-  program.roots[3] = 5;
-  concat.operands = {{"src", 4}, {"src", 3}, {"dst", 5}};
-  program.steps[2] = concat;
-  mxplan::Region placed(program, constants, mxplan::FindLibrary("cudnn"));
-  Take();
-  caller.Run(&placed, mxplan::MemorySpace::Kind::kCuda, 5, 1);
-  calls = Take();
-  Check(std::count(calls.begin(), calls.end(), "transform") == 3,
-        "in, box, one piece: " + Joined(calls));
-  for (int64_t i = wrong = 0; i < 5 * 20; ++i) {
-    wrong += y[i] != x[i < 40 ? 20 + i : i - 40] ? 1 : 0;
-  }
-  Check(wrong == 0, mxplan::Concat(wrong, " elements are not where they belong, one in place"));
 }
 
 // An error at the n-th call that can fail: it is named, or the plan that stands by runs; it leaves
@@ -526,24 +240,15 @@ void CheckThreads() {
 }  // namespace
 
 int main(int, char** arguments) {
-  stand_in = dlopen(arguments[1], RTLD_NOW);
-  if (stand_in == nullptr) {
-    std::printf("FAILED: %s\n", dlerror());
-    return 1;
-  }
-  mxplan::SetCudaLibraries(arguments[1], arguments[1]);
+  if (!Begin(arguments[1])) return 1;
   CheckOrder();
   Check(Live() == 0, mxplan::Concat("an ended region left ", Live()));
   CheckScalars();
-  CheckSoftmax();
-  CheckMovement();
   CheckErrors(Record());
   CheckErrors(WithSpare());
   CheckSpares();
   CheckOtherDevices();
   CheckDamagedPlans();
   CheckThreads();
-  Check(Live() == 0, mxplan::Concat("in the end there is left ", Live()));
-  if (failures == 0) std::printf("all checks hold\n");
-  return failures == 0 ? 0 : 1;
+  return End();
 }
