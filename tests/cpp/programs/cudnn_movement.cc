@@ -134,10 +134,14 @@ void CheckMovement() {
       value.layout = "abcd";
     }
   }
-  program.values[3].alias_of = 5;
-  program.values[3].alias_offset = Number(2 * 20 * 2);
-  program.roots[3] = 5;
-  program.steps[2].operands = {{"src", 4}, {"src", 3}, {"dst", 5}};
+  mxplan::Value part = program.values[3];  // of y, so it comes behind it
+  part.alias_of = 5;
+  part.alias_offset = Number(2 * 20 * 2);
+  program.values.push_back(part);
+  program.roots.push_back(5);
+  program.steps[0].operands = {{"src", 0}, {"dst", 6}};
+  program.steps[1].operands = {{"src", 6}, {"dst", 4}};
+  program.steps[2].operands = {{"src", 4}, {"src", 6}, {"dst", 5}};
   mxplan::Region placed(program, constants, mxplan::FindLibrary("cudnn"));
   Take();
   caller.Run(&placed, mxplan::MemorySpace::Kind::kCuda, 5, 1);
