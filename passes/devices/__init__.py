@@ -2,7 +2,7 @@
 
 from .choose_devices import ChooseDevices
 from .place_tensors import PlaceTensors
-from .sides import CPU, Beside
+from .sides import Beside
 from .take_hints import TakeHints
 
-__all__ = ["CPU", "Beside", "ChooseDevices", "PlaceTensors", "TakeHints"]
+__all__ = ["Beside", "ChooseDevices", "PlaceTensors", "TakeHints"]

@@ -21,13 +21,13 @@ from tvm import relax
 
 from tvm_mxplan.core.machine import MachineRates
 
-from ..annotations import dispatch_of
+from ..annotations import CPU, dispatch_of, with_devices
 from ..dispatch import DispatchOperators
 from ..dispatch.implementations import Preference
 from ..relax_types import operator_name
 from .crossings import place
 from .device_times import DeviceTimes, is_operator
-from .sides import CPU, Beside, with_devices
+from .sides import Beside
 
 _MAIN = "main"
 

@@ -25,8 +25,8 @@ from tvm_mxplan.core.element_types import dense_bytes
 from tvm_mxplan.core.program.specialize import typical_shape
 from tvm_mxplan.operators.on_device import ON_DEVICE, device_of, is_moved
 
+from ..annotations import CPU
 from ..relax_types import dtype_of, is_constant, shape_of
-from .sides import CPU
 
 Times = Callable[[tvm.ir.Var, relax.Expr], Mapping[str, float]]
 """Microseconds of a binding by the devices that can run it."""

@@ -19,11 +19,12 @@ from tvm import relax
 from tvm_mxplan.core.machine import MachineRates
 from tvm_mxplan.core.program.specialize import typical_shape
 
+from ..annotations import CPU
 from ..costs import multiply_adds
 from ..costs.kept_times import kept_times
 from ..relax_types import dtype_of, operator_name
 from .crossings import moved_bytes
-from .sides import CPU, Beside
+from .sides import Beside
 
 _VIEWS = ("reshape", "flatten", "squeeze", "expand_dims", "nn.batch_flatten")
 _SHAPES = ("shape_of", "tensor_to_shape", "shape_to_tensor", "size")

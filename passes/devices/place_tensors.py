@@ -26,9 +26,10 @@ from tvm_mxplan.byoc import region_module
 from tvm_mxplan.core.machine import MachineRates
 from tvm_mxplan.operators.on_device import ON_DEVICE
 
+from ..annotations import CPU
 from .crossings import place
 from .device_times import DeviceTimes, on_device
-from .sides import CPU, Beside
+from .sides import Beside
 
 COPY = "tvm_mxplan.devices.copy"
 _MODULES, _MAIN = "external_mods", "main"

@@ -16,9 +16,9 @@ from tvm import relax
 
 from tvm_mxplan.operators.on_device import on_device
 
+from ..annotations import CPU
 from ..canonicalize.rewriter import is_call_to
 from .device_times import on_device as typed
-from .sides import CPU
 
 
 @tvm.transform.module_pass(opt_level=0, name="TakeHints")

@@ -23,8 +23,7 @@ from tvm_mxplan.core.decisions.dispatch import Candidate, DispatchDecision, is_o
 from tvm_mxplan.core.decisions.journal import Journal
 from tvm_mxplan.errors import InvalidInputError
 
-from ..annotations import TVM, with_dispatch
-from ..devices.sides import CPU, devices_in
+from ..annotations import CPU, TVM, devices_in, with_dispatch
 from ..relax_types import OPERATOR, operator_name
 from .implementations import Implementation, Preference, is_operator, kind_of, tvm_refusal
 from .infinite_extremes import infinite_extremes

@@ -21,8 +21,7 @@ from tvm.relax.backend.cpu_generic import pipeline as cpu_generic
 from tvm.relax.backend.cuda import pipeline as cuda
 from tvm.relax.backend.rocm import pipeline as rocm
 
-from ..devices.target_kernels import TargetKernels
-from ..kernels import FusedScalarsInShapes
+from ..kernels import FusedScalarsInShapes, TargetKernels
 from ..relax_types import is_arithmetic
 from .order_bindings import smaller_order
 from .storage_rewrite import Observer, StorageRewrite

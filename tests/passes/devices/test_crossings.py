@@ -10,8 +10,8 @@ import tvm
 from tvm import relax
 from tvm.script import relax as R
 
+from tvm_mxplan.passes.annotations import CPU
 from tvm_mxplan.passes.devices.crossings import place, tensors_read
-from tvm_mxplan.passes.devices.sides import CPU
 
 GPU = "cuda"
 

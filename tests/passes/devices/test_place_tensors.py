@@ -10,10 +10,10 @@ from tvm.script import relax as R
 
 from tvm_mxplan.core.machine import DeviceRates, default_rates
 from tvm_mxplan.execution import machine
+from tvm_mxplan.passes.annotations import CPU
 from tvm_mxplan.passes.canonicalize.rewriter import is_call_to
 from tvm_mxplan.passes.devices import Beside, PlaceTensors, place_tensors
 from tvm_mxplan.passes.devices.place_tensors import COPY, callee
-from tvm_mxplan.passes.devices.sides import CPU
 from tvm_mxplan.passes.storage.tvm_pipeline import default_pipeline
 
 GPU = "cuda"

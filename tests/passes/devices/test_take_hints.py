@@ -8,8 +8,9 @@ from tvm.script import ir as I
 from tvm.script import relax as R
 
 from tvm_mxplan.operators.on_device import ON_DEVICE, device_of
+from tvm_mxplan.passes.annotations import CPU
 from tvm_mxplan.passes.canonicalize.rewriter import is_call_to
-from tvm_mxplan.passes.devices import CPU, TakeHints
+from tvm_mxplan.passes.devices import TakeHints
 from tvm_mxplan.passes.devices.crossings import place
 
 GPU = "cuda"
