@@ -13,7 +13,7 @@ from tvm import relax
 from tvm_mxplan.core.description import Description, Implementation, StepInfo
 from tvm_mxplan.core.layout.layout_registry import LayoutRegistry
 from tvm_mxplan.core.layout.layout_rules import LayoutRules
-from tvm_mxplan.core.machine import MachineRates
+from tvm_mxplan.core.machine import DeviceRates, MachineRates
 from tvm_mxplan.core.program.program import Program, Step, Value
 from tvm_mxplan.core.step_facts import StepFacts
 
@@ -184,6 +184,7 @@ class OnDevice(NamedTuple):
     backend: Backend
     arch: str
     title: str
+    rates: DeviceRates
 
 
 @runtime_checkable

@@ -273,5 +273,6 @@ def test_passes_ask_libraries_what_steps_cost() -> None:
         names = imports_of(path, package)
         assert not any(
             name.startswith("tvm_mxplan.core.machine.") and "default" not in name
-            for name in names - {"tvm_mxplan.core.machine.MachineRates"}
+            for name in names
+            - {f"tvm_mxplan.core.machine.{rates}" for rates in ("MachineRates", "DeviceRates")}
         ), path

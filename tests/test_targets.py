@@ -36,6 +36,7 @@ def test_libraries_and_this_machines_cpu(text, libraries):
         ("cudnn, dnnl, llvm", ("cudnn", "onednn", "llvm"), ("cudnn",)),
         ("cudnn, dnnl, cuda -arch=sm_90", ("cudnn", "onednn", "llvm"), ("onednn",)),
         ("cudnn, cuda -arch=sm_90", ("cudnn", "llvm"), ()),
+        ("cudnn, cuda -arch=sm_90, dnnl, llvm", ("cudnn", "onednn", "llvm"), ()),
     ],
 )
 def test_the_order_is_kept_and_what_is_absent_is_told(text, order, absent):
@@ -71,7 +72,7 @@ def test_targets_of_tvm_are_taken_as_they_are():
         ("llvm -mcpu=pentium9", InvalidInputError, ["'pentium9'"]),
         ("llvm -colour=blue", InvalidInputError, ["'colour'", "'mcpu'"]),
         ("cudnn", UnsupportedError, ["cudnn", "cuda", "dnnl, llvm"]),
-        ("cudnn, cuda, dnnl, llvm", UnsupportedError, ["CPU and GPU", "not offered yet", "name one device"]),
+        ("cudnn, cuda, cuda, llvm", InvalidInputError, ["more than one", "for a device"]),
         ("cuda arch", InvalidInputError, ["-name=value", "'arch'"]),
         (tvm.target.Target("c"), UnsupportedError, ["'c'", "llvm"]),
         (3, InvalidInputError, ["int", "dnnl, llvm"]),

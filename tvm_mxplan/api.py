@@ -202,7 +202,7 @@ def _compiled(
     set_capacities(options.primitive_cache, options.weights_cache)
     counts = counted()
     # Compilations are kept for this machine's CPU alone, for other devices their plans.
-    here = place is None and not stated.is_gpu
+    here = place is None and not stated.has_gpu
     cached = options if here else replace(options, cache="disabled")
     cache = CompileCache(model, inputs, stated, cached)
     executable = cache.find()
@@ -221,7 +221,7 @@ def _compiled(
 
 def _plans_on_disk(target: TargetText, options: Options) -> list[PlansOnDisk]:
     """Files of plans of the libraries that make some ahead, where finished compilations are to be kept."""
-    if not target.is_gpu or options.cache != "on_compile" or environment.disabled():
+    if not target.has_gpu or options.cache != "on_compile" or environment.disabled():
         return []
     engines = [registry.engine(name) for name in target.order if name != TVM]
     return [PlansOnDisk(engine, default_store()) for engine in engines if engine.keeps_plans]

@@ -25,6 +25,7 @@ from .frontend.relax.relax_checks import check_module
 from .frontend.relax.unknown_shapes import unknown_shape
 from .frontend.stated_inputs import StatedInputs
 from .options import Options
+from .passes.devices import Beside
 from .pipeline import Given, build_pipeline
 from .rates.wanted import wanted_rates
 from .report.recorder import Recorder
@@ -53,9 +54,9 @@ def build(
     place : the machine to compile for, and to measure on; this one unless it is given.
     """
     place = Here() if place is None else place
-    backends, target, device = _on_devices(place, target, options)
+    backends, target, device, beside = _on_devices(place, target, options)
     tuning = verifier = None
-    if options.tunes and target.is_gpu:
+    if options.tunes and target.has_gpu:
         raise UnsupportedError(f"option tune={options.tune}: nothing is measured on GPUs in this build yet")
     if options.tunes and target.libraries and not environment.disabled():
         tuning = Tuning(options, target.host, progress, records, place)
@@ -79,6 +80,7 @@ def build(
             tuning=tuning,
             verifier=verifier,
             machine=rates,
+            beside=beside,
             order=target.order,
             absent=dict(target.absent),
         )
@@ -123,10 +125,13 @@ def _told_of_shapes(mod: tvm.IRModule) -> Iterator[None]:
 
 def _on_devices(
     place: Place, target: ParsedTarget, options: Options
-) -> tuple[list[Backend], ParsedTarget, Device | None]:
-    """The target's libraries, each for its device; the target, which knows the device then; the device."""
+) -> tuple[list[Backend], ParsedTarget, Device | None, Beside | None]:
+    """The target's libraries, each for its device; the target, which knows the device then; the device.
+
+    Where that stands beside the CPU, what passes go by is the last.
+    """
     found: list[Backend] = []
-    device = None
+    device = beside = None
     for name in target.libraries:
         backend = place.backend(name)
         if not isinstance(backend, DeviceBackend):
@@ -141,10 +146,13 @@ def _on_devices(
         )
         made = backend.for_device(choice)
         found.append(made.backend)
-        target, device = target.with_arch(made.arch), Device(name, made.title)
-    if target.is_gpu and not found:
+        target = target.with_arch(made.arch)
+        device = Device(name, made.title, shared=not target.is_gpu)
+        if target.device is not None:
+            beside = Beside(target.device, made.rates, target.device_first)
+    if target.has_gpu and device is None:
         raise UnsupportedError(f"target {GPU}: no library for it is named, and TVM's code alone is TVM's own")
-    return found, target, device
+    return found, target, device, beside
 
 
 def _import(model: Any, stated: StatedInputs) -> tuple[tvm.IRModule, list[str] | None, list[str] | None]:

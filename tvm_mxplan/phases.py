@@ -17,13 +17,14 @@ from typing import Any, TypeAlias
 
 import tvm
 
-from .byoc.backend import Backend
+from .byoc.backend import Backend, DeviceBackend
 from .core.decisions.choices import Choices
 from .core.machine import MachineRates
 from .errors import InvalidInputError
 from .options import Options
 from .passes.costs.model import ModelCost
 from .passes.costs.source import CostSource
+from .passes.devices.sides import Beside
 from .passes.dispatch import VerifyKernels
 from .passes.dispatch.implementations import Preference
 from .report.phase_dump import PhaseDump
@@ -67,6 +68,7 @@ class Compilation:
     way : how algorithms and layouts are decided.
     choices : decisions that are replayed, and those that are made.
     machine : what the machine that is compiled for can do.
+    beside : the device beside the CPU that ``target`` is; None for one device.
     tuning : measures, or knows what was measured; None where costs are the model's.
     verifier : checks the kernels of the plan; None leaves them unchecked.
     dump : is shown what phases hand on; None where nobody wants to see it.
@@ -81,6 +83,7 @@ class Compilation:
     recorder: Recorder
     choices: Choices
     machine: MachineRates
+    beside: Beside | None = None
     tuning: Tuning | None = None
     verifier: Verifier | None = None
     dump: PhaseDump | None = None
@@ -98,7 +101,8 @@ class Compilation:
             turn = tuple(phases)
             if verified and self.verifier is not None:
                 plan = partial(self._turn, turn)
-                mod = VerifyKernels(self.backends, self.verifier, plan, self.recorder.journal)(mod)
+                here = [one for one in self.backends if not isinstance(one, DeviceBackend)]
+                mod = VerifyKernels(here, self.verifier, plan, self.recorder.journal)(mod)
             else:
                 mod = self._in_order(turn, mod)
         return mod

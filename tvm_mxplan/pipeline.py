@@ -14,7 +14,7 @@ import tvm
 from tvm import relax
 
 from . import environment, errors
-from .byoc.backend import Backend
+from .byoc.backend import Backend, DeviceBackend
 from .byoc.joined import joined, leaders
 from .core.decisions.choices import Choices
 from .core.machine import MachineRates, default_rates
@@ -32,6 +32,7 @@ from .passes.canonicalize import (
     SplitLongSums,
     WidenFloats,
 )
+from .passes.devices import Beside, ChooseDevices, PlaceTensors, TakeHints
 from .passes.dispatch import ChooseAlgorithms, DispatchOperators, WeighCandidates
 from .passes.dispatch.implementations import preference_of
 from .passes.dispatch.weigh_guests import Worth
@@ -68,8 +69,10 @@ from .verify.verifier import Verifier, verifier_of
 def canonicalize(c: Compilation) -> Passes:
     # Operators that an importer wrote as kernels are recovered first: kernels state their types themselves.
     # CPUs compute in float32, GPUs in the model's type with sums in float32.
-    narrow = [RecoverOperators(), WidenFloats()] if _on_cpu(c) else [NarrowProducts()]
+    narrow = [RecoverOperators(), WidenFloats()] if _on_cpu_alone(c) else [NarrowProducts()]
+    hints = [TakeHints(c.beside.name)] if c.beside else []
     return [
+        *hints,
         NameSymbols(),
         *narrow,
         FoldConstants(),
@@ -91,6 +94,10 @@ def name_operators(_: Compilation) -> Passes:
 
 def tune_dispatch(c: Compilation) -> Passes:
     return [TuneDispatch(c, c.tuning)] if c.tuning else []
+
+
+def choose_devices(c: Compilation) -> Passes:
+    return [ChooseDevices(c.preference, c.beside, c.machine)] if c.beside else []
 
 
 def dispatch(c: Compilation) -> Passes:
@@ -182,10 +189,17 @@ def check_indices(c: Compilation) -> Passes:
     return [CheckIndices()] if _on_cpu(c) else []  # its assertions cannot be raised from a GPU
 
 
+def place_tensors(c: Compilation) -> Passes:
+    kinds = {one.name for one in c.backends if isinstance(one, DeviceBackend)}
+    return [PlaceTensors(c.beside, c.machine, kinds)] if c.beside else []
+
+
 def lower(c: Compilation) -> Passes:
     reuse, reorder = c.options.memory == "reuse", c.options.order == "memory"
-    sums = [] if _on_cpu(c) else [WideSums()]
-    return [ReductionsFromInfinity(), *sums, default_pipeline(c.target, reuse, reorder, c.recorder.stored)]
+    sums = [] if _on_cpu_alone(c) else [WideSums()]
+    beside = c.beside.target if c.beside else None
+    planned = default_pipeline(c.target, reuse, reorder, c.recorder.stored, beside)
+    return [ReductionsFromInfinity(), *sums, planned]
 
 
 def finish_kernels(c: Compilation) -> Passes:
@@ -196,11 +210,16 @@ def _on_cpu(c: Compilation) -> bool:
     return str(c.target.kind.name) == TVM
 
 
+def _on_cpu_alone(c: Compilation) -> bool:
+    return _on_cpu(c) and c.beside is None
+
+
 PHASES = (
     # name, what it takes, what it hands on, its passes
     Phase("canonicalize", "Relax", "canonical Relax: one form for each idea", canonicalize),
     Phase("name", "canonical Relax", "a name on each operator", name_operators),
     Phase("tune-dispatch", "named operators", "the same; kinds tried in TVM's kernels", tune_dispatch),
+    Phase("devices", "named operators", "the same; the device of each, where there are two", choose_devices),
     Phase("dispatch", "named operators", "composites of the libraries that take them", dispatch),
     Phase("partition", "composites", "regions, each led by one library", partition),
     Phase("programs", "regions", "a region program on each, in plain layouts", build_programs),
@@ -214,6 +233,7 @@ PHASES = (
     Phase("report", "planned programs", "the same; what the report says of them", report),
     Phase("emit", "planned programs", "calls of runtime modules", emit_modules),
     Phase("indices", "Relax for TVM", "checks of indices that vary", check_indices),
+    Phase("copies", "Relax for TVM", "tensors on their devices, copies between two", place_tensors),
     Phase("lower", "Relax for TVM", "kernels; one arena for each function", lower),
     Phase("kernels", "lowered Relax", "small kernels on one thread", finish_kernels),
 )
@@ -228,6 +248,7 @@ class Given:
     recorder, choices : new ones unless they are given.
     tuning, verifier : None measures nothing, checks nothing, unless the options ask for it.
     machine : what the machine that is compiled for can do.
+    beside : the device beside the CPU; None for one device.
     order, absent : implementations by preference, and why some are not here; see ``preference_of``.
     """
 
@@ -236,6 +257,7 @@ class Given:
     tuning: Tuning | None = None
     verifier: Verifier | None = None
     machine: MachineRates | None = None
+    beside: Beside | None = None
     order: Sequence[str] = ()
     absent: Mapping[str, str] = field(default_factory=dict)
 
@@ -264,6 +286,7 @@ def compilation(
         recorder,
         Choices() if given.choices is None else given.choices,
         machine,
+        given.beside,
         given.tuning,
         given.verifier,
         PhaseDump(wanted, folder) if wanted else None,

@@ -3,6 +3,7 @@
 ``"dnnl, llvm"`` is oneDNN for what it takes and LLVM for the rest; ``"llvm -mcpu=x86-64-v3"`` is TVM alone.
 ``"llvm, dnnl"`` prefers TVM, which takes all that oneDNN does: oneDNN gets what the option ``prefer`` gives.
 ``"cudnn, cuda -arch=sm_90"`` is a GPU: a library for it, and TVM's code for the rest.
+``"cudnn, cuda -arch=sm_90, dnnl, llvm"`` is a GPU and a CPU in one function, the first one preferred.
 LLVM without ``-mcpu`` means the machine at hand, since oneDNN generates code for it too.
 """
 
@@ -40,23 +41,31 @@ class ParsedTarget:
     order : names of libraries, and ``llvm`` for TVM.
     absent : why some of them are not here, by name.
     arch : the GPU's as it was stated, '' where it was not, or for a CPU.
+    device : TVM's target for a GPU beside the CPU that ``host`` is; None for one device alone.
+    device_first : whether the GPU is preferred to the CPU beside it.
     """
 
     order: tuple[str, ...]
     host: tvm.target.Target
     absent: tuple[tuple[str, str], ...] = ()
     arch: str = ""
+    device: tvm.target.Target | None = None
+    device_first: bool = True
 
     @property
     def is_gpu(self) -> bool:
+        """Whether there is a GPU and nothing else."""
         return str(self.host.kind.name) == GPU
+
+    @property
+    def has_gpu(self) -> bool:
+        return self.is_gpu or self.device is not None
 
     def with_arch(self, arch: str) -> ParsedTarget:
         """For the GPU that TVM calls ``arch``."""
-        import tvm
-
-        config = {**self.host.export(), "arch": arch}
-        return replace(self, host=tvm.target.Target(config), arch=arch)
+        if self.device is not None:
+            return replace(self, device=_with_arch(self.device, arch), arch=arch)
+        return replace(self, host=_with_arch(self.host, arch), arch=arch)
 
     @property
     def libraries(self) -> tuple[str, ...]:
@@ -73,12 +82,16 @@ class TargetText:
     stated : the target as it was given.
     order, absent : as in :class:`ParsedTarget`.
     host : TVM's part of it: a target, or its text.
+    device : the text of a GPU's beside a CPU, '' for one device alone.
+    device_first : as in :class:`ParsedTarget`.
     """
 
     stated: str | tvm.target.Target
     order: tuple[str, ...]
     host: str | tvm.target.Target
     absent: tuple[tuple[str, str], ...] = ()
+    device: str = ""
+    device_first: bool = True
 
     @classmethod
     def of(cls, target: str | tvm.target.Target) -> TargetText:
@@ -102,44 +115,53 @@ class TargetText:
                 known = ", ".join([*libraries, *_HOSTS])
                 raise InvalidInputError(f"target {target!r}: unknown part {name!r}; known are {known}")
             order.append(libraries.get(name, name))
-        if len(hosts) > 1 and len({host.split()[0] for host in hosts}) > 1:
-            raise UnsupportedError(
-                f"target {target!r}: CPU and GPU in one model are not offered yet; "
-                "name one device, for example 'cudnn, cuda' or 'dnnl, llvm'"
-            )
-        if len(hosts) > 1:
-            raise InvalidInputError(f"target {target!r}: more than one TVM target, expected one")
+        kinds = [host.split()[0] for host in hosts]
+        if len(set(kinds)) < len(kinds):
+            raise InvalidInputError(f"target {target!r}: more than one TVM target, expected one for a device")
         if not parts:
             raise InvalidInputError("empty target; expected for example 'dnnl, llvm'")
-        kind = hosts[0].split()[0] if hosts else TVM
+        kinds = kinds or [TVM]
         absent = {
-            name: f"it runs beside {registry.beside(name)}, the target is {kind}"
+            name: f"it runs beside {registry.beside(name)}, the target is {kinds[0]}"
             for name in order
-            if name != TVM and registry.beside(name) != kind
+            if name != TVM and registry.beside(name) not in kinds
         }
         if absent.keys() >= set(order):
             told = "; ".join(f"{name}: {reason}" for name, reason in absent.items())
             raise UnsupportedError(f"target {target!r}: {told}; use 'dnnl, llvm'")
-        names = tuple(dict.fromkeys([*order, "llvm"]))
+        if len(kinds) > 1:  # TVM has code for both, behind all libraries
+            by_kind = dict(zip(kinds, hosts, strict=True))
+            names = tuple(dict.fromkeys([*(name for name in order if name != TVM), TVM]))
+            absences = tuple(absent.items())
+            return cls(target, names, by_kind[TVM], absences, by_kind[GPU], kinds[0] == GPU)
+        names = tuple(dict.fromkeys([*order, TVM]))
         return cls(target, names, hosts[0] if hosts else TVM, tuple(absent.items()))
 
     @property
     def is_gpu(self) -> bool:
+        """Whether there is a GPU and nothing else."""
         return isinstance(self.host, str) and self.host.split()[0] == GPU
+
+    @property
+    def has_gpu(self) -> bool:
+        return self.is_gpu or bool(self.device)
 
     def parsed(self, cpu: str = "") -> ParsedTarget:
         """With TVM's target made; InvalidInputError where TVM does not take it.
 
         LLVM without ``-mcpu`` means ``cpu``, or the CPU of this machine.
         """
-        host = _host(str(self.stated), self.host, cpu) if isinstance(self.host, str) else self.host
-        text = self.host if isinstance(self.host, str) else ""
-        arch = str(_config(str(self.stated), text).get("arch", "")) if text.startswith(GPU) else ""
-        return ParsedTarget(self.order, host, self.absent, arch)
+        stated = str(self.stated)
+        host = _host(stated, self.host, cpu) if isinstance(self.host, str) else self.host
+        text = self.device or (self.host if isinstance(self.host, str) else "")
+        arch = str(_config(stated, text).get("arch", "")) if text.startswith(GPU) else ""
+        device = _cuda(stated, self.device, host) if self.device else None
+        return ParsedTarget(self.order, host, self.absent, arch, device, self.device_first)
 
     def words(self) -> list[str]:
         """Returns the parts that decide, as text; LLVM without a CPU's name means the machine at hand."""
-        return [*self.order, " ".join(str(self.host).split())]
+        device = [self.device, f"{self.device_first}"] if self.device else []
+        return [*self.order, *device, " ".join(str(self.host).split())]
 
 
 def parse_target(target: str | tvm.target.Target) -> ParsedTarget:
@@ -180,12 +202,22 @@ def _config(target: str, part: str) -> dict[str, object]:
     return config
 
 
-def _cuda(target: str, part: str) -> tvm.target.Target:
-    """The GPU's target; without ``-arch`` the oldest, until the caller says which device it is."""
+def _with_arch(target: tvm.target.Target, arch: str) -> tvm.target.Target:
     import tvm
 
+    return tvm.target.Target({**target.export(), "arch": arch})
+
+
+def _cuda(target: str, part: str, host: tvm.target.Target | None = None) -> tvm.target.Target:
+    """The GPU's target; without ``-arch`` the oldest, until the caller says which device it is.
+
+    Its kernels are started by code for ``host``, for any CPU without.
+    """
+    import tvm
+
+    beside = {"kind": "llvm"} if host is None else host.export()
     try:
-        return tvm.target.Target({"arch": "sm_50", **_config(target, part), "host": {"kind": "llvm"}})
+        return tvm.target.Target({"arch": "sm_50", **_config(target, part), "host": beside})
     except Exception as error:
         reason = str(error).strip().splitlines()[-1].partition(" Target creation from config")[0]
         raise InvalidInputError(f"target {target!r}: TVM does not take {part!r}: {reason}") from error

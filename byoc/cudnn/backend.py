@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 import tvm
@@ -28,6 +29,7 @@ from .fusion import fuse
 from .patterns import NAME, fusion_patterns
 from .plans.plans import Plans, Rules
 from .probe import program_of
+from .rates import rates_of
 
 TRANSFORM = "transform_tensor"
 SOFTMAX = "softmax_forward"
@@ -62,7 +64,7 @@ class Cudnn:
                 f"target cuda -arch={choice.arch}: {choice.properties} is of {device}, expected {device.arch}"
             )
         plans = Plans(device, Rules(choice.tf32, choice.deterministic, choice.spares))
-        return OnDevice(Cudnn(plans), device.arch, str(device))
+        return OnDevice(Cudnn(plans), device.arch, str(device), rates_of(device))
 
     @property
     def plans(self) -> Plans:
@@ -154,7 +156,12 @@ class Cudnn:
         return Implementation(name, name.partition("_")[0])
 
     def cost(self, facts: StepFacts, machine: MachineRates) -> float:
-        return cost(facts, machine)
+        del machine  # the CPU's; costs are those of the GPU that plans are made for
+        return cost(facts, self._gpu, self.plans.rules.tf32)
+
+    @cached_property
+    def _gpu(self) -> MachineRates:
+        return rates_of(self.plans.device).machine
 
     def refuse(self, descriptor: str, implementation: str, reason: str) -> None:
         del reason  # plans have one, the report tells it

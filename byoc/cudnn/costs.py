@@ -1,17 +1,51 @@
-"""Costs of steps on a GPU: the bytes that they move, which is what layouts are chosen by.
+"""Costs of steps on a GPU: the roofline of its rates.
 
-Nobody has measured a GPU for this project yet, and every convolution runs channels last.  So costs tell a
-plan with fewer reorders from one with more, and no time: the rates are those of the machine that the
-compilation was given.
+    starting    a kernel
+    moving      operands and result, at the speed of the level of memory that holds them
+    computing   multiply-adds, in place of moving where they take longer
+
+Nobody has measured a GPU for this project yet: the rates are worked out from its properties (``rates``), and
+a kernel reaches a share of them.  So costs tell plans that move more from those that move less, and what is
+far slower on a GPU from what is not; they are no times to be relied on.
 """
 
 from __future__ import annotations
 
-from tvm_mxplan.byoc.roofline import moving_us
+import math
+
 from tvm_mxplan.core.machine import MachineRates
+from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import StepFacts
 
+from .rates import TF32
 
-def cost(facts: StepFacts, machine: MachineRates) -> float:
-    """Returns the time that moving the operands of a step takes at the rates of ``machine``."""
-    return moving_us(facts, machine)
+_PEAK_SHARE = 0.5
+"""Of the arithmetic's peak, what is taken to be reached."""
+
+
+def cost(facts: StepFacts, gpu: MachineRates, tf32: bool) -> float:
+    """Microseconds of a step on a GPU of these rates."""
+    moved = facts.moved_bytes
+    if isinstance(facts.step.attrs, ir.Concat | ir.Slice):
+        moved = 2 * facts.pieces_bytes
+    operations = 2 * _multiply_adds(facts)
+    dtype = facts.dtype("src") if facts.has("src") else "float32"
+    rate = gpu.gflops(TF32 if tf32 and dtype == "float32" and operations else dtype)
+    return gpu.start_us + max(gpu.copying_us(moved), operations / (_PEAK_SHARE * rate) / 1e3)
+
+
+def _multiply_adds(facts: StepFacts) -> int:
+    """Those of a product; 0 of all other steps, which memory bounds."""
+    attrs = facts.step.attrs
+    if isinstance(attrs, ir.Convolution | ir.Deconvolution):
+        positions = facts.shape("src" if isinstance(attrs, ir.Deconvolution) else "dst")
+        weights = facts.shape("weights")[1 if attrs.groups > 1 else 0 :]
+        # Of a transposed one, channels of the source stand second in its filters.
+        outer = weights[1 if isinstance(attrs, ir.Deconvolution) else 0]
+        return math.prod(positions) * math.prod(weights) // outer
+    if isinstance(attrs, ir.MatMul):
+        return math.prod(facts.shape("dst")) * facts.shape("src")[-1]
+    if isinstance(attrs, ir.Attention):
+        query, key, value = (facts.shape(role) for role in ("src", "key", "value"))
+        return math.prod(query[:-1]) * key[-2] * (query[-1] + value[-1])
+    return 0

@@ -119,6 +119,14 @@ def kept_calls(mod: tvm.IRModule, threads: int, machine: MachineRates) -> list[K
     return found
 
 
+def kept_times(
+    mod: tvm.IRModule, function: relax.Function, threads: int, machine: MachineRates
+) -> dict[tvm.ir.Var, float | None]:
+    """Microseconds of each operator of a function in TVM's kernels, by the variable of its result."""
+    clock = machine.gflops("float32", "avx2") / threads / _AVX2_FLOPS * 1e3
+    return _Function(mod, function).times(clock, machine)
+
+
 def kind_of(call: relax.Call) -> str:
     """``nn.conv2d`` for a call to ``relax.nn.conv2d``."""
     return str(call.op.name).removeprefix("relax.")
@@ -151,6 +159,14 @@ class _Function:
                 kernel = str(call.args[0].name_hint) if kind in _KERNELS else ""
                 found.append(KeptCall(operator_name(call) or kind, kind, us, kernel))
         return found
+
+    def times(self, clock: float, machine: MachineRates) -> dict[tvm.ir.Var, float | None]:
+        """What each operator takes, by its variable."""
+        return {
+            variable: self._us(variable, call, clock, machine)
+            for variable, call in self._values.items()
+            if _is_operator(call)
+        }
 
     def _us(
         self, variable: tvm.ir.Var, call: relax.Call, clock: float, machine: MachineRates

@@ -18,11 +18,12 @@ from dataclasses import dataclass, field
 import tvm
 from tvm import relax
 
+from tvm_mxplan.byoc.backend import DeviceBackend
 from tvm_mxplan.core.decisions.dispatch import Candidate, DispatchDecision, is_operator_name
 from tvm_mxplan.core.decisions.journal import Journal
 from tvm_mxplan.errors import InvalidInputError
 
-from ..annotations import TVM, with_dispatch
+from ..annotations import CPU, TVM, devices_in, with_dispatch
 from ..relax_types import OPERATOR, operator_name
 from .implementations import Implementation, Preference, is_operator, kind_of, tvm_refusal
 from .infinite_extremes import infinite_extremes
@@ -36,6 +37,7 @@ _SWITCHED_OFF = "switched off by option: "
 _INFINITE = "what it finds is compared with an infinity, which rows of nothing else must keep"
 _WHOLE = "its digits decide a whole number (floor, ceil, a cast to integers): it is computed as it stands"
 _NO_PATTERN = "no implementation in the library"
+_ELSEWHERE = "the other device runs it: estimated to take less there, copies included, or wanted by option"
 
 
 @tvm.transform.module_pass(opt_level=0, name="DispatchOperators")
@@ -60,7 +62,7 @@ class DispatchOperators:
         _check_kinds(self.preference.first)
         exact = dict.fromkeys(infinite_extremes(mod), _INFINITE)
         exact |= dict.fromkeys(whole_number_operators(mod), _WHOLE)
-        turns = _Turns(self.preference, exact, self.worth)
+        turns = _Turns(self.preference, exact, self.worth, devices=devices_in(mod))
         for library in self.preference.libraries:
             mod = turns.ask(library, mod)
         if turns.waiting:
@@ -117,6 +119,7 @@ class _Turns:
     refused : why operators were refused, by their kind.
     reasons : the same, by the implementation and the operator's name.
     waiting : whether operators were kept for a library that had not been asked yet.
+    devices : which of two devices runs each operator; None where there is one.
     """
 
     preference: Preference
@@ -127,6 +130,7 @@ class _Turns:
     reasons: dict[tuple[str, str], str] = field(default_factory=dict)
     waiting: bool = False
     asked: set[str] = field(default_factory=set)
+    devices: Mapping[str, str] | None = None
 
     def ask(self, library: Implementation, mod: tvm.IRModule) -> tvm.IRModule:
         """The module with composites of what ``library`` takes and nobody else is to be asked before."""
@@ -205,6 +209,9 @@ class _Turns:
         if operator_name(call) in self.preference.off:
             self._note(library, call, self.preference.why(call, TVM))
             return True
+        if self._is_elsewhere(library, call):
+            self._note(library, call, _ELSEWHERE)
+            return True
         for one in self.preference.order(call):
             if one.name == library.name:
                 return False
@@ -218,6 +225,13 @@ class _Turns:
                 self.waiting = True
                 return True
         return False
+
+    def _is_elsewhere(self, library: Implementation, call: relax.Call) -> bool:
+        """Whether ``call`` is the other device's."""
+        if self.devices is None:
+            return False
+        there = self.devices.get(operator_name(call) or "", CPU) != CPU
+        return there != isinstance(library.backend, DeviceBackend)
 
     def _is_unpaid(self, library: Implementation, call: relax.Call) -> bool:
         """Whether TVM had better keep ``call``."""

@@ -4,6 +4,14 @@ from .check_indices import CheckIndices
 from .fused_scalars import FusedScalarsInShapes
 from .reductions_from_infinity import ReductionsFromInfinity
 from .serial_small_kernels import SerialSmallKernels
+from .target_kernels import TargetKernels
 from .wide_sums import WideSums
 
-__all__ = ["CheckIndices", "FusedScalarsInShapes", "ReductionsFromInfinity", "SerialSmallKernels", "WideSums"]
+__all__ = [
+    "CheckIndices",
+    "FusedScalarsInShapes",
+    "ReductionsFromInfinity",
+    "SerialSmallKernels",
+    "TargetKernels",
+    "WideSums",
+]

@@ -2,6 +2,9 @@
 
     tvm.compile(mod, target, relax_pipeline=default_pipeline(target))
 
+Where tensors of a CPU's function are on a device ``beside`` it, the passes are those of that device: they
+leave kernels alone that are the CPU's.
+
 Without ``reuse`` nobody plans, and every tensor has memory of its own, for comparison and for finding
 faults of a plan.
 
@@ -18,7 +21,7 @@ from tvm.relax.backend.cpu_generic import pipeline as cpu_generic
 from tvm.relax.backend.cuda import pipeline as cuda
 from tvm.relax.backend.rocm import pipeline as rocm
 
-from ..kernels import FusedScalarsInShapes
+from ..kernels import FusedScalarsInShapes, TargetKernels
 from ..relax_types import is_arithmetic
 from .order_bindings import smaller_order
 from .storage_rewrite import Observer, StorageRewrite
@@ -39,16 +42,19 @@ def finalize_passes(
     return [new for old in passes for new in (planner if old.info.name == _REPLACED else [old])]
 
 
-def _legalize_passes(target: tvm.target.Target, mod: tvm.IRModule) -> list[tvm.transform.Pass]:
+def _legalize_passes(
+    target: tvm.target.Target, mod: tvm.IRModule, beside: tvm.target.Target | None = None
+) -> list[tvm.transform.Pass]:
     """TVM's passes from operators to fused kernels, with ``FusedScalarsInShapes`` before the last.
 
     A module whose shapes have conditions inside (``if_then_else``) is not fused: ``FuseOps`` fails there.
     """
-    passes = _PIPELINES[target.kind.name].legalize_passes(target)
+    passes = _PIPELINES[(beside or target).kind.name].legalize_passes(target)
     if _has_conditions(mod):
         return [one for one in passes if one.info.name not in (_FUSING, _FUSED)]
     scalars = FusedScalarsInShapes()
-    return [new for old in passes for new in ([scalars, old] if old.info.name == _FUSED else [old])]
+    placed = [TargetKernels(beside)] if beside else []
+    return [new for old in passes for new in ([scalars, old, *placed] if old.info.name == _FUSED else [old])]
 
 
 def _has_conditions(mod: tvm.IRModule) -> bool:
@@ -65,7 +71,11 @@ def _has_conditions(mod: tvm.IRModule) -> bool:
 
 
 def default_pipeline(
-    target: tvm.target.Target, reuse: bool = True, reorder: bool = False, observe: Observer | None = None
+    target: tvm.target.Target,
+    reuse: bool = True,
+    reorder: bool = False,
+    observe: Observer | None = None,
+    beside: tvm.target.Target | None = None,
 ) -> tvm.transform.Pass:
     """``relax.get_default_pipeline`` with ``StorageRewrite``, which tells ``observe`` its plans.
 
@@ -73,11 +83,11 @@ def default_pipeline(
     """
     if target.kind.name not in _PIPELINES:
         return relax.get_default_pipeline(target)
-    stages = _PIPELINES[target.kind.name]
+    stages = _PIPELINES[(beside or target).kind.name]
 
     @tvm.transform.module_pass(opt_level=0, name="default_pipeline")
     def run(mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
-        legalize = [*stages.library_dispatch_passes(target), *_legalize_passes(target, mod)]
+        legalize = [*stages.library_dispatch_passes(target), *_legalize_passes(target, mod, beside)]
         lower = tvm.transform.Sequential(stages.dataflow_lower_passes(target))
         with target:
             mod = tvm.transform.Sequential(legalize)(mod)

@@ -41,10 +41,19 @@ _SCHEMA = 1
 
 
 class Device(NamedTuple):
-    """A device, no CPU, that a model was compiled for: a library by its name, and the device in words."""
+    """A device, no CPU, that a model was compiled for: a library by its name, and the device in words.
+
+    ``shared`` where the CPU runs a part of the model, which then takes and returns tensors of the CPU's.
+    """
 
     library: str
     title: str
+    shared: bool = False
+
+    @property
+    def where(self) -> machine.Devices:
+        """The devices of the virtual machine."""
+        return machine.BOTH if self.shared else machine.GPU
 
     def absent(self) -> str:
         """Returns the reason why it cannot run in this process, '' if it can."""
@@ -76,6 +85,7 @@ class Executable:
         self._module = module
         self._elsewhere = elsewhere or (device.absent() if device else "")
         self._gpu = device is not None
+        self._devices = device.where if device else machine.CPU
         self.signature = signature
         self._report = report
         self._amendments: dict[str, Any] = {}
@@ -216,7 +226,7 @@ class Executable:
     def _long_way(self, values: Sequence[Any]) -> Any:
         if self._elsewhere:
             raise UnsupportedError(self._elsewhere)
-        bound = [machine.tensor_of(value, self._gpu) for value in values]
+        bound = [machine.tensor_of(value, self._devices is machine.GPU) for value in values]
         with self._determinism.held() if self._determinism else nullcontext():
             return self._checked(bound) if self._opcheck else self._main()(*bound)
 
@@ -239,7 +249,9 @@ class Executable:
 
     def _main(self) -> Any:
         if not hasattr(self._thread, "main"):
-            self._thread.vm = machine.virtual_machine(getattr(self._module, "mod", self._module), self._gpu)
+            self._thread.vm = machine.virtual_machine(
+                getattr(self._module, "mod", self._module), self._devices
+            )
             self._thread.main = self._thread.vm["main"]
         return self._thread.main
 

@@ -17,7 +17,7 @@ import sys
 import threading
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -28,6 +28,11 @@ from .ffi import tvm_ffi
 
 _CPU, _CUDA, _POOLED = 1, 2, 2
 """DLPack's numbers of devices, and TVM's of its pooled allocator."""
+Devices: TypeAlias = tuple[int, ...]
+CPU: Devices = (_CPU,)
+GPU: Devices = (_CUDA, _CPU)
+BOTH: Devices = (_CPU, _CUDA)
+"""Devices of a virtual machine: constants, and tensors that state no device, are on the first."""
 _GPU = "cuda"
 """The name that TVM gives to modules of kernels for GPUs."""
 
@@ -94,12 +99,12 @@ def start_ours() -> None:
         caches.read_environment()
 
 
-def virtual_machine(module: Any, gpu: bool = False) -> Any:
-    """The functions of a module for the VM, ready to run on the CPU, or on the first GPU."""
+def virtual_machine(module: Any, devices: Devices = CPU) -> Any:
+    """The functions of a module for the VM, ready to run on the CPU, the first GPU, or both."""
     start()
-    if gpu:
+    if devices != CPU:
         _tvm()  # whose Python compiles kernels for the GPU as they are loaded
-        return _initialized(module, gpu)
+        return _initialized(module, devices)
     try:
         return _initialized(module)
     except Exception:
@@ -170,9 +175,8 @@ def retyped(value: Any) -> Any:
     return value
 
 
-def _initialized(module: Any, gpu: bool = False) -> Any:
+def _initialized(module: Any, devices: Devices = CPU) -> Any:
     machine = module["vm_load_executable"]()
-    devices = (_CUDA, _CPU) if gpu else (_CPU,)
     machine["vm_initialization"](*(number for device in devices for number in (device, 0, _POOLED)))
     return machine
 

@@ -19,14 +19,16 @@ using CudnnDescriptor = void*;
 using CudaStream = void*;
 
 // Name, result, arguments.  The CUDA runtime's.
-#define MXPLAN_CUDA_FUNCTIONS(F)                                           \
-  F(cudaGetDeviceCount, int, (int* count))                                 \
-  F(cudaGetDevice, int, (int* device))                                     \
-  F(cudaDeviceGetAttribute, int, (int* value, int what, int device))       \
-  F(cudaDriverGetVersion, int, (int* version))                             \
-  F(cudaMalloc, int, (void** data, size_t bytes))                          \
-  F(cudaFree, int, (void* data))                                           \
-  F(cudaMemcpy, int, (void* to, const void* from, size_t bytes, int kind)) \
+#define MXPLAN_CUDA_FUNCTIONS(F)                                                                   \
+  F(cudaGetDeviceCount, int, (int* count))                                                         \
+  F(cudaGetDevice, int, (int* device))                                                             \
+  F(cudaDeviceGetAttribute, int, (int* value, int what, int device))                               \
+  F(cudaDriverGetVersion, int, (int* version))                                                     \
+  F(cudaMalloc, int, (void** data, size_t bytes))                                                  \
+  F(cudaFree, int, (void* data))                                                                   \
+  F(cudaMemcpy, int, (void* to, const void* from, size_t bytes, int kind))                         \
+  F(cudaMemcpyAsync, int, (void* to, const void* from, size_t bytes, int kind, CudaStream stream)) \
+  F(cudaStreamSynchronize, int, (CudaStream stream))                                               \
   F(cudaGetErrorString, const char*, (int status))
 
 // cuDNN's.
@@ -54,7 +56,7 @@ using CudaStream = void*;
      const void* from, const void* beta, CudnnDescriptor dst, void* to))
 
 // Numbers of the two interfaces; where their headers are, byoc/cudnn/native holds them to these.
-constexpr int kCudaCopyIn = 1;
+constexpr int kCudaCopyIn = 1, kCudaCopyOut = 2;
 constexpr int kCudaMultiprocessors = 16, kCudaMajor = 75, kCudaMinor = 76;
 constexpr int kCudnnTypeHandle = 0, kCudnnTypeInt64 = 3, kCudnnTypePointer = 6, kCudnnTypeChar = 24;
 constexpr int kCudnnPlan = 5, kCudnnVariantPack = 16;

@@ -80,6 +80,8 @@ def test_the_stand_in_is_a_driver_without_a_device_where_there_is_none(tmp_path:
     if shutil.which("g++") is None:
         pytest.skip("no compiler")
     folder = Path(serve.__file__).resolve().parents[1] / "no_driver"
+    if not (folder / "no_driver.cc").exists():
+        pytest.skip("an installed wheel, which has no sources")
     stand_in, other = tmp_path / "libstand_in.so", tmp_path / "real" / "libcuda.so.1"
     link = ["g++", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1"]
     subprocess.run([*link, folder / "no_driver.cc", "-o", stand_in], check=True)

@@ -2,26 +2,14 @@
 // calls are made, in which order, what is given back, and what becomes of an error at each call.
 //
 // Prints a line for each check that failed; the status is 1 if there was one.
-#include <dlfcn.h>
-
 #include <algorithm>
-#include <cstdio>
-#include <cstring>
-#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
-#include "base/error.h"
-#include "cudnn/api.h"
-#include "cudnn/device.h"
 #include "cudnn/failures.h"
-#include "cudnn/plan.h"
-#include "library/library.h"
 #include "recorded_regions.h"
-#include "region/region.h"
 
 namespace {
 
@@ -70,99 +58,6 @@ void CheckScalars() {
     caller.Run(MakeRegion(Record(0, {4, 1, 2, 3}, {{500, std::string(17, '1')}})).get());
   });
   Check(Says(said, "a number of 17 bytes"), said);
-}
-
-// A softmax along the channels of an image that is stored channels last is one along a row.
-void CheckSoftmax() {
-  mxplan::Program program = MakeProgram("");
-  Step softmax;
-  softmax.kind = "softmax";
-  softmax.name = "s";
-  softmax.operands = {{"src", 3}, {"dst", 4}};
-  softmax.attributes = {{"algorithm", std::string("log_softmax")}, {"axis", int64_t{1}}};
-  for (size_t value : {4, 5}) program.values[value].shape[1] = Number(3);
-  program.steps[1] = softmax;
-  std::vector<ConstantData> constants = {Constant(weights, {7, 3, 1, 1}), Constant(bias, {7})};
-  mxplan::Region region(program, constants, mxplan::FindLibrary("cudnn"));
-  Caller caller;
-  Take();
-  caller.Run(&region, mxplan::MemorySpace::Kind::kCuda, 3);
-  std::vector<std::string> calls = Take();
-  auto at = [&](const std::string& call) {
-    return std::find(calls.begin(), calls.end(), call) - calls.begin();
-  };
-  Check(std::count(calls.begin(), calls.end(), "tensor of type 2 40/3 3/1 1/1 1/1") == 2,
-        "rows of three numbers: " + Joined(calls));
-  Check(at("softmax 2 1") == static_cast<std::ptrdiff_t>(calls.size()) - 2, Joined(calls));
-  caller.Run(&region, mxplan::MemorySpace::Kind::kCuda, 3);
-  Check(Take() == std::vector<std::string>{"transform", "softmax 2 1", "transform"},
-        "a warm call makes nothing");
-  program.values[4].layout = "abcd";
-  mxplan::Region other(program, constants, mxplan::FindLibrary("cudnn"));
-  std::string said = SaidBy([&] { caller.Run(&other, mxplan::MemorySpace::Kind::kCuda, 3); });
-  Check(Says(said, "a softmax from acdb to another layout"), said);
-}
-
-// y = concat(x[:, 1:3], x) where x stands in y already, and the box is copied from inside of x.
-void CheckMovement() {
-  mxplan::Program program = MakeProgram("");
-  program.values[4].shape[1] = Number(2);  // t: the box, channels last
-  program.values[5].shape[1] = Number(5);
-  program.values[5].layout = "abcd";
-  Step slice, concat;
-  slice.kind = "slice";
-  slice.name = "box";
-  slice.operands = {{"src", 3}, {"dst", 4}};
-  slice.attributes = {{"begin", std::vector<int64_t>{0, 1, 0, 0}}};
-  concat.kind = "concat";
-  concat.name = "both";
-  concat.operands = {{"src", 4}, {"src", 0}, {"dst", 5}};
-  concat.attributes = {{"axis", int64_t{1}}};
-  program.steps[1] = slice;
-  program.steps[2] = concat;
-  std::vector<ConstantData> constants = {Constant(weights, {7, 3, 1, 1}), Constant(bias, {7})};
-  mxplan::Region region(program, constants, mxplan::FindLibrary("cudnn"));
-  Caller caller;
-  auto* x = reinterpret_cast<uint16_t*>(caller.x.get());
-  auto* y = reinterpret_cast<uint16_t*>(caller.y.get());
-  for (int64_t i = 0; i < kIn; ++i) x[i] = static_cast<uint16_t>(1000 + i);
-  Take();
-  caller.Run(&region, mxplan::MemorySpace::Kind::kCuda, 5);
-  std::vector<std::string> calls = Take();
-  Check(std::count(calls.begin(), calls.end(), "transform") == 4,
-        "in, box, two pieces: " + Joined(calls));
-  int64_t wrong = 0;
-  for (int64_t n = 0; n < 2; ++n) {
-    for (int64_t c = 0; c < 5; ++c) {
-      for (int64_t i = 0; i < 20; ++i) {
-        const int64_t channel = c < 2 ? 1 + c : c - 2;
-        wrong += y[(n * 5 + c) * 20 + i] != x[(n * 3 + channel) * 20 + i] ? 1 : 0;
-      }
-    }
-  }
-  Check(wrong == 0, mxplan::Concat(wrong, " elements are not where they belong"));
-  // One image, whose second piece stands in the whole already.
-  for (mxplan::Value& value : program.values) {
-    if (value.shape.size() == 4 && value.kind != mxplan::ValueKind::kConstant) {
-      value.shape[0] = Number(1);
-      value.layout = "abcd";
-    }
-  }
-  program.values[3].alias_of = 5;
-  program.values[3].alias_offset = Number(2 * 20 * 2);
-  program.roots[3] = 5;
-  concat.operands = {{"src", 4}, {"src", 3}, {"dst", 5}};
-  program.steps[2] = concat;
-  mxplan::Region placed(program, constants, mxplan::FindLibrary("cudnn"));
-  Take();
-  caller.Run(&placed, mxplan::MemorySpace::Kind::kCuda, 5, 1);
-  calls = Take();
-  Check(std::count(calls.begin(), calls.end(), "transform") == 3,
-        "in, box, one piece: " + Joined(calls));
-  for (int64_t i = wrong = 0; i < 5 * 20; ++i) {
-    wrong += y[i] != x[i < 40 ? 20 + i : i - 40] ? 1 : 0;
-  }
-  Check(wrong == 0, mxplan::Concat(wrong, " elements are not where they belong, one in place"));
 }
 
 // An error at the n-th call that can fail: it is named, or the plan that stands by runs; it leaves
@@ -344,24 +239,15 @@ void CheckThreads() {
 }  // namespace
 
 int main(int, char** arguments) {
-  stand_in = dlopen(arguments[1], RTLD_NOW);
-  if (stand_in == nullptr) {
-    std::printf("FAILED: %s\n", dlerror());
-    return 1;
-  }
-  mxplan::SetCudaLibraries(arguments[1], arguments[1]);
+  if (!Begin(arguments[1])) return 1;
   CheckOrder();
   Check(Live() == 0, mxplan::Concat("an ended region left ", Live()));
   CheckScalars();
-  CheckSoftmax();
-  CheckMovement();
   CheckErrors(Record());
   CheckErrors(WithSpare());
   CheckSpares();
   CheckOtherDevices();
   CheckDamagedPlans();
   CheckThreads();
-  Check(Live() == 0, mxplan::Concat("in the end there is left ", Live()));
-  if (failures == 0) std::printf("all checks hold\n");
-  return failures == 0 ? 0 : 1;
+  return End();
 }

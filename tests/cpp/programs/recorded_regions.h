@@ -210,6 +210,24 @@ inline bool Says(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
+// Loads the stand-in; false where it cannot.
+inline bool Begin(const char* path) {
+  stand_in = dlopen(path, RTLD_NOW);
+  if (stand_in == nullptr) {
+    std::printf("FAILED: %s\n", dlerror());
+    return false;
+  }
+  mxplan::SetCudaLibraries(path, path);
+  return true;
+}
+
+// The program's status: 1 where a check failed, or something was not given back.
+inline int End() {
+  Check(Live() == 0, mxplan::Concat("in the end there is left ", Live()));
+  if (failures == 0) std::printf("all checks hold\n");
+  return failures == 0 ? 0 : 1;
+}
+
 }  // namespace recorded
 
 #endif  // MXPLAN_TESTS_RECORDED_REGIONS_H_

@@ -149,6 +149,17 @@ STAND_IN int cudaMemcpy(void* to, const void* from, size_t bytes, int kind) {
   if (status == 0) std::memcpy(to, from, bytes);
   return status;
 }
+STAND_IN int cudaMemcpyAsync(void* to, const void* from, size_t bytes, int kind, void* stream) {
+  LOCKED;
+  int status = Note("cudaMemcpyAsync " + std::to_string(bytes) + " kind " + std::to_string(kind) +
+                    " stream " + std::to_string(reinterpret_cast<uintptr_t>(stream)));
+  if (status == 0) std::memcpy(to, from, bytes);
+  return status;
+}
+STAND_IN int cudaStreamSynchronize(void* stream) {
+  LOCKED;
+  return Note("cudaStreamSynchronize " + std::to_string(reinterpret_cast<uintptr_t>(stream)));
+}
 STAND_IN const char* cudaGetErrorString(int status) {
   return status == 100 ? "no CUDA-capable device is detected" : "a CUDA error of the stand-in";
 }

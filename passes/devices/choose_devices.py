@@ -1,0 +1,92 @@
+"""``ChooseDevices``: which of two devices runs each operator, before libraries are asked.
+
+Before   lv = R.take(table, i)        gv = R.nn.conv2d(...)       operators with names
+After    R.func_attr({"mxplan.devices": {"take_0": "llvm", "conv2d_0": "cuda"}})
+
+Libraries of both devices are asked first what they would take, each side alone.  Then all operators of
+``main`` are placed at once (``crossings``) by what they take on either (``device_times``) and by the copies
+between; an operator that a user wants a library to have is that library's device's.  What stands in branches,
+and in other functions, is the CPU's.
+
+Left to others: who of a device's libraries runs an operator (dispatch), and copies (place_tensors).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import tvm
+from tvm import relax
+
+from tvm_mxplan.core.machine import MachineRates
+
+from ..annotations import CPU, dispatch_of, with_devices
+from ..dispatch import DispatchOperators
+from ..dispatch.implementations import Preference
+from ..relax_types import operator_name
+from .crossings import place
+from .device_times import DeviceTimes, is_operator
+from .sides import Beside
+
+_MAIN = "main"
+
+
+@tvm.transform.module_pass(opt_level=0, name="ChooseDevices")
+class ChooseDevices:
+    """Module pass; see the module's text.
+
+    Parameters
+    ----------
+    preference : the libraries of both devices, and what the user wants.
+    beside : the device beside the CPU.
+    machine : what the CPU can do.
+    """
+
+    def __init__(self, preference: Preference, beside: Beside, machine: MachineRates) -> None:
+        self.preference = preference
+        self.beside = beside
+        self.machine = machine
+
+    def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
+        taken = {device: self._taken(mod, device) for device in (CPU, self.beside.name)}
+        function = mod[_MAIN]
+        known = DeviceTimes.of(mod, function, self.beside, self.machine, taken)
+
+        def times(variable: tvm.ir.Var, value: relax.Expr) -> Mapping[str, float]:
+            found = known(variable, value)
+            wanted = self._wanted(value)
+            return {wanted: found[wanted]} if wanted in found else found
+
+        placed = place(function, self.beside.name, times, self.beside.rates.copying_us)
+        chosen = {}
+        for block in function.body.blocks:
+            for binding in block.bindings:
+                name = operator_name(binding.value)
+                if name is not None:
+                    chosen[name] = placed[binding.var]
+        mod = mod.clone()
+        mod.update_func(mod.get_global_var(_MAIN), with_devices(function, chosen))
+        return mod
+
+    def _wanted(self, value: relax.Expr) -> str:
+        """The device of the library that the user wants an operator to have, '' without such a wish."""
+        if not is_operator(value):
+            return ""
+        wish, _ = self.preference.wish(value)
+        for one in self.preference.libraries:
+            if one.name == wish and one.backend is not None:
+                return self.beside.name if self.beside.runs(one.backend) else CPU
+        return ""
+
+    def _taken(self, mod: tvm.IRModule, device: str) -> set[str]:
+        """Names of the operators that libraries of one device would take, asked alone."""
+        alone = tuple(
+            one
+            for one in self.preference.implementations
+            if one.backend is None or self.beside.runs(one.backend) == (device != CPU)
+        )
+        names = {one.name for one in alone if one.backend is not None and not one.absent}
+        first = {key: wish for key, wish in self.preference.first.items() if wish in names}
+        asked = DispatchOperators(replace(self.preference, implementations=alone, first=first))(mod)
+        return {name for name, chosen in dispatch_of(asked[_MAIN]).items() if chosen in names}

@@ -1,0 +1,193 @@
+// Softmax, boxes, concatenations and copies on a GPU, against a stand-in for CUDA and cuDNN
+// (recording_cuda.cc): which calls are made, what stands where, and what becomes of an error at
+// each.
+//
+// Prints a line for each check that failed; the status is 1 if there was one.
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cudnn/copies.h"
+#include "recorded_regions.h"
+
+namespace {
+
+using namespace recorded;
+
+// A softmax along the channels of an image that is stored channels last is one along a row.
+void CheckSoftmax() {
+  mxplan::Program program = MakeProgram("");
+  Step softmax;
+  softmax.kind = "softmax";
+  softmax.name = "s";
+  softmax.operands = {{"src", 3}, {"dst", 4}};
+  softmax.attributes = {{"algorithm", std::string("log_softmax")}, {"axis", int64_t{1}}};
+  for (size_t value : {4, 5}) program.values[value].shape[1] = Number(3);
+  program.steps[1] = softmax;
+  std::vector<ConstantData> constants = {Constant(weights, {7, 3, 1, 1}), Constant(bias, {7})};
+  mxplan::Region region(program, constants, mxplan::FindLibrary("cudnn"));
+  Caller caller;
+  Take();
+  caller.Run(&region, mxplan::MemorySpace::Kind::kCuda, 3);
+  std::vector<std::string> calls = Take();
+  auto at = [&](const std::string& call) {
+    return std::find(calls.begin(), calls.end(), call) - calls.begin();
+  };
+  Check(std::count(calls.begin(), calls.end(), "tensor of type 2 40/3 3/1 1/1 1/1") == 2,
+        "rows of three numbers: " + Joined(calls));
+  Check(at("softmax 2 1") == static_cast<std::ptrdiff_t>(calls.size()) - 2, Joined(calls));
+  caller.Run(&region, mxplan::MemorySpace::Kind::kCuda, 3);
+  Check(Take() == std::vector<std::string>{"transform", "softmax 2 1", "transform"},
+        "a warm call makes nothing");
+  program.values[4].layout = "abcd";
+  mxplan::Region other(program, constants, mxplan::FindLibrary("cudnn"));
+  std::string said = SaidBy([&] { caller.Run(&other, mxplan::MemorySpace::Kind::kCuda, 3); });
+  Check(Says(said, "a softmax from acdb to another layout"), said);
+}
+
+// Tensors that cross between the CPU and the GPU of one function: in the thread's stream, awaited
+// on the way to the CPU alone; errors are named.
+void CheckCopies() {
+  const std::vector<int16_t> sent = {5, 6, 7, 8};
+  std::vector<int16_t> back(4, 0);
+  const int64_t bytes = 8;
+  std::shared_ptr<char> there = mxplan::CudaMemory().Allocate(bytes);
+  mxplan::SetStreamSource([](int) { return reinterpret_cast<mxplan::CudaStream>(64); });
+  auto copy_in = [&] { mxplan::CopyToGpu(there.get(), sent.data(), bytes); };
+  auto copy_out = [&] { mxplan::CopyToCpu(back.data(), there.get(), bytes); };
+  Take();
+  copy_in();
+  Check(Take() == std::vector<std::string>{"cudaMemcpyAsync 8 kind 1 stream 64"}, "there");
+  copy_out();
+  Check(Take() == std::vector<std::string>{"cudaMemcpyAsync 8 kind 2 stream 64",
+                                           "cudaStreamSynchronize 64"},
+        "back, and awaited");
+  Check(back == sent, "what came back is not what went there");
+  mxplan::CopyToGpu(there.get(), sent.data(), 0);
+  mxplan::CopyToCpu(back.data(), there.get(), 0);
+  Check(Take().empty(), "nothing to copy is no call");
+  for (const char* call :
+       {"cudaMemcpyAsync 8 kind 1", "cudaMemcpyAsync 8 kind 2", "cudaStreamSynchronize"}) {
+    FailOn(call, 700);
+    std::string said = SaidBy(copy_in) + SaidBy(copy_out);
+    std::string name = std::string(call).substr(0, std::string(call).find(' '));
+    Check(Says(said, name + ": a CUDA error of the stand-in"), "unnamed: " + said);
+    Check(!Find<int (*)()>("RecordingFailing")(), std::string(call) + " was not called");
+    Check(SaidBy(copy_in).empty() && SaidBy(copy_out).empty(), "and the next ones work");
+  }
+  Set("devices", 0);
+  Check(Says(SaidBy(copy_in), "no GPU is here"), SaidBy(copy_in));
+  Set("devices", 1);
+  mxplan::SetStreamSource([](int) { return mxplan::CudaStream{nullptr}; });
+  Take();
+}
+
+// y = concat(x[:, 1:3], x), the box taken from x stored channels last.
+mxplan::Program MakeMovement() {
+  mxplan::Program program = MakeProgram("");
+  program.values[4].shape[1] = Number(2);  // t: the box, channels last
+  program.values[5].shape[1] = Number(5);
+  program.values[5].layout = "abcd";
+  Step slice, concat;
+  slice.kind = "slice";
+  slice.name = "box";
+  slice.operands = {{"src", 3}, {"dst", 4}};
+  slice.attributes = {{"begin", std::vector<int64_t>{0, 1, 0, 0}}};
+  concat.kind = "concat";
+  concat.name = "both";
+  concat.operands = {{"src", 4}, {"src", 0}, {"dst", 5}};
+  concat.attributes = {{"axis", int64_t{1}}};
+  program.steps[1] = slice;
+  program.steps[2] = concat;
+  return program;
+}
+
+// The same where x stands in y already, and the box is copied from inside of x.
+void CheckMovement() {
+  mxplan::Program program = MakeMovement();
+  std::vector<ConstantData> constants = {Constant(weights, {7, 3, 1, 1}), Constant(bias, {7})};
+  mxplan::Region region(program, constants, mxplan::FindLibrary("cudnn"));
+  Caller caller;
+  auto* x = reinterpret_cast<uint16_t*>(caller.x.get());
+  auto* y = reinterpret_cast<uint16_t*>(caller.y.get());
+  for (int64_t i = 0; i < kIn; ++i) x[i] = static_cast<uint16_t>(1000 + i);
+  Take();
+  caller.Run(&region, mxplan::MemorySpace::Kind::kCuda, 5);
+  std::vector<std::string> calls = Take();
+  Check(std::count(calls.begin(), calls.end(), "transform") == 4,
+        "in, box, two pieces: " + Joined(calls));
+  int64_t wrong = 0;
+  for (int64_t n = 0; n < 2; ++n) {
+    for (int64_t c = 0; c < 5; ++c) {
+      for (int64_t i = 0; i < 20; ++i) {
+        const int64_t channel = c < 2 ? 1 + c : c - 2;
+        wrong += y[(n * 5 + c) * 20 + i] != x[(n * 3 + channel) * 20 + i] ? 1 : 0;
+      }
+    }
+  }
+  Check(wrong == 0, mxplan::Concat(wrong, " elements are not where they belong"));
+  // One image, whose second piece stands in the whole already.
+  for (mxplan::Value& value : program.values) {
+    if (value.shape.size() == 4 && value.kind != mxplan::ValueKind::kConstant) {
+      value.shape[0] = Number(1);
+      value.layout = "abcd";
+    }
+  }
+  mxplan::Value part = program.values[3];  // of y, so it comes behind it
+  part.alias_of = 5;
+  part.alias_offset = Number(2 * 20 * 2);
+  program.values.push_back(part);
+  program.roots.push_back(5);
+  program.steps[0].operands = {{"src", 0}, {"dst", 6}};
+  program.steps[1].operands = {{"src", 6}, {"dst", 4}};
+  program.steps[2].operands = {{"src", 4}, {"src", 6}, {"dst", 5}};
+  mxplan::Region placed(program, constants, mxplan::FindLibrary("cudnn"));
+  Take();
+  caller.Run(&placed, mxplan::MemorySpace::Kind::kCuda, 5, 1);
+  calls = Take();
+  Check(std::count(calls.begin(), calls.end(), "transform") == 3,
+        "in, box, one piece: " + Joined(calls));
+  for (int64_t i = wrong = 0; i < 5 * 20; ++i) {
+    wrong += y[i] != x[i < 40 ? 20 + i : i - 40] ? 1 : 0;
+  }
+  Check(wrong == 0, mxplan::Concat(wrong, " elements are not where they belong, one in place"));
+}
+
+// An error at the n-th call that can fail of a region of a box and a concatenation, which has no
+// plan to spare: the step that failed is named with the library's words.
+void CheckMovementErrors() {
+  int before = Live(), calls = 0, named = 0;
+  std::vector<ConstantData> constants = {Constant(weights, {7, 3, 1, 1}), Constant(bias, {7})};
+  for (bool failed = true; failed; ++calls) {
+    {
+      mxplan::Region region(MakeMovement(), constants, mxplan::FindLibrary("cudnn"));
+      Caller caller;
+      auto run = [&] { caller.Run(&region, mxplan::MemorySpace::Kind::kCuda, 5); };
+      FailAt(calls, 3);
+      std::string said = SaidBy(run);
+      failed = !Find<int (*)()>("RecordingFailing")();
+      FailAt(-1, 0);
+      Check(failed == !said.empty(), "an error got lost: " + Joined(Take()));
+      Check(said.empty() || Says(said, "STAND_IN") || Says(said, "of the stand-in"),
+            "without the library's words: " + said);
+      named += Says(said, "slice box: cudnn") || Says(said, "concat both: cudnn") ? 1 : 0;
+      std::string again = SaidBy(run);
+      Check(again.empty(), mxplan::Concat("after a failure of call ", calls, ": ", again));
+    }
+    Check(Live() == before, mxplan::Concat("call ", calls, " left ", Live() - before));
+    Take();
+  }
+  Check(named > 6, mxplan::Concat("only ", named, " errors name the box or the concatenation"));
+}
+
+}  // namespace
+
+int main(int, char** arguments) {
+  if (!Begin(arguments[1])) return 1;
+  CheckSoftmax();
+  CheckCopies();
+  CheckMovement();
+  CheckMovementErrors();
+  return End();
+}
