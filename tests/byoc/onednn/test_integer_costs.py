@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from costs_by_hand import RATES, info
+from costs_by_hand import info, rates
 
 from tvm_mxplan.byoc.onednn.costs.integers import float_info, integer_share, reads_integers
 from tvm_mxplan.byoc.onednn.costs.steps import cost
@@ -93,7 +93,7 @@ def test_a_conversion_of_ours_takes_no_longer_for_another_order_of_axes() -> Non
         operands = tuple(ir.Operand(role, at) for at, role in enumerate(("src", "dst_scale", "dst")))
         step = ir.Step("s", ir.Quantization(0), operands)
         layouts = tuple(values[number].layout for _, number in operands_of(step))
-        return cost(StepFacts(ir.Program("p", values, (step,)), step, layouts, info(implementation)), RATES)
+        return cost(StepFacts(ir.Program("p", values, (step,)), step, layouts, info(implementation)), rates())
 
     straight, turned = (us(layout, "conversion:avx512") for layout in ("abcd", "acdb"))
     assert straight == pytest.approx(turned) == us("abcd", "jit:uni")
