@@ -163,7 +163,7 @@ def test_a_refused_kernel_is_onednns() -> None:
 
 def test_threads_and_instruction_sets_give_the_same() -> None:
     script = (
-        "import sys; sys.path[:0] = ['tests/byoc', 'tests/byoc/runtime'];"
+        "import sys; sys.path[:0] = ['tests/byoc', 'tests/byoc/runtime', 'tests/byoc/runtime/steps'];"
         "from test_conversion import *;"
         "[check(shape, *sides, layouts) for shape, *layouts in [*TURNS, ((2, 3, 224, 224), 'abcd', 'acdb')]"
         " for sides in (('float32', U8), (S8, 'bfloat16'), (U8, 'float32'))];"
@@ -174,7 +174,7 @@ def test_threads_and_instruction_sets_give_the_same() -> None:
         environment = os.environ | {"OMP_NUM_THREADS": "3", "ONEDNN_MAX_CPU_ISA": isa}
         done = subprocess.run(
             [sys.executable, "-c", script], env=environment, capture_output=True, text=True,
-            cwd=Path(__file__).parents[3], check=False,
+            cwd=Path(__file__).parents[4], check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr[-2000:]
         found.add(done.stdout.strip())
