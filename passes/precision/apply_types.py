@@ -67,7 +67,8 @@ class _Applier:
         )
         for result in step.results:
             root = self.old.root(result)
-            if self.old.values[root].kind == "output" and self.home[root] != FLOAT:
+            value = self.old.values[root]
+            if (value.kind, value.dtype) == ("output", FLOAT) and self.home[root] != FLOAT:
                 self._cast(self.made[root, self.home[root]], self.made[root, FLOAT])
 
     def _read(self, role: str, number: int, types: StepTypes) -> int:

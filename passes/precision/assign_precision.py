@@ -48,6 +48,8 @@ from .step_types import FLOAT
 from .wishes import Names, PrecisionWish
 
 _SHORT = ELEMENT_TYPES["bf16"]
+_INTEGERS = "int8"
+_PRODUCTS = (ir.Convolution, ir.Deconvolution, ir.MatMul, ir.InnerProduct)
 
 
 @tvm.transform.module_pass(opt_level=0, name="AssignPrecision")
@@ -81,16 +83,15 @@ class AssignPrecision:
             if any(origin.computes == _SHORT for origin in origins)
         }
         if self.wish.is_float(stated):
+            self._tell(mod, "")
             return mod
         self._check_names(mod)
         why_not = self.backend.lacks(_SHORT)
+        if why_not:
+            self._tell(mod, why_not)
+            return mod
         mod = mod.clone()
         own = list(regions(mod, self.backend.name))
-        if why_not:
-            for _, function in own:
-                decision = PrecisionDecision(self.wish.precision, why_not=why_not)
-                self.journal.assign_precision(program_of(function).name, decision)
-            return mod
         decider = TypeDecider(self.backend, self.wish, _SHORT, self.cost, rounding_in(mod))
         open_regions = [_open(function, stated) for _, function in own]
         for (gvar, function), region, decided in zip(
@@ -100,6 +101,16 @@ class AssignPrecision:
             mod.update_func(gvar, typed)
             self.journal.assign_precision(region.whole.name, decision)
         return mod
+
+    def _tell(self, mod: tvm.IRModule, why_not: str) -> None:
+        """Note why regions compute in float32 alone: without the shorter type, or without integers."""
+        integers = self.backend.lacks(_INTEGERS)
+        for _, function in regions(mod, self.backend.name):
+            program = program_of(function)
+            told = integers if _is_real_but_quantised(program) else ""
+            if why_not or told:
+                decision = PrecisionDecision(self.wish.precision, why_not=why_not, integers_why_not=told)
+                self.journal.assign_precision(program.name, decision)
 
     def _applied(
         self, function: relax.Function, region: OpenRegion, program: ir.Program, choice: TypeChoice
@@ -136,6 +147,13 @@ class AssignPrecision:
                     f"option precision_for: {name}={precision}, but {name} is in no library's region: "
                     "TVM computes it in f32; the report says why"
                 )
+
+
+def _is_real_but_quantised(program: ir.Program) -> bool:
+    """Whether a program has conversions into integers, and products that do not take these."""
+    products = [step for step in program.steps if isinstance(step.attrs, _PRODUCTS)]
+    converts = any(isinstance(step.attrs, ir.Quantization) for step in program.steps)
+    return converts and any(not step.is_quantized for step in products)
 
 
 def _open(function: relax.Function, stated: Collection[str]) -> OpenRegion:

@@ -29,7 +29,7 @@ from ..layout.candidates import RulesOf, options_of
 from ..layout.queries import StepQueries, single_step_program
 from .large_numbers import large_values
 from .rounding import filters_of, rounding, spent_by
-from .step_types import FLOAT, StepTypes, computes_in_float, in_types, operand_type, proposals
+from .step_types import FLOAT, StepTypes, in_types, is_open, operand_type, proposals_in
 
 _DEARER = "costs less in f32, with the casts around it"
 _SPENT = "max_relative_error does not reach for it"
@@ -141,10 +141,11 @@ class TypeChooser:
 
     def _offers(self, step: ir.Step) -> tuple[list[_Offer], str]:
         """The offers to choose from, and why it is float32 alone, '' where it is not."""
-        touched = {self.program.root(number) for _, number in operands_of(step)}
-        filters = [number for role, number in operands_of(step) if role.endswith("weights")]
+        real = [(role, number) for role, number in operands_of(step) if self._is_real(number)]
+        touched = {self.program.root(number) for _, number in real}
+        filters = [number for role, number in real if role.endswith("weights")]
         wish = self.fixed.get(step.name)
-        if not computes_in_float(self.program, step):
+        if not is_open(self.program, step):
             offers, reason = [_Offer(StepTypes(), 0.0)], _NOTHING
         else:
             offers, reason = self._known_offers(step)
@@ -176,6 +177,9 @@ class TypeChooser:
             if self.program.root(number) in self._large and self.program.values[number].dtype == FLOAT
         )
 
+    def _is_real(self, number: int) -> bool:
+        return self.program.values[number].dtype == FLOAT
+
     def _is_constant(self, number: int) -> bool:
         return self.program.values[self.program.root(number)].kind == "constant"
 
@@ -190,7 +194,7 @@ class TypeChooser:
     def _asked(self, alone: ir.Program) -> tuple[list[_Offer], str]:
         offers: list[_Offer] = []
         reason = ""
-        for types in proposals(alone.steps[0], self.short):
+        for types in proposals_in(alone, alone.steps[0], self.short):
             typed = in_types(alone, types)
             found = None if typed is None else self._cost(typed)
             if types.is_float:

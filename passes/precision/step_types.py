@@ -5,6 +5,7 @@
     steps of training   float32
     softmax             float32: a rounding of what it reads is one of its results' logarithms
     attention           one type throughout, its mask and what is inside of its softmax in float32
+    steps of integers   what they read and write of real numbers, each in both types
     all others          one type throughout
 
 Biases, statistics, scales and shifts stay in float32, and so do constants that are added or multiplied.
@@ -44,8 +45,15 @@ class StepTypes:
         return self.read == self.written == FLOAT
 
 
+def proposals_in(program: ir.Program, step: ir.Step, short: str) -> list[StepTypes]:
+    """The same as ``proposals`` for a step of a program, which may read or write integers."""
+    if computes_in_float(program, step):
+        return proposals(step, short)
+    return _beside_integers(program, step, short)
+
+
 def proposals(step: ir.Step, short: str) -> list[StepTypes]:
-    """Types for ``step`` where ``short`` is wanted; float32 throughout comes first."""
+    """Types for a step of real numbers where ``short`` is wanted; float32 throughout comes first."""
     both = [StepTypes(), StepTypes(short, short)]
     if step.has_depthwise or any(isinstance(post_op, ir.SumPostOp) for post_op in step.post_ops):
         return both[:1]
@@ -58,6 +66,21 @@ def proposals(step: ir.Step, short: str) -> list[StepTypes]:
     if isinstance(step.attrs, ir.Softmax):
         return both[:1]
     return both
+
+
+def _beside_integers(program: ir.Program, step: ir.Step, short: str) -> list[StepTypes]:
+    """Types of what is real on either side of a step of integers."""
+    reads = written = FLOAT
+    for role, number in operands_of(step):
+        value = program.values[number]
+        if value.dtype != FLOAT or program.values[program.root(number)].kind == "constant":
+            continue
+        if role == "src" and isinstance(step.attrs, ir.Quantization):
+            reads = short
+        elif role in ("dst", "post_op") and (step.is_quantized or isinstance(step.attrs, ir.Quantization)):
+            written = short
+    found = StepTypes(reads, written)
+    return [StepTypes()] if found.is_float else [StepTypes(), found]
 
 
 def operand_type(role: str, constant: bool, types: StepTypes) -> str:
@@ -78,6 +101,8 @@ def in_types(alone: ir.Program, types: StepTypes) -> ir.Program | None:
     values = list(alone.values)
     chosen: dict[int, str] = {}
     for role, number in operands_of(alone.steps[0]):
+        if alone.values[number].dtype != FLOAT:
+            continue
         dtype = operand_type(role, values[number].kind == "constant", types)
         if chosen.setdefault(number, dtype) != dtype:
             return None
@@ -95,6 +120,12 @@ def moves(step: ir.Step) -> bool:
     return isinstance(step.attrs, _MOVING)
 
 
+def is_open(program: ir.Program, step: ir.Step) -> bool:
+    """Whether there is something to decide: ``step`` is real, or stands between integers and real numbers."""
+    integers = step.is_quantized or isinstance(step.attrs, ir.Quantization)
+    return integers or computes_in_float(program, step)
+
+
 def computes_in_float(program: ir.Program, step: ir.Step) -> bool:
-    """Whether all that ``step`` touches is float32, so that there is something to decide."""
+    """Whether all that ``step`` touches is float32."""
     return all(program.values[number].dtype == FLOAT for _, number in operands_of(step))

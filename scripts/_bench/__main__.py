@@ -9,6 +9,7 @@ BENCHMARKS = {
     "models": ("whole.models", "whole networks on our engine and on others"),
     "accuracy": ("whole.accuracy", "the error of whole networks against float64, engine by engine"),
     "precision": ("whole.precision", "whole networks in bf16 beside float32: time, error, bytes"),
+    "top_one": ("whole.top_one", "classes that networks name in bf16 beside float32, over many images"),
     "gpu": (
         "whole.gpu",
         "whole networks on an NVIDIA GPU beside torch.compile and TVM's own code; needs one",

@@ -207,6 +207,8 @@ def test_products_are_real_where_the_processor_has_no_instructions(monkeypatch: 
     assert products(executable) == (0, 1)
     (weights,) = (p.values[s.operand("weights")] for p, s in steps_of(executable) if s.kind == "convolution")
     assert weights.dtype == "float32" and weights.kind == "constant"
+    assert "integers: products of the quantised model in real numbers, oneDNN " in str(executable.report)
+    assert "int8 wants avx512_core_vnni or above" in str(executable.report)
 
 
 @pytest.mark.parametrize("form", ["QDQ", "QOperator"])

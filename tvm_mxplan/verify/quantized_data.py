@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tvm_mxplan.core.element_types import numpy_type
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import static_shape
 
@@ -25,6 +26,9 @@ _UNITS = 4.0
 _STEPS = 32.0
 """Steps of an integer result in one."""
 _FINE = 16.0
+_LARGEST = 32.0
+_REAL = {"float32": 512, "bfloat16": 256}
+"""Steps in the largest number that is converted, by types that have a place for each."""
 
 
 def integer_operand(program: ir.Program, role: str, value: ir.Value, place: int, terms: int) -> Array | None:
@@ -41,7 +45,10 @@ def integer_operand(program: ir.Program, role: str, value: ir.Value, place: int,
         return (drawn(shape, place, _WIDEST) + np.float32(_WIDEST + 1)).astype("uint8")
     if value.dtype == "int8":
         return drawn(shape, place, _most(terms) if role == "weights" else _WIDEST).astype("int8")
-    return drawn(shape, place, 512, _FINE) if not terms and role == "src" else None
+    if terms or role != "src":
+        return None
+    most = _REAL[value.dtype]
+    return drawn(shape, place, most, most / _LARGEST).astype(numpy_type(value.dtype))
 
 
 def _most(terms: int) -> int:

@@ -26,7 +26,9 @@ _FULL, _HIDDEN = 1.6, 0.6
 """Of exchanging images where nothing hides it, and of the arithmetic that something is hidden behind."""
 _REFERENCE_PENALTY = 50.0
 _TURNED = 3.0
-"""Of converting numbers, where that changes the layout as well: a reorder before takes less."""
+"""Of converting numbers by oneDNN's reorders, where that changes the layout as well."""
+_CONVERSION = "conversion"
+"""The family of our own kernels, which take no longer for that."""
 
 
 def cost(facts: StepFacts, machine: MachineRates) -> float:
@@ -50,6 +52,7 @@ def cost(facts: StepFacts, machine: MachineRates) -> float:
     spent = start + max(computing + shown, machine.copying_us(images)) + weights
     # A recurrent layer's reference code is made of matrix products, fast ones.
     slow = facts.info.is_reference and not isinstance(attrs, ir.Recurrent)
-    if isinstance(attrs, ir.Quantization) and facts.layout("src") != facts.layout("dst"):
+    own = facts.info.family == _CONVERSION
+    if isinstance(attrs, ir.Quantization) and not own and facts.layout("src") != facts.layout("dst"):
         spent *= _TURNED
     return spent * _REFERENCE_PENALTY if slow else spent

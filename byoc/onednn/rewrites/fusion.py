@@ -35,6 +35,7 @@ from .graph import Graph
 from .norms import normalize_channels_last
 from .quantized.fuse import read_integers, take_conversion, take_sum
 from .quantized.lower import lower
+from .quantized.scales import fold_scales
 from .transposes import copy_transposed
 
 _COMMUTATIVE = ("add", "mul", "max", "min")
@@ -59,6 +60,7 @@ def fuse(program: ir.Program, constants: list[np.ndarray], integers: bool = True
     for at in range(len(graph.steps)):
         _fuse_step(graph, at)
     read_integers(graph)
+    fold_scales(graph)
     read_images(graph)
     copy_transposed(graph)
     fused = graph.fused()

@@ -1,7 +1,7 @@
 """Compiles, loads and runs an ONNX model with an engine. Runs inside a worker; imports no engine at the top.
 
 All take float32, and compute in it but those named ``_bf16``, which multiply in bfloat16 where they like, and
-``_int8``, which do that beside the integers that a model asks for.
+``_int8``, which do that beside the integers that a model asks for: one that asks for none is refused.
 They read the model from a file and get their input once, before timing.
 What a call returns stays with the engine; `Runner.fetch` makes arrays of it, outside any timing.
 """
@@ -60,6 +60,44 @@ def _compile_ours_bf16(model_path: str, artifact_path: str) -> None:
     import tvm_mxplan
 
     tvm_mxplan.compile(model_path, target="dnnl, llvm", options={"precision": "bf16"}).export(artifact_path)
+
+
+_OF_INTEGERS = (
+    "QuantizeLinear",
+    "DequantizeLinear",
+    "ConvInteger",
+    "MatMulInteger",
+    "DynamicQuantize",
+    "QLinear",
+)
+"""What names of quantised operators have in them; QGemm and the like stand with others."""
+
+
+def _expect_integers(model_path: str) -> None:
+    """Raise ValueError for a model without quantised operators, whose times would be those of its floats."""
+    import onnx
+
+    graph = onnx.load(model_path, load_external_data=False).graph
+    if not any(part in node.op_type for node in graph.node for part in _OF_INTEGERS):
+        raise ValueError(
+            f"{Path(model_path).name} has no quantised operators, which engines ending in _int8 are for; "
+            "scripts/bench integers makes quantised models"
+        )
+
+
+def _compile_ours_int8(model_path: str, artifact_path: str) -> None:
+    _expect_integers(model_path)
+    _compile_ours_bf16(model_path, artifact_path)
+
+
+def _load_openvino_int8(model_path: str, inputs: Inputs, threads: int) -> Runner:
+    _expect_integers(model_path)
+    return _load_openvino_bf16(model_path, inputs, threads)
+
+
+def _load_onnxruntime_int8(model_path: str, inputs: Inputs, threads: int) -> Runner:
+    _expect_integers(model_path)
+    return _load_onnxruntime(model_path, inputs, threads)
 
 
 def _load_ours(artifact_path: str, inputs: Inputs, threads: int) -> Runner:
@@ -181,11 +219,11 @@ ENGINES = {
             "ours_int8",
             ("tvm_mxplan.execution.executable",),
             _load_ours,
-            _compile_ours,
+            _compile_ours_int8,
             tolerance=INTEGER_TOLERANCE,
         ),
-        Engine("openvino_int8", ("openvino",), _load_openvino_bf16, tolerance=INTEGER_TOLERANCE),
-        Engine("onnxruntime_int8", ("onnxruntime",), _load_onnxruntime, tolerance=INTEGER_TOLERANCE),
+        Engine("openvino_int8", ("openvino",), _load_openvino_int8, tolerance=INTEGER_TOLERANCE),
+        Engine("onnxruntime_int8", ("onnxruntime",), _load_onnxruntime_int8, tolerance=INTEGER_TOLERANCE),
         Engine("torch", ("torch",), _load_torch),
         Engine(
             "tvm",

@@ -294,6 +294,13 @@ def test_a_processor_without_bfloat16_says_so_and_runs_float32(model, tmp_path) 
     assert "bfloat16 wants avx512_core_bf16 or above" in done.stdout
 
 
+def test_what_is_missing_in_words() -> None:
+    integers = "integers: products of the quantised model in real numbers, none there"
+    assert str(PrecisionDecision("f32", integers_why_not="none there")) == integers
+    both = PrecisionDecision("bf16", why_not="no bf16", integers_why_not="none there")
+    assert str(both) == f"precision bf16: everything in f32, no bf16; {integers}"
+
+
 def test_a_decision_in_words() -> None:
     made = PrecisionDecision("bf16", {"bfloat16": 5, "float32": 1}, 2, 1234.5, 2345.6)
     assert str(made) == (

@@ -9,8 +9,10 @@ from tvm_mxplan.passes.precision.step_types import (
     StepTypes,
     computes_in_float,
     in_types,
+    is_open,
     operand_type,
     proposals,
+    proposals_in,
 )
 
 WIDE, SHORT = "float32", "bfloat16"
@@ -101,3 +103,50 @@ def test_all_that_a_step_touches_has_to_be_float32() -> None:
     for number in range(5):
         other = program.with_value(number, dtype="int32")
         assert not computes_in_float(other, other.steps[0])
+
+
+def beside_integers(attrs: ir.Attributes, src: str, dst: str, added: str = "") -> ir.Program:
+    """A step that reads ``src`` and writes ``dst``, with scales on sides of integers."""
+    values = [
+        ir.Value("x", (4, 4), src, "input", "ab", 0),
+        ir.Value("w", (4, 4), "int8", "constant", "ab", 0),
+        ir.Value("s", (1,), WIDE, "constant", "a", 1),
+        ir.Value("r", (4, 4), added or WIDE, "input", "ab", 1),
+        ir.Value("y", (4, 4), dst, "output", "ab", 0),
+    ]
+    roles = [("src", 0)] + ([("src_scale", 2)] if src != WIDE else [])
+    roles += [("weights", 1), ("weights_scale", 2)] if isinstance(attrs, ir.MatMul) else []
+    roles += [("dst_scale", 2)] if dst != WIDE else []
+    operands = tuple(ir.Operand(*pair) for pair in [*roles, ("dst", 4)])
+    post_ops = (ir.BinaryPostOp("add", 3),) if added else ()
+    return ir.Program("p", tuple(values), (ir.Step("s", attrs, operands, post_ops),))
+
+
+@pytest.mark.parametrize(
+    ("program", "expected"),
+    [
+        (beside_integers(ir.Quantization(0), WIDE, "uint8"), [F, TO_WIDE]),
+        (beside_integers(ir.Quantization(0), "int8", WIDE), [F, TO_SHORT]),
+        (beside_integers(ir.Quantization(0), "int8", "uint8"), [F]),
+        (beside_integers(ir.MatMul(), "uint8", WIDE), [F, TO_SHORT]),
+        (beside_integers(ir.MatMul(), "uint8", "uint8"), [F]),
+        (beside_integers(ir.MatMul(), "uint8", "uint8", WIDE), [F, TO_SHORT]),
+        (beside_integers(ir.MatMul(), "uint8", "uint8", "uint8"), [F]),
+    ],
+)
+def test_what_is_real_beside_integers_may_be_short(program: ir.Program, expected: list[StepTypes]) -> None:
+    (step,) = program.steps
+    assert is_open(program, step) and proposals_in(program, step, SHORT) == expected
+    typed = in_types(program, expected[-1])
+    assert typed is not None
+    before, after = (
+        {o.role: one.values[o.value].dtype for o in one.steps[0].operands} for one in (program, typed)
+    )
+    for role, dtype in before.items():
+        short = dtype == WIDE and not role.endswith("scale") and expected[-1] != F
+        assert after[role] == (SHORT if short else dtype)
+
+
+def test_a_step_of_other_types_is_not_open() -> None:
+    program = beside_integers(ir.Eltwise("relu", 0.0, 0.0), "int8", WIDE)
+    assert not is_open(program, program.steps[0])

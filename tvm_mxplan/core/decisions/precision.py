@@ -35,6 +35,7 @@ class PrecisionDecision:
     max_error : what they may add in all regions together; -1 where nothing bounds it.
     kept : steps that stay in float32 where another precision is wanted, and why.
     why_not : why the region's library computes in no other type at all, '' if it does.
+    integers_why_not : why products of a quantised model take real numbers, '' if they take integers.
     """
 
     wanted: str
@@ -46,8 +47,15 @@ class PrecisionDecision:
     max_error: float = -1.0
     kept: Mapping[str, str] = field(default_factory=dict)
     why_not: str = ""
+    integers_why_not: str = ""
 
     def __str__(self) -> str:
+        if not self.integers_why_not:
+            return self._types()
+        integers = f"integers: products of the quantised model in real numbers, {self.integers_why_not}"
+        return f"{self._types()}; {integers}" if self.counts or self.why_not else integers
+
+    def _types(self) -> str:
         if self.why_not:
             return f"precision {self.wanted}: everything in f32, {self.why_not}"
         counts = ", ".join(

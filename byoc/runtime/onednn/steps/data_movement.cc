@@ -1,6 +1,7 @@
 // Steps that only move bytes: reorder, slice, pad; and those that convert numbers: quantization.
 #include "base/error.h"
 #include "onednn/builder/fill.h"
+#include "onednn/conversion/conversion.h"
 #include "onednn/steps/builders.h"
 
 namespace mxplan {
@@ -34,7 +35,8 @@ void BuildReorder(StepBuilder* b) {
 void BuildQuantization(StepBuilder* b) {
   CheckNoPostOps(*b);
   dnnl::memory::desc src = b->Fixed("src");
-  b->AddRequantization(src, b->FixedLike("dst", src), b->Integer("axis"));
+  dnnl::memory::desc dst = b->FixedLike("dst", src);
+  if (!conversion::Build(b, src, dst)) b->AddRequantization(src, dst, b->Integer("axis"));
 }
 
 void BuildSlice(StepBuilder* b) {

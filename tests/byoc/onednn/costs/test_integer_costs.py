@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from costs_by_hand import info
+from costs_by_hand import info, rates
 
 from tvm_mxplan.byoc.onednn.costs.integers import float_info, integer_share, reads_integers
+from tvm_mxplan.byoc.onednn.costs.steps import cost
 from tvm_mxplan.core.description import NOTHING_KNOWN
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import StepFacts, operands_of
@@ -80,3 +81,20 @@ def test_the_implementation_that_a_share_is_of(attrs, channels: int, family: str
         found = float_info(replace(asked, info=known))
         changed = expected != family
         assert (found.family, found.instruction_set) == (expected, wide if changed else isa)
+
+
+def test_a_conversion_of_ours_takes_no_longer_for_another_order_of_axes() -> None:
+    def us(layout: str, implementation: str) -> float:
+        values = (
+            ir.Value("x", (1, 64, 28, 28), "float32", "input", "abcd", 0),
+            ir.Value("s", (1,), "float32", "constant", "a", 0),
+            ir.Value("y", (1, 64, 28, 28), "uint8", "output", layout, 0),
+        )
+        operands = tuple(ir.Operand(role, at) for at, role in enumerate(("src", "dst_scale", "dst")))
+        step = ir.Step("s", ir.Quantization(0), operands)
+        layouts = tuple(values[number].layout for _, number in operands_of(step))
+        return cost(StepFacts(ir.Program("p", values, (step,)), step, layouts, info(implementation)), rates())
+
+    straight, turned = (us(layout, "conversion:avx512") for layout in ("abcd", "acdb"))
+    assert straight == pytest.approx(turned) == us("abcd", "jit:uni")
+    assert us("acdb", "jit:uni") == pytest.approx(3 * turned)

@@ -12,6 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 import tvm_mxplan
 
 IMAGE = (2, 4, 5, 6)
+_OF_REAL = ("QuantizeLinear", "DynamicQuantizeMatMul")
 
 
 def model(kind: str, operands: list[Any], **attributes: Any) -> onnx.ModelProto:
@@ -22,17 +23,18 @@ def model(kind: str, operands: list[Any], **attributes: Any) -> onnx.ModelProto:
         for name, one in zip(names[1:], operands[1:], strict=True)
         if name
     ]
-    source = TensorProto.FLOAT if kind in ("QuantizeLinear", "DynamicQuantizeMatMul") else TensorProto.UINT8
+    source = attributes.pop("of", TensorProto.FLOAT if kind in _OF_REAL else TensorProto.UINT8)
+    results = ["y", "s", "z"][: 3 if kind == "DynamicQuantizeLinear" else 1]
     domain = "com.microsoft" if kind in ("DynamicQuantizeMatMul", "MatMulIntegerToFloat") else ""
     graph = helper.make_graph(
-        [helper.make_node(kind, names, ["y"], name="culprit", domain=domain, **attributes)],
+        [helper.make_node(kind, names, results, name="culprit", domain=domain, **attributes)],
         "g",
         [helper.make_tensor_value_info("x", source, operands[0])],
-        [onnx.ValueInfoProto(name="y")],
+        [onnx.ValueInfoProto(name=result) for result in results],
         constants,
     )
-    opsets = [helper.make_opsetid("", 19), helper.make_opsetid("com.microsoft", 1)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=9)
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10)
 
 
 def f32(*numbers: float) -> np.ndarray:
@@ -116,7 +118,92 @@ BROKEN = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "operands", "attributes", "message"), BROKEN)
+FLOAT = {"of": TensorProto.FLOAT}
+BLOCKS = {"axis": 0, "block_size": 2}
+MIXED = [
+    (
+        "ConvInteger",
+        [IMAGE, W, np.int8(1)],
+        {},
+        "zero point: expected uint8, the type of the integers, got int8",
+    ),
+    ("ConvInteger", [IMAGE, W, np.uint8(1), np.uint8(1)], {}, "zero point: expected int8"),
+    ("ConvInteger", [IMAGE, W, f32(1.0)], {}, "zero point: expected uint8"),
+    ("ConvInteger", [IMAGE, W, np.zeros(4, "uint8")], {}, "zero point: expected one of each, got 4"),
+    (
+        "ConvInteger",
+        [IMAGE, W, np.uint8(1), np.zeros(2, "int8")],
+        {},
+        "zero point: expected 3 along axis 0, got 2",
+    ),
+    ("ConvInteger", [IMAGE, W], FLOAT, "operand 0: expected uint8 or int8, got float32"),
+    ("MatMulInteger", [IMAGE, MATRIX, np.int8(1)], {}, "zero point: expected uint8"),
+    ("MatMulInteger", [IMAGE, MATRIX, np.uint8(1), np.uint8(1)], {}, "zero point: expected int8"),
+    (
+        "MatMulInteger",
+        [IMAGE, MATRIX, np.zeros(2, "uint8")],
+        {},
+        "zero point: expected 5 along axis -2, got 2",
+    ),
+    (
+        "MatMulInteger",
+        [IMAGE, MATRIX.astype("float32")],
+        {},
+        "operand 1: expected uint8 or int8, got float32",
+    ),
+    ("MatMulInteger", [IMAGE, MATRIX], FLOAT, "operand 0: expected uint8 or int8, got float32"),
+    ("DynamicQuantizeLinear", [IMAGE], {}, "operand 0: expected float32, got uint8"),
+    (
+        "DynamicQuantizeLinear",
+        [IMAGE],
+        {"of": TensorProto.DOUBLE},
+        "operand 0: expected float32, got float64",
+    ),
+    (
+        "QuantizeLinear",
+        [IMAGE, f32(1.0)],
+        {"of": TensorProto.UINT8},
+        "operand 0: expected float32 or float64",
+    ),
+    ("QuantizeLinear", [IMAGE, f32(1.0), f32(1.0)], {}, "zero point: expected integers of 16 bits at most"),
+    ("QuantizeLinear", [(4, 6), np.zeros((2, 6), "float32")], BLOCKS, "above 0, got 0"),
+    ("DequantizeLinear", [IMAGE, f32(1.0)], FLOAT, "operand 0: expected integers, got float32"),
+    ("DequantizeLinear", [IMAGE, np.int32(1)], {}, "scale: expected floating-point numbers, got int32"),
+    ("DequantizeLinear", [(4, 6), np.full((2, 6), np.nan, "float32")], BLOCKS, "above 0, got nan"),
+    (
+        "DequantizeLinear",
+        [(4, 6), np.ones((2, 6), "float32")],
+        {"axis": 5, "block_size": 2},
+        "axis: expected one of a tensor of rank 2, got 5",
+    ),
+    (
+        "DequantizeLinear",
+        [(4, 6), f32(1, 2)],
+        BLOCKS,
+        "scale: expected rank 2, one for each block, got rank 1",
+    ),
+    (
+        "DequantizeLinear",
+        [(4, 6), np.ones((2, 6), "float32")],
+        {"axis": 0, "block_size": -2},
+        "block_size: expected a number above 0, got -2",
+    ),
+    (
+        "QLinearConv",
+        [IMAGE, f32(0.1), np.uint8(1), W, f32(0.1), np.int8(0), f32(1.0), np.int32(0)],
+        {},
+        "zero point: expected integers of 16 bits at most, got int32",
+    ),
+    (
+        "QLinearConv",
+        [IMAGE, f32(0.1), np.uint8(1), W, f32(0.1), np.int8(0), f32(1.0), np.uint8(0), f32(1, 2, 3)],
+        {},
+        "operand 8: expected int32, got float32",
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "operands", "attributes", "message"), [*BROKEN, *MIXED])
 def test_numbers_that_are_none(
     kind: str, operands: list[Any], attributes: dict[str, Any], message: str
 ) -> None:

@@ -1,17 +1,18 @@
 """Scales and zero points of quantised operators, where a model states them: said at once, by the node's name.
 
-A scale is above 0 and finite; there is one of them, or one for each place along an axis that exists; a zero
-point is of the integers' own type, and there are as many as scales.
+A scale is above 0 and finite; there is one of them, or one for each place along an axis that exists, or one
+for each block of an axis; a zero point is of the integers' own type, and there are as many as scales.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from ....errors import InvalidInputError
+from ..dimensions.dims import Dim
 from ..node import Node
 from ..values import Value, dtype_of, shape_of
 
@@ -19,16 +20,21 @@ from ..values import Value, dtype_of, shape_of
 class Numbers(NamedTuple):
     """Places among a node's operands: integers (-1 for a result), their scale and their zero point.
 
-    ``axis`` is along which there may be several; None for one only.
+    Attributes
+    ----------
+    scale : None where the operator has none.
+    axis : along which there may be several; None for one only.
     """
 
     integers: int
-    scale: int
+    scale: int | None
     zero: int
     axis: int | None
 
 
 _ROWS: dict[str, tuple[Numbers, ...]] = {
+    "ConvInteger": (Numbers(0, None, 2, None), Numbers(1, None, 3, 0)),
+    "MatMulInteger": (Numbers(0, None, 2, -2), Numbers(1, None, 3, -1)),
     "QLinearConv": (Numbers(0, 1, 2, None), Numbers(3, 4, 5, 0), Numbers(-1, 6, 7, None)),
     "QLinearMatMul": (Numbers(0, 1, 2, -2), Numbers(3, 4, 5, -1), Numbers(-1, 6, 7, -2)),
     "QLinearAdd": (Numbers(0, 1, 2, None), Numbers(3, 4, 5, None), Numbers(-1, 6, 7, None)),
@@ -38,14 +44,39 @@ _ROWS: dict[str, tuple[Numbers, ...]] = {
 }
 
 
+_WHOLE = ("uint8", "int8")
+_REAL = ("float32", "float64", "float16", "bfloat16")
+_QUANTIZED = (*_REAL, "int32")
+"""What QuantizeLinear takes; DequantizeLinear takes anything but ``_REAL``."""
+
+
 def check_numbers(node: Node, called: Callable[[Node], str]) -> None:
     """Raise InvalidInputError for numbers of a quantised node that are none."""
-    if node.attributes.get("block_size", 0):
-        return
-    for row in _rows(node):
-        reason = _reason(node, row)
+    rows = [*_rows(node)]
+    reasons = [_operand_reason(node), *(_reason(node, row) for row in rows)]
+    for reason in reasons:
         if reason:
             raise InvalidInputError(f"{called(node)}: {reason}")
+
+
+def _operand_reason(node: Node) -> str:
+    """The fault of the type of an operand that is neither scale nor zero point."""
+    expected: dict[int, tuple[str, ...]] = {}
+    if node.op_type == "QuantizeLinear":
+        expected[0] = _QUANTIZED
+    elif node.op_type == "DynamicQuantizeLinear":
+        expected[0] = _REAL[:1]
+    elif node.op_type != "DequantizeLinear":
+        expected |= {row.integers: _WHOLE for row in _ROWS.get(node.op_type, ()) if row.integers >= 0}
+    elif dtype_of(node.input(0)) in _REAL:
+        return f"operand 0: expected integers, got {dtype_of(node.input(0))}"
+    if node.op_type == "QLinearConv":
+        expected[8] = ("int32",)
+    for at, types in expected.items():
+        value = node.input(at)
+        if value is not None and dtype_of(value) not in types:
+            return f"operand {at}: expected {' or '.join(types)}, got {dtype_of(value)}"
+    return ""
 
 
 def _rows(node: Node) -> Iterator[Numbers]:
@@ -58,7 +89,9 @@ def _rows(node: Node) -> Iterator[Numbers]:
 
 
 def _reason(node: Node, row: Numbers) -> str:
-    scale, zero = node.input(row.scale), node.input(row.zero)
+    scale, zero = None if row.scale is None else node.input(row.scale), node.input(row.zero)
+    if scale is not None and dtype_of(scale) not in (*_REAL, *(("int32",) if row.integers < 0 else ())):
+        return f"scale: expected floating-point numbers, got {dtype_of(scale)}"
     if isinstance(scale, np.ndarray):
         wide = scale.astype("float64").reshape(-1)
         wrong = wide[~(np.isfinite(wide) & (wide > 0))]
@@ -67,19 +100,38 @@ def _reason(node: Node, row: Numbers) -> str:
     data = node.input(0 if row.integers < 0 else row.integers)
     if row.integers >= 0 and zero is not None and dtype_of(zero) != dtype_of(data):
         return f"zero point: expected {dtype_of(data)}, the type of the integers, got {dtype_of(zero)}"
+    if row.integers < 0 and zero is not None and dtype_of(zero) in (*_REAL, "int32", "int64"):
+        return f"zero point: expected integers of 16 bits at most, got {dtype_of(zero)}"
+    shape = shape_of(data)
+    if node.attributes.get("block_size", 0):
+        return _block_reason(node, row, shape, scale)
     counts = [_count(value) for value in (scale, zero) if value is not None]
     if any(count is None or count == 1 for count in counts):
         counts = [count for count in counts if count not in (None, 1)]
-    shape = shape_of(data)
     if not counts or shape is None:
         return ""
+    named = "zero point" if row.scale is None else "scale and zero point"
     if row.axis is None:
-        return f"scale and zero point: expected one of each, got {counts[0]}"
+        return f"{named}: expected one of each, got {counts[0]}"
     if not -len(shape) <= row.axis < len(shape):
         return f"axis: expected one of a tensor of rank {len(shape)}, got {row.axis}"
     extent = shape[row.axis]
     if isinstance(extent, int) and any(count != extent for count in counts):
-        return f"scale and zero point: expected {extent} along axis {row.axis}, got {counts[0]}"
+        return f"{named}: expected {extent} along axis {row.axis}, got {counts[0]}"
+    return ""
+
+
+def _block_reason(node: Node, row: Numbers, shape: Sequence[Dim] | None, scale: Value) -> str:
+    """The fault of an axis in blocks, each of which has a scale."""
+    size, scales = int(node.attributes["block_size"]), shape_of(scale)
+    if size < 0:
+        return f"block_size: expected a number above 0, got {size}"
+    if shape is None or row.axis is None or scales is None:
+        return ""
+    if not -len(shape) <= row.axis < len(shape):
+        return f"axis: expected one of a tensor of rank {len(shape)}, got {row.axis}"
+    if len(scales) != len(shape):
+        return f"scale: expected rank {len(shape)}, one for each block, got rank {len(scales)}"
     return ""
 
 

@@ -21,6 +21,7 @@ from ..table import converts
 
 _BITS = (2, 4, 8)
 _LEAST_BLOCK = 16
+_REAL = ("float32", "float16", "bfloat16")
 _NAMES = ("B", "scales", "zero_points", "g_idx", "bias")
 """Operands behind the first, as onnxruntime calls them."""
 
@@ -59,6 +60,8 @@ def _product(emitter: Emitter, node: Node) -> Value:
             f"{called}: A: expected {packed.depth} columns, which is K, got {extents[-1]}"
         )
     dtype = dtype_of(data)
+    if dtype not in _REAL:
+        raise InvalidInputError(f"{called}: A: expected {' or '.join(_REAL)}, got {dtype}")
     result = emitter.emit(relax.op.matmul(data, constant(_real(packed).T, dtype)))
     if bias is None:
         return result
@@ -92,10 +95,11 @@ def _packed(node: Node, called: str) -> _Packed:
         raise InvalidInputError(f"{called}: B: expected uint8, got {numbers.dtype}")
     _expect(called, "B", numbers, rows * packed.blocks * (block * bits // 8))
     _expect(called, "scales", scales, rows * packed.blocks)
-    if not np.isfinite(scales.astype("float64")).all():
-        raise InvalidInputError(f"{called}: scales: expected finite numbers")
+    _expect_real(called, "scales", scales)
     if zeros is not None:
         short = zeros.dtype == np.uint8
+        if not short:
+            _expect_real(called, "zero_points", zeros)
         _expect(
             called, "zero_points", zeros, rows * (-(-packed.blocks * bits // 8) if short else packed.blocks)
         )
@@ -121,6 +125,14 @@ def _expect(called: str, name: str, array: np.ndarray, count: int) -> None:
         raise InvalidInputError(
             f"{called}: {name}: expected {count} numbers for K, N, bits and block_size, got {array.size}"
         )
+
+
+def _expect_real(called: str, name: str, array: np.ndarray) -> None:
+    """Scales may be of either sign, and 0 in a block of zeros, as onnxruntime's quantiser makes them."""
+    if str(array.dtype) not in _REAL:
+        raise InvalidInputError(f"{called}: {name}: expected {' or '.join(_REAL)}, got {array.dtype}")
+    if not np.isfinite(array.astype("float64")).all():
+        raise InvalidInputError(f"{called}: {name}: expected finite numbers")
 
 
 def _real(packed: _Packed) -> np.ndarray:

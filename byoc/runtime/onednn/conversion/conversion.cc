@@ -1,0 +1,251 @@
+// The executable of a conversion; see conversion.h.
+#include "onednn/conversion/conversion.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "onednn/conversion/kernels.h"
+#include "onednn/isa.h"
+#include "onednn/layout.h"
+
+namespace mxplan::conversion {
+namespace {
+
+using dnnl::memory;
+
+// Fewer numbers are done before another thread would have been woken.
+constexpr int64_t kNumbersOfThread = 1 << 15;
+constexpr int64_t kPiece = 4096;        // numbers side by side that are converted at once
+constexpr int64_t kColumns = 256;       // likewise, of rows that become columns
+constexpr int64_t kShortestRow = 256;   // oneDNN's loops over shorter ones take less
+constexpr int64_t kFewestColumns = 16;  // fewer do not fill a vector
+
+// One loop over numbers: how many, and how far they are from each other on both sides.
+struct Axis {
+  int64_t extent = 1, from = 0, to = 0;
+};
+
+// Blocks of numbers that are alike: side by side on both sides, or rows that become columns.
+struct Nest {
+  std::vector<Axis> outer;  // over blocks
+  int64_t columns = 1;      // numbers of src side by side in a block, of which pieces are done
+  int64_t column_step = 1;  // of dst, from one of them to the next
+  Turn turn;                // rows is 0 where nothing is turned
+};
+
+std::optional<Number> NumberOf(const memory::desc& desc) {
+  switch (desc.get_data_type()) {
+    case memory::data_type::f32:
+      return Number::kFloat;
+    case memory::data_type::bf16:
+      return Number::kShort;
+    case memory::data_type::u8:
+      return Number::kUnsigned;
+    case memory::data_type::s8:
+      return Number::kSigned;
+    default:
+      return std::nullopt;
+  }
+}
+
+bool IsPlain(const memory::desc& desc) {
+  return desc.get_format_kind() == memory::format_kind::blocked && desc.get_inner_nblks() == 0 &&
+         desc.get_submemory_offset() == 0 && IsDense(desc);
+}
+
+// Axes of more than one element, dst's slowest first, those that follow each other on both sides as
+// one.
+std::vector<Axis> AxesOf(const memory::desc& src, const memory::desc& dst) {
+  const Dims extents = src.get_dims(), from = src.get_strides(), to = dst.get_strides();
+  std::vector<Axis> axes;
+  for (size_t i = 0; i < extents.size(); ++i) {
+    if (extents[i] > 1) axes.push_back({extents[i], from[i], to[i]});
+  }
+  std::sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) { return a.to > b.to; });
+  std::vector<Axis> merged;
+  for (const Axis& axis : axes) {
+    if (!merged.empty() && merged.back().from == axis.extent * axis.from &&
+        merged.back().to == axis.extent * axis.to) {
+      merged.back() = {merged.back().extent * axis.extent, axis.from, axis.to};
+    } else {
+      merged.push_back(axis);
+    }
+  }
+  return merged;
+}
+
+// Nothing where kernels would find too little side by side.
+std::optional<Nest> NestOf(const memory::desc& src, const memory::desc& dst,
+                           const Kernels& kernels) {
+  Nest nest;
+  std::vector<Axis> axes = AxesOf(src, dst);
+  if (axes.empty()) return nest;
+  const Axis last = axes.back();
+  axes.pop_back();
+  if (last.from == 1) {
+    if (!axes.empty() && last.extent < kShortestRow) return std::nullopt;
+    nest.columns = last.extent;
+    nest.outer = std::move(axes);
+    return nest;
+  }
+  auto side =
+      std::find_if(axes.begin(), axes.end(), [](const Axis& axis) { return axis.from == 1; });
+  if (side == axes.end() || side->extent < kFewestColumns || kernels.turned == nullptr) {
+    return std::nullopt;
+  }
+  nest.columns = side->extent;
+  nest.column_step = side->to;
+  nest.turn = {last.extent, 0, last.from, side->to};
+  axes.erase(side);
+  nest.outer = std::move(axes);
+  return nest;
+}
+
+enum ArgumentIndex : size_t { kSrc, kDst, kNumbers };
+enum Role : size_t { kSrcScale, kSrcZero, kDstScale, kDstZero, kRoles };
+constexpr const char* kRoleNames[kRoles] = {"src_scale", "src_zero_point", "dst_scale",
+                                            "dst_zero_point"};
+
+class ConversionStage final : public MemoryStage {
+ public:
+  // `roles` are those of the arguments behind src and dst.
+  ConversionStage(Nest nest, const Kernels& kernels, std::pair<int64_t, int64_t> item_bytes,
+                  std::vector<Role> roles, const std::vector<MemoryArgument>& arguments)
+      : MemoryStage(arguments),
+        nest_(std::move(nest)),
+        kernels_(kernels),
+        item_bytes_(std::move(item_bytes)),
+        roles_(std::move(roles)) {
+    const bool turns = nest_.turn.rows > 0;
+    piece_ = turns ? kColumns : kPiece;
+    pieces_ = (nest_.columns + piece_ - 1) / piece_;
+    works_ = pieces_;
+    for (const Axis& axis : nest_.outer) works_ *= axis.extent;
+    const int64_t numbers = works_ / pieces_ * nest_.columns * (turns ? nest_.turn.rows : 1);
+    threads_ =
+        static_cast<int>(std::clamp<int64_t>(numbers / kNumbersOfThread, 1, omp_get_max_threads()));
+  }
+
+  void Execute(dnnl_stream_t, const std::vector<dnnl_exec_arg_t>& memories) const override {
+    Scales scales;
+    for (size_t i = 0; i < roles_.size(); ++i) {
+      const void* data = Data(memories[kNumbers + i]);
+      switch (roles_[i]) {
+        case kSrcScale:
+          scales.src = *static_cast<const float*>(data);
+          break;
+        case kSrcZero:
+          scales.src_zero = *static_cast<const int32_t*>(data);
+          break;
+        case kDstScale:
+          scales.dst = *static_cast<const float*>(data);
+          break;
+        default:
+          scales.dst_zero = *static_cast<const int32_t*>(data);
+          break;
+      }
+    }
+    const char* src = Data(memories[kSrc]);
+    char* dst = Data(memories[kDst]);
+    if (threads_ == 1) return Convert(src, dst, scales, 0, works_);
+#pragma omp parallel num_threads(threads_)
+    {
+      const int64_t thread = omp_get_thread_num(), threads = omp_get_num_threads();
+      Convert(src, dst, scales, works_ * thread / threads, works_ * (thread + 1) / threads);
+    }
+  }
+
+ private:
+  static char* Data(const dnnl_exec_arg_t& argument) {
+    void* data = nullptr;
+    dnnl_memory_get_data_handle(argument.memory, &data);
+    return static_cast<char*>(data);
+  }
+
+  void Convert(const char* src, char* dst, const Scales& scales, int64_t begin, int64_t end) const {
+    // The place of a piece in each loop over blocks; found once, and then counted on.
+    std::array<int64_t, DNNL_MAX_NDIMS> place{};
+    int64_t from = 0, to = 0, block = begin / pieces_, piece = begin % pieces_;
+    for (size_t i = nest_.outer.size(); i-- > 0;) {
+      const Axis& axis = nest_.outer[i];
+      place.at(i) = block % axis.extent;
+      from += place.at(i) * axis.from;
+      to += place.at(i) * axis.to;
+      block /= axis.extent;
+    }
+    for (int64_t work = begin; work < end; ++work) {
+      const int64_t column = piece * piece_;
+      const char* source = src + (from + column) * item_bytes_.first;
+      char* target = dst + (to + column * nest_.column_step) * item_bytes_.second;
+      const int64_t columns = std::min(piece_, nest_.columns - column);
+      if (nest_.turn.rows == 0) {
+        kernels_.flat(source, columns, scales, target);
+      } else {
+        Turn turn = nest_.turn;
+        turn.columns = columns;
+        kernels_.turned(source, turn, scales, target);
+      }
+      if (++piece < pieces_) continue;
+      piece = 0;
+      for (size_t i = nest_.outer.size(); i-- > 0;) {
+        const Axis& axis = nest_.outer[i];
+        from += axis.from;
+        to += axis.to;
+        if (++place.at(i) < axis.extent) break;
+        place.at(i) = 0;
+        from -= axis.extent * axis.from;
+        to -= axis.extent * axis.to;
+      }
+    }
+  }
+
+  Nest nest_;
+  Kernels kernels_;
+  std::pair<int64_t, int64_t> item_bytes_;
+  std::vector<Role> roles_;
+  int64_t piece_ = 1, pieces_ = 1, works_ = 1;
+  int threads_ = 1;
+};
+
+Kernels SelectKernels(Number src, Number dst) {
+  if (HasIsa(dnnl::cpu_isa::avx512_core)) return Avx512Kernels(src, dst);
+  if (HasIsa(dnnl::cpu_isa::avx2)) return Avx2Kernels(src, dst);
+  return BaseKernels(src, dst);
+}
+
+}  // namespace
+
+bool Build(StepBuilder* b, const memory::desc& src, const memory::desc& dst) {
+  const std::optional<Number> from = NumberOf(src), to = NumberOf(dst);
+  if (!from || !to || !IsPlain(src) || !IsPlain(dst) || IsEmpty(src)) return false;
+  const Kernels kernels = SelectKernels(*from, *to);
+  if (kernels.flat == nullptr || b->Refuses(kernels.name)) return false;
+  std::optional<Nest> nest = NestOf(src, dst, kernels);
+  if (!nest) return false;
+  std::vector<MemoryArgument> arguments = {{0, Argument::Source::kValue, b->Id("src"), src},
+                                           {0, Argument::Source::kValue, b->Id("dst"), dst}};
+  std::vector<Role> roles;
+  for (size_t role = 0; role < kRoles; ++role) {
+    const char* name = kRoleNames[role];
+    if (!b->Has(name)) continue;
+    if (b->Get(name).dims != Dims{1}) return false;
+    roles.push_back(static_cast<Role>(role));
+    arguments.push_back({0, Argument::Source::kValue, b->Id(name), b->Desc(name)});
+  }
+  auto item = [](const memory::desc& desc) {
+    return static_cast<int64_t>(memory::data_type_size(desc.get_data_type()));
+  };
+  b->AddStage(std::make_unique<ConversionStage>(*std::move(nest), kernels,
+                                                std::make_pair(item(src), item(dst)),
+                                                std::move(roles), arguments),
+              kernels.name);
+  return true;
+}
+
+}  // namespace mxplan::conversion

@@ -1,0 +1,48 @@
+// Numbers converted between real ones and integers of 8 bits, as plain functions on pointers.
+//
+//   integer = round(real / scale) + zero, within its type       real = (integer - zero) * scale
+//
+// A half goes to the even integer before the zero point is added, as ONNX has it.
+#ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_CONVERSION_KERNELS_H_
+#define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_CONVERSION_KERNELS_H_
+
+#include <cstdint>
+
+namespace mxplan::conversion {
+
+enum class Number : uint8_t { kFloat, kShort, kUnsigned, kSigned };  // kShort is bfloat16
+
+constexpr bool IsReal(Number number) {
+  return number == Number::kFloat || number == Number::kShort;
+}
+
+// What the integers of both sides stand for; a side of real numbers has a scale of 1.
+struct Scales {
+  float src = 1, dst = 1;
+  int32_t src_zero = 0, dst_zero = 0;
+};
+
+// to[i] from from[i], `count` of them.
+using Flat = void (*)(const void* from, int64_t count, const Scales& scales, void* to);
+
+// Rows become columns: to[i * to_row + j] from from[j * from_row + i].
+struct Turn {
+  int64_t rows = 0, columns = 0;  // numbers of j and of i
+  int64_t from_row = 0, to_row = 0;
+};
+using Turned = void (*)(const void* from, const Turn& turn, const Scales& scales, void* to);
+
+struct Kernels {
+  const char* name = "";
+  Flat flat = nullptr;
+  Turned turned = nullptr;  // null where both sides are integers
+};
+
+// Null functions where both sides are real.
+Kernels Avx512Kernels(Number src, Number dst);
+Kernels Avx2Kernels(Number src, Number dst);
+Kernels BaseKernels(Number src, Number dst);
+
+}  // namespace mxplan::conversion
+
+#endif  // TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_CONVERSION_KERNELS_H_

@@ -1,0 +1,267 @@
+// The kernels for vectors of MXPLAN_LANES numbers; included once for each instruction set, by a
+// file that names it.  Everything is in an unnamed namespace.
+#include "onednn/conversion/kernels.h"
+#include "onednn/lanes_impl.h"
+#include "onednn/shorts_impl.h"
+
+namespace mxplan::conversion {
+namespace {
+
+constexpr int64_t kBits = 8;      // of an integer
+constexpr int64_t kTogether = 4;  // integers of a word
+using Quarter = uint8_t __attribute__((vector_size(16)));
+using Word = int32_t;
+
+template <Number kNumber>
+struct Type;
+template <>
+struct Type<Number::kFloat> {
+  using Item = float;
+};
+template <>
+struct Type<Number::kShort> {
+  using Item = Short;
+};
+template <>
+struct Type<Number::kUnsigned> {
+  using Item = uint8_t;
+  using Vector = uint8_t __attribute__((vector_size(MXPLAN_LANES)));
+  using Wider = uint16_t __attribute__((vector_size(2 * MXPLAN_LANES)));
+  static constexpr int32_t kLeast = 0, kLargest = 255;
+};
+template <>
+struct Type<Number::kSigned> {
+  using Item = int8_t;
+  using Vector = int8_t __attribute__((vector_size(MXPLAN_LANES)));
+  using Wider = int16_t __attribute__((vector_size(2 * MXPLAN_LANES)));
+  static constexpr int32_t kLeast = -128, kLargest = 127;
+};
+template <Number kNumber>
+using Item = typename Type<kNumber>::Item;
+
+// --- reading and writing a vector, and one number -----------------------------------------------
+
+template <Number kFrom>
+MXPLAN_INLINE Vec Real(const Item<kFrom>* from, const Scales& scales) {
+  if constexpr (kFrom == Number::kFloat) {
+    return Load(from);
+  } else if constexpr (kFrom == Number::kShort) {
+    return Widened(LoadShort(from, kLanes));
+  } else {
+    typename Type<kFrom>::Vector integers;
+    std::memcpy(&integers, from, sizeof(integers));
+    // By way of 16 bits: GCC takes one element after the other where it widens by four.
+    const auto wider = __builtin_convertvector(integers, typename Type<kFrom>::Wider);
+    const Ints steps = __builtin_convertvector(wider, Ints) - scales.src_zero;
+    return __builtin_convertvector(steps, Vec) * scales.src;
+  }
+}
+
+template <Number kFrom>
+MXPLAN_INLINE float OneReal(Item<kFrom> from, const Scales& scales) {
+  if constexpr (kFrom == Number::kFloat) {
+    return from;
+  } else if constexpr (kFrom == Number::kShort) {
+    const uint32_t bits = static_cast<uint32_t>(from) << kHalf;
+    float number = 0;
+    std::memcpy(&number, &bits, sizeof(number));
+    return number;
+  } else {
+    return static_cast<float>(static_cast<int32_t>(from) - scales.src_zero) * scales.src;
+  }
+}
+
+// A sum with 1.5 * 2^23 has no fraction, which rounds to the nearest, a tie to the even one.
+constexpr float kRound = 12582912.0F;
+constexpr int32_t kRoundBits = 0x4B400000;
+
+// Integers of a type, one in each word.
+template <Number kTo>
+MXPLAN_INLINE Ints Integers(Vec real, const Scales& scales) {
+  const auto least = static_cast<float>(Type<kTo>::kLeast - scales.dst_zero);
+  const auto largest = static_cast<float>(Type<kTo>::kLargest - scales.dst_zero);
+  Vec steps = real / scales.dst;
+  steps = steps > least ? steps : Broadcast(least);  // what is no number, too
+  steps = steps < largest ? steps : Broadcast(largest);
+  const Vec shifted = steps + kRound;
+  return reinterpret_cast<Ints>(shifted) - kRoundBits + scales.dst_zero;
+}
+
+template <Number kTo>
+MXPLAN_INLINE void StoreReal(Item<kTo>* to, Vec real, const Scales& scales) {
+  if constexpr (kTo == Number::kFloat) {
+    Store(to, real);
+  } else if constexpr (kTo == Number::kShort) {
+    StoreShort(to, kLanes, real);
+  } else {
+    using Bytes = typename Type<kTo>::Vector;
+    const auto bytes = __builtin_convertvector(Integers<kTo>(real, scales), Bytes);
+    std::memcpy(to, &bytes, sizeof(bytes));
+  }
+}
+
+// Numbers behind the last whole vector, by way of one.
+template <Number kFrom, Number kTo>
+MXPLAN_INLINE void Few(const Item<kFrom>* from, int64_t count, const Scales& scales,
+                       Item<kTo>* to) {
+  Item<kFrom> there[kLanes] = {};
+  Item<kTo> converted[kLanes];
+  std::memcpy(there, from, static_cast<size_t>(count) * sizeof(*from));
+  StoreReal<kTo>(converted, Real<kFrom>(there, scales), scales);
+  std::memcpy(to, converted, static_cast<size_t>(count) * sizeof(*to));
+}
+
+template <Number kFrom, Number kTo>
+void ConvertFlat(const void* from, int64_t count, const Scales& scales, void* to) {
+  const auto* src = static_cast<const Item<kFrom>*>(from);
+  auto* dst = static_cast<Item<kTo>*>(to);
+  int64_t at = 0;
+  for (; at + kLanes <= count; at += kLanes) {
+    StoreReal<kTo>(dst + at, Real<kFrom>(src + at, scales), scales);
+  }
+  if (at < count) Few<kFrom, kTo>(src + at, count - at, scales, dst + at);
+}
+
+// --- rows become columns ------------------------------------------------------------------------
+
+// Words of up to four integers each: those of rows from `row` on, of kLanes columns.
+template <Number kFrom, Number kTo>
+MXPLAN_INLINE Ints Words(const Item<kFrom>* from, const Turn& turn, int64_t row, int64_t rows,
+                         const Scales& scales) {
+  Ints words{};
+  for (int64_t r = 0; r < rows; ++r) {
+    const Vec real = Real<kFrom>(from + (row + r) * turn.from_row, scales);
+    words |= (Integers<kTo>(real, scales) & 0xff) << static_cast<int32_t>(kBits * r);
+  }
+  return words;
+}
+
+// Writes the first three bytes of each word, without gaps; four bytes more are written, too.
+MXPLAN_INLINE void StoreTriples(Ints words, uint8_t* to) {
+  constexpr Quarter kOrder = {0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 15, 15, 15, 15};
+  constexpr int64_t kPixels = sizeof(Quarter) / sizeof(Word);
+  Quarter quarters[kLanes / kPixels];
+  std::memcpy(quarters, &words, sizeof(words));
+#pragma GCC unroll 4
+  for (int64_t i = 0; i < kLanes / kPixels; ++i) {
+    const Quarter packed = __builtin_shuffle(quarters[i], kOrder);
+    std::memcpy(to + 3 * kPixels * i, &packed, sizeof(packed));
+  }
+}
+
+template <Number kFrom, Number kTo>
+void TurnIntoIntegers(const void* from, const Turn& turn, const Scales& scales, void* to) {
+  const auto* src = static_cast<const Item<kFrom>*>(from);
+  auto* dst = static_cast<uint8_t*>(to);
+  const bool triples = turn.rows == 3 && turn.to_row == 3;  // an image's colours
+  for (int64_t column = 0; column < turn.columns; column += kLanes) {
+    const int64_t columns = std::min(kLanes, turn.columns - column);
+    for (int64_t row = 0; row < turn.rows; row += kTogether) {
+      const int64_t rows = std::min(kTogether, turn.rows - row);
+      Ints words;
+      if (columns == kLanes) {
+        words = Words<kFrom, kTo>(src + column, turn, row, rows, scales);
+      } else {
+        Item<kFrom> there[kTogether * kLanes] = {};
+        for (int64_t r = 0; r < rows; ++r) {
+          std::memcpy(there + r * kLanes, src + (row + r) * turn.from_row + column,
+                      static_cast<size_t>(columns) * sizeof(*there));
+        }
+        words = Words<kFrom, kTo>(there, {rows, kLanes, kLanes, 0}, 0, rows, scales);
+      }
+      if (triples && column + kLanes + 2 <= turn.columns) {
+        StoreTriples(words, dst + 3 * column);
+        continue;
+      }
+      Word apart[kLanes];
+      std::memcpy(apart, &words, sizeof(words));
+      uint8_t* pixel = dst + column * turn.to_row + row;
+      for (int64_t c = 0; c < columns; ++c, pixel += turn.to_row) {
+        if (rows == kTogether) {
+          std::memcpy(pixel, apart + c, kTogether);
+        } else {
+          std::memcpy(pixel, apart + c, static_cast<size_t>(rows));
+        }
+      }
+    }
+  }
+}
+
+template <Number kFrom, Number kTo>
+void TurnIntoReal(const void* from, const Turn& turn, const Scales& scales, void* to) {
+  const auto* src = static_cast<const Item<kFrom>*>(from);
+  auto* dst = static_cast<Item<kTo>*>(to);
+  for (int64_t column = 0; column < turn.columns; column += kLanes) {
+    const int64_t columns = std::min(kLanes, turn.columns - column);
+    for (int64_t row = 0; row < turn.rows; row += kLanes) {
+      const int64_t rows = std::min(kLanes, turn.rows - row);
+      const auto* tile = src + row * turn.from_row + column;
+      auto* turned = dst + column * turn.to_row + row;
+      if (rows == kLanes && columns == kLanes) {
+        Vec vectors[kLanes];
+#pragma GCC unroll 16
+        for (int64_t r = 0; r < kLanes; ++r) {
+          vectors[r] = Real<kFrom>(tile + r * turn.from_row, scales);
+        }
+        Transpose(vectors);
+#pragma GCC unroll 16
+        for (int64_t c = 0; c < kLanes; ++c) {
+          StoreReal<kTo>(turned + c * turn.to_row, vectors[c], scales);
+        }
+        continue;
+      }
+      for (int64_t c = 0; c < columns; ++c) {
+        Item<kFrom> there[kLanes] = {};
+        for (int64_t r = 0; r < rows; ++r) there[r] = tile[r * turn.from_row + c];
+        Few<kFrom, kTo>(there, rows, scales, turned + c * turn.to_row);
+      }
+    }
+  }
+}
+
+// --- the table ----------------------------------------------------------------------------------
+
+template <Number kFrom, Number kTo>
+Kernels Of(const char* name) {
+  if constexpr (IsReal(kFrom) && IsReal(kTo)) {
+    return {};
+  } else if constexpr (IsReal(kFrom)) {
+    return {name, ConvertFlat<kFrom, kTo>, TurnIntoIntegers<kFrom, kTo>};
+  } else if constexpr (IsReal(kTo)) {
+    return {name, ConvertFlat<kFrom, kTo>, TurnIntoReal<kFrom, kTo>};
+  } else {
+    return {name, ConvertFlat<kFrom, kTo>, nullptr};
+  }
+}
+
+template <Number kFrom>
+Kernels From(Number dst, const char* name) {
+  switch (dst) {
+    case Number::kFloat:
+      return Of<kFrom, Number::kFloat>(name);
+    case Number::kShort:
+      return Of<kFrom, Number::kShort>(name);
+    case Number::kUnsigned:
+      return Of<kFrom, Number::kUnsigned>(name);
+    case Number::kSigned:
+      return Of<kFrom, Number::kSigned>(name);
+  }
+  return {};
+}
+
+Kernels Get(Number src, Number dst, const char* name) {
+  switch (src) {
+    case Number::kFloat:
+      return From<Number::kFloat>(dst, name);
+    case Number::kShort:
+      return From<Number::kShort>(dst, name);
+    case Number::kUnsigned:
+      return From<Number::kUnsigned>(dst, name);
+    case Number::kSigned:
+      return From<Number::kSigned>(dst, name);
+  }
+  return {};
+}
+
+}  // namespace
+}  // namespace mxplan::conversion

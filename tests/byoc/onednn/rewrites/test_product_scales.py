@@ -1,0 +1,131 @@
+"""Lines in the scales of products of integers: which go, and that results stay what they are.
+
+``fused`` runs each program before and after.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from small_programs import chain, fused
+from test_quantized_rewrites import IMAGE, S8, Numbers, Quantized
+
+from tvm_mxplan.byoc.onednn.rewrites.graph import Graph
+from tvm_mxplan.byoc.onednn.rewrites.quantized.scales import fold_scales
+from tvm_mxplan.core.program import program as ir
+
+TO = (2, 7, 6, 7)
+COARSE: Numbers = (0.0517, 3, "uint8")
+
+
+def vector(b: Quantized, channels: int = 7) -> int:
+    return b.constant(b.random.standard_normal((1, channels, 1, 1)).astype("float32"))
+
+
+def product_of(program: ir.Program) -> ir.Step:
+    (product,) = [step for step in program.steps if step.kind == "convolution" and step.is_quantized]
+    return product
+
+
+def test_numbers_of_two_scales_take_two_roundings_and_no_line() -> None:
+    b = Quantized(TO, IMAGE)
+    y = b.rounded(b.product(b.rounded(b.inputs[0]), 7), S8)
+    after = fused(b, b.rounded(b.eltwise(y, "relu"), COARSE))
+    assert chain(product_of(after)) == [
+        "round",
+        "clip",
+        "linear",
+        "relu",
+        *["linear", "round", "clip", "linear"],
+    ]
+    again = Quantized(TO, IMAGE)
+    y = again.rounded(again.product(again.rounded(again.inputs[0]), 7), S8)
+    held = again.rounded(again.eltwise(y, "relu"), COARSE)
+    after = fused(again, again.product(held, 7))
+    first = next(step for step in after.steps if step.kind == "convolution")
+    assert chain(first) == ["round", "clip", "relu"]
+    assert after.values[first.dst].dtype == "uint8"
+
+
+def test_a_vector_behind_a_rounding_is_added_in_the_scale_of_the_integers() -> None:
+    b = Quantized(TO, IMAGE)
+    y = b.rounded(b.product(b.rounded(b.inputs[0]), 7), S8)
+    held = b.rounded(b.binary(y, vector(b)), COARSE)
+    after = fused(b, b.product(held, 7))
+    first = next(step for step in after.steps if step.kind == "convolution")
+    assert chain(first) == ["round", "clip", "add"]
+
+
+def test_a_function_that_does_not_scale_keeps_its_line() -> None:
+    b = Quantized(TO, IMAGE)
+    y = b.rounded(b.product(b.rounded(b.inputs[0]), 7), S8)
+    held = b.rounded(b.eltwise(y, "tanh"), COARSE)
+    after = fused(b, b.product(held, 7))
+    first = next(step for step in after.steps if step.kind == "convolution")
+    assert chain(first) == ["round", "clip", "linear", "tanh"]
+
+
+def opened(*post_ops: ir.PostOp, whole: bool = True, bias: bool = False) -> Graph:
+    """A product of integers with post-ops, open for rewriting."""
+    values = [
+        ir.Value("x", (1, 4, 5, 5), "uint8", "input", "abcd", 0),
+        ir.Value("w", (3, 4, 1, 1), "int8", "constant", "abcd", 0),
+        ir.Value("s", (3,), "float32", "constant", "a", 1),
+        ir.Value("d", (1,), "float32", "constant", "a", 2),
+        ir.Value("b", (3,), "float32", "constant", "a", 3),
+        ir.Value("y", (1, 3, 5, 5), "uint8" if whole else "float32", "output", "abcd", 0),
+    ]
+    roles = [("src", 0), ("weights", 1), ("weights_scale", 2)]
+    roles += [("dst_scale", 3)] if whole else []
+    roles += [("bias", 4)] if bias else []
+    operands = tuple(ir.Operand(role, at) for role, at in [*roles, ("dst", 5)])
+    attrs = ir.Convolution((1, 1), (0, 0, 0, 0), (1, 1), 1)
+    program = ir.Program("p", tuple(values), (ir.Step("product", attrs, operands, post_ops),))
+    constants = [
+        np.ones((3, 4, 1, 1), "int8"), np.array([1, 2, 3], "float32"),
+        np.array([0.5], "float32"), np.array([4, 5, 6], "float32"),
+    ]  # fmt: skip
+    return Graph(program, constants)
+
+
+def line(alpha: float, beta: float = 0.0) -> ir.PostOp:
+    return ir.EltwisePostOp("linear", alpha, beta)
+
+
+ROUND = ir.EltwisePostOp("round", 0.0, 0.0)
+
+
+def folded(graph: Graph) -> tuple[ir.Step, dict[str, np.ndarray]]:
+    fold_scales(graph)
+    (step,) = [one for one in graph.steps if one]
+    numbers = {one.role: graph.constant(one.value) for one in step.operands}
+    return step, {role: array for role, array in numbers.items() if array is not None}
+
+
+def test_the_first_line_multiplies_scales_and_moves_the_bias() -> None:
+    step, numbers = folded(opened(line(2.0, 1.0), ROUND, bias=True))
+    assert step.post_ops == (ROUND,)
+    assert numbers["weights_scale"].tolist() == [2, 4, 6] and numbers["bias"].tolist() == [9, 11, 13]
+
+
+def test_the_last_line_divides_the_scale_of_the_result() -> None:
+    clip, half = ir.EltwisePostOp("clip", -4.0, 8.0), ir.EltwisePostOp("clip", -2.0, 4.0)
+    step, numbers = folded(opened(ROUND, line(2.0), clip))
+    assert step.post_ops == (ROUND, half) and numbers["dst_scale"].tolist() == [0.25]
+
+
+@pytest.mark.parametrize(
+    ("post_ops", "whole", "bias"),
+    [
+        ((line(2.0, 1.0), ROUND), True, False),  # a number, and no bias that it could go to
+        ((line(-2.0), ROUND), True, True),
+        ((line(1e-45), ROUND), True, True),  # scales would be no normal numbers
+        ((ROUND, line(2.0)), False, False),  # a real result has no scale
+        ((ROUND, line(2.0, 1.0)), True, False),
+        ((ROUND, line(2.0, 1.0), ir.EltwisePostOp("relu", 0.0, 0.0)), True, False),
+        ((ROUND, line(2.0), ir.EltwisePostOp("tanh", 0.0, 0.0)), True, False),
+    ],
+)
+def test_lines_that_stay(post_ops: tuple[ir.PostOp, ...], whole: bool, bias: bool) -> None:
+    step, numbers = folded(opened(*post_ops, whole=whole, bias=bias))
+    assert step.post_ops == post_ops and numbers["weights_scale"].tolist() == [1, 2, 3]
