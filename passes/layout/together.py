@@ -70,8 +70,10 @@ class Together:
         for function in self._functions:
             try:
                 found |= self._chosen(function)
-            except UnsupportedError:
-                continue  # the region that has such a step goes back alone
+            except (UnsupportedError, ValueError):
+                # A step that the library has no code for, whose region goes back alone; or a program so
+                # large that the solver found nothing in the nodes that it may look at.
+                continue
         return found
 
     def _chosen(self, function: _Function) -> dict[str, LayoutChoice]:
