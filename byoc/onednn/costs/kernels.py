@@ -85,7 +85,7 @@ _TURNED, _CONVERTED_SLOWLY = 60.0, 6500.0
 _SLOW_REORDER = "simple"
 # Recurrent layers over all steps and samples, with brgemm, and in cells that oneDNN calls ref.
 _RECURRENT, _RECURRENT_GEMM = 0.75, 0.5
-# Of attention's products, its copies of queries and its softmax counted: see docs/attention.md.
+# Of attention's products, its copies of queries and its softmax counted: see docs/libraries/attention.md.
 _ATTENTION = 0.75
 _SIMPLE = frozenset(
     (
