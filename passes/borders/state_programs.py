@@ -17,6 +17,7 @@ from tvm_mxplan.core.layout.layout import parse_layout, permute_layout, plain_la
 from tvm_mxplan.core.program.graph import Graph
 from tvm_mxplan.core.program.operands import operands_of
 
+from ..layout.candidates import Layouts
 from ..layout.queries import StepQueries
 
 CONVERTING = (ir.Convolution, ir.Deconvolution, ir.ConvolutionBackwardWeights)
@@ -39,14 +40,15 @@ class Form:
 
 @dataclass(frozen=True)
 class Wish:
-    """The form that a step wants, which it makes by itself of any other, or any other of it."""
+    """The form that a step wants: it makes that of any other by itself, or, giving it, any other of that."""
 
     step: str
     form: Form
+    gives: bool = False
 
 
 @dataclass(frozen=True)
-class _Seen:
+class Seen:
     """A value through a view: the shape that it is seen in, and the order in which its axes then stand."""
 
     shape: tuple[int, ...]
@@ -66,17 +68,19 @@ def wishes_of(program: ir.Program, port: int, queries: StepQueries) -> list[Wish
     port : the number of the value.
     """
     graph, found = Graph(program), list[Wish]()
-    for value, seen in _views(graph, port).items():
+    for value, seen in views_of(graph, port).items():
         if seen is None:
             return None
         users = set(graph.readers(value))
         writer = graph.writer(value)
         users |= set() if writer is None else {writer}
         for at in users:
-            form = _wanted(program, program.steps[at], value, seen, queries)
+            step = program.steps[at]
+            layouts = tuple(program.values[number].layout for _, number in operands_of(step))
+            form = wanted_form(program, step, layouts, value, seen, queries)
             if form is None:
                 return None
-            found.append(Wish(program.steps[at].name, form))
+            found.append(Wish(step.name, form, value in step.results))
     return found or None
 
 
@@ -84,7 +88,7 @@ def stored(program: ir.Program, forms: Mapping[int, Form]) -> ir.Program:
     """The program with inputs and outputs in these forms, by the numbers of their values."""
     graph, values = Graph(program), list(program.values)
     for port, form in forms.items():
-        for value, seen in _views(graph, port).items():
+        for value, seen in views_of(graph, port).items():
             assert seen is not None
             shape = form.shape if value == port else values[value].shape
             layout = form.layout if value == port else seen.layout(form)
@@ -93,10 +97,10 @@ def stored(program: ir.Program, forms: Mapping[int, Form]) -> ir.Program:
     return replace(program, values=tuple(values))
 
 
-def _views(graph: Graph, port: int) -> dict[int, _Seen | None]:
+def views_of(graph: Graph, port: int) -> dict[int, Seen | None]:
     """The value and all views of it; None for one that is more than a reshape and a permutation."""
     shape = tuple(int(extent) for extent in graph.values[port].shape)  # type: ignore[arg-type]
-    found: dict[int, _Seen | None] = {port: _Seen(shape, tuple(range(len(shape))))}
+    found: dict[int, Seen | None] = {port: Seen(shape, tuple(range(len(shape))))}
     waiting = [port]
     while waiting:
         value = waiting.pop()
@@ -106,7 +110,7 @@ def _views(graph: Graph, port: int) -> dict[int, _Seen | None]:
     return found
 
 
-def _through(view: ir.Value, base: _Seen | None) -> _Seen | None:
+def _through(view: ir.Value, base: Seen | None) -> Seen | None:
     """A view of what is seen so already."""
     parsed = parse_layout(view.layout)
     straight = base is not None and base.order == tuple(range(len(base.order)))
@@ -114,20 +118,26 @@ def _through(view: ir.Value, base: _Seen | None) -> _Seen | None:
         return None
     shape = tuple(int(extent) for extent in view.shape)  # type: ignore[arg-type]
     stands = tuple(shape[dim] for dim in parsed.order)
-    return _Seen(stands, parsed.order)
+    return Seen(stands, parsed.order)
 
 
-def _wanted(program: ir.Program, step: ir.Step, value: int, seen: _Seen, queries: StepQueries) -> Form | None:
-    """The form in which a step wants what it sees so; None for a step that has to find it as it is."""
+def wanted_form(
+    program: ir.Program, step: ir.Step, layouts: Layouts, value: int, seen: Seen, queries: StepQueries
+) -> Form | None:
+    """The form in which a step wants what it sees so; None for a step that has to find it as it is.
+
+    Parameters
+    ----------
+    layouts : of the step's operands; that of ``value`` does not count.
+    """
     operands = operands_of(step)
     places = [at for at, (_, number) in enumerate(operands) if number == value]
     if not isinstance(step.attrs, CONVERTING) or len(places) != 1 or operands[places[0]][0] not in _ROLES:
         return None
     if operands[places[0]][0] == "dst" and not isinstance(step.attrs, ir.ConvolutionBackwardWeights):
         return None
-    layouts = [program.values[number].layout for _, number in operands]
-    layouts[places[0]] = "any"
-    settled = queries.settle(program, step, tuple(layouts))
+    open_ = tuple("any" if at == places[0] else layout for at, layout in enumerate(layouts))
+    settled = queries.settle(program, step, open_)
     if settled is None:
         return None
     return Form(seen.shape, permute_layout(settled[places[0]], seen.order))

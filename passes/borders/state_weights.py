@@ -14,6 +14,9 @@ from tvm import relax
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.operators.update import UPDATE
 
+STATE = "mxplan.state"
+"""Attribute of a function whose updated weights may be stored as its steps want them; then, how they are."""
+
 
 @dataclass(frozen=True)
 class Port:

@@ -34,12 +34,9 @@ from tvm_mxplan.operators.update import UPDATE
 from ..layout.queries import StepQueries
 from ..region.attached import program_of, regions
 from .propagate_layouts import calls_of_functions, unique_name
-from .state_programs import Form, wishes_of
+from .state_programs import Form, Wish, wishes_of
 from .state_regions import form_type, with_forms
-from .state_weights import Weight, updated_weights
-
-STATE = "mxplan.state"
-"""Attribute of a function whose updated weights may be stored as its steps want them; then, how they are."""
+from .state_weights import STATE, Weight, updated_weights
 
 CONVERTING = "mxplan.converting"
 """Attribute of such a function: steps that convert a weight or its gradient in every call."""
@@ -77,27 +74,27 @@ class StoreState:
             if not all(asked):
                 continue
             wishes = [wish for some in asked for wish in some or ()]
-            best = self._best([wish.form for wish in wishes], dtype_of(weight.params[0]))
+            best = self._best(wishes, dtype_of(weight.params[0]), queries)
             if best is not None:
                 chosen[weight] = best
             converting += [wish.step for wish in wishes if not wish.form.is_stored_as(best)]
         return chosen, converting
 
-    def _best(self, wanted: Sequence[Form], dtype: str) -> Form | None:
-        """The form from which the steps get what they want at the least cost; None where plain is as good."""
-        shape = wanted[0].shape
-        if any(form.shape != shape for form in wanted):
+    def _best(self, wanted: Sequence[Wish], dtype: str, queries: StepQueries) -> Form | None:
+        """The form in which the steps convert at the least cost; None where plain is as good."""
+        shape = wanted[0].form.shape
+        if any(wish.form.shape != shape for wish in wanted):
             return None
 
+        def conversion(wish: Wish, layout: str) -> float:
+            pair = (wish.form.layout, layout) if wish.gives else (layout, wish.form.layout)
+            return self.backend.cost(queries.converting(reorder_facts(shape, dtype, *pair)), self.machine)
+
         def cost(layout: str) -> float:
-            others = [form.layout for form in wanted if form.layout != layout]
-            return sum(
-                self.backend.cost(reorder_facts(shape, dtype, layout, other), self.machine)
-                for other in others
-            )
+            return sum(conversion(wish, layout) for wish in wanted if wish.form.layout != layout)
 
         plain = plain_layout(len(shape))
-        best = min([plain, *(form.layout for form in wanted)], key=cost)
+        best = min([plain, *(wish.form.layout for wish in wanted)], key=cost)
         return None if best == plain else Form(shape, best)
 
     def _rewritten(

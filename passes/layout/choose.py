@@ -4,6 +4,7 @@
     every view      shows what it views in any of its forms that a layout says, or as it was declared
     every output    wants its value plain
     every value     converts into any form that someone wants, at the cost of a reorder
+    every weight    that changes stands in any form, which its gradient shares (``stored_weights``)
 
 A reorder of an image in the middle has to gain more than costs are known to; see ``settle_assignment``.
 Forms that store a value's bytes in the same order are one form.
@@ -26,6 +27,7 @@ from ..costs.source import CostSource, Reader
 from .candidates import Layouts, RulesOf
 from .offers import Offer, Offers, why_not
 from .queries import StepQueries
+from .stored_weights import StoredWeights
 
 # Less than that, of a region's time, is the error of costs: no reason for a reorder in the middle.
 _MARGIN = 0.02
@@ -59,6 +61,7 @@ class LayoutChooser:
     Parameters
     ----------
     forced : layouts of single steps by name, the only candidates for these.
+    gradients : of weights that a function changes, inputs, the outputs that are their gradients.
     """
 
     program: ir.Program
@@ -66,8 +69,10 @@ class LayoutChooser:
     cost: CostSource
     rules: RulesOf
     forced: Mapping[str, Layouts]
+    gradients: Mapping[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.weights = StoredWeights(self.program, self.queries, self.cost, self.gradients)
         self.forms: dict[int, list[str]] = {}
         self.readers: dict[Form, Reader] = {}
 
@@ -79,7 +84,7 @@ class LayoutChooser:
             tuple(self._option(step, offer.layouts, offer.cost) for offer in usable)
             for step, (usable, _) in zip(self.program.steps, found, strict=True)
         ]
-        steps += self._fixed()
+        steps += [*self._fixed(), *self.weights.updates()]
         views = self._views(steps)
         steps += views.values()
         problem = AssignmentProblem(tuple(steps), self._conversions(steps))
@@ -106,9 +111,12 @@ class LayoutChooser:
         return usable, out
 
     def _option(self, step: ir.Step, layouts: Layouts, cost: float) -> Option:
-        wants, gives = [], []
-        for (role, value), layout in zip(operands_of(step), layouts, strict=True):
-            if role in ir.RESULT_ROLES:
+        wants: list[Form] = []
+        gives: list[Form] = []
+        for at, ((role, value), layout) in enumerate(zip(operands_of(step), layouts, strict=True)):
+            if self.weights.holds(value):
+                (gives if role in ir.RESULT_ROLES else wants).append(self.weights.form(step, layouts, at))
+            elif role in ir.RESULT_ROLES:
                 gives.append(self._form(value, layout))
             elif self.program.values[self.program.root(value)].kind != "constant":
                 wants.append(self._form(value, layout))
@@ -120,6 +128,8 @@ class LayoutChooser:
         steps = []
         written = self._written()
         for number, value in enumerate(self.program.values):
+            if self.weights.holds(number):
+                continue
             shown = self.program.values[self.program.root(number)].kind == "output"
             if value.kind == "input":
                 steps.append((Option(0.0, (), (self._form(number, value.layout),)),))
@@ -136,6 +146,8 @@ class LayoutChooser:
         for number in sorted(range(len(self.program.values)), key=self._depth):
             value = self.program.values[number]
             if value.alias_of < 0 or number in written or not self._is_activation(number):
+                continue
+            if self.weights.holds(number):
                 continue
             base = self.program.values[value.alias_of]
             options = {self._form(value.alias_of, base.layout): self._form(number, value.layout)}
@@ -191,4 +203,6 @@ class LayoutChooser:
         """The cost of a form that was not given, out of one that may have been."""
         value, layout = form
         sources = [other for other in dict.fromkeys(given) if other != layout]
+        if self.weights.holds(value):
+            return min((self.weights.conversion(value, source, layout) for source in sources), default=0.0)
         return self.cost.reorder(self.program, value, layout, sources, self.readers.get(form))

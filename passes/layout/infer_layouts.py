@@ -5,8 +5,9 @@ After    programs with layouts, reorders where layouts meet, implementations, pa
 
 The backend is asked which implementation it would run for each candidate; reference implementations are
 refused unless nothing else exists.  Symbolic shapes are decided on at typical numbers.  Inputs and outputs
-stay plain, but the choice reckons with ``PropagateLayouts``, which lets them cross in other layouts.  Where
-buffers stand is ``PlanMemory``'s work.
+stay plain, but the choice reckons with ``PropagateLayouts``, which lets them cross in other layouts.  Regions
+of a function whose state changes are one choice by cost (``together``).  Where buffers stand is
+``PlanMemory``'s work.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from .choose import LayoutChoice, LayoutChooser
 from .greedy import choose_greedily
 from .overrides import forced_layouts
 from .queries import StepQueries, with_preferences
+from .together import Together
 
 
 class LaidOut(NamedTuple):
@@ -57,12 +59,14 @@ def infer_layouts(
     cost: CostSource | None = None,
     layers: Mapping[str, str] = MappingProxyType({}),
     assumed: ir.Program | None = None,
+    known: LayoutChoice | None = None,
 ) -> LaidOut:
     """Layouts for one program; see the module's text.
 
     Parameters
     ----------
     assumed : the program as ``Neighbours`` lets it see its borders, for the choice alone.
+    known : the choice, where it was made for more than this program.
 
     Raises
     ------
@@ -70,8 +74,11 @@ def infer_layouts(
     InvalidInputError : a step cannot run in the layout that ``layers`` gives it.
     """
     start = time.perf_counter()
-    seen = typical(program if assumed is None else assumed)
-    choice, forced = _choose(seen, backend, policy, cost_or_model(cost, backend), layers)
+    if known is None:
+        seen = typical(program if assumed is None else assumed)
+        choice, forced = _choose(seen, backend, policy, cost_or_model(cost, backend), layers)
+    else:
+        choice, forced = known, tuple(step.name for step in program.steps if step.name in layers)
     program = with_preferences(program, choice.steps)
     hops = backend.shares.hops if backend.shares else directly
     naive = policy == "naive"
@@ -128,10 +135,11 @@ class InferLayouts:
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
         neighbours = Neighbours(mod, self.backend.name)
+        together = Together(mod, self.backend, self.cost, self.layers) if self.policy == "cost" else None
 
         def infer(program: ir.Program) -> ir.Program:
             assumed = program if self.policy == "naive" else neighbours.seen_by(program)
-            laid_out, decision, weighed = self._infer(program, assumed)
+            laid_out, decision, weighed = self._infer(program, assumed, together)
             self.journal.lay_out(program.name, decision)
             self.journal.weigh_more(weighed)
             neighbours.chosen(laid_out)
@@ -155,10 +163,11 @@ class InferLayouts:
         others = [f for gvar, f in mod.functions.items() if gvar not in own and carries_program(f)]
         return {step.name for function in others for step in program_of(function).steps}
 
-    def _infer(self, program: ir.Program, assumed: ir.Program) -> LaidOut:
+    def _infer(self, program: ir.Program, assumed: ir.Program, together: Together | None) -> LaidOut:
         """Returns the earlier choice if one is known and the library still runs it so, else a new one."""
         start = time.perf_counter()
-        question = Question("layouts", program, codec.encode(replace(assumed, name="")))
+        given = codec.encode(replace(assumed, name=""))
+        question = Question("layouts", program, given if together is None else together.given(program, given))
         known = self.choices.find(question)
         if known is not None and annotate(known, self.backend) == known:
             self.choices.note(question, known, known=True)
@@ -166,6 +175,7 @@ class InferLayouts:
             forced = tuple(name for name in self.layers if name in steps)
             seconds = round(time.perf_counter() - start, 3)
             return LaidOut(known, LayoutDecision(self.policy, seconds, forced=forced, replayed=True))
-        decided = infer_layouts(program, self.backend, self.policy, self.cost, self.layers, assumed)
+        choice = None if together is None else together.choice_of(program)
+        decided = infer_layouts(program, self.backend, self.policy, self.cost, self.layers, assumed, choice)
         self.choices.note(question, decided.program)
         return decided

@@ -9,6 +9,7 @@ from tvm_mxplan.byoc.backend import Backend
 from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.operands import operands_of, with_operands
+from tvm_mxplan.core.step_facts import StepFacts
 
 from ..costs.source import StepCost
 from .candidates import Layouts
@@ -23,6 +24,7 @@ class StepQueries:
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._answers: dict[ir.Program, StepInfo] = {}
+        self._settled: dict[ir.Program, Layouts | None] = {}
 
     def ask(self, program: ir.Program, step: ir.Step, layouts: Layouts) -> StepInfo:
         """Returns the library's answer about ``step`` with its operands in ``layouts``."""
@@ -52,13 +54,20 @@ class StepQueries:
                     found, least = variant, spent
         return found, self.ask(program, found, layouts)
 
+    def converting(self, facts: StepFacts) -> StepFacts:
+        """The facts of a conversion alone, with the implementation that the library has for it."""
+        (step,) = facts.program.steps
+        return replace(facts, info=self.ask(facts.program, step, facts.layouts))
+
     def settle(self, program: ir.Program, step: ir.Step, layouts: Layouts) -> Layouts | None:
         """``layouts`` with every ``any`` as the library picks it; None if it has no name for its pick."""
         question = single_step_program(program, step, layouts)
-        description = self._backend.describe(question)
-        settled = tuple(description.values[value].layout for _, value in operands_of(question.steps[0]))
-        known = not description.steps[0].error and not {"any", "opaque"} & set(settled)
-        return settled if known else None
+        if question not in self._settled:
+            description = self._backend.describe(question)
+            settled = tuple(description.values[value].layout for _, value in operands_of(question.steps[0]))
+            known = not description.steps[0].error and not {"any", "opaque"} & set(settled)
+            self._settled[question] = settled if known else None
+        return self._settled[question]
 
 
 def preferring(step: ir.Step, implementation: str) -> ir.Step:

@@ -1,7 +1,8 @@
 """Efficiency of oneDNN's kernels, family by family: the fitted part of the model in ``steps``.
 
-Read off oneDNN 3.2, every step of networks timed where it stands.  All numbers are shares of a machine's
-rates, so they carry over to others; a share of compute is one of what a small 1x1 convolution reaches.
+Read off oneDNN 3.2, every step of networks timed where it stands, and steps of training alone.  All numbers
+are shares of a machine's rates, so they carry over to others; a share of compute is one of what a small 1x1
+convolution reaches.
 
     share     of the peak at which a family computes when nothing else limits it
     shown     of the time in which threads exchange images, what is not hidden behind the arithmetic
@@ -14,6 +15,7 @@ take as long as 24, which pays where its peak is nearly as high, though not in g
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tvm_mxplan.core.description import StepInfo
@@ -51,7 +53,15 @@ _CONVOLUTIONS = (
     ("jit_dw", False, Reach(0.4, 0.6)),
     ("jit", None, Reach(1.0, 1.2)),
     (_NARROW, None, Reach(1.0, 0.5, 1.1)),
+    ("conv", None, Reach(0.95, 1.2)),  # a deconvolution by the convolution's gradient
+    ("brg_conv", None, Reach(0.9, 1.2)),
     (GEMM, None, Reach(0.3, 1.0)),
+)
+_WEIGHT_GRADIENTS = (
+    ("jit_1x1", True, Reach(0.9, 0.4)),
+    ("jit_1x1", False, Reach(0.7, 0.9)),
+    ("jit", True, Reach(0.85, 1.2)),
+    ("jit", False, Reach(0.8, 1.2)),
 )
 _WINDOWED = (ir.Convolution, ir.Deconvolution, ir.ConvolutionBackwardWeights)
 # Where channels are in groups each product of vectors waits for a load: as a share of the vectors that the
@@ -67,8 +77,12 @@ _GEMM = Reach(0.3, 1.4, 1.3)
 # Operations of one element of a result, or of a window: as many as the peak allows in the time that it takes.
 _POOLED, _POOLED_IN_BLOCKS, _SCALED_LRN, _EXPONENTIAL, _NORMALIZED = 2.7, 3.8, 65.0, 300.0, 35.0
 _TRANSCENDENTAL = 30.0
-# Of a reorder that puts another axis side by side: elements go one by one.
-_TURNED = 60.0
+# Backward a maximum is looked for again; by the batch's statistics images are gone over more than once.
+_MAXIMA_BACK, _MAXIMA_BACK_IN_BLOCKS, _AVERAGES_BACK = 24.0, 17.0, 10.0
+_STATISTICS, _STATISTICS_BACK = 12.0, 14.0
+# Of a reorder that puts another axis side by side: elements go one by one, or by no code of their own.
+_TURNED, _CONVERTED_SLOWLY = 60.0, 6500.0
+_SLOW_REORDER = "simple"
 # Recurrent layers over all steps and samples, with brgemm, and in cells that oneDNN calls ref.
 _RECURRENT, _RECURRENT_GEMM = 0.75, 0.5
 # Of attention's products, its copies of queries and its softmax counted: see docs/libraries/attention.md.
@@ -131,8 +145,13 @@ def computing_us(facts: StepFacts, machine: MachineRates) -> float:
         window = math.prod(min(k, n) for k, n in zip(attrs.kernel, src[2:], strict=True))
         operations = elements * window * (_POOLED_IN_BLOCKS if facts.layout("dst").blocks else _POOLED)
     elif isinstance(attrs, ir.PoolingBackward):
-        rows = math.prod(facts.padded("gradient"))
-        operations = rows * math.prod(attrs.kernel) * _POOLED
+        windows = math.prod(facts.padded("gradient")) * math.prod(attrs.kernel)
+        maxima = _MAXIMA_BACK_IN_BLOCKS if facts.layout("dst").blocks else _MAXIMA_BACK
+        operations = windows * (maxima if attrs.algorithm == "max" else _AVERAGES_BACK)
+    elif isinstance(attrs, ir.BatchNormalizationTraining):
+        operations = elements * _STATISTICS
+    elif isinstance(attrs, ir.BatchNormalizationBackward):
+        operations = elements * _STATISTICS_BACK
     elif isinstance(attrs, ir.LRN):
         operations = elements * _SCALED_LRN
     elif isinstance(attrs, ir.Softmax):
@@ -140,7 +159,8 @@ def computing_us(facts: StepFacts, machine: MachineRates) -> float:
     elif isinstance(attrs, ir.LayerNormalization):
         operations = elements * _NORMALIZED
     elif isinstance(attrs, ir.Reorder):
-        operations = elements * _TURNED if _turns(facts) else 0.0
+        slow = info.family == _SLOW_REORDER
+        operations = elements * (_CONVERTED_SLOWLY if slow else _TURNED if _turns(facts) else 0.0)
     elif isinstance(attrs, ir.Eltwise):
         operations = 0.0 if attrs.algorithm in _SIMPLE else elements * _TRANSCENDENTAL
     else:
@@ -246,15 +266,16 @@ def _turns(facts: StepFacts) -> bool:
 
 
 def _reach(facts: StepFacts) -> Reach:
-    image = "src" if isinstance(facts.step.attrs, ir.ConvolutionBackwardWeights) else "dst"
-    reach = _of(facts.info.family, bool(facts.layout(image).blocks))
+    if isinstance(facts.step.attrs, ir.ConvolutionBackwardWeights):
+        return _of(facts.info.family, bool(facts.layout("src").blocks), _WEIGHT_GRADIENTS)
+    reach = _of(facts.info.family, bool(facts.layout("dst").blocks))
     if _is_depthwise(facts.info) and facts.info.instruction_set in _VECTORS:
         return Reach(_NARROW_LOADS * reach.share, reach.shown, reach.passes)
     return reach
 
 
-def _of(family: str, blocked: bool) -> Reach:
-    for beginning, wanted, reach in _CONVOLUTIONS:
+def _of(family: str, blocked: bool, table: Sequence[tuple[str, bool | None, Reach]] = _CONVOLUTIONS) -> Reach:
+    for beginning, wanted, reach in table:
         if family.startswith(beginning) and wanted in (None, blocked):
             return reach
     return _OTHER_CONVOLUTIONS

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -12,7 +15,7 @@ from torch import nn
 from tvm_mxplan import training
 from tvm_mxplan.training.curves import Panel, draw
 
-RATE, MOMENTUM, DECAY = 0.05, 0.9, 5e-4
+RATE, MOMENTUM, DECAY = 0.02, 0.9, 5e-4
 
 
 class Block(nn.Module):
@@ -103,15 +106,42 @@ def trained(name: str, seed: int, epochs: int, batch: int) -> tuple[list[float],
     return found
 
 
-def print_runs(names: Sequence[str], seeds: int, epochs: int, batch: int, picture: str | None) -> None:
+@dataclass(frozen=True)
+class Runs:
+    """The runs to make: these networks, each with so many seeds.
+
+    Attributes
+    ----------
+    kept : a JSON file of finished runs, which are not made again; None where nothing is kept.
+    """
+
+    names: Sequence[str]
+    seeds: int
+    epochs: int
+    batch: int
+    kept: Path | None = None
+
+    def of(self, name: str, seed: int) -> tuple[list[float], list[float]]:
+        """One run, made now or earlier."""
+        known = json.loads(self.kept.read_text()) if self.kept is not None and self.kept.exists() else {}
+        key = f"{name}, seed {seed}, {self.epochs} epochs of batches of {self.batch}"
+        if key not in known:
+            known[key] = trained(name, seed, self.epochs, self.batch)
+            if self.kept is not None:
+                self.kept.write_text(json.dumps(known, indent=1))
+        ours, other = known[key]
+        return ours, other
+
+
+def print_runs(runs: Runs, picture: str | None) -> None:
     """Print the table, row by row, and draw the mean curves."""
     torch.set_num_threads(1)
     print("| network | seed | tvm_mxplan, % | PyTorch, % |\n| --- | --- | --- | --- |")
     panels = []
-    for name in names or NETWORKS:
+    for name in runs.names:
         rows = []
-        for seed in range(seeds):
-            rows.append(trained(name, seed, epochs, batch))
+        for seed in range(runs.seeds):
+            rows.append(runs.of(name, seed))
             ours, other = rows[-1]
             print(f"| {name} | {seed} | {_told(ours)} | {_told(other)} |", flush=True)
         means = np.mean(np.array(rows), axis=0)

@@ -37,6 +37,10 @@ def test_one_slow_primitive_makes_a_step_slow(implementation: str, slow: bool) -
         ("brgemm:avx512_core", "brgemm", "avx512"),
         ("simple:any", "simple", ""),
         ("jit:avx512_core+jit:avx2", "jit", "avx512"),
+        ("jit:uni+brgconv_1x1:avx512_core", "brgconv_1x1", "avx512"),  # behind a conversion of weights
+        ("jit:blk+conv:any+jit:avx512_core", "conv", ""),
+        ("simple:any+jit_1x1:avx512_core+jit:uni", "jit_1x1", "avx512"),
+        ("jit:blk+simple:any", "jit", ""),
         ("", "", ""),
     ],
 )

@@ -1,0 +1,91 @@
+"""Regions of a function with state are one choice of layouts: forward is laid out for backward too."""
+
+from __future__ import annotations
+
+import pytest
+import tvm
+from blocks import BLOCKED
+from region_passes import region_passes
+from relax_programs import parse
+
+from tvm_mxplan.byoc.onednn.backend import OneDNN
+from tvm_mxplan.core.machine import MachineRates, default_rates
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.operands import operands_of
+from tvm_mxplan.passes.borders import STATE
+from tvm_mxplan.passes.layout import InferLayouts
+from tvm_mxplan.passes.region.attached import program_of, regions
+
+LAST, PLAIN = "acdb", "abcd"
+REORDER = 30.0
+POOL = "R.nn.max_pool2d({0}, pool_size=[{1}, {1}], padding=[{2}, {2}])"
+LINES = f"""
+a = {POOL.format("x", 3, 1)}
+e = R.max(a, axis=[2, 3], keepdims=True)
+b = R.cumsum(e, 1)
+m = R.multiply(a, b)
+d = {POOL.format("m", 5, 2)}
+return d
+"""
+"""The cumulative sum is left to TVM, so ``a`` goes from one region to another one."""
+
+
+class Costs:
+    """Costs of pools in the layout of their results; what else there is costs nothing, reorders the same."""
+
+    measured = False
+    machine: MachineRates = default_rates()
+
+    def __init__(self, first: dict[str, float], second: dict[str, float]) -> None:
+        self.table = {3: first, 5: second}
+
+    def __call__(self, _program, step, layouts, _info) -> float:
+        if not isinstance(step.attrs, ir.Pooling) or step.attrs.kernel[0] not in self.table:
+            return 0.0
+        roles = [role for role, _ in operands_of(step)]
+        return self.table[step.attrs.kernel[0]][layouts[roles.index("dst")]]
+
+    modelled = __call__
+
+    def knows(self, _program, _step, _layouts) -> bool:
+        return False
+
+    def reorder(self, _program, _value, _layout, _sources, _reader) -> float:
+        return REORDER
+
+    def copies(self, _program, _step, _layouts) -> float:
+        return 1.0
+
+
+FIRST = {PLAIN: 1000.0, LAST: 100.0, BLOCKED: 101.0}
+SECOND = {PLAIN: 1000.0, LAST: 1000.0, BLOCKED: 100.0}
+
+
+def layouts_of_pools(state: bool, costs: Costs) -> list[list[str]]:
+    """The layouts of the results of pools, region by region."""
+    mod = parse(LINES, 'x: R.Tensor((1, 64, 8, 8), "float32")')
+    if state:
+        mod.update_func(mod.get_global_var("main"), mod["main"].with_attr(STATE, 1))
+    backend = OneDNN()
+    mod = tvm.transform.Sequential(region_passes(backend, named=True))(mod)
+    mod = InferLayouts(backend, "cost", costs)(mod)
+    found = []
+    for _, function in sorted(regions(mod, "mxplan_onednn"), key=lambda item: item[0].name_hint):
+        program = program_of(function)
+        pools = [step for step in program.steps if isinstance(step.attrs, ir.Pooling)]
+        timed = [step for step in pools if step.attrs.kernel[0] in costs.table]  # type: ignore[union-attr]
+        found.append([program.values[step.dst].layout for step in timed])
+    return [row for row in found if row]
+
+
+@pytest.mark.parametrize(("state", "first"), [(False, LAST), (True, BLOCKED)])
+def test_forward_is_laid_out_for_backward_where_state_changes(state: bool, first: str) -> None:
+    """Alone the first region gains 1 by channels last, and makes the second one reorder at a cost of 30."""
+    found = layouts_of_pools(state, Costs(FIRST, SECOND))
+    assert len(found) == 2
+    assert found == [[first], [BLOCKED]]
+
+
+def test_what_gains_more_than_the_reorder_costs_is_laid_out_on_its_own() -> None:
+    found = layouts_of_pools(True, Costs({**FIRST, BLOCKED: 1000.0}, SECOND))
+    assert found == [[LAST], [BLOCKED]]
