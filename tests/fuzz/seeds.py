@@ -16,7 +16,7 @@ from tvm_mxplan.passes.region.annotate import annotate
 sys.path.append(str(Path(__file__).resolve().parents[1] / "byoc"))
 sys.path.append(str(Path(__file__).resolve().parents[1] / "byoc" / "runtime"))
 from program_builder import Builder, random
-from test_step_rules import SOUND
+from sound_steps import SOUND
 
 RELU = ir.EltwisePostOp("relu", 0.0, 0.0)
 SAME = ir.Convolution((1, 1), (1, 1, 1, 1), (1, 1), 1)

@@ -75,7 +75,7 @@ _TURNED = 60.0
 _RECURRENT, _RECURRENT_GEMM = 0.75, 0.5
 # Our kernel for one sample, whose steps read the recurrent weights as often.
 _SAMPLE_RECURRENCE = "sample_recurrence"
-# Of attention's products, its copies of queries and its softmax counted: see docs/attention.md.
+# Of attention's products, its copies of queries and its softmax counted: see docs/libraries/attention.md.
 _ATTENTION = 0.75
 _SIMPLE = frozenset(
     (
