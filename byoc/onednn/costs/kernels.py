@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tvm_mxplan.core.description import StepInfo
+from tvm_mxplan.core.element_types import item_bytes
 from tvm_mxplan.core.machine import MachineRates
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import StepFacts
@@ -42,6 +43,7 @@ class Reach:
     passes: float = 1.3
 
 
+_ONE_ROW = Reach(10.0, 0.0, 1.3)
 _CONVOLUTIONS = (
     # Beginning of the family, whether the result is in blocks (None: either), what it reaches.
     ("brgconv_1x1", None, Reach(1.06, 0.55, 1.7)),
@@ -55,6 +57,7 @@ _CONVOLUTIONS = (
     (_NARROW, None, Reach(1.0, 0.5, 1.1)),
     ("conv", None, Reach(0.95, 1.2)),  # a deconvolution by the convolution's gradient
     ("brg_conv", None, Reach(0.9, 1.2)),
+    (_ROW_PRODUCT, None, _ONE_ROW),
     (GEMM, None, Reach(0.3, 1.0)),
 )
 _WEIGHT_GRADIENTS = (
@@ -72,7 +75,6 @@ _GROUPED = 0.65
 _NARROW_SHARE, _NARROW_PIXEL = 0.9, 2200.0
 _OTHER_CONVOLUTIONS = Reach(0.8, 1.0)
 _PRODUCTS = Reach(1.05, 1.2, 1.3)
-_ONE_ROW = Reach(10.0, 0.0, 1.3)
 _GEMM = Reach(0.3, 1.4, 1.3)
 # Operations of one element of a result, or of a window: as many as the peak allows in the time that it takes.
 _POOLED, _POOLED_IN_BLOCKS, _SCALED_LRN, _EXPONENTIAL, _NORMALIZED = 2.7, 3.8, 65.0, 300.0, 35.0
@@ -85,6 +87,8 @@ _TURNED, _CONVERTED_SLOWLY = 60.0, 6500.0
 _SLOW_REORDER = "simple"
 # Recurrent layers over all steps and samples, with brgemm, and in cells that oneDNN calls ref.
 _RECURRENT, _RECURRENT_GEMM = 0.75, 0.5
+# Our kernel for one sample, whose steps read the recurrent weights as often.
+_SAMPLE_RECURRENCE = "sample_recurrence"
 # Of attention's products, its copies of queries and its softmax counted: see docs/libraries/attention.md.
 _ATTENTION = 0.75
 _SIMPLE = frozenset(
@@ -126,9 +130,7 @@ def computing_us(facts: StepFacts, machine: MachineRates) -> float:
     elif isinstance(attrs, ir.InnerProduct):
         operations = 2.0 * elements * math.prod(src[1:]) / _products(info).share
     elif isinstance(attrs, ir.Recurrent):
-        products = sum(math.prod(facts.shape(role)) for role in ("weights", "recurrence"))
-        share = _RECURRENT_GEMM if info.is_reference else _RECURRENT
-        operations = 2.0 * math.prod(dst[:2]) * products / share
+        operations = _recurrent(facts, machine)
     elif isinstance(attrs, ir.Attention):
         depths = src[-1] + facts.shape("value")[-1]
         operations = 2.0 * math.prod(src[:3]) * facts.shape("key")[2] * depths / _ATTENTION
@@ -193,6 +195,19 @@ def weights_passes(facts: StepFacts) -> float:
     if isinstance(attrs, ir.Convolution | ir.Deconvolution):
         return _reach(facts).passes
     return _products(facts.info).passes if isinstance(attrs, ir.MatMul | ir.InnerProduct) else 1.0
+
+
+def _recurrent(facts: StepFacts, machine: MachineRates) -> float:
+    """Operations of a recurrent layer, as many as the peak allows in the time that it takes."""
+    steps, samples = facts.shape("dst")[:2]
+    inputs, recurrent = (math.prod(facts.shape(role)) for role in ("weights", "recurrence"))
+    if facts.info.family != _SAMPLE_RECURRENCE:
+        share = _RECURRENT_GEMM if facts.info.is_reference else _RECURRENT
+        return 2.0 * steps * samples * (inputs + recurrent) / share
+    directions = facts.shape("recurrence")[1]
+    nbytes = recurrent * item_bytes(facts.dtype("recurrence"))
+    reading_us = steps * nbytes / machine.holding(nbytes // directions).read / 1e3
+    return 2.0 * steps * inputs / _PRODUCTS.share + reading_us * machine.gflops(facts.dtype("src")) * 1e3
 
 
 def _convolution(facts: StepFacts, attrs: ir.Convolution | ir.Deconvolution, machine: MachineRates) -> float:

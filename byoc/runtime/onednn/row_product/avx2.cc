@@ -1,4 +1,6 @@
 // Products of a row with a matrix, for AVX2.
+#include <utility>
+
 #include "onednn/row_product/kernels.h"
 
 #pragma GCC target("avx2,fma")

@@ -1,4 +1,6 @@
 // Products of a row with a matrix, for AVX-512.
+#include <utility>
+
 #include "onednn/row_product/kernels.h"
 
 #pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,fma")

@@ -7,6 +7,8 @@
 
 #include <cstdint>
 
+#include "onednn/post_ops/codes.h"
+
 namespace mxplan {
 
 constexpr int64_t kRowsAtOnce = 4;
@@ -15,10 +17,11 @@ struct RowProduct {
   const float* filters = nullptr;  // [columns, depth], dense
   const float* bias = nullptr;     // [columns], or null
   int64_t depth = 0;
-  bool relu = false;
+  const post_ops::PostOp* post_ops = nullptr;  // elementwise functions
+  int64_t post_op_count = 0;
 };
 
-// dst[i] = filters[i] . src + bias[i] for i in [begin, end)
+// dst[i] = filters[i] . src + bias[i], and the post-ops of that, for i in [begin, end)
 using RowProductKernel = void (*)(const RowProduct& product, const float* src, int64_t begin,
                                   int64_t end, float* dst);
 

@@ -1,29 +1,23 @@
 // The kernel of onednn/row_product/kernels.h over vectors of MXPLAN_LANES; included once for each
 // instruction set, by a file that names it.  Everything is in an unnamed namespace or a template
 // of one, so that the linker never takes one set's code for another's.
+#include "onednn/post_ops/apply_impl.h"
 #include "onednn/row_product/kernels.h"
 
 namespace mxplan {
 namespace {
 
-constexpr int64_t kLanes = MXPLAN_LANES;
 constexpr int64_t kParts = 4;  // sums of a row that do not wait for each other
-using Vec = float __attribute__((vector_size(4 * MXPLAN_LANES)));
-using Unaligned = float __attribute__((vector_size(4 * MXPLAN_LANES), aligned(4), may_alias));
 
 using Four = float __attribute__((vector_size(16)));
 using UnalignedFour = float __attribute__((vector_size(16), aligned(4), may_alias));
 
-inline __attribute__((always_inline)) Vec Load(const float* from) {
-  return *reinterpret_cast<const Unaligned*>(from);
-}
-
-inline __attribute__((always_inline)) Four LoadFour(const float* from) {
+MXPLAN_INLINE Four LoadFour(const float* from) {
   return *reinterpret_cast<const UnalignedFour*>(from);
 }
 
 // A vector as the sum of its quarters, or whatever four lanes at a time are.
-inline __attribute__((always_inline)) Four Folded(Vec lanes) {
+MXPLAN_INLINE Four Folded(Vec lanes) {
   Four parts[kLanes / 4];
   __builtin_memcpy(parts, &lanes, sizeof(lanes));
   for (int64_t count = kLanes / 8; count > 0; count /= 2) {
@@ -33,7 +27,7 @@ inline __attribute__((always_inline)) Four Folded(Vec lanes) {
 }
 
 // The sums of the lanes of four vectors.
-inline __attribute__((always_inline)) Four SumsOf(const Four* rows) {
+MXPLAN_INLINE Four SumsOf(const Four* rows) {
   Four a = __builtin_shufflevector(rows[0], rows[1], 0, 4, 1, 5) +
            __builtin_shufflevector(rows[0], rows[1], 2, 6, 3, 7);
   Four b = __builtin_shufflevector(rows[2], rows[3], 0, 4, 1, 5) +
@@ -42,8 +36,7 @@ inline __attribute__((always_inline)) Four SumsOf(const Four* rows) {
 }
 
 template <int kRows>
-inline __attribute__((always_inline)) void Rows(const RowProduct& product, const float* src,
-                                                int64_t row, float* dst) {
+MXPLAN_INLINE void Rows(const RowProduct& product, const float* src, int64_t row, float* dst) {
   const float* filters = product.filters + row * product.depth;
   // One row after another, as they stand in memory: that is what processors fetch ahead by
   // themselves. Several rows at once, or fetching by instructions, took up to a third longer.
@@ -66,8 +59,24 @@ inline __attribute__((always_inline)) void Rows(const RowProduct& product, const
     for (int r = 0; r < kRows; ++r) sum[r] += filters[r * product.depth + i] * src[i];
   }
   for (int r = 0; r < kRows; ++r) {
-    float biased = product.bias ? sum[r] + product.bias[row + r] : sum[r];
-    dst[row + r] = product.relu && biased < 0 ? 0.0F : biased;
+    dst[row + r] = product.bias ? sum[r] + product.bias[row + r] : sum[r];
+  }
+}
+
+// The post-ops of `count` results, which are in the nearest cache yet.
+inline void Finish(const RowProduct& product, float* dst, int64_t count) {
+  if (product.post_op_count == 0) return;
+  for (int64_t i = 0; i < count; i += kLanes) {
+    const int64_t some = count - i < kLanes ? count - i : kLanes;
+    Vec x = some == kLanes ? Load(dst + i) : LoadSome(dst + i, some);
+    for (int64_t op = 0; op < product.post_op_count; ++op) {
+      x = Apply(product.post_ops[op], x, Vec{});
+    }
+    if (some == kLanes) {
+      Store(dst + i, x);
+    } else {
+      StoreSome(dst + i, x, some);
+    }
   }
 }
 
@@ -76,6 +85,7 @@ inline void Product(const RowProduct& product, const float* src, int64_t begin, 
   int64_t row = begin;
   for (; row + kRowsAtOnce <= end; row += kRowsAtOnce) Rows<kRowsAtOnce>(product, src, row, dst);
   for (; row < end; ++row) Rows<1>(product, src, row, dst);
+  Finish(product, dst + begin, end - begin);
 }
 
 }  // namespace

@@ -4,8 +4,13 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
 
+#include "base/error.h"
 #include "onednn/isa.h"
+#include "onednn/post_ops/post_ops.h"
 #include "onednn/row_product/kernels.h"
 
 namespace mxplan {
@@ -18,16 +23,20 @@ enum ArgumentIndex : size_t { kSrc, kDst, kWeights, kBias };
 
 class RowProductStage final : public MemoryStage {
  public:
-  RowProductStage(RowProduct product, int64_t columns, int threads, RowProductKernel kernel,
+  RowProductStage(RowProduct product, std::vector<post_ops::PostOp> functions, int64_t columns,
+                  int threads, RowProductKernel kernel,
                   const std::vector<MemoryArgument>& arguments)
       : MemoryStage(arguments),
         product_(product),
+        functions_(std::move(functions)),
         columns_(columns),
         threads_(threads),
         kernel_(kernel) {}
 
   void Execute(dnnl_stream_t, const std::vector<dnnl_exec_arg_t>& memories) const override {
     RowProduct product = product_;
+    product.post_ops = functions_.data();
+    product.post_op_count = static_cast<int64_t>(functions_.size());
     const float* src = Data(memories[kSrc]);
     float* dst = Data(memories[kDst]);
     product.filters = Data(memories[kWeights]);
@@ -58,6 +67,7 @@ class RowProductStage final : public MemoryStage {
   }
 
   RowProduct product_;
+  std::vector<post_ops::PostOp> functions_;
   int64_t columns_;
   int threads_;
   RowProductKernel kernel_;
@@ -69,25 +79,34 @@ RowProductKernel SelectKernel() {
   return RowProductBase;
 }
 
+bool HasItsFunctions(const StepBuilder& b) {
+  for (const PostOp& op : b.step().post_ops) {
+    if (op.kind != PostOp::Kind::kEltwise) return false;
+  }
+  try {
+    post_ops::PostOpsOf(b);
+  } catch (const Error&) {
+    return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 bool TakesRowProduct(const StepBuilder& b) {
-  const std::vector<PostOp>& post_ops = b.step().post_ops;
-  bool relu = post_ops.size() == 1 && post_ops[0].kind == PostOp::Kind::kEltwise &&
-              post_ops[0].algorithm == "relu" && post_ops[0].alpha == 0;
   for (const Operand& operand : b.step().operands) {
     if (b.Desc(operand.value).get_data_type() != dnnl::memory::data_type::f32) return false;
   }
   const Dims& filter = b.Get("weights").dims;
   bool empty = std::find(filter.begin(), filter.end(), 0) != filter.end();
   // Tails would have to be zeroed.
-  bool plain = b.Desc("dst").get_padded_dims() == b.Get("dst").dims;
-  return b.Get("src").dims[0] == 1 && !empty && plain && (post_ops.empty() || relu);
+  const ResolvedValue& dst = b.Get("dst");
+  bool plain = dst.IsAny() || b.Desc("dst").get_padded_dims() == dst.dims;
+  return b.Get("src").dims[0] == 1 && !empty && plain && HasItsFunctions(b);
 }
 
 void BuildRowProduct(StepBuilder* b, const dnnl::memory::desc& rows, int64_t columns) {
   RowProduct product;
-  product.relu = !b->step().post_ops.empty();
   product.depth = 1;
   for (int64_t extent : rows.get_dims()) product.depth *= extent;
   product.depth /= columns;
@@ -103,9 +122,10 @@ void BuildRowProduct(StepBuilder* b, const dnnl::memory::desc& rows, int64_t col
   auto bytes = static_cast<int64_t>(rows.get_size());
   auto threads = std::min<int64_t>(omp_get_max_threads(), bytes / kBytesOfThread + 1);
   b->NeedWeights(bytes);
-  b->AddStage(std::make_unique<RowProductStage>(product, columns, static_cast<int>(threads),
-                                                SelectKernel(), arguments),
-              kRowProduct);
+  b->AddStage(
+      std::make_unique<RowProductStage>(product, post_ops::PostOpsOf(*b), columns,
+                                        static_cast<int>(threads), SelectKernel(), arguments),
+      kRowProduct);
 }
 
 }  // namespace mxplan

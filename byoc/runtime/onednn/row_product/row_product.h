@@ -1,7 +1,8 @@
 // An inner product of one sample, at the speed of reading the weights.
 //
-// oneDNN 3.2 reads them at two thirds of what memory gives, in whatever order it packs them; here
-// they stay in the order of the sample, and plain ones in place.
+// oneDNN 3.2 reads them at two thirds of what memory gives, in whatever order it packs them, and
+// convolves one pixel at less than that; here they stay in the order of the sample, and plain ones
+// in place.
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_ROW_PRODUCT_ROW_PRODUCT_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_ROW_PRODUCT_ROW_PRODUCT_H_
 
@@ -14,8 +15,8 @@ namespace mxplan {
 
 constexpr const char* kRowProduct = "row_product";  // the implementation's name
 
-// True if BuildRowProduct takes a product with constant weights: one sample, no tails, no post-op
-// but a relu.
+// True if BuildRowProduct takes a product with constant weights: one sample, no tails, post-ops
+// that are elementwise functions it has.
 bool TakesRowProduct(const StepBuilder& b);
 
 // `rows` are the weights as they are to be stored: `columns` filters, one behind the other, each in

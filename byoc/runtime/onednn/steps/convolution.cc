@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "onednn/grouped/grouped.h"
+#include "onednn/row_product/row_product.h"
 #include "onednn/steps/builders.h"
 #include "onednn/winograd/winograd.h"
 
@@ -91,6 +92,32 @@ void Build(StepBuilder* b, dnnl::algorithm algorithm, bool transposed, bool with
                     g.padding_r);
 }
 
+bool IsOne(const Dims& dims, size_t from) {
+  return std::all_of(dims.begin() + static_cast<std::ptrdiff_t>(from), dims.end(),
+                     [](int64_t extent) { return extent == 1; });
+}
+
+// True for a 1x1 convolution of one pixel, as behind a global pool, that a row product takes.
+bool IsOnePixel(StepBuilder* b) {
+  const Dims& padding = b->Integers("padding");
+  if (b->Integer("groups") != 1 || !b->IsConstant("weights")) return false;
+  if (std::any_of(padding.begin(), padding.end(), [](int64_t extent) { return extent != 0; })) {
+    return false;
+  }
+  for (const char* role : {"src", "weights", "dst"}) {
+    if (!IsOne(b->Get(role).dims, 2)) return false;
+  }
+  return TakesRowProduct(*b) && !b->Refuses(kRowProduct);
+}
+
+void BuildOnePixel(StepBuilder* b) {
+  b->Fixed("src");
+  b->Fixed("dst");
+  dnnl::memory::desc weights = b->Desc("weights");
+  const Dims dims = weights.get_dims();
+  BuildRowProduct(b, MakeDesc(dims, weights.get_data_type(), PlainTag(dims.size())), dims[0]);
+}
+
 // The rules of the kind have held the shapes against it.
 Geometry ReadGeometryOfGradient(const StepBuilder& b, size_t axes) {
   Geometry g;
@@ -136,6 +163,7 @@ void BuildConvolution(StepBuilder* b) {
     if (!b->Refuses(algorithm)) return winograd::Build(b, algorithm == "winograd_f4" ? 4 : 2);
     b->StateMissing(algorithm);
   }
+  if ((preferred.empty() || preferred == kRowProduct) && IsOnePixel(b)) return BuildOnePixel(b);
   const std::vector<std::string> own = grouped::NamesFor(b);
   if (std::find(own.begin(), own.end(), preferred) != own.end() && !b->Refuses(preferred)) {
     return grouped::Build(b, preferred);

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "onednn/builder/fill.h"
+#include "onednn/recurrence/recurrence.h"
 #include "onednn/steps/builders.h"
 
 namespace mxplan {
@@ -115,6 +116,7 @@ void BuildPlainState(StepBuilder* b, First... first) {
 void BuildRecurrent(StepBuilder* b) {
   const Dims& src = b->Get("src").dims;
   if (src[0] == 0 || src[1] == 0) return BuildOverNothing(b);
+  if (recurrence::Takes(*b) && !b->Refuses(recurrence::kName)) return recurrence::Build(b);
   const std::string& cell = b->Text("cell");
   if (cell == "lstm") return BuildLstm(b);
   if (cell == "gru") return BuildPlainState<dnnl::gru_forward>(b);

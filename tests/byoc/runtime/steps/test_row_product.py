@@ -70,7 +70,85 @@ def test_filters_follow_the_order_of_the_sample(layout: str) -> None:
 
 def test_what_it_does_not_take_goes_to_onednn() -> None:
     assert run((2, 64), 35) != KERNEL
-    assert run((1, 64), 35, "", True, ir.EltwisePostOp("tanh", 0.0, 0.0)) != KERNEL
+    b = Builder()
+    src, dst, other = b.input((1, 64)), b.output((1, 35)), b.input((1, 35))
+    b.step(
+        ir.InnerProduct(),
+        [ir.BinaryPostOp("add", other)],
+        src=src,
+        weights=b.constant(random(35, 64)),
+        dst=dst,
+    )
+    assert library.describe(b.build()).steps[-1].implementation != KERNEL
+
+
+FUNCTIONS = {
+    "tanh": (0.0, 0.0, np.tanh),
+    "logistic": (0.0, 0.0, lambda x: 1 / (1 + np.exp(-x))),
+    "swish": (1.0, 0.0, lambda x: x / (1 + np.exp(-x))),
+    "hardsigmoid": (1 / 6, 0.5, lambda x: np.clip(x / 6 + 0.5, 0, 1)),
+    "hardswish": (1 / 6, 0.5, lambda x: x * np.clip(x / 6 + 0.5, 0, 1)),
+    "clip": (-0.5, 0.75, lambda x: np.clip(x, -0.5, 0.75)),
+}
+"""Parameters and the function in float64."""
+
+
+POINTWISE = ir.Convolution(strides=(1, 1), dilation=(1, 1), padding=(0,) * 4, groups=1)
+
+
+def pixel(channels: int, outputs: int, function: str = "", *, layout: str = "", samples: int = 1) -> str:
+    """The implementation of a convolution of one pixel that was held against numpy."""
+    x, w = random(samples, channels, 1, 1), random(outputs, channels, 1, 1) / np.float32(channels**0.5)
+    shift = random(outputs, seed=1)
+    alpha, beta, apply = FUNCTIONS.get(function, (0.0, 0.0, lambda y: y))
+    b = Builder()
+    src = b.input(x.shape) if not layout else b.reorder(b.input(x.shape), layout)
+    dst = b.output((samples, outputs, 1, 1))
+    post_ops = [ir.EltwisePostOp(function, alpha, beta)] if function else []
+    b.step(POINTWISE, post_ops, src=src, weights=b.constant(w), bias=b.constant(shift), dst=dst)
+    y = x.astype("float64").reshape(samples, channels) @ w.reshape(outputs, channels).T + shift
+    check(b.run(x), apply(y).astype("float32").reshape(samples, outputs, 1, 1), channels)
+    return library.describe(b.build()).steps[-1].implementation
+
+
+@pytest.mark.parametrize("channels, outputs", [(1, 1), (3, 67), (64, 16), (240, 63)])
+@pytest.mark.parametrize("function", ["", *FUNCTIONS])
+def test_convolutions_of_one_pixel(channels: int, outputs: int, function: str, threads: int) -> None:
+    assert pixel(channels, outputs, function) == KERNEL
+
+
+@pytest.mark.parametrize("layout", ["abcd", "acdb", "aBcd16b"])
+def test_pixels_in_any_layout(layout: str) -> None:
+    assert pixel(35, 21, "swish", layout=layout) == KERNEL
+
+
+def test_convolutions_of_more_are_left_to_onednn() -> None:
+    assert pixel(16, 16, samples=2) != KERNEL
+
+
+def test_a_pixel_beside_the_image_is_no_pixel_of_it() -> None:
+    """A window that begins in the padding, and a stride that ends it there, see nothing but zeros."""
+    b = Builder()
+    dst, bias = b.output((1, 8, 1, 1)), random(8, seed=1)
+    attrs = ir.Convolution(strides=(3, 3), dilation=(1, 1), padding=(1,) * 4, groups=1)
+    operands = {"weights": b.constant(random(8, 4, 1, 1)), "bias": b.constant(bias)}
+    b.step(attrs, src=b.input((1, 4, 1, 1)), dst=dst, **operands)
+    check(b.run(random(1, 4, 1, 1)), bias.reshape(1, 8, 1, 1))
+    assert library.describe(b.build()).steps[-1].implementation != KERNEL
+
+
+def test_a_refused_row_product_leaves_the_pixel_to_onednn() -> None:
+    b = Builder()
+    src, dst = b.input((1, 24, 1, 1)), b.output((1, 40, 1, 1))
+    b.step(POINTWISE, src=src, weights=b.constant(random(40, 24, 1, 1)), dst=dst)
+    (info,) = library.describe(b.build()).steps
+    assert info.implementation == KERNEL
+    library.refuse(info.descriptor, KERNEL, "wrong rows")
+    try:
+        (other,) = library.describe(b.build()).steps
+    finally:
+        library.forget_refusals()
+    assert other.error == "" and other.implementation != KERNEL
 
 
 def test_a_nan_of_the_sample_reaches_every_result() -> None:
@@ -87,7 +165,7 @@ def test_a_nan_of_the_sample_reaches_every_result() -> None:
 def test_other_instruction_sets(isa: str) -> None:
     """The same tests in a process whose oneDNN was told to use less."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
-    command += ["-k", "shapes or order"]
+    command += ["-k", "shapes or order or pixel"]
     environment = {**os.environ, "ONEDNN_MAX_CPU_ISA": isa}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=Path(__file__).parent)
     assert done.returncode == 0, done.stdout

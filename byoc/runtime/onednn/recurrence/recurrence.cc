@@ -1,0 +1,286 @@
+// The executable of a recurrent layer of one sample; see recurrence.h.
+#include "onednn/recurrence/recurrence.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "memory/buffer.h"
+#include "onednn/isa.h"
+#include "onednn/recurrence/kernels.h"
+
+namespace mxplan::recurrence {
+namespace {
+
+using dnnl::memory;
+
+// Less than that is read in a step before other threads would have met.
+constexpr int64_t kBytesOfThread = 64 << 10;
+constexpr int64_t kFloat = sizeof(float);
+
+// The first four are the product's.
+enum ArgumentIndex : size_t {
+  kSrc,
+  kWeights,
+  kProducts,
+  kScratchpad,
+  kRecurrence,
+  kBias,
+  kDst,
+  kState,
+  kFirstOptional
+};
+
+// Places of arguments that a step may not have.
+struct Optional {
+  std::optional<size_t> hidden, cell, last_hidden, last_cell;
+};
+
+struct Plan {
+  Cell cell = Cell::kLstm;
+  Kernels kernels;
+  PrimitivePointer product;
+  int64_t steps = 0, units = 0, directions = 0, gates = 0, biases = 0;
+  int64_t blocks = 0;  // of lanes, in a direction's units
+  int threads = 1;
+  bool first_reverse = false;  // the first direction begins at the last step
+  Optional optional;
+
+  int64_t packed_units() const { return blocks * kernels.lanes; }
+};
+
+class RecurrenceStage final : public MemoryStage {
+ public:
+  RecurrenceStage(Plan plan, const std::vector<MemoryArgument>& arguments)
+      : MemoryStage(arguments), plan_(std::move(plan)) {}
+
+  void Execute(dnnl_stream_t stream, const std::vector<dnnl_exec_arg_t>& memories) const override {
+    dnnl::error::wrap_c_api(dnnl_primitive_execute(plan_.product->primitive.get(), stream,
+                                                   kScratchpad + 1, memories.data()),
+                            "could not multiply the inputs of a recurrent layer");
+    StartCells(memories);
+    if (plan_.threads == 1) {
+      RunThread(memories, 0, 1);
+    } else {
+#pragma omp parallel num_threads(plan_.threads)
+      RunThread(memories, omp_get_thread_num(), omp_get_num_threads());
+    }
+    HandOut(memories);
+  }
+
+ private:
+  using Memories = std::vector<dnnl_exec_arg_t>;
+
+  static float* Data(const dnnl_exec_arg_t& argument) {
+    void* data = nullptr;
+    dnnl_memory_get_data_handle(argument.memory, &data);
+    return static_cast<float*>(data);
+  }
+
+  void StartCells(const Memories& memories) const {
+    if (plan_.cell != Cell::kLstm) return;
+    float* state = Data(memories[kState]);
+    const int64_t count = plan_.directions * plan_.units;
+    if (plan_.optional.cell) {
+      std::copy_n(Data(memories[*plan_.optional.cell]), count, state);
+    } else {
+      std::fill_n(state, count, 0.0F);
+    }
+  }
+
+  // Whole directions go to threads while there are no more of these; else each direction's units
+  // do, which meet behind every step.
+  void RunThread(const Memories& memories, int64_t thread, int64_t threads) const {
+    const int64_t members = threads / plan_.directions;
+    if (members <= 1) {
+      for (int64_t at = thread; at < plan_.directions; at += threads) {
+        for (int64_t i = 0; i < plan_.steps; ++i) RunStep(memories, at, i, 0, plan_.blocks);
+      }
+      return;
+    }
+    const int64_t direction = thread / members, member = thread % members;
+    const int64_t begin = plan_.blocks * member / members;
+    const int64_t end = plan_.blocks * (member + 1) / members;
+    for (int64_t i = 0; i < plan_.steps; ++i) {
+      if (direction < plan_.directions) RunStep(memories, direction, i, begin, end);
+#pragma omp barrier
+    }
+  }
+
+  // The place of a direction's i-th step.
+  int64_t PlaceOf(int64_t direction, int64_t i) const {
+    return plan_.first_reverse || direction == 1 ? plan_.steps - 1 - i : i;
+  }
+
+  void RunStep(const Memories& memories, int64_t direction, int64_t i, int64_t begin,
+               int64_t end) const {
+    const Plan& p = plan_;
+    float* outputs = Data(memories[kDst]) + direction * p.units;
+    auto output = [&](int64_t at) { return outputs + at * p.directions * p.units; };
+    const int64_t place = PlaceOf(direction, i);
+    Step step;
+    step.cell = p.cell;
+    step.units = p.units;
+    step.recurrence =
+        Data(memories[kRecurrence]) + direction * p.packed_units() * p.units * p.gates;
+    step.bias = Data(memories[kBias]) + direction * p.biases * p.units;
+    step.products =
+        Data(memories[kProducts]) + (place * p.directions + direction) * p.gates * p.units;
+    if (i > 0) {
+      step.before = output(PlaceOf(direction, i - 1));
+    } else if (p.optional.hidden) {
+      step.before = Data(memories[*p.optional.hidden]) + direction * p.units;
+    }
+    step.cell_state = Data(memories[kState]) + direction * p.units;
+    step.dst = output(place);
+    p.kernels.run(step, begin, end, i % 2 == 1);
+  }
+
+  void HandOut(const Memories& memories) const {
+    const Plan& p = plan_;
+    for (int64_t at = 0; at < p.directions && p.optional.last_hidden; ++at) {
+      const int64_t row = PlaceOf(at, p.steps - 1) * p.directions + at;
+      std::copy_n(Data(memories[kDst]) + row * p.units, p.units,
+                  Data(memories[*p.optional.last_hidden]) + at * p.units);
+    }
+    if (p.optional.last_cell) {
+      std::copy_n(Data(memories[kState]), p.directions * p.units,
+                  Data(memories[*p.optional.last_cell]));
+    }
+  }
+
+  Plan plan_;
+};
+
+Kernels KernelsHere() {
+  if (HasIsa(dnnl::cpu_isa::avx512_core)) return Avx512Kernels();
+  if (HasIsa(dnnl::cpu_isa::avx2)) return Avx2Kernels();
+  return BaseKernels();
+}
+
+std::optional<Cell> CellOf(const StepBuilder& b) {
+  constexpr std::pair<const char*, Cell> kCells[] = {{"lstm", Cell::kLstm},
+                                                     {"gru_linear", Cell::kGruLinear},
+                                                     {"tanh", Cell::kTanh},
+                                                     {"relu", Cell::kRelu}};
+  for (const auto& [name, cell] : kCells) {
+    if (b.Text("cell") == name) return cell;
+  }
+  return std::nullopt;  // a reset in front of the product: the candidate's waits for the other
+                        // gates
+}
+
+memory::desc Plain(const Dims& dims) {
+  return MakeDesc(dims, memory::data_type::f32, PlainTag(dims.size()));
+}
+
+// The product of the inputs of all steps with the weights of all gates.
+PrimitivePointer ProductOf(const memory::desc& src, const memory::desc& weights,
+                           const memory::desc& products) {
+  PrimitiveKey key(typeid(dnnl::matmul));
+  for (const memory::desc& desc : {src, weights, products}) key.Put(desc);
+  StepDescriptor product;
+  product.kind = "matmul";
+  product.src = src.get_dims();
+  product.weights = weights.get_dims();
+  product.dst = products.get_dims();
+  return GetPrimitive<dnnl::matmul>(key, {"", RefusalsOf(product)}, [&] {
+    dnnl::primitive_attr attr;
+    attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    return dnnl::matmul::primitive_desc(CpuEngine(), src, weights, products, attr);
+  });
+}
+
+int ThreadsOf(int64_t directions, int64_t bytes) {
+  const int64_t most = omp_get_max_threads();
+  const int64_t members = std::min(most / directions, bytes / kBytesOfThread);
+  return static_cast<int>(std::min(most, directions * std::max<int64_t>(members, 1)));
+}
+
+}  // namespace
+
+bool Takes(const StepBuilder& b) {
+  if (b.Get("src").dims[1] != 1 || !CellOf(b) || b.Has("peepholes") || !b.Has("bias")) return false;
+  for (int64_t extent : b.Get("weights").dims) {
+    if (extent == 0) return false;
+  }
+  for (const Operand& operand : b.step().operands) {
+    const ResolvedValue& value = b.Get(operand.value);
+    const memory::desc desc = b.Desc(operand.value);
+    if (desc.get_data_type() != memory::data_type::f32) return false;
+    const bool packed = operand.role == "weights" || operand.role == "recurrence";
+    if (packed || value.IsAny()) continue;
+    if (!SamePlacement(desc, Plain(value.dims))) return false;
+  }
+  return b.IsConstant("weights") && b.IsConstant("recurrence");
+}
+
+void Build(StepBuilder* b) {
+  const Dims weights = b->Get("weights").dims;  // [1, directions, inputs, gates, units]
+  for (const Operand& operand : b->step().operands) b->Fixed(operand.value);
+  Plan plan;
+  plan.cell = *CellOf(*b);
+  plan.kernels = KernelsHere();
+  plan.steps = b->Get("src").dims[0];
+  plan.directions = weights[1];
+  plan.gates = weights[3];
+  plan.units = weights[4];
+  plan.biases = b->Get("bias").dims[2];
+  plan.blocks = (plan.units + plan.kernels.lanes - 1) / plan.kernels.lanes;
+  plan.threads = ThreadsOf(plan.directions, kFloat * plan.gates * plan.units * plan.units);
+  plan.first_reverse = b->Text("direction") == "reverse";
+
+  const int64_t columns = plan.directions * plan.gates * plan.units;
+  const memory::desc src = Plain({plan.steps, weights[2]});
+  const memory::desc products = Plain({plan.steps, columns});
+  const memory::desc any = MakeDesc({weights[2], columns}, memory::data_type::f32, "any");
+  plan.product = ProductOf(src, any, products);
+  const dnnl::primitive_desc_base& pd = plan.product->desc;
+
+  auto value = [&](const char* role, int id = 0) {
+    return MemoryArgument{id, Argument::Source::kValue, b->Id(role), b->Desc(role)};
+  };
+  int64_t scratch = 0;
+  auto own = [&](int id, const memory::desc& desc) {
+    MemoryArgument made = {id, Argument::Source::kScratchpad, -1, desc, scratch};
+    scratch += AlignUp(static_cast<int64_t>(desc.get_size()));
+    return made;
+  };
+  // The inputs' weights as one matrix, gates of all directions side by side.
+  const memory::desc rows = MakeDesc(weights, memory::data_type::f32, "acbde");
+  const Packing as_matrix = {Packing::Kind::kReread, rows, Plain({weights[2], columns})};
+  // The recurrent ones as blocks of units: [directions, units' blocks, units * gates, lanes].
+  const Dims recurrence = b->Get("recurrence").dims;
+  const Dims blocked = {plan.directions, plan.units, plan.units * plan.gates};
+  const memory::desc in_blocks =
+      MakeDesc(blocked, memory::data_type::f32, "aBc" + std::to_string(plan.kernels.lanes) + "b");
+  const Packing as_blocks = {Packing::Kind::kReread, Plain(recurrence),
+                             MakeDesc(blocked, memory::data_type::f32, "acb")};
+  std::vector<MemoryArgument> arguments = {
+      {DNNL_ARG_SRC, Argument::Source::kValue, b->Id("src"), src},
+      b->Packed(DNNL_ARG_WEIGHTS, b->Id("weights"), pd.weights_desc(), as_matrix),
+      own(DNNL_ARG_DST, products),
+      own(DNNL_ARG_SCRATCHPAD, pd.scratchpad_desc()),
+      b->Packed(0, b->Id("recurrence"), in_blocks, as_blocks),
+      value("bias"),
+      value("dst"),
+      own(0, Plain({plan.directions, plan.units}))};
+  auto optional = [&](const char* role) -> std::optional<size_t> {
+    if (!b->Has(role)) return std::nullopt;
+    arguments.push_back(value(role));
+    return arguments.size() - 1;
+  };
+  plan.optional = {optional("hidden"), optional("cell"), optional("last_hidden"),
+                   optional("last_cell")};
+  b->NeedScratchpad(scratch);
+  b->NeedWeights(static_cast<int64_t>(pd.weights_desc().get_size() + in_blocks.get_size()));
+  b->AddStage(std::make_unique<RecurrenceStage>(std::move(plan), arguments), kName);
+}
+
+}  // namespace mxplan::recurrence

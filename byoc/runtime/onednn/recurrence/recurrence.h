@@ -1,0 +1,22 @@
+// A recurrent layer of one sample, at the speed of reading the recurrent weights.
+//
+// oneDNN 3.2 multiplies a row of one sample as a matrix in every step.  Here the inputs of all
+// steps are multiplied at once, by oneDNN, and each step reads its weights as a stream.
+#ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_RECURRENCE_RECURRENCE_H_
+#define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_RECURRENCE_RECURRENCE_H_
+
+#include "onednn/builder/step_builder.h"
+
+namespace mxplan::recurrence {
+
+constexpr const char* kName = "sample_recurrence";  // the implementation's name
+
+// True if Build takes the layer: one sample in float32, constant weights with a bias, no peepholes,
+// a cell whose gates wait for nothing but the last step.
+bool Takes(const StepBuilder& b);
+
+void Build(StepBuilder* b);
+
+}  // namespace mxplan::recurrence
+
+#endif  // TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_RECURRENCE_RECURRENCE_H_

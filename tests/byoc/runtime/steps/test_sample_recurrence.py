@@ -1,0 +1,200 @@
+"""Recurrent layers of one sample by the runtime's own kernel, against float64."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from program_builder import Array, Builder, call, random
+
+from tvm_mxplan.byoc.onednn import library
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.opcheck import checking
+
+KERNEL = "sample_recurrence"
+CELLS: tuple[ir.RecurrentCell, ...] = ("lstm", "gru_linear", "tanh", "relu")
+COUNTS = {"lstm": (4, 4), "gru": (3, 3), "gru_linear": (3, 4), "tanh": (1, 1), "relu": (1, 1)}
+"""Gates and biases of a unit."""
+
+
+def layer(
+    cell: ir.RecurrentCell,
+    direction: ir.RecurrentDirection,
+    *,
+    steps: int = 5,
+    samples: int = 1,
+    units: int = 17,
+    features: int = 6,
+    states: bool = True,
+    last: bool = True,
+    layout: str = "abcde",
+) -> Builder:
+    """A layer with or without given states and last ones; ``layout`` is that of its weights."""
+    (gates, biases), directions = COUNTS[cell], 2 if direction == "both" else 1
+    state = (1, directions, samples, units)
+    names = ("hidden", "cell") if cell == "lstm" else ("hidden",)
+    b = Builder()
+
+    def stored(data: Array) -> int:
+        return b.constant(data.transpose(["abcde".index(axis) for axis in layout]), layout, data.shape)
+
+    ids = {
+        "src": b.input((steps, samples, features)),
+        "weights": stored(random(1, directions, features, gates, units)),
+        "recurrence": stored(random(1, directions, units, gates, units, seed=2) / np.float32(units**0.5)),
+        "bias": b.constant(random(1, directions, biases, units, seed=3)),
+    }
+    if states:
+        ids |= {name: b.input(state) for name in names}
+    ids["dst"] = b.output((steps, samples, directions * units))
+    if last:
+        ids |= {f"last_{name}": b.output(state) for name in names}
+    b.step(ir.Recurrent(cell, direction), **ids)
+    return b
+
+
+def implementation(b: Builder) -> str:
+    (info,) = library.describe(b.build()).steps
+    assert info.error == ""
+    return info.implementation
+
+
+def run(b: Builder) -> list[Array]:
+    """The outputs; opcheck holds each against its reference in float64."""
+    program = b.build()
+    arrays = {
+        kind: [np.empty([int(d) for d in program.values[v].shape], "float32") for v in program.of_kind(kind)]
+        for kind in ("input", "output")
+    }
+    for seed, array in enumerate(arrays["input"]):
+        array[...] = random(*array.shape, seed=seed)
+    with checking() as checker:
+        call(b.module(), b.name, *arrays["input"], *arrays["output"])
+    assert checker.result().steps == 1
+    assert checker.result().first is None, checker.result()
+    return arrays["output"]
+
+
+@pytest.mark.parametrize("direction", ir.RECURRENT_DIRECTIONS)
+@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize("states", [False, True])
+def test_cells_in_all_directions(
+    cell: ir.RecurrentCell, direction: ir.RecurrentDirection, states: bool
+) -> None:
+    b = layer(cell, direction, states=states)
+    assert implementation(b) == KERNEL
+    outputs, hidden, *_ = run(b)
+    ends = {"forward": (-1,), "reverse": (0,), "both": (-1, 0)}[direction]
+    for at, end in enumerate(ends):
+        np.testing.assert_array_equal(hidden[0, at, 0], outputs[end, 0, at * 17 : (at + 1) * 17])
+
+
+@pytest.mark.parametrize("units", [1, 3, 16, 33, 64])
+@pytest.mark.parametrize("cell", CELLS)
+def test_widths(cell: ir.RecurrentCell, units: int) -> None:
+    b = layer(cell, "both", units=units, features=3 * units + 1, steps=4, last=False)
+    assert implementation(b) == KERNEL
+    run(b)
+
+
+@pytest.mark.parametrize("layout", ["abdec", "abecd"])
+def test_weights_in_any_layout(layout: str) -> None:
+    """Importers hand weights over with the gates in front, seen through another layout."""
+    b, plain = (layer("lstm", "both", layout=one) for one in (layout, "abcde"))
+    assert implementation(b) == KERNEL
+    for ours, theirs in zip(run(b), run(plain), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_one_step() -> None:
+    b = layer("lstm", "both", steps=1)
+    assert implementation(b) == KERNEL
+    run(b)
+
+
+@pytest.mark.parametrize("direction", ["forward", "both"])
+@pytest.mark.parametrize("cell", CELLS)
+def test_any_number_of_threads_gives_the_same(
+    cell: ir.RecurrentCell, direction: ir.RecurrentDirection, threads: int
+) -> None:
+    """Weights so large that the units of one direction are shared among threads."""
+    b = layer(cell, direction, units=200, steps=3)
+    assert implementation(b) == KERNEL
+    outputs = run(b)
+    one = subprocess.run(
+        [sys.executable, "-c", f"import {Path(__file__).stem} as t; t.tell({cell!r}, {direction!r})"],
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        check=True,
+    )
+    assert one.stdout == b"".join(output.tobytes() for output in outputs)
+
+
+def tell(cell: ir.RecurrentCell, direction: ir.RecurrentDirection) -> None:
+    """Writes the outputs' bytes."""
+    for output in run(layer(cell, direction, units=200, steps=3)):
+        sys.stdout.buffer.write(output.tobytes())
+
+
+def test_what_it_does_not_take_goes_to_onednn() -> None:
+    assert implementation(layer("lstm", "both", samples=2)) != KERNEL
+    assert implementation(layer("gru", "forward")) != KERNEL
+
+
+def test_weights_that_the_region_is_given_go_to_onednn() -> None:
+    b = Builder()
+    ids = {
+        "src": b.input((3, 1, 5)),
+        "weights": b.constant(random(1, 1, 5, 4, 8)),
+        "recurrence": b.input((1, 1, 8, 4, 8)),
+        "bias": b.constant(random(1, 1, 4, 8)),
+        "dst": b.output((3, 1, 8)),
+    }
+    b.step(ir.Recurrent("lstm", "forward"), **ids)
+    assert implementation(b) != KERNEL
+
+
+def test_refused_it_leaves_the_layer_to_onednn() -> None:
+    b = layer("lstm", "forward", features=9)
+    (info,) = library.describe(b.build()).steps
+    assert info.implementation == KERNEL
+    library.refuse(info.descriptor, KERNEL, "wrong states")
+    try:
+        (other,) = library.describe(b.build()).steps
+        assert other.implementation not in ("", KERNEL)
+        assert [one.implementation for one in other.refused] == [KERNEL]
+        run(b)
+    finally:
+        library.forget_refusals()
+
+
+def test_memory_is_watched_around_all_results() -> None:
+    library.set_debug(True)
+    try:
+        run(layer("lstm", "both"))
+    finally:
+        library.set_debug(False)
+
+
+def test_a_nan_reaches_the_steps_behind_it() -> None:
+    b = layer("gru_linear", "forward", states=False, last=False)
+    x, y = random(5, 1, 6), np.zeros((5, 1, 17), "float32")
+    x[2, 0, 3] = np.nan
+    call(b.module(), b.name, x, y)
+    assert np.isfinite(y[:2]).all()
+    assert np.isnan(y[2:]).all()
+
+
+@pytest.mark.parametrize("isa", ["AVX2", "SSE41"])
+def test_other_instruction_sets(isa: str) -> None:
+    """The same tests in a process whose oneDNN was told to use less."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
+    command += ["-k", "cells or widths"]
+    environment = {**os.environ, "ONEDNN_MAX_CPU_ISA": isa}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=Path(__file__).parent)
+    assert done.returncode == 0, done.stdout
+    assert "passed" in done.stdout
