@@ -6,4 +6,5 @@ from tvm_mxplan.byoc.onednn.backend import OneDNN
 
 BLOCK = OneDNN().block
 BLOCKED = f"aBcd{BLOCK}b"
+LAYOUTS = ["abcd", "acdb", BLOCKED]
 BLOCKED_NAME = f"nChw{BLOCK}c"

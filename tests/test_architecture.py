@@ -156,12 +156,6 @@ def test_rooms_of_the_runtime_know_no_library() -> None:
                 assert name in names, f"{path} includes {name}"
 
 
-def test_folders_of_the_runtime_stay_small() -> None:
-    for folder in {path.parent for path in sources(RUNTIME)}:
-        count = len([path for path in folder.iterdir() if path.suffix in (".cc", ".h")])
-        assert count <= 16, f"{folder} has {count} files: give it a second level"
-
-
 def test_modules_of_the_tests_have_one_name_each() -> None:
     # The folders of the tests are no packages: a second module of one name shadows the first.
     names = Counter(path.name for path in (ROOT / "tests").rglob("*.py") if path.name != "conftest.py")

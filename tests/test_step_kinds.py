@@ -2,7 +2,7 @@
 
 A kind is a class in ``core/program/attributes.py``.  What the other tables say is read from them: rules in
 Python and in C++, the builders of each library, references, operands for verification, costs, lists of the
-sweep, and the table in docs/step_kinds.md.
+sweep, and the table in docs/libraries/step_kinds.md.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / place) for place in ("scripts", "tests/byoc", "tests/byoc/runtime")]
 
 from _sweep.steps import subjects  # noqa: E402
-from test_step_rules import SOUND, Sound  # noqa: E402
+from sound_steps import SOUND, Sound  # noqa: E402
 
 from tvm_mxplan.byoc import registry  # noqa: E402
 from tvm_mxplan.byoc.cudnn.backend import FUNCTIONS  # noqa: E402
@@ -104,8 +104,8 @@ def rules_in_cpp() -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
 
 @cache
 def rows_in_docs() -> dict[str, list[str]]:
-    """Cells of docs/step_kinds.md by kind."""
-    lines = (ROOT / "docs" / "step_kinds.md").read_text().splitlines()
+    """Cells of docs/libraries/step_kinds.md by kind."""
+    lines = (ROOT / "docs" / "libraries" / "step_kinds.md").read_text().splitlines()
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| `")]
     return {row[0].strip("`"): row for row in rows if len(row) == 4}
 
@@ -210,7 +210,7 @@ TABLES: dict[str, Callable[[Record], bool]] = {
     "verify": verification,
     "costs": costs,
     "scripts/_sweep/steps/subjects.py": lambda one: one.kind in subjects._KINDS,
-    "docs/step_kinds.md": docs,
+    "docs/libraries/step_kinds.md": docs,
 }
 
 

@@ -1,1 +1,1 @@
-"""Kernels of this project's own, for what other libraries lack; see docs/host.md."""
+"""Kernels of this project's own, for what other libraries lack; see docs/libraries/host.md."""

@@ -20,5 +20,5 @@ memory      memory plans, and the allocation solver on problems known to have a 
 caches      what the caches save
 inputs      networks beside those of the zoo
 
-documents   runs them all and writes their tables into docs/performance.md
+documents   runs them all and writes their tables into docs
 """

@@ -1,6 +1,6 @@
-"""The command line of scripts/bench docs: makes every table of docs/performance.md again, in place.
+"""The command line of scripts/bench docs: makes the tables of docs/performance.md and its pages again.
 
-Each section runs one of the scripts beside this one and replaces what stands in the document between its two
+Each section runs one of the scripts beside this one and replaces what stands in its page between two
 marks, with the command, the date, the load and the commit. Each has a time limit; what fails or runs out of
 time leaves its block as it was, and the status is 1.
 
@@ -23,7 +23,7 @@ from pathlib import Path
 from tvm_mxplan.testing.environment_info import environment
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENT = ROOT / "docs" / "performance.md"
+FOLDER = ROOT / "docs"
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,8 @@ class Section:
     benchmark: str
     arguments: str
     limit: float
+    page: str
+    """The file that its marks are in."""
     own_priority: bool = False
     """It asks itself for the real-time priority, with ``--realtime``."""
 
@@ -43,13 +45,15 @@ class Section:
 
 
 SECTIONS = {
-    "models": Section("models", "--batch 1,8 --threads 1,2 --rounds 5 --starts 1", 4500, True),
-    "accuracy": Section("accuracy", "", 900),
-    "choices": Section("choices", "--batch 1,8 --rounds 7", 1800),
-    "convolutions": Section("convolutions", "", 600),
-    "layouts": Section("layouts", "--batch 1,8 --rounds 5", 1800),
-    "costs": Section("costs", "--batch 1,8", 900),
-    "roofline": Section("roofline", "--batch 1,8", 600),
+    "models": Section(
+        "models", "--batch 1,8 --threads 1,2 --rounds 5 --starts 1", 4500, "performance.md", True
+    ),
+    "accuracy": Section("accuracy", "", 900, "performance.md"),
+    "choices": Section("choices", "--batch 1,8 --rounds 7", 1800, "figures/choices.md"),
+    "convolutions": Section("convolutions", "", 600, "figures/choices.md"),
+    "layouts": Section("layouts", "--batch 1,8 --rounds 5", 1800, "figures/choices.md"),
+    "costs": Section("costs", "--batch 1,8", 900, "figures/choices.md"),
+    "roofline": Section("roofline", "--batch 1,8", 600, "figures/bounds.md"),
 }
 
 
@@ -64,7 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"bench docs: {name} failed and stays as it was", file=sys.stderr)
             status = 1
         else:
-            options.document.write_text(replaced(options.document.read_text(), name, block))
+            page = options.folder / section.page
+            page.write_text(replaced(page.read_text(), name, block))
     return status
 
 
@@ -111,7 +116,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         prog="bench docs", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--sections", default=",".join(SECTIONS), help=f"of {', '.join(SECTIONS)} (all)")
-    parser.add_argument("--document", type=Path, default=DOCUMENT, help="where the marks are")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="where the pages with the marks are")
     parser.add_argument("--realtime", action="store_true", help="real-time priority")
     parser.add_argument("--limit", type=float, help="seconds for each section, in place of its own limit")
     options = parser.parse_args(arguments)

@@ -73,13 +73,13 @@ TESTS: dict[str, tuple[str, ...]] = {
     "passes/borders/*": ("tests/passes/borders/test_*.py",),
     "passes/layout/greedy.py": ("tests/passes/layout/test_greedy_layouts.py",),
     "passes/costs/*": ("tests/passes/layout/test_measure.py", "tests/passes/costs/test_movement_costs.py"),
-    "byoc/onednn/costs/*": ("tests/byoc/onednn/test_*.py",),
+    "byoc/onednn/costs/*": ("tests/byoc/onednn/costs/test_*.py", "tests/byoc/onednn/test_*.py"),
     "passes/layout/infer_layouts.py": (
         "tests/passes/layout/test_replayed_layouts.py",
         "tests/passes/layout/test_apply_layouts.py",
         "tests/passes/layout/test_greedy_layouts.py",
     ),
-    "passes/layout/overrides.py": ("tests/test_layer_options.py",),
+    "passes/layout/overrides.py": ("tests/api/test_layer_options.py",),
     "passes/layout/*": (
         "tests/passes/layout/test_apply_layouts.py",
         "tests/passes/layout/test_choose.py",
@@ -90,7 +90,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "passes/storage/storage_check.py": (
         "tests/passes/storage/test_storage_*.py",
         "tests/passes/region/test_lend_arenas.py",
-        "tests/passes/storage/test_arena_bindings.py",
+        "tests/passes/storage/regions/test_arena_bindings.py",
     ),
     "passes/storage/storage_*.py": (
         "tests/passes/storage/test_storage_*.py",
@@ -105,7 +105,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/passes/storage/test_order_bindings.py",
     ),
     "passes/storage/region_calls.py": (
-        "tests/passes/storage/test_branches.py",
+        "tests/passes/storage/regions/test_branches.py",
         "tests/passes/region/test_lend_arenas.py",
     ),
     "passes/memory/plan_memory.py": (
@@ -149,25 +149,25 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/passes/borders/test_propagate_layouts.py",
     ),
     "byoc/activations.py": (
-        "tests/operators/test_eltwise.py",
+        "tests/operators/elementwise/test_eltwise.py",
         "tests/byoc/onednn/test_patterns.py",
-        "tests/operators/test_hidden_forms.py",
-        "tests/operators/test_post_ops.py",
+        "tests/operators/graphs/test_hidden_forms.py",
+        "tests/operators/elementwise/test_post_ops.py",
     ),
     "byoc/onednn/families/codegen_elementwise.py": (
         "tests/byoc/onednn/test_codegen.py",
         "tests/byoc/onednn/test_patterns.py",
-        "tests/operators/test_binary.py",
-        "tests/operators/test_eltwise.py",
-        "tests/operators/test_hidden_forms.py",
+        "tests/operators/elementwise/test_binary.py",
+        "tests/operators/elementwise/test_eltwise.py",
+        "tests/operators/graphs/test_hidden_forms.py",
     ),
     "byoc/onednn/families/recurrent.py": (
-        "tests/operators/test_recurrent_layers.py",
+        "tests/operators/layers/test_recurrent_layers.py",
         "tests/byoc/onednn/test_patterns.py",
     ),
     "byoc/onednn/rewrites/fusion.py": (
         "tests/byoc/onednn/rewrites/test_fusion.py",
-        "tests/operators/test_post_ops.py",
+        "tests/operators/elementwise/test_post_ops.py",
     ),
     "byoc/onednn/rewrites/graph.py": (
         "tests/byoc/onednn/rewrites/test_fusion.py",
@@ -175,15 +175,15 @@ TESTS: dict[str, tuple[str, ...]] = {
     ),
     "byoc/onednn/broadcasting.py": (
         "tests/byoc/onednn/rewrites/test_fusion.py",
-        "tests/operators/test_binary.py",
+        "tests/operators/elementwise/test_binary.py",
     ),
     "byoc/onednn/rewrites/transposes.py": ("tests/byoc/onednn/rewrites/test_transposes.py",),
     "byoc/onednn/rewrites/depthwise.py": ("tests/byoc/onednn/rewrites/test_depthwise.py",),
     "byoc/onednn/rewrites/flattened.py": ("tests/byoc/onednn/rewrites/test_flattened.py",),
     "byoc/onednn/rewrites/folding.py": ("tests/byoc/onednn/rewrites/test_folding.py",),
     "byoc/onednn/library.py": (
-        "tests/byoc/runtime/test_caches.py",
-        "tests/byoc/runtime/test_preferred.py",
+        "tests/byoc/runtime/primitives/test_caches.py",
+        "tests/byoc/runtime/primitives/test_preferred.py",
         "tests/byoc/runtime/test_runtime.py",
         "tests/execution/test_determinism.py",
         "tests/export/test_shared_library.py",
@@ -192,26 +192,32 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/byoc/onednn/test_layouts.py",
         "tests/byoc/onednn/rewrites/test_fusion.py",
         "tests/export/test_weights_in_libraries.py",
-        "tests/operators/test_eltwise.py",
+        "tests/operators/elementwise/test_eltwise.py",
     ),
-    "byoc/onednn/patterns.py": ("tests/operators/test_hidden_forms.py", "tests/operators/test_fallbacks.py"),
-    "byoc/onednn/checks.py": ("tests/operators/test_fallbacks.py", "tests/operators/test_pooling.py"),
+    "byoc/onednn/patterns.py": (
+        "tests/operators/graphs/test_hidden_forms.py",
+        "tests/operators/graphs/test_fallbacks.py",
+    ),
+    "byoc/onednn/checks.py": (
+        "tests/operators/graphs/test_fallbacks.py",
+        "tests/operators/layers/test_pooling.py",
+    ),
     "byoc/onednn/layouts.py": ("tests/byoc/onednn/test_layouts.py",),
     "byoc/composite.py": ("tests/byoc/onednn/test_codegen.py", "tests/byoc/onednn/test_patterns.py"),
     "byoc/translate.py": ("tests/byoc/onednn/test_codegen.py", "tests/byoc/onednn/test_patterns.py"),
     "byoc/onednn/*": (
-        "tests/operators/test_binary.py",
-        "tests/operators/test_convolution.py",
-        "tests/operators/test_data_movement.py",
-        "tests/operators/test_deconvolution.py",
-        "tests/operators/test_eltwise.py",
-        "tests/operators/test_fallbacks.py",
-        "tests/operators/test_hidden_forms.py",
-        "tests/operators/test_matmul.py",
-        "tests/operators/test_normalization.py",
-        "tests/operators/test_pooling.py",
-        "tests/operators/test_post_ops.py",
-        "tests/operators/test_slices.py",
+        "tests/operators/elementwise/test_binary.py",
+        "tests/operators/layers/test_convolution.py",
+        "tests/operators/movement/test_data_movement.py",
+        "tests/operators/layers/test_deconvolution.py",
+        "tests/operators/elementwise/test_eltwise.py",
+        "tests/operators/graphs/test_fallbacks.py",
+        "tests/operators/graphs/test_hidden_forms.py",
+        "tests/operators/layers/test_matmul.py",
+        "tests/operators/layers/test_normalization.py",
+        "tests/operators/layers/test_pooling.py",
+        "tests/operators/elementwise/test_post_ops.py",
+        "tests/operators/movement/test_slices.py",
     ),
     "byoc/*": ("tests/passes/dispatch/test_dispatch_operators.py",),
     "tvm_mxplan/cache/choices_file.py": ("tests/byoc/cudnn/test_cudnn_plans_file.py",),
@@ -275,7 +281,8 @@ def _named(source: str) -> list[str]:
     names = (f"test_{stem}.py", f"test_{room}_{stem}.py", f"test_{stem}_{room}.py")
     if stem == "__init__":
         names = (f"test_{room}.py",)
-    return [f"{place}/{name}" for place in _places(source) for name in names]
+    places = _places(source)
+    return [f"{place}/{name}" for place in [places[0], f"{places[0]}/*", *places[1:]] for name in names]
 
 
 def _found(patterns: Iterable[str], without: Sequence[str]) -> list[str]:

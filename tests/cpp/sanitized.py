@@ -12,8 +12,8 @@ import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-RUNTIME = HERE.parent.parent / "byoc" / "runtime"
+PROGRAMS = Path(__file__).resolve().parent / "programs"
+RUNTIME = PROGRAMS.parents[2] / "byoc" / "runtime"
 FLAGS = ["-std=c++17", "-fopenmp"]
 
 
@@ -23,7 +23,7 @@ def onednn_file(distribution: str, name: str) -> Path:
 
 
 def build(folder: Path, programs: list[str], sanitizers: str, with_onednn: bool = True) -> list[Path]:
-    """Build ``programs`` of this folder (names without ``.cc``) into ``folder``.
+    """Build ``programs`` of the folder beside this file (names without ``.cc``) into ``folder``.
 
     ``sanitizers`` is what ``-fsanitize`` takes; the first report ends a program.  With none, nothing is
     optimised either.  Without oneDNN, its room of the runtime is left out, and neither its headers nor its
@@ -50,7 +50,7 @@ def build(folder: Path, programs: list[str], sanitizers: str, with_onednn: bool 
 
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         objects = list(pool.map(compile_one, _joined(sources, folder)))
-        mains = list(pool.map(compile_one, [HERE / f"{name}.cc" for name in programs]))
+        mains = list(pool.map(compile_one, [PROGRAMS / f"{name}.cc" for name in programs]))
     built = []
     for name, main in zip(programs, mains, strict=True):
         built.append(folder / name)

@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 
 sys.path.append(str(Path(__file__).resolve().parent))
-from sanitized import build
-
-HERE = Path(__file__).resolve().parent
+from sanitized import PROGRAMS, build
 
 
 @pytest.mark.slow
@@ -20,7 +18,7 @@ def test_the_life_of_a_region_on_a_gpu(tmp_path: Path) -> None:
     if shutil.which("g++") is None:
         pytest.skip("no compiler")
     stand_in = tmp_path / "libstand_in.so"
-    source = HERE / "recording_cuda.cc"
+    source = PROGRAMS / "recording_cuda.cc"
     subprocess.run(["g++", "-std=c++17", "-shared", "-fPIC", str(source), "-o", str(stand_in)], check=True)
     (program,) = build(tmp_path, ["cudnn_life"], sanitizers="", with_onednn=False)
     answer = subprocess.run([program, stand_in], capture_output=True, text=True)

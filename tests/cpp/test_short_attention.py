@@ -10,7 +10,7 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
-from sanitized import HERE, RUNTIME
+from sanitized import PROGRAMS, RUNTIME
 
 SHORT = ml_dtypes.bfloat16
 EPS = 2.0**-8
@@ -25,7 +25,7 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
         pytest.skip("the processor has no AVX2")
     built = tmp_path_factory.mktemp("attention") / "kernels.so"
     flags = ["-std=c++17", "-O2", "-shared", "-fPIC", f"-iquote{RUNTIME}"]
-    subprocess.run(["g++", *flags, str(HERE / "short_attention.cc"), "-o", str(built)], check=True)
+    subprocess.run(["g++", *flags, str(PROGRAMS / "short_attention.cc"), "-o", str(built)], check=True)
     library = ctypes.CDLL(str(built))
     library.most_rows.restype = ctypes.c_int64
     return library

@@ -20,7 +20,7 @@ from tvm_mxplan.passes.region.annotate import annotate
 sys.path.append(str(Path(__file__).resolve().parents[1] / "byoc"))
 sys.path.append(str(Path(__file__).resolve().parents[1] / "byoc" / "runtime"))
 from program_builder import Builder, random
-from test_step_rules import SOUND, Sound
+from sound_steps import SOUND, Sound
 
 RELU = ir.EltwisePostOp("relu", 0.0, 0.0)
 SAME = ir.Convolution((1, 1), (1, 1, 1, 1), (1, 1), 1)

@@ -33,7 +33,7 @@ from tvm_mxplan.tuning.tune_plans import _decided, _packed
 sys.path.append(str(Path(__file__).resolve().parents[1] / "byoc"))
 sys.path.append(str(Path(__file__).resolve().parents[1] / "byoc" / "runtime"))
 from mutate import changed_program, damaged
-from test_step_rules import SOUND
+from sound_steps import SOUND
 
 Try = Callable[[random.Random], bool]
 """Makes an input and reads it; whether it was taken."""

@@ -1,4 +1,4 @@
-"""Whole networks, every step of them right, under every layout policy (by cost: tests/test_models.py)."""
+"""Whole networks, every step of them right, under every layout policy (by cost: test_models.py)."""
 
 from __future__ import annotations
 

@@ -121,3 +121,52 @@ def test_a_pass_that_changes_nothing_costs_nothing():
     renew = tvm.transform.module_pass(change, opt_level=0, name="Renew")
     result = keep_origins(renew)(dataflow("y = R.nn.relu(x)"))
     assert result.same_as(changed[-1])
+
+
+def test_origins_say_in_what_the_model_computes():
+    told = Origin("/a", "Relu", "float16")
+    call = with_origins(relax.op.nn.relu(relax.Var("x", relax.TensorType((2,), "float32"))), (told, FIRST))
+    assert origins_of(call) == (told, FIRST)
+    function = with_origin_table(dataflow("y = R.nn.relu(x)")["main"], {"relu_0": (told,), "add_0": (FIRST,)})
+    table = origin_table(tvm.IRModule({"main": function}))
+    assert table == {"relu_0": (told,), "add_0": (FIRST,)}
+
+
+def test_only_our_own_among_spans_are_origins():
+    ours = with_origins(relax.op.nn.relu(relax.Var("x", relax.TensorType((2,), "float32"))), (FIRST, SECOND))
+    other = tvm.ir.Span(tvm.ir.SourceName("file.py"), 1, 1, 1, 1)
+    span = tvm.ir.SequentialSpan([other, *ours.span.spans])
+    assert origins_of(relax.Call(ours.op, ours.args, ours.attrs, ours.ty_args, span)) == (FIRST, SECOND)
+    assert origins_of(relax.Var("x", relax.TensorType((2,), "float32"))) == ()
+
+
+def test_tables_of_several_functions_are_one():
+    functions = {
+        name: with_origin_table(
+            dataflow("y = R.nn.relu(x)")["main"].with_attr("global_symbol", name), {f"{name}_0": (origin,)}
+        )
+        for name, origin in (("main", FIRST), ("other", SECOND))
+    }
+    mod = tvm.IRModule({**functions, "kernel": tvm.tirx.PrimFunc([], tvm.tirx.Evaluate(0))})
+    assert origin_table(mod) == {"main_0": (FIRST,), "other_0": (SECOND,)}
+
+
+def test_bindings_outside_of_dataflow_keep_their_origins():
+    """In each function its own: variables of another one may have the same names."""
+    x = relax.Var("x", relax.TensorType((2,), "float32"))
+
+    def written(told: dict[str, Origins]) -> tvm.IRModule:
+        builder = relax.BlockBuilder()
+        for name in ("main", "other"):
+            with builder.function(name, [x]):
+                call = with_origins(relax.op.nn.relu(x), told.get(name, ()))
+                builder.emit_func_output(builder.emit(call, "made"))
+        return builder.get()
+
+    lose = tvm.transform.module_pass(lambda _mod, _ctx: written({}), opt_level=0, name="Lose")
+    kept = keep_origins(lose)(written({"main": (FIRST,), "other": (SECOND,)}))
+    found = {
+        name: [origins_of(binding.value) for block in kept[name].body.blocks for binding in block.bindings]
+        for name in ("main", "other")
+    }
+    assert found == {"main": [(FIRST,)], "other": [(SECOND,)]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 import tvm
@@ -12,9 +13,11 @@ from tvm_mxplan.passes.relax_types import (
     constant_of,
     dim_of,
     dtype_of,
+    is_arithmetic,
     is_constant,
     make_constant,
     operator_name,
+    permutation_of,
     scalar_of,
     shape_of,
     slice_begin,
@@ -127,3 +130,46 @@ def test_values_of_each_relax_function_in_the_order_of_their_bindings():
     mod["kernel"] = tirx.PrimFunc([], tirx.Evaluate(0))
     found = [[value.op.name for value in values.values()] for values in values_by_function(mod)]
     assert found == [["relax.exp", "relax.log"]] * 2
+
+
+@pytest.mark.parametrize(
+    ("axes", "expected"),
+    [(None, [2, 1, 0]), ([0, 1, 2], [0, 1, 2]), ([2, 0, 1], [2, 0, 1]), ([-1, -3, 1], [2, 0, 1])],
+)
+def test_orders_of_axes(axes, expected):
+    call = relax.BlockBuilder().normalize(relax.op.permute_dims(tensor(3, 5, 7), axes))
+    assert permutation_of(call) == expected
+
+
+def test_numbers_of_a_shape_are_no_operators():
+    assert is_arithmetic(tirx.if_then_else(N > 3, N, M))
+    assert not is_arithmetic(relax.op.nn.relu(tensor(2)))
+    assert not is_arithmetic(relax.Call(tvm.ir.GlobalVar("kernel"), [tensor(2)]))
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "float16", "int8", "bool"])
+def test_constants_of_every_type(dtype):
+    numbers = np.array([0.0, 1.0, 1.5]).astype(getattr(ml_dtypes, dtype, dtype))
+    made = make_constant(numbers)
+    assert dtype_of(made) == dtype
+    found = constant_of(made)
+    assert found is not None and found.dtype == numbers.dtype
+    np.testing.assert_array_equal(found.astype("float32"), numbers.astype("float32"))
+    assert scalar_of(make_constant(numbers[2:])) == float(numbers[2])
+
+
+def test_names_of_others_are_none():
+    span = tvm.ir.Span(tvm.ir.SourceName("file.py"), 3, 3, 1, 1)
+    call = relax.op.nn.relu(tensor(2))
+    assert operator_name(relax.Call(call.op, call.args, call.attrs, call.ty_args, span)) is None
+    named = with_operator_name(relax.op.sum(tensor(2, 3), [1], True), "sum_0")
+    assert [int(axis) for axis in named.attrs.axis] == [1] and bool(named.attrs.keepdims)
+    assert operator_name(with_operator_name(named, "")) == ""
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "expected"), [(0, 5, (0, 0, 0)), (4, 5, (0, 4, 0)), (-5, -4, (0, 0, 0))]
+)
+def test_slices_at_the_ends_of_an_axis(begin, end, expected):
+    call = relax.op.strided_slice(tensor(3, 5, 7), [1], [begin], [end])
+    assert slice_begin(relax.BlockBuilder().normalize(call)) == expected

@@ -1,4 +1,4 @@
-"""Sums in float64, operator by operator against onnxruntime; whole networks in tests/test_models.py."""
+"""Sums in float64, operator by operator against onnxruntime; whole networks in test_models.py."""
 
 from __future__ import annotations
 

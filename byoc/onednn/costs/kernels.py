@@ -71,7 +71,7 @@ _TRANSCENDENTAL = 30.0
 _TURNED = 60.0
 # Recurrent layers over all steps and samples, with brgemm, and in cells that oneDNN calls ref.
 _RECURRENT, _RECURRENT_GEMM = 0.75, 0.5
-# Of attention's products, its copies of queries and its softmax counted: see docs/attention.md.
+# Of attention's products, its copies of queries and its softmax counted: see docs/libraries/attention.md.
 _ATTENTION = 0.75
 _SIMPLE = frozenset(
     (

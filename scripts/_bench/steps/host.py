@@ -9,7 +9,8 @@ TVM us        median of TVM's kernel, which runs on one thread
               it is the processor's time, which other work does not count in; on two it is the clock's.
 
 A call of TVM's kernel begins with the kernel, one of the library's with a region, which takes about 1.3 us
-more: where small tensors lose here, they are left to TVM unless they stand in a region anyway (docs/host.md).
+more: where small tensors lose here, they are left to TVM unless they stand in a region anyway
+(docs/libraries/host.md).
 
 The last line counts the cases in which the host library was slower by more than 5 %.
 """

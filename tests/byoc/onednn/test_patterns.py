@@ -362,7 +362,7 @@ def test_functions_of_one_tensor(expression):
     (step,) = steps_of(f"y = {expression}")
     assert step.kind == ("binary" if expression in OF_TWO else "eltwise")
     if expression in OF_TWO:
-        return  # tests/operators/test_eltwise.py has their numbers
+        return  # tests/operators/elementwise/test_eltwise.py has their numbers
     x = 3 * normal(0, *SHAPE)
     right = FUNCTIONS[expression](x.astype("float64"))
     np.testing.assert_allclose(value_of(step, x), right, rtol=1e-5, atol=1e-6)

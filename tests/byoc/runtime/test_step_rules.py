@@ -2,219 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from program_builder import Builder, random
+from sound_steps import SOUND, VECTORS, Sound
 
 import tvm_mxplan
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.core.program import program as ir
-
-Shape = tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Sound:
-    """One sound step: shapes of its operands by role, and the result's.
-
-    ``images`` is the layout of src and dst, the plain one where it is empty; ``more`` has results beside dst;
-    ``types`` are those of roles that are not float32, and ``library`` runs the step.
-    """
-
-    attrs: ir.Attributes
-    dst: Shape
-    roles: dict[str, Any]
-    post_ops: tuple[ir.PostOp, ...] = ()
-    images: str = ""
-    more: dict[str, Shape] = field(default_factory=dict)
-    types: Mapping[str, str] = field(default_factory=dict)
-    library: str = ""
-
-    def program(self) -> tuple[ir.Program, list[Any]]:
-        """The step between inputs and an output; roles that executables pack are constants."""
-        b = Builder("rules")
-        ids: dict[str, int | Sequence[int]] = {}
-        for role, shapes in self.roles.items():
-            if role in ("weights", "recurrence", "depthwise_weights"):
-                ids[role] = b.constant(random(*shapes).astype(self.types.get(role, "float32")))
-            elif role == "extra":
-                b.input(shapes)
-            elif isinstance(shapes, list):
-                ids[role] = [b.input(shape) for shape in shapes]
-            else:
-                dtype = self.types.get(role, "float32")
-                ids[role] = b.input(shapes, self.images if role == "src" else "", dtype)
-        more = {
-            role: b.output(shape, "", self.types.get(role, "float32")) for role, shape in self.more.items()
-        }
-        dst = b.output(self.dst, self.images, self.types.get("dst", "float32"))
-        b.step(self.attrs, self.post_ops, **ids, **more, dst=dst)
-        b.steps[-1] = replace(b.steps[-1], library=self.library)
-        return b.build(), b.constants
-
-
-CONV = ir.Convolution((2, 1), (1, 0, 1, 2), (1, 2), 1)
-IMAGES = (2, 6, 9, 11)
-VECTORS = dict.fromkeys(("mean", "variance", "scale", "shift"), (6,))
-ADD = ir.BinaryPostOp("add", 1)
-
-SCALES = {"src_scale": (1,), "src_zero_point": (1,), "dst_scale": (1,), "dst_zero_point": (1,)}
-INTEGERS = {
-    "src": "uint8",
-    "weights": "int8",
-    "dst": "int8",
-    "src_zero_point": "int32",
-    "dst_zero_point": "int32",
-}
-
-SOUND: dict[str, Sound] = {
-    "convolution": Sound(CONV, (2, 5, 5, 9), {"src": IMAGES, "weights": (5, 6, 3, 3), "bias": (5,)}),
-    "grouped": Sound(
-        replace(CONV, groups=3), (2, 12, 5, 9), {"src": IMAGES, "weights": (3, 4, 2, 3, 3), "bias": (12,)}
-    ),
-    "winograd": Sound(
-        ir.Convolution((1, 1), (1, 1, 1, 1), (1, 1), 1, "winograd_f4"),
-        (2, 5, 9, 11),
-        {"src": IMAGES, "weights": (5, 6, 3, 3), "bias": (5,)},
-        images="acdb",
-    ),
-    "depthwise": Sound(
-        ir.Convolution((1, 1), (0, 0, 0, 0), (1, 1), 1),
-        (1, 16, 5, 6),
-        {
-            "src": (1, 6, 9, 11),
-            "weights": (16, 6, 1, 1),
-            "depthwise_weights": (16, 1, 1, 3, 3),
-            "depthwise_bias": (16,),
-        },
-        (ir.DepthwisePostOp(3, 2, 1),),
-        images="acdb",
-    ),
-    "deconvolution": Sound(
-        ir.Deconvolution((2, 2), (1, 1, 1, 1), (1, 1), 1),
-        (2, 5, 17, 22),
-        {"src": IMAGES, "weights": (5, 6, 3, 3), "bias": (5,)},
-    ),
-    "convolution_backward_weights": Sound(
-        ir.ConvolutionBackwardWeights(CONV.strides, CONV.padding, CONV.dilation, 1),
-        (5, 6, 3, 3),
-        {"src": IMAGES, "gradient": (2, 5, 5, 9)},
-    ),
-    "matmul": Sound(ir.MatMul(), (3, 4, 7), {"src": (3, 4, 5), "weights": (1, 5, 7), "bias": (1, 1, 7)}),
-    "row": Sound(ir.MatMul(), (1, 7), {"src": (1, 5), "weights": (5, 7), "bias": (1, 7)}),
-    "inner_product": Sound(ir.InnerProduct(), (1, 7), {"src": (1, 5), "weights": (7, 5), "bias": (7,)}),
-    "samples": Sound(ir.InnerProduct(), (2, 7), {"src": (2, 5, 3, 3), "weights": (7, 5, 3, 3), "bias": (7,)}),
-    "pooling": Sound(ir.Pooling("max", (3, 2), (2, 2), (1, 0), (1, 1)), (2, 6, 5, 5), {"src": IMAGES}),
-    "pooling_backward": Sound(
-        ir.PoolingBackward("max", (3, 2), (2, 2), (1, 0), (1, 1)),
-        IMAGES,
-        {"src": IMAGES, "gradient": (2, 6, 5, 5)},
-    ),
-    "batch_normalization_training": Sound(
-        ir.BatchNormalizationTraining(1e-5),
-        IMAGES,
-        {"src": IMAGES, "scale": (6,), "shift": (6,)},
-        more={"batch_mean": (6,), "batch_variance": (6,)},
-    ),
-    "batch_normalization_backward": Sound(
-        ir.BatchNormalizationBackward(1e-5),
-        IMAGES,
-        {"src": IMAGES, "gradient": IMAGES, "mean": (6,), "variance": (6,), "scale": (6,)},
-        more={"scale_gradient": (6,), "shift_gradient": (6,)},
-    ),
-    "batch_normalization": Sound(ir.BatchNormalization(1e-5, False), IMAGES, {"src": IMAGES, **VECTORS}),
-    "layer_normalization": Sound(
-        ir.LayerNormalization(1e-5), (3, 6), {"src": (3, 6), "scale": (6,), "shift": (6,)}
-    ),
-    "lrn": Sound(ir.LRN(5, 1e-4, 0.75, 1.0), IMAGES, {"src": IMAGES}),
-    "softmax": Sound(ir.Softmax("softmax", 1), (3, 6), {"src": (3, 6)}),
-    "eltwise": Sound(ir.Eltwise("tanh", 0.0, 0.0), (3, 6), {"src": (3, 6)}),
-    "added": Sound(ir.Eltwise("tanh", 0.0, 0.0), (3, 6), {"src": (3, 6), "extra": (1, 6)}, (ADD,)),
-    "binary": Sound(ir.Binary("add"), (3, 6), {"src": (3, 6), "src1": (1, 6)}),
-    "prelu": Sound(ir.PReLU(), IMAGES, {"src": IMAGES, "weights": (1, 6, 1, 1)}),
-    "reduction": Sound(ir.Reduction("sum"), (3, 1), {"src": (3, 6)}),
-    "recurrent": Sound(
-        ir.Recurrent("lstm", "both"),
-        (5, 3, 14),
-        {
-            "src": (5, 3, 6),
-            "weights": (1, 2, 6, 4, 7),
-            "recurrence": (1, 2, 7, 4, 7),
-            "bias": (1, 2, 4, 7),
-            "peepholes": (1, 2, 3, 7),
-            "hidden": (1, 2, 3, 7),
-            "cell": (1, 2, 3, 7),
-        },
-        more={"last_hidden": (1, 2, 3, 7), "last_cell": (1, 2, 3, 7)},
-    ),
-    "gru": Sound(
-        ir.Recurrent("gru_linear", "forward"),
-        (5, 3, 7),
-        {"src": (5, 3, 6), "weights": (1, 1, 6, 3, 7), "recurrence": (1, 1, 7, 3, 7), "bias": (1, 1, 4, 7)},
-    ),
-    "attention": Sound(
-        ir.Attention(0.5, "last", True),
-        (2, 5, 6, 7),
-        {"src": (2, 6, 5, 4), "key": (2, 3, 9, 4), "value": (2, 3, 9, 7), "mask": (1, 6, 5, 1)},
-    ),
-    "concat": Sound(ir.Concat(1), (3, 9), {"src": [(3, 6), (3, 3)]}),
-    "shuffle": Sound(ir.Shuffle(1, 3), IMAGES, {"src": IMAGES}),
-    "resampling": Sound(ir.Resampling("nearest"), (2, 6, 18, 22), {"src": IMAGES}),
-    "pad": Sound(ir.Pad((1, 2), 0.0), (5, 9), {"src": (3, 6)}),
-    "slice": Sound(ir.Slice((1, 2)), (2, 3), {"src": (3, 6)}),
-    "reorder": Sound(ir.Reorder(), (3, 6), {"src": (3, 6)}),
-    "integers": Sound(
-        CONV,
-        (2, 5, 5, 9),
-        {"src": IMAGES, "weights": (5, 6, 3, 3), "bias": (5,), **SCALES, "weights_scale": (5,)},
-        images="acdb",
-        types=INTEGERS,
-    ),
-    "product": Sound(
-        ir.MatMul(),
-        (3, 7),
-        {"src": (3, 5), "weights": (5, 7), "src_scale": (1,), "weights_scale": (7,)},
-        types={"src": "int8", "weights": "int8"},
-    ),
-    "quantization": Sound(
-        ir.Quantization(1), (3, 6), {"src": (3, 6), **SCALES}, types={**INTEGERS, "src": "int8"}
-    ),
-    "dynamic_quantization": Sound(
-        ir.DynamicQuantization(),
-        (3, 6),
-        {"src": (3, 6)},
-        more={"made_scale": (1,), "made_zero_point": (1,)},
-        types={"dst": "uint8", "made_zero_point": "int32"},
-    ),
-    "strided_slice": Sound(ir.StridedSlice((2, 1), (-1, 2)), (3, 3), {"src": (3, 6)}, library="host"),
-    "gather": Sound(
-        ir.Gather(1),
-        (3, 4, 2),
-        {"src": (3, 6), "indices": (4, 2)},
-        types={"indices": "int64"},
-        library="host",
-    ),
-    "select": Sound(
-        ir.Select(),
-        (3, 6),
-        {"condition": (3, 1), "src": (3, 6), "src1": (1, 6)},
-        types={"condition": "bool"},
-        library="host",
-    ),
-    "compare": Sound(
-        ir.Compare("less"), (3, 6), {"src": (3, 6), "src1": (1, 1)}, types={"dst": "bool"}, library="host"
-    ),
-    "cast": Sound(ir.Cast(), (3, 6), {"src": (3, 6)}, types={"dst": "int32"}, library="host"),
-    "resize": Sound(
-        ir.Resize("linear", "asymmetric", "floor", -0.5, False),
-        (2, 6, 5, 30),
-        {"src": IMAGES},
-        library="host",
-    ),
-}
 
 
 def results(**changed: Any) -> Callable[[Sound], Sound]:
@@ -501,16 +298,6 @@ def test_the_host_library_computes_in_one_type(name: str) -> None:
     for operand in program.steps[0].operands:
         (info,) = library.describe(program.with_value(operand.value, dtype="bfloat16")).steps
         assert "as dst has it, got" in info.error or "element type bfloat16" in info.error
-
-
-@pytest.mark.parametrize("layout", ["ab", "aB12b"])
-def test_extents_of_the_host_library_are_counted_without_overflow(layout: str) -> None:
-    """By a layout that it alone has, and a plain one."""
-    program, _ = replace(_OF_THE_HOST["eltwise"], images=layout).program()
-    for value in (0, 1):
-        program = program.with_value(value, shape=(2, 2**63 - 1))
-    (info,) = library.describe(program).steps
-    assert "a tensor of more than 2^63" in info.error
 
 
 HUGE = 2**31 - 1

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from relay_models import bert, relay_of
-from relay_printer import as_json, as_text, parameter_bytes
+from relay_parameters import parameter_bytes
+from relay_printer import as_json, as_text
 
 from tvm_mxplan.errors import InvalidInputError, UnsupportedError
 from tvm_mxplan.frontend.relax.tvm_tensors import read_parameters

@@ -9,7 +9,8 @@ import onnx
 import pytest
 import tvm
 from relay_models import Program, bert, relay_of, smaller
-from relay_printer import as_json, as_text, parameter_bytes
+from relay_parameters import parameter_bytes
+from relay_printer import as_json, as_text
 
 import tvm_mxplan
 from tvm_mxplan.errors import InvalidInputError

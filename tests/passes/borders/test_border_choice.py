@@ -16,6 +16,7 @@ from tvm_mxplan.passes.borders.border_choice import (
     Take,
     Tensor,
     _Chooser,
+    _distinct,
     choose_layouts,
 )
 
@@ -73,6 +74,16 @@ def test_one_reorder_instead_of_two_where_layouts_differ() -> None:
 def test_a_result_that_is_also_wanted_plain_comes_in_both() -> None:
     choice = choose(64, [ZERO], [], [Take(0, (LAST,))], [Give(0, LAST)], pinned=(0,))
     assert choice == Choice((), ((LAST,),), ((PLAIN, LAST),))
+
+
+def test_the_plain_layout_of_several_comes_first() -> None:
+    """Whatever the letters of the others: those of blocks come before it in the alphabet."""
+    assert sorted((LAST, PLAIN, BLOCKED)) == [BLOCKED, PLAIN, LAST]
+    choice = choose(64, [ZERO], [], [Take(0, (BLOCKED,))], [Give(0, BLOCKED)], pinned=(0,))
+    assert choice == Choice((), ((BLOCKED,),), ((PLAIN, BLOCKED),))
+    forms = [(0, LAST), (0, BLOCKED), (0, PLAIN), (0, LAST)]
+    assert _distinct(PLAIN, forms) == (PLAIN, BLOCKED, LAST)
+    assert _distinct(LAST, forms) == (LAST, BLOCKED, PLAIN)
 
 
 def test_an_input_read_in_two_layouts_comes_in_both() -> None:

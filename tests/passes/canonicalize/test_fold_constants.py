@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -203,3 +205,66 @@ def _folding(operator, left, right, result=None) -> tvm.IRModule:
             y = builder.emit_output(relax.op.add(x, builder.emit(value)))
         builder.emit_func_output(y)
     return builder.get()
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ('R.sqrt(R.const([-1.0], "float32"))', np.nan),
+        ('R.rsqrt(R.const([0.0], "float32"))', np.inf),
+        ('R.divide(R.const([-1.0], "float32"), R.const([0.0], "float32"))', -np.inf),
+        ('R.multiply(R.const([3e38], "float32"), R.const([10.0], "float32"))', np.inf),
+    ],
+)
+def test_numbers_out_of_range_are_folded_without_a_word(expression, expected):
+    mod = dataflow(f"c = {expression}\ny = R.add(x, c)", parameters='x: R.Tensor((1,), "float32")')
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (folded,) = constants(FoldConstants()(mod))
+    np.testing.assert_array_equal(folded, [expected])
+
+
+NUMBERS = np.array([[-3, 5, 127], [0, -128, 7]])
+SCALES = np.array([0.5, 0.25, 2.0], "float32")
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "axis", "scales", "zeros", "folds"),
+    [
+        ((2, 3), "int32", 1, SCALES, np.zeros(3, "int32"), True),
+        ((2, 3), "int32", -1, SCALES, np.zeros(3, "int32"), True),
+        ((2, 3), "int32", 0, SCALES[:2], np.zeros(2, "int32"), True),
+        ((6,), "int32", 0, np.float32(0.5), np.int32(0), True),
+        ((6,), "int8", 0, np.float32(0.5), np.int8(-5), True),
+        ((6,), "uint8", 0, np.float32(2), np.uint8(200), True),
+        ((2, 3), "int8", 1, SCALES, np.zeros(3, "int8"), False),
+        ((2, 3), "uint8", 0, SCALES[:2], np.array([3, 250], "uint8"), False),
+    ],
+)
+def test_conversions_of_integers_are_folded_but_for_matrices_of_eight_bits(
+    shape, dtype, axis, scales, zeros, folds
+):
+    integers = NUMBERS.astype(dtype).reshape(shape)
+    call = relax.op.dequantize(
+        *(relax.const(one, str(one.dtype)) for one in (integers, scales, zeros)),
+        axis=axis,
+        out_dtype="float32",
+    )
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType(shape, "float32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            y = builder.emit_output(relax.op.add(x, builder.emit(call)))
+        builder.emit_func_output(y)
+    mod = builder.get()
+    after = FoldConstants()(mod)
+    if not folds:
+        tvm.ir.assert_structural_equal(after, mod)
+        return
+    (folded,) = constants(after)
+    rows = [1] * len(shape)
+    if scales.size > 1:
+        rows[axis] = -1
+    expected = (integers.astype("float64") - zeros.astype("float64").reshape(rows)) * scales.reshape(rows)
+    np.testing.assert_array_equal(folded, expected)
+    assert folded.dtype == np.float32

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 import tvm
@@ -75,3 +77,38 @@ def test_what_the_model_computes_in_float32_stays() -> None:
     assert calls(module(x, w)) == [("matmul", "float32"), ("astype", "float16")]
     narrow = tensor("x", 5, 8), tensor("w", 8, 3)
     assert calls(module(*narrow, result="float32"))[0] == ("matmul", "float32")
+
+
+@pytest.mark.parametrize("operator", ["add", "multiply", "maximum", "subtract"])
+def test_other_operators_than_products_stay(operator: str) -> None:
+    builder = relax.BlockBuilder()
+    x, w = tensor("x", 5, 8), tensor("w", 5, 8)
+    with builder.function("main", [x, w]):
+        with builder.dataflow():
+            wide = [builder.emit(relax.op.astype(one, "float32")) for one in (x, w)]
+            result = builder.emit(getattr(relax.op, operator)(*wide))
+            out = builder.emit_output(relax.op.astype(result, "float16"))
+        builder.emit_func_output(out)
+    found = calls(builder.get())
+    assert [name for name, _ in found] == ["astype", "astype", operator, "astype"]
+
+
+def test_constants_that_are_infinite_or_no_number_are_narrowed_without_a_word() -> None:
+    numbers = np.ones((8, 3), "float32")
+    numbers[0, 0], numbers[1, 1], numbers[2, 2] = np.nan, np.inf, -np.inf
+    x = tensor("x", 5, 8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert calls(module(x, relax.const(numbers), wide=True)) == [("matmul", "float16")]
+        numbers[3, 2] = 1e9  # no number of 16 bits
+        assert ("matmul", "float32") in calls(module(x, relax.const(numbers), wide=True))
+
+
+def test_operands_of_another_narrow_type_stay() -> None:
+    """The result is of one type of 16 bits, an operand of the other."""
+    for types in (("float16", "bfloat16"), ("bfloat16", "float16")):
+        x, w = (
+            tensor(name, *shape, dtype=of)
+            for name, shape, of in zip("xw", ((5, 8), (8, 3)), types, strict=True)
+        )
+        assert ("matmul", "float32") in calls(module(x, w, wide=True))

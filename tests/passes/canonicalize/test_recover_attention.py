@@ -202,6 +202,7 @@ def test_forms_are_one_operator_and_compute_the_same(name):
     (call,) = (call for call in calls(found) if call.op.name == NAME)
     assert attention_of(call).scale == pytest.approx(SCALE)
     assert not {"nn.softmax", "matmul", "isnan", "repeat", "broadcast_to"} & set(names(found))
+    assert "permute_dims" not in names(found), "keys are read as they came"
     assert int(call.args[1].ty.shape.values[1]) == int(p.k.ty.shape.values[1] if p.rank == 4 else 1)
     arrays = operands(p)
     executable = tvm_mxplan.compile(mod)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import tvm
 from tvm import relax
 
@@ -53,6 +55,57 @@ def test_what_is_still_read_is_not_taken_in() -> None:
 
     found = told(rewrite_bindings(module(), rule))
     assert found == {"tanh": A, "sin": B, "multiply": (*C, *D)}
+
+
+def test_what_a_rule_looked_at_and_reads_on_is_not_taken_in() -> None:
+    """By the replacement itself, and by what was emitted for it."""
+
+    def direct(_site: Site, operand: relax.Expr) -> relax.Expr:
+        return relax.op.floor(operand)
+
+    def emitted(site: Site, operand: relax.Expr) -> relax.Expr:
+        return relax.op.floor(site.emit(relax.op.negative(operand)))
+
+    def in_a_tuple(site: Site, operand: relax.Expr) -> relax.Expr:
+        return relax.op.floor(site.emit(relax.op.concat([operand, operand])))
+
+    for make in (direct, emitted, in_a_tuple):
+
+        def rule(site: Site, value: relax.Expr, make: Callable = make) -> relax.Expr | None:
+            if not is_call_to(value, "exp"):
+                return None
+            total = site.definition(value.args[0])
+            assert all(is_call_to(site.definition(operand), "sin", "tanh") for operand in total.args)
+            return make(site, total.args[0])
+
+        found = told(rewrite_bindings(module(), rule))
+        assert (found["sin"], found["floor"]) == (B, (*A, *C, *D))
+
+
+def test_reads_of_the_function_as_it_came_are_counted() -> None:
+    x = relax.Var("x", relax.TensorType([2, 3], "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            tanh = builder.emit(relax.op.tanh(x))
+            pair = builder.emit(relax.op.concat([tanh, tanh]))
+            first = builder.emit_output(relax.op.exp(pair))
+            second = builder.emit_output(relax.op.add(first, relax.op.floor(first)))
+        builder.emit_func_output(relax.Tuple([first, second]))
+    counts: dict[str, int] = {}
+
+    def rule(site: Site, value: relax.Expr) -> relax.Expr | None:
+        if is_call_to(value, "add"):
+            counts.update(first=site.reads(value.args[0]), number=site.reads(relax.const(1.0)))
+            counts["emitted"] = site.reads(site.emit(relax.op.negative(value.args[0])))
+        if is_call_to(value, "concat"):
+            counts["tanh"] = site.reads(value.args[0].fields[0])
+        if is_call_to(value, "exp"):
+            counts["pair"] = site.reads(value.args[0])
+        return None
+
+    rewrite_bindings(builder.get(), rule)
+    assert counts == {"tanh": 2, "pair": 1, "first": 3, "number": 0, "emitted": 0}
 
 
 def test_what_a_rule_emits_comes_from_what_is_replaced() -> None:

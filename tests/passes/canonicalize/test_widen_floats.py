@@ -212,3 +212,14 @@ def test_names_of_operators_are_relax_operators():
 
     known = {str(name) for name in tvm.ir.Op.list_op_names()}
     assert known >= MOVING | DECIDING
+
+
+def test_variables_keep_their_names():
+    """Those of results in float32, those that keep their type, and the function's own result."""
+    parameters = 'x: R.Tensor((6, 3), "float16"), z: R.Tensor((6, 3), "float32")'
+    before = dataflow(
+        "a = R.reshape(x, (18,))\nb = R.exp(z)\nc = R.add(b, z)\ny = (a, c)", parameters=parameters
+    )
+    names = {binding.var.name for block in before["main"].body.blocks for binding in block.bindings}
+    after = WidenFloats()(before)
+    assert {binding.var.name for block in after["main"].body.blocks for binding in block.bindings} == names

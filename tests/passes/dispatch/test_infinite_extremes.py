@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import tvm
@@ -57,3 +59,66 @@ def test_rows_of_nothing_but_infinity_are_seen_as_such() -> None:
     asked, other = executable(x)
     np.testing.assert_array_equal(asked.numpy(), [False, True, False, False, True, False])
     np.testing.assert_allclose(other.numpy(), np.exp(x).max(1), rtol=1e-6)
+
+
+COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+VIEWS = {
+    "reshape": lambda x: relax.op.reshape(x, (2, 3, 1)),
+    "squeeze": lambda x: relax.op.squeeze(x, [1]),
+    "expand_dims": lambda x: relax.op.expand_dims(x, 0),
+    "permute_dims": relax.op.permute_dims,
+    "broadcast_to": lambda x: relax.op.broadcast_to(x, (6, 5)),
+    "astype": lambda x: relax.op.astype(x, "float64"),
+    "flatten": relax.op.flatten,
+    "two of them": lambda x: relax.op.expand_dims(relax.op.reshape(x, (6,)), 1),
+}
+
+
+def found(ask: Callable[[relax.BlockBuilder, relax.Var], relax.Expr], reduce: str = "max") -> set[str]:
+    """Names of the extremes that ``ask`` asks whether they are infinite."""
+    x = relax.Var("x", relax.TensorType([6, 33], "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            extreme = builder.emit(getattr(relax.op, reduce)(x, [1], keepdims=True))
+            result = builder.emit_output(ask(builder, extreme))
+        builder.emit_func_output(result)
+    return infinite_extremes(NameOperators()(relax.transform.Normalize()(builder.get())))
+
+
+@pytest.mark.parametrize("comparison", COMPARISONS)
+@pytest.mark.parametrize("bound", [np.inf, -np.inf, 1e38, 0.0])
+def test_every_comparison_asks_on_either_side(comparison: str, bound: float) -> None:
+    compare, number = getattr(relax.op, comparison), relax.const(np.float32(bound))
+    expected = {"max_0"} if np.isinf(bound) else set()
+    assert found(lambda _, extreme: compare(extreme, number)) == expected
+    assert found(lambda _, extreme: compare(number, extreme)) == expected
+
+
+@pytest.mark.parametrize("ask", ["isinf", "isfinite"])
+@pytest.mark.parametrize("reduce", ["max", "min"])
+def test_tests_for_infinity_ask(ask: str, reduce: str) -> None:
+    assert found(lambda _, extreme: getattr(relax.op, ask)(extreme), reduce) == {f"{reduce}_0"}
+
+
+def test_other_questions_are_none() -> None:
+    infinite = relax.const(LEAST)
+    for other in (relax.op.add, relax.op.maximum, relax.op.multiply):
+        assert found(lambda _, extreme, other=other: other(extreme, infinite)) == set()
+    assert found(lambda _, extreme: relax.op.isnan(extreme)) == set()
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_views_are_looked_through(view: str) -> None:
+    assert found(lambda builder, extreme: relax.op.isinf(builder.emit(VIEWS[view](extreme)))) == {"max_0"}
+
+
+def test_what_computes_is_not_looked_through() -> None:
+    assert found(lambda builder, extreme: relax.op.isinf(builder.emit(relax.op.exp(extreme)))) == set()
+
+
+def test_an_infinity_may_have_a_name() -> None:
+    def ask(builder: relax.BlockBuilder, extreme: relax.Var) -> relax.Expr:
+        return relax.op.equal(extreme, builder.emit(relax.const(LEAST)))
+
+    assert found(ask) == {"max_0"}

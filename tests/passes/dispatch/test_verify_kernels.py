@@ -80,7 +80,7 @@ def test_each_turn_plans_what_came_in(undecided: tvm.IRModule) -> None:
 def test_what_stays_wrong_goes_back_to_tvm_with_the_reason(undecided: tvm.IRModule) -> None:
     verifier, journal = Finding(TURNS + 5), Journal()
     planned = verified(undecided, verifier, journal)
-    assert len(verifier.asked) == TURNS == 16, "as docs/reliability.md says"
+    assert len(verifier.asked) == TURNS == 16, "as docs/checking/verification.md says"
     assert programs(planned) == []
     assert journal.refused["conv2d_0"] == (
         f"conv2d_0: brg refused for convolution: 3 elements differ; still wrong after {TURNS} plans"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import tvm
 from dataflow_text import dataflow
@@ -13,7 +15,7 @@ from tvm_mxplan.core.machine import default_rates
 from tvm_mxplan.passes.annotations import dispatch_of
 from tvm_mxplan.passes.dispatch import DispatchOperators
 from tvm_mxplan.passes.dispatch.implementations import preference_of
-from tvm_mxplan.passes.dispatch.weigh_guests import Worth
+from tvm_mxplan.passes.dispatch.weigh_guests import Worth, _Part, _reason
 from tvm_mxplan.passes.region import NameOperators
 
 LARGE = 'x: R.Tensor((64, 64, 64, 64), "float32")'
@@ -84,3 +86,48 @@ def test_a_library_that_shares_no_region_is_not_weighed() -> None:
         NameOperators()(dataflow("y = R.floor(x)", SMALL)), tvm.transform.PassContext()
     )
     assert dict(dispatch_of(mod["main"])) == {"floor_0": "host"}
+
+
+FIRST, SECOND = tvm.ir.GlobalVar("first"), tvm.ir.GlobalVar("second")
+
+
+def told(theirs: list[float | None], ours: list[float], *, behind: bool = False, before: bool = False) -> str:
+    """The reason for leaving operators to TVM that cost so many microseconds there and here."""
+    composites = [FIRST, SECOND][: len(ours)]
+    names = [f"floor_{at}" for at in range(len(theirs))]
+    costs = dict(zip(composites, ours, strict=True))
+    times = {name: us for name, us in zip(names, theirs, strict=True) if us != -1}
+    part = _Part(composites, names, behind, before)
+    return _reason(part, costs, times, 10.0)  # type: ignore[arg-type]
+
+
+def test_beside_a_region_the_library_has_to_cost_a_quarter_less() -> None:
+    for side in ({"behind": True}, {"before": True}):
+        assert told([5.0], [4.0], **side) == ""
+        assert "estimated at 5.0 us, the library's at 4.1 us" in told([5.0], [4.1], **side)
+
+
+def test_between_two_a_region_is_saved() -> None:
+    assert told([1.0], [11.0], behind=True, before=True) == ""
+    reason = told([1.0], [11.1], behind=True, before=True)
+    assert reason == "TVM's kernel is estimated at 11.0 us, the library's at 11.1 us"
+
+
+def test_alone_a_region_is_paid() -> None:
+    assert told([25.0], [10.0]) == ""
+    assert told([24.9], [10.0]) == "TVM's kernel is estimated at 24.9 us, the library's at 20.0 us"
+
+
+def test_costs_of_a_part_are_sums() -> None:
+    assert told([3.0, 2.0], [2.0, 2.0], behind=True) == ""
+    reason = told([3.0, 1.0], [2.0, 2.0], behind=True)
+    assert reason == "TVM's kernels for floor_0, floor_1 are estimated at 4.0 us, the library's at 4.0 us"
+
+
+def test_of_what_is_not_known_nothing_is_said() -> None:
+    assert told([None], [100.0]) == told([1.0, None], [50.0, 50.0]) == told([-1], [100.0]) == ""
+    assert told([1.0], [math.inf]) == ""
+
+
+def test_views_alone_are_left() -> None:
+    assert told([0.0], []) != "" and told([0.0], [], behind=True, before=True) != ""

@@ -112,10 +112,34 @@ def test_the_limit_is_where_it_is_said_to_be() -> None:
     assert parallel_extents(applied(rows, min_work=49)) == []
 
 
-@pytest.mark.parametrize("kernel", [unknown_rows, loops_until, calls_out])
+@T.prim_func(s_tir=True)
+def reads_state(x: T.Buffer((4,), "int32")) -> None:
+    for i in T.parallel(4):
+        x[i] = T.undef(dtype="int32")
+
+
+@T.prim_func(s_tir=True)
+def in_steps(x: T.Buffer((12,), "float32")) -> None:
+    for i in T.parallel(0, 12, annotations={"note": 7}):
+        x[i] = T.sqrt(x[i])
+
+
+@pytest.mark.parametrize("kernel", [unknown_rows, loops_until, calls_out, reads_state])
 def test_what_nobody_knows_stays_parallel(kernel: tirx.PrimFunc) -> None:
     assert work(kernel.body) == math.inf
     tvm.ir.assert_structural_equal(applied(kernel), kernel)
+
+
+def test_what_a_loop_says_of_itself_is_kept() -> None:
+    """Its annotations, its extent and where it begins."""
+    assert work(in_steps.body) == 12 * (2 + 8)
+    (before, after) = (kernel.body for kernel in (in_steps, applied(in_steps)))
+    while not isinstance(before, tirx.For):
+        before, after = before.block.body, after.block.body
+    assert (before.kind, after.kind) == (tirx.ForKind.PARALLEL, tirx.ForKind.SERIAL)
+    assert dict(after.annotations) == dict(before.annotations) == {"note": 7}
+    assert (int(after.min), int(after.extent)) == (0, 12)
+    tvm.ir.assert_structural_equal(after.body, before.body, map_free_vars=True)
 
 
 def test_loops_inside_others_count_for_one_launch() -> None:

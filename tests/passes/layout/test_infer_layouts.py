@@ -1,6 +1,7 @@
 """``InferLayouts`` on whole networks: how many reorders are left, and where they stand.
 
-Larger networks are asked the same in tests/test_models.py, where they are compiled for other questions too.
+Larger networks are asked the same in tests/models/test_models.py, where they are compiled for other
+questions too.
 """
 
 from __future__ import annotations

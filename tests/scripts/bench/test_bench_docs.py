@@ -29,8 +29,8 @@ def test_titles_go_and_sections_go_down() -> None:
 
 
 def test_the_document_has_every_mark_and_every_script_is_there() -> None:
-    text = documents.DOCUMENT.read_text()
     for name, section in SECTIONS.items():
+        text = (documents.FOLDER / section.page).read_text()
         assert documents.replaced(text, name, "new") != text
         assert section.benchmark in BENCHMARKS
 
@@ -39,9 +39,11 @@ def test_a_section_runs_and_lands_in_the_document(tmp_path, monkeypatch) -> None
     pytest.importorskip("onnxruntime")
     document = tmp_path / "page.md"
     document.write_text(DOCUMENT)
-    monkeypatch.setitem(SECTIONS, "models", Section("accuracy", "--models tiny --engines ours", 300))
+    monkeypatch.setitem(
+        SECTIONS, "models", Section("accuracy", "--models tiny --engines ours", 300, "page.md")
+    )
     monkeypatch.setenv("PYTHON", sys.executable)
-    assert documents.main(["--sections", "models", "--document", str(document)]) == 0
+    assert documents.main(["--sections", "models", "--folder", str(tmp_path)]) == 0
     text = document.read_text()
     assert text.startswith("# Title\n\ntext\n") and text.endswith("<!-- models: end -->\n\nmore\n")
     assert "old" not in text
@@ -49,13 +51,15 @@ def test_a_section_runs_and_lands_in_the_document(tmp_path, monkeypatch) -> None
     assert "| tiny | 1 | " in text
 
 
-@pytest.mark.parametrize("section", [Section("accuracy", "--nonsense", 60), Section("accuracy", "", 0.01)])
+@pytest.mark.parametrize(
+    "section", [Section("accuracy", "--nonsense", 60, "page.md"), Section("accuracy", "", 0.01, "page.md")]
+)
 def test_what_fails_or_is_too_slow_stays_as_it_was(tmp_path, monkeypatch, section: Section) -> None:
     document = tmp_path / "page.md"
     document.write_text(DOCUMENT)
     monkeypatch.setitem(SECTIONS, "models", section)
     monkeypatch.setenv("PYTHON", sys.executable)
-    assert documents.main(["--sections", "models", "--document", str(document)]) == 1
+    assert documents.main(["--sections", "models", "--folder", str(tmp_path)]) == 1
     assert document.read_text() == DOCUMENT
 
 

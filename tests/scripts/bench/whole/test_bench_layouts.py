@@ -1,0 +1,48 @@
+"""scripts/bench layouts: a row for each model, a ratio for each policy."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "scripts"))
+
+from _bench.whole import layouts
+
+SCRIPTS = str(Path(layouts.__file__).resolve().parents[2])
+
+
+def test_policies_that_are_named_are_compared(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", SCRIPTS)  # the log is another process's
+    wanted = ["--models", "tiny", "--batch", "1", "--rounds", "2", "--policies", "blocked,naive"]
+    assert layouts.main(wanted) == 0
+    head, _, row = capsys.readouterr().out.splitlines()
+    assert head.endswith("| cost ms | blocked | naive | reorders: cost, blocked, naive |")
+    cells = row.strip("| ").split(" | ")
+    assert cells[:2] == ["tiny", "1"] and all(float(cell) > 0 for cell in cells[2:5])
+    shares = [int(share.removesuffix(" %")) for share in cells[5].split(", ")]
+    assert len(shares) == 3 and all(0 <= share <= 100 for share in shares)
+
+
+def test_naive_reorders_around_every_convolution(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", SCRIPTS)
+    kinds = {policy: [run.kind for run in layouts.logged("tiny", 1, policy)] for policy in ("cost", "naive")}
+    assert kinds["cost"].count("convolution") == kinds["naive"].count("convolution") > 0
+    assert kinds["cost"].count("reorder") < kinds["naive"].count("reorder")
+
+
+def test_the_share_is_of_the_time_not_of_the_calls() -> None:
+    runs = [layouts.Execution("reorder", 0.25), layouts.Execution("convolution", 0.75)]
+    assert layouts.reorder_share(runs) == 0.25
+    assert layouts.reorder_share([*runs, layouts.Execution("reorder", 1.0)]) == 0.625
+    assert layouts.reorder_share([]) == 0.0
+
+
+def test_unknown_policies_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        layouts.main(["--policies", "fast"])
+    assert "no policy 'fast'; there are cost, any" in capsys.readouterr().err
