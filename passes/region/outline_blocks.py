@@ -28,6 +28,7 @@ from ..relax_types import is_arithmetic
 from .split_blocks import defines_symbols, split_blocks
 
 PART = "mxplan.part"
+_SYMBOLS = "mxplan.symbols"
 
 
 @tvm.transform.module_pass(opt_level=0, name="OutlineBlocks")
@@ -96,7 +97,11 @@ class _Outliner(relax.PyExprMutator):
 
 @relax.expr_functor.mutator
 class _Inliner(relax.PyExprMutator):
-    """Puts the parts back, each called once; TVM's own inlining gives their symbols new variables."""
+    """Puts the parts back, each called once.
+
+    A part's symbols become those of its last argument.  That parameter is not bound: while TVM binds the
+    others, it erases each shape with a symbol that no parameter in sight has.
+    """
 
     def __init__(self, parts: Mapping[tvm.ir.GlobalVar, relax.Function]) -> None:
         super().__init__()
@@ -109,7 +114,11 @@ class _Inliner(relax.PyExprMutator):
         part = self.parts.get(call.op) if isinstance(call.op, tvm.ir.GlobalVar) else None
         if part is None:
             return call
-        return part.bind_params(dict(zip(part.params, call.args, strict=True))).body
+        args = list(call.args)
+        if part.params and part.params[-1].name == _SYMBOLS:
+            own, given = part.params[-1].ty.values, args.pop().values
+            part = part.bind_symbolic_vars(dict(zip(own, given, strict=True)))
+        return part.bind_params(dict(zip(part.params, args, strict=False))).body
 
 
 def _function_of(
@@ -117,13 +126,15 @@ def _function_of(
 ) -> tuple[list[tvm.ir.Var], relax.Function]:
     """Returns the variables that the block reads, and the block as a function that gives a tuple of results.
 
-    Symbols come as a shape, since parameters may have them inside expressions only.
+    Symbols come as a shape, the last parameter: others may have them inside expressions only, or not at all.
     """
     body = relax.SeqExpr([block], relax.Tuple(results))
     read = [var for var in relax.analysis.free_vars(body) if not isinstance(var.ty, tvm.ir.PrimType)]
     ty = relax.TupleType([var.ty for var in results])
-    symbols = relax.analysis.free_symbolic_vars(relax.Function(read, body, ty, is_pure=True))
-    shapes = [relax.Var("symbols", relax.ShapeType(values=symbols))] if symbols else []
+    used = relax.analysis.free_symbolic_vars(relax.Function([], body, ty, is_pure=True))
+    given = [symbol for var in read for symbol in relax.analysis.free_symbolic_vars(var)]
+    symbols = list(dict.fromkeys([*used, *given]))
+    shapes = [relax.Var(_SYMBOLS, relax.ShapeType(values=symbols))] if symbols else []
     return read, relax.Function([*read, *shapes], body, ty, is_pure=True)
 
 

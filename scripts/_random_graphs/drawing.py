@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 
-from . import elementwise, integers, sequences, shapes, windows
+from . import elementwise, forms, integers, logic, sequences, shape_arithmetic, shapes, structures, windows
 from .graph import Array, Graph, Tensor
 
 MODES = ("f32", "bf16", "sym", "host", "int8")
@@ -27,6 +27,12 @@ _IMAGES: dict[Move, int] = {
     windows.depth_and_space: 1,
     elementwise.batch_normalization: 2,
     elementwise.norm_of_image: 2,
+    structures.separable: 2,
+    structures.excite_by_rows: 1,
+    structures.window_attention: 1,
+    structures.pyramid: 2,
+    structures.detection: 1,
+    structures.patches: 1,
 }
 _ROWS: dict[Move, int] = {
     sequences.dense: 6,
@@ -34,6 +40,9 @@ _ROWS: dict[Move, int] = {
     sequences.recurrent: 2,
     sequences.einsum: 1,
     sequences.product: 2,
+    structures.gated: 1,
+    structures.rotated: 1,
+    structures.shared_weights: 2,
 }
 _ANY: dict[Move, int] = {
     elementwise.function: 8,
@@ -55,6 +64,16 @@ _ANY: dict[Move, int] = {
     shapes.softmax: 2,
     shapes.indices: 1,
     shapes.running_sum: 1,
+    shape_arithmetic.computed_reshape: 1,
+    shape_arithmetic.spread: 1,
+    shape_arithmetic.scalar: 1,
+    shape_arithmetic.empty: 1,
+    shape_arithmetic.constant_branch: 1,
+    structures.chosen: 1,
+    logic.truths: 1,
+    logic.whole_numbers: 1,
+    logic.places: 1,
+    logic.elements: 1,
 }
 _INTEGERS: dict[Move, int] = {
     integers.activation: 6,
@@ -79,7 +98,7 @@ _INTEGER_IMAGES: dict[Move, int] = {
     windows.resize: 1,
 }
 _TRIES = 30
-_OPSETS = ((17, 18, 20, 21, 22), (18, 19, 21, 22))
+_OPSETS = ((11, 12, 13, 14, 15, 16, 17, 17, 18, 18, 19, 20, 20, 21, 22), (18, 19, 21, 22))
 """Of real numbers, and of integers."""
 _SIZES = (1, 2, 3, 5)
 """Of a named batch."""
@@ -131,10 +150,26 @@ def _begin(g: Graph, mode: str) -> None:
             g.values.append(g.input(x.shape))
     elif mode != "int8" and g.chance(0.25):
         x = sequences.embedding(g)
+    elif mode not in ("int8", "sym") and g.chance(0.08):
+        x = g.input((g.between(1, 40),))
     else:
         shape = (n, g.between(2, 20), int(g.pick([4, 16, 17, 32])))  # type: ignore[call-overload]
         x = g.input(shape if g.chance(0.7) else (n, shape[2]))
-    g.values.append(integers.rounded(g, x) if mode == "int8" else x)
+    if mode == "int8":
+        x = integers.rounded(g, x)
+    elif g.chance(0.25):
+        x = _with_another_input(g, x)
+    g.values.append(x)
+
+
+def _with_another_input(g: Graph, x: Tensor) -> Tensor:
+    """A number, a vector or truths that the model is given beside its samples."""
+    how = g.pick(["number", "vector", "mask"])
+    if how == "mask":
+        mask = g.input(x.shape, "bool")
+        return g.node("Where", [mask, x, forms.number(g, 0.1)], x.shape)
+    other = g.input(() if how == "number" else x.shape[-1:], single=True)
+    return g.node(str(g.pick(["Mul", "Add", "Sub"])), [x, other], x.shape)
 
 
 def _grow(g: Graph, mode: str) -> None:
@@ -173,6 +208,7 @@ def _moves(x: Tensor, mode: str) -> dict[Move, int]:
         moves |= _ROWS
     if mode == "host":
         moves |= {elementwise.choice: 5, elementwise.through_integers: 5, shapes.gather: 5, shapes.slice_: 6}
+        moves |= {logic.truths: 3, logic.whole_numbers: 4, logic.places: 2}
         if 3 <= x.rank <= 5:
             moves |= {windows.resize: 6}
     return moves
@@ -181,8 +217,12 @@ def _moves(x: Tensor, mode: str) -> dict[Move, int]:
 def _feed(g: Graph, samples: int) -> dict[str, Array]:
     feed: dict[str, Array] = {}
     for name, (tensor, below) in g.inputs.items():
-        shape = (samples or tensor.shape[0], *tensor.shape[1:])
-        if below:
+        shape = tensor.shape
+        if samples and name not in g.single:
+            shape = (samples, *shape[1:])
+        if tensor.dtype == "bool":
+            feed[name] = g.random.random(shape) < 0.5
+        elif below:
             feed[name] = g.random.integers(0, below, shape).astype(tensor.dtype)
         else:
             feed[name] = g.random.standard_normal(shape).astype("float32")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from . import forms
 from .graph import Graph, Tensor
 
 _PLAIN = (
@@ -23,11 +24,13 @@ _WITH_NUMBERS: dict[str, dict[str, tuple[float, float]]] = {
 def function(g: Graph, x: Tensor) -> Tensor:
     """An elementwise function, with its numbers if it has any."""
     if g.chance(0.5):
-        return g.unary(str(g.pick(_PLAIN)), x)
+        plain = str(g.pick(_PLAIN))
+        return g.unary("Softplus" if plain == "HardSwish" and g.opset < 14 else plain, x)
     operator = str(g.pick([*_WITH_NUMBERS, "Gelu", "Clip", "PRelu", "Swish", "Round", "Exp", "Log", "Sqrt"]))
     if operator == "Swish" and g.opset >= 18 and g.chance(0.3):
         return g.unary("Mish", x)
     if operator in _WITH_NUMBERS:
+        operator = "Elu" if operator == "Celu" and g.opset < 12 else operator
         numbers = {name: float(g.random.uniform(*ends)) for name, ends in _WITH_NUMBERS[operator].items()}
         return g.unary(operator, x, **numbers)
     return _SPECIAL[operator](g, x)
@@ -121,7 +124,7 @@ def _joined(x: Tensor, y: Tensor) -> tuple[int, ...] | None:
 
 def choice(g: Graph, x: Tensor) -> Tensor:
     """One of two numbers by a comparison."""
-    operator = str(g.pick(["Greater", "Less", "GreaterOrEqual", "LessOrEqual"]))
+    operator = str(g.pick(["Greater", "Less"])) + ("OrEqual" if g.opset >= 12 and g.chance(0.5) else "")
     test = g.node(operator, [x, g.numbers((), 0.5)], x.shape, "bool")
     if g.chance(0.3):
         test = g.node("Not", [test], x.shape, "bool")
@@ -137,7 +140,10 @@ def through_integers(g: Graph, x: Tensor) -> Tensor:
     if g.chance(0.5):
         number = g.constant(np.array(g.between(1, 5), whole.dtype))
         whole = g.node(
-            str(g.pick(["Add", "Mul", "Sub", "Max", "Min"])), [whole, number], x.shape, whole.dtype
+            str(g.pick(["Add", "Mul", "Sub", *(["Max", "Min"] if g.opset >= 12 else [])])),
+            [whole, number],
+            x.shape,
+            whole.dtype,
         )
     if g.chance(0.2):
         g.keep(whole)
@@ -170,7 +176,7 @@ def layer_norm(g: Graph, x: Tensor) -> Tensor | None:
     """Over the last axes, as one operator or written out, with or without a mean."""
     if x.shape[-1] < 3:
         return None
-    if g.chance(0.6):
+    if g.opset >= 17 and g.chance(0.6):
         axis = x.rank - (2 if x.rank > 2 and g.chance(0.3) else 1)
         shape = x.shape[axis:]
         operands = [x, g.positive(shape), *([g.numbers(shape, 0.5)] if g.chance(0.7) else [])]
@@ -186,7 +192,4 @@ def layer_norm(g: Graph, x: Tensor) -> Tensor | None:
 
 
 def _mean(g: Graph, x: Tensor) -> Tensor:
-    shape = (*x.shape[:-1], 1)
-    if g.opset >= 18:
-        return g.node("ReduceMean", [x, g.integers(-1)], shape)
-    return g.node("ReduceMean", [x], shape, axes=[-1])
+    return forms.reduce(g, "ReduceMean", x, [x.rank - 1], keeps=True, written=[-1])

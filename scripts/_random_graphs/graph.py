@@ -44,6 +44,8 @@ class Graph:
         self.nodes: list[onnx.NodeProto] = []
         self.inputs: dict[str, tuple[Tensor, int]] = {}
         """Inputs, and below what their integers are; 0 for real numbers."""
+        self.single: set[str] = set()
+        """Inputs without an axis of samples."""
         self._constants: list[onnx.TensorProto] = []
         self._used: set[str] = set()
         self._extra: list[Tensor] = []
@@ -68,9 +70,12 @@ class Graph:
 
     # --- parts ------------------------------------------------------------------------------------------
 
-    def input(self, shape: Shape, dtype: str = "float32", below: int = 0) -> Tensor:
+    def input(self, shape: Shape, dtype: str = "float32", below: int = 0, *, single: bool = False) -> Tensor:
+        """An input of the model; one that is ``single`` has no axis of samples."""
         made = Tensor(f"input{len(self.inputs)}", shape, dtype)
         self.inputs[made.name] = (made, below)
+        if single:
+            self.single.add(made.name)
         return made
 
     def constant(self, array: Array) -> str:
@@ -137,6 +142,10 @@ class Graph:
         del node.input[:]
         node.input.extend(names)
         self.nodes.append(node)
+
+    def reads(self, x: Tensor) -> None:
+        """Notes that something reads a value without naming it among its operands."""
+        self._used.add(x.name)
 
     def shape_of(self, constant: str) -> Shape:
         """The shape of a constant by its name."""
@@ -230,7 +239,7 @@ class Graph:
 
     def _declared(self, value: Tensor, *, known: bool = True) -> onnx.ValueInfoProto:
         shape: list[int | str | None] = list(value.shape)
-        if self.named and shape:
+        if self.named and shape and value.name not in self.single:
             shape = ["N" if known else None, *shape[1:]]
         kind = helper.np_dtype_to_tensor_dtype(np.dtype(value.dtype))
         return helper.make_tensor_value_info(value.name, kind, shape)

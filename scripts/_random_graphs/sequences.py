@@ -65,7 +65,7 @@ def product(g: Graph, x: Tensor) -> Tensor | None:
 
 
 def einsum(g: Graph, x: Tensor) -> Tensor | None:
-    if x.rank not in (3, 4):
+    if x.rank not in (3, 4) or g.opset < 12:
         return None
     width, depth = int(g.pick(_WIDTHS)), x.shape[-1]  # type: ignore[call-overload]
     lead = "abc"[: x.rank - 1]

@@ -6,6 +6,7 @@ from math import prod
 
 import numpy as np
 
+from . import forms
 from .graph import Graph, Tensor
 
 _MOST = 120_000
@@ -40,7 +41,7 @@ def reshape(g: Graph, x: Tensor) -> Tensor | None:
         return g.reshape(x, (x.shape[0], prod(x.shape[1:])))
     if how == "one" and x.rank < 5:
         at = g.between(1, x.rank)
-        return g.node("Unsqueeze", [x, g.integers(at)], (*x.shape[:at], 1, *x.shape[at:]))
+        return forms.unsqueeze(g, x, at)
     return None
 
 
@@ -49,7 +50,7 @@ def squeeze(g: Graph, x: Tensor) -> Tensor | None:
     if not ones or x.rank < 3:
         return None
     at = int(g.pick(ones))  # type: ignore[call-overload]
-    return g.node("Squeeze", [x, g.integers(at)], (*x.shape[:at], *x.shape[at + 1 :]))
+    return forms.squeeze(g, x, at)
 
 
 def concat(g: Graph, x: Tensor) -> Tensor | None:
@@ -65,7 +66,8 @@ def concat(g: Graph, x: Tensor) -> Tensor | None:
         return None
     order = g.random.permutation(len(pieces))
     shape = (*x.shape[:axis], extent, *x.shape[axis + 1 :])
-    return g.node("Concat", [pieces[int(at)] for at in order], shape, axis=axis)  # type: ignore[misc]
+    operands = [pieces[int(at)] for at in order]
+    return g.node("Concat", operands, shape, axis=forms.axis_of(g, x, axis))  # type: ignore[arg-type]
 
 
 def _but(x: Tensor, axis: int) -> tuple[int, ...]:
@@ -81,8 +83,7 @@ def split(g: Graph, x: Tensor) -> list[Tensor] | None:
     count = g.between(2, min(3, extent))
     inner = sorted(1 + int(at) for at in g.random.permutation(extent - 1)[: count - 1])
     sizes = [end - begin for begin, end in zip([0, *inner], [*inner, extent], strict=True)]
-    shapes = [(*x.shape[:axis], size, *x.shape[axis + 1 :]) for size in sizes]
-    return g.add("Split", [x, g.integers(*sizes)], *shapes, axis=axis)
+    return forms.split(g, x, axis, sizes)
 
 
 def slice_(g: Graph, x: Tensor) -> Tensor | None:
@@ -105,7 +106,8 @@ def slice_(g: Graph, x: Tensor) -> Tensor | None:
             ends.append(2**31 - 1 if end == extent and g.chance(0.5) else end)
             shape[axis] = -(-(end - begin) // step)
         steps.append(step)
-    numbers = [g.integers(*one) for one in (starts, ends, chosen, steps)]
+    named = [forms.axis_of(g, x, axis) for axis in chosen]
+    numbers = [g.integers(*one) for one in (starts, ends, named, steps)]
     return g.node("Slice", [x, *numbers], tuple(shape))
 
 
@@ -139,9 +141,9 @@ def gather(g: Graph, x: Tensor) -> Tensor | None:
     indices = g.random.integers(-x.shape[axis], x.shape[axis], count)
     if g.chance(0.25) and x.rank > 2:
         number = g.constant(np.array(indices[0]))
-        return g.node("Gather", [x, number], _but(x, axis), axis=axis)
+        return g.node("Gather", [x, number], _but(x, axis), axis=forms.axis_of(g, x, axis))
     shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
-    return g.node("Gather", [x, g.constant(indices)], shape, axis=axis)
+    return g.node("Gather", [x, g.constant(indices)], shape, axis=forms.axis_of(g, x, axis))
 
 
 def repeat(g: Graph, x: Tensor) -> Tensor | None:
@@ -170,16 +172,11 @@ def reduction(g: Graph, x: Tensor) -> Tensor | None:
     if operator == "ReduceProd" and extent > 8:
         operator = "ReduceMax"
     keeps = g.chance(0.6) or x.rank - len(chosen) < 2
-    shape = tuple(
-        1 if axis in chosen else size for axis, size in enumerate(x.shape) if keeps or axis not in chosen
-    )
     written = [axis - x.rank if g.chance(0.3) else axis for axis in chosen]
     y = x
     if operator in ("ReduceSum", "ReduceL1", "ReduceSumSquare"):
         y = g.node("Mul", [x, g.constant(np.float32(extent**-0.5))], x.shape)
-    if g.opset >= 18 or operator == "ReduceSum":
-        return g.node(operator, [y, g.integers(*written)], shape, keepdims=int(keeps))
-    return g.node(operator, [y], shape, axes=written, keepdims=int(keeps))
+    return forms.reduce(g, operator, y, chosen, keeps=keeps, written=written)
 
 
 def softmax(g: Graph, x: Tensor) -> Tensor | None:
@@ -187,6 +184,8 @@ def softmax(g: Graph, x: Tensor) -> Tensor | None:
     if not axes:
         return None
     axis = x.rank - 1 if g.chance(0.5) else int(g.pick(axes))  # type: ignore[call-overload]
+    if g.opset < 13:  # there all axes from this one on are one
+        axis = x.rank - 1
     operator = "LogSoftmax" if g.chance(0.2) else "Softmax"
     return g.unary(operator, x, axis=axis - x.rank if g.chance(0.5) else axis)
 
@@ -200,11 +199,11 @@ def indices(g: Graph, x: Tensor) -> Tensor | None:
     if g.chance(0.5):
         shape = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
         operator = str(g.pick(["ArgMax", "ArgMin"]))
-        g.keep(g.node(operator, [x], shape, "int64", axis=axis, keepdims=1))
+        g.keep(g.node(operator, [x], shape, "int64", axis=forms.axis_of(g, x, axis), keepdims=1))
         return None
     count = g.between(1, x.shape[axis] - 1)
     shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
-    return g.add("TopK", [x, g.integers(count)], shape, shape, axis=axis)[0]
+    return g.add("TopK", [x, g.integers(count)], shape, shape, axis=forms.axis_of(g, x, axis))[0]
 
 
 def running_sum(g: Graph, x: Tensor) -> Tensor | None:

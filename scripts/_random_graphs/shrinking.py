@@ -74,6 +74,13 @@ def _smaller(case: Case) -> Iterator[Case | None]:
         yield from _without(case, [at])
 
 
+def reads(node: onnx.NodeProto) -> set[str]:
+    """All that a node reads, its subgraphs included."""
+    inner = [one for attribute in node.attribute if attribute.HasField("g") for one in attribute.g.node]
+    made = {name for one in inner for name in one.output}
+    return set(node.input) | {name for one in inner for name in reads(one)} - made
+
+
 def _without(case: Case, gone: Sequence[int]) -> Iterator[Case | None]:
     """Without these nodes: what others read of them is fed; a result gives way to what they read."""
     nodes = case.model.graph.node
@@ -81,9 +88,9 @@ def _without(case: Case, gone: Sequence[int]) -> Iterator[Case | None]:
     if not kept:
         return
     made = {name for at in kept for name in nodes[at].output}
-    read = {name for at in kept for name in nodes[at].input}
+    read = {name for at in kept for name in reads(nodes[at])}
     results = [value.name for value in case.model.graph.output if value.name in made]
-    lost = {name for at in gone for name in nodes[at].input if name in made and name not in read}
+    lost = {name for at in gone for name in reads(nodes[at]) if name in made and name not in read}
     yield _cut(case, kept, [*results, *sorted(lost - set(results))])
 
 
@@ -94,7 +101,7 @@ def _cut(case: Case, kept: Sequence[int], results: Sequence[str]) -> Case | None
     for at in sorted(kept, reverse=True):
         if needed & set(graph.node[at].output):
             chosen.append(graph.node[at])
-            needed |= set(graph.node[at].input)
+            needed |= reads(graph.node[at])
     chosen.reverse()
     if not chosen:
         return None
@@ -102,7 +109,7 @@ def _cut(case: Case, kept: Sequence[int], results: Sequence[str]) -> Case | None
     made = {name for node in chosen for name in node.output}
     constants = [tensor for tensor in graph.initializer if tensor.name in needed]
     known = {tensor.name for tensor in constants}
-    given = [name for name in dict.fromkeys(n for node in chosen for n in node.input) if name]
+    given = [name for name in dict.fromkeys(n for node in chosen for n in sorted(reads(node))) if name]
     inputs = [name for name in given if name not in made | known]
     stated = {value.name: value for value in (*graph.input, *graph.output)}
     named = any(dim.dim_param for value in graph.input for dim in value.type.tensor_type.shape.dim)

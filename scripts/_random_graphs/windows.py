@@ -165,10 +165,11 @@ def resize(g: Graph, x: Tensor) -> Tensor | None:
     attributes: dict[str, object] = {"mode": mode, "coordinate_transformation_mode": g.pick(rules)}
     if mode == "nearest":
         attributes["nearest_mode"] = g.pick(["floor", "ceil", "round_prefer_floor", "round_prefer_ceil"])
+    none = "" if g.opset >= 13 else g.constant(np.zeros(0, "float32"))
     if g.named or (whole and g.chance(0.5)):
-        operands = [x, "", g.constant(np.array([1, 1, *factors], "float32"))]
+        operands = [x, none, g.constant(np.array([1, 1, *factors], "float32"))]
     else:
-        operands = [x, "", "", g.integers(*x.shape[:2], *image)]
+        operands = [x, none, none, g.integers(*x.shape[:2], *image)]
     return g.node("Resize", operands, (*x.shape[:2], *image), **attributes)
 
 

@@ -49,7 +49,8 @@ class Builder:
         )
 
     def local(self, shape: Shape, layout: str = "", **fields: Any) -> int:
-        return self._add(f"t{len(self.values)}", shape, "float32", "local", layout, **fields)
+        dtype = fields.pop("dtype", "float32")
+        return self._add(f"t{len(self.values)}", shape, dtype, "local", layout, **fields)
 
     def view(self, of: int, shape: Shape, layout: str = "", offset: Any = 0) -> int:
         return self.local(shape, layout, alias_of=of, alias_offset=offset)

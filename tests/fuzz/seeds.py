@@ -6,6 +6,10 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
+from tvm_mxplan.byoc import registry
+from tvm_mxplan.byoc.joined import joined
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.core.program import program as ir
@@ -16,7 +20,7 @@ from tvm_mxplan.passes.region.annotate import annotate
 sys.path.append(str(Path(__file__).resolve().parents[1] / "byoc"))
 sys.path.append(str(Path(__file__).resolve().parents[1] / "byoc" / "runtime"))
 from program_builder import Builder, random
-from sound_steps import SOUND
+from sound_steps import SOUND, Sound
 
 RELU = ir.EltwisePostOp("relu", 0.0, 0.0)
 SAME = ir.Convolution((1, 1), (1, 1, 1, 1), (1, 1), 1)
@@ -60,6 +64,52 @@ def in_place() -> Builder:
     return b
 
 
+def two_libraries() -> Builder:
+    """Steps of two libraries that hand tensors to each other: a choice, a cast, rows, integers; planned."""
+    b = Builder("two_libraries")
+    shape, rows = (2, 16, 6, 5), (2, 16, 4, 5)
+    src = b.input(shape)
+    conv, zero = b.local(shape, "acdb"), b.constant(np.zeros((1, 1, 1, 1), np.float32))
+    b.step(SAME, [RELU], src=src, weights=b.constant(random(16, 16, 3, 3)), dst=conv)
+    truth, chosen = b.local(shape, "acdb", dtype="bool"), b.local(shape, "acdb")
+    _host(b, ir.Compare("less"), src=conv, src1=zero, dst=truth)
+    _host(b, ir.Select(), condition=truth, src=zero, src1=conv, dst=chosen)
+    plain, taken = b.local(shape), b.local(rows)
+    b.step(ir.Reorder(), src=chosen, dst=plain)
+    _host(b, ir.Gather(2), src=plain, indices=b.input((4,), dtype="int64"), dst=taken)
+    whole, back, wide = b.local(rows, dtype="int32"), b.local(rows), b.local((2, 16, 8, 10))
+    _host(b, ir.Cast(), src=taken, dst=whole)
+    _host(b, ir.Cast(), src=whole, dst=back)
+    _host(b, ir.Resize("cubic", "half_pixel", "floor", -0.75, False), src=back, dst=wide)
+    _host(b, ir.StridedSlice((0, 15, 1, 0), (1, -3, 2, 3)), src=wide, dst=b.output((2, 6, 4, 4)))
+    scales = {
+        "src_scale": b.constant(np.float32([0.02])),
+        "dst_scale": b.constant(np.float32([0.05])),
+        "src_zero_point": b.constant(np.int32([3])),
+        "dst_zero_point": b.constant(np.int32([128])),
+    }
+    made = {"dst_scale": scales["src_scale"], "dst_zero_point": scales["src_zero_point"]}
+    short = b.local(shape, "acdb", dtype="uint8")
+    b.step(ir.Quantization(1), src=conv, dst=short, **made)
+    weights = b.constant(np.random.default_rng(2).integers(-127, 128, (16, 16, 3, 3)).astype("int8"))
+    product = b.output(shape, "acdb", "uint8")
+    scales["weights_scale"] = b.constant(np.full(16, 0.01, np.float32))
+    b.step(SAME, [RELU], src=short, weights=weights, dst=product, **scales)
+    return b
+
+
+def _host(b: Builder, attrs: ir.Attributes, **operands: int) -> None:
+    b.step(attrs, **operands)
+    b.steps[-1] = replace(b.steps[-1], library="host")
+
+
+def sound_steps() -> list[Sound]:
+    """Every kind of step alone, by each library of the processor that has it."""
+    both = [SOUND[name] for name in ("binary", "reduction", "concat", "reorder")]
+    both.append(replace(SOUND["eltwise"], attrs=ir.Eltwise("erf", 0.0, 0.0)))
+    return [*SOUND.values(), *(replace(sound, library="host") for sound in both)]
+
+
 def containers() -> list[bytes]:
     """The programs as modules are saved."""
     library.load()
@@ -68,8 +118,10 @@ def containers() -> list[bytes]:
     backend = OneDNN()
     planned = plan_memory(annotate(block.build(), backend), backend).program
     assert planned.arena_bytes > 0
-    # The drivers give any numbers as indices and resolve by one library, so no steps of others.
-    alone = [SOUND[name].program() for name in SOUND if not SOUND[name].library]
-    for program, constants in [(planned, block.constants), *alone]:
+    mixed = two_libraries()
+    (both, *_) = joined([registry.planner(name) for name in registry.DEFAULT])
+    laid = plan_memory(annotate(mixed.build(), both), both).program
+    alone = [sound.program() for sound in sound_steps()]
+    for program, constants in [(planned, block.constants), (laid, mixed.constants), *alone]:
         made.append(bytes(library.create_module(program.name, program, constants)["mxplan.save"]()))
     return made

@@ -59,6 +59,33 @@ def test_cases_are_models_of_many_operators() -> None:
     assert len(seen) > 60
 
 
+def test_blocks_shapes_and_versions_of_all_kinds_are_drawn() -> None:
+    """Of many cases: operators, versions of ONNX, ranks of inputs, tensors without elements, axes below 0."""
+    cases = [drawing.draw(mode, 3, number) for mode in ("f32", "sym", "host") for number in range(100)]
+    seen = {name for case in cases for name in operators(case)}
+    assert seen >= {
+        "And", "ArgMax", "ConstantOfShape", "CumSum", "Expand", "GatherElements", "GatherND", "If", "LSTM",
+        "Mod", "OneHot", "Or", "Range", "Resize", "ScatterElements", "ScatterND", "Shape", "Trilu", "Xor",
+    }  # fmt: skip
+    assert {case.model.opset_import[0].version for case in cases} >= set(range(11, 23))
+    ranks = {array.ndim for case in cases for feed in case.feeds for array in feed.values()}
+    assert ranks >= {0, 1, 2, 3, 4, 5}
+    axes = [
+        a.i for case in cases for node in case.model.graph.node for a in node.attribute if a.name == "axis"
+    ]
+    assert min(axes) < 0 < max(axes)
+    shapes = [onnx.shape_inference.infer_shapes(case.model).graph.value_info for case in cases[:100]]
+    dims = [d for one in shapes for value in one for d in value.type.tensor_type.shape.dim]
+    assert any(dim.HasField("dim_value") and dim.dim_value == 0 for dim in dims)
+
+
+def test_what_subgraphs_read_counts() -> None:
+    branch = helper.make_graph([helper.make_node("Add", ["x", "inner"], ["y"])], "b", [], [])
+    branch.node.insert(0, helper.make_node("Neg", ["z"], ["inner"]))
+    node = helper.make_node("If", ["c"], ["r"], then_branch=branch, else_branch=branch)
+    assert shrinking.reads(node) == {"c", "x", "z"}
+
+
 @pytest.mark.parametrize(("mode", "count"), FIXED)
 def test_a_few_of_each_mode(mode: str, count: int) -> None:
     answers = [trial.tried({"mode": mode, "seed": 7, "number": number}) for number in range(count)]

@@ -81,14 +81,16 @@ PhysicalLayout ParseLayout(const Dims& dims, const std::string& dtype, const std
     order.push_back(axis);
   }
   int64_t elements = 1;
-  for (int64_t size : layout.blocks) elements *= size;
+  bool fits = true;
+  for (int64_t size : layout.blocks) fits &= !__builtin_mul_overflow(elements, size, &elements);
   layout.strides.assign(rank, 0);
   for (size_t i = rank; i-- > 0;) {
     const auto axis = static_cast<size_t>(order[i]);
-    const int64_t outer = (dims[axis] + multiples[axis] - 1) / multiples[axis];
-    layout.padded[axis] = outer * multiples[axis];
+    const int64_t outer =
+        dims[axis] / multiples[axis] + (dims[axis] % multiples[axis] != 0 ? 1 : 0);
+    fits &= !__builtin_mul_overflow(outer, multiples[axis], &layout.padded[axis]);
     layout.strides[axis] = elements;
-    if (__builtin_mul_overflow(elements, outer, &elements)) {
+    if (!fits || __builtin_mul_overflow(elements, outer, &elements)) {
       ThrowUnsupported("a tensor of more than 2^63 elements");
     }
   }

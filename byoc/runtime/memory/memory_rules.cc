@@ -198,7 +198,7 @@ class Checker {
     bool same = RangeOf(value) == RangeOf(dst) && Get(value).dims == Get(dst).dims &&
                 program_.values[static_cast<size_t>(value)].dtype ==
                     program_.values[static_cast<size_t>(dst)].dtype &&
-                SamePlacement(Get(value).layout, Get(dst).layout);
+                (Get(value).dims.empty() || SamePlacement(Get(value).layout, Get(dst).layout));
     if (!same) return false;
     auto is_sum = [](const PostOp& op) { return op.kind == PostOp::Kind::kSum; };
     bool sums = std::any_of(step.post_ops.begin(), step.post_ops.end(), is_sum);

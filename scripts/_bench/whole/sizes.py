@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     right = True
     with with_threads(1):
         for network in options.networks.split(","):
-            named = tvm_mxplan.compile(network_at(network, names_of(network)), target="dnnl, llvm")
+            named = tvm_mxplan.compile(network_at(network, names_of(network)))
             chosen = options.sizes.split(",") if options.sizes else SIZES.get(network, SIZES[""])
             for size in chosen:
                 cells, error = _row(network, named, [int(one) for one in size.split("x")], options.rounds)
@@ -70,7 +70,7 @@ def _row(
     expected = onnxruntime_outputs(model, inputs)
     with tempfile.TemporaryDirectory(prefix="bench_sizes_") as folder:
         path = Path(folder) / "static.so"
-        tvm_mxplan.compile(model, target="dnnl, llvm").export(path)
+        tvm_mxplan.compile(model).export(path)
         loaded: list[tvm_mxplan.Executable] = []
         static_first = _milliseconds(lambda: _load_and_call(path, inputs, loaded))
     first = _milliseconds(lambda: named(**inputs))

@@ -282,6 +282,24 @@ def test_every_operand_has_a_type(name: str) -> None:
         assert any(text in info.error for text in wanted)
 
 
+_OF_THE_HOST = {
+    "eltwise": Sound(ir.Eltwise("erf", 0.0, 0.0), (3, 6), {"src": (3, 6)}, library="host"),
+    "binary": replace(SOUND["binary"], library="host"),
+    "reduction": replace(SOUND["reduction"], library="host"),
+    "resize": SOUND["resize"],
+}
+
+
+@pytest.mark.parametrize("name", _OF_THE_HOST)
+def test_the_host_library_computes_in_one_type(name: str) -> None:
+    """An operand of two bytes was read, or written, as one of four."""
+    program, _ = _OF_THE_HOST[name].program()
+    assert not library.describe(program).steps[0].error
+    for operand in program.steps[0].operands:
+        (info,) = library.describe(program.with_value(operand.value, dtype="bfloat16")).steps
+        assert "as dst has it, got" in info.error or "element type bfloat16" in info.error
+
+
 HUGE = 2**31 - 1
 
 

@@ -19,6 +19,7 @@
 #include "program/resolved.h"
 #include "read_file.h"
 #include "region/describe.h"
+#include "region/libraries.h"
 #include "weights/container.h"
 #include "weights/linked_weights.h"
 
@@ -67,7 +68,8 @@ bool Try(const std::string& data) {
     mxplan::ToText(program);
     std::vector<int64_t> symbols(program.symbols.size(), 3);
     mxplan::Describe(program, mxplan::FindLibrary("onednn"), symbols);
-    mxplan::CheckPlaceable(mxplan::Resolve(program, symbols, mxplan::FindLibrary("onednn")));
+    const mxplan::Libraries libraries(program, mxplan::FindLibrary("onednn"));
+    mxplan::CheckPlaceable(mxplan::Resolve(program, symbols, libraries));
     return true;
   } catch (const mxplan::Error&) {
     return false;

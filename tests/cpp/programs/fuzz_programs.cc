@@ -29,6 +29,7 @@
 #include "library/library.h"
 #include "read_file.h"
 #include "region/describe.h"
+#include "region/libraries.h"
 #include "region/region.h"
 #include "weights/container.h"
 
@@ -76,10 +77,11 @@ void ChangeDim(mxplan::DimExpr* dim, Random* random) {
 }
 
 void ChangeValue(Program* program, Random* random) {
-  static std::vector<std::string> types = {"float32", "int8", "uint8", "int32", "bfloat16"};
-  static std::vector<std::string> layouts = {"a",        "ab",      "ba",     "abc",   "abcd",
-                                             "acdb",     "aBcd16b", "aBcd8b", "abcde", "acdeb",
-                                             "aBcde16b", "aB16b",   "Ab16a",  "any",   "cdba"};
+  static std::vector<std::string> types = {"float32",  "int8",  "uint8", "int32",
+                                           "bfloat16", "int64", "bool",  "float64"};
+  static std::vector<std::string> layouts = {
+      "a",     "ab",    "ba",       "abc",   "abcd",  "acdb", "aBcd16b", "aBcd8b",
+      "abcde", "acdeb", "aBcde16b", "aB16b", "Ab16a", "any",  "cdba",    "aBcd12b"};
   Value& value = random->Pick(program->values);
   switch (random->Below(9)) {
     case 0:
@@ -163,6 +165,14 @@ void ChangeAttribute(Step* step, Random* random) {
                                              "nearest",
                                              "exp",
                                              "clip_v2",
+                                             "sqrt",
+                                             "less_equal",
+                                             "not_equal",
+                                             "div",
+                                             "cubic",
+                                             "half_pixel",
+                                             "align_corners",
+                                             "round_prefer_ceil",
                                              "jit:avx512_core",
                                              ""};
     *text = random->Pick(words);
@@ -200,10 +210,12 @@ void ChangePostOps(Program* program, Step* step, Random* random) {
 void ChangeStep(Program* program, Random* random) {
   if (program->steps.empty()) return;
   Step& step = random->Pick(program->steps);
-  static std::vector<std::string> roles = {"src",      "src1",          "weights", "bias",
-                                           "scale",    "mean",          "shift",   "dst",
-                                           "variance", "depthwise_bias"};
-  switch (random->Below(9)) {
+  static std::vector<std::string> roles = {
+      "src",       "src1",          "weights",   "bias",           "scale",         "mean",
+      "shift",     "dst",           "variance",  "depthwise_bias", "indices",       "condition",
+      "src_scale", "weights_scale", "dst_scale", "src_zero_point", "dst_zero_point"};
+  static std::vector<std::string> libraries = {"", "host", "onednn", "nobody"};
+  switch (random->Below(10)) {
     case 0:
     case 1:
     case 2:
@@ -220,6 +232,9 @@ void ChangeStep(Program* program, Random* random) {
     case 6:
       return ChangePostOps(program, &step, random);
     case 7:
+      step.library = random->Pick(libraries);
+      return;
+    case 8:
       step.scratchpad_offset = random->Number(step.scratchpad_offset) / 64 * 64;
       return;
     default:
@@ -285,15 +300,35 @@ class Guarded {
 
 using Block = std::shared_ptr<Guarded>;
 
-// Numbers between -1 and 1, or zeros, which are right in tails too.
+template <typename T, typename Draw>
+void Fill(Guarded* block, Draw draw) {
+  for (size_t i = 0; i + sizeof(T) <= block->bytes(); i += sizeof(T)) {
+    const T number = static_cast<T>(draw());
+    std::memcpy(block->data() + i, &number, sizeof(T));
+  }
+}
+
+// Numbers between -1 and 1; integers of a few units, such as an index may have, and rarely others;
+// or zeros, which are right in tails too.
 Block Filled(int64_t bytes, bool zeros, const std::string& dtype, Random* random) {
   auto block = std::make_shared<Guarded>(bytes);
   std::memset(block->data(), 0, block->bytes());
-  if (zeros || dtype != "float32") return block;
-  for (size_t i = 0; i + 4 <= block->bytes(); i += 4) {
-    float number = static_cast<float>(random->Below(2000)) / 1000 - 1;
-    std::memcpy(block->data() + i, &number, 4);
-  }
+  if (zeros) return block;
+  auto real = [random] { return static_cast<double>(random->Below(2000)) / 1000 - 1; };
+  const bool wild = random->Below(8) == 0;
+  auto whole = [random, wild]() -> int64_t {
+    if (wild && random->Below(4) == 0) return random->Number(7);
+    return static_cast<int64_t>(random->Below(6)) - 2;
+  };
+  Guarded* to = block.get();
+  if (dtype == "float32") Fill<float>(to, real);
+  if (dtype == "float64") Fill<double>(to, real);
+  if (dtype == "int64") Fill<int64_t>(to, whole);
+  if (dtype == "int32") Fill<int32_t>(to, whole);
+  if (dtype == "int8" || dtype == "uint8")
+    Fill<uint8_t>(to, [random] { return random->Below(256); });
+  if (dtype == "bool") Fill<uint8_t>(to, [random] { return random->Below(2); });
+  if (dtype == "bfloat16") Fill<uint16_t>(to, [random] { return 0x3F00 + random->Below(256); });
   return block;
 }
 
@@ -306,7 +341,8 @@ struct Finding : std::runtime_error {
 Outcome RunProgram(const std::string& bytes, Random* random) {
   Program program = mxplan::Decode(bytes);
   std::vector<int64_t> symbols(program.symbols.size(), 2);
-  mxplan::Resolved resolved = mxplan::Resolve(program, symbols, mxplan::FindLibrary("onednn"));
+  const mxplan::Libraries libraries(program, mxplan::FindLibrary("onednn"));
+  mxplan::Resolved resolved = mxplan::Resolve(program, symbols, libraries);
   mxplan::CheckPlaceable(resolved);
   int64_t total = 0;
   for (const mxplan::ResolvedValue& value : resolved.values) {

@@ -229,3 +229,45 @@ def test_clip_between_inputs():
     assert [step.kind for step in computing(ex.report)] == ["convolution", "convolution"], str(ex.report)
     (expected,) = onnxruntime_outputs(model, g.inputs, optimise=False)
     assert relative_l2(ex(*g.inputs.values())[0].numpy(), expected) <= tolerance(153)
+
+
+def test_branches_of_named_sizes_between_regions():
+    """What a branch gives has a shape that the regions behind it know, by names alone."""
+    import onnx
+    from onnx import TensorProto, helper
+
+    random = np.random.default_rng(4)
+    nodes = [helper.make_node("Gather", ["table", "ids"], ["x"])]
+    nodes += [helper.make_node("MatMul", ["x", "first"], ["y"]), helper.make_node("Relu", ["y"], ["z"])]
+    nodes += [helper.make_node("ReduceMean", ["z"], ["m"], keepdims=0)]
+    nodes += [helper.make_node("Greater", ["m", "bound"], ["test"])]
+    branches = {}
+    for key, operator in (("then_branch", "Tanh"), ("else_branch", "Neg")):
+        value = helper.make_tensor_value_info(operator, TensorProto.FLOAT, None)
+        branches[key] = helper.make_graph([helper.make_node(operator, ["z"], [operator])], key, [], [value])
+    nodes += [helper.make_node("If", ["test"], ["r"], **branches)]
+    nodes += [helper.make_node("Concat", ["r", "z"], ["both"], axis=-1)]
+    nodes += [
+        helper.make_node("MatMul", ["both", "second"], ["s"]),
+        helper.make_node("Softmax", ["s"], ["out"]),
+    ]
+    constants = {
+        "table": random.standard_normal((11, 16)),
+        "first": random.standard_normal((16, 12)),
+        "second": random.standard_normal((24, 7)),
+        "bound": np.float32(0.5),
+    }
+    graph = helper.make_graph(
+        nodes,
+        "branches",
+        [helper.make_tensor_value_info("ids", TensorProto.INT64, ["n", "t"])],
+        [helper.make_tensor_value_info("out", TensorProto.FLOAT, ["n", "t", 7])],
+        [onnx.numpy_helper.from_array(np.asarray(a, "float32"), name) for name, a in constants.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    ex = tvm_mxplan.compile(model)
+    assert [step.kind for step in computing(ex.report)].count("matmul") == 2, str(ex.report)
+    for shape in ((1, 1), (3, 5), (2, 9)):
+        ids = random.integers(0, 11, shape)
+        (expected,) = onnxruntime_outputs(model, {"ids": ids}, optimise=False)
+        assert relative_l2(ex(ids)[0].numpy(), expected) <= tolerance(24)

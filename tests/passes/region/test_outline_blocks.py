@@ -116,3 +116,37 @@ def test_symbols_stay_those_of_the_caller():
     names = sorted(var.name for var in relax.analysis.defined_symbolic_vars(back["main"]))
     assert names == ["m", "n"]
     assert not relax.analysis.free_symbolic_vars(back["main"])
+
+
+@I.ir_module
+class NamedBranches:
+    @R.function
+    def main(x: R.Tensor(("n", 5), "int64"), w: R.Tensor((9, 3), "float32")):
+        n = T.int64()
+        with R.dataflow():
+            a = R.take(w, x, axis=0)
+            c = R.greater(R.mean(a), R.const(0.0, "float32"))
+            R.output(a, c)
+        if c:
+            with R.dataflow():
+                d = R.tanh(a)
+                R.output(d)
+            r = d
+        else:
+            with R.dataflow():
+                e = R.negative(a)
+                R.output(e)
+            r = e
+        with R.dataflow():
+            f = R.concat((r, a), axis=1)
+            g = R.reshape(f, R.shape([n, 30]))
+            R.output(g)
+        return g
+
+
+def test_shapes_with_symbols_stay_known():
+    """Also of a part whose parameters are the results of others alone."""
+    back = InlineBlocks()(OutlineBlocks()(NamedBranches))
+    tvm.ir.assert_structural_equal(back, relax.transform.CanonicalizeBindings()(NamedBranches))
+    assert "ndim" not in back.script()
+    assert not relax.analysis.free_symbolic_vars(back["main"])

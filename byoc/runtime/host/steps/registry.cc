@@ -13,20 +13,21 @@ struct Entry {
   std::string_view kind;
   void (*build)(StepBuilder* b);
   bool keeps_layout;  // of src, where dst may have any
+  bool one_type;      // every operand is of dst's, which rules leave to the library
 };
 
 constexpr Entry kBuilders[] = {
-    {"binary", BuildBinary, true},
-    {"cast", BuildCast, true},
-    {"compare", BuildCompare, true},
-    {"concat", BuildConcat, true},
-    {"eltwise", BuildEltwise, true},
-    {"gather", BuildGather, false},
-    {"reduction", BuildReduction, true},
-    {"reorder", BuildReorder, true},
-    {"resize", BuildResize, true},
-    {"select", BuildSelect, true},
-    {"strided_slice", BuildStridedSlice, false},
+    {"binary", BuildBinary, true, true},
+    {"cast", BuildCast, true, false},
+    {"compare", BuildCompare, true, false},
+    {"concat", BuildConcat, true, false},
+    {"eltwise", BuildEltwise, true, true},
+    {"gather", BuildGather, false, false},
+    {"reduction", BuildReduction, true, true},
+    {"reorder", BuildReorder, true, false},
+    {"resize", BuildResize, true, true},
+    {"select", BuildSelect, true, false},
+    {"strided_slice", BuildStridedSlice, false, false},
 };
 
 const Entry& FindEntry(const Step& step) {
@@ -48,7 +49,8 @@ constexpr NamedType kTypes[] = {
 }  // namespace
 
 StepBuilder::StepBuilder(const Step& step, Resolved* resolved) : step_(step), resolved_(resolved) {
-  const bool keeps = FindEntry(step).keeps_layout;
+  const Entry& entry = FindEntry(step);
+  const bool keeps = entry.keeps_layout;
   auto settle = [&](int id, const std::string& tag) {
     ResolvedValue& value = resolved_->values[static_cast<size_t>(id)];
     if (!value.IsAny()) return;
@@ -62,6 +64,12 @@ StepBuilder::StepBuilder(const Step& step, Resolved* resolved) : step_(step), re
     const bool follows =
         keeps && operand.role == "dst" && src >= 0 && Get(src).dims.size() == value.dims.size();
     settle(operand.value, follows ? Get(src).tag : PlainTag(value.dims.size()));
+  }
+  for (const Operand& operand : step.operands) {
+    if (entry.one_type && Dtype(operand.role.c_str()) != Dtype("dst")) {
+      ThrowUnsupported(operand.role, ": expected ", Dtype("dst"), " as dst has it, got ",
+                       Dtype(operand.role.c_str()));
+    }
   }
   if (!step.post_ops.empty()) ThrowUnsupported("post-ops, which the host library has not");
 }

@@ -143,6 +143,18 @@ def test_a_result_in_place_is_fine_where_its_source_dies():
     refused(in_place(read_again=True), "binary s2: value t1 is read, but its byte 0 of 4096")
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (3,)])
+def test_a_result_in_place_of_any_rank(shape):
+    b = Builder("place")
+    first, src = b.local(shape), b.input(shape)
+    over, dst = b.view(first, shape), b.output(shape)
+    for a, result in ((src, first), (first, over), (over, dst)):
+        b.step(ir.Eltwise("square", 0.0, 0.0), src=a, dst=result)
+        b.steps[-1] = replace(b.steps[-1], library="host")
+    x = np.asarray(random(*shape, seed=5))
+    check(run(b.build(), x), x**8)
+
+
 @pytest.mark.parametrize("kind", ["convolution", "softmax", "reorder", "later bytes"])
 def test_only_elementwise_steps_work_in_place(kind):
     b = Builder("place")
