@@ -151,7 +151,7 @@ class _Writer:
             self.string(refused)
         self.u32(len(step.prepared))
         self.raw(step.prepared)
-        names = _names(type(step.attrs))
+        names = _names(type(step.attrs))  # type: ignore[arg-type]
         self.u32(len(names))
         for name in names:
             self.string(name)
