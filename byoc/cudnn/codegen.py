@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from tvm import relax
 
+from tvm_mxplan.byoc import movement
 from tvm_mxplan.byoc.composite import Composite, ints
 from tvm_mxplan.byoc.elementwise import ACTIVATION_STEPS, BINARY, ELTWISE, with_scalar
 from tvm_mxplan.core.element_types import numpy_type
@@ -21,10 +22,8 @@ from tvm_mxplan.operators.attention import Attention, attention_of
 from tvm_mxplan.passes.relax_types import (
     dtype_of,
     is_constant,
-    permutation_of,
     scalar_of,
     shape_of,
-    slice_begin,
 )
 
 from .products import convolution, deconvolution, dense
@@ -266,29 +265,6 @@ def _chain(c: Composite) -> int:
     return c.builder.step("binary", ir.Binary(first), c.shape, operands, _dtype(c), post_ops)
 
 
-# --- movement and views -------------------------------------------------------------------------------------
-
-
-def _concat(c: Composite) -> int:
-    axis = int(c.root.attrs.axis) % len(c.shape)
-    pieces = [("src", c.value(field)) for field in c.definition(c.root.args[0]).fields]
-    return c.emit("concat", ir.Concat(axis), *pieces)
-
-
-def _slice(c: Composite) -> int:
-    begin = slice_begin(c.root)
-    assert begin is not None
-    return c.emit("slice", ir.Slice(begin), ("src", c.value(c.root.args[0])))
-
-
-def _reshape(c: Composite) -> int:
-    return c.builder.reshape(c.value(c.root.args[0]), c.shape)
-
-
-def _permute(c: Composite) -> int:
-    return c.builder.permute(c.value(c.root.args[0]), permutation_of(c.root))
-
-
 TRANSLATE: dict[str, Callable[[Composite], int]] = {
     "convolution": convolution,
     "deconvolution": deconvolution,
@@ -311,8 +287,8 @@ TRANSLATE: dict[str, Callable[[Composite], int]] = {
     "clip": _clip,
     "chain": _chain,
     "binary": _binary,
-    "slice": _slice,
-    "concat": _concat,
-    "reshape": _reshape,
-    "permute": _permute,
+    "slice": movement.unit_slice,
+    "concat": movement.concat,
+    "reshape": movement.reshape,
+    "permute": movement.permute,
 }

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 from tvm import relax
 
+from tvm_mxplan.byoc import movement
 from tvm_mxplan.byoc.composite import Composite, product
 from tvm_mxplan.core.program import program as ir
-from tvm_mxplan.passes.relax_types import permutation_of
 
 from .checks import METHODS
 from .patterns import BINARY, LOGICAL, REDUCTIONS, UNARY
@@ -91,12 +91,6 @@ def _broadcast(c: Composite) -> int:
     return c.emit("slice", ir.StridedSlice((0,) * len(shape), steps), ("src", src))
 
 
-def _concat(c: Composite) -> int:
-    axis = int(c.root.attrs.axis) % len(c.shape)
-    pieces = [("src", c.value(field)) for field in c.definition(c.root.args[0]).fields]
-    return c.emit("concat", ir.Concat(axis), *pieces)
-
-
 def _reduction(c: Composite) -> int:
     src = c.value(c.root.args[0])
     shape = c.builder.values[src].shape
@@ -134,14 +128,6 @@ def _binary(c: Composite) -> int:
     return c.emit("binary", ir.Binary(BINARY[_operator(c.root)]), ("src", left), ("src1", right))
 
 
-def _reshape(c: Composite) -> int:
-    return c.builder.reshape(c.value(c.root.args[0]), c.shape)
-
-
-def _permute(c: Composite) -> int:
-    return c.builder.permute(c.value(c.root.args[0]), permutation_of(c.root))
-
-
 TRANSLATE: dict[str, Callable[[Composite], int]] = {
     "where": _where,
     "compare": _compare,
@@ -152,11 +138,11 @@ TRANSLATE: dict[str, Callable[[Composite], int]] = {
     "take": _take,
     "strided_slice": _strided_slice,
     "broadcast": _broadcast,
-    "concat": _concat,
+    "concat": movement.concat,
     "reduction": _reduction,
     "resize": _resize,
     "unary": _unary,
     "binary": _binary,
-    "reshape": _reshape,
-    "permute": _permute,
+    "reshape": movement.reshape,
+    "permute": movement.permute,
 }

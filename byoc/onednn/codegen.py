@@ -10,12 +10,13 @@ from collections.abc import Callable
 
 from tvm import relax
 
+from tvm_mxplan.byoc import movement
 from tvm_mxplan.byoc.composite import Composite, ints, product
 from tvm_mxplan.core.long_sums import fits, stages, terms_at_once
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import Dim, is_static
 from tvm_mxplan.operators.convolution_gradients import Window
-from tvm_mxplan.passes.relax_types import permutation_of, scalar_of, shape_of, slice_begin
+from tvm_mxplan.passes.relax_types import scalar_of, shape_of
 
 from .checks import last_but_for_ones
 from .families import attention, quantized, recurrent, training
@@ -324,28 +325,6 @@ def _layer_norm_parts(c: Composite) -> int:
 # --- data movement ---------------------------------------------------------------------------------------
 
 
-def _concat(c: Composite) -> int:
-    axis = int(c.root.attrs.axis) % len(c.shape)
-    pieces = [("src", c.value(field)) for field in c.definition(c.root.args[0]).fields]
-    return c.emit("concat", ir.Concat(axis), *pieces)
-
-
-def _slice(c: Composite) -> int:
-    source = c.value(c.root.args[0])
-    shape = c.builder.values[source].shape
-    if shape == c.shape:
-        return source
-    return c.emit("slice", ir.Slice(slice_begin(c.root)), ("src", source))  # type: ignore[arg-type]
-
-
-def _reshape(c: Composite) -> int:
-    return c.builder.reshape(c.value(c.root.args[0]), c.shape)
-
-
-def _permute(c: Composite) -> int:
-    return c.builder.permute(c.value(c.root.args[0]), permutation_of(c.root))
-
-
 def _channel_shuffle(c: Composite) -> int:
     groups = int(shape_of(c.definition(c.definition(c.root.args[0]).args[0]))[1])  # type: ignore[index,arg-type]
     return c.emit("shuffle", ir.Shuffle(1, groups), ("src", c.only_param()))
@@ -389,10 +368,10 @@ TRANSLATE: dict[str, Callable[[Composite], int | tuple[int, ...]]] = {
     "channel_norm": _channel_norm,
     "instance_norm": _instance_norm,
     **ELEMENTWISE,
-    "concat": _concat,
-    "slice": _slice,
-    "reshape": _reshape,
-    "permute": _permute,
+    "concat": movement.concat,
+    "slice": movement.unit_slice,
+    "reshape": movement.reshape,
+    "permute": movement.permute,
     "channel_shuffle": _channel_shuffle,
     "resize": _resize,
     "pad": _pad,

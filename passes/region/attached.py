@@ -9,6 +9,7 @@ function)``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 
 import numpy as np
 import tvm
@@ -53,7 +54,13 @@ def carries_program(function: tvm.ir.BaseFunc) -> bool:
 
 
 def program_of(function: relax.Function) -> Program:
-    return codec.decode(function.attrs[PROGRAM].numpy().tobytes())
+    return _decoded(function.attrs[PROGRAM].numpy().tobytes())
+
+
+@lru_cache(maxsize=64)
+def _decoded(data: bytes) -> Program:
+    """The program of these bytes, which pass after pass reads; a change of it is another program."""
+    return codec.decode(data)
 
 
 def constants_of(function: relax.Function) -> list[tvm.runtime.Tensor]:

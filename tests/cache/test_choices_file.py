@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import pickle
 import subprocess
 import sys
 import textwrap
@@ -16,12 +14,11 @@ import numpy as np
 import onnx
 import pytest
 from blocks import BLOCKED_NAME
+from spoilt_files import UNUSABLE, check_each_fact_is_needed, check_unwritable_is_a_warning, rewrite
 
 import tvm_mxplan
 from tvm_mxplan import InvalidInputError, UnsupportedError, load_cache, save_cache
 from tvm_mxplan.cache import choices_file, compile_cache
-from tvm_mxplan.cache import container as container_module
-from tvm_mxplan.cache.container import Entry, write
 from tvm_mxplan.cache.safe_file import open_container
 from tvm_mxplan.cache.session import Session
 from tvm_mxplan.core.decisions.choices import Choices, Key
@@ -265,28 +262,7 @@ def test_nothing_to_save(tiny, tmp_path):
         save_cache(tmp_path / "c", "mkldnn")
 
 
-def flip(path: Path) -> None:
-    data = bytearray(path.read_bytes())
-    data[-9] ^= 1
-    path.write_bytes(data)
-
-
-def link(path: Path) -> None:
-    path.rename(path.with_name("elsewhere"))
-    path.symlink_to("elsewhere")
-
-
-@pytest.mark.parametrize(
-    "spoil, reason",
-    [
-        (Path.unlink, "no such file"),
-        (lambda path: (path.unlink(), path.mkdir()), "not a plain file"),
-        (link, "a link"),
-        (lambda path: path.write_bytes(pickle.dumps(3)), "not a cache file"),
-        (lambda path: path.write_bytes(path.read_bytes()[:-1]), "truncated"),
-        (flip, "does not match its digest"),
-    ],
-)
+@pytest.mark.parametrize("spoil, reason", UNUSABLE)
 def test_a_file_that_cannot_be_used_is_a_warning(tiny, saved, decided, spoil, reason):
     spoil(saved)
     with pytest.warns(RuntimeWarning, match=reason):
@@ -295,33 +271,9 @@ def test_a_file_that_cannot_be_used_is_a_warning(tiny, saved, decided, spoil, re
     assert len(decided) == 1
 
 
-def rewrite(path: Path, facts: dict | None = None, change=lambda program: program) -> int:
-    """Write the file again, sound in itself, with other facts or programs; how many programs changed."""
-    container = open_container(path)
-    entries, changed = [], 0
-    for entry in container.entries:
-        data = bytes(container.read(entry.kind, entry.name))
-        if entry.kind in ("algorithms", "layouts"):
-            program = codec.encode(change(codec.decode(data)))
-            changed += program != data
-            data = program
-        entries.append(Entry(entry.kind, entry.name, data))
-    facts = container.facts if facts is None else facts
-    path.unlink()
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
-    write(descriptor, container.fingerprint, facts, entries)
-    os.close(descriptor)
-    return changed
-
-
 def test_a_file_that_does_not_say_for_what_it_was_made(saved):
-    facts = dict(open_container(saved).facts)
-    rewrite(saved)
-    assert load_cache(saved, "mkldnn") == 1
-    for name in [*facts, None]:
-        rewrite(saved, {key: value for key, value in facts.items() if name is not None and key != name})
-        with pytest.warns(RuntimeWarning, match=r"choices\.bin: not used, .* does not say for which"):
-            assert load_cache(saved, "mkldnn") == 0
+    assert {"machine", "versions", "schema", "type"} <= set(open_container(saved).facts)
+    check_each_fact_is_needed(saved, "mkldnn")
 
 
 def with_abs(program: ir.Program) -> ir.Program:
@@ -335,9 +287,13 @@ def with_abs(program: ir.Program) -> ir.Program:
     return replace(program, steps=tuple(steps))
 
 
+def changed_programs(kind: str, data: bytes) -> bytes:
+    return codec.encode(with_abs(codec.decode(data))) if kind in ("algorithms", "layouts") else data
+
+
 def test_choices_that_compute_something_else(tiny, saved, decided):
     """Each is refused by the file's and the region's name, and made anew."""
-    assert rewrite(saved, change=with_abs) == 2
+    assert rewrite(saved, change=changed_programs) == 2
     assert load_cache(saved, "mkldnn") == 1
     warning = r"choices\.bin: region mxplan_onednn_0: the \w+ that were kept are not used, .*: step"
     with pytest.warns(RuntimeWarning, match=warning) as said:
@@ -361,35 +317,9 @@ def test_a_file_of_another_version_or_machine(saved, monkeypatch):
         assert load_cache(saved, "mkldnn") == 0
 
 
-@pytest.mark.parametrize("gone", ["machine", "versions", "schema", "type", "all"])
-def test_a_file_that_does_not_say_what_it_was_made_for(saved, gone):
-    """Right in every other way: the same entries, digests over what it holds."""
-    container = open_container(saved)
-    facts = {} if gone == "all" else {key: fact for key, fact in container.facts.items() if key != gone}
-    entries = [
-        Entry(info.kind, info.name, bytes(container.read(info.kind, info.name))) for info in container.entries
-    ]
-    saved.unlink()
-    descriptor = os.open(saved, os.O_WRONLY | os.O_CREAT, 0o600)
-    container_module.write(descriptor, container.fingerprint, facts, entries)
-    os.close(descriptor)
-    open_container(saved).verify()
-    with pytest.warns(RuntimeWarning, match="does not say for which"):
-        assert load_cache(saved, "mkldnn") == 0
-
-
 def test_a_file_that_cannot_be_written_is_a_warning(tiny, tmp_path, monkeypatch):
     tvm_mxplan.compile(tiny)
-    with pytest.warns(RuntimeWarning, match="no cache was saved.*cannot be written"):
-        assert save_cache(tmp_path / "missing" / "c", "mkldnn") == 0
-
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "pwrite", full)
-    with pytest.warns(RuntimeWarning, match="No space left"):
-        assert save_cache(tmp_path / "c", "mkldnn") == 0
-    assert list(tmp_path.iterdir()) == []
+    check_unwritable_is_a_warning(tmp_path, "mkldnn", monkeypatch)
 
 
 def test_a_session_is_bounded():

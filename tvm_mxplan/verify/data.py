@@ -26,6 +26,7 @@ from tvm_mxplan.core.program.dims import static_shape
 from tvm_mxplan.errors import UnsupportedError
 
 from .drawing import Array, drawn
+from .exact import MOVING
 from .quantized_data import integer_operand
 
 _EXACT = 2**24
@@ -40,16 +41,6 @@ _PRODUCTS = (
     ir.ConvolutionBackwardWeights,
     ir.MatMul,
     ir.InnerProduct,
-)
-_MOVING = (
-    ir.Concat,
-    ir.Shuffle,
-    ir.Pad,
-    ir.Slice,
-    ir.StridedSlice,
-    ir.Gather,
-    ir.Select,
-    ir.Reorder,
 )
 _WHOLE = ("bool", "int8", "uint8", "int32", "int64")
 """Types of whole numbers."""
@@ -206,7 +197,7 @@ def _argument(step: ir.Step, shape: tuple[int, ...], place: int, wide: int) -> A
             return np.maximum(drawn(shape, place, 512, _FINE), np.float32(-5))
         case ir.Reduction(algorithm="mul"):
             return _powers(drawn(shape, place), 1)
-    return drawn(shape, place, wide if isinstance(step.attrs, _MOVING) else 4)
+    return drawn(shape, place, wide if isinstance(step.attrs, MOVING) else 4)
 
 
 def _powers(drawn: Array, most: int) -> Array:

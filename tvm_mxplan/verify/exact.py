@@ -12,7 +12,7 @@ from tvm_mxplan.opcheck.references.operands import Operands
 
 from .drawing import Array
 
-_EXACT = (
+MOVING = (
     ir.Concat,
     ir.Shuffle,
     ir.Pad,
@@ -20,9 +20,10 @@ _EXACT = (
     ir.StridedSlice,
     ir.Gather,
     ir.Select,
-    ir.Compare,
     ir.Reorder,
 )
+"""Steps whose results are numbers that they read."""
+_EXACT = (*MOVING, ir.Compare)
 
 
 def _numbers_of(compare: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:

@@ -1,7 +1,7 @@
 """A CPU and a GPU in one function: who runs what, what crosses, arenas of both, in a library and back.
 
 cuDNN's planner is played by a stand-in, and no GPU is there: answers of functions on two devices are held in
-``tests/passes/devices``, the calls of copies in ``tests/cpp/cudnn_movement.cc``.
+``tests/passes/devices``, the calls of copies in ``tests/cpp/programs/cudnn_movement.cc``.
 """
 
 from __future__ import annotations

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import pickle
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from cudnn_stand_in import DEVICES, StandIn, small_network
+from spoilt_files import UNUSABLE, check_each_fact_is_needed, check_unwritable_is_a_warning, rewrite
 
 import tvm_mxplan
 from tvm_mxplan.byoc.cudnn import engine, library
 from tvm_mxplan.byoc.cudnn.plans import plans
 from tvm_mxplan.byoc.cudnn.plans.store import PlanStore
 from tvm_mxplan.cache.choices_file import load_cache, save_cache
-from tvm_mxplan.cache.container import Entry, write
 from tvm_mxplan.cache.safe_file import open_container
 from tvm_mxplan.errors import InvalidInputError
 from tvm_mxplan.report.inspection import decoded_programs
@@ -122,24 +119,7 @@ def test_no_byte_changes_a_plan_unnoticed(saved: Path, fresh: Callable[[], None]
     assert noticed > 300
 
 
-def link(path: Path) -> None:
-    path.rename(path.with_name("elsewhere"))
-    path.symlink_to("elsewhere")
-
-
-@pytest.mark.parametrize(
-    "spoil, reason",
-    [
-        (Path.unlink, "no such file"),
-        (lambda path: path.write_bytes(b""), "an empty file"),
-        (lambda path: (path.unlink(), path.mkdir()), "not a plain file"),
-        (lambda path: link(path), "a link"),
-        (lambda path: path.write_bytes(pickle.dumps(3)), "not a cache file"),
-        (lambda path: path.write_bytes(path.read_bytes() + b"\0"), "bytes"),
-        (lambda path: path.write_bytes(path.read_bytes()[:-1]), "truncated"),
-        (lambda path: path.write_bytes(path.read_bytes()[: len(path.read_bytes()) // 2]), "truncated"),
-    ],
-)
+@pytest.mark.parametrize("spoil, reason", UNUSABLE)
 def test_a_file_that_cannot_be_used_is_a_warning_and_plans_are_made(
     planner: StandIn, saved: Path, spoil: Callable[[Path], object], reason: str
 ) -> None:
@@ -151,28 +131,8 @@ def test_a_file_that_cannot_be_used_is_a_warning_and_plans_are_made(
     assert planner.requests
 
 
-def rewrite(path: Path, facts: Mapping[str, Any], change: Callable[[bytes], bytes] = bytes) -> None:
-    """Writes the file again, sound in itself, with other facts or plans."""
-    container = open_container(path)
-    entries = [
-        Entry(one.kind, one.name, change(bytes(container.read(one.kind, one.name))))
-        for one in container.entries
-    ]
-    fingerprint = container.fingerprint
-    path.unlink()
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
-    write(descriptor, fingerprint, dict(facts), entries)
-    os.close(descriptor)
-
-
 def test_a_file_that_does_not_say_what_it_was_made_for(saved: Path) -> None:
-    facts = dict(open_container(saved).facts)
-    rewrite(saved, facts)
-    assert load_cache(saved, "cudnn") > 3
-    for name in [*facts, None]:
-        rewrite(saved, {key: value for key, value in facts.items() if name is not None and key != name})
-        with pytest.warns(RuntimeWarning, match="not used"):
-            assert load_cache(saved, "cudnn") == 0, name
+    check_each_fact_is_needed(saved, "cudnn")
 
 
 def test_plans_of_other_graphs_are_not_taken(
@@ -184,7 +144,8 @@ def test_plans_of_other_graphs_are_not_taken(
         bytes(container.read(one.kind, one.name)) for one in container.entries if one.kind != "json"
     ]
     others = iter([*plans_there[1:], plans_there[0]])
-    rewrite(saved, container.facts, lambda data: next(others) if data in plans_there else data)
+    changed = rewrite(saved, change=lambda _, data: next(others) if data in plans_there else data)
+    assert changed == len(plans_there)
     right = compiled()
     fresh()
     assert load_cache(saved, "cudnn") > 3
@@ -197,27 +158,12 @@ def test_a_file_that_cannot_be_written_is_a_warning(
     planner: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compiled()
-    with pytest.warns(RuntimeWarning, match="cannot be written"):
-        assert save_cache(tmp_path / "missing" / "c", "cudnn") == 0
-
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "pwrite", full)
-    with pytest.warns(RuntimeWarning, match="No space left"):
-        assert save_cache(tmp_path / "c", "cudnn") == 0
-    assert list(tmp_path.iterdir()) == []
+    check_unwritable_is_a_warning(tmp_path, "cudnn", monkeypatch)
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"request": 1}', b'{"request": "x", "answer": {}}'])
 def test_plans_that_are_none_in_a_sound_file_are_made(planner: StandIn, saved: Path, data: bytes) -> None:
-    container = open_container(saved)
-    entries = [Entry(one.kind, one.name, data) for one in container.entries]
-    facts = container.facts
-    saved.unlink()
-    descriptor = os.open(saved, os.O_WRONLY | os.O_CREAT, 0o600)
-    write(descriptor, container.fingerprint, facts, entries)
-    os.close(descriptor)
+    assert rewrite(saved, change=lambda *_: data) > 3
     assert load_cache(saved, "cudnn") > 3
     planner.requests.clear()
     assert compiled()

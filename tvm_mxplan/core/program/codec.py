@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import fields
+from functools import cache, lru_cache
 
 from . import program as ir
 from .dims import OPERATORS, Dim, Expr, Symbol
@@ -77,6 +78,22 @@ def decode(data: bytes) -> ir.Program:
     return program
 
 
+_U32, _I64, _F64 = struct.Struct("<I"), struct.Struct("<q"), struct.Struct("<d")
+_NUMBER, _PAIR = struct.Struct("<Bq"), struct.Struct("<qq")
+
+
+@lru_cache(maxsize=4096)
+def _text(text: str) -> bytes:
+    data = text.encode()
+    return _U32.pack(len(data)) + data
+
+
+@cache
+def _names(attributes: type[ir.Attributes]) -> tuple[str, ...]:
+    """Names of a kind's attributes, in the order of their bytes."""
+    return tuple(field.name for field in fields(attributes))
+
+
 class _Writer:
     def __init__(self, symbols: dict[str, int]) -> None:
         self.buffer = bytearray()
@@ -86,26 +103,23 @@ class _Writer:
         self.buffer += data
 
     def u8(self, number: int) -> None:
-        self.buffer += struct.pack("<B", number)
+        self.buffer.append(number)
 
     def u32(self, number: int) -> None:
-        self.buffer += struct.pack("<I", number)
+        self.buffer += _U32.pack(number)
 
     def i64(self, number: int) -> None:
-        self.buffer += struct.pack("<q", number)
+        self.buffer += _I64.pack(number)
 
     def f64(self, number: float) -> None:
-        self.buffer += struct.pack("<d", number)
+        self.buffer += _F64.pack(number)
 
     def string(self, text: str) -> None:
-        data = text.encode()
-        self.u32(len(data))
-        self.raw(data)
+        self.buffer += _text(text)
 
     def dim(self, dim: Dim) -> None:
         if isinstance(dim, int):
-            self.u8(0)
-            self.i64(dim)
+            self.buffer += _NUMBER.pack(0, dim)
         elif isinstance(dim, Symbol):
             self.u8(1)
             self.u32(self.symbols[dim.name])
@@ -119,11 +133,9 @@ class _Writer:
         self.string(value.dtype)
         self.u8(ir.VALUE_KINDS.index(value.kind))
         self.string(value.layout)
-        self.i64(value.index)
-        self.i64(value.alias_of)
+        self.buffer += _PAIR.pack(value.index, value.alias_of)
         self.dim(value.alias_offset)
-        self.i64(value.offset)
-        self.i64(value.nbytes)
+        self.buffer += _PAIR.pack(value.offset, value.nbytes)
         self.u32(len(value.shape))
         for dim in value.shape:
             self.dim(dim)
@@ -133,18 +145,17 @@ class _Writer:
         self.string(step.name)
         self.string(step.library)
         self.string(step.implementation)
-        self.i64(step.scratchpad_offset)
-        self.i64(step.scratchpad_bytes)
+        self.buffer += _PAIR.pack(step.scratchpad_offset, step.scratchpad_bytes)
         self.u32(len(step.refused))
         for refused in step.refused:
             self.string(refused)
         self.u32(len(step.prepared))
         self.raw(step.prepared)
-        attributes = fields(step.attrs)
-        self.u32(len(attributes))
-        for attribute in attributes:
-            self.string(attribute.name)
-            self.attribute(getattr(step.attrs, attribute.name))
+        names = _names(type(step.attrs))  # type: ignore[arg-type]
+        self.u32(len(names))
+        for name in names:
+            self.string(name)
+            self.attribute(getattr(step.attrs, name))
         self.u32(len(step.operands))
         for operand in step.operands:
             self.string(operand.role)
@@ -200,25 +211,28 @@ class _Reader:
         self.offset = 0
         self.symbols: list[str] = []
 
+    def pass_over(self, size: int) -> int:
+        """Returns the place of the next ``size`` bytes, and goes on behind them."""
+        begin, self.offset = self.offset, self.offset + size
+        if self.offset > len(self.data):
+            raise DecodeError(f"region program ends at byte {len(self.data)}, {self.offset} were expected")
+        return begin
+
     def take(self, size: int) -> bytes:
-        end = self.offset + size
-        if end > len(self.data):
-            raise DecodeError(f"region program ends at byte {len(self.data)}, {end} were expected")
-        piece = self.data[self.offset : end]
-        self.offset = end
-        return piece
+        begin = self.pass_over(size)
+        return self.data[begin : self.offset]
 
     def u8(self) -> int:
-        return self.take(1)[0]
+        return self.data[self.pass_over(1)]
 
     def u32(self) -> int:
-        return int(struct.unpack("<I", self.take(4))[0])
+        return int(_U32.unpack_from(self.data, self.pass_over(4))[0])
 
     def i64(self) -> int:
-        return int(struct.unpack("<q", self.take(8))[0])
+        return int(_I64.unpack_from(self.data, self.pass_over(8))[0])
 
     def f64(self) -> float:
-        return float(struct.unpack("<d", self.take(8))[0])
+        return float(_F64.unpack_from(self.data, self.pass_over(8))[0])
 
     def count(self, smallest: int) -> int:
         """A count of items of at least ``smallest`` bytes each, so that garbage cannot ask for memory."""
