@@ -152,6 +152,9 @@ class Cudnn:
             error = f"softmax {step.name}: {src.dtype} from {src.layout} to {dst.layout}"
         return StepInfo("" if error else SOFTMAX, 0, 0, error, descriptor=f"{step.attrs} {src.layout}")
 
+    def lacks(self, dtype: str) -> str:
+        return f"cuDNN's regions compute in the types that the model states, {dtype} is not chosen for them"
+
     def implementation(self, name: str) -> Implementation:
         return Implementation(name, name.partition("_")[0])
 

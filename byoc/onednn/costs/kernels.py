@@ -65,6 +65,7 @@ _WEIGHT_GRADIENTS = (
     ("jit_1x1", False, Reach(0.7, 0.9)),
     ("jit", True, Reach(0.85, 1.2)),
     ("jit", False, Reach(0.8, 1.2)),
+    (GEMM, None, Reach(0.3, 1.0)),
 )
 _WINDOWED = (ir.Convolution, ir.Deconvolution, ir.ConvolutionBackwardWeights)
 # Where channels are in groups each product of vectors waits for a load: as a share of the vectors that the

@@ -95,10 +95,10 @@ def test_what_narrow_groups_reach_besides() -> None:
 @pytest.mark.parametrize(
     ("implementation", "layout", "share", "shown"),
     [
-        ("jit:avx512_core", LAST, 1.0, 1.2),
-        ("brgconv:avx512_core", LAST, 1.1, 1.4),
-        ("jit_1x1:avx512_core", "aBcd16b", 0.97, 0.4),
-        ("jit_1x1:avx512_core", LAST, 0.9, 0.9),
+        ("jit:avx512_core", "aBcd16b", 0.85, 1.2),
+        ("jit:avx512_core", LAST, 0.8, 1.2),
+        ("jit_1x1:avx512_core", "aBcd16b", 0.9, 0.4),
+        ("jit_1x1:avx512_core", LAST, 0.7, 0.9),
         ("x64:gemm:jit", LAST, 0.3, 1.0),
         ("other:avx512_core", LAST, 0.8, 1.0),
     ],
@@ -132,7 +132,7 @@ def test_pools_backward_compute_once_for_each_place_of_a_window() -> None:
     x, grad = b.port("input", "x", (2, 16, 14, 14), "float32"), b.port("input", "g", (2, 16, 7, 7), "float32")
     attrs = ir.PoolingBackward("max", (3, 2), (2, 2), (1, 0), (1, 1))
     b.step("pool", attrs, (2, 16, 14, 14), [("src", x), ("gradient", grad)])
-    assert operations(b.finish(), "jit:avx512_core") == pytest.approx(2 * 16 * 7 * 7 * 6 * 2.7)
+    assert operations(b.finish(), "jit:avx512_core") == pytest.approx(2 * 16 * 7 * 7 * 6 * 24.0)
 
 
 @pytest.mark.parametrize(
