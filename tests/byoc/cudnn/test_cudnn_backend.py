@@ -52,6 +52,14 @@ def test_products_are_in_regions_with_what_stands_behind_them(planner: StandIn, 
     assert dense.post_ops == () and dense.operand("bias") >= 0
 
 
+def test_types_are_the_models_whatever_precision_is_asked_for(planner: StandIn) -> None:
+    ex = compiled("float32", precision="bf16")
+    found = convolutions(ex)
+    types = {program.values[number].dtype for program, step in found for number in program.reads(step)}
+    assert len(found) == 3 and types == {"float32"}
+    assert "the types that the model states, bfloat16 is not chosen" in str(ex.report)
+
+
 def test_filters_are_stored_as_engines_read_them(planner: StandIn) -> None:
     ex = compiled()
     model = small_network()
