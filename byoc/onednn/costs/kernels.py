@@ -162,7 +162,7 @@ def computing_us(facts: StepFacts, machine: MachineRates) -> float:
     elif isinstance(attrs, ir.LayerNormalization):
         operations = elements * _NORMALIZED
     elif isinstance(attrs, ir.Reorder):
-        slow = info.family == _SLOW_REORDER
+        slow = info.family == _SLOW_REORDER and facts.layout("src") != facts.layout("dst")  # else a copy
         operations = elements * (_CONVERTED_SLOWLY if slow else _TURNED if _turns(facts) else 0.0)
     elif isinstance(attrs, ir.Eltwise):
         operations = 0.0 if attrs.algorithm in _SIMPLE else elements * _TRANSCENDENTAL

@@ -321,3 +321,12 @@ def test_bytes_go_by_the_element_type() -> None:
         for dtype in ("float32", "bfloat16")
     )
     assert wide > 1.5 * narrow
+
+
+def test_copies_take_no_arithmetic_though_their_kernel_bears_the_name_of_slow_conversions() -> None:
+    def computing(target: str, implementation: str) -> float:
+        given = reorder_facts((2, 24, 14, 14), "float32", LAST, target)
+        return computing_us(replace(given, info=info(implementation)), RATES)
+
+    assert computing(LAST, "simple:any") == 0.0
+    assert computing(BLOCKED, "simple:any") > 50 * computing("abcd", "jit:uni") > 0.0
