@@ -26,6 +26,7 @@ from _sweep.steps import subjects  # noqa: E402
 from sound_steps import SOUND, Sound  # noqa: E402
 
 from tvm_mxplan.byoc import registry  # noqa: E402
+from tvm_mxplan.byoc.backend import Backend, DeviceBackend, DeviceChoice  # noqa: E402
 from tvm_mxplan.byoc.cudnn.backend import FUNCTIONS  # noqa: E402
 from tvm_mxplan.core.machine import default_rates  # noqa: E402
 from tvm_mxplan.core.program import codec, program_rules  # noqa: E402
@@ -182,9 +183,18 @@ def costs(one: Record) -> bool:
     program, _ = one.sound.program()
     (step,) = program.steps
     layouts = tuple(program.values[number].layout for _, number in operands_of(step))
-    planners = [registry.planner(library) for library in one.libraries]
+    planners = [_planner(library) for library in one.libraries]
     found = [planner.cost(StepFacts(program, step, layouts), default_rates()) for planner in planners]
     return bool(found) and all(math.isfinite(us) and us > 0 for us in found)
+
+
+def _planner(library: str) -> Backend:
+    """A library's planner, for a device where it needs to know one."""
+    planner = registry.planner(library)
+    if isinstance(planner, DeviceBackend):
+        properties = ROOT / "tests" / "byoc" / "cudnn" / "devices" / "h200.json"
+        return planner.for_device(DeviceChoice(str(properties), "sm_90", False, False)).backend
+    return planner
 
 
 def docs(one: Record) -> bool:

@@ -8,8 +8,9 @@ function)``.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from threading import Lock
 
 import numpy as np
 import tvm
@@ -57,10 +58,29 @@ def program_of(function: relax.Function) -> Program:
     return _decoded(function.attrs[PROGRAM].numpy().tobytes())
 
 
-@lru_cache(maxsize=64)
-def _decoded(data: bytes) -> Program:
-    """The program of these bytes, which pass after pass reads; a change of it is another program."""
-    return codec.decode(data)
+class _Decoder:
+    """Programs by their bytes, since pass after pass reads the same; the last ones up to a number of bytes."""
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity, self._held = capacity, 0
+        self._programs: OrderedDict[bytes, Program] = OrderedDict()
+        self._lock = Lock()
+
+    def __call__(self, data: bytes) -> Program:
+        with self._lock:
+            if data in self._programs:
+                self._programs.move_to_end(data)
+                return self._programs[data]
+        program = codec.decode(data)
+        with self._lock:
+            self._held += len(data) * (data not in self._programs)
+            self._programs[data] = program
+            while self._held > self._capacity:
+                self._held -= len(self._programs.popitem(last=False)[0])
+        return program
+
+
+_decoded = _Decoder(capacity=4 << 20)
 
 
 def constants_of(function: relax.Function) -> list[tvm.runtime.Tensor]:

@@ -246,7 +246,7 @@ print(library.isa())
 @pytest.mark.parametrize("isa", ["AVX2", "SSE41"])
 def test_other_instruction_sets(isa):
     here = Path(__file__).resolve().parent
-    path = os.pathsep.join(map(str, (here, *here.parents[:3])))
+    path = os.pathsep.join(map(str, (here, *here.parents[:4])))
     environ = {**os.environ, "ONEDNN_MAX_CPU_ISA": isa, "PYTHONPATH": path}
     answer = subprocess.run([sys.executable, "-c", SCRIPT], env=environ, capture_output=True, text=True)
     assert answer.returncode == 0, answer.stderr
