@@ -59,7 +59,7 @@ def program_of(function: relax.Function) -> Program:
 
 
 class _Decoder:
-    """Programs by their bytes, since pass after pass reads the same; the last ones up to a number of bytes."""
+    """Programs by their bytes, as pass after pass reads the same; the last ones up to so many bytes."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity, self._held = capacity, 0
