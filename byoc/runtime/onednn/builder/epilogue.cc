@@ -38,13 +38,7 @@ bool StepBuilder::BuildEpilogueApart(const std::function<void()>& bare) {
   std::vector<RefusedImplementation> refused;
   if (MayRun(choice_, served, &refused)) refused.clear();
   executable_.refused.insert(executable_.refused.end(), refused.begin(), refused.end());
-  const Refusal* refusal = RefusalOfWhole(choice_.refusals, executable_.implementation);
-  if (!refusal) return true;
-  Executable fresh;
-  fresh.refused = std::move(executable_.refused);
-  fresh.refused.push_back({executable_.implementation, refusal->reason});
-  executable_ = std::move(fresh);
-  return false;
+  return KeepsWhole();
 }
 
 void StepBuilder::AddEpilogue() {

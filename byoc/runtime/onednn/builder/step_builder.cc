@@ -83,6 +83,16 @@ void StepBuilder::ListAlternatives(dnnl::primitive_desc first) {
   } while (first.next_impl());
 }
 
+bool StepBuilder::KeepsWhole() {
+  const Refusal* refusal = RefusalOfWhole(choice_.refusals, executable_.implementation);
+  if (!refusal) return true;
+  Executable fresh;
+  fresh.refused = std::move(executable_.refused);
+  fresh.refused.push_back({executable_.implementation, refusal->reason});
+  executable_ = std::move(fresh);
+  return false;
+}
+
 Executable StepBuilder::Take() {
   // A single stage was asked about when it was chosen.
   const std::string& name = executable_.implementation;

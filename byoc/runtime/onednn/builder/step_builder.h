@@ -82,6 +82,9 @@ class StepBuilder {
 
   // True if one of the runtime's own implementations is refused for the step, which notes it.
   bool Refuses(const std::string& implementation);
+  // True unless the stages so far, together, are an implementation that is refused: they are then
+  // dropped, which is noted, and the step is to be built in another way.
+  bool KeepsWhole();
   // Ends the step where every implementation it has was refused.
   [[noreturn]] void ThrowRefused();
   // States that the step asks for `implementation` and gets another.

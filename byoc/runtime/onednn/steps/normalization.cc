@@ -1,6 +1,7 @@
 // Batch normalization with given statistics, in training, and its gradients; layer normalization,
 // local response normalization.
 #include "base/error.h"
+#include "onednn/statistics/statistics.h"
 #include "onednn/steps/builders.h"
 
 namespace mxplan {
@@ -35,14 +36,27 @@ void BuildBatchNormalization(StepBuilder* b) {
 
 void BuildBatchNormalizationTraining(StepBuilder* b) {
   for (const char* role : {"scale", "shift", "batch_mean", "batch_variance"}) b->Fixed(role);
+  const auto epsilon = static_cast<float>(b->Real("epsilon"));
+  if (statistics::Build(b)) {
+    b->Add<dnnl::batch_normalization_forward>(
+        {{DNNL_ARG_SRC, b->Id("src")},
+         {DNNL_ARG_MEAN, b->Id("batch_mean")},
+         {DNNL_ARG_VARIANCE, b->Id("batch_variance")},
+         {DNNL_ARG_SCALE, b->Id("scale")},
+         {DNNL_ARG_SHIFT, b->Id("shift")},
+         {DNNL_ARG_DST, b->Id("dst")}},
+        kInference, b->Fixed("src"), b->Desc("dst"), epsilon,
+        dnnl::normalization_flags::use_global_stats | kAffine);
+    if (b->KeepsWhole()) return;
+  }
   b->Add<dnnl::batch_normalization_forward>({{DNNL_ARG_SRC, b->Id("src")},
                                              {DNNL_ARG_SCALE, b->Id("scale")},
                                              {DNNL_ARG_SHIFT, b->Id("shift")},
                                              {DNNL_ARG_DST, b->Id("dst")},
                                              {DNNL_ARG_MEAN, b->Id("batch_mean")},
                                              {DNNL_ARG_VARIANCE, b->Id("batch_variance")}},
-                                            kTraining, b->Fixed("src"), b->Desc("dst"),
-                                            static_cast<float>(b->Real("epsilon")), kAffine);
+                                            kTraining, b->Fixed("src"), b->Desc("dst"), epsilon,
+                                            kAffine);
 }
 
 void BuildBatchNormalizationBackward(StepBuilder* b) {

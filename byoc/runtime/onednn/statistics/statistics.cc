@@ -1,0 +1,185 @@
+// The stage that finds a batch's statistics; see statistics.h.
+#include "onednn/statistics/statistics.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "onednn/isa.h"
+#include "onednn/layout.h"
+#include "onednn/statistics/kernels.h"
+
+namespace mxplan::statistics {
+namespace {
+
+using dnnl::memory;
+
+constexpr int64_t kBytesOfThread = 128 << 10;  // fewer are read before another thread has woken
+
+// Channels in tiles of lanes that stand side by side; 0 lanes where each channel's numbers do.
+struct Tiling {
+  Rows rows;
+  int64_t channels = 0, stride = 0;  // from one tile to the next
+  int lanes = 0;
+  bool padded = false;  // the last tile is as wide as the others
+};
+
+// The distance of neighbours where all axes behind the channels are one axis; 0 where they are not.
+int64_t StepOf(const Dims& dims, const Dims& strides, int64_t alone) {
+  int64_t step = 0, expected = 0;
+  for (size_t axis = dims.size(); axis-- > 2;) {
+    if (dims[axis] == 1) continue;
+    if (step == 0) {
+      step = strides[axis];
+    } else if (strides[axis] != expected) {
+      return 0;
+    }
+    expected = strides[axis] * dims[axis];
+  }
+  return step == 0 ? alone : step;
+}
+
+std::optional<Tiling> TilingOf(const memory::desc& src) {
+  if (src.get_data_type() != memory::data_type::f32 ||
+      src.get_format_kind() != memory::format_kind::blocked || src.get_submemory_offset() != 0) {
+    return std::nullopt;
+  }
+  const Dims dims = src.get_dims(), strides = src.get_strides();
+  Tiling found;
+  found.channels = dims[1];
+  found.rows.outer = dims[0];
+  found.rows.outer_stride = strides[0];
+  found.rows.inner = 1;
+  for (size_t axis = 2; axis < dims.size(); ++axis) found.rows.inner *= dims[axis];
+  if (src.get_inner_nblks() == 1 && src.get_inner_idxs()[0] == 1) {
+    const int64_t block = src.get_inner_blks()[0];
+    if (block != 16 && block != 8) return std::nullopt;
+    found.lanes = static_cast<int>(block);
+    found.padded = true;
+    found.stride = strides[1];
+    found.rows.step = StepOf(dims, strides, block);
+    if (found.rows.step != block) return std::nullopt;
+  } else if (src.get_inner_nblks() == 0) {
+    const int64_t step = StepOf(dims, strides, found.channels);
+    if (step == 1 && found.rows.inner > 1) {
+      found.stride = strides[1];
+    } else if (strides[1] == 1 && step >= found.channels) {
+      found.lanes = kMostLanes;
+      found.stride = kMostLanes;
+    } else {
+      return std::nullopt;
+    }
+    found.rows.step = step;
+  } else {
+    return std::nullopt;
+  }
+  if (found.rows.outer_stride == found.rows.inner * found.rows.step) {
+    found.rows.inner *= found.rows.outer;
+    found.rows.outer = 1;
+  }
+  return found;
+}
+
+MomentsKernel SelectKernel() {
+  if (HasIsa(dnnl::cpu_isa::avx512_core)) return MomentsAvx512;
+  if (HasIsa(dnnl::cpu_isa::avx2)) return MomentsAvx2;
+  return MomentsBase;
+}
+
+class StatisticsStage final : public MemoryStage {
+ public:
+  StatisticsStage(const Tiling& tiling, int threads, const std::vector<MemoryArgument>& arguments)
+      : MemoryStage(arguments), tiling_(tiling), threads_(threads), kernel_(SelectKernel()) {}
+
+  void Execute(dnnl_stream_t, const std::vector<dnnl_exec_arg_t>& memories) const override {
+    const int64_t width = std::max(tiling_.lanes, 1);
+    const int64_t tiles = (tiling_.channels + width - 1) / width;
+    const float* src = Data(memories[0]);
+    float *mean = Data(memories[1]), *variance = Data(memories[2]);
+#pragma omp parallel for num_threads(threads_) if (threads_ > 1)
+    for (int64_t tile = 0; tile < tiles; ++tile) {
+      const int64_t first = tile * width;
+      const float* numbers = src + tile * tiling_.stride;
+      if (tiling_.lanes == 0) {
+        Channel(numbers, mean + first, variance + first);
+      } else {
+        Tile(numbers, std::min(width, tiling_.channels - first), mean + first, variance + first);
+      }
+    }
+  }
+
+ private:
+  static float* Data(const dnnl_exec_arg_t& argument) {
+    void* data = nullptr;
+    dnnl_memory_get_data_handle(argument.memory, &data);
+    return static_cast<float*>(data);
+  }
+
+  // Channels side by side: all of a block, padding included; elsewhere as many as there are.
+  void Tile(const float* numbers, int64_t channels, float* mean, float* variance) const {
+    for (int64_t at = 0; at < channels;) {
+      const int64_t left = channels - at;
+      const int whole = tiling_.padded ? tiling_.lanes : left >= 16 ? 16 : left >= 8 ? 8 : 1;
+      Moments found;
+      kernel_(tiling_.rows, numbers + at, whole, &found);
+      for (int lane = 0; lane < std::min<int64_t>(whole, left); ++lane) {
+        mean[at + lane] = static_cast<float>(found.mean[lane]);
+        variance[at + lane] = Variance(found.squares[lane], found.count);
+      }
+      at += whole;
+    }
+  }
+
+  // One channel whose numbers stand side by side: lanes are every 16th number, the rest one by one.
+  void Channel(const float* numbers, float* mean, float* variance) const {
+    Rows vectors = tiling_.rows, rest = tiling_.rows;
+    vectors.inner = tiling_.rows.inner / kMostLanes;
+    vectors.step = kMostLanes;
+    rest.inner = tiling_.rows.inner % kMostLanes;
+    Moments lanes, ends;
+    kernel_(vectors, numbers, kMostLanes, &lanes);
+    kernel_(rest, numbers + vectors.inner * kMostLanes, 1, &ends);
+    double middle = ends.mean[0], squares = ends.squares[0];
+    auto count = static_cast<double>(ends.count);
+    const auto more = static_cast<double>(lanes.count);
+    for (int lane = 0; lane < kMostLanes && lanes.count > 0; ++lane) {
+      const double away = lanes.mean[lane] - middle;
+      middle += away * more / (count + more);
+      squares += lanes.squares[lane] + away * away * count * more / (count + more);
+      count += more;
+    }
+    *mean = static_cast<float>(middle);
+    *variance = Variance(squares, static_cast<int64_t>(count));
+  }
+
+  static float Variance(double squares, int64_t count) {
+    return static_cast<float>(std::max(squares, 0.0) / static_cast<double>(count));
+  }
+
+  Tiling tiling_;
+  int threads_;
+  MomentsKernel kernel_;
+};
+
+}  // namespace
+
+bool Build(StepBuilder* b) {
+  const memory::desc src = b->Fixed("src");
+  if (IsEmpty(src) || b->Refuses(kName)) return false;
+  const std::optional<Tiling> tiling = TilingOf(src);
+  if (!tiling) return false;
+  std::vector<MemoryArgument> arguments;
+  for (const char* role : {"src", "batch_mean", "batch_variance"}) {
+    arguments.push_back({0, Argument::Source::kValue, b->Id(role), b->Fixed(role)});
+  }
+  const auto bytes = static_cast<int64_t>(src.get_size());
+  const auto threads = std::min<int64_t>(omp_get_max_threads(), bytes / kBytesOfThread + 1);
+  b->AddStage(std::make_unique<StatisticsStage>(*tiling, static_cast<int>(threads), arguments),
+              kName);
+  return true;
+}
+
+}  // namespace mxplan::statistics

@@ -1,0 +1,66 @@
+"""A batch's statistics by one running sum in float32 are wrong where there are many numbers far from 0."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.opcheck.compare import differ
+from tvm_mxplan.opcheck.estimate import Estimate
+from tvm_mxplan.opcheck.references import evaluate
+
+EPSILON, CHANNELS = 1e-5, 8
+STEP = ir.Step("", ir.BatchNormalizationTraining(EPSILON), ())
+ROWS = (1, CHANNELS, 1, 1)
+
+
+def image(mean: float) -> np.ndarray:
+    random = np.random.default_rng(1)
+    return (mean + random.standard_normal((16, CHANNELS, 112, 112)) / 4).astype("float32")
+
+
+def expected(x: np.ndarray) -> dict[str, Estimate]:
+    given = {"src": x, "scale": np.ones(CHANNELS, "float32"), "shift": np.zeros(CHANNELS, "float32")}
+    return evaluate(STEP, x.shape, {role: [array] for role, array in given.items()}, ())
+
+
+def running(numbers: np.ndarray) -> np.ndarray:
+    """The mean of each row, of numbers that are added up one after another in float32."""
+    return np.cumsum(numbers, axis=1, dtype="float32")[:, -1] / np.float32(numbers.shape[1])
+
+
+def chunked(numbers: np.ndarray) -> np.ndarray:
+    """The same of numbers of which 32 are added up so, and such sums in pairs."""
+    parts = np.cumsum(numbers.reshape(len(numbers), -1, 32), axis=2, dtype="float32")[..., -1]
+    while parts.shape[1] > 1:
+        parts = np.pad(parts, ((0, 0), (0, parts.shape[1] % 2)))
+        parts = parts[:, ::2] + parts[:, 1::2]
+    return parts[:, 0] / np.float32(numbers.shape[1])
+
+
+def results(x: np.ndarray, mean_of) -> dict[str, np.ndarray]:
+    """What a step in float32 gives whose means are made so."""
+    rows = x.swapaxes(0, 1).reshape(CHANNELS, -1)
+    mean = mean_of(rows)
+    variance = mean_of(np.square(rows - mean[:, None]))
+    factor = 1 / np.sqrt(variance + np.float32(EPSILON))
+    normal = (x - mean.reshape(ROWS)) * factor.reshape(ROWS)
+    return {"dst": normal, "batch_mean": mean, "batch_variance": variance}
+
+
+@pytest.mark.parametrize("role", ["dst", "batch_mean"])
+def test_running_sums_are_found(role: str) -> None:
+    x = image(1.0)
+    finding, _ = differ(role, results(x, running)[role], expected(x)[role])
+    assert finding is not None
+
+
+@pytest.mark.parametrize("mean", [0.0, 1.0, 30.0])
+def test_sums_made_of_parts_pass(mean: float) -> None:
+    x = image(mean)
+    found, estimates = results(x, chunked), expected(x)
+    for role, estimate in estimates.items():
+        finding, share = differ(role, found[role], estimate)
+        assert finding is None, str(finding)
+        assert share > 0
