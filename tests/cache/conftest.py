@@ -1,4 +1,4 @@
-"""A model of several regions."""
+"""A small model, and one of several regions."""
 
 from __future__ import annotations
 
@@ -6,6 +6,13 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper, numpy_helper
+
+from tvm_mxplan.testing import zoo
+
+
+@pytest.fixture(scope="module")
+def tiny() -> onnx.ModelProto:
+    return zoo.load("tiny")
 
 
 @pytest.fixture(scope="module")

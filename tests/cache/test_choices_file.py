@@ -33,11 +33,6 @@ from tvm_mxplan.testing import zoo
 X = zoo.random_images((1, 3, 32, 32))
 
 
-@pytest.fixture(scope="module")
-def tiny() -> onnx.ModelProto:
-    return zoo.load("tiny")
-
-
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch):
     """A session as of a new process; calling it begins another one."""

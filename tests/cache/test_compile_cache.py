@@ -29,11 +29,6 @@ from tvm_mxplan.testing.reference import onnxruntime_outputs, worst_relative_l2
 
 
 @pytest.fixture(scope="module")
-def tiny() -> onnx.ModelProto:
-    return zoo.load("tiny")
-
-
-@pytest.fixture(scope="module")
 def with_kernels() -> onnx.ModelProto:
     """Two regions with an operator of TVM's own between them."""
     weights = np.random.default_rng(0).standard_normal((17, 3, 3, 3), np.float32)
