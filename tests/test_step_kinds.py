@@ -26,8 +26,10 @@ from _sweep.steps import subjects  # noqa: E402
 from sound_steps import SOUND, Sound  # noqa: E402
 
 from tvm_mxplan.byoc import registry  # noqa: E402
-from tvm_mxplan.byoc.backend import Backend, DeviceBackend, DeviceChoice  # noqa: E402
-from tvm_mxplan.byoc.cudnn.backend import FUNCTIONS  # noqa: E402
+from tvm_mxplan.byoc.backend import Backend  # noqa: E402
+from tvm_mxplan.byoc.cudnn.backend import FUNCTIONS, Cudnn  # noqa: E402
+from tvm_mxplan.byoc.cudnn.device import read_device  # noqa: E402
+from tvm_mxplan.byoc.cudnn.plans.plans import Plans, Rules  # noqa: E402
 from tvm_mxplan.core.machine import default_rates  # noqa: E402
 from tvm_mxplan.core.program import codec, program_rules  # noqa: E402
 from tvm_mxplan.core.program import program as ir  # noqa: E402
@@ -189,12 +191,11 @@ def costs(one: Record) -> bool:
 
 
 def _planner(library: str) -> Backend:
-    """A library's planner, for a device where it needs to know one."""
-    planner = registry.planner(library)
-    if isinstance(planner, DeviceBackend):
-        properties = ROOT / "tests" / "byoc" / "cudnn" / "devices" / "h200.json"
-        return planner.for_device(DeviceChoice(str(properties), "sm_90", False, False)).backend
-    return planner
+    """A library's planner, for a device where it needs to know one; the library need not be installed."""
+    if library != Cudnn.library:
+        return registry.planner(library)
+    device = read_device(str(ROOT / "tests" / "byoc" / "cudnn" / "devices" / "h200.json"))
+    return Cudnn(Plans(device, Rules()))
 
 
 def docs(one: Record) -> bool:
