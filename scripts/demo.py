@@ -30,7 +30,7 @@ def main() -> None:
         model = zoo.load("resnet50")
         onnx.save(model, path)
         start = time.perf_counter()
-        executable = tvm_mxplan.compile(path, target="dnnl, llvm")
+        executable = tvm_mxplan.compile(path)
         print(f"\ncompiled in {time.perf_counter() - start:.1f} s\n\n{executable.report}\n")
         library = Path(folder) / "resnet50.so"
         executable.export(library)

@@ -73,7 +73,7 @@ def check_each_fact_is_needed(path: Path, type: str) -> None:
 
 
 def check_unwritable_is_a_warning(folder: Path, type: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What this process could save is not, into a folder that is missing and on a disk that is full."""
+    """Nothing is saved into a folder that is missing, or on a disk that is full."""
     with pytest.warns(RuntimeWarning, match="no cache was saved.*cannot be written"):
         assert save_cache(folder / "missing" / "c", type) == 0
 

@@ -13,7 +13,7 @@ BUILT = {".so", ".pyc"}
 
 
 def files() -> list[Path]:
-    """What was written by hand: nothing that a build or a run left behind."""
+    """Files written by hand: nothing that a build or a run left behind."""
     found = (path for top in TOPS for path in (ROOT / top).rglob("*") if path.is_file())
     return [path for path in found if path.suffix not in BUILT and "__pycache__" not in path.parts]
 

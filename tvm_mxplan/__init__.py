@@ -1,7 +1,7 @@
 """tvm_mxplan plans libraries, layouts and memory for whole TVM Relax functions, and lowers them to oneDNN.
 
 import tvm_mxplan
-ex = tvm_mxplan.compile("resnet50.onnx", target="dnnl, llvm")
+ex = tvm_mxplan.compile("resnet50.onnx")
 y, = ex(x)
 print(ex.report)
 """

@@ -11,14 +11,14 @@ from tvm_mxplan.core.machine import Compute, DeviceRates, MachineRates, MemoryLe
 
 from .device import Device
 
-_LANES = {60: 64, 70: 64, 75: 64, 80: 64}
+_LANES = {60: 64, 70: 64, 72: 64, 75: 64, 80: 64}
 _NEWER_LANES = 128
 """Multiply-adds of float32 that a multiprocessor does in a cycle, by SM."""
-_TENSOR = ((100, 4096), (90, 2048), (86, 512), (80, 1024), (70, 512))
+_TENSOR = ((120, 512), (100, 4096), (90, 2048), (86, 512), (80, 1024), (70, 512))
 """The same of float16 on tensor cores, from an SM on; the first row that holds."""
 _BUS_BITS = {60: 4096, 70: 4096, 80: 5120, 90: 5120, 100: 8192, 103: 8192}
 _OTHER_BUS_BITS = 256
-"""The narrowest bus of memory that the GPUs of an SM were sold with, as far as they are for servers."""
+"""The width of the memory's bus in the usual GPU of an SM; smaller ones (A30, A2, L4) have less."""
 _CACHE_SPEED = 3.0
 """Times the memory's speed: what the second cache has."""
 _START_US, _COPY_START_US, _COPIED = 3.0, 10.0, 12.0

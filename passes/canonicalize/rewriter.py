@@ -155,3 +155,8 @@ def is_call_to(expr: relax.Expr, *names: str) -> bool:
         and isinstance(expr.op, tvm.ir.Op)
         and expr.op.name.removeprefix("relax.") in names
     )
+
+
+def callee(expr: relax.Expr) -> str:
+    """The external function that a destination-passing call goes to, '' for anything else."""
+    return str(expr.args[0].global_symbol) if is_call_to(expr, "call_dps_packed") else ""

@@ -75,11 +75,11 @@ _CYCLES = {
 _RESIZED = {"linear": 5.0, "cubic": 23.0}
 """The same by the method of a resize."""
 _SORTS = ("sort", "argsort", "unique", "median")
-_VIEWS = ("reshape", "flatten", "nn.batch_flatten", "squeeze", "expand_dims", "memory.view", "nn.dropout")
+VIEWS = ("reshape", "flatten", "nn.batch_flatten", "squeeze", "expand_dims", "memory.view", "nn.dropout")
 _KERNELS = ("call_tir", "call_tir_inplace")
 _PARTLY_READ = ("take", "strided_slice", "gather_elements", "gather_nd")
 """Operators that read no more of their first operand than they write, however large it is."""
-_SHAPES = ("shape_of", "shape_to_tensor", "tensor_to_shape", "size", "null_value")
+SHAPES = ("shape_of", "shape_to_tensor", "tensor_to_shape", "size", "null_value")
 _FUSED = {*OPERATORS, "nn.relu", "nn.leakyrelu", "nn.prelu", "nn.pad", "layout_transform"} | {
     *("broadcast_to", "concat", "permute_dims", "strided_slice", "split", "take", "tile", "repeat", "flip")
 }
@@ -111,7 +111,7 @@ def kept_calls(mod: tvm.IRModule, threads: int, machine: MachineRates) -> list[K
     ----------
     threads : of the library, which reach the machine's peak together.
     """
-    clock = machine.gflops("float32", "avx2") / threads / _AVX2_FLOPS * 1e3  # cycles in a microsecond
+    clock = _clock(threads, machine)
     found: list[KeptCall] = []
     for _, function in sorted(mod.functions.items(), key=lambda item: item[0].name_hint):
         if isinstance(function, relax.Function) and not (function.attrs and function.attrs.get("Codegen")):
@@ -123,8 +123,12 @@ def kept_times(
     mod: tvm.IRModule, function: relax.Function, threads: int, machine: MachineRates
 ) -> dict[tvm.ir.Var, float | None]:
     """Microseconds of each operator of a function in TVM's kernels, by the variable of its result."""
-    clock = machine.gflops("float32", "avx2") / threads / _AVX2_FLOPS * 1e3
-    return _Function(mod, function).times(clock, machine)
+    return _Function(mod, function).times(_clock(threads, machine), machine)
+
+
+def _clock(threads: int, machine: MachineRates) -> float:
+    """Cycles in a microsecond."""
+    return machine.gflops("float32", "avx2") / threads / _AVX2_FLOPS * 1e3
 
 
 def kind_of(call: relax.Call) -> str:
@@ -161,7 +165,7 @@ class _Function:
         return found
 
     def times(self, clock: float, machine: MachineRates) -> dict[tvm.ir.Var, float | None]:
-        """What each operator takes, by its variable."""
+        """Microseconds of each operator, by its variable."""
         return {
             variable: self._us(variable, call, clock, machine)
             for variable, call in self._values.items()
@@ -176,7 +180,7 @@ class _Function:
         if operands and all(is_constant(one) or one in self._constants for one in operands):
             self._constants.add(variable)
             return 0.0
-        if kind in _VIEWS or kind in _SHAPES:
+        if kind in VIEWS or kind in SHAPES:
             return 0.0
         results = _parts(call.ty)
         touched = results if kind in _PARTLY_READ else [*(one.ty for one in operands), *results]

@@ -116,12 +116,12 @@ class _Problem:
 def tensors_read(value: relax.Expr) -> list[relax.Expr]:
     """Variables and constants that an expression reads, those that hold no tensor left out."""
     if isinstance(value, relax.Function | relax.If):
-        return [one for one in relax.analysis.free_vars(value) if _holds_tensors(one.ty)]
+        return [one for one in relax.analysis.free_vars(value) if holds_tensors(one.ty)]
     found: dict[relax.Expr, None] = {}
 
     def visit(expr: relax.Expr) -> None:
         local = isinstance(expr, tvm.ir.Var) and not isinstance(expr, tvm.ir.GlobalVar)
-        if (local or is_constant(expr)) and _holds_tensors(expr.ty):
+        if (local or is_constant(expr)) and holds_tensors(expr.ty):
             found.setdefault(expr)
 
     relax.analysis.post_order_visit(value, visit)
@@ -148,9 +148,9 @@ def _fields(variable: tvm.ir.Var) -> list[relax.Expr]:
     return [variable]
 
 
-def _holds_tensors(kind: tvm.ir.Type) -> bool:
+def holds_tensors(kind: tvm.ir.Type) -> bool:
     if isinstance(kind, tvm.ir.TupleType):
-        return any(_holds_tensors(one) for one in kind.fields)
+        return any(holds_tensors(one) for one in kind.fields)
     return isinstance(kind, relax.TensorType)
 
 

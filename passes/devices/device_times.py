@@ -21,13 +21,11 @@ from tvm_mxplan.core.program.specialize import typical_shape
 
 from ..annotations import CPU
 from ..costs import multiply_adds
-from ..costs.kept_times import kept_times
+from ..costs.kept_times import SHAPES, VIEWS, kept_times, kind_of
 from ..relax_types import dtype_of, operator_name
-from .crossings import moved_bytes
+from .crossings import holds_tensors, moved_bytes
 from .sides import Beside
 
-_VIEWS = ("reshape", "flatten", "squeeze", "expand_dims", "nn.batch_flatten")
-_SHAPES = ("shape_of", "tensor_to_shape", "shape_to_tensor", "size")
 _SURE = 1.25
 """The device that is not preferred gets what takes so many times less there: both estimates may err."""
 _TVM_SHARE = 0.1
@@ -67,13 +65,13 @@ class DeviceTimes:
         if not isinstance(value, relax.Call):
             inside = isinstance(value, relax.If | relax.Function)
             return {CPU: 0.0} if inside else {CPU: 0.0, self.beside.name: 0.0}
-        if not is_operator(value) or kind_of(value) in _SHAPES:
+        if not is_operator(value) or kind_of(value) in SHAPES:
             return {CPU: 0.0}
         name = operator_name(value) or ""
         by_library = name in self.taken.get(self.beside.name, ())
         if not by_library and not runs_on_device(value, self.beside):
             return {CPU: 0.0}
-        if kind_of(value) in _VIEWS:
+        if kind_of(value) in VIEWS:
             return {CPU: 0.0, self.beside.name: 0.0}
         here, there = self._here(variable, value, name), self._there(variable, value, by_library)
         if self.beside.preferred:
@@ -105,10 +103,6 @@ def is_operator(value: relax.Expr) -> bool:
     return called and not kind_of(value).startswith(("call_", "builtin.", "memory.", "vm."))
 
 
-def kind_of(call: relax.Call) -> str:
-    return str(call.op.name).removeprefix("relax.")
-
-
 def runs_on_device(call: relax.Call, beside: Beside) -> bool:
     """Whether TVM's kernel for an operator can be had on the device: its type has to say where it is."""
     there = relax.VDevice(beside.target, 0, "global")
@@ -116,10 +110,10 @@ def runs_on_device(call: relax.Call, beside: Beside) -> bool:
     def moved(expr: relax.Expr) -> relax.Expr:
         if isinstance(expr, relax.Tuple):
             return relax.Tuple([moved(one) for one in expr.fields])
-        return relax.Var("operand", on_device(expr.ty, there)) if _has_place(expr.ty) else expr
+        return relax.Var("operand", type_on(expr.ty, there)) if holds_tensors(expr.ty) else expr
 
     args = [moved(arg) for arg in call.args]
-    if not any(_has_place(arg.ty) for arg in call.args):
+    if not any(holds_tensors(arg.ty) for arg in call.args):
         return False
     try:
         kind = relax.BlockBuilder().normalize(relax.Call(call.op, args, call.attrs, call.ty_args)).ty
@@ -128,22 +122,16 @@ def runs_on_device(call: relax.Call, beside: Beside) -> bool:
     return _is_there(kind, there)
 
 
-def on_device(kind: tvm.ir.Type, there: relax.VDevice | None) -> tvm.ir.Type:
+def type_on(kind: tvm.ir.Type, there: relax.VDevice | None) -> tvm.ir.Type:
     """A type whose tensors are on a device; on the CPU with None."""
     if isinstance(kind, tvm.ir.TupleType):
-        return tvm.ir.TupleType([on_device(one, there) for one in kind.fields])
+        return tvm.ir.TupleType([type_on(one, there) for one in kind.fields])
     if not isinstance(kind, relax.TensorType):
         return kind
     shape = kind.shape
     if shape is None:
         return relax.TensorType(dtype=kind.dtype, vdevice=there, ndim=kind.ndim)
     return relax.TensorType(shape, kind.dtype, there)
-
-
-def _has_place(kind: tvm.ir.Type) -> bool:
-    if isinstance(kind, tvm.ir.TupleType):
-        return any(_has_place(one) for one in kind.fields)
-    return isinstance(kind, relax.TensorType)
 
 
 def _is_there(kind: tvm.ir.Type, there: relax.VDevice) -> bool:

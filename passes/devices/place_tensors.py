@@ -27,8 +27,9 @@ from tvm_mxplan.core.machine import MachineRates
 from tvm_mxplan.operators.on_device import ON_DEVICE
 
 from ..annotations import CPU
+from ..canonicalize.rewriter import callee
 from .crossings import place
-from .device_times import DeviceTimes, on_device
+from .device_times import DeviceTimes, type_on
 from .sides import Beside
 
 COPY = "tvm_mxplan.devices.copy"
@@ -77,13 +78,6 @@ class PlaceTensors:
         }
 
 
-def callee(value: relax.Expr) -> str:
-    """The external function of a destination-passing call, '' for anything else."""
-    if not isinstance(value, relax.Call) or not isinstance(value.op, tvm.ir.Op):
-        return ""
-    return str(value.args[0].global_symbol) if value.op.name == "relax.call_dps_packed" else ""
-
-
 @relax.expr_functor.mutator
 class _Mover(relax.PyExprMutator):
     """Writes ``main`` anew with each binding on its device.
@@ -114,7 +108,7 @@ class _Mover(relax.PyExprMutator):
         if ON_DEVICE.is_called(value):
             value = value.args[0]  # it is there
         if self.now != CPU and isinstance(value, relax.Call) and value.ty_args:
-            kinds = [on_device(one, self.there) for one in value.ty_args]
+            kinds = [type_on(one, self.there) for one in value.ty_args]
             value = relax.Call(value.op, value.args, value.attrs, kinds, value.span)
         if isinstance(binding.var, relax.DataflowVar) or not self.builder_.current_block_is_dataflow():
             value = self.builder_.emit(value, name_hint=binding.var.name)
@@ -151,7 +145,7 @@ class _Mover(relax.PyExprMutator):
 
     def _copied(self, key: relax.Expr, value: relax.Expr, device: str) -> tvm.ir.Var:
         if (key, device) not in self.copies:
-            kind = on_device(value.ty, None if device == CPU else self.there)
+            kind = type_on(value.ty, None if device == CPU else self.there)
             call = relax.call_dps_packed(COPY, relax.Tuple([value]), kind)
             inside = isinstance(key, relax.DataflowVar) or not self.builder_.current_block_is_dataflow()
             emit = self.builder_.emit if inside else self.builder_.emit_output

@@ -18,7 +18,7 @@ from tvm_mxplan.operators.on_device import on_device
 
 from ..annotations import CPU
 from ..canonicalize.rewriter import is_call_to
-from .device_times import on_device as typed
+from .device_times import type_on
 
 
 @tvm.transform.module_pass(opt_level=0, name="TakeHints")
@@ -48,7 +48,7 @@ class _Taker(relax.PyExprMutator):
 
     def visit_function_(self, function: relax.Function) -> relax.Function:
         for one in function.params:
-            self.values[one] = relax.Var(one.name, typed(one.ty, None))
+            self.values[one] = relax.Var(one.name, type_on(one.ty, None))
         body = self.visit_expr(function.body)
         params = [self.values[one] for one in function.params]
         return relax.Function(params, body, None, function.is_pure, function.attrs, function.span)
@@ -65,7 +65,7 @@ class _Taker(relax.PyExprMutator):
             moved = is_call_to(call, "to_vdevice")
             here = str(call.attrs.dst_vdevice.target.kind.name) == CPU if moved else _hints_cpu(call)
             return on_device(args[0], CPU if here else self.device, moved=moved)
-        kinds = [typed(one, None) for one in call.ty_args]
+        kinds = [type_on(one, None) for one in call.ty_args]
         return relax.Call(call.op, args, call.attrs, kinds, call.span)
 
     def visit_var_(self, var: tvm.ir.Var) -> relax.Expr:

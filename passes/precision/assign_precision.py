@@ -49,7 +49,6 @@ from .wishes import Names, PrecisionWish
 
 _SHORT = ELEMENT_TYPES["bf16"]
 _INTEGERS = "int8"
-_PRODUCTS = (ir.Convolution, ir.Deconvolution, ir.MatMul, ir.InnerProduct)
 
 
 @tvm.transform.module_pass(opt_level=0, name="AssignPrecision")
@@ -105,6 +104,8 @@ class AssignPrecision:
     def _tell(self, mod: tvm.IRModule, why_not: str) -> None:
         """Note why regions compute in float32 alone: without the shorter type, or without integers."""
         integers = self.backend.lacks(_INTEGERS)
+        if not why_not and not integers:
+            return
         for _, function in regions(mod, self.backend.name):
             program = program_of(function)
             told = integers if _is_real_but_quantised(program) else ""
@@ -151,7 +152,7 @@ class AssignPrecision:
 
 def _is_real_but_quantised(program: ir.Program) -> bool:
     """Whether a program has conversions into integers, and products that do not take these."""
-    products = [step for step in program.steps if isinstance(step.attrs, _PRODUCTS)]
+    products = [step for step in program.steps if isinstance(step.attrs, ir.PRODUCTS)]
     converts = any(isinstance(step.attrs, ir.Quantization) for step in program.steps)
     return converts and any(not step.is_quantized for step in products)
 

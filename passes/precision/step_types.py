@@ -20,7 +20,6 @@ from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.operands import operands_of
 
 FLOAT = "float32"
-_PRODUCTS = (ir.Convolution, ir.Deconvolution, ir.MatMul, ir.InnerProduct)
 _IN_TRAINING = (
     ir.ConvolutionBackwardWeights,
     ir.PoolingBackward,
@@ -59,7 +58,7 @@ def proposals(step: ir.Step, short: str) -> list[StepTypes]:
         return both[:1]
     if isinstance(step.attrs, _IN_TRAINING):
         return both[:1]
-    if isinstance(step.attrs, _PRODUCTS):
+    if isinstance(step.attrs, ir.PRODUCTS):
         return [*both, StepTypes(short, FLOAT)]
     if isinstance(step.attrs, _CONVERTING):
         return [*both, StepTypes(short, FLOAT), StepTypes(FLOAT, short)]

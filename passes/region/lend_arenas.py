@@ -20,7 +20,7 @@ from collections.abc import Mapping
 import tvm
 from tvm import relax
 
-from ..canonicalize.rewriter import Site, is_call_to, rewrite_bindings
+from ..canonicalize.rewriter import Site, callee, is_call_to, rewrite_bindings
 
 _VIEWS = ("reshape", "squeeze", "expand_dims", "flatten")
 
@@ -38,13 +38,13 @@ def lend_arenas(mod: tvm.IRModule, arenas: Mapping[str, int]) -> tvm.IRModule:
         return mod
 
     def lend(site: Site, value: relax.Expr) -> relax.Expr | None:
-        nbytes = lent.get(_callee(value), 0)
+        nbytes = lent.get(callee(value), 0)
         if not nbytes:
             return None
         (result,) = value.ty_args
         results = list(result.fields) if isinstance(result, tvm.ir.TupleType) else [result]
         arena = relax.TensorType([nbytes], "uint8")
-        call = relax.call_dps_packed(_callee(value), value.args[1], [*results, arena])
+        call = relax.call_dps_packed(callee(value), value.args[1], [*results, arena])
         every = site.emit(call)
         if not isinstance(result, tvm.ir.TupleType):
             return tvm.ir.TupleGetItem(every, 0)
@@ -61,15 +61,10 @@ def _sharing_functions(mod: tvm.IRModule) -> set[str]:
 
         def visit(expr: relax.Expr, calls: list[str] = calls) -> None:
             if isinstance(expr, tvm.ir.Call) and not is_call_to(expr, *_VIEWS):
-                calls.append(_callee(expr))
+                calls.append(callee(expr))
 
         if isinstance(function, relax.Function):
             relax.analysis.post_order_visit(function, visit)
         if len(calls) > 1:
             found.update(calls)
     return found
-
-
-def _callee(expr: relax.Expr) -> str:
-    """The external function that a destination-passing call goes to, '' for anything else."""
-    return str(expr.args[0].global_symbol) if is_call_to(expr, "call_dps_packed") else ""

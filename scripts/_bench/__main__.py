@@ -36,7 +36,7 @@ BENCHMARKS = {
     "caches": ("caches.caches", "what the caches save"),
     "verify": ("compiler.verify", "what it takes to verify the kernels of networks"),
     "compile_time": ("compiler.compile_time", "seconds of compilation over the number of operators"),
-    "docs": ("documents", "makes the tables of docs/performance.md again, in place"),
+    "docs": ("documents", "makes the tables of docs/performance.md and its pages again, in place"),
 }
 """Name: the module of this package whose ``main`` runs it, and what it measures."""
 

@@ -124,8 +124,7 @@ def _joined(x: Tensor, y: Tensor) -> tuple[int, ...] | None:
 
 def choice(g: Graph, x: Tensor) -> Tensor:
     """One of two numbers by a comparison."""
-    operator = str(g.pick(["Greater", "Less"])) + ("OrEqual" if g.opset >= 12 and g.chance(0.5) else "")
-    test = g.node(operator, [x, g.numbers((), 0.5)], x.shape, "bool")
+    test = g.node(forms.comparison(g), [x, g.numbers((), 0.5)], x.shape, "bool")
     if g.chance(0.3):
         test = g.node("Not", [test], x.shape, "bool")
     same = [y for y in g.values if y.shape == x.shape and y.name != x.name]

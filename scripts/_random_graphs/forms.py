@@ -67,8 +67,18 @@ def concat(g: Graph, pieces: Sequence[Tensor], axis: int) -> Tensor:
 def resize(g: Graph, x: Tensor, scales: Sequence[float], **attributes: object) -> Tensor:
     """By whole factors, or others that leave whole extents."""
     shape = tuple(round(size * scale) for size, scale in zip(x.shape, scales, strict=True))
-    none = "" if g.opset >= 13 else g.constant(np.zeros(0, "float32"))
-    return g.node("Resize", [x, none, g.constant(np.array(scales, "float32"))], shape, **attributes)
+    return g.node("Resize", [x, no_region(g), g.constant(np.array(scales, "float32"))], shape, **attributes)
+
+
+def no_region(g: Graph) -> str:
+    """The region operand of a Resize that has none, which opsets before 13 want as an empty tensor."""
+    return "" if g.opset >= 13 else g.constant(np.zeros(0, "float32"))
+
+
+def comparison(g: Graph) -> str:
+    """An operator that compares numbers; those with "or equal" are there from opset 12 on."""
+    operator = str(g.pick(["Greater", "Less"]))
+    return operator + "OrEqual" if g.opset >= 12 and g.chance(0.5) else operator
 
 
 def number(g: Graph, value: float, dtype: str = "float32") -> str:

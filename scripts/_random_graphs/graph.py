@@ -16,6 +16,8 @@ from onnx import helper, numpy_helper
 
 Array = np.ndarray
 Shape = tuple[int, ...]
+MOST = 120_000
+"""Numbers of a tensor that a move makes."""
 
 
 @dataclass(frozen=True)

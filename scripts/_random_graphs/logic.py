@@ -7,9 +7,7 @@ from math import prod
 import numpy as np
 
 from . import forms
-from .graph import Graph, Tensor
-
-_MOST = 120_000
+from .graph import MOST, Graph, Tensor
 
 
 def truths(g: Graph, x: Tensor) -> Tensor:
@@ -28,10 +26,7 @@ def truths(g: Graph, x: Tensor) -> Tensor:
 
 def _compared(g: Graph, x: Tensor) -> Tensor:
     bound = g.constant(g.random.uniform(-1, 1, ()).astype("float32"))
-    operator = str(g.pick(["Greater", "Less"]))
-    if g.opset >= 12 and g.chance(0.5):
-        operator += "OrEqual"
-    return g.node(operator, [x, bound] if g.chance(0.7) else [bound, x], x.shape, "bool")
+    return g.node(forms.comparison(g), [x, bound] if g.chance(0.7) else [bound, x], x.shape, "bool")
 
 
 def whole_numbers(g: Graph, x: Tensor) -> Tensor:
@@ -76,7 +71,7 @@ def places(g: Graph, x: Tensor) -> Tensor | None:
     place = g.node("ArgMax", [x], shape, "int64", axis=forms.axis_of(g, x, axis), keepdims=0)
     if g.chance(0.5):
         width = g.between(2, 6)
-        if prod(shape) * width > _MOST:
+        if prod(shape) * width > MOST:
             return None
         table = g.numbers((x.shape[axis], width))
         return g.node("Gather", [table, place], (*shape, width), axis=0)

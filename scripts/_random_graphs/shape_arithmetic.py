@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 import numpy as np
+from onnx import numpy_helper
 
 from . import forms
 from .graph import Graph, Tensor
@@ -39,11 +40,9 @@ def computed_reshape(g: Graph, x: Tensor) -> Tensor | None:
 
 def _listed(g: Graph, *numbers: int) -> Tensor:
     """Numbers as a node of the graph."""
-    return (
-        g.node("Constant", [], (len(numbers),), "int64", value_ints=list(numbers))
-        if g.opset >= 12
-        else (g.node("Identity", [g.integers(*numbers)], (len(numbers),), "int64"))
-    )
+    if g.opset >= 12:
+        return g.node("Constant", [], (len(numbers),), "int64", value_ints=list(numbers))
+    return g.node("Identity", [g.integers(*numbers)], (len(numbers),), "int64")
 
 
 def spread(g: Graph, x: Tensor) -> Tensor | None:
@@ -54,8 +53,6 @@ def spread(g: Graph, x: Tensor) -> Tensor | None:
     if how == "ones":
         shape = g.node("Shape", [x], (x.rank,), "int64")
         value = np.array([g.random.uniform(-1, 1)], "float32")
-        from onnx import numpy_helper
-
         y = g.node("ConstantOfShape", [shape], x.shape, value=numpy_helper.from_array(value))
         return g.node("Add", [x, y], x.shape)
     if how == "expand":

@@ -7,9 +7,7 @@ from math import prod
 import numpy as np
 
 from . import forms
-from .graph import Graph, Tensor
-
-_MOST = 120_000
+from .graph import MOST, Graph, Tensor
 
 
 def transpose(g: Graph, x: Tensor) -> Tensor | None:
@@ -62,12 +60,10 @@ def concat(g: Graph, x: Tensor) -> Tensor | None:
     others = [y for y in g.values if y.rank == x.rank and _but(y, axis) == _but(x, axis)]
     pieces = [x, *(g.pick(others) for _ in range(g.between(1, 2)))]
     extent = sum(piece.shape[axis] for piece in pieces)  # type: ignore[attr-defined]
-    if prod(_but(x, axis)) * extent > _MOST:
+    if prod(_but(x, axis)) * extent > MOST:
         return None
     order = g.random.permutation(len(pieces))
-    shape = (*x.shape[:axis], extent, *x.shape[axis + 1 :])
-    operands = [pieces[int(at)] for at in order]
-    return g.node("Concat", operands, shape, axis=forms.axis_of(g, x, axis))  # type: ignore[arg-type]
+    return forms.concat(g, [pieces[int(at)] for at in order], axis)  # type: ignore[misc]
 
 
 def _but(x: Tensor, axis: int) -> tuple[int, ...]:
@@ -124,7 +120,7 @@ def pad(g: Graph, x: Tensor) -> Tensor | None:
         if x.shape[axis] > 2 and axes:
             begin[axis] = -1
     shape = tuple(b + n + e for b, n, e in zip(begin, x.shape, end, strict=True))
-    if prod(shape) > _MOST or not any([*begin, *end]):
+    if prod(shape) > MOST or not any([*begin, *end]):
         return None
     operands = [x, g.integers(*begin, *end)]
     if mode == "constant" and g.chance(0.5):
@@ -149,7 +145,7 @@ def gather(g: Graph, x: Tensor) -> Tensor | None:
 def repeat(g: Graph, x: Tensor) -> Tensor | None:
     """Expand where an axis is 1, Tile elsewhere."""
     axes = g.axes(x)
-    if not axes or 3 * x.size > _MOST:
+    if not axes or 3 * x.size > MOST:
         return None
     axis, times = int(g.pick(axes)), g.between(2, 3)  # type: ignore[call-overload]
     shape = (*x.shape[:axis], x.shape[axis] * times, *x.shape[axis + 1 :])

@@ -5,11 +5,10 @@ from __future__ import annotations
 from math import prod
 
 import numpy as np
+from onnx import TensorProto, helper
 
 from . import elementwise, forms, sequences
-from .graph import Graph, Tensor
-
-_MOST = 120_000
+from .graph import MOST, Graph, Tensor
 
 
 def separable(g: Graph, x: Tensor) -> Tensor | None:
@@ -19,7 +18,7 @@ def separable(g: Graph, x: Tensor) -> Tensor | None:
     inputs, wide = x.shape[1], x.shape[1] * g.between(1, 4)
     stride = g.between(1, 2)
     image = tuple((size - 1) // stride + 1 for size in x.shape[2:])
-    if prod(x.shape[2:]) * wide * x.shape[0] > _MOST:
+    if prod(x.shape[2:]) * wide * x.shape[0] > MOST:
         return None
     y = x
     if wide > inputs:
@@ -117,7 +116,7 @@ def _rolled(g: Graph, x: Tensor, axis: int, shift: int) -> Tensor:
 
 def pyramid(g: Graph, x: Tensor) -> list[Tensor] | None:
     """A smaller image, computed on and made larger again, beside the one it came from; both may go on."""
-    if x.rank != 4 or x.shape[2] % 2 or x.shape[3] % 2 or x.size > _MOST // 4:
+    if x.rank != 4 or x.shape[2] % 2 or x.shape[3] % 2 or x.size > MOST // 4:
         return None
     n, c, h, w = x.shape
     pooled = g.node("MaxPool", [x], (n, c, h // 2, w // 2), kernel_shape=[2, 2], strides=[2, 2])
@@ -164,7 +163,7 @@ def shared_weights(g: Graph, x: Tensor) -> list[Tensor] | None:
         return [
             g.unary("Relu", g.node("Conv", [y, *operands], (y.shape[0], width, *y.shape[2:]), pads=[1] * 4))
             for y in (x, other)
-            if y.size < _MOST // width  # type: ignore[attr-defined]
+            if y.size < MOST // width  # type: ignore[attr-defined]
         ]  # type: ignore[return-value]
     if x.rank < 2 or x.shape[-1] > 512:
         return None
@@ -223,8 +222,6 @@ def rotated(g: Graph, x: Tensor) -> Tensor | None:
 
 def chosen(g: Graph, x: Tensor) -> Tensor:
     """One of two branches, by a truth that the model is built with, or computes."""
-    from onnx import TensorProto, helper
-
     if g.chance(0.5):
         truth = g.node("Identity", [g.constant(np.array(g.chance(0.5)))], (), "bool")
     else:

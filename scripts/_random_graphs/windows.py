@@ -6,11 +6,10 @@ from math import prod
 
 import numpy as np
 
-from .graph import Graph, Shape, Tensor
+from . import forms
+from .graph import MOST, Graph, Shape, Tensor
 
 _CHANNELS = (1, 3, 5, 8, 12, 16, 17, 19, 24, 32, 33, 48, 64, 67)
-_MOST = 120_000
-"""Numbers of a tensor."""
 
 
 def _window(g: Graph, x: Tensor, most: int = 5) -> tuple[list[int], list[int], list[int], list[int]] | None:
@@ -62,7 +61,7 @@ def convolution(g: Graph, x: Tensor) -> Tensor | None:
     else:
         attributes["pads"] = pads
         image = _slid(x.shape[2:], kernel, stride, dilation, pads)
-    if prod(image) * outputs * x.shape[0] > _MOST:
+    if prod(image) * outputs * x.shape[0] > MOST:
         return None
     depth = inputs // groups * prod(kernel)
     operands = [x, g.weights((outputs, inputs // groups, *kernel), depth)]
@@ -86,7 +85,7 @@ def deconvolution(g: Graph, x: Tensor) -> Tensor | None:
         + (1 + extra[i] - pads[i] - pads[i + axes])
         for i in range(axes)
     )
-    if min(image) < 1 or prod(image) * outputs * x.shape[0] > _MOST:
+    if min(image) < 1 or prod(image) * outputs * x.shape[0] > MOST:
         return None
     depth = max(1, inputs // groups * prod(kernel) // prod(stride))
     operands = [x, g.weights((inputs, outputs // groups, *kernel), depth)]
@@ -158,14 +157,14 @@ def resize(g: Graph, x: Tensor) -> Tensor | None:
     factors = [float(g.pick([0.5, 1.5, 2.0, 2.0, 3.0])) for _ in range(2)]  # type: ignore[arg-type]
     image = tuple(int(size * factor) for size, factor in zip(x.shape[2:], factors, strict=True))
     whole = all(size * factor % 1 == 0 for size, factor in zip(x.shape[2:], factors, strict=True))
-    if min(image) < 1 or prod(image) * prod(x.shape[:2]) > _MOST or (g.named and not whole):
+    if min(image) < 1 or prod(image) * prod(x.shape[:2]) > MOST or (g.named and not whole):
         return None
     mode = str(g.pick(["nearest", "linear", "cubic"]))
     rules = ["half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"]
     attributes: dict[str, object] = {"mode": mode, "coordinate_transformation_mode": g.pick(rules)}
     if mode == "nearest":
         attributes["nearest_mode"] = g.pick(["floor", "ceil", "round_prefer_floor", "round_prefer_ceil"])
-    none = "" if g.opset >= 13 else g.constant(np.zeros(0, "float32"))
+    none = forms.no_region(g)
     if g.named or (whole and g.chance(0.5)):
         operands = [x, none, g.constant(np.array([1, 1, *factors], "float32"))]
     else:

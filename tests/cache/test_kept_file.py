@@ -80,7 +80,7 @@ def test_what_the_cache_says_of_itself(report: CacheReport, words: str) -> None:
 def test_execution_plans_have_files_of_their_own(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
 ) -> None:
-    """Where a library keeps plans for devices; one that keeps none says so."""
+    """A library's place for plans of devices; one that keeps none says so."""
     asked: list[object] = []
     engine = SimpleNamespace(keeps_plans=True)
     monkeypatch.setattr(choices_file.registry, "engine", lambda library: asked.append(library) or engine)

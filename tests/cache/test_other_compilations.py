@@ -1,4 +1,4 @@
-"""What makes another compilation of a model, and what does not."""
+"""Differences that make another compilation of a model, and those that do not."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def chunked(numbers: np.ndarray) -> np.ndarray:
 
 
 def results(x: np.ndarray, mean_of) -> dict[str, np.ndarray]:
-    """What a step in float32 gives whose means are made so."""
+    """Results of a step in float32 whose means are made so."""
     rows = x.swapaxes(0, 1).reshape(CHANNELS, -1)
     mean = mean_of(rows)
     variance = mean_of(np.square(rows - mean[:, None]))

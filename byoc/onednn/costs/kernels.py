@@ -44,6 +44,10 @@ class Reach:
 
 
 _ONE_ROW = Reach(10.0, 0.0, 1.3)
+_DEPTHWISE = (
+    ("jit_dw", True, Reach(0.3, 0.8)),
+    ("jit_dw", False, Reach(0.4, 0.6)),
+)
 _CONVOLUTIONS = (
     # Beginning of the family, whether the result is in blocks (None: either), what it reaches.
     ("brgconv_1x1", None, Reach(1.06, 0.55, 1.7)),
@@ -51,8 +55,7 @@ _CONVOLUTIONS = (
     ("jit_1x1", False, Reach(0.9, 0.9, 1.7)),
     ("brgconv", None, Reach(1.1, 1.4, 1.1)),
     ("brdgmm_dw", None, Reach(0.3, 0.5)),
-    ("jit_dw", True, Reach(0.3, 0.8)),
-    ("jit_dw", False, Reach(0.4, 0.6)),
+    *_DEPTHWISE,
     ("jit", None, Reach(1.0, 1.2)),
     (_NARROW, None, Reach(1.0, 0.5, 1.1)),
     ("conv", None, Reach(0.95, 1.2)),  # a deconvolution by the convolution's gradient
@@ -63,6 +66,7 @@ _CONVOLUTIONS = (
 _WEIGHT_GRADIENTS = (
     ("jit_1x1", True, Reach(0.9, 0.4)),
     ("jit_1x1", False, Reach(0.7, 0.9)),
+    *_DEPTHWISE,  # as forward: not fitted
     ("jit", True, Reach(0.85, 1.2)),
     ("jit", False, Reach(0.8, 1.2)),
     (GEMM, None, Reach(0.3, 1.0)),
@@ -282,9 +286,9 @@ def _turns(facts: StepFacts) -> bool:
 
 
 def _reach(facts: StepFacts) -> Reach:
-    if isinstance(facts.step.attrs, ir.ConvolutionBackwardWeights):
-        return _of(facts.info.family, bool(facts.layout("src").blocks), _WEIGHT_GRADIENTS)
-    reach = _of(facts.info.family, bool(facts.layout("dst").blocks))
+    of_weights = isinstance(facts.step.attrs, ir.ConvolutionBackwardWeights)
+    image, table = ("src", _WEIGHT_GRADIENTS) if of_weights else ("dst", _CONVOLUTIONS)
+    reach = _of(facts.info.family, bool(facts.layout(image).blocks), table)
     if _is_depthwise(facts.info) and facts.info.instruction_set in _VECTORS:
         return Reach(_NARROW_LOADS * reach.share, reach.shown, reach.passes)
     return reach

@@ -28,7 +28,7 @@ from tvm_mxplan.frontend.onnx import import_model
 from tvm_mxplan.options import Options
 from tvm_mxplan.pipeline import Given, build_pipeline
 from tvm_mxplan.report.recorder import Recorder
-from tvm_mxplan.targets import TargetText
+from tvm_mxplan.targets import DEFAULT, TargetText
 from tvm_mxplan.testing import zoo
 
 MODELS = ",".join(zoo.names())
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def plan_of(name: str, batch: int, machine: str = "default", libraries: str = "dnnl, llvm") -> dict[str, Any]:
+def plan_of(name: str, batch: int, machine: str = "default", libraries: str = DEFAULT) -> dict[str, Any]:
     """Returns the pipeline's decisions for a network of the zoo, as plain data.
 
     Parameters
@@ -135,7 +135,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         default="default",
         help="default, measured, or a file of rates: plans go by them (default)",
     )
-    write.add_argument("--target", default="dnnl, llvm", help="libraries by preference (%(default)s)")
+    write.add_argument("--target", default=DEFAULT, help="libraries by preference (%(default)s)")
     compare = verbs.add_parser("compare", help="compare two files")
     compare.add_argument("before", type=Path)
     compare.add_argument("after", type=Path)

@@ -53,13 +53,13 @@ class Engine:
 def _compile_ours(model_path: str, artifact_path: str) -> None:
     import tvm_mxplan
 
-    tvm_mxplan.compile(model_path, target="dnnl, llvm").export(artifact_path)
+    tvm_mxplan.compile(model_path).export(artifact_path)
 
 
 def _compile_ours_bf16(model_path: str, artifact_path: str) -> None:
     import tvm_mxplan
 
-    tvm_mxplan.compile(model_path, target="dnnl, llvm", options={"precision": "bf16"}).export(artifact_path)
+    tvm_mxplan.compile(model_path, options={"precision": "bf16"}).export(artifact_path)
 
 
 _OF_INTEGERS = (
@@ -70,7 +70,7 @@ _OF_INTEGERS = (
     "DynamicQuantize",
     "QLinear",
 )
-"""What names of quantised operators have in them; QGemm and the like stand with others."""
+"""Parts of the names of quantised operators; QGemm and the like stand with others."""
 
 
 def _expect_integers(model_path: str) -> None:

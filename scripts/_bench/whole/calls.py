@@ -71,7 +71,7 @@ def _ways(widths: Sequence[int], batch: int) -> tuple[dict[str, Callable[[], Any
 
     model = mlp(widths, batch)
     x = np.random.default_rng(1).standard_normal((batch, widths[0]), np.float32)
-    ex = tvm_mxplan.compile(model, target="dnnl, llvm")
+    ex = tvm_mxplan.compile(model)
     settings = onnxruntime.SessionOptions()
     settings.intra_op_num_threads = settings.inter_op_num_threads = 1
     session = onnxruntime.InferenceSession(

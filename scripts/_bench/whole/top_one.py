@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 
 import tvm_mxplan
+from tvm_mxplan.execution.threads import with_threads
 from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.environment_info import environment, format_environment
 
@@ -35,7 +36,7 @@ Answer = Callable[[dict[str, np.ndarray]], np.ndarray]
 
 @dataclass(frozen=True)
 class Agreement:
-    """What an engine's results are beside those in float32."""
+    """Results of an engine, beside those in float32."""
 
     images: int
     agreeing: int
@@ -52,7 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"| --- | ---: | {' | '.join('---: | ---: | ---:' for _ in engines)} |")
     enough = True
     for name in options.models.split(","):
-        found = agreements(name, options.images, options.batch, engines)
+        with with_threads(1):
+            found = agreements(name, options.images, options.batch, engines)
         cells = [
             f"{one.agreeing / one.images:.1%} | {one.error:.1e} | {one.margin:.1e}" for one in found.values()
         ]
@@ -62,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def agreements(name: str, images: int, batch: int, engines: Sequence[str]) -> dict[str, Agreement]:
-    """For each engine, what it makes of so many random images beside ours in float32."""
+    """Agreement of each engine with ours in float32, over at least so many random images."""
     with tempfile.TemporaryDirectory(prefix="bench_top_one_") as directory:
         files = Files(Path(directory))
         model = write_model(name, batch, files)
@@ -91,14 +93,8 @@ def compared(exact: np.ndarray, found: np.ndarray) -> Agreement:
 
 
 def _ours(model: Path, precision: str) -> Answer:
-    executable = tvm_mxplan.compile(str(model), target="dnnl, llvm", options={"precision": precision})
-
-    def answer(inputs: dict[str, np.ndarray]) -> np.ndarray:
-        result = executable(**inputs)
-        first = result[0] if isinstance(result, list | tuple) else result
-        return np.array(first.numpy() if hasattr(first, "numpy") else first)
-
-    return answer
+    executable = tvm_mxplan.compile(str(model), options={"precision": precision})
+    return lambda inputs: executable.run(inputs)[0]
 
 
 def _peer(engine: str, model: Path, proto: object) -> Answer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from blocks import BLOCKED
+from less_instructions import run_again
 from program_builder import Builder, call
 from single_steps import no_refusals as no_refusals
 
@@ -30,7 +31,7 @@ def built(shape: tuple[int, ...], layout: str) -> Builder:
 
 
 def info(b: Builder) -> StepInfo:
-    """What the library says of the batch norm."""
+    """The library's description of the batch norm."""
     program = b.build()
     (at,) = (i for i, s in enumerate(program.steps) if isinstance(s.attrs, ir.BatchNormalizationTraining))
     return library.describe(program).steps[at]
@@ -93,3 +94,8 @@ def test_equal_numbers_have_no_variance() -> None:
     normal, mean, variance, names = statistics_of(x, "acdb")
     assert MOMENTS in names
     assert (mean == np.float32(0.1)).all() and (variance == 0).all() and (normal == 0).all()
+
+
+@pytest.mark.parametrize("isa", ["AVX2", "SSE41"])
+def test_other_instruction_sets(isa: str) -> None:
+    run_again(__file__, isa, "far_from_zero or no_variance")

@@ -1,4 +1,4 @@
-"""What a budget of memory costs, as plain data and in words."""
+"""Costs of a budget of memory, as plain data and in words."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def test_values_that_wait_for_backward_readers_alone() -> None:
 def test_what_dropping_a_value_frees_and_takes() -> None:
     found = lives(chain())
     assert found.move(0, 3) == (frozenset({0}), 100, 1.0)
-    # What it is made from is there until its reader runs.
+    # Its source is there until its reader runs.
     assert found.move(1, 3) == (frozenset({1}), 10, 2.0)
 
 

@@ -232,7 +232,7 @@ def test_clip_between_inputs():
 
 
 def test_branches_of_named_sizes_between_regions():
-    """What a branch gives has a shape that the regions behind it know, by names alone."""
+    """A branch's result has a shape that the regions behind it know, by names alone."""
     import onnx
     from onnx import TensorProto, helper
 

@@ -67,7 +67,7 @@ def calls(mod: tvm.IRModule) -> list[relax.Expr]:
 
 
 def run(mod: tvm.IRModule, arrays: list[np.ndarray]) -> list[np.ndarray]:
-    """What a module's function gives, with two CPUs as the devices."""
+    """Results of a module's function, with two CPUs as the devices."""
     target = beside().target if "vdevice" in mod.global_infos else None
     built = relax.build(default_pipeline(HOST, beside=target)(mod), HOST, relax_pipeline=None)
     found = machine.virtual_machine(built.mod, (1, 1))["main"](*map(tvm.runtime.tensor, arrays))

@@ -1,4 +1,4 @@
-"""What ``CheckIndices`` makes of each operator: axes, extents and types of the indices that it checks."""
+"""Checks that ``CheckIndices`` adds to each operator: axes, extents and types of indices."""
 
 from __future__ import annotations
 

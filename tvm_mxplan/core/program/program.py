@@ -89,6 +89,7 @@ __all__ = [
     "CONVOLUTION_ALGORITHMS",
     "KIND_OF",
     "LRN",
+    "PRODUCTS",
     "RECURRENT_CELLS",
     "RECURRENT_DIRECTIONS",
     "RESULT_ROLES",
@@ -195,6 +196,9 @@ SCALE_ROLES = ("src_scale", "src_zero_point", "weights_scale", "dst_scale", "dst
 A product with ``src_scale`` and ``weights_scale`` multiplies integers, and computes behind that in float32;
 with ``dst_scale`` it writes integers.
 """
+
+PRODUCTS = (Convolution, Deconvolution, MatMul, InnerProduct)
+"""Attributes of steps that multiply by weights; integers multiply in these alone."""
 
 
 @dataclass(frozen=True)

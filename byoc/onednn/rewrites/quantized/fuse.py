@@ -20,7 +20,6 @@ from tvm_mxplan.core.program import program as ir
 from ..graph import Graph
 from .forms import numbers_of
 
-_PRODUCTS = (ir.Convolution, ir.Deconvolution, ir.MatMul, ir.InnerProduct)
 _MOST_POST_OPS = 24
 
 
@@ -143,7 +142,7 @@ def _take_rounding(graph: Graph, at: int, step: ir.Step) -> bool:
     producer = graph.producer(there.operand("src"))
     root = graph.steps[producer] if producer is not None else None
     single = numbers_of(graph, there, "dst").is_single
-    if not root or not isinstance(root.attrs, _PRODUCTS) or not single or root.has_depthwise:
+    if not root or not isinstance(root.attrs, ir.PRODUCTS) or not single or root.has_depthwise:
         return False
     if len(root.post_ops) + 4 > _MOST_POST_OPS:
         return False
@@ -206,7 +205,7 @@ def _writing(root: ir.Step, dst: int, scales: list[ir.Operand], post_ops: tuple[
 
 
 def _writes_real(step: ir.Step) -> bool:
-    return isinstance(step.attrs, _PRODUCTS) and step.is_quantized and not _has(step, "dst_scale")
+    return isinstance(step.attrs, ir.PRODUCTS) and step.is_quantized and not _has(step, "dst_scale")
 
 
 def _is_to_real(step: ir.Step) -> bool:

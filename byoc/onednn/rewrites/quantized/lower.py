@@ -25,7 +25,6 @@ from ..graph import Graph
 from .forms import Form, Numbers, numbers_of, real_numbers, view_of, weights_form
 
 INTEGERS = ("uint8", "int8")
-_PRODUCTS = (ir.Convolution, ir.Deconvolution, ir.MatMul, ir.InnerProduct)
 _MOVING = (ir.Slice, ir.Shuffle, ir.Reorder)
 
 
@@ -61,7 +60,7 @@ class _Lowering:
         for step in self.old:
             if isinstance(step.attrs, ir.Quantization):
                 self._conversion(step)
-            elif isinstance(step.attrs, _PRODUCTS) and self.products and self._product(step):
+            elif isinstance(step.attrs, ir.PRODUCTS) and self.products and self._product(step):
                 continue
             elif isinstance(step.attrs, _MOVING) or _is_maximum(step):
                 self._moving(step)

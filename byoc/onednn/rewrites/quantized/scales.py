@@ -19,14 +19,13 @@ from tvm_mxplan.core.program import program as ir
 
 from ..graph import Graph
 
-_PRODUCTS = (ir.Convolution, ir.Deconvolution, ir.MatMul, ir.InnerProduct)
 _NORMAL = np.finfo("float32").tiny
 
 
 def fold_scales(graph: Graph) -> None:
     """Let scales of products of integers take in lines; see the module's text."""
     for at, step in enumerate(graph.steps):
-        if step and step.is_quantized and isinstance(step.attrs, _PRODUCTS) and not step.has_depthwise:
+        if step and step.is_quantized and isinstance(step.attrs, ir.PRODUCTS) and not step.has_depthwise:
             graph.replace(at, _behind(graph, _before(graph, step)))
 
 
@@ -72,9 +71,9 @@ def _behind(graph: Graph, step: ir.Step) -> ir.Step:
 def _exchanged(
     graph: Graph, line: ir.EltwisePostOp, behind: tuple[ir.PostOp, ...]
 ) -> tuple[ir.PostOp, ...] | None:
-    """What is to stand in front of a line's factor in the place of ``behind``, behind the line.
+    """The post-ops ``behind`` a line, rewritten to stand before the line's factor.
 
-    None where there is nothing that gives the same results.
+    None where no such post-ops give the same results.
     """
     factor, number = np.float64(line.alpha), line.beta
     found: list[ir.PostOp] = []
@@ -84,7 +83,10 @@ def _exchanged(
             if added is None or graph.values[post_op.value].dtype != "float32":
                 return None
             name = f"{graph.values[post_op.value].name}.scaled"
-            moved = np.asarray((added + np.float64(number)) / factor, "float32")
+            with np.errstate(over="ignore"):
+                moved = np.asarray((added + np.float64(number)) / factor, "float32")
+            if not np.isfinite(moved).all():
+                return None
             found.append(ir.BinaryPostOp("add", graph.add_constant(moved, name)))
             number = 0.0
         elif not isinstance(post_op, ir.EltwisePostOp) or number != 0.0:

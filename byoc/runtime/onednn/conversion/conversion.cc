@@ -35,8 +35,8 @@ struct Axis {
 struct Nest {
   std::vector<Axis> outer;  // over blocks
   int64_t columns = 1;      // numbers of src side by side in a block, of which pieces are done
-  int64_t column_step = 1;  // of dst, from one of them to the next
-  Turn turn;                // rows is 0 where nothing is turned
+  // Of rows that become columns; rows is 0 where nothing is turned.
+  Turn turn = {0, 0, 0, 1};
 };
 
 std::optional<Number> NumberOf(const memory::desc& desc) {
@@ -100,7 +100,6 @@ std::optional<Nest> NestOf(const memory::desc& src, const memory::desc& dst,
     return std::nullopt;
   }
   nest.columns = side->extent;
-  nest.column_step = side->to;
   nest.turn = {last.extent, 0, last.from, side->to};
   axes.erase(side);
   nest.outer = std::move(axes);
@@ -182,7 +181,7 @@ class ConversionStage final : public MemoryStage {
     for (int64_t work = begin; work < end; ++work) {
       const int64_t column = piece * piece_;
       const char* source = src + (from + column) * item_bytes_.first;
-      char* target = dst + (to + column * nest_.column_step) * item_bytes_.second;
+      char* target = dst + (to + column * nest_.turn.to_row) * item_bytes_.second;
       const int64_t columns = std::min(piece_, nest_.columns - column);
       if (nest_.turn.rows == 0) {
         kernels_.flat(source, columns, scales, target);
@@ -225,7 +224,7 @@ bool Build(StepBuilder* b, const memory::desc& src, const memory::desc& dst) {
   const std::optional<Number> from = NumberOf(src), to = NumberOf(dst);
   if (!from || !to || !IsPlain(src) || !IsPlain(dst) || IsEmpty(src)) return false;
   const Kernels kernels = SelectKernels(*from, *to);
-  if (kernels.flat == nullptr || b->Refuses(kernels.name)) return false;
+  if (kernels.flat == nullptr) return false;
   std::optional<Nest> nest = NestOf(src, dst, kernels);
   if (!nest) return false;
   std::vector<MemoryArgument> arguments = {{0, Argument::Source::kValue, b->Id("src"), src},
@@ -241,6 +240,7 @@ bool Build(StepBuilder* b, const memory::desc& src, const memory::desc& dst) {
   auto item = [](const memory::desc& desc) {
     return static_cast<int64_t>(memory::data_type_size(desc.get_data_type()));
   };
+  if (b->Refuses(kernels.name)) return false;
   b->AddStage(std::make_unique<ConversionStage>(*std::move(nest), kernels,
                                                 std::make_pair(item(src), item(dst)),
                                                 std::move(roles), arguments),

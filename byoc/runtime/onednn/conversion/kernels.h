@@ -16,7 +16,7 @@ constexpr bool IsReal(Number number) {
   return number == Number::kFloat || number == Number::kShort;
 }
 
-// What the integers of both sides stand for; a side of real numbers has a scale of 1.
+// Scales and zero points of the integers of both sides; real numbers have 1 and 0.
 struct Scales {
   float src = 1, dst = 1;
   int32_t src_zero = 0, dst_zero = 0;

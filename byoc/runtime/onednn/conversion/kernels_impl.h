@@ -39,7 +39,7 @@ struct Type<Number::kSigned> {
 template <Number kNumber>
 using Item = typename Type<kNumber>::Item;
 
-// --- reading and writing a vector, and one number -----------------------------------------------
+// --- reading and writing a vector ---------------------------------------------------------------
 
 template <Number kFrom>
 MXPLAN_INLINE Vec Real(const Item<kFrom>* from, const Scales& scales) {
@@ -54,20 +54,6 @@ MXPLAN_INLINE Vec Real(const Item<kFrom>* from, const Scales& scales) {
     const auto wider = __builtin_convertvector(integers, typename Type<kFrom>::Wider);
     const Ints steps = __builtin_convertvector(wider, Ints) - scales.src_zero;
     return __builtin_convertvector(steps, Vec) * scales.src;
-  }
-}
-
-template <Number kFrom>
-MXPLAN_INLINE float OneReal(Item<kFrom> from, const Scales& scales) {
-  if constexpr (kFrom == Number::kFloat) {
-    return from;
-  } else if constexpr (kFrom == Number::kShort) {
-    const uint32_t bits = static_cast<uint32_t>(from) << kHalf;
-    float number = 0;
-    std::memcpy(&number, &bits, sizeof(number));
-    return number;
-  } else {
-    return static_cast<float>(static_cast<int32_t>(from) - scales.src_zero) * scales.src;
   }
 }
 

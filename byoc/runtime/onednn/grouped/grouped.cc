@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 
-#include "base/error.h"
 #include "memory/buffer.h"
 #include "onednn/grouped/kernels.h"
 #include "onednn/isa.h"
@@ -153,15 +152,6 @@ bool ReadGeometry(StepBuilder* b, Geometry* g) {
   return g->inputs > 1 && g->outputs > 1 && std::max(g->inputs, g->outputs) <= kMostChannels;
 }
 
-bool HasPostOps(const StepBuilder& b) {
-  try {
-    post_ops::PostOpsOf(b);
-  } catch (const Error&) {
-    return false;
-  }
-  return true;
-}
-
 }  // namespace
 
 std::vector<std::string> NamesFor(StepBuilder* b) {
@@ -171,7 +161,8 @@ std::vector<std::string> NamesFor(StepBuilder* b) {
   for (const char* role : {"src", "weights", "dst"}) {
     if (b->Desc(role).get_data_type() != memory::data_type::f32) return {};
   }
-  if (!IsChannelsLast(b->Desc("src")) || !IsChannelsLast(b->Desc("dst")) || !HasPostOps(*b)) {
+  if (!IsChannelsLast(b->Desc("src")) || !IsChannelsLast(b->Desc("dst")) ||
+      !post_ops::HasPostOps(*b)) {
     return {};
   }
   std::vector<std::string> names;

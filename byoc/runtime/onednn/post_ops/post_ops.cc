@@ -83,4 +83,13 @@ std::vector<PostOp> PostOpsOf(const StepBuilder& b) {
   return result;
 }
 
+bool HasPostOps(const StepBuilder& b) {
+  try {
+    PostOpsOf(b);
+  } catch (const Error&) {
+    return false;
+  }
+  return true;
+}
+
 }  // namespace mxplan::post_ops

@@ -16,6 +16,9 @@ constexpr size_t kMaxPostOps = 32;
 // `data` is not null where an operand has to be filled in.
 std::vector<PostOp> PostOpsOf(const StepBuilder& b);
 
+// True if PostOpsOf takes all that the step has.
+bool HasPostOps(const StepBuilder& b);
+
 }  // namespace mxplan::post_ops
 
 #endif  // TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_POST_OPS_POST_OPS_H_

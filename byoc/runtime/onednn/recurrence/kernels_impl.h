@@ -61,7 +61,7 @@ MXPLAN_INLINE void Block(const Step& step, int64_t block) {
     Recur<kGates>(step.recurrence + first * units * kGates, step.before, units, sums);
   }
   auto bias = [&](int64_t at) { return LoadUnits(step.bias + at * units + first, count); };
-  // What a gate gets from the input.
+  // The input's part of a gate, bias included.
   auto given = [&](int64_t at) {
     return LoadUnits(step.products + at * units + first, count) + bias(at);
   };

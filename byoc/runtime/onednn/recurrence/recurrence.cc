@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/error.h"
 #include "memory/buffer.h"
 #include "onednn/isa.h"
 #include "onednn/recurrence/kernels.h"
@@ -172,8 +171,8 @@ std::optional<Cell> CellOf(const StepBuilder& b) {
   for (const auto& [name, cell] : kCells) {
     if (b.Text("cell") == name) return cell;
   }
-  return std::nullopt;  // a reset in front of the product: the candidate's waits for the other
-                        // gates
+  // A reset in front of the product makes the candidate's wait for the other gates.
+  return std::nullopt;
 }
 
 memory::desc Plain(const Dims& dims) {

@@ -168,9 +168,9 @@ class StatisticsStage final : public MemoryStage {
 
 bool Build(StepBuilder* b) {
   const memory::desc src = b->Fixed("src");
-  if (IsEmpty(src) || b->Refuses(kName)) return false;
+  if (IsEmpty(src)) return false;
   const std::optional<Tiling> tiling = TilingOf(src);
-  if (!tiling) return false;
+  if (!tiling || b->Refuses(kName)) return false;
   std::vector<MemoryArgument> arguments;
   for (const char* role : {"src", "batch_mean", "batch_variance"}) {
     arguments.push_back({0, Argument::Source::kValue, b->Id(role), b->Fixed(role)});

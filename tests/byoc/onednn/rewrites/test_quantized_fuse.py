@@ -1,4 +1,4 @@
-"""What products of integers take in: roundings, lines, and how many post-ops there may be."""
+"""Fusing of products of integers: roundings and lines that they take in, and the number of post-ops."""
 
 from __future__ import annotations
 

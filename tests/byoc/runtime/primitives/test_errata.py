@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatch
 from math import prod
@@ -12,6 +9,7 @@ from math import prod
 import ml_dtypes
 import numpy as np
 import pytest
+from less_instructions import run_again
 from program_builder import Array, Builder, call, random
 from single_steps import RELU, info, run
 from single_steps import no_refusals as no_refusals
@@ -208,10 +206,7 @@ def test_an_erratum_refuses_its_implementation_and_the_others_are_right(name: st
 
 def test_an_erratum_of_a_narrow_instruction_set() -> None:
     """In a process of its own, where nothing wider is there."""
-    command = [sys.executable, "-m", "pytest", "-q", __file__, "-k", "refuses_its and log and softmax"]
-    environment = {**os.environ, "ONEDNN_MAX_CPU_ISA": "SSE41"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert "1 passed" in done.stdout, done.stdout
+    run_again(__file__, "SSE41", "refuses_its and log and softmax")
 
 
 @pytest.mark.parametrize("bias,relu", [(True, False), (False, True), (True, True)])
@@ -282,7 +277,7 @@ def by_onednn() -> Iterator[Callable[[Builder], Builder]]:
 
 
 def reasons(b: Builder) -> list[str]:
-    """Why implementations of oneDNN's are refused."""
+    """Reasons for refusing implementations of oneDNN's."""
     return [one.reason for one in info(b).refused if one.reason != "ours"]
 
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
+from less_instructions import run_again
 from program_builder import Array, Builder, random
 
 from tvm_mxplan.byoc.onednn import library
@@ -257,11 +254,4 @@ def test_layouts_whose_rows_do_not_stand_together_are_refused():
 
 @pytest.mark.parametrize("isa", ["AVX2", "SSE41"])
 def test_other_instruction_sets(isa):
-    environment = {**os.environ, "ONEDNN_MAX_CPU_ISA": isa}
-    selected = "against_float64 or see_nothing or -inf or the_kernels_are"
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", selected, __file__]
-    done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, cwd=Path(__file__).parents[4], check=False
-    )
-    assert done.returncode == 0, done.stdout[-3000:]
-    assert " passed" in done.stdout
+    run_again(__file__, isa, "against_float64 or see_nothing or -inf or the_kernels_are")

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from less_instructions import run_again
 from program_builder import Builder, call, check, random
 
 from tvm_mxplan.byoc.onednn import library
@@ -163,10 +159,4 @@ def test_a_nan_of_the_sample_reaches_every_result() -> None:
 
 @pytest.mark.parametrize("isa", ["AVX2", "SSE41"])
 def test_other_instruction_sets(isa: str) -> None:
-    """The same tests in a process whose oneDNN was told to use less."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
-    command += ["-k", "shapes or order or pixel"]
-    environment = {**os.environ, "ONEDNN_MAX_CPU_ISA": isa}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=Path(__file__).parent)
-    assert done.returncode == 0, done.stdout
-    assert "passed" in done.stdout
+    run_again(__file__, isa, "shapes or order or pixel")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from less_instructions import run_again
 from program_builder import Array, Builder, call, random
 
 from tvm_mxplan.byoc.onednn import library
@@ -191,10 +192,4 @@ def test_a_nan_reaches_the_steps_behind_it() -> None:
 
 @pytest.mark.parametrize("isa", ["AVX2", "SSE41"])
 def test_other_instruction_sets(isa: str) -> None:
-    """The same tests in a process whose oneDNN was told to use less."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
-    command += ["-k", "cells or widths"]
-    environment = {**os.environ, "ONEDNN_MAX_CPU_ISA": isa}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=Path(__file__).parent)
-    assert done.returncode == 0, done.stdout
-    assert "passed" in done.stdout
+    run_again(__file__, isa, "cells or widths")

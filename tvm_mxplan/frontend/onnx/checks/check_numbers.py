@@ -43,11 +43,10 @@ _ROWS: dict[str, tuple[Numbers, ...]] = {
     "QLinearMul": (Numbers(0, 1, 2, None), Numbers(3, 4, 5, None), Numbers(-1, 6, 7, None)),
 }
 
-
 _WHOLE = ("uint8", "int8")
 _REAL = ("float32", "float64", "float16", "bfloat16")
 _QUANTIZED = (*_REAL, "int32")
-"""What QuantizeLinear takes; DequantizeLinear takes anything but ``_REAL``."""
+"""Types that QuantizeLinear takes; DequantizeLinear takes all but ``_REAL``."""
 
 
 def check_numbers(node: Node, called: Callable[[Node], str]) -> None:
@@ -90,7 +89,7 @@ def _rows(node: Node) -> Iterator[Numbers]:
 
 def _reason(node: Node, row: Numbers) -> str:
     scale, zero = None if row.scale is None else node.input(row.scale), node.input(row.zero)
-    if scale is not None and dtype_of(scale) not in (*_REAL, *(("int32",) if row.integers < 0 else ())):
+    if scale is not None and dtype_of(scale) not in (_QUANTIZED if row.integers < 0 else _REAL):
         return f"scale: expected floating-point numbers, got {dtype_of(scale)}"
     if isinstance(scale, np.ndarray):
         wide = scale.astype("float64").reshape(-1)
@@ -100,7 +99,7 @@ def _reason(node: Node, row: Numbers) -> str:
     data = node.input(0 if row.integers < 0 else row.integers)
     if row.integers >= 0 and zero is not None and dtype_of(zero) != dtype_of(data):
         return f"zero point: expected {dtype_of(data)}, the type of the integers, got {dtype_of(zero)}"
-    if row.integers < 0 and zero is not None and dtype_of(zero) in (*_REAL, "int32", "int64"):
+    if row.integers < 0 and zero is not None and dtype_of(zero) in (*_QUANTIZED, "int64"):
         return f"zero point: expected integers of 16 bits at most, got {dtype_of(zero)}"
     shape = shape_of(data)
     if node.attributes.get("block_size", 0):
