@@ -66,15 +66,17 @@ class OriginBuilder(relax.BlockBuilder):
         if not self._importing:
             return expr
         if isinstance(expr, relax.Tuple):
-            fields = [self._operand(field) for field in expr.fields]
-            return expr if _same(fields, expr.fields) else relax.Tuple(fields)
+            stated = list(expr.fields)
+            fields = [self._operand(field) for field in stated]
+            return expr if _same(fields, stated) else relax.Tuple(fields)
         if isinstance(expr, relax.TupleGetItem):
             source = self._operand(expr.tuple_value)
             return expr if source.same_as(expr.tuple_value) else relax.TupleGetItem(source, expr.index)
         if not _is_call(expr):
             return expr
-        args = [self._operand(arg) for arg in expr.args]
-        if not _same(args, expr.args):
+        given = list(expr.args)
+        args = [self._operand(arg) for arg in given]
+        if not _same(args, given):
             expr = relax.Call(expr.op, args, expr.attrs, expr.ty_args, expr.span)
         return expr if origins_of(expr) else with_origins(expr, (self._importing[-1],))
 

@@ -136,3 +136,33 @@ def test_scaled_maximum_stays():
 def _only_operator(function: relax.Function) -> str:
     (binding,) = function.body.blocks[0].bindings
     return binding.value.op.name
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize(("build", "operator"), [(topi.maximum, "maximum"), (topi.minimum, "minimum")])
+def test_extremum_with_a_number_inside_the_kernel(build, operator, dtype):
+    """The number is of the tensor's type."""
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType(SHAPE, dtype))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            half = tirx.const(0.5, dtype)
+            y = builder.emit_output(builder.call_te(lambda data: build(data, half), x))
+        builder.emit_func_output(y)
+    expected = dataflow(
+        f'y = R.{operator}(x, R.const(0.5, "{dtype}"))', parameters=f'x: R.Tensor({SHAPE}, "{dtype}")'
+    )
+    tvm.ir.assert_structural_equal(recovered(builder.get()), expected["main"])
+
+
+def test_an_operand_of_unknown_shape_stays():
+    mod = te_module(lambda x: topi.nn.pad(x, (0, 0, 1, 1), (0, 0, 1, 1), 0.0), name="pad")
+    (call,) = relax.analysis.get_var2val(mod["main"]).values()
+    builder = relax.BlockBuilder(mod)
+    x = relax.Var("x", relax.TensorType(None, "float32", ndim=len(SHAPE)))
+    with builder.function("other", [x]):
+        with builder.dataflow():
+            y = builder.emit_output(relax.call_tir(call.args[0], [x], call.ty))
+        builder.emit_func_output(y)
+    changed = builder.get()
+    tvm.ir.assert_structural_equal(RecoverOperators()(changed)["other"], changed["other"])

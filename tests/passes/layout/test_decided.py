@@ -287,3 +287,49 @@ def test_the_preferred_implementation_may_change_with_the_layouts() -> None:
     with pytest.raises(Unlike, match=r"^step 'c': attributes"):
         wrong = replace(other, attrs=replace(attrs, preferred="jit", algorithm="winograd_f4"))
         check_answer(asked, with_step(asked, 0, wrong), layouts=True)
+
+
+def chain_of_two() -> ir.Program:
+    """An input and a constant that are added, and a function of that."""
+    image = (1, 4, 2, 2)
+    values = (
+        ir.Value("x", image, "float32", "input", "abcd", 0),
+        ir.Value("c", image, "float32", "constant", "abcd", 0),
+        ir.Value("a", image, "float32", "local", "abcd"),
+        ir.Value("y", image, "float32", "output", "abcd", 0),
+    )
+    added = ir.Step("s0", ir.Binary("add"), tuple(map(ir.Operand, ("src", "src1", "dst"), (0, 1, 2))))
+    relu = ir.Step("s1", ir.Eltwise("relu", 0.0, 0.0), (ir.Operand("src", 2), ir.Operand("dst", 3)))
+    return ir.Program("r", values, (added, relu))
+
+
+@pytest.mark.parametrize(
+    ("number", "kind", "change"),
+    [
+        (0, "input", {"name": "z"}),
+        (0, "input", {"layout": "acdb"}),
+        (1, "constant", {"dtype": "bfloat16"}),
+        (1, "constant", {"layout": "acdb"}),
+        (3, "output", {"name": "z"}),
+        (3, "output", {"layout": "acdb"}),
+    ],
+)
+def test_what_crosses_the_border_is_as_it_was(number: int, kind: str, change: dict[str, Any]) -> None:
+    asked = chain_of_two()
+    check_answer(asked, asked.with_value(number, nbytes=4096), layouts=True)
+    with pytest.raises(Unlike, match=f"^{kind}s: expected "):
+        check_answer(asked, asked.with_value(number, **change), layouts=True)
+
+
+def test_the_arena_is_planned_later() -> None:
+    asked = chain_of_two()
+    with pytest.raises(Unlike, match=r"^arena: expected -?\d+, got 4096$"):
+        check_answer(asked, replace(asked, arena_bytes=4096), layouts=True)
+
+
+@pytest.mark.parametrize("extra", [0, 1])
+def test_texts_of_three_hundred_letters_are_told_whole(extra: int) -> None:
+    from tvm_mxplan.core.program.decided import _short
+
+    text = "x" * (298 + extra)  # and two quotation marks
+    assert _short(text) == (repr(text) if not extra else "'" + "x" * 299 + " ...")

@@ -32,7 +32,7 @@ from .contradictions import Contradiction, contradiction
 from .dimensions import agree, symbolic
 from .dimensions.dims import Dim
 from .node import Emitter, Node, NotTaken
-from .values import Scope, Value, rank_of, shape_of
+from .values import Scope, Value, has_shape, rank_of
 from .way_out import LEAVE_OUT, open_dimensions_of, way_out
 from .weights import array_of
 
@@ -87,7 +87,7 @@ class Importer:
 
     def _stated(self, output: onnx.ValueInfoProto, value: Value) -> Value:
         """A result with the shape that the model states for it, where that is known from nothing else."""
-        if not isinstance(value, relax.Expr) or shape_of(value) is not None:
+        if not isinstance(value, relax.Expr) or has_shape(value):
             return value
         dims = output.type.tensor_type.shape.dim
         if not output.type.tensor_type.HasField("shape") or not all(
@@ -106,7 +106,7 @@ class Importer:
         """Import nodes in their order; what they define joins ``scope``, from which ``results`` are read."""
         as_real = readers.cast_to_float(nodes, results)
         for proto in nodes:
-            node = replace(self._node(proto, scope, opsets), as_real=bool(as_real.intersection(proto.output)))
+            node = self._node(proto, scope, opsets, as_real=bool(as_real.intersection(proto.output)))
             try:
                 with self.builder.importing(self._origin(node)):
                     results = [self._shaped(result) for result in self._results(node, scope)]
@@ -138,7 +138,7 @@ class Importer:
         made = next((name for name in node.outputs if name), "")
         return Origin(node.name or ("" if self._open else made), node.op_type)
 
-    def _node(self, proto: onnx.NodeProto, scope: Scope, opsets: Mapping[str, int]) -> Node:
+    def _node(self, proto: onnx.NodeProto, scope: Scope, opsets: Mapping[str, int], *, as_real: bool) -> Node:
         domain = "" if proto.domain == "ai.onnx" else proto.domain
         inputs = [
             self._found(scope, name, f"node {proto.name or proto.op_type}") if name else None
@@ -146,7 +146,9 @@ class Importer:
         ]
         attributes = {a.name: onnx.helper.get_attribute_value(a) for a in proto.attribute}
         opset = opsets.get(domain, 1)
-        return Node(proto.op_type, domain, proto.name, inputs, attributes, list(proto.output), opset, proto)
+        return Node(
+            proto.op_type, domain, proto.name, inputs, attributes, list(proto.output), opset, proto, as_real
+        )
 
     def _found(self, scope: Scope, name: str, reader: str) -> Value:
         if name not in scope:
@@ -215,6 +217,8 @@ class Importer:
     def _agreed(self, node: Node, scope: Scope) -> Node:
         """The node with dimensions of its operands stated as equal that must be, for later readers too."""
         inputs = agree.agreed(self._emitter, node)
+        if all(after is before for before, after in zip(node.inputs, inputs, strict=True)):
+            return node
         for name, before, after in zip(node.proto.input, node.inputs, inputs, strict=False):
             if after is not before:
                 scope[name] = after
@@ -225,7 +229,7 @@ class Importer:
         if not isinstance(value, relax.Expr) or not isinstance(value.ty, relax.TensorType):
             return value
         rank = rank_of(value)
-        if rank is None or shape_of(value) is not None:
+        if rank is None or has_shape(value):
             return value
         return self._emitter.with_shape(value, self.new_dimensions(rank))
 

@@ -102,11 +102,17 @@ def rank_of(value: Value) -> int | None:
     return None if rank < 0 else rank
 
 
+def has_shape(value: Value) -> bool:
+    """Whether the dimensions of a tensor are known."""
+    if isinstance(value, np.ndarray | Symbols):
+        return True
+    return isinstance(value.ty.shape, relax.ShapeExpr)  # type: ignore[union-attr]
+
+
 def shape_of(value: Value) -> list[Dim] | None:
     """The dimensions of a tensor, numbers or expressions; None where they are not known."""
     if isinstance(value, np.ndarray | Symbols):
         return list(value.shape)
-    shape = value.ty.shape  # type: ignore[union-attr]
-    if not isinstance(shape, relax.ShapeExpr):
+    if not has_shape(value):
         return None
-    return [simplified(dim) for dim in shape.values]
+    return [simplified(dim) for dim in value.ty.shape.values]  # type: ignore[union-attr]

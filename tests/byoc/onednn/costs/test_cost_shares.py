@@ -5,6 +5,7 @@ Whoever measures again changes a number here and there; nothing else may.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -141,6 +142,14 @@ def test_matrix_products(attrs: ir.Attributes, name: str, share: float, shown: f
     product = facts(attrs, (7, 9), name, src=(7, 24), weights=weights)
     assert operations(product) == pytest.approx(2 * 7 * 9 * 24 / share)
     assert (shown_share(product), weights_passes(product), hides(product)) == (shown, passes, True)
+
+
+@pytest.mark.parametrize("batch", [(), (5,), (3, 5)])
+def test_a_matrix_product_adds_up_along_the_last_axis_of_its_source(batch: tuple[int, ...]) -> None:
+    product = facts(
+        ir.MatMul(), (*batch, 7, 9), "brg:avx512_core", PLAIN, src=(*batch, 7, 24), weights=(*batch, 24, 9)
+    )
+    assert operations(product) == pytest.approx(2 * math.prod(batch) * 7 * 9 * 24 / 1.05)
 
 
 def test_an_inner_product_takes_all_axes_of_its_source() -> None:

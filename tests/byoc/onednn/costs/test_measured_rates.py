@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from tvm_mxplan.byoc.onednn import library
@@ -26,6 +27,7 @@ class Machine:
         self.threads: list[int] = []
         self.faults = faults
         self.moved: list[tuple[str, int]] = []
+        self.bound: list[int] = []
 
     def set_threads(self, threads: int) -> None:
         self.threads.append(threads)
@@ -58,7 +60,18 @@ class Machine:
     def best_us_of(self, run: Callable[[], object], before: Callable[[], object]) -> float:
         before()
         run()
-        return START + FORK + (THREADS - 1) / THREADS * MIB / self.faults.get("exchanged", 40.0) / 1e3
+        speed = 1e3 * self.faults.get("exchanged", 40.0)
+        return START + FORK + (THREADS - 1) / THREADS * self.bound[-1] / speed
+
+    def function(self, program: ir.Program, constants: list[np.ndarray]) -> Callable[..., Callable[[], None]]:
+        assert constants == []
+
+        def bind(*arrays: np.ndarray) -> Callable[[], None]:
+            assert [array.shape for array in arrays] == [value.shape for value in program.values]
+            self.bound.append(arrays[0].nbytes)
+            return lambda: None
+
+        return bind
 
     def describe(self, program: ir.Program) -> Description:
         info = StepInfo("wide", 0, 0, "", alternatives=("narrow", "other", "unknown"))
@@ -83,6 +96,7 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Machine]:
         monkeypatch.setattr(measure, "cache_sizes", lambda asked: sizes if asked == threads else ())
         monkeypatch.setattr(measure, "_best_us", machine.best_us)
         monkeypatch.setattr(measure, "_best_us_of", machine.best_us_of)
+        monkeypatch.setattr(measure, "_function", machine.function)
         return machine
 
     return begin
@@ -105,7 +119,7 @@ def test_the_rates_of_a_machine_are_found(simulated) -> None:
         (16 * MIB, 60.0, 80.0),
         (None, 30.0, 20.0),
     ]
-    assert rates.exchanged == pytest.approx(40.0)
+    assert rates.exchanged == pytest.approx(40.0) and machine.bound == [MIB] * 2
     assert machine.threads == [1, THREADS] * 3
     assert machine.moved[:4] == [(name, half) for half in (256 << 10, MIB) for name in ("read", "copied")]
 

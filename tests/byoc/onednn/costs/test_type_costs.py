@@ -8,6 +8,7 @@ import pytest
 from costs_by_hand import info, rates
 
 from tvm_mxplan.byoc.onednn.costs import cost
+from tvm_mxplan.byoc.onednn.costs.types import in_float, is_float
 from tvm_mxplan.core.machine import Compute
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.operands import operands_of
@@ -71,3 +72,16 @@ def test_a_cast_takes_less_than_a_reorder_of_the_wider_type() -> None:
     cast = replace(one, program=one.program.with_value(1, dtype=SHORT))
     spared = (cost(cast, MACHINE) - start) / (cost(one, MACHINE) - start)
     assert 0.5 < spared <= (4 + 2) / (4 + 4)  # more than in proportion, where less has to leave the caches
+
+
+@pytest.mark.parametrize("short", [(), (0,), (1,), (2,), (0, 1, 2)])
+def test_a_step_is_in_float_where_everything_that_it_touches_is(short: tuple[int, ...]) -> None:
+    """One operand in another type is enough; the source's says how fast its numbers are multiplied."""
+    wide = convolution(64, "float32")
+    program = wide.program
+    for number in short:
+        program = program.with_value(number, dtype=SHORT)
+    mixed = replace(wide, program=program)
+    assert is_float(mixed) == (not short)
+    assert is_float(in_float(mixed)) and in_float(mixed).step.name == wide.step.name
+    assert cost(mixed, MACHINE) == pytest.approx((0.5 if 0 in short else 1.0) * cost(wide, MACHINE))

@@ -94,6 +94,7 @@ def test_the_pattern_finds_all_eight_and_their_numbers() -> None:
         ({"axis": [2]}, "over another axis than the channels"),
         ({"strides": [2, 1, 1]}, "LRN with strides"),
         ({"strides": [1, 1, 2]}, "LRN with strides"),
+        ({"layout": "NDHWC"}, "or another layout"),
         ({"padding": [1, 0, 0, 3, 0, 0]}, "LRN padding [1, 0, 0, 3, 0, 0], expected a centred window"),
         ({"padding": [2, 0, 1, 2, 0, 1]}, "expected a centred window"),
         ({"counted": False}, "expected a centred window that counts it"),

@@ -9,6 +9,7 @@ from tvm import relax, tirx
 
 from tvm_mxplan.byoc.onednn.families import quantized as family
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.operators.quantized import dynamic_dequantize, dynamic_quantize
 
 SHAPE = (2, 3, 4, 5)
 Numbers = float | list[float] | relax.Expr
@@ -203,3 +204,43 @@ def test_weights_are_dequantised_by_a_step_of_that_name_or_stay() -> None:
     assert (step.name, step.attrs, step.dst) == ("weights0", ir.Quantization(1), value)
     plain = relax.const(np.ones((5, 4), REAL))
     assert c.builder.values[family.weights_of(c, plain)].kind == "constant" and len(c.builder.steps) == 1
+
+
+def test_numbers_of_the_call_are_results_beside_the_integers() -> None:
+    c = composite_of(dynamic_quantize(image(2, 5, 3, dtype=REAL)))
+    results = family.translate_dynamic(c)
+    (step,) = c.builder.steps
+    assert step.attrs == ir.DynamicQuantization()
+    assert roles(c, step) == dict(
+        zip(("src", "dst", "made_scale", "made_zero_point"), (0, *results), strict=True)
+    )
+    found = [(c.builder.values[value].shape, c.builder.values[value].dtype) for value in results]
+    assert found == [((2, 5, 3), "uint8"), ((1,), REAL), ((1,), "int32")]
+
+
+def test_integers_are_converted_by_numbers_of_the_call() -> None:
+    numbers = tensor("s", 1, dtype=REAL), tensor("z", 1, dtype="int32")
+    c = composite_of(dynamic_dequantize(image(2, 5, 3), *numbers))
+    dst = family.translate_real(c)
+    (step,) = c.builder.steps
+    assert step.attrs == ir.Quantization(0)
+    assert roles(c, step) == {"src": 0, "src_scale": 1, "src_zero_point": 2, "dst": dst}
+    assert (c.builder.values[dst].shape, c.builder.values[dst].dtype) == ((2, 5, 3), REAL)
+
+
+def test_types_and_shapes_of_conversions_by_numbers_of_the_call() -> None:
+    numbers = tensor("s", 1, dtype=REAL), tensor("z", 1, dtype="int32")
+
+    def reason(call: relax.Call) -> str | None:
+        return family.dynamic_ok({"root": call})
+
+    assert reason(dynamic_quantize(image(2, 5, dtype=REAL))) is None
+    assert reason(dynamic_dequantize(image(2, 5), *numbers)) is None
+    assert reason(dynamic_dequantize(image(2, 5, dtype="int8"), *numbers)) is None
+    assert reason(dynamic_quantize(image(2, 5, dtype="float16"))) == "numbers of float16, expected float32"
+    wrong = dynamic_dequantize(image(2, 5, dtype="int32"), *numbers)
+    assert reason(wrong) == "numbers of int32, expected uint8 or int8"
+    assert reason(dynamic_quantize(image(2, 0, dtype=REAL))) == "an empty tensor"
+    assert reason(dynamic_quantize(image(*[2] * 6, dtype=REAL))) is None
+    assert reason(dynamic_quantize(image(*[2] * 7, dtype=REAL))) == "rank 7, expected 1 to 6"
+    assert reason(dynamic_quantize(relax.const(np.ones(3, REAL)))) == "constants only"

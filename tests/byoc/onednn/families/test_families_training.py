@@ -9,6 +9,7 @@ from composites import composite_of, roles, shapes, tensor, typed
 from tvm_mxplan.byoc.onednn.families import training
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.operators.batch_norm import Normalization, batch_norm, batch_norm_backward
+from tvm_mxplan.operators.gate import gate
 from tvm_mxplan.operators.pooling_gradients import Pool, average_pool_backward, max_pool_backward
 
 CHANNELS = ("scale", "shift", "mean", "variance")
@@ -86,6 +87,28 @@ def test_gradients_of_a_batch_norm_stand_in_order() -> None:
         "dst": results[0], "scale_gradient": results[1], "shift_gradient": results[2],
     }  # fmt: skip
     assert [c.builder.values[value].shape for value in results] == [(2, 3, 4), (3,), (3,)]
+
+
+@pytest.mark.parametrize(("algorithm", "bound"), [("gt", 0.0), ("le", 6.0), ("ge", -1.5)])
+def test_a_gate_is_one_step_that_compares_and_multiplies(algorithm: str, bound: float) -> None:
+    """What is compared comes first, then the bound; the gradient is multiplied with what that gives."""
+    c = composite_of(gate(tensor("x", 2, 3, 4), tensor("g", 2, 3, 4), algorithm, bound))
+    dst = training.gate(c)
+    (step,) = c.builder.steps
+    number = step.operand("src1")
+    assert (step.attrs, step.post_ops) == (ir.Binary(algorithm), (ir.BinaryPostOp("mul", 1),))
+    assert roles(c, step) == {"src": 0, "src1": number, "dst": dst}
+    assert c.builder.values[dst].shape == (2, 3, 4) and c.builder.values[number].shape == (1, 1, 1)
+    assert c.builder.constants[c.builder.values[number].index].tolist() == [[[bound]]]
+
+
+def test_gates_have_ranks_1_to_5() -> None:
+    for rank, taken in ((1, True), (2, True), (5, True), (6, False)):
+        shape = (3,) * rank
+        reason = training.gated({"root": gate(tensor("x", *shape), tensor("g", *shape), "gt", 0.0)})
+        assert reason is None if taken else reason == "rank 6, gates are taken from 1 to 5"
+    empty = gate(tensor("x"), tensor("g"), "gt", 0.0)
+    assert training.gated({"root": empty}) == "rank 0, gates are taken from 1 to 5"
 
 
 # --- pools -------------------------------------------------------------------------------------------------

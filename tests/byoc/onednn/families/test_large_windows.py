@@ -24,7 +24,7 @@ def test_a_window_of_all_is_in_parts_of_an_axis():
     parts = window_stages(Windows((1, 2048), (1, 2048), (0, 0), (1, 1)), (1, 2048))
     assert math.prod(part.kernel[1] for part in parts) == 2048
     assert [part.extents[1] for part in parts] == [2048 // parts[0].kernel[1], 1]
-    assert all(part.kernel == part.strides for part in parts)
+    assert all(part.kernel == part.strides and part.padding == (0, 0) for part in parts)
 
 
 def test_an_axis_of_no_divisors_is_one_stage():

@@ -5,10 +5,13 @@ from __future__ import annotations
 from unittest import mock
 
 import numpy as np
+import pytest
 from small_programs import Small, chain, fused, kinds, run
 
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.byoc.onednn.rewrites import fusion
+from tvm_mxplan.byoc.onednn.rewrites.before_views import put_before_views
+from tvm_mxplan.byoc.onednn.rewrites.graph import Graph
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.passes.layout.infer_layouts import infer_layouts
 
@@ -106,3 +109,45 @@ def test_a_chain_of_a_thousand_views_is_walked_without_recursion():
     b.write_output(b.eltwise(b.eltwise(y, "gelu_erf"), "abs"), b.output)
     after, _, _ = fusion.fuse(b.finish(), list(b.constants))
     assert kinds(after)[0] == "matmul" and "gelu_erf" in chain(after.steps[0])
+
+
+@pytest.mark.parametrize(
+    ("maker", "moves"),
+    [
+        (ir.Convolution((1, 1), (0, 0, 0, 0), (1, 1), 1), True),
+        (ir.Deconvolution((1, 1), (0, 0, 0, 0), (1, 1), 1), True),
+        (ir.MatMul(), True),
+        (ir.InnerProduct(), True),
+        (ir.Binary("mul"), True),
+        (ir.Eltwise("tanh", 0.0, 0.0), True),
+        (ir.Softmax("softmax", 1), False),
+        (ir.Reduction("sum"), False),
+        (ir.Pooling("max", (1, 1), (1, 1), (0, 0), (1, 1)), False),
+    ],
+)
+def test_steps_go_next_to_what_takes_post_ops(maker: ir.Attributes, moves: bool) -> None:
+    image, rows = (2, 3, 4, 5), (6, 20)
+    values = (
+        ir.Value("x", image, "float32", "input", "abcd", 0),
+        ir.Value("made", image, "float32", "local", "abcd"),
+        ir.Value("seen", rows, "float32", "local", "ab", alias_of=1),
+        ir.Value("result", rows, "float32", "local", "ab"),
+        ir.Value("out", rows, "float32", "output", "ab", 0),
+    )
+    relu = ir.Eltwise("relu", 0.0, 0.0)
+    steps = tuple(
+        ir.Step(f"s{at}", attrs, (ir.Operand("src", src), ir.Operand("dst", dst)))
+        for at, (attrs, src, dst) in enumerate(((maker, 0, 1), (relu, 2, 3), (relu, 3, 4)))
+    )
+    program = ir.Program("p", values, steps)
+    graph = Graph(program, [])
+    put_before_views(graph)
+    after = graph.finish()
+    if not moves:
+        assert after == program
+        return
+    first, second, last = after.steps
+    assert (after.values[second.operand("src")].shape, after.values[second.dst].shape) == (image, image)
+    assert second.operand("src") == first.dst
+    assert after.values[last.operand("src")].shape == rows
+    assert after.values[last.operand("src")].alias_of == second.dst

@@ -60,6 +60,37 @@ def test_post_op_operands_are_copied():
     assert len(after.steps[1].post_ops) == 1
 
 
+def test_post_op_operands_of_products_are_copied_whatever_their_rows():
+    """What products read by its strides as a matrix, they do not as an addend."""
+    b = Small((2, 7, 3, 5), (2, 7, 3, 6), (2, 3, 7, 5))
+    y = b.binary(b.matmul(b.inputs[0], 5), b.permute(b.inputs[1], (0, 2, 1, 3)))
+    after = fused(b, y)
+    assert kinds(after) == ["reorder", "matmul"] and len(after.steps[1].post_ops) == 1
+    reorder, matmul = after.steps
+    assert matmul.post_ops[0].value == reorder.dst  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("role", ["src", "key", "value"])
+@pytest.mark.parametrize(("axes", "copied"), [((0, 2, 1, 3), False), ((0, 1, 3, 2), True)])
+def test_attention_reads_what_has_its_numbers_side_by_side(role: str, axes: tuple[int, ...], copied: bool):
+    """Heads behind rows are read as they stand, and rows behind numbers are not."""
+    shape = (2, 3, 4, 5)
+    stored = tuple(shape[axes.index(axis)] for axis in range(4))
+    b = Small((2, 4, 3, 5), *(stored if one == role else shape for one in ("src", "key", "value")))
+    operands = [
+        (one, b.permute(value, axes) if one == role else value)
+        for one, value in zip(("src", "key", "value"), b.inputs, strict=True)
+    ]
+    b.write_output(b.step("attention", ir.Attention(0.5), (2, 4, 3, 5), operands), b.output)
+    graph = Graph(b.finish(), list(b.constants))
+    copy_transposed(graph)
+    program, _ = graph.close()
+    assert ("reorder" in kinds(program)) == copied
+    (step,) = [step for step in program.steps if step.kind == "attention"]
+    layouts = {one: program.values[step.operand(one)].layout for one in ("src", "key", "value")}
+    assert layouts == dict.fromkeys(layouts, "abcd") | ({} if copied else {role: "acbd"})
+
+
 def test_constants_are_transposed_ahead_of_time():
     b = Small((2, 4, 3, 5), (2, 4, 3, 5))
     after = fused(b, b.binary(b.inputs[0], b.permute(b.numbers(*SHAPE), (0, 2, 1, 3))))
@@ -116,7 +147,7 @@ def test_weights_that_the_runtime_packs_are_read_as_they_stand(kind):
     assert program.values[beside.operand("src")].layout == "abcd"
 
 
-@pytest.mark.parametrize("shape", [(2, 3), (4, 2, 3), (2, 3, 4, 5), (2, 3, 4, 5, 6)])
+@pytest.mark.parametrize("shape", [(2, 3), (4, 2, 3), (2, 3, 4, 5), (2, 3, 4, 5, 6), (2, 3, 4, 5, 3, 2)])
 def test_other_steps_read_what_is_plain_or_has_channels_last(shape):
     rank = len(shape)
     for axes in ((*range(1, rank), 0), (0, *range(2, rank), 1)):

@@ -25,10 +25,12 @@ from .restate import Demand, demanded, restated, text_of
 
 def agreed(emitter: Emitter, node: Node) -> list[Value]:
     """The operands, those whose dimensions must be others' with these stated."""
-    shapes = [_shape(value) for value in node.inputs]
     rule = _RULES.get(node.op_type) if not node.domain else None
+    if rule is None:
+        return list(node.inputs)
+    shapes = [_shape(value) for value in node.inputs]
     strict = node.op_type in EQUAL or rule is _gemm
-    if rule is None or (not strict and node.op_type not in INDEXED and all(map(_is_fixed, shapes))):
+    if not strict and node.op_type not in INDEXED and all(map(_is_fixed, shapes)):
         return list(node.inputs)
     stated = [None if shape is None else list(shape) for shape in shapes]
     broadcasts = rule is _broadcast
