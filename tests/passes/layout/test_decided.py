@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -270,6 +271,8 @@ def test_algorithms_may_change_and_nothing_else() -> None:
     ):
         with pytest.raises(Unlike, match=r"expected .*, got"):
             check_answer(asked, wrong, layouts=False)
+    with pytest.raises(Unlike, match=r"^step 'c': implementation: expected '', got 'jit'$"):
+        check_answer(asked, with_step(asked, 0, replace(asked.steps[0], implementation="jit")), layouts=False)
 
 
 def test_the_preferred_implementation_may_change_with_the_layouts() -> None:
@@ -333,3 +336,64 @@ def test_texts_of_three_hundred_letters_are_told_whole(extra: int) -> None:
 
     text = "x" * (298 + extra)  # and two quotation marks
     assert _short(text) == (repr(text) if not extra else "'" + "x" * 299 + " ...")
+
+
+def test_a_whole_is_made_of_its_pieces_in_their_places() -> None:
+    image, half = (1, 4, 2, 2), (1, 2, 2, 2)
+    values = (
+        ir.Value("x", half, "float32", "input", "abcd", 0),
+        ir.Value("whole", image, "float32", "local", "abcd"),
+        ir.Value("first", half, "float32", "local", "abcd", alias_of=1),
+        ir.Value("second", half, "float32", "local", "abcd", alias_of=1, alias_offset=32),
+        ir.Value("y", image, "float32", "output", "abcd", 0),
+    )
+
+    def step(name: str, src: int, dst: int) -> ir.Step:
+        attrs = ir.Eltwise({"s": "relu", "t": "abs"}.get(name, "exp"), 0.0, 0.0)
+        return ir.Step(name, attrs, (ir.Operand("src", src), ir.Operand("dst", dst)))
+
+    asked = ir.Program("r", values, (step("s", 0, 2), step("t", 0, 3), step("read", 1, 4)))
+    check_answer(asked, asked, layouts=True)
+    crossed = replace(asked, steps=(step("s", 0, 3), step("t", 0, 2), asked.steps[2]))
+    with pytest.raises(Unlike, match=r"^step 'read': operands: expected "):
+        check_answer(asked, crossed, layouts=True)
+    unwritten = replace(asked, steps=asked.steps[2:])
+    with pytest.raises(Unlike, match=r"^value 'whole': expected to be written before it is read"):
+        check_answer(unwritten, unwritten, layouts=True)
+
+
+@pytest.mark.parametrize(
+    ("shape", "layout", "same"),
+    [
+        ((2, 4, 3, 5), "acbd", False),
+        ((2, 4, 3, 5), "acdb", False),
+        ((2, 1, 3, 5), "acbd", True),  # an extent of 1 stands anywhere
+        ((1, 4, 3, 5), "bacd", True),
+    ],
+)
+def test_views_in_another_order_see_something_else(shape: tuple[int, ...], layout: str, same: bool) -> None:
+    flat = (math.prod(shape),)
+    values = (
+        ir.Value("x", flat, "float32", "input", "a", 0),
+        ir.Value("seen", shape, "float32", "local", "abcd", alias_of=0),
+        ir.Value("y", shape, "float32", "output", "abcd", 0),
+    )
+    relu = ir.Step("s", ir.Eltwise("relu", 0.0, 0.0), (ir.Operand("src", 1), ir.Operand("dst", 2)))
+    asked = ir.Program("r", values, (relu,))
+    other = asked.with_value(1, layout=layout)
+    for question, answer in ((asked, other), (other, asked)):
+        if same:
+            check_answer(question, answer, layouts=True)
+        else:
+            with pytest.raises(Unlike, match=r"^step 's': operands: expected "):
+                check_answer(question, answer, layouts=True)
+
+
+@pytest.mark.parametrize("layouts", [False, True])
+def test_names_of_programs_may_change_and_numbers_of_steps_not(layouts: bool) -> None:
+    program = chain_of_two()
+    unread = with_operand(replace(program.steps[1], name="s2"), 1, 4)
+    asked = replace(program, values=(*program.values, program.values[2]), steps=(*program.steps, unread))
+    check_answer(asked, replace(asked, name="other"), layouts=layouts)
+    with pytest.raises(Unlike, match=r"^steps: expected 3, got 2$"):
+        check_answer(asked, replace(asked, steps=program.steps), layouts=layouts)
