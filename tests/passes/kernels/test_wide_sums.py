@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tvm
+import tvm_ffi
 from tvm import relax
 
 from tvm_mxplan.passes.kernels import WideSums
@@ -43,3 +44,28 @@ def test_long_sums_keep_the_digits_of_the_result(operator: str, shapes: tuple[tu
 def test_products_in_float32_are_left_alone() -> None:
     mod = module("float32", (2, 3), (3, 4))
     tvm.ir.assert_structural_equal(WideSums()(mod), mod)
+
+
+@pytest.mark.parametrize(
+    ("types", "wider"),
+    [
+        (("float16", "float16"), True),
+        (("float32", "float32"), False),
+        (("float32", "float16"), False),
+        (("float16", "float32"), False),
+    ],
+)
+def test_operands_of_other_types_than_the_result_are_left_alone(types: tuple[str, str], wider: bool) -> None:
+    """They say by themselves in which numbers their products add up."""
+    builder = relax.BlockBuilder()
+    operands = [
+        relax.Var(f"x{at}", relax.TensorType(shape, dtype))
+        for at, (shape, dtype) in enumerate(zip(((2, 3), (3, 4)), types, strict=True))
+    ]
+    with builder.function("main", operands):
+        with builder.dataflow():
+            out = builder.emit_output(relax.op.matmul(*operands, out_dtype="float16"))
+        builder.emit_func_output(out)
+    mod = builder.get()
+    after = WideSums()(mod)
+    assert tvm_ffi.structural_equal(after, mod) != wider

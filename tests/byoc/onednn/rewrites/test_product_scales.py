@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from small_programs import chain, fused
@@ -129,3 +131,59 @@ def test_the_last_line_divides_the_scale_of_the_result() -> None:
 def test_lines_that_stay(post_ops: tuple[ir.PostOp, ...], whole: bool, bias: bool) -> None:
     step, numbers = folded(opened(*post_ops, whole=whole, bias=bias))
     assert step.post_ops == post_ops and numbers["weights_scale"].tolist() == [1, 2, 3]
+
+
+VECTOR = ir.BinaryPostOp("add", 4)  # of 4, 5 and 6
+TIMES = ir.BinaryPostOp("mul", 4)
+RELU = ir.EltwisePostOp("relu", 0.0, 0.0)
+
+
+@pytest.mark.parametrize("before", [(), (RELU,), (ir.EltwisePostOp("clip", -4.0, 8.0),)])
+def test_a_vector_takes_in_the_number_of_the_line_in_front_of_it(before: tuple[ir.PostOp, ...]) -> None:
+    """Where nothing stands between that the number would go through."""
+    graph = opened(ROUND, line(2.0, 1.0), *before, VECTOR)
+    step, numbers = folded(graph)
+    if before:
+        assert step.post_ops == (ROUND, line(2.0, 1.0), *before, VECTOR)
+        return
+    _, added = step.post_ops
+    assert isinstance(added, ir.BinaryPostOp) and added.algorithm == "add"
+    moved = graph.constant(added.value)
+    assert moved is not None and moved.tolist() == [2.5, 3.0, 3.5] and moved.dtype == np.float32
+    assert numbers["dst_scale"].tolist() == [0.25]
+
+
+def test_functions_without_a_number_go_in_front_of_the_factor() -> None:
+    graph = opened(ROUND, line(2.0), RELU, VECTOR)
+    step, _ = folded(graph)
+    _, relu, added = step.post_ops
+    assert relu == RELU and isinstance(added, ir.BinaryPostOp)
+    moved = graph.constant(added.value)
+    assert moved is not None and moved.tolist() == [2.0, 2.5, 3.0]
+
+
+@pytest.mark.parametrize(
+    "post_ops",
+    [
+        (ROUND, line(2.0), TIMES),
+        (ROUND, line(2.0), ir.BinaryPostOp("add", 0)),  # of no constant
+        (ROUND, line(2.0), ir.BinaryPostOp("add", 1)),  # of integers
+        (ROUND, line(1.2e-38), VECTOR),  # numbers beyond all
+        (ROUND, line(2.0), ir.SumPostOp()),
+    ],
+)
+def test_lines_that_what_is_behind_them_keeps(post_ops: tuple[ir.PostOp, ...]) -> None:
+    step, numbers = folded(opened(*post_ops))
+    assert step.post_ops == post_ops and numbers["dst_scale"].tolist() == [0.5]
+
+
+@pytest.mark.parametrize(("bias", "constant"), [(False, True), (True, True), (True, False)])
+def test_a_first_line_without_a_number_needs_no_bias(bias: bool, constant: bool) -> None:
+    """One that is there has to be known."""
+    graph = opened(line(2.0), ROUND, bias=bias)
+    if not constant:
+        graph.values[4] = replace(graph.values[4], kind="input", index=1)
+    step, numbers = folded(graph)
+    assert step.post_ops == ((ROUND,) if constant else (line(2.0), ROUND))
+    assert numbers["weights_scale"].tolist() == ([2, 4, 6] if constant else [1, 2, 3])
+    assert not (bias and constant) or numbers["bias"].tolist() == [8, 10, 12]

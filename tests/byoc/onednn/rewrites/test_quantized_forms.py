@@ -199,3 +199,9 @@ def test_plain_values() -> None:
     assert is_plain(plain)
     assert not is_plain(replace(plain, layout="acb"))
     assert not is_plain(replace(plain, shape=(2, 0, 4)))
+
+
+def test_weights_without_numbers_are_in_range() -> None:
+    made, (stored,) = graph(np.empty((0, 3), "uint8"))
+    found = weights_form(made, Form(stored, Numbers((0.5,), (3,), 0, 0)), stored, stored, (0,))
+    assert found is not None and made.values[found.value].shape == (0, 3)

@@ -12,6 +12,7 @@ from test_quantized_rewrites import IMAGE, ROUNDED, S8, U8, Quantized, types
 from tvm_mxplan.byoc.onednn.rewrites.graph import Graph
 from tvm_mxplan.byoc.onednn.rewrites.quantized.fuse import (
     _inverse,
+    _is_added,
     _with_one_line_each,
     take_conversion,
 )
@@ -150,3 +151,42 @@ def test_a_product_of_real_numbers_in_a_matrix_rounds_too() -> None:
     q = Quantized((4, 7), (4, 6))
     after = fused(q, q.rounded(q.matmul(q.inputs[0], 7)))
     assert kinds(after) == ["matmul"] and chain(after.steps[0]) == ROUNDED
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "rows", "added"),
+    [
+        ("mul", "add", 2, True),
+        ("add", "mul", 2, False),  # it is the other one that adds
+        ("add", "add", 2, True),
+        ("mul", "add", 1, False),  # to a tensor of another shape
+    ],
+)
+@pytest.mark.parametrize("gone", [False, True])
+def test_the_step_that_reads_a_conversion_says_what_becomes_of_it(
+    first: str, second: str, rows: int, added: bool, gone: bool
+) -> None:
+    """Another step, or one that was dropped, may stand between both."""
+    whole, other = (2, 3), (rows, 3)
+    values = (
+        ir.Value("q", whole, "uint8", "input", "ab", 0),
+        ir.Value("x", other, "float32", "input", "ab", 1),
+        ir.Value("scale", (1,), "float32", "constant", "a", 0),
+        ir.Value("real", whole, "float32", "local", "ab"),
+        ir.Value("between", other, "float32", "local", "ab"),
+        ir.Value("y", whole, "float32", "output", "ab", 0),
+    )
+
+    def step(name: str, attrs: ir.Attributes, **roles: int) -> ir.Step:
+        return ir.Step(name, attrs, tuple(ir.Operand(role, value) for role, value in roles.items()))
+
+    steps = (
+        step("conversion", ir.Quantization(0), src=0, src_scale=2, dst=3),
+        step("first", ir.Binary(first), src=1, src1=1, dst=4),
+        step("second", ir.Binary(second), src=3, src1=1, dst=5),
+    )
+    graph = Graph(ir.Program("p", values, steps), [np.ones(1, "float32")])
+    if gone:
+        graph.drop(1)
+    assert _is_added(graph, 0, 3) == added
+    assert not _is_added(graph, 0, 5), "an output is no one's alone"
