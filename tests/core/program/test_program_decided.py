@@ -85,7 +85,7 @@ def test_reorders_hand_on_what_they_read_unless_they_change_it() -> None:
     check_answer(asked, copied, layouts=True)
     check_answer(asked, copied.with_value(A, layout="acdb"), layouts=True)
     changing = replace(copied.steps[0], post_ops=(ir.EltwisePostOp("relu", 0.0, 0.0),))
-    with pytest.raises(Unlike, match=r"^step 'copy': expected step 's' or a reorder, got one of kind reorder$"):
+    with pytest.raises(Unlike, match=r"^step 'copy': expected step 's' or a reorder, got "):
         check_answer(asked, replace(copied, steps=(changing, copied.steps[1])), layouts=True)
     with pytest.raises(Unlike, match=r"^reorder 'copy': expected .*'float32'\), got .*'bfloat16'\)$"):
         check_answer(asked, copied.with_value(A, dtype="bfloat16"), layouts=True)
