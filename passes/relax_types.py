@@ -19,6 +19,8 @@ _OPERATORS: dict[type, Operator] = {
     tirx.Max: "max",
     tirx.Min: "min",
 }
+RESHAPES = ("reshape", "squeeze", "expand_dims", "flatten", "nn.batch_flatten")
+"""Operators of Relax that give the same bytes another shape."""
 OPERATOR = "mxplan.operator"
 """Attribute of a composite: the name of the operator that it was."""
 

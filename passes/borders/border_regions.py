@@ -17,7 +17,7 @@ from tvm import relax
 from tvm_mxplan.byoc.backend import Backend
 from tvm_mxplan.core.layout.layout import plain_layout
 
-from ..layout.physical import physical_type, to_physical, to_plain
+from ..physical import physical_type, to_physical, to_plain
 from ..region.annotate import annotate
 from ..region.attached import attach, program_of
 from .border_programs import Forms, cross_borders, ports_of

@@ -27,7 +27,7 @@ from tvm_mxplan.core.machine import MachineRates, default_rates
 from tvm_mxplan.core.program.dims import Shape
 from tvm_mxplan.core.step_facts import reorder_facts
 
-from ..layout.physical import physical_array, physical_type
+from ..physical import physical_array, physical_type
 from ..region.attached import program_of, regions
 from ..relax_types import is_constant, make_constant, shape_of
 from .border_analysis import FunctionBorders, RegionCall, analyse

@@ -14,7 +14,7 @@ from tvm import relax
 
 from tvm_mxplan.byoc.backend import Backend
 
-from ..layout.physical import physical_type, to_physical, to_plain
+from ..physical import physical_type, to_physical, to_plain
 from ..region.annotate import annotate
 from ..region.attached import attach, program_of
 from .state_programs import Form, stored

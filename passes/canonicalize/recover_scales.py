@@ -22,11 +22,10 @@ from tvm import relax
 
 from tvm_mxplan.operators.quantized import DEQUANTIZE, QUANTIZE, dynamic_dequantize
 
-from ..relax_types import constant_of, dtype_of, make_constant, shape_of
+from ..relax_types import RESHAPES, constant_of, dtype_of, make_constant, shape_of
 from .rewriter import Site, is_call_to, rewrite_bindings
 
 _PRODUCTS = ("matmul", "nn.conv1d", "nn.conv2d", "nn.conv3d")
-_VIEWS = ("reshape", "squeeze", "expand_dims", "flatten")
 _ZERO_POINT = 2
 """Its place among the results of a dynamic quantization."""
 
@@ -51,7 +50,7 @@ def _source(site: Site, number: relax.Expr) -> relax.Expr:
     source, found = number, number
     while True:
         call = site.definition(source)
-        if not is_call_to(call, *_VIEWS, "astype") or dtype_of(call.args[0]) not in (
+        if not is_call_to(call, *RESHAPES, "astype") or dtype_of(call.args[0]) not in (
             "float32",
             "int32",
             "uint8",
@@ -66,7 +65,7 @@ def _source(site: Site, number: relax.Expr) -> relax.Expr:
 
 def _is_zero_point(site: Site, expr: relax.Expr) -> bool:
     """Whether views and casts end at the zero point of a dynamic quantization."""
-    while is_call_to(expr, *_VIEWS, "astype"):
+    while is_call_to(expr, *RESHAPES, "astype"):
         expr = site.definition(expr.args[0])
     if not isinstance(expr, relax.TupleGetItem) or expr.index != _ZERO_POINT:
         return False
@@ -138,7 +137,7 @@ def _viewed(site: Site, factor: relax.Expr) -> relax.Expr:
     """The number that a tensor of one element is a view of."""
     while shape_of(factor) in ((), (1,)):
         call = site.definition(factor)
-        if not is_call_to(call, *_VIEWS) or shape_of(call.args[0]) not in ((), (1,)):
+        if not is_call_to(call, *RESHAPES) or shape_of(call.args[0]) not in ((), (1,)):
             break
         factor = call.args[0]
     return factor

@@ -30,7 +30,7 @@ from tvm_mxplan.core.program.specialize import typical_shape
 
 from ..borders.elementwise import OPERATORS
 from ..kernels.serial_small_kernels import work
-from ..relax_types import is_constant, operator_name, shape_of
+from ..relax_types import RESHAPES, is_constant, operator_name, shape_of
 from . import multiply_adds
 
 _AVX2_FLOPS = 32
@@ -75,7 +75,7 @@ _CYCLES = {
 _RESIZED = {"linear": 5.0, "cubic": 23.0}
 """The same by the method of a resize."""
 _SORTS = ("sort", "argsort", "unique", "median")
-VIEWS = ("reshape", "flatten", "nn.batch_flatten", "squeeze", "expand_dims", "memory.view", "nn.dropout")
+VIEWS = (*RESHAPES, "memory.view", "nn.dropout")
 _KERNELS = ("call_tir", "call_tir_inplace")
 _PARTLY_READ = ("take", "strided_slice", "gather_elements", "gather_nd")
 """Operators that read no more of their first operand than they write, however large it is."""

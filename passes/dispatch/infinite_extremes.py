@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import tvm
 from tvm import relax
 
-from ..relax_types import operator_name, scalar_of, values_by_function
+from ..relax_types import RESHAPES, operator_name, scalar_of, values_by_function
 
 _REDUCTIONS = ("relax.max", "relax.min")
 _COMPARISONS = tuple(
@@ -22,10 +22,7 @@ _COMPARISONS = tuple(
     for name in ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 )  # fmt: skip
 _TESTS = ("relax.isinf", "relax.isfinite")
-_VIEWS = tuple(
-    f"relax.{name}"
-    for name in ("reshape", "squeeze", "expand_dims", "permute_dims", "broadcast_to", "astype", "flatten")
-)  # fmt: skip
+_MOVES = tuple(f"relax.{name}" for name in (*RESHAPES, "permute_dims", "broadcast_to", "astype"))
 
 
 def infinite_extremes(mod: tvm.IRModule) -> set[str]:
@@ -39,7 +36,7 @@ def _of_function(values: Mapping[tvm.ir.Var, relax.Expr]) -> set[str]:
     while pending:
         value = values.get(pending.pop())
         kind = getattr(getattr(value, "op", None), "name", "")
-        if kind in _VIEWS:
+        if kind in _MOVES:
             pending.append(value.args[0])  # type: ignore[union-attr]
         elif kind in _REDUCTIONS:
             names.add(operator_name(value) or "")

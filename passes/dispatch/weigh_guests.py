@@ -28,11 +28,11 @@ from tvm_mxplan.core.step_facts import StepFacts
 from tvm_mxplan.errors import MxplanError
 
 from ..costs.kept_times import kept_calls
-from ..relax_types import OPERATOR
+from ..relax_types import OPERATOR, RESHAPES
 
 _SURE = 1.25
 """Operators that save no region are taken if TVM's estimate is so many times the library's: both may err."""
-_VIEWS = {f"relax.{name}" for name in ("reshape", "squeeze", "expand_dims", "flatten", "permute_dims")}
+_VIEWS = {f"relax.{name}" for name in (*RESHAPES, "permute_dims")}
 """Operators that a library takes for what stands before or behind them."""
 
 

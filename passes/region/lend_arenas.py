@@ -21,8 +21,7 @@ import tvm
 from tvm import relax
 
 from ..canonicalize.rewriter import Site, callee, is_call_to, rewrite_bindings
-
-_VIEWS = ("reshape", "squeeze", "expand_dims", "flatten")
+from ..relax_types import RESHAPES
 
 
 def lend_arenas(mod: tvm.IRModule, arenas: Mapping[str, int]) -> tvm.IRModule:
@@ -60,7 +59,7 @@ def _sharing_functions(mod: tvm.IRModule) -> set[str]:
         calls: list[str] = []
 
         def visit(expr: relax.Expr, calls: list[str] = calls) -> None:
-            if isinstance(expr, tvm.ir.Call) and not is_call_to(expr, *_VIEWS):
+            if isinstance(expr, tvm.ir.Call) and not is_call_to(expr, *RESHAPES):
                 calls.append(callee(expr))
 
         if isinstance(function, relax.Function):

@@ -15,7 +15,7 @@ from tvm import relax, tirx
 from ..core.layout.layout import Layout
 from ..core.program.dims import is_static
 from ..errors import InvalidInputError
-from ..passes.layout.physical import to_plain as plain_of
+from ..passes.physical import to_plain as plain_of
 from ..passes.relax_types import shape_of
 from .names import fitting_layout, layout_of
 

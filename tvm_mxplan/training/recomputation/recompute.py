@@ -22,8 +22,8 @@ from ...errors import UnsupportedError
 from ...operators.after import after
 from ...operators.registration import numbers
 from ...passes.origins import origins_of, with_origins
+from ...passes.relax_types import RESHAPES
 
-_VIEWS = ("reshape", "squeeze", "expand_dims", "flatten", "nn.batch_flatten")
 Microseconds = Callable[[relax.Call], float]
 """The estimated time of an operator."""
 
@@ -192,7 +192,7 @@ def _is_operation(value: relax.Expr) -> bool:
     """Whether a binding computes something; views and parts of tuples do not."""
     if not isinstance(value, relax.Call):
         return False
-    return not isinstance(value.op, tvm.ir.Op) or str(value.op.name).removeprefix("relax.") not in _VIEWS
+    return not isinstance(value.op, tvm.ir.Op) or str(value.op.name).removeprefix("relax.") not in RESHAPES
 
 
 def _seen(value: relax.Expr, parts: dict[tvm.ir.Var, tuple[int, ...]]) -> tuple[int, ...]:

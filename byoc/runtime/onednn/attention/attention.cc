@@ -97,7 +97,7 @@ class AttentionStage final : public MemoryStage {
 
   void Execute(dnnl_stream_t, const std::vector<dnnl_exec_arg_t>& memories) const override {
     std::array<void*, kMask + 1> data{};
-    for (size_t i = 0; i < memories.size(); ++i) data.at(i) = Data(memories[i]);
+    for (size_t i = 0; i < memories.size(); ++i) data.at(i) = Data<void>(memories[i]);
     const auto parts = static_cast<int64_t>(parts_.size());
     const int64_t items = problem_.batch * problem_.groups * parts;
 #pragma omp parallel num_threads(threads_)
@@ -111,12 +111,6 @@ class AttentionStage final : public MemoryStage {
   }
 
  private:
-  static void* Data(const dnnl_exec_arg_t& argument) {
-    void* data = nullptr;
-    dnnl_memory_get_data_handle(argument.memory, &data);
-    return data;
-  }
-
   // One part of the queries of a group of heads; `group` counts those of all samples.
   void Run(const std::array<void*, kMask + 1>& data, int64_t group, const Part& part,
            float* scratch) const {

@@ -4,11 +4,7 @@
 
 namespace mxplan::attention {
 
-Kernels SelectKernels() {
-  if (HasIsa(dnnl::cpu_isa::avx512_core)) return Avx512Kernels();
-  if (HasIsa(dnnl::cpu_isa::avx2)) return Avx2Kernels();
-  return BaseKernels();
-}
+Kernels SelectKernels() { return ForThisIsa(Avx512Kernels, Avx2Kernels, BaseKernels)(); }
 
 ShortKernels SelectShortKernels() {
   return HasIsa(dnnl::cpu_isa::avx512_core_bf16) ? Avx512Bf16Kernels() : ShortKernels{};

@@ -30,6 +30,15 @@ class MemoryStage : public Stage {
   virtual void Execute(dnnl_stream_t stream,
                        const std::vector<dnnl_exec_arg_t>& memories) const = 0;
 
+ protected:
+  // The bytes of an argument of this call.
+  template <typename T = float>
+  static T* Data(const dnnl_exec_arg_t& argument) {
+    void* data = nullptr;
+    dnnl_memory_get_data_handle(argument.memory, &data);
+    return static_cast<T*>(data);
+  }
+
  private:
   struct Seen {
     int id;

@@ -134,7 +134,7 @@ class ConversionStage final : public MemoryStage {
   void Execute(dnnl_stream_t, const std::vector<dnnl_exec_arg_t>& memories) const override {
     Scales scales;
     for (size_t i = 0; i < roles_.size(); ++i) {
-      const void* data = Data(memories[kNumbers + i]);
+      const void* data = Data<char>(memories[kNumbers + i]);
       switch (roles_[i]) {
         case kSrcScale:
           scales.src = *static_cast<const float*>(data);
@@ -150,8 +150,8 @@ class ConversionStage final : public MemoryStage {
           break;
       }
     }
-    const char* src = Data(memories[kSrc]);
-    char* dst = Data(memories[kDst]);
+    const char* src = Data<char>(memories[kSrc]);
+    char* dst = Data<char>(memories[kDst]);
     if (threads_ == 1) return Convert(src, dst, scales, 0, works_);
 #pragma omp parallel num_threads(threads_)
     {
@@ -161,12 +161,6 @@ class ConversionStage final : public MemoryStage {
   }
 
  private:
-  static char* Data(const dnnl_exec_arg_t& argument) {
-    void* data = nullptr;
-    dnnl_memory_get_data_handle(argument.memory, &data);
-    return static_cast<char*>(data);
-  }
-
   void Convert(const char* src, char* dst, const Scales& scales, int64_t begin, int64_t end) const {
     // The place of a piece in each loop over blocks; found once, and then counted on.
     std::array<int64_t, DNNL_MAX_NDIMS> place{};
@@ -213,9 +207,7 @@ class ConversionStage final : public MemoryStage {
 };
 
 Kernels SelectKernels(Number src, Number dst) {
-  if (HasIsa(dnnl::cpu_isa::avx512_core)) return Avx512Kernels(src, dst);
-  if (HasIsa(dnnl::cpu_isa::avx2)) return Avx2Kernels(src, dst);
-  return BaseKernels(src, dst);
+  return ForThisIsa(Avx512Kernels, Avx2Kernels, BaseKernels)(src, dst);
 }
 
 }  // namespace

@@ -16,11 +16,7 @@
 namespace mxplan {
 namespace dynamic_quantization {
 
-Kernels SelectKernels() {
-  if (HasIsa(dnnl::cpu_isa::avx512_core)) return Avx512Kernels();
-  if (HasIsa(dnnl::cpu_isa::avx2)) return Avx2Kernels();
-  return BaseKernels();
-}
+Kernels SelectKernels() { return ForThisIsa(Avx512Kernels, Avx2Kernels, BaseKernels)(); }
 
 }  // namespace dynamic_quantization
 

@@ -67,12 +67,6 @@ class GroupedStage final : public MemoryStage {
   }
 
  private:
-  static float* Data(const dnnl_exec_arg_t& argument) {
-    void* data = nullptr;
-    dnnl_memory_get_data_handle(argument.memory, &data);
-    return static_cast<float*>(data);
-  }
-
   // Parts are counted by rows, strips, blocks of groups and images, the first innermost.
   void Run(const std::vector<dnnl_exec_arg_t>& memories, int64_t index, const Output& output,
            float* scratch) const {

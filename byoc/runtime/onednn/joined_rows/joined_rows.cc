@@ -59,14 +59,8 @@ class JoinedRowsStage final : public MemoryStage {
   // Dst is the first of the memories, the pieces follow.
   void Copy(const std::vector<dnnl_exec_arg_t>& memories, int64_t begin, int64_t end) const {
     for (size_t i = 0; i < pieces_.size(); ++i) {
-      CopyRows(pieces_[i], Data(memories[i + 1]), Data(memories[0]), row_, begin, end);
+      CopyRows(pieces_[i], Data<char>(memories[i + 1]), Data<char>(memories[0]), row_, begin, end);
     }
-  }
-
-  static char* Data(const dnnl_exec_arg_t& argument) {
-    void* data = nullptr;
-    dnnl_memory_get_data_handle(argument.memory, &data);
-    return static_cast<char*>(data);
   }
 
   int64_t rows_, row_ = 0;

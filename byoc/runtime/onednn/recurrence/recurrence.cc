@@ -76,12 +76,6 @@ class RecurrenceStage final : public MemoryStage {
  private:
   using Memories = std::vector<dnnl_exec_arg_t>;
 
-  static float* Data(const dnnl_exec_arg_t& argument) {
-    void* data = nullptr;
-    dnnl_memory_get_data_handle(argument.memory, &data);
-    return static_cast<float*>(data);
-  }
-
   void StartCells(const Memories& memories) const {
     if (plan_.cell != Cell::kLstm) return;
     float* state = Data(memories[kState]);
@@ -157,11 +151,7 @@ class RecurrenceStage final : public MemoryStage {
   Plan plan_;
 };
 
-Kernels KernelsHere() {
-  if (HasIsa(dnnl::cpu_isa::avx512_core)) return Avx512Kernels();
-  if (HasIsa(dnnl::cpu_isa::avx2)) return Avx2Kernels();
-  return BaseKernels();
-}
+Kernels KernelsHere() { return ForThisIsa(Avx512Kernels, Avx2Kernels, BaseKernels)(); }
 
 std::optional<Cell> CellOf(const StepBuilder& b) {
   constexpr std::pair<const char*, Cell> kCells[] = {{"lstm", Cell::kLstm},

@@ -52,12 +52,6 @@ class RowProductStage final : public MemoryStage {
   }
 
  private:
-  static float* Data(const dnnl_exec_arg_t& argument) {
-    void* data = nullptr;
-    dnnl_memory_get_data_handle(argument.memory, &data);
-    return static_cast<float*>(data);
-  }
-
   // The first row of a thread's share: whole groups of rows, so that every row is summed the same
   // way by any number of threads.
   int64_t Bound(int64_t thread, int64_t threads) const {
@@ -73,9 +67,7 @@ class RowProductStage final : public MemoryStage {
 };
 
 RowProductKernel SelectKernel() {
-  if (HasIsa(dnnl::cpu_isa::avx512_core)) return RowProductAvx512;
-  if (HasIsa(dnnl::cpu_isa::avx2)) return RowProductAvx2;
-  return RowProductBase;
+  return ForThisIsa(RowProductAvx512, RowProductAvx2, RowProductBase);
 }
 
 bool HasItsFunctions(const StepBuilder& b) {

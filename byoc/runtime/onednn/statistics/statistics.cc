@@ -83,11 +83,7 @@ std::optional<Tiling> TilingOf(const memory::desc& src) {
   return found;
 }
 
-MomentsKernel SelectKernel() {
-  if (HasIsa(dnnl::cpu_isa::avx512_core)) return MomentsAvx512;
-  if (HasIsa(dnnl::cpu_isa::avx2)) return MomentsAvx2;
-  return MomentsBase;
-}
+MomentsKernel SelectKernel() { return ForThisIsa(MomentsAvx512, MomentsAvx2, MomentsBase); }
 
 class StatisticsStage final : public MemoryStage {
  public:
@@ -112,12 +108,6 @@ class StatisticsStage final : public MemoryStage {
   }
 
  private:
-  static float* Data(const dnnl_exec_arg_t& argument) {
-    void* data = nullptr;
-    dnnl_memory_get_data_handle(argument.memory, &data);
-    return static_cast<float*>(data);
-  }
-
   // Channels side by side: all of a block, padding included; elsewhere as many as there are.
   void Tile(const float* numbers, int64_t channels, float* mean, float* variance) const {
     for (int64_t at = 0; at < channels;) {

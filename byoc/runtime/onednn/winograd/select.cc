@@ -5,9 +5,7 @@
 namespace mxplan::winograd {
 
 Kernels SelectKernels(Variant variant) {
-  if (HasIsa(dnnl::cpu_isa::avx512_core)) return Avx512Kernels(variant);
-  if (HasIsa(dnnl::cpu_isa::avx2)) return Avx2Kernels(variant);
-  return BaseKernels(variant);
+  return ForThisIsa(Avx512Kernels, Avx2Kernels, BaseKernels)(variant);
 }
 
 Kernels SelectShortKernels(Variant variant) {

@@ -128,11 +128,7 @@ class WinogradStage final : public MemoryStage {
       output.post_op_count = static_cast<int>(plan.post_ops.size());
     }
 
-    float* Data(size_t index) const {
-      void* data = nullptr;
-      dnnl_memory_get_data_handle(memories[index].memory, &data);
-      return static_cast<float*>(data);
-    }
+    float* Data(size_t index) const { return MemoryStage::Data(memories[index]); }
     size_t Index(size_t buffer, BufferIndex which) const {
       return first_buffer + buffer * kBufferArguments + which;
     }

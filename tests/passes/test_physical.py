@@ -9,7 +9,7 @@ from relax_programs import TARGET, normal, run
 from tvm import relax
 
 from tvm_mxplan.core.layout.layout import parse_layout
-from tvm_mxplan.passes.layout.physical import physical_array, physical_type, to_physical, to_plain
+from tvm_mxplan.passes.physical import physical_array, physical_type, to_physical, to_plain
 
 LAYOUTS = ("acdb", "aBcd16b", "aBcd8b", "cdba", "ABcd8b4a")
 
