@@ -153,7 +153,7 @@ class LayoutChooser:
             options = {self._form(value.alias_of, base.layout): self._form(number, value.layout)}
             for layout in given.get(value.alias_of, []) if value.alias_offset == 0 else []:
                 found = layout_through(Seen(base.shape, base.layout), Seen(value.shape, value.layout), layout)
-                if found is not None:
+                if found is not None and self.queries.has_place(self.program, value, found):
                     options.setdefault((value.alias_of, layout), self._form(number, found))
             views[number] = tuple(Option(0.0, (wanted,), (gives,)) for wanted, gives in options.items())
             given[number] = list(dict.fromkeys(layout for _, layout in options.values()))

@@ -25,6 +25,7 @@ class StepQueries:
         self._backend = backend
         self._answers: dict[ir.Program, StepInfo] = {}
         self._settled: dict[ir.Program, Layouts | None] = {}
+        self._places: dict[ir.Program, bool] = {}
 
     def ask(self, program: ir.Program, step: ir.Step, layouts: Layouts) -> StepInfo:
         """Returns the library's answer about ``step`` with its operands in ``layouts``."""
@@ -68,6 +69,17 @@ class StepQueries:
             known = not description.steps[0].error and not {"any", "opaque"} & set(settled)
             self._settled[question] = settled if known else None
         return self._settled[question]
+
+    def has_place(self, program: ir.Program, value: ir.Value, layout: str) -> bool:
+        """Whether the library knows where elements of the shape of ``value`` stand in ``layout``.
+
+        It is asked about float32; types that it has not stand in the same places.
+        """
+        seen = ir.Value("", value.shape, "float32", "input", layout, 0)
+        question = ir.Program("", (seen,), (), program.symbols)
+        if question not in self._places:
+            self._places[question] = self._backend.describe(question).values[0].nbytes >= 0
+        return self._places[question]
 
 
 def preferring(step: ir.Step, implementation: str) -> ir.Step:

@@ -108,29 +108,61 @@ memory::desc TryDesc(const memory::desc& desc, const std::string& tag) {
   }
 }
 
-// The descriptor of a blocked layout that has a name once its axes are called by their places in
-// it, as weights with inputs and outputs exchanged do: "BAcd16a16b" is "ABcd16b16a" of the
-// exchanged tensor.  The zero descriptor for all others.
-memory::desc DescOfRenamed(const Dims& dims, memory::data_type type, const std::string& tag) {
-  const size_t rank = dims.size();
-  std::vector<int> order(rank), place(rank, -1);
+// A tag whose axes are called by their places in it: "BAcd16a16b" is "ABcd16b16a" with the order
+// 1, 0, 2, 3.
+struct ByPlace {
+  std::string tag;  // empty for what is no tag of that rank
+  std::vector<int> order;
+};
+
+ByPlace CalledByPlace(const std::string& tag, size_t rank) {
+  ByPlace called{tag, std::vector<int>(rank)};
+  std::vector<int> place(rank, -1);
   for (size_t i = 0; i < rank; ++i) {
-    order[i] = std::tolower(static_cast<unsigned char>(tag[i])) - 'a';
-    if (order[i] < 0 || order[i] >= static_cast<int>(rank) || place[order[i]] >= 0) return {};
-    place[order[i]] = static_cast<int>(i);
+    called.order[i] = std::tolower(static_cast<unsigned char>(tag[i])) - 'a';
+    if (called.order[i] < 0 || called.order[i] >= static_cast<int>(rank)) return {};
+    if (place[called.order[i]] >= 0) return {};
+    place[called.order[i]] = static_cast<int>(i);
   }
-  std::string renamed = tag;
-  for (char& c : renamed) {
+  for (char& c : called.tag) {
     if (c >= '0' && c <= '9') continue;
     const char first = c >= 'a' ? 'a' : 'A';
     if (c - first >= static_cast<int>(rank)) return {};
     c = static_cast<char>(first + place[c - first]);
   }
-  auto named = NamedTags().find(renamed);
-  if (named == NamedTags().end()) return {};
+  return called;
+}
+
+// The named tag that is called `by_place`, empty if there is none.
+std::string NameCalled(const std::string& by_place) {
+  static const std::map<std::string, std::string> names = [] {
+    std::map<std::string, std::string> result;
+    for (const auto& [name, unused] : NamedTags()) {
+      ByPlace called = CalledByPlace(name, RankOf(name));
+      if (!called.tag.empty()) result.emplace(called.tag, name);
+    }
+    return result;
+  }();
+  auto found = names.find(by_place);
+  return found == names.end() ? "" : found->second;
+}
+
+// The descriptor of a blocked layout that has a name once its axes are called otherwise, as weights
+// with inputs and outputs exchanged do ("BAcd16a16b"), and views of an image ("abCd16c", which is
+// "abDc16d" of the image with rows and columns exchanged).  The zero descriptor for all others.
+memory::desc DescOfRenamed(const Dims& dims, memory::data_type type, const std::string& tag) {
+  const size_t rank = dims.size();
+  const ByPlace called = CalledByPlace(tag, rank);
+  const std::string name = NameCalled(called.tag);
+  if (name.empty()) return {};
+  const std::vector<int> named = CalledByPlace(name, rank).order;
   Dims stored(rank);
-  for (size_t i = 0; i < rank; ++i) stored[i] = dims[order[i]];
-  return memory::desc(stored, type, named->second).permute_axes(order);
+  std::vector<int> permutation(rank);
+  for (size_t i = 0; i < rank; ++i) {
+    stored[named[i]] = dims[called.order[i]];
+    permutation[named[i]] = called.order[i];
+  }
+  return memory::desc(stored, type, NamedTags().at(name)).permute_axes(permutation);
 }
 
 // Bytes that stand behind the elements: oneDNN keeps sums of integer weights there.

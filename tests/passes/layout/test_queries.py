@@ -176,3 +176,19 @@ def test_a_pick_that_has_no_name_settles_nothing(picked: str, error: str, settle
     found = StepQueries(Picking()).settle(ir.Program("p", values, (step,)), step, ("acdb", "any"))
     assert (found is not None) == settled
     assert found in (None, ("acdb", picked)) or picked != "any"
+
+
+@pytest.mark.parametrize(
+    "dtype, layout, known",
+    [
+        ("float32", "acdb", True),
+        ("float32", "aBcd16b", True),
+        ("float32", "abCd16c", True),  # oneDNN's abDc16d, its last axes exchanged
+        ("float32", "aBcd12b", False),
+        ("int64", "acdb", True),
+    ],
+)
+def test_a_layout_has_a_place_where_the_library_knows_it(dtype: str, layout: str, known: bool) -> None:
+    program = depthwise(28)
+    value = ir.Value("view", (1, 8, 32, 48), dtype, "local", "abcd", alias_of=2)
+    assert StepQueries(OneDNN()).has_place(program, value, layout) == known
