@@ -8,6 +8,7 @@ best for forward alone may cost more behind it than they gain.  Such regions bec
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -68,12 +69,9 @@ class Together:
     def _choices(self) -> dict[str, LayoutChoice]:
         found: dict[str, LayoutChoice] = {}
         for function in self._functions:
-            try:
+            # A step that the library has no code for sends its region back alone.
+            with contextlib.suppress(UnsupportedError):
                 found |= self._chosen(function)
-            except (UnsupportedError, ValueError):
-                # A step that the library has no code for, whose region goes back alone; or a program so
-                # large that the solver found nothing in the nodes that it may look at.
-                continue
         return found
 
     def _chosen(self, function: _Function) -> dict[str, LayoutChoice]:
@@ -95,6 +93,8 @@ class Together:
         forced = forced_layouts(program, self._layers, queries, rules)
         gradients = self._gradients(function, dict(zip(names, parts, strict=True)), queries)
         whole = LayoutChooser(program, queries, self._cost, rules, forced, gradients).choose()
+        if whole.assignment is None or not whole.assignment.is_bounded:
+            return {}  # The solver found nothing in its time; in each region alone it does better.
         return {name: _part(whole, part) for name, part in zip(names, parts, strict=True)}
 
     def _gradients(

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tvm_mxplan.byoc.backend import Backend
-from tvm_mxplan.core.assignment import Assignment, AssignmentProblem, solve_assignment
+from tvm_mxplan.core.assignment import Assignment, AssignmentProblem, NoAssignment, solve_assignment
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.specialize import typical
 from tvm_mxplan.core.shared_budget import least_spending, solve_within
@@ -120,7 +120,7 @@ class TypeDecider:
     def _within(self, problems: Sequence[AssignmentProblem], budget: float) -> list[Assignment]:
         try:
             return solve_within(problems, budget)
-        except ValueError:
+        except NoAssignment:
             least = math.sqrt(self.spent + least_spending(problems))
             limit = self.wish.max_relative_error
             raise InvalidInputError(

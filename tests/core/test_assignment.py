@@ -11,6 +11,7 @@ from tvm_mxplan.core import assignment
 from tvm_mxplan.core.assignment import (
     Assignment,
     AssignmentProblem,
+    NoAssignment,
     Option,
     assignment_cost,
     converted,
@@ -71,7 +72,7 @@ def test_a_conversion_is_paid_once_however_many_want_it() -> None:
 
 def test_no_assignment_is_an_error() -> None:
     source, reader = (Option(0, (), ((0, "x"),)),), (Option(0, ((0, "y"),), ()),)
-    with pytest.raises(ValueError, match="no assignment"):
+    with pytest.raises(NoAssignment, match="no assignment"):
         solve_assignment(AssignmentProblem((source, reader), {}))
 
 

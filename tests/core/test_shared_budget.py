@@ -12,6 +12,7 @@ import pytest
 from tvm_mxplan.core import shared_budget
 from tvm_mxplan.core.assignment import (
     AssignmentProblem,
+    NoAssignment,
     Option,
     assignment_cost,
     assignment_spending,
@@ -90,7 +91,7 @@ def test_without_a_bound_each_graph_is_solved_alone() -> None:
 
 def test_what_cannot_be_had_is_an_error_and_the_least_is_known() -> None:
     demanded = AssignmentProblem(((Option(1, (), (), 5.0), Option(9, (), (), 4.0)),), {})
-    with pytest.raises(ValueError, match="no assignment"):
+    with pytest.raises(NoAssignment, match="no assignment"):
         solve_within([demanded, chain(3)], 1.0)
     assert least_spending([demanded, chain(3)]) == 4.0
     reader = (Option(1, ((0, SHORT),), ()),)
@@ -101,7 +102,7 @@ def test_what_cannot_be_had_is_an_error_and_the_least_is_known() -> None:
 def test_where_the_search_ends_early_what_spends_least_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     def ends_early(problem: AssignmentProblem, **limits: object) -> object:
         if math.isfinite(problem.budget):
-            raise ValueError("no assignment: the limit was reached")
+            raise NoAssignment("no assignment: the limit was reached")
         return solve_assignment(problem)
 
     monkeypatch.setattr(shared_budget, "solve_assignment", ends_early)

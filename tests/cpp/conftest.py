@@ -1,4 +1,4 @@
-"""The sanitized programs, built once for all tests, whichever process runs them."""
+"""The programs in C++, built once for all tests, whichever process runs them."""
 
 from __future__ import annotations
 
@@ -27,17 +27,25 @@ def thread_sanitized(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return _built(tmp_path_factory, ["stress_regions"], "thread")
 
 
-def _built(factory: pytest.TempPathFactory, programs: list[str], sanitizers: str) -> Path:
+@pytest.fixture(scope="session")
+def without_onednn(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of the programs that need no oneDNN, built without it."""
+    return _built(tmp_path_factory, ["cudnn_life", "cudnn_movement", "other_library"], "", with_onednn=False)
+
+
+def _built(
+    factory: pytest.TempPathFactory, programs: list[str], sanitizers: str, with_onednn: bool = True
+) -> Path:
     if shutil.which("g++") is None:
         pytest.skip("no compiler")
     root = factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         root = root.parent  # of all workers
-    folder = root / f"sanitized-{sanitizers}"
+    folder = root / f"programs-{sanitizers or 'plain'}"
     folder.mkdir(exist_ok=True)
     with open(folder / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "built").exists():
-            build(folder, programs, sanitizers)
+            build(folder, programs, sanitizers, with_onednn)
             (folder / "built").touch()
     return folder

@@ -13,7 +13,8 @@ Options and conversions may also spend of a budget that the whole graph has, in 
 of rounding errors, say.
 
 Solved as an integer program (``scipy.optimize.milp``, the HiGHS solver): one binary variable for each
-option, one for each conversion.
+option, one for each conversion.  Where it finds nothing in the nodes it may look at, steps
+choose one after the other (``assignment_descent``).
 """
 
 from __future__ import annotations
@@ -26,8 +27,14 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_array
 
+from .assignment_descent import descended
+
 Form = tuple[int, str]
 """A value and the form it is in."""
+
+
+class NoAssignment(Exception):
+    """Nothing satisfies what the options want, or nothing within the budget was found."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +81,7 @@ class Assignment:
     Attributes
     ----------
     cost : sum over chosen options and the conversions they need.
-    lower_bound : no assignment costs less.
+    lower_bound : no assignment costs less; 0 where the solver found none itself.
     """
 
     choices: tuple[int, ...]
@@ -85,11 +92,18 @@ class Assignment:
     def is_optimal(self) -> bool:
         return self.cost <= self.lower_bound + 1e-6 * max(1.0, abs(self.cost))
 
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the solver says how far from the least the cost may be."""
+        return self.is_optimal or self.lower_bound > 0
+
 
 def solve_assignment(
     problem: AssignmentProblem, *, max_nodes: int = 2000, gap: float | None = None
 ) -> Assignment:
     """Cheapest assignment; exact unless ``max_nodes`` of the branch and bound are not enough.
+
+    Where these do not reach for any, and the problem has no budget, it is one that no single step can better.
 
     Parameters
     ----------
@@ -97,7 +111,7 @@ def solve_assignment(
 
     Raises
     ------
-    ValueError : no assignment satisfies what the options want.
+    NoAssignment : none satisfies what the options want, or none within the budget was found.
     """
     if not problem.steps:
         return Assignment((), 0.0, 0.0)
@@ -141,7 +155,7 @@ def solve_assignment(
         options={"node_limit": max_nodes} | ({} if gap is None else {"mip_rel_gap": gap}),
     )
     if result.x is None:
-        raise ValueError(f"no assignment: {result.message}")
+        return _without_solver(problem, str(result.message))
     taken = result.x[: len(variables)] > 0.5
     choices = tuple(
         next(o for o in range(len(options)) if taken[column[s, o]]) for s, options in enumerate(problem.steps)
@@ -149,6 +163,14 @@ def solve_assignment(
     cost = assignment_cost(problem, choices)
     bound = cost if result.mip_dual_bound is None else float(result.mip_dual_bound)
     return Assignment(choices, cost, min(bound, cost))
+
+
+def _without_solver(problem: AssignmentProblem, reason: str) -> Assignment:
+    choices = tuple(descended(problem))
+    cost = assignment_cost(problem, choices)
+    if math.isinf(cost) or assignment_spending(problem, choices) > problem.budget:
+        raise NoAssignment(f"no assignment: {reason}")
+    return Assignment(choices, cost, 0.0)
 
 
 def settle_assignment(problem: AssignmentProblem, doubtful: Collection[Form], margin: float) -> Assignment:

@@ -18,6 +18,7 @@ from .assignment import (
     Assignment,
     AssignmentProblem,
     Form,
+    NoAssignment,
     Option,
     assignment_cost,
     assignment_spending,
@@ -38,7 +39,7 @@ def solve_within(problems: Sequence[AssignmentProblem], budget: float) -> list[A
 
     Raises
     ------
-    ValueError : no assignment spends so little.
+    NoAssignment : none spends so little.
     """
     if math.isinf(budget):
         return [solve_assignment(problem) for problem in problems]
@@ -46,7 +47,7 @@ def solve_within(problems: Sequence[AssignmentProblem], budget: float) -> list[A
         return _by_price(problems, budget)
     try:
         joint = solve_assignment(replace(_joined(problems), budget=budget), max_nodes=_NODES, gap=_GAP)
-    except ValueError:
+    except NoAssignment:
         # Nothing was found within the nodes, or there is nothing.
         if least_spending(problems) > budget:
             raise
@@ -67,7 +68,7 @@ def _by_price(problems: Sequence[AssignmentProblem], budget: float) -> list[Assi
         return free
     found = [_thriftiest(problem) for problem in problems]
     if _spent(problems, found) > budget:
-        raise ValueError("no assignment spends so little")
+        raise NoAssignment("no assignment spends so little")
     low, high = 0.0, math.inf
     price = sum(one.cost for one in free) / (budget or 1.0)
     for _ in range(_TURNS):
