@@ -1,4 +1,4 @@
-"""A batch's statistics by one running sum in float32 are wrong where there are many numbers far from 0."""
+"""Batch norms of numbers far from 0, whose statistics or distances took too little care in float32."""
 
 from __future__ import annotations
 
@@ -64,3 +64,27 @@ def test_sums_made_of_parts_pass(mean: float) -> None:
         finding, share = differ(role, found[role], estimate)
         assert finding is None, str(finding)
         assert share > 0
+
+
+def gradients(x: np.ndarray, gradient: np.ndarray, normal: np.ndarray, inverse: np.ndarray) -> np.ndarray:
+    """The gradient of what a batch norm reads, in float32, by what it normalised."""
+    terms, axes = np.float32(x.size // CHANNELS), (0, 2, 3)
+    along, total = ((part).sum(axes, keepdims=True) / terms for part in (gradient * normal, gradient))
+    return (gradient - total - normal * along) * inverse
+
+
+@pytest.mark.parametrize("careful", [True, False])
+def test_gradients_go_by_distances_from_the_mean(careful: bool) -> None:
+    random = np.random.default_rng(2)
+    x = (1000 + random.standard_normal((2, CHANNELS, 7, 5)) / 4).astype("float32")
+    wide = x.astype("float64")
+    mean, variance = (part.astype("float32") for part in (wide.mean((0, 2, 3)), wide.var((0, 2, 3))))
+    inverse = (1 / np.sqrt(variance + np.float32(EPSILON))).reshape(ROWS)
+    gradient = ((wide - 1000) + random.standard_normal(x.shape) / 4).astype("float32")
+    row = mean.reshape(ROWS)
+    normal = (x - row) * inverse if careful else x * inverse - row * inverse
+    given = {"src": x, "gradient": gradient, "mean": mean, "variance": variance, "scale": np.ones_like(mean)}
+    step = ir.Step("", ir.BatchNormalizationBackward(EPSILON), ())
+    estimate = evaluate(step, x.shape, {role: [array] for role, array in given.items()}, ())["dst"]
+    finding, share = differ("dst", gradients(x, gradient, normal, inverse), estimate)
+    assert (finding is None) == careful and share > 0

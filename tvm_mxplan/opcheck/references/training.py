@@ -52,14 +52,15 @@ def batch_normalization_backward(
     axes, terms = _others(src), _terms(src)
     mean, variance, scale = (operands.channels(role) for role in ("mean", "variance", "scale"))
     inverse = 1 / np.sqrt(variance + attrs.epsilon)
-    normal, reach = (src - mean) * inverse, (np.abs(src) + np.abs(mean)) * inverse
+    # Differences from the mean come first, so that numbers far from 0 lose nothing.
+    normal = (src - mean) * inverse
     along = (gradient * normal).sum(axes, keepdims=True)
-    along_error = gamma(terms + 8) * (np.abs(gradient) * reach).sum(axes, keepdims=True)
+    along_error = gamma(terms + 8) * np.abs(gradient * normal).sum(axes, keepdims=True)
     total = gradient.sum(axes, keepdims=True)
     total_error = gamma(terms) * np.abs(gradient).sum(axes, keepdims=True)
     value = (gradient - (total + normal * along) / terms) * inverse * scale
-    size = np.abs(gradient) + (np.abs(total) + reach * np.abs(along)) / terms
-    error = (total_error + reach * along_error) / terms + 12 * UNIT_ROUNDOFF * size
+    size = np.abs(gradient) + (np.abs(total) + np.abs(normal * along)) / terms
+    error = (total_error + np.abs(normal) * along_error) / terms + 12 * UNIT_ROUNDOFF * size
     return {
         "dst": Estimate(value, error * np.abs(inverse * scale)),
         "scale_gradient": Estimate(along.reshape(-1), along_error.reshape(-1)),
