@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
+import functools
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from .compared_steps import Torch, compiled
 from .networks import Network
 
 Options = dict[str, Any]
+POLICIES = ("cost", "blocked", "channels_last")
+"""Ways to choose layouts: the default, and fixed ones that it is held against."""
 _KINDS = {"convolution": 0, "deconvolution": 1, "convolution_backward_weights": 2}
 
 
@@ -32,7 +35,7 @@ def print_times(networks: Iterable[Network], batch: int, rounds: int, options: O
         row, ratio = _timed(network, batch, rounds, options)
         ratios.append(ratio)
         print(row, flush=True)
-    print(f"geometric mean {np.exp(np.mean(np.log(ratios))):.2f}, largest {max(ratios):.2f}")
+    print(_told(ratios))
 
 
 def print_checks(networks: Iterable[Network], batch: int) -> None:
@@ -82,9 +85,44 @@ def print_budgets(networks: Iterable[Network], batch: int, rounds: int, options:
         )
 
 
+def print_layouts(networks: Iterable[Network], batch: int, rounds: int, options: Options) -> None:
+    """Print the table of fixed policies of layouts beside the choice by cost, row by row."""
+    torch.set_num_threads(1)
+    columns = " | ".join(f"{policy}, ms" for policy in POLICIES)
+    print(
+        f"| network | {columns} | PyTorch nchw | channels last | cost over the better policy | "
+        f"over PyTorch's better |\n| --- | {'---: | ' * (len(POLICIES) + 4)}".rstrip()
+    )
+    ratios = []
+    for network in networks:
+        model = network.made()
+        steps = [compiled(network, model, batch, {**options, "layouts": policy}) for policy in POLICIES]
+        spent = _in_turns(network, model, batch, rounds, steps)
+        ours, theirs = spent[: len(steps)], spent[len(steps) :]
+        ratios.append((ours[0] / min(ours[1:]), ours[0] / min(theirs)))
+        cells = [f"{time:.1f}" for time in spent] + [f"{ratio:.2f}" for ratio in ratios[-1]]
+        print(f"| {network.name} | {' | '.join(cells)} |", flush=True)
+    for name, found in zip(("the better policy", "PyTorch's better"), zip(*ratios, strict=True), strict=True):
+        print(f"over {name}: {_told(found)}")
+
+
 def _timed(network: Network, batch: int, rounds: int, options: Options) -> tuple[str, float]:
     model = network.made()
     step = compiled(network, model, batch, options)
+    ours, nchw, channels = _in_turns(network, model, batch, rounds, [step])
+    ratio = ours / min(nchw, channels)
+    cells = [f"{ours:.0f}", f"{nchw:.0f}", f"{channels:.0f}", f"{ratio:.2f}", *_facts(step)]
+    return f"| {network.name} | {' | '.join(cells)} |", ratio
+
+
+def _in_turns(
+    network: Network,
+    model: torch.nn.Module,
+    batch: int,
+    rounds: int,
+    steps: Sequence[training.TrainingStep],
+) -> list[float]:
+    """Medians of processor milliseconds: of our steps, and of PyTorch's plain and in channels last."""
     inputs, labels = network.batch(batch)
     arrays = {name: tensor.numpy() for name, tensor in inputs.items()}
     plain, last = Torch(model, torch.float32), Torch(_channels_last(model), torch.float32)
@@ -93,7 +131,7 @@ def _timed(network: Network, batch: int, rounds: int, options: Options) -> tuple
         for name, tensor in inputs.items()
     }
     engines: list[Callable[[], float]] = [
-        lambda: step(**arrays, labels=labels.numpy()),
+        *(functools.partial(step, **arrays, labels=labels.numpy()) for step in steps),
         lambda: plain.step(inputs, labels),
         lambda: last.step(turned, labels),
     ]
@@ -106,10 +144,11 @@ def _timed(network: Network, batch: int, rounds: int, options: Options) -> tuple
             began = time.process_time()
             engine()
             times.append(time.process_time() - began)
-    ours, nchw, channels = (float(np.median(times)) * 1e3 for times in spent)
-    ratio = ours / min(nchw, channels)
-    cells = [f"{ours:.0f}", f"{nchw:.0f}", f"{channels:.0f}", f"{ratio:.2f}", *_facts(step)]
-    return f"| {network.name} | {' | '.join(cells)} |", ratio
+    return [float(np.median(times)) * 1e3 for times in spent]
+
+
+def _told(ratios: Sequence[float]) -> str:
+    return f"geometric mean {np.exp(np.mean(np.log(ratios))):.2f}, largest {max(ratios):.2f}"
 
 
 def _channels_last(model: torch.nn.Module) -> torch.nn.Module:

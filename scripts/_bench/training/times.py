@@ -1,14 +1,17 @@
 """Steps of networks beside PyTorch's, in turns: processor time on one thread, medians of rounds.
 
-    scripts/bench training_times [--batch 2] [--rounds 5] [--opcheck] [--size N] [NETWORK | nine ...]
+    scripts/bench training_times [--batch 2] [--rounds 5] [--opcheck] [--layouts] [--size N]
+        [NETWORK | nine ...]
 
 PyTorch runs its own layout and channels last, the better one counts.  The first losses are compared before
 anything is timed.  Beside the times stand, of our step, the conversions of weights that are left by what
 they are for (forward, data gradient, weight gradient), the reorders of activations, and the arena over its
 bound.  With --opcheck each network makes one step in which every step of a region is worked out again in
-float64, and nothing is timed.  With --budget SHARE our step is timed beside itself within that share of
-its arena, and PyTorch is left out; with --recreated beside itself with primitives of the backward part made
-again in each step (`recreated.py`).  --kept keeps compilations on disk, so that a second run times at once.
+float64, and nothing is timed.  With --layouts the step, compiled again for each fixed policy of layouts,
+takes turns with the default and PyTorch.  With --budget SHARE our step is timed beside itself within that
+share of its arena, and PyTorch is left out; with --recreated beside itself with primitives of the backward
+part made again in each step (`recreated.py`).  --kept keeps compilations on disk, so that a second run times
+at once.
 """
 
 from __future__ import annotations
@@ -22,13 +25,14 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--batch", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--opcheck", action="store_true")
+    parser.add_argument("--layouts", action="store_true")
     parser.add_argument("--budget", type=float, help="a share of the arena, above 0 and below 1")
     parser.add_argument("--recreated", action="store_true")
     parser.add_argument("--kept", action="store_true")
     parser.add_argument("--size", type=int, help="of the images, where the network's own is too dear")
     args = parser.parse_args(arguments)
     from .compared_steps import chosen
-    from .timed_steps import print_budgets, print_checks, print_times
+    from .timed_steps import print_budgets, print_checks, print_layouts, print_times
 
     networks, kept = chosen(args.networks, args.size), {"cache": "on_compile"} if args.kept else {}
     if args.budget:
@@ -37,6 +41,8 @@ def main(arguments: list[str]) -> int:
         from .recreated import print_recreated
 
         print_recreated(networks, args.batch, args.rounds, kept)
+    elif args.layouts:
+        print_layouts(networks, args.batch, args.rounds, kept)
     elif args.opcheck:
         print_checks(networks, args.batch)
     else:

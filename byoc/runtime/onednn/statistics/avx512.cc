@@ -6,8 +6,8 @@
 
 namespace mxplan::statistics {
 
-void MomentsAvx512(const Rows& rows, const float* src, int lanes, Moments* found) {
-  FindMoments(rows, src, lanes, found);
+void MomentsAvx512(const Rows& rows, const float* src, int channels, Moments* found) {
+  FindMoments(rows, src, channels, found);
 }
 
 }  // namespace mxplan::statistics

@@ -4,8 +4,8 @@
 
 namespace mxplan::statistics {
 
-void MomentsBase(const Rows& rows, const float* src, int lanes, Moments* found) {
-  FindMoments(rows, src, lanes, found);
+void MomentsBase(const Rows& rows, const float* src, int channels, Moments* found) {
+  FindMoments(rows, src, channels, found);
 }
 
 }  // namespace mxplan::statistics

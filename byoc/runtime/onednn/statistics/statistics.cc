@@ -19,11 +19,11 @@ using dnnl::memory;
 
 constexpr int64_t kBytesOfThread = 128 << 10;  // fewer are read before another thread has woken
 
-// Channels in tiles of lanes that stand side by side; 0 lanes where each channel's numbers do.
+// Channels in tiles of such as stand side by side; of one channel where its numbers do.
 struct Tiling {
   Rows rows;
   int64_t channels = 0, stride = 0;  // from one tile to the next
-  int lanes = 0;
+  int width = 1;
   bool padded = false;  // the last tile is as wide as the others
 };
 
@@ -42,7 +42,14 @@ int64_t StepOf(const Dims& dims, const Dims& strides, int64_t alone) {
   return step == 0 ? alone : step;
 }
 
-std::optional<Tiling> TilingOf(const memory::desc& src) {
+// Channels that a thread goes over at once where all of a position stand side by side.
+int WidthOf(int64_t channels, int64_t threads) {
+  const int64_t share = (channels + threads - 1) / threads;
+  const int64_t vectors = (share + kMostLanes - 1) / kMostLanes;
+  return static_cast<int>(std::min<int64_t>(vectors * kMostLanes, kMostChannels));
+}
+
+std::optional<Tiling> TilingOf(const memory::desc& src, int64_t threads) {
   if (src.get_data_type() != memory::data_type::f32 ||
       src.get_format_kind() != memory::format_kind::blocked || src.get_submemory_offset() != 0) {
     return std::nullopt;
@@ -57,7 +64,7 @@ std::optional<Tiling> TilingOf(const memory::desc& src) {
   if (src.get_inner_nblks() == 1 && src.get_inner_idxs()[0] == 1) {
     const int64_t block = src.get_inner_blks()[0];
     if (block != 16 && block != 8) return std::nullopt;
-    found.lanes = static_cast<int>(block);
+    found.width = static_cast<int>(block);
     found.padded = true;
     found.stride = strides[1];
     found.rows.step = StepOf(dims, strides, block);
@@ -67,8 +74,8 @@ std::optional<Tiling> TilingOf(const memory::desc& src) {
     if (step == 1 && found.rows.inner > 1) {
       found.stride = strides[1];
     } else if (strides[1] == 1 && step >= found.channels) {
-      found.lanes = kMostLanes;
-      found.stride = kMostLanes;
+      found.width = WidthOf(found.channels, threads);
+      found.stride = found.width;
     } else {
       return std::nullopt;
     }
@@ -91,7 +98,7 @@ class StatisticsStage final : public MemoryStage {
       : MemoryStage(arguments), tiling_(tiling), threads_(threads), kernel_(SelectKernel()) {}
 
   void Execute(dnnl_stream_t, const std::vector<dnnl_exec_arg_t>& memories) const override {
-    const int64_t width = std::max(tiling_.lanes, 1);
+    const int64_t width = tiling_.width;
     const int64_t tiles = (tiling_.channels + width - 1) / width;
     const float* src = Data(memories[0]);
     float *mean = Data(memories[1]), *variance = Data(memories[2]);
@@ -99,7 +106,7 @@ class StatisticsStage final : public MemoryStage {
     for (int64_t tile = 0; tile < tiles; ++tile) {
       const int64_t first = tile * width;
       const float* numbers = src + tile * tiling_.stride;
-      if (tiling_.lanes == 0) {
+      if (width == 1) {
         Channel(numbers, mean + first, variance + first);
       } else {
         Tile(numbers, std::min(width, tiling_.channels - first), mean + first, variance + first);
@@ -110,16 +117,12 @@ class StatisticsStage final : public MemoryStage {
  private:
   // Channels side by side: all of a block, padding included; elsewhere as many as there are.
   void Tile(const float* numbers, int64_t channels, float* mean, float* variance) const {
-    for (int64_t at = 0; at < channels;) {
-      const int64_t left = channels - at;
-      const int whole = tiling_.padded ? tiling_.lanes : left >= 16 ? 16 : left >= 8 ? 8 : 1;
-      Moments found;
-      kernel_(tiling_.rows, numbers + at, whole, &found);
-      for (int lane = 0; lane < std::min<int64_t>(whole, left); ++lane) {
-        mean[at + lane] = static_cast<float>(found.mean[lane]);
-        variance[at + lane] = Variance(found.squares[lane], found.count);
-      }
-      at += whole;
+    Moments found;
+    kernel_(tiling_.rows, numbers, tiling_.padded ? tiling_.width : static_cast<int>(channels),
+            &found);
+    for (int64_t at = 0; at < channels; ++at) {
+      mean[at] = static_cast<float>(found.mean[at]);
+      variance[at] = Variance(found.squares[at], found.count);
     }
   }
 
@@ -132,17 +135,19 @@ class StatisticsStage final : public MemoryStage {
     Moments lanes, ends;
     kernel_(vectors, numbers, kMostLanes, &lanes);
     kernel_(rest, numbers + vectors.inner * kMostLanes, 1, &ends);
-    double middle = ends.mean[0], squares = ends.squares[0];
-    auto count = static_cast<double>(ends.count);
-    const auto more = static_cast<double>(lanes.count);
-    for (int lane = 0; lane < kMostLanes && lanes.count > 0; ++lane) {
-      const double away = lanes.mean[lane] - middle;
-      middle += away * more / (count + more);
-      squares += lanes.squares[lane] + away * away * count * more / (count + more);
-      count += more;
+    const auto more = static_cast<double>(lanes.count), last = static_cast<double>(ends.count);
+    double sum = 0;
+    for (int lane = 0; lane < kMostLanes; ++lane) sum += lanes.mean[lane];
+    const double middle = (sum * more + ends.mean[0] * last) / (kMostLanes * more + last);
+    auto about = [middle](double squares, double from, double count) {
+      return squares + (from - middle) * (from - middle) * count;
+    };
+    double squares = about(ends.squares[0], ends.mean[0], last);
+    for (int lane = 0; lane < kMostLanes; ++lane) {
+      squares += about(lanes.squares[lane], lanes.mean[lane], more);
     }
     *mean = static_cast<float>(middle);
-    *variance = Variance(squares, static_cast<int64_t>(count));
+    *variance = Variance(squares, kMostLanes * lanes.count + ends.count);
   }
 
   static float Variance(double squares, int64_t count) {
@@ -159,14 +164,14 @@ class StatisticsStage final : public MemoryStage {
 bool Build(StepBuilder* b) {
   const memory::desc src = b->Fixed("src");
   if (IsEmpty(src)) return false;
-  const std::optional<Tiling> tiling = TilingOf(src);
+  const auto bytes = static_cast<int64_t>(src.get_size());
+  const auto threads = std::min<int64_t>(omp_get_max_threads(), bytes / kBytesOfThread + 1);
+  const std::optional<Tiling> tiling = TilingOf(src, threads);
   if (!tiling || b->Refuses(kName)) return false;
   std::vector<MemoryArgument> arguments;
   for (const char* role : {"src", "batch_mean", "batch_variance"}) {
     arguments.push_back({0, Argument::Source::kValue, b->Id(role), b->Fixed(role)});
   }
-  const auto bytes = static_cast<int64_t>(src.get_size());
-  const auto threads = std::min<int64_t>(omp_get_max_threads(), bytes / kBytesOfThread + 1);
   b->AddStage(std::make_unique<StatisticsStage>(*tiling, static_cast<int>(threads), arguments),
               kName);
   return true;
