@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,9 @@ from tvm_mxplan.frontend.torch import converters
 from tvm_mxplan.frontend.torch.node import Emitter, Node, Stated
 from tvm_mxplan.passes.origins import origins_of
 
+Case = tuple[str, dict[str, Any], np.ndarray]
+"""An operator, its operands, and what numpy says of it."""
+
 
 def run(
     operator: str,
@@ -24,23 +28,46 @@ def run(
     table: dict[str, converters.Converter] = converters.TABLE,
     target: str = "llvm",
 ) -> np.ndarray:
-    """The result of a converter's Relax; arrays among the operands are inputs."""
-    arrays = {name: value for name, value in operands.items() if isinstance(value, np.ndarray)}
-    params = {
-        name: relax.Var(f"{name}_", relax.TensorType(value.shape, str(value.dtype)))
-        for name, value in arrays.items()
-    }
+    """The result of a converter's Relax; arrays among the operands, and in lists of them, are inputs."""
+    (found,) = run_all([(operator, operands, stated)], table, target)
+    return found
+
+
+def run_all(
+    calls: Sequence[tuple[str, dict[str, Any], tuple[tuple[int, ...], str]]],
+    table: dict[str, converters.Converter],
+    target: str,
+) -> list[np.ndarray]:
+    """Results of several operators, each with operands of its own, in one module."""
+    arrays: list[np.ndarray] = []
+    params: list[relax.Var] = []
+
+    def given(value: Any) -> Any:
+        if isinstance(value, list):
+            return [given(one) for one in value]
+        if not isinstance(value, np.ndarray):
+            return value
+        arrays.append(value)
+        params.append(relax.Var(f"p{len(params)}", relax.TensorType(value.shape, str(value.dtype))))
+        return params[-1]
+
+    nodes = [
+        Node(f"aten.{operator}", {name: given(value) for name, value in operands.items()}, [Stated(*stated)])
+        for operator, operands, stated in calls
+    ]
     builder = OriginBuilder()
-    node = Node(f"aten.{operator}", {**operands, **params}, [Stated(*stated)])
-    with builder.function("main", list(params.values())):
+    with builder.function("main", params):
         with builder.dataflow():
-            found = table[node.operator](Emitter(builder), node)
-            result = builder.emit_output(found[0] if isinstance(found, list) else found)
-        builder.emit_func_output(result)
+            found = [table[node.operator](Emitter(builder), node) for node in nodes]
+            tensors = [one[0] if isinstance(one, list) else one for one in found]
+            results = builder.emit_output(relax.Tuple(tensors) if len(tensors) > 1 else tensors[0])
+        builder.emit_func_output(results)
     executable = tvm_mxplan.compile(builder.get(), target, options={"cache": "disabled"})
-    (actual,) = executable(*arrays.values())
-    assert (actual.shape, str(actual.dtype)) == (tuple(stated[0]), stated[1])
-    return actual.numpy()
+    actual = [result.numpy() for result in executable(*arrays)]
+    assert [(one.shape, str(one.dtype)) for one in actual] == [
+        (tuple(shape), dtype) for _, _, (shape, dtype) in calls
+    ]
+    return actual
 
 
 _random = np.random.default_rng(0)
@@ -78,11 +105,78 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("operator, operands, expected", CASES, ids=[case[0] for case in CASES])
-def test_against_numpy(operator, operands, expected):
-    expected = np.asarray(expected)
-    actual = run(operator, operands, (expected.shape, str(expected.dtype)))
-    np.testing.assert_allclose(actual, expected, rtol=2e-6, atol=2e-6)
+def put(source: np.ndarray, indices: list[Any], values: np.ndarray, accumulate: bool = False) -> Case:
+    """A case of ``index_put``; None among the indices stands for a whole axis."""
+    places = tuple(slice(None) if index is None else index for index in indices)
+    expected = source.copy()
+    if accumulate:
+        np.add.at(expected, places, values)
+    else:
+        expected[places] = values
+    operands = {"self": source, "indices": indices, "values": values, "accumulate": accumulate}
+    return "index_put.default", operands, expected
+
+
+def sampled(nearest: bool, border: bool) -> Case:
+    """A case of ``grid_sampler_2d`` with centres of pixels at their halves, by four neighbours or one."""
+    image = _random.standard_normal((2, 3, 5, 7)).astype("float32")
+    grid = (_random.random((2, 4, 6, 2)) * 2.6 - 1.3).astype("float32")
+    down, along = (((grid[..., at] + 1) * extent - 1) / 2 for at, extent in ((1, 5), (0, 7)))
+    if border:
+        down, along = np.clip(down, 0, 4), np.clip(along, 0, 6)
+    expected = np.zeros((2, 3, 4, 6), "float32")
+    top, left = (np.rint(at) if nearest else np.floor(at) for at in (down, along))
+    for y, x in [(0, 0)] if nearest else [(0, 0), (0, 1), (1, 0), (1, 1)]:
+        share = 1.0 if nearest else (1 - np.abs(down - top - y)) * (1 - np.abs(along - left - x))
+        row, column = (top + y).astype(int), (left + x).astype(int)
+        inside = (row >= 0) & (row < 5) & (column >= 0) & (column < 7)
+        taken = image[np.arange(2)[:, None, None], :, np.clip(row, 0, 4), np.clip(column, 0, 6)]
+        expected += np.moveaxis(taken * (share * inside)[..., None], -1, 1).astype("float32")
+    operands = {"input": image, "grid": grid, "interpolation_mode": int(nearest)}
+    return (
+        "grid_sampler_2d.default",
+        operands | {"padding_mode": int(border), "align_corners": False},
+        expected,
+    )
+
+
+V = _random.standard_normal((3, 4, 5)).astype("float32")
+APART = np.abs(X[:, None] - Y[None])
+WINDOWS = np.lib.stride_tricks.sliding_window_view
+
+CASES += [
+    ("unfold.default", {"self": X, "dimension": 1, "size": 3, "step": 2}, WINDOWS(X, 3, 1)[:, ::2]),
+    ("unfold.default", {"self": V, "dimension": -2, "size": 2, "step": 1}, WINDOWS(V, 2, 1)),
+    put(X, [np.array([2, 0, -1])], Y, accumulate=True),
+    put(X, [None, np.array([1, -2])], Y[:, :2].copy()),
+    put(V, [np.array([[0], [2]]), np.array([1, 3])], X[:2, :1].copy()),
+    put(V, [np.array([0, 2]), None, np.array([4, 1])], Y[:2, :4].copy()),
+    put(V, [None, np.array([1, 1, 3]), np.array([4, 4, 0])], X[:, :3].copy(), accumulate=True),
+    put(X, [B], np.array(7, "float32")),
+    put(V, [B[:, 0].copy()], X[0].copy(), accumulate=True),
+    sampled(nearest=False, border=False),
+    sampled(nearest=False, border=True),
+    sampled(nearest=True, border=False),
+    ("_cdist_forward.default", {"x1": X, "x2": Y, "p": 2.0}, np.sqrt(np.square(APART).sum(-1))),
+    ("_cdist_forward.default", {"x1": X, "x2": Y, "p": 1.0}, APART.sum(-1)),
+    ("_cdist_forward.default", {"x1": X, "x2": Y, "p": 3.0}, np.cbrt((APART**3).sum(-1))),
+    ("_cdist_forward.default", {"x1": X, "x2": Y, "p": float("inf")}, APART.max(-1)),
+    ("_cdist_forward.default", {"x1": I.astype("float32"), "x2": Y, "p": 0.0}, np.full((3, 3), 5, "float32")),
+]
+
+
+@pytest.fixture(scope="module")
+def results() -> list[np.ndarray]:
+    """What the converters of all cases compute, in one module."""
+    tensors = [np.asarray(expected) for _, _, expected in CASES]
+    stated = [(tensor.shape, str(tensor.dtype)) for tensor in tensors]
+    calls = [(operator, operands, one) for (operator, operands, _), one in zip(CASES, stated, strict=True)]
+    return run_all(calls, converters.TABLE, "llvm")
+
+
+@pytest.mark.parametrize("at", range(len(CASES)), ids=[case[0] for case in CASES])
+def test_against_numpy(at, results):
+    np.testing.assert_allclose(results[at], CASES[at][2], rtol=2e-6, atol=2e-6)
 
 
 def test_a_factor_of_0_does_not_read_the_operand():
@@ -230,3 +324,9 @@ def test_two_recurrent_layers(kind, gates):
         run(f"{kind}.input", {**operands, "train": True, "dropout": 0.5}, ((4, 3, 7), "float32"))
     with pytest.raises(UnsupportedError, match="projection"):
         run(f"{kind}.input", {**operands, "params": operands["params"][:7]}, ((4, 3, 7), "float32"))
+
+
+def test_a_mask_with_a_value_for_each_true_element_is_refused():
+    operands = {"self": X, "indices": [B], "values": X[0].copy(), "accumulate": False}
+    with pytest.raises(UnsupportedError, match="as many elements as it has true ones"):
+        run("index_put.default", operands, ((3, 5), "float32"))

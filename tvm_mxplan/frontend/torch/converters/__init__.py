@@ -16,6 +16,7 @@ def of(operator: str) -> Converter | None:
 from . import (  # noqa: E402 (they join the table)
     arithmetic,  # noqa: F401
     attention,  # noqa: F401
+    indexing,  # noqa: F401
     products,  # noqa: F401
     quantized,  # noqa: F401
     recurrent,  # noqa: F401

@@ -1,7 +1,11 @@
-"""Products of matrices, with elements of the operands' type; TVM's converters ask for float32 always."""
+"""Products of matrices, with elements of the operands' type; TVM's converters ask for float32 always.
+
+Distances between rows, which TVM has not, stand beside them.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from tvm import relax
@@ -39,3 +43,25 @@ def _scaled(emitter: Emitter, tensor: relax.Expr, factor: Any, node: Node) -> re
     if isinstance(factor, int | float) and factor == 1:
         return tensor
     return emitter.emit(relax.op.multiply(tensor, emitter.scalar(factor, node.result.dtype)))
+
+
+@converts("_cdist_forward.default")
+def _distances(emitter: Emitter, node: Node) -> relax.Expr:
+    """Distances between all rows of two tensors, from their differences."""
+    left = emitter.emit(relax.op.expand_dims(node["x1"], -2))
+    right = emitter.emit(relax.op.expand_dims(node["x2"], -3))
+    apart = emitter.emit(relax.op.abs(emitter.emit(relax.op.subtract(left, right))))
+    power = float(node["p"])
+    if power == math.inf:
+        return emitter.emit(relax.op.max(apart, -1))
+    dtype = node.result.dtype
+    if power == 0:
+        unequal = emitter.emit(relax.op.not_equal(apart, relax.const(0, dtype)))
+        return emitter.emit(relax.op.sum(emitter.cast(unequal, dtype), -1))
+    if power == 1:
+        return emitter.emit(relax.op.sum(apart, -1))
+    if power == 2:
+        squares = emitter.emit(relax.op.sum(emitter.emit(relax.op.multiply(apart, apart)), -1))
+        return emitter.emit(relax.op.sqrt(squares))
+    powers = emitter.emit(relax.op.power(apart, relax.const(power, dtype)))
+    return emitter.emit(relax.op.power(emitter.emit(relax.op.sum(powers, -1)), relax.const(1 / power, dtype)))

@@ -58,6 +58,7 @@ REFUSED = {
         )
     },
     **{f"aten.{name}": _STATE for name in ("nonzero.default", "masked_select.default", "unique2.default")},
+    "torchvision.nms.default": "the number of boxes depends on scores; call it on the results, or use ONNX",
 }
 """Reasons by the names of operators."""
 
