@@ -14,7 +14,7 @@ from tvm_mxplan.core.description import Description, Implementation, StepInfo
 from tvm_mxplan.core.layout.layout_registry import LayoutRegistry
 from tvm_mxplan.core.layout.layout_rules import LayoutRules
 from tvm_mxplan.core.machine import DeviceRates, MachineRates
-from tvm_mxplan.core.program.program import Program, Step, Value
+from tvm_mxplan.core.program.program import Attributes, Program, Step, Value
 from tvm_mxplan.core.step_facts import StepFacts
 
 from .translate import Table, translate_composite
@@ -78,6 +78,7 @@ class Sharing(NamedTuple):
     table : what its composites become.
     finish : a leader's work on a translated region, which leaves steps of others alone.
     judged : what a guest says of one of its steps, from what the runtime says.
+    takes_over : the kinds of steps that a guest runs faster than a leader does, where it has code for them.
     hops : how a value of a region gets into another layout; by one conversion of its library where that knows
         both layouts and the type.
     """
@@ -87,6 +88,7 @@ class Sharing(NamedTuple):
     table: Table
     finish: Callable[[Program, list[np.ndarray]], Translation] = Translation
     judged: Callable[[StepInfo], StepInfo] = _as_it_is
+    takes_over: tuple[type[Attributes], ...] = ()
     hops: Callable[[Value, str], tuple[Hop, ...]] = directly
 
     def program_of(self, composite: relax.Function) -> Program:

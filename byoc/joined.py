@@ -22,6 +22,7 @@ from tvm_mxplan.core.layout.layout_registry import LayoutRegistry, merged
 from tvm_mxplan.core.layout.layout_rules import LayoutRules
 from tvm_mxplan.core.machine.rates import MachineRates
 from tvm_mxplan.core.program.program import Program, Step, Value
+from tvm_mxplan.core.program.specialize import typical
 from tvm_mxplan.core.step_facts import StepFacts, reorder_facts
 from tvm_mxplan.errors import UnsupportedError
 
@@ -122,9 +123,25 @@ class Joined:
     def translate(self, region: relax.Function, name: str) -> Translation:
         guests = {guest.name: Guest(guest.library, _sharing(guest).table) for guest in self._guests}
         program, constants = translate_region(region, name, self._leader.name, self._own.table, guests)
-        finished = self._own.finish(program, constants)
+        finished = self._own.finish(self._handed_over(program), constants)
         check_numbers(finished.program)
         return finished
+
+    def _handed_over(self, program: Program) -> Program:
+        """The program with the leader's steps that a guest runs faster, and can, given to it."""
+        for guest in self._guests:
+            kinds = _sharing(guest).takes_over
+            wanted = [not step.library and isinstance(step.attrs, kinds) for step in program.steps]
+            if not any(wanted):
+                continue
+            steps = tuple(
+                replace(step, library=guest.library) if wants else step
+                for step, wants in zip(program.steps, wanted, strict=True)
+            )
+            told = self.describe(typical(replace(program, steps=steps))).steps
+            kept = zip(program.steps, steps, told, strict=True)
+            program = replace(program, steps=tuple(own if info.error else given for own, given, info in kept))
+        return program
 
     def describe(self, program: Program) -> Description:
         """Joins the leader's description with guests' of their own steps: meanings of names, and refusals."""

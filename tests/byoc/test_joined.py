@@ -90,3 +90,39 @@ def test_names_and_costs_are_of_whom_they_are() -> None:
     assert both.implementation("guest:avx2").family == "guest"
     assert both.implementation("brgconv:avx2").family == "leader"
     assert both.library == "leader"
+
+
+@dataclass
+class Chooser(Library):
+    """One that has code for softmax, and for sums of float32 alone where a guest is asked."""
+
+    def describe(self, program: ir.Program) -> Description:
+        def has(step: ir.Step) -> bool:
+            return not step.library or program.values[step.operand("src")].dtype == "float32"
+
+        return Description(
+            tuple(StepInfo("", 0, 0, "" if has(step) else "no code") for step in program.steps), ()
+        )
+
+
+def test_a_guest_gets_the_steps_that_it_runs_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = tuple(
+        ir.Value(f"v{at}", (2, 3), dtype, kind, "ab")
+        for at, (dtype, kind) in enumerate(
+            (("float32", "input"), ("float32", "local"), ("bfloat16", "input"), ("bfloat16", "local"))
+        )
+    )
+
+    def step(name: str, attrs: ir.Attributes, src: int, dst: int) -> ir.Step:
+        return ir.Step(name, attrs, (ir.Operand("src", src), ir.Operand("dst", dst)))
+
+    total = ir.Reduction("sum")
+    steps = (step("a", total, 0, 1), step("b", ir.Softmax("softmax", 1), 0, 1), step("c", total, 2, 3))
+    program = ir.Program("p", values, steps)
+    monkeypatch.setattr("tvm_mxplan.byoc.joined.translate_region", lambda *_: (program, []))
+    guest = Chooser("guest", sharing("r", False)._replace(takes_over=(ir.Reduction,)))
+    both = Joined(Chooser("leader", sharing("r", True)), (guest,))  # type: ignore[arg-type]
+    found = both.translate(None, "p").program  # type: ignore[arg-type]
+    assert [one.library for one in found.steps] == ["guest", "", ""]
+    neither = Joined(Chooser("leader", sharing("r", True)), (Chooser("guest", sharing("r", False)),))  # type: ignore[arg-type]
+    assert neither.translate(None, "p").program == program  # type: ignore[arg-type]

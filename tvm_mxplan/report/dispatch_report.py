@@ -67,7 +67,12 @@ def dispatch_report(
             return replace(decision, runs=name)
         region, step = steps[name]
         own = _candidates(region, step, weighed.get(name, ()))
-        others = [one for one in decision.candidates if one.backend != (step.library or region.library)]
+        runner = step.library or region.library
+        others = [
+            replace(one, out=one.out or f"{runner} runs its step, which takes less")
+            for one in decision.candidates
+            if one.backend != runner
+        ]
         return replace(decision, runs=decision.operator, candidates=(*own, *others))
 
     present = tuple(one.name for one in preference.present)

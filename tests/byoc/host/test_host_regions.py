@@ -180,6 +180,42 @@ def test_one_region_where_there_were_several(name: str) -> None:
     assert not checked.differences and checked.steps == len(kinds(ex)), str(checked)
 
 
+def test_reductions_of_rows_are_taken_over() -> None:
+    mod = between_convolutions(lambda y: relax.op.add(relax.op.sum(relax.op.exp(y), [3], keepdims=True), y))
+    options = {"machine": "default", "verify": "all", "cache": "disabled"}
+    ex, alone = (tvm_mxplan.compile(mod, of, options=options) for of in ("dnnl, host, llvm", "dnnl, llvm"))
+    steps = [
+        [one for region in ex_.report.regions for one in region.steps if one.kind == "reduction"]
+        for ex_ in (ex, alone)
+    ]
+    assert [one.implementation.split(":")[0] for own in steps for one in own] == ["host", "jit"]
+    (told,) = (one for one in ex.report.dispatch if one.operator == "sum_0")
+    assert told.chosen.backend == "host"
+    assert [one.out for one in told.candidates if one.backend == "onednn"] == [
+        "host runs its step, which takes less"
+    ]
+    np.testing.assert_allclose(ex(X)[0].numpy(), alone(X)[0].numpy(), rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("axis", [1, 3])
+def test_reductions_of_any_batch(axis: int) -> None:
+    """Also of none; those of rows are handed over by oneDNN, others it refuses."""
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((tvm.tirx.Var("n", "int64"), 3, 9, 7), "float32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            y = builder.emit(relax.op.nn.conv2d(x, relax.const(np.ones((5, 3, 1, 1), "float32"))))
+            y = builder.emit_output(relax.op.multiply(relax.op.sum(y, [axis], keepdims=True), y))
+        builder.emit_func_output(y)
+    ex = tvm_mxplan.compile(builder.get())
+    (reduction,) = (step for region in ex.report.regions for step in region.steps if step.kind == "reduction")
+    assert reduction.implementation.startswith("host:")
+    for count in (0, 1, 2):
+        sums = X[:count].sum(1, keepdims=True).repeat(5, 1)
+        found = ex(X[:count])[0].numpy()
+        np.testing.assert_allclose(found, sums * sums.sum(axis, keepdims=True), rtol=1e-4, atol=1e-4)
+
+
 def test_of_any_batch(expected: np.ndarray) -> None:
     ex = tvm_mxplan.compile(network(tvm.tirx.Var("n", "int64")), "dnnl, host, llvm")
     assert set(OF_HOST) <= set(kinds(ex))

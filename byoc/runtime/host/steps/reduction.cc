@@ -161,10 +161,13 @@ void BuildReduction(StepBuilder* b) {
       ThrowUnsupported("layout ", value->tag, ", expected one without blocks");
     }
   }
+  if (dst.Bytes() == 0) {  // of no samples there is nothing to say
+    return b->Add({"dst", "src"}, [](char* const*) {});
+  }
   std::vector<Loop<2>> loops;
   for (size_t i = 0; i < src.dims.size(); ++i) {
     const bool reduced = src.dims[i] != dst.dims[i];
-    if (src.dims[i] == 0) ThrowUnsupported("a tensor without elements");
+    if (src.dims[i] == 0) ThrowUnsupported("a reduction of no elements");
     if (reduced) reduce->terms *= src.dims[i];
     loops.push_back({src.dims[i], {reduced ? 0 : dst.layout.strides[i], src.layout.strides[i]}});
   }
