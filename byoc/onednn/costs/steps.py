@@ -4,7 +4,8 @@
     computing    operations at the share of the peak that a family reaches (``kernels``, ``winograd``)
     exchanging   images of which threads read what others wrote: a share of them shows behind the arithmetic
     moving       in place of both, where the level of memory that holds the operands is slower
-    weights      read once, which no step before has brought into caches
+    weights      read once from memory, which no step before has brought into caches, and what kernels wait
+                 beyond that; their waiting has nothing to do with how fast memory is
     other types  what the step takes in float32, times a share (``types``); Winograd's multiplies in float32
 
 The shares were read off every step of networks, timed where it stands; see ``scripts/bench costs``.
@@ -24,6 +25,8 @@ _FORKS = 2.0
 """Waking threads costs that many times what it takes where nothing else is done: caches are cold."""
 _FULL, _HIDDEN = 1.6, 0.6
 """Of exchanging images where nothing hides it, and of the arithmetic that something is hidden behind."""
+_FITTED_READ = 33.0
+"""GB/s of the machine on which passes over weights were fitted."""
 _REFERENCE_PENALTY = 50.0
 _TURNED = 3.0
 """Of converting numbers by oneDNN's reorders, where that changes the layout as well."""
@@ -44,7 +47,8 @@ def cost(facts: StepFacts, machine: MachineRates) -> float:
         return start + winograd_us(facts, attrs, machine, exchanging)
     if not isinstance(attrs, ir.Reorder | ir.Quantization) and not is_float(facts):
         return time_share(facts, machine) * cost(in_float(facts), machine)
-    weights = weights_passes(facts) * facts.constant_bytes / machine.memory.read / 1e3
+    waiting = (weights_passes(facts) - 1.0) / _FITTED_READ
+    weights = facts.constant_bytes * (1.0 / machine.memory.read + waiting) / 1e3
     computing = computing_us(facts, machine)
     shown = shown_share(facts) * exchanging
     if hides(facts):  # as far as there is arithmetic to hide it behind
