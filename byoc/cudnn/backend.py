@@ -11,7 +11,7 @@ import tvm
 from tvm import relax
 
 from tvm_mxplan.byoc.backend import DeviceChoice, OnDevice, Refuse, Translation
-from tvm_mxplan.byoc.translate import check_numbers, translate_region
+from tvm_mxplan.byoc.translate import Table, check_numbers, translate_region
 from tvm_mxplan.core.description import Description, Implementation, StepInfo, ValueInfo
 from tvm_mxplan.core.layout.layout import plain_layout
 from tvm_mxplan.core.layout.layout_registry import LayoutRegistry
@@ -22,7 +22,7 @@ from tvm_mxplan.core.step_facts import StepFacts
 from tvm_mxplan.errors import InvalidInputError, UnsupportedError
 
 from . import layout_rules, library
-from .codegen import TRANSLATE
+from .codegen import table
 from .costs import cost
 from .device import read_device
 from .fusion import fuse
@@ -72,6 +72,10 @@ class Cudnn:
             raise UnsupportedError("cuDNN: no device is known to make plans for; compile for a target")
         return self._plans
 
+    @cached_property
+    def _table(self) -> Table:
+        return table(exact=not self.plans.rules.tf32)
+
     def layout_rules(self, step: ir.Step) -> LayoutRules:
         return layout_rules.RULES
 
@@ -84,7 +88,7 @@ class Cudnn:
     def _probe(self, context: relax.transform.PatternCheckContext, row: str) -> str | None:
         """Asks for engines of all that a match becomes."""
         try:
-            program = program_of(context, row, TRANSLATE)
+            program = program_of(context, row, self._table)
         except UnsupportedError as error:
             return str(error)
         errors = (self._alone(program, step).error for step in program.steps)
@@ -95,7 +99,7 @@ class Cudnn:
         return next((info for info in found if not info.error), found[0])
 
     def translate(self, region: relax.Function, name: str) -> Translation:
-        program, constants = translate_region(region, name, NAME, TRANSLATE)
+        program, constants = translate_region(region, name, NAME, self._table)
         check_numbers(program)
         return fuse(program, constants, lambda one: not self.describe(one).steps[0].error)
 

@@ -1,4 +1,4 @@
-"""Translates each composite: one small function for each name in ``patterns.COMPOSITES``.
+"""Translates each composite: one small function for each name in ``patterns.COMPOSITES``, in one ``table``.
 
 Products with constants are in ``products``.
 """
@@ -14,7 +14,9 @@ from tvm import relax
 from tvm_mxplan.byoc import movement
 from tvm_mxplan.byoc.composite import Composite, ints
 from tvm_mxplan.byoc.elementwise import ACTIVATION_STEPS, BINARY, ELTWISE, with_scalar
+from tvm_mxplan.byoc.translate import Table
 from tvm_mxplan.core.element_types import numpy_type
+from tvm_mxplan.core.layout.layout import plain_layout, same_bytes
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import static_shape
 from tvm_mxplan.errors import UnsupportedError
@@ -26,60 +28,95 @@ from tvm_mxplan.passes.relax_types import (
     shape_of,
 )
 
-from .products import convolution, deconvolution, dense
+from .products import convolution, deconvolution, dense, in_groups
 
 # --- products of two tensors ------------------------------------------------------------------------------
 
 
-def _matmul(c: Composite) -> int:
-    src, weights = (c.value(arg) for arg in c.root.args)
-    rank = len(c.shape)
-    return c.emit(
-        "matmul",
-        ir.MatMul(),
-        ("src", c.builder.align(src, rank)),
-        ("weights", c.builder.align(weights, rank)),
-    )
+class _Products:
+    """Products of two tensors, src [..., M, K] x weights [..., K, N] -> [..., M, N].
+
+    ``exact``: float32 is not rounded to TF32.  cuDNN multiplies in convolutions alone then, which want the
+    rows of src and dst in front of several batches (``in_groups``).
+    """
+
+    def __init__(self, exact: bool) -> None:
+        self._exact = exact
+
+    def matmul(self, c: Composite) -> int:
+        src, weights = (c.builder.align(c.value(arg), len(c.shape)) for arg in c.root.args)
+        order = self._order(c, weights)
+        return _back(c, self._multiply(c, c.builder.permute(src, order), weights), order)
+
+    def attention(self, c: Composite) -> int:
+        """One step in 16 bits; its parts in float32, which cuDNN's attention does not take."""
+        kind = attention_of(c.root)
+        roles = ("src", "key", "value", "mask")
+        operands = [(role, c.value(arg)) for role, arg in zip(roles, c.root.args, strict=False)]
+        if _dtype(c) == "float32":
+            return self._attention_parts(c, kind, dict(operands))
+        # Heads stand in front of rows in operands, behind them in the result, as all that follows wants it.
+        batch, heads, rows, width = c.shape
+        attrs = ir.Attention(kind.scale, kind.causal, kind.nan_is_zero)
+        dst = c.builder.step("attention", attrs, (batch, rows, heads, width), operands, _dtype(c))
+        return c.builder.permute(dst, (0, 2, 1, 3))
+
+    def _attention_parts(self, c: Composite, kind: Attention, operands: dict[str, int]) -> int:
+        """Scores, their scale, masks and softmax, and the product with values."""
+        heads, rows, _ = static_shape(c.shape)[1:]
+        key = static_shape(c.builder.values[operands["key"]].shape)
+        columns = key[2]
+        if kind.nan_is_zero or (kind.causal == "last" and rows > columns):
+            raise UnsupportedError("attention whose rows may see nothing: a softmax of nothing is NaN")
+        if key[1] != heads:
+            raise UnsupportedError(f"attention of {heads} heads to {key[1]} heads of keys, in float32")
+        order = self._order(c, operands["key"])
+
+        def step(name: str, attrs: ir.Attributes, *reads: tuple[str, int]) -> int:
+            shape = c.builder.values[reads[0][1]].shape
+            return c.builder.step(name, attrs, shape, list(reads), "float32")
+
+        turned = c.builder.permute(operands["key"], (0, 1, 3, 2))
+        scores = self._multiply(c, c.builder.permute(operands["src"], order), turned)
+        scores = step("eltwise", ir.Eltwise("linear", kind.scale, 0.0), ("src", scores))
+        masks = [c.builder.align(operands["mask"], 4)] if "mask" in operands else []
+        if kind.causal != "no":
+            masks.append(c.builder.constant(_causal_mask(rows, columns, kind.causal == "last")))
+        for mask in masks:
+            scores = step("binary", ir.Binary("add"), ("src", scores), ("src1", _stored(c, mask, order)))
+        weights = step("softmax", ir.Softmax("softmax", 3), ("src", scores))
+        return _back(c, self._multiply(c, weights, operands["value"]), order)
+
+    def _order(self, c: Composite, weights: int) -> tuple[int, ...]:
+        """The axes of src and dst as ``_multiply`` wants them."""
+        axes = tuple(range(len(c.shape)))
+        batches = math.prod(static_shape(c.builder.values[weights].shape)[:-2])
+        return (axes[-2], *axes[:-2], axes[-1]) if self._in_groups(c) and batches > 1 else axes
+
+    def _multiply(self, c: Composite, src: int, weights: int) -> int:
+        if self._in_groups(c):
+            return in_groups(c, src, weights)
+        source, factor = (static_shape(c.builder.values[number].shape) for number in (src, weights))
+        batches = np.broadcast_shapes(source[:-2], factor[:-2])
+        shape = (*batches, source[-2], factor[-1])
+        return c.builder.step("matmul", ir.MatMul(), shape, [("src", src), ("weights", weights)], _dtype(c))
+
+    def _in_groups(self, c: Composite) -> bool:
+        return self._exact and _dtype(c) == "float32"
 
 
-def _attention(c: Composite) -> int:
-    """One step in 16 bits; its parts in float32, which cuDNN's attention does not take."""
-    kind = attention_of(c.root)
-    roles = ("src", "key", "value", "mask")
-    operands = [(role, c.value(arg)) for role, arg in zip(roles, c.root.args, strict=False)]
-    if _dtype(c) == "float32":
-        return _attention_parts(c, kind, dict(operands))
-    # Heads stand in front of rows in operands, behind them in the result, as all that follows wants it.
-    batch, heads, rows, width = c.shape
-    attrs = ir.Attention(kind.scale, kind.causal, kind.nan_is_zero)
-    dst = c.builder.step("attention", attrs, (batch, rows, heads, width), operands, _dtype(c))
-    return c.builder.permute(dst, (0, 2, 1, 3))
+def _stored(c: Composite, value: int, order: tuple[int, ...]) -> int:
+    """A value with its axes in another order, stored so."""
+    found = c.builder.permute(value, order)
+    seen = c.builder.values[found]
+    if same_bytes(seen.layout, plain_layout(len(order)), seen.shape):
+        return c.builder.reshape(value, seen.shape)
+    return c.builder.plain_copy(found)
 
 
-def _attention_parts(c: Composite, kind: Attention, operands: dict[str, int]) -> int:
-    """Scores, their scale, masks and softmax, and the product with values."""
-    batch, heads, rows, _ = static_shape(c.shape)
-    key = static_shape(c.builder.values[operands["key"]].shape)
-    columns = key[2]
-    if kind.nan_is_zero or (kind.causal == "last" and rows > columns):
-        raise UnsupportedError("attention whose rows may see nothing: a softmax of nothing is NaN")
-    if key[1] != heads:
-        raise UnsupportedError(f"attention of {heads} heads to {key[1]} heads of keys, in float32")
-    shape = (batch, heads, rows, columns)
-
-    def step(name: str, attrs: ir.Attributes, *reads: tuple[str, int]) -> int:
-        return c.builder.step(name, attrs, shape, list(reads), "float32")
-
-    turned = c.builder.permute(operands["key"], (0, 1, 3, 2))
-    scores = step("matmul", ir.MatMul(), ("src", operands["src"]), ("weights", turned))
-    scores = step("eltwise", ir.Eltwise("linear", kind.scale, 0.0), ("src", scores))
-    masks = [c.builder.align(operands["mask"], 4)] if "mask" in operands else []
-    if kind.causal != "no":
-        masks.append(c.builder.constant(_causal_mask(rows, columns, kind.causal == "last")))
-    for mask in masks:
-        scores = step("binary", ir.Binary("add"), ("src", scores), ("src1", mask))
-    weights = step("softmax", ir.Softmax("softmax", 3), ("src", scores))
-    return c.emit("matmul", ir.MatMul(), ("src", weights), ("weights", operands["value"]))
+def _back(c: Composite, value: int, order: tuple[int, ...]) -> int:
+    """A value whose axes are in another order as it was."""
+    return c.builder.permute(value, [order.index(axis) for axis in range(len(order))])
 
 
 def _causal_mask(rows: int, columns: int, from_the_end: bool) -> np.ndarray:
@@ -265,12 +302,10 @@ def _chain(c: Composite) -> int:
     return c.builder.step("binary", ir.Binary(first), c.shape, operands, _dtype(c), post_ops)
 
 
-TRANSLATE: dict[str, Callable[[Composite], int]] = {
+_TRANSLATE: Table = {
     "convolution": convolution,
     "deconvolution": deconvolution,
     "dense": dense,
-    "matmul": _matmul,
-    "attention": _attention,
     "pooling": _pooling,
     "adaptive_pooling": _adaptive_pooling,
     "global_pooling": _global_pooling,
@@ -292,3 +327,9 @@ TRANSLATE: dict[str, Callable[[Composite], int]] = {
     "reshape": movement.reshape,
     "permute": movement.permute,
 }
+
+
+def table(exact: bool) -> Table:
+    """The functions by composite; ``exact`` where float32 is not to be rounded to TF32."""
+    products = _Products(exact)
+    return {**_TRANSLATE, "matmul": products.matmul, "attention": products.attention}

@@ -11,8 +11,7 @@ far slower on a GPU from what is not; they are no times to be relied on.
 
 from __future__ import annotations
 
-import math
-
+from tvm_mxplan.core import multiply_adds
 from tvm_mxplan.core.machine import MachineRates
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import StepFacts
@@ -28,24 +27,7 @@ def cost(facts: StepFacts, gpu: MachineRates, tf32: bool) -> float:
     moved = facts.moved_bytes
     if isinstance(facts.step.attrs, ir.Concat | ir.Slice):
         moved = 2 * facts.pieces_bytes
-    operations = 2 * _multiply_adds(facts)
+    operations = 2 * multiply_adds.of_step(facts.program, facts.step)
     dtype = facts.dtype("src") if facts.has("src") else "float32"
     rate = gpu.gflops(TF32 if tf32 and dtype == "float32" and operations else dtype)
     return gpu.start_us + max(gpu.copying_us(moved), operations / (_PEAK_SHARE * rate) / 1e3)
-
-
-def _multiply_adds(facts: StepFacts) -> int:
-    """Those of a product; 0 of all other steps, which memory bounds."""
-    attrs = facts.step.attrs
-    if isinstance(attrs, ir.Convolution | ir.Deconvolution):
-        positions = facts.shape("src" if isinstance(attrs, ir.Deconvolution) else "dst")
-        weights = facts.shape("weights")[1 if attrs.groups > 1 else 0 :]
-        # Of a transposed one, channels of the source stand second in its filters.
-        outer = weights[1 if isinstance(attrs, ir.Deconvolution) else 0]
-        return math.prod(positions) * math.prod(weights) // outer
-    if isinstance(attrs, ir.MatMul):
-        return math.prod(facts.shape("dst")) * facts.shape("src")[-1]
-    if isinstance(attrs, ir.Attention):
-        query, key, value = (facts.shape(role) for role in ("src", "key", "value"))
-        return math.prod(query[:-1]) * key[-2] * (query[-1] + value[-1])
-    return 0

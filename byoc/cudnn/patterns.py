@@ -27,7 +27,7 @@ from .checks import Match
 
 NAME = "mxplan_cudnn"
 Probe = Callable[[relax.transform.PatternCheckContext, str], str | None]
-"""Gives the reason why cuDNN has no engine for a match of a row of ``codegen.TRANSLATE``, or None."""
+"""Gives the reason why cuDNN has no engine for a match of a row, or None."""
 Pattern = tuple[DFPattern, dict[str, DFPattern]]
 """A root, and names for what the check and the code generator look at."""
 
@@ -38,7 +38,7 @@ class Composite:
 
     Attributes
     ----------
-    name : what ``codegen.TRANSLATE`` knows it by.
+    name : what the tables of ``codegen`` know it by.
     check : None, or why a match is refused.
     probed : whether cuDNN is asked for an engine.
     """

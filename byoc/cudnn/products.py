@@ -1,8 +1,8 @@
-"""Translates products with constants: constants behind them become part of filters and bias.
+"""Translates products: constants for each channel behind them become part of filters and bias.
 
 Filters are stored as engines read them (``layout_rules.filters_layout``).  A product with a constant matrix
 is a convolution of images of one pixel: cuDNN has engines without code generation for those, and none for
-products.
+products.  A product of two tensors is one as well in float32 without TF32 (``in_groups``).
 """
 
 from __future__ import annotations
@@ -88,6 +88,32 @@ def dense(c: Composite) -> int:
     filters = _stored(c, _scaled(weights.T[:, :, None, None], parts.scale.reshape(-1, 1)), 1)
     dst = _emit(c, attrs, src, filters, parts, (rows, columns, 1, 1))
     return c.builder.reshape(dst, shape)
+
+
+def in_groups(c: Composite, src: int, weights: int) -> int:
+    """src [M, ..., K] x weights [..., K, N] -> [M, ..., N], as a convolution with a group for each batch.
+
+    Its images are rows of one pixel, [M, groups * K, 1, 1], its filters [groups, N, K, 1, 1].  A tensor for
+    all batches of the other takes one group: more rows, wherever they stand, or more filters.
+    """
+    source, factor = (static_shape(c.builder.values[number].shape) for number in (src, weights))
+    (rows, *batches, depth), (*others, _, columns) = source, factor
+    count, wide = math.prod(batches), math.prod(others)
+    groups = count if batches == others else 1
+    if groups == 1 and min(count, wide) > 1:
+        raise UnsupportedError(f"a product of batches {batches} and {others}: both are broadcast")
+    images = count * rows // groups if wide == groups else rows
+    last = len(factor) - 1
+    turned = c.builder.permute(weights, (*range(last - 1), last, last - 1))
+    filters = (wide // groups * columns, depth, 1, 1)
+    operands = [
+        ("src", c.builder.reshape(src, (images, groups * depth, 1, 1))),
+        ("weights", c.builder.reshape(turned, (groups, *filters) if groups > 1 else filters)),
+    ]
+    attrs = ir.Convolution((1, 1), (0, 0, 0, 0), (1, 1), groups)
+    dtype = c.builder.values[src].dtype
+    dst = c.builder.step("convolution", attrs, (images, wide * columns, 1, 1), operands, dtype)
+    return c.builder.reshape(dst, (rows, *(others if wide > 1 else batches), columns))
 
 
 def _filters(c: Composite, parts: _Parts) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Counting multiply-adds, the measure of how much of a model is offloaded."""
+"""Counting the multiply-adds of operators, the measure of how much of a model is offloaded."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 import tvm
 from tvm import relax
 
-from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import Shape
 from tvm_mxplan.operators.attention import NAME as ATTENTION
 from tvm_mxplan.operators.convolution_gradients import BACKWARD_DATA, BACKWARD_WEIGHTS
@@ -58,46 +57,6 @@ def of_call(call: relax.Call, sized: Callable[[Shape], Sequence[int]]) -> int:
         if left is not None and out is not None:
             return math.prod(sized(out)) * math.prod(sized(left)[-1:])
     return 0
-
-
-def of_program(program: ir.Program) -> int:
-    """Multiply-adds of a region program."""
-    total = 0
-    for step in program.steps:
-        if isinstance(step.attrs, ir.Convolution | ir.Deconvolution):
-            weights = program.values[step.operand("weights")].shape
-            inner = weights[2:] if step.attrs.groups > 1 else weights[1:]
-            if isinstance(step.attrs, ir.Deconvolution):
-                outer = weights[1:2] if step.attrs.groups > 1 else weights[:1]
-                positions = program.values[step.operand("src")].shape
-                total += _size(positions) * _size(outer) * _size(inner[1:])
-            elif step.has_depthwise:
-                # Pointwise at every position of the source, then depthwise at every position of dst.
-                positions = program.values[step.operand("src")].shape
-                total += _size((positions[0], *positions[2:])) * _size(weights)
-                depthwise = program.values[step.operand("depthwise_weights")].shape
-                total += _size(program.values[step.dst].shape) * _size(depthwise[2:])
-            else:
-                total += _size(program.values[step.dst].shape) * _size(inner)
-        elif isinstance(step.attrs, ir.ConvolutionBackwardWeights):
-            filters = program.values[step.dst].shape
-            inner = filters[2:] if step.attrs.groups > 1 else filters[1:]
-            total += _size(program.values[step.operand("gradient")].shape) * _size(inner)
-        elif isinstance(step.attrs, ir.MatMul | ir.InnerProduct):
-            source = program.values[step.operand("src")].shape
-            depth = source[-1:] if isinstance(step.attrs, ir.MatMul) else source[1:]
-            total += _size(program.values[step.dst].shape) * _size(depth)
-        elif isinstance(step.attrs, ir.Attention):
-            query, key, value = (program.values[step.operand(role)].shape for role in ("src", "key", "value"))
-            total += _size(query[:3]) * _size(key[2:3]) * (_size(query[3:]) + _size(value[3:]))
-        elif isinstance(step.attrs, ir.Recurrent):
-            products = (program.values[step.operand(role)].shape for role in ("weights", "recurrence"))
-            total += _size(program.values[step.dst].shape[:2]) * sum(map(_size, products))
-    return total
-
-
-def _size(shape: Shape) -> int:
-    return math.prod(_with_ones(shape))
 
 
 def _with_ones(shape: Shape) -> list[int]:

@@ -11,6 +11,7 @@ from tvm import relax
 
 from ..byoc import registry
 from ..byoc.backend import Backend
+from ..core import multiply_adds as step_multiply_adds
 from ..core.decisions.journal import Journal
 from ..core.decisions.origin import Origins
 from ..core.decisions.precision import SHORT_NAMES
@@ -230,7 +231,7 @@ def region_report(
         )
         for step in program.steps
     )
-    work = multiply_adds.of_program(program)
+    work = step_multiply_adds.of_program(program)
     return RegionReport(
         program.name,
         backend.name,

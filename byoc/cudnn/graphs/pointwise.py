@@ -121,25 +121,63 @@ def binary(b: GraphBuilder, attrs: ir.Binary) -> dict[str, Any]:
 
 
 def _elementwise(b: GraphBuilder, roles: list[str], function_of: Callable[[int, int], int]) -> dict[str, Any]:
-    """One function and the post-ops behind it, on tensors as they are or, where all are alike, on a row."""
+    """One function and the post-ops behind it, on tensors seen with as few axes as do."""
     post_ops = b.step.post_ops
-    read = [b.place(role) for role in roles] + [b.post_op(at) for at in range(binaries(post_ops))]
-    row = _as_row(b, [*read, b.dst])
-    shape, strides = row or (b.shape(b.dst), b.strides(b.dst))
+    places = [b.place(role) for role in roles] + [b.post_op(at) for at in range(binaries(post_ops))]
+    seen = _merged(b, [*places, b.dst]) or [(b.shape(place), b.strides(place)) for place in [*places, b.dst]]
+    *read, (shape, strides) = seen
     b.results(shape, strides)
-    tensors = [b.stored(place, *row) if row else b.stored(place) for place in read]
+    tensors = [b.stored(place, *one) for place, one in zip(places, read, strict=True)]
     x = function_of(tensors[0], tensors[len(roles) - 1])
     behind(b, x, post_ops, lambda at: tensors[len(roles) + at])
     return b.request(shape, strides)
 
 
-def _as_row(b: GraphBuilder, places: list[int]) -> tuple[Ints, Ints] | None:
-    """Shape and strides of a row of all elements, where every tensor has the same ones in the same places.
+_Seen = tuple[Ints, Ints]
+"""Shape and strides."""
+_MOST_AXES = 3
+"""Of tensors some of which are broadcast: cuDNN has engines for every such triple, and few beyond."""
 
-    One plan then does for a function in every layout.
+
+def _merged(b: GraphBuilder, places: list[int]) -> list[_Seen] | None:
+    """The tensors with neighbouring axes as one where all have them, or are broadcast along them, alike.
+
+    The last tensor is the result, whose order all have to share.  One plan then does for a function in every
+    layout.  None where more axes are left than engines take.
     """
-    first = (b.shape(places[0]), b.strides(places[0]))
-    if any((b.shape(place), b.strides(place)) != first for place in places):
+    shape, strides = b.shape(places[-1]), b.strides(places[-1])
+    axes = [axis for axis in sorted(range(len(shape)), key=lambda at: -strides[at]) if shape[axis] > 1]
+    merged: list[list[int]] = [[] for _ in places]
+    before: list[bool] = []
+    for axis in axes:
+        whole = [b.shape(place)[axis] > 1 for place in places]
+        for extents, place in zip(merged, places, strict=True):
+            if whole == before:
+                extents[-1] *= b.shape(place)[axis]
+            else:
+                extents.append(b.shape(place)[axis])
+        before = whole
+    if any(not _is_packed(b, place, axes) for place in places):
         return None
-    elements = math.prod(first[0])
-    return (1, elements, 1, 1), (elements, 1, elements, elements)
+    if len(merged[-1]) < 2 and all(extents == merged[-1] for extents in merged):
+        elements = math.prod(shape)
+        return [((1, elements, 1, 1), (elements, 1, elements, elements))] * len(places)
+    if len(merged[-1]) > _MOST_AXES:
+        return None
+    return [_of_three(extents) for extents in merged]
+
+
+def _is_packed(b: GraphBuilder, place: int, axes: list[int]) -> bool:
+    """Whether a tensor is stored without gaps in the order of ``axes``."""
+    step = 1
+    for axis in reversed(axes):
+        extent = b.shape(place)[axis]
+        if extent > 1 and b.strides(place)[axis] != step:
+            return False
+        step *= extent
+    return True
+
+
+def _of_three(extents: list[int]) -> _Seen:
+    first, second, third = (1,) * (_MOST_AXES - len(extents)) + tuple(extents)
+    return (first, second, third), (second * third, third, 1)

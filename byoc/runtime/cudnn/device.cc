@@ -77,13 +77,13 @@ DeviceFacts FactsOf(int device) {
   return facts;
 }
 
-CudnnHandle BuildHandle(int device) {
+BuildHandle::BuildHandle(int device) {
   static std::mutex mutex;
   static auto* handles = new std::map<int, CudnnHandle>();
-  std::lock_guard<std::mutex> lock(mutex);
+  lock_ = std::unique_lock<std::mutex>(mutex);
   CudnnHandle& handle = (*handles)[device];
   if (handle == nullptr) CheckCudnn(Cuda().cudnnCreate(&handle), "cudnnCreate");
-  return handle;
+  handle_ = handle;
 }
 
 const MemorySpace& CudaMemory() {

@@ -3,6 +3,8 @@
 #define TVM_MXPLAN_BYOC_RUNTIME_CUDNN_DEVICE_H_
 
 #include <cstdint>
+#include <mutex>
+#include <string>
 
 #include "cudnn/api.h"
 #include "library/stage.h"
@@ -30,8 +32,17 @@ std::string ToText(const DeviceFacts& facts);
 int CurrentDevice();
 DeviceFacts FactsOf(int device);
 
-// A handle that plans are built with, one for each device: it outlives all threads.
-CudnnHandle BuildHandle(int device);
+// The handle that plans of a device are built with, for the calling thread alone while this lives:
+// cuDNN's handles are not for two threads at once.  The handle itself outlives all threads.
+class BuildHandle {
+ public:
+  explicit BuildHandle(int device);
+  CudnnHandle get() const { return handle_; }
+
+ private:
+  std::unique_lock<std::mutex> lock_;
+  CudnnHandle handle_ = nullptr;
+};
 
 // The memory of GPUs, on the device of the calling thread.
 const MemorySpace& CudaMemory();

@@ -148,7 +148,8 @@ void PlanStage::Load(size_t number, const std::string& reason) const {
   for (; number < plans_.size(); ++number) {
     const std::string failed = number > 0 ? plans_[number - 1].engine : "";
     try {
-      loaded_[number] = std::make_unique<LoadedPlan>(plans_[number], BuildHandle(device_));
+      BuildHandle handle(device_);
+      loaded_[number] = std::make_unique<LoadedPlan>(plans_[number], handle.get());
     } catch (const Error& error) {
       if (number > 0) NoteFailure({name_, failed, failure, ""});
       failure = error.what();

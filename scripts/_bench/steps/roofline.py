@@ -24,9 +24,9 @@ from pathlib import Path
 
 import tvm_mxplan
 from tvm_mxplan.byoc.onednn import library
+from tvm_mxplan.core import multiply_adds
 from tvm_mxplan.core.element_types import dense_bytes
 from tvm_mxplan.core.program import program as ir
-from tvm_mxplan.passes.costs import multiply_adds
 from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.environment_info import environment, format_environment
 

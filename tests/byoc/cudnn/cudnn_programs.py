@@ -12,7 +12,7 @@ from cudnn_stand_in import DEVICES
 from graph_interpreter import run_program
 from tvm import relax
 
-from tvm_mxplan.byoc.backend import DeviceChoice
+from tvm_mxplan.byoc.backend import Backend, DeviceChoice
 from tvm_mxplan.byoc.cudnn.backend import Cudnn
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.passes.dispatch import DispatchOperators
@@ -25,8 +25,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "passes"))
 from relax_programs import TARGET, normal, parse, run
 
 
+def on_h200(tf32: bool = False) -> Backend:
+    """cuDNN for a device that need not be here."""
+    return Cudnn().for_device(DeviceChoice(str(DEVICES / "h200.json"), "", tf32, False)).backend
+
+
 def checked_against_tvm(
-    lines: Sequence[str], shapes: Mapping[str, tuple[int, ...]], canonical: Sequence[tvm.transform.Pass] = ()
+    lines: Sequence[str],
+    shapes: Mapping[str, tuple[int, ...]],
+    canonical: Sequence[tvm.transform.Pass] = (),
+    tf32: bool = False,
 ) -> tuple[ir.Step, ...]:
     """The steps, conversions of layouts left out, of the one region that a function becomes.
 
@@ -35,20 +43,23 @@ def checked_against_tvm(
     lines : the function's bindings.
     shapes : of what they name; x and z are inputs, all else is constant.
     canonical : passes that run before dispatch.
+    tf32 : the option, which says how two tensors are multiplied.
     """
     arrays = {name: normal(at, *shape) for at, (name, shape) in enumerate(shapes.items())}
     parameters = ", ".join(f'{name}: R.Tensor({shape}, "float32")' for name, shape in shapes.items())
     plain = parse("\n".join([*lines, f"return {lines[-1][0]}"]), parameters)
     constant = {name: array for name, array in arrays.items() if name not in ("x", "z")}
-    return checked_module(relax.transform.BindParams("main", constant)(plain), arrays, canonical)
+    return checked_module(relax.transform.BindParams("main", constant)(plain), arrays, canonical, tf32)
 
 
 def checked_module(
-    bound: tvm.IRModule, arrays: Mapping[str, np.ndarray], canonical: Sequence[tvm.transform.Pass] = ()
+    bound: tvm.IRModule,
+    arrays: Mapping[str, np.ndarray],
+    canonical: Sequence[tvm.transform.Pass] = (),
+    tf32: bool = False,
 ) -> tuple[ir.Step, ...]:
     """The same of a module, with numbers for its inputs by their names."""
-    choice = DeviceChoice(str(DEVICES / "h200.json"), "", False, False)
-    backend = Cudnn().for_device(choice).backend
+    backend = on_h200(tf32)
     passes = [
         relax.transform.ConvertToDataflow(1),
         *canonical,

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 import tvm
-from cudnn_programs import checked_against_tvm, checked_module
+from cudnn_programs import checked_against_tvm, checked_module, on_h200
 from cudnn_stand_in import StandIn
 from relax_programs import normal, parse
 from tvm import relax
 
-from tvm_mxplan.byoc.cudnn.backend import Cudnn
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.operators.attention import Attention, attention
 from tvm_mxplan.passes.canonicalize import RecoverAttention
@@ -187,12 +186,6 @@ OTHERS: dict[str, tuple[list[str], dict[str, tuple[int, ...]], tuple[str, ...]]]
         {"x": (2, 6, 3, 4), "v": (6,), "u": (6,)},
         ("layer_normalization", "binary"),
     ),
-    "product of two tensors": (["a = R.matmul(x, z)"], {"x": (2, 3, 4, 5), "z": (2, 3, 5, 6)}, ("matmul",)),
-    "product with one matrix, behind it a sum": (
-        ["t = R.permute_dims(z, [1, 0])", "a = R.matmul(x, t)", "b = R.add(a, v)", "c = R.nn.gelu(b)"],
-        {"x": (3, 4, 5), "z": (6, 5), "v": (6,)},
-        ("matmul",),
-    ),
     "images one behind the other": (
         ["a = R.nn.max_pool2d(x, pool_size=[2, 2])", "b = R.concat((a, z, a), axis=1)", "c = R.nn.relu(b)"],
         {"x": (2, 4, 7, 9), "z": (2, 8, 6, 8)},
@@ -266,6 +259,26 @@ def test_other_composites_compute_what_their_operators_do(planner: StandIn, case
     assert tuple(step.kind for step in checked_against_tvm(lines, shapes)) == kinds
 
 
+OF_TWO_TENSORS: dict[str, tuple[list[str], dict[str, tuple[int, ...]]]] = {
+    "batches": (["a = R.matmul(x, z)"], {"x": (2, 3, 4, 5), "z": (2, 3, 5, 6)}),
+    "one matrix, behind it a sum": (
+        ["t = R.permute_dims(z, [1, 0])", "a = R.matmul(x, t)", "b = R.add(a, v)", "c = R.nn.gelu(b)"],
+        {"x": (3, 4, 5), "z": (6, 5), "v": (6,)},
+    ),
+    "one matrix for all others": (["a = R.matmul(x, z)"], {"x": (4, 5), "z": (2, 3, 5, 6)}),
+    "matrices": (["a = R.matmul(x, z)"], {"x": (4, 5), "z": (5, 6)}),
+}
+
+
+@pytest.mark.parametrize("tf32, kind", [(False, "convolution"), (True, "matmul")])
+@pytest.mark.parametrize("case", OF_TWO_TENSORS)
+def test_two_tensors_are_multiplied_as_the_digits_allow(
+    planner: StandIn, case: str, tf32: bool, kind: str
+) -> None:
+    lines, shapes = OF_TWO_TENSORS[case]
+    assert [step.kind for step in checked_against_tvm(lines, shapes, tf32=tf32)] == [kind]
+
+
 SCORES = [
     "t = R.permute_dims(z, [0, 1, 3, 2])",
     "s = R.matmul(x, t)",
@@ -290,10 +303,18 @@ def test_attention_in_float32_is_its_parts(
 ) -> None:
     shapes = {"x": QUERIES, "z": KEYS, **({"u": mask} if mask else {})}
     lines = [*SCORES, "m = R.add(c, u)", *WEIGHTED] if mask else [*SCORES, *UNMASKED]
-    first, *added, softmax, second = checked_against_tvm(lines, shapes, [RecoverAttention()])
+    first, *added, softmax, second = checked_against_tvm(lines, shapes, [RecoverAttention()], tf32=True)
     assert (first.kind, softmax.kind, second.kind) == ("matmul", "softmax", "matmul")
     assert [one.algorithm for one in first.post_ops] == post_ops  # type: ignore[union-attr]
     assert [one.kind for one in added] == (["binary"] if mask and "add" not in post_ops else [])
+
+
+def test_attention_in_exact_float32_multiplies_by_heads(planner: StandIn) -> None:
+    shapes = {"x": QUERIES, "z": KEYS, "u": (2, 1, 1, 7)}
+    lines = [*SCORES, "m = R.add(c, u)", *WEIGHTED]
+    steps = checked_against_tvm(lines, shapes, [RecoverAttention()])
+    assert [step.kind for step in steps] == ["convolution", "binary", "softmax", "convolution"]
+    assert all(step.attrs.groups == 6 for step in (steps[0], steps[-1]))  # type: ignore[union-attr]
 
 
 def causal(kind: str, rows: int, columns: int) -> tvm.IRModule:
@@ -316,12 +337,12 @@ def test_causal_attention_has_a_mask_of_its_own(planner: StandIn, kind: str, row
     steps = checked_module(
         mod, dict(zip("qkv", (normal(1, 1, 2, n, 8) for n in (rows, columns, columns)), strict=True))
     )
-    assert [step.kind for step in steps] == ["matmul", "softmax", "matmul"]
+    assert [step.kind for step in steps] == ["convolution", "binary", "softmax", "convolution"]
 
 
 def test_rows_that_see_nothing_are_left_to_tvm(planner: StandIn) -> None:
     told: list[str] = []
-    patterns = Cudnn().patterns(lambda operator, reason: told.append(f"{operator}: {reason}"))
+    patterns = on_h200().patterns(lambda operator, reason: told.append(f"{operator}: {reason}"))
     relax.transform.FuseOpsByPattern(patterns, bind_constants=True)(causal("last", 7, 5))
     assert any("rows may see nothing" in one for one in told), told
 
@@ -356,6 +377,11 @@ REFUSED = {
     ),
     "filters that vary": ([CONV.replace("w", "z")], {"x": IMAGE, "z": FILTERS}, "not constant"),
     "integers": ([CONV], {"x": IMAGE, "w": FILTERS}, "element type int32"),
+    "a product of which both factors are broadcast": (
+        ["a = R.matmul(x, z)"],
+        {"x": (2, 1, 4, 5), "z": (1, 3, 5, 6)},
+        "both are broadcast",
+    ),
     "a product with a vector": (["a = R.matmul(x, z)"], {"x": (4, 5), "z": (5,)}, "expected matrices"),
 }
 
@@ -369,7 +395,7 @@ def test_what_is_refused_has_a_reason(planner: StandIn, case: str) -> None:
     arrays = {name: normal(1, *shape).astype(dtype) for name, shape in shapes.items() if name == "w"}
     bound = relax.transform.BindParams("main", arrays)(plain)
     told: list[str] = []
-    patterns = Cudnn().patterns(lambda operator, reason: told.append(f"{operator}: {reason}"))
+    patterns = on_h200().patterns(lambda operator, reason: told.append(f"{operator}: {reason}"))
     found = relax.transform.FuseOpsByPattern(patterns, bind_constants=True)(
         relax.transform.ConvertToDataflow(1)(bound)
     )

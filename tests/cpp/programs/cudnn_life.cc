@@ -236,6 +236,22 @@ void CheckThreads() {
   Check(Handles() == handles, "handles of threads that ended are left");
 }
 
+// Regions that begin at once build their plans one after another: a handle is for one thread.
+void CheckBuilding() {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([] {
+      Caller caller;
+      caller.Run(MakeRegion(Record()).get());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::vector<std::string> calls = Take();
+  Check(std::count(calls.begin(), calls.end(), "create 5") == 8, "a plan for each region");
+  Check(Find<int (*)()>("RecordingShared")() == 0, "two threads built plans with one handle");
+  Check(Live() == 0, mxplan::Concat("regions that ended left ", Live()));
+}
+
 }  // namespace
 
 int main(int, char** arguments) {
@@ -249,5 +265,7 @@ int main(int, char** arguments) {
   CheckOtherDevices();
   CheckDamagedPlans();
   CheckThreads();
+  Take();
+  CheckBuilding();
   return End();
 }

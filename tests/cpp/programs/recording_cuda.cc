@@ -3,6 +3,7 @@
 //
 // It knows the functions that regions call and no others, so a region that calls another one cannot
 // load it.
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -10,6 +11,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -25,10 +27,12 @@ struct State {
   std::set<void*> memory, descriptors, handles, tensors;
   std::map<void*, std::vector<void*>> addresses;  // of variant packs
   std::map<void*, std::vector<int64_t>> ids;
-  std::set<void*> finalized;
-  std::map<void*, Strided> strided;  // of tensor descriptors
-  int fail_at = -1, fail_with = 0;   // counts calls that can fail
-  std::string fail_on;               // how the next call that is to fail begins
+  std::set<void*> finalized, building;  // plans and packs; handles that build a plan
+  std::map<void*, void*> built_with;    // handles, by plan
+  int shared = 0;                       // plans that were built with a handle in use
+  std::map<void*, Strided> strided;     // of tensor descriptors
+  int fail_at = -1, fail_with = 0;      // counts calls that can fail
+  std::string fail_on;                  // how the next call that is to fail begins
   int made = 0;
   std::map<std::string, int> numbers = {
       {"devices", 1}, {"sm", 90}, {"multiprocessors", 132}, {"driver", 13000}, {"cudnn", 91900}};
@@ -101,6 +105,11 @@ STAND_IN const char* RecordingTake() {
 STAND_IN int RecordingLive() {
   LOCKED;
   return static_cast<int>(S().memory.size() + S().descriptors.size() + S().tensors.size());
+}
+// Plans that were built with a handle that another thread was using.
+STAND_IN int RecordingShared() {
+  LOCKED;
+  return S().shared;
 }
 STAND_IN int RecordingHandles() {
   LOCKED;
@@ -197,6 +206,7 @@ STAND_IN int cudnnBackendDestroyDescriptor(void* descriptor) {
   LOCKED;
   S().calls.push_back("destroy");
   S().finalized.erase(descriptor);
+  S().built_with.erase(descriptor);
   return Drop(&S().descriptors, descriptor);
 }
 STAND_IN int cudnnBackendSetAttribute(void* descriptor, int name, int type, int64_t count,
@@ -205,6 +215,7 @@ STAND_IN int cudnnBackendSetAttribute(void* descriptor, int name, int type, int6
   int status = Note("set " + std::to_string(name) + " type " + std::to_string(type) + " count " +
                     std::to_string(count));
   if (S().finalized.count(descriptor) != 0) return 2000;  // it cannot be changed any more
+  if (status == 0 && name == 400) S().built_with[descriptor] = *static_cast<void* const*>(values);
   if (status == 0 && name == 1001) {
     auto* addresses = static_cast<void* const*>(values);
     S().addresses[descriptor].assign(addresses, addresses + count);
@@ -216,7 +227,17 @@ STAND_IN int cudnnBackendSetAttribute(void* descriptor, int name, int type, int6
   return status;
 }
 STAND_IN int cudnnBackendFinalize(void* descriptor) {
+  // A plan's takes a while, as it does in cuDNN: who comes in between with the same handle is seen.
+  void* handle = nullptr;
+  {
+    LOCKED;
+    auto found = S().built_with.find(descriptor);
+    if (found != S().built_with.end()) handle = found->second;
+    if (handle != nullptr && !S().building.insert(handle).second) ++S().shared;
+  }
+  if (handle != nullptr) std::this_thread::sleep_for(std::chrono::milliseconds(2));
   LOCKED;
+  S().building.erase(handle);
   int status = Note("finalize");
   if (status == 0) S().finalized.insert(descriptor);
   return status;

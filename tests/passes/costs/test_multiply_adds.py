@@ -1,18 +1,14 @@
-"""Multiply-adds of operators and of steps: the same numbers either way, by hand."""
+"""Multiply-adds of operators, by hand."""
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import tvm
 from tvm import relax
 
-from tvm_mxplan.core.program import program as ir
-from tvm_mxplan.core.program.builder import ProgramBuilder
-from tvm_mxplan.core.program.dims import Symbol
 from tvm_mxplan.operators.attention import Attention, attention
 from tvm_mxplan.operators.convolution_gradients import Window, backward_data, backward_weights
-from tvm_mxplan.passes.costs.multiply_adds import of_function, of_program
+from tvm_mxplan.passes.costs.multiply_adds import of_function
 
 OP = relax.op
 N = tvm.tirx.Var("n", "int64")
@@ -68,57 +64,3 @@ def test_operators(call: relax.Expr, count: int) -> None:
 def test_a_function_is_the_sum_of_its_operators() -> None:
     one, other = OP.nn.conv2d(X, W), OP.matmul(tensor("a", 4, 7), tensor("b", 7, 5))
     assert counted(one, other, OP.nn.relu(X)) == counted(one) + counted(other)
-
-
-def program(attrs: ir.Attributes, dst: tuple[object, ...], **operands: tuple[object, ...]) -> ir.Program:
-    b = ProgramBuilder("one")
-    ports = [(role, b.port("input", role, shape, "float32")) for role, shape in operands.items()]  # type: ignore[arg-type]
-    b.step("step", attrs, dst, ports)  # type: ignore[arg-type]
-    return b.finish()
-
-
-CONVOLUTION = {"strides": (1, 1), "padding": (0, 0, 0, 0), "dilation": (1, 1)}
-
-
-def convolution(groups: int = 1) -> ir.Convolution:
-    return ir.Convolution(*CONVOLUTION.values(), groups)  # type: ignore[arg-type]
-
-
-def deconvolution(groups: int = 1) -> ir.Deconvolution:
-    return ir.Deconvolution(*CONVOLUTION.values(), groups)  # type: ignore[arg-type]
-
-
-def filters(groups: int = 1) -> ir.ConvolutionBackwardWeights:
-    return ir.ConvolutionBackwardWeights(*CONVOLUTION.values(), groups)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("given", "count"),
-    [
-        (program(convolution(), (2, 12, 7, 7), src=(2, 6, 9, 8), weights=(12, 6, 3, 2)), 2 * 12 * 49 * 36),
-        (program(convolution(2), (2, 12, 7, 7), src=(2, 6, 9, 8), weights=(2, 6, 3, 3, 2)), 2 * 12 * 49 * 18),
-        (program(deconvolution(), (2, 5, 11, 9), src=(2, 6, 9, 8), weights=(5, 6, 3, 2)), 2 * 6 * 72 * 5 * 6),
-        (
-            program(deconvolution(2), (2, 10, 11, 9), src=(2, 6, 9, 8), weights=(2, 5, 3, 3, 2)),
-            2 * 6 * 72 * 5 * 6,
-        ),
-        (program(filters(), (12, 6, 3, 2), src=(2, 6, 9, 8), gradient=(2, 12, 7, 7)), 2 * 12 * 49 * 36),
-        (program(filters(2), (2, 6, 3, 3, 2), src=(2, 6, 9, 8), gradient=(2, 12, 7, 7)), 2 * 12 * 49 * 18),
-        (program(ir.MatMul(), (3, 4, 5), src=(3, 4, 7), weights=(1, 7, 5)), 3 * 4 * 5 * 7),
-        (program(ir.InnerProduct(), (4, 5), src=(4, 6, 3, 2), weights=(5, 6, 3, 2)), 4 * 5 * 36),
-        (program(convolution(), (Symbol("n"), 12, 7, 7), src=(Symbol("n"), 6, 9, 8), weights=(12, 6, 3, 2)),
-         12 * 49 * 36),
-        (program(ir.Eltwise("relu", 0.0, 0.0), (4, 5), src=(4, 5)), 0),
-    ],
-)  # fmt: skip
-def test_steps(given: ir.Program, count: int) -> None:
-    assert of_program(given) == count
-
-
-def test_steps_are_added_up() -> None:
-    b = ProgramBuilder("two")
-    x = b.port("input", "x", (4, 7), "float32")
-    weights = [b.constant(np.zeros(shape, "float32")) for shape in ((7, 5), (5, 3))]
-    middle = b.step("one", ir.MatMul(), (4, 5), [("src", x), ("weights", weights[0])])
-    b.step("two", ir.MatMul(), (4, 3), [("src", middle), ("weights", weights[1])])
-    assert of_program(b.finish()) == 4 * 5 * 7 + 4 * 3 * 5

@@ -3,10 +3,12 @@
 #include "cudnn/copies.h"
 
 #include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/dtype.h>
 #include <tvm/ffi/function.h>
 #include <tvm/ffi/reflection/registry.h>
 
 #include <cstring>
+#include <string>
 
 #include "base/error.h"
 #include "ffi/errors.h"
@@ -22,27 +24,41 @@ char* DataOf(const DLTensor& tensor) {
 
 bool IsOnGpu(const DLTensor& tensor) { return tensor.device.device_type == kDLCUDA; }
 
-void CheckPlace(const DLTensor& tensor) {
-  if (!IsOnGpu(tensor) && tensor.device.device_type != kDLCPU) {
-    ThrowUnsupported("a copy of a tensor on a device of type ",
-                     static_cast<int>(tensor.device.device_type), ": expected a CPU or CUDA");
+std::string ToText(const DLTensor& tensor) {
+  std::string shape;
+  for (int i = 0; i < tensor.ndim; ++i) {
+    shape += Concat(i > 0 ? ", " : "", tensor.shape[i]);
   }
-  if (!ffi::IsContiguous(tensor)) ThrowInvalidInput("a copy of a tensor with gaps");
+  return Concat("[", shape, "] of ", std::string(ffi::DLDataTypeToString(tensor.dtype)));
+}
+
+void CheckPlace(const DLTensor& tensor, const char* role) {
+  if (!IsOnGpu(tensor) && tensor.device.device_type != kDLCPU) {
+    ThrowUnsupported("copy between devices: its ", role, ", ", ToText(tensor),
+                     ", is on a device of type ", static_cast<int>(tensor.device.device_type),
+                     ", expected a CPU or CUDA");
+  }
+  if (!ffi::IsContiguous(tensor)) {
+    ThrowInvalidInput("copy between devices: its ", role, ", ", ToText(tensor),
+                      ", has strides with gaps; hand over a contiguous tensor");
+  }
 }
 
 void Copy(const ffi::Tensor& source, const ffi::Tensor& destination) {
   Guard([&] {
     const DLTensor& from = *source.GetDLTensorPtr();
     const DLTensor& to = *destination.GetDLTensorPtr();
-    CheckPlace(from);
-    CheckPlace(to);
+    CheckPlace(from, "source");
+    CheckPlace(to, "destination");
     size_t bytes = ffi::GetDataSize(from);
     if (!(from.dtype == to.dtype) || bytes != ffi::GetDataSize(to)) {
-      ThrowInvalidInput("a copy of ", bytes, " bytes into ", ffi::GetDataSize(to),
-                        ", or of another element type");
+      ThrowInvalidInput("copy between devices: its source is ", ToText(from), ", its destination ",
+                        ToText(to), "; expected one element type and equal bytes");
     }
     if (IsOnGpu(from) && IsOnGpu(to)) {
-      ThrowUnsupported("a copy between two GPUs: functions are for one");
+      ThrowUnsupported("copy between devices: its source is on GPU ", from.device.device_id,
+                       ", its destination on GPU ", to.device.device_id,
+                       "; a compiled function is for a CPU and one GPU");
     }
     auto count = static_cast<int64_t>(bytes);
     if (IsOnGpu(to)) {
