@@ -9,6 +9,7 @@ from tvm import relax
 
 from tvm_mxplan.core.element_types import item_bytes
 from tvm_mxplan.core.program.dims import is_static
+from tvm_mxplan.operators.convolution_gradients import misfit
 from tvm_mxplan.passes.relax_types import dtype_of, is_constant, scalar_of, shape_of, slice_begin
 
 from .layout_rules import TYPES
@@ -48,9 +49,13 @@ def convolution(match: Match) -> str | None:
     layouts = (str(call.attrs.data_layout), str(call.attrs.kernel_layout))
     if layouts != expected or str(call.attrs.out_layout) not in ("", expected[0]):
         return f"data and kernel layouts {layouts}, expected {expected}"
-    if not is_constant(call.args[1]):
-        return "filters that are not constant"
+    if not is_constant(call.args[1]) and "scale" in match:
+        return "filters that vary, and constants that scale their result"
     return _added(match)
+
+
+def backward_weights(match: Match) -> str | None:
+    return misfit(match["root"])
 
 
 def dense(match: Match) -> str | None:

@@ -14,6 +14,7 @@ from tvm import relax
 from tvm_mxplan.byoc import movement
 from tvm_mxplan.byoc.composite import Composite, ints
 from tvm_mxplan.byoc.elementwise import ACTIVATION_STEPS, BINARY, ELTWISE, with_scalar
+from tvm_mxplan.byoc.own_operators import gate
 from tvm_mxplan.byoc.translate import Table
 from tvm_mxplan.core.element_types import numpy_type
 from tvm_mxplan.core.layout.layout import plain_layout, same_bytes
@@ -28,7 +29,7 @@ from tvm_mxplan.passes.relax_types import (
     shape_of,
 )
 
-from .products import convolution, deconvolution, dense, in_groups
+from .products import backward_data, backward_weights, convolution, deconvolution, dense, in_groups
 
 # --- products of two tensors ------------------------------------------------------------------------------
 
@@ -306,6 +307,9 @@ _TRANSLATE: Table = {
     "convolution": convolution,
     "deconvolution": deconvolution,
     "dense": dense,
+    "backward_data": backward_data,
+    "backward_weights": backward_weights,
+    "gate": gate,
     "pooling": _pooling,
     "adaptive_pooling": _adaptive_pooling,
     "global_pooling": _global_pooling,

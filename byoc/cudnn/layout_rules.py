@@ -19,7 +19,7 @@ from tvm_mxplan.core.program import program as ir
 
 TYPES = ("float32", "float16", "bfloat16")
 PRODUCTS = (ir.Convolution, ir.Deconvolution)
-IMAGES = (*PRODUCTS, ir.Pooling)
+IMAGES = (*PRODUCTS, ir.ConvolutionBackwardWeights, ir.Pooling)
 RULES = LayoutRules(
     forms=("last",), images=IMAGES, follows=(ir.Eltwise, ir.Binary, ir.Concat, ir.Slice, ir.Softmax)
 )
@@ -46,6 +46,11 @@ def operands(step: ir.Step) -> list[tuple[str, int]]:
     return found + [("src1", one.value) for one in step.post_ops if isinstance(one, ir.BinaryPostOp)]
 
 
+def is_filters(step: ir.Step, role: str) -> bool:
+    """Whether an operand is a convolution's filters: what it reads, or their gradient."""
+    return role == ("dst" if isinstance(step.attrs, ir.ConvolutionBackwardWeights) else "weights")
+
+
 def why_not(program: ir.Program, step: ir.Step) -> str:
     """Returns the reason why a step's operands cannot be in the layouts they have, '' if they can."""
     for role, number in operands(step):
@@ -55,7 +60,7 @@ def why_not(program: ir.Program, step: ir.Step) -> str:
             return f"{role} in blocks: cuDNN is asked for channels last alone"
         if isinstance(step.attrs, IMAGES):
             expected, wording = channels_last(rank), "channels last alone"
-            if role == "weights":
+            if is_filters(step, role):
                 transposed = isinstance(step.attrs, ir.Deconvolution)
                 expected = filters_layout(rank, step.attrs.groups > 1, transposed)  # type: ignore[union-attr]
         elif isinstance(step.attrs, _PLAIN):
@@ -86,7 +91,7 @@ def _alone(program: ir.Program, step: ir.Step, last: bool) -> ir.Program:
     values = list(program.values)
     for role, number in operands(step):
         value = values[number]
-        if last and role != "weights" and len(value.shape) > 2:
+        if last and not is_filters(step, role) and len(value.shape) > 2:
             values[number] = ir.Value(
                 value.name, value.shape, value.dtype, value.kind, channels_last(len(value.shape)), value.index
             )

@@ -20,7 +20,10 @@ from tvm.relax.dpl import DFPattern, is_const, is_op, wildcard
 from tvm_mxplan.byoc.activations import ACTIVATIONS, either
 from tvm_mxplan.byoc.backend import Refuse
 from tvm_mxplan.byoc.elementwise import BINARY, ELTWISE
+from tvm_mxplan.byoc.own_operators import own_operator
 from tvm_mxplan.operators import attention as attention_operator
+from tvm_mxplan.operators.convolution_gradients import BACKWARD_DATA, BACKWARD_WEIGHTS
+from tvm_mxplan.operators.gate import GATE
 
 from . import checks
 from .checks import Match
@@ -116,6 +119,9 @@ def _spatial(stem: str) -> list[str]:
 COMPOSITES: list[Composite] = [
     *_products("convolution", _single(_spatial("nn.conv{}d"), 2), checks.convolution),
     *_products("deconvolution", _single(_spatial("nn.conv{}d_transpose"), 2), checks.convolution),
+    Composite("backward_data", own_operator(BACKWARD_DATA, 2), _accept),
+    Composite("backward_weights", own_operator(BACKWARD_WEIGHTS, 2), checks.backward_weights),
+    Composite("gate", own_operator(GATE, 2), _accept),
     *_products("dense", _transposed, checks.dense),
     *_products("dense", _single(["matmul"], 2), checks.dense),
     *[Composite(name, pattern, check, False) for name, pattern, check, _ in ACTIVATIONS],

@@ -8,7 +8,7 @@ products.  A product of two tensors is one as well in float32 without TF32 (``in
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from tvm import relax
@@ -18,7 +18,10 @@ from tvm_mxplan.core.element_types import numpy_type
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import static_shape
 from tvm_mxplan.errors import UnsupportedError
+from tvm_mxplan.operators.convolution_gradients import Window
 from tvm_mxplan.passes.relax_types import constant_of, is_constant, permutation_of
+
+from .layout_rules import filters_layout
 
 
 @dataclass(frozen=True)
@@ -56,9 +59,13 @@ def convolution(c: Composite) -> int:
     attrs = parts.product.attrs
     groups = int(attrs.groups)
     made = ir.Convolution(ints(attrs.strides), ints(attrs.padding), ints(attrs.dilation), groups)
-    filters = _scaled(_filters(c, parts), parts.scale.reshape(-1, 1))
     src = c.value(parts.product.args[0])
-    return _emit(c, made, src, _stored(c, filters, groups), parts, static_shape(c.shape))
+    filters = _filters(c, parts)
+    if filters is None:
+        varying = _turned(c, c.value(parts.product.args[1]), groups)
+        return _emit(c, made, src, varying, parts, static_shape(c.shape))
+    scaled = _scaled(filters, parts.scale.reshape(-1, 1))
+    return _emit(c, made, src, _stored(c, scaled, groups), parts, static_shape(c.shape))
 
 
 def deconvolution(c: Composite) -> int:
@@ -66,10 +73,37 @@ def deconvolution(c: Composite) -> int:
     attrs = parts.product.attrs
     groups = int(attrs.groups)
     made = ir.Deconvolution(ints(attrs.strides), ints(attrs.padding), ints(attrs.dilation), groups)
+    src = c.value(parts.product.args[0])
     filters = _filters(c, parts)  # [I, O / groups, k...]
+    if filters is None:
+        varying = _turned(c, c.value(parts.product.args[1]), groups, True)
+        return _emit(c, made, src, varying, parts, static_shape(c.shape))
     scale = np.repeat(parts.scale.reshape(groups, -1), filters.shape[0] // groups, axis=0)
     stored = _stored(c, _scaled(filters, scale), groups, True)
-    return _emit(c, made, c.value(parts.product.args[0]), stored, parts, static_shape(c.shape))
+    return _emit(c, made, src, stored, parts, static_shape(c.shape))
+
+
+def backward_data(c: Composite) -> int:
+    """A transposed convolution by the same filters."""
+    window = Window.of(c.root)
+    made = ir.Deconvolution(window.strides, window.padding, window.dilation, window.groups)
+    gradient, filters = (c.value(arg) for arg in c.root.args)
+    turned = _turned(c, filters, window.groups, True)
+    return c.emit("backward_data", made, ("src", gradient), ("weights", turned))
+
+
+def backward_weights(c: Composite) -> int:
+    """Filters as engines write them, channels last, turned to where they are read."""
+    window = Window.of(c.root)
+    groups, shape = window.groups, static_shape(c.shape)
+    src, gradient = (c.value(arg) for arg in c.root.args)
+    made = ir.ConvolutionBackwardWeights(window.strides, window.padding, window.dilation, groups)
+    apart = shape if groups == 1 else (groups, shape[0] // groups, *shape[1:])
+    dtype = c.builder.values[src].dtype
+    dst = c.builder.step("backward_weights", made, apart, [("src", src), ("gradient", gradient)], dtype)
+    layout = filters_layout(len(apart), groups > 1)
+    c.builder.values[dst] = replace(c.builder.values[dst], layout=layout)
+    return c.builder.reshape(c.builder.plain_copy(dst), shape)
 
 
 def dense(c: Composite) -> int:
@@ -116,10 +150,9 @@ def in_groups(c: Composite, src: int, weights: int) -> int:
     return c.builder.reshape(dst, (rows, *(others if wide > 1 else batches), columns))
 
 
-def _filters(c: Composite, parts: _Parts) -> np.ndarray:
-    filters = constant_of(c.definition(parts.product.args[1]))
-    assert filters is not None
-    return filters
+def _filters(c: Composite, parts: _Parts) -> np.ndarray | None:
+    """The filters' numbers, None where they vary; then nothing scales them."""
+    return constant_of(c.definition(parts.product.args[1]))
 
 
 def _scaled(filters: np.ndarray, scale: np.ndarray) -> np.ndarray:
@@ -135,19 +168,32 @@ def _scaled(filters: np.ndarray, scale: np.ndarray) -> np.ndarray:
 
 
 def _stored(c: Composite, filters: np.ndarray, groups: int, transposed: bool = False) -> int:
-    """Filters [A, B, k...] as a constant [G?, A, k..., B], seen as [G?, O, I, k...].
+    """Filters [A, B, k...] as a constant [A, k..., B], as a step reads them."""
+    last = np.ascontiguousarray(filters.transpose(0, *range(2, filters.ndim), 1))
+    return _read(c, c.builder.constant(last), groups, transposed)
+
+
+def _turned(c: Composite, filters: int, groups: int, transposed: bool = False) -> int:
+    """Filters [A, B, k...] that vary, as a step reads them: turned in every call."""
+    rank = len(c.builder.values[filters].shape)
+    last = c.builder.plain_copy(c.builder.permute(filters, (0, *range(2, rank), 1)))
+    return _read(c, last, groups, transposed)
+
+
+def _read(c: Composite, last: int, groups: int, transposed: bool) -> int:
+    """Filters [A, k..., B] seen as [G?, O, I, k...].
 
     A are output channels, or a transposed convolution's inputs.
     """
-    axes = filters.ndim - 2
-    last = np.ascontiguousarray(filters.transpose(0, *range(2, 2 + axes), 1))
+    shape = static_shape(c.builder.values[last].shape)
+    axes = len(shape) - 2
     seen = (0, 1 + axes, *range(1, 1 + axes))
     if transposed:
         seen = (1 + axes, 0, *range(1, 1 + axes))
     if groups > 1:
-        last = last.reshape(groups, last.shape[0] // groups, *last.shape[1:])
+        last = c.builder.reshape(last, (groups, shape[0] // groups, *shape[1:]))
         seen = (0, *(1 + axis for axis in seen))
-    return c.builder.permute(c.builder.constant(last), seen)
+    return c.builder.permute(last, seen)
 
 
 def _emit(

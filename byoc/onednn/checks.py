@@ -12,8 +12,7 @@ from tvm import relax
 
 from tvm_mxplan.core.long_sums import fits, terms_at_once
 from tvm_mxplan.core.program.dims import Shape, is_static
-from tvm_mxplan.operators.convolution_gradients import Window
-from tvm_mxplan.operators.registration import numbers
+from tvm_mxplan.operators.convolution_gradients import misfit
 from tvm_mxplan.passes.relax_types import dtype_of, is_constant, scalar_of, shape_of, slice_begin
 
 from .broadcasting import can_be_fast
@@ -90,18 +89,9 @@ def convolution(match: Match) -> str | None:
 
 def convolution_backward_weights(match: Match) -> str | None:
     call = match["root"]
-    src, gradient = (shape_of(arg) for arg in call.args)
-    if not (is_static(src) and is_static(gradient)):  # type: ignore[arg-type]
+    if not all(is_static(shape_of(arg)) for arg in call.args):  # type: ignore[arg-type]
         return "images of unknown shape"
-    window, extents = Window.of(call), numbers(call.attrs["extents"])
-    axes = len(extents)
-    for axis in range(axes):
-        reach = (extents[axis] - 1) * window.dilation[axis] + 1
-        padded = src[2 + axis] + window.padding[axis] + window.padding[axes + axis]  # type: ignore[index,operator]
-        rows = (padded - reach) // window.strides[axis] + 1
-        if rows != gradient[2 + axis]:  # type: ignore[index]
-            return f"windows at {rows} places on axis {axis}, and a gradient of {gradient[2 + axis]}"  # type: ignore[index]
-    return None
+    return misfit(call)
 
 
 def matmul(match: Match) -> str | None:

@@ -12,6 +12,7 @@ from tvm import relax
 
 from tvm_mxplan.byoc import movement
 from tvm_mxplan.byoc.composite import Composite, ints, product
+from tvm_mxplan.byoc.own_operators import gate
 from tvm_mxplan.core.long_sums import fits, stages, terms_at_once
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import Dim, is_static
@@ -356,7 +357,7 @@ TRANSLATE: dict[str, Callable[[Composite], int | tuple[int, ...]]] = {
     "pooling_backward": training.pooling_backward,
     "batch_norm": training.batch_norm,
     "batch_norm_backward": training.batch_norm_backward,
-    "gate": training.gate,
+    "gate": gate,
     "adaptive_pooling": _adaptive_pooling,
     "reduction": _reduction,
     "recurrent": recurrent.translate,

@@ -17,12 +17,12 @@ from tvm.relax.dpl import DFPattern, is_const, is_op, wildcard
 
 from tvm_mxplan.byoc.activations import ACTIVATIONS, either
 from tvm_mxplan.byoc.backend import Refuse
+from tvm_mxplan.byoc.own_operators import own_operator
 from tvm_mxplan.operators import attention as attention_operator
 from tvm_mxplan.operators import batch_norm, convolution_gradients, pooling_gradients
 from tvm_mxplan.operators import quantized as quantized_operators
 from tvm_mxplan.operators.gate import GATE
 from tvm_mxplan.operators.recurrent import GATES, PREFIX, register
-from tvm_mxplan.operators.registration import Operator
 from tvm_mxplan.passes.relax_types import permutation_of, scalar_of, shape_of
 
 from . import checks
@@ -149,14 +149,6 @@ def _recurrent(kind: str) -> Callable[[], tuple[DFPattern, dict[str, DFPattern]]
     return pattern
 
 
-def _own(operator: Operator, arity: int) -> Callable[[], tuple[DFPattern, dict[str, DFPattern]]]:
-    def pattern() -> tuple[DFPattern, dict[str, DFPattern]]:
-        operator.register()
-        return is_op(operator.full_name)(*[wildcard() for _ in range(arity)]), {}
-
-    return pattern
-
-
 def _attention() -> tuple[DFPattern, dict[str, DFPattern]]:
     attention_operator.register()
     return is_op(attention_operator.NAME)(varg_default_wildcard=True), {}
@@ -174,7 +166,7 @@ COMPOSITES: list[Composite] = [
         for operator in ("quantize", "dequantize")
     ],
     *[
-        Composite(operator.name, _own(operator, arity), _accept, operator.name, quantized.dynamic_ok)
+        Composite(operator.name, own_operator(operator, arity), _accept, operator.name, quantized.dynamic_ok)
         for operator, arity in ((quantized_operators.QUANTIZE, 1), (quantized_operators.DEQUANTIZE, 3))
     ],
     *[
@@ -201,7 +193,7 @@ COMPOSITES: list[Composite] = [
     *_operators("convolution", 2, checks.convolution, *_CONVOLUTIONS),
     *_operators("deconvolution", 2, checks.convolution, *_DECONVOLUTIONS),
     *[
-        Composite(name, _own(operator, 2), check, operator.name)
+        Composite(name, own_operator(operator, 2), check, operator.name)
         for name, operator, check in (
             ("convolution_backward_data", convolution_gradients.BACKWARD_DATA, _accept),
             (
@@ -212,7 +204,7 @@ COMPOSITES: list[Composite] = [
         )
     ],
     *[
-        Composite(name, _own(operator, arity), check, operator.name)
+        Composite(name, own_operator(operator, arity), check, operator.name)
         for name, operator, arity, check in (
             ("batch_norm", batch_norm.BATCH_NORM, 5, training.ranks),
             ("batch_norm_backward", batch_norm.BACKWARD, 5, training.ranks),

@@ -158,6 +158,12 @@ CASES: tuple[Case | Single, ...] = (
     Case("dense of 197 rows, 768 to 3072, gelu", (197, 768, 1, 1), 3072, 1, behind=("bias", "gelu_erf")),
     _transposed("transposed 2x2, stride 2"),
     _transposed("and bias, relu", (ir.EltwisePostOp("relu", 0.0, 0.0),)),
+    Single(
+        "gradient of 3x3 filters",
+        ir.ConvolutionBackwardWeights((1, 1), (1, 1, 1, 1), (1, 1), 1),
+        (("src", _IMAGE, "last"), ("gradient", _IMAGE, "last")),
+        ((64, 64, 3, 3), "last"),
+    ),
     _pool("max pool 3x3, stride 2", "max", 3, 2, 1, 28),
     _pool("average pool 3x3, padded", "avg_exclude_padding", 3, 1, 1, 56),
     _pool("average of an image", "avg_exclude_padding", 56, 56, 0, 1),

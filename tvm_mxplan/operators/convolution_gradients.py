@@ -56,6 +56,20 @@ def backward_weights(src: relax.Expr, grad: relax.Expr, window: Window, extents:
     return BACKWARD_WEIGHTS.call(src, grad, **_attributes(window, extents))
 
 
+def misfit(call: relax.Call) -> str | None:
+    """Says how the gradient that ``backward_weights`` reads has not a row for each window; None if it has."""
+    src, grad = (shape_of(arg) for arg in call.args)
+    window, extents = Window.of(call), numbers(call.attrs["extents"])
+    axes = len(extents)
+    for axis in range(axes):
+        reach = (extents[axis] - 1) * window.dilation[axis] + 1
+        padded = src[2 + axis] + window.padding[axis] + window.padding[axes + axis]
+        rows = (padded - reach) // window.strides[axis] + 1
+        if rows != grad[2 + axis]:
+            return f"windows at {rows} places on axis {axis}, and a gradient of {grad[2 + axis]}"
+    return None
+
+
 def _attributes(window: Window, extents: Sequence[int]) -> dict[str, object]:
     return {
         "strides": list(window.strides),

@@ -14,7 +14,7 @@ from tvm_mxplan.errors import UnsupportedError
 
 from .. import layout_rules
 from .attention import attention
-from .convolutions import convolution, deconvolution
+from .convolutions import backward_weights, convolution, deconvolution
 from .norms import layer_norm
 from .pointwise import binary, eltwise
 from .pools import pooling
@@ -25,6 +25,7 @@ from .tensors import GraphBuilder
 GRAPHS: dict[type, Callable[[GraphBuilder, Any], dict[str, Any]]] = {
     ir.Convolution: convolution,
     ir.Deconvolution: deconvolution,
+    ir.ConvolutionBackwardWeights: backward_weights,
     ir.MatMul: matmul,
     ir.Attention: attention,
     ir.Pooling: pooling,

@@ -1,4 +1,4 @@
-"""Convolutions, and transposed ones: the gradient of another convolution's source.
+"""Convolutions, transposed ones, which are the gradient of another's source, and gradients of filters.
 
     y = act(convolution(x, w) + residual + bias)
 
@@ -15,7 +15,7 @@ from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.errors import UnsupportedError
 
 from .pointwise import behind
-from .tensors import GraphBuilder
+from .tensors import GraphBuilder, Ints
 
 
 def convolution(b: GraphBuilder, attrs: ir.Convolution) -> dict[str, Any]:
@@ -32,17 +32,11 @@ def _product(b: GraphBuilder, attrs: ir.Convolution | ir.Deconvolution, kind: st
     shape = b.shape(b.dst)
     b.results(shape, b.strides(b.dst))
     axes = len(shape) - 2
-    begin, end = attrs.padding[:axes], attrs.padding[axes:]
+    end = attrs.padding[axes:]
     if kind == "data_gradient":
-        # What a convolution of the result reads: its end padding, output padding left out.
-        end = tuple(_end(b, attrs, axis) for axis in range(axes))
-    windows = {
-        "pre_padding": begin,
-        "post_padding": end,
-        "stride": attrs.strides,
-        "dilation": attrs.dilation,
-    }
-    x = b.node(kind, [b.stored(b.place("src")), _filters(b, attrs.groups, kind)], **windows)
+        end = _end(b, attrs, b.dst, b.place("src"), b.place("weights"))
+    filters = b.stored(b.place("weights"), *_filters(b, b.place("weights"), attrs.groups, kind))
+    x = b.node(kind, [b.stored(b.place("src")), filters], **_windows(attrs, end))
     post_ops = b.step.post_ops
     adds = 0
     if b.has("bias"):
@@ -58,20 +52,45 @@ def _is_add(post_op: ir.PostOp) -> bool:
     return isinstance(post_op, ir.BinaryPostOp) and post_op.algorithm == "add"
 
 
-def _end(b: GraphBuilder, attrs: ir.Convolution | ir.Deconvolution, axis: int) -> int:
-    """The end padding with which a convolution of dst has windows at src's places."""
-    places = b.shape(b.place("src"))[2 + axis]
-    window = b.shape(b.place("weights"))[(3 if attrs.groups > 1 else 2) + axis]
-    reach = (places - 1) * attrs.strides[axis] + (window - 1) * attrs.dilation[axis] + 1
-    return max(0, reach - b.shape(b.dst)[2 + axis] - attrs.padding[axis])
+def backward_weights(b: GraphBuilder, attrs: ir.ConvolutionBackwardWeights) -> dict[str, Any]:
+    src, gradient = b.place("src"), b.place("gradient")
+    shape, strides = _filters(b, b.dst, attrs.groups, "weights_gradient")
+    b.results(shape, strides)
+    end = _end(b, attrs, src, gradient, b.dst)
+    b.node("weights_gradient", [b.stored(gradient), b.stored(src)], **_windows(attrs, end))
+    return b.request(shape, strides)
 
 
-def _filters(b: GraphBuilder, groups: int, kind: str) -> int:
-    """Filters [K, C, k...] as cuDNN's convolution has them: K channels of what its windows give.
+_Filtering = ir.Convolution | ir.Deconvolution | ir.ConvolutionBackwardWeights
+
+
+def _windows(attrs: _Filtering, end: Ints) -> dict[str, Ints]:
+    return {
+        "pre_padding": attrs.padding[: len(end)],
+        "post_padding": end,
+        "stride": attrs.strides,
+        "dilation": attrs.dilation,
+    }
+
+
+def _end(b: GraphBuilder, attrs: _Filtering, image: int, result: int, filters: int) -> Ints:
+    """The end padding with which a convolution of an image has windows at the result's places.
+
+    Output padding, and rows that a stride leaves unread, are left out.
+    """
+    found = []
+    for axis, window in enumerate(b.shape(filters)[3 if attrs.groups > 1 else 2 :]):
+        places = b.shape(result)[2 + axis]
+        reach = (places - 1) * attrs.strides[axis] + (window - 1) * attrs.dilation[axis] + 1
+        found.append(max(0, reach - b.shape(image)[2 + axis] - attrs.padding[axis]))
+    return tuple(found)
+
+
+def _filters(b: GraphBuilder, place: int, groups: int, kind: str) -> tuple[Ints, Ints]:
+    """Shape and strides of filters [K, C, k...] as cuDNN has them: K channels of what its windows give.
 
     Groups stand outside of K; a transposed convolution's K are the channels of its source.
     """
-    place = b.place("weights")
     shape, strides = b.shape(place), b.strides(place)
     outer = () if groups == 1 else shape[:1]
     axes = list(range(len(outer), len(shape)))
@@ -82,4 +101,4 @@ def _filters(b: GraphBuilder, groups: int, kind: str) -> int:
         if strides[0] != ordered[0] * steps[0]:
             raise UnsupportedError("filters whose groups do not stand one behind the other")
         ordered[0] *= outer[0]
-    return b.stored(place, tuple(ordered), tuple(steps))
+    return tuple(ordered), tuple(steps)

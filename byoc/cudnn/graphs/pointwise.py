@@ -14,7 +14,17 @@ from tvm_mxplan.errors import UnsupportedError
 
 from .tensors import GraphBuilder, Ints
 
-_BINARY = {"add": "ADD", "sub": "SUB", "mul": "MUL", "div": "DIV", "max": "MAX", "min": "MIN"}
+_BINARY = {
+    "add": "ADD",
+    "sub": "SUB",
+    "mul": "MUL",
+    "div": "DIV",
+    "max": "MAX",
+    "min": "MIN",
+    "gt": "CMP_GT",
+    "ge": "CMP_GE",
+    "le": "CMP_LE",
+}
 _PLAIN = {
     "tanh": "TANH_FWD",
     "logistic": "SIGMOID_FWD",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
 from tvm import relax
 
 from tvm_mxplan.byoc.composite import Composite
@@ -23,15 +22,6 @@ def ranks(match: Match) -> str | None:
 def gated(match: Match) -> str | None:
     rank = len(shape_of(match["root"].args[0]))
     return None if 1 <= rank <= 5 else f"rank {rank}, gates are taken from 1 to 5"
-
-
-def gate(c: Composite) -> int:
-    """The comparison, which gives 1 or 0, and behind it the product with the gradient, in one step."""
-    data, gradient = (c.value(arg) for arg in c.root.args)
-    bound = c.builder.constant(np.full((1,) * len(c.shape), float(c.root.attrs["bound"]), "float32"))
-    attrs = ir.Binary(str(c.root.attrs["algorithm"]))
-    operands = [("src", data), ("src1", bound)]
-    return c.builder.step("gate", attrs, c.shape, operands, post_ops=(ir.BinaryPostOp("mul", gradient),))
 
 
 def pool(match: Match) -> str | None:

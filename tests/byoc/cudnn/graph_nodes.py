@@ -46,6 +46,9 @@ _FUNCTIONS: dict[str, Callable[..., Array]] = {
     "FLOOR": np.floor,
     "CEIL": np.ceil,
     "NEG": np.negative,
+    "CMP_GT": lambda x, y: np.greater(x, y).astype(np.float64),
+    "CMP_GE": lambda x, y: np.greater_equal(x, y).astype(np.float64),
+    "CMP_LE": lambda x, y: np.less_equal(x, y).astype(np.float64),
 }
 _WITH_NUMBERS: dict[str, Callable[[dict[str, Any], Array], Array]] = {
     "RELU_FWD": _relu,
@@ -121,6 +124,21 @@ def _data_gradient(node: dict[str, Any], inputs: list[Array], shape: Shape) -> A
     return padded[tuple(slice(pad[0], pad[0] + extent) for pad, extent in zip(pads, shape, strict=True))]
 
 
+def _weights_gradient(node: dict[str, Any], inputs: list[Array], shape: Shape) -> Array:
+    """The gradient of filters [shape], from that of the convolution's result and its image."""
+    gradient, image = inputs
+    groups = image.shape[1] // shape[1]
+    padded = np.pad(image, _pads(node))
+    result = np.zeros(shape)
+    for at, box in _places(node, shape[2:], gradient.shape[2:]):
+        for group in range(groups):
+            rows = _part(gradient, groups, group, 1)
+            read = _part(padded, groups, group, 1)[(..., *box)]
+            own = np.einsum("nos,nis->oi", *(one.reshape(*one.shape[:2], -1) for one in (rows, read)))
+            result[(_channels(shape[0], groups, group), slice(None), *at)] = own
+    return result
+
+
 def _part(array: Array, groups: int, group: int, axis: int) -> Array:
     return np.split(array, groups, axis)[group]
 
@@ -176,6 +194,7 @@ _KINDS: dict[str, Callable[[dict[str, Any], list[Array], Shape], Array]] = {
     "pointwise": _pointwise,
     "convolution": _convolution,
     "data_gradient": _data_gradient,
+    "weights_gradient": _weights_gradient,
     "resample": _resample,
     "matmul": lambda _node, inputs, _shape: inputs[0] @ inputs[1],
     "reduction": _reduction,

@@ -1,0 +1,98 @@
+"""Products that vary: of two tensors, by filters that are no constant, and gradients of convolutions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tvm
+from cudnn_programs import checked_against_tvm, checked_module
+from cudnn_stand_in import StandIn
+from relax_programs import normal
+from tvm import relax
+
+from tvm_mxplan.operators.convolution_gradients import Window, backward_data, backward_weights
+from tvm_mxplan.operators.gate import gate
+
+IMAGE, FILTERS, CHANNELS = (2, 6, 7, 9), (8, 6, 3, 3), (1, 8, 1, 1)
+CONV = "a = R.nn.conv2d(x, z, padding=[1, 1, 1, 1])"
+OF_TWO_TENSORS: dict[str, tuple[list[str], dict[str, tuple[int, ...]]]] = {
+    "batches": (["a = R.matmul(x, z)"], {"x": (2, 3, 4, 5), "z": (2, 3, 5, 6)}),
+    "one matrix, behind it a sum": (
+        ["t = R.permute_dims(z, [1, 0])", "a = R.matmul(x, t)", "b = R.add(a, v)", "c = R.nn.gelu(b)"],
+        {"x": (3, 4, 5), "z": (6, 5), "v": (6,)},
+    ),
+    "one matrix for all others": (["a = R.matmul(x, z)"], {"x": (4, 5), "z": (2, 3, 5, 6)}),
+    "matrices": (["a = R.matmul(x, z)"], {"x": (4, 5), "z": (5, 6)}),
+}
+
+
+@pytest.mark.parametrize("tf32, kind", [(False, "convolution"), (True, "matmul")])
+@pytest.mark.parametrize("case", OF_TWO_TENSORS)
+def test_two_tensors_are_multiplied_as_the_digits_allow(
+    planner: StandIn, case: str, tf32: bool, kind: str
+) -> None:
+    lines, shapes = OF_TWO_TENSORS[case]
+    assert [step.kind for step in checked_against_tvm(lines, shapes, tf32=tf32)] == [kind]
+
+
+VARYING: dict[str, tuple[list[str], dict[str, tuple[int, ...]], str]] = {
+    # lines, shapes, the kind of the one step
+    "convolution": ([CONV], {"x": IMAGE, "z": FILTERS}, "convolution"),
+    "convolution in groups, bias": (
+        ["a = R.nn.conv2d(x, z, groups=2, strides=[2, 1])", "b = R.add(a, v)"],
+        {"x": IMAGE, "z": (8, 3, 3, 3), "v": CHANNELS},
+        "convolution",
+    ),
+    "transposed": (
+        ["a = R.nn.conv2d_transpose(x, z, strides=[2, 3], padding=[1, 0, 0, 2])"],
+        {"x": (2, 6, 5, 4), "z": (6, 8, 3, 4)},
+        "deconvolution",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", VARYING)
+def test_filters_that_vary_are_turned_in_every_call(planner: StandIn, case: str) -> None:
+    lines, shapes, kind = VARYING[case]
+    assert [step.kind for step in checked_against_tvm(lines, shapes)] == [kind]
+
+
+def test_filters_that_vary_are_scaled_behind_the_product(planner: StandIn) -> None:
+    lines = [CONV, "b = R.multiply(a, s)", "c = R.add(b, v)"]
+    shapes = {"x": IMAGE, "z": FILTERS, "s": CHANNELS, "v": CHANNELS}
+    assert [step.kind for step in checked_against_tvm(lines, shapes)] == ["convolution", "binary"]
+
+
+WINDOWS = [
+    Window((1, 1), (1, 1, 1, 1), (1, 1), 1),
+    Window((2, 1), (1, 0, 1, 2), (1, 2), 1),
+    Window((2, 3), (1, 1, 1, 1), (1, 1), 2),
+    Window((2, 2), (0, 0, 0, 0), (1, 1), 6),  # a row is left unread
+]
+
+
+def gradients(window: Window) -> tuple[tvm.IRModule, dict[str, np.ndarray]]:
+    """All three gradients of a convolution of 6 channels with a ReLU behind it."""
+    shape, filters = (2, 6, 8, 9), (12, 6 // window.groups, 3, 2)
+    x, w = (relax.Var(name, relax.TensorType(s, "float32")) for name, s in (("x", shape), ("w", filters)))
+    before, behind = window.padding[:2], window.padding[2:]
+    image = zip(shape[2:], filters[2:], window.strides, before, behind, window.dilation, strict=True)
+    result = (2, 12, *((i + p + q - (k - 1) * d - 1) // s + 1 for i, k, s, p, q, d in image))
+    z = relax.Var("z", relax.TensorType(result, "float32"))
+    y = relax.Var("y", relax.TensorType(result, "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x, w, z, y]):
+        with builder.dataflow():
+            passed = builder.emit(gate(y, z, "gt", 0.0))
+            data = builder.emit(backward_data(passed, w, window, shape[2:]))
+            weights = builder.emit(backward_weights(x, passed, window, filters[2:]))
+            out = builder.emit_output(relax.Tuple([data, weights]))
+        builder.emit_func_output(out)
+    shapes = {"x": shape, "w": filters, "z": result, "y": result}
+    return builder.get(), {name: normal(at, *one) for at, (name, one) in enumerate(shapes.items())}
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_gradients_are_what_tvm_computes(planner: StandIn, window: Window) -> None:
+    steps = checked_module(*gradients(window))
+    assert sorted(step.kind for step in steps) == ["binary", "convolution_backward_weights", "deconvolution"]
