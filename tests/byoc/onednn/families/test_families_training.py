@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from composites import composite_of, roles, shapes, tensor, typed
 
+from tvm_mxplan.byoc import own_operators
 from tvm_mxplan.byoc.onednn.families import training
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.operators.batch_norm import Normalization, batch_norm, batch_norm_backward
@@ -93,7 +94,7 @@ def test_gradients_of_a_batch_norm_stand_in_order() -> None:
 def test_a_gate_is_one_step_that_compares_and_multiplies(algorithm: str, bound: float) -> None:
     """What is compared comes first, then the bound; the gradient is multiplied with what that gives."""
     c = composite_of(gate(tensor("x", 2, 3, 4), tensor("g", 2, 3, 4), algorithm, bound))
-    dst = training.gate(c)
+    dst = own_operators.gate(c)
     (step,) = c.builder.steps
     number = step.operand("src1")
     assert (step.attrs, step.post_ops) == (ir.Binary(algorithm), (ir.BinaryPostOp("mul", 1),))
