@@ -36,8 +36,12 @@ class StatedInputs:
 
         Raises
         ------
-        InvalidInputError : a dimension that is neither a number nor a name, bounds that are no two numbers.
+        InvalidInputError : a dimension that is neither a number nor a name, bounds that are no two numbers,
+            arguments that name nothing.
         """
+        for what, stated in (("shapes", shapes), ("bounds", bounds)):
+            if stated is not None and not isinstance(stated, Mapping):
+                raise InvalidInputError(f"{what}: expected a dict by name, got {type(stated).__name__}")
         checked = {name: [_dimension(name, dim) for dim in shape] for name, shape in (shapes or {}).items()}
         return cls(checked, {name: _bounds(name, pair) for name, pair in (bounds or {}).items()})
 
