@@ -218,3 +218,19 @@ def test_operators_that_onnx_infers_nothing_of_contradict_nothing() -> None:
 def test_names_are_printable() -> None:
     assert shown("a\nb") == r"'a\nb'"
     assert shown("é" * 200).endswith("(200 characters)")
+
+
+def test_a_large_table_of_integers_whose_numbers_onnx_reads_is_no_fault() -> None:
+    nodes = [
+        onnx.helper.make_node("Unsqueeze", ["table", "first"], ["rows"]),
+        onnx.helper.make_node("Gather", ["x", "rows"], ["y"]),
+    ]
+    constants = {"table": np.arange(1600) % 7, "first": np.array([0])}
+    ports = [
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape)
+        for name, shape in (("x", [7, 3]), ("y", [1, 1600, 3]))
+    ]
+    weights = [onnx.numpy_helper.from_array(array, name) for name, array in constants.items()]
+    graph = onnx.helper.make_graph(nodes, "table", ports[:1], ports[1:], weights)
+    made = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    assert "main" in [gvar.name_hint for gvar in import_model(made).functions]

@@ -167,7 +167,7 @@ def _reason(text: str) -> str:
 
 
 def _without_weights(model: onnx.ModelProto, shapes: Mapping[str, Shape]) -> onnx.ModelProto:
-    """The model for the inference: nodes named by their number, weights without numbers, results not stated.
+    """The model for the inference: nodes named by their number, weights as inputs, results not stated.
 
     What a model states of its results may be of another batch; what follows from its inputs counts.
     """
@@ -201,11 +201,13 @@ def _without_weights(model: onnx.ModelProto, shapes: Mapping[str, Shape]) -> onn
         graph.output.append(value)
         if value.type.HasField("tensor_type"):
             graph.output[-1].type.tensor_type.ClearField("shape")
+    given = {value.name for value in graph.input}
     for tensor in model.graph.initializer:
         if math.prod(tensor.dims) <= _KEPT:
             graph.initializer.append(tensor)
-        else:
-            graph.initializer.add(name=tensor.name, dims=tensor.dims, data_type=tensor.data_type)
+        elif tensor.name not in given:  # onnx reads the numbers of integers, so none may stand there empty
+            weights = onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
+            graph.input.append(weights)
     return light
 
 
