@@ -13,17 +13,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import tvm
-from tvm import relax
+from tvm import relax, tirx
 
 from ..core.decisions.origin import Origin
 from ..passes.origins import origins_of, with_origins
 
 
 class OriginBuilder(relax.BlockBuilder):
-    """Emits calls with the origin that is being imported."""
+    """Emits calls with the origin that is being imported.
 
-    def __init__(self, mod: tvm.IRModule | None = None) -> None:
+    Attributes
+    ----------
+    root : the builder whose module holds the kernels that this one makes.
+    """
+
+    def __init__(self, mod: tvm.IRModule | None = None, root: OriginBuilder | None = None) -> None:
         super().__init__(mod)
+        self.root = root or self
         self._importing: list[Origin] = []
         self._emitted: list[dict[int, tuple[relax.Expr, relax.Var]]] = []
 
@@ -43,11 +49,21 @@ class OriginBuilder(relax.BlockBuilder):
             self._importing.pop()
             self._emitted.pop()
 
-    def another(self) -> OriginBuilder:
-        """A builder of another function of the model; what it makes has the same origin."""
-        builder = OriginBuilder()
+    def another(self, to_be_kept: bool) -> OriginBuilder:
+        """A builder of another function of the model; what it makes has the same origin.
+
+        Parameters
+        ----------
+        to_be_kept : whether kernels that the function calls go into this builder's module.
+        """
+        builder = OriginBuilder(root=self.root if to_be_kept else None)
         builder._importing, builder._emitted = list(self._importing), [{} for _ in self._importing]
         return builder
+
+    def add_func(self, func: tvm.ir.BaseFunc, func_name: str) -> tvm.ir.GlobalVar:
+        if self.root is not self and isinstance(func, tirx.PrimFunc):
+            return self.root.add_func(func, func_name)
+        return super().add_func(func, func_name)
 
     def emit(self, expr: relax.Expr, name_hint: str = "") -> relax.Var:
         return super().emit(self._labelled(self._normalize_python_tuple(expr)), name_hint)

@@ -136,3 +136,26 @@ def test_two_branches_that_no_call_can_run_are_an_error_of_the_model() -> None:
     parsed = model(HALVES.replace("Mul(x, x)", "Reshape(x, pairs)"))
     with pytest.raises(InvalidInputError, match=r"node 'z' \(Reshape\): its operands contradict each other"):
         tvm_mxplan.compile(parsed, "llvm", shapes={"x": [2, 6]}, options={"cache": "disabled"})
+
+
+def test_kernels_inside_of_loops_that_run_when_the_model_does() -> None:
+    """An exclusive sum is a kernel of ours, here in the turns of a loop and of one inside of it."""
+    parsed = model(
+        """agraph (float[3] x, int64 most) => (float[3] last) <bool go = {1}, int64 axis = {0}> {
+            last = Loop(most, go, x) <
+              body = outer (int64 i, bool c, float[3] state) => (bool again, float[3] next) {
+                again = Identity(c)
+                most_inside = Add(i, most)
+                inside = Loop(most_inside, c, state) <
+                  body = inner (int64 j, bool d, float[3] now) => (bool more, float[3] then) {
+                    more = Identity(d)
+                    then = CumSum<exclusive = 1, reverse = 1>(now, axis)
+                }>
+                summed = CumSum<exclusive = 1>(x, axis)
+                next = Add(inside, summed)
+            }>
+        }"""
+    )
+    assert operators(parsed).count("call") >= 1
+    for turns in (0, 2):
+        check(parsed, {"x": normal(3), "most": np.array(turns, "int64")})

@@ -90,7 +90,7 @@ def _behind(
 
 def emit_unfused(emitter: Emitter, kernel: relax.Call) -> relax.Var:
     """Emits a kernel that ``call_te`` has made; it is not fused with others."""
-    builder = emitter.builder
+    builder = emitter.builder.root
     function = builder.get()[kernel.args[0]].with_attr("op_pattern", _OPAQUE)
     builder.update_func(kernel.args[0], function)
     return emitter.emit(kernel)

@@ -105,8 +105,9 @@ class _Turn:
         loop: Loop,
         types: Sequence[relax.TensorType],
         rows: Sequence[relax.TensorType],
+        to_be_kept: bool,
     ) -> None:
-        self.builder = emitter.builder.another()
+        self.builder = emitter.builder.another(to_be_kept)
         self.importer = emitter.importer.within(self.builder)
         self.emitter = Emitter(self.importer)
         self.turn = relax.Var("turn", relax.TensorType([], "int64"))
@@ -145,7 +146,7 @@ def _grown(kind: relax.TensorType) -> relax.TensorType:
 
 
 def _traced(emitter: Emitter, loop: Loop, types: Sequence[relax.TensorType]) -> _Trace:
-    turn = _Turn(emitter, loop, types, [])
+    turn = _Turn(emitter, loop, types, [], to_be_kept=False)
     with turn.builder.function("trace", turn.parameters):
         results = [turn.emitter.tensor(value) for value in turn.body(loop)]
         turn.builder.emit_func_output(relax.Tuple(results))
@@ -161,16 +162,16 @@ def _called(
 ) -> tuple[Value, ...]:
     if any(kind.shape is None for kind in rows):
         raise NotTaken
-    turn = _Turn(emitter, loop, types, rows)
+    turn = _Turn(emitter, loop, types, rows, to_be_kept=True)
     results = relax.TupleType([*types, *(_grown(kind) for kind in rows)])
     name = emitter.importer.new_function_name("loop")
     placeholder = relax.Function.create_empty(turn.parameters, results)
-    function = emitter.builder.add_func(placeholder, name)
+    function = emitter.builder.root.add_func(placeholder, name)
     with turn.builder.function("turn", turn.parameters):
         turn.builder.emit_func_output(_turned(turn, loop, function))
     made = turn.builder.get()["turn"].without_attr("global_symbol")
     made = relax.Function(made.params, made.body, results, made.is_pure, made.attrs)
-    emitter.builder.update_func(function, made)
+    emitter.builder.root.update_func(function, made)
     most = int(np.iinfo("int64").max)
     count = (
         relax.const(most, "int64") if loop.count is None else emitter.tensor(emitter.reshaped(loop.count, []))
