@@ -84,6 +84,35 @@ def test_ranges_over_two_dimensions_beside_a_shape_of_the_call_stay_apart():
     check_offloaded(parsed, [{"x": normal(b, t), "to": np.array([-1, 3])} for b, t in ((2, 6), (3, 5))])
 
 
+def test_ranges_forwards_and_backwards_over_a_dimension():
+    """Relative positions, a step that does not divide, floats, and a range that is empty at small sizes."""
+    parsed = model(
+        """agraph (float[s] x) => (int64[a] both, int64[b] odd, float[c] real, int64[d] part)
+        <int64 zero = {0}, int64 one = {1}, int64 back = {-1}, int64 three = {-3}, int64 four = {4},
+         float half = {-2.0}, float none = {0.0}> {
+            shape = Shape(x)
+            s = Gather(shape, zero)
+            minus = Neg(s)
+            both = Range(s, minus, back)
+            odd = Range(s, minus, three)
+            float_s = Cast<to = 1>(s)
+            real = Range(float_s, none, half)
+            part = Range(four, s, one)
+        }"""
+    )
+    executable = tvm_mxplan.compile(parsed, options=UNCACHED)
+    for size in (1, 3, 6, 7):
+        results = [result.numpy() for result in executable(x=normal(size))]
+        expected = [
+            np.arange(size, -size, -1),
+            np.arange(size, -size, -3),
+            np.arange(size, 0, -2, dtype="float32"),
+            np.arange(4, size),
+        ]
+        for result, wanted in zip(results, expected, strict=True):
+            np.testing.assert_array_equal(result, wanted)
+
+
 def test_a_skip_connection_over_sizes_that_only_a_call_can_show_to_be_equal():
     """Down by two, up by two, and joined: equal for even sizes only."""
     parsed = constants(

@@ -8,7 +8,7 @@ from tvm import relax, tirx
 
 from ....errors import InvalidInputError
 from ..dimensions.agree import common
-from ..dimensions.dims import Dim, divided, expression, product, same, simplified
+from ..dimensions.dims import Dim, divided, expression, not_negative, product, same, simplified
 from ..dimensions.ratios import Ratio
 from ..dimensions.restate import restated
 from ..node import Emitter, Node, NotTaken
@@ -122,7 +122,23 @@ def _range(emitter: Emitter, node: Node) -> Value:
     start, stop, step = (emitter.dims(value)[0] for value in node.inputs)
     if not isinstance(step, int) or step == 0:
         raise NotTaken
-    return emitter.emit(relax.op.arange(expression(start), expression(stop), expression(step), dtype=dtype))
+    return _row(emitter, start, stop, step, dtype)
+
+
+def _row(emitter: Emitter, start: Dim, stop: Dim, step: int, dtype: str) -> relax.Expr:
+    """Whole numbers from ``start`` on, short of ``stop``.
+
+    TVM counts those of a step below 0 wrongly, and those of a range that may be empty: the first are turned
+    round, the second stop where they start.
+    """
+    size, span = abs(step), stop - start if step > 0 else start - stop
+    count = simplified(tirx.floordiv(expression(span + size - 1), expression(size)))
+    if not not_negative(count):
+        count = simplified(tirx.max(expression(count), expression(0)))
+    first = start if step > 0 else simplified(start - (count - 1) * size)
+    end = simplified(first + count * size)
+    row = emitter.emit(relax.op.arange(expression(first), expression(end), expression(size), dtype=dtype))
+    return row if step > 0 else emitter.emit(relax.op.flip(row, 0))
 
 
 def _whole_range(emitter: Emitter, node: Node, dtype: str) -> Value:
@@ -137,8 +153,7 @@ def _whole_range(emitter: Emitter, node: Node, dtype: str) -> Value:
             raise NotTaken
     if not isinstance(whole[2], int) or whole[2] == 0:
         raise NotTaken
-    row = emitter.emit(relax.op.arange(*map(expression, whole), dtype="int64"))
-    return emitter.emit(relax.op.astype(row, dtype))
+    return emitter.emit(relax.op.astype(_row(emitter, *whole, dtype="int64"), dtype))
 
 
 @converts("Flatten")
