@@ -25,13 +25,13 @@ def onednn_file(distribution: str, name: str) -> Path:
 def build(folder: Path, programs: list[str], sanitizers: str, with_onednn: bool = True) -> list[Path]:
     """Build ``programs`` of the folder beside this file (names without ``.cc``) into ``folder``.
 
-    ``sanitizers`` is what ``-fsanitize`` takes; the first report ends a program.  With none, nothing is
-    optimised either.  Without oneDNN, its room of the runtime is left out, and neither its headers nor its
+    ``sanitizers`` is what ``-fsanitize`` takes; the first report ends a program.  Nothing is optimised,
+    since that takes longer than it saves.  Without oneDNN, its room of the runtime is left out, and neither its headers nor its
     library are there.
     """
     flags = [*FLAGS, f"-iquote{RUNTIME}"]
     if sanitizers:
-        flags += ["-O1", "-g1", f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all"]
+        flags += ["-O0", "-g1", f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all"]
     libraries = ["-ldl"]
     left_out = {folder for folder in RUNTIME.rglob("ffi") if folder.is_dir()}
     if with_onednn:
