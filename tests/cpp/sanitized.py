@@ -26,8 +26,8 @@ def build(folder: Path, programs: list[str], sanitizers: str, with_onednn: bool 
     """Build ``programs`` of the folder beside this file (names without ``.cc``) into ``folder``.
 
     ``sanitizers`` is what ``-fsanitize`` takes; the first report ends a program.  Nothing is optimised,
-    since that takes longer than it saves.  Without oneDNN, its room of the runtime is left out, and neither its headers nor its
-    library are there.
+    since that takes longer than it saves.  Without oneDNN, its room of the runtime is left out, and neither
+    its headers nor its library are there.
     """
     flags = [*FLAGS, f"-iquote{RUNTIME}"]
     if sanitizers:
