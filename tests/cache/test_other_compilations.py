@@ -14,6 +14,7 @@ from tvm import relax
 import tvm_mxplan
 from tvm_mxplan import opcheck
 from tvm_mxplan.byoc.onednn import library
+from tvm_mxplan.execution.threads import with_threads
 
 
 def test_off_by_default(tiny, cache_folder):
@@ -64,13 +65,9 @@ def test_determinism_is_kept(tiny):
 
 
 def test_the_threads_of_onednn(tiny):
-    before = library.threads()
-    try:
-        assert outcome(tiny) == "miss"
-        library.set_threads(before + 1)
+    assert outcome(tiny) == "miss"
+    with with_threads(library.threads() + 1):
         assert (outcome(tiny), outcome(tiny)) == ("miss", "hit")
-    finally:
-        library.set_threads(before)
 
 
 def test_every_option_says_whether_it_matters():

@@ -17,6 +17,7 @@ import tvm_mxplan
 from tvm_mxplan.byoc import runtime_functions
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.execution.determinism import Determinism
+from tvm_mxplan.execution.threads import with_threads
 from tvm_mxplan.testing import zoo
 
 RUN = """
@@ -51,10 +52,8 @@ def digest(outputs: list) -> str:
 
 @pytest.fixture
 def two_threads():
-    before = library.threads()
-    library.set_threads(2)
-    yield
-    library.set_threads(before)
+    with with_threads(2):
+        yield
 
 
 @pytest.mark.parametrize("name", ["tiny", "squeezenet", "shufflenet"])
@@ -99,15 +98,15 @@ def test_processes_with_other_numbers_of_threads(tmp_path, two_threads):
 def test_the_number_of_threads_is_held_during_a_call_alone(two_threads, monkeypatch):
     ex = tvm_mxplan.compile(convolution(), options={"deterministic": True})
     assert "deterministic with 2 thread(s)" in str(ex.report)
-    library.set_threads(5)
     seen = []
     main = ex._main()
     monkeypatch.setattr(ex, "_main", lambda: lambda *x: (seen.append(library.threads()), main(*x))[1])
-    ex(X)
-    with pytest.raises(tvm_mxplan.InvalidInputError):
-        ex(X[:, :3])
+    with with_threads(5):
+        ex(X)
+        with pytest.raises(tvm_mxplan.InvalidInputError):
+            ex(X[:, :3])
+        assert library.threads() == 5
     assert seen == [2]
-    assert library.threads() == 5
 
 
 def test_what_cannot_be_held_is_said(tmp_path, monkeypatch):

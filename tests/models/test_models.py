@@ -18,11 +18,11 @@ from reorders import assert_at_most_one_and_none_in_the_middle
 
 import tvm_mxplan
 from tvm_mxplan import opcheck
-from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.core.allocation import solve
 from tvm_mxplan.core.ordering import choose_order
 from tvm_mxplan.core.policies import POLICIES
 from tvm_mxplan.execution.executable import Executable
+from tvm_mxplan.execution.threads import with_threads
 from tvm_mxplan.passes.memory.liveness import arena_problem
 from tvm_mxplan.passes.memory.order_steps import step_graph
 from tvm_mxplan.report.inspection import decoded_programs
@@ -159,10 +159,8 @@ ACTIVATIONS = 4 * (56 * 56 * 256 + 56 * 56 * 128 + 28 * 28 * 128)
 @pytest.fixture
 def two_threads() -> Iterator[None]:
     """Plans for two threads of the library, however many the machine or the environment gives it."""
-    before = library.threads()
-    library.set_threads(2)
-    yield
-    library.set_threads(before)
+    with with_threads(2):
+        yield
 
 
 @pytest.mark.parametrize("layouts", ["cost", "channels_last"])

@@ -6,6 +6,7 @@ import pytest
 
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.execution.threads import with_threads
 from tvm_mxplan.tuning import place
 
 
@@ -20,12 +21,8 @@ def test_steps_are_timed_with_the_threads_asked_for(monkeypatch, asked, used):
     seen = []
     timed = place.time_alone
     monkeypatch.setattr(place, "time_alone", lambda *of: (seen.append(library.threads()), timed(*of))[1])
-    before = library.threads()
-    library.set_threads(2)
-    try:
+    with with_threads(2):
         value, repeats = place.Here().time(place.Here().backend("onednn"), relu(), asked)
         assert (seen, library.threads()) == ([used], 2)
-    finally:
-        library.set_threads(before)
     assert value > 0
     assert repeats >= 4

@@ -37,7 +37,7 @@ def descended(problem: AssignmentProblem) -> list[int]:
 
 
 class _State:
-    """How many of the chosen options give and want each form."""
+    """Counts of chosen options that give and that want each form."""
 
     def __init__(self, problem: AssignmentProblem) -> None:
         self._conversions = problem.conversions

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -14,20 +13,10 @@ from tvm_mxplan.byoc import registry
 from tvm_mxplan.core.layout.layout import parse_layout, plain_layout
 from tvm_mxplan.core.layout.layout_arrays import pack, unpack
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.execution.threads import with_threads
 
 RNG = np.random.default_rng(5)
 SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40, -3e38, 88.8, -104.0, 4.0], "float32")
-
-
-@contextmanager
-def threads(count: int) -> Iterator[None]:
-    engine = registry.engine("host")
-    before = engine.threads()
-    engine.set_threads(count)
-    try:
-        yield
-    finally:
-        engine.set_threads(before)
 
 
 def one_step(
@@ -70,7 +59,7 @@ def ran(
     out = guarded[32:-32].reshape(physical)
     for count in (1, 2):
         out[...] = 1
-        with threads(count):
+        with with_threads(count):
             backend.trial(program, [])(*stored, out)
         found.append(out.copy())
     assert np.array_equal(*found, equal_nan=np.dtype(dtype).kind == "f")

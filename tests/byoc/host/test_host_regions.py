@@ -16,7 +16,7 @@ from tvm import relax
 
 import tvm_mxplan
 from tvm_mxplan import InvalidInputError
-from tvm_mxplan.byoc import registry
+from tvm_mxplan.execution.threads import with_threads
 from tvm_mxplan.opcheck import checking
 
 RNG = np.random.default_rng(2)
@@ -87,14 +87,8 @@ def test_both_run_in_one_function(target: str, expected: np.ndarray, tmp_path: P
 @pytest.mark.parametrize("count", [1, 2])
 def test_every_step_gives_what_it_should(count: int) -> None:
     ex = tvm_mxplan.compile(network(), "dnnl, host, llvm")
-    engine = registry.engine("host")
-    before = engine.threads()
-    engine.set_threads(count)
-    try:
-        with checking() as checker:
-            ex(X, ROWS)
-    finally:
-        engine.set_threads(before)
+    with with_threads(count), checking() as checker:
+        ex(X, ROWS)
     checked = checker.result()
     assert not checked.differences and checked.steps == len(kinds(ex)), str(checked)
 

@@ -167,7 +167,7 @@ CASES += [
 
 @pytest.fixture(scope="module")
 def results() -> list[np.ndarray]:
-    """What the converters of all cases compute, in one module."""
+    """The results of all cases' converters, which run in one module."""
     tensors = [np.asarray(expected) for _, _, expected in CASES]
     stated = [(tensor.shape, str(tensor.dtype)) for tensor in tensors]
     calls = [(operator, operands, one) for (operator, operands, _), one in zip(CASES, stated, strict=True)]

@@ -60,7 +60,7 @@ LIBRARIES = [Library("near", "nn.relu", "exp"), OfDevice("far", "exp", "tanh")]
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, object]]:
-    """What libraries take of each device, and times that make a device of each operator's own the cheaper."""
+    """Two libraries, and times by which each operator has a cheaper device; returns the queries."""
     seen: list[Mapping[str, object]] = []
 
     def of(*given: object) -> object:

@@ -92,7 +92,7 @@ def test_gradients_of_a_batch_norm_stand_in_order() -> None:
 
 @pytest.mark.parametrize(("algorithm", "bound"), [("gt", 0.0), ("le", 6.0), ("ge", -1.5)])
 def test_a_gate_is_one_step_that_compares_and_multiplies(algorithm: str, bound: float) -> None:
-    """What is compared comes first, then the bound; the gradient is multiplied with what that gives."""
+    """The tensor is compared with the bound, and the gradient multiplied by the result."""
     c = composite_of(gate(tensor("x", 2, 3, 4), tensor("g", 2, 3, 4), algorithm, bound))
     dst = own_operators.gate(c)
     (step,) = c.builder.steps

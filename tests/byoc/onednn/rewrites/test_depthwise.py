@@ -12,6 +12,7 @@ from small_programs import Small, kinds
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.byoc.onednn.rewrites.fusion import fuse
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.execution.threads import with_threads
 
 POINTWISE = ir.Convolution((1, 1), (0, 0, 0, 0), (1, 1), 1)
 RELU = ir.EltwisePostOp("relu", 0.0, 0.0)
@@ -117,10 +118,8 @@ def test_a_residual_stays_behind_the_pair():
 
 @pytest.fixture
 def one_thread():
-    before = library.threads()
-    library.set_threads(1)
-    yield
-    library.set_threads(before)
+    with with_threads(1):
+        yield
 
 
 @pytest.mark.parametrize("layout", ["acdb", "aBcd16b"])

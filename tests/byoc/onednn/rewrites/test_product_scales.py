@@ -140,7 +140,7 @@ RELU = ir.EltwisePostOp("relu", 0.0, 0.0)
 
 @pytest.mark.parametrize("before", [(), (RELU,), (ir.EltwisePostOp("clip", -4.0, 8.0),)])
 def test_a_vector_takes_in_the_number_of_the_line_in_front_of_it(before: tuple[ir.PostOp, ...]) -> None:
-    """Where nothing stands between that the number would go through."""
+    """A function between line and vector keeps both as they are."""
     graph = opened(ROUND, line(2.0, 1.0), *before, VECTOR)
     step, numbers = folded(graph)
     if before:

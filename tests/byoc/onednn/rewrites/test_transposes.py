@@ -61,7 +61,7 @@ def test_post_op_operands_are_copied():
 
 
 def test_post_op_operands_of_products_are_copied_whatever_their_rows():
-    """What products read by its strides as a matrix, they do not as an addend."""
+    """Products read matrices by their strides, and addends in plain order alone."""
     b = Small((2, 7, 3, 5), (2, 7, 3, 6), (2, 3, 7, 5))
     y = b.binary(b.matmul(b.inputs[0], 5), b.permute(b.inputs[1], (0, 2, 1, 3)))
     after = fused(b, y)

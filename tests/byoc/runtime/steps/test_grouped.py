@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 from program_builder import Builder, call, check, convolution, grouped, output_shape, random
@@ -11,6 +9,7 @@ from program_builder import Builder, call, check, convolution, grouped, output_s
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.execution.threads import with_threads
 
 ONES = (1, 1)
 PADDED = (1, 1, 1, 1)
@@ -98,21 +97,13 @@ def test_a_module_runs_the_preferred_kernel() -> None:
     assert kernel in [step["implementation"] for step in specialization["steps"]]
 
 
-@pytest.fixture
-def _threads_as_before() -> Iterator[None]:
-    before = library.threads()
-    yield
-    library.set_threads(before)
-
-
 @pytest.mark.parametrize("threads", [1, 2, 3])
-@pytest.mark.usefixtures("_threads_as_before")
 def test_threads_share_groups_and_rows(threads: int) -> None:
     """A few groups are cut into rows, so that every thread has some."""
-    library.set_threads(threads)
     for kernel in own("sixteen, every second pixel"):
         case = Case("sixteen, every second pixel", kernel)
-        check(case.builder.run(case.x), expected(case, "relu"), case.w[0].size)
+        with with_threads(threads):
+            check(case.builder.run(case.x), expected(case, "relu"), case.w[0].size)
 
 
 @pytest.mark.parametrize(

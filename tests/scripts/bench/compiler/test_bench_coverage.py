@@ -13,16 +13,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "scripts"))
 from _bench.compiler import coverage
 
 import tvm_mxplan
-from tvm_mxplan.byoc.onednn import library
+from tvm_mxplan.execution.threads import with_threads
 from tvm_mxplan.testing import zoo
 
 
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
-    before = library.threads()
-    library.set_threads(1)
-    yield
-    library.set_threads(before)
+    with with_threads(1):
+        yield
 
 
 def test_kinds_that_are_left_make_a_share() -> None:
@@ -46,6 +44,6 @@ def test_what_the_vm_calls_is_told_apart() -> None:
 
 
 def test_several_threads_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    library.set_threads(2)
-    assert coverage.main(["--models", "tiny"]) == 2
+    with with_threads(2):
+        assert coverage.main(["--models", "tiny"]) == 2
     assert "OMP_NUM_THREADS=1" in capsys.readouterr().err
