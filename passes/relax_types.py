@@ -124,11 +124,10 @@ def slice_begin(call: relax.Call) -> tuple[int, ...] | None:
 
     Known are constant bounds of axes of constant extent; negative ones and those past the end are resolved.
     """
-    source, shape = shape_of(call.args[0]), shape_of(call)
-    bounds = [
-        [dim_of(field) for field in arg.fields] for arg in call.args[1:] if isinstance(arg, relax.Tuple)
-    ]
-    known = len(bounds) == len(call.args) - 1 and is_static(tuple(n for arg in bounds for n in arg))  # type: ignore[arg-type]
+    tensor, *given = call.args
+    source, shape = shape_of(tensor), shape_of(call)
+    bounds = [[dim_of(field) for field in arg.fields] for arg in given if isinstance(arg, relax.Tuple)]
+    known = len(bounds) == len(given) and is_static(tuple(n for arg in bounds for n in arg))  # type: ignore[arg-type]
     if source is None or shape is None or not known:
         return None
     axes, begins, ends, *strides = bounds

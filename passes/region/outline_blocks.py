@@ -54,8 +54,7 @@ class InlineBlocks:
             return mod
         bodies = {gvar: function.without_attr(PART) for gvar, function in parts.items()}
         for gvar, function in list(mod.functions.items()):
-            is_whole = isinstance(function, relax.Function) and gvar not in parts
-            if is_whole and _calls_any(function, set(parts)):
+            if isinstance(function, relax.Function) and _calls_any(function, set(parts)):
                 mod.update_func(gvar, _Inliner(bodies).visit_expr(function))
         for gvar in parts:
             del mod[gvar]

@@ -22,6 +22,7 @@ from tvm_mxplan import opcheck
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.cache import compile_cache
 from tvm_mxplan.cache.compile_cache import CompileCache
+from tvm_mxplan.core.machine import default_rates
 from tvm_mxplan.frontend.stated_inputs import StatedInputs
 from tvm_mxplan.targets import TargetText
 from tvm_mxplan.testing import zoo
@@ -68,6 +69,21 @@ def test_all_that_the_cache_takes_is_counted(tiny, cache_folder, monkeypatch):
     assert (cache.seconds, told[0]["seconds"]) == (3.0, {"passes": 1.5, "cache": 3.0})
     assert (told[0]["cache"].outcome, told[0]["cache"].file) == ("miss", "name.mxcache")
     assert CompileCache(tiny, None, target, tvm_mxplan.Options(cache="disabled")).seconds == 0.0
+
+
+@pytest.mark.parametrize(
+    ("target", "disabled", "asked"),
+    [("onednn, llvm", False, True), ("llvm", False, False), ("onednn, llvm", True, False)],
+)
+def test_the_machine_is_measured_where_a_library_takes_part(tiny, monkeypatch, target, disabled, asked):
+    """Rates are part of what a compilation is found by; TVM alone does not go by them."""
+    calls = []
+    monkeypatch.setattr(compile_cache, "rates_here", lambda kept: calls.append(kept) or default_rates(2))
+    if disabled:
+        monkeypatch.setenv("TVM_MXPLAN_DISABLE", "1")
+    options = tvm_mxplan.Options(cache="on_compile", machine="measured")
+    CompileCache(tiny, StatedInputs(), TargetText.of(target), options)
+    assert calls == ([True] if asked else [])
 
 
 # --- hits ---------------------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import stat
 from pathlib import Path
@@ -9,12 +11,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from tvm_mxplan.cache import choices_file
+from tvm_mxplan.cache import choices_file, kept_file
 from tvm_mxplan.cache.container import Entry, UnusableCache
 from tvm_mxplan.cache.kept_file import check_facts, write_file
 from tvm_mxplan.cache.outcome import CacheReport
 from tvm_mxplan.cache.safe_file import open_container
-from tvm_mxplan.errors import UnsupportedError
+from tvm_mxplan.errors import InvalidInputError, UnsupportedError
 
 FACTS = {"type": "mkldnn", "machine": {"model": "17", "flags": "a"}, "schema": 5}
 
@@ -61,6 +63,24 @@ def test_a_file_is_its_owners_alone_and_whole(tmp_path: Path) -> None:
     write_file(path, "1" * 64, FACTS, [])
     with pytest.raises(UnusableCache):
         open_container(path).read("text", "a")
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_files_are_closed_behind_what_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: bool
+) -> None:
+    """Also where the disk is full."""
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "no space left")
+
+    if fails:
+        monkeypatch.setattr(kept_file, "write", fail)
+    opened = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(InvalidInputError, match="no space") if fails else contextlib.nullcontext():
+        write_file(tmp_path / "kept", "0" * 64, FACTS, [])
+    assert len(os.listdir("/proc/self/fd")) == opened
+    assert [one.name for one in tmp_path.iterdir()] == ([] if fails else ["kept"])
 
 
 @pytest.mark.parametrize(

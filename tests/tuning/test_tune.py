@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import base64
-import os
-import re
+import contextlib
+import io
+import shutil
 import signal
 import subprocess
 import sys
 import textwrap
 import zlib
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -26,10 +27,63 @@ from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.reference import onnxruntime_outputs, worst_relative_l2
 from tvm_mxplan.tuning import place
 from tvm_mxplan.tuning.compare import Comparison
+from tvm_mxplan.tuning.progress import Progress
 from tvm_mxplan.tuning.record_file import RecordFile
 
 MEASURE = {"tune": "measure", "tune_seconds": 600.0}
 FEW_PLANS = {**MEASURE, "layouts": "channels_last"}
+FEW_TRIALS = {**FEW_PLANS, "tune_trials": 8}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The tiny model, for which all was measured once.
+
+    Attributes
+    ----------
+    caches, records : the cache folder, and the file of records, that it left.
+    joined : names of the candidates that were compared, plans and ways to dispatch.
+    events : progress as it was told.
+    said : all that was printed meanwhile.
+    """
+
+    executable: tvm_mxplan.Executable
+    caches: Path
+    records: Path
+    joined: list[str]
+    events: list[Progress]
+    said: str
+
+
+@pytest.fixture(scope="module")
+def measured(tiny, tmp_path_factory) -> Measured:
+    folder = tmp_path_factory.mktemp("measured")
+    caches, records = folder / "cache", folder / "r.jsonl"
+    joined, events, said = [], [], io.StringIO()
+    join = Comparison.join
+
+    def noted(self, name, sample):
+        joined.append(name)
+        join(self, name, sample)
+
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stdout(said),
+        contextlib.redirect_stderr(said),
+    ):
+        patch.setenv("TVM_MXPLAN_CACHE_DIR", str(caches))
+        patch.setattr(Comparison, "join", noted)
+        ex = tvm_mxplan.compile(tiny, options=MEASURE, progress=events.append)
+        # What the folder knows is not measured again.
+        tvm_mxplan.tune(tiny, records, options=MEASURE)
+    return Measured(ex, caches, records, joined, events, said.getvalue())
+
+
+@pytest.fixture
+def known(measured, cache_folder) -> Measured:
+    """This test's cache folder holds what was measured."""
+    shutil.copytree(measured.caches, cache_folder)
+    return measured
 
 
 @pytest.fixture
@@ -43,8 +97,8 @@ def no_timer(monkeypatch):
     return forbid
 
 
-def test_operators_groups_and_plans_are_measured(tiny):
-    ex = tvm_mxplan.compile(tiny, options=MEASURE)
+def test_operators_groups_and_plans_are_measured(tiny, measured):
+    ex = measured.executable
     report = ex.report.tuning
     assert report.measured["operators"] > 5
     assert report.measured["groups"] > 5
@@ -59,22 +113,14 @@ def test_operators_groups_and_plans_are_measured(tiny):
     assert f"{report.chosen}  <- used" in str(ex.report)
 
 
-def test_equal_plans_are_timed_once(tiny, monkeypatch):
-    joined = []
-    join = Comparison.join
-
-    def noted(self, name, sample):
-        joined.append(name)
-        join(self, name, sample)
-
-    monkeypatch.setattr(Comparison, "join", noted)
-    report = tvm_mxplan.compile(tiny, options=MEASURE).report.tuning
-    plans = [name for name in joined if name.startswith("layouts=")]
+def test_equal_plans_are_timed_once(measured):
+    report = measured.executable.report.tuning
+    plans = [name for name in measured.joined if name.startswith("layouts=")]
     assert 2 <= len(plans) == report.measured["plans"] < len(report.plans)
 
 
-def test_a_second_compile_measures_nothing_and_is_the_same(tiny, no_timer):
-    first = tvm_mxplan.compile(tiny, options=MEASURE)
+def test_a_second_compile_measures_nothing_and_is_the_same(tiny, known, no_timer):
+    first = known.executable
     no_timer()
     second = tvm_mxplan.compile(tiny, options={**MEASURE, "tune_seconds": 7.0})
     assert decoded_programs(second.module) == decoded_programs(first.module)
@@ -84,7 +130,7 @@ def test_a_second_compile_measures_nothing_and_is_the_same(tiny, no_timer):
     np.testing.assert_array_equal(first(**x)[0].numpy(), second(**x)[0].numpy())
 
 
-def test_the_best_plan_is_what_is_used(tiny, monkeypatch, no_timer):
+def test_the_best_plan_is_what_is_used(tiny, known, monkeypatch, no_timer):
     """The plan that its sampler makes the fastest is compiled, and replayed."""
     join = Comparison.join
 
@@ -109,12 +155,12 @@ def test_the_best_plan_is_what_is_used(tiny, monkeypatch, no_timer):
     assert found == replayed == blocked != other
 
 
-def test_records_are_taken_elsewhere(tiny, tmp_path, monkeypatch, no_timer):
-    first = tvm_mxplan.tune(tiny, tmp_path / "r.jsonl", options=MEASURE)
-    monkeypatch.setenv("TVM_MXPLAN_CACHE_DIR", str(tmp_path / "other"))
+def test_records_are_taken_elsewhere(tiny, measured, cache_folder, no_timer):
+    assert not cache_folder.exists()
+    first = measured.executable
     no_timer()
     for options in ({}, MEASURE):
-        ex = tvm_mxplan.compile(tiny, options={**options, "tuning_records": tmp_path / "r.jsonl"})
+        ex = tvm_mxplan.compile(tiny, options={**options, "tuning_records": measured.records})
         assert decoded_programs(ex.module) == decoded_programs(first.module)
         assert ex.report.tuning.chosen == first.report.tuning.chosen
 
@@ -157,19 +203,18 @@ def _abs(post_op: ir.PostOp) -> ir.PostOp:
     return replace(post_op, algorithm="abs") if relu else post_op
 
 
-def test_records_of_another_model_help_with_nothing_measured(tiny, tmp_path, no_timer):
+def test_records_of_another_model_help_with_nothing_measured(tiny, measured, no_timer):
     """With tune=model what records know counts, and the rest is the model's."""
-    tvm_mxplan.tune(tiny, tmp_path / "r.jsonl", options={"cache": "disabled"})
     no_timer()
-    options = {"tuning_records": tmp_path / "r.jsonl", "memory": "no_reuse"}
+    options = {"tuning_records": measured.records, "memory": "no_reuse"}
     report = tvm_mxplan.compile(tiny, options=options).report.tuning
     assert report.plans == ()
     assert report.known["operators"] > 5
     assert report.measured == {}
 
 
-def test_another_machines_records_are_refused_by_name(tiny, tmp_path, monkeypatch):
-    tvm_mxplan.tune(tiny, tmp_path / "r.jsonl", options=FEW_PLANS)
+def test_another_machines_records_are_refused_by_name(tiny, measured, tmp_path, monkeypatch):
+    shutil.copy(measured.records, tmp_path / "r.jsonl")
     facts = place.machine()
     monkeypatch.setattr(place, "machine", lambda: {**facts, "instruction set": "OTHER"})
     refusal = r"r\.jsonl: measured with instruction set .*, here it is 'OTHER'"
@@ -180,8 +225,7 @@ def test_another_machines_records_are_refused_by_name(tiny, tmp_path, monkeypatc
         tvm_mxplan.tune(tiny, tmp_path / "r.jsonl")
 
 
-def test_a_damaged_store_costs_a_note(tiny, cache_folder, no_timer):
-    tvm_mxplan.compile(tiny, options=MEASURE)
+def test_a_damaged_store_costs_a_note(tiny, known, cache_folder, no_timer):
     (path,) = (cache_folder / "tuning").iterdir()
     lines = path.read_text().splitlines(keepends=True)
     assert len(lines) > 10
@@ -198,13 +242,14 @@ def test_a_damaged_store_costs_a_note(tiny, cache_folder, no_timer):
 def test_a_store_that_cannot_be_used_costs_a_note(tiny, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("TVM_MXPLAN_CACHE_DIR", str(tmp_path / "file"))
-    report = tvm_mxplan.compile(tiny, options=FEW_PLANS).report.tuning
+    report = tvm_mxplan.compile(tiny, options=FEW_TRIALS).report.tuning
     assert report.measured["operators"] > 0
     assert any("records are not kept" in note for note in report.notes)
 
 
 def test_cache_disabled_touches_no_disk(tiny, cache_folder):
-    tvm_mxplan.compile(tiny, options={**FEW_PLANS, "cache": "disabled"})
+    report = tvm_mxplan.compile(tiny, options={**FEW_TRIALS, "cache": "disabled"}).report.tuning
+    assert report.measured["operators"] > 0
     assert not cache_folder.exists()
 
 
@@ -220,28 +265,26 @@ def test_estimates_are_not_called_measured(tiny, tmp_path):
 
 
 def test_budgets(tiny):
-    report = tvm_mxplan.compile(tiny, options={**MEASURE, "tune_trials": 4}).report.tuning
+    report = tvm_mxplan.compile(tiny, options={**FEW_PLANS, "tune_trials": 4}).report.tuning
     assert report.measured == {"dispatch": 1, "operators": 2, "plans": 1}
     assert report.modelled["operators"] > 0
     assert any("budget" in note for note in report.notes)
     assert len({value for _, value in report.plans}) == 1
-    again = tvm_mxplan.compile(tiny, options={**MEASURE, "tune_trials": 100}).report.tuning
+    again = tvm_mxplan.compile(tiny, options={**FEW_PLANS, "tune_trials": 100}).report.tuning
     assert again.known["operators"] == 2
     assert again.measured["plans"] > 1  # a comparison that was cut short is no answer
 
 
-def test_progress_is_told_and_quiet_without(tiny, capfd):
-    events = []
-    tvm_mxplan.compile(tiny, options=MEASURE, progress=events.append)
+def test_progress_is_told_and_quiet_without(measured):
+    events = measured.events
     assert {event.stage for event in events} == {"dispatch", "operators", "groups", "plans"}
     assert [event.measured for event in events] == list(range(1, len(events) + 1))
     assert all(event.best for event in events if event.stage in ("dispatch", "plans"))
-    captured = capfd.readouterr()
-    assert "layouts=" not in captured.out + captured.err
+    assert "layouts=" not in measured.said
 
 
-@pytest.mark.parametrize("options", [MEASURE, {**MEASURE, "cache": "disabled"}])
-def test_a_killed_run_goes_on_where_it_stopped(tmp_path, options):
+@pytest.mark.parametrize("options", [FEW_PLANS, {**FEW_PLANS, "cache": "disabled"}])
+def test_a_killed_run_goes_on_where_it_stopped(tiny, tmp_path, monkeypatch, no_timer, options):
     """SIGKILL amid the measurements; what was kept is not measured again."""
     script = textwrap.dedent(f"""
         import sys, tvm_mxplan
@@ -250,33 +293,41 @@ def test_a_killed_run_goes_on_where_it_stopped(tmp_path, options):
         from tvm_mxplan.testing import zoo
         time = measure.StepTimer._time
         def noted(self, question):
-            print("question", hash(codec.encode(question)), flush=True)
+            print(codec.encode(question).hex(), flush=True)
             return time(self, question)
         measure.StepTimer._time = noted
         tvm_mxplan.tune(zoo.load("tiny"), sys.argv[1], options={options!r},
                         progress=lambda event: event.stage == "dispatch" or print("kept", flush=True))
     """)
-    environment = {**os.environ, "PYTHONHASHSEED": "0"}
-    command = [sys.executable, "-c", script, str(tmp_path / "r.jsonl")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+    path = tmp_path / "r.jsonl"
+    with subprocess.Popen(
+        [sys.executable, "-c", script, str(path)], stdout=subprocess.PIPE, text=True
+    ) as process:
         first = []
         for line in process.stdout:
-            first.append(line)
-            if first.count("kept\n") == 12:
+            first.append(line.strip())
+            if first.count("kept") == 12:
                 process.send_signal(signal.SIGKILL)
                 break
     assert process.returncode == -signal.SIGKILL
-    second = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment, check=True).stdout
-    kept = [line for line in first if line.startswith("question")][:12]
-    measured = re.findall(r"question .*\n", second)
+    kept = [line for line in first if line != "kept"][:12]
     assert len(set(kept)) == 12
+    measured = []
+    time = StepTimer._time
+
+    def noted(self, question):
+        measured.append(codec.encode(question).hex())
+        return time(self, question)
+
+    monkeypatch.setattr(StepTimer, "_time", noted)
+    tvm_mxplan.tune(tiny, path, options=options)
     assert len(set(measured)) == len(measured) > 5
     assert not set(kept) & set(measured)
-    third = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment, check=True).stdout
-    assert third == ""
+    no_timer()
+    tvm_mxplan.tune(tiny, path, options=options)
 
 
-def test_what_was_loaded_is_not_tuned(tiny, tmp_path, no_timer, monkeypatch):
+def test_what_was_loaded_is_not_tuned(tiny, known, tmp_path, no_timer, monkeypatch):
     first = tvm_mxplan.compile(tiny, options=MEASURE)
     tvm_mxplan.save_cache(tmp_path / "c", "mkldnn")
     monkeypatch.setenv("TVM_MXPLAN_CACHE_DIR", str(tmp_path / "other"))
@@ -289,7 +340,7 @@ def test_what_was_loaded_is_not_tuned(tiny, tmp_path, no_timer, monkeypatch):
 
 def test_symbolic_shapes_are_measured_by_operator_alone():
     model = zoo.load("tiny", batch="n")
-    report = tvm_mxplan.compile(model, options=MEASURE).report.tuning
+    report = tvm_mxplan.compile(model, options=FEW_TRIALS).report.tuning
     assert report.measured["operators"] > 0
     assert "plans" not in report.measured
     assert any("fixed shapes" in note for note in report.notes)
@@ -318,7 +369,7 @@ def test_memory_is_no_more_than_of_any_policy(tiny):
 
 
 def test_throughput_is_measured_with_one_thread(tiny):
-    one = tvm_mxplan.compile(tiny, options={**MEASURE, "tune_for": "throughput"})
+    one = tvm_mxplan.compile(tiny, options={**FEW_PLANS, "tune_for": "throughput"})
     assert one.report.tuning.unit == "us per answer"
     assert one.report.tuning.measured["plans"] >= 2
     assert one.report.tuning.measured["operators"] > 5

@@ -70,7 +70,7 @@ def entries_of(
     saver = _Saver(constants, initializers, packed)
     tree = saver.node(module.mod)
     text = {"signature": signature.to_json(), "report": report.to_json(), "tree": tree}
-    return [Entry("json", "artifact", json.dumps(text, sort_keys=True).encode()), *saver.entries]
+    return [Entry("json", "artifact", json.dumps(text).encode()), *saver.entries]
 
 
 def restore(

@@ -88,7 +88,7 @@ def weights_ok(match: Match) -> str | None:
 
 def numbers_ok(call: relax.Call) -> str | None:
     """The fault of a conversion's scales and zero points, None if they have none."""
-    scale, zero = (constant_of(arg) for arg in call.args[1:3])
+    scale, zero = (constant_of(arg) for arg in call.args[1:])
     shape: Shape = shape_of(call.args[0])  # type: ignore[assignment]
     if scale is None or zero is None:
         return "a scale or zero point that is no constant"
@@ -160,7 +160,7 @@ def weights_of(c: Composite, expr: relax.Expr) -> int:
 
 
 def _converted(c: Composite, call: relax.Call, src: int, side: str, stem: str) -> int:
-    scale, zero = (np.asarray(constant_of(arg)) for arg in call.args[1:3])
+    scale, zero = (np.asarray(constant_of(arg)) for arg in call.args[1:])
     shape = c.builder.values[src].shape
     operands = [("src", src), (f"{side}_scale", c.builder.constant(_row(scale, "float32")))]
     if zero.any():

@@ -87,8 +87,8 @@ def keeps_digits(form: Sequence[Line], chain: Sequence[Line], *, rounded: bool =
     if not all(representable(line.scale) and representable(line.shift) for line in form):
         return False
     kinks = np.stack([_kink(line) for line in (*_partial(form), *_partial(chain))])
-    far = np.stack([np.full(kinks.shape[1:], 1e6), np.full(kinks.shape[1:], -1e6)])
-    points = np.concatenate([kinks, far * (1 + np.abs(kinks).max(0))])
+    far = 1e6 * (1 + np.abs(kinks).max(0))  # on the other side sizes are the same there
+    points = np.stack([*kinks, far])
     own = np.abs(product(chain).scale * points) if rounded else 0.0
     allowed = _WORSE * (own + _error(chain, points, roundings=1))
     whole = product(form)

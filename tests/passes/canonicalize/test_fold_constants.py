@@ -78,6 +78,23 @@ def test_broadcast_to_a_larger_shape_stays():
     assert_unchanged(FoldConstants(), lines, parameters='x: R.Tensor((5, 3), "float32")')
 
 
+@pytest.mark.parametrize(
+    ("shape", "result", "folds"),
+    [
+        ((3,), (1, 3), True),
+        ((1, 3), (1, 1, 3), True),
+        ((1, 3), (2, 3), False),
+        ((2, 1), (2, 2), False),
+        ((2, 1), (1, 2, 1), True),
+    ],
+)
+def test_broadcast_is_folded_where_it_repeats_nothing(shape, result, folds):
+    array = np.arange(np.prod(shape), dtype="float32").reshape(shape)
+    mod = FoldConstants()(_folding(lambda c, _: relax.op.broadcast_to(c, result), array, array))
+    (found,) = constants(mod)
+    assert found.shape == (result if folds else shape)
+
+
 def test_broadcast_that_is_seen_in_another_shape_is_folded():
     """Group norm of opset 18: a factor for each group, repeated for its channels."""
     assert_becomes(

@@ -100,6 +100,20 @@ def test_a_zero_point_is_read_through_its_casts() -> None:
     assert names(after) == ["dequantize", "matmul", "mxplan.dynamic_dequantize", "mxplan.dynamic_quantize"]
 
 
+def test_a_scale_is_read_through_its_views() -> None:
+    """The conversion reads the number itself, not a view of a view of it."""
+
+    def write(p: Parts) -> relax.Expr:
+        flat = p.emit(op.reshape(p.s, []))
+        return p.product(p.emit(op.expand_dims(flat, 0)))
+
+    _, after = rewritten(write)
+    assert names(after) == ["dequantize", "matmul", "mxplan.dynamic_dequantize", "mxplan.dynamic_quantize"]
+    (data,) = [call for call in calls(after) if DEQUANTIZE.is_called(call)]
+    values = relax.analysis.get_var2val(after["main"])
+    assert isinstance(values[data.args[1]], relax.TupleGetItem) and values[data.args[1]].index == 1
+
+
 def columns(p: Parts) -> relax.Expr:
     """A factor for each row of the result, which no conversion has."""
     return op.multiply(p.product(), number(np.arange(7).reshape(7, 1)))

@@ -54,7 +54,6 @@ class _Lowering:
             for value in step.reads():
                 self.readers.setdefault(value, []).append(step)
         self.views_of = Counter(value.alias_of for value in graph.values)
-        self.viewed = {value.alias_of for value in graph.values if value.alias_of >= 0}
 
     def run(self) -> None:
         for step in self.old:
@@ -92,7 +91,12 @@ class _Lowering:
         """Convert what ``step`` reads a view of, and view the integers; False where others see it, too."""
         seen, dst = step.operand("src"), step.dst
         values = self.graph.values
-        if values[seen].alias_of < 0 or seen in self.viewed or dst in self.viewed or not self._is_free(dst):
+        if (
+            values[seen].alias_of < 0
+            or seen in self.views_of
+            or dst in self.views_of
+            or not self._is_free(dst)
+        ):
             return False
         base, readers = seen, list(self.readers.get(seen, ()))
         while values[base].alias_of >= 0 and values[base].alias_offset == 0:
@@ -122,7 +126,7 @@ class _Lowering:
     def _fits(self, value: int, form: Form) -> bool:
         """True if who reads ``value`` may read the integers of a form in its place."""
         alike = self.graph.values[value].layout == self.graph.values[form.value].layout
-        return alike or value not in self.viewed
+        return alike or value not in self.views_of
 
     def _holds(self, form: Form, dtype: str, wanted: Numbers) -> bool:
         return self.graph.values[form.value].dtype == dtype and form.numbers.same_as(wanted)
@@ -179,7 +183,7 @@ class _Lowering:
         wanted = first.numbers if first else None
         dtype = self.graph.values[first.value].dtype if first else ""
         if not all(form and wanted and self._holds(form, dtype, wanted) for form in forms):
-            if not readers or step.dst in self.viewed or not all(map(_makes_integers, readers)):
+            if not readers or step.dst in self.views_of or not all(map(_makes_integers, readers)):
                 return False
             found = [numbers_of(self.graph, reader, "dst") for reader in readers]
             wanted, dtype = found[0], self.graph.values[readers[0].dst].dtype

@@ -59,6 +59,16 @@ def test_a_vector_along_another_axis_stays():
     assert kinds(after)[:2] == ["matmul", "binary"]
 
 
+@pytest.mark.parametrize("known", [False, True])
+def test_a_number_that_the_caller_gives_stays_behind_the_view(known):
+    """Only constants are given the shape of what is viewed."""
+    b = Small((30, 6), (5, 6, 3), (1, 1))
+    factor = b.numbers(1, 1) if known else b.inputs[1]
+    y = b.binary(b.reshape(b.matmul(b.inputs[0], 6), (30, 6)), factor, "max")
+    after = fused(b, b.eltwise(y, "tanh"))
+    assert (chain(after.steps[0])[:1] == ["max"]) == known
+
+
 def test_a_last_dimension_that_the_view_merges_stays():
     b = Small((10, 18), (10, 3, 4))
     rows = b.reshape(b.matmul(b.inputs[0], 6), (10, 18))

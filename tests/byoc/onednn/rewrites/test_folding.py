@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from small_programs import Small, chain, fused, kinds
@@ -143,6 +145,21 @@ def test_a_scale_that_is_an_input_is_no_weight():
     b = Small(OUT, IMAGE, VECTOR)
     after = fused(b, b.binary(b.conv(b.inputs[0], 7), b.inputs[1], "mul"))
     assert chain(after.steps[0]) == ["mul"]
+
+
+@pytest.mark.parametrize("algorithm", ["mul", "add"])
+@pytest.mark.parametrize("root", ["convolution", "layer_norm"])
+def test_a_function_behind_a_number_stays_behind_it(root, algorithm):
+    """A scale or shift that has something fused behind it already goes into no weights."""
+    shape = OUT if root == "convolution" else (6, 5)
+    b = Small(shape, IMAGE if root == "convolution" else shape)
+    if root == "convolution":
+        y = b.conv(b.inputs[0], 7)
+    else:
+        y = b.step(root, ir.LayerNormalization(1e-5), shape, [("src", b.inputs[0])])
+    y = b.binary(y, b.numbers(*(VECTOR if root == "convolution" else (1, 5))), algorithm)
+    b.steps[-1] = replace(b.steps[-1], post_ops=(ir.EltwisePostOp("relu", 0.0, 0.0),))
+    assert [chain(step) for step in fused(b, y).steps] == [[], ["relu"]]
 
 
 def test_weights_that_are_an_input_are_not_scaled():

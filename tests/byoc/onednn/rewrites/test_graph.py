@@ -175,3 +175,22 @@ def test_an_output_is_not_private_and_inputs_stay() -> None:
     finished, _ = graph.close()
     assert {value.name for value in finished.values} >= {"x", "y", "unused"}
     assert finished.values[finished.of_kind("input")[1]] == program.values[unused]
+
+
+def test_readers_and_views_get_what_holds_the_same() -> None:
+    """Also where the value that is taken for another one is the first of all."""
+    b = ProgramBuilder("p")
+    y, out = b.constant(ARRAY), b.port("output", "y", (24,), "float32")
+    view = b.reshape(y, (6, 4))
+    b.write_output(b.reshape(b.step("relu", RELU, (6, 4), [("src", view)]), (24,)), out)
+    other = b.constant(2 * ARRAY)
+    graph = Graph(b.finish(), b.constants)
+    number = next(n for n, value in enumerate(graph.values) if value.index == 1 and value.kind == "constant")
+    assert y == 0 and graph.values[number].shape == graph.values[y].shape == graph.values[other].shape
+    graph.rebuild([step for step in graph.steps if step], {y: number})
+    program, constants = graph.close()
+    (left,) = constants
+    np.testing.assert_array_equal(left, 2 * ARRAY)
+    (step,) = program.steps
+    seen = program.values[step.operand("src")]
+    assert seen.shape == (6, 4) and program.values[seen.alias_of].kind == "constant"

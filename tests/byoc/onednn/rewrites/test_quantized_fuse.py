@@ -118,6 +118,10 @@ def test_a_sum_is_made_in_the_later_product(turned: bool) -> None:
     assert kinds(after).count("binary") == 0
     (product,) = [step for step in after.steps if "add" in chain(step)]
     assert product is after.steps[-1] and chain(product)[:3] == ROUNDED[1:]
+    rounding = product.post_ops[2]
+    assert isinstance(rounding, ir.EltwisePostOp)
+    own, other = S8, U8  # it adds the integers that the first one writes, in their scale
+    assert rounding.alpha == pytest.approx(own[0] / other[0])
 
 
 @pytest.mark.parametrize("algorithm", ["mul", "sub", "max"])
@@ -162,9 +166,9 @@ def test_a_product_of_real_numbers_in_a_matrix_rounds_too() -> None:
         ("mul", "add", 1, False),  # to a tensor of another shape
     ],
 )
-@pytest.mark.parametrize("gone", [False, True])
+@pytest.mark.parametrize("between", ["a step", "one that is gone", "nothing"])
 def test_the_step_that_reads_a_conversion_says_what_becomes_of_it(
-    first: str, second: str, rows: int, added: bool, gone: bool
+    first: str, second: str, rows: int, added: bool, between: str
 ) -> None:
     """Another step, or one that was dropped, may stand between both."""
     whole, other = (2, 3), (rows, 3)
@@ -185,8 +189,10 @@ def test_the_step_that_reads_a_conversion_says_what_becomes_of_it(
         step("first", ir.Binary(first), src=1, src1=1, dst=4),
         step("second", ir.Binary(second), src=3, src1=1, dst=5),
     )
+    if between == "nothing":
+        steps = (steps[0], steps[2])
     graph = Graph(ir.Program("p", values, steps), [np.ones(1, "float32")])
-    if gone:
+    if between == "one that is gone":
         graph.drop(1)
     assert _is_added(graph, 0, 3) == added
     assert not _is_added(graph, 0, 5), "an output is no one's alone"

@@ -112,6 +112,18 @@ def test_a_maximum_slice_and_concatenation_move_integers():
     ]
 
 
+def test_what_moves_other_numbers_is_left_alone():
+    """Real numbers, and integers with a scale for each channel."""
+    b = Quantized((2, 5, 6, 7), IMAGE, IMAGE)
+    row = b.constant(np.linspace(0.02, 0.03, 5, dtype="float32"))
+    whole = b.step("q", ir.Quantization(1), IMAGE, [("src", b.inputs[0]), ("dst_scale", row)], "int8")
+    each = b.step("d", ir.Quantization(1), IMAGE, [("src", whole), ("src_scale", row)])
+    maximum = ir.Pooling("max", (3, 3), (1, 1), (1, 1), (1, 1))
+    pooled = [b.step("pooling", maximum, IMAGE, [("src", one)]) for one in (each, b.inputs[1])]
+    after = fused(b, b.binary(b.product(b.rounded(pooled[0]), 5), pooled[1]))
+    assert [pair for pair in types(after) if pair[0] == "pooling"] == [("pooling", "float32")] * 2
+
+
 def test_pieces_of_another_scale_are_converted_where_the_result_is_whole():
     b = Quantized((2, 10, 6, 7), IMAGE, IMAGE)
     left, right = b.rounded(b.inputs[0], U8), b.rounded(b.inputs[1], S8)

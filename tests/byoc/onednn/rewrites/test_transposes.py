@@ -110,6 +110,39 @@ def test_products_read_weights_along_rows_or_columns(axes, copied):
     assert kinds(after) == (["reorder", "matmul"] if copied else ["matmul"])
 
 
+def test_products_take_constant_weights_in_any_order():
+    """They are packed when the program is loaded; a copy in plain order would be one more."""
+    b = Small((2, 5, 6, 4), (2, 5, 6, 3))
+    stored = b.numbers(*SHAPE)
+    weights = b.permute(stored, (0, 3, 1, 2))
+    after = fused(
+        b, b.step("matmul", ir.MatMul(), (2, 5, 6, 4), [("src", b.inputs[0]), ("weights", weights)])
+    )
+    assert kinds(after) == ["matmul"]
+    read = after.values[after.steps[0].operand("weights")]
+    assert read.layout == "acdb" and after.values[read.alias_of].shape == SHAPE
+
+
+@pytest.mark.parametrize("role", ["weights", "recurrence"])
+def test_matrices_of_recurrent_layers_are_read_as_they_stand(role):
+    """The runtime packs them, whatever their order."""
+    steps, samples, units, gates = 5, 2, 3, 4
+    shape = (1, 1, units, gates, units)
+    turned = (1, 1, gates, units, units)
+    b = Small((steps, samples, units), (steps, samples, units))
+    both = {name: b.numbers(*(turned if name == role else shape)) for name in ("weights", "recurrence")}
+    both[role] = b.permute(both[role], (0, 1, 3, 2, 4))
+    operands = [("src", b.inputs[0]), *both.items()]
+    attrs = ir.Recurrent("lstm", "forward")
+    b.write_output(b.step("lstm", attrs, (steps, samples, units), operands), b.output)
+    graph = Graph(b.finish(), list(b.constants))
+    copy_transposed(graph)
+    program, _ = graph.close()
+    assert kinds(program) == ["recurrent"]
+    layouts = {name: program.values[program.steps[0].operand(name)].layout for name in both}
+    assert layouts == {**dict.fromkeys(both, "abcde"), role: "abdce"}
+
+
 def test_products_read_any_source():
     b = Small((4, 2, 5, 6), SHAPE)
     after = fused(b, b.matmul(b.permute(b.inputs[0], (2, 0, 3, 1)), 6))
