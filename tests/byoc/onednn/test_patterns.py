@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import tvm
 from scipy import special
-from tvm import relax
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "passes"))
 
@@ -22,8 +21,6 @@ from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.byoc.onednn.families import lrn as lrn_family
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.opcheck.references import evaluate
-from tvm_mxplan.operators.attention import Attention, attention
-from tvm_mxplan.operators.recurrent import USUAL, Layer, recurrent
 from tvm_mxplan.passes.dispatch import DispatchOperators
 from tvm_mxplan.passes.dispatch.implementations import preference_of
 from tvm_mxplan.passes.region import BuildPrograms, PartitionRegions
@@ -311,27 +308,6 @@ def test_weights_are_read_transposed_where_they_are_a_matrix():
     for name, axes in (("w", "[1, 0]"), ("v", "[0, 2, 1]")):
         lines = f"t = R.permute_dims({name}, axes={axes})\ny = R.matmul(x, t)"
         assert [step.kind for step in steps_of(lines, parameters)] == ["matmul"]
-
-
-@pytest.mark.parametrize("kind", ["lstm", "attention"])
-def test_operators_of_ours_with_any_number_of_operands_are_one_step(kind):
-    shapes = {"lstm": (5, 2, 3), "attention": (2, 3, 4, 6)}
-    x = relax.Var("x", relax.TensorType(shapes[kind], "float32"))
-    if kind == "lstm":
-        weights = {"weights": (1, 16, 3), "recurrence": (1, 16, 4), "bias": (1, 32)}
-        constants = {name: relax.const(np.ones(shape, "float32")) for name, shape in weights.items()}
-        call = recurrent(Layer("lstm", "forward", USUAL["lstm"]), {"data": x, **constants})
-    else:
-        call = attention(Attention(0.5), x, x, x)
-    builder = relax.BlockBuilder()
-    with builder.function("main", [x]):
-        with builder.dataflow():
-            result = builder.emit(call)
-            result = builder.emit(relax.TupleGetItem(result, 0)) if kind == "lstm" else result
-            y = builder.emit_output(relax.op.abs(result))
-        builder.emit_func_output(y)
-    kinds = [step.kind for step in steps_of_module(builder.get())]
-    assert kinds == [{"lstm": "recurrent"}.get(kind, kind), "eltwise"]
 
 
 # --- single operators ------------------------------------------------------------------------------------

@@ -51,6 +51,18 @@ def test_the_same_bytes_of_another_type_are_another_constant():
     assert len(set(texts)) == 3
 
 
+def test_what_no_text_shows_counts() -> None:
+    """The numbers of an attribute are metadata, which is not printed; how many there are is in the hash."""
+    mod = module()
+    noted = [
+        tvm.IRModule({"main": mod["main"].with_attr("note", relax.const(np.ones(count, "float32")))})
+        for count in (2, 3, 2)
+    ]
+    assert noted[0].script(show_meta=False) == noted[1].script(show_meta=False)
+    first, second, third = map(digest, noted)
+    assert first == third != second
+
+
 def test_the_same_bytes_in_another_shape_are_another_constant():
     """A reshape of it, whose result is the same type; and as a result that nobody looks at further."""
 

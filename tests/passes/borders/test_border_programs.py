@@ -176,6 +176,35 @@ def test_another_layout_than_the_one_in_which_it_is() -> None:
     assert ports(crossed, "output") == [BLOCKED]
 
 
+def test_a_result_that_no_reorder_makes_is_given_in_other_layouts_too() -> None:
+    """The step that writes it plain stays; reorders stand behind all steps."""
+    b = Builder()
+    src = b.value("x", "input")
+    b.pool(src, b.value("y", "output"))
+    b.pool(src, b.value("z", "output"))
+    crossed = cross_borders(b.program(), [(PLAIN,)], [(PLAIN, LAST), (PLAIN, BLOCKED)])
+    assert kinds(crossed) == ["pooling", "pooling", "reorder", "reorder"]
+    assert ports(crossed, "output") == [PLAIN, PLAIN, LAST, BLOCKED]
+    x = normal(0, *SHAPE)
+    y, z, last, blocked = (np.zeros(s, "float32") for s in (SHAPE, SHAPE, (1, 8, 8, 64), (1, 4, 8, 8, 16)))
+    run(crossed, [x], [y, z, last, blocked])
+    np.testing.assert_array_equal(last, y.transpose(0, 2, 3, 1))
+    np.testing.assert_array_equal(blocked, z.reshape(1, 4, 16, 8, 8).transpose(0, 1, 3, 4, 2))
+    np.testing.assert_array_equal(y, z)
+
+
+def test_what_a_step_of_several_results_shows_first_leaves_by_its_reorder() -> None:
+    """One of its results is an output, the others are not: it has shown the value before the reorder does."""
+    b = Builder()
+    pooled = b.pool(b.value("x", "input"), b.value("pooled", "local", LAST))
+    roles = ("dst", "made_scale", "made_zero_point")
+    results = [b.value("integers", "output"), b.value("scale", "local"), b.value("zero", "local")]
+    operands = (ir.Operand("src", pooled), *map(ir.Operand, roles, results))
+    b.steps.append(ir.Step("several", ir.DynamicQuantization(), operands))
+    b.reorder(pooled, b.value("y", "output"))
+    assert borders_of(b.program()).gives == (PLAIN, PLAIN)
+
+
 def test_an_input_in_two_layouts() -> None:
     b = Builder()
     src = b.value("x", "input")

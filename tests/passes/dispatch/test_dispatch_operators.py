@@ -259,6 +259,7 @@ def test_a_pattern_of_several_operators_needs_all_of_them():
         ({"floor_0": "onednn"}, "floor_0 cannot run in onednn: no implementation in the library"),
         ({"relu_0": "cudnn"}, "relu_0 cannot run in cudnn: no such thing here"),
         ({"relu": "tensorrt"}, "relu=tensorrt: the target does not name it; it has onednn, cudnn, llvm"),
+        ({"tvm_call_packed": "llvm"}, "Relax has no operator 'tvm_call_packed'"),
         ({"sofmax": "llvm"}, "no operator 'sofmax'; the nearest are softmax"),
     ],
 )

@@ -95,3 +95,14 @@ def test_a_plan_chosen_as_a_whole_says_so():
     WeighCandidates(OneDNN(), "cost", MODEL, replayed)(mod)
     algorithms = {one.algorithm: one.out for one in replayed.weighed["conv2d_0"] if not one.layouts}
     assert algorithms["winograd_f4"] == "costs less than direct alone, but the plan was chosen as a whole"
+
+
+def test_others_are_held_against_the_algorithm_that_a_kept_plan_has():
+    """Winograd in squares of two costs less than direct, and more than in squares of four."""
+    mod, journal = decided("cost", "cost")
+    ((name, decision),) = journal.layouts.items()
+    replayed = Journal(layouts={name: LayoutDecision("cost", decision.seconds, replayed=True)})
+    WeighCandidates(OneDNN(), "cost", MODEL, replayed)(mod)
+    others = {one.algorithm: one for one in replayed.weighed["conv2d_0"] if not one.layouts}
+    assert others["winograd_f2"].cost_us < others["direct"].cost_us
+    assert {one.out for one in others.values()} == {"costs more than winograd_f4"}

@@ -74,6 +74,15 @@ def test_operators_that_hand_on_tensors_are_weighed_together() -> None:
     assert "floor_0, ceil_0" in journal.refused["relax.floor"]
 
 
+def test_branches_that_meet_are_one_part() -> None:
+    """What was begun apart is weighed once, with all that it has come to."""
+    found, journal = chosen("a = R.floor(x)\nb = R.ceil(x)\nc = R.sign(b)\ny = R.less(a, c)")
+    assert set(found.values()) == {"llvm"}
+    assert len(journal.refused) == 4 and len(set(journal.refused.values())) == 1
+    (reason,) = set(journal.refused.values())
+    assert all(name in reason for name in ("floor_0", "ceil_0", "sign_0", "less_0"))
+
+
 @pytest.mark.parametrize("key", ["floor", "floor_0"])
 def test_a_wish_is_not_weighed(key: str) -> None:
     assert chosen("y = R.floor(x)", first={key: "host"})[0] == {"floor_0": "host"}

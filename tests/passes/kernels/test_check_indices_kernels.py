@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import tvm
+import tvm_ffi
 from tvm import relax, tirx
 
 from tvm_mxplan.errors import InvalidInputError
@@ -102,6 +103,25 @@ def test_more_indices_than_data_are_told_where_both_are_known(rows: object, most
     x, indices = data(most, 4), tensor("i", rows, 2)
     after = checked(module(OP.gather_elements(x, indices, 1), x, indices))
     assert told(after) == [("1", "4", "3")]
+
+
+def test_constants_for_an_axis_without_a_number_are_checked_when_the_model_runs() -> None:
+    """Also where another axis, which the same constant has an index for, has one."""
+    for shape in ((N, 4), (4, N)):
+        x, pairs = data(*shape), relax.const(np.array([[-1, 3], [2, -4]]), "int64")
+        ends = [("n", "n - 1") if extent is N else ("4", "3") for extent in shape]
+        found = told(checked(module(OP.gather_nd(x, pairs), x)))
+        assert found == [(str(axis), *end) for axis, end in enumerate(ends)]
+
+
+@pytest.mark.parametrize(("shape", "count"), [((2,), 1), ((6, 2), 6), ((2, 3, 2), 6), ((4, 2, 3, 2), 24)])
+def test_every_index_of_several_components_is_checked_once(shape: tuple[int, ...], count: int) -> None:
+    x, indices = data(), tensor("i", *shape)
+    mod = checked(module(OP.gather_nd(x, indices), x, indices))
+    (kernel,) = [mod[gvar] for gvar in mod.get_global_vars() if gvar.name_hint.startswith("check_indices")]
+    loops: list[tirx.For] = []
+    tvm_ffi.structural_walk(kernel.body, (tirx.For, lambda loop: loops.append(loop)))
+    assert [int(loop.extent) for loop in loops] == [count]
 
 
 def test_regions_are_left_to_their_library() -> None:

@@ -164,6 +164,51 @@ def test_work_counts_starts_of_sums_branches_and_functions() -> None:
     assert work(kernel.body) == 8 * 4 * per_point
 
 
+def test_work_counts_conditions_without_another_branch() -> None:
+    @T.prim_func(s_tir=True)
+    def kernel(x: T.Buffer((8,), "float32"), out: T.Buffer((8,), "float32")) -> None:
+        for i in range(8):
+            if x[i] > T.float32(0):
+                out[i] = x[i]
+
+    assert work(kernel.body) == 8 * (1 + 2)
+
+
+STORE = tirx.BufferStore(
+    tirx.decl_buffer((4,), "float32", name="b"), tirx.const(1, "float32"), [tirx.const(0)]
+)
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        (STORE, 1),
+        (tirx.Evaluate(tirx.const(0)), 0),
+        (tirx.Bind(tirx.Var("v", "int32"), tirx.const(3)), 0),
+        (tirx.AllocBuffer(STORE.buffer), 0),
+        (tirx.AssertStmt(tirx.const(True, "bool"), tvm.ir.StringImm("RuntimeError"), []), 0),
+        (tirx.SeqStmt([STORE, STORE]), 2),
+        (tirx.While(tirx.const(True, "bool"), STORE), math.inf),
+    ],
+)
+def test_statements_without_loops_count_what_they_load_and_store(
+    statement: tirx.Stmt, expected: float
+) -> None:
+    assert work(statement) == expected
+
+
+def test_work_on_other_views_of_a_buffer_is_known() -> None:
+    @T.prim_func
+    def kernel(x: T.Buffer((8,), "float32")) -> None:
+        seen = T.decl_buffer((2, 4), "float32", data=x.data)
+        seen[0, 1] = T.float32(1)
+
+    declared: list[tirx.DeclBuffer] = []
+    tvm_ffi.structural_walk(kernel.body, (tirx.DeclBuffer, lambda one: declared.append(one)))
+    assert len(declared) == 1
+    assert 1 <= work(kernel.body) < math.inf
+
+
 @I.ir_module
 class Symbolic:
     @R.function

@@ -65,6 +65,15 @@ def test_elementwise_steps_write_over_what_they_read_last() -> None:
     assert [program.values[step.dst].alias_offset for step in program.steps] == [0, 0, 0]
 
 
+def test_what_was_written_over_is_kept_until_its_new_bytes_are_read_last() -> None:
+    """The second relu's result has the first one's bytes, and is read again behind the third."""
+    b = Small()
+    second = b.relu(b.relu(b.x))
+    third = b.relu(second)
+    b.binary(third, second)
+    assert homes(shared(b.program())) == ["relu0", "relu0", "relu2", "relu2"]
+
+
 def test_inputs_and_what_is_read_again_are_left_alone() -> None:
     b = Small()
     first = b.relu(b.x)

@@ -50,7 +50,7 @@ def relax_fingerprint(mod: tvm.IRModule, digests: Sequence[bytes]) -> str:
     """
     fingerprint = Fingerprint()
     fingerprint.add("text", mod.script(show_meta=False))
-    structure = tvm_ffi.structural_hash(mod, map_free_vars=True, skip_tensor_content=True)
+    structure = tvm_ffi.structural_hash(mod, skip_tensor_content=True)
     fingerprint.add("structural hash", structure)
     types = [[str(tensor.dtype), [int(dim) for dim in tensor.shape]] for tensor in constants_of(mod)]
     fingerprint.add("types", types)
