@@ -3,6 +3,7 @@
 from .check_indices import CheckIndices
 from .fused_scalars import FusedScalarsInShapes
 from .reductions_from_infinity import ReductionsFromInfinity
+from .schedule_kernels import ScheduleKernels
 from .serial_small_kernels import SerialSmallKernels
 from .target_kernels import TargetKernels
 from .wide_sums import WideSums
@@ -11,6 +12,7 @@ __all__ = [
     "CheckIndices",
     "FusedScalarsInShapes",
     "ReductionsFromInfinity",
+    "ScheduleKernels",
     "SerialSmallKernels",
     "TargetKernels",
     "WideSums",

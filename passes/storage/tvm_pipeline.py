@@ -21,7 +21,8 @@ from tvm.relax.backend.cpu_generic import pipeline as cpu_generic
 from tvm.relax.backend.cuda import pipeline as cuda
 from tvm.relax.backend.rocm import pipeline as rocm
 
-from ..kernels import FusedScalarsInShapes, TargetKernels
+from ..kernels import FusedScalarsInShapes, ScheduleKernels, TargetKernels
+from ..kernels.schedule_kernels import RULES
 from ..relax_types import is_arithmetic
 from .order_bindings import smaller_order
 from .storage_rewrite import Observer, StorageRewrite
@@ -45,11 +46,13 @@ def finalize_passes(
 def _legalize_passes(
     target: tvm.target.Target, mod: tvm.IRModule, beside: tvm.target.Target | None = None
 ) -> list[tvm.transform.Pass]:
-    """TVM's passes from operators to fused kernels, with ``FusedScalarsInShapes`` before the last.
+    """TVM's passes from operators to fused kernels, with ``FusedScalarsInShapes`` before the last of these.
 
-    A module whose shapes have conditions inside (``if_then_else``) is not fused: ``FuseOps`` fails there.
+    For GPUs ``ScheduleKernels`` applies TVM's schedules.  A module whose shapes have conditions inside
+    (``if_then_else``) is not fused: ``FuseOps`` fails there.
     """
     passes = _PIPELINES[(beside or target).kind.name].legalize_passes(target)
+    passes = [ScheduleKernels(*one.rules) if one.info.name == RULES else one for one in passes]
     if _has_conditions(mod):
         return [one for one in passes if one.info.name not in (_FUSING, _FUSED)]
     scalars = FusedScalarsInShapes()
