@@ -24,12 +24,11 @@ from tvm_mxplan.core.machine import MachineRates
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import StepFacts
 
+from .groups import NARROW, loaded, narrow_groups, narrowed
 from .names import GEMM
+from .vectors import VECTOR, VECTORS, positions, vector_of, whole
 
-_VECTOR = 16
-_VECTORS = {"avx2": 8, "sse41": 4}
 _ROW_PRODUCT = "row_product"
-_NARROW = "grouped"
 # Depthwise kernels of narrow vectors load more often.
 _NARROW_LOADS = 0.7
 
@@ -57,12 +56,14 @@ _CONVOLUTIONS = (
     ("brdgmm_dw", None, Reach(0.3, 0.5)),
     *_DEPTHWISE,
     ("jit", None, Reach(1.0, 1.2)),
-    (_NARROW, None, Reach(1.0, 0.5, 1.1)),
+    (NARROW, None, Reach(1.0, 0.5, 1.1)),
     ("conv", None, Reach(0.95, 1.2)),  # a deconvolution by the convolution's gradient
     ("brg_conv", None, Reach(0.9, 1.2)),
     (_ROW_PRODUCT, None, _ONE_ROW),
     (GEMM, None, Reach(0.3, 1.0)),
 )
+# The kernel for any window, of one pixel: it reads its weights less well than those made for that.
+_ANY_WINDOW, _ANY_WINDOW_OF_ONE = "jit", Reach(0.85, 1.2, 1.9)
 _WEIGHT_GRADIENTS = (
     ("jit_1x1", True, Reach(0.9, 0.4)),
     ("jit_1x1", False, Reach(0.7, 0.9)),
@@ -72,12 +73,6 @@ _WEIGHT_GRADIENTS = (
     (GEMM, None, Reach(0.3, 1.0)),
 )
 _WINDOWED = (ir.Convolution, ir.Deconvolution, ir.ConvolutionBackwardWeights)
-# Where channels are in groups each product of vectors waits for a load: as a share of the vectors that the
-# machine multiplies in a second with the instruction set that multiplies most.
-_GROUPED = 0.65
-# Our kernels for narrow groups: what their sums reach, and the operations that could be done while one
-# pixel of a group, or of the groups in a vector, is fetched and put away.
-_NARROW_SHARE, _NARROW_PIXEL = 0.9, 2200.0
 _OTHER_CONVOLUTIONS = Reach(0.8, 1.0)
 _PRODUCTS = Reach(1.05, 1.2, 1.3)
 _GEMM = Reach(0.3, 1.4, 1.3)
@@ -141,8 +136,8 @@ def computing_us(facts: StepFacts, machine: MachineRates) -> float:
         operations = 2.0 * math.prod(src[:3]) * facts.shape("key")[2] * depths / _ATTENTION
     elif isinstance(attrs, ir.Convolution | ir.Deconvolution):
         operations = _convolution(facts, attrs, machine)
-        narrow = _narrowed(facts, attrs)
-        if narrow in _VECTORS:
+        narrow = narrowed(facts, attrs)
+        if narrow in VECTORS:
             operations *= peak / machine.gflops(facts.dtype("src"), narrow)
     elif isinstance(attrs, ir.ConvolutionBackwardWeights):
         inputs = facts.shape("dst")[2 if attrs.groups > 1 else 1 :]
@@ -222,56 +217,25 @@ def _convolution(facts: StepFacts, attrs: ir.Convolution | ir.Deconvolution, mac
     inputs, outputs = src[1], dst[1]
     if attrs.groups > 1:
         inputs = facts.shape("src")[1] // attrs.groups
-    elif inputs >= _VECTOR and not info.family.startswith("brgconv"):
-        inputs = _whole(inputs, _vector(info))
-    if info.family == _NARROW:
-        return _narrow_groups(facts, attrs.groups)
+    elif inputs >= VECTOR and not info.family.startswith("brgconv"):
+        inputs = whole(inputs, vector_of(info))
+    if info.family == NARROW:
+        return narrow_groups(facts, attrs.groups, machine)
     share = _reach(facts).share
     if facts.step.has_depthwise:
         # Pointwise at every position of the source, then a window of 3x3 for each element of the result.
-        operations = 2.0 * _positions(src) * inputs * _whole(outputs, _vector(info))
+        operations = 2.0 * positions(src) * inputs * whole(outputs, vector_of(info))
         return operations / share + 2.0 * 9 * math.prod(dst) / _of("brdgmm_dw", False).share
-    positions = _positions(dst if isinstance(attrs, ir.Convolution) else src)
+    pixels = positions(dst if isinstance(attrs, ir.Convolution) else src)
     if not _is_depthwise(info):
         # Every group's output channels take whole vectors; AVX2's narrow ones gain nothing there.
-        instructions = _narrowed(facts, attrs)
-        wide = attrs.groups > 1 and info.instruction_set in _VECTORS
-        vector = _VECTOR if wide else _VECTORS.get(instructions, _VECTOR)
-        outputs = attrs.groups * _whole(-(-outputs // attrs.groups), vector)
+        instructions = narrowed(facts, attrs)
+        wide = attrs.groups > 1 and info.instruction_set in VECTORS
+        vector = VECTOR if wide else VECTORS.get(instructions, VECTOR)
+        outputs = attrs.groups * whole(-(-outputs // attrs.groups), vector)
         if attrs.groups > 1:
-            share *= _loaded(facts, instructions, machine)
-    return 2.0 * positions * inputs * outputs * window / share
-
-
-def _narrowed(facts: StepFacts, attrs: ir.Convolution | ir.Deconvolution) -> str:
-    """The instruction set whose vectors a kernel fills: groups of few channels take narrow ones."""
-    info = facts.info
-    if attrs.groups == 1 or info.family != "jit" or info.instruction_set in _VECTORS:
-        return info.instruction_set
-    outputs, inputs = facts.shape("weights")[1:3]
-    fitting = (name for name, lanes in _VECTORS.items() if inputs % lanes == 0 and outputs % lanes == 0)
-    return info.instruction_set if max(inputs, outputs) >= _VECTOR else next(fitting, info.instruction_set)
-
-
-def _loaded(facts: StepFacts, instructions: str, machine: MachineRates) -> float:
-    """Of the rate of an instruction set, what kernels reach that load something for each product."""
-    info, dtype = facts.info, facts.dtype("src")
-    if info.family == GEMM or info.instruction_set == "sse41":  # which multiplies and adds apart
-        return _GROUPED
-    rates = {lanes: machine.gflops(dtype, name) / lanes for name, lanes in _VECTORS.items()}
-    rates[_VECTOR] = machine.gflops(dtype) / _VECTOR
-    own = _VECTORS.get(instructions, _VECTOR)
-    return min(1.0, _GROUPED * max(rates.values()) / rates[own])
-
-
-def _narrow_groups(facts: StepFacts, groups: int) -> float:
-    """Operations of a convolution by our kernels: a group's channels fill vectors, or groups one vector."""
-    _, outputs, inputs, *window = facts.shape("weights")
-    vector = _vector(facts.info)
-    together = max(vector // outputs, 1)
-    channels = _whole(together * outputs, vector)
-    sums = 2.0 * inputs * channels * math.prod(window) / _NARROW_SHARE
-    return _positions(facts.shape("dst")) * (groups / together) * (sums + _NARROW_PIXEL)
+            share *= loaded(facts, instructions, machine)
+    return 2.0 * pixels * inputs * outputs * window / share
 
 
 def _turns(facts: StepFacts) -> bool:
@@ -288,8 +252,10 @@ def _turns(facts: StepFacts) -> bool:
 def _reach(facts: StepFacts) -> Reach:
     of_weights = isinstance(facts.step.attrs, ir.ConvolutionBackwardWeights)
     image, table = ("src", _WEIGHT_GRADIENTS) if of_weights else ("dst", _CONVOLUTIONS)
+    if facts.info.family == _ANY_WINDOW and not of_weights and _is_pointwise(facts):
+        return _ANY_WINDOW_OF_ONE
     reach = _of(facts.info.family, bool(facts.layout(image).blocks), table)
-    if _is_depthwise(facts.info) and facts.info.instruction_set in _VECTORS:
+    if _is_depthwise(facts.info) and facts.info.instruction_set in VECTORS:
         return Reach(_NARROW_LOADS * reach.share, reach.shown, reach.passes)
     return reach
 
@@ -307,18 +273,11 @@ def _products(info: StepInfo) -> Reach:
     return _ONE_ROW if info.family.startswith(_ROW_PRODUCT) else _PRODUCTS
 
 
+def _is_pointwise(facts: StepFacts) -> bool:
+    """Whether one group's windows have one pixel."""
+    weights = facts.shape("weights")
+    return len(weights) == len(facts.shape("src")) and math.prod(weights[2:]) == 1
+
+
 def _is_depthwise(info: StepInfo) -> bool:
     return "dw" in info.family.split("_")
-
-
-def _positions(shape: tuple[int, ...]) -> int:
-    return shape[0] * math.prod(shape[2:])
-
-
-def _vector(info: StepInfo) -> int:
-    """Channels that an implementation computes at once."""
-    return _VECTORS.get(info.instruction_set, _VECTOR)
-
-
-def _whole(channels: int, vector: int) -> int:
-    return -(-channels // vector) * vector

@@ -1,6 +1,7 @@
 """Measures the rates of this machine with oneDNN's own kernels in less than two seconds.
 
     compute   a convolution of 1x1 whose data fit caches, by instruction set
+    kernels   a convolution of 3x3 in groups, by implementation
     copied    an elementwise function on as much as half of a level holds, on several times the last cache
     read      a matrix of so many bytes multiplied with one row
     exchanged a function of what one thread has written, on all of them
@@ -18,22 +19,25 @@ import resource
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 
 from tvm_mxplan.core.layout.layout import parse_layout
-from tvm_mxplan.core.machine import Compute, MachineRates, MemoryLevel
+from tvm_mxplan.core.machine import Compute, KernelRate, MachineRates, MemoryLevel
 from tvm_mxplan.core.machine.caches import cache_sizes
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.errors import UnsupportedError
 
 from .. import library
+from .groups import MEASURED_CHANNELS, MEASURED_WINDOW, rate_in_groups
 from .names import implementation_named
 
 _Result = TypeVar("_Result")
 _CHANNELS, _EXTENT = 256, 14
-_SECONDS = 0.1
+_GROUPS = 16
+_SECONDS = 0.08
 """For each number that is measured, beyond its first runs."""
 _FIRST = 3
 _FAR = 4
@@ -42,14 +46,19 @@ _FAR_BYTES = (64 << 20, 256 << 20)
 _CHAIN, _FEW, _ROWS = 64, 16, 1024
 _SMALLEST = 256 << 10
 """Of what is moved in a run: with less, starting it counts more."""
-_EXCHANGED_BYTES = 1 << 20
+_EXCHANGED_BYTES = 512 << 10
+"""As much as the nearest cache that is a core's own holds beside what the function that wrote them read."""
 _SWITCHES = 20
 """In a second: times that the processor was taken away, from where on the machine counts as busy."""
+_STOLEN = 0.02
+"""Of the time of all processors: what a hypervisor gave to other guests, from where on it counts as busy."""
+_STAT = Path("/proc/stat")
 
 
 def measure_machine() -> tuple[MachineRates, bool]:
     """The rates of the calling thread's number of threads, not rounded, and whether others disturbed that."""
     begin, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
+    ticks = _ticks()
     threads = library.threads()
     start_us = _on_threads(1, threads, lambda: _chain_us(_CHAIN) / _CHAIN)
     call_us = _chain_us(1)
@@ -69,9 +78,20 @@ def measure_machine() -> tuple[MachineRates, bool]:
         min(exchanged, levels[0].copied),
         max(alone_us - start_us, 0.0),
         "measured",
+        tuple(_in_groups()),
     )
     switches = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw - before
-    return rates, switches > _SWITCHES * (time.perf_counter() - begin)
+    stolen, passed = (now - earlier for now, earlier in zip(_ticks(), ticks, strict=True))
+    return rates, switches > _SWITCHES * (time.perf_counter() - begin) or stolen > _STOLEN * passed
+
+
+def _ticks() -> tuple[int, int]:
+    """Ticks in which other guests had the processors, and all ticks, since the system started."""
+    try:
+        ticks = [int(field) for field in _STAT.read_text().split("\n", 1)[0].split()[1:9]]
+    except (OSError, ValueError):
+        return 0, 0
+    return (ticks[7], sum(ticks)) if len(ticks) == 8 else (0, 0)
 
 
 def _slower_outwards(levels: list[MemoryLevel]) -> Iterator[MemoryLevel]:
@@ -96,14 +116,27 @@ def _compute() -> Iterator[Compute]:
             yield Compute("float32", instruction_set, operations / _best_us(program) / 1e3)
 
 
-def _convolution(preferred: str) -> ir.Program:
+def _in_groups() -> Iterator[KernelRate]:
+    """Rates of kernels for convolutions in narrow groups."""
+    channels, window = MEASURED_CHANNELS, MEASURED_WINDOW
+    weights = (_GROUPS, channels, channels, window, window)
+    info = library.describe(_convolution("", weights)).steps[0]
+    operations = 2.0 * _GROUPS * channels**2 * window**2 * _EXTENT**2
+    for name in (info.implementation, *info.alternatives):
+        rate = rate_in_groups(implementation_named(name))
+        if rate and not info.error:
+            yield KernelRate(rate, operations / _best_us(_convolution(name, weights)) / 1e3)
+
+
+def _convolution(preferred: str, weights: tuple[int, ...] = (_CHANNELS, _CHANNELS, 1, 1)) -> ir.Program:
+    groups = weights[0] if len(weights) > 4 else 1
     image = (1, _CHANNELS, _EXTENT, _EXTENT)
     values = (
         ir.Value("src", image, "float32", "input", "acdb", 0),
-        ir.Value("weights", (_CHANNELS, _CHANNELS, 1, 1), "float32", "constant", "abcd", 0),
+        ir.Value("weights", weights, "float32", "constant", "abcde"[: len(weights)], 0),
         ir.Value("dst", image, "float32", "output", "acdb", 0),
     )
-    attrs = ir.Convolution((1, 1), (0,) * 4, (1, 1), 1, preferred=preferred)
+    attrs = ir.Convolution((1, 1), (weights[-1] // 2,) * 4, (1, 1), groups, preferred=preferred)
     return _single(values, attrs)
 
 

@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from tvm_mxplan.core.machine import Compute, MachineRates, MemoryLevel, UnusableRates, default_rates
+from tvm_mxplan.core.machine import (
+    Compute,
+    KernelRate,
+    MachineRates,
+    MemoryLevel,
+    UnusableRates,
+    default_rates,
+)
 
 RATES = MachineRates(
     2,
@@ -23,7 +30,16 @@ RATES = MachineRates(
     11.9,
     1.27,
     "measured",
+    (KernelRate("jit:avx512_core in groups", 187.0), KernelRate("grouped:avx2 in groups", 143.0)),
 )
+
+
+def test_kernels_that_were_measured_have_rates_of_their_own() -> None:
+    assert RATES.kernel_gflops("grouped:avx2 in groups") == 143.0
+    assert RATES.kernel_gflops("grouped:avx512 in groups") is None
+    other = replace(RATES, kernels=(KernelRate("grouped:avx2 in groups", 150.0), KernelRate("new", 1.0)))
+    assert RATES.better(other).kernels == (RATES.kernels[0], KernelRate("grouped:avx2 in groups", 150.0))
+    assert [one.gflops for one in RATES.rounded().kernels] == [180.0, 150.0]
 
 
 def test_the_fastest_instruction_set_of_a_type_where_none_is_named() -> None:
@@ -54,6 +70,8 @@ def test_the_file_says_the_same(tmp_path: Path) -> None:
     assert MachineRates.read(path) == replace(RATES, source="given")
     assert MachineRates.from_json(RATES.to_json()) == RATES
     assert MachineRates.from_json(default_rates(3).to_json()) == default_rates(3)
+    older = {name: value for name, value in RATES.to_json().items() if name != "kernels"}
+    assert MachineRates.from_json(older) == replace(RATES, kernels=())
 
 
 @pytest.mark.parametrize(
@@ -69,16 +87,20 @@ def test_the_file_says_the_same(tmp_path: Path) -> None:
         ({"exchanged": 0}, "expected rates above 0"),
         ({"exchanged": None}, "exchanged: expected a number"),
         ({"compute": []}, "compute: expected at least one"),
-        ({"compute": [["float32", "avx2"]]}, "compute: expected rows of three"),
+        ({"compute": [["float32", "avx2"]]}, "compute: expected rows of 3"),
         ({"compute": [["float32", 2, 2.0]]}, "compute: expected a name"),
         ({"compute": [["float32", "avx2", 0]]}, "expected rates above 0"),
         ({"compute": [["float32", "avx2", float("nan")]]}, "compute: expected a number"),
+        ({"kernels": [["jit", 1.0, 2.0]]}, "kernels: expected rows of 2"),
+        ({"kernels": [[1, 1.0]]}, "kernels: expected a name"),
+        ({"kernels": [["jit", "fast"]]}, "kernels: expected a number"),
+        ({"kernels": [["jit", 0.0]]}, "kernels, levels, exchanged: expected rates above 0, got 0.0"),
         ({"levels": [[1024, 1, 1]]}, "levels: expected caches"),
         ({"levels": []}, "levels: expected caches"),
         ({"levels": [[None, 1, 1], [1024, 1, 1]]}, "levels: expected caches"),
         ({"levels": [[2048, 1, 1], [1024, 1, 1], [None, 1, 1]]}, "levels: expected bytes that grow"),
         ({"levels": [[1.5, 1, 1], [None, 1, 1]]}, "levels: expected a whole number"),
-        ({"levels": None}, "levels: expected rows of three"),
+        ({"levels": None}, "levels: expected rows of 3"),
         ({"levels": [[0, 1, 1], [None, 1, 1]]}, "levels: expected bytes that grow"),
         ({"levels": [[1024, 1, 1], [1024, 1, 1], [None, 1, 1]]}, "levels: expected bytes that grow"),
         ({"levels": [[1024, 0, 1], [None, 1, 1]]}, "expected rates above 0, got 0.0"),
@@ -136,6 +158,7 @@ def test_the_default_knows_every_instruction_set_and_level() -> None:
         "exchanged": 16.0,
         "region_us": 1.5,
         "compute": [["float32", "avx512", 220.0], ["float32", "avx2", 200.0], ["float32", "sse41", 75.0]],
+        "kernels": [],
         "levels": [[2 << 20, 130.0, 180.0], [32 << 20, 130.0, 160.0], [None, 68.0, 68.0]],
     }
     assert default_rates().threads == 2
@@ -147,7 +170,8 @@ def test_the_default_knows_every_instruction_set_and_level() -> None:
 
 def test_one_line_for_a_report() -> None:
     assert str(RATES) == (
-        "measured: 211.3 GFLOP/s float32 avx512, 197 GFLOP/s float32 avx2, 800 GFLOP/s int8 avx512; "
+        "measured: 211.3 GFLOP/s float32 avx512, 197 GFLOP/s float32 avx2, 800 GFLOP/s int8 avx512, "
+        "187 jit:avx512_core in groups, 143 grouped:avx2 in groups; "
         "66.6 GB/s read, 68.4 GB/s copied; 11.9 GB/s between threads; 0.233 us to start a kernel, "
         "2.06 us to fork, 1.27 us to call a region; 2 thread(s)"
     )

@@ -1,6 +1,7 @@
 """``MachineRates``: what a machine computes and moves, which all estimates of time rest on.
 
     compute     operations a second by element type and instruction set, of all threads together
+    kernels     the same of kernels whose speed does not follow from that, by names that their library gives
     levels      memory from the nearest cache outwards: bytes that all threads have of it, and its speed
     exchanged   what a thread reads that another one has just written
     start_us    to begin a kernel that is there already
@@ -11,6 +12,7 @@ They are measured once on a machine, given by hand, or, where nothing can be mea
 
     {"threads": 2, "source": "measured", "start_us": 0.5, "fork_us": 1.5, "exchanged": 20.0,
      "region_us": 1.5, "compute": [["float32", "avx512", 480.0], ["float32", "avx2", 240.0]],
+     "kernels": [["jit:avx512_core in groups", 300.0]],
      "levels": [[2097152, 80.0, 80.0], [null, 40.0, 40.0]]}
 """
 
@@ -48,6 +50,14 @@ class Compute:
 
 
 @dataclass(frozen=True)
+class KernelRate:
+    """Operations a second, in thousands of millions, of one of a library's kernels."""
+
+    kernel: str
+    gflops: float
+
+
+@dataclass(frozen=True)
 class MemoryLevel:
     """A cache, or memory.
 
@@ -72,6 +82,7 @@ class MachineRates:
     threads : that reach all this together.
     levels : the nearest first, memory last.
     exchanged : GB/s; cores whose caches are far from each other exchange slowly.
+    kernels : those that were measured; estimates of others rest on ``compute`` alone.
     """
 
     threads: int
@@ -82,6 +93,7 @@ class MachineRates:
     exchanged: float
     region_us: float
     source: Source = "given"
+    kernels: tuple[KernelRate, ...] = ()
 
     def __post_init__(self) -> None:
         if self.threads < 1:
@@ -94,12 +106,14 @@ class MachineRates:
         sizes = [level.nbytes for level in self.levels if level.nbytes is not None]
         if sizes != sorted(set(sizes)) or (sizes and sizes[0] < 1):
             raise UnusableRates(f"levels: expected bytes that grow, got {sizes}")
-        speeds = [one.gflops for one in self.compute]
-        speeds.append(self.exchanged)
+        speeds = [self.exchanged, *(one.gflops for one in self.compute)]
+        speeds += [one.gflops for one in self.kernels]
         speeds += [speed for level in self.levels for speed in (level.read, level.copied)]
         for speed in speeds:
             if not 0 < speed < _FASTEST:
-                raise UnusableRates(f"compute, levels, exchanged: expected rates above 0, got {speed}")
+                raise UnusableRates(
+                    f"compute, kernels, levels, exchanged: expected rates above 0, got {speed}"
+                )
         for name in ("start_us", "fork_us", "region_us"):
             if not 0 <= getattr(self, name) < _FASTEST:
                 raise UnusableRates(f"{name}: expected microseconds, got {getattr(self, name)}")
@@ -120,6 +134,10 @@ class MachineRates:
         if not instruction_set:
             return max(rates.values())
         return rates.get(instruction_set, _NARROWER * min(rates.values()))
+
+    def kernel_gflops(self, kernel: str) -> float | None:
+        """Of a kernel that was measured, None of any other."""
+        return next((one.gflops for one in self.kernels if one.kernel == kernel), None)
 
     def copying_us(self, nbytes: int) -> float:
         """Microseconds to read and write so many bytes together, out of the nearest level that holds them."""
@@ -158,6 +176,7 @@ class MachineRates:
             fork_us=preferred(self.fork_us) if self.fork_us else 0.0,
             exchanged=preferred(self.exchanged),
             region_us=preferred(self.region_us) if self.region_us else 0.0,
+            kernels=tuple(replace(one, gflops=preferred(one.gflops)) for one in self.kernels),
         )
 
     def better(self, other: MachineRates) -> MachineRates:
@@ -181,6 +200,10 @@ class MachineRates:
             fork_us=min(self.fork_us, other.fork_us),
             exchanged=max(self.exchanged, other.exchanged),
             region_us=min(self.region_us, other.region_us),
+            kernels=tuple(
+                replace(one, gflops=max(one.gflops, other.kernel_gflops(one.kernel) or 0.0))
+                for one in self.kernels
+            ),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -193,6 +216,7 @@ class MachineRates:
             "exchanged": self.exchanged,
             "region_us": self.region_us,
             "compute": [[one.dtype, one.instruction_set, one.gflops] for one in self.compute],
+            "kernels": [[one.kernel, one.gflops] for one in self.kernels],
             "levels": [[one.nbytes, one.read, one.copied] for one in self.levels],
         }
 
@@ -206,7 +230,7 @@ class MachineRates:
             raise UnusableRates(f"source: expected one of {', '.join(SOURCES)}, got {source!r}")
         compute = tuple(
             Compute(_text("compute", row[0]), _text("compute", row[1]), _number("compute", row[2]))
-            for row in _rows(data, "compute")
+            for row in _rows(data, "compute", 3)
         )
         levels = tuple(
             MemoryLevel(
@@ -214,7 +238,11 @@ class MachineRates:
                 _number("levels", row[1]),
                 _number("levels", row[2]),
             )
-            for row in _rows(data, "levels")
+            for row in _rows(data, "levels", 3)
+        )
+        kernels = tuple(
+            KernelRate(_text("kernels", row[0]), _number("kernels", row[1]))
+            for row in _rows({"kernels": [], **data}, "kernels", 2)
         )
         return cls(
             _whole("threads", data.get("threads")),
@@ -225,6 +253,7 @@ class MachineRates:
             _number("exchanged", data.get("exchanged")),
             _number("region_us", data.get("region_us")),
             source,
+            kernels,
         )
 
     @classmethod
@@ -244,7 +273,8 @@ class MachineRates:
     def __str__(self) -> str:
         """One line for a report."""
         compute = ", ".join(
-            f"{one.gflops:g} GFLOP/s {one.dtype} {one.instruction_set}" for one in self.compute
+            [f"{one.gflops:g} GFLOP/s {one.dtype} {one.instruction_set}" for one in self.compute]
+            + [f"{one.gflops:g} {one.kernel}" for one in self.kernels]
         )
         return (
             f"{self.source}: {compute}; {self.memory.read:g} GB/s read, {self.memory.copied:g} GB/s copied; "
@@ -253,10 +283,10 @@ class MachineRates:
         )
 
 
-def _rows(data: Mapping[Any, Any], name: str) -> list[list[Any]]:
+def _rows(data: Mapping[Any, Any], name: str, columns: int) -> list[list[Any]]:
     rows = data.get(name)
-    if not isinstance(rows, list) or not all(isinstance(row, list) and len(row) == 3 for row in rows):
-        raise UnusableRates(f"{name}: expected rows of three, got {rows!r}"[:200])
+    if not isinstance(rows, list) or not all(isinstance(row, list) and len(row) == columns for row in rows):
+        raise UnusableRates(f"{name}: expected rows of {columns}, got {rows!r}"[:200])
     return rows
 
 

@@ -9,7 +9,7 @@ import pytest
 from costs_by_hand import info, rates
 
 from tvm_mxplan.byoc.onednn.backend import OneDNN
-from tvm_mxplan.byoc.onednn.costs.kernels import computing_us
+from tvm_mxplan.byoc.onednn.costs.kernels import computing_us, weights_passes
 from tvm_mxplan.core.machine import Compute
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.builder import ProgramBuilder
@@ -272,6 +272,20 @@ def test_weights_are_read_from_memory() -> None:
     fast, slow = (cost(layer, LAST, "brgconv:avx512_core", rates(gbytes=x)) for x in (40.0, 20.0))
     reading = 4 * 512 * 512 * 9 / 40e3
     assert reading < slow - fast < 3 * reading
+
+
+@pytest.mark.parametrize(
+    ("layout", "pointwise"), [(LAST, "brgconv_1x1:avx512_core"), (BLOCKED, "jit_1x1:avx512_core")]
+)
+def test_windows_of_one_pixel_are_for_kernels_made_for_them(layout: str, pointwise: str) -> None:
+    """The kernel for any window takes longer, above all to read weights."""
+    layer = convolution(512, 2048, 7)
+    assert cost(layer, layout, "jit:avx512_core") > 1.1 * cost(layer, layout, pointwise)
+    passes = [
+        weights_passes(facts(convolution(512, 512, 7, kernel, 1, groups), layout, "jit:avx512_core"))
+        for kernel, groups in ((1, 1), (3, 1), (1, 4))
+    ]
+    assert passes[0] > passes[1] == passes[2]
 
 
 def test_what_moves_more_than_caches_hold_takes_the_speed_of_memory() -> None:

@@ -28,6 +28,7 @@ class Machine:
         self.faults = faults
         self.moved: list[tuple[str, int]] = []
         self.bound: list[int] = []
+        self.error = ""
 
     def set_threads(self, threads: int) -> None:
         self.threads.append(threads)
@@ -45,8 +46,12 @@ class Machine:
         woken = FORK if self.now > 1 else 0.0
         if isinstance(step.attrs, ir.Convolution):
             weights = program.values[step.operand("weights")].shape
-            operations = 2 * weights[0] * weights[1] * shape[2] * shape[3]
-            return operations / {"": 400.0, "narrow": 150.0}[step.attrs.preferred] / 1e3
+            operations = 2 * int(np.prod(weights)) * shape[2] * shape[3]
+            if step.attrs.groups > 1:
+                assert shape[1] == weights[0] * weights[2] and weights[0] == step.attrs.groups
+                assert program.values[step.dst].shape == shape
+            speeds = {"": 400.0, "narrow": 150.0, "jit": 240.0, "grouped": 90.0}
+            return operations / speeds[step.attrs.preferred] / 1e3
         if isinstance(step.attrs, ir.InnerProduct):
             rows, terms = program.values[step.operand("weights")].shape
             assert (terms, rows) == (shape[1], program.values[step.dst].shape[1])
@@ -74,11 +79,16 @@ class Machine:
         return bind
 
     def describe(self, program: ir.Program) -> Description:
-        info = StepInfo("wide", 0, 0, "", alternatives=("narrow", "other", "unknown"))
+        others = ("narrow", "other", "unknown")
+        if program.steps[0].attrs.groups > 1:  # type: ignore[union-attr]
+            others = ("jit", "old", "grouped")
+        info = StepInfo("wide", 0, 0, self.error, alternatives=others)
         return Description((info.running(self.named("wide")),), ())
 
     def named(self, name: str) -> SimpleNamespace:
-        known = {"wide": "avx512", "narrow": "avx2", "other": "avx512"}
+        known = {"wide": "avx512", "narrow": "avx2", "other": "avx512", "jit": "avx512", "grouped": "avx2"}
+        if name == "old":
+            return SimpleNamespace(name=name, family="jit", instruction_set="sse41", is_reference=False)
         return SimpleNamespace(
             name=name, family=name, instruction_set=known.get(name, ""), is_reference=False
         )
@@ -119,7 +129,9 @@ def test_the_rates_of_a_machine_are_found(simulated) -> None:
         (16 * MIB, 60.0, 80.0),
         (None, 30.0, 20.0),
     ]
-    assert rates.exchanged == pytest.approx(40.0) and machine.bound == [MIB] * 2
+    assert rates.exchanged == pytest.approx(40.0) and machine.bound == [MIB // 2] * 2
+    found = [(one.kernel, round(one.gflops, 6)) for one in rates.kernels]
+    assert found == [("jit in groups", 240.0), ("grouped in groups", 90.0)]
     assert machine.threads == [1, THREADS] * 3
     assert machine.moved[:4] == [(name, half) for half in (256 << 10, MIB) for name in ("read", "copied")]
 
@@ -156,6 +168,43 @@ def test_more_than_twenty_switches_a_second_disturb(simulated, monkeypatch, swit
     )
     monkeypatch.setattr(measure, "resource", used)
     assert measure.measure_machine()[1] is disturbed
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "disturbed"),
+    [
+        # user, nice, system, idle, iowait, irq, softirq, steal, and time of guests, which user has, too.
+        ("cpu  60 0 0 0 0 0 0 10 7", "cpu  158 0 0 0 0 0 0 12 500", False),
+        ("cpu  60 0 0 0 0 0 0 10 7", "cpu  157 0 0 0 0 0 0 13 500", True),
+        ("cpu  1 2 3", "cpu  1 2 3", False),
+        ("intr 5", "intr 6", False),
+    ],
+)
+def test_a_fiftieth_that_other_guests_take_disturbs(
+    simulated, monkeypatch, tmp_path, before, after, disturbed
+) -> None:
+    simulated((2 * MIB,))
+    stat = tmp_path / "stat"
+    stat.write_text(f"{before}\ncpu0 1 1 1 1 1 1 1 1 1\n")
+    monkeypatch.setattr(measure, "_STAT", stat)
+    used = SimpleNamespace(RUSAGE_SELF=0, getrusage=lambda _who: SimpleNamespace(ru_nivcsw=0))
+    monkeypatch.setattr(measure, "resource", used)
+    copied = measure._copied
+
+    def later(*of: object) -> float:
+        stat.write_text(f"{after}\ncpu0 1 1 1 1 1 1 1 1 1\n")
+        return copied(*of)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(measure, "_copied", later)
+    assert measure.measure_machine()[1] is disturbed
+    monkeypatch.setattr(measure, "_STAT", tmp_path / "none")
+    assert measure.measure_machine()[1] is False
+
+
+def test_groups_that_no_kernel_takes_have_no_rate(simulated, monkeypatch) -> None:
+    machine = simulated((2 * MIB,))
+    machine.error = "unimplemented"
+    assert list(measure._in_groups()) == []
 
 
 def test_a_start_is_half_of_a_run_at_most(simulated) -> None:

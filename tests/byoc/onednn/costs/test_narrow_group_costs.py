@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 from costs_by_hand import info, rates
 
+from tvm_mxplan.byoc.onednn.costs import implementation_named
+from tvm_mxplan.byoc.onednn.costs.groups import rate_in_groups
 from tvm_mxplan.byoc.onednn.costs.kernels import computing_us, hides, shown_share, weights_passes
+from tvm_mxplan.core.machine import KernelRate
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.builder import ProgramBuilder
 from tvm_mxplan.core.step_facts import StepFacts
@@ -47,6 +50,43 @@ def facts(program: ir.Program, implementation: str, layout: str = LAST) -> StepF
 def operations(program: ir.Program, implementation: str, layout: str = LAST) -> float:
     """Operations that the peak allows in the time that a step computes."""
     return computing_us(facts(program, implementation, layout), rates(PEAK)) * PEAK * 1e3
+
+
+@pytest.mark.parametrize(
+    "implementation", ["grouped:avx512_core", "grouped:avx2", "jit:avx512_core", "jit:avx2"]
+)
+@pytest.mark.parametrize("rate", [70.0, 200.0])
+def test_kernels_that_were_measured_take_what_they_took_then(implementation: str, rate: float) -> None:
+    """Sixteen channels and a window of 3x3, as they are measured; AVX2 has 240 GFLOP/s."""
+    program = convolution(6, 16, 16)
+    measured = KernelRate(f"{implementation} in groups", rate)
+    machine = replace(rates(PEAK), kernels=(measured, KernelRate("other in groups", 1.0)))
+    taken_us = 2.0 * 2 * 14 * 14 * 6 * 16 * 16 * 9 / rate / 1e3
+    assert computing_us(facts(program, implementation), machine) == pytest.approx(taken_us)
+    twice = replace(machine, kernels=(replace(measured, gflops=2 * rate),))
+    wide = convolution(3, 24, 24)
+    ratio = computing_us(facts(wide, implementation), machine) / computing_us(
+        facts(wide, implementation), twice
+    )
+    assert ratio == pytest.approx(2.0) or (implementation == "jit:avx2" and rate == 200.0)
+
+
+def test_oneDNNs_kernels_reach_no_more_in_groups_than_without() -> None:
+    program = convolution(6, 16, 16)
+    seconds = [
+        computing_us(
+            facts(program, "jit:avx2"),
+            replace(rates(PEAK), kernels=(KernelRate("jit:avx2 in groups", rate),)),
+        )
+        for rate in (240.0, 300.0)
+    ]
+    assert seconds[0] == seconds[1]
+
+
+def test_which_kernels_have_a_rate_in_groups() -> None:
+    names = ("jit:avx512_core", "jit:avx2", "jit:sse41", "brgconv:avx512_core", "grouped:avx2", "ref:any")
+    found = [rate_in_groups(implementation_named(name)) for name in names]
+    assert found == ["jit:avx512_core in groups", "jit:avx2 in groups", "", "", "grouped:avx2 in groups", ""]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,83 @@
+"""Efficiency of convolutions in groups, whose kernels load something for each product of vectors.
+
+How much a load costs differs by processor more than anything else here, so these kernels are measured with
+the machine's rates where they can be (``rate_in_groups``): sixteen channels to a group, a window of 3x3.
+"""
+
+from __future__ import annotations
+
+import math
+
+from tvm_mxplan.core.description import Implementation
+from tvm_mxplan.core.machine import MachineRates
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.step_facts import StepFacts
+
+from .names import GEMM
+from .vectors import VECTOR, VECTORS, positions, vector_of, whole
+
+NARROW = "grouped"
+"""The family of our own kernels for narrow groups."""
+MEASURED_CHANNELS, MEASURED_WINDOW = 16, 3
+"""Channels of a group and the extent of the window in the convolution that is measured."""
+_MEASURED_SETS = ("avx512", "avx2")
+_LOADED = 0.65
+"""What kernels of oneDNN reach that were not measured: a share of the vectors that the machine multiplies
+in a second with the instruction set that multiplies most of them."""
+_NARROW_SHARE, _NARROW_PIXEL = 0.9, 2200.0
+"""What sums of our kernels reach, and the operations that could be done while one pixel of a group, or of the
+groups in a vector, is fetched and put away; scaled to what was measured."""
+
+
+def rate_in_groups(implementation: Implementation) -> str:
+    """The name of a kernel's rate in narrow groups, '' where none is measured."""
+    family, instruction_set = implementation.family, implementation.instruction_set
+    measured = family in ("jit", NARROW) and instruction_set in _MEASURED_SETS
+    return _rate(implementation.name) if measured else ""
+
+
+def narrowed(facts: StepFacts, attrs: ir.Convolution | ir.Deconvolution) -> str:
+    """The instruction set whose vectors a kernel fills: groups of few channels take narrow ones."""
+    info = facts.info
+    if attrs.groups == 1 or info.family != "jit" or info.instruction_set in VECTORS:
+        return info.instruction_set
+    outputs, inputs = facts.shape("weights")[1:3]
+    fitting = (name for name, lanes in VECTORS.items() if inputs % lanes == 0 and outputs % lanes == 0)
+    return info.instruction_set if max(inputs, outputs) >= VECTOR else next(fitting, info.instruction_set)
+
+
+def loaded(facts: StepFacts, instructions: str, machine: MachineRates) -> float:
+    """Of the rate of an instruction set, what kernels reach that load something for each product."""
+    info, dtype = facts.info, facts.dtype("src")
+    if info.family == GEMM or info.instruction_set == "sse41":  # which multiplies and adds apart
+        return _LOADED
+    measured = machine.kernel_gflops(_rate(info.implementation))
+    if measured is not None:
+        return min(1.0, measured / machine.gflops("float32", info.instruction_set))
+    rates = {lanes: machine.gflops(dtype, name) / lanes for name, lanes in VECTORS.items()}
+    rates[VECTOR] = machine.gflops(dtype) / VECTOR
+    own = VECTORS.get(instructions, VECTOR)
+    return min(1.0, _LOADED * max(rates.values()) / rates[own])
+
+
+def narrow_groups(facts: StepFacts, groups: int, machine: MachineRates) -> float:
+    """Operations of a convolution by our kernels: a group's channels fill vectors, or groups one vector."""
+    _, outputs, inputs, *window = facts.shape("weights")
+    vector, instruction_set = vector_of(facts.info), facts.info.instruction_set
+    together = max(vector // outputs, 1)
+    pixel = _narrow_pixel(inputs, whole(together * outputs, vector), math.prod(window))
+    measured = machine.kernel_gflops(_rate(facts.info.implementation))
+    if measured is not None:
+        window_there = MEASURED_WINDOW**2
+        there = _narrow_pixel(MEASURED_CHANNELS, MEASURED_CHANNELS, window_there)
+        useful = 2.0 * MEASURED_CHANNELS**2 * window_there
+        pixel *= useful / there * machine.gflops("float32", instruction_set) / measured
+    return positions(facts.shape("dst")) * (groups / together) * pixel
+
+
+def _narrow_pixel(inputs: int, channels: int, window: int) -> float:
+    return 2.0 * inputs * channels * window / _NARROW_SHARE + _NARROW_PIXEL
+
+
+def _rate(implementation: str) -> str:
+    return f"{implementation} in groups"
