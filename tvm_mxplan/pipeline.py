@@ -69,9 +69,11 @@ from .verify.verifier import Verifier, verifier_of
 def canonicalize(c: Compilation) -> Passes:
     # Operators that an importer wrote as kernels are recovered first: kernels state their types themselves.
     # CPUs compute in float32, GPUs in the model's type with sums in float32.
+    # Composites are matched, and TVM's kernels fused, in dataflow blocks alone.
     narrow = [RecoverOperators(), WidenFloats()] if _on_cpu_alone(c) else [NarrowProducts()]
     hints = [TakeHints(c.beside.name)] if c.beside else []
     return [
+        relax.transform.ConvertToDataflow(1),
         *hints,
         NameSymbols(),
         *narrow,

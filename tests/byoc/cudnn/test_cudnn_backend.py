@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from cudnn_stand_in import DEVICES, StandIn, small_network
 from onnx import numpy_helper
+from tvm import relax
 
 import tvm_mxplan
 from tvm_mxplan.byoc import registry
@@ -18,6 +19,7 @@ from tvm_mxplan.byoc.cudnn import library
 from tvm_mxplan.byoc.cudnn.plans.record import digest_of
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.errors import InvalidInputError, UnsupportedError
+from tvm_mxplan.frontend.onnx import import_model
 from tvm_mxplan.report.inspection import decoded_programs, failed_plans, region_modules
 
 TARGET = "cudnn, cuda -arch=sm_90"
@@ -229,3 +231,10 @@ def test_without_cudnn_the_error_says_what_to_install(monkeypatch: pytest.Monkey
     monkeypatch.setattr(library, "version", lambda: "")
     with pytest.raises(UnsupportedError, match=r"not installed; install tvm_mxplan\[cuda\]"):
         tvm_mxplan.compile(small_network(), TARGET, device_properties=DEVICES / "h200.json")
+
+
+def test_a_module_without_dataflow_blocks_is_taken_like_any(planner: StandIn) -> None:
+    mod = relax.transform.ToNonDataflow()(import_model(small_network("float32"), None, ""))
+    ex = tvm_mxplan.compile(mod, TARGET, device_properties=DEVICES / "h200.json")
+    assert ex.report.offloaded == 1.0
+    assert len(convolutions(ex)) == 3
