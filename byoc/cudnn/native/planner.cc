@@ -38,6 +38,8 @@ namespace {
 
 // The runtime's declarations, made without headers, agree with the headers.
 static_assert(mxplan::kCudaCopyIn == cudaMemcpyHostToDevice);
+static_assert(mxplan::kCudaEventWithoutTime == cudaEventDisableTiming);
+static_assert(mxplan::kCudaNotReady == cudaErrorNotReady);
 static_assert(mxplan::kCudaMultiprocessors == cudaDevAttrMultiProcessorCount);
 static_assert(mxplan::kCudaMajor == cudaDevAttrComputeCapabilityMajor);
 static_assert(mxplan::kCudaMinor == cudaDevAttrComputeCapabilityMinor);

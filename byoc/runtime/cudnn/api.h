@@ -17,6 +17,7 @@ namespace mxplan {
 using CudnnHandle = void*;
 using CudnnDescriptor = void*;
 using CudaStream = void*;
+using CudaEvent = void*;
 
 // Name, result, arguments.  The CUDA runtime's.
 #define MXPLAN_CUDA_FUNCTIONS(F)                                                                   \
@@ -28,6 +29,13 @@ using CudaStream = void*;
   F(cudaFree, int, (void* data))                                                                   \
   F(cudaMemcpy, int, (void* to, const void* from, size_t bytes, int kind))                         \
   F(cudaMemcpyAsync, int, (void* to, const void* from, size_t bytes, int kind, CudaStream stream)) \
+  F(cudaHostAlloc, int, (void** data, size_t bytes, unsigned flags))                               \
+  F(cudaFreeHost, int, (void* data))                                                               \
+  F(cudaEventCreateWithFlags, int, (CudaEvent * made, unsigned flags))                             \
+  F(cudaEventDestroy, int, (CudaEvent event))                                                      \
+  F(cudaEventRecord, int, (CudaEvent event, CudaStream stream))                                    \
+  F(cudaEventQuery, int, (CudaEvent event))                                                        \
+  F(cudaEventSynchronize, int, (CudaEvent event))                                                  \
   F(cudaStreamSynchronize, int, (CudaStream stream))                                               \
   F(cudaGetErrorString, const char*, (int status))
 
@@ -57,6 +65,7 @@ using CudaStream = void*;
 
 // Numbers of the two interfaces; where their headers are, byoc/cudnn/native holds them to these.
 constexpr int kCudaCopyIn = 1, kCudaCopyOut = 2;
+constexpr int kCudaEventWithoutTime = 2, kCudaNotReady = 600;
 constexpr int kCudaMultiprocessors = 16, kCudaMajor = 75, kCudaMinor = 76;
 constexpr int kCudnnTypeHandle = 0, kCudnnTypeInt64 = 3, kCudnnTypePointer = 6, kCudnnTypeChar = 24;
 constexpr int kCudnnPlan = 5, kCudnnVariantPack = 16;

@@ -3,26 +3,22 @@
 
 #include "cudnn/api.h"
 #include "cudnn/device.h"
+#include "cudnn/staging.h"
 
 namespace mxplan {
-namespace {
-
-CudaStream Copy(void* to, const void* from, int64_t bytes, int kind) {
-  CudaStream stream = CurrentStream(CurrentDevice());
-  CheckCuda(Cuda().cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), kind, stream),
-            "cudaMemcpyAsync");
-  return stream;
-}
-
-}  // namespace
 
 void CopyToGpu(void* to, const void* from, int64_t bytes) {
-  if (bytes > 0) Copy(to, from, bytes, kCudaCopyIn);
+  if (bytes <= 0) return;
+  thread_local Staging staging;
+  int device = CurrentDevice();
+  staging.Send(device, CurrentStream(device), to, from, bytes);
 }
 
 void CopyToCpu(void* to, const void* from, int64_t bytes) {
   if (bytes <= 0) return;
-  CudaStream stream = Copy(to, from, bytes, kCudaCopyOut);
+  CudaStream stream = CurrentStream(CurrentDevice());
+  const auto size = static_cast<size_t>(bytes);
+  CheckCuda(Cuda().cudaMemcpyAsync(to, from, size, kCudaCopyOut, stream), "cudaMemcpyAsync");
   CheckCuda(Cuda().cudaStreamSynchronize(stream), "cudaStreamSynchronize");
 }
 

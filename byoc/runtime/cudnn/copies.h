@@ -6,8 +6,8 @@
 
 namespace mxplan {
 
-// The CPU's bytes have been read when it returns, unless they are in pinned memory.  The GPU's are
-// there for whatever follows in the stream.
+// The CPU's bytes have been read when it returns, by way of pinned memory of the thread's
+// (staging.h).  The GPU's are there for whatever follows in the stream.
 void CopyToGpu(void* to, const void* from, int64_t bytes);
 
 // All that stands before it in the stream has ended, and the bytes are there, when it returns.

@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "cudnn/copies.h"
+#include "cudnn/staging.h"
 #include "recorded_regions.h"
 
 namespace {
@@ -46,6 +48,8 @@ void CheckSoftmax() {
   Check(Says(said, "a softmax from acdb to another layout"), said);
 }
 
+int Pinned() { return Find<int (*)()>("RecordingPinned")(); }
+
 // Tensors that cross between the CPU and the GPU of one function: in the thread's stream, awaited
 // on the way to the CPU alone; errors are named.
 void CheckCopies() {
@@ -57,8 +61,11 @@ void CheckCopies() {
   auto copy_in = [&] { mxplan::CopyToGpu(there.get(), sent.data(), bytes); };
   auto copy_out = [&] { mxplan::CopyToCpu(back.data(), there.get(), bytes); };
   Take();
+  const std::string copy = "cudaMemcpyAsync 8 kind 1 stream 64", record = "record stream 64";
   copy_in();
-  Check(Take() == std::vector<std::string>{"cudaMemcpyAsync 8 kind 1 stream 64"}, "there");
+  Check(Take() == std::vector<std::string>{"cudaHostAlloc 8", "event 2", copy, record}, "there");
+  copy_in();
+  Check(Take() == std::vector<std::string>{"query", copy, record}, "nothing is pinned again");
   copy_out();
   Check(Take() == std::vector<std::string>{"cudaMemcpyAsync 8 kind 2 stream 64",
                                            "cudaStreamSynchronize 64"},
@@ -67,19 +74,62 @@ void CheckCopies() {
   mxplan::CopyToGpu(there.get(), sent.data(), 0);
   mxplan::CopyToCpu(back.data(), there.get(), 0);
   Check(Take().empty(), "nothing to copy is no call");
-  for (const char* call :
-       {"cudaMemcpyAsync 8 kind 1", "cudaMemcpyAsync 8 kind 2", "cudaStreamSynchronize"}) {
-    FailOn(call, 700);
+  for (const char* call : {"cudaMemcpyAsync 8 kind 1", "cudaMemcpyAsync 8 kind 2",
+                           "cudaStreamSynchronize", "cudaEventQuery", "cudaEventRecord"}) {
+    const std::string noted = call, name = noted.substr(0, noted.find(' '));
+    FailOn(name == "cudaEventQuery" ? "query" : name == "cudaEventRecord" ? "record" : call, 700);
     std::string said = SaidBy(copy_in) + SaidBy(copy_out);
-    std::string name = std::string(call).substr(0, std::string(call).find(' '));
     Check(Says(said, name + ": a CUDA error of the stand-in"), "unnamed: " + said);
-    Check(!Find<int (*)()>("RecordingFailing")(), std::string(call) + " was not called");
+    Check(!Find<int (*)()>("RecordingFailing")(), noted + " was not called");
     Check(SaidBy(copy_in).empty() && SaidBy(copy_out).empty(), "and the next ones work");
   }
   Set("devices", 0);
   Check(Says(SaidBy(copy_in), "no GPU is here"), SaidBy(copy_in));
   Set("devices", 1);
   mxplan::SetStreamSource([](int) { return mxplan::CudaStream{nullptr}; });
+  Take();
+}
+
+// Pinned buffers of a thread: one more while the others are being read, none beyond the bound, all
+// given back with the thread; without memory to pin a tensor goes from where it stands.
+void CheckStaging() {
+  constexpr int64_t kMost = mxplan::Staging::kMost;
+  const int64_t third = kMost / 3;
+  const std::vector<char> sent(static_cast<size_t>(kMost) + 1, 3);
+  std::shared_ptr<char> there = mxplan::CudaMemory().Allocate(kMost + 1);
+  const int before = Pinned();
+  auto count = [&](const std::string& call) {
+    int found = 0;
+    for (const std::string& one : Take()) found += one.rfind(call, 0) == 0 ? 1 : 0;
+    return found;
+  };
+  auto thread = [&] {
+    mxplan::Staging staging;
+    auto send = [&](int64_t bytes) { staging.Send(0, nullptr, there.get(), sent.data(), bytes); };
+    Take();
+    FailOn("cudaHostAlloc", 2);
+    send(third);
+    Check(Pinned() == before && count("cudaMemcpyAsync") == 1, "copied from where it stands");
+    FailOn("event", 700);
+    Check(Says(SaidBy([&] { send(third); }), "cudaEventCreateWithFlags"), "an event that fails");
+    Check(Pinned() == before, "its buffer is given back");
+    Set("copying", 1);
+    for (int turn = 0; turn < 3; ++turn) send(third);
+    Check(Pinned() == before + 6 && count("await") == 0, "one buffer for each copy at work");
+    send(third);
+    Check(Pinned() == before + 6 && count("await") == 1, "the bound is kept by waiting");
+    send(kMost + 1);
+    Check(Pinned() == before + 6 && count("cudaMemcpyAsync") == 1, "more than may be pinned");
+    Set("copying", 0);
+    for (int turn = 0; turn < 3; ++turn) send(third - turn);
+    Check(Pinned() == before + 6 && count("cudaHostAlloc") == 0, "buffers that are free again");
+    Check(std::all_of(there.get(), there.get() + third, [](char one) { return one == 3; }),
+          "what was sent is there");
+    staging.Send(1, nullptr, there.get(), sent.data(), third);
+    Check(Pinned() == before + 2, "another device has buffers of its own");
+  };
+  std::thread(thread).join();
+  Check(Pinned() == before, "all is given back");
   Take();
 }
 
@@ -187,6 +237,7 @@ int main(int, char** arguments) {
   if (!Begin(arguments[1])) return 1;
   CheckSoftmax();
   CheckCopies();
+  CheckStaging();
   CheckMovement();
   CheckMovementErrors();
   return End();

@@ -24,7 +24,7 @@ struct Strided {
 struct State {
   std::mutex mutex;
   std::vector<std::string> calls;
-  std::set<void*> memory, descriptors, handles, tensors;
+  std::set<void*> memory, descriptors, handles, tensors, pinned, events;
   std::map<void*, std::vector<void*>> addresses;  // of variant packs
   std::map<void*, std::vector<int64_t>> ids;
   std::set<void*> finalized, building;  // plans and packs; handles that build a plan
@@ -106,6 +106,11 @@ STAND_IN int RecordingLive() {
   LOCKED;
   return static_cast<int>(S().memory.size() + S().descriptors.size() + S().tensors.size());
 }
+// Pinned buffers and events that were not given back.
+STAND_IN int RecordingPinned() {
+  LOCKED;
+  return static_cast<int>(S().pinned.size() + S().events.size());
+}
 // Plans that were built with a handle that another thread was using.
 STAND_IN int RecordingShared() {
   LOCKED;
@@ -168,6 +173,47 @@ STAND_IN int cudaMemcpyAsync(void* to, const void* from, size_t bytes, int kind,
 STAND_IN int cudaStreamSynchronize(void* stream) {
   LOCKED;
   return Note("cudaStreamSynchronize " + std::to_string(reinterpret_cast<uintptr_t>(stream)));
+}
+STAND_IN int cudaHostAlloc(void** data, size_t bytes, unsigned) {
+  LOCKED;
+  int status = Note("cudaHostAlloc " + std::to_string(bytes));
+  if (status != 0) return status;
+  *data = std::malloc(bytes);
+  S().pinned.insert(*data);
+  return 0;
+}
+STAND_IN int cudaFreeHost(void* data) {
+  LOCKED;
+  S().calls.push_back("cudaFreeHost");
+  return Drop(&S().pinned, data);
+}
+STAND_IN int cudaEventCreateWithFlags(void** made, unsigned flags) {
+  LOCKED;
+  int status = Note("event " + std::to_string(flags));
+  if (status == 0) *made = NewObject(&S().events);
+  return status;
+}
+STAND_IN int cudaEventDestroy(void* event) {
+  LOCKED;
+  S().calls.push_back("drop event");
+  return Drop(&S().events, event);
+}
+STAND_IN int cudaEventRecord(void* event, void* stream) {
+  LOCKED;
+  int status = Note("record stream " + std::to_string(reinterpret_cast<uintptr_t>(stream)));
+  return S().events.count(event) == 0 ? 400 : status;
+}
+// Copies have ended at once, or never, as the number "copying" says.
+STAND_IN int cudaEventQuery(void* event) {
+  LOCKED;
+  int status = Note("query");
+  if (S().events.count(event) == 0) return 400;
+  return status != 0 ? status : S().numbers["copying"] != 0 ? 600 : 0;
+}
+STAND_IN int cudaEventSynchronize(void* event) {
+  LOCKED;
+  int status = Note("await");
+  return S().events.count(event) == 0 ? 400 : status;
 }
 STAND_IN const char* cudaGetErrorString(int status) {
   return status == 100 ? "no CUDA-capable device is detected" : "a CUDA error of the stand-in";
