@@ -28,6 +28,6 @@ def cost(facts: StepFacts, gpu: MachineRates, tf32: bool) -> float:
     if isinstance(facts.step.attrs, ir.Concat | ir.Slice):
         moved = 2 * facts.pieces_bytes
     operations = 2 * multiply_adds.of_step(facts.program, facts.step)
-    dtype = facts.dtype("src") if facts.has("src") else "float32"
+    dtype = facts.dtype("src")
     rate = gpu.gflops(TF32 if tf32 and dtype == "float32" and operations else dtype)
     return gpu.start_us + max(gpu.copying_us(moved), operations / (_PEAK_SHARE * rate) / 1e3)

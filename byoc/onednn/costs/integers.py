@@ -26,7 +26,7 @@ _NARROW_SETS = ("avx2", "sse41")
 
 
 def reads_integers(facts: StepFacts) -> bool:
-    return facts.has("src") and facts.dtype("src") in TYPES
+    return facts.dtype("src") in TYPES
 
 
 def integer_share(facts: StepFacts) -> float:

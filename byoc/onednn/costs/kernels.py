@@ -120,8 +120,6 @@ _SHOWN_BY_KIND = {
 def computing_us(facts: StepFacts, machine: MachineRates) -> float:
     """Microseconds that a step computes, on what pads its channels too."""
     attrs, info = facts.step.attrs, facts.info
-    if not facts.has("src"):
-        return 0.0
     src, dst = facts.padded("src"), facts.padded("dst")
     elements = float(math.prod(dst))
     peak = machine.gflops(facts.dtype("src"))

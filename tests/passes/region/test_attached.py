@@ -171,3 +171,11 @@ def test_with_symbols_only_implementations_are() -> None:
     assert told.symbols == (ir.SymbolBinding("n", 0, 0),)
     mixed = annotate(chain(Symbol("n")).with_value(1, shape=(2, 3)), Telling())  # type: ignore[arg-type]
     assert [value.nbytes for value in mixed.values] == [-1] * 3
+
+
+def test_a_program_is_decoded_once_for_all_that_read_it() -> None:
+    """Passes read it again and again; a region with the same bytes has the same program."""
+    found = [program_of(function) for _, function in regions(two_regions(), NAME)]
+    again = [program_of(function) for _, function in regions(two_regions(), NAME)]
+    assert len(found) == 2 and found[0] != found[1]
+    assert all(one is other for one, other in zip(found, again, strict=True))

@@ -48,6 +48,12 @@ def test_what_is_to_come_later_is_in_a_later_region() -> None:
     assert early[0] > late[0], "without the order both activations stand in the first region"
 
 
+def test_what_came_later_is_the_value_itself_then() -> None:
+    tidy = relax.transform.CanonicalizeBindings()
+    forgotten = tidy(ForgetOrder()(two_activations(late=True)))
+    tvm.ir.assert_structural_equal(forgotten, tidy(two_activations(late=False)))
+
+
 def test_a_module_without_such_values_stays_as_it_is() -> None:
     mod = parse("a = R.nn.relu(x)\nreturn a", 'x: R.Tensor((2, 3, 5), "float32")')
     assert ForgetOrder()(mod).same_as(mod)

@@ -167,6 +167,13 @@ def test_recurrent_layers(name: str, share: float) -> None:
     assert cost(layer, RATES) < 3 * cost(fast, RATES), "no penalty of reference code"
 
 
+def test_attention_makes_both_products_for_each_query_and_key() -> None:
+    """Three heads of 5 queries and 7 keys of depth 8, which weigh values of width 9, twice."""
+    shapes = {"src": (2, 3, 5, 8), "key": (2, 3, 7, 8), "value": (2, 3, 7, 9)}
+    one = facts(ir.Attention(0.5), (2, 5, 3, 9), "attention:avx512", PLAIN, **shapes)
+    assert operations(one) == pytest.approx(2 * (2 * 3) * 5 * 7 * (8 + 9) / 0.75)
+
+
 @pytest.mark.parametrize(
     ("attrs", "each", "in_blocks"),
     [

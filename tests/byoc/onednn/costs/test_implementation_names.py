@@ -41,6 +41,7 @@ def test_one_slow_primitive_makes_a_step_slow(implementation: str, slow: bool) -
         ("jit:blk+conv:any+jit:avx512_core", "conv", ""),
         ("simple:any+jit_1x1:avx512_core+jit:uni", "jit_1x1", "avx512"),
         ("jit:blk+simple:any", "jit", ""),
+        ("jit_direct_copy:uni+jit:avx512_core", "jit", "avx512"),
         ("", "", ""),
     ],
 )

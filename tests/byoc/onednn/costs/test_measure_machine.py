@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -46,12 +47,15 @@ def test_a_start_that_others_disturbed_makes_no_memory_fast() -> None:
 
 
 @pytest.mark.usefixtures("brief")
-def test_a_machine_without_kernels_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("fault", ["reference code", "an error"])
+def test_a_machine_without_kernels_is_not_measured(monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
     described = library.describe
 
     def failing(program):
         found = described(program)
-        step = found.steps[0].running(measure.implementation_named("ref:any"))
+        step = replace(found.steps[0], error="no kernel")
+        if fault == "reference code":
+            step = found.steps[0].running(measure.implementation_named("ref:any"))
         return type(found)((step,), found.values)
 
     monkeypatch.setattr(library, "describe", failing)
