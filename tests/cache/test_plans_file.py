@@ -78,6 +78,18 @@ def test_plans_of_another_version_are_made_again(store: Store) -> None:
     assert (report.outcome, list(library.plans)) == ("miss", ["b" * 64])
 
 
+def test_damaged_plans_are_made_again(store: Store) -> None:
+    plan = "a plan of many bytes"
+    compiled(store, plan)
+    path = store.folder / "played_plans.bin"
+    data = path.read_bytes()
+    assert data.endswith(plan.encode())
+    path.write_bytes(data.removesuffix(plan.encode()) + plan.upper().encode())
+    with pytest.warns(RuntimeWarning, match="all plans are made again"):
+        _, library = compiled(store)
+    assert library.plans == {}
+
+
 def test_a_file_that_cannot_be_written_is_a_warning(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise InvalidInputError("no place")

@@ -127,7 +127,7 @@ def test_the_implementations_are_those_planned_in_a_fresh_process(network: Netwo
 
 @pytest.mark.parametrize("name", [*zoo.LIGHT, "mobilenet_v2", "resnet18"])
 def test_numbers_and_coverage_of_a_batch(name: str) -> None:
-    model = zoo.load(name, batch=4)
+    model = zoo.load(name, batch=2)
     assert_numbers_and_coverage(model, tvm_mxplan.compile(model))
 
 
