@@ -210,6 +210,7 @@ def test_operators_on_other_shapes_are_none(lines: str) -> None:
 def test_an_operator_without_an_operand_is_none() -> None:
     found = borders('a = R.exp(R.const([1.0, 2.0], "float32"))\nreturn a')
     assert found.graph.operators == ()
+    assert set(named(found)) == {"x", "a"}, "its result is a tensor like others"
 
 
 def test_layouts_may_block_channels_alone_and_known_ones() -> None:

@@ -72,6 +72,21 @@ def test_reorders_at_both_borders() -> None:
         assert borders_of(pooling(through_view=through_view)) == Borders(((LAST,),), (LAST,))
 
 
+def test_a_view_of_a_result_that_nobody_uses_is_no_reader() -> None:
+    """Rewriting leaves such values; one that is used keeps the result plain."""
+    for used in (False, True):
+        program = pooling()
+        (out,) = program.of_kind("output")
+        view = ir.Value("view", SHAPE, "float32", "local", PLAIN, -1, out)
+        seen = ir.Value("z", SHAPE, "float32", "output", PLAIN, 1)
+        number = len(program.values)
+        program = ir.Program("p", (*program.values, view, seen), program.steps)
+        if used:
+            operands = (ir.Operand("src", number), ir.Operand("dst", number + 1))
+            program = ir.Program("p", program.values, (*program.steps, ir.Step("s", ir.Reorder(), operands)))
+        assert borders_of(program).gives[0] == (PLAIN if used else LAST)
+
+
 def test_a_step_that_reads_plain_says_so() -> None:
     b = Builder()
     src = b.value("x", "input")

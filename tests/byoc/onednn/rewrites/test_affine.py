@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -172,3 +174,11 @@ def test_the_ends_of_float32() -> None:
     assert representable(np.array([tiny, -tiny, largest, -largest]))
     assert not representable(np.array([tiny * 0.999])) and not representable(np.array([largest * 1.001]))
     assert representable(np.zeros((0, 3)), axis=1)
+
+
+@pytest.mark.parametrize("number", [0.0, 1e-300, np.inf])
+def test_scales_of_nothing_and_of_everything_are_weighed_without_a_word(number):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert _kink(Line(np.array([0.0, 2.0]), np.array([number, 3.0])))[1] == -1.5
+        assert np.isfinite(_kink(Line(np.full(2, number), np.ones(2)))).all()

@@ -86,6 +86,14 @@ def test_what_others_read_stays():
         assert after.steps[0].kind == "matmul" and not after.steps[0].post_ops
 
 
+def test_views_that_nobody_reads_keep_nothing_in_place():
+    b = Small((30, 6), (5, 6, 3))
+    y = b.matmul(b.inputs[0], 6)
+    b.reshape(y, (15, 12))
+    after = fused(b, b.eltwise(b.eltwise(b.reshape(y, (30, 6)), "gelu_erf"), "tanh"))
+    assert after.steps[0].kind == "matmul" and chain(after.steps[0])[:1] == ["gelu_erf"]
+
+
 def test_the_view_is_read_twice():
     b = Small((30, 6), (5, 6, 3))
     rows = b.reshape(b.matmul(b.inputs[0], 6), (30, 6))

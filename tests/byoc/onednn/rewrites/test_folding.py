@@ -10,6 +10,8 @@ from small_programs import Small, chain, fused, kinds
 
 from tvm_mxplan.byoc.onednn.rewrites.fusion import fuse
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.builder import ProgramBuilder
+from tvm_mxplan.core.program.dims import Symbol
 
 IMAGE = (2, 5, 6, 6)
 OUT = (2, 7, 6, 6)
@@ -113,6 +115,20 @@ def test_pad_becomes_padding():
     after = fused(b, b.conv(padded, 7, kernel=3))
     assert kinds(after) == ["convolution"]
     assert after.steps[0].attrs.padding == (1, 0, 3, 2)
+
+
+def test_pad_becomes_padding_where_the_batch_has_a_name():
+    """Only the extents of the image have to be numbers."""
+    n = Symbol("n")
+    b = ProgramBuilder("p")
+    x, out = b.port("input", "x", (n, 5, 6, 6), "float32"), b.port("output", "y", (n, 7, 6, 8), "float32")
+    padded = b.step("pad", ir.Pad((0, 0, 1, 2), 0.0), (n, 5, 8, 10), [("src", x)])
+    weights = b.constant(np.ones((7, 5, 3, 3), "float32"))
+    attrs = ir.Convolution((1, 1), (0, 0, 0, 0), (1, 1), 1)
+    y = b.step("convolution", attrs, (n, 7, 6, 8), [("src", padded), ("weights", weights)])
+    b.write_output(y, out)
+    (step,) = fuse(b.finish(), list(b.constants)).program.steps
+    assert step.attrs.padding == (1, 2, 1, 2)
 
 
 @pytest.mark.parametrize(

@@ -151,6 +151,17 @@ def test_a_residual_is_added_as_integers():
     assert after.values[added.value].dtype == "uint8"
 
 
+def test_integers_with_a_scale_for_each_channel_are_added_as_real_numbers():
+    b = Quantized((2, 5, 6, 7), IMAGE, IMAGE)
+    row = b.constant(np.linspace(0.02, 0.03, 5, dtype="float32"))
+    whole = b.step("q", ir.Quantization(1), IMAGE, [("src", b.inputs[1]), ("dst_scale", row)], "int8")
+    each = b.step("d", ir.Quantization(1), IMAGE, [("src", whole), ("src_scale", row)])
+    after = fused(b, b.binary(b.product(b.rounded(b.inputs[0]), 5), each))
+    (product,) = [step for step in after.steps if step.kind == "convolution"]
+    added = [op.value for op in product.post_ops if isinstance(op, ir.BinaryPostOp)]
+    assert [after.values[value].dtype for value in added] == ["float32"]
+
+
 def test_weights_that_do_not_fit_are_real_constants():
     b = Quantized((2, 7, 6, 7), IMAGE)
     after = fused(b, b.product(b.rounded(b.inputs[0]), 7, zero=90, each=False))
