@@ -125,10 +125,14 @@ def test_the_implementations_are_those_planned_in_a_fresh_process(network: Netwo
     assert loaded == [step.implementation for step in program.steps]
 
 
-@pytest.mark.parametrize("name", [*zoo.LIGHT, "mobilenet_v2", "resnet18"])
+BATCHED = [pytest.param(name, marks=pytest.mark.slow if name == "vgg19" else ()) for name in zoo.LIGHT]
+
+
+@pytest.mark.parametrize("name", [*BATCHED, "mobilenet_v2", "resnet18"])
 def test_numbers_and_coverage_of_a_batch(name: str) -> None:
+    """Kernels are verified where one image is; here the numbers are held to another engine's alone."""
     model = zoo.load(name, batch=2)
-    assert_numbers_and_coverage(model, tvm_mxplan.compile(model))
+    assert_numbers_and_coverage(model, tvm_mxplan.compile(model, options={"verify": "off"}))
 
 
 @pytest.mark.parametrize("layouts", [policy for policy in POLICIES if policy != "cost"])
