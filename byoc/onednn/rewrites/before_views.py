@@ -5,7 +5,7 @@ After    v1 = matmul(x, w);  v2 = eltwise gelu(v1);  v3 = v2 seen in that shape
 
 There they fold into weights or become post-ops, which see no further than to a value that nobody views.
 Scales and shifts go along where a constant has one number, or one for each place of a last dimension that
-the views leave as it is.
+the views leave as it is; a tensor of the view's shape, as residuals are, is seen in the other one itself.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from tvm_mxplan.core.program import program as ir
 
 from .graph import Graph
 
+COMMUTATIVE = ("add", "mul", "max", "min")
 _MAKERS = (ir.Convolution, ir.Deconvolution, ir.MatMul, ir.InnerProduct, ir.Binary, ir.Eltwise)
 
 
@@ -35,29 +36,38 @@ class _Mover:
         self.graph = graph
 
     def move(self, at: int, step: ir.Step) -> None:
+        """Moves ``step`` before the views that it reads as its source, or as the other operand."""
+        if self._moved(at, step, "src", "src1"):
+            return
+        if isinstance(step.attrs, ir.Binary) and step.attrs.algorithm in COMMUTATIVE:
+            self._moved(at, step, "src1", "src")
+
+    def _moved(self, at: int, step: ir.Step, role: str, other: str) -> bool:
+        """The same for the operand in ``role``; whether it was moved."""
         graph = self.graph
-        seen, result = step.operand("src"), graph.values[step.dst]
+        seen, result = step.operand(role), graph.values[step.dst]
         base = self._only_viewed_as(seen)
         position = None if base is None else graph.writer(base)
         maker = None if position is None else graph.steps[position]
         if base is None or maker is None or not isinstance(maker.attrs, _MAKERS):
-            return
+            return False
         view, viewed = graph.values[seen], graph.values[base]
         own = result.kind == "local" and result.alias_of < 0
         if not own or result.shape != view.shape or result.dtype != viewed.dtype:
-            return
+            return False
         if view.layout != plain_layout(len(view.shape)) and self._is_viewed(step.dst):
-            return  # what views the result takes it for plain
+            return False  # what views the result takes it for plain
         operands = [ir.Operand("src", base)]
         if isinstance(step.attrs, ir.Binary):
-            number = self._constant(step.operand("src1"), view, viewed)
+            number = self._seen_so(step.operand(other), view, viewed)
             if number is None:
-                return
+                return False
             operands.append(ir.Operand("src1", number))
         made = graph.add_local(result.name, viewed.shape, viewed.dtype)
         graph.replace(at, replace(step, operands=(*operands, ir.Operand("dst", made))))
         graph.forget_views(base)
         graph.alias(step.dst, made, layout=view.layout)
+        return True
 
     def _only_viewed_as(self, value: int) -> int | None:
         """The local at the end of a chain of views that one step alone reads, and through ``value``."""
@@ -85,15 +95,18 @@ class _Mover:
             left += self.graph.views(view)
         return False
 
-    def _constant(self, number: int, view: ir.Value, viewed: ir.Value) -> int | None:
+    def _seen_so(self, number: int, view: ir.Value, viewed: ir.Value) -> int | None:
         """The second operand for what is viewed; None where it has other numbers for other places."""
-        array, rank = self.graph.constant(number), len(viewed.shape)
+        value, rank = self.graph.values[number], len(viewed.shape)
+        plain = (view.layout, viewed.layout) == (plain_layout(len(view.shape)), plain_layout(rank))
+        if plain and (value.shape, value.layout) == (view.shape, view.layout):
+            return self.graph.add(replace(viewed, name=value.name, dtype=value.dtype, alias_of=number))
+        array = self.graph.constant(number)
         if array is None:
             return None
-        name, dtype = self.graph.values[number].name, self.graph.values[number].dtype
+        name, dtype = value.name, value.dtype
         if array.size == 1:
             return self.graph.add_constant(array.reshape((1,) * rank), name, dtype)
-        plain = (view.layout, viewed.layout) == (plain_layout(len(view.shape)), plain_layout(rank))
         last = array.size == array.shape[-1] and len(array.shape) <= len(view.shape)
         if not plain or not last or not view.shape[-1] == viewed.shape[-1] == array.size:
             return None

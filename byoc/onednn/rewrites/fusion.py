@@ -27,7 +27,7 @@ from tvm_mxplan.core.program.dims import Shape
 
 from ..broadcasting import is_per_channel
 from . import affine
-from .before_views import put_before_views
+from .before_views import COMMUTATIVE, put_before_views
 from .depthwise import fuse_depthwise
 from .flattened import read_images
 from .folding import fold
@@ -38,7 +38,6 @@ from .quantized.lower import lower
 from .quantized.scales import fold_scales
 from .transposes import copy_transposed
 
-_COMMUTATIVE = ("add", "mul", "max", "min")
 # oneDNN 3.2 takes at most 32 post-ops; long chains stop being one pass over registers well before.
 MAX_POST_OPS = 16
 
@@ -173,7 +172,7 @@ def _producers(graph: Graph, step: ir.Step, binary: ir.Binary) -> list[tuple[boo
     shape = graph.values[step.dst].shape
     found = []
     for role, other in (("src", "src1"), ("src1", "src")):
-        if role == "src1" and binary.algorithm not in _COMMUTATIVE:
+        if role == "src1" and binary.algorithm not in COMMUTATIVE:
             continue
         value, operand = step.operand(role), step.operand(other)
         producer = graph.producer(value)

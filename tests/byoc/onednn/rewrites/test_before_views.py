@@ -52,6 +52,52 @@ def test_a_batch_norm_over_rows_folds_into_the_product_before():
     assert kinds(after)[0] == "matmul" and "binary" not in kinds(after)
 
 
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize("algorithm", ["add", "sub"])
+def test_a_residual_behind_a_reshape_is_a_post_op(first: bool, algorithm: str):
+    """A residual is seen in the product's own shape; a product that is subtracted stays where it is."""
+    b = Small((2, 15, 6), (30, 9), (2, 15, 6))
+    product = b.reshape(b.matmul(b.inputs[0], 6), (2, 15, 6))
+    operands = (b.inputs[1], product) if first else (product, b.inputs[1])
+    after = fused(b, b.eltwise(b.binary(*operands, algorithm), "tanh"))
+    if first and algorithm == "sub":
+        assert kinds(after) == ["matmul", "binary"]
+        return
+    assert kinds(after) == ["matmul", "eltwise"] and chain(after.steps[0]) == [algorithm]
+    (post_op,) = after.steps[0].post_ops
+    assert isinstance(post_op, ir.BinaryPostOp)
+    addend = after.values[post_op.value]
+    assert addend.shape == (30, 6) and after.values[addend.alias_of].kind == "input"
+
+
+def test_residuals_behind_reshapes_follow_each_other():
+    """As in a transformer whose products are of matrices: what is added becomes the next one's residual."""
+    b = Small((1, 8, 6), (8, 9), (1, 8, 6))
+    total = b.inputs[1]
+    for _ in range(3):
+        rows = b.matmul(b.reshape(total, (8, 6)), 6) if total != b.inputs[1] else b.matmul(b.inputs[0], 6)
+        total = b.binary(total, b.reshape(rows, (1, 8, 6)), "add")
+    after = fused(b, b.eltwise(total, "tanh"))
+    assert kinds(after) == ["matmul"] * 3 + ["eltwise"]
+    assert [chain(step) for step in after.steps[:3]] == [["add"]] * 3
+
+
+@pytest.mark.parametrize("shape", [(1, 15, 6), (15, 1)])
+def test_what_is_added_to_every_sample_stays(shape: tuple[int, ...]):
+    b = Small((2, 15, 6), (30, 9), shape)
+    addend = b.inputs[1] if len(shape) == 3 else b.reshape(b.inputs[1], (1, *shape))
+    after = fused(b, b.binary(b.reshape(b.matmul(b.inputs[0], 6), (2, 15, 6)), addend, "add"))
+    assert kinds(after) == ["matmul", "binary"]
+
+
+def test_a_residual_of_turned_rows_stays():
+    """Its numbers stand in another order than those of the product."""
+    b = Small((2, 6, 15), (30, 9), (2, 6, 15))
+    turned = b.permute(b.reshape(b.matmul(b.inputs[0], 6), (2, 15, 6)), (0, 2, 1))
+    after = fused_turned(b, b.binary(turned, b.inputs[1], "add"))
+    assert kinds(after)[0] == "matmul" and not after.steps[0].post_ops
+
+
 def test_a_vector_along_another_axis_stays():
     b = Small((3, 10, 6), (30, 3))
     rows = b.reshape(b.matmul(b.inputs[0], 6), (3, 10, 6))
@@ -154,8 +200,9 @@ def test_steps_go_next_to_what_takes_post_ops(maker: ir.Attributes, moves: bool)
     )
     relu = ir.Eltwise("relu", 0.0, 0.0)
     steps = tuple(
-        ir.Step(f"s{at}", attrs, (ir.Operand("src", src), ir.Operand("dst", dst)))
+        ir.Step(f"s{at}", attrs, (ir.Operand("src", src), *factor, ir.Operand("dst", dst)))
         for at, (attrs, src, dst) in enumerate(((maker, 0, 1), (relu, 2, 3), (relu, 3, 4)))
+        for factor in [(ir.Operand("src1", 0),) if isinstance(attrs, ir.Binary) else ()]
     )
     program = ir.Program("p", values, steps)
     graph = Graph(program, [])
