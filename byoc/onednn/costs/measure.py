@@ -19,7 +19,6 @@ import resource
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
@@ -27,6 +26,7 @@ import numpy as np
 from tvm_mxplan.core.layout.layout import parse_layout
 from tvm_mxplan.core.machine import Compute, KernelRate, MachineRates, MemoryLevel
 from tvm_mxplan.core.machine.caches import cache_sizes
+from tvm_mxplan.core.processor import StolenTime
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.errors import UnsupportedError
 
@@ -50,15 +50,12 @@ _EXCHANGED_BYTES = 512 << 10
 """As much as the nearest cache that is a core's own holds beside what the function that wrote them read."""
 _SWITCHES = 20
 """In a second: times that the processor was taken away, from where on the machine counts as busy."""
-_STOLEN = 0.02
-"""Of the time of all processors: what a hypervisor gave to other guests, from where on it counts as busy."""
-_STAT = Path("/proc/stat")
 
 
 def measure_machine() -> tuple[MachineRates, bool]:
     """The rates of the calling thread's number of threads, not rounded, and whether others disturbed that."""
     begin, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
-    ticks = _ticks()
+    stolen = StolenTime()
     threads = library.threads()
     start_us = _on_threads(1, threads, lambda: _chain_us(_CHAIN) / _CHAIN)
     call_us = _chain_us(1)
@@ -81,17 +78,7 @@ def measure_machine() -> tuple[MachineRates, bool]:
         tuple(_in_groups()),
     )
     switches = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw - before
-    stolen, passed = (now - earlier for now, earlier in zip(_ticks(), ticks, strict=True))
-    return rates, switches > _SWITCHES * (time.perf_counter() - begin) or stolen > _STOLEN * passed
-
-
-def _ticks() -> tuple[int, int]:
-    """Ticks in which other guests had the processors, and all ticks, since the system started."""
-    try:
-        ticks = [int(field) for field in _STAT.read_text().split("\n", 1)[0].split()[1:9]]
-    except (OSError, ValueError):
-        return 0, 0
-    return (ticks[7], sum(ticks)) if len(ticks) == 8 else (0, 0)
+    return rates, switches > _SWITCHES * (time.perf_counter() - begin) or stolen.disturbs()
 
 
 def _slower_outwards(levels: list[MemoryLevel]) -> Iterator[MemoryLevel]:
