@@ -13,7 +13,7 @@ from small_programs import chain, fused
 from test_quantized_rewrites import IMAGE, S8, Numbers, Quantized
 
 from tvm_mxplan.byoc.onednn.rewrites.graph import Graph
-from tvm_mxplan.byoc.onednn.rewrites.quantized.scales import fold_scales
+from tvm_mxplan.byoc.onednn.rewrites.quantized.scales import _are_scales, fold_scales
 from tvm_mxplan.core.program import program as ir
 
 TO = (2, 7, 6, 7)
@@ -187,3 +187,10 @@ def test_a_first_line_without_a_number_needs_no_bias(bias: bool, constant: bool)
     assert step.post_ops == ((ROUND,) if constant else (line(2.0), ROUND))
     assert numbers["weights_scale"].tolist() == ([2, 4, 6] if constant else [1, 2, 3])
     assert not (bias and constant) or numbers["bias"].tolist() == [8, 10, 12]
+
+
+def test_scales_are_numbers_that_float32_holds_to_full_precision() -> None:
+    least = np.finfo("float32").tiny
+    assert _are_scales(np.array([least, 1.0], "float32"))
+    for wrong in (np.nextafter(least, np.float32(0)), 0.0, -1.0, np.inf, np.nan):
+        assert not _are_scales(np.array([1.0, wrong], "float32"))
