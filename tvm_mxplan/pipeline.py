@@ -20,7 +20,7 @@ from .core.decisions.choices import Choices
 from .core.machine import MachineRates, default_rates
 from .operator_options import with_operators
 from .options import Options
-from .passes.borders import PropagateLayouts, StoreState
+from .passes.borders import MarkState, PropagateLayouts, StoreState
 from .passes.canonicalize import (
     FoldConstants,
     NameSymbols,
@@ -118,7 +118,7 @@ def partition(c: Compilation) -> Passes:
 
 
 def build_programs(c: Compilation) -> Passes:
-    return [BuildPrograms(backend, c.recorder.journal) for backend in c.backends]
+    return [*(BuildPrograms(backend, c.recorder.journal) for backend in c.backends), MarkState()]
 
 
 def assign_precision(c: Compilation) -> Passes:
@@ -171,7 +171,8 @@ def weigh_candidates(c: Compilation) -> Passes:
 
 def propagate_layouts(c: Compilation) -> Passes:
     crossing = [backend for backend in c.backends if c.options.layouts != "naive"]
-    return [kind(backend, c.machine) for backend in crossing for kind in (PropagateLayouts, StoreState)]
+    passes = [kind(backend, c.machine) for backend in crossing for kind in (PropagateLayouts, StoreState)]
+    return [*passes, c.recorder.stored_state()]
 
 
 def plan_memory(c: Compilation) -> Passes:

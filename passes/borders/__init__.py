@@ -1,7 +1,7 @@
-"""Layouts between regions: tensors that cross in the physical layout in which they are."""
+"""Layouts between regions: tensors that cross in the physical layout in which they are, and stored state."""
 
+from .mark_state import MarkState, stored_state
 from .propagate_layouts import PropagateLayouts
-from .state_weights import STATE
 from .store_state import CONVERTING, StoreState
 
-__all__ = ["CONVERTING", "STATE", "PropagateLayouts", "StoreState"]
+__all__ = ["CONVERTING", "MarkState", "PropagateLayouts", "StoreState", "stored_state"]

@@ -88,5 +88,5 @@ def assume(program: ir.Program, inputs: Mapping[int, str], free: frozenset[int])
             values[value] = replace(values[value], layout=inputs[number])
     for number, value in enumerate(program.of_kind("output")):
         if number in free:
-            values[value] = replace(values[value], kind="local", index=-1)
+            values[value] = values[value].inside()
     return replace(program, values=tuple(values))

@@ -201,7 +201,8 @@ class _Crossing:
                 ports[layout] = old
                 values[old] = replace(values[old], index=index)
             else:
-                ports[layout] = self.graph.add(replace(values[old], layout=layout, index=index, nbytes=-1))
+                port = replace(values[old], layout=layout, index=index, nbytes=-1, state=-1)
+                ports[layout] = self.graph.add(port)
             if index == number:
                 self.ports[kind][number] = ports[layout]
             else:

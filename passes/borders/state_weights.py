@@ -1,4 +1,4 @@
-"""Finds the weights of a function that its regions alone use, and the one update of each.
+"""Finds the weights that a function updates, and where regions take them and give their gradients.
 
 w  ->  regions, update          g  from a region  ->  update          slots  ->  update
 """
@@ -13,9 +13,6 @@ from tvm import relax
 
 from tvm_mxplan.core import program as ir
 from tvm_mxplan.operators.update import UPDATE
-
-STATE = "mxplan.state"
-"""Attribute of a function whose updated weights may be stored as its steps want them; then, how they are."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +36,7 @@ class Port:
 
 @dataclass(frozen=True)
 class Weight:
-    """A weight that is updated once.
+    """A weight that is updated.
 
     Attributes
     ----------
@@ -51,40 +48,77 @@ class Weight:
     ports: tuple[Port, ...]
 
 
-def updated_weights(
+@dataclass(frozen=True)
+class _Update:
+    """The update of a weight: the variable that it is bound to, and the gradient that it reads."""
+
+    var: tvm.ir.Var
+    weight: Weight
+    gradient: relax.Expr
+
+
+def weights_of(function: relax.Function, found: Mapping[tvm.ir.GlobalVar, relax.Function]) -> list[Weight]:
+    """All weights of a function that it updates, whoever else reads them."""
+    return [update.weight for update in _updates(_bound(function), function, found)]
+
+
+def storable_weights(
     function: relax.Function, found: Mapping[tvm.ir.GlobalVar, relax.Function]
 ) -> list[Weight]:
     """Weights that regions alone read, and whose gradients regions give to the update alone."""
-    bindings = [binding for block in function.body.blocks for binding in block.bindings]
-    if not all(isinstance(binding, relax.VarBinding) for binding in bindings):
+    made = _bound(function)
+    updates = _updates(made, function, found)
+    if not updates:
         return []
-    made = {binding.var: binding.value for binding in bindings}
     uses: dict[tvm.ir.Var, list[tvm.ir.Var | None]] = {}
     for var, value in made.items():
         for read in _variables(value):
             uses.setdefault(read, []).append(var)
     for read in _variables(function.body.body):
         uses.setdefault(read, []).append(None)
-    weights, params = [], set(function.params)
-    for var, update in made.items():
-        if not UPDATE.is_called(update):
-            continue
-        slots = int(update.attrs["slots"])
-        weight, gradient, *kept = update.args[: 2 + slots]
-        source = _given(gradient, made, found)
-        alone = all(len(uses.get(tensor, ())) == 1 for tensor in (gradient, *kept))
-        if source is None or not alone or not params.issuperset((weight, *kept)):
-            continue
-        others = [use for use in uses[weight] if use != var]
-        if all(use is not None and _region(made[use], found) is not None for use in others):
-            ports = [
-                Port(use, made[use].op, "input", number)  # type: ignore[arg-type]
-                for use in dict.fromkeys(others)
-                for number, arg in enumerate(_tensors(made[use]))  # type: ignore[index]
-                if arg.same_as(weight)
-            ]
-            weights.append(Weight((weight, *kept), (*ports, source)))
+    weights = []
+    for update in updates:
+        weight, *slots = update.weight.params
+        given = any(port.kind == "output" for port in update.weight.ports)
+        alone = all(len(uses.get(tensor, ())) == 1 for tensor in (update.gradient, *slots))
+        others = [use for use in uses[weight] if use != update.var]
+        in_regions = all(use is not None and _region(made[use], found) is not None for use in others)
+        if given and alone and in_regions:
+            weights.append(update.weight)
     return weights
+
+
+def _bound(function: relax.Function) -> dict[tvm.ir.Var, relax.Expr]:
+    """The values of a function's variables; nothing where one is no plain binding."""
+    bindings = [binding for block in function.body.blocks for binding in block.bindings]
+    if not all(isinstance(binding, relax.VarBinding) for binding in bindings):
+        return {}
+    return {binding.var: binding.value for binding in bindings}
+
+
+def _updates(
+    made: Mapping[tvm.ir.Var, relax.Expr],
+    function: relax.Function,
+    found: Mapping[tvm.ir.GlobalVar, relax.Function],
+) -> list[_Update]:
+    """The updates of parameters."""
+    updates = {var: value for var, value in made.items() if UPDATE.is_called(value)}
+    if not updates:
+        return []
+    taken: dict[tvm.ir.Var, list[Port]] = {}
+    for var, value in made.items():
+        region = _region(value, found)
+        for number, arg in enumerate(_tensors(value) if region is not None else ()):
+            if isinstance(arg, relax.Var):
+                taken.setdefault(arg, []).append(Port(var, region, "input", number))
+    result, params = [], set(function.params)
+    for var, update in updates.items():
+        weight, gradient, *slots = update.args[: 2 + int(update.attrs["slots"])]
+        if params.issuperset((weight, *slots)):
+            source = _given(gradient, made, found)
+            ports = (*taken.get(weight, ()), *(() if source is None else (source,)))
+            result.append(_Update(var, Weight((weight, *slots), ports), gradient))
+    return result
 
 
 def _region(value: relax.Expr, found: Mapping[tvm.ir.GlobalVar, relax.Function]) -> tvm.ir.GlobalVar | None:

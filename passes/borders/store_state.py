@@ -1,14 +1,15 @@
 """``StoreState``: weights that a step changes stand in the layout on which their readers agree best.
 
-Before   def main(x, w (64, 64, 3, 3), m, rate):          attribute mxplan.state
-             g = mxplan_onednn_0(x, w)                     packs w twice, brings g back to the plain layout
+Before   def main(x, w (64, 64, 3, 3), m, rate):
+             g = mxplan_onednn_0(x, w)                     state 0: v1 input w abcd, v4 output g abcd
              w1, m1 = mxplan.update(w, g, m, rate)
 After    def main(x, w (4, 4, 3, 3, 16, 16), m likewise, rate):
-             g = mxplan_onednn_0(x, w)                     reads w as it is, packs it for its data gradient
+             g = mxplan_onednn_0(x, w)                     state 0: v1 input w ABcd16b16a, v4 likewise
              w1, m1 = mxplan.update(w, g, m, rate)         the same arithmetic, padding included
 
-The function's interface changes with its state, so only functions with the attribute are looked at; it then
-says how each changed parameter is stored.  A weight keeps the plain layout where something else reads it or
+Before, the region packs w twice and brings g back to the plain layout; then it packs w for its data gradient
+alone.  The function's interface changes with its state; how a parameter is stored, the programs of its
+regions say (``mark_state.stored_state``).  A weight keeps the plain layout where something else reads it or
 its gradient, and where nothing is gained.  An update is elementwise, so padding that is 0 stays 0.
 
 What regions want is found in ``state_programs``.
@@ -24,7 +25,6 @@ import tvm_ffi
 from tvm import relax
 
 from tvm_mxplan.byoc.backend import Backend
-from tvm_mxplan.core.decisions.stored_state import StoredState
 from tvm_mxplan.core.layout.layout import plain_layout
 from tvm_mxplan.core.machine import MachineRates, default_rates
 from tvm_mxplan.core.step_facts import reorder_facts
@@ -33,10 +33,11 @@ from tvm_mxplan.operators.update import UPDATE
 
 from ..layout.queries import StepQueries
 from ..region.attached import program_of, regions
+from .mark_state import functions_with_state
 from .propagate_layouts import calls_of_functions, unique_name
 from .state_programs import Form, Wish, wishes_of
 from .state_regions import form_type, with_forms
-from .state_weights import STATE, Weight, updated_weights
+from .state_weights import Weight, storable_weights
 
 CONVERTING = "mxplan.converting"
 """Attribute of such a function: steps that convert a weight or its gradient in every call."""
@@ -52,12 +53,11 @@ class StoreState:
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
         found = dict(regions(mod, self.backend.name))
-        for gvar, function in list(mod.functions.items()):
-            if isinstance(function, relax.Function) and function.attrs and STATE in function.attrs:
-                forms, converting = self._chosen(updated_weights(function, found), found)
-                if forms:
-                    mod = self._rewritten(mod, gvar, forms, found)
-                mod.update_func(gvar, mod[gvar].with_attr(CONVERTING, converting))
+        for gvar in functions_with_state(mod, found):
+            forms, converting = self._chosen(storable_weights(mod[gvar], found), found)
+            if forms:
+                mod = self._rewritten(mod, gvar, forms, found)
+            mod.update_func(gvar, mod[gvar].with_attr(CONVERTING, converting))
         return mod
 
     def _chosen(
@@ -71,7 +71,8 @@ class StoreState:
         for weight in weights:
             ports = [(programs[port.region], port) for port in weight.ports]
             asked = [wishes_of(program, port.value(program), queries) for program, port in ports]
-            if not all(asked):
+            marked = all(program.values[port.value(program)].state >= 0 for program, port in ports)
+            if not marked or not all(asked):
                 continue
             wishes = [wish for some in asked for wish in some or ()]
             best = self._best(wishes, dtype_of(weight.params[0]), queries)
@@ -139,29 +140,21 @@ class _Rewriter:
     def __init__(self, forms: Mapping[Weight, Form], variants: Mapping[tvm.ir.Var, tvm.ir.GlobalVar]) -> None:
         self.variants = variants
         self.new: dict[tvm.ir.Var, tvm.ir.Var] = {}
-        self.told: dict[tvm.ir.Var, Form] = {}
         for weight, form in forms.items():
             for param in weight.params:
                 self.new[param] = relax.Var(str(param.name), form_type(param.ty, form))
-                self.told[param] = form
 
     def function(self, function: relax.Function) -> relax.Function:
-        """The function with its changed state, which its attribute tells."""
+        """The function with its changed state, parameters and all that follows from them."""
         blocks = [
             type(block)([self._binding(binding) for binding in block.bindings])
             for block in function.body.blocks
         ]
         result = self._replaced(function.body.body)
         params = [self.new.get(param, param) for param in function.params]
-        made = relax.Function(
+        return relax.Function(
             params, relax.SeqExpr(blocks, result), result.ty, function.is_pure, function.attrs, function.span
         )
-        told = [
-            str(StoredState(at, self.told[param].shape, self.told[param].layout))
-            for at, param in enumerate(function.params)
-            if param in self.told
-        ]
-        return made.with_attr(STATE, told)
 
     def _binding(self, binding: relax.VarBinding) -> relax.VarBinding:
         value = self._replaced(binding.value)

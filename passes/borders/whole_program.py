@@ -58,10 +58,10 @@ def joined(uses: Sequence[RegionUse]) -> tuple[ir.Program, tuple[Part, ...]]:
         for number in fresh:
             value = use.program.values[number]
             view = {"alias_of": numbers[value.alias_of]} if value.alias_of >= 0 else {}
-            values.append(replace(value, **view))
+            values.append(replace(value, state=-1, **view))  # states are numbered in each region alone
         for number, tensor in zip(use.program.of_kind("output"), use.gives, strict=True):
             if tensor in use.free:
-                values[numbers[number]] = replace(values[numbers[number]], kind="local", index=-1)
+                values[numbers[number]] = values[numbers[number]].inside()
             written = _written(use.program, number)
             if written is not None:
                 known[tensor] = numbers[written]

@@ -157,9 +157,7 @@ class _Applier:
     def _reorder(self, src: int, dst: int, name: str) -> None:
         hops = self.hops(self.values[src], self.values[dst].layout)
         for hop in hops[:-1]:
-            value = replace(
-                self.values[dst], kind="local", index=-1, alias_of=-1, alias_offset=0, layout=hop.layout
-            )
+            value = self.values[dst].inside(alias_of=-1, alias_offset=0, layout=hop.layout)
             here = self._add(value)
             self.steps.append(reorder(f"{name}_by_{hop.layout}", src, here, hop.library))
             src = here

@@ -169,7 +169,7 @@ def _with_reorder(
     number = operands_of(only)[at][1]
     values = list(single.values)
     values.append(replace(values[number], layout=source))
-    values[number] = replace(values[number], kind="local", index=-1)
+    values[number] = values[number].inside()
     step = reorder("", len(values) - 1, number)
     return replace(single, values=tuple(values), steps=(step, only))
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import tvm
-from tvm import relax
 
 from tvm_mxplan.byoc.backend import Backend
 from tvm_mxplan.core.program import codec
@@ -25,8 +24,9 @@ from tvm_mxplan.errors import UnsupportedError
 from ..borders.border_analysis import FunctionBorders, RegionCall, analyse
 from ..borders.border_hints import Hints
 from ..borders.border_programs import borders_of
+from ..borders.mark_state import functions_with_state
 from ..borders.state_programs import wishes_of
-from ..borders.state_weights import STATE, Weight, updated_weights
+from ..borders.state_weights import Weight, storable_weights
 from ..borders.whole_program import Part, RegionUse, joined
 from ..costs.source import CostSource
 from ..region.attached import program_of, regions
@@ -133,21 +133,17 @@ def _part(whole: LayoutChoice, part: Part) -> LayoutChoice:
 
 
 def _functions_with_state(mod: tvm.IRModule, backend: str) -> list[_Function]:
-    """Functions with the attribute that have several regions of static shapes, each called once."""
+    """Functions whose regions have state: those with several regions of static shapes, each called once."""
     found = dict(regions(mod, backend))
     programs = {gvar.name_hint: program_of(region) for gvar, region in found.items()}
     borders = {gvar: borders_of(programs[gvar.name_hint]) for gvar in found}
     functions = []
-    for gvar, function in mod.functions.items():
-        if gvar in found or not isinstance(function, relax.Function):
-            continue
-        if not function.attrs or STATE not in function.attrs:
-            continue
+    for function in [mod[gvar] for gvar in functions_with_state(mod, found)]:
         read = analyse(function, borders)
         calls = tuple(read.calls.values())
         names = [call.gvar.name_hint for call in calls]
         own = {name: programs[name] for name in names}
         static = all(is_static(value.shape) for program in own.values() for value in program.values)
         if len(own) == len(names) > 0 and static:
-            functions.append(_Function(read, calls, own, tuple(updated_weights(function, found))))
+            functions.append(_Function(read, calls, own, tuple(storable_weights(function, found))))
     return functions

@@ -83,10 +83,10 @@ class _Applier:
         value, root = self.old.values[number], self.old.root(number)
         dtype = types.written if value.dtype == FLOAT else value.dtype
         if (root, dtype) not in self.made:
-            owner = self._add(replace(value, kind="local", index=-1, dtype=dtype, alias_of=-1))
+            owner = self._add(value.inside(dtype=dtype, alias_of=-1))
             self.made[number, dtype] = owner
             if number != root:
-                output = replace(self.old.values[root], kind="local", index=-1, dtype=dtype)
+                output = self.old.values[root].inside(dtype=dtype)
                 self.made[root, dtype] = self._add(replace(output, alias_of=owner))
         return self._value(number, dtype)
 

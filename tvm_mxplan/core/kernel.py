@@ -86,7 +86,7 @@ def kernels_of(program: ir.Program) -> Iterator[tuple[str, Kernel]]:
 
 
 def _own(value: ir.Value, kind: ir.ValueKind, index: int) -> ir.Value:
-    return replace(value, kind=kind, index=index, alias_of=-1, alias_offset=0, offset=-1, nbytes=-1)
+    return replace(value.inside(alias_of=-1, alias_offset=0, offset=-1, nbytes=-1), kind=kind, index=index)
 
 
 def _extents(value: ir.Value) -> str:

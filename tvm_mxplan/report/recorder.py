@@ -25,7 +25,7 @@ from ..core.program import program as ir
 from ..core.program.dims import is_static
 from ..core.program.specialize import typical
 from ..execution.determinism import Determinism
-from ..passes.borders import CONVERTING, STATE
+from ..passes.borders import CONVERTING, stored_state
 from ..passes.costs import multiply_adds
 from ..passes.costs.kept_times import KeptCall, kept_calls
 from ..passes.costs.model import planned_step_us, region_us
@@ -120,11 +120,18 @@ class Recorder:
 
         return _observer("RecordModel", note)
 
+    def stored_state(self) -> tvm.transform.Pass:
+        """Notes how state is stored, as long as all regions stand that it is stored for."""
+
+        def note(mod: tvm.IRModule) -> None:
+            self._state = tuple(stored_state(mod))
+
+        return _observer("RecordState", note)
+
     def left_to_tvm(self, why: str = "no implementation in the library") -> tvm.transform.Pass:
         """Notes the operators that stand outside of regions; ``why``, where nobody gave a reason."""
 
         def note(mod: tvm.IRModule) -> None:
-            self._state = tuple(StoredState.parsed(text) for text in _texts(mod, STATE))
             self._converting = tuple(_texts(mod, CONVERTING))
             threads = self._threads
             if threads is None:
@@ -195,7 +202,7 @@ def _texts(mod: tvm.IRModule, attribute: str) -> Iterator[str]:
     """Texts in a list that is an attribute of functions."""
     for function in mod.functions.values():
         attrs = getattr(function, "attrs", None)
-        if attrs and attribute in attrs and not isinstance(attrs[attribute], int):
+        if attrs and attribute in attrs:
             yield from map(str, attrs[attribute])
 
 

@@ -22,7 +22,6 @@ from tvm.relax import op
 from ..errors import InvalidInputError, UnsupportedError
 from ..execution.signature import Port
 from ..operators.registration import dtype_of, numbers, shape_of
-from ..passes.borders import STATE
 from ..passes.origins import origins_of, with_origins
 from .forward import Forward
 from .gradients import differentiable, ours
@@ -180,7 +179,6 @@ def step_function(recipe: Recipe, *, gives_gradients: bool = False) -> Built:
             fields = [builder.emit_output(one) for one in every]
         builder.emit_func_output(relax.Tuple(fields))
     mod = _tidied(builder.get())
-    mod.update_func(mod.get_global_var("main"), mod["main"].with_attr(STATE, 1))
     return Built(mod, adjoint.targets, adjoint.statistics)
 
 

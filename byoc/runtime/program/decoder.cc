@@ -4,6 +4,7 @@
 // Two stages: ProgramReader parses the bytes; Check* then hold the program's own rules (ids in
 // range, aliases backwards, numbering without gaps).
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "base/error.h"
@@ -13,7 +14,7 @@
 namespace mxplan {
 namespace {
 
-constexpr uint32_t kVersion = 5;
+constexpr uint32_t kVersion = 6;
 constexpr int kMaxExpressionDepth = 64;
 constexpr size_t kMaxRank = 12;
 constexpr size_t kMaxPostOps = 32;
@@ -32,7 +33,7 @@ class ProgramReader : private ByteReader {
     if (symbols > kMaxSymbols) ThrowInvalidInput(symbols, " symbols, at most ", kMaxSymbols);
     for (size_t i = 0; i < symbols; ++i) program.symbols.push_back(ReadSymbol());
     symbols_ = symbols;
-    for (size_t i = 0, n = Count(54); i < n; ++i) program.values.push_back(ReadValue());
+    for (size_t i = 0, n = Count(62); i < n; ++i) program.values.push_back(ReadValue());
     for (size_t i = 0, n = Count(44); i < n; ++i) program.steps.push_back(ReadStep());
     End();
     return program;
@@ -90,6 +91,7 @@ class ProgramReader : private ByteReader {
     value.kind = static_cast<ValueKind>(kind);
     value.layout = String();
     value.index = Number<int64_t>();
+    value.state = Number<int64_t>();
     value.alias_of = Number<int64_t>();
     ReadDim(&value.alias_offset);
     value.offset = Number<int64_t>();
@@ -225,6 +227,39 @@ std::vector<int> CheckValues(const Program& program) {
   return roots;
 }
 
+bool SameDims(const std::vector<DimExpr>& a, const std::vector<DimExpr>& b) {
+  auto same_node = [](const DimNode& x, const DimNode& y) {
+    return x.code == y.code && x.number == y.number;
+  };
+  auto same = [&](const DimExpr& x, const DimExpr& y) {
+    return std::equal(x.begin(), x.end(), y.begin(), y.end(), same_node);
+  };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), same);
+}
+
+// Values of one state stand alike, since an update joins them number by number.
+void CheckStates(const Program& program) {
+  std::map<int64_t, const Value*> states;
+  std::set<int64_t> changed;
+  for (const Value& value : program.values) {
+    if (value.state == -1) continue;
+    bool crosses = value.kind == ValueKind::kInput || value.kind == ValueKind::kOutput;
+    if (value.state < -1 || !crosses) {
+      ThrowInvalidInput("value ", value.name, " is state ", value.state,
+                        ", but no input or output, or below 0");
+    }
+    if (value.kind == ValueKind::kOutput && !changed.insert(value.state).second) {
+      ThrowInvalidInput("value ", value.name, " is the second output of state ", value.state);
+    }
+    const Value& first = *states.emplace(value.state, &value).first->second;
+    if (value.dtype != first.dtype || value.layout != first.layout ||
+        !SameDims(value.shape, first.shape)) {
+      ThrowInvalidInput("values ", first.name, " and ", value.name, " are state ", value.state,
+                        ", but differ in shape, type or layout");
+    }
+  }
+}
+
 void CheckSteps(const Program& program) {
   std::vector<bool> results(program.values.size(), false);
   auto known = [&program](int id) {
@@ -289,6 +324,7 @@ Program Decode(std::string_view data) {
   program.outputs = CheckNumbering(program, ValueKind::kOutput, "output");
   program.constants = CheckNumbering(program, ValueKind::kConstant, "constant");
   program.roots = CheckValues(program);
+  CheckStates(program);
   CheckSteps(program);
   CheckSymbols(program);
   return program;

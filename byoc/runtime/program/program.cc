@@ -84,6 +84,7 @@ std::string ValueLine(const Program& program, size_t id, const std::vector<std::
     line += Concat(i ? ", " : "", ToString(value.shape[i], symbols));
   }
   line += Concat("] ", value.layout, " ", value.name);
+  if (value.state >= 0) line += Concat(" state ", value.state);
   if (value.alias_of >= 0) {
     line += Concat(" = v", value.alias_of, " + ", ToString(value.alias_offset, symbols));
   }

@@ -51,6 +51,7 @@ struct Value {
   ValueKind kind = ValueKind::kLocal;
   std::string layout;
   int64_t index = -1;     // among the inputs, outputs or constants
+  int64_t state = -1;     // the state that outlives a call and is read or changed here; -1: none
   int64_t alias_of = -1;  // the earlier value whose bytes this one views
   DimExpr alias_offset;
   int64_t offset = -1;  // arena bytes; -1: not planned

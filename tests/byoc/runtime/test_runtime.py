@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -136,6 +137,42 @@ def test_garbage_is_rejected_as_a_program():
         except (ValueError, RuntimeError):
             pass
     assert 0 < survived < 400
+
+
+STATE = ir.Program(
+    "state",
+    tuple(
+        ir.Value(name, (4, 3), "float32", kind, "ab", index, state=0)
+        for name, kind, index in (("w", "input", 0), ("g", "output", 0))
+    ),
+    (ir.Step("relu", ir.Eltwise("relu", 0.0, 0.0), (ir.Operand("src", 0), ir.Operand("dst", 1))),),
+)
+
+
+def test_a_state_and_what_changes_it_are_taken():
+    (info,) = library.describe(STATE).steps
+    assert info.implementation
+
+
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        (STATE.with_value(0, state=-2), "value w is state -2, but no input or output, or below 0"),
+        (STATE.with_value(0, kind="constant"), "value w is state 0, but no input or output"),
+        (STATE.with_value(1, kind="local", index=-1), "value g is state 0, but no input or output"),
+        (STATE.with_value(1, layout="ba"), "values w and g are state 0, but differ in shape, type or layout"),
+        (STATE.with_value(1, shape=(3, 4)), "values w and g are state 0, but differ"),
+        (STATE.with_value(1, dtype="bfloat16"), "values w and g are state 0, but differ"),
+        (
+            replace(STATE, values=(*STATE.values, replace(STATE.values[1], name="h", index=1))),
+            "value h is the second output of state 0",
+        ),
+    ],
+)
+def test_states_that_cannot_be_are_refused_by_the_decoder(program, message):
+    describe = tvm_ffi.get_global_func("tvm_mxplan.onednn.describe")
+    with pytest.raises(ValueError, match=message):
+        describe(codec.encode(program), [])
 
 
 # --- errors of a call -------------------------------------------------------------------------------------

@@ -72,6 +72,11 @@ def symbols(*bindings: ir.SymbolBinding) -> Change:
     return lambda program: replace(program, symbols=bindings)
 
 
+def states(*numbers: int) -> Change:
+    """The input and the output as these states."""
+    return lambda program: program.with_value(0, state=numbers[0]).with_value(3, state=numbers[1])
+
+
 BROKEN: list[tuple[Change, str]] = [
     (value(0, shape=(1,) * 13), "value 'x': expected rank 12 at most, got 13"),
     (value(4, shape=(2, -6, 9, 9)), "value 't': expected no negative number, got -6"),
@@ -82,6 +87,10 @@ BROKEN: list[tuple[Change, str]] = [
     (value(3, alias_of=0), "value 'y': expected an alias to be a local, got output"),
     (value(4, offset=-2), "value 't': expected -1 or more, got -1 bytes at -2"),
     (value(4, nbytes=-2), "value 't': expected -1 or more, got -2 bytes at -1"),
+    (value(0, state=-2), "value 'x': expected state -1 or more, got -2"),
+    (value(4, state=0), "value 't': expected state 0 to be an input or output, got a local"),
+    (value(2, state=0), "value 'b': expected state 0 to be an input or output, got a constant"),
+    (states(0, 0), "value 'y': expected shape, type and layout of 'x', state 0 too, got float32"),
     (value(2, index=0), "constants: expected to be numbered from 0 without gaps, got [0, 0]"),
     (value(3, index=1), "outputs: expected to be numbered from 0 without gaps, got [1]"),
     (lambda program: replace(program, arena_bytes=-2), "arena: expected -1 byte or more, got -2"),
@@ -115,6 +124,30 @@ BROKEN: list[tuple[Change, str]] = [
 def test_a_sound_program_is_taken() -> None:
     check_program(SOUND)
     assert codec.decode(codec.encode(SOUND)) == SOUND
+
+
+def test_states_of_their_own_may_differ() -> None:
+    program = states(0, 1)(SOUND)
+    check_program(program)
+    assert codec.decode(codec.encode(program)) == program
+    assert program.states() == [0, 3]
+
+
+def test_one_output_changes_a_state() -> None:
+    weight = ir.Value("w", (4, 3), "float32", "input", "ab", 0, state=0)
+    outputs = [replace(weight, name=name, kind="output", index=at) for at, name in enumerate("gh")]
+    check_program(ir.Program("net", (weight, outputs[0]), ()))
+    with pytest.raises(ProgramError, match="value 'h': expected one output to change state 0, got another"):
+        check_program(ir.Program("net", (weight, *outputs), ()))
+
+
+@pytest.mark.parametrize("change", [{"shape": (3, 4)}, {"dtype": "bfloat16"}, {"layout": "ba"}])
+def test_what_changes_a_state_stands_as_it_does(change: dict[str, Any]) -> None:
+    weight = ir.Value("w", (4, 3), "float32", "input", "ab", 0, state=0)
+    gradient = replace(weight, name="g", kind="output")
+    check_program(ir.Program("net", (weight, gradient), ()))
+    with pytest.raises(ProgramError, match="value 'g': expected shape, type and layout of 'w', state 0 too"):
+        check_program(ir.Program("net", (weight, replace(gradient, **change)), ()))
 
 
 @pytest.mark.parametrize(("change", "message"), BROKEN)

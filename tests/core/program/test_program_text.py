@@ -44,6 +44,8 @@ def test_all_is_decided() -> None:
     assert lines[4].endswith(" in jit, scratchpad 7 bytes at 512")
     first = program_text(PROGRAM.with_value(1, offset=0, nbytes=0)).splitlines()
     assert first[2] == "  local t: float32 (2, 17, 3) acb, 0 bytes at 0"
+    state = program_text(PROGRAM.with_value(0, state=0, nbytes=8)).splitlines()
+    assert state[1] == "  input x: float32 (2, 17, 3) abc, state 0, 8 bytes"
     small = replace(STEPS[0], library="host", implementation="jit", scratchpad_bytes=1, scratchpad_offset=0)
     lines = program_text(replace(PROGRAM, steps=(small, STEPS[1]), arena_bytes=0)).splitlines()
     assert lines[0] == "program region, arena 0 bytes"

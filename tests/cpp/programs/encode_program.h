@@ -12,7 +12,7 @@ class ProgramWriter {
  public:
   std::string Write(const mxplan::Program& program) {
     out_ = "MXPR";
-    Put<uint32_t>(5);
+    Put<uint32_t>(6);
     Text(program.name);
     Put<int64_t>(program.arena_bytes);
     Put<uint32_t>(static_cast<uint32_t>(program.symbols.size()));
@@ -68,6 +68,7 @@ class ProgramWriter {
     Put<uint8_t>(static_cast<uint8_t>(value.kind));
     Text(value.layout);
     Put<int64_t>(value.index);
+    Put<int64_t>(value.state);
     Put<int64_t>(value.alias_of);
     Dim(value.alias_offset);
     Put<int64_t>(value.offset);

@@ -106,6 +106,9 @@ void ChangeValue(Program* program, Random* random) {
       ChangeDim(&value.alias_offset, random);
       break;
     case 7:
+      value.state = static_cast<int64_t>(random->Below(3)) - 1;
+      break;
+    case 8:
       value.offset =
           random->Below(2)
               ? Wrapped(static_cast<uint64_t>(value.offset) + 64 * (random->Below(5) - 2))

@@ -42,12 +42,3 @@ class StoredState:
     def from_json(cls, data: dict[str, Any]) -> StoredState:
         """Inverse of ``dataclasses.asdict``, also behind JSON."""
         return cls(data["parameter"], tuple(data["shape"]), data["layout"])
-
-    def __str__(self) -> str:
-        return f"{self.parameter} {'x'.join(map(str, self.shape))} {self.layout}"
-
-    @classmethod
-    def parsed(cls, text: str) -> StoredState:
-        """Inverse of ``str``."""
-        parameter, shape, layout = text.split()
-        return cls(int(parameter), tuple(map(int, shape.split("x"))), layout)

@@ -4,7 +4,7 @@ Little-endian; strings are u32 length + UTF-8; counts are u32, other integers i6
 
     "MXPR" version:u32 name arena_bytes
     symbols  n * (name input axis)
-    values   n * (name dtype kind:u8 layout index alias_of alias_offset:dim offset nbytes rank:u32 dim*)
+    values   n * (name dtype kind:u8 layout index state alias_of alias_offset:dim offset nbytes rank:u32 dim*)
     steps    n * (kind name library implementation scratchpad_offset scratchpad_bytes refused prepared attrs
              operands post_ops)
     refused  n * name
@@ -66,7 +66,7 @@ def decode(data: bytes) -> ir.Program:
     name, arena_bytes = r.string(), r.i64()
     symbols = tuple(ir.SymbolBinding(r.string(), r.i64(), r.i64()) for _ in range(r.count(20)))
     r.symbols = [binding.name for binding in symbols]
-    values = tuple(r.value() for _ in range(r.count(54)))
+    values = tuple(r.value() for _ in range(r.count(62)))
     steps = tuple(r.step() for _ in range(r.count(44)))
     if r.offset != len(data):
         raise DecodeError(f"{len(data) - r.offset} bytes after the end of the region program")
@@ -79,7 +79,7 @@ def decode(data: bytes) -> ir.Program:
 
 
 _U32, _I64, _F64 = struct.Struct("<I"), struct.Struct("<q"), struct.Struct("<d")
-_NUMBER, _PAIR = struct.Struct("<Bq"), struct.Struct("<qq")
+_NUMBER, _PAIR, _TRIPLE = struct.Struct("<Bq"), struct.Struct("<qq"), struct.Struct("<qqq")
 
 
 @lru_cache(maxsize=4096)
@@ -133,7 +133,7 @@ class _Writer:
         self.string(value.dtype)
         self.u8(ir.VALUE_KINDS.index(value.kind))
         self.string(value.layout)
-        self.buffer += _PAIR.pack(value.index, value.alias_of)
+        self.buffer += _TRIPLE.pack(value.index, value.state, value.alias_of)
         self.dim(value.alias_offset)
         self.buffer += _PAIR.pack(value.offset, value.nbytes)
         self.u32(len(value.shape))
@@ -271,11 +271,11 @@ class _Reader:
     def value(self) -> ir.Value:
         name, dtype = self.string(), self.string()
         kind: ir.ValueKind = ir.VALUE_KINDS[self.code(len(ir.VALUE_KINDS))]
-        layout, index, alias_of = self.string(), self.i64(), self.i64()
+        layout, index, state, alias_of = self.string(), self.i64(), self.i64(), self.i64()
         alias_offset, offset, nbytes = self.dim(), self.i64(), self.i64()
         shape = tuple(self.dim() for _ in range(self.count(5)))
         head = (name, shape, dtype, kind, layout)
-        return ir.Value(*head, index, alias_of, alias_offset, offset, nbytes)
+        return ir.Value(*head, index, alias_of, alias_offset, offset, nbytes, state)
 
     def step(self) -> ir.Step:
         kind, name, library, implementation = (self.string() for _ in range(4))

@@ -24,6 +24,9 @@ Rules
 - A value with ``alias_of`` views the bytes of an earlier value of any kind; it owns none of its own and
   is written when the other is (a reshape, a slice), unless it is itself a step's ``dst`` (in place, or a
   piece of a concat).
+- An input or output with a ``state`` is what outlives a call (an input), or what changes it by the end of
+  the call, number by number (an output): all values of one state agree in shape, type and layout, whatever
+  layout that is, and one output at most changes it.
 - ``offset`` is a byte offset into the arena, or -1 where the runtime has to plan (symbolic shapes).
 """
 
@@ -145,7 +148,7 @@ __all__ = [
     "ValueKind",
 ]
 
-VERSION = 5
+VERSION = 6
 
 ValueKind = Literal["input", "output", "constant", "local"]
 VALUE_KINDS: tuple[ValueKind, ...] = ("input", "output", "constant", "local")
@@ -159,6 +162,7 @@ class Value:
     ----------
     index : number among the region's inputs, outputs or constants; -1 for locals.
     layout : physical layout tag (see the module's rules).
+    state : number of the state in this region that the value reads or changes, or -1.
     alias_of : id of the earlier value whose bytes this one views, or -1.
     alias_offset : byte offset into that value; an integer or a symbolic expression.
     offset : arena byte offset of a local, -1 if not planned.
@@ -175,6 +179,11 @@ class Value:
     alias_offset: Dim = 0
     offset: int = -1
     nbytes: int = -1
+    state: int = -1
+
+    def inside(self, **changes: object) -> Value:
+        """The value as a local: of no number among inputs, outputs or constants, and of no state."""
+        return replace(self, kind="local", index=-1, state=-1, **changes)  # type: ignore[arg-type]
 
 
 RESULT_ROLES = (
@@ -318,6 +327,10 @@ class Program:
         """
         ids = [i for i, value in enumerate(self.values) if value.kind == kind]
         return sorted(ids, key=lambda i: self.values[i].index)
+
+    def states(self) -> list[int]:
+        """Ids of the inputs and outputs that read or change state."""
+        return [i for i, value in enumerate(self.values) if value.state >= 0]
 
     def reads(self, step: Step) -> list[int]:
         """All values that ``step`` reads, the one that a sum adds to its destination included."""

@@ -62,6 +62,7 @@ def check_program(program: ir.Program) -> None:
     """Hold a program to the rules; ProgramError says which one it breaks."""
     try:
         _check_values(program)
+        _check_states(program)
         _check_symbols(program)
         results: set[int] = set()
         for step in program.steps:
@@ -104,6 +105,31 @@ def _check_values(program: ir.Program) -> None:
             raise ProgramError(f"{kind}s: expected to be numbered from 0 without gaps, got {indices}")
     if program.arena_bytes < -1:
         raise ProgramError(f"arena: expected -1 byte or more, got {program.arena_bytes}")
+
+
+def _check_states(program: ir.Program) -> None:
+    """Values of one state stand alike, since an update joins them number by number."""
+    first: dict[int, ir.Value] = {}
+    changed: set[int] = set()
+    for value in program.values:
+        if value.state == -1:
+            continue
+        where = f"value {value.name!r}"
+        if value.state < -1:
+            raise ProgramError(f"{where}: expected state -1 or more, got {value.state}")
+        if value.kind not in ("input", "output"):
+            raise ProgramError(
+                f"{where}: expected state {value.state} to be an input or output, got a {value.kind}"
+            )
+        if value.kind == "output" and value.state in changed:
+            raise ProgramError(f"{where}: expected one output to change state {value.state}, got another")
+        changed |= {value.state} if value.kind == "output" else set()
+        other = first.setdefault(value.state, value)
+        if (value.shape, value.dtype, value.layout) != (other.shape, other.dtype, other.layout):
+            raise ProgramError(
+                f"{where}: expected shape, type and layout of {other.name!r}, state {value.state} too, got "
+                f"{value.dtype} {value.shape} {value.layout}"
+            )
 
 
 def _check_dims(where: str, dims: Iterable[Dim], bound: set[str]) -> None:

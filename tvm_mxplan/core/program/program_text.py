@@ -24,6 +24,8 @@ def program_text(program: ir.Program) -> str:
 
 def _value_text(program: ir.Program, value: ir.Value) -> str:
     text = f"{value.kind} {value.name}: {value.dtype} ({', '.join(map(str, value.shape))}) {value.layout}"
+    if value.state >= 0:
+        text += f", state {value.state}"
     if value.nbytes >= 0:
         text += f", {value.nbytes} bytes"
     if value.alias_of >= 0:

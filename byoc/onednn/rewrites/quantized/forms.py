@@ -78,9 +78,7 @@ def view_of(graph: Graph, form: Form, real: int, view: int) -> Form | None:
     same = base.layout == held.layout and base.shape == held.shape
     if not form.numbers.is_single or seen.alias_offset != 0 or not same:
         return None
-    integers = replace(
-        seen, dtype=held.dtype, kind="local", alias_of=form.value, index=-1, offset=-1, nbytes=-1
-    )
+    integers = seen.inside(dtype=held.dtype, alias_of=form.value, offset=-1, nbytes=-1)
     return Form(graph.add(integers), form.numbers)
 
 

@@ -12,9 +12,8 @@ from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.core.machine import MachineRates, default_rates
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.operands import operands_of
-from tvm_mxplan.passes.borders import STATE
 from tvm_mxplan.passes.layout import InferLayouts
-from tvm_mxplan.passes.region.attached import program_of, regions
+from tvm_mxplan.passes.region.attached import map_programs, program_of, regions
 
 LAST, PLAIN = "acdb", "abcd"
 REORDER = 30.0
@@ -64,10 +63,10 @@ SECOND = {PLAIN: 1000.0, LAST: 1000.0, BLOCKED: 100.0}
 def layouts_of_pools(state: bool, costs: Costs) -> list[list[str]]:
     """The layouts of the results of pools, region by region."""
     mod = parse(LINES, 'x: R.Tensor((1, 64, 8, 8), "float32")')
-    if state:
-        mod.update_func(mod.get_global_var("main"), mod["main"].with_attr(STATE, 1))
     backend = OneDNN()
     mod = tvm.transform.Sequential(region_passes(backend, named=True))(mod)
+    if state:
+        mod = map_programs(mod, backend.name, lambda program: program.with_value(0, state=0)).mod
     mod = InferLayouts(backend, "cost", costs)(mod)
     found = []
     for _, function in sorted(regions(mod, "mxplan_onednn"), key=lambda item: item[0].name_hint):
