@@ -124,7 +124,7 @@ def _imported(model: onnx.ModelProto, source: Source) -> tvm.IRModule:
         builder.emit_func_output(result)
     mod = builder.get()
     mod["main"] = mod["main"].with_attr("num_input", len(parameters))
-    return relax.transform.ConvertToDataflow()(mod) if control else mod
+    return mod
 
 
 def has_control_flow(graph: onnx.GraphProto | onnx.FunctionProto) -> bool:

@@ -88,7 +88,7 @@ def import_program(
         builder.emit_func_output(result)
     mod = builder.get()
     mod["main"] = mod["main"].with_attr("num_input", len(inputs))
-    return relax.transform.ConvertToDataflow()(mod) if control else mod
+    return mod
 
 
 def _bound(main: Function, places: Places, parameters: Mapping[str, np.ndarray]) -> dict[Var, np.ndarray]:
