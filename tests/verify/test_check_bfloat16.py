@@ -15,8 +15,8 @@ from tvm_mxplan.core.kernel import Kernel
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.verify.check import check
 
-if "bf16" not in OneDNN().isa:
-    pytest.skip("oneDNN takes no bfloat16 on this machine", allow_module_level=True)
+if reason := OneDNN().lacks("bfloat16"):
+    pytest.skip(reason, allow_module_level=True)
 
 BLOCKED = f"aBcd{OneDNN().block}b"
 IMAGE = (2, 19, 9, 7)
