@@ -70,7 +70,7 @@ class PlaceTensors:
 
     def _regions(self, mod: tvm.IRModule) -> set[str]:
         """Names of the regions that run on the device."""
-        modules = list(mod.attrs[_MODULES]) if mod.attrs and _MODULES in mod.attrs else []
+        modules = list(mod.attrs[_MODULES]) if _MODULES in mod.attrs else []
         return {
             region_module.symbol_of(module)
             for module in modules

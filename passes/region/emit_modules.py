@@ -55,7 +55,7 @@ class EmitModules:
         for gvar in symbols:
             if gvar in emitted.functions:
                 del emitted[gvar]
-        before = list(mod.attrs["external_mods"]) if mod.attrs and "external_mods" in mod.attrs else []
+        before = list(mod.attrs["external_mods"]) if "external_mods" in mod.attrs else []
         return emitted.with_attr("external_mods", before + modules)
 
 

@@ -150,7 +150,7 @@ def lends_arena(region: Region, arguments: Sequence[Any]) -> bool:
 
 def _modules(mod: tvm.IRModule) -> dict[str, Any]:
     """The external modules by the name of what they hold; others than regions by their place."""
-    modules = list(mod.attrs[_MODULES]) if mod.attrs and _MODULES in mod.attrs else []
+    modules = list(mod.attrs[_MODULES]) if _MODULES in mod.attrs else []
     return {
         region_module.symbol_of(module) if region_module.carries_program(module) else f"#{at}": module
         for at, module in enumerate(modules)

@@ -36,6 +36,13 @@ def test_what_is_not_known_is_minus_one() -> None:
     assert ir.SumPostOp() == ir.SumPostOp(1.0)
 
 
+def test_a_value_inside_of_a_region_has_no_number_and_no_state() -> None:
+    crossing = ir.Value("v", (2, 3), "float32", "output", "ab", 3, nbytes=24, state=1)
+    assert crossing.inside(alias_of=5) == ir.Value(
+        "v", (2, 3), "float32", "local", "ab", alias_of=5, nbytes=24
+    )
+
+
 def test_every_kind_of_attributes_has_a_name() -> None:
     assert set(ir.STEP_KINDS.values()) == set(get_args(ir.Attributes)) == set(ir.KIND_OF)
 

@@ -116,6 +116,14 @@ def partial(x: T.Buffer((8,), "float32"), out: T.Buffer((8,), "float32")) -> Non
             out[vi] = x[vi] + T.float32(1)
 
 
+@T.prim_func(s_tir=True)
+def accumulate(x: T.Buffer((8,), "float32"), out: T.Buffer((8,), "float32")) -> None:
+    for i in range(8):
+        with T.sblock("out"):
+            vi = T.axis.spatial(8, i)
+            out[vi] = out[vi] + x[vi]
+
+
 CASES: list[tuple[Any, list[tuple[int, int]]]] = [
     (add, [(0, 2), (1, 2)]),
     (add_row, [(0, 2)]),
@@ -127,6 +135,7 @@ CASES: list[tuple[Any, list[tuple[int, int]]]] = [
     (twice, []),
     (cast, []),
     (partial, []),
+    (accumulate, []),
 ]
 
 
