@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tvm_mxplan.cache.plans_file import PlansOnDisk
+from tvm_mxplan.cache.plans_file import PlansOnDisk, load_plans, save_plans
+from tvm_mxplan.cache.safe_file import open_container
 from tvm_mxplan.cache.store import Store
 from tvm_mxplan.errors import InvalidInputError
 
@@ -76,6 +77,25 @@ def test_plans_of_another_version_are_made_again(store: Store) -> None:
     with pytest.warns(RuntimeWarning, match="all plans are made again: made for played '1', here it is '2'"):
         report, library = compiled(store, "b", version="2")
     assert (report.outcome, list(library.plans)) == ("miss", ["b" * 64])
+
+
+def test_plans_of_another_library_are_not_taken(store: Store) -> None:
+    compiled(store, "a")
+    other = Library()
+    other.name = "other"
+    with pytest.warns(RuntimeWarning, match="not used, all plans are made again"):
+        assert load_plans(store.folder / "played_plans.bin", other) == 0  # type: ignore[arg-type]
+    assert other.plans == {}
+
+
+def test_files_are_told_apart_by_their_plans(store: Store, tmp_path: Path) -> None:
+    seen = set()
+    for made in ("a", "b", "a"):
+        library = Library()
+        library.plans[made * 64] = made.encode()
+        assert save_plans(tmp_path / "plans.bin", library) == 1  # type: ignore[arg-type]
+        seen.add(open_container(tmp_path / "plans.bin").fingerprint)
+    assert len(seen) == 2
 
 
 def test_damaged_plans_are_made_again(store: Store) -> None:
