@@ -30,6 +30,9 @@ BINARY = {
     "minimum": "min",
 }
 
+COMMUTATIVE = ("add", "mul", "max", "min")
+"""Algorithms of binary steps whose operands may be swapped."""
+
 ACTIVATION_STEPS: dict[str, tuple[str, float, float]] = {
     "softplus_stable": ("soft_relu", 1.0, 0.0),
     "swish": ("swish", 1.0, 0.0),

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tvm_mxplan.byoc.backend import Translation
+from tvm_mxplan.byoc.elementwise import COMMUTATIVE
 from tvm_mxplan.core.element_types import numpy_type
 from tvm_mxplan.core.layout.layout import plain_layout
 from tvm_mxplan.core.program import program as ir
@@ -31,7 +32,6 @@ Accepts = Callable[[ir.Program], bool]
 """Whether cuDNN has an engine for the one step of a program."""
 _HEAVY = (*PRODUCTS, ir.MatMul)
 _TAKING = (*_HEAVY, ir.Eltwise, ir.Binary)
-_COMMUTATIVE = ("add", "mul", "max", "min")
 _MOST = 8
 """Post-ops of one step: longer chains have not been seen to build."""
 
@@ -92,7 +92,7 @@ class _Fusion:
         found = []
         for role, other in pairs:
             made = self._made(step.operand(role))
-            if made is None or (role == "src1" and step.attrs.algorithm not in _COMMUTATIVE):
+            if made is None or (role == "src1" and step.attrs.algorithm not in COMMUTATIVE):
                 continue
             if self.graph.values[step.operand(role)].shape == self.graph.values[step.dst].shape:
                 second = step.operand(other) if other else -1

@@ -32,7 +32,7 @@ class MarkState:
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
         found = _regions(mod)
         marks: dict[tvm.ir.GlobalVar, list[dict[int, int]]] = defaultdict(list)
-        for function in _callers(mod):
+        for function in _callers(mod).values():
             for region, states in _states(weights_of(function, found)):
                 marks[region].append(_marks(program_of(found[region]), states))
         if not marks:
@@ -53,19 +53,18 @@ def functions_with_state(
     """The functions that call regions with state, of those found."""
     marked = {region for region, function in found.items() if program_of(function).states()}
     functions = []
-    for gvar, function in mod.functions.items() if marked else ():
-        if isinstance(function, relax.Function) and not carries_program(function):
-            bindings = [binding for block in function.body.blocks for binding in block.bindings]
-            values = [binding.value for binding in bindings if isinstance(binding, relax.VarBinding)]
-            if any(isinstance(value, relax.Call) and value.op in marked for value in values):
-                functions.append(gvar)
+    for gvar, function in _callers(mod).items() if marked else ():
+        bindings = [binding for block in function.body.blocks for binding in block.bindings]
+        values = [binding.value for binding in bindings if isinstance(binding, relax.VarBinding)]
+        if any(isinstance(value, relax.Call) and value.op in marked for value in values):
+            functions.append(gvar)
     return functions
 
 
 def stored_state(mod: tvm.IRModule) -> list[StoredState]:
     """The parameters whose state, as the programs of regions say, stands in a layout of its own."""
     found, stored = _regions(mod), []
-    for function in _callers(mod):
+    for function in _callers(mod).values():
         for weight in storable_weights(function, found):
             port = weight.ports[-1]
             program = program_of(found[port.region])
@@ -81,9 +80,9 @@ def _regions(mod: tvm.IRModule) -> dict[tvm.ir.GlobalVar, relax.Function]:
     return {gvar: function for gvar, function in mod.functions.items() if carries_program(function)}
 
 
-def _callers(mod: tvm.IRModule) -> list[relax.Function]:
-    every = mod.functions.values()
-    return [one for one in every if isinstance(one, relax.Function) and not carries_program(one)]
+def _callers(mod: tvm.IRModule) -> dict[tvm.ir.GlobalVar, relax.Function]:
+    every = mod.functions.items()
+    return {gvar: one for gvar, one in every if isinstance(one, relax.Function) and not carries_program(one)}
 
 
 def _states(

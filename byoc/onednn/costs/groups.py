@@ -22,11 +22,11 @@ MEASURED_CHANNELS, MEASURED_WINDOW = 16, 3
 """Channels of a group and the extent of the window in the convolution that is measured."""
 _MEASURED_SETS = ("avx512", "avx2")
 _LOADED = 0.65
-"""What kernels of oneDNN reach that were not measured: a share of the vectors that the machine multiplies
+"""The reach of kernels of oneDNN that were not measured: a share of the vectors that the machine multiplies
 in a second with the instruction set that multiplies most of them."""
 _NARROW_SHARE, _NARROW_PIXEL = 0.9, 2200.0
-"""What sums of our kernels reach, and the operations that could be done while one pixel of a group, or of the
-groups in a vector, is fetched and put away; scaled to what was measured."""
+"""The reach of sums of our kernels, and the operations that could be done while one pixel of a group, or of
+the groups in a vector, is fetched and put away; scaled to what was measured."""
 
 
 def rate_in_groups(implementation: Implementation) -> str:
@@ -53,7 +53,7 @@ def loaded(facts: StepFacts, instructions: str, machine: MachineRates) -> float:
         return _LOADED
     measured = machine.kernel_gflops(_rate(info.implementation))
     if measured is not None:
-        return min(1.0, measured / machine.gflops("float32", info.instruction_set))
+        return min(1.0, measured / _peak(machine, info.instruction_set))
     rates = {lanes: machine.gflops(dtype, name) / lanes for name, lanes in VECTORS.items()}
     rates[VECTOR] = machine.gflops(dtype) / VECTOR
     own = VECTORS.get(instructions, VECTOR)
@@ -71,12 +71,17 @@ def narrow_groups(facts: StepFacts, groups: int, machine: MachineRates) -> float
         window_there = MEASURED_WINDOW**2
         there = _narrow_pixel(MEASURED_CHANNELS, MEASURED_CHANNELS, window_there)
         useful = 2.0 * MEASURED_CHANNELS**2 * window_there
-        pixel *= useful / there * machine.gflops("float32", instruction_set) / measured
+        pixel *= useful / there * _peak(machine, instruction_set) / measured
     return positions(facts.shape("dst")) * (groups / together) * pixel
 
 
 def _narrow_pixel(inputs: int, channels: int, window: int) -> float:
     return 2.0 * inputs * channels * window / _NARROW_SHARE + _NARROW_PIXEL
+
+
+def _peak(machine: MachineRates, instruction_set: str) -> float:
+    """The rate that ``kernels.computing_us`` divides operations by, narrow vectors excepted the fastest."""
+    return machine.gflops("float32", instruction_set if instruction_set in VECTORS else "")
 
 
 def _rate(implementation: str) -> str:

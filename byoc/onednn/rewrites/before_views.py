@@ -14,12 +14,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from tvm_mxplan.byoc.elementwise import COMMUTATIVE
 from tvm_mxplan.core.layout.layout import plain_layout
 from tvm_mxplan.core.program import program as ir
 
 from .graph import Graph
 
-COMMUTATIVE = ("add", "mul", "max", "min")
 _MAKERS = (ir.Convolution, ir.Deconvolution, ir.MatMul, ir.InnerProduct, ir.Binary, ir.Eltwise)
 
 

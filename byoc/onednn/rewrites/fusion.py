@@ -22,12 +22,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tvm_mxplan.byoc.backend import Translation
+from tvm_mxplan.byoc.elementwise import COMMUTATIVE
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import Shape
 
 from ..broadcasting import is_per_channel
 from . import affine
-from .before_views import COMMUTATIVE, put_before_views
+from .before_views import put_before_views
 from .depthwise import fuse_depthwise
 from .flattened import read_images
 from .folding import fold

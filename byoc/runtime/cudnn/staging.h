@@ -13,7 +13,7 @@ namespace mxplan {
 // written again; once a thread's calls repeat, nothing is pinned any more.
 class Staging {
  public:
-  // What a thread may pin, in bytes; tensors that do not fit are copied from where they stand.
+  // The most bytes that a thread pins; tensors that do not fit are copied from where they stand.
   static constexpr int64_t kMost = int64_t{256} << 20;
 
   Staging() = default;

@@ -75,7 +75,7 @@ def test_operators_that_hand_on_tensors_are_weighed_together() -> None:
 
 
 def test_branches_that_meet_are_one_part() -> None:
-    """What was begun apart is weighed once, with all that it has come to."""
+    """Groups of operators that join are weighed once, as one."""
     found, journal = chosen("a = R.floor(x)\nb = R.ceil(x)\nc = R.sign(b)\ny = R.less(a, c)")
     assert set(found.values()) == {"llvm"}
     assert len(journal.refused) == 4 and len(set(journal.refused.values())) == 1

@@ -129,7 +129,7 @@ def test_the_rates_of_a_machine_are_found(simulated) -> None:
         (16 * MIB, 60.0, 80.0),
         (None, 30.0, 20.0),
     ]
-    assert rates.exchanged == pytest.approx(40.0) and machine.bound == [MIB // 2] * 2
+    assert rates.exchanged == pytest.approx(40.0) and machine.bound == [MIB // 4] * 2
     found = [(one.kernel, round(one.gflops, 6)) for one in rates.kernels]
     assert found == [("jit in groups", 240.0), ("grouped in groups", 90.0)]
     assert machine.threads == [1, THREADS] * 3
@@ -149,6 +149,16 @@ def test_memory_is_four_times_the_last_cache_within_limits(simulated, sizes, far
 def test_threads_that_exchange_faster_than_the_nearest_cache_copies_do_not(simulated) -> None:
     simulated((2 * MIB,), exchanged=500.0)
     assert measure.measure_machine()[0].exchanged == pytest.approx(120.0)
+
+
+@pytest.mark.parametrize(
+    ("nearest", "exchanged"),
+    [(512 << 10, MIB // 4), (4 * MIB, MIB // 4), (8 * MIB, MIB // 2), (32 * MIB, 2 * MIB)],
+)
+def test_threads_exchange_a_quarter_of_what_a_core_holds(simulated, nearest, exchanged) -> None:
+    machine = simulated((nearest,))
+    measure.measure_machine()
+    assert machine.bound == [exchanged] * 2
 
 
 def test_one_thread_exchanges_nothing(simulated) -> None:
@@ -189,7 +199,7 @@ def test_a_start_is_half_of_a_run_at_most(simulated) -> None:
     """Whatever disturbed the measurement of the start: the rate is at most twice that with no start."""
     simulated((2 * MIB,))
     assert measure._copied(MIB, 1e6) == pytest.approx(2 * measure._copied(MIB, 0.0))
-    exchanged, whole = measure._exchanged(THREADS, 1e6), measure._exchanged(THREADS, 0.0)
+    exchanged, whole = measure._exchanged(MIB, THREADS, 1e6), measure._exchanged(MIB, THREADS, 0.0)
     assert exchanged is not None and whole is not None and exchanged == pytest.approx(2 * whole)
 
 

@@ -71,6 +71,14 @@ def test_kernels_that_were_measured_take_what_they_took_then(implementation: str
     assert ratio == pytest.approx(2.0) or (implementation == "jit:avx2" and rate == 200.0)
 
 
+@pytest.mark.parametrize("implementation", ["grouped:avx512_core", "jit:avx512_core"])
+def test_measured_kernels_take_as_long_where_narrow_vectors_multiply_faster(implementation: str) -> None:
+    program = convolution(6, 16, 16)
+    machine = replace(rates(PEAK, narrow=1.5), kernels=(KernelRate(f"{implementation} in groups", 70.0),))
+    taken_us = 2.0 * 2 * 14 * 14 * 6 * 16 * 16 * 9 / 70.0 / 1e3
+    assert computing_us(facts(program, implementation), machine) == pytest.approx(taken_us)
+
+
 def test_oneDNNs_kernels_reach_no_more_in_groups_than_without() -> None:
     program = convolution(6, 16, 16)
     seconds = [
