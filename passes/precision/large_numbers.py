@@ -4,7 +4,7 @@
     v3 = add(scores, v2); softmax(v3)    v2 is an input: what it holds is not known here
 
 Numbers are followed from constants, parameters and such inputs through all but functions with bounded
-results.
+results, of which attention is one in its mask; such inputs are looked for up to products and norms.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ _BOUNDING = ("logistic", "tanh", "exp")
 _OF_ONE_SIZE = ("clip", "clip_v2")
 """Their parameters bound what they read, and are often the ends of float32."""
 _ADDING = ("add", "sub")
+_BLENDING = (*ir.PRODUCTS, ir.Attention, ir.Softmax, ir.LayerNormalization, ir.BatchNormalization)
+"""Steps that no mask of theirs passes, but for what they add."""
 
 
 def large_values(
@@ -36,7 +38,7 @@ def large_values(
         touched = {
             program.root(number)
             for role, number in operands_of(step)
-            if role not in ir.RESULT_ROLES and not role.endswith("weights")
+            if role not in ir.RESULT_ROLES and not role.endswith("weights") and not _is_bounded(step, role)
         }
         if _bounds(step):
             continue
@@ -54,6 +56,11 @@ def _bounds(step: ir.Step) -> bool:
     )
 
 
+def _is_bounded(step: ir.Step, role: str) -> bool:
+    """Whether what an operand holds decides the shares of others alone: of attention's values."""
+    return isinstance(step.attrs, ir.Attention) and role in ("src", "key", "mask")
+
+
 def _parameters(step: ir.Step) -> Iterator[float]:
     for part in (step.attrs, *step.post_ops):
         if isinstance(part, ir.Eltwise | ir.EltwisePostOp) and part.algorithm not in _OF_ONE_SIZE:
@@ -63,13 +70,19 @@ def _parameters(step: ir.Step) -> Iterator[float]:
 
 
 def _unknown_masks(program: ir.Program) -> set[int]:
-    """Inputs that are added to something whose softmax is taken, also as views or in another order."""
+    """Inputs that are added to something whose softmax is taken: also as views, in another order, in attention."""
     writers = {program.root(result): step for step in program.steps for result in step.results}
     found: set[int] = set()
     pending = [
         (program.root(step.operand("src")), False)
         for step in program.steps
         if isinstance(step.attrs, ir.Softmax)
+    ]
+    pending += [
+        (program.root(number), True)
+        for step in program.steps
+        for role, number in operands_of(step)
+        if isinstance(step.attrs, ir.Attention) and role == "mask"
     ]
     seen = set(pending)
     while pending:
@@ -80,9 +93,9 @@ def _unknown_masks(program: ir.Program) -> set[int]:
                 found.add(root)
             continue
         for role, number in operands_of(step):
-            adds = is_added or _adds(step, role, number)
-            through = adds or not isinstance(step.attrs, ir.MatMul | ir.Convolution | ir.InnerProduct)
-            target = (program.root(number), adds)
+            adds = _adds(step, role, number)
+            through = adds or not isinstance(step.attrs, _BLENDING)
+            target = (program.root(number), is_added or adds)
             if role not in ir.RESULT_ROLES and through and target not in seen:
                 seen.add(target)
                 pending.append(target)

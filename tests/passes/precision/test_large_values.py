@@ -38,6 +38,14 @@ class Chain(ProgramBuilder):
         weights = self.constant(np.ones((5, 5), "float32"))
         return self.step("matmul", ir.MatMul(), SHAPE, [("src", src), ("weights", weights)])
 
+    def attention(self, x: int, mask: int, value: int | None = None) -> int:
+        """One head; ``value`` is as long as ``x`` is."""
+        heads = [(role, self.reshape(of, (1, 1, *SHAPE))) for role, of in (("src", x), ("key", x))]
+        heads.append(("value", self.reshape(x if value is None else value, (1, 1, *SHAPE))))
+        operands = [*heads, ("mask", mask)]
+        shape = (1, SHAPE[0], 1, SHAPE[1])
+        return self.reshape(self.step("attention", ir.Attention(1.0), shape, operands), SHAPE)
+
     def found(self, result: int) -> set[int]:
         """Large values of the program that ends with ``result``."""
         self.write_output(result, self.y)
@@ -156,3 +164,37 @@ def test_a_mask_may_be_added_in_the_product() -> None:
         behind = (ir.BinaryPostOp(algorithm, mask),)
         scores = c.step("matmul", ir.MatMul(), SHAPE, operands, post_ops=behind)
         assert (mask in c.found(c.softmax(scores))) == is_mask
+
+
+@pytest.mark.parametrize(("role", "large"), [("mask", False), ("value", True)])
+def test_attention_is_bounded_by_its_values(role: str, large: bool) -> None:
+    b = Chain()
+    mask = b.port("input", "mask", (1, 1, 2, 2), "float32")
+    huge = b.one(b.x if role == "value" else mask, "linear", 3.4e38)
+    made = b.attention(b.x, huge if role == "mask" else mask, huge if role == "value" else None)
+    last = b.one(made, "relu")
+    found = b.found(last)
+    assert huge in found
+    assert ({root(b, made), root(b, last)} <= found) == large
+
+
+def test_inputs_that_become_attentions_mask() -> None:
+    b = Chain()
+    given, bias = (b.port("input", name, (1, 1, 2, 2), "float32") for name in ("mask", "bias"))
+    mask = b.step("binary", ir.Binary("add"), (1, 1, 2, 2), [("src", given), ("src1", bias)])
+    assert b.found(b.attention(b.x, mask)) >= {given, bias, mask}
+
+
+def test_nothing_ahead_of_a_product_is_a_mask() -> None:
+    b = Chain()
+    stream = b.two(b.x, b.one(b.x, "relu"))
+    scores = b.two(b.product(stream), b.product(stream))
+    assert not b.found(b.softmax(scores))
+
+
+def test_nothing_ahead_of_attention_is_a_mask_of_the_next() -> None:
+    b = Chain()
+    mask = b.constant(np.zeros((1, 1, 2, 2), "float32"))
+    first = b.attention(b.x, mask)
+    scores = b.two(first, b.product(first))
+    assert not b.found(b.softmax(scores))
