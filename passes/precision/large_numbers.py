@@ -70,7 +70,7 @@ def _parameters(step: ir.Step) -> Iterator[float]:
 
 
 def _unknown_masks(program: ir.Program) -> set[int]:
-    """Inputs that are added to something whose softmax is taken: also as views, in another order, in attention."""
+    """Inputs that are added to something whose softmax is taken, also as views or in another order."""
     writers = {program.root(result): step for step in program.steps for result in step.results}
     found: set[int] = set()
     pending = [
