@@ -5,7 +5,8 @@ After    v3 = convolution(x, w) post_ops=[sum, relu]                 v3 aliases 
 
 Also elementwise and binary steps over their source.  A result goes in place only where the source dies in
 this step, no other alias of its bytes is read later, layouts and bytes agree, and the source is the
-region's own.  The caller asks the backend again and keeps the old form where an implementation would change.
+region's own, or a view of all bytes of such a one.  The caller asks the backend again and keeps the old
+form where an implementation would change.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def share_in_place(program: ir.Program, backend: Backend) -> ir.Program:
     """The program with results in place where that is safe and costs nothing."""
     refused: set[int] = set()
     while True:
-        shared = _Sharing(program, refused).run()
+        shared = sort_values(_Sharing(program, refused).run())
         described = backend.describe(typical(shared))
         changed = {
             at
@@ -31,7 +32,7 @@ def share_in_place(program: ir.Program, backend: Backend) -> ir.Program:
             if at not in refused and (info.error or info.implementation != step.implementation)
         }
         if not changed:
-            return sort_values(shared)
+            return shared
         refused |= changed
 
 
@@ -89,8 +90,14 @@ class _Sharing:
     def _dies(self, source: int, at: int, dst: int) -> bool:
         """True if ``dst`` may take the bytes of ``source``, which step ``at`` reads."""
         value, result = self.graph.values[source], self.graph.values[dst]
-        if value.kind != "local" or (value.alias_of >= 0 and source not in self.in_place):
+        if value.kind != "local" or not self._is_whole(source):
             return False
         same = _place(value) == _place(result)
         root = self.graph.root(source)
         return same and self.graph.values[root].kind == "local" and self.last_read.get(root, -1) <= at
+
+    def _is_whole(self, source: int) -> bool:
+        """True of a value with bytes of its own, of all bytes of such a one, and of what is in place."""
+        chain = [self.graph.values[number] for number in self.graph.chain(source)]
+        whole = all(value.alias_offset == 0 and value.nbytes == chain[-1].nbytes >= 0 for value in chain)
+        return whole or len(chain) == 1 or source in self.in_place

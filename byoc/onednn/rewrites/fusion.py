@@ -33,6 +33,7 @@ from .depthwise import fuse_depthwise
 from .flattened import read_images
 from .folding import fold
 from .graph import Graph
+from .merged_rows import merge_rows
 from .norms import normalize_channels_last
 from .quantized.fuse import read_integers, take_conversion, take_sum
 from .quantized.lower import lower
@@ -63,6 +64,7 @@ def fuse(program: ir.Program, constants: list[np.ndarray], integers: bool = True
     fold_scales(graph)
     read_images(graph)
     copy_transposed(graph)
+    merge_rows(graph)
     fused = graph.fused()
     finished, constants = graph.close()
     return Translation(_with_others_shown(finished), constants, fused)

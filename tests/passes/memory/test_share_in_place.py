@@ -12,6 +12,7 @@ from tvm_mxplan.core.description import Description
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.builder import ProgramBuilder
 from tvm_mxplan.core.program.dims import Symbol
+from tvm_mxplan.core.program.operands import with_operands
 from tvm_mxplan.core.program.renumber import select_values
 from tvm_mxplan.passes.memory.share_in_place import share_in_place
 
@@ -74,6 +75,24 @@ def test_what_was_written_over_is_kept_until_its_new_bytes_are_read_last() -> No
     assert homes(shared(b.program())) == ["relu0", "relu0", "relu2", "relu2"]
 
 
+def test_views_that_stand_behind_what_is_put_in_their_place() -> None:
+    """Values are put in order before the library is asked: a result has a lower number than the view."""
+    b = Small()
+    first = b.relu(b.x)
+    last = b.relu(first)
+    view = b.reshape(b.reshape(first, (72,)), SHAPE)
+    program = b.program()
+    steps = (program.steps[0], with_operands(program.steps[1], [view, last]))
+
+    class Ordered(Agreeable):
+        def describe(self, program: ir.Program) -> Description:
+            assert all(value.alias_of < number for number, value in enumerate(program.values))
+            return super().describe(program)
+
+    program = share_in_place(replace(program, steps=steps), Ordered())  # type: ignore[arg-type]
+    assert homes(program) == ["relu0", "relu0"]
+
+
 def test_inputs_and_what_is_read_again_are_left_alone() -> None:
     b = Small()
     first = b.relu(b.x)
@@ -126,6 +145,24 @@ def test_a_sum_takes_the_place_of_what_it_adds() -> None:
     assert homes(program) == ["relu0", "conv0", "relu0"]
     assert program.steps[-1].post_ops[:2] == (post_ops[0], ir.SumPostOp(1.0))
     assert isinstance(program.steps[-1].post_ops[2], ir.BinaryPostOp)
+
+
+@pytest.mark.parametrize(
+    ("offset", "nbytes", "home"), [(0, 288, "relu0"), (288, 288, "conv1"), (0, 576, "conv1")]
+)
+def test_a_sum_takes_the_place_of_all_that_it_sees_of_what_it_adds(
+    offset: int, nbytes: int, home: str
+) -> None:
+    """A view of all bytes is as good as what owns them; a piece is not."""
+    b = Small()
+    rest, src = b.relu(b.x), b.conv(b.x)
+    view = b.reshape(b.reshape(rest, (72,)), SHAPE)
+    b.conv(src, ir.BinaryPostOp(ADD, view))
+    program = b.program().with_value(rest, nbytes=nbytes)
+    program = shared(program.with_value(view, alias_offset=offset))
+    assert homes(program) == ["relu0", "conv0", home]
+    summed = [isinstance(post_op, ir.SumPostOp) for post_op in program.steps[-1].post_ops]
+    assert summed == [home == "relu0"]
 
 
 def test_only_one_sum_and_only_a_sum() -> None:

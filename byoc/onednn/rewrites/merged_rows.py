@@ -1,0 +1,73 @@
+"""Products of many small matrices with one matrix are one product.
+
+Before   v1 = matmul(v0 [N,H,W,K], w [1,1,K,M])               N * H products of W rows
+After    v1 = matmul(v0 seen as [N*H*W,K], w seen as [K,M])   the bytes stay
+
+oneDNN 3.2 begins anew for each of the small ones: seven products of 7 rows take four times as long as one of
+49, and eight of one row four times as long as one of eight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from tvm_mxplan.core.layout.layout import parse_layout, plain_layout
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.dims import Dim, Expr, Shape
+from tvm_mxplan.core.program.operands import operands_of, with_operands
+
+from .graph import Graph
+
+
+def merge_rows(graph: Graph) -> None:
+    """Merges the rows of every product that has one second operand for all of them."""
+    for at, step in enumerate(graph.steps):
+        if step and isinstance(step.attrs, ir.MatMul) and len(graph.values[step.dst].shape) > 2:
+            seen = [_seen(graph, step, role, number) for role, number in operands_of(step)]
+            if None not in seen and not any(isinstance(post_op, ir.SumPostOp) for post_op in step.post_ops):
+                graph.replace(at, with_operands(step, _views(graph, step, seen)))
+
+
+def _seen(graph: Graph, step: ir.Step, role: str, number: int) -> tuple[Shape, str] | None:
+    """Shape and layout of an operand of the one product; None where it cannot be seen so."""
+    value, whole = graph.values[number], graph.values[step.dst].shape
+    shape, plain = value.shape, value.layout == plain_layout(len(value.shape))
+    if len(shape) == 1:
+        return shape, value.layout
+    alone = all(extent == 1 for extent in shape[:-2])
+    if role == "weights":
+        layout = parse_layout(value.layout)
+        along = [axis for axis in layout.order if axis >= len(shape) - 2]
+        return (shape[-2:], "ab" if along == sorted(along) else "ba") if alone and not layout.blocks else None
+    if role == "src" or shape == whole:
+        return ((_product(shape[:-1]), shape[-1]), "ab") if plain else None
+    return (shape[-2:], "ab") if plain and alone and shape[-2] == 1 else None
+
+
+def _views(graph: Graph, step: ir.Step, seen: Sequence[tuple[Shape, str] | None]) -> list[int]:
+    """Views of all operands; a result with bytes of its own becomes a view instead."""
+    views = []
+    for (role, number), found in zip(operands_of(step), seen, strict=True):
+        value = graph.values[number]
+        shape, layout = found or (value.shape, value.layout)
+        if len(value.shape) == 1:
+            views.append(number)
+        elif role in ir.RESULT_ROLES and value.kind == "local" and value.alias_of < 0:
+            views.append(graph.add(value.inside(shape=shape, layout=layout)))
+            graph.alias(number, views[-1])
+        else:
+            views.append(graph.add(value.inside(shape=shape, layout=layout, alias_of=number, alias_offset=0)))
+    return views
+
+
+def _product(extents: Shape) -> Dim:
+    """All extents multiplied, the known ones first."""
+    known = [extent for extent in extents if isinstance(extent, int)]
+    named = [extent for extent in extents if not isinstance(extent, int)]
+    number = reduce(lambda a, b: a * b, known, 1)
+    return reduce(_times, named, number)
+
+
+def _times(a: Dim, b: Dim) -> Dim:
+    return b if a == 1 else Expr("*", a, b)
