@@ -295,6 +295,22 @@ def test_long_sums_round_little() -> None:
     np.testing.assert_allclose(found, ones.astype("f8").sum(0, keepdims=True), rtol=1e-5)
 
 
+@pytest.mark.parametrize("count", [3, 4, 5, 23, 24, 31, 32, 33, 47, 64, 65, 100, 129])
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_the_outermost_of_rows_wherever_it_stands(name: str, count: int) -> None:
+    """One row for each place of it, then infinities, and a row for each place of what is no number."""
+    sign = 1 if name == "max" else -1
+    data = drawn((2 * count + 2, count))
+    places = np.arange(count)
+    data[places, places] = 100 * sign
+    data[count], data[count + 1] = -np.inf, np.inf
+    data[count + 2 + places, places] = np.nan
+    with np.errstate(invalid="ignore"):
+        expected = (np.max if name == "max" else np.min)(data, axis=1, keepdims=True)
+    assert (expected[:count] == 100 * sign).all() and np.isnan(expected[count + 2 :]).all()
+    np.testing.assert_array_equal(ran(ir.Reduction(name), [("src", data)], (len(data), 1)), expected)
+
+
 def test_the_largest_of_what_is_no_number_is_none() -> None:
     for shape, axes in (((3, 200), (1,)), ((200, 3), (0,))):
         data = drawn(shape)

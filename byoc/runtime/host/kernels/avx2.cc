@@ -8,6 +8,7 @@
 
 #pragma GCC target("avx2,fma")
 #define MXPLAN_ISA "avx2"
+#define MXPLAN_LANES 8
 #include "host/kernels/kernels_impl.h"
 
 namespace mxplan::host {

@@ -8,6 +8,7 @@
 
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,fma")
 #define MXPLAN_ISA "avx512"
+#define MXPLAN_LANES 16
 #include "host/kernels/kernels_impl.h"
 
 namespace mxplan::host {

@@ -7,6 +7,7 @@
 #include "host/kernels/kernels.h"
 
 #define MXPLAN_ISA "base"
+#define MXPLAN_LANES 4
 #include "host/kernels/kernels_impl.h"
 
 namespace mxplan::host {
