@@ -9,7 +9,7 @@ from tvm_mxplan.core.allocation.native import Answer, Request, search
 
 KINDS = [random_singles, tight, random_groups, lambda seed: random_singles(seed, items=6, alignment=2)]
 BY_ZONES = -1
-TIES = (0, 1)
+TIES = (0, 1, 2)
 
 
 def searched(

@@ -88,7 +88,7 @@ Outcome SearchOnce(const Instance& instance, const MxplanRequest& request, int64
   const std::vector<Order> orders = Measures(instance).All();
   Failures failures(kFailureBits);
   Search search(instance, geometry, orders[static_cast<size_t>(order) % orders.size()],
-                tie == 0 ? Tie::kOrder : Tie::kTightest, request.capacity, &failures);
+                static_cast<Tie>(tie), request.capacity, &failures);
   return search.Run(request.max_nodes, budget);
 }
 

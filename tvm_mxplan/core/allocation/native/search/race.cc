@@ -27,19 +27,47 @@ struct Way {
 constexpr Way kWays[] = {
     {"W", Tie::kTightest}, {"A", Tie::kTightest}, {"S", Tie::kTightest}, {"TWA", Tie::kOrder},
     {"WAT", Tie::kOrder},  {"C", Tie::kTightest}, {"A", Tie::kOrder},    {"B", Tie::kTightest},
-    {"B", Tie::kOrder},    {"TAW", Tie::kOrder},
+    {"B", Tie::kOrder},    {"TAW", Tie::kOrder},  {"S", Tie::kLoaded},   {"WAT", Tie::kLoaded},
+    {"A", Tie::kLoaded},
 };
 
 // The most that chance may add to the first measure of a recipe, as a multiple of it.
-constexpr double kBlurs[] = {0.3, 1, 3};
+constexpr double kBlurs[] = {0.3, 1, 3, 0.1};
 
 // Orders that a round adds to those of the round before.
 constexpr size_t kMoreEachRound = 4;
+// The length of an attempt with an order that is tried but once, in shortest attempts.
+constexpr int64_t kOnce = 2;
+// Placements that go to these, as a multiple of what the others of a round take.
+constexpr int64_t kShare = 4;
 
 struct Runner {
   Order order;
   Tie tie;
   int wins = 0;
+};
+
+// Makes ways a little random, each in turn and each of the blurs.
+class Shuffler {
+ public:
+  Shuffler(const Measures& measures, size_t items) : measures_(measures), blur_(items) {}
+
+  Runner Next() {
+    const Way& way = kWays[made_ % std::size(kWays)];
+    const double strength = kBlurs[made_ / std::size(kWays) % std::size(kBlurs)];
+    ++made_;
+    for (double& factor : blur_) {
+      // The upper 53 bits as a fraction, the same with any standard library.
+      factor = 1 + strength * static_cast<double>(dice_() >> 11) * 0x1p-53;
+    }
+    return {measures_.By(way.recipe, blur_), way.tie};
+  }
+
+ private:
+  const Measures& measures_;
+  std::vector<double> blur_;
+  std::mt19937_64 dice_{1};
+  size_t made_ = 0;
 };
 
 // 1/2, 1/4, 3/4, 1/8, 5/8, 3/8, 7/8, 1/16 and so on: evenly spread however many are taken.
@@ -76,9 +104,9 @@ void Race::Run() {
   }
   std::vector<Runner> runners;
   for (const Way& way : kWays) runners.push_back({measures_.By(way.recipe), way.tie});
-  std::mt19937_64 dice(1);
-  size_t shuffled = std::size(kWays);
+  Shuffler shuffler(measures_, instance_.size());
   for (int64_t limit = unit; !Over(); limit *= 2) {
+    const int64_t begun = budget_->spent();
     // Those that won so far go first.
     std::stable_sort(runners.begin(), runners.end(),
                      [](const Runner& a, const Runner& b) { return a.wins > b.wins; });
@@ -86,18 +114,16 @@ void Race::Run() {
       // An order that was lucky may be so again.
       while (!Over() && Attempt(NextHeight(), runner.order, runner.tie, limit)) ++runner.wins;
     }
+    const int64_t ended = budget_->spent();
+    while (!Over() && budget_->spent() - ended < kShare * (ended - begun)) {
+      Runner once = shuffler.Next();
+      if (Attempt(NextHeight(), once.order, once.tie, kOnce * unit)) {
+        runners.push_back({std::move(once.order), once.tie, 1});
+      }
+    }
     // A fifth of all placements, each time in one attempt.
     if (!Over()) AttemptZones(NextHeight(), unit + budget_->spent() / 4);
-    for (size_t more = 0; more < kMoreEachRound; ++more, ++shuffled) {
-      const Way& way = kWays[shuffled % std::size(kWays)];
-      const double strength = kBlurs[shuffled / std::size(kWays) % std::size(kBlurs)];
-      std::vector<double> blur(instance_.size());
-      for (double& factor : blur) {
-        // The upper 53 bits as a fraction, the same with any standard library.
-        factor = 1 + strength * static_cast<double>(dice() >> 11) * 0x1p-53;
-      }
-      runners.push_back({measures_.By(way.recipe, blur), way.tie});
-    }
+    for (size_t more = 0; more < kMoreEachRound; ++more) runners.push_back(shuffler.Next());
   }
 }
 

@@ -4,7 +4,8 @@
 // item; one that is not may need millions.  So there are several orders, and each attempt is short.
 // First all orders try the height aimed at; then each in turn tries a height between what is known
 // to be too low and what is known to do.  After each round the limit doubles, and orders join that
-// are a little at random.
+// are a little at random.  Most placements go to random orders that are tried once and briefly: a
+// few of many such attempts are lucky, however long the others would take.
 #ifndef TVM_MXPLAN_CORE_ALLOCATION_NATIVE_SEARCH_RACE_H_
 #define TVM_MXPLAN_CORE_ALLOCATION_NATIVE_SEARCH_RACE_H_
 

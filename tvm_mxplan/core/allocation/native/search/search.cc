@@ -39,6 +39,9 @@ Search::Search(const Instance& instance, const Geometry& geometry, const Order& 
     Reopen(static_cast<int32_t>(item));
     all_plain_ = all_plain_ && geometry.plain[item] != 0;
   }
+  for (size_t item = 0; item < count; ++item) {
+    most_load_.push_back(MostLoad(static_cast<int32_t>(item)));
+  }
 }
 
 Outcome Search::Run(int64_t max_nodes, Budget* budget) {
@@ -79,17 +82,16 @@ int32_t Search::Choose(Component component) {
     lowest = std::min(lowest, bound_[At(*item)]);
   }
   int32_t chosen = -1;
-  int64_t least_spare = kFar;
+  int64_t most = -kFar;
   for (const int32_t* at = begin; at != end; ++at) {
     const int32_t item = *at;
     if (bound_[At(item)] != lowest || least_[At(item)] != lowest) continue;
     if (tie_ == Tie::kOrder && chosen >= 0 && rank_[At(chosen)] < rank_[At(item)]) continue;
     if (geometry_.plain[At(item)] == 0 && !IsSafe(item)) continue;
-    const int64_t spare = tie_ == Tie::kOrder ? 0 : LeastSpare(item);
-    if (chosen < 0 || spare < least_spare ||
-        (spare == least_spare && rank_[At(item)] < rank_[At(chosen)])) {
+    const int64_t urgency = Urgency(item);
+    if (chosen < 0 || urgency > most || (urgency == most && rank_[At(item)] < rank_[At(chosen)])) {
       chosen = item;
-      least_spare = spare;
+      most = urgency;
     }
   }
   if (chosen >= 0 || all_plain_) return chosen;
@@ -126,9 +128,31 @@ bool Search::IsDominant(int32_t item) const {
   return true;
 }
 
+// The measure by which the tie picks one of several items that could stand equally low.
+int64_t Search::Urgency(int32_t item) const {
+  switch (tie_) {
+    case Tie::kTightest:
+      return -LeastSpare(item);
+    case Tie::kLoaded:
+      return most_load_[At(item)];
+    case Tie::kOrder:
+      break;
+  }
+  return 0;
+}
+
+// Open bytes of the section of an item that has most of them.
+int64_t Search::MostLoad(int32_t item) const {
+  int64_t most = 0;
+  for (const Load& load : geometry_.loads[At(item)]) {
+    most = std::max(most, load_[At(load.section)]);
+  }
+  return most;
+}
+
 // Bytes to spare in the tightest section of an item that has the lowest bound, if all that is open
 // is stacked there; less a number that is the same for all.
-int64_t Search::LeastSpare(int32_t item) {
+int64_t Search::LeastSpare(int32_t item) const {
   int64_t least = kFar;
   for (const Load& load : geometry_.loads[At(item)]) {
     const size_t section = At(load.section);
@@ -295,6 +319,7 @@ int32_t Search::Split(Component component, int32_t item, int32_t here, int32_t r
   });
   std::vector<Component> parts;
   for (int32_t at = remaining.begin; at < remaining.end; ++at) {
+    if (tie_ == Tie::kLoaded) Set(&most_load_[At(items_[At(at)])], MostLoad(items_[At(at)]));
     const bool same =
         at > remaining.begin && part_of(items_[At(at)]) == part_of(items_[At(at - 1)]);
     if (!same) parts.push_back({at, at});

@@ -46,6 +46,7 @@ namespace mxplan::planner {
 enum class Tie {
   kOrder,     // the first in the order
   kTightest,  // the one in the section with the fewest bytes to spare
+  kLoaded,    // the one in the section that was open for most bytes when its component was made
 };
 
 // The ending of a search.
@@ -103,7 +104,9 @@ class Search {
   int32_t Choose(Component component);
   bool IsSafe(int32_t item) const;
   bool IsDominant(int32_t item) const;
-  int64_t LeastSpare(int32_t item);
+  int64_t Urgency(int32_t item) const;
+  int64_t LeastSpare(int32_t item) const;
+  int64_t MostLoad(int32_t item) const;
   bool Place(Component component, int32_t item);
   bool PushUp(Component component, int32_t item);
   int64_t PushedBound(int32_t item);
@@ -134,6 +137,7 @@ class Search {
   // By item.
   std::vector<int32_t> rank_;
   std::vector<int64_t> last_base_, least_, bound_, pusher_touched_;
+  std::vector<int64_t> most_load_;  // in a section of the item, when its component was made
   std::vector<int32_t> pusher_;
   std::vector<char> open_, raised_;
   bool all_plain_ = true;
