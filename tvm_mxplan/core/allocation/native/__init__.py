@@ -109,7 +109,8 @@ def search(instance: Instance, request: Request, order: int, tie: int) -> Answer
     order : int
         Number of an order of the items; -1 for the search for groups that interlock.
     tie : int
-        0 for the order alone, 1 for the tightest section first, 2 for the section that was fullest when its part was made.
+        0 for the order alone, 1 for the tightest section first, 2 for the section that was the fullest
+        when its part was made.
     """
     return _call("mxplan_search", instance, request, ctypes.c_int64(order), ctypes.c_int64(tie))
 
