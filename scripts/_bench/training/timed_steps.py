@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from tvm_mxplan import training
+from tvm_mxplan.execution.threads import set_threads
 
 from .compared_steps import Torch, compiled
 from .networks import Network
@@ -23,16 +24,19 @@ POLICIES = ("cost", "blocked", "channels_last")
 _KINDS = {"convolution": 0, "deconvolution": 1, "convolution_backward_weights": 2}
 
 
-def print_times(networks: Iterable[Network], batch: int, rounds: int, options: Options) -> None:
+def print_times(
+    networks: Iterable[Network], batch: int, rounds: int, options: Options, threads: int = 1
+) -> None:
     """Print the table of times, row by row."""
-    torch.set_num_threads(1)
+    torch.set_num_threads(threads)
+    set_threads(threads)
     print(
         "| network | ours, ms | PyTorch nchw | channels last | ours over the better | conversions | "
         "reorders | arena over bound |\n| --- | --- | --- | --- | --- | --- | --- | --- |"
     )
     ratios = []
     for network in networks:
-        row, ratio = _timed(network, batch, rounds, options)
+        row, ratio = _timed(network, batch, rounds, options, threads)
         ratios.append(ratio)
         print(row, flush=True)
     print(_told(ratios))
@@ -106,10 +110,10 @@ def print_layouts(networks: Iterable[Network], batch: int, rounds: int, options:
         print(f"over {name}: {_told(found)}")
 
 
-def _timed(network: Network, batch: int, rounds: int, options: Options) -> tuple[str, float]:
+def _timed(network: Network, batch: int, rounds: int, options: Options, threads: int) -> tuple[str, float]:
     model = network.made()
     step = compiled(network, model, batch, options)
-    ours, nchw, channels = _in_turns(network, model, batch, rounds, [step])
+    ours, nchw, channels = _in_turns(network, model, batch, rounds, [step], threads)
     ratio = ours / min(nchw, channels)
     cells = [f"{ours:.0f}", f"{nchw:.0f}", f"{channels:.0f}", f"{ratio:.2f}", *_facts(step)]
     return f"| {network.name} | {' | '.join(cells)} |", ratio
@@ -121,8 +125,10 @@ def _in_turns(
     batch: int,
     rounds: int,
     steps: Sequence[training.TrainingStep],
+    threads: int = 1,
 ) -> list[float]:
-    """Medians of processor milliseconds: of our steps, and of PyTorch's plain and in channels last."""
+    """Medians of milliseconds: of our steps, and of PyTorch's plain and in channels last."""
+    clock = time.process_time if threads == 1 else time.perf_counter
     inputs, labels = network.batch(batch)
     arrays = {name: tensor.numpy() for name, tensor in inputs.items()}
     plain, last = Torch(model, torch.float32), Torch(_channels_last(model), torch.float32)
@@ -141,9 +147,9 @@ def _in_turns(
     spent: list[list[float]] = [[] for _ in engines]
     for _ in range(rounds):
         for times, engine in zip(spent, engines, strict=True):
-            began = time.process_time()
+            began = clock()
             engine()
-            times.append(time.process_time() - began)
+            times.append(clock() - began)
     return [float(np.median(times)) * 1e3 for times in spent]
 
 

@@ -1,8 +1,9 @@
-"""Steps of networks beside PyTorch's, in turns: processor time on one thread, medians of rounds.
+"""Steps of networks beside PyTorch's, in turns: medians of rounds.
 
-    scripts/bench training_times [--batch 2] [--rounds 5] [--opcheck] [--layouts] [--size N]
+    scripts/bench training_times [--batch 2] [--rounds 5] [--threads 1] [--opcheck] [--layouts] [--size N]
         [NETWORK | nine ...]
 
+On one thread times are the processor's, on several the clock's, for which the machine has to be quiet.
 PyTorch runs its own layout and channels last, the better one counts.  The first losses are compared before
 anything is timed.  Beside the times stand, of our step, the conversions of weights that are left by what
 they are for (forward, data gradient, weight gradient), the reorders of activations, and the arena over its
@@ -24,6 +25,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("networks", nargs="*")
     parser.add_argument("--batch", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=1, help="of both, on the table of times")
     parser.add_argument("--opcheck", action="store_true")
     parser.add_argument("--layouts", action="store_true")
     parser.add_argument("--budget", type=float, help="a share of the arena, above 0 and below 1")
@@ -46,5 +48,5 @@ def main(arguments: list[str]) -> int:
     elif args.opcheck:
         print_checks(networks, args.batch)
     else:
-        print_times(networks, args.batch, args.rounds, kept)
+        print_times(networks, args.batch, args.rounds, kept, args.threads)
     return 0
