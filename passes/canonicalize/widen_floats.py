@@ -128,7 +128,7 @@ class _Widener(relax.PyExprMutator):
         if not isinstance(value, tvm.ir.Var) or value not in self.exceeding:
             super().visit_match_cast_(binding)
             return
-        kind = self.visit_ty(binding.ty)
+        kind = binding.ty
         stated = (
             relax.TensorType(dtype=WIDE, ndim=kind.ndim)
             if kind.shape is None

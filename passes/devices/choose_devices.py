@@ -87,6 +87,5 @@ class ChooseDevices:
             if one.backend is None or self.beside.runs(one.backend) == (device != CPU)
         )
         names = {one.name for one in alone if one.backend is not None and not one.absent}
-        first = {key: wish for key, wish in self.preference.first.items() if wish in names}
-        asked = DispatchOperators(replace(self.preference, implementations=alone, first=first))(mod)
+        asked = DispatchOperators(replace(self.preference, implementations=alone))(mod)
         return {name for name, chosen in dispatch_of(asked[_MAIN]).items() if chosen in names}

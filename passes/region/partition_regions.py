@@ -184,14 +184,13 @@ class _GlobalReplacer(relax.PyExprMutator):
 
 
 def _rename(mod: tvm.IRModule, names: _Names) -> tvm.IRModule:
-    """``main`` and its regions under short names, in place of all the fused operators in a row.
+    """``main`` and its regions alone under short names, in place of all the fused operators in a row.
 
-    A region has its composites inside, and nothing else refers to the functions that are left out here.
+    A region has its composites inside; whatever else they call is in the module that they come from.
     """
     main = mod["main"]
     regions = [gvar for gvar in _called(main) if _codegen(mod[gvar])]
-    others = {g: f for g, f in mod.functions.items() if not _is_composite(f) and not _codegen(f)}
-    replacer = _GlobalReplacer(tvm.IRModule(others))
+    replacer = _GlobalReplacer(tvm.IRModule())
     for gvar in regions:
         replacer.new[gvar] = replacer.add(mod[gvar], names.fresh(_codegen(mod[gvar])))
     renamed = replacer.visit_expr(main)

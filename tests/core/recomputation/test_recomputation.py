@@ -129,3 +129,24 @@ def test_what_is_no_chain_is_told() -> None:
     problem = Problem(operations, tuple(Value(at, 1) for at in range(4)), 3)
     with pytest.raises(NotAChain, match="operation 2"):
         cheapest_on_chain(problem, 3)
+
+
+def test_a_graph_that_no_choice_fits_is_answered_for_good() -> None:
+    """No chain, and what its last operation reads is more than the budget."""
+    operations = (Operation(()), Operation((0,)), Operation((0, 1)), Operation((0, 1, 2)))
+    problem = Problem(operations, tuple(Value(at, 10) for at in range(4)), 3)
+    assert least_us(problem, 25) is None
+    found = choose(problem, 25)
+    assert (found.fits, found.exact, found.least_us) == (False, True, 0.0)
+
+
+def test_a_graph_within_the_budget_has_a_bound_and_may_not_be_the_best() -> None:
+    """Two values from nothing, of which one has to be made again in the other's time."""
+    operations = (
+        Operation((), 3.0), Operation((), 5.0), Operation((), 1.0),
+        Operation((2,)), Operation((1, 3)), Operation((0,)),
+    )  # fmt: skip
+    problem = Problem(operations, tuple(Value(at, size) for at, size in enumerate((50, 50, 60, 0, 0, 0))), 3)
+    found = choose(problem, 110)
+    assert (found.fits, found.exact, sorted(found.dropped)) == (True, False, [0])
+    assert 0.0 < found.least_us <= found.run.us == 3.0

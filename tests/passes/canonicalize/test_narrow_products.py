@@ -46,6 +46,11 @@ def tensor(name: str, *shape: int, dtype: str = "float16") -> relax.Var:
     return relax.Var(name, relax.TensorType(shape, dtype))
 
 
+def test_all_products_are_named() -> None:
+    convolutions = {f"nn.conv{rank}d{kind}" for rank in (1, 2, 3) for kind in ("", "_transpose")}
+    assert set(PRODUCTS) == {"matmul", *convolutions}
+
+
 SHAPES = {
     name: ((2, 5, 8), (2, 8, 3)) if name == "matmul" else ((2, 6, *(9,) * rank), (6, 6, *(3,) * rank))
     for name in PRODUCTS
@@ -112,3 +117,16 @@ def test_operands_of_another_narrow_type_stay() -> None:
             for name, shape, of in zip("xw", ((5, 8), (8, 3)), types, strict=True)
         )
         assert ("matmul", "float32") in calls(module(x, w, wide=True))
+
+
+def test_a_product_of_a_product_is_no_cast_of_one() -> None:
+    """Its result has 16 bits too, and its first operand is a product with wide sums."""
+    x, w = tensor("x", 8, 8), tensor("w", 8, 8)
+    z = tensor("z", 8, 8, dtype="float32")
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x, w, z]):
+        with builder.dataflow():
+            inner = builder.emit(relax.op.matmul(x, w, out_dtype="float32"))
+            out = builder.emit_output(relax.op.matmul(inner, z, out_dtype="float16"))
+        builder.emit_func_output(out)
+    assert calls(builder.get()) == [("matmul", "float32"), ("matmul", "float16")]

@@ -223,3 +223,107 @@ def test_variables_keep_their_names():
     names = {binding.var.name for block in before["main"].body.blocks for binding in block.bindings}
     after = WidenFloats()(before)
     assert {binding.var.name for block in after["main"].body.blocks for binding in block.bindings} == names
+
+
+def test_constants_that_are_moved_become_float32_and_those_selected_from_stay():
+    """A moved constant is folded; a table is as large as it is."""
+    parameters = 'x: R.Tensor((3,), "float16"), i: R.Tensor((2,), "int64")'
+    numbers = 'R.const([1.0, 2.0, 4.0], "float16")'
+    assert_becomes(
+        WidenFloats(),
+        f"y = R.concat((x, {numbers}))",
+        """
+        a = R.astype(x, "float32")
+        b = R.concat((a, R.const([1.0, 2.0, 4.0], "float32")))
+        y = R.astype(b, "float16")
+        """,
+        parameters=parameters,
+    )
+    assert_unchanged(WidenFloats(), f"y = R.take({numbers}, i)", parameters=parameters)
+    assert_unchanged(WidenFloats(), "y = R.concat((x, x))", parameters=parameters)
+
+
+def test_what_was_computed_in_float32_is_moved_in_it():
+    assert_becomes(
+        WidenFloats(),
+        """
+        a = R.exp(x)
+        b = R.reshape(a, (3, 1))
+        y = R.concat((b, z), axis=1)
+        """,
+        """
+        c = R.astype(x, "float32")
+        a = R.exp(c)
+        b = R.reshape(a, (3, 1))
+        d = R.astype(z, "float32")
+        e = R.concat((b, d), axis=1)
+        y = R.astype(e, "float16")
+        """,
+        parameters='x: R.Tensor((3,), "float16"), z: R.Tensor((3, 1), "float16")',
+    )
+
+
+def test_casts_to_more_bits_and_to_integers():
+    """Of what was computed; a cast to integers reads what the type holds."""
+    assert_becomes(
+        WidenFloats(),
+        """
+        a = R.exp(x)
+        b = R.astype(a, "float64")
+        c = R.astype(a, "int32")
+        y = (b, c)
+        """,
+        """
+        d = R.astype(x, "float32")
+        a = R.exp(d)
+        e = R.astype(a, "float16")
+        b = R.astype(a, "float64")
+        c = R.astype(e, "int32")
+        y = (b, c)
+        """,
+        parameters='x: R.Tensor((3,), "float16")',
+    )
+
+
+@pytest.mark.parametrize("shape", ["(3, 1)", "ndim=2"])
+def test_shapes_that_are_stated_of_results_are_stated_in_float32(shape):
+    """Of a parameter they are stated as they are."""
+    mod = dataflow(
+        f"""
+        a = R.exp(x)
+        b = R.match_cast(a, R.Tensor({shape}, dtype="float16"))
+        c = R.add(b, b)
+        d = R.match_cast(z, R.Tensor({shape}, dtype="float16"))
+        y = R.multiply(c, d)
+        """,
+        parameters='x: R.Tensor(dtype="float16"), z: R.Tensor(dtype="float16")',
+    )
+    after = WidenFloats()(mod)
+    bindings = [one for block in after["main"].body.blocks for one in block.bindings]
+    stated = [one for one in bindings if isinstance(one, relax.MatchCast)]
+    assert [str(one.ty.dtype) for one in stated] == ["float32", "float16"]
+    assert [int(one.ty.ndim) for one in stated] == [2, 2]
+    assert all((one.ty.shape is None) == (shape == "ndim=2") for one in stated)
+    arithmetic = [one.value for one in bindings if isinstance(one.value, relax.Call)]
+    assert [str(one.ty.dtype) for one in arithmetic if one.op.name != "relax.astype"] == ["float32"] * 3
+    assert [str(one.ty.dtype) for one in arithmetic if one.op.name == "relax.astype"] == [
+        "float32", "float32", "float16",
+    ]  # fmt: skip
+
+
+def test_a_result_that_is_read_again_keeps_its_digits():
+    """Also one that another block reads by its name."""
+    x = relax.Var("x", relax.TensorType((3,), "float16"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            first = builder.emit_output(relax.op.exp(x), "first")
+        second = builder.emit(relax.op.add(first, first), "second")
+        builder.emit_func_output(relax.Tuple([first, second]))
+    after = WidenFloats()(builder.get())["main"]
+    bindings = [one for block in after.body.blocks for one in block.bindings]
+    casts = [one.value for one in bindings if one.value.op.name == "relax.astype"]
+    assert [str(one.ty.dtype) for one in casts] == ["float32", "float16", "float16"]
+    (total,) = [one.value for one in bindings if one.value.op.name == "relax.add"]
+    (exp,) = [one.var for one in bindings if one.value.op.name == "relax.exp"]
+    assert all(arg.same_as(exp) for arg in total.args)

@@ -120,6 +120,7 @@ def test_what_no_tensor_goes_into_runs_on_the_cpu() -> None:
     zeros = bindings('y = R.zeros((4, 8), "float32")', 'x: R.Tensor((4, 8), "float32")')[0]
     assert not runs_on_device(zeros[1], beside())
     assert times(zeros, 5.0) == {CPU: 0.0}
+    assert not runs_on_device(relax.op.null_value(), beside()), "its type says of no device"
     taken = times(zeros, 5.0, {GPU: ("zeros_0",)})
     assert set(taken) == {CPU, GPU} and taken[CPU] == 1.25 * 5.0
 
@@ -149,3 +150,19 @@ def test_types_are_moved_with_all_that_they_hold() -> None:
     )
     back = type_on(moved, None)
     assert back.vdevice is None and tvm_ffi.structural_equal(back, tensor)
+
+
+def test_the_device_is_preferred_unless_it_is_said_otherwise() -> None:
+    assert Beside(beside().target, DeviceRates(THERE, 10.0, 12.0)).preferred
+    assert not beside(False).preferred and beside().name == GPU
+
+
+def test_only_libraries_of_devices_run_on_one() -> None:
+    class Library:
+        pass
+
+    class OfDevice(Library):
+        def for_device(self, _choice: object) -> object:
+            raise NotImplementedError
+
+    assert [beside().runs(library) for library in (Library(), OfDevice())] == [False, True]

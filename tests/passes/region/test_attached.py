@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import ml_dtypes
 import numpy as np
+import pytest
 import tvm
 from agreeable_backend import Agreeable
 from region_passes import region_passes
@@ -13,19 +15,25 @@ from tvm import relax
 
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.core.description import Description, StepInfo, ValueInfo
+from tvm_mxplan.core.program import codec
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import Symbol
 from tvm_mxplan.errors import UnsupportedError
 from tvm_mxplan.passes.annotations import dispatch_of, with_changed_dispatch, with_dispatch
 from tvm_mxplan.passes.region.annotate import annotate
 from tvm_mxplan.passes.region.attached import (
+    PROGRAM,
+    _Decoder,
     attach,
+    carries_program,
     constants_of,
     fused_of,
     map_programs,
     program_of,
     regions,
+    rounding_in,
     with_fused,
+    with_rounding,
 )
 
 NAME = "mxplan_onednn"
@@ -179,3 +187,52 @@ def test_a_program_is_decoded_once_for_all_that_read_it() -> None:
     again = [program_of(function) for _, function in regions(two_regions(), NAME)]
     assert len(found) == 2 and found[0] != found[1]
     assert all(one is other for one, other in zip(found, again, strict=True))
+
+
+def test_decoded_programs_are_kept_up_to_so_many_bytes() -> None:
+    """The last ones asked for; each is counted once."""
+    data = [codec.encode(replace(chain(2), name=f"p{at}")) for at in range(3)]
+    assert len({len(one) for one in data}) == 1
+    decoder = _Decoder(capacity=2 * len(data[0]))
+    first, second = decoder(data[0]), decoder(data[1])
+    assert decoder(data[0]) is first and decoder(data[1]) is second
+    assert decoder(data[0]) is first
+    third = decoder(data[2])
+    assert decoder(data[0]) is first and decoder(data[2]) is third
+    again = decoder(data[1])
+    assert again == second and again is not second
+    assert _Decoder(capacity=len(data[0]) - 1)(data[0]) == first
+
+
+def test_what_roundings_add_is_the_sum_of_what_regions_state() -> None:
+    mod = two_regions()
+    assert rounding_in(mod) == 0
+    (first, one), (second, other) = regions(mod, NAME)
+    mod.update_func(first, with_rounding(one, 0.25))
+    assert rounding_in(mod) == 0.25
+    mod.update_func(second, with_rounding(other, 1e-9))
+    bare = relax.Function([], relax.SeqExpr([], relax.const(1.0)), relax.TensorType((), "float32"))
+    mod.update_func(tvm.ir.GlobalVar("bare"), bare)
+    assert rounding_in(mod) == 0.25 + 1e-9
+
+
+def test_regions_with_programs_are_told_from_others() -> None:
+    mod = two_regions()
+    assert [carries_program(function) for _, function in regions(mod, NAME)] == [True, True]
+    assert not carries_program(mod["main"])
+    bare = relax.Function([], relax.SeqExpr([], relax.const(1.0)), relax.TensorType((), "float32"))
+    assert not carries_program(bare) and not carries_program(relax.ExternFunc("f"))
+    kernel = tvm.tirx.PrimFunc([], tvm.tirx.Evaluate(0)).with_attr(PROGRAM, "no region")
+    assert not carries_program(kernel)
+
+
+@pytest.mark.parametrize("writable", [True, False])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])
+def test_constants_are_kept_as_they_are(dtype: str, writable: bool) -> None:
+    ((_, region), _) = regions(two_regions(), NAME)
+    array = np.arange(6).reshape(2, 3).astype(getattr(ml_dtypes, dtype, dtype))
+    array.flags.writeable = writable
+    tensor = tvm.runtime.tensor(np.ones((3,), "float32"))
+    kept, same = constants_of(attach(region, program_of(region), [array, tensor]))
+    assert str(kept.dtype) == dtype and same.same_as(tensor)
+    np.testing.assert_array_equal(kept.numpy(), array)

@@ -34,6 +34,8 @@ def test_a_region_is_its_operators_again_and_they_are_tvms() -> None:
     assert operators(mod) == [first.name_hint, "relax.floor", second.name_hint]
     after, refused = dissolve(mod, {first: "the reason"})
     assert operators(after) == ["relax.nn.relu", "relax.tanh", "relax.floor", second.name_hint]
+    values = [binding.value for block in after["main"].body.blocks for binding in block.bindings]
+    assert all(isinstance(value, relax.Call) for value in values), "no name stands for another"
     assert refused == dict.fromkeys(["relax.nn.relu", "relax.tanh", "relu_0", "tanh_0"], "the reason")
     assert dispatch_of(mod["main"]) == {
         "relu_0": "onednn",

@@ -78,3 +78,22 @@ def test_the_function_keeps_what_its_operators_come_from():
     assert origin_table(named) == {"relu_0": (origin,)}
     assert names(named)[:2] == ["relu_0", "add_0"] == names_of(named)
     assert origin_table(NameOperators()(named)) == {"relu_0": (origin,)}
+
+
+def test_every_function_knows_its_own_operators_alone():
+    """Functions take their turns by their names."""
+    mod = tvm.IRModule()
+    for name, operator in (("second", relax.op.exp), ("first", relax.op.exp)):
+        x = relax.Var("x", relax.TensorType([2, 3], "float32"))
+        builder = relax.BlockBuilder()
+        with builder.function(name, [x]):
+            with builder.dataflow():
+                y = builder.emit_output(with_origins(operator(x), (Origin(f"/{name}", "Exp"),)))
+            builder.emit_func_output(y)
+        mod.update_func(relax.GlobalVar(name), builder.get()[name])
+    named = NameOperators()(mod)
+    tables = {name: origin_table(tvm.IRModule({"main": named[name]})) for name in ("first", "second")}
+    assert tables == {
+        "first": {"exp_0": (Origin("/first", "Exp"),)},
+        "second": {"exp_1": (Origin("/second", "Exp"),)},
+    }

@@ -62,6 +62,31 @@ def test_blocks_end_before_symbols_are_defined():
 
 
 @I.ir_module
+class InABranch:
+    @R.function
+    def main(x: R.Tensor((2, 3), "int64"), c: R.Tensor((), "bool")) -> R.Tensor((), "int64"):
+        if c:
+            r = R.max(x)
+        else:
+            m = T.int64()
+            with R.dataflow():
+                v = R.nonzero(x)
+                q = R.match_cast(v, R.Tensor((2, m), "int64"))
+                p = R.add(q, q)
+                R.output(p)
+            r = R.max(p)
+        return r
+
+
+def test_symbols_of_a_branch_alone_are_found():
+    """In the second one, too."""
+    function = InABranch["main"]
+    assert defines_symbols(function)
+    (branch,) = split_blocks(function).body.blocks[0].bindings
+    assert kinds(branch.value.false_branch)[:3] == [(True, ["v"]), (False, ["q"]), (True, ["p"])]
+
+
+@I.ir_module
 class WithoutSymbols:
     @R.function
     def main(x: R.Tensor(("n", 3), "float32")) -> R.Tensor((2, 3), "float32"):
