@@ -85,6 +85,8 @@ _STATISTICS, _STATISTICS_BACK = 12.0, 14.0
 # Of a reorder that puts another axis side by side: elements go one by one, or by no code of their own.
 _TURNED, _CONVERTED_SLOWLY = 60.0, 6500.0
 _SLOW_REORDER = "simple"
+# Our own takes no longer than the bytes do.
+_TURNED_BY_OURS = "turn"
 # Recurrent layers over all steps and samples, with brgemm, and in cells that oneDNN calls ref.
 _RECURRENT, _RECURRENT_GEMM = 0.75, 0.5
 # Our kernel for one sample, whose steps read the recurrent weights as often.
@@ -160,7 +162,8 @@ def computing_us(facts: StepFacts, machine: MachineRates) -> float:
         operations = elements * _NORMALIZED
     elif isinstance(attrs, ir.Reorder):
         slow = info.family == _SLOW_REORDER and facts.layout("src") != facts.layout("dst")  # else a copy
-        operations = elements * (_CONVERTED_SLOWLY if slow else _TURNED if _turns(facts) else 0.0)
+        turned = info.family != _TURNED_BY_OURS and _turns(facts)
+        operations = elements * (_CONVERTED_SLOWLY if slow else _TURNED if turned else 0.0)
     elif isinstance(attrs, ir.Eltwise):
         operations = 0.0 if attrs.algorithm in _SIMPLE else elements * _TRANSCENDENTAL
     else:

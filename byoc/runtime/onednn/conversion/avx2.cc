@@ -12,6 +12,8 @@
 
 namespace mxplan::conversion {
 
-Kernels Avx2Kernels(Number src, Number dst) { return Get(src, dst, "conversion:avx2"); }
+Kernels Avx2Kernels(Number src, Number dst) {
+  return Get(src, dst, {"conversion:avx2", "turn:avx2"});
+}
 
 }  // namespace mxplan::conversion

@@ -12,6 +12,8 @@
 
 namespace mxplan::conversion {
 
-Kernels Avx512Kernels(Number src, Number dst) { return Get(src, dst, "conversion:avx512"); }
+Kernels Avx512Kernels(Number src, Number dst) {
+  return Get(src, dst, {"conversion:avx512", "turn:avx512"});
+}
 
 }  // namespace mxplan::conversion

@@ -9,6 +9,8 @@
 
 namespace mxplan::conversion {
 
-Kernels BaseKernels(Number src, Number dst) { return Get(src, dst, "conversion:sse2"); }
+Kernels BaseKernels(Number src, Number dst) {
+  return Get(src, dst, {"conversion:sse2", "turn:sse2"});
+}
 
 }  // namespace mxplan::conversion

@@ -85,10 +85,11 @@ std::optional<Nest> NestOf(const memory::desc& src, const memory::desc& dst,
                            const Kernels& kernels) {
   Nest nest;
   std::vector<Axis> axes = AxesOf(src, dst);
-  if (axes.empty()) return nest;
+  if (axes.empty()) return kernels.flat == nullptr ? std::nullopt : std::optional(nest);
   const Axis last = axes.back();
   axes.pop_back();
   if (last.from == 1) {
+    if (kernels.flat == nullptr) return std::nullopt;
     if (!axes.empty() && last.extent < kShortestRow) return std::nullopt;
     nest.columns = last.extent;
     nest.outer = std::move(axes);
@@ -216,7 +217,7 @@ bool Build(StepBuilder* b, const memory::desc& src, const memory::desc& dst) {
   const std::optional<Number> from = NumberOf(src), to = NumberOf(dst);
   if (!from || !to || !IsPlain(src) || !IsPlain(dst) || IsEmpty(src)) return false;
   const Kernels kernels = SelectKernels(*from, *to);
-  if (kernels.flat == nullptr) return false;
+  if (kernels.flat == nullptr && kernels.turned == nullptr) return false;
   std::optional<Nest> nest = NestOf(src, dst, kernels);
   if (!nest) return false;
   std::vector<MemoryArgument> arguments = {{0, Argument::Source::kValue, b->Id("src"), src},

@@ -1,4 +1,5 @@
-// Numbers converted between real ones and integers of 8 bits, as plain functions on pointers.
+// Numbers converted between real ones and integers of 8 bits, and real ones in another order of
+// axes, as plain functions on pointers.
 //
 //   integer = round(real / scale) + zero, within its type       real = (integer - zero) * scale
 //
@@ -34,11 +35,12 @@ using Turned = void (*)(const void* from, const Turn& turn, const Scales& scales
 
 struct Kernels {
   const char* name = "";
-  Flat flat = nullptr;
-  Turned turned = nullptr;  // null where both sides are integers
+  Flat flat = nullptr;      // null where both sides are real
+  Turned turned = nullptr;  // null where both sides are integers, or of other real types
 };
 
-// Null functions where both sides are real.
+// Real numbers are not converted into each other: of two sides of floats only the order changes, by
+// `turned`, and there is nothing for other pairs of real types.
 Kernels Avx512Kernels(Number src, Number dst);
 Kernels Avx2Kernels(Number src, Number dst);
 Kernels BaseKernels(Number src, Number dst);

@@ -7,6 +7,12 @@
 namespace mxplan::conversion {
 namespace {
 
+// Of the kernels of an instruction set.
+struct Names {
+  const char* conversion;
+  const char* turn;
+};
+
 constexpr int64_t kBits = 8;      // of an integer
 constexpr int64_t kTogether = 4;  // integers of a word
 using Quarter = uint8_t __attribute__((vector_size(16)));
@@ -205,11 +211,109 @@ void TurnIntoReal(const void* from, const Turn& turn, const Scales& scales, void
   }
 }
 
+// --- the same numbers, rows as columns ----------------------------------------------------------
+
+// Numbers of three rows in turns: lane i of part p is number p * kLanes + i of that order.
+template <int64_t kPart, int64_t... kLane>
+MXPLAN_INLINE Vec InTurns(Vec a, Vec b, Vec c, std::integer_sequence<int64_t, kLane...>) {
+  constexpr int64_t kFirst = kPart * kLanes;
+  const Vec two = __builtin_shufflevector(
+      a, b, ((kFirst + kLane) / 3 + ((kFirst + kLane) % 3 == 1 ? kLanes : 0))...);
+  return __builtin_shufflevector(
+      two, c, ((kFirst + kLane) % 3 == 2 ? kLanes + (kFirst + kLane) / 3 : kLane)...);
+}
+
+// Three rows, as an image's colours are, into pixels without gaps.
+MXPLAN_INLINE void TurnThree(const float* src, const Turn& turn, float* dst) {
+  constexpr auto kAll = std::make_integer_sequence<int64_t, kLanes>();
+  int64_t column = 0;
+  for (; column + kLanes <= turn.columns; column += kLanes) {
+    const float* from = src + column;
+    const Vec a = Load(from), b = Load(from + turn.from_row), c = Load(from + 2 * turn.from_row);
+    Store(dst + 3 * column, InTurns<0>(a, b, c, kAll));
+    Store(dst + 3 * column + kLanes, InTurns<1>(a, b, c, kAll));
+    Store(dst + 3 * column + 2 * kLanes, InTurns<2>(a, b, c, kAll));
+  }
+  for (; column < turn.columns; ++column) {
+    for (int64_t row = 0; row < 3; ++row) dst[3 * column + row] = src[row * turn.from_row + column];
+  }
+}
+
+// A vector's first `count` lanes, at least kBytes, by its first and its last kBytes.
+template <int64_t kBytes>
+MXPLAN_INLINE void StoreEnds(float* to, const float* lanes, int64_t count) {
+  constexpr int64_t kFloats = kBytes / static_cast<int64_t>(sizeof(float));
+  std::memcpy(to, lanes, kBytes);
+  std::memcpy(to + count - kFloats, lanes + count - kFloats, kBytes);
+}
+
+MXPLAN_INLINE void StoreFirst(float* to, Vec vec, int64_t count) {
+  float lanes[kLanes];
+  Store(lanes, vec);
+  if constexpr (kLanes > 8) {
+    if (count >= 8) return StoreEnds<32>(to, lanes, count);
+  }
+  if constexpr (kLanes > 4) {
+    if (count >= 4) return StoreEnds<16>(to, lanes, count);
+  }
+  if (count >= 2) return StoreEnds<8>(to, lanes, count);
+  to[0] = lanes[0];
+}
+
+// A tile of kLanes columns and `rows` rows, kLanes at most.
+template <bool kWhole>
+MXPLAN_INLINE void TurnTile(const float* from, const Turn& turn, int64_t rows, float* to) {
+  Vec vectors[kLanes] = {};
+#pragma GCC unroll 16
+  for (int64_t r = 0; r < kLanes; ++r) {
+    if (kWhole || r < rows) vectors[r] = Load(from + r * turn.from_row);
+  }
+  Transpose(vectors);
+#pragma GCC unroll 16
+  for (int64_t c = 0; c < kLanes; ++c) {
+    if constexpr (kWhole) {
+      Store(to + c * turn.to_row, vectors[c]);
+    } else {
+      StoreFirst(to + c * turn.to_row, vectors[c], rows);
+    }
+  }
+}
+
+// Tiles at the ends begin earlier where that makes them whole, and write again what is there.
+void TurnFloats(const void* from, const Turn& turn, const Scales&, void* to) {
+  const auto* src = static_cast<const float*>(from);
+  auto* dst = static_cast<float*>(to);
+  if (turn.rows == 3 && turn.to_row == 3) return TurnThree(src, turn, dst);
+  if (turn.columns < kLanes) {
+    for (int64_t column = 0; column < turn.columns; ++column) {
+      for (int64_t row = 0; row < turn.rows; ++row) {
+        dst[column * turn.to_row + row] = src[row * turn.from_row + column];
+      }
+    }
+    return;
+  }
+  for (int64_t next = 0; next < turn.columns; next += kLanes) {
+    const int64_t column = std::min(next, turn.columns - kLanes);
+    if (turn.rows < kLanes) {
+      TurnTile<false>(src + column, turn, turn.rows, dst + column * turn.to_row);
+      continue;
+    }
+    for (int64_t next_row = 0; next_row < turn.rows; next_row += kLanes) {
+      const int64_t row = std::min(next_row, turn.rows - kLanes);
+      TurnTile<true>(src + row * turn.from_row + column, turn, kLanes,
+                     dst + column * turn.to_row + row);
+    }
+  }
+}
+
 // --- the table ----------------------------------------------------------------------------------
 
 template <Number kFrom, Number kTo>
-Kernels Of(const char* name) {
-  if constexpr (IsReal(kFrom) && IsReal(kTo)) {
+Kernels Of(const Names& names) {
+  const char* name = names.conversion;
+  if constexpr (kFrom == Number::kFloat && kTo == Number::kFloat) {
+    return {names.turn, nullptr, TurnFloats};
+  } else if constexpr (IsReal(kFrom) && IsReal(kTo)) {
     return {};
   } else if constexpr (IsReal(kFrom)) {
     return {name, ConvertFlat<kFrom, kTo>, TurnIntoIntegers<kFrom, kTo>};
@@ -221,30 +325,30 @@ Kernels Of(const char* name) {
 }
 
 template <Number kFrom>
-Kernels From(Number dst, const char* name) {
+Kernels From(Number dst, const Names& names) {
   switch (dst) {
     case Number::kFloat:
-      return Of<kFrom, Number::kFloat>(name);
+      return Of<kFrom, Number::kFloat>(names);
     case Number::kShort:
-      return Of<kFrom, Number::kShort>(name);
+      return Of<kFrom, Number::kShort>(names);
     case Number::kUnsigned:
-      return Of<kFrom, Number::kUnsigned>(name);
+      return Of<kFrom, Number::kUnsigned>(names);
     case Number::kSigned:
-      return Of<kFrom, Number::kSigned>(name);
+      return Of<kFrom, Number::kSigned>(names);
   }
   return {};
 }
 
-Kernels Get(Number src, Number dst, const char* name) {
+Kernels Get(Number src, Number dst, const Names& names) {
   switch (src) {
     case Number::kFloat:
-      return From<Number::kFloat>(dst, name);
+      return From<Number::kFloat>(dst, names);
     case Number::kShort:
-      return From<Number::kShort>(dst, name);
+      return From<Number::kShort>(dst, names);
     case Number::kUnsigned:
-      return From<Number::kUnsigned>(dst, name);
+      return From<Number::kUnsigned>(dst, names);
     case Number::kSigned:
-      return From<Number::kSigned>(dst, name);
+      return From<Number::kSigned>(dst, names);
   }
   return {};
 }

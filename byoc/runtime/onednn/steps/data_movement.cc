@@ -29,7 +29,7 @@ void BuildReorder(StepBuilder* b) {
   dnnl::memory::desc src = b->Fixed("src");
   dnnl::memory::desc dst = b->FixedLike("dst", src);
   if (src.get_dims() != dst.get_dims()) ThrowInvalidInput("src and dst differ in shape");
-  b->AddReorder(b->Id("src"), src, b->Id("dst"), dst);
+  if (!conversion::Build(b, src, dst)) b->AddReorder(b->Id("src"), src, b->Id("dst"), dst);
 }
 
 void BuildQuantization(StepBuilder* b) {

@@ -355,3 +355,5 @@ def test_a_reorder_that_turns_neighbours_goes_by_elements() -> None:
     assert computing_us(straight, RATES) == 0.0
     assert computing_us(turned, RATES) == pytest.approx(60 * (BYTES // 4) / GFLOPS / 1e3)
     assert cost(turned, RATES) > cost(straight, RATES)
+    ours = replace(turned, info=info("turn:avx512"))
+    assert cost(ours, RATES) == cost(straight, RATES)

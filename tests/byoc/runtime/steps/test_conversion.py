@@ -52,6 +52,12 @@ def builder(
     return b
 
 
+def reorder(shape: tuple[int, ...], src: str, dst: str, dtype: str = "float32") -> Builder:
+    b = Builder()
+    b.step(ir.Reorder(), src=b.input(shape, src, dtype), dst=b.output(shape, dst, dtype))
+    return b
+
+
 def named(b: Builder) -> str:
     (info,) = library.describe(b.build()).steps
     assert not info.error, info.error
@@ -122,6 +128,38 @@ def test_axes_in_another_order(
     check(shape, numbers, dtype, (src, dst))
 
 
+def check_turn(shape: tuple[int, ...], src: str, dst: str) -> None:
+    b, x = reorder(shape, src, dst), sample(shape, "float32")
+    assert named(b).startswith("turn:")
+    x.flat[::7] = np.nan
+    x.flat[::11] = -0.0
+    around = np.full(x.size + 64, 7, "float32")
+    out = around[32:-32].reshape(stored(x, dst).shape)
+    call(b.module(), b.name, stored(x, src), out)
+    assert plain(out, dst).tobytes() == x.tobytes(), "bit by bit"
+    assert (around[:32] == 7).all() and (around[-32:] == 7).all()
+
+
+FLOAT_TURNS = [
+    *(turn for turn in TURNS if turn[1][-1] != turn[2][-1]),  # of others neighbours stay together
+    *(((rows, columns), "ba", "ab") for rows in (17, 31, 300) for columns in (*range(2, 17), 33)),
+    ((3, 1000), "ab", "ba"),
+    ((2, 3, 20, 32), "abcd", "abdc"),
+]
+
+
+@pytest.mark.parametrize(("shape", "src", "dst"), FLOAT_TURNS)
+def test_floats_in_another_order(shape: tuple[int, ...], src: str, dst: str) -> None:
+    check_turn(shape, src, dst)
+
+
+def test_floats_that_keep_their_neighbours_and_short_rows_are_left_to_onednn() -> None:
+    assert named(reorder((2, 20, 30, 40), "abcd", "acbd")) == "jit:uni"
+    assert not named(reorder((70, 9), "ab", "ba")).startswith("turn:")
+    assert not named(reorder((2, 20, 30, 40), "abcd", "aBcd16b")).startswith("turn:")
+    assert not named(reorder((2, 20, 30, 40), "abcd", "acdb", "bfloat16")).startswith("turn:")
+
+
 @pytest.mark.parametrize(("src", "dst"), [(U8, S8), (S8, U8), (U8, (0.01, 3, "uint8"))])
 def test_integers_of_another_scale(src: Numbers, dst: Numbers) -> None:
     check((2, 67, 5, 7), src, dst)
@@ -167,6 +205,7 @@ def test_threads_and_instruction_sets_give_the_same() -> None:
         "from test_conversion import *;"
         "[check(shape, *sides, layouts) for shape, *layouts in [*TURNS, ((2, 3, 224, 224), 'abcd', 'acdb')]"
         " for sides in (('float32', U8), (S8, 'bfloat16'), (U8, 'float32'))];"
+        "[check_turn(*turn) for turn in [*FLOAT_TURNS, ((2, 3, 224, 224), 'abcd', 'acdb')]];"
         "print(named(builder((64,), 'float32', U8)))"
     )
     found = set()
