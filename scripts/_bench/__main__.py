@@ -16,6 +16,7 @@ BENCHMARKS = {
     ),
     "bounds": ("whole.bounds", "precision=auto at several bounds: estimated time, error with rounded values"),
     "calls": ("whole.calls", "what calls cost by themselves: small networks from numpy to numpy"),
+    "throughput": ("whole.throughput", "calls a second of many instances on one machine"),
     "training": ("whole.training", "steps of training beside PyTorch's"),
     "convergence": ("training.convergence", "networks trained here and in PyTorch on digits: the curves"),
     "training_times": ("training.times", "steps of networks beside PyTorch's; opcheck of them"),
