@@ -29,6 +29,7 @@ from tvm_mxplan.core.program.dims import Shape
 from ..broadcasting import is_per_channel
 from . import affine
 from .before_views import put_before_views
+from .cut_products import cut_products
 from .depthwise import fuse_depthwise
 from .flattened import read_images
 from .folding import fold
@@ -58,8 +59,9 @@ def fuse(program: ir.Program, constants: list[np.ndarray], integers: bool = True
     put_before_views(graph)
     fold(graph)
     lower(graph, integers)
-    for at in range(len(graph.steps)):
-        _fuse_step(graph, at)
+    _fuse_steps(graph)
+    if cut_products(graph):
+        _fuse_steps(graph)  # what follows a piece
     read_integers(graph)
     fold_scales(graph)
     read_images(graph)
@@ -147,6 +149,11 @@ def takes_binary(attrs: ir.Attributes, operand: Shape, dst: Shape) -> bool:
 
 
 # --- rewriting ----------------------------------------------------------------------------------------------
+
+
+def _fuse_steps(graph: Graph) -> None:
+    for at in range(len(graph.steps)):
+        _fuse_step(graph, at)
 
 
 def _fuse_step(graph: Graph, at: int) -> None:
