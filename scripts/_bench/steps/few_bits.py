@@ -3,7 +3,7 @@
     scripts/bench few_bits --sizes 4096x4096,4096x11008 --rows 1,4,64
 
 Sizes are depth x columns, weights symmetric, of 4 bits in blocks of 32. Beside the step: the product in
-float32 by oneDNN, and onnxruntime's MatMulNBits with ``accuracy_level`` 0, sums in float32, and 4, rows of 8 bits.
+float32 by oneDNN, and onnxruntime's MatMulNBits with ``accuracy_level`` 0 (float32) and 4 (rows of 8 bits).
 Results are held against float64 first, to the tolerance of their rows; times are microseconds of processor
 time, of all in turns, medians. Set OMP_NUM_THREADS=1.
 """
