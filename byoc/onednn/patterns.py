@@ -27,7 +27,7 @@ from tvm_mxplan.passes.relax_types import permutation_of, scalar_of, shape_of
 
 from . import checks
 from .checks import Match
-from .families import attention, lrn, quantized, recurrent, training
+from .families import attention, few_bits, lrn, quantized, recurrent, training
 
 NAME = "mxplan_onednn"
 
@@ -160,6 +160,9 @@ _CONVOLUTIONS = [f"nn.conv{n}" for n in _SPATIAL]
 _DECONVOLUTIONS = [f"nn.conv{n}_transpose" for n in _SPATIAL]
 
 COMPOSITES: list[Composite] = [
+    Composite(
+        "few_bits_product", few_bits.pattern, _accept, "matmul with few bits", few_bits.check,
+    ),
     # integers that stand for real numbers
     *[
         Composite(operator, quantized.conversion(operator), _accept, operator, quantized.conversion_ok)

@@ -53,6 +53,8 @@ def _filled(tensor: Tensor, depth: int, random: np.random.Generator) -> Array:
         return np.exp2(-ceil(log2(max(1.0, spread / 4))) - random.integers(0, 2, tensor.shape))
     if tensor.data == "few":
         return random.integers(0 if tensor.dtype[0] == "u" else -_LARGEST, _LARGEST + 1, tensor.shape)
+    if tensor.data == "words":
+        return random.integers(-(2**31), 2**31, tensor.shape)
     if tensor.data == "truths":
         return random.integers(0, 2, tensor.shape)
     if tensor.data == "indices":

@@ -27,6 +27,7 @@ from tvm_mxplan.errors import UnsupportedError
 
 from .drawing import Array, drawn
 from .exact import MOVING
+from .few_bits_data import few_bits_operand
 from .quantized_data import integer_operand
 
 _EXACT = 2**24
@@ -75,6 +76,9 @@ def operands(program: ir.Program, turn: int = 0, known: Mapping[int, Array] = _N
             raise UnsupportedError(f"a {value.dtype} operand")
         if number not in found:
             place = number + 1 + turn * len(program.values)
+            if isinstance(step.attrs, ir.FewBitsProduct) and post_op is None:
+                found[number] = few_bits_operand(step.attrs, program, role, place)
+                continue
             integers = integer_operand(program, role, value, place, terms) if scaled else None
             if integers is not None:
                 found[number] = integers

@@ -17,6 +17,7 @@ from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.opcheck.compare import differ
 from tvm_mxplan.opcheck.estimate import Estimate, as_stored, rounded_to
 from tvm_mxplan.opcheck.references import POST_OPS, evaluate, quantized
+from tvm_mxplan.opcheck.references.matmul import few_bits_matrix
 from tvm_mxplan.opcheck.references.operands import Operands
 from tvm_mxplan.opcheck.references.windows.convolution import before_depthwise, depthwise
 from tvm_mxplan.opcheck.result import Finding
@@ -78,6 +79,8 @@ def judge(run: Run) -> Finding | None:
             estimate, chosen = _product(run)
         case ir.ConvolutionBackwardWeights():
             estimate, chosen = _filters(run)
+        case ir.FewBitsProduct() as attrs:
+            estimate, chosen = _few_bits(run, attrs)
         case ir.Attention() as attrs:
             arrays = {o.role: run.arrays[o.value] for o in step.operands if not o.is_result}
             estimate, chosen = attention.worked_out(attrs, arrays, run.result.shape, run.result.dtype)
@@ -113,8 +116,11 @@ def _of_all(step: ir.Step, run: Run) -> Finding | None:
 
 
 def _widened(run: Run) -> Run:
-    """The run with all that was read in float32, which holds the numbers of shorter types."""
-    arrays = {value: array.astype(np.float32, copy=False) for value, array in run.arrays.items()}
+    """The run with all that was read in float32, which holds the numbers of shorter types, but for words."""
+    arrays = {
+        value: array if array.dtype == np.int32 else array.astype(np.float32, copy=False)
+        for value, array in run.arrays.items()
+    }
     prior = None if run.prior is None else run.prior.astype(np.float32, copy=False)
     return replace(run, arrays=arrays, prior=prior)
 
@@ -147,6 +153,24 @@ def _product(run: Run) -> tuple[Estimate, Chosen]:
     estimate = _stated(_with_bias(value, given, step, chosen), run)
     estimate = _behind(estimate, step.post_ops, run, chosen)
     return quantized.stored(step, read, estimate, run.result.dtype), chosen
+
+
+def _few_bits(run: Run, attrs: ir.FewBitsProduct) -> tuple[Estimate, Chosen]:
+    """Some rows and some columns, in float32: sums are exact."""
+    step, shape = run.program.steps[0], run.result.shape
+    given = {operand.role: run.arrays[operand.value] for operand in step.operands if not operand.is_result}
+    src = given.pop("src").reshape(-1, run.arrays[step.operand("src")].shape[-1])
+    depth, of_columns = src.shape[1], (-1, shape[-1])
+    columns = slices(shape[-1], max(_LEAST, GATHERED // depth))
+    rows = slices(len(src), max(_LEAST, MULTIPLIED // (depth * len(columns))))
+    matrix = few_bits_matrix(attrs, {role: [array[:, columns]] for role, array in given.items()}, depth)
+
+    def chosen(array: Array) -> Array:
+        every: Array = np.broadcast_to(array, shape).reshape(of_columns)
+        return every[np.ix_(rows, columns)]
+
+    value = src[rows] @ matrix.astype(np.float32).T
+    return _behind(Estimate(value), step.post_ops, run, chosen), chosen
 
 
 def _filters(run: Run) -> tuple[Estimate, Chosen]:

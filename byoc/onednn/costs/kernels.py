@@ -93,6 +93,9 @@ _RECURRENT, _RECURRENT_GEMM = 0.75, 0.5
 _SAMPLE_RECURRENCE = "sample_recurrence"
 # Of attention's products, its copies of queries and its softmax counted: see docs/libraries/attention.md.
 _ATTENTION = 0.75
+# Products with matrices of few bits: of the multiplications, and operations for each number of the matrix,
+# as it is multiplied by up to four rows or becomes a real number in cache.
+_FEW_BITS, _FEW_BITS_READ, _FEW_BITS_UNPACKED, _FEW_ROWS = 0.9, 6.0, 9.0, 4
 _SIMPLE = frozenset(
     (
         "relu",
@@ -129,6 +132,10 @@ def computing_us(facts: StepFacts, machine: MachineRates) -> float:
         operations = 2.0 * elements * src[-1] / _products(info).share
     elif isinstance(attrs, ir.InnerProduct):
         operations = 2.0 * elements * math.prod(src[1:]) / _products(info).share
+    elif isinstance(attrs, ir.FewBitsProduct):
+        rows, numbers = math.prod(src[:-1]), float(src[-1] * dst[-1])
+        once = _FEW_BITS_READ if rows <= _FEW_ROWS else _FEW_BITS_UNPACKED
+        operations = numbers * (once + 2.0 * rows / _FEW_BITS)
     elif isinstance(attrs, ir.Recurrent):
         operations = _recurrent(facts, machine)
     elif isinstance(attrs, ir.Attention):

@@ -45,7 +45,7 @@ def cost(facts: StepFacts, machine: MachineRates) -> float:
     exchanging = machine.exchanging_us(images)
     if isinstance(attrs, ir.Convolution) and attrs.algorithm != "direct":
         return start + winograd_us(facts, attrs, machine, exchanging)
-    if not isinstance(attrs, ir.Reorder | ir.Quantization) and not is_float(facts):
+    if not isinstance(attrs, ir.Reorder | ir.Quantization | ir.FewBitsProduct) and not is_float(facts):
         return time_share(facts, machine) * cost(in_float(facts), machine)
     waiting = (weights_passes(facts) - 1.0) / _FITTED_READ
     weights = facts.constant_bytes * (1.0 / machine.memory.read + waiting) / 1e3

@@ -20,7 +20,15 @@ from tvm_mxplan.core.program import program as ir
 
 from .graph import Graph
 
-_MAKERS = (ir.Convolution, ir.Deconvolution, ir.MatMul, ir.InnerProduct, ir.Binary, ir.Eltwise)
+_MAKERS = (
+    ir.Convolution,
+    ir.Deconvolution,
+    ir.MatMul,
+    ir.InnerProduct,
+    ir.FewBitsProduct,
+    ir.Binary,
+    ir.Eltwise,
+)
 
 
 def put_before_views(graph: Graph) -> None:

@@ -122,11 +122,16 @@ def _last_or_whole(operand: Shape, dst: Shape) -> bool:
     return len(dst) > 2 and dst[-1] != 1 and operand == (dst[0], *(1,) * (len(dst) - 2), dst[-1])
 
 
+def _columns_or_whole(operand: Shape, dst: Shape) -> bool:
+    return operand == dst or is_per_channel(operand, dst, len(dst) - 1)
+
+
 _BINARY_POST_OPS: dict[type, Callable[[Shape, Shape], bool]] = {
     ir.Convolution: _vector_or_whole,
     ir.Deconvolution: _vector_or_whole,
     ir.MatMul: _last_or_whole,
     ir.InnerProduct: _vector_or_whole,
+    ir.FewBitsProduct: _columns_or_whole,
     ir.Pooling: _vector,  # in plain layouts, oneDNN 3.2 adds the wrong elements of a whole tensor
     ir.Binary: _pixel_vector_or_whole,
     ir.Eltwise: _pixel_vector_or_whole,
@@ -134,11 +139,17 @@ _BINARY_POST_OPS: dict[type, Callable[[Shape, Shape], bool]] = {
     ir.Reduction: _vector_or_whole,
 }
 # Worth more than others that could take the same post-op: their result would travel to memory and back.
-_HEAVY = (ir.Convolution, ir.Deconvolution, ir.MatMul, ir.InnerProduct)
+_HEAVY = (ir.Convolution, ir.Deconvolution, ir.MatMul, ir.InnerProduct, ir.FewBitsProduct)
+_OWN_FUNCTIONS = frozenset(
+    ("relu", "clip", "clip_v2", "linear", "logistic", "swish", "tanh", "hardsigmoid", "hardswish")
+)
+"""Functions that kernels of our own apply (``byoc/runtime/onednn/post_ops``), where there is nothing else."""
 
 
-def _takes_eltwise(graph: Graph, producer: int) -> bool:
+def _takes_eltwise(graph: Graph, producer: int, algorithm: str = "linear") -> bool:
     root = graph.steps[producer]
+    if root and isinstance(root.attrs, ir.FewBitsProduct) and algorithm not in _OWN_FUNCTIONS:
+        return False
     return bool(root) and type(root.attrs) in _BINARY_POST_OPS and len(root.post_ops) < MAX_POST_OPS  # type: ignore[union-attr]
 
 
@@ -168,7 +179,7 @@ def _fuse_step(graph: Graph, at: int) -> None:
         graph.merge(producer, at, merged)
     elif isinstance(step.attrs, ir.Eltwise):
         producer = graph.producer(step.operand("src"))
-        if producer is not None and _takes_eltwise(graph, producer):
+        if producer is not None and _takes_eltwise(graph, producer, step.attrs.algorithm):
             _append(graph, producer, at, ir.EltwisePostOp(*_fields(step.attrs)))
     elif isinstance(step.attrs, ir.Binary) and not take_sum(graph, at):
         candidates = _producers(graph, step, step.attrs)

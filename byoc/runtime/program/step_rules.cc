@@ -21,6 +21,7 @@ enum class Types : uint8_t {
   kPooled,     // as kFloat, or kSame for a maximum
   kQuantized,  // real numbers and integers into each other, by scales (shapes/quantized.h)
   kMeasured,   // real numbers into integers, by scales that follow (shapes/quantized.h)
+  kFewBits,    // float32, but for words and zero points (shapes/quantized.h)
   kSame,       // bytes are moved: every operand is of dst's type
   kConvert,    // as kSame, or from one floating type into another
   kAlike,      // as kFloat, or kSame in a type that the library computes with
@@ -69,6 +70,12 @@ const std::vector<Rule>& Rules() {
        Types::kProduct,
        PostOps::kAny,
        CheckInnerProduct},
+      {"few_bits_product",
+       {"src", "numbers", "scales"},
+       {"zero_points"},
+       Types::kFewBits,
+       PostOps::kAny,
+       CheckFewBitsProduct},
       {"pooling", {"src"}, {}, Types::kPooled, PostOps::kAny, CheckPooling},
       {"pooling_backward",
        {"src", "gradient"},
@@ -210,6 +217,7 @@ void CheckTypes(const StepView& s, const Rule& rule) {
   const bool quantized = IsQuantized(s);
   if (rule.types == Types::kQuantized) return CheckQuantization(s);
   if (rule.types == Types::kMeasured) return CheckDynamicQuantization(s);
+  if (rule.types == Types::kFewBits) return CheckFewBits(s);
   if (quantized) CheckQuantizedProduct(s);
   for (const Operand& operand : step.operands) {
     if (quantized) break;

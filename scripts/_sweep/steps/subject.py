@@ -25,6 +25,7 @@ Data = Literal[
     "zero_int8",
     "few",  # integers that are often equal
     "truths",
+    "words",  # integers of 32 bits, any
     "indices",  # below ``below``, or as far from the end
 ]
 

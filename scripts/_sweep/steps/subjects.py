@@ -122,6 +122,22 @@ def _inner_product(f: Fields) -> Subject:
     return Subject(ir.InnerProduct(), tuple(tensors), (f.number("mb"), outputs), depth, channels=1)
 
 
+def _few_bits_product(f: Fields) -> Subject:
+    """m rows of depth k, n columns of numbers of ``bits`` in blocks of b; zero: no, u8 or f32."""
+    rows, depth, columns, bits, block = (f.number(name) for name in ("m", "k", "n", "bits", "b"))
+    scales = (1, columns, -(-depth // block))
+    tensors = [
+        Tensor("src", (rows, depth)),
+        Tensor("numbers", (1, columns, -(-depth * bits // 32)), True, "words", dtype="int32"),
+        Tensor("scales", scales, True, "scale"),
+    ]
+    zero = f.text("zero", "no")
+    if zero != "no":
+        tensors.append(Tensor("zero_points", scales, True, "few", dtype={"u8": "uint8"}.get(zero, "float32")))
+    attrs = ir.FewBitsProduct(bits, block)
+    return Subject(attrs, tuple(tensors), (rows, columns), depth, exact=False)
+
+
 def _pooling(f: Fields) -> Subject | None:
     src, kernel, strides = f.spatial("i", 1), f.spatial("k", 1), f.spatial("s", 1)
     padding, dilation = f.padding(), tuple(gap + 1 for gap in f.spatial("d", 0))
@@ -326,6 +342,7 @@ _KINDS: dict[str, Callable[[Fields], Subject | None]] = {
     "deconvolution": _deconvolution,
     "matmul": _matmul,
     "inner_product": _inner_product,
+    "few_bits_product": _few_bits_product,
     "pooling": _pooling,
     "batch_normalization": _batch_normalization,
     "layer_normalization": _layer_normalization,

@@ -35,7 +35,7 @@ class Sound:
         b = Builder("rules")
         ids: dict[str, int | Sequence[int]] = {}
         for role, shapes in self.roles.items():
-            if role in ("weights", "recurrence", "depthwise_weights"):
+            if role in ("weights", "recurrence", "depthwise_weights", "numbers", "scales", "zero_points"):
                 ids[role] = b.constant(random(*shapes).astype(self.types.get(role, "float32")))
             elif role == "extra":
                 b.input(shapes)
@@ -188,6 +188,12 @@ SOUND: dict[str, Sound] = {
     ),
     "quantization": Sound(
         ir.Quantization(1), (3, 6), {"src": (3, 6), **SCALES}, types={**INTEGERS, "src": "int8"}
+    ),
+    "few_bits_product": Sound(
+        ir.FewBitsProduct(4, 16),
+        (3, 7),
+        {"src": (3, 35), "numbers": (1, 7, 5), "scales": (1, 7, 3), "zero_points": (1, 7, 3)},
+        types={"numbers": "int32", "zero_points": "uint8"},
     ),
     "dynamic_quantization": Sound(
         ir.DynamicQuantization(),

@@ -75,6 +75,20 @@ class InnerProduct:
 
 
 @dataclass(frozen=True)
+class FewBitsProduct:
+    """src [..., K], numbers [1, N, W] of int32, scales [1, N, B], zero_points? [1, N, B] -> dst [..., N].
+
+    The product of rows with columns n of ``scales[n, b] * (number[n, k] - zero_points[n, b])``, where b is
+    the block of k.  A word of ``numbers`` holds 32 / ``bits`` numbers of a column, in the order of the depth,
+    the lowest bits first; ``block`` of them, a multiple of 16, share a scale.  Zero points are uint8 or
+    float32; without them, half of the numbers that the bits have stands for 0.
+    """
+
+    bits: int
+    block: int
+
+
+@dataclass(frozen=True)
 class Pooling(_Windows):
     """src -> dst; ``algorithm``: max, avg_include_padding, avg_exclude_padding.
 
@@ -302,6 +316,7 @@ Attributes: TypeAlias = (
     | ConvolutionBackwardWeights
     | MatMul
     | InnerProduct
+    | FewBitsProduct
     | Pooling
     | PoolingBackward
     | BatchNormalization
@@ -338,6 +353,7 @@ STEP_KINDS: dict[str, type] = {
     "convolution_backward_weights": ConvolutionBackwardWeights,
     "matmul": MatMul,
     "inner_product": InnerProduct,
+    "few_bits_product": FewBitsProduct,
     "pooling": Pooling,
     "pooling_backward": PoolingBackward,
     "batch_normalization": BatchNormalization,

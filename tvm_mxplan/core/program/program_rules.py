@@ -25,6 +25,7 @@ _ROLES: dict[type, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ir.ConvolutionBackwardWeights: (("src", "gradient"), ()),
     ir.MatMul: _WEIGHTED,
     ir.InnerProduct: _WEIGHTED,
+    ir.FewBitsProduct: (("src", "numbers", "scales"), ("zero_points",)),
     ir.BatchNormalization: (("src", "mean", "variance", "scale", "shift"), ()),
     ir.PoolingBackward: (("src", "gradient"), ()),
     ir.BatchNormalizationTraining: (("src", "scale", "shift", "batch_mean", "batch_variance"), ()),

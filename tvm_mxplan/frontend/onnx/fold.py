@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 from onnx.reference import ReferenceEvaluator
 
+from .converters.blocked import has_few_bits
 from .node import Node
 
 _RANDOM = {
@@ -29,7 +30,7 @@ def folded(node: Node) -> list[np.ndarray | None] | None:
         value is None or isinstance(value, np.ndarray) for value in node.inputs
     ):
         return None
-    if _is_weights_of_integers(node):
+    if _is_weights_of_integers(node) or has_few_bits(node):
         return None
     if any(attribute.HasField("g") or attribute.graphs for attribute in node.proto.attribute):
         return None

@@ -34,6 +34,7 @@ REFERENCES: dict[type, Callable[[Any, Operands], Estimate]] = {
     ir.ConvolutionBackwardWeights: convolution.backward_weights,
     ir.MatMul: matmul.matmul,
     ir.InnerProduct: matmul.inner_product,
+    ir.FewBitsProduct: matmul.few_bits_product,
     ir.Pooling: pooling.pooling,
     ir.PoolingBackward: training.pooling_backward,
     ir.BatchNormalization: normalization.batch_normalization,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 
 from tvm_mxplan.core.program import program as ir
@@ -18,6 +20,26 @@ def inner_product(_attrs: ir.InnerProduct, operands: Operands) -> Estimate:
     rows = operands.src.reshape(operands.src.shape[0], -1)
     weights = operands["weights"]
     return _product(rows, weights.reshape(weights.shape[0], -1).T, operands)
+
+
+def few_bits_product(attrs: ir.FewBitsProduct, operands: Operands) -> Estimate:
+    """The matrix in float64; kernels round its numbers, and sums of blocks, once more."""
+    src = operands.src
+    matrix = few_bits_matrix(attrs, operands.by_role, src.shape[-1])
+    size = np.matmul(absolute(src), absolute(matrix).T).astype(np.float64)
+    return Estimate(np.matmul(src, matrix.T), gamma(src.shape[-1] + 3) * size)
+
+
+def few_bits_matrix(attrs: ir.FewBitsProduct, given: Mapping[str, Sequence[Array]], depth: int) -> Array:
+    """``[N, K]`` in float64: a number is ``bits`` of its word, the lowest first."""
+    of_word = 32 // attrs.bits
+    at = np.arange(depth)
+    words = given["numbers"][0][0].astype(np.int64)[:, at // of_word]
+    numbers = (words >> (at % of_word * attrs.bits)) & (2**attrs.bits - 1)
+    blocks = at // attrs.block
+    zero = float(2 ** (attrs.bits - 1))
+    points = given["zero_points"][0][0][:, blocks] if "zero_points" in given else zero
+    return np.asarray((numbers - points) * given["scales"][0][0].astype(np.float64)[:, blocks])
 
 
 def _product(src: Array, weights: Array, operands: Operands) -> Estimate:

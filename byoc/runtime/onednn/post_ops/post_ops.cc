@@ -37,7 +37,7 @@ PostOp EltwisePostOp(const mxplan::PostOp& op) {
   return result;
 }
 
-PostOp BinaryPostOp(const StepBuilder& b, const mxplan::PostOp& op) {
+PostOp BinaryPostOp(const StepBuilder& b, const mxplan::PostOp& op, size_t axis) {
   constexpr std::pair<const char*, PostOp::Code> kCodes[] = {
       {"add", PostOp::Code::kAdd}, {"sub", PostOp::Code::kSub}, {"mul", PostOp::Code::kMul},
       {"div", PostOp::Code::kDiv}, {"min", PostOp::Code::kMin}, {"max", PostOp::Code::kMax}};
@@ -51,7 +51,8 @@ PostOp BinaryPostOp(const StepBuilder& b, const mxplan::PostOp& op) {
   if (!result.data) ThrowUnsupported("the kernel has no post-op ", op.algorithm);
   const memory::desc operand = b.Desc(op.value);
   const memory::desc dst = b.Desc("dst");
-  const Dims channels = {1, dst.get_dims()[1], 1, 1};
+  Dims channels(dst.get_dims().size(), 1);
+  channels[axis] = dst.get_dims()[axis];
   if (SamePlacement(operand, dst)) return result;
   result.per_channel = operand.get_dims() == channels && operand.get_inner_nblks() == 0;
   if (!result.per_channel) {
@@ -62,7 +63,7 @@ PostOp BinaryPostOp(const StepBuilder& b, const mxplan::PostOp& op) {
 
 }  // namespace
 
-std::vector<PostOp> PostOpsOf(const StepBuilder& b) {
+std::vector<PostOp> PostOpsOf(const StepBuilder& b, size_t axis) {
   std::vector<PostOp> result;
   for (const mxplan::PostOp& op : b.step().post_ops) {
     switch (op.kind) {
@@ -70,7 +71,7 @@ std::vector<PostOp> PostOpsOf(const StepBuilder& b) {
         result.push_back(EltwisePostOp(op));
         break;
       case mxplan::PostOp::Kind::kBinary:
-        result.push_back(BinaryPostOp(b, op));
+        result.push_back(BinaryPostOp(b, op, axis));
         break;
       case mxplan::PostOp::Kind::kSum:
         result.push_back({PostOp::Code::kSum, static_cast<float>(op.alpha), 0, nullptr, false});

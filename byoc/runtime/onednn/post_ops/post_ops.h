@@ -13,8 +13,8 @@ namespace mxplan::post_ops {
 constexpr size_t kMaxPostOps = 32;
 
 // In their order, kMaxPostOps at most; throws Unsupported for what kernels do not have.
-// `data` is not null where an operand has to be filled in.
-std::vector<PostOp> PostOpsOf(const StepBuilder& b);
+// `data` is not null where an operand has to be filled in.  `axis` is that of dst's channels.
+std::vector<PostOp> PostOpsOf(const StepBuilder& b, size_t axis = 1);
 
 // True if PostOpsOf takes all that the step has.
 bool HasPostOps(const StepBuilder& b);

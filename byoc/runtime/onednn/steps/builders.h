@@ -39,6 +39,7 @@ void BuildSlice(StepBuilder* b);
 void BuildReorder(StepBuilder* b);
 void BuildQuantization(StepBuilder* b);
 void BuildDynamicQuantization(StepBuilder* b);
+void BuildFewBits(StepBuilder* b);
 
 }  // namespace mxplan
 

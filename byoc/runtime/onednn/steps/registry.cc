@@ -18,6 +18,7 @@ constexpr Entry kBuilders[] = {
     {"convolution_backward_weights", BuildConvolutionBackwardWeights},
     {"matmul", BuildMatMul},
     {"inner_product", BuildInnerProduct},
+    {"few_bits_product", BuildFewBits},
     {"pooling", BuildPooling},
     {"pooling_backward", BuildPoolingBackward},
     {"batch_normalization", BuildBatchNormalization},

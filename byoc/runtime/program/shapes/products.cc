@@ -74,6 +74,27 @@ void CheckInnerProduct(const StepView& s) {
   if (s.Has("bias")) ExpectShape(s, "bias", {weights[0]});
 }
 
+void CheckFewBitsProduct(const StepView& s) {
+  constexpr int64_t kLeastBlock = 16, kWordBits = 32;
+  const int64_t bits = IntegerOf(s.step(), "bits"), block = IntegerOf(s.step(), "block");
+  if (bits != 2 && bits != 4 && bits != 8) {
+    ThrowInvalidInput("attribute bits: expected 2, 4 or 8, got ", bits);
+  }
+  if (block < kLeastBlock || block % kLeastBlock != 0) {
+    ThrowInvalidInput("attribute block: expected a multiple of ", kLeastBlock, ", got ", block);
+  }
+  ExpectRank(s, "src", 2, 12);
+  ExpectRank(s, "numbers", 3, 3);
+  Dims rows = s.Shape("src");
+  const int64_t depth = rows.back(), columns = s.Shape("numbers")[1], of_word = kWordBits / bits;
+  ExpectShape(s, "numbers", {1, columns, (depth + of_word - 1) / of_word});
+  const Dims scales = {1, columns, (depth + block - 1) / block};
+  ExpectShape(s, "scales", scales);
+  if (s.Has("zero_points")) ExpectShape(s, "zero_points", scales);
+  rows.back() = columns;
+  ExpectShape(s, "dst", rows);
+}
+
 void CheckRecurrent(const StepView& s) {
   const Gates gates = GatesOf(s);
   const int64_t directions = DirectionsOf(s);

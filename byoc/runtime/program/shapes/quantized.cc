@@ -110,4 +110,20 @@ void CheckDynamicQuantization(const StepView& s) {
     CheckNumbers(s, role, TypeOf(s, role).c_str(), 1);
 }
 
+void CheckFewBits(const StepView& s) {
+  constexpr const char* kTypes[][2] = {
+      {"src", "float32"}, {"numbers", "int32"}, {"scales", "float32"}, {"dst", "float32"}};
+  for (const auto& [role, type] : kTypes)
+    Expect(role, TypeOf(s, role) == type, type, TypeOf(s, role));
+  if (s.Has("zero_points")) {
+    const std::string& type = TypeOf(s, "zero_points");
+    Expect("zero_points", type == "uint8" || type == "float32", "uint8 or float32", type);
+  }
+  for (const PostOp& op : s.step().post_ops) {
+    if (op.kind != PostOp::Kind::kBinary) continue;
+    const std::string& type = TypeOf(s, op.value);
+    Expect("post-op", type == "float32", "float32", type);
+  }
+}
+
 }  // namespace mxplan

@@ -26,6 +26,8 @@ bool IsQuantized(const StepView& s);
 void CheckQuantizedProduct(const StepView& s);
 void CheckQuantization(const StepView& s);
 void CheckDynamicQuantization(const StepView& s);
+// Likewise, of products with numbers of few bits in words, and of their post-ops.
+void CheckFewBits(const StepView& s);
 
 }  // namespace mxplan
 

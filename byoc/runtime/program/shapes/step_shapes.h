@@ -51,6 +51,7 @@ void CheckDeconvolution(const StepView& s);
 void CheckConvolutionBackwardWeights(const StepView& s);
 void CheckMatMul(const StepView& s);
 void CheckInnerProduct(const StepView& s);
+void CheckFewBitsProduct(const StepView& s);
 void CheckPooling(const StepView& s);
 void CheckPoolingBackward(const StepView& s);
 void CheckBatchNormalization(const StepView& s);

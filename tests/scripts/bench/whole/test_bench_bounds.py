@@ -15,6 +15,7 @@ sys.path.insert(0, str(SCRIPTS))
 from _bench.rounded import RoundedProgram, StandIn  # noqa: E402
 from _bench.whole import bounds  # noqa: E402
 
+from tvm_mxplan.byoc.onednn.backend import OneDNN  # noqa: E402
 from tvm_mxplan.core.program import program as ir  # noqa: E402
 from tvm_mxplan.core.program.builder import ProgramBuilder  # noqa: E402
 from tvm_mxplan.testing import zoo  # noqa: E402
@@ -34,6 +35,23 @@ def test_errors_stay_below_bounds_and_times_fall_as_bounds_grow(capsys: pytest.C
     assert times == sorted(times, reverse=True) and times[-1] < times[0] == 1.0
     assert all(one <= float(bound) for one, bound in zip(added, wanted, strict=True))
     assert measured[0] == 0.0 and measured[-1] > 1e-3
+
+
+def test_networks_run_at_each_bound(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--here", "--models", zoo.TINY, "--bounds", "1e-5,1e-1", "--rounds", "1"]
+    assert bounds.main(arguments) == 0
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in capsys.readouterr().out.splitlines()
+    ]
+    assert [row[1] for row in rows[2:]] == ["float32", "1e-5", "1e-1"]
+    shorts, errors = [int(row[2].split()[0]) for row in rows[2:]], [float(row[5]) for row in rows[2:]]
+    assert shorts[:2] == [0, 0] and 0 < errors[0] < 1e-5
+    if not library_lacks_bfloat16():
+        assert shorts[2] > 0 and errors[2] > 1e-4
+
+
+def library_lacks_bfloat16() -> bool:
+    return bool(OneDNN().lacks(SHORT))
 
 
 def test_values_in_a_shorter_type_are_rounded_and_sums_are_not() -> None:

@@ -12,6 +12,7 @@ from tvm import relax
 from ....errors import InvalidInputError, UnsupportedError
 from ..node import Emitter, Node, NotTaken
 from ..values import Value, dtype_of, shape_of
+from .blocked import few_bits
 from .casts import SMALL, from_small, to_small
 from .numbers import constant
 from .table import converts
@@ -22,6 +23,9 @@ _WHOLE = ("int8", "uint8", "int16", "uint16", "int32")
 @converts("DequantizeLinear")
 def _dequantize(emitter: Emitter, node: Node) -> Value:
     of = dtype_of(node.input(0))
+    matrix = few_bits(emitter, node)
+    if matrix is not None:
+        return matrix
     if not node.attribute("block_size", 0) and of not in SMALL:
         raise NotTaken
     if of not in (*SMALL, *_WHOLE):

@@ -2,18 +2,19 @@
 
     y [..., N] = a [..., K] x w,    w[k, n] = scale[n, b] * (number[n, k] - zero[n, b]), b the block of k
 
-The weights become real numbers when the model is imported.
+The weights stay in few bits (``operators/few_bits.py``).  Where ``g_idx`` puts the depth into blocks in
+another order, rows are taken in that order first; weights with blocks of other sizes become real numbers.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 from tvm import relax
 
 from .....errors import InvalidInputError, UnsupportedError
+from .....operators.few_bits import FewBits
 from ...node import Emitter, Node
 from ...values import Value, dtype_of, shape_of
 from ..numbers import constant
@@ -62,7 +63,7 @@ def _product(emitter: Emitter, node: Node) -> Value:
     dtype = dtype_of(data)
     if dtype not in _REAL:
         raise InvalidInputError(f"{called}: A: expected {' or '.join(_REAL)}, got {dtype}")
-    result = emitter.emit(relax.op.matmul(data, constant(_real(packed).T, dtype)))
+    result = _multiplied(emitter, packed, data)
     if bias is None:
         return result
     if shape_of(bias) not in (None, [packed.rows]):
@@ -135,28 +136,53 @@ def _expect_real(called: str, name: str, array: np.ndarray) -> None:
         raise InvalidInputError(f"{called}: {name}: expected finite numbers")
 
 
-def _real(packed: _Packed) -> np.ndarray:
-    """The weights as ``[N, K]`` in float32."""
-    rows, depth, blocks, bits = packed.rows, packed.depth, packed.blocks, packed.bits
-    numbers = _unpacked(packed.numbers.reshape(rows, blocks, -1), bits)[:, :, : packed.block].astype(
-        "float32"
-    )
-    factors = packed.scales.reshape(rows, blocks).astype("float32")
+def _multiplied(emitter: Emitter, packed: _Packed, data: relax.Expr) -> relax.Expr:
+    """The product in the type of ``data``."""
+    emit, dtype = emitter.emit, dtype_of(data)
+    numbers, scales, points = _numbers(packed)
+    order = None if packed.groups is None else _order(packed)
+    if packed.groups is not None and order is None:
+        return emit(relax.op.matmul(data, constant(_real(packed, numbers, scales, points).T, dtype)))
+    if order is not None and (order != np.arange(packed.depth)).any():
+        data = emit(relax.op.take(data, constant(order, "int64"), axis=-1))
+        numbers = numbers[:, order]
+    matrix = emit(FewBits(numbers, scales, points, packed.bits, packed.block).expression())
+    wide = data if dtype == "float32" else emit(relax.op.astype(data, "float32"))
+    result = emit(relax.op.matmul(wide, emit(relax.op.permute_dims(matrix, [1, 0]))))
+    return result if dtype == "float32" else emit(relax.op.astype(result, dtype))
+
+
+def _numbers(packed: _Packed) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Numbers ``[N, K]``, scales and zero points ``[N, blocks]``, these None where they are the middle."""
+    rows, blocks, bits = packed.rows, packed.blocks, packed.bits
+    numbers = _unpacked(packed.numbers.reshape(rows, -1), bits)[:, : packed.depth]
+    scales = packed.scales.reshape(rows, blocks).astype("float32")
     if packed.zeros is None:
-        points = np.full((rows, blocks), 2.0 ** (bits - 1), "float32")
-    elif packed.zeros.dtype == np.uint8:
-        points = _unpacked(packed.zeros.reshape(rows, -1), bits)[:, :blocks].astype("float32")
-    else:
-        points = packed.zeros.reshape(rows, blocks).astype("float32")
-    if packed.groups is None:
-        whole = (numbers - points[:, :, None]) * factors[:, :, None]
-        return whole.reshape(rows, -1)[:, :depth]
-    at = packed.groups.reshape(-1)[:depth]
-    return (numbers.reshape(rows, -1)[:, :depth] - points[:, at]) * factors[:, at]
+        return numbers, scales, None
+    if packed.zeros.dtype == np.uint8:
+        return numbers, scales, _unpacked(packed.zeros.reshape(rows, -1), bits)[:, :blocks]
+    return numbers, scales, packed.zeros.reshape(rows, blocks).astype("float32")
+
+
+def _order(packed: _Packed) -> np.ndarray | None:
+    """The order of the depth in which blocks are in a row; None where these have other sizes."""
+    assert packed.groups is not None
+    groups = packed.groups.reshape(-1)[: packed.depth]
+    order = np.argsort(groups, kind="stable")
+    whole = (groups[order] == np.arange(packed.depth) // packed.block).all()
+    return order if whole else None
+
+
+def _real(packed: _Packed, numbers: np.ndarray, scales: np.ndarray, points: np.ndarray | None) -> np.ndarray:
+    """The weights as ``[N, K]`` in float32, each number in the block that ``g_idx`` names."""
+    assert packed.groups is not None
+    at = packed.groups.reshape(-1)[: packed.depth]
+    zero = 2.0 ** (packed.bits - 1) if points is None else points[:, at].astype("float32")
+    return np.asarray((numbers.astype("float32") - zero) * scales[:, at], "float32")
 
 
 def _unpacked(data: np.ndarray, bits: int) -> np.ndarray:
     """Numbers of few bits from bytes, the lowest first."""
     shifts = np.arange(0, 8, bits, dtype="uint8")
     parts = (data[..., None] >> shifts) & np.uint8(2**bits - 1)
-    return parts.reshape(*data.shape[:-1], data.shape[-1] * math.ceil(8 / bits))
+    return parts.reshape(*data.shape[:-1], data.shape[-1] * 8 // bits)
