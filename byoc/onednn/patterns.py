@@ -19,10 +19,16 @@ from tvm_mxplan.byoc.activations import ACTIVATIONS, either
 from tvm_mxplan.byoc.backend import Refuse
 from tvm_mxplan.byoc.own_operators import own_operator
 from tvm_mxplan.operators import attention as attention_operator
-from tvm_mxplan.operators import batch_norm, convolution_gradients, pooling_gradients
+from tvm_mxplan.operators import (
+    batch_norm,
+    convolution_gradients,
+    pooling_gradients,
+    recurrent_training,
+)
 from tvm_mxplan.operators import quantized as quantized_operators
 from tvm_mxplan.operators.gate import GATE
 from tvm_mxplan.operators.recurrent import GATES, PREFIX, register
+from tvm_mxplan.operators.registration import Operator
 from tvm_mxplan.passes.relax_types import permutation_of, scalar_of, shape_of
 
 from . import checks
@@ -149,6 +155,14 @@ def _recurrent(kind: str) -> Callable[[], tuple[DFPattern, dict[str, DFPattern]]
     return pattern
 
 
+def _any_operands(operator: Operator) -> Callable[[], tuple[DFPattern, dict[str, DFPattern]]]:
+    def pattern() -> tuple[DFPattern, dict[str, DFPattern]]:
+        operator.register()
+        return is_op(operator.full_name)(varg_default_wildcard=True), {}
+
+    return pattern
+
+
 def _attention() -> tuple[DFPattern, dict[str, DFPattern]]:
     attention_operator.register()
     return is_op(attention_operator.NAME)(varg_default_wildcard=True), {}
@@ -222,6 +236,10 @@ COMPOSITES: list[Composite] = [
         "adaptive_pooling", 1, checks.adaptive_pooling, *[f"nn.adaptive_avg_pool{n}" for n in _SPATIAL]
     ),
     *[Composite("recurrent", _recurrent(kind), _accept, kind, recurrent.check) for kind in GATES],
+    *[
+        Composite(operator.name, _any_operands(operator), _accept, operator.name)
+        for operator in (recurrent_training.TRAINING, recurrent_training.BACKWARD)
+    ],
     Composite("attention", _attention, _accept, "attention", attention.check),
     *_operators("softmax", 1, checks.softmax, "nn.softmax", "nn.log_softmax"),
     *_operators("layer_norm", 3, checks.normalized_axes, "nn.layer_norm"),

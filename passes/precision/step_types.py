@@ -25,6 +25,8 @@ _IN_TRAINING = (
     ir.PoolingBackward,
     ir.BatchNormalizationTraining,
     ir.BatchNormalizationBackward,
+    ir.RecurrentTraining,
+    ir.RecurrentBackward,
 )
 _CONVERTING = (ir.LayerNormalization, ir.Reorder)
 _MOVING = (ir.Concat, ir.Shuffle, ir.Pad, ir.Slice, ir.StridedSlice, ir.Gather, ir.Select, ir.Reorder)

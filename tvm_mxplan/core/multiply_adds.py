@@ -42,6 +42,8 @@ def of_step(program: ir.Program, step: ir.Step) -> int:
         return _size(query[:3]) * _size(key[2:3]) * (_size(query[3:]) + _size(value[3:]))
     if isinstance(attrs, ir.Recurrent):
         return _size(dst[:2]) * (_size(shape("weights")) + _size(shape("recurrence")))
+    if isinstance(attrs, ir.RecurrentTraining | ir.RecurrentBackward):
+        return _size(dst[:2]) * _size(shape("recurrence"))
     return 0
 
 

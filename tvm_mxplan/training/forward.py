@@ -2,6 +2,7 @@
 
 nn.batch_norm   mxplan.batch_norm: the batch's statistics; the running ones become results
 nn.dropout      mxplan.dropout by the step's key
+mxplan.lstm     products with all inputs, and mxplan.recurrent_training; mxplan.gru likewise
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from ..operators.batch_norm import Normalization, batch_norm
 from ..operators.dropout import dropout
 from ..operators.registration import shape_of
 from ..passes.origins import origins_of, with_origins
+from .gradients.recurrent import RECURRENT, in_training, untrained
 from .model import Model
 
 
@@ -51,6 +53,8 @@ class Forward:
             made = dropout(call.args[0], self.key, float(call.attrs.rate), self._streams)
             # The operator's other result, a mask, is nobody's: the front ends leave it out.
             return relax.Tuple([self.builder.emit(with_origins(made, origins_of(call)))] * 2)
+        if name in RECURRENT and untrained(call) is None:
+            return in_training(self.builder, call)
         return call
 
     def _batch_norm(self, call: relax.Call) -> relax.Expr:

@@ -25,6 +25,7 @@ from ..operators.registration import dtype_of, numbers, shape_of
 from ..passes.origins import origins_of, with_origins
 from .forward import Forward
 from .gradients import differentiable, ours
+from .gradients.recurrent import RECURRENT, untrained
 from .inlining import inlined
 from .losses import Loss
 from .model import FLOATS, Model
@@ -316,7 +317,11 @@ def _check_gradients(function: relax.Function, wanted: Sequence[relax.Var]) -> N
             where = "".join(f" ({origin})" for origin in origins_of(value)[:1])
             called = value.op.name if isinstance(value.op, tvm.ir.Op) else value.op
             called = value.args[0].name_hint if str(called) == "relax.call_tir" else called
-            raise UnsupportedError(f"{called}{where} has no gradient here, and weights before it are trained")
+            reason = untrained(value) if str(called) in RECURRENT else None
+            why = f": {reason}" if reason else ""
+            raise UnsupportedError(
+                f"{called}{where} has no gradient here, and weights before it are trained{why}"
+            )
 
 
 def _variables(expr: relax.Expr) -> list[relax.Var]:

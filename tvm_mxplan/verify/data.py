@@ -170,6 +170,11 @@ def _fitted(
         # Rows of a few units: activations are neither flat nor all at one end there.
         depth = shape[2] if use.role in ("weights", "recurrence") else 1
         return drawn(shape, place, divisor=4.0 * math.sqrt(depth))
+    if isinstance(step.attrs, ir.RecurrentTraining | ir.RecurrentBackward):
+        # Likewise; gates that were kept lie within 1, as results of their functions do.
+        depth = shape[2] if use.role == "recurrence" else 1
+        kept = use.role == "src" and isinstance(step.attrs, ir.RecurrentBackward)
+        return drawn(shape, place, divisor=(8.0 if kept else 4.0) * math.sqrt(depth))
     if isinstance(step.attrs, ir.Attention) and use.role in ("src", "key"):
         # Scores of a few units: weights are neither equal nor all but one of them 0.
         return drawn(shape, place, divisor=math.sqrt(4.0 * abs(step.attrs.scale)) * shape[3] ** 0.25)

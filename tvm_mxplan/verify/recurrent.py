@@ -18,8 +18,8 @@ from .sample import slices
 
 MULTIPLIED = 1 << 31
 """Multiply-adds in float64 that a check may take."""
-_SAMPLES = {"src": 1, "dst": 1, "hidden": 2, "cell": 2, "last_hidden": 2, "last_cell": 2}
-"""The axis of samples, of operands that have one."""
+_WEIGHTS = ("weights", "recurrence", "bias", "peepholes")
+"""Operands without samples; of all others the axis before the last is theirs."""
 
 
 def judge(step: ir.Step, given: Mapping[str, Array], results: Mapping[str, Array]) -> Finding | None:
@@ -30,7 +30,7 @@ def judge(step: ir.Step, given: Mapping[str, Array], results: Mapping[str, Array
     UnsupportedError : one sample alone takes more than the budget.
     """
     steps, samples = given["src"].shape[:2]
-    each = steps * sum(math.prod(given[role].shape) for role in ("weights", "recurrence"))
+    each = steps * sum(math.prod(given[role].shape) for role in ("weights", "recurrence") if role in given)
     if each > MULTIPLIED:
         raise UnsupportedError(f"{steps} steps take more multiply-adds than a check does")
     at = slices(samples, max(1, min(samples, MULTIPLIED // max(each, 1))))
@@ -45,4 +45,4 @@ def judge(step: ir.Step, given: Mapping[str, Array], results: Mapping[str, Array
 
 
 def _taken(role: str, array: Array, samples: Array) -> Array:
-    return np.take(array, samples, _SAMPLES[role]) if role in _SAMPLES else array
+    return array if role in _WEIGHTS else np.take(array, samples, -2)

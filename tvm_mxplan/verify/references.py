@@ -67,7 +67,7 @@ def judge(run: Run) -> Finding | None:
     run = _widened(run)
     step = run.program.steps[0]
     match step.attrs:
-        case ir.Recurrent():
+        case ir.Recurrent() | ir.RecurrentTraining() | ir.RecurrentBackward():
             given = {o.role: run.arrays[o.value] for o in step.operands if not o.is_result}
             return recurrent.judge(step, given, {"dst": run.result, **run.others})
         case ir.DynamicQuantization():

@@ -138,6 +138,9 @@ def computing_us(facts: StepFacts, machine: MachineRates) -> float:
         operations = numbers * (once + 2.0 * rows / _FEW_BITS)
     elif isinstance(attrs, ir.Recurrent):
         operations = _recurrent(facts, machine)
+    elif isinstance(attrs, ir.RecurrentTraining | ir.RecurrentBackward):
+        products = 2.0 * math.prod(dst[:2]) * math.prod(facts.shape("recurrence")) / _RECURRENT
+        operations = products + elements * _TRANSCENDENTAL
     elif isinstance(attrs, ir.Attention):
         depths = src[-1] + facts.shape("value")[-1]
         operations = 2.0 * math.prod(src[:3]) * facts.shape("key")[2] * depths / _ATTENTION

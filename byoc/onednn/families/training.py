@@ -1,4 +1,4 @@
-"""Batch norms in training and gradients of batch norms and pools: their checks and their steps."""
+"""Batch norms and recurrent layers in training, gradients of these and of pools: checks and steps."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from tvm import relax
 from tvm_mxplan.byoc.composite import Composite
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.operators.pooling_gradients import MAX_BACKWARD, Pool
+from tvm_mxplan.operators.recurrent_training import KEPT, TrainedLayer, named_operands
 from tvm_mxplan.operators.registration import shape_of
 
 Match = Mapping[str, relax.Expr]
@@ -91,3 +92,41 @@ def batch_norm_backward(c: Composite) -> tuple[int, ...]:
     results = {"dst": shape, "scale_gradient": channels, "shift_gradient": channels}
     step = ir.BatchNormalizationBackward(float(c.root.attrs["epsilon"]))
     return tuple(c.builder.step_of_several("batch_norm_backward", step, operands, results))
+
+
+def recurrent(c: Composite) -> tuple[int, ...]:
+    """All steps of a recurrent layer, whose gates are kept."""
+    layer, operands = _recurrent_operands(c, {"products": "src"})
+    values = c.builder.values
+    steps, samples, _ = values[operands[0][1]].shape
+    directions, _, units = values[operands[1][1]].shape
+    every = (steps, samples, int(directions) * int(units))  # type: ignore[arg-type]
+    results: dict[str, ir.Shape] = {"dst": every, "kept_gates": (*every[:2], KEPT * every[2])}
+    if layer.is_lstm:
+        results |= {"kept_cells": every, "last_cell": (directions, samples, units)}
+    attrs = ir.RecurrentTraining(layer.cell, layer.direction, layer.places)
+    return tuple(c.builder.step_of_several("recurrent_training", attrs, operands, results))
+
+
+def recurrent_backward(c: Composite) -> tuple[int, ...]:
+    layer, operands = _recurrent_operands(c, {"gates": "src"})
+    found = dict(operands)
+    values = c.builder.values
+    steps, samples, outputs = values[found["outputs"]].shape
+    directions, _, units = values[found["recurrence"]].shape
+    state = (directions, samples, units)
+    products = (steps, samples, len(layer.places) * int(outputs))  # type: ignore[arg-type]
+    results: dict[str, ir.Shape] = {"dst": products, "hidden_gradient": state}
+    if layer.is_lstm:
+        results["cell_gradient"] = state
+    elif layer.cell == "gru_linear":
+        results["reset_gradient"] = (steps, samples, outputs)
+    attrs = ir.RecurrentBackward(layer.cell, layer.direction, layer.places)
+    return tuple(c.builder.step_of_several("recurrent_backward", attrs, operands, results))
+
+
+def _recurrent_operands(c: Composite, roles: Mapping[str, str]) -> tuple[TrainedLayer, list[tuple[str, int]]]:
+    operands = [
+        (roles.get(name, name), c.value(c.definition(expr))) for name, expr in named_operands(c.root).items()
+    ]
+    return TrainedLayer.of(c.root), operands

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tvm_mxplan.core.program import program as ir
 
 from .subject import Fields, Subject, Tensor
@@ -25,6 +27,87 @@ def recurrent(f: Fields) -> Subject:
     dst = (f.number("t"), samples, directions * units)
     attrs = ir.Recurrent(cell, direction)  # type: ignore[arg-type]
     return Subject(attrs, tuple(tensors), dst, features + units, exact=False)
+
+
+def recurrent_training(f: Fields) -> Subject:
+    """As recurrent, behind its products; turned1: gates stand in PyTorch's order."""
+    layer = _Trained.of(f)
+    tensors = [
+        Tensor("src", layer.every(layer.gates)),
+        Tensor("recurrence", (layer.directions, layer.gates * layer.units, layer.units), data="weights"),
+        *layer.states(f),
+    ]
+    if layer.cell == "gru_linear":
+        tensors.append(Tensor("bias", (layer.directions, layer.units)))
+    others = [("kept_gates", layer.every(4), "float32")]
+    if layer.cell == "lstm":
+        others += [("kept_cells", layer.every(1), "float32"), ("last_cell", layer.state, "float32")]
+    attrs = ir.RecurrentTraining(layer.cell, layer.direction, layer.places)  # type: ignore[arg-type]
+    dst = layer.every(1)
+    return Subject(attrs, tuple(tensors), dst, layer.units, exact=False, others=tuple(others))
+
+
+def recurrent_backward(f: Fields) -> Subject:
+    """Its gradients, of gates that no layer gave."""
+    layer = _Trained.of(f)
+    tensors = [
+        Tensor("src", layer.every(4), data="weights"),
+        Tensor("recurrence", (layer.directions, layer.gates * layer.units, layer.units), data="weights"),
+        Tensor("outputs", layer.every(1)),
+        Tensor("gradient", layer.every(1)),
+        *layer.states(f),
+    ]
+    others = [("hidden_gradient", layer.state, "float32")]
+    if layer.cell == "lstm":
+        tensors += [Tensor("cells", layer.every(1)), Tensor("last_cell_gradient", layer.state)]
+        others.append(("cell_gradient", layer.state, "float32"))
+    elif layer.cell == "gru_linear":
+        others.append(("reset_gradient", layer.every(1), "float32"))
+    attrs = ir.RecurrentBackward(layer.cell, layer.direction, layer.places)  # type: ignore[arg-type]
+    dst = layer.every(layer.gates)
+    return Subject(attrs, tuple(tensors), dst, layer.gates * layer.units, exact=False, others=tuple(others))
+
+
+@dataclass(frozen=True)
+class _Trained:
+    """Sizes of a recurrent layer in training."""
+
+    cell: str
+    direction: str
+    places: tuple[int, ...]
+    steps: int
+    samples: int
+    units: int
+
+    @classmethod
+    def of(cls, f: Fields) -> _Trained:
+        cell, direction = f.text("cell", "lstm"), f.text("dir", "forward")
+        turned = bool(f.number("turned", 0))
+        gates = (
+            {True: (0, 3, 1, 2), False: (0, 1, 2, 3)}
+            if cell == "lstm"
+            else {True: (1, 0, 2), False: (0, 1, 2)}
+        )
+        return cls(cell, direction, gates[turned], f.number("t"), f.number("mb"), f.number("oc"))
+
+    @property
+    def gates(self) -> int:
+        return len(self.places)
+
+    @property
+    def directions(self) -> int:
+        return 2 if self.direction == "both" else 1
+
+    @property
+    def state(self) -> tuple[int, ...]:
+        return (self.directions, self.samples, self.units)
+
+    def every(self, rows: int) -> tuple[int, ...]:
+        return (self.steps, self.samples, self.directions * rows * self.units)
+
+    def states(self, f: Fields) -> list[Tensor]:
+        roles = ("hidden", "cell") if self.cell == "lstm" else ("hidden",)
+        return [Tensor(role, self.state) for role in roles] if f.number("state", 0) else []
 
 
 def attention(f: Fields) -> Subject | None:

@@ -15,7 +15,7 @@ from ..grammar import Problem
 from .element_types import typed
 from .functions import EXACT_ELTWISE, eltwise
 from .host import cast, compare, function, gather, resize, select, strided_slice
-from .sequences import attention, recurrent
+from .sequences import attention, recurrent, recurrent_backward, recurrent_training
 from .subject import Data, Fields, Subject, Tensor, broadcast
 
 
@@ -372,4 +372,6 @@ _KINDS: dict[str, Callable[[Fields], Subject | None]] = {
     "pooling_backward": _pooling_backward,
     "batch_normalization_training": _batch_normalization_training,
     "batch_normalization_backward": _batch_normalization_backward,
+    "recurrent_training": recurrent_training,
+    "recurrent_backward": recurrent_backward,
 }

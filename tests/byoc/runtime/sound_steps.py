@@ -143,6 +143,24 @@ SOUND: dict[str, Sound] = {
     "binary": Sound(ir.Binary("add"), (3, 6), {"src": (3, 6), "src1": (1, 6)}),
     "prelu": Sound(ir.PReLU(), IMAGES, {"src": IMAGES, "weights": (1, 6, 1, 1)}),
     "reduction": Sound(ir.Reduction("sum"), (3, 1), {"src": (3, 6)}),
+    "recurrent_training": Sound(
+        ir.RecurrentTraining("lstm", "both", (0, 3, 1, 2)),
+        (5, 3, 14),
+        {"src": (5, 3, 56), "recurrence": (2, 28, 7), "hidden": (2, 3, 7), "cell": (2, 3, 7)},
+        more={"kept_gates": (5, 3, 56), "kept_cells": (5, 3, 14), "last_cell": (2, 3, 7)},
+    ),
+    "recurrent_backward": Sound(
+        ir.RecurrentBackward("gru_linear", "both", (1, 0, 2)),
+        (5, 3, 42),
+        {
+            "src": (5, 3, 56),
+            "recurrence": (2, 21, 7),
+            "outputs": (5, 3, 14),
+            "gradient": (5, 3, 14),
+            "hidden": (2, 3, 7),
+        },
+        more={"hidden_gradient": (2, 3, 7), "reset_gradient": (5, 3, 14)},
+    ),
     "recurrent": Sound(
         ir.Recurrent("lstm", "both"),
         (5, 3, 14),

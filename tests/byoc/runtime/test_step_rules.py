@@ -31,7 +31,10 @@ def result(*shape: int) -> Callable[[Sound], Sound]:
 
 
 def without(role: str) -> Callable[[Sound], Sound]:
-    return lambda sound: replace(sound, roles={k: v for k, v in sound.roles.items() if k != role})
+    def left(given: dict[str, Any]) -> dict[str, Any]:
+        return {other: shape for other, shape in given.items() if other != role}
+
+    return lambda s: replace(s, roles=left(s.roles), more=left(s.more))
 
 
 def types(**changed: str) -> Callable[[Sound], Sound]:
@@ -144,6 +147,20 @@ BROKEN: list[tuple[str, Callable[[Sound], Sound], str]] = [
     ("shuffle", attrs(groups=4), "attribute groups: 6 channels in 4 groups"),
     ("shuffle", attrs(axis=4), "attribute axis"),
     ("shuffle", result(2, 6, 11, 9), "dst: expected shape"),
+    ("recurrent_training", attrs(cell="tanh"), "attribute cell: expected lstm, gru or gru_linear"),
+    ("recurrent_training", attrs(places=(0, 1, 2)), "attribute places has 3 entries, expected 4"),
+    ("recurrent_training", attrs(places=(0, 1, 2, 2)), "attribute places: expected each of 4 places once"),
+    ("recurrent_training", shapes(src=(5, 3, 42)), "src: expected shape (5, 3, 56), got (5, 3, 42)"),
+    ("recurrent_training", shapes(recurrence=(1, 28, 7)), "recurrence: expected shape (2, 28, 7)"),
+    ("recurrent_training", results(kept_gates=(5, 3, 42)), "kept_gates: expected shape (5, 3, 56)"),
+    ("recurrent_training", shapes(hidden=(1, 3, 7)), "hidden: expected shape (2, 3, 7), got (1, 3, 7)"),
+    ("recurrent_training", without("kept_cells"), "kept_cells and last_cell: expected both in an LSTM"),
+    ("recurrent_backward", attrs(places=(0, 2, 1)), "attribute places: expected each of 3 places once"),
+    ("recurrent_backward", attrs(cell="gru"), "reset_gradient: expected where the reset is behind"),
+    ("recurrent_backward", shapes(gradient=(5, 3, 7)), "gradient: expected shape (5, 3, 14), got (5, 3, 7)"),
+    ("recurrent_backward", shapes(src=(5, 3, 42)), "src: expected shape (5, 3, 56), got (5, 3, 42)"),
+    ("recurrent_backward", result(5, 3, 56), "dst: expected shape (5, 3, 42), got (5, 3, 56)"),
+    ("recurrent_backward", without("reset_gradient"), "reset_gradient: expected where the reset is behind"),
     ("recurrent", shapes(src=(5, 6)), "src: expected rank 3 to 3"),
     ("recurrent", shapes(src=(5, 3, 7)), "weights: expected shape (1, 2, 7, 4, 7), got (1, 2, 6, 4, 7)"),
     ("recurrent", shapes(recurrence=(1, 2, 7, 3, 7)), "recurrence: expected shape (1, 2, 7, 4, 7)"),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from ..policies import ConvolutionAlgorithm
-from .sequences import Attention, Recurrent
+from .sequences import Attention, Recurrent, RecurrentBackward, RecurrentTraining
 
 
 @dataclass(frozen=True)
@@ -330,6 +330,8 @@ Attributes: TypeAlias = (
     | PReLU
     | Reduction
     | Recurrent
+    | RecurrentTraining
+    | RecurrentBackward
     | Attention
     | Concat
     | Shuffle
@@ -367,6 +369,8 @@ STEP_KINDS: dict[str, type] = {
     "prelu": PReLU,
     "reduction": Reduction,
     "recurrent": Recurrent,
+    "recurrent_training": RecurrentTraining,
+    "recurrent_backward": RecurrentBackward,
     "attention": Attention,
     "concat": Concat,
     "shuffle": Shuffle,

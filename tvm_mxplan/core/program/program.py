@@ -84,8 +84,10 @@ from .sequences import (
     Attention,
     AttentionCausal,
     Recurrent,
+    RecurrentBackward,
     RecurrentCell,
     RecurrentDirection,
+    RecurrentTraining,
 )
 
 __all__ = [
@@ -132,8 +134,10 @@ __all__ = [
     "Program",
     "Quantization",
     "Recurrent",
+    "RecurrentBackward",
     "RecurrentCell",
     "RecurrentDirection",
+    "RecurrentTraining",
     "Reduction",
     "Reorder",
     "Resampling",
@@ -198,6 +202,11 @@ RESULT_ROLES = (
     "shift_gradient",
     "made_scale",
     "made_zero_point",
+    "kept_gates",
+    "kept_cells",
+    "reset_gradient",
+    "hidden_gradient",
+    "cell_gradient",
 )
 """Roles of what steps write; every other operand is read."""
 

@@ -40,6 +40,14 @@ _ROLES: dict[type, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("src", "weights", "recurrence"),
         ("bias", "peepholes", "hidden", "cell", "last_hidden", "last_cell"),
     ),
+    ir.RecurrentTraining: (
+        ("src", "recurrence", "kept_gates"),
+        ("bias", "hidden", "cell", "kept_cells", "last_cell"),
+    ),
+    ir.RecurrentBackward: (
+        ("src", "recurrence", "outputs", "gradient", "hidden_gradient"),
+        ("cells", "hidden", "cell", "last_cell_gradient", "reset_gradient", "cell_gradient"),
+    ),
     ir.Attention: (("src", "key", "value"), ("mask",)),
     ir.Gather: (("src", "indices"), ()),
     ir.Select: (("condition", "src", "src1"), ()),
@@ -51,7 +59,7 @@ _ROLES: dict[type, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 _NUMBERS = {"groups": 1, "size": 1, "axis": 0}
 """The least that an integer may be."""
-_LISTS = {"strides": 1, "dilation": 1, "kernel": 1, "padding": 0, "begin": 0}
+_LISTS = {"strides": 1, "dilation": 1, "kernel": 1, "padding": 0, "begin": 0, "places": 0}
 """The least that an entry of a list may be."""
 
 

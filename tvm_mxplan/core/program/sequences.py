@@ -36,6 +36,46 @@ class Recurrent:
 
 
 @dataclass(frozen=True)
+class RecurrentTraining:
+    """src [T, N, D * G * H] -> dst [T, N, D * H]: a recurrent layer whose inputs are multiplied already.
+
+    src has the products of all inputs with the weights, biases included.  recurrence [D, G * H, H], hidden?
+    and cell? [D, N, H], zeros where they are missing; bias? [D, H] of gru_linear, behind the product that its
+    reset gates.  Results that gradients are made of: kept_gates [T, N, D * 4 * H], and of an LSTM kept_cells
+    [T, N, D * H] and last_cell [D, N, H].
+
+    ``cell`` is lstm, gru or gru_linear; kept_gates has
+
+        lstm       in, out, forget, candidate
+        gru        update, reset, candidate, and the state times reset
+        gru_linear update, reset, candidate, and the product that reset gates, its bias included
+
+    Attributes
+    ----------
+    places : of these gates among those of src and recurrence; that of a GRU's candidate is the last.
+    """
+
+    cell: RecurrentCell
+    direction: RecurrentDirection
+    places: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class RecurrentBackward:
+    """src, outputs, gradient -> dst: of what a RecurrentTraining reads as src, from that of its dst.
+
+    src and cells? are what forward kept, outputs what it gave; recurrence, hidden? and cell? are those of
+    forward, last_cell_gradient? [D, N, H] that of its result.  Further results hidden_gradient and of an LSTM
+    cell_gradient [D, N, H]; of gru_linear reset_gradient [T, N, D * H], of the product that reset gates.
+    Attributes are those of forward.
+    """
+
+    cell: RecurrentCell
+    direction: RecurrentDirection
+    places: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Attention:
     """src [N, H, S, D], key [N, G, T, D], value [N, G, T, W], mask? -> dst [N, S, H, W].
 

@@ -19,6 +19,7 @@ from . import (
     normalization,
     quantized,
     recurrent,
+    recurrent_training,
     reduction,
     resize,
     training,
@@ -63,6 +64,8 @@ REFERENCES: dict[type, Callable[[Any, Operands], Estimate]] = {
 
 SEVERAL: dict[type, Callable[[Any, Operands], dict[str, Estimate]]] = {
     ir.Recurrent: recurrent.recurrent,
+    ir.RecurrentTraining: recurrent_training.forward,
+    ir.RecurrentBackward: recurrent_training.backward,
     ir.DynamicQuantization: quantized.dynamic_quantization,
     ir.BatchNormalizationTraining: training.batch_normalization,
     ir.BatchNormalizationBackward: training.batch_normalization_backward,

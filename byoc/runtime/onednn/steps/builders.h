@@ -30,6 +30,8 @@ void BuildBinary(StepBuilder* b);
 void BuildPRelu(StepBuilder* b);
 void BuildReduction(StepBuilder* b);
 void BuildRecurrent(StepBuilder* b);
+void BuildRecurrentTraining(StepBuilder* b);
+void BuildRecurrentBackward(StepBuilder* b);
 void BuildAttention(StepBuilder* b);
 void BuildConcat(StepBuilder* b);
 void BuildShuffle(StepBuilder* b);

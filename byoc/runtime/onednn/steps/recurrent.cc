@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "onednn/builder/fill.h"
 #include "onednn/recurrence/recurrence.h"
+#include "onednn/recurrent_training/stage.h"
 #include "onednn/steps/builders.h"
 
 namespace mxplan {
@@ -124,5 +125,9 @@ void BuildRecurrent(StepBuilder* b) {
   BuildPlainState<dnnl::vanilla_rnn_forward>(
       b, cell == "relu" ? dnnl::algorithm::eltwise_relu : dnnl::algorithm::eltwise_tanh);
 }
+
+void BuildRecurrentTraining(StepBuilder* b) { recurrent_training::BuildForward(b); }
+
+void BuildRecurrentBackward(StepBuilder* b) { recurrent_training::BuildBackward(b); }
 
 }  // namespace mxplan

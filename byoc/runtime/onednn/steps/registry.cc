@@ -32,6 +32,8 @@ constexpr Entry kBuilders[] = {
     {"prelu", BuildPRelu},
     {"reduction", BuildReduction},
     {"recurrent", BuildRecurrent},
+    {"recurrent_training", BuildRecurrentTraining},
+    {"recurrent_backward", BuildRecurrentBackward},
     {"attention", BuildAttention},
     {"concat", BuildConcat},
     {"shuffle", BuildShuffle},

@@ -3,6 +3,7 @@
 // No extent is above 2^31 - 1 and neither is an attribute, so sums and products of two stay within
 // 64 bits.
 #include <algorithm>
+#include <vector>
 
 #include "base/error.h"
 #include "program/shapes/expectations.h"
@@ -121,6 +122,90 @@ void CheckRecurrent(const StepView& s) {
   if (lstm && (s.Has("hidden") != s.Has("cell") || s.Has("last_hidden") != s.Has("last_cell"))) {
     ThrowInvalidInput("hidden and cell, last_hidden and last_cell: expected both or none");
   }
+}
+
+namespace {
+
+// What both ways of a layer in training agree on.
+struct Trained {
+  int64_t steps, samples, directions, units, gates;
+  bool lstm;
+
+  explicit Trained(const StepView& s, const char* outputs) {
+    const std::string& cell = TextOf(s.step(), "cell");
+    if (cell != "lstm" && cell != "gru" && cell != "gru_linear") {
+      ThrowInvalidInput("attribute cell: expected lstm, gru or gru_linear, got ", cell);
+    }
+    lstm = cell == "lstm";
+    gates = GatesOf(s).gates;
+    directions = DirectionsOf(s);
+    const std::vector<int64_t>& places =
+        IntegersOf(s.step(), "places", static_cast<size_t>(gates), 0);
+    std::vector<int64_t> sorted = places;
+    std::sort(sorted.begin(), sorted.end());
+    for (int64_t i = 0; i < gates; ++i) {
+      if (sorted[static_cast<size_t>(i)] != i || (!lstm && places[2] != 2)) {
+        ThrowInvalidInput("attribute places: expected each of ", gates,
+                          " places once, the candidate of a GRU in the last");
+      }
+    }
+    ExpectRank(s, outputs, 3, 3);
+    ExpectRank(s, "recurrence", 3, 3);
+    steps = s.Shape(outputs)[0];
+    samples = s.Shape(outputs)[1];
+    units = s.Shape("recurrence")[2];
+    if (units < 1) {
+      ThrowInvalidInput("recurrence: expected units, got shape ", ToString(s.Shape("recurrence")));
+    }
+    ExpectShape(s, "recurrence", {directions, gates * units, units});
+    ExpectShape(s, outputs, Every(1));
+    for (const char* role : {"hidden", "cell", "last_cell", "last_cell_gradient", "hidden_gradient",
+                             "cell_gradient"}) {
+      if (s.Has(role)) ExpectShape(s, role, {directions, samples, units});
+    }
+    for (const char* role :
+         {"cell", "cells", "kept_cells", "last_cell", "last_cell_gradient", "cell_gradient"}) {
+      if (s.Has(role) && !lstm) ThrowInvalidInput(role, ": expected in an LSTM only");
+    }
+    const bool linear = cell == "gru_linear";
+    for (const char* role : {"bias", "reset_gradient"}) {
+      if (s.Has(role) && !linear) {
+        ThrowInvalidInput(role, ": expected where the reset is behind the product only");
+      }
+    }
+  }
+  // All steps, with so many rows of units for each sample and direction.
+  Dims Every(int64_t rows) const { return {steps, samples, directions * rows * units}; }
+};
+
+constexpr int64_t kKept = 4;  // rows of units that forward keeps for backward
+
+}  // namespace
+
+void CheckRecurrentTraining(const StepView& s) {
+  const Trained t(s, "dst");
+  ExpectShape(s, "src", t.Every(t.gates));
+  ExpectShape(s, "kept_gates", t.Every(kKept));
+  if (s.Has("bias")) ExpectShape(s, "bias", {t.directions, t.units});
+  if (t.lstm != s.Has("kept_cells") || t.lstm != s.Has("last_cell")) {
+    ThrowInvalidInput("kept_cells and last_cell: expected both in an LSTM, none elsewhere");
+  }
+  if (t.lstm) ExpectShape(s, "kept_cells", t.Every(1));
+}
+
+void CheckRecurrentBackward(const StepView& s) {
+  const Trained t(s, "outputs");
+  ExpectShape(s, "src", t.Every(kKept));
+  ExpectShape(s, "gradient", t.Every(1));
+  ExpectShape(s, "dst", t.Every(t.gates));
+  if (t.lstm != s.Has("cells") || t.lstm != s.Has("cell_gradient")) {
+    ThrowInvalidInput("cells and cell_gradient: expected both in an LSTM, none elsewhere");
+  }
+  if (t.lstm) ExpectShape(s, "cells", t.Every(1));
+  if ((TextOf(s.step(), "cell") == "gru_linear") != s.Has("reset_gradient")) {
+    ThrowInvalidInput("reset_gradient: expected where the reset is behind the product");
+  }
+  if (s.Has("reset_gradient")) ExpectShape(s, "reset_gradient", t.Every(1));
 }
 
 void CheckAttention(const StepView& s) {

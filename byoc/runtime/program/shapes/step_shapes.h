@@ -63,6 +63,8 @@ void CheckBinary(const StepView& s);
 void CheckPRelu(const StepView& s);
 void CheckReduction(const StepView& s);
 void CheckRecurrent(const StepView& s);
+void CheckRecurrentTraining(const StepView& s);
+void CheckRecurrentBackward(const StepView& s);
 void CheckAttention(const StepView& s);
 void CheckConcat(const StepView& s);
 void CheckShuffle(const StepView& s);
