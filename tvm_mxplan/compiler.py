@@ -26,6 +26,7 @@ from .frontend.relax.unknown_shapes import unknown_shape
 from .frontend.stated_inputs import StatedInputs
 from .options import Options
 from .passes.devices import Beside
+from .passes.sizes import named_batch
 from .pipeline import Given, build_pipeline
 from .rates.wanted import wanted_rates
 from .report.recorder import Recorder
@@ -71,6 +72,7 @@ def build(
     bounds = bounds_of(mod["main"]) | stated.bounds
     signature = replace(signature_of(mod["main"], inputs, outputs), bounds=bounds)
     works = bool(backends) and not environment.disabled()
+    batch = named_batch(mod, bounds, options.batch_sizes) if target.has_gpu and works else None
     rates = wanted_rates(options, place.threads, place.rates, weighs=works and not target.is_gpu)
     start = time.perf_counter()
     with target.host:
@@ -81,6 +83,7 @@ def build(
             verifier=verifier,
             machine=rates,
             beside=beside,
+            batch=batch,
             order=target.order,
             absent=dict(target.absent),
         )

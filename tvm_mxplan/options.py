@@ -88,6 +88,8 @@ class Options:
     tf32 : products of float32 may be computed with TF32's 10 bits on GPUs that have it; off by default.
     spare_plans : which plans of a GPU stand by for one that fails where it runs: ``compiled`` (default) those
         that take no time to make, ``any``, which may double the time that plans take, or ``none``.
+    batch_sizes : of a model with a named batch on a GPU: sizes that execution plans are made for beside the
+        powers of two up to its bound, and that one.  Several, or text such as ``3,6``.
     opcheck : every call works each step out again in float64 and raises InternalError at the first that
         differs (see :mod:`tvm_mxplan.opcheck`); slow.  Not exported with a library.
     opcheck_folder : where that step is then written, for a replay; nothing is written without.
@@ -128,6 +130,7 @@ class Options:
     device_properties: str | None = None
     tf32: bool = False
     spare_plans: str = "compiled"
+    batch_sizes: Sequence[int] = ()
     opcheck: bool = field(default=False, metadata=_OUTSIDE)
     opcheck_folder: str | None = field(default=None, metadata=_OUTSIDE)
     cache: str = field(default="save_reload", metadata=_OUTSIDE)
@@ -175,6 +178,7 @@ class Options:
             raise InvalidInputError(f"option device_properties={self.device_properties!r}; expected a path")
         _one_of("tf32", self.tf32, (True, False))
         _one_of("spare_plans", self.spare_plans, ("compiled", "any", "none"))
+        object.__setattr__(self, "batch_sizes", _sizes("batch_sizes", self.batch_sizes))
         _one_of("opcheck", self.opcheck, (True, False))
         _one_of("cache", self.cache, CACHES)
         _one_of("packed_weights", self.packed_weights, (True, False))
@@ -327,6 +331,16 @@ def _names(option: str, given: object, example: str) -> tuple[str, ...]:
     if not isinstance(given, Sequence) or not all(isinstance(name, str) for name in given):
         raise InvalidInputError(f"option {option}={given!r}; expected for example {example!r}")
     return tuple(given)
+
+
+def _sizes(option: str, given: object) -> tuple[int, ...]:
+    """Several numbers, or their text."""
+    parts = _names(option, given, "3,6") if isinstance(given, str) else given
+    if isinstance(parts, Sequence) and all(type(one) is int or str(one).isdigit() for one in parts):
+        sizes = tuple(int(one) for one in parts)
+        if all(size >= 1 for size in sizes):
+            return tuple(sorted(set(sizes)))
+    raise InvalidInputError(f"option {option}={given!r}; expected numbers from 1, for example '3,6'")
 
 
 def _one_of(name: str, value: object, allowed: tuple[str | bool, ...]) -> None:

@@ -27,6 +27,7 @@ from .passes.costs.source import CostSource
 from .passes.devices.sides import Beside
 from .passes.dispatch import VerifyKernels
 from .passes.dispatch.implementations import Preference
+from .passes.sizes import NamedBatch
 from .report.phase_dump import PhaseDump
 from .report.recorder import Recorder
 from .tuning.candidates import Candidate
@@ -69,6 +70,7 @@ class Compilation:
     choices : decisions that are replayed, and those that are made.
     machine : what the machine that is compiled for can do.
     beside : the device beside the CPU that ``target`` is; None for one device.
+    batch : a named batch that functions are made for the sizes of; None where one function serves all.
     tuning : measures, or knows what was measured; None where costs are the model's.
     verifier : checks the kernels of the plan; None leaves them unchecked.
     dump : is shown what phases hand on; None where nobody wants to see it.
@@ -84,6 +86,7 @@ class Compilation:
     choices: Choices
     machine: MachineRates
     beside: Beside | None = None
+    batch: NamedBatch | None = None
     tuning: Tuning | None = None
     verifier: Verifier | None = None
     dump: PhaseDump | None = None

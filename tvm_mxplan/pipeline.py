@@ -51,6 +51,7 @@ from .passes.region import (
     OutlineBlocks,
     PartitionRegions,
 )
+from .passes.sizes import DispatchSizes, NamedBatch, SpecializeSizes
 from .passes.storage.tvm_pipeline import default_pipeline
 from .phases import Compilation, Passes, Phase, check_names
 from .pipeline_registration import NAME
@@ -72,7 +73,9 @@ def canonicalize(c: Compilation) -> Passes:
     # Composites are matched, and TVM's kernels fused, in dataflow blocks alone.
     narrow = [RecoverOperators(), WidenFloats()] if _on_cpu_alone(c) else [NarrowProducts()]
     hints = [TakeHints(c.beside.name)] if c.beside else []
+    sizes = [SpecializeSizes(c.batch)] if c.batch else []
     return [
+        *sizes,
         relax.transform.ConvertToDataflow(1),
         *hints,
         NameSymbols(),
@@ -197,6 +200,10 @@ def place_tensors(c: Compilation) -> Passes:
     return [PlaceTensors(c.beside, c.machine, kinds)] if c.beside else []
 
 
+def dispatch_sizes(c: Compilation) -> Passes:
+    return [DispatchSizes(c.batch)] if c.batch else []
+
+
 def lower(c: Compilation) -> Passes:
     reuse, reorder = c.options.memory == "reuse", c.options.order == "memory"
     sums = [] if _on_cpu_alone(c) else [WideSums()]
@@ -237,6 +244,7 @@ PHASES = (
     Phase("emit", "planned programs", "calls of runtime modules", emit_modules),
     Phase("indices", "Relax for TVM", "checks of indices that vary", check_indices),
     Phase("copies", "Relax for TVM", "tensors on their devices, copies between two", place_tensors),
+    Phase("sizes", "Relax for TVM", "the function that chooses a size of a named batch", dispatch_sizes),
     Phase("lower", "Relax for TVM", "kernels; one arena for each function", lower),
     Phase("kernels", "lowered Relax", "small kernels on one thread", finish_kernels),
 )
@@ -252,6 +260,7 @@ class Given:
     tuning, verifier : None measures nothing, checks nothing, unless the options ask for it.
     machine : what the machine that is compiled for can do.
     beside : the device beside the CPU; None for one device.
+    batch : a named batch that becomes functions of sizes; None leaves names as they are.
     order, absent : implementations by preference, and why some are not here; see ``preference_of``.
     """
 
@@ -261,6 +270,7 @@ class Given:
     verifier: Verifier | None = None
     machine: MachineRates | None = None
     beside: Beside | None = None
+    batch: NamedBatch | None = None
     order: Sequence[str] = ()
     absent: Mapping[str, str] = field(default_factory=dict)
 
@@ -290,6 +300,7 @@ def compilation(
         Choices() if given.choices is None else given.choices,
         machine,
         given.beside,
+        given.batch,
         given.tuning,
         given.verifier,
         PhaseDump(wanted, folder) if wanted else None,

@@ -3,10 +3,10 @@
 Before   lv = R.take(table, i)        gv = R.nn.conv2d(...)       operators with names
 After    R.func_attr({"mxplan.devices": {"take_0": "llvm", "conv2d_0": "cuda"}})
 
-Libraries of both devices are asked first what they would take, each side alone.  Then all operators of
-``main`` are placed at once (``crossings``) by what they take on either (``device_times``) and by the copies
-between; an operator that a user wants a library to have is that library's device's.  What stands in branches,
-and in other functions, is the CPU's.
+Libraries of both devices are asked first what they would take, each side alone. Then all operators of
+``main``, or of each size of its batch, are placed at once (``crossings``) by what they take on either
+(``device_times``) and by the copies between; an operator that a user wants a library to have is that
+library's device's. What stands in branches, and in other functions, is the CPU's.
 
 Left to others: who of a device's libraries runs an operator (dispatch), and copies (place_tensors).
 """
@@ -23,13 +23,12 @@ from tvm_mxplan.core.machine import MachineRates
 
 from ..annotations import CPU, dispatch_of, with_devices
 from ..dispatch import DispatchOperators
-from ..dispatch.implementations import Preference
+from ..dispatch.implementations import Implementation, Preference
 from ..relax_types import operator_name
+from ..sizes.named_batch import entries
 from .crossings import place
 from .device_times import DeviceTimes, is_operator
 from .sides import Beside
-
-_MAIN = "main"
 
 
 @tvm.transform.module_pass(opt_level=0, name="ChooseDevices")
@@ -49,8 +48,17 @@ class ChooseDevices:
         self.machine = machine
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
-        taken = {device: self._taken(mod, device) for device in (CPU, self.beside.name)}
-        function = mod[_MAIN]
+        asked = {device: self._asked(mod, device) for device in (CPU, self.beside.name)}
+        made = mod.clone()
+        for gvar in entries(mod):
+            taken = {device: self._taken(asked[device], gvar, device) for device in asked}
+            made.update_func(gvar, self._chosen(mod, mod[gvar], taken))
+        return made
+
+    def _chosen(
+        self, mod: tvm.IRModule, function: relax.Function, taken: Mapping[str, set[str]]
+    ) -> relax.Function:
+        """A function that calls begin with, with the device of each operator."""
         known = DeviceTimes.of(mod, function, self.beside, self.machine, taken)
 
         def times(variable: tvm.ir.Var, value: relax.Expr) -> Mapping[str, float]:
@@ -65,9 +73,7 @@ class ChooseDevices:
                 name = operator_name(binding.value)
                 if name is not None:
                     chosen[name] = placed[binding.var]
-        mod = mod.clone()
-        mod.update_func(mod.get_global_var(_MAIN), with_devices(function, chosen))
-        return mod
+        return with_devices(function, chosen)
 
     def _wanted(self, value: relax.Expr) -> str:
         """The device of the library that the user wants an operator to have, '' without such a wish."""
@@ -79,13 +85,22 @@ class ChooseDevices:
                 return self.beside.name if self.beside.runs(one.backend) else CPU
         return ""
 
-    def _taken(self, mod: tvm.IRModule, device: str) -> set[str]:
-        """Names of the operators that libraries of one device would take, asked alone."""
+    def _asked(self, mod: tvm.IRModule, device: str) -> tvm.IRModule:
+        """What libraries of one device would take, asked alone."""
+        alone, _ = self._alone(device)
+        return DispatchOperators(replace(self.preference, implementations=alone))(mod)
+
+    def _taken(self, asked: tvm.IRModule, gvar: tvm.ir.GlobalVar, device: str) -> set[str]:
+        """Names of the operators of a function that they would take."""
+        _, names = self._alone(device)
+        function = asked[gvar.name_hint]
+        return {name for name, chosen in dispatch_of(function).items() if chosen in names}
+
+    def _alone(self, device: str) -> tuple[tuple[Implementation, ...], set[str]]:
+        """The implementations of one device, and names of the libraries among them that are here."""
         alone = tuple(
             one
             for one in self.preference.implementations
             if one.backend is None or self.beside.runs(one.backend) == (device != CPU)
         )
-        names = {one.name for one in alone if one.backend is not None and not one.absent}
-        asked = DispatchOperators(replace(self.preference, implementations=alone))(mod)
-        return {name for name, chosen in dispatch_of(asked[_MAIN]).items() if chosen in names}
+        return alone, {one.name for one in alone if one.backend is not None and not one.absent}

@@ -28,12 +28,13 @@ from tvm_mxplan.operators.on_device import ON_DEVICE
 
 from ..annotations import CPU
 from ..canonicalize.rewriter import callee
+from ..sizes.named_batch import entries
 from .crossings import place
 from .device_times import DeviceTimes, type_on
 from .sides import Beside
 
 COPY = "tvm_mxplan.devices.copy"
-_MODULES, _MAIN = "external_mods", "main"
+_MODULES = "external_mods"
 
 
 @tvm.transform.module_pass(opt_level=0, name="PlaceTensors")
@@ -53,20 +54,25 @@ class PlaceTensors:
         self.kinds = kinds
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
-        function, regions = mod[_MAIN], self._regions(mod)
+        there = relax.VDevice(self.beside.target, 0, "global")
+        here = relax.VDevice(tvm.target.Target(str(self.beside.target.host)), 0, "global")
+        placed = {gvar: self._placed(mod, gvar) for gvar in entries(mod)}
+        mod = mod.clone()
+        mod.update_global_info("vdevice", [here, there])
+        for gvar, devices in placed.items():
+            mover = _Mover(mod, devices, self.beside.name, there)
+            mod.update_func(gvar, mover.visit_expr(mod[gvar]))
+        return mod
+
+    def _placed(self, mod: tvm.IRModule, gvar: tvm.ir.GlobalVar) -> Mapping[tvm.ir.Var, str]:
+        """The devices of the bindings of a function that calls begin with."""
+        function, regions = mod[gvar], self._regions(mod)
         known = DeviceTimes.of(mod, function, self.beside, self.machine, {})
 
         def times(variable: tvm.ir.Var, value: relax.Expr) -> Mapping[str, float]:
             return {self.beside.name: 0.0} if callee(value) in regions else known(variable, value)
 
-        placed = place(function, self.beside.name, times, self.beside.rates.copying_us)
-        there = relax.VDevice(self.beside.target, 0, "global")
-        here = relax.VDevice(tvm.target.Target(str(self.beside.target.host)), 0, "global")
-        mod = mod.clone()
-        mod.update_global_info("vdevice", [here, there])
-        mover = _Mover(mod, placed, self.beside.name, there)
-        mod.update_func(mod.get_global_var(_MAIN), mover.visit_expr(function))
-        return mod
+        return place(function, self.beside.name, times, self.beside.rates.copying_us)
 
     def _regions(self, mod: tvm.IRModule) -> set[str]:
         """Names of the regions that run on the device."""
@@ -80,7 +86,7 @@ class PlaceTensors:
 
 @relax.expr_functor.mutator
 class _Mover(relax.PyExprMutator):
-    """Writes ``main`` anew with each binding on its device.
+    """Writes a function anew with each binding on its device.
 
     Parameters
     ----------

@@ -8,9 +8,10 @@ After    gv = R.call_dps_packed("mxplan_onednn_0", (x,),
 To the memory planner the arena is one more result, of the bytes that the region's own plan takes, that nobody
 reads: it lives for this one call, and others may have its bytes before and after.
 
-A region that is called by functions without another call shares nothing: it keeps the arena of its execution
-context, at one address from call to call and on huge pages.  So do regions with symbolic shapes, which are
-planned when they first see them.
+Of a model with a named batch all regions lend, since functions of one size after another share one arena.
+Else a region that is called by functions without another call shares nothing: it keeps the arena of its
+execution context, at one address from call to call and on huge pages. So do regions with symbolic shapes,
+which are planned when they first see them.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from tvm import relax
 
 from ..canonicalize.rewriter import Site, callee, is_call_to, rewrite_bindings
 from ..relax_types import RESHAPES
+from ..sizes.named_batch import is_sized
 
 
 def lend_arenas(mod: tvm.IRModule, arenas: Mapping[str, int]) -> tvm.IRModule:
@@ -64,6 +66,6 @@ def _sharing_functions(mod: tvm.IRModule) -> set[str]:
 
         if isinstance(function, relax.Function):
             relax.analysis.post_order_visit(function, visit)
-        if len(calls) > 1:
+        if len(calls) > 1 or is_sized(function):
             found.update(calls)
     return found

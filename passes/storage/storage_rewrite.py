@@ -15,6 +15,8 @@ without.
 - A kernel that writes its result over an operand is one that names a single buffer (tir_in_place).
 - A region that works in an arena of the function gets all of it, and a program with new offsets
   (region_calls).
+- Functions of one size of a named batch each (passes/sizes) run one at a time: their arenas are all as large
+  as the largest, so that the VM hands each the same storage.
 - Symbolic sizes: with upper bounds for all their variables (``tir_var_upper_bound``) they are planned at
   their largest, and where a bound is exceeded the arena is empty, so that allocation fails; else sizes
   that are large multiples of one expression have an arena of their own, planned in its units; else
@@ -28,7 +30,7 @@ Left to others: what lives where (storage_plan), how an arena is made (arena_bin
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 import tvm
 import tvm_ffi
@@ -37,10 +39,11 @@ from tvm import relax
 from tvm_mxplan.core.program.program import Program
 from tvm_mxplan.errors import InternalError
 
+from ..sizes.named_batch import is_sized
 from .arena_bindings import ArenaBindings
 from .region_calls import regions_of, with_programs
 from .storage_check import check_storage
-from .storage_plan import Kernels, StoragePlan, plan_storage
+from .storage_plan import Arena, Kernels, StoragePlan, plan_storage
 from .tir_in_place import write_in_place
 
 Observer = Callable[[str, StoragePlan], None]
@@ -65,28 +68,32 @@ class StorageRewrite:
         regions = regions_of(mod)
         replaced: set[tvm.ir.GlobalVar] = set()
         programs: dict[str, Program] = {}
-        for gvar, function in mod.functions.items():
-            if isinstance(function, relax.Function):
-                plan = plan_storage(mod, gvar, kernels.pairs, regions)
-                rewriter = _Rewriter(plan, mod, builder)
-                rewritten = rewriter.function(function)
-                moved = plan.programs()
-                faults = check_storage(function, rewritten, moved)
-                if faults:
-                    raise InternalError(f"{gvar.name_hint}: the rewritten memory is wrong: {faults[0]}")
-                builder.update_func(gvar, rewritten)
-                if self.observe is not None:
-                    self.observe(gvar.name_hint, plan)
-                replaced |= rewriter.replaced
-                programs |= moved
+        functions = {g: one for g, one in mod.functions.items() if isinstance(one, relax.Function)}
+        plans = {gvar: plan_storage(mod, gvar, kernels.pairs, regions) for gvar in functions}
+        sized = _largest([plans[gvar] for gvar, function in functions.items() if is_sized(function)])
+        for gvar, function in functions.items():
+            plan = plans[gvar]
+            rewriter = _Rewriter(plan, mod, builder, sized if is_sized(function) else {})
+            rewritten = rewriter.function(function)
+            moved = plan.programs()
+            faults = check_storage(function, rewritten, moved)
+            if faults:
+                raise InternalError(f"{gvar.name_hint}: the rewritten memory is wrong: {faults[0]}")
+            builder.update_func(gvar, rewritten)
+            if self.observe is not None:
+                self.observe(gvar.name_hint, plan)
+            replaced |= rewriter.replaced
+            programs |= moved
         result = relax.transform.Normalize()(builder.get())
         return with_programs(_without_unused(result, replaced), programs)
 
 
 class _Rewriter:
-    """Writes a plan into its function."""
+    """Writes a plan into its function, in arenas of at least ``least`` bytes by their device."""
 
-    def __init__(self, plan: StoragePlan, mod: tvm.IRModule, builder: relax.BlockBuilder) -> None:
+    def __init__(
+        self, plan: StoragePlan, mod: tvm.IRModule, builder: relax.BlockBuilder, least: Mapping[int, int]
+    ) -> None:
         opened, closed = plan.problem.opened, plan.problem.closed
         self.placements = plan.placements()
         self.in_place = plan.problem.in_place
@@ -94,7 +101,7 @@ class _Rewriter:
         self.unused = {plan.trace.tensors[call.lent].var: call.scope for call in opened}
         regions = {call.scope for call in (*opened, *closed)}
         self.arenas = {
-            arena.scope: ArenaBindings(arena, plan.plan.heights[arena.scope], regions=arena.scope in regions)
+            arena.scope: ArenaBindings(arena, _height(plan, arena, least), regions=arena.scope in regions)
             for arena in plan.arenas.values()
             if arena.scope in plan.plan.heights
         }
@@ -163,6 +170,22 @@ class _Rewriter:
         self.replaced.add(call.op)
         args = [arg for at, arg in enumerate(call.args) if at != source]
         return tvm.ir.Call(gvar, args, call.attrs, call.ty_args, call.span, call.ty)
+
+
+def _height(plan: StoragePlan, arena: Arena, least: Mapping[int, int]) -> int:
+    height = plan.plan.heights[arena.scope]
+    return height if arena.unit is not None else max(height, least.get(arena.device, 0))
+
+
+def _largest(plans: Sequence[StoragePlan]) -> dict[int, int]:
+    """The bytes of the largest arena of several functions, by device."""
+    largest: dict[int, int] = {}
+    for plan in plans:
+        for arena in plan.arenas.values():
+            if arena.unit is None and arena.scope in plan.plan.heights:
+                height = plan.plan.heights[arena.scope]
+                largest[arena.device] = max(height, largest.get(arena.device, 0))
+    return largest
 
 
 def _without_unused(mod: tvm.IRModule, kernels: set[tvm.ir.GlobalVar]) -> tvm.IRModule:

@@ -29,6 +29,7 @@ using CudaEvent = void*;
   F(cudaFree, int, (void* data))                                                                   \
   F(cudaMemcpy, int, (void* to, const void* from, size_t bytes, int kind))                         \
   F(cudaMemcpyAsync, int, (void* to, const void* from, size_t bytes, int kind, CudaStream stream)) \
+  F(cudaMemsetAsync, int, (void* to, int byte, size_t bytes, CudaStream stream))                   \
   F(cudaHostAlloc, int, (void** data, size_t bytes, unsigned flags))                               \
   F(cudaFreeHost, int, (void* data))                                                               \
   F(cudaEventCreateWithFlags, int, (CudaEvent * made, unsigned flags))                             \
@@ -64,7 +65,7 @@ using CudaEvent = void*;
      const void* from, const void* beta, CudnnDescriptor dst, void* to))
 
 // Numbers of the two interfaces; where their headers are, byoc/cudnn/native holds them to these.
-constexpr int kCudaCopyIn = 1, kCudaCopyOut = 2;
+constexpr int kCudaCopyIn = 1, kCudaCopyOut = 2, kCudaCopyWithin = 3;
 constexpr int kCudaEventWithoutTime = 2, kCudaNotReady = 600;
 constexpr int kCudaMultiprocessors = 16, kCudaMajor = 75, kCudaMinor = 76;
 constexpr int kCudnnTypeHandle = 0, kCudnnTypeInt64 = 3, kCudnnTypePointer = 6, kCudnnTypeChar = 24;

@@ -22,4 +22,17 @@ void CopyToCpu(void* to, const void* from, int64_t bytes) {
   CheckCuda(Cuda().cudaStreamSynchronize(stream), "cudaStreamSynchronize");
 }
 
+void CopyOnGpu(void* to, const void* from, int64_t bytes) {
+  if (bytes <= 0) return;
+  CudaStream stream = CurrentStream(CurrentDevice());
+  const auto size = static_cast<size_t>(bytes);
+  CheckCuda(Cuda().cudaMemcpyAsync(to, from, size, kCudaCopyWithin, stream), "cudaMemcpyAsync");
+}
+
+void ClearOnGpu(void* to, int64_t bytes) {
+  if (bytes <= 0) return;
+  CudaStream stream = CurrentStream(CurrentDevice());
+  CheckCuda(Cuda().cudaMemsetAsync(to, 0, static_cast<size_t>(bytes), stream), "cudaMemsetAsync");
+}
+
 }  // namespace mxplan

@@ -2,9 +2,12 @@
 #include "cudnn/device.h"
 
 #include <atomic>
+#include <iterator>
 #include <map>
 #include <mutex>
+#include <tuple>
 
+#include "base/digest.h"
 #include "base/error.h"
 
 namespace mxplan {
@@ -28,12 +31,29 @@ class Memory final : public MemorySpace {
     return {static_cast<char*>(data), [&cuda](char* freed) { cuda.cudaFree(freed); }};
   }
 
+  // Equal bytes are on a device once, as long as somebody uses them: constants of functions for
+  // several sizes of a batch, say.  Nobody writes to copies.
   std::shared_ptr<char> Copied(const char* host, int64_t bytes) const override {
-    std::shared_ptr<char> copy = Allocate(bytes);
+    Digester digester(ProcessSeed());
+    digester.Add(host, static_cast<size_t>(bytes));
+    const Key key{CurrentDevice(), bytes, digester.Take()};
+    std::lock_guard<std::mutex> lock(mutex_);
+    std::shared_ptr<char> copy = copies_[key].lock();
+    if (copy != nullptr) return copy;
+    for (auto one = copies_.begin(); one != copies_.end();) {
+      one = one->second.expired() ? copies_.erase(one) : std::next(one);
+    }
+    copy = Allocate(bytes);
     CheckCuda(Cuda().cudaMemcpy(copy.get(), host, static_cast<size_t>(bytes), kCudaCopyIn),
               "cudaMemcpy");
+    copies_[key] = copy;
     return copy;
   }
+
+ private:
+  using Key = std::tuple<int, int64_t, Digest>;  // device, bytes
+  mutable std::mutex mutex_;
+  mutable std::map<Key, std::weak_ptr<char>> copies_;
 };
 
 CudaStream DefaultStream(int) { return nullptr; }

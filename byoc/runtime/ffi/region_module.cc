@@ -109,7 +109,7 @@ class RegionModule final : public ffi::ModuleObj {
   // From now on the module is saved without its constants; the module that is returned has them and
   // has to be exported with this one.
   ffi::Module SplitWeights() {
-    exported_ = std::make_shared<ExportedWeights>(symbol_ + program_, region_);
+    exported_ = std::make_shared<ExportedWeights>(region_);
     return MakeWeightsModule(exported_);
   }
 

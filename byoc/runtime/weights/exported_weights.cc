@@ -33,7 +33,7 @@ void ExportedWeights::Write(const std::string& path) {
 const ExportedWeights::Data& ExportedWeights::Get() {
   if (!data_) {
     auto constants = packed_ ? region_->PackedConstants() : region_->PlainConstants();
-    std::string symbol = WeightsSymbol(name_, constants);
+    std::string symbol = WeightsSymbol(constants);
     data_ = std::make_unique<Data>(Data{std::move(symbol), std::move(constants)});
   }
   return *data_;

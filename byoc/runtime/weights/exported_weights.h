@@ -16,8 +16,7 @@ namespace mxplan {
 // The constants that a region exports beside itself, put together when they are first asked for.
 class ExportedWeights {
  public:
-  ExportedWeights(std::string name, std::shared_ptr<Region> region)
-      : name_(std::move(name)), region_(std::move(region)) {}
+  explicit ExportedWeights(std::shared_ptr<Region> region) : region_(std::move(region)) {}
 
   // Another region with the same constants takes the place of the first.
   void SetRegion(std::shared_ptr<Region> region);
@@ -36,7 +35,6 @@ class ExportedWeights {
   };
   const Data& Get();  // with mutex_ held
 
-  std::string name_;
   std::shared_ptr<Region> region_;
   std::mutex mutex_;
   bool packed_ = false;

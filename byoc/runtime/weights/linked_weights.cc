@@ -45,10 +45,11 @@ int64_t SizeOfSymbol(const std::string& name, const void* address) {
 
 }  // namespace
 
-std::string WeightsSymbol(std::string_view region, const std::vector<ConstantData>& constants) {
+std::string WeightsSymbol(const std::vector<ConstantData>& constants) {
   Digester digester(0);
-  digester.Add(region.data(), region.size());
   for (const ConstantData& constant : constants) {
+    const int64_t stored = constant.stored_bytes;  // where one ends and the next one begins
+    digester.Add(&stored, sizeof(stored));
     digester.Add(constant.form.packed.data(), constant.form.packed.size());
     digester.Add(constant.serves.data(), constant.serves.size());
     digester.Add(constant.data, static_cast<size_t>(constant.stored_bytes));

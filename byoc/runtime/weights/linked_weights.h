@@ -15,8 +15,8 @@
 
 namespace mxplan {
 
-// The symbol for the constants of a region; regions of one library differ in `region`.
-std::string WeightsSymbol(std::string_view region, const std::vector<ConstantData>& constants);
+// The symbol for constants: equal ones have equal symbols, and stand in a library once.
+std::string WeightsSymbol(const std::vector<ConstantData>& constants);
 
 // The place of each constant behind the symbol, and the bytes of all.
 struct WeightsPlan {

@@ -1,6 +1,8 @@
 // Constants as an object file; see linked_weights.h.
 //
-// One section of data and one symbol, written straight from where the constants are.  The section
+// One section of data and one symbol, written straight from where the constants are.  They are a
+// group of the symbol's name, so that a library in which several regions have the same constants,
+// such as those for sizes of one batch, has them once.  The section
 // is of the large data model (.lrodata), so that gigabytes of weights do not come to stand between
 // a library's code and its data.
 #include <elf.h>
@@ -21,11 +23,22 @@ constexpr int64_t kPage = 4096;
 constexpr uint64_t kLarge = 0x10000000;  // SHF_X86_64_LARGE, which not every elf.h has
 
 // Sections in the order of their numbers.
-enum Section : uint16_t { kNone, kData, kStack, kSymbols, kNames, kSectionNames, kSections };
+enum Section : uint16_t {
+  kNone,
+  kGroup,
+  kData,
+  kStack,
+  kSymbols,
+  kNames,
+  kSectionNames,
+  kSections
+};
 
 constexpr char kSectionNameBytes[] =
-    "\0.lrodata.mxplan\0.note.GNU-stack\0.symtab\0.strtab\0.shstrtab";
-constexpr uint32_t kNameAt[kSections] = {0, 1, 17, 33, 41, 49};
+    "\0.lrodata.mxplan\0.note.GNU-stack\0.symtab\0.strtab\0.shstrtab\0.group";
+constexpr uint32_t kNameAt[kSections] = {0, 59, 1, 17, 33, 41, 49};
+// Linkers keep one of all groups of a name, and weights of equal names are equal.
+constexpr std::array<uint32_t, 2> kGroupWords = {GRP_COMDAT, kData};
 
 struct Header {
   Elf64_Ehdr elf{};
@@ -66,9 +79,13 @@ Header MakeHeader(const std::string& symbol, int64_t bytes) {
   place(kSymbols, SHT_SYMTAB, sizeof(h.symbols), 8);
   place(kNames, SHT_STRTAB, h.names.size(), 1);
   place(kSectionNames, SHT_STRTAB, sizeof(kSectionNameBytes), 1);
+  place(kGroup, SHT_GROUP, sizeof(kGroupWords), 4);
   place(kStack, SHT_PROGBITS, 0, 1);
   place(kData, SHT_PROGBITS, static_cast<uint64_t>(bytes), kPage);
-  h.sections[kData].sh_flags = SHF_ALLOC | kLarge;
+  h.sections[kGroup].sh_entsize = sizeof(uint32_t);
+  h.sections[kGroup].sh_link = kSymbols;
+  h.sections[kGroup].sh_info = 1;  // the symbol that names it
+  h.sections[kData].sh_flags = SHF_ALLOC | SHF_GROUP | kLarge;
   h.sections[kSymbols].sh_entsize = sizeof(Elf64_Sym);
   h.sections[kSymbols].sh_link = kNames;
   h.sections[kSymbols].sh_info = 1;  // the first symbol that is not local
@@ -98,6 +115,8 @@ void WriteWeightsObject(const std::string& path, const std::string& symbol,
   file.write(reinterpret_cast<const char*>(h.symbols.data()), sizeof(h.symbols));
   file << h.names;
   file.write(kSectionNameBytes, sizeof(kSectionNameBytes));
+  PadTo(&file, h.sections[kGroup].sh_offset);
+  file.write(reinterpret_cast<const char*>(kGroupWords.data()), sizeof(kGroupWords));
   uint64_t base = h.sections[kData].sh_offset;
   for (size_t i = 0; i < constants.size() && file; ++i) {
     PadTo(&file, base + static_cast<uint64_t>(plan.offsets[i]));

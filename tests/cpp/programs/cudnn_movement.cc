@@ -48,6 +48,35 @@ void CheckSoftmax() {
   Check(Says(said, "a softmax from acdb to another layout"), said);
 }
 
+// Rows of a batch and zeros behind them: in the thread's stream, and nothing waits.
+void CheckRows() {
+  std::shared_ptr<char> there = mxplan::CudaMemory().Allocate(12);
+  std::shared_ptr<char> padded = mxplan::CudaMemory().Allocate(20);
+  std::fill_n(there.get(), 12, 7);
+  std::fill_n(padded.get(), 20, 9);
+  mxplan::SetStreamSource([](int) { return reinterpret_cast<mxplan::CudaStream>(64); });
+  auto pad = [&] {
+    mxplan::CopyOnGpu(padded.get(), there.get(), 12);
+    mxplan::ClearOnGpu(padded.get() + 12, 8);
+  };
+  Take();
+  pad();
+  Check(Take() == std::vector<std::string>{"cudaMemcpyAsync 12 kind 3 stream 64",
+                                           "cudaMemsetAsync 8 stream 64"},
+        "rows, then zeros");
+  Check(std::count(padded.get(), padded.get() + 20, 7) == 12, "rows are there");
+  Check(std::count(padded.get() + 12, padded.get() + 20, 0) == 8, "zeros stand behind them");
+  mxplan::CopyOnGpu(padded.get(), there.get(), 0);
+  mxplan::ClearOnGpu(padded.get(), 0);
+  Check(Take().empty(), "nothing to move is no call");
+  for (const char* call : {"cudaMemcpyAsync", "cudaMemsetAsync"}) {
+    FailOn(call, 700);
+    Check(Says(SaidBy(pad), mxplan::Concat(call, ": a CUDA error of the stand-in")), call);
+  }
+  mxplan::SetStreamSource([](int) { return mxplan::CudaStream{nullptr}; });
+  Take();
+}
+
 int Pinned() { return Find<int (*)()>("RecordingPinned")(); }
 
 // Tensors that cross between the CPU and the GPU of one function: in the thread's stream, awaited
@@ -237,6 +266,7 @@ int main(int, char** arguments) {
   if (!Begin(arguments[1])) return 1;
   CheckSoftmax();
   CheckCopies();
+  CheckRows();
   CheckStaging();
   CheckMovement();
   CheckMovementErrors();

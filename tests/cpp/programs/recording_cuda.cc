@@ -170,6 +170,13 @@ STAND_IN int cudaMemcpyAsync(void* to, const void* from, size_t bytes, int kind,
   if (status == 0) std::memcpy(to, from, bytes);
   return status;
 }
+STAND_IN int cudaMemsetAsync(void* to, int byte, size_t bytes, void* stream) {
+  LOCKED;
+  int status = Note("cudaMemsetAsync " + std::to_string(bytes) + " stream " +
+                    std::to_string(reinterpret_cast<uintptr_t>(stream)));
+  if (status == 0) std::memset(to, byte, bytes);
+  return status;
+}
 STAND_IN int cudaStreamSynchronize(void* stream) {
   LOCKED;
   return Note("cudaStreamSynchronize " + std::to_string(reinterpret_cast<uintptr_t>(stream)));
