@@ -106,12 +106,3 @@ def test_a_layer_without_gradients_says_why(kind: str, attributes: dict[str, flo
         training.compile(
             model(kind, "float32", **attributes), "softmax_cross_entropy", "sgd", options=OPTIONS
         )
-    head = training.compile(
-        model(kind, "float32", **attributes),
-        "softmax_cross_entropy",
-        "sgd",
-        options=OPTIONS,
-        trainable=["head"],
-    )
-    x, labels = batch(0)
-    assert np.isfinite(head(x.astype("float32"), labels))
