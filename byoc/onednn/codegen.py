@@ -357,6 +357,7 @@ TRANSLATE: dict[str, Callable[[Composite], int | tuple[int, ...]]] = {
     "pooling_backward": training.pooling_backward,
     "batch_norm": training.batch_norm,
     "batch_norm_backward": training.batch_norm_backward,
+    "layer_norm_backward": training.layer_norm_backward,
     "recurrent_training": training.recurrent,
     "recurrent_backward": training.recurrent_backward,
     "gate": gate,

@@ -22,6 +22,7 @@ from tvm_mxplan.operators import attention as attention_operator
 from tvm_mxplan.operators import (
     batch_norm,
     convolution_gradients,
+    layer_norm,
     pooling_gradients,
     recurrent_training,
 )
@@ -225,6 +226,7 @@ COMPOSITES: list[Composite] = [
         for name, operator, arity, check in (
             ("batch_norm", batch_norm.BATCH_NORM, 5, training.ranks),
             ("batch_norm_backward", batch_norm.BACKWARD, 5, training.ranks),
+            ("layer_norm_backward", layer_norm.BACKWARD, 3, training.rows),
             ("gate", GATE, 2, training.gated),
             ("pooling_backward", pooling_gradients.MAX_BACKWARD, 2, training.pool),
             ("pooling_backward", pooling_gradients.AVERAGE_BACKWARD, 2, training.pool),

@@ -12,6 +12,7 @@ from tvm_mxplan.core.program.dims import Shape
 from tvm_mxplan.operators.attention import NAME as ATTENTION
 from tvm_mxplan.operators.convolution_gradients import BACKWARD_DATA, BACKWARD_WEIGHTS
 from tvm_mxplan.operators.recurrent import GATES, NEEDED, PREFIX
+from tvm_mxplan.operators.recurrent_training import BACKWARD, TRAINING
 
 from ..relax_types import shape_of
 
@@ -48,6 +49,10 @@ def of_call(call: relax.Call, sized: Callable[[Shape], Sequence[int]]) -> int:
         shapes = shape_of(grad), shape_of(weights)
         if shapes[0] is not None and shapes[1] is not None:
             return math.prod(sized(shapes[0])) * math.prod(sized(shapes[1])[1:])
+    elif name in (TRAINING.full_name, BACKWARD.full_name):
+        outputs, recurrence = shape_of(call.args[0]), shape_of(call.args[1])
+        if outputs is not None and recurrence is not None:
+            return math.prod(sized(outputs)[:2]) * math.prod(sized(recurrence))
     elif name == ATTENTION:
         query, key, value = (shape_of(arg) for arg in call.args[:3])
         if query is not None and key is not None and value is not None:

@@ -25,6 +25,7 @@ _IN_TRAINING = (
     ir.PoolingBackward,
     ir.BatchNormalizationTraining,
     ir.BatchNormalizationBackward,
+    ir.LayerNormalizationBackward,
     ir.RecurrentTraining,
     ir.RecurrentBackward,
 )

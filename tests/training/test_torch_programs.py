@@ -149,3 +149,47 @@ def test_what_cannot_be_trained_is_refused():
         training.compile(named, "softmax_cross_entropy", "sgd")
     with pytest.raises(InvalidInputError, match=r"cannot train a Linear as it is; pass torch\.export"):
         training.compile(nn.Linear(6, 4), "softmax_cross_entropy", "sgd")
+
+
+class Layers(nn.Module):
+    """Two recurrent layers in both directions, from states of zeros; scores by outputs and last states."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.layers = getattr(nn, kind)(7, 9, num_layers=2, bidirectional=True, batch_first=True)
+        self.outputs, self.last = nn.Linear(18, 5), nn.Linear(9, 5)
+
+    def forward(self, x):
+        every, states = self.layers(x)
+        states = states if isinstance(states, tuple) else (states,)
+        return self.outputs(every.mean(1)) + self.last(sum(state[-1] for state in states))
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+def test_steps_of_recurrent_layers_agree_with_pytorch(kind):
+    torch.manual_seed(0)
+    model = Layers(kind).train()
+    generator = torch.Generator().manual_seed(1)
+    program = torch.export.export(model, (torch.randn(3, 6, 7, generator=generator),), strict=False)
+    step = training.compile(
+        program,
+        "softmax_cross_entropy",
+        training.SGD(RATE, MOMENTUM),
+        options={**OPTIONS, "verify": "off"},
+        keep_gradients=True,
+    )
+    ran = [one.kind for region in step.report.regions for one in region.steps]
+    assert ran.count("recurrent_training") == ran.count("recurrent_backward") == 2
+    optimizer = torch.optim.SGD(model.parameters(), RATE, MOMENTUM)
+    for _ in range(10):
+        x = torch.randn(3, 6, 7, generator=generator)
+        labels = torch.randint(0, 5, (3,), generator=generator)
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), labels)
+        loss.backward()
+        assert step(x.numpy(), labels.numpy()) == pytest.approx(float(loss.detach()), rel=1e-5)
+        for name, parameter in model.named_parameters():
+            assert relative_l2(step.gradients[name], parameter.grad.numpy()) < 1e-4, name
+        optimizer.step()
+    for name, array in step.state_dict()["model"].items():
+        assert relative_l2(array, model.state_dict()[name].numpy()) < 1e-5, name

@@ -82,6 +82,8 @@ _TRANSCENDENTAL = 30.0
 # Backward a maximum is looked for again; by the batch's statistics images are gone over more than once.
 _MAXIMA_BACK, _MAXIMA_BACK_IN_BLOCKS, _AVERAGES_BACK = 24.0, 17.0, 10.0
 _STATISTICS, _STATISTICS_BACK = 12.0, 14.0
+# Rows are normalised again in front of their gradients.
+_NORMALIZED_BACK = 2 * _NORMALIZED
 # Of a reorder that puts another axis side by side: elements go one by one, or by no code of their own.
 _TURNED, _CONVERTED_SLOWLY = 60.0, 6500.0
 _SLOW_REORDER = "simple"
@@ -170,6 +172,8 @@ def computing_us(facts: StepFacts, machine: MachineRates) -> float:
         operations = elements * _EXPONENTIAL
     elif isinstance(attrs, ir.LayerNormalization):
         operations = elements * _NORMALIZED
+    elif isinstance(attrs, ir.LayerNormalizationBackward):
+        operations = elements * _NORMALIZED_BACK
     elif isinstance(attrs, ir.Reorder):
         slow = info.family == _SLOW_REORDER and facts.layout("src") != facts.layout("dst")  # else a copy
         turned = info.family != _TURNED_BY_OURS and _turns(facts)

@@ -20,6 +20,11 @@ def ranks(match: Match) -> str | None:
     return None if 2 <= rank <= 5 else f"rank {rank}, batch norms are taken from 2 to 5"
 
 
+def rows(match: Match) -> str | None:
+    rank = len(shape_of(match["root"].args[0]))
+    return None if 2 <= rank <= 5 else f"rank {rank}, gradients of layer norms are taken from 2 to 5"
+
+
 def gated(match: Match) -> str | None:
     rank = len(shape_of(match["root"].args[0]))
     return None if 1 <= rank <= 5 else f"rank {rank}, gates are taken from 1 to 5"
@@ -92,6 +97,16 @@ def batch_norm_backward(c: Composite) -> tuple[int, ...]:
     results = {"dst": shape, "scale_gradient": channels, "shift_gradient": channels}
     step = ir.BatchNormalizationBackward(float(c.root.attrs["epsilon"]))
     return tuple(c.builder.step_of_several("batch_norm_backward", step, operands, results))
+
+
+def layer_norm_backward(c: Composite) -> tuple[int, ...]:
+    src, gradient, scale = (c.value(arg) for arg in c.root.args)
+    shape = c.builder.values[src].shape
+    last = (shape[-1],)
+    operands = [("src", src), ("gradient", gradient), ("scale", scale)]
+    results = {"dst": shape, "scale_gradient": last, "shift_gradient": last}
+    step = ir.LayerNormalizationBackward(float(c.root.attrs["epsilon"]))
+    return tuple(c.builder.step_of_several("layer_norm_backward", step, operands, results))
 
 
 def recurrent(c: Composite) -> tuple[int, ...]:

@@ -70,6 +70,32 @@ def _timm(name: str, size: int, **settings: Any) -> Network:
     return Network(name, make, _images(size))
 
 
+class _Layers(torch.nn.Module):
+    """Recurrent layers over a sequence, and scores by the mean of all steps and the last states."""
+
+    def __init__(self, kind: type[torch.nn.RNNBase], features: int, units: int, **settings: Any) -> None:
+        super().__init__()
+        self.layers = kind(features, units, **settings)
+        directions = 2 if self.layers.bidirectional else 1
+        self.steps = torch.nn.Linear(directions * units, CLASSES)
+        self.last = torch.nn.Linear(units, CLASSES)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        every, states = self.layers(x)
+        return self.steps(every.mean(0)) + self.last(sum(state[-1] for state in _tuple(states)))
+
+
+def _tuple(states: Any) -> tuple[torch.Tensor, ...]:
+    return states if isinstance(states, tuple) else (states,)
+
+
+def _recurrent(name: str, kind: str, steps: int, features: int, units: int, **settings: Any) -> Network:
+    def batch(count: int) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+        return {"x": torch.randn(steps, count, features)}, torch.randint(0, CLASSES, (count,))
+
+    return Network(name, lambda: _Layers(getattr(torch.nn, kind), features, units, **settings), batch)
+
+
 class _Scores(torch.nn.Module):
     """A language model whose result is scores alone, classes before positions."""
 
@@ -144,6 +170,11 @@ NETWORKS = {
         _timm("resnest14d", 64),
         _timm("mobilevitv2_050", 64),
         _timm("levit_128s", 224),
+        _recurrent("lstm", "LSTM", 9, 21, 35, num_layers=2, bidirectional=True),
+        _recurrent("gru", "GRU", 9, 21, 35, num_layers=2, bidirectional=True),
+        _recurrent("lstm_1024", "LSTM", 32, 1024, 1024),
+        _recurrent("gru_1024", "GRU", 32, 1024, 1024),
+        _recurrent("lstm_256_both", "LSTM", 64, 128, 256, num_layers=2, bidirectional=True),
         _text(
             "bert",
             "BertForSequenceClassification",

@@ -337,6 +337,19 @@ def _batch_normalization_backward(f: Fields) -> Subject:
     )
 
 
+def _layer_normalization_backward(f: Fields) -> Subject:
+    forward = _layer_normalization(f)
+    src = next(one for one in forward.tensors if one.role == "src")
+    vector = (forward.dst[-1],)
+    return Subject(
+        ir.LayerNormalizationBackward(1e-5),
+        (src, Tensor("gradient", forward.dst), Tensor("scale", vector)),
+        forward.dst,
+        exact=False,
+        others=(("scale_gradient", vector, "float32"), ("shift_gradient", vector, "float32")),
+    )
+
+
 _KINDS: dict[str, Callable[[Fields], Subject | None]] = {
     "convolution": _convolution,
     "deconvolution": _deconvolution,
@@ -372,6 +385,7 @@ _KINDS: dict[str, Callable[[Fields], Subject | None]] = {
     "pooling_backward": _pooling_backward,
     "batch_normalization_training": _batch_normalization_training,
     "batch_normalization_backward": _batch_normalization_backward,
+    "layer_normalization_backward": _layer_normalization_backward,
     "recurrent_training": recurrent_training,
     "recurrent_backward": recurrent_backward,
 }

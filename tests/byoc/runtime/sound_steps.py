@@ -136,6 +136,12 @@ SOUND: dict[str, Sound] = {
     "layer_normalization": Sound(
         ir.LayerNormalization(1e-5), (3, 6), {"src": (3, 6), "scale": (6,), "shift": (6,)}
     ),
+    "layer_normalization_backward": Sound(
+        ir.LayerNormalizationBackward(1e-5),
+        (3, 6),
+        {"src": (3, 6), "gradient": (3, 6), "scale": (6,)},
+        more={"scale_gradient": (6,), "shift_gradient": (6,)},
+    ),
     "lrn": Sound(ir.LRN(5, 1e-4, 0.75, 1.0), IMAGES, {"src": IMAGES}),
     "softmax": Sound(ir.Softmax("softmax", 1), (3, 6), {"src": (3, 6)}),
     "eltwise": Sound(ir.Eltwise("tanh", 0.0, 0.0), (3, 6), {"src": (3, 6)}),

@@ -137,6 +137,16 @@ class LayerNormalization:
 
 
 @dataclass(frozen=True)
+class LayerNormalizationBackward:
+    """src, gradient, scale [last] -> dst, scale_gradient [last], shift_gradient [last], over the last axis.
+
+    Statistics are worked out again from src.
+    """
+
+    epsilon: float
+
+
+@dataclass(frozen=True)
 class LRN:
     """src -> dst, across channels: y = x / (k + alpha / size * sum(x^2)) ^ beta."""
 
@@ -323,6 +333,7 @@ Attributes: TypeAlias = (
     | BatchNormalizationTraining
     | BatchNormalizationBackward
     | LayerNormalization
+    | LayerNormalizationBackward
     | LRN
     | Softmax
     | Eltwise
@@ -362,6 +373,7 @@ STEP_KINDS: dict[str, type] = {
     "batch_normalization_training": BatchNormalizationTraining,
     "batch_normalization_backward": BatchNormalizationBackward,
     "layer_normalization": LayerNormalization,
+    "layer_normalization_backward": LayerNormalizationBackward,
     "lrn": LRN,
     "softmax": Softmax,
     "eltwise": Eltwise,

@@ -34,6 +34,7 @@ _ROLES: dict[type, tuple[tuple[str, ...], tuple[str, ...]]] = {
         (),
     ),
     ir.LayerNormalization: (("src",), ("scale", "shift")),
+    ir.LayerNormalizationBackward: (("src", "gradient", "scale", "scale_gradient", "shift_gradient"), ()),
     ir.Binary: (("src", "src1"), ()),
     ir.PReLU: (("src", "weights"), ()),
     ir.Recurrent: (

@@ -64,6 +64,7 @@ REFERENCES: dict[type, Callable[[Any, Operands], Estimate]] = {
 
 SEVERAL: dict[type, Callable[[Any, Operands], dict[str, Estimate]]] = {
     ir.Recurrent: recurrent.recurrent,
+    ir.LayerNormalizationBackward: training.layer_normalization_backward,
     ir.RecurrentTraining: recurrent_training.forward,
     ir.RecurrentBackward: recurrent_training.backward,
     ir.DynamicQuantization: quantized.dynamic_quantization,

@@ -1,4 +1,4 @@
-"""Batch normalization in training and its gradients, and gradients of pools."""
+"""Batch normalization in training and its gradients, and gradients of layer normalization and of pools."""
 
 from __future__ import annotations
 
@@ -65,6 +65,46 @@ def batch_normalization_backward(
         "dst": Estimate(value, error * np.abs(inverse * scale)),
         "scale_gradient": Estimate(along.reshape(-1), along_error.reshape(-1)),
         "shift_gradient": Estimate(total.reshape(-1), total_error.reshape(-1)),
+    }
+
+
+def layer_normalization_backward(
+    attrs: ir.LayerNormalizationBackward, operands: Operands
+) -> dict[str, Estimate]:
+    """By statistics of the rows, which are worked out with the errors of their sums."""
+    src, gradient, scale = operands.src, operands["gradient"], operands["scale"]
+    last, rows = src.shape[-1], tuple(range(src.ndim - 1))
+    mean = src.mean(-1, keepdims=True)
+    mean_error = (gamma(last) + UNIT_ROUNDOFF) * np.abs(src).mean(-1, keepdims=True)
+    centred = src - mean
+    centred_error = mean_error + UNIT_ROUNDOFF * np.abs(centred)
+    variance = np.square(centred).mean(-1, keepdims=True)
+    passed = (2 * np.abs(centred) * centred_error + centred_error**2).mean(-1, keepdims=True)
+    rest = variance + attrs.epsilon
+    inverse = 1 / np.sqrt(rest)
+    off = 0.5 * ((gamma(last) + 2 * UNIT_ROUNDOFF) * variance + passed) / rest + 4 * UNIT_ROUNDOFF
+    normal = centred * inverse
+    normal_error = centred_error * inverse + np.abs(normal) * off
+
+    def mean_of(value: Array, error: Array) -> tuple[Array, Array]:
+        return value.mean(-1, keepdims=True), (
+            error.mean(-1, keepdims=True) + gamma(last + 4) * np.abs(value).mean(-1, keepdims=True)
+        )
+
+    inner = gradient * scale
+    total, total_error = mean_of(inner, UNIT_ROUNDOFF * np.abs(inner))
+    along, along_error = mean_of(inner * normal, np.abs(inner) * normal_error)
+    value = (inner - total - normal * along) * inverse
+    size = np.abs(inner) + np.abs(total) + np.abs(normal * along)
+    error = total_error + np.abs(normal) * along_error + normal_error * np.abs(along)
+    error = (error + 8 * UNIT_ROUNDOFF * size) * inverse + np.abs(value) * off
+    count = src.size // last
+    product = gradient * normal
+    of_scale = gamma(count + 4) * np.abs(product).sum(rows) + (np.abs(gradient) * normal_error).sum(rows)
+    return {
+        "dst": Estimate(value, error),
+        "scale_gradient": Estimate(product.sum(rows), of_scale),
+        "shift_gradient": Estimate(gradient.sum(rows), gamma(count) * np.abs(gradient).sum(rows)),
     }
 
 

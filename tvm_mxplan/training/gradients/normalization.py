@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
 from tvm import relax
 from tvm.relax import op
 
 from ...operators.batch_norm import batch_norm_backward
 from ...operators.dropout import dropout
+from ...operators.layer_norm import layer_norm_backward
 from .table import Backward, gradient_of
 
 
@@ -78,6 +80,23 @@ def _layer_norm(back: Backward) -> list[relax.Expr]:
     src, scale, _ = back.operands
     attrs, shape = back.call.attrs, back.shape()
     axes = sorted(int(axis) % len(shape) for axis in attrs.axes)
+    if axes != list(range(axes[0], len(shape))):
+        return _layer_norm_in_parts(back, axes)
+    # The axes become one, and the others rows.
+    last = math.prod(shape[axes[0] :])
+    flat = [back.emit(back.reshaped(one, (math.prod(shape) // last, last))) for one in (src, back.grad)]
+    if not bool(attrs.scale):
+        scale = relax.const(np.ones(last), back.dtype)
+    grads = back.emit(
+        layer_norm_backward(*flat, back.emit(back.reshaped(scale, (last,))), float(attrs.epsilon))
+    )
+    return [back.reshaped(relax.TupleGetItem(grads, at), back.shape(at)) for at in range(3)]
+
+
+def _layer_norm_in_parts(back: Backward, axes: Sequence[int]) -> list[relax.Expr]:
+    """Over axes that are not the last ones."""
+    src, scale, _ = back.operands
+    attrs, shape = back.call.attrs, back.shape()
     row = [extent if at in axes else 1 for at, extent in enumerate(shape)]
     grad = op.multiply(back.grad, back.reshaped(scale, row)) if bool(attrs.scale) else back.grad
     normal, data_grad = _normalized(back, src, grad, axes, float(attrs.epsilon))

@@ -23,6 +23,7 @@ void BuildBatchNormalization(StepBuilder* b);
 void BuildBatchNormalizationTraining(StepBuilder* b);
 void BuildBatchNormalizationBackward(StepBuilder* b);
 void BuildLayerNormalization(StepBuilder* b);
+void BuildLayerNormalizationBackward(StepBuilder* b);
 void BuildLrn(StepBuilder* b);
 void BuildSoftmax(StepBuilder* b);
 void BuildEltwise(StepBuilder* b);

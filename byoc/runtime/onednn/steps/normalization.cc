@@ -99,6 +99,34 @@ void BuildLayerNormalization(StepBuilder* b) {
                                             static_cast<float>(b->Real("epsilon")), flags);
 }
 
+// Statistics are worked out again: rows are short, and stay in the caches between the two.
+void BuildLayerNormalizationBackward(StepBuilder* b) {
+  for (const char* role : {"scale", "scale_gradient", "shift_gradient"}) b->Fixed(role);
+  const dnnl::memory::desc src = b->Fixed("src"), gradient = b->Fixed("gradient");
+  const dnnl::memory::desc dst = b->Desc("dst");
+  const auto epsilon = static_cast<float>(b->Real("epsilon"));
+  const StepBuilder::Binding mean = {DNNL_ARG_MEAN, StepBuilder::kOfTheStep};
+  const StepBuilder::Binding variance = {DNNL_ARG_VARIANCE, StepBuilder::kOfTheStep};
+  b->Add<dnnl::layer_normalization_forward>(
+      {{DNNL_ARG_SRC, b->Id("src")}, {DNNL_ARG_DST, StepBuilder::kOfTheStep}, mean, variance},
+      kTraining, src, src, epsilon, dnnl::normalization_flags::none);
+  b->AddBackward<dnnl::layer_normalization_backward>(
+      {{DNNL_ARG_SRC, b->Id("src")},
+       {DNNL_ARG_DIFF_DST, b->Id("gradient")},
+       mean,
+       variance,
+       {DNNL_ARG_SCALE, b->Id("scale")},
+       {DNNL_ARG_SHIFT, b->Id("scale")},  // oneDNN 3.2 asks for one, and does not read it
+       {DNNL_ARG_DIFF_SRC, b->Id("dst")},
+       {DNNL_ARG_DIFF_SCALE, b->Id("scale_gradient")},
+       {DNNL_ARG_DIFF_SHIFT, b->Id("shift_gradient")}},
+      [=](const dnnl::primitive_attr& attr) {
+        return dnnl::layer_normalization_forward::primitive_desc(CpuEngine(), kTraining, src, src,
+                                                                 epsilon, kAffine, attr);
+      },
+      dnnl::prop_kind::backward, dst, gradient, src, epsilon, kAffine);
+}
+
 void BuildLrn(StepBuilder* b) {
   int64_t size = b->Integer("size");
   if (size < 1 || size > INT32_MAX) ThrowInvalidInput("attribute size is ", size);

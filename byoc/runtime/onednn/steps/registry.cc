@@ -25,6 +25,7 @@ constexpr Entry kBuilders[] = {
     {"batch_normalization_training", BuildBatchNormalizationTraining},
     {"batch_normalization_backward", BuildBatchNormalizationBackward},
     {"layer_normalization", BuildLayerNormalization},
+    {"layer_normalization_backward", BuildLayerNormalizationBackward},
     {"lrn", BuildLrn},
     {"softmax", BuildSoftmax},
     {"eltwise", BuildEltwise},

@@ -20,9 +20,10 @@ void CheckBatchNormalization(const StepView& s) {
 void CheckLayerNormalization(const StepView& s) {
   ExpectRank(s, "src", 2, 5);
   const Dims& src = s.Shape("src");
-  for (const char* role : {"scale", "shift"}) {
+  for (const char* role : {"scale", "shift", "scale_gradient", "shift_gradient"}) {
     if (s.Has(role)) ExpectShape(s, role, {src.back()});
   }
+  if (s.Has("gradient")) ExpectShape(s, "gradient", src);
   ExpectShape(s, "dst", src);
 }
 

@@ -11,7 +11,9 @@ from tvm_mxplan.byoc.onednn.families import training
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.operators.batch_norm import Normalization, batch_norm, batch_norm_backward
 from tvm_mxplan.operators.gate import gate
+from tvm_mxplan.operators.layer_norm import layer_norm_backward
 from tvm_mxplan.operators.pooling_gradients import Pool, average_pool_backward, max_pool_backward
+from tvm_mxplan.operators.recurrent_training import TrainedLayer, recurrent_backward, recurrent_training
 
 CHANNELS = ("scale", "shift", "mean", "variance")
 
@@ -110,6 +112,70 @@ def test_gates_have_ranks_1_to_5() -> None:
         assert reason is None if taken else reason == "rank 6, gates are taken from 1 to 5"
     empty = gate(tensor("x"), tensor("g"), "gt", 0.0)
     assert training.gated({"root": empty}) == "rank 0, gates are taken from 1 to 5"
+
+
+def test_gradients_of_a_layer_norm_stand_in_order() -> None:
+    c = composite_of(layer_norm_backward(tensor("x", 6, 5), tensor("g", 6, 5), tensor("s", 5), 1e-3))
+    results = training.layer_norm_backward(c)
+    (step,) = c.builder.steps
+    assert step.attrs == ir.LayerNormalizationBackward(pytest.approx(1e-3))
+    assert roles(c, step) == {
+        "src": 0, "gradient": 1, "scale": 2,
+        "dst": results[0], "scale_gradient": results[1], "shift_gradient": results[2],
+    }  # fmt: skip
+    assert [c.builder.values[value].shape for value in results] == [(6, 5), (5,), (5,)]
+
+
+def test_gradients_of_layer_norms_have_ranks_2_to_5() -> None:
+    for rank, taken in ((1, False), (2, True), (5, True), (6, False)):
+        shape = (2,) * (rank - 1) + (3,)
+        call = typed(layer_norm_backward(tensor("x", *shape), tensor("g", *shape), tensor("s", 3), 1e-3))
+        reason = training.rows({"root": call})
+        assert (
+            reason is None
+            if taken
+            else reason == f"rank {rank}, gradients of layer norms are taken from 2 to 5"
+        )
+
+
+# --- recurrent layers --------------------------------------------------------------------------------------
+
+LSTM = TrainedLayer("lstm", "both", (0, 3, 1, 2))
+GRU = TrainedLayer("gru_linear", "reverse", (0, 1, 2))
+
+
+def test_a_recurrent_layer_keeps_what_its_gradients_are_made_of() -> None:
+    given = {
+        "products": tensor("p", 4, 3, 40), "recurrence": tensor("r", 2, 20, 5),
+        "hidden": tensor("h", 2, 3, 5), "cell": tensor("c", 2, 3, 5),
+    }  # fmt: skip
+    c = composite_of(recurrent_training(LSTM, given))
+    results = training.recurrent(c)
+    (step,) = c.builder.steps
+    assert step.attrs == ir.RecurrentTraining("lstm", "both", (0, 3, 1, 2))
+    assert roles(c, step) == {
+        "src": 0, "recurrence": 1, "hidden": 2, "cell": 3, "dst": results[0], "kept_gates": results[1],
+        "kept_cells": results[2], "last_cell": results[3],
+    }  # fmt: skip
+    assert [c.builder.values[value].shape for value in results] == [
+        (4, 3, 10), (4, 3, 40), (4, 3, 10), (2, 3, 5),
+    ]  # fmt: skip
+
+
+def test_a_gru_hands_back_the_gradient_of_what_it_resets() -> None:
+    given = {
+        "gates": tensor("k", 4, 3, 20), "recurrence": tensor("r", 1, 15, 5),
+        "outputs": tensor("y", 4, 3, 5), "gradient": tensor("g", 4, 3, 5),
+    }  # fmt: skip
+    c = composite_of(recurrent_backward(GRU, given))
+    results = training.recurrent_backward(c)
+    (step,) = c.builder.steps
+    assert step.attrs == ir.RecurrentBackward("gru_linear", "reverse", (0, 1, 2))
+    assert roles(c, step) == {
+        "src": 0, "recurrence": 1, "outputs": 2, "gradient": 3, "dst": results[0],
+        "hidden_gradient": results[1], "reset_gradient": results[2],
+    }  # fmt: skip
+    assert [c.builder.values[value].shape for value in results] == [(4, 3, 15), (1, 3, 5), (4, 3, 5)]
 
 
 # --- pools -------------------------------------------------------------------------------------------------

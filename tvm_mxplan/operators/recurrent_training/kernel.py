@@ -16,7 +16,7 @@ from tvm import relax, te, tirx
 from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T
 
-from .recurrent_training import KEPT, TrainedLayer, named_operands
+from .operators import KEPT, TrainedLayer, named_operands
 
 Index = tirx.Expr | int
 

@@ -27,8 +27,8 @@ from typing import Literal, TypeAlias
 import tvm
 from tvm import relax
 
-from .recurrent import Direction
-from .registration import Operator, dtype_of, numbers, shape_of
+from ..recurrent import Direction
+from ..registration import Operator, dtype_of, numbers, shape_of
 
 TrainedCell: TypeAlias = Literal["lstm", "gru", "gru_linear"]
 KEPT = 4
@@ -107,13 +107,13 @@ def _infer_backward(call: relax.Call) -> tvm.ir.Type:
 
 
 def _legalize(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
-    from .recurrent_training_kernel import forward_kernel
+    from .kernel import forward_kernel
 
     return forward_kernel(builder, call)
 
 
 def _legalize_backward(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
-    from .recurrent_training_kernel import backward_kernel
+    from .kernel import backward_kernel
 
     return backward_kernel(builder, call)
 
