@@ -16,7 +16,7 @@ constexpr int kMostRows = kLanes == 16 ? 12 : kLanes == 8 ? 6 : 2;
 constexpr int64_t kDepth = 192;
 // Rows that share unpacked numbers, and tiles that share rows while these are in cache.
 constexpr int64_t kBlocksOfPass = 288 / kMostRows, kRowsOfPass = kBlocksOfPass * kMostRows;
-constexpr int64_t kTogether = 128 / kTile;
+constexpr int64_t kTogether = 128 / kTile, kFewBlocks = 8;
 static_assert(kDepth % kWordBits == 0, "whole words of any number of bits");
 
 using UnalignedInts = int32_t __attribute__((vector_size(4 * MXPLAN_LANES), aligned(4), may_alias));
@@ -288,8 +288,10 @@ template <int kBits, Zero kZero>
 void Many(const Product& p, const RowBlocks& blocks, int64_t begin, int64_t end, float* scratch) {
   const Numbers<kBits, kZero> numbers;
   float *unpacked = scratch, *sums = scratch + kTogether * kDepth * kTile;
-  for (int64_t tile = begin; tile < end; tile += kTogether) {
-    const int64_t tiles = Least(kTogether, end - tile);
+  // One tile stays in the nearest cache, which pays where few rows read it.
+  const int64_t together = blocks.count < kFewBlocks ? 1 : kTogether;
+  for (int64_t tile = begin; tile < end; tile += together) {
+    const int64_t tiles = Least(together, end - tile);
     for (int64_t block = 0; block < blocks.count; block += kBlocksOfPass) {
       const int64_t last = Least(block + kBlocksOfPass, blocks.count);
       for (int64_t first = 0; first < p.depth; first += kDepth) {
