@@ -167,7 +167,7 @@ def _few_bits(run: Run, attrs: ir.FewBitsProduct) -> tuple[Estimate, Chosen]:
 
     def chosen(array: Array) -> Array:
         every: Array = np.broadcast_to(array, shape).reshape(of_columns)
-        return every[np.ix_(rows, columns)]
+        return np.asarray(every[np.ix_(rows, columns)])
 
     value = src[rows] @ matrix.astype(np.float32).T
     return _behind(Estimate(value), step.post_ops, run, chosen), chosen

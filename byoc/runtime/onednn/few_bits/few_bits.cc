@@ -132,8 +132,7 @@ Plan PlanOf(const StepBuilder& b) {
     plan.blocks = {(product.rows + most - 1) / most, product.rows};
     auto whole = [](int64_t floats) { return AlignUp(floats * kFloat) / kFloat; };
     plan.packed = whole(product.rows * product.depth);
-    plan.thread_scratch =
-        whole(plan.kernels.tile_floats + product.rows * plan.kernels.columns_of_tile);
+    plan.thread_scratch = whole(plan.kernels.scratch);
   }
   return plan;
 }

@@ -51,10 +51,9 @@ struct RowBlocks {
 
 struct Kernels {
   const char* name = "";
-  int64_t tile_groups = 1;      // groups that a tile of the matrix has
-  int64_t most_rows = 0;        // of a block
-  int64_t tile_floats = 0;      // scratch of a thread for many rows, beside its sums
-  int64_t columns_of_tile = 0;  // sums for each row
+  int64_t tile_groups = 1;  // groups that a tile of the matrix has
+  int64_t most_rows = 0;    // of a block
+  int64_t scratch = 0;      // floats of a thread for many rows
   // Groups [begin, end) of kFewRows rows at most.
   void (*few)(const Product& product, int64_t begin, int64_t end) = nullptr;
   // Blocks [begin, end) of rows from `src` into `packed`.

@@ -14,6 +14,9 @@ constexpr int64_t kTileVectors = kTileGroups * kVectors;
 constexpr int64_t kTile = kTileGroups * kGroup;
 constexpr int kMostRows = kLanes == 16 ? 12 : kLanes == 8 ? 6 : 2;
 constexpr int64_t kDepth = 192;
+// Rows that share unpacked numbers, and tiles that share rows while these are in cache.
+constexpr int64_t kBlocksOfPass = 288 / kMostRows, kRowsOfPass = kBlocksOfPass * kMostRows;
+constexpr int64_t kTogether = 128 / kTile, kFewBlocks = 8;
 static_assert(kDepth % kWordBits == 0, "whole words of any number of bits");
 
 using UnalignedInts = int32_t __attribute__((vector_size(4 * MXPLAN_LANES), aligned(4), may_alias));
@@ -253,29 +256,55 @@ MXPLAN_INLINE TileFunction TileOf(int64_t rows, std::integer_sequence<int, kRows
   return kFunctions[rows - 1];
 }
 
+// Numbers of the depth from `first` on of some tiles, [tiles, kDepth, kTile].
+template <int kBits, Zero kZero>
+void UnpackTiles(const Numbers<kBits, kZero>& numbers, const Product& p, int64_t tile,
+                 int64_t tiles, int64_t first, float* unpacked) {
+  const int64_t groups = (p.columns + kGroup - 1) / kGroup;
+  for (int64_t g = 0; g < tiles * kTileGroups; ++g) {
+    // The last tile may lack a group, whose sums nobody reads.
+    const int64_t group = Least(tile * kTileGroups + g, groups - 1);
+    float* to = unpacked + g / kTileGroups * kDepth * kTile + g % kTileGroups * kGroup;
+    Unpack<kBits, kZero>(numbers, p, group, first, Least(first + kDepth, p.depth), to);
+  }
+}
+
+// Adds to the sums [tiles, kRowsOfPass, kTile] of blocks [begin, end) of rows.
+inline void Pass(const Product& p, const RowBlocks& blocks, int64_t begin, int64_t end,
+                 int64_t first, int64_t tiles, const float* unpacked, float* sums) {
+  const int64_t depth = Least(kDepth, p.depth - first);
+  for (int64_t block = begin; block < end; ++block) {
+    const int64_t row = blocks.Begin(block), height = blocks.Begin(block + 1) - row;
+    const float* src = p.src + row * p.depth + first * height;
+    const TileFunction run = TileOf(height, std::make_integer_sequence<int, kMostRows>());
+    for (int64_t t = 0; t < tiles; ++t) {
+      float* to = sums + (t * kRowsOfPass + row - blocks.Begin(begin)) * kTile;
+      run(src, unpacked + t * kDepth * kTile, depth, first == 0, to);
+    }
+  }
+}
+
 template <int kBits, Zero kZero>
 void Many(const Product& p, const RowBlocks& blocks, int64_t begin, int64_t end, float* scratch) {
   const Numbers<kBits, kZero> numbers;
-  float *tile = scratch, *sums = scratch + kDepth * kTile;
-  const int64_t groups = (p.columns + kGroup - 1) / kGroup;
-  for (int64_t at = begin; at < end; ++at) {
-    for (int64_t first = 0; first < p.depth; first += kDepth) {
-      const int64_t last = Least(first + kDepth, p.depth);
-      for (int64_t g = 0; g < kTileGroups; ++g) {
-        // The last tile may lack a group, whose sums nobody reads.
-        const int64_t group = Least(at * kTileGroups + g, groups - 1);
-        Unpack<kBits, kZero>(numbers, p, group, first, last, tile + g * kGroup);
+  float *unpacked = scratch, *sums = scratch + kTogether * kDepth * kTile;
+  // One tile stays in the nearest cache, which pays where few rows read it.
+  const int64_t together = blocks.count < kFewBlocks ? 1 : kTogether;
+  for (int64_t tile = begin; tile < end; tile += together) {
+    const int64_t tiles = Least(together, end - tile);
+    for (int64_t block = 0; block < blocks.count; block += kBlocksOfPass) {
+      const int64_t last = Least(block + kBlocksOfPass, blocks.count);
+      for (int64_t first = 0; first < p.depth; first += kDepth) {
+        UnpackTiles<kBits, kZero>(numbers, p, tile, tiles, first, unpacked);
+        Pass(p, blocks, block, last, first, tiles, unpacked, sums);
       }
-      for (int64_t block = 0; block < blocks.count; ++block) {
-        const int64_t row = blocks.Begin(block), height = blocks.Begin(block + 1) - row;
-        const float* src = p.src + row * p.depth + first * height;
-        TileOf(height, std::make_integer_sequence<int, kMostRows>())(
-            src, tile, last - first, first == 0, sums + row * kTile);
-      }
-    }
-    for (int64_t row = 0; row < p.rows; ++row) {
-      for (int64_t v = 0; v < kTileVectors; ++v) {
-        Finish(p, row, at * kTile + v * kLanes, Load(sums + row * kTile + v * kLanes));
+      const int64_t top = blocks.Begin(block), bottom = blocks.Begin(last);
+      for (int64_t row = top; row < bottom; ++row) {
+        for (int64_t v = 0; v < tiles * kTileVectors; ++v) {
+          const int64_t of_tile = v / kTileVectors * kRowsOfPass + row - top;
+          const Vec sum = Load(sums + of_tile * kTile + v % kTileVectors * kLanes);
+          Finish(p, row, tile * kTile + v * kLanes, sum);
+        }
       }
     }
   }
@@ -317,7 +346,8 @@ void AnyMany(const Product& p, const RowBlocks& blocks, int64_t begin, int64_t e
 }
 
 Kernels Get(const char* name) {
-  return {name, kTileGroups, kMostRows, kDepth * kTile, kTile, AnyFew, Pack, AnyMany};
+  constexpr int64_t kScratch = kTogether * (kDepth + kRowsOfPass) * kTile;
+  return {name, kTileGroups, kMostRows, kScratch, AnyFew, Pack, AnyMany};
 }
 
 }  // namespace

@@ -104,6 +104,11 @@ def test_every_number_of_rows(rows: int) -> None:
     assert run(Case(4, 32, 70, 35), rows, "bias").startswith("few_bits:")
 
 
+@pytest.mark.parametrize("rows, columns", [(289, 129), (600, 40), (577, 300)])
+def test_rows_beyond_one_pass(rows: int, columns: int, threads: int) -> None:
+    assert run(Case(4, 32, 200, columns, "uint8"), rows, "bias", "residual").startswith("few_bits:")
+
+
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("rows", [1, 3, 9])
 def test_post_ops(function: str, rows: int, threads: int) -> None:
@@ -129,4 +134,4 @@ def test_results_are_those_of_any_number_of_threads() -> None:
 
 @pytest.mark.parametrize("isa", ["AVX2", "SSE41"])
 def test_other_instruction_sets(isa: str) -> None:
-    run_again(__file__, isa, "bits_zero or odd_sizes or post_ops")
+    run_again(__file__, isa, "bits_zero or odd_sizes or post_ops or one_pass")
