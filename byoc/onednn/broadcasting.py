@@ -37,7 +37,7 @@ def is_fast(operand: Shape, dst: Shape) -> bool:
         return True
     rank = len(dst)
     full = [axis for axis, size in enumerate(operand) if size != 1]
-    if full in ([], [1], [0, 1]) or (full == [0] and rank <= 2):
+    if full in ([], [1], [0, 1]) or rank <= 2:
         return True
     without_batch = full[1:] if full[0] == 0 else full
     return bool(without_batch) and without_batch == list(range(without_batch[0], rank))

@@ -1,7 +1,9 @@
 """TVM's own kernels, for what regions leave to it: threads, indices, infinities, sums, parameters."""
 
 from .check_indices import CheckIndices
+from .empty_reductions import EmptyReductions
 from .fused_scalars import FusedScalarsInShapes
+from .infinite_fills import InfiniteFills
 from .reductions_from_infinity import ReductionsFromInfinity
 from .schedule_kernels import ScheduleKernels
 from .serial_small_kernels import SerialSmallKernels
@@ -10,7 +12,9 @@ from .wide_sums import WideSums
 
 __all__ = [
     "CheckIndices",
+    "EmptyReductions",
     "FusedScalarsInShapes",
+    "InfiniteFills",
     "ReductionsFromInfinity",
     "ScheduleKernels",
     "SerialSmallKernels",

@@ -21,13 +21,14 @@ from tvm.relax.backend.cpu_generic import pipeline as cpu_generic
 from tvm.relax.backend.cuda import pipeline as cuda
 from tvm.relax.backend.rocm import pipeline as rocm
 
-from ..kernels import FusedScalarsInShapes, ScheduleKernels, TargetKernels
+from ..kernels import EmptyReductions, FusedScalarsInShapes, ScheduleKernels, TargetKernels
 from ..kernels.schedule_kernels import RULES
 from ..relax_types import is_arithmetic
 from .order_bindings import smaller_order
 from .storage_rewrite import Observer, StorageRewrite
 
-_PIPELINES = {"llvm": cpu_generic, "cuda": cuda, "rocm": rocm}
+_CPU = "llvm"
+_PIPELINES = {_CPU: cpu_generic, "cuda": cuda, "rocm": rocm}
 _REPLACED = "StaticPlanBlockMemory"
 _FUSING, _FUSED = "FuseOps", "FuseTIR"
 
@@ -91,6 +92,7 @@ def default_pipeline(
     @tvm.transform.module_pass(opt_level=0, name="default_pipeline")
     def run(mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
         legalize = [*stages.library_dispatch_passes(target), *_legalize_passes(target, mod, beside)]
+        legalize += [EmptyReductions(target)] if target.kind.name == _CPU else []
         lower = tvm.transform.Sequential(stages.dataflow_lower_passes(target))
         with target:
             mod = tvm.transform.Sequential(legalize)(mod)

@@ -330,7 +330,8 @@ void CheckPostOps(const StepView& s, const Rule& rule) {
 bool IsSum(const Rule& rule) {
   std::string_view kind = rule.kind;
   return kind == "convolution" || kind == "deconvolution" || kind == "matmul" ||
-         kind == "inner_product" || kind == "pooling" || kind == "convolution_backward_weights";
+         kind == "inner_product" || kind == "pooling" || kind == "reduction" ||
+         kind == "convolution_backward_weights";
 }
 
 // Any other result that is made of nothing would stay unwritten.

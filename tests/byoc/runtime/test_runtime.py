@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 
+import ml_dtypes
 import numpy as np
 import pytest
 import tvm_ffi
@@ -300,9 +301,19 @@ def test_tensors_without_elements_are_moved(shape):
     call(b.module(), "empty", np.zeros(shape, "float32"), np.zeros(shape, "float32"))
 
 
-def test_a_result_made_of_nothing_is_refused():
-    """There is no largest of no elements, and the library leaves the result unwritten."""
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("layout", ["abcd", "acdb", "aBcd16b"])
+@pytest.mark.parametrize(
+    ("algorithm", "number"), [("sum", 0), ("mul", 1), ("max", -np.inf), ("min", np.inf), ("mean", np.nan)]
+)
+def test_reductions_of_no_elements(algorithm, number, layout, dtype):
+    """The library leaves their results unwritten; what is behind them is done as ever."""
+    post_ops = (ir.EltwisePostOp("abs", 0.0, 0.0),) if algorithm == "max" else ()
     b = Builder("empty")
-    b.step(ir.Reduction("max"), src=b.input((2, 0)), dst=b.output((2, 1)))
-    (info,) = library.describe(b.build()).steps
-    assert "reduction s0: src: expected elements, got shape (2, 0) for a dst of" in info.error
+    reduced = b.local((2, 3, 1, 1), layout, dtype=dtype)
+    b.step(ir.Reduction(algorithm), post_ops, src=b.input((2, 3, 0, 1), dtype=dtype), dst=reduced)
+    b.step(ir.Reorder(), src=reduced, dst=b.output((2, 3, 1, 1)))
+    result = np.ones((2, 3, 1, 1), "float32")
+    data = np.zeros((2, 3, 0, 1), getattr(ml_dtypes, dtype, dtype))
+    call(b.module(), "empty", data, result)
+    np.testing.assert_array_equal(result, np.full_like(result, np.inf if post_ops else number))

@@ -7,9 +7,11 @@ import pytest
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.passes.precision.step_types import (
     StepTypes,
+    computes,
     computes_in_float,
     in_types,
     is_open,
+    moves,
     operand_type,
     proposals,
     proposals_in,
@@ -150,3 +152,15 @@ def test_what_is_real_beside_integers_may_be_short(program: ir.Program, expected
 def test_a_step_of_other_types_is_not_open() -> None:
     program = beside_integers(ir.Eltwise("relu", 0.0, 0.0), "int8", WIDE)
     assert not is_open(program, program.steps[0])
+
+
+def test_steps_that_compute_and_steps_that_move() -> None:
+    """What is done behind moving elements is computed."""
+    for of, by_itself, moving in (
+        (step(CONV), True, False),
+        (step(CONV, RELU), True, False),
+        (step(ir.Reorder()), False, True),
+        (step(ir.Reorder(), RELU), True, True),
+        (step(ir.Concat(1)), False, True),
+    ):
+        assert (computes(of), moves(of)) == (by_itself, moving)

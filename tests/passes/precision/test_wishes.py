@@ -56,3 +56,18 @@ def test_steps_by_what_users_call_them(precision, operators, expected) -> None:
     wish = PrecisionWish(precision, operators)
     fixed = fixed_types(ir.Program("p", (), steps), wish, Names(INSIDE, ()))
     assert [fixed.get(step.name) for step in steps] == expected
+
+
+def test_as_the_model_states_it() -> None:
+    """One stated operator of a step is enough; what only moves elements takes what comes."""
+    plain = ir.Step("reshape_0", ir.Reorder(), (ir.Operand("src", 0), ir.Operand("dst", 1)))
+    summed = ir.Step("reshape_1", ir.Reorder(), plain.operands, (ir.EltwisePostOp("relu", 0.0, 0.0),))
+    steps = tuple(ir.Step(name, attrs, plain.operands) for name, attrs in NAMES)
+    program = ir.Program("p", (), (*steps, plain, summed))
+    names = Names(INSIDE, ("add_0", "clip_0"))
+    assert names.are_stated(["relu_0", "add_0"]) and not names.are_stated(["relu_0"])
+    assert not names.are_stated([])
+    by_model = Wish("float32", reason="the model states f32")
+    expected = {"conv2d_1.depthwise": by_model, "exp_0": by_model, "reshape_1": by_model}
+    assert fixed_types(program, PrecisionWish("model"), names) == expected
+    assert fixed_types(program, PrecisionWish("auto"), names) == {}

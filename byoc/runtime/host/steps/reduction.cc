@@ -4,7 +4,9 @@
 // kept, rows are added to a row.  Sums are made in stages, so that rounding errors stay small.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
+#include <string>
 
 #include "base/error.h"
 #include "host/nest.h"
@@ -144,6 +146,32 @@ std::vector<Loop<2>> Sorted(std::vector<Loop<2>> loops) {
   return joined;
 }
 
+// The result for no elements.
+float StartOf(const std::string& algorithm) {
+  using Limits = std::numeric_limits<float>;
+  if (algorithm == "max") return -Limits::infinity();
+  if (algorithm == "min") return Limits::infinity();
+  if (algorithm == "mul") return 1.0f;
+  return algorithm == "mean" ? Limits::quiet_NaN() : 0.0f;
+}
+
+// One number everywhere in dst.
+void AddFilled(StepBuilder* b, float number) {
+  const ResolvedValue& dst = b->Get("dst");
+  Nest<1> nest;
+  for (size_t i = 0; i < dst.dims.size(); ++i) {
+    nest.push_back({dst.dims[i], {dst.layout.strides[i]}});
+  }
+  nest = Joined(std::move(nest));
+  b->Add({"dst"}, [nest, number](char* const* at) {
+    auto* to = reinterpret_cast<float*>(at[0]);
+    const int64_t elements = Elements(nest);
+    for (int64_t one = 0; one < elements; ++one) {
+      ForEach(nest, one, [&](const auto& offsets) { to[offsets[0]] = number; });
+    }
+  });
+}
+
 }  // namespace
 
 void BuildReduction(StepBuilder* b) {
@@ -164,10 +192,10 @@ void BuildReduction(StepBuilder* b) {
   if (dst.Bytes() == 0) {  // of no samples there is nothing to say
     return b->Add({"dst", "src"}, [](char* const*) {});
   }
+  if (src.Bytes() == 0) return AddFilled(b, StartOf(algorithm));
   std::vector<Loop<2>> loops;
   for (size_t i = 0; i < src.dims.size(); ++i) {
     const bool reduced = src.dims[i] != dst.dims[i];
-    if (src.dims[i] == 0) ThrowUnsupported("a reduction of no elements");
     if (reduced) reduce->terms *= src.dims[i];
     loops.push_back({src.dims[i], {reduced ? 0 : dst.layout.strides[i], src.layout.strides[i]}});
   }

@@ -17,8 +17,8 @@ std::vector<char> BytesOf(float value, dnnl::memory::data_type type) {
   uint32_t bits = 0;
   std::memcpy(&bits, &value, sizeof(bits));
   if (type == dnnl::memory::data_type::bf16) {
-    bits =
-        (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16;  // to nearest, ties to even; no NaN comes here
+    // To nearest, ties to even; the only NaN that comes here has no lower digits.
+    bits = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16;
   } else if (type != dnnl::memory::data_type::f32) {
     ThrowUnsupported("a fill of ", value, " in a type other than float32 and bfloat16");
   }

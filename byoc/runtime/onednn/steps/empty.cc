@@ -1,9 +1,11 @@
 // Steps on empty tensors, which symbols bring about: oneDNN refuses some, and leaves others undone.
 //
 //     dst empty            nothing to do
-//     src or weights empty a sum over nothing: 0, then bias and post-ops as ever
+//     src or weights empty a sum over nothing: 0, then bias and post-ops as ever; a product is 1,
+//                          the largest number -inf, the smallest inf, a mean no number
 #include <algorithm>
 #include <cfloat>
+#include <limits>
 #include <string>
 
 #include "base/error.h"
@@ -27,9 +29,17 @@ dnnl::memory::desc SpreadBias(StepBuilder* b, size_t rank) {
   return MakeDesc(spread, bias.get_data_type(), PlainTag(rank));
 }
 
-// The result of a sum over nothing, before bias and post-ops.
+// The result of a sum, or another reduction, over nothing, before bias and post-ops.
 float Identity(const StepBuilder& b) {
-  return b.step().kind == "pooling" && b.Text("algorithm") == "max" ? -FLT_MAX : 0.0f;
+  using Limits = std::numeric_limits<float>;
+  const std::string& kind = b.step().kind;
+  if (kind != "pooling" && kind != "reduction") return 0.0f;
+  const std::string& algorithm = b.Text("algorithm");
+  if (kind == "pooling") return algorithm == "max" ? -FLT_MAX : 0.0f;
+  if (algorithm == "max") return -Limits::infinity();
+  if (algorithm == "min") return Limits::infinity();
+  if (algorithm == "mul") return 1.0f;
+  return algorithm == "mean" ? Limits::quiet_NaN() : 0.0f;
 }
 
 void BuildFilled(StepBuilder* b) {
@@ -68,7 +78,7 @@ bool BuildEmpty(StepBuilder* b) {
   if (HasNoElements(b->Get("dst").dims)) return true;
   const std::string& kind = b->step().kind;
   bool sums = kind == "convolution" || kind == "deconvolution" || kind == "matmul" ||
-              kind == "inner_product" || kind == "pooling" ||
+              kind == "inner_product" || kind == "pooling" || kind == "reduction" ||
               kind == "convolution_backward_weights";
   if (!sums || !HasNoElements(b->Get("src").dims)) return false;
   BuildFilled(b);
