@@ -58,7 +58,10 @@ def build(
     backends, target, device, beside = _on_devices(place, target, options)
     tuning = verifier = None
     if options.tunes and target.has_gpu:
-        raise UnsupportedError(f"option tune={options.tune}: nothing is measured on GPUs in this build yet")
+        raise UnsupportedError(
+            f"option tune={options.tune}: nothing is measured on GPUs yet; "
+            "cuDNN's heuristics choose (tune=model)"
+        )
     if options.tunes and target.libraries and not environment.disabled():
         tuning = Tuning(options, target.host, progress, records, place)
     if target.libraries and not target.is_gpu and not environment.disabled():

@@ -12,6 +12,7 @@ from tvm_mxplan.core.program.dims import is_static
 from tvm_mxplan.operators.convolution_gradients import misfit
 from tvm_mxplan.passes.relax_types import dtype_of, is_constant, scalar_of, shape_of, slice_begin
 
+from . import pool_gradients
 from .layout_rules import TYPES
 
 Match = Mapping[str, relax.Expr]
@@ -56,6 +57,10 @@ def convolution(match: Match) -> str | None:
 
 def backward_weights(match: Match) -> str | None:
     return misfit(match["root"])
+
+
+def average_backward(match: Match) -> str | None:
+    return pool_gradients.why_not(match["root"])
 
 
 def dense(match: Match) -> str | None:

@@ -29,6 +29,7 @@ from tvm_mxplan.passes.relax_types import (
     shape_of,
 )
 
+from .pool_gradients import average_backward
 from .products import backward_data, backward_weights, convolution, deconvolution, dense, in_groups
 
 # --- products of two tensors ------------------------------------------------------------------------------
@@ -310,6 +311,7 @@ _TRANSLATE: Table = {
     "backward_data": backward_data,
     "backward_weights": backward_weights,
     "gate": gate,
+    "average_pool_backward": average_backward,
     "pooling": _pooling,
     "adaptive_pooling": _adaptive_pooling,
     "global_pooling": _global_pooling,

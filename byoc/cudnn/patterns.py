@@ -24,6 +24,7 @@ from tvm_mxplan.byoc.own_operators import own_operator
 from tvm_mxplan.operators import attention as attention_operator
 from tvm_mxplan.operators.convolution_gradients import BACKWARD_DATA, BACKWARD_WEIGHTS
 from tvm_mxplan.operators.gate import GATE
+from tvm_mxplan.operators.pooling_gradients import ADAPTIVE_BACKWARD, AVERAGE_BACKWARD
 
 from . import checks
 from .checks import Match
@@ -121,6 +122,10 @@ COMPOSITES: list[Composite] = [
     *_products("deconvolution", _single(_spatial("nn.conv{}d_transpose"), 2), checks.convolution),
     Composite("backward_data", own_operator(BACKWARD_DATA, 2), _accept),
     Composite("backward_weights", own_operator(BACKWARD_WEIGHTS, 2), checks.backward_weights),
+    *[
+        Composite("average_pool_backward", own_operator(operator, 2), checks.average_backward)
+        for operator in (AVERAGE_BACKWARD, ADAPTIVE_BACKWARD)
+    ],
     Composite("gate", own_operator(GATE, 2), _accept),
     *_products("dense", _transposed, checks.dense),
     *_products("dense", _single(["matmul"], 2), checks.dense),

@@ -65,7 +65,7 @@ def convolution(c: Composite) -> int:
         varying = _turned(c, c.value(parts.product.args[1]), groups)
         return _emit(c, made, src, varying, parts, static_shape(c.shape))
     scaled = _scaled(filters, parts.scale.reshape(-1, 1))
-    return _emit(c, made, src, _stored(c, scaled, groups), parts, static_shape(c.shape))
+    return _emit(c, made, src, stored_filters(c, scaled, groups), parts, static_shape(c.shape))
 
 
 def deconvolution(c: Composite) -> int:
@@ -79,7 +79,7 @@ def deconvolution(c: Composite) -> int:
         varying = _turned(c, c.value(parts.product.args[1]), groups, True)
         return _emit(c, made, src, varying, parts, static_shape(c.shape))
     scale = np.repeat(parts.scale.reshape(groups, -1), filters.shape[0] // groups, axis=0)
-    stored = _stored(c, _scaled(filters, scale), groups, True)
+    stored = stored_filters(c, _scaled(filters, scale), groups, True)
     return _emit(c, made, src, stored, parts, static_shape(c.shape))
 
 
@@ -119,7 +119,7 @@ def dense(c: Composite) -> int:
     rows = math.prod(shape[:-1])
     src = c.builder.reshape(c.value(parts.product.args[0]), (rows, depth, 1, 1))
     attrs = ir.Convolution((1, 1), (0, 0, 0, 0), (1, 1), 1)
-    filters = _stored(c, _scaled(weights.T[:, :, None, None], parts.scale.reshape(-1, 1)), 1)
+    filters = stored_filters(c, _scaled(weights.T[:, :, None, None], parts.scale.reshape(-1, 1)), 1)
     dst = _emit(c, attrs, src, filters, parts, (rows, columns, 1, 1))
     return c.builder.reshape(dst, shape)
 
@@ -167,7 +167,7 @@ def _scaled(filters: np.ndarray, scale: np.ndarray) -> np.ndarray:
     raise UnsupportedError(f"filters times their scale leave the range of {filters.dtype}")
 
 
-def _stored(c: Composite, filters: np.ndarray, groups: int, transposed: bool = False) -> int:
+def stored_filters(c: Composite, filters: np.ndarray, groups: int, transposed: bool = False) -> int:
     """Filters [A, B, k...] as a constant [A, k..., B], as a step reads them."""
     last = np.ascontiguousarray(filters.transpose(0, *range(2, filters.ndim), 1))
     return _read(c, c.builder.constant(last), groups, transposed)

@@ -164,6 +164,12 @@ CASES: tuple[Case | Single, ...] = (
         (("src", _IMAGE, "last"), ("gradient", _IMAGE, "last")),
         ((64, 64, 3, 3), "last"),
     ),
+    Single(
+        "gradient of average pool 2x2",
+        ir.Deconvolution((2, 2), (0, 0, 0, 0), (1, 1), 64),
+        (("src", _HALVED, "last"), ("weights", (64, 1, 1, 2, 2), filters_layout(5, True, True))),
+        (_IMAGE, "last"),
+    ),
     _pool("max pool 3x3, stride 2", "max", 3, 2, 1, 28),
     _pool("average pool 3x3, padded", "avg_exclude_padding", 3, 1, 1, 56),
     _pool("average of an image", "avg_exclude_padding", 56, 56, 0, 1),

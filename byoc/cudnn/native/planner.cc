@@ -7,7 +7,7 @@
 //             "tensors": [{"uid", "dim", "stride", "type", "virtual"}] or {"uid", "number"}, a
 //             number
 //                        that executions are handed from the host's memory,
-//             "nodes": [{"kind", "in": [uid], "out": uid, ...}],
+//             "nodes": [{"kind", "in": [uid], "out": uid, or [uid] of several results, ...}],
 //             "notes": ["NONDETERMINISTIC"], "behavior": ["RUNTIME_COMPILATION"],
 //             "workspace_limit": -1, "refused": ["engine"], "all": false}
 //   answer   {"engines": [{"name", "error", "workspace"}], "chosen": index, "workspace",
@@ -125,12 +125,14 @@ class GraphBuilder {
         .set_post_padding(node.at("post_padding").get<Numbers>())
         .set_stride(node.at("stride").get<Numbers>())
         .set_dilation(node.at("dilation").get<Numbers>());
+    if (node.contains("compute")) attributes.set_compute_data_type(TypeOf(node.at("compute")));
     return attributes;
   }
 
   Tensor Pointwise(const json& node) {
     fe::graph::Pointwise_attributes attributes;
     attributes.set_mode(node.at("mode").get<fe::PointwiseMode_t>());
+    if (node.contains("compute")) attributes.set_compute_data_type(TypeOf(node.at("compute")));
     auto number = [&node](const char* name) { return Float(node.at(name)); };
     if (node.contains("lower")) attributes.set_relu_lower_clip(number("lower"));
     if (node.contains("upper")) attributes.set_relu_upper_clip(number("upper"));
@@ -184,8 +186,30 @@ class GraphBuilder {
     return graph_.sdpa(Input(node, 0), Input(node, 1), Input(node, 2), attributes)[0];
   }
 
-  Tensor Apply(const json& node) {
+  std::vector<Tensor> Apply(const json& node) {
     const std::string kind = node.at("kind");
+    // Inputs are x, scale, bias, epsilon; results y, the batch's mean and 1 / deviation.
+    if (kind == "batch_norm") {
+      fe::graph::Batchnorm_attributes attributes;
+      Tensor epsilon = Input(node, 3);
+      attributes.set_epsilon(epsilon);
+      auto [y, mean, deviation, next_mean, next_variance] =
+          graph_.batchnorm(Input(node, 0), Input(node, 1), Input(node, 2), attributes);
+      return {y, mean, deviation};
+    }
+    // Inputs are the gradient of y, x, scale, mean, 1 / deviation; results the other gradients.
+    if (kind == "batch_norm_gradient") {
+      fe::graph::Batchnorm_backward_attributes attributes;
+      Tensor mean = Input(node, 3), deviation = Input(node, 4);
+      attributes.set_saved_mean_and_inv_variance(mean, deviation);
+      auto [x, scale, bias] =
+          graph_.batchnorm_backward(Input(node, 0), Input(node, 1), Input(node, 2), attributes);
+      return {x, scale, bias};
+    }
+    return {Single(node, kind)};
+  }
+
+  Tensor Single(const json& node, const std::string& kind) {
     if (kind == "convolution") {
       auto attributes = Windows<fe::graph::Conv_fprop_attributes>(node);
       return graph_.conv_fprop(Input(node, 0), Input(node, 1), attributes);
@@ -221,11 +245,15 @@ class GraphBuilder {
   }
 
   void Add(const json& node) {
-    Tensor result = Apply(node);
-    const json& stated = stated_.at(node.at("out"));
-    Describe(stated, result.get());
-    result->set_output(!stated.at("virtual").get<bool>());
-    tensors_[node.at("out")] = result;
+    std::vector<Tensor> results = Apply(node);
+    const json& out = node.at("out");
+    for (size_t i = 0; i < results.size(); ++i) {
+      const int64_t uid = out.is_array() ? out.at(i) : out;
+      const json& stated = stated_.at(uid);
+      Describe(stated, results[i].get());
+      results[i]->set_output(!stated.at("virtual").get<bool>());
+      tensors_[uid] = results[i];
+    }
   }
 
   fe::graph::Graph graph_;

@@ -197,6 +197,14 @@ def test_running_without_a_gpu_is_one_clear_error(planner: StandIn, tmp_path: Pa
         assert "\n" not in str(caught.value)
 
 
+def test_measuring_on_a_gpu_is_one_clear_error(planner: StandIn) -> None:
+    with pytest.raises(
+        UnsupportedError, match=r"tune=measure: nothing is measured on GPUs yet; .*tune=model"
+    ):
+        compiled(tune="measure")
+    assert planner.requests == []
+
+
 def test_workspaces_are_planned_in_the_arena(planner: StandIn) -> None:
     planner.workspace = 100_000
     programs = decoded_programs(compiled().module)

@@ -18,6 +18,7 @@ from tvm_mxplan.report.inspection import decoded_programs
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "scripts"))
 
 from _cudnn.cases import CASES
+from _cudnn.graphs import GRAPHS, engine_of
 
 COMES_COMPILED = CASES[:17]
 """Cases whose engines come compiled."""
@@ -66,6 +67,26 @@ def test_layouts_that_no_engine_is_asked_for_have_a_reason() -> None:
     program = CASES[0].program("float16")
     plain = program.with_value(0, layout="abcd")
     assert "channels last alone" in on("h200").describe(plain).steps[0].error
+
+
+@pytest.mark.parametrize(
+    "name", ["int8 by int8 3x3, to int32", "batch norm in training, f16", "its gradients, f16"]
+)
+def test_graphs_that_no_step_makes_have_engines(name: str) -> None:
+    assert engine_of(GRAPHS[name](), DEVICES / "h200.json").startswith("eng")
+
+
+def test_a_named_batch_has_plans_for_each_size() -> None:
+    model = small_network()
+    for port in (model.graph.input[0], model.graph.output[0]):
+        port.type.tensor_type.shape.dim[0].dim_param = "n"
+    target, device = "cudnn, cuda -arch=sm_90", DEVICES / "h200.json"
+    ex = tvm_mxplan.compile(model, target, device_properties=device, bounds={"n": (1, 3)})
+    assert len(ex.report.regions) == 3 and not ex.report.fallbacks
+    for program in decoded_programs(ex.module):
+        for step in program.steps:
+            if not isinstance(step.attrs, ir.Reorder):
+                assert library.check_plan(step.prepared) == step.implementation
 
 
 def test_a_network_is_planned_exported_and_loaded(tmp_path: Path) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 import pytest
 import tvm
@@ -10,8 +13,14 @@ from cudnn_stand_in import StandIn
 from relax_programs import normal
 from tvm import relax
 
+from tvm_mxplan.byoc.cudnn.pool_gradients import why_not
 from tvm_mxplan.operators.convolution_gradients import Window, backward_data, backward_weights
 from tvm_mxplan.operators.gate import gate
+from tvm_mxplan.operators.pooling_gradients import (
+    Pool,
+    adaptive_average_pool_backward,
+    average_pool_backward,
+)
 
 IMAGE, FILTERS, CHANNELS = (2, 6, 7, 9), (8, 6, 3, 3), (1, 8, 1, 1)
 CONV = "a = R.nn.conv2d(x, z, padding=[1, 1, 1, 1])"
@@ -90,6 +99,53 @@ def gradients(window: Window) -> tuple[tvm.IRModule, dict[str, np.ndarray]]:
         builder.emit_func_output(out)
     shapes = {"x": shape, "w": filters, "z": result, "y": result}
     return builder.get(), {name: normal(at, *one) for at, (name, one) in enumerate(shapes.items())}
+
+
+POOLS = {
+    # window, strides, padding, dilation, result, whether padding counts
+    "apart": (Pool((2, 3), (2, 3), (0, 0, 0, 0), (1, 1)), (4, 3), False),
+    "overlapping": (Pool((3, 3), (2, 1), (0, 0, 0, 0), (1, 1)), (3, 7), False),
+    "padded": (Pool((3, 2), (2, 2), (1, 0, 1, 1), (1, 1)), (4, 5), True),
+    "dilated": (Pool((2, 2), (1, 2), (0, 0, 0, 0), (3, 2)), (5, 4), True),
+}
+SIDES = (2, 6, 8, 9)
+
+
+def gradient_of(
+    make: Callable[[tvm.ir.Var, tvm.ir.Var], relax.Call], places: tuple[int, int]
+) -> tvm.IRModule:
+    x = relax.Var("x", relax.TensorType(SIDES, "float32"))
+    z = relax.Var("z", relax.TensorType((*SIDES[:2], *places), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x, z]):
+        with builder.dataflow():
+            out = builder.emit_output(make(x, z))
+        builder.emit_func_output(out)
+    return builder.get()
+
+
+@pytest.mark.parametrize("case", [*POOLS, "adaptive"])
+def test_gradients_of_average_pools_are_transposed_convolutions(planner: StandIn, case: str) -> None:
+    if case == "adaptive":
+        places, make = (4, 3), adaptive_average_pool_backward
+    else:
+        pool, places, counted = POOLS[case]
+        make = partial(average_pool_backward, pool=pool, count_include_pad=counted)
+    arrays = {"x": normal(1, *SIDES), "z": normal(2, *SIDES[:2], *places)}
+    steps = checked_module(gradient_of(make, places), arrays)
+    assert [step.kind for step in steps] == ["deconvolution"] and steps[0].attrs.groups == 6
+
+
+def test_windows_that_average_fewer_elements_are_tvms(planner: StandIn) -> None:
+    padded, places, _ = POOLS["padded"]
+    ragged = Pool((3, 3), (3, 3), (0, 0, 1, 1), (1, 1))  # beyond the padding, as ceil_mode has it
+    for make, shape in (
+        (partial(average_pool_backward, pool=padded, count_include_pad=False), places),
+        (partial(average_pool_backward, pool=ragged, count_include_pad=True), (4, 4)),
+        (adaptive_average_pool_backward, (3, 4)),
+    ):
+        (call,) = [one.value for one in gradient_of(make, shape)["main"].body.blocks[0].bindings]
+        assert why_not(call) == "windows that average different numbers of elements"
 
 
 @pytest.mark.parametrize("window", WINDOWS)

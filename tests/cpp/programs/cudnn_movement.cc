@@ -77,6 +77,32 @@ void CheckRows() {
   Take();
 }
 
+// Equal constants are on the device once, as long as somebody has them.
+void CheckSharedConstants() {
+  const std::vector<char> one(64, 1), other(64, 2);
+  const std::string make = "cudaMalloc 64", copy = "cudaMemcpy 64 kind 1";
+  auto copied = [](const std::vector<char>& bytes, int64_t count) {
+    return mxplan::CudaMemory().Copied(bytes.data(), count);
+  };
+  Take();
+  std::shared_ptr<char> first = copied(one, 64), again = copied(one, 64),
+                        second = copied(other, 64);
+  Check(first == again && first != second, "equal bytes are one copy");
+  Check(Take() == std::vector<std::string>{make, copy, make, copy}, "two copies are made");
+  std::shared_ptr<char> part = copied(one, 32);
+  Check(part != first, "a part is another constant");
+  Take();
+  first.reset();
+  Check(Take().empty(), "somebody has it");
+  again.reset();
+  Check(Take() == std::vector<std::string>{"cudaFree"}, "nobody has it any more");
+  FailOn("cudaMemcpy", 700);
+  Check(Says(SaidBy([&] { copied(one, 64); }), "cudaMemcpy"), "an error is named");
+  Check(Take() == std::vector<std::string>{make, copy, "cudaFree"}, "and leaves nothing");
+  first = copied(one, 64);
+  Check(first != nullptr && Take() == std::vector<std::string>{make, copy}, "and it is made anew");
+}
+
 int Pinned() { return Find<int (*)()>("RecordingPinned")(); }
 
 // Tensors that cross between the CPU and the GPU of one function: in the thread's stream, awaited
@@ -267,6 +293,7 @@ int main(int, char** arguments) {
   CheckSoftmax();
   CheckCopies();
   CheckRows();
+  CheckSharedConstants();
   CheckStaging();
   CheckMovement();
   CheckMovementErrors();
