@@ -69,7 +69,7 @@ def judge(run: Run) -> Finding | None:
         case ir.Recurrent():
             given = {o.role: run.arrays[o.value] for o in step.operands if not o.is_result}
             return recurrent.judge(step, given, {"dst": run.result, **run.others})
-        case ir.DynamicQuantization():
+        case ir.DynamicQuantization() | ir.Ranking():
             return _of_all(step, run)
         case ir.BatchNormalizationTraining() | ir.BatchNormalizationBackward():
             given = {o.role: run.arrays[o.value] for o in step.operands if not o.is_result}

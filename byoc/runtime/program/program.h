@@ -68,7 +68,7 @@ struct Operand {
   bool IsResult() const {
     for (const char* result :
          {"dst", "last_hidden", "last_cell", "batch_mean", "batch_variance", "scale_gradient",
-          "shift_gradient", "made_scale", "made_zero_point"}) {
+          "shift_gradient", "made_scale", "made_zero_point", "order"}) {
       if (role == result) return true;
     }
     return false;

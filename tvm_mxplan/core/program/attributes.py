@@ -230,6 +230,31 @@ class Gather:
 
 
 @dataclass(frozen=True)
+class ExtremeIndex:
+    """src -> dst of int32 or int64: places along ``axis``, which is kept as 1, of its extreme elements.
+
+    ``algorithm``: max or min; of equal elements the first is taken, with ``last`` the last.  One that is no
+    number is larger and smaller than all that are.
+    """
+
+    algorithm: str
+    axis: int
+    last: bool
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """src -> dst, order? of int32 or int64: the first elements along ``axis``, sorted, and their places.
+
+    There are as many as dst has: the largest ones, the largest first, or the smallest ones.  Equal ones stay
+    in their order; what is no number is larger than all that are.
+    """
+
+    axis: int
+    largest: bool
+
+
+@dataclass(frozen=True)
 class Select:
     """condition of bool, src, src1 (same rank, broadcast) -> dst: src where it holds, else src1."""
 
@@ -323,6 +348,8 @@ Attributes: TypeAlias = (
     | Slice
     | StridedSlice
     | Gather
+    | ExtremeIndex
+    | Ranking
     | Select
     | Compare
     | Cast
@@ -359,6 +386,8 @@ STEP_KINDS: dict[str, type] = {
     "slice": Slice,
     "strided_slice": StridedSlice,
     "gather": Gather,
+    "extreme_index": ExtremeIndex,
+    "ranking": Ranking,
     "select": Select,
     "compare": Compare,
     "cast": Cast,

@@ -55,6 +55,7 @@ from .attributes import (
     Deconvolution,
     DynamicQuantization,
     Eltwise,
+    ExtremeIndex,
     Gather,
     InnerProduct,
     LayerNormalization,
@@ -64,6 +65,7 @@ from .attributes import (
     PoolingBackward,
     PReLU,
     Quantization,
+    Ranking,
     Reduction,
     Reorder,
     Resampling,
@@ -117,6 +119,7 @@ __all__ = [
     "DynamicQuantization",
     "Eltwise",
     "EltwisePostOp",
+    "ExtremeIndex",
     "Gather",
     "InnerProduct",
     "LayerNormalization",
@@ -129,6 +132,7 @@ __all__ = [
     "PostOp",
     "Program",
     "Quantization",
+    "Ranking",
     "Recurrent",
     "RecurrentCell",
     "RecurrentDirection",
@@ -196,6 +200,7 @@ RESULT_ROLES = (
     "shift_gradient",
     "made_scale",
     "made_zero_point",
+    "order",
 )
 """Roles of what steps write; every other operand is read."""
 
@@ -216,8 +221,8 @@ class Operand:
 
     Integers add those of ``SCALE_ROLES``.  A depthwise post-op adds depthwise_weights and depthwise_bias; a
     recurrent layer has recurrence, peepholes, hidden, cell, and the results last_hidden and last_cell;
-    attention has key, value and mask; a dynamic quantization the results made_scale and made_zero_point;
-    steps backward read a gradient beside what went forward.
+    attention has key, value and mask; a dynamic quantization the results made_scale and made_zero_point; a
+    ranking the result order; steps backward read a gradient beside what went forward.
     """
 
     role: str

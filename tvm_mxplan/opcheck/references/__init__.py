@@ -17,6 +17,7 @@ from . import (
     matmul,
     movement,
     normalization,
+    order,
     quantized,
     recurrent,
     reduction,
@@ -52,6 +53,7 @@ REFERENCES: dict[type, Callable[[Any, Operands], Estimate]] = {
     ir.Slice: movement.slice_,
     ir.StridedSlice: movement.strided_slice,
     ir.Gather: movement.gather,
+    ir.ExtremeIndex: order.extreme_index,
     ir.Select: choice.select,
     ir.Compare: choice.compare,
     ir.Cast: choice.cast,
@@ -62,6 +64,7 @@ REFERENCES: dict[type, Callable[[Any, Operands], Estimate]] = {
 
 SEVERAL: dict[type, Callable[[Any, Operands], dict[str, Estimate]]] = {
     ir.Recurrent: recurrent.recurrent,
+    ir.Ranking: order.ranking,
     ir.DynamicQuantization: quantized.dynamic_quantization,
     ir.BatchNormalizationTraining: training.batch_normalization,
     ir.BatchNormalizationBackward: training.batch_normalization_backward,
