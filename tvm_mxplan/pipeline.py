@@ -23,6 +23,7 @@ from .options import Options
 from .passes.borders import MarkState, PropagateLayouts, StoreState
 from .passes.canonicalize import (
     FoldConstants,
+    MultiplyEinsums,
     NameSymbols,
     NarrowProducts,
     RecoverAttention,
@@ -80,6 +81,7 @@ def canonicalize(c: Compilation) -> Passes:
         *hints,
         NameSymbols(),
         *narrow,
+        MultiplyEinsums(),
         FoldConstants(),
         RecoverOperators(),
         RecoverScales(),

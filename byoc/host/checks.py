@@ -34,7 +34,8 @@ def tensors_of(call: relax.Call) -> list[relax.Expr]:
 def tensors_ok(call: relax.Call) -> str | None:
     """Element types, ranks and shapes that every composite asks of its operands and its result."""
     operands = tensors_of(call)
-    for tensor in [*operands, call]:
+    results = list(call.ty.fields) if isinstance(call.ty, relax.TupleType) else [call.ty]
+    for tensor in [*operands, *(relax.Var("result", one) for one in results)]:
         dtype, shape = dtype_of(tensor), shape_of(tensor)
         if dtype not in MOVED:
             return f"element type {dtype or 'unknown'}"
@@ -106,6 +107,37 @@ def reduction(call: relax.Call) -> str | None:
     if 0 in shape:  # type: ignore[operator]
         return "an empty tensor"
     return _one_of(dtype_of(call), ("float32",))
+
+
+def extreme_index(call: relax.Call) -> str | None:
+    shape, axis = shape_of(call.args[0]), call.attrs.axis
+    extents = shape if axis is None else [shape[int(axis)]] if shape else []  # type: ignore[index]
+    if 0 in extents:  # type: ignore[operator]
+        return "no elements to choose from"
+    return _sorted(call, dtype_of(call))
+
+
+def top_k(call: relax.Call) -> str | None:
+    shape, count = shape_of(call.args[0]), int(call.attrs.k)
+    if not shape:
+        return "rank 0"
+    extent = shape[int(call.attrs.axis)]
+    if not is_static((extent,)) or not 1 <= count <= extent:  # type: ignore[operator]
+        return f"the first {count} of {extent}"
+    return _sorted(call, str(call.attrs.dtype) if call.attrs.ret_type != "values" else "")
+
+
+def sort(call: relax.Call) -> str | None:
+    if not shape_of(call.args[0]):
+        return "rank 0"
+    return _sorted(call, dtype_of(call) if "argsort" in call.op.name else "")
+
+
+def _sorted(call: relax.Call, places: str) -> str | None:
+    """The type of what is sorted, and that of places, if they are a result."""
+    if places not in ("", "int32", "int64"):
+        return f"places of {places}, expected int32 or int64"
+    return _one_of(dtype_of(call.args[0]), COMPUTED)
 
 
 def resize(call: relax.Call) -> str | None:

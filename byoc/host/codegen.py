@@ -10,6 +10,7 @@ from tvm import relax
 from tvm_mxplan.byoc import movement
 from tvm_mxplan.byoc.composite import Composite, product
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.passes.relax_types import dtype_of
 
 from .checks import METHODS
 from .patterns import BINARY, LOGICAL, REDUCTIONS, UNARY
@@ -103,6 +104,45 @@ def _reduction(c: Composite) -> int:
     return c.builder.reshape(src, c.shape)
 
 
+def _extreme_index(c: Composite) -> int:
+    src, axis = c.value(c.root.args[0]), c.root.attrs.axis
+    shape = c.builder.values[src].shape
+    if axis is None or not shape:
+        src, axis = c.builder.reshape(src, (product(shape),)), 0
+    src = _plain(c, src)
+    shape = c.builder.values[src].shape
+    axis = int(axis) % len(shape)
+    kept = (*shape[:axis], 1, *shape[axis + 1 :])
+    attrs = ir.ExtremeIndex(_operator(c.root).removeprefix("arg"), axis, False)
+    found = c.builder.step("extreme_index", attrs, kept, [("src", src)], dtype_of(c.root))
+    return c.builder.reshape(found, c.shape)
+
+
+def _top_k(c: Composite) -> int | tuple[int, ...]:
+    attrs = c.root.attrs
+    kind = str(attrs.ret_type)
+    found = _ranked(c, int(attrs.axis), int(attrs.k), bool(attrs.largest), str(attrs.dtype))
+    return found if kind == "both" else found[0 if kind == "values" else 1]
+
+
+def _sort(c: Composite) -> int:
+    attrs = c.root.attrs
+    places = dtype_of(c.root) if _operator(c.root) == "argsort" else ""
+    return _ranked(c, int(attrs.axis), None, bool(attrs.descending), places)[-1]
+
+
+def _ranked(c: Composite, axis: int, count: int | None, largest: bool, places: str) -> tuple[int, ...]:
+    """The first elements along an axis, all by default, and where they stand in a type, if it is given."""
+    src = _plain(c, c.value(c.root.args[0]))
+    value = c.builder.values[src]
+    axis %= len(value.shape)
+    dst = value.shape if count is None else (*value.shape[:axis], count, *value.shape[axis + 1 :])
+    roles = {"dst": value.dtype} | ({"order": places} if places else {})
+    attrs = ir.Ranking(axis, largest)
+    made = c.builder.step_of_several("ranking", attrs, [("src", src)], dict.fromkeys(roles, dst), roles)
+    return tuple(made)
+
+
 def _resize(c: Composite) -> int:
     attrs = c.root.attrs
     coordinates, rounding = str(attrs.coordinate_transformation_mode), str(attrs.rounding_method)
@@ -128,7 +168,7 @@ def _binary(c: Composite) -> int:
     return c.emit("binary", ir.Binary(BINARY[_operator(c.root)]), ("src", left), ("src1", right))
 
 
-TRANSLATE: dict[str, Callable[[Composite], int]] = {
+TRANSLATE: dict[str, Callable[[Composite], int | tuple[int, ...]]] = {
     "where": _where,
     "compare": _compare,
     "logical": _logical,
@@ -140,6 +180,9 @@ TRANSLATE: dict[str, Callable[[Composite], int]] = {
     "broadcast": _broadcast,
     "concat": movement.concat,
     "reduction": _reduction,
+    "extreme_index": _extreme_index,
+    "top_k": _top_k,
+    "sort": _sort,
     "resize": _resize,
     "unary": _unary,
     "binary": _binary,

@@ -6,6 +6,7 @@ Read off with ``scripts/bench host``, which times each kernel against TVM's.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from tvm_mxplan.core.description import Implementation
 from tvm_mxplan.core.machine.rates import MachineRates
@@ -23,6 +24,12 @@ _RESIZED_OPERATIONS, _NARROW_SHARE = {"linear": 40.0, "cubic": 100.0}, 1.5
 """Of an element of a result that is mixed of others, and how many times that it takes in a narrow image."""
 _TAKEN_OPERATIONS = 10.0
 """Of an element that is read by its index, where no neighbours come with it."""
+_FARTHEST_OPERATIONS, _ROW_OPERATIONS = 2.0, 160.0
+"""Of an element, and of a row, whose farthest element is looked for."""
+_SCANNED_OPERATIONS, _SORTED_OPERATIONS = 10.0, 16.0
+"""Of an element that is held against a limit, and of each comparison of one that is sorted."""
+_FEW, _CHOSEN_FROM = 6, 128
+"""As ``runtime/host/steps/order.cc`` has it: the first of so many are chosen, of rows that are longer."""
 _SETS = {"base": "sse41"}
 """Instruction sets that machines' rates call otherwise."""
 _SERIAL_US = 15.0
@@ -50,6 +57,15 @@ def cost(facts: StepFacts, machine: MachineRates) -> float:
     return machine.start_us + machine.fork_us + max(machine.copying_us(moved), computing)
 
 
+def _sorting(src: Sequence[int], first: int, axis: int) -> float:
+    """Operations of sorting, or of choosing the first elements and sorting these."""
+    extent = max(1, src[axis])
+    rows = math.prod(src) / extent
+    chosen = first * _FEW <= extent and extent > _CHOSEN_FROM
+    held = first + _CHOSEN_FROM if chosen else extent
+    return rows * (_SCANNED_OPERATIONS * extent + _SORTED_OPERATIONS * held * math.log2(held + 1))
+
+
 def _computing_us(facts: StepFacts, machine: MachineRates) -> float:
     """Microseconds on all threads of the arithmetic, or of loading and storing elements out of a cache."""
     attrs = facts.step.attrs
@@ -65,6 +81,13 @@ def _computing_us(facts: StepFacts, machine: MachineRates) -> float:
         operations = (_SHORT_OPERATIONS if src[-1] < _SHORT_ROW else 2.0) * math.prod(src)
     elif isinstance(attrs, ir.Gather) and math.prod(facts.padded("src")[attrs.axis + 1 :]) == 1:
         operations = _TAKEN_OPERATIONS * math.prod(facts.padded("dst"))
+    elif isinstance(attrs, ir.ExtremeIndex):
+        src = facts.padded("src")
+        rows = math.prod(src) / max(1, src[attrs.axis])
+        along = math.prod(src[attrs.axis + 1 :]) > 1
+        operations = _FARTHEST_OPERATIONS * math.prod(src) * (2.0 if along else 1.0) + _ROW_OPERATIONS * rows
+    elif isinstance(attrs, ir.Ranking):
+        operations = _sorting(facts.padded("src"), facts.padded("dst")[attrs.axis], attrs.axis)
     peak = _SHARE * machine.gflops("float32", facts.info.instruction_set)
     touched = _TOUCHED_OPERATIONS * math.prod(facts.padded("dst"))
     return max(operations / peak, touched / _SHARE / machine.gflops("float32", "avx2")) / 1e3

@@ -1,6 +1,7 @@
 """One form for each idea, before anything is decided: see the text of each pass."""
 
 from .fold_constants import FoldConstants
+from .multiply_einsums import MultiplyEinsums
 from .name_symbols import NameSymbols
 from .narrow_products import NarrowProducts
 from .recover_attention import RecoverAttention
@@ -12,6 +13,7 @@ from .widen_floats import WidenFloats
 
 __all__ = [
     "FoldConstants",
+    "MultiplyEinsums",
     "NameSymbols",
     "NarrowProducts",
     "RecoverAttention",

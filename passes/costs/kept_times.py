@@ -46,7 +46,7 @@ _TAKEN_ALONE = 1.2
 """For each element that is taken by its index, where no neighbours come with it."""
 _CALL = 0.6
 """Of a region's call is what the VM takes for each kernel of TVM's, which has no context."""
-_SORTED = 50.0
+_SORTED = 20.0
 """For each comparison of a sort."""
 _REDUCTIONS = ("sum", "mean", "max", "min", "prod")
 _CYCLES = {
@@ -208,8 +208,16 @@ class _Function:
             window = math.prod(int(extent) for extent in getattr(call.attrs, "pool_size", ()))
             return _ELEMENT * elements * window
         if kind in _SORTS:
-            return _SORTED * elements * max(1.0, math.log2(max(elements, 1)))
+            return _SORTED * elements * max(1.0, math.log2(_row(call)))
         return _cycles_of_element(call, kind) * elements
+
+
+def _row(call: relax.Call) -> int:
+    """Elements that are sorted together: those of one axis, or all."""
+    shape = shape_of(call.args[0])
+    axis = getattr(call.attrs, "axis", None)
+    extents = typical_shape(shape) if shape else (1,)
+    return max(1, extents[int(axis)] if axis is not None else math.prod(extents))
 
 
 def _cycles_of_element(call: relax.Call, kind: str) -> float:

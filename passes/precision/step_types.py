@@ -2,7 +2,7 @@
 
     products            all float32; short operands, and a result in either type: sums are float32
     norms, conversions  each of both types, since they convert on the way
-    steps of training   float32
+    steps of training   float32, and places in an order, which a rounding changes
     softmax             float32: a rounding of what it reads is one of its results' logarithms
     attention           one type throughout, its mask and what is inside of its softmax in float32
     steps of integers   what they read and write of real numbers, each in both types
@@ -29,6 +29,7 @@ _IN_TRAINING = (
     ir.RecurrentTraining,
     ir.RecurrentBackward,
 )
+_SORTING = (ir.ExtremeIndex, ir.Ranking)
 _CONVERTING = (ir.LayerNormalization, ir.Reorder)
 _MOVING = (ir.Concat, ir.Shuffle, ir.Pad, ir.Slice, ir.StridedSlice, ir.Gather, ir.Select, ir.Reorder)
 _FILTERS = ("weights", "depthwise_weights")
@@ -59,7 +60,7 @@ def proposals(step: ir.Step, short: str) -> list[StepTypes]:
     both = [StepTypes(), StepTypes(short, short)]
     if step.has_depthwise or any(isinstance(post_op, ir.SumPostOp) for post_op in step.post_ops):
         return both[:1]
-    if isinstance(step.attrs, _IN_TRAINING):
+    if isinstance(step.attrs, (*_IN_TRAINING, *_SORTING)):
         return both[:1]
     if isinstance(step.attrs, ir.PRODUCTS):
         return [*both, StepTypes(short, FLOAT)]

@@ -47,7 +47,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "tvm_mxplan/core/ordering/*": ("tests/core/test_ordering.py", "tests/passes/memory/test_order_steps.py"),
     "tvm_mxplan/core/program/program.py": (*_CORE, "tests/byoc/onednn/rewrites/test_fusion.py"),
     "tvm_mxplan/core/program/program_rules.py": (*_CORE, "tests/test_step_kinds.py"),
-    "tvm_mxplan/core/program/sequences.py": (*_CORE, "tests/test_step_kinds.py"),
+    "tvm_mxplan/core/program/kinds/*.py": (*_CORE, "tests/test_step_kinds.py"),
     "tvm_mxplan/core/program/attributes.py": (
         *_CORE,
         "tests/byoc/onednn/rewrites/test_fusion.py",

@@ -200,7 +200,7 @@ def _argument(step: ir.Step, shape: tuple[int, ...], place: int, wide: int) -> A
         case ir.Eltwise(algorithm=algorithm):
             fine = drawn(shape, place, 64, _FINE)
             return np.abs(fine) + np.float32(1 / _FINE) if algorithm in _DOMAINS else fine
-        case ir.Cast():
+        case ir.Cast() | ir.ExtremeIndex() | ir.Ranking():
             return drawn(shape, place, 64, _FINE)
         case ir.DynamicQuantization():  # a zero point that is not half way between two
             return np.maximum(drawn(shape, place, 512, _FINE), np.float32(-5))

@@ -70,7 +70,7 @@ def judge(run: Run) -> Finding | None:
         case ir.Recurrent() | ir.RecurrentTraining() | ir.RecurrentBackward():
             given = {o.role: run.arrays[o.value] for o in step.operands if not o.is_result}
             return recurrent.judge(step, given, {"dst": run.result, **run.others})
-        case ir.DynamicQuantization() | ir.LayerNormalizationBackward():
+        case ir.DynamicQuantization() | ir.LayerNormalizationBackward() | ir.Ranking():
             return _of_all(step, run)
         case ir.BatchNormalizationTraining() | ir.BatchNormalizationBackward():
             given = {o.role: run.arrays[o.value] for o in step.operands if not o.is_result}

@@ -69,7 +69,7 @@ struct Operand {
     for (const char* result :
          {"dst", "last_hidden", "last_cell", "batch_mean", "batch_variance", "scale_gradient",
           "shift_gradient", "made_scale", "made_zero_point", "kept_gates", "kept_cells",
-          "reset_gradient", "hidden_gradient", "cell_gradient"}) {
+          "reset_gradient", "hidden_gradient", "cell_gradient", "order"}) {
       if (role == result) return true;
     }
     return false;

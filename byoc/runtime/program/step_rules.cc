@@ -28,6 +28,8 @@ enum class Types : uint8_t {
   kIndices,    // as kSame, but for indices of int32 or int64
   kCondition,  // as kSame, but for a condition of bool
   kCompared,   // every operand is of src's type, dst of bool
+  kFound,      // dst has places, of int32 or int64
+  kRanked,     // as kSame, but for places of int32 or int64
   kAny,        // each of its own, of which the library says more
 };
 
@@ -150,6 +152,8 @@ const std::vector<Rule>& Rules() {
       {"slice", {"src"}, {}, Types::kSame, PostOps::kNone, CheckSlice},
       {"strided_slice", {"src"}, {}, Types::kSame, PostOps::kNone, CheckStridedSlice},
       {"gather", {"src", "indices"}, {}, Types::kIndices, PostOps::kNone, CheckGather},
+      {"extreme_index", {"src"}, {}, Types::kFound, PostOps::kNone, CheckExtremeIndex},
+      {"ranking", {"src"}, {"order"}, Types::kRanked, PostOps::kNone, CheckRanking},
       {"select", {"condition", "src", "src1"}, {}, Types::kCondition, PostOps::kNone, CheckSelect},
       {"compare", {"src", "src1"}, {}, Types::kCompared, PostOps::kNone, CheckBinary},
       {"cast", {"src"}, {}, Types::kAny, PostOps::kNone, CheckSameShape},
@@ -212,9 +216,12 @@ void CheckFloating(const StepView& s, const std::string& what, int value) {
 std::string ExpectedType(const StepView& s, const Rule& rule, const Operand& operand) {
   const std::string &role = operand.role, &type = TypeOf(s, operand.value);
   if (rule.types == Types::kAny) return type;
-  if (rule.types == Types::kIndices && role == "indices") {
-    return type == "int32" ? "int32" : "int64";
-  }
+  const char* places = rule.types == Types::kIndices  ? "indices"
+                       : rule.types == Types::kFound  ? "dst"
+                       : rule.types == Types::kRanked ? "order"
+                                                      : "";
+  if (role == places) return type == "int32" ? "int32" : "int64";
+  if (rule.types == Types::kFound) return type;
   if (rule.types == Types::kCondition && role == "condition") return "bool";
   if (rule.types == Types::kCompared) {
     return role == "dst" ? "bool" : TypeOf(s, s.step().Find("src"));

@@ -12,6 +12,8 @@ from .subject import Data, Fields, Subject, Tensor, broadcast
 _KINDS_OF: dict[str, Data] = {"float32": "fine", "float64": "fine", "bool": "truths"}
 """Numbers for what is read in a type; integers are drawn from few, so that equal ones meet."""
 
+_INDICES = {"s32": "int32", "s64": "int64"}
+
 
 def select(f: Fields) -> Subject:
     """second and third: how src1 and the condition are broadcast."""
@@ -47,10 +49,31 @@ def gather(f: Fields) -> Subject | None:
     indices = tuple(int(size) for size in f.text("at", "4").split("x"))
     if axis >= len(shape):
         return None
-    kind = {"s32": "int32", "s64": "int64"}[f.text("of", "s64")]
+    kind = _INDICES[f.text("of", "s64")]
     places = Tensor("indices", indices, data="indices", dtype=kind, below=shape[axis])
     dst = (*shape[:axis], *indices, *shape[axis + 1 :])
     return Subject(ir.Gather(axis), (Tensor("src", shape), places), dst)
+
+
+def extreme_index(f: Fields) -> Subject | None:
+    """last=1: of equal elements the last."""
+    shape, axis = f.dims(), f.number("axis", 0)
+    if axis >= len(shape):
+        return None
+    attrs = ir.ExtremeIndex(f.text("alg", "max"), axis, bool(f.number("last", 0)))
+    dst = tuple(1 if at == axis else extent for at, extent in enumerate(shape))
+    return Subject(attrs, (Tensor("src", shape),), dst)
+
+
+def ranking(f: Fields) -> Subject | None:
+    """first: how many elements are asked for, all where there are fewer."""
+    shape, axis = f.dims(), f.number("axis", 0)
+    if axis >= len(shape):
+        return None
+    first = min(f.number("first"), shape[axis])
+    dst = tuple(first if at == axis else extent for at, extent in enumerate(shape))
+    places = (("order", dst, _INDICES[f.text("of", "s64")]),)
+    return Subject(ir.Ranking(axis, bool(f.number("largest"))), (Tensor("src", shape),), dst, others=places)
 
 
 def strided_slice(f: Fields) -> Subject | None:
@@ -86,6 +109,7 @@ def in_host(made: Subject, read: str, written: str) -> Subject:
             tensor = replace(tensor, data=data)
         tensors.append(replace(tensor, dtype=read) if tensor.role in ("src", "src1") else tensor)
     written = "bool" if isinstance(made.attrs, ir.Compare) else written
+    written = "int64" if isinstance(made.attrs, ir.ExtremeIndex) else written
     rounds = isinstance(made.attrs, ir.Eltwise) and not made.exact
     exact = made.exact and prod(made.dst) > 0 and not rounds
     return replace(made, tensors=tuple(tensors), written=written, added=written, exact=exact, library="host")

@@ -14,7 +14,7 @@ from tvm_mxplan.core.program import program as ir
 from ..grammar import Problem
 from .element_types import typed
 from .functions import EXACT_ELTWISE, eltwise
-from .host import cast, compare, function, gather, resize, select, strided_slice
+from .host import cast, compare, extreme_index, function, gather, ranking, resize, select, strided_slice
 from .sequences import attention, recurrent, recurrent_backward, recurrent_training
 from .subject import Data, Fields, Subject, Tensor, broadcast
 
@@ -378,6 +378,8 @@ _KINDS: dict[str, Callable[[Fields], Subject | None]] = {
     "select": select,
     "compare": compare,
     "cast": cast,
+    "extreme_index": extreme_index,
+    "ranking": ranking,
     "gather": gather,
     "strided_slice": strided_slice,
     "resize": resize,

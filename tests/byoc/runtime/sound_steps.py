@@ -234,6 +234,17 @@ SOUND: dict[str, Sound] = {
         types={"indices": "int64"},
         library="host",
     ),
+    "extreme_index": Sound(
+        ir.ExtremeIndex("max", 1, False), (3, 1), {"src": (3, 6)}, types={"dst": "int64"}, library="host"
+    ),
+    "ranking": Sound(
+        ir.Ranking(1, True),
+        (3, 2),
+        {"src": (3, 6)},
+        more={"order": (3, 2)},
+        types={"order": "int32"},
+        library="host",
+    ),
     "select": Sound(
         ir.Select(),
         (3, 6),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import get_args
 
-from tvm_mxplan.core.program import attributes, sequences
+from tvm_mxplan.core.program import attributes
 from tvm_mxplan.core.program.attributes import (
     KIND_OF,
     STEP_KINDS,
@@ -14,8 +14,8 @@ from tvm_mxplan.core.program.attributes import (
     Pooling,
     PoolingBackward,
 )
-from tvm_mxplan.core.program.post_ops import SumPostOp
-from tvm_mxplan.core.program.sequences import (
+from tvm_mxplan.core.program.kinds import sequences
+from tvm_mxplan.core.program.kinds.sequences import (
     ATTENTION_CAUSAL,
     RECURRENT_CELLS,
     RECURRENT_DIRECTIONS,
@@ -24,6 +24,7 @@ from tvm_mxplan.core.program.sequences import (
     RecurrentCell,
     RecurrentDirection,
 )
+from tvm_mxplan.core.program.post_ops import SumPostOp
 
 
 def test_every_kind_has_the_name_of_its_class() -> None:

@@ -55,6 +55,7 @@ from .attributes import (
     Deconvolution,
     DynamicQuantization,
     Eltwise,
+    ExtremeIndex,
     FewBitsProduct,
     Gather,
     InnerProduct,
@@ -66,6 +67,7 @@ from .attributes import (
     PoolingBackward,
     PReLU,
     Quantization,
+    Ranking,
     Reduction,
     Reorder,
     Resampling,
@@ -121,6 +123,7 @@ __all__ = [
     "DynamicQuantization",
     "Eltwise",
     "EltwisePostOp",
+    "ExtremeIndex",
     "FewBitsProduct",
     "Gather",
     "InnerProduct",
@@ -135,6 +138,7 @@ __all__ = [
     "PostOp",
     "Program",
     "Quantization",
+    "Ranking",
     "Recurrent",
     "RecurrentBackward",
     "RecurrentCell",
@@ -209,6 +213,7 @@ RESULT_ROLES = (
     "reset_gradient",
     "hidden_gradient",
     "cell_gradient",
+    "order",
 )
 """Roles of what steps write; every other operand is read."""
 
@@ -229,8 +234,8 @@ class Operand:
 
     Integers add those of ``SCALE_ROLES``.  A depthwise post-op adds depthwise_weights and depthwise_bias; a
     recurrent layer has recurrence, peepholes, hidden, cell, and the results last_hidden and last_cell;
-    attention has key, value and mask; a dynamic quantization the results made_scale and made_zero_point;
-    steps backward read a gradient beside what went forward.
+    attention has key, value and mask; a dynamic quantization the results made_scale and made_zero_point; a
+    ranking the result order; steps backward read a gradient beside what went forward.
     """
 
     role: str

@@ -51,6 +51,7 @@ _ROLES: dict[type, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     ir.Attention: (("src", "key", "value"), ("mask",)),
     ir.Gather: (("src", "indices"), ()),
+    ir.Ranking: (("src",), ("order",)),
     ir.Select: (("condition", "src", "src1"), ()),
     ir.Compare: (("src", "src1"), ()),
     ir.DynamicQuantization: (("src", "made_scale", "made_zero_point"), ()),

@@ -49,6 +49,15 @@ struct Extent {
   int64_t count = 0;
 };
 
+// An element of a row: the largest or the smallest, the first of equal ones or the last.
+struct Search {
+  bool largest = true;
+  bool last = false;
+};
+
+// That are searched at once.
+constexpr int64_t kMostColumns = 256;
+
 // In formulas, i is one element of a row.
 struct Kernels {
   const char* isa;
@@ -88,6 +97,21 @@ struct Kernels {
   // are `terms` indices and weights for each point: the first ones of all points, then the second.
   void (*interpolate)(const float* src, const int32_t* index, const float* weights, int64_t terms,
                       int64_t inner, float* dst, int64_t count);
+  // found[k] = the place in row k, which is not empty, of the element that is searched for; rows of
+  // src begin `row` elements apart.  One that is no number is farther out than all that are.
+  void (*farthest_rows)(Type type, Search search, const void* src, int64_t row, Extent extent,
+                        int32_t* found);
+  // The same of columns: found[i] is the row, of `count` columns of at most kMostColumns.
+  void (*farthest_columns)(Type type, Search search, const void* src, int64_t row, Extent extent,
+                           int32_t* found);
+  // keys[i] is smaller than keys[j] where src[i] comes before src[j]: the largest first, or the
+  // smallest; what is no number is the largest.  There are src.row elements; keys have 8 bytes for
+  // types of 8, and 4 for all others.
+  void (*sort_keys)(Type type, bool largest, Strided src, void* keys);
+  // Writes the places of keys below `limit` in their order, and returns how many there are; found
+  // has room for one more than it returns, at most for all.
+  int64_t (*keys_below)(int64_t key_bytes, const void* keys, int64_t count, uint64_t limit,
+                        int32_t* found);
 };
 
 Kernels BaseKernels();

@@ -6,6 +6,7 @@
 #include "host/kernels/common_impl.h"
 #include "host/kernels/interpolation_impl.h"
 #include "host/kernels/moves_impl.h"
+#include "host/kernels/order_impl.h"
 #include "host/kernels/pairs_impl.h"
 #include "host/kernels/reduce_impl.h"
 #include "host/kernels/unary_impl.h"
@@ -14,10 +15,12 @@ namespace mxplan::host {
 namespace {
 
 Kernels Get() {
-  return {MXPLAN_ISA,        UnaryKernel,      BinaryKernel,        CompareKernel,
-          SelectKernel,      CopyKernel,       CastKernel,          TakeKernel,
-          TakeEntriesKernel, ReduceRowsKernel, ReduceColumnsKernel, WeightedSumKernel,
-          InterpolateKernel};
+  return {MXPLAN_ISA,        UnaryKernel,         BinaryKernel,
+          CompareKernel,     SelectKernel,        CopyKernel,
+          CastKernel,        TakeKernel,          TakeEntriesKernel,
+          ReduceRowsKernel,  ReduceColumnsKernel, WeightedSumKernel,
+          InterpolateKernel, FarthestRowsKernel,  FarthestColumnsKernel,
+          SortKeysKernel,    KeysBelowKernel};
 }
 
 }  // namespace

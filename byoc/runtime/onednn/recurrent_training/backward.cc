@@ -8,11 +8,10 @@
 namespace mxplan::recurrent_training {
 namespace {
 
-constexpr const char* kName = "recurrent_backward";
-constexpr int64_t kFloat = sizeof(float);
+constexpr const char* kBackward = "recurrent_backward";
 
-struct Places {
-  explicit Places(const Arguments& a)
+struct BackwardPlaces {
+  explicit BackwardPlaces(const Arguments& a)
       : src(a.Find("src")),
         recurrence(a.Find("recurrence")),
         outputs(a.Find("outputs")),
@@ -119,13 +118,13 @@ class BackwardStage final : public MemoryStage {
   }
 
   Plan plan_;
-  Places at_;
+  BackwardPlaces at_;
 };
 
 }  // namespace
 
 void BuildBackward(StepBuilder* b) {
-  if (b->Refuses(kName)) b->ThrowRefused();
+  if (b->Refuses(kBackward)) b->ThrowRefused();
   Plan plan(b);
   const int64_t units = plan.units(), stride = plan.StrideOf(plan.gates);
   auto product = [&](int64_t first, int64_t gates, int64_t src_stride, bool adds) {
@@ -153,9 +152,9 @@ void BuildBackward(StepBuilder* b) {
         "dst", "reset_gradient", "hidden_gradient", "cell_gradient"}) {
     arguments.Take(role);
   }
-  if (rows > 0) arguments.Scratch("rows", kFloat * plan.samples * rows * units);
+  if (rows > 0) arguments.Scratch("rows", kFloatBytes * plan.samples * rows * units);
   arguments.Scratch("packed", plan.ProductBytes());
-  b->AddStage(std::make_unique<BackwardStage>(std::move(plan), arguments), kName);
+  b->AddStage(std::make_unique<BackwardStage>(std::move(plan), arguments), kBackward);
 }
 
 }  // namespace mxplan::recurrent_training

@@ -8,11 +8,10 @@
 namespace mxplan::recurrent_training {
 namespace {
 
-constexpr const char* kName = "recurrent_training";
-constexpr int64_t kFloat = sizeof(float);
+constexpr const char* kForward = "recurrent_training";
 
-struct Places {
-  explicit Places(const Arguments& a)
+struct ForwardPlaces {
+  explicit ForwardPlaces(const Arguments& a)
       : src(a.Find("src")),
         recurrence(a.Find("recurrence")),
         bias(a.Find("bias")),
@@ -120,13 +119,13 @@ class ForwardStage final : public MemoryStage {
   }
 
   Plan plan_;
-  Places at_;
+  ForwardPlaces at_;
 };
 
 }  // namespace
 
 void BuildForward(StepBuilder* b) {
-  if (b->Refuses(kName)) b->ThrowRefused();
+  if (b->Refuses(kForward)) b->ThrowRefused();
   Plan plan(b);
   const int64_t units = plan.units();
   auto product = [&](int64_t first, int64_t gates, int64_t stride) {
@@ -145,10 +144,10 @@ void BuildForward(StepBuilder* b) {
     arguments.Take(role);
   }
   const bool spreads = plan.directions > 1 && b->Has("hidden");
-  arguments.Scratch(
-      "products", kFloat * plan.samples * (plan.gates * units + (spreads ? plan.StrideOf(1) : 0)));
+  arguments.Scratch("products", kFloatBytes * plan.samples *
+                                    (plan.gates * units + (spreads ? plan.StrideOf(1) : 0)));
   arguments.Scratch("packed", plan.ProductBytes());
-  b->AddStage(std::make_unique<ForwardStage>(std::move(plan), arguments), kName);
+  b->AddStage(std::make_unique<ForwardStage>(std::move(plan), arguments), kForward);
 }
 
 }  // namespace mxplan::recurrent_training

@@ -27,6 +27,8 @@ struct Rows {
 using Read = Rows<const float>;
 using Written = Rows<float>;
 
+constexpr int64_t kFloatBytes = sizeof(float);
+
 struct Layer {
   Cell cell = Cell::kLstm;
   int64_t units = 0;

@@ -11,7 +11,7 @@ namespace {
 
 using dnnl::memory;
 
-memory::desc Rows(int64_t rows, int64_t columns, int64_t stride) {
+memory::desc StridedRows(int64_t rows, int64_t columns, int64_t stride) {
   return {{rows, columns}, memory::data_type::f32, memory::dims{stride, 1}};
 }
 
@@ -47,10 +47,10 @@ StepProduct::StepProduct(const ProductShape& shape) : shape_(shape) {
   if (shape.transposed) {
     plain_ = {{shape.depth, shape.columns}, memory::data_type::f32, memory::dims{1, shape.depth}};
   } else {
-    plain_ = Rows(shape.depth, shape.columns, shape.columns);
+    plain_ = StridedRows(shape.depth, shape.columns, shape.columns);
   }
-  const memory::desc src = Rows(shape.samples, shape.depth, shape.src_stride);
-  const memory::desc dst = Rows(shape.samples, shape.columns, shape.columns);
+  const memory::desc src = StridedRows(shape.samples, shape.depth, shape.src_stride);
+  const memory::desc dst = StridedRows(shape.samples, shape.columns, shape.columns);
   const memory::desc any = MakeDesc({shape.depth, shape.columns}, memory::data_type::f32, "any");
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
@@ -94,8 +94,8 @@ StepProduct::Use::Use(const StepProduct& product, dnnl_stream_t stream, const fl
   // oneDNN has no constant memory objects; nothing is written here.
   auto* given = const_cast<float*>(recurrence + shape.first_row * units);
   const dnnl::engine& engine = CpuEngine();
-  src_ = memory(Rows(shape.samples, shape.depth, shape.src_stride), engine, nullptr);
-  dst_ = memory(Rows(shape.samples, shape.columns, shape.columns), engine, nullptr);
+  src_ = memory(StridedRows(shape.samples, shape.depth, shape.src_stride), engine, nullptr);
+  dst_ = memory(StridedRows(shape.samples, shape.columns, shape.columns), engine, nullptr);
   weights_ = memory(product.product_->desc.weights_desc(), engine, given);
   char* scratchpad = scratch + product.packed_bytes();
   if (product.packing_) {

@@ -11,13 +11,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "scripts"))
 
 from _bench.whole import layouts
 
-SCRIPTS = str(Path(layouts.__file__).resolve().parents[2])
 
-
-def test_policies_that_are_named_are_compared(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PYTHONPATH", SCRIPTS)  # the log is another process's
+def test_policies_that_are_named_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
     wanted = ["--models", "tiny", "--batch", "1", "--rounds", "2", "--policies", "blocked,naive"]
     assert layouts.main(wanted) == 0
     head, _, row = capsys.readouterr().out.splitlines()
@@ -28,9 +23,10 @@ def test_policies_that_are_named_are_compared(
     assert len(shares) == 3 and all(0 <= share <= 100 for share in shares)
 
 
-def test_naive_reorders_around_every_convolution(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", SCRIPTS)
-    kinds = {policy: [run.kind for run in layouts.logged("tiny", 1, policy)] for policy in ("cost", "naive")}
+def test_naive_reorders_around_every_convolution() -> None:
+    kinds = {
+        policy: [run.kind for run in layouts.executions("tiny", 1, policy)] for policy in ("cost", "naive")
+    }
     assert kinds["cost"].count("convolution") == kinds["naive"].count("convolution") > 0
     assert kinds["cost"].count("reorder") < kinds["naive"].count("reorder")
 

@@ -30,6 +30,7 @@ from . import (  # noqa: E402 (they join the table)
     selection,  # noqa: F401
     shapes,  # noqa: F401
     signal,  # noqa: F401
+    sums,  # noqa: F401
     training,  # noqa: F401
 )
 from .axes import cumulative, normalization, reductions  # noqa: E402, F401

@@ -108,10 +108,17 @@ def _top_k(emitter: Emitter, node: Node) -> tuple[Value, ...]:
         )
         data = demanded(emitter, data, Demand(met, f"{emitter.importer.called(node)}: {words}"))
     largest = bool(node.attribute("largest", 1))
+    if isinstance(count, int) and count > 0 and isinstance(dims[axis], int) and dtype_of(data) in _SORTED:
+        found = emitter.emit(relax.op.topk(data, count, axis, "both", largest, "int64"))
+        return tuple(emitter.emit(relax.TupleGetItem(found, at)) for at in range(2))
     order = emitter.emit(relax.op.argsort(_sortable(emitter, data), axis, largest, "int64"))
     bounds = ([axis], [expression(0)], [expression(count)], [expression(1)])
     places = emitter.emit(relax.op.strided_slice(order, *bounds, assume_inbound=True))
     return emitter.emit(relax.op.gather_elements(data, places, axis)), places
+
+
+_SORTED = ("float32", "float64", "int32", "int64")
+"""Types that TVM's ``topk`` and libraries take."""
 
 
 def _sortable(emitter: Emitter, data: relax.Expr) -> relax.Expr:

@@ -1,0 +1,27 @@
+// Shapes of steps that say where elements stand in an order.
+#include "base/error.h"
+#include "program/shapes/expectations.h"
+#include "program/shapes/step_shapes.h"
+#include "program/step_attributes.h"
+
+namespace mxplan {
+
+void CheckExtremeIndex(const StepView& s) {
+  const Dims& src = s.Shape("src");
+  const auto axis = static_cast<size_t>(AxisOf(s, src));
+  Dims expected = src;
+  expected[axis] = 1;
+  ExpectShape(s, "dst", expected);
+  if (src[axis] == 0) ThrowInvalidInput("src: expected elements on axis ", axis, ", got none");
+}
+
+void CheckRanking(const StepView& s) {
+  const Dims &src = s.Shape("src"), &dst = s.Shape("dst");
+  const auto axis = static_cast<size_t>(AxisOf(s, src));
+  Dims expected = src;
+  if (dst.size() == src.size() && dst[axis] <= src[axis]) expected[axis] = dst[axis];
+  ExpectShape(s, "dst", expected);
+  if (s.Has("order")) ExpectShape(s, "order", expected);
+}
+
+}  // namespace mxplan

@@ -1,0 +1,134 @@
+"""The kinds of steps that move, pick, compare or convert elements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Concat:
+    """src, src, ... -> dst."""
+
+    axis: int
+
+
+@dataclass(frozen=True)
+class Shuffle:
+    """src -> dst; channels seen as [groups, C / groups] are transposed: ShuffleNet's channel shuffle."""
+
+    axis: int
+    groups: int
+
+
+@dataclass(frozen=True)
+class Resampling:
+    """src -> dst, spatial axes scaled, half-pixel centres; ``algorithm``: nearest or linear."""
+
+    algorithm: str
+
+
+@dataclass(frozen=True)
+class Pad:
+    """src -> dst with constant ``value`` around; ``begin`` has one entry for each axis."""
+
+    begin: tuple[int, ...]
+    value: float
+
+
+@dataclass(frozen=True)
+class Slice:
+    """src -> dst, a box of dst's shape that starts at ``begin``."""
+
+    begin: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class StridedSlice:
+    """src -> dst, every ``steps``-th element of each axis from ``begin`` on.
+
+    Steps below 0 go backwards; one of 0 takes the same element again and again.
+    """
+
+    begin: tuple[int, ...]
+    steps: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Gather:
+    """src [A..., extent, B...], indices [I...] of int32 or int64 -> dst [A..., I..., B...].
+
+    Negative indices count from the end; what is out of bounds is an error.
+    """
+
+    axis: int
+
+
+@dataclass(frozen=True)
+class ExtremeIndex:
+    """src -> dst of int32 or int64: places along ``axis``, which is kept as 1, of its extreme elements.
+
+    ``algorithm``: max or min; of equal elements the first is taken, with ``last`` the last.  One that is no
+    number is larger and smaller than all that are.
+    """
+
+    algorithm: str
+    axis: int
+    last: bool
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """src -> dst, order? of int32 or int64: the first elements along ``axis``, sorted, and their places.
+
+    There are as many as dst has: the largest ones, the largest first, or the smallest ones.  Equal ones stay
+    in their order; what is no number is larger than all that are.
+    """
+
+    axis: int
+    largest: bool
+
+
+@dataclass(frozen=True)
+class Select:
+    """condition of bool, src, src1 (same rank, broadcast) -> dst: src where it holds, else src1."""
+
+
+@dataclass(frozen=True)
+class Compare:
+    """src, src1 (same rank, broadcast) -> dst of bool.
+
+    ``algorithm``: equal, not_equal, less, less_equal, greater, greater_equal.
+    """
+
+    algorithm: str
+
+
+@dataclass(frozen=True)
+class Cast:
+    """src -> dst of another element type."""
+
+
+@dataclass(frozen=True)
+class Resize:
+    """src -> dst, spatial axes of other extents.
+
+    Attributes
+    ----------
+    algorithm : nearest, linear or cubic.
+    coordinates : half_pixel, pytorch_half_pixel, align_corners, asymmetric or tf_half_pixel_for_nn: where a
+        point of dst lies in src.
+    rounding : of nearest: floor, ceil, round_prefer_floor, round_prefer_ceil, round_prefer_even.
+    alpha : of cubic: the spline's coefficient.
+    inside_only : of cubic: points outside of src count nothing, and the others for them.
+    """
+
+    algorithm: str
+    coordinates: str
+    rounding: str
+    alpha: float
+    inside_only: bool
+
+
+@dataclass(frozen=True)
+class Reorder:
+    """src -> dst of the same logical shape in another layout (or a plain copy)."""
