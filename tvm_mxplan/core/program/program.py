@@ -79,8 +79,7 @@ from .attributes import (
     StridedSlice,
 )
 from .dims import Dim, Shape
-from .post_ops import BinaryPostOp, DepthwisePostOp, EltwisePostOp, PostOp, SumPostOp
-from .sequences import (
+from .kinds.sequences import (
     ATTENTION_CAUSAL,
     RECURRENT_CELLS,
     RECURRENT_DIRECTIONS,
@@ -92,6 +91,7 @@ from .sequences import (
     RecurrentDirection,
     RecurrentTraining,
 )
+from .post_ops import BinaryPostOp, DepthwisePostOp, EltwisePostOp, PostOp, SumPostOp
 
 __all__ = [
     "ATTENTION_CAUSAL",

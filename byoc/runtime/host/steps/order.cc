@@ -35,8 +35,8 @@ Lines LinesOf(const StepBuilder& b) {
   return lines;
 }
 
-// Places as a result has them.
-struct Places {
+// OrderPlaces as a result has them.
+struct OrderPlaces {
   char* data;
   bool wide;  // int64, else int32
   void Write(int64_t at, int32_t place) const {
@@ -57,7 +57,7 @@ struct ExtremeIndex {
   Search search;
   int64_t bytes;
 
-  void Run(const char* src, Places dst) const {
+  void Run(const char* src, OrderPlaces dst) const {
     const double element_ns = 0.05 * static_cast<double>(bytes);
     if (lines.inner == 1) {
       ParallelFor(lines.outer, 3.0 + element_ns * static_cast<double>(lines.extent),
@@ -80,7 +80,7 @@ struct ExtremeIndex {
   }
 
  private:
-  void OfRows(const char* src, Places dst, int64_t begin, int64_t end) const {
+  void OfRows(const char* src, OrderPlaces dst, int64_t begin, int64_t end) const {
     std::array<int32_t, kMostColumns> found;
     for (int64_t at = begin; at < end; at += kMostColumns) {
       const int64_t rows = std::min(kMostColumns, end - at);
@@ -137,7 +137,7 @@ struct Ranking {
   }
   double RowNs() const { return (IsPartial() ? 1.0 : 8.0) * static_cast<double>(lines.extent); }
 
-  void Run(char* const* at, const Places* order) const {
+  void Run(char* const* at, const OrderPlaces* order) const {
     ParallelForThreads(lines.count(), RowNs(), [&](int64_t thread, int64_t begin, int64_t end) {
       char* room = at[2] + thread * Room();
       for (int64_t row = begin; row < end; ++row) {
@@ -155,7 +155,7 @@ struct Ranking {
 
  private:
   template <typename Key, typename Packed>
-  void Row(const char* src, char* room, char* dst, int64_t begin, const Places* order) const {
+  void Row(const char* src, char* room, char* dst, int64_t begin, const OrderPlaces* order) const {
     auto* held = reinterpret_cast<Packed*>(room);
     Packed* spare = held + Held();
     auto* keys = reinterpret_cast<Key*>(spare + Held());
@@ -248,7 +248,7 @@ void BuildRanking(StepBuilder* b) {
   }
   const bool wide = b->ElementBytes("order") == 8;
   b->Add({"dst", "src", "order"}, [step, wide](char* const* at) {
-    const Places order{at[2], wide};
+    const OrderPlaces order{at[2], wide};
     char* const moved[] = {at[0], at[1], at[3]};
     step.Run(moved, &order);
   });
