@@ -13,7 +13,8 @@ import math
 import tvm
 from tvm import relax, te, tirx
 
-from ..relax_types import is_arithmetic
+from ..canonicalize.rewriter import is_call_to
+from .replace_calls import replace_calls
 
 _TYPES = ("float16", "bfloat16", "float32", "float64")
 
@@ -23,32 +24,22 @@ class ReductionsFromInfinity:
     """Module pass; see the module's text."""
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
-        rewriter = _Rewriter(mod)
-        for gvar, function in mod.functions.items():
-            if isinstance(function, relax.Function):
-                rewriter.builder_.update_func(gvar, rewriter.visit_expr(function))
-        return rewriter.builder_.get()
+        return replace_calls(mod, _from_infinity)
 
 
-@relax.expr_functor.mutator
-class _Rewriter(relax.PyExprMutator):
-    def visit_call_(self, call: relax.Call) -> relax.Expr:
-        if is_arithmetic(call):
-            return call
-        call = self.visit_expr_post_order(call)
-        name = str(call.op.name) if isinstance(call.op, tvm.ir.Op) else ""
-        if name not in ("relax.max", "relax.min") or not _is_taken(call):
-            return call
-        axes = None if call.attrs.axis is None else [int(axis) for axis in call.attrs.axis]
-        largest = name == "relax.max"
-        return self.builder_.call_te(
-            _reduced,
-            call.args[0],
-            axes,
-            bool(call.attrs.keepdims),
-            largest,
-            primfunc_name_hint="largest" if largest else "smallest",
-        )
+def _from_infinity(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr | None:
+    if not is_call_to(call, "max", "min") or not _is_taken(call):
+        return None
+    axes = None if call.attrs.axis is None else [int(axis) for axis in call.attrs.axis]
+    largest = is_call_to(call, "max")
+    return builder.call_te(
+        _reduced,
+        call.args[0],
+        axes,
+        bool(call.attrs.keepdims),
+        largest,
+        primfunc_name_hint="largest" if largest else "smallest",
+    )
 
 
 def _is_taken(call: relax.Call) -> bool:

@@ -90,7 +90,7 @@ def _seen_as(graph: Graph, value: int) -> list[int]:
 
 
 def _piece(graph: Graph, seen: int, at: int, width: int) -> _Piece | None:
-    """What the step at a position reads of a product's rows of ``width`` columns; None if it is no piece."""
+    """The piece of a product's rows of ``width`` columns that a step reads, None if it reads no piece."""
     step, value = graph.steps[at], graph.values[seen]
     if step is None or not isinstance(step.attrs, ir.Slice):
         return None

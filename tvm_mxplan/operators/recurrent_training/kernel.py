@@ -9,6 +9,7 @@ Numbers of one direction and sample stand side by side.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -59,7 +60,7 @@ def _kernel(builder: relax.BlockBuilder, call: relax.Call, kind: type[_Sample]) 
 
 
 @dataclass(frozen=True)
-class _Sample:
+class _Sample(ABC):
     """One direction of one sample."""
 
     layer: TrainedLayer
@@ -68,8 +69,9 @@ class _Sample:
     direction: int
     sample: tirx.Var
 
+    @abstractmethod
     def emit(self) -> None:
-        raise NotImplementedError
+        """Emit the kernel's statements for all steps of the sample."""
 
     @property
     def units(self) -> int:

@@ -31,10 +31,10 @@ struct BackwardPlaces {
   int64_t reset_gradient, hidden_gradient, cell_gradient, rows, packed;
 };
 
-class BackwardStage final : public MemoryStage {
+class BackwardStage final : public LayerStage {
  public:
   BackwardStage(Plan plan, const Arguments& arguments)
-      : MemoryStage(arguments.all()), plan_(std::move(plan)), at_(arguments) {}
+      : LayerStage(std::move(plan), arguments), at_(arguments) {}
 
   void Execute(dnnl_stream_t stream, const std::vector<dnnl_exec_arg_t>& memories) const override {
     for (int64_t direction = 0; direction < plan_.directions; ++direction) {
@@ -46,27 +46,6 @@ class BackwardStage final : public MemoryStage {
   }
 
  private:
-  using Memories = std::vector<dnnl_exec_arg_t>;
-
-  static float* At(const Memories& memories, int64_t place) {
-    return place < 0 ? nullptr : Data(memories[static_cast<size_t>(place)]);
-  }
-  // The rows of a step and a direction, `rows` of units for each sample.
-  Written Of(const Memories& memories, int64_t place, int64_t rows, int64_t step,
-             int64_t direction) const {
-    float* data = At(memories, place);
-    if (!data) return {};
-    return {data + step * plan_.StepOf(rows) + direction * rows * plan_.units(),
-            plan_.StrideOf(rows)};
-  }
-  // The state of a direction, one for all steps.
-  Written State(const Memories& memories, int64_t place, int64_t direction) const {
-    float* data = At(memories, place);
-    if (!data) return {};
-    return {data + direction * plan_.samples * plan_.units(), plan_.units()};
-  }
-  static Read ToRead(const Written& rows) { return {rows.data, rows.stride}; }
-
   void StartCells(const Memories& memories, int64_t direction) const {
     const Written cell = State(memories, at_.cell_gradient, direction);
     if (!cell.data) return;
@@ -117,7 +96,6 @@ class BackwardStage final : public MemoryStage {
     }
   }
 
-  Plan plan_;
   BackwardPlaces at_;
 };
 

@@ -27,10 +27,10 @@ struct ForwardPlaces {
   int64_t src, recurrence, bias, hidden, cell, dst, gates, cells, last_cell, products, packed;
 };
 
-class ForwardStage final : public MemoryStage {
+class ForwardStage final : public LayerStage {
  public:
   ForwardStage(Plan plan, const Arguments& arguments)
-      : MemoryStage(arguments.all()), plan_(std::move(plan)), at_(arguments) {}
+      : LayerStage(std::move(plan), arguments), at_(arguments) {}
 
   void Execute(dnnl_stream_t stream, const std::vector<dnnl_exec_arg_t>& memories) const override {
     for (int64_t direction = 0; direction < plan_.directions; ++direction) {
@@ -42,28 +42,6 @@ class ForwardStage final : public MemoryStage {
   }
 
  private:
-  using Memories = std::vector<dnnl_exec_arg_t>;
-
-  static float* At(const Memories& memories, int64_t place) {
-    return place < 0 ? nullptr : Data(memories[static_cast<size_t>(place)]);
-  }
-
-  // The rows of a step and a direction, `rows` of units for each sample.
-  Written Of(const Memories& memories, int64_t place, int64_t rows, int64_t step,
-             int64_t direction) const {
-    float* data = At(memories, place);
-    if (!data) return {};
-    return {data + step * plan_.StepOf(rows) + direction * rows * plan_.units(),
-            plan_.StrideOf(rows)};
-  }
-  // A state before the first step.
-  Read Start(const Memories& memories, int64_t place, int64_t direction) const {
-    const float* data = At(memories, place);
-    if (!data) return {};
-    return {data + direction * plan_.samples * plan_.units(), plan_.units()};
-  }
-  static Read ToRead(const Written& rows) { return {rows.data, rows.stride}; }
-
   void RunStep(const Memories& memories, int64_t direction, int64_t i,
                std::vector<StepProduct::Use>* uses) const {
     const Plan& p = plan_;
@@ -77,8 +55,8 @@ class ForwardStage final : public MemoryStage {
       step.before = ToRead(Of(memories, at_.dst, 1, last, direction));
       step.cell_before = ToRead(Of(memories, at_.cells, 1, last, direction));
     } else {
-      step.before = Start(memories, at_.hidden, direction);
-      step.cell_before = Start(memories, at_.cell, direction);
+      step.before = ToRead(State(memories, at_.hidden, direction));
+      step.cell_before = ToRead(State(memories, at_.cell, direction));
     }
     step.dst = Of(memories, at_.dst, 1, place, direction);
     step.gates = Of(memories, at_.gates, kKept, place, direction);
@@ -118,7 +96,6 @@ class ForwardStage final : public MemoryStage {
     for (int64_t n = 0; n < plan_.samples; ++n) std::copy_n(cells.of(n), units, to + n * units);
   }
 
-  Plan plan_;
   ForwardPlaces at_;
 };
 

@@ -13,7 +13,7 @@ enum class Cell : uint8_t { kLstm, kGru, kGruLinear };
 // product of its own; every other cell does all in the first half.
 enum class Half : uint8_t { kFirst, kSecond };
 
-// What a layer keeps of each step for its gradients, side by side.
+// Gates, or numbers in their place, that a layer keeps of each step for its gradients.
 constexpr int64_t kKept = 4;
 
 // One row of `units` numbers, or several, for each sample.  No data: zeros.

@@ -27,7 +27,7 @@ struct Block {
   }
 };
 
-// What a function's slope is made of, by its result.
+// The slope of a function, by its result.
 MXPLAN_INLINE Vec OfLogistic(Vec y) { return y * (1.0F - y); }
 MXPLAN_INLINE Vec OfTanh(Vec y) { return 1.0F - y * y; }
 

@@ -1,4 +1,4 @@
-// What both ways of a recurrent layer in training share; see stage.h.
+// The plan and the arguments that both ways of a recurrent layer in training share; see stage.h.
 #include "onednn/recurrent_training/stage.h"
 
 #include <algorithm>

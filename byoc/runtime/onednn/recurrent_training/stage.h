@@ -19,7 +19,7 @@
 
 namespace mxplan::recurrent_training {
 
-// What both ways know of a layer.
+// A layer and its products, for either way.
 struct Plan {
   Kernels kernels;
   Layer layer;
@@ -74,6 +74,37 @@ class Arguments {
   StepBuilder* b_;
   std::vector<std::string> roles_;
   std::vector<MemoryArgument> arguments_;
+};
+
+// A stage of either way: addresses of rows and states by the places of its arguments.
+class LayerStage : public MemoryStage {
+ protected:
+  using Memories = std::vector<dnnl_exec_arg_t>;
+
+  LayerStage(Plan plan, const Arguments& arguments)
+      : MemoryStage(arguments.all()), plan_(std::move(plan)) {}
+
+  // Null for an argument that the step lacks.
+  static float* At(const Memories& memories, int64_t place) {
+    return place < 0 ? nullptr : Data(memories[static_cast<size_t>(place)]);
+  }
+  // The rows of a step and a direction, `rows` of units for each sample.
+  Written Of(const Memories& memories, int64_t place, int64_t rows, int64_t step,
+             int64_t direction) const {
+    float* data = At(memories, place);
+    if (!data) return {};
+    return {data + step * plan_.StepOf(rows) + direction * rows * plan_.units(),
+            plan_.StrideOf(rows)};
+  }
+  // The state of a direction, one for all steps.
+  Written State(const Memories& memories, int64_t place, int64_t direction) const {
+    float* data = At(memories, place);
+    if (!data) return {};
+    return {data + direction * plan_.samples * plan_.units(), plan_.units()};
+  }
+  static Read ToRead(const Written& rows) { return {rows.data, rows.stride}; }
+
+  Plan plan_;
 };
 
 void BuildForward(StepBuilder* b);

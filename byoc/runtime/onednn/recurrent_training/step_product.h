@@ -10,7 +10,7 @@
 
 namespace mxplan::recurrent_training {
 
-// What is multiplied, in numbers of float32.
+// The extents and strides of a product, in numbers of float32.
 struct ProductShape {
   int64_t samples = 0, depth = 0, columns = 0;
   int64_t src_stride = 0;   // between samples

@@ -126,7 +126,7 @@ void CheckRecurrent(const StepView& s) {
 
 namespace {
 
-// What both ways of a layer in training agree on.
+// Rules that both ways of a layer in training share.
 struct Trained {
   int64_t steps, samples, directions, units, gates;
   bool lstm;
