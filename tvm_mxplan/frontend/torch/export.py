@@ -29,7 +29,11 @@ WHOLE = (
     "softplus.default",
     "upsample_bicubic2d.vec",
     "upsample_bilinear2d.vec",
+    "upsample_linear1d.vec",
+    "upsample_nearest1d.vec",
     "upsample_nearest2d.vec",
+    "upsample_nearest3d.vec",
+    "upsample_trilinear3d.vec",
 )
 """Operators of ATen that are not taken apart: what they are made of is slower, or not recognised any more."""
 RECURRENT = ("lstm.input", "gru.input", "rnn_tanh.input", "rnn_relu.input")

@@ -14,13 +14,19 @@ def of(operator: str) -> Converter | None:
 
 
 from . import (  # noqa: E402 (they join the table)
+    activations,  # noqa: F401
     arithmetic,  # noqa: F401
     attention,  # noqa: F401
+    bags,  # noqa: F401
     indexing,  # noqa: F401
+    ordering,  # noqa: F401
+    picking,  # noqa: F401
+    pools,  # noqa: F401
     products,  # noqa: F401
     quantized,  # noqa: F401
     recurrent,  # noqa: F401
     reductions,  # noqa: F401
+    resizing,  # noqa: F401
     rounded,  # noqa: F401
     training,  # noqa: F401
     windows,  # noqa: F401

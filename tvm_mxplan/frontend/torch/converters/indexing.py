@@ -57,13 +57,13 @@ def _sampled(emitter: Emitter, node: Node) -> relax.Expr:
 
 
 @dataclass(frozen=True)
-class _Written:
-    """Axes of a tensor that is written by indices, and where the indices' own axes stand in what is written.
+class Indexed:
+    """Axes of a tensor that is read or written by indices, and where the indices' own axes stand in that.
 
     Attributes
     ----------
     indexed, others : the axes with indices, and those without.
-    before : how many axes without indices stand in front of the indices' in the values.
+    before : how many axes without indices stand in front of the indices' in what is read or written.
     """
 
     indexed: Sequence[int]
@@ -71,7 +71,7 @@ class _Written:
     before: int
 
     @classmethod
-    def by(cls, indices: Sequence[relax.Expr | None], rank: int) -> _Written:
+    def by(cls, indices: Sequence[relax.Expr | None], rank: int) -> Indexed:
         indexed = [axis for axis, index in enumerate(indices) if index is not None]
         others = [axis for axis in range(rank) if axis not in indexed]
         adjacent = indexed == list(range(indexed[0], indexed[-1] + 1))
@@ -84,10 +84,10 @@ def _index_put(emitter: Emitter, node: Node) -> relax.Expr:
     if any(index is not None and dtype_of(index) == "bool" for index in indices):
         return _put_where(emitter, node)
     dims = dims_of(source)
-    written = _Written.by(indices, len(dims))
+    written = Indexed.by(indices, len(dims))
     given = [indices[axis] for axis in written.indexed]
     width = max(len(dims_of(index)) for index in given)
-    places = emitter.emit(relax.op.stack(_alike(emitter, given, width, written.indexed, dims), -1))
+    places = emitter.emit(relax.op.stack(of_one_shape(emitter, given, width, written.indexed, dims), -1))
     common = dims_of(places)[:-1]
     rest = [dims[axis] for axis in written.others]
     shown = [*rest[: written.before], *common, *rest[written.before :]]
@@ -101,7 +101,7 @@ def _index_put(emitter: Emitter, node: Node) -> relax.Expr:
     return emitter.emit(relax.op.permute_dims(data, [front.index(axis) for axis in range(len(dims))]))
 
 
-def _alike(
+def of_one_shape(
     emitter: Emitter,
     indices: Sequence[relax.Expr],
     width: int,

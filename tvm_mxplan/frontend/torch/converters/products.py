@@ -65,3 +65,72 @@ def _distances(emitter: Emitter, node: Node) -> relax.Expr:
         return emitter.emit(relax.op.sqrt(squares))
     powers = emitter.emit(relax.op.power(apart, relax.const(power, dtype)))
     return emitter.emit(relax.op.power(emitter.emit(relax.op.sum(powers, -1)), relax.const(1 / power, dtype)))
+
+
+_TRANSPOSED = {
+    3: relax.op.nn.conv1d_transpose,
+    4: relax.op.nn.conv2d_transpose,
+    5: relax.op.nn.conv3d_transpose,
+}
+_LAYOUTS = {3: ("NCW", "IOW", "OIW"), 4: ("NCHW", "IOHW", "OIHW"), 5: ("NCDHW", "IODHW", "OIDHW")}
+_CONVOLUTIONS = {3: relax.op.nn.conv1d, 4: relax.op.nn.conv2d, 5: relax.op.nn.conv3d}
+
+
+@converts("convolution.default")
+def _convolution(emitter: Emitter, node: Node) -> relax.Expr:
+    source, weight = node["input"], node["weight"]
+    rank = len(dims_of(source))
+    axes = rank - 2
+    strides, padding, dilation, more = (
+        list(node[name]) * (axes if len(node[name]) == 1 else 1)
+        for name in ("stride", "padding", "dilation", "output_padding")
+    )
+    layout, transposed, forward = _LAYOUTS[rank]
+    if node["transposed"]:
+        found = emitter.emit(
+            _TRANSPOSED[rank](
+                source,
+                weight,
+                strides,
+                [*padding, *padding],
+                more,
+                dilation,
+                node["groups"],
+                data_layout=layout,
+                kernel_layout=transposed,
+            )
+        )
+    else:
+        found = emitter.emit(
+            _CONVOLUTIONS[rank](
+                source,
+                weight,
+                strides,
+                [*padding, *padding],
+                dilation,
+                node["groups"],
+                data_layout=layout,
+                kernel_layout=forward,
+            )
+        )
+    if node["bias"] is None:
+        return found
+    bias = emitter.reshaped(node["bias"], [1, dims_of(node["bias"])[0], *[1] * axes])
+    return emitter.emit(relax.op.add(found, bias))
+
+
+@converts("_trilinear.default")
+def _trilinear(emitter: Emitter, node: Node) -> relax.Expr:
+    """The product of three operands, each without some axes of the whole, summed over axes of it."""
+    rank = max(len(dims_of(node[f"i{at}"])) + len(node[f"expand{at}"]) for at in (1, 2, 3))
+    whole = [chr(ord("a") + axis) for axis in range(rank)]
+    letters = [
+        "".join(letter for axis, letter in enumerate(whole) if axis not in node[f"expand{at}"])
+        for at in (1, 2, 3)
+    ]
+    summed = {whole[axis] for axis in node["sumdim"]}
+    left, right, last = letters[0], letters[2], letters[1]
+    between = "".join(sorted((set(left) | set(right)) - (summed - set(last))))
+    result = "".join(sorted(set("".join(letters)) - summed))
+    found = emitter.emit(relax.op.einsum([node["i1"], node["i3"]], f"{left},{right}->{between}"))
+    return emitter.emit(relax.op.einsum([found, node["i2"]], f"{between},{last}->{result}"))

@@ -21,12 +21,13 @@ TRAINING: dict[str, Converter] = {}
 
 
 def converts(*operators: str) -> Callable[[Converter], Converter]:
-    """Enter a function into the table for these operators of ``aten``."""
+    """Enter a function into the table for these operators, of ``aten`` unless they name another library."""
 
     def enter(function: Converter) -> Converter:
         for operator in operators:
-            assert f"aten.{operator}" not in TABLE
-            TABLE[f"aten.{operator}"] = function
+            name = operator if operator.count(".") == 2 else f"aten.{operator}"
+            assert name not in TABLE
+            TABLE[name] = function
         return function
 
     return enter

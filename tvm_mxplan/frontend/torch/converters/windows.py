@@ -18,9 +18,9 @@ _POOLS = {1: relax.op.nn.avg_pool1d, 2: relax.op.nn.avg_pool2d, 3: relax.op.nn.a
 @converts("avg_pool1d.default", "avg_pool2d.default", "avg_pool3d.default")
 def _average(emitter: Emitter, node: Node) -> relax.Expr:
     axes = int(node.operator[len("aten.avg_pool")])
-    size = _extents(node["kernel_size"], axes)
-    strides = _extents(node["stride"] or size, axes)
-    padding = _extents(node["padding"], axes)
+    size = extents(node["kernel_size"], axes)
+    strides = extents(node["stride"] or size, axes)
+    padding = extents(node["padding"], axes)
     source, shape = node["self"], dims_of(node["self"])
     batched = len(shape) == axes + 2
     if not batched:
@@ -49,7 +49,7 @@ def _average(emitter: Emitter, node: Node) -> relax.Expr:
     return found if batched else emitter.reshaped(found, dims_of(found)[1:])
 
 
-def _extents(value: int | Sequence[int], axes: int) -> list[int]:
+def extents(value: int | Sequence[int], axes: int) -> list[int]:
     values = [value] if isinstance(value, int) else list(value)
     return values * axes if len(values) == 1 else values
 

@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 from tvm import relax, tirx
 
-from .....errors import InvalidInputError
+from .....errors import InvalidInputError, UnsupportedError
 from ...dimensions.dims import Dim, compared, divided, expression, same, simplified
 from ...dimensions.ratios import floor, multiplied
 from ...node import Emitter, Node, NotTaken
@@ -246,7 +246,12 @@ def _along_axes(emitter: Emitter, node: Node, data: relax.Expr, axes: list[Axis]
             raise InvalidInputError(
                 f"{emitter.importer.called(node)}: axis {axis.axis} is empty; expected elements to resize"
             )
-        wide = resized_along(emitter, node, wide, axis, rule)
+        if rule.antialias and not axis.is_known:
+            raise UnsupportedError(
+                f"{emitter.importer.called(node)}: antialias with a scale that is not known when compiling; "
+                "state the sizes as numbers"
+            )
+        wide = resized_along(emitter.builder, wide, axis, rule)
     if inner == dtype:
         return wide
     if np.dtype(dtype).kind in "iu":

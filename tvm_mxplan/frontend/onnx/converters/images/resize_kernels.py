@@ -12,15 +12,13 @@ import numpy as np
 import tvm
 from tvm import relax, te, tirx
 
-from .....errors import UnsupportedError
 from ...dimensions.dims import Dim, expression
-from ...node import Emitter, Node
 from ...values import dtype_of
 from .interpolation import Axis, Rule, coordinate_of, inside, taps_of
 
 
-def resized_along(emitter: Emitter, node: Node, data: relax.Expr, axis: Axis, rule: Rule) -> relax.Expr:
-    """One axis of a tensor resized."""
+def resized_along(builder: relax.BlockBuilder, data: relax.Expr, axis: Axis, rule: Rule) -> relax.Expr:
+    """One axis of a tensor resized; with antialiasing, sizes and scale have to be known."""
     dtype = dtype_of(data)
     crops = rule.coordinates == "tf_crop_and_resize"
     if axis.is_known:
@@ -29,12 +27,7 @@ def resized_along(emitter: Emitter, node: Node, data: relax.Expr, axis: Axis, ru
         tables += [relax.const(weights.astype(dtype), dtype)] if rule.method != "nearest" else []
         tables += [relax.const(outside, "int32")] if crops else []
     else:
-        if rule.antialias:
-            raise UnsupportedError(
-                f"{emitter.importer.called(node)}: antialias with a scale that is not known when compiling; "
-                "state the sizes as numbers"
-            )
-        tables = _emitted_table(emitter, axis, rule, dtype)
+        tables = _emitted_table(builder, axis, rule, dtype)
 
     def kernel(tensor: te.Tensor, result: Dim, *tables: te.Tensor) -> te.Tensor:
         shape = list(tensor.shape)
@@ -58,9 +51,7 @@ def resized_along(emitter: Emitter, node: Node, data: relax.Expr, axis: Axis, ru
 
         return te.compute(shape, element, "resized")
 
-    return emitter.builder.emit_te(
-        kernel, data, expression(axis.result), *tables, primfunc_name_hint="resize_axis"
-    )
+    return builder.emit_te(kernel, data, expression(axis.result), *tables, primfunc_name_hint="resize_axis")
 
 
 def _known_table(axis: Axis, rule: Rule) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -79,7 +70,7 @@ def _known_table(axis: Axis, rule: Rule) -> tuple[np.ndarray, np.ndarray, np.nda
     return positions, weights, outside.astype("int32")
 
 
-def _emitted_table(emitter: Emitter, axis: Axis, rule: Rule, dtype: str) -> list[relax.Expr]:
+def _emitted_table(builder: relax.BlockBuilder, axis: Axis, rule: Rule, dtype: str) -> list[relax.Expr]:
     """The same tables, made by a kernel when the model runs."""
     crops = rule.coordinates == "tf_crop_and_resize"
     operands = [pair[0] for pair in (axis.scale_at, axis.region_at) if pair is not None]
@@ -133,12 +124,12 @@ def _emitted_table(emitter: Emitter, axis: Axis, rule: Rule, dtype: str) -> list
             )
         return made
 
-    found = emitter.builder.emit_te(
+    found = builder.emit_te(
         tables, expression(axis.size), expression(axis.result), *operands, primfunc_name_hint="resize_table"
     )
     if isinstance(found.ty, relax.TensorType):
         return [found]
-    return [emitter.emit(relax.TupleGetItem(found, at)) for at in range(len(found.ty.fields))]
+    return [builder.emit(relax.TupleGetItem(found, at)) for at in range(len(found.ty.fields))]
 
 
 def _picked(values: list[tirx.Expr], at: tirx.Var) -> tirx.Expr:

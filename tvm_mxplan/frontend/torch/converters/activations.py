@@ -1,0 +1,114 @@
+"""Activations and bounds, with the factors and the order of bounds that TVM's converters let go of."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeGuard
+
+from tvm import relax
+
+from ..node import Emitter, Node, dtype_of
+from .table import converts
+
+
+@converts("elu.default")
+def _elu(emitter: Emitter, node: Node) -> relax.Expr:
+    """``scale * x`` above zero, ``scale * alpha * (exp(input_scale * x) - 1)`` below: ELU, SELU and CELU."""
+    source, dtype = node["self"], dtype_of(node["self"])
+
+    def times(tensor: relax.Expr, factor: float) -> relax.Expr:
+        return tensor if factor == 1 else emitter.emit(relax.op.multiply(tensor, relax.const(factor, dtype)))
+
+    grown = emitter.emit(relax.op.exp(times(source, node["input_scale"])))
+    below = emitter.emit(relax.op.nn.relu(emitter.emit(relax.op.subtract(relax.const(1.0, dtype), grown))))
+    curved = emitter.emit(relax.op.multiply(relax.const(-float(node["alpha"]), dtype), below))
+    found = emitter.emit(relax.op.add(curved, emitter.emit(relax.op.nn.relu(source))))
+    return times(found, node["scale"])
+
+
+@converts("clamp.default", "clamp.Tensor", "clamp_min.default", "clamp_max.default")
+def _clamped(emitter: Emitter, node: Node) -> relax.Expr:
+    """The lower bound first, then the upper one, which holds where they cross."""
+    low, high, dtype = node.operands.get("min"), node.operands.get("max"), node.result.dtype
+    found = emitter.cast(node["self"], dtype)
+    if _is_number(low) and _is_number(high) and "float" in dtype:
+        return emitter.emit(relax.op.clip(found, min(low, high), high))
+    if low is not None:
+        found = emitter.emit(relax.op.maximum(found, emitter.operand(low, dtype)))
+    if high is not None:
+        found = emitter.emit(relax.op.minimum(found, emitter.operand(high, dtype)))
+    return found
+
+
+def _is_number(bound: Any) -> TypeGuard[float]:
+    return isinstance(bound, int | float) and not math.isnan(bound)
+
+
+@converts("fmax.default", "fmin.default")
+def _extreme_but_for_nan(emitter: Emitter, node: Node) -> relax.Expr:
+    dtype = node.result.dtype
+    left, right = (emitter.operand(node[name], dtype) for name in ("self", "other"))
+    operator = relax.op.maximum if ".fmax." in node.operator else relax.op.minimum
+    found = emitter.emit(operator(left, right))
+    for nan, other in ((left, right), (right, left)):
+        found = emitter.emit(relax.op.where(emitter.emit(relax.op.not_equal(nan, nan)), other, found))
+    return found
+
+
+@converts("hypot.default")
+def _hypotenuse(emitter: Emitter, node: Node) -> relax.Expr:
+    """The root of the sum of squares, of numbers whose squares may be beyond the type."""
+    dtype = node.result.dtype
+    sides = [emitter.emit(relax.op.abs(emitter.operand(node[name], dtype))) for name in ("self", "other")]
+    most = emitter.emit(relax.op.maximum(*sides))
+    divisor = emitter.emit(
+        relax.op.where(
+            emitter.emit(relax.op.equal(most, relax.const(0.0, dtype))), relax.const(1.0, dtype), most
+        )
+    )
+    ratio = emitter.emit(relax.op.divide(emitter.emit(relax.op.minimum(*sides)), divisor))
+    square = emitter.emit(
+        relax.op.add(emitter.emit(relax.op.multiply(ratio, ratio)), relax.const(1.0, dtype))
+    )
+    return emitter.emit(relax.op.multiply(most, emitter.emit(relax.op.sqrt(square))))
+
+
+@converts("exp2.default")
+def _power_of_two(emitter: Emitter, node: Node) -> relax.Expr:
+    dtype = node.result.dtype
+    return emitter.emit(relax.op.power(relax.const(2.0, dtype), emitter.cast(node["self"], dtype)))
+
+
+@converts("erfc.default")
+def _complementary_error(emitter: Emitter, node: Node) -> relax.Expr:
+    dtype = node.result.dtype
+    found = emitter.emit(relax.op.erf(emitter.cast(node["self"], dtype)))
+    return emitter.emit(relax.op.subtract(relax.const(1.0, dtype), found))
+
+
+@converts(
+    *(
+        f"{name}.{kind}"
+        for name in ("__lshift__", "__rshift__", "bitwise_left_shift", "bitwise_right_shift")
+        for kind in ("Tensor", "Scalar", "Tensor_Scalar")
+    )
+)
+def _shifted(emitter: Emitter, node: Node) -> relax.Expr:
+    dtype = node.result.dtype
+    left, right = (emitter.operand(node[name], dtype) for name in ("self", "other"))
+    name = node.operator.split(".")[1]
+    operator = relax.op.left_shift if "lshift" in name or "left" in name else relax.op.right_shift
+    return emitter.emit(operator(left, right))
+
+
+@converts("any.default", "any.dim", "any.dims", "all.default", "all.dim", "all.dims")
+def _truth(emitter: Emitter, node: Node) -> relax.Expr:
+    """Whether any element, or all, are other than zero."""
+    source = node["self"]
+    if dtype_of(source) != "bool":
+        source = emitter.emit(relax.op.not_equal(source, relax.const(0, dtype_of(source))))
+    source = emitter.cast(source, "int8")
+    operator = relax.op.max if ".any." in node.operator else relax.op.min
+    axes, keep = node.operands.get("dim"), bool(node.operands.get("keepdim", False))
+    found = emitter.emit(operator(source, None if axes == [] else axes, keepdims=keep))
+    return emitter.cast(found, "bool")
