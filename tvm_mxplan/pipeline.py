@@ -37,7 +37,14 @@ from .passes.devices import Beside, ChooseDevices, PlaceTensors, TakeHints
 from .passes.dispatch import ChooseAlgorithms, DispatchOperators, WeighCandidates
 from .passes.dispatch.implementations import preference_of
 from .passes.dispatch.weigh_guests import Worth
-from .passes.kernels import CheckIndices, InfiniteFills, ReductionsFromInfinity, SerialSmallKernels, WideSums
+from .passes.kernels import (
+    CheckIndices,
+    InfiniteFills,
+    ReductionsFromInfinity,
+    SelfComparisons,
+    SerialSmallKernels,
+    WideSums,
+)
 from .passes.layout import InferLayouts
 from .passes.memory import PlanMemory
 from .passes.origins import keep_origins
@@ -211,7 +218,7 @@ def lower(c: Compilation) -> Passes:
     sums = [] if _on_cpu_alone(c) else [WideSums()]
     beside = c.beside.target if c.beside else None
     planned = default_pipeline(c.target, reuse, reorder, c.recorder.stored, beside)
-    return [InfiniteFills(), ReductionsFromInfinity(), *sums, planned]
+    return [SelfComparisons(), InfiniteFills(), ReductionsFromInfinity(), *sums, planned]
 
 
 def finish_kernels(c: Compilation) -> Passes:
@@ -329,7 +336,7 @@ def build_pipeline(
             made.recorder.before_dispatch(made.preference),
             made.recorder.left_to_tvm(why),
         ]
-        numbers = [CheckIndices(), InfiniteFills(), ReductionsFromInfinity()]
+        numbers = [SelfComparisons(), CheckIndices(), InfiniteFills(), ReductionsFromInfinity()]
         by_tvm = [*noted, *numbers, relax.get_default_pipeline(target)]
         return tvm.transform.Sequential(by_tvm, name=NAME)
     if given.tuning is None and options.tunes:

@@ -6,6 +6,7 @@ from .fused_scalars import FusedScalarsInShapes
 from .infinite_fills import InfiniteFills
 from .reductions_from_infinity import ReductionsFromInfinity
 from .schedule_kernels import ScheduleKernels
+from .self_comparisons import SelfComparisons
 from .serial_small_kernels import SerialSmallKernels
 from .target_kernels import TargetKernels
 from .wide_sums import WideSums
@@ -17,6 +18,7 @@ __all__ = [
     "InfiniteFills",
     "ReductionsFromInfinity",
     "ScheduleKernels",
+    "SelfComparisons",
     "SerialSmallKernels",
     "TargetKernels",
     "WideSums",

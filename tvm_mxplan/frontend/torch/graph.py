@@ -31,7 +31,7 @@ from .kinds import is_symbolic, is_tensor
 from .names import module_path, operator_name
 from .node import Emitter, Node, Stated, has_tensors
 from .sizes import Variables, size_of
-from .tensors import Weights, dtype_name
+from .tensors import PARTS, Weights, dtype_name, is_complex
 
 
 class GraphImporter:
@@ -133,7 +133,11 @@ class GraphImporter:
         results = list(stated) if isinstance(stated, list | tuple) else [stated]
         expected = [self._stated(result) if is_tensor(result) else None for result in results]
         converter = converters.of(name)
-        if self._follows_from_sizes(fx_node):
+        if _has_complex(fx_node):
+            converter = converters.COMPLEX.get(name)
+            if converter is None:
+                raise UnsupportedError(f"this operator is not supported for complex numbers; {_ADVICE}")
+        elif self._follows_from_sizes(fx_node):
             self._of_sizes.add(fx_node)
             converter = converters.ROUNDED.get(name, converter)
         elif self._trains:
@@ -156,7 +160,8 @@ class GraphImporter:
     ) -> Any:
         """The value that a converter of ours makes of a node, or else TVM's."""
         if converter is not None:
-            return converter(self._emitter, Node(name, self._operands(fx_node), expected))
+            node = Node(name, self._operands(fx_node), expected, _complex_operands(fx_node))
+            return converter(self._emitter, node)
         if name.partition(".")[0] not in ("aten", "_operator", "torchvision", "higher_order"):
             raise UnsupportedError(f"an operator that is not PyTorch's own; {_ADVICE}")
         convert = self._stock.convert_map.get(fx_node.target.__name__)
@@ -196,6 +201,8 @@ class GraphImporter:
 
     def _stated(self, tensor: Any) -> Stated:
         shape = tuple(size_of(size, self.variables) for size in tensor.shape)
+        if is_complex(tensor):
+            return Stated((*shape, 2), PARTS[str(tensor.dtype)])
         return Stated(shape, dtype_name(tensor.dtype))
 
     def _checked(self, value: Any, stated: Stated | None) -> Any:
@@ -224,6 +231,25 @@ class GraphImporter:
 def _origin(fx_node: Any) -> Origin:
     """The module whose call a node is part of, else the node itself."""
     return Origin(module_path(fx_node.meta) or fx_node.name, operator_name(fx_node.target).split(".")[-2:][0])
+
+
+def _has_complex(fx_node: Any) -> bool:
+    """Whether a node reads or makes complex numbers."""
+    return any(is_complex(node.meta.get("val")) for node in (fx_node, *fx_node.all_input_nodes))
+
+
+def _complex_operands(fx_node: Any) -> frozenset[str]:
+    """The names of a node's operands that are complex."""
+    schema = getattr(fx_node.target, "_schema", None)
+    if schema is None:
+        return frozenset()
+    given = {
+        **dict(zip((argument.name for argument in schema.arguments), fx_node.args, strict=False)),
+        **fx_node.kwargs,
+    }
+    return frozenset(
+        name for name, value in given.items() if is_complex(getattr(value, "meta", {}).get("val"))
+    )
 
 
 def _attribute(graph_module: Any, path: str) -> Any:

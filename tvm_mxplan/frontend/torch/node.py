@@ -34,11 +34,13 @@ class Node:
     operands : by the names in the operator's schema, those left out with their defaults. Tensors are
         expressions of Relax, sizes are numbers or expressions of TVM.
     stated : the results, as PyTorch says what they are.
+    complex : the names of operands that are complex, real and imaginary parts along a last axis.
     """
 
     operator: str
     operands: Mapping[str, Any]
     stated: Sequence[Stated | None]
+    complex: frozenset[str] = frozenset()
 
     def __getitem__(self, name: str) -> Any:
         return self.operands[name]

@@ -40,7 +40,7 @@ class Weights:
             )
         if str(tensor.layout) != "torch.strided" or tensor.is_quantized:
             raise UnsupportedError(f"{name!r} is {tensor.layout} of {tensor.dtype}; expected a plain tensor")
-        tensor = tensor.detach()
+        tensor = with_parts(tensor.detach())
         place = (tensor.data_ptr(), tuple(tensor.shape), tuple(tensor.stride()), str(tensor.dtype))
         if place not in self._made or tensor.numel() == 0:
             self._kept.append(tensor)
@@ -48,7 +48,9 @@ class Weights:
         return self._made[place]
 
     def _tvm_tensor(self, tensor: Any, name: str) -> tvm.runtime.Tensor:
-        plain = tensor.resolve_conj().resolve_neg().contiguous()
+        if tensor.numel() == 0:  # its strides mean nothing, and kernels compare them
+            return tvm.runtime.empty(tuple(tensor.shape), dtype_name(tensor.dtype))
+        plain = tensor.resolve_neg().contiguous()
         owned = plain.data_ptr() != tensor.data_ptr()
         if not owned and (not self._shared or plain.data_ptr() % ALIGNMENT):
             plain, owned = plain.clone(), True
@@ -57,6 +59,24 @@ class Weights:
             return tvm.runtime.from_dlpack(plain)
         except (RuntimeError, BufferError, ValueError, TypeError) as error:
             raise UnsupportedError(f"{name!r} of type {tensor.dtype}: TVM has no such tensor") from error
+
+
+PARTS = {"torch.complex64": "float32", "torch.complex128": "float64"}
+"""Types of complex numbers, and of their parts."""
+
+
+def is_complex(value: Any) -> bool:
+    """Whether an object is a tensor of complex numbers."""
+    return str(getattr(value, "dtype", "")) in PARTS
+
+
+def with_parts(tensor: Any) -> Any:
+    """Complex numbers as real and imaginary parts along a last axis; other tensors as they are."""
+    if not is_complex(tensor):
+        return tensor
+    import torch
+
+    return torch.view_as_real(tensor.resolve_conj())
 
 
 def dtype_name(dtype: Any) -> str:

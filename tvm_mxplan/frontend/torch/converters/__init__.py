@@ -5,7 +5,7 @@ A converter takes an ``Emitter`` and a ``Node`` and returns a tensor, or a list 
 
 from __future__ import annotations
 
-from .table import REFUSED, ROUNDED, TABLE, TRAINING, WITHOUT_RESULT, Converter
+from .table import COMPLEX, REFUSED, ROUNDED, TABLE, TRAINING, WITHOUT_RESULT, Converter
 
 
 def of(operator: str) -> Converter | None:
@@ -17,19 +17,16 @@ from . import (  # noqa: E402 (they join the table)
     activations,  # noqa: F401
     arithmetic,  # noqa: F401
     attention,  # noqa: F401
-    bags,  # noqa: F401
-    indexing,  # noqa: F401
-    ordering,  # noqa: F401
-    picking,  # noqa: F401
-    pools,  # noqa: F401
     products,  # noqa: F401
     quantized,  # noqa: F401
     recurrent,  # noqa: F401
     reductions,  # noqa: F401
-    resizing,  # noqa: F401
     rounded,  # noqa: F401
     training,  # noqa: F401
     windows,  # noqa: F401
 )
+from .complex_numbers import fourier, pairs  # noqa: E402, F401
+from .images import pools, resizing  # noqa: E402, F401
+from .selection import bags, indexing, ordering, picking  # noqa: E402, F401
 
-__all__ = ["REFUSED", "ROUNDED", "TABLE", "TRAINING", "WITHOUT_RESULT", "Converter", "of"]
+__all__ = ["COMPLEX", "REFUSED", "ROUNDED", "TABLE", "TRAINING", "WITHOUT_RESULT", "Converter", "of"]

@@ -51,7 +51,7 @@ def _extreme_but_for_nan(emitter: Emitter, node: Node) -> relax.Expr:
     operator = relax.op.maximum if ".fmax." in node.operator else relax.op.minimum
     found = emitter.emit(operator(left, right))
     for nan, other in ((left, right), (right, left)):
-        found = emitter.emit(relax.op.where(emitter.emit(relax.op.not_equal(nan, nan)), other, found))
+        found = emitter.emit(relax.op.where(emitter.emit(relax.op.isnan(nan)), other, found))
     return found
 
 

@@ -20,6 +20,10 @@ TRAINING: dict[str, Converter] = {}
 """Those in their place for a graph that is trained."""
 
 
+COMPLEX: dict[str, Converter] = {}
+"""Those for nodes that read or make complex numbers."""
+
+
 def converts(*operators: str) -> Callable[[Converter], Converter]:
     """Enter a function into the table for these operators, of ``aten`` unless they name another library."""
 
@@ -28,6 +32,16 @@ def converts(*operators: str) -> Callable[[Converter], Converter]:
             name = operator if operator.count(".") == 2 else f"aten.{operator}"
             assert name not in TABLE
             TABLE[name] = function
+        return function
+
+    return enter
+
+
+def converts_complex(*operators: str) -> Callable[[Converter], Converter]:
+    """Enter a function into the table of complex numbers for these operators of ``aten``."""
+
+    def enter(function: Converter) -> Converter:
+        COMPLEX.update({f"aten.{operator}": function for operator in operators})
         return function
 
     return enter
@@ -59,6 +73,7 @@ REFUSED = {
         )
     },
     **{f"aten.{name}": _STATE for name in ("nonzero.default", "masked_select.default", "unique2.default")},
+    "aten.as_strided.default": "it reads memory by strides, and tensors have none here; use unfold or slices",
     "torchvision.nms.default": "the number of boxes depends on scores; call it on the results, or use ONNX",
 }
 """Reasons by the names of operators."""

@@ -14,14 +14,15 @@ from collections.abc import Sequence
 import numpy as np
 from tvm import relax
 
-from ....errors import UnsupportedError
-from ....passes.relax_types import constant_of
-from ...onnx.dimensions.dims import Dim
-from ..node import Emitter, Node, dims_of, dtype_of
+from .....errors import UnsupportedError
+from .....passes.relax_types import constant_of
+from ....onnx.dimensions.dims import Dim
+from ...node import Emitter, Node, dims_of, dtype_of
+from ..table import converts, converts_complex
 from .indexing import Indexed, of_one_shape
-from .table import converts
 
 
+@converts_complex("index.Tensor")
 @converts("index.Tensor")
 def _index(emitter: Emitter, node: Node) -> relax.Expr:
     source = node["self"]

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 from tvm import relax
 
-from ....errors import UnsupportedError
-from ..node import Emitter, Node, dims_of, dtype_of
-from .table import converts
-from .windows import extents
+from .....errors import UnsupportedError
+from ...node import Emitter, Node, dims_of, dtype_of
+from ..table import converts
+from ..windows import extents
 
 _POOLS = {1: relax.op.nn.max_pool1d, 2: relax.op.nn.max_pool2d, 3: relax.op.nn.max_pool3d}
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from tvm import relax
 
-from ....errors import UnsupportedError
-from ...onnx.dimensions.dims import expression
-from ..node import Emitter, Node, dims_of, dtype_of
-from .table import converts
+from .....errors import UnsupportedError
+from ....onnx.dimensions.dims import expression
+from ...node import Emitter, Node, dims_of, dtype_of
+from ..table import converts
 
 
 @converts("unfold.default")

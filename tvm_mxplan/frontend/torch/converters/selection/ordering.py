@@ -7,10 +7,10 @@ from collections.abc import Callable
 import numpy as np
 from tvm import relax
 
-from ....errors import UnsupportedError
-from ...onnx.dimensions.dims import Dim
-from ..node import Emitter, Node, dims_of, dtype_of
-from .table import converts
+from .....errors import UnsupportedError
+from ....onnx.dimensions.dims import Dim
+from ...node import Emitter, Node, dims_of, dtype_of
+from ..table import converts
 
 
 @converts("kthvalue.default", "median.dim")

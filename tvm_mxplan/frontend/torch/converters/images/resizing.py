@@ -17,12 +17,12 @@ from collections.abc import Sequence
 import numpy as np
 from tvm import relax
 
-from ....errors import UnsupportedError
-from ...onnx.converters.images.interpolation import Axis, Rule, taps_of
-from ...onnx.converters.images.resize_kernels import resized_along
-from ...onnx.dimensions.dims import Dim, expression, same
-from ..node import Emitter, Node, dims_of, dtype_of
-from .table import converts
+from .....errors import UnsupportedError
+from ....onnx.converters.images.interpolation import Axis, Rule, taps_of
+from ....onnx.converters.images.resize_kernels import resized_along
+from ....onnx.dimensions.dims import Dim, expression, same
+from ...node import Emitter, Node, dims_of, dtype_of
+from ..table import converts
 
 _METHODS = {
     "upsample_nearest1d": "nearest",

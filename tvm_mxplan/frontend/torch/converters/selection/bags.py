@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from tvm import relax
 
-from ....errors import UnsupportedError
-from ...onnx.dimensions.dims import same
-from ..node import Emitter, Node, dims_of, dtype_of
-from .table import converts
+from .....errors import UnsupportedError
+from ....onnx.dimensions.dims import same
+from ...node import Emitter, Node, dims_of, dtype_of
+from ..table import converts
 
 _SUM, _MEAN, _MOST = range(3)
 

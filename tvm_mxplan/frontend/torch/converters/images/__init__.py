@@ -1,0 +1,1 @@
+"""Images resized, largest elements of their windows, pixels made of channels."""
