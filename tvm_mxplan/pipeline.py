@@ -39,9 +39,9 @@ from .passes.dispatch.implementations import preference_of
 from .passes.dispatch.weigh_guests import Worth
 from .passes.kernels import (
     CheckIndices,
+    ExactComparisons,
     InfiniteFills,
     ReductionsFromInfinity,
-    SelfComparisons,
     SerialSmallKernels,
     WideSums,
 )
@@ -218,7 +218,7 @@ def lower(c: Compilation) -> Passes:
     sums = [] if _on_cpu_alone(c) else [WideSums()]
     beside = c.beside.target if c.beside else None
     planned = default_pipeline(c.target, reuse, reorder, c.recorder.stored, beside)
-    return [SelfComparisons(), InfiniteFills(), ReductionsFromInfinity(), *sums, planned]
+    return [ExactComparisons(), InfiniteFills(), ReductionsFromInfinity(), *sums, planned]
 
 
 def finish_kernels(c: Compilation) -> Passes:
@@ -336,7 +336,7 @@ def build_pipeline(
             made.recorder.before_dispatch(made.preference),
             made.recorder.left_to_tvm(why),
         ]
-        numbers = [SelfComparisons(), CheckIndices(), InfiniteFills(), ReductionsFromInfinity()]
+        numbers = [ExactComparisons(), CheckIndices(), InfiniteFills(), ReductionsFromInfinity()]
         by_tvm = [*noted, *numbers, relax.get_default_pipeline(target)]
         return tvm.transform.Sequential(by_tvm, name=NAME)
     if given.tuning is None and options.tunes:

@@ -2,11 +2,11 @@
 
 from .check_indices import CheckIndices
 from .empty_reductions import EmptyReductions
+from .exact_comparisons import ExactComparisons
 from .fused_scalars import FusedScalarsInShapes
 from .infinite_fills import InfiniteFills
 from .reductions_from_infinity import ReductionsFromInfinity
 from .schedule_kernels import ScheduleKernels
-from .self_comparisons import SelfComparisons
 from .serial_small_kernels import SerialSmallKernels
 from .target_kernels import TargetKernels
 from .wide_sums import WideSums
@@ -14,11 +14,11 @@ from .wide_sums import WideSums
 __all__ = [
     "CheckIndices",
     "EmptyReductions",
+    "ExactComparisons",
     "FusedScalarsInShapes",
     "InfiniteFills",
     "ReductionsFromInfinity",
     "ScheduleKernels",
-    "SelfComparisons",
     "SerialSmallKernels",
     "TargetKernels",
     "WideSums",

@@ -62,6 +62,9 @@ def type_of(value: object) -> bytes:
     """A value's type as ONNX writes it, for functions that depend on types."""
     if value is None:
         return onnx.TypeProto().SerializeToString()
+    if isinstance(value, list):  # a sequence
+        inner = onnx.TypeProto.FromString(type_of(value[0])) if value else onnx.TypeProto()
+        return onnx.helper.make_sequence_type_proto(inner).SerializeToString()
     dims = shape_of(value)
     shape = None if dims is None else [dim if isinstance(dim, int) else None for dim in dims]
     element = onnx.helper.np_dtype_to_tensor_dtype(onnx.numpy_helper.np.dtype(dtype_of(value)))

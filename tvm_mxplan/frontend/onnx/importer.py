@@ -183,7 +183,8 @@ class Importer:
         body = functions.body_of(node, self.source.functions)
         if body is None:
             raise self._refusal(node)
-        inner = Scope({"": None})
+        captures = any(attribute.HasField("g") for attribute in node.proto.attribute)
+        inner = scope | {"": None} if captures else Scope({"": None})  # a graph reads what stands around it
         inner |= dict(zip(body.inputs, node.inputs, strict=False))
         inner |= dict.fromkeys(body.inputs[len(node.inputs) :])
         self._open.append((node.domain, node.op_type))

@@ -8,7 +8,7 @@ import pytest
 from onnx_models import check, model, normal, operators
 
 import tvm_mxplan
-from tvm_mxplan.errors import InvalidInputError
+from tvm_mxplan.errors import InvalidInputError, UnsupportedError
 
 IF = """agraph (float[2, 3] x KNOWN) => (float[2, 3] y) <FLAG> {
     y = If(flag) <
@@ -159,3 +159,54 @@ def test_kernels_inside_of_loops_that_run_when_the_model_does() -> None:
     assert operators(parsed).count("call") >= 1
     for turns in (0, 2):
         check(parsed, {"x": normal(3), "most": np.array(turns, "int64")})
+
+
+WHILE = """agraph (float[6] x COUNT) => (float[4] y)
+    <int64 none = {0}, bool go = {1}, int64[1] one = {1}, int64 step = {1} MOST> {
+    empty = SequenceEmpty<dtype = 1>()
+    last, rows = Loop(, go, none, empty) <
+      body = b (int64 i, bool c, int64 at, seq(float[1]) so_far) =>
+               (bool again, int64 next, seq(float[1]) then) {
+        start = Reshape(at, one)
+        end = Add(start, one)
+        row = Slice(x, start, end)
+        then = SequenceInsert(so_far, row)
+        next = Add(at, step)
+        again = Less(next, most)
+    }>
+    y = ConcatFromSequence<axis = 0>(rows)
+}"""
+
+
+def test_a_loop_without_a_count_whose_condition_follows_from_constants_is_unrolled():
+    """A sequence grows in it, as PyTorch's exporter writes bags of embeddings."""
+    parsed = model(WHILE.replace("COUNT", "").replace("MOST", ", int64 most = {4}"))
+    assert "call" not in operators(parsed)
+    check(parsed, {"x": normal(6)})
+
+
+def test_a_sequence_in_a_loop_that_runs_when_the_model_does_is_refused():
+    parsed = model(WHILE.replace("COUNT", ", int64 most").replace("MOST", ""))
+    with pytest.raises(UnsupportedError, match="a sequence in a loop whose number of turns is not known"):
+        tvm_mxplan.compile(parsed, "llvm", options={"cache": "disabled"})
+
+
+def test_a_function_over_a_sequence_reads_what_stands_around_it():
+    parsed = model(
+        """agraph (float[2, 3] x, float[4] z) => (float[3, 2] y, float[4] w) <float two = {2}> {
+            pair = SequenceConstruct(x, z)
+            mapped = SequenceMap(pair) <
+              body = b (float one) => (float more) { more = Mul(one, two) }>
+            first = SequenceAt(mapped, zero)
+            y = Transpose(first)
+            w = SequenceAt(mapped, last)
+        }""".replace("float two = {2}", "float two = {2}, int64 zero = {0}, int64 last = {1}")
+    )
+    check(parsed, {"x": normal(2, 3), "z": normal(4)})
+
+
+def test_an_axis_to_insert_that_is_a_scalar():
+    parsed = model(
+        "agraph (float[2, 3] x) => (float[2, 1, 3] y) <int64 axis = {1}> { y = Unsqueeze(x, axis) }"
+    )
+    check(parsed, {"x": normal(2, 3)})

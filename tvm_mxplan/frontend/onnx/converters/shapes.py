@@ -182,7 +182,7 @@ def _squeeze(emitter: Emitter, node: Node) -> Value:
 def _unsqueeze(emitter: Emitter, node: Node) -> Value:
     data = node.input(0)
     axes = node.attribute("axes")
-    axes = node.known(1) if axes is None else axes
+    axes = np.atleast_1d(node.known(1)) if axes is None else axes  # PyTorch's exporter writes one as a scalar
     dims = emitter.shape(data)
     rank = len(dims) + len(axes)
     new = {int(axis) % rank for axis in axes}

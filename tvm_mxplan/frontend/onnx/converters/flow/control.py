@@ -144,21 +144,25 @@ def _text(ranks: Sequence[int]) -> str:
 
 @converts("Loop", reads_scope=True)
 def _loop(emitter: Emitter, node: Node, scope: Scope) -> tuple[Value, ...]:
-    """Unrolled where the number of turns is known, else a function that calls itself."""
+    """Unrolled where the number of turns is known, else a function that calls itself.
+
+    A loop without a count is unrolled as long as its condition follows from what is known.
+    """
     known = all(value is None or isinstance(value, np.ndarray) for value in node.inputs[:2])
-    if not known or not _ends_by_count(node.attributes["body"]):
+    body, count, condition = node.attributes["body"], node.input(0), node.input(1)
+    if not known or not (_ends_by_count(body) or (count is None and condition is not None)):
         return loops.emitted(emitter, node, scope)
-    body = node.attributes["body"]
-    count, condition = node.input(0), node.input(1)
     turns = None if count is None else int(count.reshape(-1)[0])
     alive = True if condition is None else bool(condition.reshape(-1)[0])
-    if turns is None or turns > _MOST_TURNS:
+    if turns is not None and turns > _MOST_TURNS:
         return loops.emitted(emitter, node, scope)
     states, rows, turn = list(node.inputs[2:]), list[list[Value]](), 0
-    while alive and turn < turns:
+    while alive and (turns is None or turn < turns):
         names = [value.name for value in body.input]
         given = [np.asarray(turn, "int64"), np.asarray(True), *states]
         goes_on, *results = emitter.importer.graph(body, scope | dict(zip(names, given, strict=True)))
+        if not isinstance(goes_on, np.ndarray) or turn == _MOST_TURNS:
+            return loops.emitted(emitter, node, scope)
         alive = bool(goes_on.reshape(-1)[0])
         states, row = results[: len(states)], results[len(states) :]
         rows.append(row)

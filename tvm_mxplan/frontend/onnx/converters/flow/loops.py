@@ -9,8 +9,10 @@ import numpy as np
 import onnx
 from tvm import relax
 
+from .....errors import UnsupportedError
 from ...node import Emitter, Node, NotTaken
 from ...values import Scope, Symbols, Value, dtype_of, rank_of, shape_of
+from ...way_out import LEAVE_OUT
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ def emitted(emitter: Emitter, node: Node, scope: Scope) -> tuple[Value, ...]:
 
     Raises
     ------
+    UnsupportedError : a sequence that turns hand on.
     NotTaken : a result that grows with each turn and whose parts have no fixed shape.
     """
     body = node.attributes["body"]
@@ -45,6 +48,11 @@ def emitted(emitter: Emitter, node: Node, scope: Scope) -> tuple[Value, ...]:
         name: emitter.tensor(value) for name, value in read.items() if isinstance(value, relax.Expr | Symbols)
     }
     known = {name: value for name, value in read.items() if isinstance(value, np.ndarray)}
+    if any(isinstance(value, list) for value in node.inputs[2:]):
+        raise UnsupportedError(
+            f"{emitter.importer.called(node)}: a sequence in a loop whose number of turns is not known when "
+            f"compiling; {LEAVE_OUT}"
+        )
     states = [emitter.tensor(value) for value in node.inputs[2:]]
     loop = Loop(body, node.input(0), node.input(1), states, captured, known)
     types = [_fixed_type(state) for state in states]
