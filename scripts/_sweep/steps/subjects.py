@@ -83,7 +83,9 @@ def _filtered(
     filters = (outputs // groups, inputs // groups, *kernel)
     tensors = [
         Tensor("src", (f.number("mb"), inputs, *src)),
-        Tensor("weights", filters if groups == 1 else (groups, *filters), True, "weights"),
+        Tensor(
+            "weights", filters if groups == 1 else (groups, *filters), bool(f.number("const", 1)), "weights"
+        ),
     ]
     return (*tensors, *([Tensor("bias", (outputs,), True)] if f.number("bias", 0) else []))
 

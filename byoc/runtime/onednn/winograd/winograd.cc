@@ -12,6 +12,7 @@
 #include "onednn/engine.h"
 #include "onednn/post_ops/post_ops.h"
 #include "onednn/winograd/chunks.h"
+#include "onednn/winograd/filters.h"
 
 namespace mxplan::winograd {
 namespace {
@@ -24,6 +25,10 @@ constexpr double kErrorF2 = 5e-7, kErrorF4 = 2e-6, kErrorF2Of5 = 2e-6;
 double ErrorOf(Variant variant) {
   if (variant == Variant::kF2) return kErrorF2;
   return variant == Variant::kF4 ? kErrorF4 : kErrorF2Of5;
+}
+
+const char* NameOf(Variant variant) {
+  return TileSize(variant) == 4 ? "winograd_f4" : "winograd_f2";
 }
 
 // Makes oneDNN create primitives for one thread while it lives.
@@ -265,8 +270,15 @@ Variant CheckGeometry(const StepBuilder& b, int64_t tile) {
     }
   }
   if (src[1] == 0) ThrowUnsupported("Winograd takes images with channels");
-  if (!b.IsConstant("weights") || b.Desc("weights").get_inner_nblks() != 0) {
+  const memory::desc filters = b.Desc("weights");
+  if (filters.get_format_kind() != memory::format_kind::blocked) {
+    ThrowUnsupported("Winograd picks no layout for weights");
+  }
+  if (b.IsConstant("weights") && filters.get_inner_nblks() != 0) {
     ThrowUnsupported("Winograd takes constant weights in a layout without blocks");
+  }
+  if (!b.IsConstant("weights") && filters.get_data_type() != memory::data_type::f32) {
+    ThrowUnsupported("Winograd takes weights that are no constant in float32");
   }
   return variant;
 }
@@ -294,6 +306,32 @@ void CheckOperands(const StepBuilder& b, const std::vector<PostOp>& post_ops) {
       ThrowUnsupported("Winograd takes a post-op's operand for each channel in float32");
     }
   }
+}
+
+// Each group's transformed filters: a packed constant, or a part of the scratchpad, from `offset`
+// on, that a stage in front writes in each call.
+std::vector<MemoryArgument> FiltersOf(StepBuilder* b, Variant variant, const Plan& plan,
+                                      const memory::desc& desc, int64_t* offset) {
+  const auto bytes = static_cast<int64_t>(desc.get_size());
+  std::vector<MemoryArgument> matrices;
+  if (b->IsConstant("weights")) {
+    Packing packing;
+    packing.kind = Packing::Kind::kWinograd;
+    packing.variant = variant;
+    for (packing.group = 0; packing.group < plan.groups; ++packing.group) {
+      matrices.push_back(b->Packed(0, b->Id("weights"), desc, packing));
+    }
+    b->NeedWeights(plan.groups * bytes);
+    return matrices;
+  }
+  for (int64_t group = 0; group < plan.groups; ++group) {
+    matrices.push_back({0, Argument::Source::kScratchpad, -1, desc, *offset});
+    *offset += AlignUp(bytes);
+  }
+  const MemoryArgument filters = {0, Argument::Source::kValue, b->Id("weights"),
+                                  b->Desc("weights")};
+  b->AddStage(MakeFiltersStage(plan.kernels, filters, matrices), NameOf(variant));
+  return matrices;
 }
 
 }  // namespace
@@ -369,14 +407,11 @@ void Build(StepBuilder* b, int64_t tile) {
     arguments.push_back({0, Argument::Source::kValue, op.value, b->Desc(op.value)});
   }
   plan.first_weights = arguments.size();
-  Packing packing;
-  packing.kind = Packing::Kind::kWinograd;
-  packing.variant = variant;
-  for (packing.group = 0; packing.group < plan.groups; ++packing.group) {
-    arguments.push_back(b->Packed(0, b->Id("weights"), pd.weights_desc(), packing));
-  }
-  plan.first_buffer = arguments.size();
   int64_t offset = 0;
+  const std::vector<MemoryArgument> matrices_of_groups =
+      FiltersOf(b, variant, plan, pd.weights_desc(), &offset);
+  arguments.insert(arguments.end(), matrices_of_groups.begin(), matrices_of_groups.end());
+  plan.first_buffer = arguments.size();
   for (int i = 0; i < (plan.chunks.shared ? 1 : plan.threads); ++i) {
     for (const memory::desc& desc : {patches, products, pd.scratchpad_desc()}) {
       arguments.push_back({0, Argument::Source::kScratchpad, -1, desc, offset});
@@ -384,10 +419,8 @@ void Build(StepBuilder* b, int64_t tile) {
     }
   }
   b->NeedScratchpad(offset);
-  b->NeedWeights(plan.groups * static_cast<int64_t>(pd.weights_desc().get_size()));
   b->StateError(ErrorOf(variant));
-  b->AddStage(std::make_unique<WinogradStage>(std::move(plan), arguments),
-              tile == 4 ? "winograd_f4" : "winograd_f2");
+  b->AddStage(std::make_unique<WinogradStage>(std::move(plan), arguments), NameOf(variant));
 }
 
 }  // namespace mxplan::winograd
