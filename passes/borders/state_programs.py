@@ -93,7 +93,9 @@ def reads_any_form(step: ir.Step, value: int) -> bool:
     """Whether a step reads a weight that is no constant in whatever form it stands, at no other cost."""
     roles = [role for role, number in operands_of(step) if number == value]
     return (
-        isinstance(step.attrs, ir.Convolution) and step.attrs.algorithm != "direct" and roles == ["weights"]
+        isinstance(step.attrs, ir.Convolution | ir.Deconvolution)
+        and step.attrs.algorithm != "direct"
+        and roles == ["weights"]
     )
 
 

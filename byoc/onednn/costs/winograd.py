@@ -25,7 +25,10 @@ _WRITTEN = 4.0  # of transformed filters: writing them in each call, beside read
 
 
 def winograd_us(
-    facts: StepFacts, attrs: ir.Convolution, machine: MachineRates, exchanging_us: float
+    facts: StepFacts,
+    attrs: ir.Convolution | ir.Deconvolution,
+    machine: MachineRates,
+    exchanging_us: float,
 ) -> float:
     """Microseconds without starting the step.
 

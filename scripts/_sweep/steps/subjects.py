@@ -68,11 +68,13 @@ def _deconvolution(f: Fields) -> Subject | None:
     )
     if any(one >= stride for one, stride in zip(extra, strides, strict=True)):
         return None
+    algorithm = f.text("alg", "direct")
     return Subject(
-        ir.Deconvolution(strides, padding, dilation, groups),
+        ir.Deconvolution(strides, padding, dilation, groups, algorithm),  # type: ignore[arg-type]
         _filtered(f, groups, inputs, outputs, src, kernel),
         (f.number("mb"), outputs, *dst),
         max(1, inputs // groups * prod(kernel) // prod(strides)),
+        exact=algorithm == "direct",
         channels=1,
     )
 

@@ -66,7 +66,12 @@ class Convolution(_Filters):
 
 @dataclass(frozen=True)
 class Deconvolution(_Filters):
-    """As Convolution, weights [G?, O, I, k...]; output padding follows from dst's shape."""
+    """As Convolution, weights [G?, O, I, k...]; output padding follows from dst's shape.
+
+    ``algorithm`` is Winograd's only where strides are 1: a convolution by filters turned by 180 degrees.
+    """
+
+    algorithm: ConvolutionAlgorithm = "direct"
 
 
 @dataclass(frozen=True)

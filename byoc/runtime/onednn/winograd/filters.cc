@@ -3,6 +3,8 @@
 
 #include <omp.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "program/physical_layout.h"
 
@@ -48,7 +50,7 @@ bool InWholeColumns(const Places& columns) {
 
 class FiltersStage final : public MemoryStage {
  public:
-  FiltersStage(const Kernels& kernels, const std::vector<MemoryArgument>& arguments)
+  FiltersStage(const Kernels& kernels, bool turned, const std::vector<MemoryArgument>& arguments)
       : MemoryStage(arguments), transform_(kernels.filters), threads_(omp_get_max_threads()) {
     const memory::desc &from = arguments[0].desc, &to = arguments[1].desc;
     const Dims dims = from.get_dims();
@@ -57,6 +59,7 @@ class FiltersStage final : public MemoryStage {
     outputs_ = PlacesAlong(from, first);
     inputs_ = PlacesAlong(from, first + 1);
     window_ = PlacesOfWindow(from, first + 2, first + 3);
+    if (turned) std::reverse(window_.begin(), window_.end());
     output_count_ = dims[first];
     input_count_ = dims[first + 1];
     rows_ = PlacesAlong(to, 1);
@@ -97,11 +100,11 @@ class FiltersStage final : public MemoryStage {
 }  // namespace
 
 std::unique_ptr<const MemoryStage> MakeFiltersStage(const Kernels& kernels,
-                                                    const MemoryArgument& filters,
+                                                    const MemoryArgument& filters, bool turned,
                                                     const std::vector<MemoryArgument>& matrices) {
   std::vector<MemoryArgument> arguments = {filters};
   arguments.insert(arguments.end(), matrices.begin(), matrices.end());
-  return std::make_unique<const FiltersStage>(kernels, arguments);
+  return std::make_unique<const FiltersStage>(kernels, turned, arguments);
 }
 
 }  // namespace mxplan::winograd

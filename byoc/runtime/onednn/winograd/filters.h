@@ -11,10 +11,11 @@
 namespace mxplan::winograd {
 
 // Writes the matrices of each group, [patch elements, C, K] in any blocked layout, from `filters`,
-// [K, C, size, size] or [G, K, C, size, size] in any other one.  What is behind C and K is zero.
-// Throws Unsupported where kColumns columns of a matrix do not stand side by side.
+// [K, C, size, size] or [G, K, C, size, size] in any other one; `turned` by 180 degrees on the way.
+// What is behind C and K is zero.  Throws Unsupported where kColumns columns of a matrix do not
+// stand side by side.
 std::unique_ptr<const MemoryStage> MakeFiltersStage(const Kernels& kernels,
-                                                    const MemoryArgument& filters,
+                                                    const MemoryArgument& filters, bool turned,
                                                     const std::vector<MemoryArgument>& matrices);
 
 }  // namespace mxplan::winograd

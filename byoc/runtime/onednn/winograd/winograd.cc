@@ -238,6 +238,17 @@ Variant VariantOf(int64_t tile, int64_t height, int64_t width) {
                    tile == 2 ? " and 5x5" : "", ", not of ", height, "x", width);
 }
 
+// A transposed convolution of stride 1 is a convolution by the filters turned by 180 degrees.
+bool IsTurned(const StepBuilder& b) { return b.step().kind == "deconvolution"; }
+
+// Zeros in front of each spatial axis of src, then behind each; less than none leave src's edge
+// out.
+Dims ZerosAround(const StepBuilder& b, Variant variant) {
+  Dims zeros = b.Integers("padding", 4, 0);
+  for (int64_t& count : zeros) count = IsTurned(b) ? FilterSize(variant) - 1 - count : count;
+  return zeros;
+}
+
 // Throws unless the step is one that this file's algorithm computes, with tiles of this size.
 Variant CheckGeometry(const StepBuilder& b, int64_t tile) {
   const Dims& src = b.Get("src").dims;
@@ -261,9 +272,9 @@ Variant CheckGeometry(const StepBuilder& b, int64_t tile) {
     ThrowUnsupported("Winograd takes filters with stride 1 and without dilation");
   }
   const Variant variant = VariantOf(tile, weights[2], weights[3]);
-  const Dims& padding = b.Integers("padding", 4, 0);
+  const Dims zeros = ZerosAround(b, variant);
   for (size_t i = 0; i < 2; ++i) {
-    int64_t expected = src[i + 2] + padding[i] + padding[i + 2] - (FilterSize(variant) - 1);
+    int64_t expected = src[i + 2] + zeros[i] + zeros[i + 2] - (FilterSize(variant) - 1);
     if (dst[i + 2] != expected) {
       ThrowInvalidInput("dst has extent ", dst[i + 2], " on spatial axis ", i, ", expected ",
                         expected);
@@ -318,6 +329,7 @@ std::vector<MemoryArgument> FiltersOf(StepBuilder* b, Variant variant, const Pla
     Packing packing;
     packing.kind = Packing::Kind::kWinograd;
     packing.variant = variant;
+    packing.turned = IsTurned(*b);
     for (packing.group = 0; packing.group < plan.groups; ++packing.group) {
       matrices.push_back(b->Packed(0, b->Id("weights"), desc, packing));
     }
@@ -330,7 +342,7 @@ std::vector<MemoryArgument> FiltersOf(StepBuilder* b, Variant variant, const Pla
   }
   const MemoryArgument filters = {0, Argument::Source::kValue, b->Id("weights"),
                                   b->Desc("weights")};
-  b->AddStage(MakeFiltersStage(plan.kernels, filters, matrices), NameOf(variant));
+  b->AddStage(MakeFiltersStage(plan.kernels, filters, IsTurned(*b), matrices), NameOf(variant));
   return matrices;
 }
 
@@ -342,14 +354,14 @@ void Build(StepBuilder* b, int64_t tile) {
     if (dim == 0) return;  // nothing to write
   }
   const int64_t elements = PatchElements(variant);
-  const Dims& padding = b->Integers("padding");
+  const Dims zeros = ZerosAround(*b, variant);
   Plan plan;
   plan.groups = b->Integer("groups");
   plan.kernels = KernelsFor(*b, variant);
   plan.src = ImagesOf(b->Desc("src"), "src", plan.groups, plan.kernels.lanes);
   plan.dst = ImagesOf(b->Desc("dst"), "dst", plan.groups, plan.kernels.lanes);
-  plan.grid = {(plan.dst.height + tile - 1) / tile, (plan.dst.width + tile - 1) / tile, padding[0],
-               padding[1]};
+  plan.grid = {(plan.dst.height + tile - 1) / tile, (plan.dst.width + tile - 1) / tile, zeros[0],
+               zeros[1]};
   plan.tiles = b->Get("dst").dims[0] * plan.grid.rows * plan.grid.columns;
   plan.src_columns = RoundUpToColumns(plan.src.channels);
   plan.dst_columns = RoundUpToColumns(plan.dst.channels);
