@@ -4,7 +4,8 @@ Before   v0 input w (64, 64, 3, 3) abcd;  v4 = v0 seen as bacd       convolution
 After    v0 input w (64, 64, 3, 3) ABcd16b16a;  v4 = v0 seen as BAcd16a16b
 
 A step reads weights, or writes their gradient, in the layout that it wants or by a conversion inside of it
-(``repacked``).  Weights of groups are seen in one more axis, so their form has that shape.
+(``repacked``).  Winograd's algorithm transforms them out of any layout.  Weights of groups are seen in one
+more axis, so their form has that shape.
 """
 
 from __future__ import annotations
@@ -63,6 +64,8 @@ class Seen:
 def wishes_of(program: ir.Program, port: int, queries: StepQueries) -> list[Wish] | None:
     """The wishes of the steps that read an input, or write an output; None if others use it too.
 
+    Steps that read any form have none.
+
     Parameters
     ----------
     port : the number of the value.
@@ -76,12 +79,24 @@ def wishes_of(program: ir.Program, port: int, queries: StepQueries) -> list[Wish
         users |= set() if writer is None else {writer}
         for at in users:
             step = program.steps[at]
+            if reads_any_form(step, value):
+                continue
             layouts = tuple(program.values[number].layout for _, number in operands_of(step))
             form = wanted_form(program, step, layouts, value, seen, queries)
             if form is None:
                 return None
             found.append(Wish(step.name, form, value in step.results))
-    return found or None
+    return found
+
+
+def reads_any_form(step: ir.Step, value: int) -> bool:
+    """Whether a step reads a weight that is no constant in whatever form it stands, at no other cost."""
+    roles = [role for role, number in operands_of(step) if number == value]
+    return (
+        isinstance(step.attrs, ir.Convolution | ir.Deconvolution)
+        and step.attrs.algorithm != "direct"
+        and roles == ["weights"]
+    )
 
 
 def stored(program: ir.Program, forms: Mapping[int, Form]) -> ir.Program:

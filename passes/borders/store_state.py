@@ -72,9 +72,9 @@ class StoreState:
             ports = [(programs[port.region], port) for port in weight.ports]
             asked = [wishes_of(program, port.value(program), queries) for program, port in ports]
             marked = all(program.values[port.value(program)].state >= 0 for program, port in ports)
-            if not marked or not all(asked):
-                continue
             wishes = [wish for some in asked for wish in some or ()]
+            if not marked or None in asked or not wishes:
+                continue
             best = self._best(wishes, dtype_of(weight.params[0]), queries)
             if best is not None:
                 chosen[weight] = best

@@ -1,4 +1,5 @@
-"""Chooses the algorithm of each convolution: the direct sum, or Winograd's with fewer multiplications.
+"""Chooses the algorithm of each convolution, transposed ones too: the direct sum, or Winograd's with fewer
+multiplications.
 
 Every algorithm costs what it costs in its best layout; all of them work in the same layouts, so the choice
 can be made before that of layouts.  An algorithm other than the direct one also has an error of its own.
@@ -53,7 +54,7 @@ def choose_algorithms(
     candidates = {
         number: candidates_of(concrete, step, queries, cost, rules)
         for number, step in enumerate(concrete.steps)
-        if isinstance(step.attrs, ir.Convolution)
+        if isinstance(step.attrs, ir.Convolution | ir.Deconvolution)
     }
     decided = decide(candidates, rule, max_error, margin)
     steps, weighed = list(program.steps), {}
@@ -169,5 +170,5 @@ def _reason(
 
 def with_algorithm(step: ir.Step, algorithm: ir.ConvolutionAlgorithm) -> ir.Step:
     """The convolution ``step`` computed another way."""
-    assert isinstance(step.attrs, ir.Convolution)
+    assert isinstance(step.attrs, ir.Convolution | ir.Deconvolution)
     return replace(step, attrs=replace(step.attrs, algorithm=algorithm))

@@ -67,7 +67,7 @@ class WeighCandidates:
                     continue
                 known = self.journal.weighed.get(step.name, [])
                 found = known
-                if isinstance(step.attrs, ir.Convolution) and not _has_algorithms(known):
+                if isinstance(step.attrs, ir.Convolution | ir.Deconvolution) and not _has_algorithms(known):
                     found = [*self._algorithms(program, step, queries), *known]
                 if all(one.out for one in known):
                     found = [*found, *_layouts(offers, step, why)]
@@ -76,9 +76,9 @@ class WeighCandidates:
 
     def _algorithms(self, program: ir.Program, step: ir.Step, queries: StepQueries) -> list[Candidate]:
         """The algorithms that a convolution does not have."""
-        assert isinstance(step.attrs, ir.Convolution)
+        assert isinstance(step.attrs, ir.Convolution | ir.Deconvolution)
         cost, rules, chosen = ColdCosts(self.cost), self.backend.layout_rules, step.attrs.algorithm
-        every = candidates_of(program, preferring(step, ""), queries, cost, rules)
+        every = candidates_of(program, _unbound(step), queries, cost, rules)
         taken = next(one.cost_us for one in every if one.algorithm == chosen)
         why = _AS_A_WHOLE if self.rule == "cost" else f"option convolutions={self.rule}"
 
@@ -92,6 +92,11 @@ class WeighCandidates:
         return [told(one) for one in every if one.algorithm != chosen]
 
 
+def _unbound(step: ir.Step) -> ir.Step:
+    """The step without a preference for one of the library's implementations."""
+    return preferring(step, "") if isinstance(step.attrs, ir.Convolution) else step
+
+
 def _has_algorithms(candidates: list[Candidate]) -> bool:
     return any(one.algorithm and not one.layouts for one in candidates)
 
@@ -100,8 +105,7 @@ def _layouts(offers: Offers, step: ir.Step, why: str) -> list[Candidate]:
     """Lists the candidate that ``step`` is, and those that it could have been in other layouts."""
     layouts = _as_laid_out(offers.program, step)
     taken = offers.as_it_is(step, layouts)
-    plain = preferring(step, "") if isinstance(step.attrs, ir.Convolution) else step
-    usable, out = offers.usable(plain)
+    usable, out = offers.usable(_unbound(step))
     own = offers.candidate(taken, "")
     others = [*out, *(offers.candidate(offer, why_not(offer, taken, why)) for offer in usable)]
     is_own = (own.implementation, own.layouts)

@@ -23,6 +23,7 @@ from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.operands import operands_of
 from tvm_mxplan.errors import UnsupportedError
 
+from ..borders.state_programs import reads_any_form
 from ..costs.source import CostSource, Reader
 from .candidates import Layouts, RulesOf
 from .offers import Offer, Offers, why_not
@@ -115,6 +116,8 @@ class LayoutChooser:
         gives: list[Form] = []
         for at, ((role, value), layout) in enumerate(zip(operands_of(step), layouts, strict=True)):
             if self.weights.holds(value):
+                if reads_any_form(step, value):
+                    continue
                 (gives if role in ir.RESULT_ROLES else wants).append(self.weights.form(step, layouts, at))
             elif role in ir.RESULT_ROLES:
                 gives.append(self._form(value, layout))

@@ -79,7 +79,9 @@ class Offers:
         return Candidate(
             implementation=info.implementation,
             layouts=tuple(layout for (role, _), layout in images if role in ("src", "dst")),
-            algorithm=step.attrs.algorithm if isinstance(step.attrs, ir.Convolution) else "",
+            algorithm=step.attrs.algorithm
+            if isinstance(step.attrs, ir.Convolution | ir.Deconvolution)
+            else "",
             cost_us=None if cost is None else round(cost, 2),
             source="" if cost is None else self._source(step, layouts),
             relative_error=info.relative_error,

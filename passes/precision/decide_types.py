@@ -131,7 +131,7 @@ class TypeDecider:
     def _others(self, alone: ir.Program) -> Iterator[tuple[float, float]]:
         """Costs and errors of the algorithms that a convolution may get in place of the direct sum."""
         (step,) = alone.steps
-        if isinstance(step.attrs, ir.Convolution) and self.wish.rule != "direct":
+        if isinstance(step.attrs, ir.Convolution | ir.Deconvolution) and self.wish.rule != "direct":
             costs = ColdCosts(self.cost)
             found = candidates_of(alone, step, self._queries, costs, self.backend.layout_rules)
             for option in wanted_others(found, self.wish.rule, margin_of(self.cost)):

@@ -35,6 +35,10 @@ def test_operands_come_before_those_of_post_ops() -> None:
     assert FACTS.has("dst") and not FACTS.has("bias")
 
 
+def test_constants_are_the_same_in_every_call_through_views_too() -> None:
+    assert [role for role in ("src", "weights", "dst") if FACTS.is_constant(role)] == ["weights"]
+
+
 def test_shapes_layouts_and_types_by_role() -> None:
     assert (FACTS.shape("src"), FACTS.padded("src")) == (IMAGE, PADDED)
     assert (FACTS.layout("dst").tag, FACTS.padded("dst")) == ("acdb", (2, 3, 5, 7))

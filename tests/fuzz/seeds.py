@@ -37,6 +37,8 @@ def symbolic() -> Builder:
     b.step(SAME, post_ops, src=src, weights=weights, dst=conv)
     winograd = replace(SAME, algorithm="winograd_f4")
     b.step(winograd, post_ops, src=src, weights=weights, dst=b.local((n, 16, 9, 9), "aBcd16b"))
+    varying = b.input((16, 16, 3, 3), "ABcd16b16a")
+    b.step(winograd, src=src, weights=varying, dst=b.local((n, 16, 9, 9), "aBcd16b"))
     b.step(ir.Pooling("max", (2, 2), (2, 2), (0, 0), (1, 1)), src=conv, dst=pool)
     whole = b.local((n, 32, Expr("//", Expr("+", 4, Expr("*", n, 4)), Expr("+", n, 1)), 4))
     b.step(ir.Concat(1), src=[pool, pool], dst=whole)

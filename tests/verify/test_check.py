@@ -43,9 +43,10 @@ def deconvolution(post_ops: list[ir.PostOp], layout: str = LAST) -> Kernel:
     )
 
 
-def winograd(algorithm: ir.ConvolutionAlgorithm) -> Kernel:
+def winograd(algorithm: ir.ConvolutionAlgorithm, turned: bool = False) -> Kernel:
+    geometry = (1, 1), (1, 1, 1, 1), (1, 1), 1
     return kernel(
-        ir.Convolution((1, 1), (1, 1, 1, 1), (1, 1), 1, algorithm),
+        ir.Deconvolution(*geometry, algorithm) if turned else ir.Convolution(*geometry, algorithm=algorithm),
         ((1, 40, 19, 13), LAST),
         [RELU],
         src=((1, 33, 19, 13), LAST),
@@ -71,6 +72,7 @@ RIGHT: dict[str, Callable[[], Kernel]] = {
     "deconvolution plain": lambda: deconvolution([], "abcd"),
     "winograd_f2": lambda: winograd("winograd_f2"),
     "winograd_f4": lambda: winograd("winograd_f4"),
+    "winograd_f4 turned": lambda: winograd("winograd_f4", turned=True),
     "one row": lambda: product(1, [RELU]),
     "rows": lambda: product(9, [ADD, GELU]),
     "max pooling": lambda: kernel(

@@ -43,6 +43,10 @@ class StepFacts:
         """Logical shape of the operand with a role."""
         return self.program.values[self.step.operand(role)].shape  # type: ignore[return-value]
 
+    def is_constant(self, role: str) -> bool:
+        """Whether the operand with a role is the same in every call."""
+        return self.program.values[self.program.root(self.step.operand(role))].kind == "constant"
+
     def layout(self, role: str) -> Layout:
         """Layout of the operand with a role."""
         return parse_layout(self.layouts[self.roles.index(role)])

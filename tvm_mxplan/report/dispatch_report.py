@@ -97,7 +97,7 @@ def _candidates(region: PlannedRegion, step: ir.Step, weighed: Sequence[Candidat
         chosen,
         implementation=step.implementation,
         layouts=_layouts(region.program, step),
-        algorithm=step.attrs.algorithm if isinstance(step.attrs, ir.Convolution) else "",
+        algorithm=step.attrs.algorithm if isinstance(step.attrs, ir.Convolution | ir.Deconvolution) else "",
         scratchpad_bytes=max(step.scratchpad_bytes, 0),
         in_place=_in_place(region.program, step),
     )

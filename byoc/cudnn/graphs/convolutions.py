@@ -25,6 +25,8 @@ def convolution(b: GraphBuilder, attrs: ir.Convolution) -> dict[str, Any]:
 
 
 def deconvolution(b: GraphBuilder, attrs: ir.Deconvolution) -> dict[str, Any]:
+    if attrs.algorithm != "direct":
+        raise UnsupportedError("cuDNN is given no convolution of this kind")
     return _product(b, attrs, "data_gradient")
 
 

@@ -43,7 +43,7 @@ def cost(facts: StepFacts, machine: MachineRates) -> float:
         return start + max(shown_share(facts) * machine.exchanging_us(moved), machine.copying_us(moved))
     images = facts.image_bytes
     exchanging = machine.exchanging_us(images)
-    if isinstance(attrs, ir.Convolution) and attrs.algorithm != "direct":
+    if isinstance(attrs, ir.Convolution | ir.Deconvolution) and attrs.algorithm != "direct":
         return start + winograd_us(facts, attrs, machine, exchanging)
     if not isinstance(attrs, ir.Reorder | ir.Quantization | ir.FewBitsProduct) and not is_float(facts):
         return time_share(facts, machine) * cost(in_float(facts), machine)

@@ -1,6 +1,7 @@
 """Computes the cost of a Winograd convolution: matrix products on transformed patches, and the transforms.
 
-filters    every matrix of transformed filters is read once, from memory: a model's do not fit caches
+filters    every matrix of transformed filters is read once, from memory: a model's do not fit caches;
+           those that are no constant are transformed in each call as well
 products   at the speed of dense matrix products; each batch of them takes a while to begin
 patches    written and read in caches, several times each: by the transforms, and by the products
 """
@@ -20,10 +21,14 @@ _EFFICIENCY, _COLUMNS = 1.0, 4.0  # of the matrix products: less where they have
 _START_FORKS, _GROUP_FORKS = 20.0, 2.0  # to begin the products of a convolution, and of each of its groups
 _PASSES = 4.0  # of the patches through the nearest cache
 _SHOWN = 0.5  # of what threads exchange
+_WRITTEN = 4.0  # of transformed filters: writing them in each call, beside reading them once from memory
 
 
 def winograd_us(
-    facts: StepFacts, attrs: ir.Convolution, machine: MachineRates, exchanging_us: float
+    facts: StepFacts,
+    attrs: ir.Convolution | ir.Deconvolution,
+    machine: MachineRates,
+    exchanging_us: float,
 ) -> float:
     """Microseconds without starting the step.
 
@@ -41,6 +46,8 @@ def winograd_us(
     rate = machine.gflops(_COMPUTED) * _EFFICIENCY * columns / (columns + _COLUMNS)
     products = 2.0 * elements * tiles * rows * columns / rate / 1e3
     filters = 1.0 * _ITEM * elements * rows * columns / machine.memory.read / 1e3
+    if not facts.is_constant("weights"):
+        filters *= 1.0 + _WRITTEN
     patches = _PASSES * _ITEM * elements * tiles * (rows + columns) / machine.levels[0].copied / 1e3
     start = (_START_FORKS + _GROUP_FORKS * groups) * machine.fork_us
     return start + products + filters + patches + _SHOWN * exchanging_us

@@ -14,7 +14,7 @@
 namespace mxplan {
 namespace {
 
-constexpr uint32_t kVersion = 6;
+constexpr uint32_t kVersion = 7;
 constexpr int kMaxExpressionDepth = 64;
 constexpr size_t kMaxRank = 12;
 constexpr size_t kMaxPostOps = 32;

@@ -59,7 +59,8 @@ std::string TextOf(const Step& step, const Resolved& resolved) {
   std::string text = step.kind;
   for (const auto& [name, attribute] : step.attributes) {
     // Both name an implementation of the same step, or a family of them.
-    if (name == "preferred" || (name == "algorithm" && step.kind == "convolution")) continue;
+    const bool filters = step.kind == "convolution" || step.kind == "deconvolution";
+    if (name == "preferred" || (name == "algorithm" && filters)) continue;
     text += Concat(" ", name, "=", TextOf(attribute));
   }
   for (const Operand& operand : step.operands) {

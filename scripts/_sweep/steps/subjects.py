@@ -68,11 +68,13 @@ def _deconvolution(f: Fields) -> Subject | None:
     )
     if any(one >= stride for one, stride in zip(extra, strides, strict=True)):
         return None
+    algorithm = f.text("alg", "direct")
     return Subject(
-        ir.Deconvolution(strides, padding, dilation, groups),
+        ir.Deconvolution(strides, padding, dilation, groups, algorithm),  # type: ignore[arg-type]
         _filtered(f, groups, inputs, outputs, src, kernel),
         (f.number("mb"), outputs, *dst),
         max(1, inputs // groups * prod(kernel) // prod(strides)),
+        exact=algorithm == "direct",
         channels=1,
     )
 
@@ -83,7 +85,9 @@ def _filtered(
     filters = (outputs // groups, inputs // groups, *kernel)
     tensors = [
         Tensor("src", (f.number("mb"), inputs, *src)),
-        Tensor("weights", filters if groups == 1 else (groups, *filters), True, "weights"),
+        Tensor(
+            "weights", filters if groups == 1 else (groups, *filters), bool(f.number("const", 1)), "weights"
+        ),
     ]
     return (*tensors, *([Tensor("bias", (outputs,), True)] if f.number("bias", 0) else []))
 

@@ -54,7 +54,8 @@ class Convolution(_Filters):
     """src, weights [G?, O, I, k...] (a leading group axis iff ``groups`` > 1), bias? -> dst.
 
     ``algorithm`` other than ``direct``: Winograd's with tiles of 2x2 (``winograd_f2``: F(2x2, 3x3) and
-    F(2x2, 5x5)) or of 4x4 (``winograd_f4``: F(4x4, 3x3)), where the backend has it.
+    F(2x2, 5x5)) or of 4x4 (``winograd_f4``: F(4x4, 3x3)), where the backend has it.  It transforms weights
+    that are no constant in each call, out of whatever layout they stand in.
     ``preferred``: the implementation to take of several that the library has for the direct algorithm, by
     its name; '' leaves the choice to the library, and so does a name that it has not got on this machine.
     """
@@ -65,7 +66,12 @@ class Convolution(_Filters):
 
 @dataclass(frozen=True)
 class Deconvolution(_Filters):
-    """As Convolution, weights [G?, O, I, k...]; output padding follows from dst's shape."""
+    """As Convolution, weights [G?, O, I, k...]; output padding follows from dst's shape.
+
+    ``algorithm`` is Winograd's only where strides are 1: a convolution by filters turned by 180 degrees.
+    """
+
+    algorithm: ConvolutionAlgorithm = "direct"
 
 
 @dataclass(frozen=True)

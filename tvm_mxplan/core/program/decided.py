@@ -61,6 +61,8 @@ def _check_algorithms(asked: ir.Program, decided: ir.Program) -> None:
         attrs = after.attrs
         if isinstance(attrs, ir.Convolution) and isinstance(before.attrs, ir.Convolution):
             attrs = replace(attrs, algorithm=before.attrs.algorithm, preferred=before.attrs.preferred)
+        elif isinstance(attrs, ir.Deconvolution) and isinstance(before.attrs, ir.Deconvolution):
+            attrs = replace(attrs, algorithm=before.attrs.algorithm)
         after = replace(after, attrs=attrs)
         for field in fields(ir.Step):
             where = f"step {before.name!r}: {field.name}"

@@ -162,7 +162,7 @@ __all__ = [
     "ValueKind",
 ]
 
-VERSION = 6
+VERSION = 7
 
 ValueKind = Literal["input", "output", "constant", "local"]
 VALUE_KINDS: tuple[ValueKind, ...] = ("input", "output", "constant", "local")

@@ -35,7 +35,8 @@ std::string NameOf(const Packing& packing) {
       return "reread";
     case Packing::Kind::kWinograd:
       return Concat("winograd.1 tiles ", winograd::TileSize(packing.variant), " filters ",
-                    winograd::FilterSize(packing.variant), " group ", packing.group);
+                    winograd::FilterSize(packing.variant), " group ", packing.group,
+                    packing.turned ? " turned" : "");
   }
   return "";
 }

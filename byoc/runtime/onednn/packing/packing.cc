@@ -34,7 +34,7 @@ void TransformFilters(const Packing& packing, const memory::desc& from, const ch
     Reorder(from, src, false, real, matrices + own);
     src = matrices + own;
   }
-  winograd::TransformWeights(packing.variant, packing.group, real,
+  winograd::TransformWeights(packing.variant, packing.group, packing.turned, real,
                              reinterpret_cast<const float*>(src), to.get_dims()[1],
                              to.get_dims()[2], reinterpret_cast<float*>(matrices));
   Reorder(plain, matrices, false, to, dst);

@@ -21,9 +21,11 @@ struct Packing {
   dnnl::memory::desc through = {}, seen = {};          // kReread
   winograd::Variant variant = winograd::Variant::kF2;  // kWinograd
   int64_t group = 0;                                   // kWinograd
+  bool turned = false;                                 // kWinograd: filters by 180 degrees
 
   bool operator==(const Packing& other) const {
-    if (kind != other.kind || variant != other.variant || group != other.group) return false;
+    if (kind != other.kind || variant != other.variant) return false;
+    if (group != other.group || turned != other.turned) return false;
     return kind != Kind::kReread ||
            (SameDesc(through, other.through) && SameDesc(seen, other.seen));
   }

@@ -130,6 +130,21 @@ Geometry ReadGeometryOfGradient(const StepBuilder& b, size_t axes) {
   return g;
 }
 
+// Builds the step by Winograd's algorithm; false if it asks for the direct sum, or has to take it.
+bool BuildWinograd(StepBuilder* b) {
+  const std::string& algorithm = b->Text("algorithm");
+  if (algorithm == "direct") return false;
+  if (algorithm != "winograd_f2" && algorithm != "winograd_f4") {
+    ThrowUnsupported("convolution algorithm ", algorithm, " is not known");
+  }
+  if (b->Refuses(algorithm)) {
+    b->StateMissing(algorithm);
+    return false;
+  }
+  winograd::Build(b, algorithm == "winograd_f4" ? 4 : 2);
+  return true;
+}
+
 }  // namespace
 
 void BuildConvolutionBackwardWeights(StepBuilder* b) {
@@ -155,14 +170,7 @@ void BuildConvolution(StepBuilder* b) {
   if (algorithm != "direct" && !preferred.empty()) {
     ThrowInvalidInput("implementation ", preferred, " is none of algorithm ", algorithm);
   }
-  bool winograd = algorithm == "winograd_f2" || algorithm == "winograd_f4";
-  if (!winograd && algorithm != "direct") {
-    ThrowUnsupported("convolution algorithm ", algorithm, " is not known");
-  }
-  if (winograd) {
-    if (!b->Refuses(algorithm)) return winograd::Build(b, algorithm == "winograd_f4" ? 4 : 2);
-    b->StateMissing(algorithm);
-  }
+  if (BuildWinograd(b)) return;
   if ((preferred.empty() || preferred == kRowProduct) && IsOnePixel(b)) return BuildOnePixel(b);
   const std::vector<std::string> own = grouped::NamesFor(b);
   if (std::find(own.begin(), own.end(), preferred) != own.end() && !b->Refuses(preferred)) {
@@ -174,6 +182,7 @@ void BuildConvolution(StepBuilder* b) {
 }
 
 void BuildDeconvolution(StepBuilder* b) {
+  if (BuildWinograd(b)) return;
   constexpr auto kDirect = dnnl::algorithm::deconvolution_direct;
   auto bare = [&] { Build<dnnl::deconvolution_forward>(b, kDirect, true, false); };
   if (!b->BuildEpilogueApart(bare)) Build<dnnl::deconvolution_forward>(b, kDirect, true);

@@ -61,6 +61,24 @@ struct Patches {
   int64_t element = 0, tile = 0;
 };
 
+// Places of one group's filters in a tensor of any blocked layout: the number of output channel k,
+// input channel c and element t of the window is at outputs[k] + inputs[c] + window[t].
+struct FilterPlaces {
+  const int64_t* outputs = nullptr;
+  const int64_t* inputs = nullptr;
+  const int64_t* window = nullptr;
+  int64_t output_count = 0, input_count = 0;
+};
+
+// Places of the transformed ones: that of patch element e, input channel c (a row) and output
+// channel k (a column) is at e * element + rows[c] + columns[k].  kColumns columns from a multiple
+// of kColumns on stand side by side.
+struct MatrixPlaces {
+  const int64_t* rows = nullptr;
+  const int64_t* columns = nullptr;
+  int64_t element = 0;
+};
+
 using post_ops::Output;
 using post_ops::PostOp;
 
@@ -72,6 +90,10 @@ struct Kernels {
                 const Patches& patches);
   void (*output)(const Images& dst, void* data, const Grid& grid, int64_t begin, int64_t end,
                  const Patches& patches, const Output& output);
+  // G g G' for the kColumns rows from `row` and as many columns from `column` on, both multiples of
+  // kColumns; zeros where there are no such channels.  In float32.
+  void (*filters)(const FilterPlaces& from, const float* filters, const MatrixPlaces& to,
+                  float* matrices, int64_t row, int64_t column);
   int64_t lanes = 0;  // channels of a vector
 };
 

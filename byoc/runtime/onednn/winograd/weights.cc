@@ -102,11 +102,15 @@ void Transform(Variant variant, const int64_t* dims, const int64_t* strides, con
 
 }  // namespace
 
-void TransformWeights(Variant variant, int64_t group, const dnnl::memory::desc& desc,
+void TransformWeights(Variant variant, int64_t group, bool turned, const dnnl::memory::desc& desc,
                       const float* filters, int64_t rows, int64_t columns, float* matrices) {
-  const dnnl::memory::dims dims = desc.get_dims(), strides = desc.get_strides();
+  dnnl::memory::dims dims = desc.get_dims(), strides = desc.get_strides();
   const size_t first = dims.size() - 4;  // the axis of output channels
   if (first > 0) filters += group * strides[0];
+  for (size_t axis = first + 2; turned && axis < dims.size(); ++axis) {
+    filters += (dims[axis] - 1) * strides[axis];
+    strides[axis] = -strides[axis];
+  }
   auto transform = FilterSize(variant) == 5 ? Transform<5> : Transform<3>;
   transform(variant, &dims[first], &strides[first], filters, rows, columns, matrices);
 }

@@ -10,8 +10,9 @@ namespace mxplan::winograd {
 
 // One group of `filters`, [K, C, size, size] or with groups [G, K, C, size, size] in any layout
 // without blocks, becomes `matrices` [patch elements, rows, columns], dense, of at least C rows and
-// K columns; what is behind those is zero.  Computed in float64, rounded once.
-void TransformWeights(Variant variant, int64_t group, const dnnl::memory::desc& desc,
+// K columns; what is behind those is zero.  `turned`: by 180 degrees.  Computed in float64, rounded
+// once.
+void TransformWeights(Variant variant, int64_t group, bool turned, const dnnl::memory::desc& desc,
                       const float* filters, int64_t rows, int64_t columns, float* matrices);
 
 }  // namespace mxplan::winograd

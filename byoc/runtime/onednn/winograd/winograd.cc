@@ -12,6 +12,7 @@
 #include "onednn/engine.h"
 #include "onednn/post_ops/post_ops.h"
 #include "onednn/winograd/chunks.h"
+#include "onednn/winograd/filters.h"
 
 namespace mxplan::winograd {
 namespace {
@@ -24,6 +25,10 @@ constexpr double kErrorF2 = 5e-7, kErrorF4 = 2e-6, kErrorF2Of5 = 2e-6;
 double ErrorOf(Variant variant) {
   if (variant == Variant::kF2) return kErrorF2;
   return variant == Variant::kF4 ? kErrorF4 : kErrorF2Of5;
+}
+
+const char* NameOf(Variant variant) {
+  return TileSize(variant) == 4 ? "winograd_f4" : "winograd_f2";
 }
 
 // Makes oneDNN create primitives for one thread while it lives.
@@ -233,6 +238,17 @@ Variant VariantOf(int64_t tile, int64_t height, int64_t width) {
                    tile == 2 ? " and 5x5" : "", ", not of ", height, "x", width);
 }
 
+// A transposed convolution of stride 1 is a convolution by the filters turned by 180 degrees.
+bool IsTurned(const StepBuilder& b) { return b.step().kind == "deconvolution"; }
+
+// Zeros in front of each spatial axis of src, then behind each; less than none leave src's edge
+// out.
+Dims ZerosAround(const StepBuilder& b, Variant variant) {
+  Dims zeros = b.Integers("padding", 4, 0);
+  for (int64_t& count : zeros) count = IsTurned(b) ? FilterSize(variant) - 1 - count : count;
+  return zeros;
+}
+
 // Throws unless the step is one that this file's algorithm computes, with tiles of this size.
 Variant CheckGeometry(const StepBuilder& b, int64_t tile) {
   const Dims& src = b.Get("src").dims;
@@ -256,17 +272,24 @@ Variant CheckGeometry(const StepBuilder& b, int64_t tile) {
     ThrowUnsupported("Winograd takes filters with stride 1 and without dilation");
   }
   const Variant variant = VariantOf(tile, weights[2], weights[3]);
-  const Dims& padding = b.Integers("padding", 4, 0);
+  const Dims zeros = ZerosAround(b, variant);
   for (size_t i = 0; i < 2; ++i) {
-    int64_t expected = src[i + 2] + padding[i] + padding[i + 2] - (FilterSize(variant) - 1);
+    int64_t expected = src[i + 2] + zeros[i] + zeros[i + 2] - (FilterSize(variant) - 1);
     if (dst[i + 2] != expected) {
       ThrowInvalidInput("dst has extent ", dst[i + 2], " on spatial axis ", i, ", expected ",
                         expected);
     }
   }
   if (src[1] == 0) ThrowUnsupported("Winograd takes images with channels");
-  if (!b.IsConstant("weights") || b.Desc("weights").get_inner_nblks() != 0) {
+  const memory::desc filters = b.Desc("weights");
+  if (filters.get_format_kind() != memory::format_kind::blocked) {
+    ThrowUnsupported("Winograd picks no layout for weights");
+  }
+  if (b.IsConstant("weights") && filters.get_inner_nblks() != 0) {
     ThrowUnsupported("Winograd takes constant weights in a layout without blocks");
+  }
+  if (!b.IsConstant("weights") && filters.get_data_type() != memory::data_type::f32) {
+    ThrowUnsupported("Winograd takes weights that are no constant in float32");
   }
   return variant;
 }
@@ -296,6 +319,33 @@ void CheckOperands(const StepBuilder& b, const std::vector<PostOp>& post_ops) {
   }
 }
 
+// Each group's transformed filters: a packed constant, or a part of the scratchpad, from `offset`
+// on, that a stage in front writes in each call.
+std::vector<MemoryArgument> FiltersOf(StepBuilder* b, Variant variant, const Plan& plan,
+                                      const memory::desc& desc, int64_t* offset) {
+  const auto bytes = static_cast<int64_t>(desc.get_size());
+  std::vector<MemoryArgument> matrices;
+  if (b->IsConstant("weights")) {
+    Packing packing;
+    packing.kind = Packing::Kind::kWinograd;
+    packing.variant = variant;
+    packing.turned = IsTurned(*b);
+    for (packing.group = 0; packing.group < plan.groups; ++packing.group) {
+      matrices.push_back(b->Packed(0, b->Id("weights"), desc, packing));
+    }
+    b->NeedWeights(plan.groups * bytes);
+    return matrices;
+  }
+  for (int64_t group = 0; group < plan.groups; ++group) {
+    matrices.push_back({0, Argument::Source::kScratchpad, -1, desc, *offset});
+    *offset += AlignUp(bytes);
+  }
+  const MemoryArgument filters = {0, Argument::Source::kValue, b->Id("weights"),
+                                  b->Desc("weights")};
+  b->AddStage(MakeFiltersStage(plan.kernels, filters, IsTurned(*b), matrices), NameOf(variant));
+  return matrices;
+}
+
 }  // namespace
 
 void Build(StepBuilder* b, int64_t tile) {
@@ -304,14 +354,14 @@ void Build(StepBuilder* b, int64_t tile) {
     if (dim == 0) return;  // nothing to write
   }
   const int64_t elements = PatchElements(variant);
-  const Dims& padding = b->Integers("padding");
+  const Dims zeros = ZerosAround(*b, variant);
   Plan plan;
   plan.groups = b->Integer("groups");
   plan.kernels = KernelsFor(*b, variant);
   plan.src = ImagesOf(b->Desc("src"), "src", plan.groups, plan.kernels.lanes);
   plan.dst = ImagesOf(b->Desc("dst"), "dst", plan.groups, plan.kernels.lanes);
-  plan.grid = {(plan.dst.height + tile - 1) / tile, (plan.dst.width + tile - 1) / tile, padding[0],
-               padding[1]};
+  plan.grid = {(plan.dst.height + tile - 1) / tile, (plan.dst.width + tile - 1) / tile, zeros[0],
+               zeros[1]};
   plan.tiles = b->Get("dst").dims[0] * plan.grid.rows * plan.grid.columns;
   plan.src_columns = RoundUpToColumns(plan.src.channels);
   plan.dst_columns = RoundUpToColumns(plan.dst.channels);
@@ -369,14 +419,11 @@ void Build(StepBuilder* b, int64_t tile) {
     arguments.push_back({0, Argument::Source::kValue, op.value, b->Desc(op.value)});
   }
   plan.first_weights = arguments.size();
-  Packing packing;
-  packing.kind = Packing::Kind::kWinograd;
-  packing.variant = variant;
-  for (packing.group = 0; packing.group < plan.groups; ++packing.group) {
-    arguments.push_back(b->Packed(0, b->Id("weights"), pd.weights_desc(), packing));
-  }
-  plan.first_buffer = arguments.size();
   int64_t offset = 0;
+  const std::vector<MemoryArgument> matrices_of_groups =
+      FiltersOf(b, variant, plan, pd.weights_desc(), &offset);
+  arguments.insert(arguments.end(), matrices_of_groups.begin(), matrices_of_groups.end());
+  plan.first_buffer = arguments.size();
   for (int i = 0; i < (plan.chunks.shared ? 1 : plan.threads); ++i) {
     for (const memory::desc& desc : {patches, products, pd.scratchpad_desc()}) {
       arguments.push_back({0, Argument::Source::kScratchpad, -1, desc, offset});
@@ -384,10 +431,8 @@ void Build(StepBuilder* b, int64_t tile) {
     }
   }
   b->NeedScratchpad(offset);
-  b->NeedWeights(plan.groups * static_cast<int64_t>(pd.weights_desc().get_size()));
   b->StateError(ErrorOf(variant));
-  b->AddStage(std::make_unique<WinogradStage>(std::move(plan), arguments),
-              tile == 4 ? "winograd_f4" : "winograd_f2");
+  b->AddStage(std::make_unique<WinogradStage>(std::move(plan), arguments), NameOf(variant));
 }
 
 }  // namespace mxplan::winograd

@@ -16,10 +16,10 @@
 
 namespace mxplan::winograd {
 
-// Builds a convolution step with square tiles of `tile` pixels (2 or 4), or throws Unsupported: it
-// has to be 2-D, 3x3 or, with tiles of 2, 5x5, of stride 1 and without dilation, not depthwise,
-// with constant weights, on images with channels innermost (acdb, or aBcd8b and aBcd16b where
-// groups fill blocks and blocks fill vectors).
+// Builds a convolution or deconvolution step with square tiles of `tile` pixels (2 or 4), or throws
+// Unsupported: it has to be 2-D, 3x3 or, with tiles of 2, 5x5, of stride 1 and without dilation,
+// not depthwise, on images with channels innermost (acdb, or aBcd8b and aBcd16b where groups fill
+// blocks and blocks fill vectors).  Constant weights are transformed once, others in each call.
 void Build(StepBuilder* b, int64_t tile);
 
 }  // namespace mxplan::winograd

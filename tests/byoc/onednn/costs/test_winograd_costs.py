@@ -28,14 +28,16 @@ def winograd(
     dst: tuple[int, ...],
     kernel: int = 3,
     groups: int = 1,
+    varying: bool = False,
 ) -> float:
-    """The model's time for a convolution."""
+    """The model's time for a convolution; ``varying``: its filters are an input."""
     b = ProgramBuilder("p")
     x = b.port("input", "x", (dst[0], inputs, *dst[2:]), "float32")
     outputs = dst[1] // groups
     shape = (groups, outputs, inputs // groups, kernel, kernel)[groups == 1 :]
     attrs = ir.Convolution((1, 1), (kernel // 2,) * 4, (1, 1), groups, algorithm)
-    b.step("conv", attrs, dst, [("src", x), ("weights", b.constant(np.zeros(shape, np.float32)))])
+    filters = b.port("input", "w", shape, "float32") if varying else b.constant(np.zeros(shape, np.float32))
+    b.step("conv", attrs, dst, [("src", x), ("weights", filters)])
     program = b.finish()
     layouts = ("acdb", "abcde"[: len(shape)], "acdb")
     facts = StepFacts(program, program.steps[0], layouts, info(algorithm))
@@ -65,6 +67,19 @@ def test_filters_are_read_once_and_products_made_for_each_tile(
     assert products < winograd(COMPUTING, *asked) < 1.7 * products
     patches = 4 * groups * elements * tiles * (rows + columns) / 10e3
     assert 2 * patches < winograd(CACHING, *asked) < 8 * patches
+
+
+def test_filters_that_vary_are_transformed_in_each_call() -> None:
+    """In time that goes with their number alone, whatever the images."""
+    asked = "winograd_f4", 64
+    more = {}
+    for outputs, extent in ((96, 7), (96, 56), (192, 56)):
+        dst = (3, outputs, extent, extent)
+        constant, varying = (winograd(READING, *asked, dst, varying=each) for each in (False, True))
+        more[outputs, extent] = varying - constant
+    assert more[96, 7] == pytest.approx(more[96, 56], rel=1e-3)
+    assert more[192, 56] == pytest.approx(2 * more[96, 56], rel=1e-3)
+    assert more[96, 56] > 4 * 36 * 64 * 96 / 10e3
 
 
 def test_products_of_few_columns_reach_less() -> None:

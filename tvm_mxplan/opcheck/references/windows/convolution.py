@@ -19,10 +19,7 @@ def convolution(attrs: ir.Convolution, operands: Operands) -> Estimate:
         return _correlate(attrs, src, weights, operands.shape)
 
     terms = prod(_grouped(operands["weights"], attrs.groups).shape[2:])
-    if attrs.algorithm == "direct":
-        return _with_bias(linear, operands, terms)
-    extent = operands["weights"].shape[-1]
-    return _with_bias(linear, operands, terms, lambda size: winograd.reach(attrs.algorithm, extent, size))
+    return _with_bias(linear, operands, terms, attrs.algorithm)
 
 
 def before_depthwise(attrs: ir.Convolution, operands: Operands) -> tuple[int, ...]:
@@ -86,7 +83,8 @@ def deconvolution(attrs: ir.Deconvolution, operands: Operands) -> Estimate:
         inner = tuple(slice(front, front + count) for front, count in zip(begin, out, strict=True))
         return full[(slice(None), slice(None), *inner)]
 
-    return _with_bias(scatter, operands, prod(_grouped(operands["weights"], attrs.groups).shape[2:]))
+    terms = prod(_grouped(operands["weights"], attrs.groups).shape[2:])
+    return _with_bias(scatter, operands, terms, attrs.algorithm)
 
 
 def backward_weights(attrs: ir.ConvolutionBackwardWeights, operands: Operands) -> Estimate:
@@ -127,14 +125,16 @@ def _with_bias(
     linear: Callable[[Array, Array], Array],
     operands: Operands,
     terms: int,
-    reach: Callable[[Array], Array] = lambda size: size,
+    algorithm: ir.ConvolutionAlgorithm,
 ) -> Estimate:
     """``linear`` of src and weights plus the bias; its error from the same sum of absolute values.
 
-    ``reach`` says how far those sums reach in an algorithm that is not a direct sum.
+    In an algorithm that is not a direct sum those reach further.
     """
     value = linear(operands.src, operands["weights"])
-    size = reach(linear(absolute(operands.src), absolute(operands["weights"])).astype(np.float64))
+    size = linear(absolute(operands.src), absolute(operands["weights"])).astype(np.float64)
+    if algorithm != "direct":
+        size = winograd.reach(algorithm, operands["weights"].shape[-1], size)
     if operands.get("bias") is not None:
         bias = operands.channels("bias")
         value, size = value + bias, size + np.abs(bias)

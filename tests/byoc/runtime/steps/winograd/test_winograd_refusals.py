@@ -65,8 +65,22 @@ def test_it_picks_no_layout():
     assert "src as acdb, aBcd8b or aBcd16b, and picks none" in library.describe(b.build()).steps[0].error
 
 
-def test_refused_weights():
+@pytest.mark.parametrize(
+    ("layout", "dtype", "constant", "reason"),
+    [
+        ("any", "float32", False, "picks no layout for weights"),
+        ("ABcd16b16a", "float32", True, "constant weights in a layout without blocks"),
+        ("abcd", "bfloat16", False, "weights that are no constant in float32"),
+    ],
+)
+def test_refused_weights(layout, dtype, constant, reason):
     b = Builder()
-    src, w = b.input((1, 16, 8, 8), "acdb"), b.input((16, 16, 3, 3))
-    b.step(attributes("winograd_f4"), src=src, weights=w, dst=b.output((1, 16, 8, 8), "acdb"))
-    assert "constant weights" in library.describe(b.build()).steps[0].error
+    images = [b.input((1, 16, 8, 8), "acdb", dtype), b.output((1, 16, 8, 8), "acdb", dtype)]
+    shape = (16, 16, 3, 3)
+    w = (
+        b.constant(np.zeros((1, 1, 3, 3, 16, 16), "float32"), layout, shape)
+        if constant
+        else b.input(shape, layout, dtype)
+    )
+    b.step(attributes("winograd_f4"), src=images[0], weights=w, dst=images[1])
+    assert reason in library.describe(b.build()).steps[0].error

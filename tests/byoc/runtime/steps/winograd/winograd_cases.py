@@ -37,7 +37,12 @@ def filters(outputs: int, inputs: int, size: int = 3) -> Array:
 
 
 class Case:
-    """input -> reorder -> Winograd convolution with bias and post-ops -> reorder -> output."""
+    """input -> reorder -> Winograd convolution with bias and post-ops -> reorder -> output.
+
+    Parameters
+    ----------
+    varying : the layout of filters that are an input; '' makes them a constant.
+    """
 
     def __init__(
         self,
@@ -48,7 +53,9 @@ class Case:
         layouts: tuple[str, str] = ("acdb", "acdb"),
         size: int = 3,
         groups: int = 1,
+        varying: str = "",
     ) -> None:
+        self.varying = varying
         self.attrs = attributes(algorithm, padding, groups)
         self.x, self.bias = random(*src), random(outputs, seed=1)
         self.w = filters(outputs, src[1] // groups, size)
@@ -60,7 +67,8 @@ class Case:
 
     def convolve(self, *post_ops: ir.PostOp) -> Case:
         b = self.builder
-        weights, bias = b.constant(grouped(self.w, self.attrs.groups)), b.constant(self.bias)
+        filters, bias = grouped(self.w, self.attrs.groups), b.constant(self.bias)
+        weights = b.reorder(b.input(filters.shape), self.varying) if self.varying else b.constant(filters)
         b.step(self.attrs, post_ops, src=self.src, weights=weights, bias=bias, dst=self.dst)
         b.finish(self.dst)
         return self
@@ -82,5 +90,6 @@ class Case:
         info = self.info()
         assert (info.implementation, info.error) == (self.attrs.algorithm, "")
         assert 0 < info.relative_error < 1e-5
-        error = relative_l2(self.builder.run(self.x, *inputs), expected)
+        filters = (grouped(self.w, self.attrs.groups),) if self.varying else ()
+        error = relative_l2(self.builder.run(self.x, *inputs, *filters), expected)
         assert error <= info.relative_error + ROUNDING
