@@ -135,6 +135,44 @@ KERNELS = {
 }
 
 
+OWN = {
+    "pointwise": (lambda: scaled(convolution((67, 48), taps=1)), "integers_1x1:"),
+    "pointwise signed": (
+        lambda: scaled(convolution((35, 17), taps=1), "int8", "int8", channels=17),
+        "integers_1x1:",
+    ),
+    "pointwise residual": (
+        lambda: scaled(
+            convolution((64, 65), taps=1, post_ops=(*ROUNDED, RELU)), "int8", "float32", channels=65
+        ),
+        "integers_1x1:",
+    ),
+    "depthwise": (lambda: scaled(convolution((40, 40), groups=40)), "integers_dw:"),
+    "depthwise signed": (lambda: scaled(convolution((63, 63), groups=63), "int8", "int8"), "integers_dw:"),
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_our_kernels_agree_and_a_wrong_step_is_found(name: str) -> None:
+    needs_integers()
+    make, family = OWN[name]
+    given = make()
+    (own,) = (one for one in library.describe(given.program).steps[0].alternatives if one.startswith(family))
+    attrs = replace(given.step.attrs, preferred=own)  # type: ignore[type-var]
+    step = replace(given.step, attrs=attrs, implementation=own)
+    made = Kernel(replace(given.program, steps=(step,)))
+    backend = Faulty(lambda result: None)
+    checked = check(backend, made)
+    assert (checked.outcome, checked.reason) == ("agreed", "")
+    assert set(backend.ran) == {own}
+
+    def spoil(result: Array) -> None:
+        flat = result.reshape(-1)
+        flat[flat.size // 2] = flat[flat.size // 2] + 2 if flat[flat.size // 2] < 120 else 3
+
+    assert check(Faulty(spoil), made).outcome == "differs"
+
+
 @pytest.mark.parametrize("name", KERNELS)
 def test_kernels_agree_with_exact_numbers(name: str) -> None:
     needs_integers()

@@ -18,6 +18,8 @@ from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import StepFacts
 
+from .own_integers import is_own, own_share
+
 TYPES = ("uint8", "int8")
 _PRODUCT, _FEW, _DEPTHWISE, _MOVED = 0.28, 0.33, 0.85, 0.30
 _FEW_CHANNELS = 16
@@ -34,6 +36,8 @@ def integer_share(facts: StepFacts) -> float:
     attrs = facts.step.attrs
     narrow = facts.info.instruction_set in _NARROW_SETS
     if isinstance(attrs, ir.Convolution | ir.Deconvolution):
+        if is_own(facts):
+            return (_DEPTHWISE if _is_depthwise(facts, attrs) else _PRODUCT) * own_share(facts)
         if _is_depthwise(facts, attrs):
             return _DEPTHWISE * (_NARROW_DEPTHWISE if narrow else 1.0)
         few = facts.shape("src")[1] // attrs.groups < _FEW_CHANNELS
@@ -46,7 +50,8 @@ def integer_share(facts: StepFacts) -> float:
 def float_info(facts: StepFacts) -> StepInfo:
     """The implementation for float32 whose time the share is one of."""
     attrs, info = facts.step.attrs, facts.info
-    if not isinstance(attrs, ir.Convolution | ir.Deconvolution) or "int8" not in info.family:
+    ours = is_own(facts)
+    if not isinstance(attrs, ir.Convolution | ir.Deconvolution) or not ("int8" in info.family or ours):
         return info
     wide = replace(info, instruction_set="avx512" if info.instruction_set else "")
     if _is_depthwise(facts, attrs):

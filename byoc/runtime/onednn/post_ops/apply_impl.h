@@ -66,6 +66,13 @@ MXPLAN_INLINE Vec HardSigmoid(const PostOp& op, Vec x) {
   return Min(Max(op.alpha * x + op.beta, Vec{}), Broadcast(1.0F));
 }
 
+// To the nearest integer, a half to the even one; large numbers have no fraction.
+MXPLAN_INLINE Vec Round(Vec x) {
+  constexpr float kShift = 12582912.0F, kWhole = 4194304.0F;  // 1.5 * 2^23, 2^22
+  const Vec rounded = x + kShift - kShift;
+  return x > -kWhole && x < kWhole ? rounded : x;
+}
+
 MXPLAN_INLINE Vec Apply(const PostOp& op, Vec x, Vec other) {
   switch (op.code) {
     case PostOp::Code::kRelu:
@@ -74,6 +81,8 @@ MXPLAN_INLINE Vec Apply(const PostOp& op, Vec x, Vec other) {
       return x < 0 ? op.alpha * x : x;
     case PostOp::Code::kClip:
       return Min(Max(x, Broadcast(op.alpha)), Broadcast(op.beta));
+    case PostOp::Code::kRound:
+      return Round(x);
     case PostOp::Code::kLinear:
       return op.alpha * x + op.beta;
     case PostOp::Code::kSum:

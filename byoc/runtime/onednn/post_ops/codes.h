@@ -11,6 +11,7 @@ struct PostOp {
     kRelu,
     kLeakyRelu,
     kClip,
+    kRound,
     kLinear,
     kSum,
     kAdd,

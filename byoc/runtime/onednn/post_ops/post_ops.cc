@@ -19,6 +19,8 @@ PostOp EltwisePostOp(const mxplan::PostOp& op) {
     result.code = op.alpha == 0 ? PostOp::Code::kRelu : PostOp::Code::kLeakyRelu;
   } else if (op.algorithm == "clip" || op.algorithm == "clip_v2") {
     result.code = PostOp::Code::kClip;
+  } else if (op.algorithm == "round") {
+    result.code = PostOp::Code::kRound;
   } else if (op.algorithm == "linear") {
     result.code = PostOp::Code::kLinear;
   } else if (op.algorithm == "logistic") {

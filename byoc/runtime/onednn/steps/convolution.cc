@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "onednn/grouped/grouped.h"
+#include "onednn/integers/integers.h"
 #include "onednn/row_product/row_product.h"
 #include "onednn/steps/builders.h"
 #include "onednn/winograd/winograd.h"
@@ -172,12 +173,16 @@ void BuildConvolution(StepBuilder* b) {
   }
   if (BuildWinograd(b)) return;
   if ((preferred.empty() || preferred == kRowProduct) && IsOnePixel(b)) return BuildOnePixel(b);
-  const std::vector<std::string> own = grouped::NamesFor(b);
-  if (std::find(own.begin(), own.end(), preferred) != own.end() && !b->Refuses(preferred)) {
-    return grouped::Build(b, preferred);
-  }
+  const std::vector<std::string> narrow = grouped::NamesFor(b), integers = integers::NamesFor(b);
+  auto wants = [&](const std::vector<std::string>& own) {
+    return std::find(own.begin(), own.end(), preferred) != own.end() && !b->Refuses(preferred);
+  };
+  if (wants(narrow)) return grouped::Build(b, preferred);
+  if (wants(integers)) return integers::Build(b, preferred);
   b->Prefer(preferred);
-  for (const std::string& name : own) b->OfferAlternative(name);
+  for (const auto* own : {&narrow, &integers}) {
+    for (const std::string& name : *own) b->OfferAlternative(name);
+  }
   Build<dnnl::convolution_forward>(b, dnnl::algorithm::convolution_direct, false);
 }
 

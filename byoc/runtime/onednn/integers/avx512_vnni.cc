@@ -1,0 +1,12 @@
+// Pointwise sums of products of 8-bit integers for AVX-512 VNNI.
+#include "onednn/integers/avx512_vnni_impl.h"
+// Behind what they work with.
+#include "onednn/integers/result_impl.h"
+// Behind what it works on.
+#include "onednn/integers/pointwise_impl.h"
+
+namespace mxplan::integers {
+
+PointwiseKernel Avx512VnniPointwise() { return {"integers_1x1:avx512_vnni", RunPointwise}; }
+
+}  // namespace mxplan::integers

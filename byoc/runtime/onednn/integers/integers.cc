@@ -1,0 +1,411 @@
+// The executables of convolutions of 8-bit integers; see integers.h.
+#include "onednn/integers/integers.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "memory/buffer.h"
+#include "onednn/integers/kernels.h"
+#include "onednn/isa.h"
+#include "onednn/layout.h"
+#include "onednn/post_ops/post_ops.h"
+
+namespace mxplan::integers {
+namespace {
+
+using dnnl::memory;
+
+// Less is multiplied before another thread would have been woken.
+constexpr int64_t kProductsOfThread = 1 << 20;
+constexpr int64_t kPixelsOfThread = 96;  // fewer, and threads share channels instead
+constexpr int64_t kMostWindow = 16, kMostStride = 8;
+
+// Scratch memory comes last, where a stage has some.
+enum ArgumentIndex : size_t { kSrc, kDst, kWeights, kRest };
+// Numbers that a step may have, in the order of their arguments behind kRest.
+enum Role : size_t { kSrcScale, kSrcZero, kWeightsScale, kDstScale, kDstZero, kBias, kRoles };
+constexpr const char* kRoleNames[kRoles] = {"src_scale", "src_zero_point", "weights_scale",
+                                            "dst_scale", "dst_zero_point", "bias"};
+
+// What a step says of its numbers, without those of a call.
+struct Numbers {
+  Source src;
+  Result result;
+  std::vector<Role> roles;
+  std::vector<PostOp> post_ops;  // `data` is not null where an operand has to be filled in
+};
+
+using Memories = std::vector<dnnl_exec_arg_t>;
+
+// Stages that take the numbers of a call from its arguments.
+class IntegerStage : public MemoryStage {
+ public:
+  IntegerStage(Numbers numbers, int threads, const std::vector<MemoryArgument>& arguments)
+      : MemoryStage(arguments), numbers_(std::move(numbers)), threads_(threads) {}
+
+  void Execute(dnnl_stream_t, const Memories& memories) const final {
+    std::array<PostOp, post_ops::kMaxPostOps> operators;
+    Source src = numbers_.src;
+    Result result = numbers_.result;
+    src.data = Data<uint8_t>(memories[kSrc]);
+    result.dst = Data<uint8_t>(memories[kDst]);
+    size_t at = kRest;
+    for (Role role : numbers_.roles) Put(role, memories[at++], &src, &result);
+    for (size_t i = 0; i < numbers_.post_ops.size(); ++i) {
+      operators.at(i) = numbers_.post_ops[i];
+      if (operators.at(i).data) operators.at(i).data = Data(memories[at++]);
+    }
+    result.output.post_ops = operators.data();
+    result.output.post_op_count = static_cast<int>(numbers_.post_ops.size());
+    if (EndsInRelu(result)) --result.output.post_op_count;
+    Run(memories, src, result);
+  }
+
+ protected:
+  virtual void Run(const Memories& memories, const Source& src, const Result& result) const = 0;
+
+  // `work` of each thread, by its number and how many there are.
+  template <typename Work>
+  void Share(const Work& work) const {
+    if (threads_ == 1) return work(0, 1);
+#pragma omp parallel num_threads(threads_)
+    work(omp_get_thread_num(), omp_get_num_threads());
+  }
+
+ private:
+  static void Put(Role role, const dnnl_exec_arg_t& argument, Source* src, Result* result) {
+    const auto* numbers = Data(argument);
+    const auto* integers = Data<int32_t>(argument);
+    switch (role) {
+      case kSrcScale:
+        result->src_scale = *numbers;
+        break;
+      case kSrcZero:
+        src->zero = *integers;
+        break;
+      case kWeightsScale:
+        result->scales = numbers;
+        break;
+      case kDstScale:
+        result->dst_scale = *numbers;
+        break;
+      case kDstZero:
+        result->dst_zero = *integers;
+        break;
+      default:
+        result->output.bias = numbers;
+    }
+  }
+
+  // Nothing below 0 is left to the post-op where bytes begin there.
+  static bool EndsInRelu(const Result& result) {
+    const int count = result.output.post_op_count;
+    return count > 0 && result.output.post_ops[count - 1].code == PostOp::Code::kRelu &&
+           result.number == Number::kUnsigned && result.dst_zero == 0;
+  }
+
+  Numbers numbers_;
+  int threads_;
+};
+
+class PointwiseStage final : public IntegerStage {
+ public:
+  PointwiseStage(Pointwise product, int64_t pixels, PointwiseKernel kernel, Numbers numbers,
+                 int threads, const std::vector<MemoryArgument>& arguments)
+      : IntegerStage(std::move(numbers), threads, arguments),
+        product_(product),
+        pixels_(pixels),
+        kernel_(kernel) {}
+
+ protected:
+  void Run(const Memories& memories, const Source& src, const Result& result) const override {
+    Pointwise product = product_;
+    product.src = src;
+    product.result = result;
+    product.weights = Data<int8_t>(memories[kWeights]);
+    Share([&](int64_t thread, int64_t threads) {
+      const int64_t panels = (product.channels + kPanel - 1) / kPanel;
+      if (pixels_ < kPixelsOfThread * threads && panels >= threads) {
+        const int64_t first = panels * thread / threads * kPanel;
+        const int64_t last = std::min(panels * (thread + 1) / threads * kPanel, product.channels);
+        kernel_.run(product, 0, pixels_, first, last - first);
+      } else {
+        kernel_.run(product, pixels_ * thread / threads, pixels_ * (thread + 1) / threads, 0,
+                    product.channels);
+      }
+    });
+  }
+
+ private:
+  Pointwise product_;
+  int64_t pixels_;
+  PointwiseKernel kernel_;
+};
+
+class DepthwiseStage final : public IntegerStage {
+ public:
+  DepthwiseStage(Depthwise product, int64_t images, int64_t scratch, DepthwiseKernel kernel,
+                 Numbers numbers, int threads, const std::vector<MemoryArgument>& arguments)
+      : IntegerStage(std::move(numbers), threads, arguments),
+        product_(product),
+        images_(images),
+        scratch_(scratch),
+        kernel_(kernel) {}
+
+ protected:
+  void Run(const Memories& memories, const Source& src, const Result& result) const override {
+    Depthwise product = product_;
+    product.src = src;
+    product.result = result;
+    product.weights = Data<int8_t>(memories[kWeights]);
+    Share([&](int64_t thread, int64_t threads) {
+      uint8_t* scratch = Data<uint8_t>(memories.back()) + thread * scratch_;
+      // Rows are counted through all images.
+      const int64_t height = product.dst_height, rows = images_ * height;
+      int64_t row = rows * thread / threads;
+      const int64_t end = rows * (thread + 1) / threads;
+      while (row < end) {
+        const int64_t image = row / height, last = std::min(end, (image + 1) * height);
+        kernel_.run(product, image, row - image * height, last - image * height, scratch);
+        row = last;
+      }
+    });
+  }
+
+ private:
+  Depthwise product_;
+  int64_t images_;
+  int64_t scratch_;  // bytes of a thread
+  DepthwiseKernel kernel_;
+};
+
+// --- what kernels take --------------------------------------------------------------------------
+
+std::optional<Number> NumberOf(const memory::desc& desc) {
+  switch (desc.get_data_type()) {
+    case memory::data_type::f32:
+      return Number::kFloat;
+    case memory::data_type::bf16:
+      return Number::kShort;
+    case memory::data_type::u8:
+      return Number::kUnsigned;
+    case memory::data_type::s8:
+      return Number::kSigned;
+    default:
+      return std::nullopt;
+  }
+}
+
+bool IsInteger(std::optional<Number> number) {
+  return number == Number::kUnsigned || number == Number::kSigned;
+}
+
+bool IsChannelsLast(const memory::desc& desc) {
+  if (desc.get_format_kind() != memory::format_kind::blocked || desc.get_inner_nblks() != 0 ||
+      desc.get_submemory_offset() != 0) {
+    return false;
+  }
+  const Dims dims = desc.get_dims(), strides = desc.get_strides();
+  return strides[1] == 1 && strides[3] == dims[1] && strides[2] == dims[1] * dims[3] &&
+         (dims[0] == 1 || strides[0] == dims[1] * dims[2] * dims[3]);
+}
+
+bool HasItsNumbers(StepBuilder* b) {
+  const std::optional<Number> src = NumberOf(b->Desc("src")), dst = NumberOf(b->Desc("dst"));
+  if (!IsInteger(src) || !dst || NumberOf(b->Desc("weights")) != Number::kSigned) return false;
+  if (!b->Has("weights_scale") || (!IsInteger(dst) && b->Has("dst_scale"))) return false;
+  const int64_t channels = b->Get("dst").dims[1];
+  for (size_t role = 0; role < kRoles; ++role) {
+    const char* name = kRoleNames[role];
+    if (!b->Has(name)) continue;
+    const bool integer = role == kSrcZero || role == kDstZero;
+    const auto type = integer ? memory::data_type::s32 : memory::data_type::f32;
+    const Dims& dims = b->Get(name).dims;
+    const bool one = role != kBias && dims == Dims{1};
+    const bool each = (role == kBias || role == kWeightsScale) && dims == Dims{channels};
+    if (b->Desc(name).get_data_type() != type || !(one || each)) return false;
+  }
+  if (!post_ops::HasPostOps(*b)) return false;
+  const std::vector<PostOp> operators = post_ops::PostOpsOf(*b);
+  for (size_t i = 0; i < operators.size(); ++i) {
+    const mxplan::PostOp& op = b->step().post_ops[i];
+    if (operators[i].per_channel && NumberOf(b->Desc(op.value)) != Number::kFloat) return false;
+  }
+  return true;
+}
+
+enum class Kind : uint8_t { kNone, kPointwise, kDepthwise };
+
+Kind KindOf(StepBuilder* b) {
+  const Dims& src = b->Get("src").dims;
+  const Dims& weights = b->Get("weights").dims;
+  const Dims& dst = b->Get("dst").dims;
+  if (src.size() != 4 || dst.size() != 4 || !b->IsConstant("weights")) return Kind::kNone;
+  if (b->Desc("weights").get_inner_nblks() != 0) return Kind::kNone;
+  for (int64_t extent : {src[0], src[1], dst[1], dst[2], dst[3]}) {
+    if (extent == 0) return Kind::kNone;
+  }
+  if (!IsChannelsLast(b->Desc("src")) || !IsChannelsLast(b->Desc("dst"))) return Kind::kNone;
+  const Dims &strides = b->Integers("strides", 2, 1), &dilation = b->Integers("dilation", 2, 1);
+  const Dims& padding = b->Integers("padding", 4, 0);
+  const int64_t groups = b->Integer("groups");
+  if (groups == 1 && weights.size() == 4) {
+    const bool point = weights[2] == 1 && weights[3] == 1;
+    const bool padded = std::any_of(padding.begin(), padding.end(), [](int64_t p) { return p; });
+    return point && !padded ? Kind::kPointwise : Kind::kNone;
+  }
+  if (groups != src[1] || groups != dst[1] || weights.size() != 5) return Kind::kNone;
+  for (size_t axis = 0; axis < 2; ++axis) {
+    const int64_t window = weights[3 + axis];
+    if (window > kMostWindow || strides[axis] > kMostStride || dilation[axis] != 1 ||
+        padding[axis] >= window || padding[2 + axis] >= window) {
+      return Kind::kNone;
+    }
+  }
+  return Kind::kDepthwise;
+}
+
+std::vector<PointwiseKernel> PointwiseKernels() {
+  std::vector<PointwiseKernel> found;
+  if (HasIsa(dnnl::cpu_isa::avx512_core_vnni)) found.push_back(Avx512VnniPointwise());
+  return found;
+}
+
+std::vector<DepthwiseKernel> DepthwiseKernels() {
+  std::vector<DepthwiseKernel> found;
+  if (HasIsa(dnnl::cpu_isa::avx512_core_vnni)) found.push_back(Avx512VnniDepthwise());
+  return found;
+}
+
+template <typename Kernel>
+Kernel Named(const std::vector<Kernel>& kernels, const std::string& name) {
+  for (const Kernel& kernel : kernels) {
+    if (name == kernel.name) return kernel;
+  }
+  ThrowInternal("no kernel ", name);
+}
+
+// --- building -----------------------------------------------------------------------------------
+
+Numbers NumbersOf(StepBuilder* b) {
+  Numbers numbers;
+  numbers.src.is_signed = NumberOf(b->Desc("src")) == Number::kSigned;
+  numbers.result.number = *NumberOf(b->Desc("dst"));
+  numbers.result.pixel = b->Get("dst").dims[1];
+  numbers.result.scale_per_channel = b->Get("weights_scale").dims != Dims{1};
+  numbers.post_ops = post_ops::PostOpsOf(*b);
+  for (size_t role = 0; role < kRoles; ++role) {
+    if (b->Has(kRoleNames[role])) numbers.roles.push_back(static_cast<Role>(role));
+  }
+  return numbers;
+}
+
+std::vector<MemoryArgument> ArgumentsOf(StepBuilder* b, const memory::desc& weights,
+                                        int64_t scratch) {
+  auto value = [&](int id) { return MemoryArgument{0, Argument::Source::kValue, id, b->Desc(id)}; };
+  std::vector<MemoryArgument> arguments = {value(b->Id("src")), value(b->Id("dst")),
+                                           b->Packed(0, b->Id("weights"), weights)};
+  for (const char* role : kRoleNames) {
+    if (b->Has(role)) arguments.push_back(value(b->Id(role)));
+  }
+  for (const mxplan::PostOp& op : b->step().post_ops) {
+    if (op.kind == mxplan::PostOp::Kind::kBinary) arguments.push_back(value(op.value));
+  }
+  if (scratch > 0) {
+    arguments.push_back({DNNL_ARG_SCRATCHPAD, Argument::Source::kScratchpad, -1,
+                         MakeDesc({scratch}, memory::data_type::u8, "a")});
+    b->NeedScratchpad(scratch);
+  }
+  b->NeedWeights(static_cast<int64_t>(weights.get_size()));
+  return arguments;
+}
+
+int ThreadsFor(int64_t products) {
+  return static_cast<int>(
+      std::clamp<int64_t>(products / kProductsOfThread, 1, omp_get_max_threads()));
+}
+
+void BuildPointwise(StepBuilder* b, const PointwiseKernel& kernel) {
+  const Dims &src = b->Get("src").dims, &dst = b->Get("dst").dims;
+  const Dims& strides = b->Integers("strides", 2, 1);
+  Pointwise product;
+  product.depth = src[1];
+  product.channels = dst[1];
+  product.src_pixel = strides[1] * src[1];
+  product.src_line = strides[0] * src[1] * src[3];
+  product.src_image = src[1] * src[2] * src[3];
+  product.line = dst[3];
+  product.lines = dst[2];
+  const int64_t pixels = dst[0] * dst[2] * dst[3];
+  if (strides[0] == 1 && strides[1] == 1) {  // pixels of all images are one line
+    product.line = pixels;
+    product.lines = 1;
+  }
+  const memory::desc weights =
+      MakeDesc(b->Get("weights").dims, memory::data_type::s8, "ABcd4b16a4b");
+  product.weights_block = (src[1] + kLane - 1) / kLane * kLane * kLane;
+  const int threads = ThreadsFor(pixels * product.depth * product.channels);
+  const std::vector<MemoryArgument> arguments = ArgumentsOf(b, weights, 0);
+  b->AddStage(
+      std::make_unique<PointwiseStage>(product, pixels, kernel, NumbersOf(b), threads, arguments),
+      kernel.name);
+}
+
+void BuildDepthwise(StepBuilder* b, const DepthwiseKernel& kernel) {
+  const Dims &src = b->Get("src").dims, &dst = b->Get("dst").dims;
+  const Dims& window = b->Get("weights").dims;
+  const Dims& strides = b->Integers("strides", 2, 1);
+  const Dims& padding = b->Integers("padding", 4, 0);
+  Numbers numbers = NumbersOf(b);
+  Depthwise product;
+  product.channels = src[1];
+  product.height = src[2];
+  product.width = src[3];
+  product.dst_height = dst[2];
+  product.dst_width = dst[3];
+  product.rows = window[3];
+  product.columns = window[4];
+  product.stride_y = strides[0];
+  product.stride_x = strides[1];
+  product.top = padding[0];
+  product.left = padding[1];
+  product.result = numbers.result;
+  product.result.output.post_op_count = static_cast<int>(numbers.post_ops.size());
+  const int64_t pixels = dst[0] * dst[2] * dst[3];
+  const int threads = ThreadsFor(pixels * dst[1] * product.rows * product.columns);
+  const int64_t scratch = AlignUp(kernel.scratch(product));
+  const memory::desc weights = MakeDesc(window, memory::data_type::s8, "debca");
+  const std::vector<MemoryArgument> arguments = ArgumentsOf(b, weights, threads * scratch);
+  b->AddStage(std::make_unique<DepthwiseStage>(product, dst[0], scratch, kernel, std::move(numbers),
+                                               threads, arguments),
+              kernel.name);
+}
+
+}  // namespace
+
+std::vector<std::string> NamesFor(StepBuilder* b) {
+  const Kind kind = KindOf(b);
+  std::vector<std::string> names;
+  if (kind == Kind::kNone || !HasItsNumbers(b)) return names;
+  if (kind == Kind::kPointwise) {
+    for (const PointwiseKernel& kernel : PointwiseKernels()) names.emplace_back(kernel.name);
+  } else {
+    for (const DepthwiseKernel& kernel : DepthwiseKernels()) names.emplace_back(kernel.name);
+  }
+  return names;
+}
+
+void Build(StepBuilder* b, const std::string& name) {
+  if (KindOf(b) == Kind::kPointwise) {
+    BuildPointwise(b, Named(PointwiseKernels(), name));
+  } else {
+    BuildDepthwise(b, Named(DepthwiseKernels(), name));
+  }
+}
+
+}  // namespace mxplan::integers

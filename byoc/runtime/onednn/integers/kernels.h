@@ -1,0 +1,91 @@
+// Sums of products of 8-bit integers on images with channels last, as plain functions on pointers.
+//
+//   dst = quantised(post_ops(scale[c] * (sum(src * weights[c]) - zero point's part) + bias[c]))
+//
+// Sums stay in registers from their first product to the number that is written.  Both kernels take
+// channels in panels of up to four vectors: pointwise sums over a pixel's channels, depthwise ones
+// over a window of one channel.
+#ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_INTEGERS_KERNELS_H_
+#define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_INTEGERS_KERNELS_H_
+
+#include <cstdint>
+
+#include "onednn/post_ops/codes.h"
+
+namespace mxplan::integers {
+
+constexpr int64_t kFour = 4;    // products that one instruction adds up
+constexpr int64_t kLane = 16;   // channels in a block of weights
+constexpr int64_t kPanel = 64;  // channels of a panel, at most
+
+using post_ops::PostOp;
+
+enum class Number : uint8_t { kFloat, kShort, kUnsigned, kSigned };  // kShort is bfloat16
+
+// What becomes of sums.
+struct Result {
+  void* dst = nullptr;
+  int64_t pixel = 0;  // numbers from a pixel of dst to the next
+  Number number = Number::kUnsigned;
+  const float* scales = nullptr;  // of the weights
+  bool scale_per_channel = false;
+  float src_scale = 1;
+  float dst_scale = 1;  // of integers
+  int32_t dst_zero = 0;
+  post_ops::Output output;  // operands like dst have its type
+};
+
+struct Source {
+  const uint8_t* data = nullptr;
+  bool is_signed = false;
+  int32_t zero = 0;  // the integer that stands for 0
+};
+
+// Pixels of dst are counted through all images.  Those of a line stand at one distance in src;
+// where all do, they are one line.
+struct Pointwise {
+  Source src;
+  const int8_t* weights = nullptr;  // [blocks of kLane channels][depth / kFour][kLane][kFour]
+  int64_t weights_block = 0;        // bytes of a block
+  int64_t depth = 0, channels = 0;
+  int64_t src_pixel = 0, src_line = 0, src_image = 0;  // bytes from one to the next that is used
+  int64_t line = 0;                                    // pixels
+  int64_t lines = 0;                                   // of an image
+  Result result;
+};
+
+// One channel of dst for each of src.
+struct Depthwise {
+  Source src;
+  const int8_t* weights = nullptr;  // [rows of the window][columns][channels]
+  int64_t channels = 0;
+  int64_t height = 0, width = 0;  // of src
+  int64_t dst_height = 0, dst_width = 0;
+  int64_t rows = 0, columns = 0;  // of the window
+  int64_t stride_y = 1, stride_x = 1;
+  int64_t top = 0, left = 0;  // padding
+  Result result;
+};
+
+struct PointwiseKernel {
+  const char* name = "";
+  // Pixels [begin, end) of all, and channels from a block's first one on.
+  void (*run)(const Pointwise& product, int64_t begin, int64_t end, int64_t first_channel,
+              int64_t channels) = nullptr;
+};
+
+struct DepthwiseKernel {
+  const char* name = "";
+  int64_t (*scratch)(const Depthwise& product) = nullptr;  // bytes
+  // Rows [begin, end) of an image's dst.
+  void (*run)(const Depthwise& product, int64_t image, int64_t begin, int64_t end,
+              uint8_t* scratch) = nullptr;
+};
+
+PointwiseKernel Avx512VnniPointwise();
+PointwiseKernel AvxVnniPointwise();
+DepthwiseKernel Avx512VnniDepthwise();
+
+}  // namespace mxplan::integers
+
+#endif  // TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_INTEGERS_KERNELS_H_

@@ -1,0 +1,188 @@
+// Pointwise sums; included behind result_impl.h, once for each instruction set.
+namespace mxplan::integers {
+namespace {
+
+constexpr int64_t kBytesTogether = 128 << 10;  // of src and dst
+constexpr int64_t kPixelsTogether = 48;        // at least: each time a panel begins costs one more
+constexpr int64_t kPanelBytes = 32 << 10;      // of weights: they stay in the nearest cache
+constexpr int64_t kLine = 64;                  // bytes of one in a cache
+constexpr int64_t kGroupBytes = kLanes * kFour;  // of weights that are loaded together
+
+// The weights of a panel at a depth.
+template <int kVectors>
+struct Weights {
+  const int8_t* data;
+  int64_t block;
+  MXPLAN_INLINE Ints operator()(int64_t group, int v) const {
+    return LoadWords(data + v * block + group * kGroupBytes);
+  }
+};
+
+template <bool kSigned>
+MXPLAN_INLINE Ints Unsigned(Ints bytes) {
+  constexpr auto kSigns = static_cast<int32_t>(0x80808080U);
+  return kSigned ? bytes ^ kSigns : bytes;
+}
+
+template <int kVectors, int kPixels, bool kSigned>
+MXPLAN_INLINE void Sum(const Pointwise& product, const uint8_t* src,
+                       const Weights<kVectors>& weights, const Ints* start,
+                       Ints (*sums)[kVectors]) {
+  const int64_t whole = product.depth / kFour, rest = product.depth % kFour;
+  const int64_t pixel = product.src_pixel;
+#pragma GCC unroll 16
+  for (int p = 0; p < kPixels; ++p) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) sums[p][v] = start[v];
+  }
+  for (int64_t group = 0; group < whole; ++group) {
+    Ints factors[kVectors];
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) factors[v] = weights(group, v);
+#pragma GCC unroll 16
+    for (int p = 0; p < kPixels; ++p) {
+      const Ints four = Unsigned<kSigned>(FourOf(src + p * pixel + group * kFour));
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) sums[p][v] = Dot(sums[p][v], four, factors[v]);
+    }
+  }
+  if (rest == 0) return;
+#pragma GCC unroll 16
+  for (int p = 0; p < kPixels; ++p) {
+    const Ints some = Unsigned<kSigned>(SomeOf(src + p * pixel + whole * kFour, rest));
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) sums[p][v] = Dot(sums[p][v], some, weights(whole, v));
+  }
+}
+
+// What the zero point takes off every sum: bytes are read as unsigned, with 128 added to signed
+// ones.
+template <int kVectors>
+MXPLAN_INLINE void Start(const Pointwise& product, const Weights<kVectors>& weights, Ints* start) {
+  for (int v = 0; v < kVectors; ++v) start[v] = Ints{};
+  const int32_t zero = product.src.zero + (product.src.is_signed ? 128 : 0);
+  if (zero == 0) return;
+  const Ints ones = AllOf(0x01010101);
+  for (int64_t group = 0; group * kFour < product.depth; ++group) {
+    for (int v = 0; v < kVectors; ++v) start[v] = Dot(start[v], ones, weights(group, v));
+  }
+  for (int v = 0; v < kVectors; ++v) start[v] *= -zero;
+}
+
+template <int kVectors>
+struct PanelOfPixels {
+  const Pointwise& product;
+  Weights<kVectors> weights;
+  Panel<kVectors> panel;
+  Ints start[kVectors];
+  // The next panel's weights, which stand behind this one's: nobody sees them coming but this loop.
+  const int8_t* ahead = nullptr;
+  int64_t asked = 0;  // bytes for each tile
+
+  MXPLAN_INLINE PanelOfPixels(const Pointwise& p, int64_t first, int64_t count)
+      : product(p),
+        weights{p.weights + first / kLanes * p.weights_block, p.weights_block},
+        panel(p.result, first, count) {
+    Start(p, weights, start);
+  }
+
+  // kPixels of a line.
+  template <int kPixels, bool kSigned, bool kPlain>
+  __attribute__((noinline)) void Some(const uint8_t* src, int64_t to) {
+    for (const int8_t* end = ahead + asked; ahead < end; ahead += kLine) {
+      __builtin_prefetch(ahead, 0, 2);
+    }
+    Ints sums[kPixels][kVectors];
+    Sum<kVectors, kPixels, kSigned>(product, src, weights, start, sums);
+    constexpr int kTogether = kFinished<kPixels, kVectors>;
+    const int64_t pixel = product.result.pixel;
+#pragma GCC unroll 16
+    for (int p = 0; p < kPixels; p += kTogether, to += kTogether * pixel) {
+      const Tile<kTogether, kVectors> tile{product.result, panel, to};
+      if constexpr (kPlain) {
+        tile.WritePlain(&sums[p][0]);
+      } else {
+        tile.Write(&sums[p][0]);
+      }
+    }
+  }
+
+  // As many as `kPixels` at a time, then fewer.
+  template <int kPixels, bool kSigned, bool kPlain>
+  MXPLAN_INLINE void Line(const uint8_t* src, int64_t to, int64_t count) {
+    for (; count >= kPixels; count -= kPixels) {
+      Some<kPixels, kSigned, kPlain>(src, to);
+      src += kPixels * product.src_pixel;
+      to += kPixels * product.result.pixel;
+    }
+    if constexpr (kPixels > 1) {
+      if (count > 0) Line<(kPixels > 4 ? 4 : kPixels / 2), kSigned, kPlain>(src, to, count);
+    }
+  }
+
+  template <int kPixels, bool kSigned, bool kPlain>
+  inline void Lines(int64_t begin, int64_t end) {
+    while (begin < end) {
+      const int64_t line = begin / product.line, at = begin % product.line;
+      const int64_t count = std::min(product.line - at, end - begin);
+      const uint8_t* src = product.src.data + line / product.lines * product.src_image +
+                           line % product.lines * product.src_line + at * product.src_pixel;
+      Line<kPixels, kSigned, kPlain>(src, begin * product.result.pixel + panel.channel, count);
+      begin += count;
+    }
+  }
+};
+
+template <int kVectors>
+inline void RunPanel(const Pointwise& product, int64_t begin, int64_t end, int64_t channel,
+                     int64_t channels) {
+  // Sums and the weights and numbers that they meet fill the registers.
+  constexpr int kPixels = kVectors == 4 ? 6 : kVectors == 3 ? 8 : 12;
+  PanelOfPixels<kVectors> panel(product, channel, channels);
+  const int64_t bytes = kVectors * product.weights_block;
+  if (channel + channels < product.channels) {
+    panel.ahead = panel.weights.data + bytes;
+    panel.asked = (bytes * kPixels / (end - begin) + kLine - 1) / kLine * kLine;
+  }
+  if (product.src.is_signed) {
+    panel.template Lines<kPixels, true, false>(begin, end);
+  } else if (panel.panel.IsPlain()) {
+    panel.template Lines<kPixels, false, true>(begin, end);
+  } else {
+    panel.template Lines<kPixels, false, false>(begin, end);
+  }
+}
+
+// A panel of up to kMost vectors.
+template <int kMost>
+inline void RunBlocks(const Pointwise& product, int64_t begin, int64_t end, int64_t channel,
+                      int64_t channels) {
+  if constexpr (kMost > 1) {
+    if (channels <= (kMost - 1) * kLanes) {
+      return RunBlocks<kMost - 1>(product, begin, end, channel, channels);
+    }
+  }
+  RunPanel<kMost>(product, begin, end, channel, channels);
+}
+
+// Every panel of some pixels, which stay in cache meanwhile.
+inline void RunPointwise(const Pointwise& product, int64_t begin, int64_t end,
+                         int64_t first_channel, int64_t channels) {
+  constexpr int kMost = kPanel / kLanes;
+  const int64_t vectors = (channels + kLanes - 1) / kLanes;
+  const int64_t wanted = std::clamp<int64_t>(kPanelBytes / product.weights_block, 2, kMost);
+  const int64_t panels = (vectors + wanted - 1) / wanted;  // of about the same number of vectors
+  const int64_t together =
+      std::max(kBytesTogether / (product.depth + product.result.pixel), kPixelsTogether);
+  for (; begin < end; begin += together) {
+    for (int64_t p = 0; p < panels; ++p) {
+      const int64_t first = vectors * p / panels * kLanes;
+      const int64_t last = std::min(vectors * (p + 1) / panels * kLanes, channels);
+      RunBlocks<kMost>(product, begin, std::min(begin + together, end), first_channel + first,
+                       last - first);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace mxplan::integers
