@@ -57,10 +57,20 @@ def _join(graph: Graph, value: int, at: int) -> int | None:
     joining = None if writer is None else graph.steps[writer]
     if joining is None or not isinstance(joining.attrs, ir.Concat) or joining.attrs.axis != _KEYS:
         return None
-    if whole.alias_of >= 0 or graph.views(value) or whole.layout != plain_layout(4) or joining.post_ops:
+    if graph.views(value) or whole.layout != plain_layout(4) or joining.post_ops:
+        return None
+    if whole.alias_of >= 0 and not _is_output(graph, value):
         return None
     pieces = [graph.values[operand.value] for operand in joining.operands if operand.role == "src"]
     if len(pieces) != 2 or any(piece.dtype != whole.dtype for piece in pieces):
         return None
     later = all(at <= reader < len(graph.program.steps) for reader in graph.readers(value))
     return writer if later and graph.reads(value) == len(graph.readers(value)) else None
+
+
+def _is_output(graph: Graph, value: int) -> bool:
+    """Whether ``value`` is an output under another number, which nobody else sees."""
+    seen, base = graph.values[value], graph.values[graph.values[value].alias_of]
+    alone = graph.views(seen.alias_of) == [value] and not graph.reads(seen.alias_of)
+    alike = (base.shape, base.layout, base.dtype) == (seen.shape, seen.layout, seen.dtype)
+    return base.kind == "output" and base.alias_of < 0 and seen.alias_offset == 0 and alone and alike

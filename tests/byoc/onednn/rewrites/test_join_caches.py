@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from small_programs import Small, fused, kinds
 
+from tvm_mxplan.byoc.onednn.rewrites.fusion import fuse
 from tvm_mxplan.core.program import program as ir
 
 PAST, HEADS, DEPTH = 21, 3, 16
@@ -42,6 +43,21 @@ def test_a_reader_behind_attention_has_what_it_joined() -> None:
     last = b.step("slice", ir.Slice((0, 0, PAST, 0)), FRESH, [("src", keys)])
     seen = b.permute(last, (0, 2, 1, 3))
     assert kinds(fused(b, b.binary(result, b.plain_copy(seen))))[0] == "attention"
+
+
+def test_caches_that_are_results_are_joined_where_they_go() -> None:
+    """``keys`` of a decoder that hands its caches on: an output, seen as a local."""
+    b = Small((1, HEADS, PAST + 1, DEPTH), FRESH, FRESH, FRESH, CACHE, CACHE)
+    query, key, value, past_key, past_value = b.inputs
+    other = b.port("output", "z", RESULT, "float32")
+    keys = joined(b, past_key, key)
+    b.write_output(attended(b, query, keys, joined(b, past_value, value)), other)
+    b.write_output(keys, b.output)
+    after, _, _ = fuse(b.finish(), list(b.constants))
+    assert kinds(after) == ["attention"]
+    (step,) = after.steps
+    result = after.values[after.root(step.operand("joined_key"))]
+    assert (result.kind, result.name) == ("output", "y")
 
 
 def read_before(b: Small) -> int:
