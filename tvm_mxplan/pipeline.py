@@ -28,6 +28,8 @@ from .passes.canonicalize import (
     NarrowProducts,
     RecoverAttention,
     RecoverOperators,
+    RecoverRmsNorms,
+    RecoverRotary,
     RecoverScales,
     SimplifyInference,
     SplitLongSums,
@@ -80,6 +82,7 @@ def canonicalize(c: Compilation) -> Passes:
     # CPUs compute in float32, GPUs in the model's type with sums in float32.
     # Composites are matched, and TVM's kernels fused, in dataflow blocks alone.
     narrow = [RecoverOperators(), WidenFloats()] if _on_cpu_alone(c) else [NarrowProducts()]
+    rows = [RecoverRmsNorms(), RecoverRotary()] if _on_cpu_alone(c) else []
     hints = [TakeHints(c.beside.name)] if c.beside else []
     sizes = [SpecializeSizes(c.batch)] if c.batch else []
     return [
@@ -97,6 +100,7 @@ def canonicalize(c: Compilation) -> Passes:
         NameSymbols(),
         FoldConstants(),
         RecoverAttention(),
+        *rows,
         SplitLongSums(),
         relax.transform.CanonicalizeBindings(),
     ]

@@ -20,7 +20,7 @@ from tvm_mxplan.operators.convolution_gradients import Window
 from tvm_mxplan.passes.relax_types import scalar_of, shape_of
 
 from .checks import last_but_for_ones
-from .families import attention, few_bits, quantized, recurrent, training
+from .families import attention, few_bits, quantized, recurrent, rows, training
 from .families.codegen_elementwise import ELEMENTWISE
 from .families.large_windows import Windows, window_stages
 
@@ -365,6 +365,8 @@ TRANSLATE: dict[str, Callable[[Composite], int | tuple[int, ...]]] = {
     "reduction": _reduction,
     "recurrent": recurrent.translate,
     "attention": attention.translate,
+    "rotary": rows.rotary,
+    "rms_norm": rows.rms_norm,
     "few_bits_product": few_bits.translate,
     "lrn": _lrn,
     "softmax": _softmax,

@@ -27,6 +27,7 @@ from tvm_mxplan.operators import (
     recurrent_training,
 )
 from tvm_mxplan.operators import quantized as quantized_operators
+from tvm_mxplan.operators.attention import ROTARY
 from tvm_mxplan.operators.gate import GATE
 from tvm_mxplan.operators.recurrent import GATES, PREFIX, register
 from tvm_mxplan.operators.registration import Operator
@@ -34,7 +35,7 @@ from tvm_mxplan.passes.relax_types import permutation_of, scalar_of, shape_of
 
 from . import checks
 from .checks import Match
-from .families import attention, few_bits, lrn, quantized, recurrent, training
+from .families import attention, few_bits, lrn, quantized, recurrent, rows, training
 
 NAME = "mxplan_onednn"
 
@@ -244,6 +245,8 @@ COMPOSITES: list[Composite] = [
     ],
     Composite("attention", _attention, _accept, "attention", attention.check),
     *_operators("softmax", 1, checks.softmax, "nn.softmax", "nn.log_softmax"),
+    Composite("rotary", own_operator(ROTARY, 3), rows.check_rotary, "rotary"),
+    *_operators("rms_norm", 2, rows.check_rms_norm, "nn.rms_norm"),
     *_operators("layer_norm", 3, checks.normalized_axes, "nn.layer_norm"),
     *_operators("channel_norm", 3, checks.channel_normalization, "nn.group_norm", "nn.instance_norm"),
     *_operators("prelu", 2, checks.prelu, "nn.prelu"),

@@ -6,6 +6,8 @@ from .name_symbols import NameSymbols
 from .narrow_products import NarrowProducts
 from .recover_attention import RecoverAttention
 from .recover_operators import RecoverOperators
+from .recover_rms_norms import RecoverRmsNorms
+from .recover_rotary import RecoverRotary
 from .recover_scales import RecoverScales
 from .simplify_inference import SimplifyInference
 from .split_long_sums import SplitLongSums
@@ -18,6 +20,8 @@ __all__ = [
     "NarrowProducts",
     "RecoverAttention",
     "RecoverOperators",
+    "RecoverRmsNorms",
+    "RecoverRotary",
     "RecoverScales",
     "SimplifyInference",
     "SplitLongSums",

@@ -18,7 +18,14 @@ _BOUNDING = ("logistic", "tanh", "exp")
 _OF_ONE_SIZE = ("clip", "clip_v2")
 """Their parameters bound what they read, and are often the ends of float32."""
 _ADDING = ("add", "sub")
-_BLENDING = (*ir.PRODUCTS, ir.Attention, ir.Softmax, ir.LayerNormalization, ir.BatchNormalization)
+_BLENDING = (
+    *ir.PRODUCTS,
+    ir.Attention,
+    ir.Softmax,
+    ir.LayerNormalization,
+    ir.RmsNormalization,
+    ir.BatchNormalization,
+)
 """Steps that no mask of theirs passes, but for what they add."""
 
 
@@ -58,7 +65,7 @@ def _bounds(step: ir.Step) -> bool:
 
 def _is_bounded(step: ir.Step, role: str) -> bool:
     """Whether what an operand holds decides the shares of others alone: of attention's values."""
-    return isinstance(step.attrs, ir.Attention) and role in ("src", "key", "mask")
+    return isinstance(step.attrs, ir.Attention) and role in ("src", "key", "past_key", "mask")
 
 
 def _parameters(step: ir.Step) -> Iterator[float]:

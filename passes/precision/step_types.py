@@ -30,10 +30,10 @@ _IN_TRAINING = (
     ir.RecurrentBackward,
 )
 _SORTING = (ir.ExtremeIndex, ir.Ranking)
-_CONVERTING = (ir.LayerNormalization, ir.Reorder)
+_CONVERTING = (ir.LayerNormalization, ir.RmsNormalization, ir.Reorder)
 _MOVING = (ir.Concat, ir.Shuffle, ir.Pad, ir.Slice, ir.StridedSlice, ir.Gather, ir.Select, ir.Reorder)
 _FILTERS = ("weights", "depthwise_weights")
-_DATA = ("src", "src1", "key", "value")
+_DATA = ("src", "src1", "key", "value", "past_key", "past_value")
 
 
 @dataclass(frozen=True)

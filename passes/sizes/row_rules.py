@@ -189,6 +189,7 @@ RULES: dict[str, Rule] = {
     "gather_elements": gathered,
     "repeat": repeated,
     "mxplan.attention": _attention,
+    "mxplan.rotary": _broadcast,
 }
 """Rules by the names of operators of Relax."""
 

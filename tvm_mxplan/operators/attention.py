@@ -1,4 +1,4 @@
-"""Attention as an operator of Relax: ``mxplan.attention``.
+"""Attention and the rotary places in front of it as operators of Relax.
 
     R.mxplan.attention(query, key, value, mask, scale=0.125, causal="no", nan_is_zero=False)
 
@@ -8,8 +8,18 @@
     mask                 added to the scores, float, broadcast to (N, H, S, T); may be missing
     result (N, H, S, W)  softmax(scale * query . key + mask) . value
 
-A library that has attention takes the operator whole.  Where none does, it becomes its parts when operators
-are legalized, which TVM runs.
+    R.mxplan.rotary(data, cosines, sines, width=64, interleaved=False)
+
+    data      (..., D)
+    cosines   (..., width) or (..., width / 2), of as many axes, broadcast to those of data but the last
+    sines     the same
+    result    data, whose pairs (a, b) are (a * cosine - b * sine, b * cosine + a * sine)
+
+The first ``width`` numbers of a row are pairs: its first half with its second one, or, ``interleaved``,
+neighbours.  The others stay.  A table has a number for each of them, or one for each pair.
+
+A library that has an operator takes it whole.  Where none does, it becomes its parts when operators are
+legalized, which TVM runs.
 """
 
 from __future__ import annotations
@@ -22,6 +32,9 @@ from typing import Literal, TypeAlias
 import numpy as np
 import tvm
 from tvm import relax
+from tvm.relax import op
+
+from .registration import Operator
 
 Causal: TypeAlias = Literal["no", "first", "last"]
 
@@ -115,9 +128,63 @@ def _seen(causal: Causal, query: relax.Expr, key: relax.Expr, emit: Emit) -> rel
     return emit(relax.op.greater_equal(at_row, emit(relax.op.arange(0, columns, 1, "int64"))))
 
 
-def _legalize(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
+def _emitting(builder: relax.BlockBuilder) -> Emit:
+    """Binds what an operator's legalization makes of it."""
+
     def emit(part: relax.Expr) -> relax.Expr:
         part = builder.normalize(part)
         return builder.emit(part.op.get_attr("FLegalize")(builder, part))
 
-    return parts(call, emit)
+    return emit
+
+
+def _legalize(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
+    return parts(call, _emitting(builder))
+
+
+# --- rotary places ---------------------------------------------------------------------------------------
+
+
+def rotary(
+    data: relax.Expr, cosines: relax.Expr, sines: relax.Expr, *, width: int, interleaved: bool
+) -> relax.Call:
+    """The call of the operator; see the module's text."""
+    return ROTARY.call(data, cosines, sines, width=width, interleaved=interleaved)
+
+
+def _infer_rotary(call: relax.Call) -> tvm.ir.Type:
+    return call.args[0].ty
+
+
+def _legalize_rotary(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
+    emit = _emitting(builder)
+    data, cosines, sines = call.args
+    *lead, extent = data.ty.shape.values
+    last, width = len(lead), int(call.attrs["width"])
+    half, interleaved = width // 2, bool(call.attrs["interleaved"])
+
+    def part(whole: relax.Expr, begin: int, end: int) -> relax.Expr:
+        return emit(op.strided_slice(whole, [last], [begin], [end]))
+
+    def pairs(whole: relax.Expr) -> list[relax.Expr]:
+        """The first and the second numbers of pairs."""
+        if not interleaved:
+            return [part(whole, 0, half), part(whole, half, width)]
+        return [emit(op.strided_slice(whole, [last], [at], [width], [2])) for at in (0, 1)]
+
+    whole_tables = int(cosines.ty.shape.values[-1]) == width
+    cosine, sine = ((pairs(table) if whole_tables else [table] * 2) for table in (cosines, sines))
+    (a, b) = pairs(data)
+    first = emit(op.subtract(emit(op.multiply(a, cosine[0])), emit(op.multiply(b, sine[0]))))
+    second = emit(op.add(emit(op.multiply(b, cosine[1])), emit(op.multiply(a, sine[1]))))
+    if interleaved:
+        apart = [emit(op.expand_dims(one, last + 1)) for one in (first, second)]
+        turned = emit(op.reshape(emit(op.concat(apart, last + 1)), relax.ShapeExpr([*lead, width])))
+    else:
+        turned = emit(op.concat([first, second], last))
+    if int(extent) == width:
+        return turned
+    return emit(op.concat([turned, part(data, width, int(extent))], last))
+
+
+ROTARY = Operator("rotary", "pairs of numbers rotated by their places", _infer_rotary, _legalize_rotary)

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.opcheck.compare import differ
 from tvm_mxplan.opcheck.estimate import Estimate
 from tvm_mxplan.opcheck.references.attention import of_rows
 from tvm_mxplan.opcheck.references.operands import Operands
+from tvm_mxplan.opcheck.result import Finding
 
 from .drawing import Array
 from .sample import slices
@@ -25,7 +27,8 @@ def worked_out(
     attrs: ir.Attention, arrays: Mapping[str, Array], shape: Sequence[int], dtype: np.dtype[Any]
 ) -> tuple[Estimate, Callable[[Array], Array]]:
     """The result, of type ``dtype``, where it is worked out, and what takes its elements of an array."""
-    scores = math.prod(shape[:3]) * arrays["key"].shape[2]
+    keys = sum(array.shape[2] for role, array in arrays.items() if role in ("key", "past_key"))
+    scores = math.prod(shape[:3]) * keys
     rows = slices(shape[1], max(_LEAST, SCORES * shape[1] // max(1, scores)))
     scores = scores // max(1, shape[1]) * len(rows)
     samples = slices(shape[0], max(_LEAST, SCORES * shape[0] // max(1, scores)))
@@ -39,3 +42,14 @@ def worked_out(
 
 def _taken(array: Array, axis: int, index: Array) -> Array:
     return array.take(index, axis) if array.shape[axis] != 1 else array
+
+
+def misplaced(arrays: Mapping[str, Array], others: Mapping[str, Array]) -> Finding | None:
+    """What differs of keys or values behind past ones, which are only moved."""
+    for role in ("key", "value"):
+        if f"joined_{role}" in others:
+            whole = np.concatenate([arrays[f"past_{role}"], arrays[role]], 2).astype(np.float64)
+            finding, _ = differ(f"joined_{role}", others[f"joined_{role}"], Estimate(whole))
+            if finding is not None:
+                return finding
+    return None

@@ -175,7 +175,7 @@ def _fitted(
         depth = shape[2] if use.role == "recurrence" else 1
         kept = use.role == "src" and isinstance(step.attrs, ir.RecurrentBackward)
         return drawn(shape, place, divisor=(8.0 if kept else 4.0) * math.sqrt(depth))
-    if isinstance(step.attrs, ir.Attention) and use.role in ("src", "key"):
+    if isinstance(step.attrs, ir.Attention) and use.role in ("src", "key", "past_key"):
         # Scores of a few units: weights are neither equal nor all but one of them 0.
         return drawn(shape, place, divisor=math.sqrt(4.0 * abs(step.attrs.scale)) * shape[3] ** 0.25)
     if scale is not None and use.role in ("src", "weights", "gradient"):

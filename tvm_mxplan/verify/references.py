@@ -84,6 +84,9 @@ def judge(run: Run) -> Finding | None:
         case ir.Attention() as attrs:
             arrays = {o.role: run.arrays[o.value] for o in step.operands if not o.is_result}
             estimate, chosen = attention.worked_out(attrs, arrays, run.result.shape, run.result.dtype)
+            finding = attention.misplaced(arrays, run.others)
+            if finding is not None:
+                return finding
         case _:
             estimate, chosen = _other(run)
     got = chosen(run.result)
@@ -324,7 +327,7 @@ def _free_axes(step: ir.Step, shape: Sequence[int], src: Sequence[int]) -> list[
             return list(axes)
         case ir.BatchNormalization() | ir.LRN():
             return [axis for axis in axes if axis != 1]
-        case ir.LayerNormalization():
+        case ir.LayerNormalization() | ir.RmsNormalization() | ir.Rotary():
             return list(axes)[:-1]
         case ir.Quantization(axis=along):
             return [axis for axis in axes if axis != along]

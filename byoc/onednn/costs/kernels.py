@@ -84,6 +84,8 @@ _MAXIMA_BACK, _MAXIMA_BACK_IN_BLOCKS, _AVERAGES_BACK = 24.0, 17.0, 10.0
 _STATISTICS, _STATISTICS_BACK = 12.0, 14.0
 # Rows are normalised again in front of their gradients.
 _NORMALIZED_BACK = 2 * _NORMALIZED
+# Kernels of our own on rows in caches.
+_MEAN_SQUARE, _ROTATED = 12.0, 16.0
 # Of a reorder that puts another axis side by side: elements go one by one, or by no code of their own.
 _TURNED, _CONVERTED_SLOWLY = 60.0, 6500.0
 _SLOW_REORDER = "simple"
@@ -145,7 +147,9 @@ def computing_us(facts: StepFacts, machine: MachineRates) -> float:
         operations = products + elements * _TRANSCENDENTAL
     elif isinstance(attrs, ir.Attention):
         depths = src[-1] + facts.shape("value")[-1]
-        operations = 2.0 * math.prod(src[:3]) * facts.shape("key")[2] * depths / _ATTENTION
+        past = any(operand.role == "past_key" for operand in facts.step.operands)
+        keys = facts.shape("key")[2] + (facts.shape("past_key")[2] if past else 0)
+        operations = 2.0 * math.prod(src[:3]) * keys * depths / _ATTENTION
     elif isinstance(attrs, ir.Convolution | ir.Deconvolution):
         operations = _convolution(facts, attrs, machine)
         narrow = narrowed(facts, attrs)
@@ -172,6 +176,10 @@ def computing_us(facts: StepFacts, machine: MachineRates) -> float:
         operations = elements * _EXPONENTIAL
     elif isinstance(attrs, ir.LayerNormalization):
         operations = elements * _NORMALIZED
+    elif isinstance(attrs, ir.RmsNormalization):
+        operations = elements * _MEAN_SQUARE
+    elif isinstance(attrs, ir.Rotary):
+        operations = elements * _ROTATED
     elif isinstance(attrs, ir.LayerNormalizationBackward):
         operations = elements * _NORMALIZED_BACK
     elif isinstance(attrs, ir.Reorder):

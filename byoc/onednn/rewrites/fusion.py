@@ -34,6 +34,7 @@ from .depthwise import fuse_depthwise
 from .flattened import read_images
 from .folding import fold
 from .graph import Graph
+from .join_caches import join_caches
 from .merged_rows import merge_rows
 from .norms import normalize_channels_last
 from .quantized.fuse import read_integers, take_conversion, take_sum
@@ -65,6 +66,7 @@ def fuse(program: ir.Program, constants: list[np.ndarray], integers: bool = True
     read_integers(graph)
     fold_scales(graph)
     read_images(graph)
+    join_caches(graph)
     copy_transposed(graph)
     merge_rows(graph)
     fused = graph.fused()

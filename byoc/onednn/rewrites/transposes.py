@@ -3,7 +3,8 @@
 Before   v1 = x seen as acbd;  v2 = binary mul(v1, s)
 After    v1 = x seen as acbd;  v3 = reorder(v1) abcd;  v2 = binary mul(v3, s)
 
-Matrix products read transposed operands as they stand, attention those whose last axis is the innermost.
+Matrix products read transposed operands as they stand, kernels of our own (attention, rotary places) those
+whose last axis is the innermost.
 Most other primitives of oneDNN 3.2 take any order of dimensions too, but compute nonsense from some: layer
 norm writes rows to the wrong places, PReLU and post-ops take the wrong elements of vectors, beyond their end
 even.  So they are given plain layouts, or channels last, which are what oneDNN is tested with.
@@ -19,6 +20,8 @@ from tvm_mxplan.core.program.operands import POST_OP, operands_of, reorder, with
 
 from .graph import Graph
 
+_BY_ROWS = (ir.Attention, ir.Rotary, ir.RmsNormalization)
+"""Kinds that read rows where they stand."""
 _PACKED_BY_THE_RUNTIME = (ir.Convolution, ir.Deconvolution, ir.InnerProduct, ir.Recurrent)
 
 
@@ -45,12 +48,12 @@ def _takes(graph: Graph, step: ir.Step, role: str, number: int) -> bool:
         return _is_common(value)
     if isinstance(step.attrs, ir.FewBitsProduct):
         return value.layout == plain_layout(len(value.shape))
-    by_strides = isinstance(step.attrs, ir.MatMul | ir.Attention)
+    by_strides = isinstance(step.attrs, (ir.MatMul, *_BY_ROWS))
     if isinstance(step.attrs, ir.Reorder | ir.Quantization) or (_is_common(value) and not by_strides):
         return True
     if role in ("weights", "recurrence") and isinstance(step.attrs, _PACKED_BY_THE_RUNTIME):
         return True
-    if isinstance(step.attrs, ir.Attention):
+    if isinstance(step.attrs, _BY_ROWS):
         return parse_layout(value.layout).order[-1] == len(value.shape) - 1
     if not isinstance(step.attrs, ir.MatMul):
         return False

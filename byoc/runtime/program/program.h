@@ -66,10 +66,10 @@ struct Operand {
   int value = -1;
 
   bool IsResult() const {
-    for (const char* result :
-         {"dst", "last_hidden", "last_cell", "batch_mean", "batch_variance", "scale_gradient",
-          "shift_gradient", "made_scale", "made_zero_point", "kept_gates", "kept_cells",
-          "reset_gradient", "hidden_gradient", "cell_gradient", "order"}) {
+    for (const char* result : {"dst", "last_hidden", "last_cell", "batch_mean", "batch_variance",
+                               "scale_gradient", "shift_gradient", "made_scale", "made_zero_point",
+                               "kept_gates", "kept_cells", "reset_gradient", "hidden_gradient",
+                               "cell_gradient", "order", "joined_key", "joined_value"}) {
       if (role == result) return true;
     }
     return false;

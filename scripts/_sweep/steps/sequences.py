@@ -1,4 +1,4 @@
-"""Steps on sequences, made of problems: recurrent layers and attention."""
+"""Steps on sequences, made of problems: recurrent layers, attention, and what is done to rows before it."""
 
 from __future__ import annotations
 
@@ -127,3 +127,25 @@ def attention(f: Fields) -> Subject | None:
         tensors.append(Tensor("mask", mask))
     attrs = ir.Attention(depth**-0.5, f.text("causal", "no"))  # type: ignore[arg-type]
     return Subject(attrs, tuple(tensors), (samples, rows, heads, depth), depth + keys, exact=False)
+
+
+def rms_normalization(f: Fields) -> Subject:
+    shape = f.dims()
+    scale = (Tensor("scale", shape[-1:], True),) if f.number("scale", 1) else ()
+    return Subject(ir.RmsNormalization(1e-5), (Tensor("src", shape), *scale), shape, exact=False)
+
+
+def rotary(f: Fields) -> Subject | None:
+    """mb samples, oc heads of t rows of ic numbers, k of them paired; table=each or pair; inter1: twins."""
+    samples, heads, rows, extent = (f.number(name) for name in ("mb", "oc", "t", "ic"))
+    width = f.number("k", extent)
+    if width % 2 or width > extent:
+        return None
+    shape = (samples, heads, rows, extent)
+    table = (1, 1, rows, width if f.text("table", "each") == "each" else width // 2)
+    tensors = (
+        Tensor("src", shape),
+        Tensor("cosines", table, data="fine"),
+        Tensor("sines", table, data="fine"),
+    )
+    return Subject(ir.Rotary(width, bool(f.number("inter", 0))), tensors, shape, exact=False)

@@ -15,7 +15,7 @@ from ..grammar import Problem
 from .element_types import typed
 from .functions import EXACT_ELTWISE, eltwise
 from .host import cast, compare, extreme_index, function, gather, ranking, resize, select, strided_slice
-from .sequences import attention, recurrent, recurrent_backward, recurrent_training
+from .sequences import attention, recurrent, recurrent_backward, recurrent_training, rms_normalization, rotary
 from .subject import Data, Fields, Subject, Tensor, broadcast
 
 
@@ -363,6 +363,7 @@ _KINDS: dict[str, Callable[[Fields], Subject | None]] = {
     "pooling": _pooling,
     "batch_normalization": _batch_normalization,
     "layer_normalization": _layer_normalization,
+    "rms_normalization": rms_normalization,
     "lrn": _lrn,
     "softmax": _softmax,
     "eltwise": _eltwise,
@@ -371,6 +372,7 @@ _KINDS: dict[str, Callable[[Fields], Subject | None]] = {
     "reduction": _reduction,
     "recurrent": recurrent,
     "attention": attention,
+    "rotary": rotary,
     "concat": _concat,
     "shuffle": _shuffle,
     "resampling": _resampling,

@@ -25,7 +25,7 @@ from .kinds.movement import (
     Slice,
     StridedSlice,
 )
-from .kinds.sequences import Attention, Recurrent, RecurrentBackward, RecurrentTraining
+from .kinds.sequences import Attention, Recurrent, RecurrentBackward, RecurrentTraining, Rotary
 
 
 @dataclass(frozen=True)
@@ -169,6 +169,13 @@ class LayerNormalizationBackward:
 
 
 @dataclass(frozen=True)
+class RmsNormalization:
+    """src, scale? [last] -> dst: divided by the root of the mean square over the last axis."""
+
+    epsilon: float
+
+
+@dataclass(frozen=True)
 class LRN:
     """src -> dst, across channels: y = x / (k + alpha / size * sum(x^2)) ^ beta."""
 
@@ -252,6 +259,7 @@ Attributes: TypeAlias = (
     | BatchNormalizationBackward
     | LayerNormalization
     | LayerNormalizationBackward
+    | RmsNormalization
     | LRN
     | Softmax
     | Eltwise
@@ -262,6 +270,7 @@ Attributes: TypeAlias = (
     | RecurrentTraining
     | RecurrentBackward
     | Attention
+    | Rotary
     | Concat
     | Shuffle
     | Resampling
@@ -294,6 +303,7 @@ STEP_KINDS: dict[str, type] = {
     "batch_normalization_backward": BatchNormalizationBackward,
     "layer_normalization": LayerNormalization,
     "layer_normalization_backward": LayerNormalizationBackward,
+    "rms_normalization": RmsNormalization,
     "lrn": LRN,
     "softmax": Softmax,
     "eltwise": Eltwise,
@@ -304,6 +314,7 @@ STEP_KINDS: dict[str, type] = {
     "recurrent_training": RecurrentTraining,
     "recurrent_backward": RecurrentBackward,
     "attention": Attention,
+    "rotary": Rotary,
     "concat": Concat,
     "shuffle": Shuffle,
     "resampling": Resampling,

@@ -62,6 +62,7 @@ from .attributes import (
     PReLU,
     Quantization,
     Reduction,
+    RmsNormalization,
     Softmax,
 )
 from .dims import Dim, Shape
@@ -92,6 +93,7 @@ from .kinds.sequences import (
     RecurrentCell,
     RecurrentDirection,
     RecurrentTraining,
+    Rotary,
 )
 from .post_ops import BinaryPostOp, DepthwisePostOp, EltwisePostOp, PostOp, SumPostOp
 
@@ -150,6 +152,8 @@ __all__ = [
     "Reorder",
     "Resampling",
     "Resize",
+    "RmsNormalization",
+    "Rotary",
     "Select",
     "Shuffle",
     "Slice",
@@ -216,6 +220,8 @@ RESULT_ROLES = (
     "hidden_gradient",
     "cell_gradient",
     "order",
+    "joined_key",
+    "joined_value",
 )
 """Roles of what steps write; every other operand is read."""
 
@@ -236,8 +242,9 @@ class Operand:
 
     Integers add those of ``SCALE_ROLES``.  A depthwise post-op adds depthwise_weights and depthwise_bias; a
     recurrent layer has recurrence, peepholes, hidden, cell, and the results last_hidden and last_cell;
-    attention has key, value and mask; a dynamic quantization the results made_scale and made_zero_point; a
-    ranking the result order; steps backward read a gradient beside what went forward.
+    attention has key, value, mask, past_key and past_value, and the results joined_key and joined_value; a
+    dynamic quantization the results made_scale and made_zero_point; a ranking the result order; steps
+    backward read a gradient beside what went forward.
     """
 
     role: str

@@ -34,6 +34,7 @@ _ROLES: dict[type, tuple[tuple[str, ...], tuple[str, ...]]] = {
         (),
     ),
     ir.LayerNormalization: (("src",), ("scale", "shift")),
+    ir.RmsNormalization: (("src",), ("scale",)),
     ir.LayerNormalizationBackward: (("src", "gradient", "scale", "scale_gradient", "shift_gradient"), ()),
     ir.Binary: (("src", "src1"), ()),
     ir.PReLU: (("src", "weights"), ()),
@@ -49,7 +50,11 @@ _ROLES: dict[type, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("src", "recurrence", "outputs", "gradient", "hidden_gradient"),
         ("cells", "hidden", "cell", "last_cell_gradient", "reset_gradient", "cell_gradient"),
     ),
-    ir.Attention: (("src", "key", "value"), ("mask",)),
+    ir.Attention: (
+        ("src", "key", "value"),
+        ("mask", "past_key", "past_value", "joined_key", "joined_value"),
+    ),
+    ir.Rotary: (("src", "cosines", "sines"), ()),
     ir.Gather: (("src", "indices"), ()),
     ir.Ranking: (("src",), ("order",)),
     ir.Select: (("condition", "src", "src1"), ()),
@@ -59,7 +64,7 @@ _ROLES: dict[type, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 """Roles that a step needs and those that it may have, beside dst; the kinds that are missing need src."""
 
-_NUMBERS = {"groups": 1, "size": 1, "axis": 0}
+_NUMBERS = {"groups": 1, "size": 1, "axis": 0, "width": 2}
 """The least that an integer may be."""
 _LISTS = {"strides": 1, "dilation": 1, "kernel": 1, "padding": 0, "begin": 0, "places": 0}
 """The least that an entry of a list may be."""

@@ -41,13 +41,14 @@ REFERENCES: dict[type, Callable[[Any, Operands], Estimate]] = {
     ir.PoolingBackward: training.pooling_backward,
     ir.BatchNormalization: normalization.batch_normalization,
     ir.LayerNormalization: normalization.layer_normalization,
+    ir.RmsNormalization: normalization.rms_normalization,
+    ir.Rotary: attention.rotary,
     ir.LRN: normalization.lrn,
     ir.Softmax: reduction.softmax,
     ir.Reduction: reduction.reduction,
     ir.Eltwise: elementwise.eltwise,
     ir.Binary: elementwise.binary,
     ir.PReLU: elementwise.prelu,
-    ir.Attention: attention.attention,
     ir.Concat: movement.concat,
     ir.Shuffle: movement.shuffle,
     ir.Resampling: movement.resampling,
@@ -65,6 +66,7 @@ REFERENCES: dict[type, Callable[[Any, Operands], Estimate]] = {
 }
 
 SEVERAL: dict[type, Callable[[Any, Operands], dict[str, Estimate]]] = {
+    ir.Attention: attention.attention,
     ir.Recurrent: recurrent.recurrent,
     ir.LayerNormalizationBackward: training.layer_normalization_backward,
     ir.RecurrentTraining: recurrent_training.forward,

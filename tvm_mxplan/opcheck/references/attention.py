@@ -1,4 +1,4 @@
-"""Attention: two products around a softmax."""
+"""Attention, two products around a softmax, and the rotary places in front of it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,19 @@ _EXP = 4e-6
 """Relative error of an exponential, as for a softmax alone."""
 
 
-def attention(attrs: ir.Attention, operands: Operands) -> Estimate:
-    """The whole result."""
-    return of_rows(attrs, operands, np.arange(operands.src.shape[2]), operands.src.shape[2])
+def attention(attrs: ir.Attention, operands: Operands) -> dict[str, Estimate]:
+    """The whole result, and keys and values behind past ones."""
+    rows = operands.src.shape[2]
+    found = {"dst": of_rows(attrs, operands, np.arange(rows), rows)}
+    if operands.get("past_key") is not None:
+        found |= {f"joined_{role}": Estimate(every_one(operands, role)) for role in ("key", "value")}
+    return found
+
+
+def every_one(operands: Operands, role: str) -> Array:
+    """All keys, or all values, the past ones first."""
+    past = operands.get(f"past_{role}")
+    return operands[role] if past is None else np.concatenate([past, operands[role]], 2)
 
 
 def of_rows(attrs: ir.Attention, operands: Operands, places: Array, rows: int) -> Estimate:
@@ -53,7 +63,7 @@ def of_rows(attrs: ir.Attention, operands: Operands, places: Array, rows: int) -
 
 def _of_heads(operands: Operands, role: str) -> Array:
     """Keys or values, those of a head for each head of queries."""
-    shared = operands[role]
+    shared = every_one(operands, role)
     return shared.repeat(operands.src.shape[1] // shared.shape[1], 1)
 
 
@@ -62,3 +72,26 @@ def _seen(attrs: ir.Attention, places: Array, rows: int, columns: int) -> Array:
         return np.ones((len(places), columns), bool)
     before = columns - rows if attrs.causal == "last" else 0
     return np.arange(columns) <= places[:, None] + before
+
+
+def rotary(attrs: ir.Rotary, operands: Operands) -> Estimate:
+    src, width = operands.src, attrs.width
+    value, error = src.copy(), np.zeros_like(src)
+    first, second = _pairs(attrs)
+    cosines, sines = operands["cosines"], operands["sines"]
+    whole = cosines.shape[-1] == width
+    of_first, of_second = (first, second) if whole else (slice(0, width // 2),) * 2
+    a, b = src[..., first], src[..., second]
+    for place, of, one, other, sign in ((first, of_first, a, b, -1.0), (second, of_second, b, a, 1.0)):
+        straight, across = one * cosines[..., of], sign * other * sines[..., of]
+        value[..., place] = straight + across
+        error[..., place] = gamma(2) * (np.abs(straight) + np.abs(across))
+    return Estimate(value, error)
+
+
+def _pairs(attrs: ir.Rotary) -> tuple[slice, slice]:
+    """Places of the first and of the second numbers of pairs."""
+    half, width = attrs.width // 2, attrs.width
+    if attrs.interleaved:
+        return slice(0, width, 2), slice(1, width, 2)
+    return slice(0, half), slice(half, width)

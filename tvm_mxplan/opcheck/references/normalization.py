@@ -47,6 +47,17 @@ def layer_normalization(attrs: ir.LayerNormalization, operands: Operands) -> Est
     return Estimate(value, error).rounded(2)
 
 
+def rms_normalization(attrs: ir.RmsNormalization, operands: Operands) -> Estimate:
+    src = operands.src
+    square = np.square(src).mean(-1, keepdims=True)
+    rest = square + attrs.epsilon
+    value = src / np.sqrt(rest)
+    relative = 0.5 * (gamma(src.shape[-1]) + 2 * UNIT_ROUNDOFF) * square / rest + 4 * UNIT_ROUNDOFF
+    if operands.get("scale") is not None:
+        value = value * operands["scale"]
+    return Estimate(value, relative * np.abs(value)).rounded(2)
+
+
 def lrn(attrs: ir.LRN, operands: Operands) -> Estimate:
     channels = operands.shape[1]
     pairs = [(0, 0)] * operands.src.ndim

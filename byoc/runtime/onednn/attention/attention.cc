@@ -3,6 +3,8 @@
 //   src  [N, H, S, D]   key [N, G, T, D]   value [N, G, T, W]   mask? [N|1, H|1, S|1, T|1]
 //   dst  [N, S, H, W]
 //
+// Past keys and values stand in front of key and value, and become one tensor with them.
+//
 // Heads h * G / H share keys and values, so their queries are rows of one problem.  Operands are
 // read where they stand, in any order of axes whose last one is the innermost.
 #include <omp.h>
@@ -12,9 +14,11 @@
 #include <cmath>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "onednn/attention/joining.h"
 #include "onednn/attention/kernels.h"
 #include "onednn/steps/builders.h"
 
@@ -32,7 +36,20 @@ constexpr double kWorkOfThread = 4e5;
 constexpr int64_t kAcross = 5;
 constexpr int64_t kMostRows = 64;
 
-enum ArgumentIndex : size_t { kSrc, kKey, kValue, kDst, kScratch, kMask };
+enum ArgumentIndex : size_t {
+  kSrc,
+  kKey,
+  kValue,
+  kDst,
+  kScratch,
+  kMask,
+  kPastKey,
+  kPastValue,
+  kJoinedKey,
+  kJoinedValue,
+  kArguments
+};
+using Addresses = std::array<void*, kArguments>;
 
 // Strides in elements of batch, heads and rows.
 struct Strides {
@@ -47,6 +64,9 @@ struct Problem {
   Strides src, key, value, mask, dst;
   int64_t mask_key = 0;  // stride
   bool masked = false;
+  int64_t past = 0;  // of the keys, those that come in a tensor of their own
+  bool joins = false;
+  Strides past_key, past_value, joined_key, joined_value;
 
   int64_t heads_of_group() const { return heads / groups; }
   // Queries that share keys.
@@ -87,22 +107,31 @@ template <typename Number>
 class AttentionStage final : public MemoryStage {
  public:
   AttentionStage(const Problem& problem, const KernelsOfNumbers<Number>& kernels, int threads,
+                 const std::vector<ArgumentIndex>& places,
                  const std::vector<MemoryArgument>& arguments)
       : MemoryStage(arguments),
         problem_(problem),
         kernels_(kernels),
         parts_(PartsOf(problem, kernels)),
+        places_(places),
         threads_(threads),
         scratch_(kernels.scratch(problem.depth, problem.width)) {}
 
   void Execute(dnnl_stream_t, const std::vector<dnnl_exec_arg_t>& memories) const override {
-    std::array<void*, kMask + 1> data{};
-    for (size_t i = 0; i < memories.size(); ++i) data.at(i) = Data<void>(memories[i]);
+    Addresses data{};
+    for (size_t i = 0; i < memories.size(); ++i) data.at(places_[i]) = Data<void>(memories[i]);
     const auto parts = static_cast<int64_t>(parts_.size());
     const int64_t items = problem_.batch * problem_.groups * parts;
 #pragma omp parallel num_threads(threads_)
     {
       int64_t thread = omp_get_thread_num(), threads = omp_get_num_threads();
+      if (problem_.joins && parts > 1) {
+        const int64_t heads = problem_.batch * problem_.groups;
+        for (int64_t i = heads * thread / threads; i < heads * (thread + 1) / threads; ++i) {
+          JoinHead(data, i);
+        }
+#pragma omp barrier
+      }
       for (int64_t item = items * thread / threads; item < items * (thread + 1) / threads; ++item) {
         Run(data, item / parts, parts_[static_cast<size_t>(item % parts)],
             static_cast<float*>(data[kScratch]) + thread * scratch_);
@@ -111,9 +140,25 @@ class AttentionStage final : public MemoryStage {
   }
 
  private:
+  // Keys and values of a head behind past ones, which are in caches then.
+  void JoinHead(const Addresses& data, int64_t group) const {
+    const Problem& p = problem_;
+    const int64_t sample = group / p.groups, head = group % p.groups;
+    auto rows = [&](ArgumentIndex at, const Strides& s, int64_t count) {
+      auto* from = static_cast<Number*>(data.at(at)) + sample * s.batch + head * s.head;
+      return attention::ByteRows{reinterpret_cast<char*>(from), count, Bytes(s.row)};
+    };
+    const int64_t fresh = p.keys - p.past;
+    attention::Join(rows(kPastKey, p.past_key, p.past), rows(kKey, p.key, fresh), Bytes(p.depth),
+                    rows(kJoinedKey, p.joined_key, p.keys));
+    attention::Join(rows(kPastValue, p.past_value, p.past), rows(kValue, p.value, fresh),
+                    Bytes(p.width), rows(kJoinedValue, p.joined_value, p.keys));
+  }
+
+  static int64_t Bytes(int64_t numbers) { return numbers * static_cast<int64_t>(sizeof(Number)); }
+
   // One part of the queries of a group of heads; `group` counts those of all samples.
-  void Run(const std::array<void*, kMask + 1>& data, int64_t group, const Part& part,
-           float* scratch) const {
+  void Run(const Addresses& data, int64_t group, const Part& part, float* scratch) const {
     const Problem& p = problem_;
     const int64_t sample = group / p.groups, shared = group % p.groups;
     auto numbers = [&](ArgumentIndex at) { return static_cast<Number*>(data.at(at)); };
@@ -126,8 +171,18 @@ class AttentionStage final : public MemoryStage {
     block.one_mask = p.mask.row == 0 && (p.mask.head == 0 || p.heads == p.groups);
     block.mask_stride = p.mask_key;
     block.dead_rows_are_zero = p.nan_is_zero;
-    block.key = {numbers(kKey) + sample * p.key.batch + shared * p.key.head, p.key.row};
-    block.value = {numbers(kValue) + sample * p.value.batch + shared * p.value.head, p.value.row};
+    auto rows = [&](ArgumentIndex at, const Strides& s) {
+      return attention::RowsOfNumbers<Number>{numbers(at) + sample * s.batch + shared * s.head,
+                                              s.row};
+    };
+    if (p.joins) {
+      if (parts_.size() == 1) JoinHead(data, group);
+      block.key = rows(kJoinedKey, p.joined_key);
+      block.value = rows(kJoinedValue, p.joined_value);
+    } else {
+      block.key = rows(kKey, p.key);
+      block.value = rows(kValue, p.value);
+    }
     std::array<QueryOfNumbers<Number>, kMostRows> queries;
     for (int64_t i = 0; i < part.count; ++i) {
       const int64_t row = (part.first + i) % p.rows;
@@ -147,6 +202,7 @@ class AttentionStage final : public MemoryStage {
   Problem problem_;
   KernelsOfNumbers<Number> kernels_;
   std::vector<Part> parts_;
+  std::vector<ArgumentIndex> places_;  // of the arguments
   int threads_;
   int64_t scratch_;  // floats of a thread
 };
@@ -172,10 +228,19 @@ Problem ProblemOf(StepBuilder* b) {
   p.depth = src[3];
   p.width = b->Get("value").dims[3];
   p.scale = b->Real("scale");
+  p.nan_is_zero = b->Flag("nan_is_zero");
+  p.joins = b->Has("past_key");
+  if (p.joins) {
+    p.past = b->Get("past_key").dims[2];
+    p.keys += p.past;
+    p.past_key = StridesOf(b->Fixed("past_key"), "past_key");
+    p.past_value = StridesOf(b->Fixed("past_value"), "past_value");
+    p.joined_key = StridesOf(b->Fixed("joined_key"), "joined_key");
+    p.joined_value = StridesOf(b->Fixed("joined_value"), "joined_value");
+  }
   const std::string& causal = b->Text("causal");
   p.causal = causal != "no";
   p.before_row = causal == "last" ? p.keys - p.rows : 0;
-  p.nan_is_zero = b->Flag("nan_is_zero");
   p.src = StridesOf(b->Fixed("src"), "src");
   p.key = StridesOf(b->Fixed("key"), "key");
   p.value = StridesOf(b->Fixed("value"), "value");
@@ -211,9 +276,20 @@ void Build(StepBuilder* b, const KernelsOfNumbers<Number>& kernels) {
   std::vector<MemoryArgument> arguments = {
       value("src"), value("key"), value("value"), value("dst"),
       MemoryArgument{DNNL_ARG_SCRATCHPAD, Argument::Source::kScratchpad, -1, scratch}};
-  if (problem.masked) arguments.push_back(value("mask"));
-  b->AddStage(std::make_unique<AttentionStage<Number>>(problem, kernels, threads, arguments),
-              kernels.name);
+  std::vector<ArgumentIndex> places = {kSrc, kKey, kValue, kDst, kScratch};
+  constexpr std::pair<const char*, ArgumentIndex> kOthers[] = {{"mask", kMask},
+                                                               {"past_key", kPastKey},
+                                                               {"past_value", kPastValue},
+                                                               {"joined_key", kJoinedKey},
+                                                               {"joined_value", kJoinedValue}};
+  for (const auto& [role, place] : kOthers) {
+    if (!b->Has(role)) continue;
+    arguments.push_back(value(role));
+    places.push_back(place);
+  }
+  b->AddStage(
+      std::make_unique<AttentionStage<Number>>(problem, kernels, threads, places, arguments),
+      kernels.name);
 }
 
 }  // namespace

@@ -24,6 +24,8 @@ void BuildBatchNormalizationTraining(StepBuilder* b);
 void BuildBatchNormalizationBackward(StepBuilder* b);
 void BuildLayerNormalization(StepBuilder* b);
 void BuildLayerNormalizationBackward(StepBuilder* b);
+void BuildRmsNormalization(StepBuilder* b);
+void BuildRotary(StepBuilder* b);
 void BuildLrn(StepBuilder* b);
 void BuildSoftmax(StepBuilder* b);
 void BuildEltwise(StepBuilder* b);

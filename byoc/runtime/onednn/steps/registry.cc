@@ -26,6 +26,8 @@ constexpr Entry kBuilders[] = {
     {"batch_normalization_backward", BuildBatchNormalizationBackward},
     {"layer_normalization", BuildLayerNormalization},
     {"layer_normalization_backward", BuildLayerNormalizationBackward},
+    {"rms_normalization", BuildRmsNormalization},
+    {"rotary", BuildRotary},
     {"lrn", BuildLrn},
     {"softmax", BuildSoftmax},
     {"eltwise", BuildEltwise},

@@ -27,6 +27,30 @@ void CheckLayerNormalization(const StepView& s) {
   ExpectShape(s, "dst", src);
 }
 
+void CheckRotary(const StepView& s) {
+  ExpectRank(s, "src", 2, 6);
+  const Dims &src = s.Shape("src"), &tables = s.Shape("cosines");
+  const int64_t width = IntegerOf(s.step(), "width");
+  if (width < 2 || width % 2 != 0 || width > src.back()) {
+    ThrowInvalidInput("attribute width: expected an even number from 2 to ", src.back(), ", got ",
+                      width);
+  }
+  ExpectRank(s, "cosines", src.size(), src.size());
+  Dims rows = src;
+  rows.back() = tables.back() == width ? width : width / 2;
+  if (tables.back() != rows.back()) {
+    ThrowInvalidInput("cosines: expected ", width, " or ", width / 2, " on the last axis, got ",
+                      tables.back());
+  }
+  ExpectBroadcast("cosines", tables, rows);
+  ExpectBroadcast("sines", s.Shape("sines"), rows);
+  if (s.Shape("sines").back() != rows.back()) {
+    ThrowInvalidInput("sines: expected ", rows.back(), " on the last axis, got ",
+                      s.Shape("sines").back());
+  }
+  CheckSameShape(s);
+}
+
 void CheckLrn(const StepView& s) {
   ExpectRank(s, "src", 2, 5);
   int64_t size = IntegerOf(s.step(), "size");

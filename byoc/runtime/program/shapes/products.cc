@@ -224,8 +224,24 @@ void CheckAttention(const StepView& s) {
   ExpectShape(s, "key", {src[0], key[1], key[2], src[3]});
   ExpectShape(s, "value", {src[0], key[1], key[2], value[3]});
   ExpectShape(s, "dst", {src[0], src[2], src[1], value[3]});
+  int64_t keys = key[2];
+  const bool past = s.Has("past_key");
+  for (const char* role : {"past_key", "past_value", "joined_key", "joined_value"}) {
+    if (s.Has(role) != past) {
+      ThrowInvalidInput(role, ": expected past keys and values and joined ones together, or none");
+    }
+    if (past) ExpectRank(s, role, 4, 4);
+  }
+  if (past) {
+    const int64_t before = s.Shape("past_key")[2];
+    keys += before;
+    ExpectShape(s, "past_key", {src[0], key[1], before, src[3]});
+    ExpectShape(s, "past_value", {src[0], key[1], before, value[3]});
+    ExpectShape(s, "joined_key", {src[0], key[1], keys, src[3]});
+    ExpectShape(s, "joined_value", {src[0], key[1], keys, value[3]});
+  }
   if (s.Has("mask")) {
-    ExpectBroadcast("mask", s.Shape("mask"), {src[0], src[1], src[2], key[2]});
+    ExpectBroadcast("mask", s.Shape("mask"), {src[0], src[1], src[2], keys});
   }
 }
 

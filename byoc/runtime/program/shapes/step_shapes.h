@@ -56,6 +56,7 @@ void CheckPooling(const StepView& s);
 void CheckPoolingBackward(const StepView& s);
 void CheckBatchNormalization(const StepView& s);
 void CheckLayerNormalization(const StepView& s);
+void CheckRotary(const StepView& s);
 void CheckLrn(const StepView& s);
 void CheckSoftmax(const StepView& s);
 void CheckSameShape(const StepView& s);

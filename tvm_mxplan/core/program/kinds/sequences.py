@@ -1,4 +1,4 @@
-"""The kinds of steps over sequences: recurrent layers and attention."""
+"""The kinds of steps over sequences: recurrent layers, attention, rotary places."""
 
 from __future__ import annotations
 
@@ -83,6 +83,9 @@ class Attention:
     [N, H, S, T], is added to them; a softmax over the keys weights the values.  H / G heads of queries in a
     row share one of keys and values.
 
+    With past_key? [N, G, P, D] and past_value? [N, G, P, W], keys and values are those behind the past ones,
+    and all of them are the results joined_key [N, G, P + T, D] and joined_value [N, G, P + T, W].
+
     Attributes
     ----------
     causal : the keys that a query sees: all (``no``); those up to its own place, counted from the first key
@@ -93,3 +96,20 @@ class Attention:
     scale: float
     causal: AttentionCausal = "no"
     nan_is_zero: bool = False
+
+
+@dataclass(frozen=True)
+class Rotary:
+    """src [..., D], cosines [..., T], sines [..., T] -> dst of src's shape: pairs of numbers are rotated.
+
+    A pair (a, b) becomes (a * cosine - b * sine, b * cosine + a * sine).  The first ``width`` numbers of a
+    row are pairs, those behind them stay.  Tables have a number for each pair, where T is half of ``width``,
+    or one for each number; all their axes but the last one are broadcast to src's.
+
+    Attributes
+    ----------
+    interleaved : neighbours are pairs; else the first half of the numbers meets the second one.
+    """
+
+    width: int
+    interleaved: bool

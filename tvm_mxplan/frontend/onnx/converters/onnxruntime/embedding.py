@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tvm import relax, te, tirx
+from tvm import relax
 
 from .....errors import UnsupportedError
+from .....operators.attention import rotary
 from ...dimensions.dims import Dim, divided, expression
 from ...node import Emitter, Node, NotTaken
 from ...values import Value, dtype_of, rank_of, shape_of
@@ -107,37 +108,9 @@ def rotated(emitter: Emitter, data: relax.Expr, positions: relax.Expr, rotation:
     if not isinstance(half, int) or not isinstance(size, int):
         raise NotTaken
     cosines, sines = (
-        emitter.emit(relax.op.take(table, positions, axis=0)) for table in (rotation.cosines, rotation.sines)
+        # a row for each place, the same for all heads
+        emitter.emit(relax.op.expand_dims(emitter.emit(relax.op.take(table, positions, axis=0)), 2))
+        for table in (rotation.cosines, rotation.sines)
     )
-
-    batch, length, heads, _ = emitter.shape(data)
-    whole = 2 * half == size
-    turning = data if whole else _part(emitter, data, 0, 2 * half)
-    inner = [half, 2] if rotation.interleaved else [2, half]
-    pairs = emitter.reshaped(turning, [batch, length, heads, *inner])
-
-    def kernel(pairs: te.Tensor, cosines: te.Tensor, sines: te.Tensor) -> te.Tensor:
-        def element(row: tirx.Var, at: tirx.Var, head: tirx.Var, *place: tirx.Var) -> tirx.Expr:
-            pair, side = place if rotation.interleaved else reversed(place)
-            cosine, sine = cosines(row, at, pair), sines(row, at, pair)
-            first, second = (
-                pairs(row, at, head, pair, one) if rotation.interleaved else pairs(row, at, head, one, pair)
-                for one in (0, 1)
-            )
-            return tirx.if_then_else(
-                side.equal(0), first * cosine - second * sine, first * sine + second * cosine
-            )
-
-        return te.compute(pairs.shape, element, "rotated")
-
-    made = emitter.builder.emit_te(kernel, pairs, cosines, sines, primfunc_name_hint="rotate")
-    turned = emitter.reshaped(made, [batch, length, heads, 2 * half])
-    if whole:
-        return turned
-    return emitter.emit(relax.op.concat([turned, _part(emitter, data, 2 * half, size)], -1))
-
-
-def _part(emitter: Emitter, data: relax.Expr, begin: int, end: int) -> relax.Expr:
-    """Elements of the last axis."""
-    axis = rank_of(data) - 1
-    return emitter.emit(relax.op.strided_slice(data, [axis], [begin], [end], [1], assume_inbound=True))
+    call = rotary(data, cosines, sines, width=2 * half, interleaved=rotation.interleaved)
+    return emitter.emit(call)

@@ -1,0 +1,182 @@
+// The kernels for vectors of MXPLAN_LANES floats; included once for each instruction set.
+// Everything but `Get` is in an unnamed namespace.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "onednn/lanes_impl.h"
+#include "onednn/rows/kernels.h"
+#include "onednn/shorts_impl.h"
+
+namespace mxplan::rows {
+namespace {
+
+constexpr int64_t kVectors = 4;  // at once, so that no sum waits for the one before
+
+// A whole vector of either type.
+MXPLAN_INLINE Vec LoadAll(const float* from) { return Load(from); }
+MXPLAN_INLINE Vec LoadAll(const Short* from) {
+  Shorts numbers;
+  std::memcpy(&numbers, from, sizeof(numbers));
+  return Widened(InLowHalves(numbers));
+}
+MXPLAN_INLINE void StoreAll(float* to, Vec vec) { Store(to, vec); }
+MXPLAN_INLINE void StoreAll(Short* to, Vec vec) {
+  Shorts numbers = Rounded(vec);
+  std::memcpy(to, &numbers, sizeof(numbers));
+}
+
+// The first `count` numbers, fewer than a vector has, and 0 behind them.
+template <typename Type>
+MXPLAN_INLINE Vec LoadSome(const Type* from, int64_t count) {
+  Type numbers[kLanes] = {};
+  std::memcpy(numbers, from, static_cast<size_t>(count) * sizeof(Type));
+  return LoadAll(numbers);
+}
+template <typename Type>
+MXPLAN_INLINE void StoreSome(Type* to, int64_t count, Vec vec) {
+  Type numbers[kLanes];
+  StoreAll(numbers, vec);
+  std::memcpy(to, numbers, static_cast<size_t>(count) * sizeof(Type));
+}
+
+using HalfVec = float __attribute__((vector_size(2 * MXPLAN_LANES)));
+using Lanes = std::make_integer_sequence<int64_t, kLanes>;
+
+template <int64_t... kLane>
+MXPLAN_INLINE Vec Doubled(HalfVec vec, std::integer_sequence<int64_t, kLane...>) {
+  return __builtin_shufflevector(vec, vec, (kLane / 2)...);
+}
+
+// A place in a row: a whole vector, or at its end a part of one.
+template <bool kWhole>
+struct Some {
+  int64_t at, count;
+  template <typename Type>
+  MXPLAN_INLINE Vec From(const Type* row) const {
+    if constexpr (kWhole) {
+      return LoadAll(row + at);
+    } else {
+      return LoadSome(row + at, count);
+    }
+  }
+  // A number for each pair, twice.
+  MXPLAN_INLINE Vec Twice(const float* row) const {
+    HalfVec numbers{};
+    const int64_t pairs = kWhole ? kLanes / 2 : count / 2;
+    std::memcpy(&numbers, row + at / 2, static_cast<size_t>(pairs) * sizeof(float));
+    return Doubled(numbers, Lanes());
+  }
+  template <typename Type>
+  MXPLAN_INLINE void To(Type* row, Vec vec) const {
+    if constexpr (kWhole) {
+      StoreAll(row + at, vec);
+    } else {
+      StoreSome(row + at, count, vec);
+    }
+  }
+};
+
+template <typename Work>
+MXPLAN_INLINE void ForVectors(int64_t count, const Work& work) {
+  int64_t at = 0;
+  for (; at + kLanes <= count; at += kLanes) work(Some<true>{at, kLanes});
+  if (at < count) work(Some<false>{at, count - at});
+}
+
+MXPLAN_INLINE float Across(Vec vec) {
+  float sum = 0;
+  for (int64_t lane = 0; lane < kLanes; ++lane) sum += vec[lane];
+  return sum;
+}
+
+template <typename From, typename To>
+void Normalize(const Normalization& of, const void* src, void* dst) {
+  const auto* from = static_cast<const From*>(src);
+  auto* to = static_cast<To*>(dst);
+  Vec sums[kVectors] = {};
+  int64_t at = 0;
+  for (; at + kVectors * kLanes <= of.count; at += kVectors * kLanes) {
+#pragma GCC unroll 4
+    for (int64_t i = 0; i < kVectors; ++i) {
+      Vec x = LoadAll(from + at + i * kLanes);
+      sums[i] += x * x;
+    }
+  }
+  ForVectors(of.count - at, [&](const auto& some) {
+    Vec x = some.From(from + at);
+    sums[0] += x * x;
+  });
+  const float squares = Across((sums[0] + sums[1]) + (sums[2] + sums[3]));
+  const Vec root = Broadcast(1.0F / std::sqrt(squares / static_cast<float>(of.count) + of.epsilon));
+  if (of.scale == nullptr) {
+    ForVectors(of.count, [&](const auto& some) { some.To(to, some.From(from) * root); });
+    return;
+  }
+  ForVectors(of.count,
+             [&](const auto& some) { some.To(to, some.From(from) * root * some.From(of.scale)); });
+}
+
+// Halves of a row are pairs; `other` is where tables have the numbers of the second ones.
+template <typename Type>
+MXPLAN_INLINE void RotateHalves(const Type* src, const float* cosines, const float* sines,
+                                int64_t half, int64_t other, Type* dst) {
+  ForVectors(half, [&](const auto& some) {
+    const Vec a = some.From(src), b = some.From(src + half);
+    some.To(dst, a * some.From(cosines) - b * some.From(sines));
+    some.To(dst + half, b * some.From(cosines + other) + a * some.From(sines + other));
+  });
+}
+
+template <int64_t... kLane>
+MXPLAN_INLINE Vec Swapped(Vec vec, std::integer_sequence<int64_t, kLane...>) {
+  return __builtin_shufflevector(vec, vec, (kLane ^ 1)...);
+}
+template <int64_t... kLane>
+MXPLAN_INLINE Vec Signs(std::integer_sequence<int64_t, kLane...>) {
+  return Vec{(kLane & 1 ? 1.0F : -1.0F)...};
+}
+// Neighbours are pairs.
+template <typename Type>
+MXPLAN_INLINE void RotatePairs(const Type* src, const float* cosines, const float* sines,
+                               int64_t width, bool whole_tables, Type* dst) {
+  const Vec signs = Signs(Lanes());
+  auto rotated = [&](Vec x, Vec cosine, Vec sine) {
+    return x * cosine + Swapped(x, Lanes()) * (sine * signs);
+  };
+  if (whole_tables) {
+    ForVectors(width, [&](const auto& some) {
+      some.To(dst, rotated(some.From(src), some.From(cosines), some.From(sines)));
+    });
+    return;
+  }
+  ForVectors(width, [&](const auto& some) {
+    some.To(dst, rotated(some.From(src), some.Twice(cosines), some.Twice(sines)));
+  });
+}
+
+template <typename Type>
+void Rotate(const Rotation& of, const void* src, const float* cosines, const float* sines,
+            void* dst) {
+  const auto* from = static_cast<const Type*>(src);
+  auto* to = static_cast<Type*>(dst);
+  if (of.interleaved) {
+    RotatePairs(from, cosines, sines, of.width, of.whole_tables, to);
+  } else {
+    const int64_t half = of.width / 2;
+    RotateHalves(from, cosines, sines, half, of.whole_tables ? half : 0, to);
+  }
+  std::copy(from + of.width, from + of.count, to + of.width);
+}
+
+Kernels Get(const char* normalization, const char* rotation) {
+  return {normalization,
+          rotation,
+          {{Normalize<float, float>, Normalize<float, Short>},
+           {Normalize<Short, float>, Normalize<Short, Short>}},
+          {Rotate<float>, Rotate<Short>}};
+}
+
+}  // namespace
+}  // namespace mxplan::rows

@@ -1,0 +1,98 @@
+"""Attention on keys and values behind past ones: one query and many, layouts, types."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+from program_builder import Array, Builder, call, random
+
+from tvm_mxplan.byoc.onednn import library
+from tvm_mxplan.byoc.onednn.backend import OneDNN
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.opcheck import checking
+
+MISSING = OneDNN().lacks("bfloat16")
+"""The reason that nothing runs in bfloat16, '' if something does."""
+N, H, G = 2, 4, 2
+
+
+def results(
+    past: int, fresh: int, depth: int, width: int, dtype: str = "float32", heads: str = ""
+) -> dict[str, tuple[Array, Array]]:
+    """What the step gives, and what it should, by role; opcheck has looked at each."""
+    rows = fresh
+    shapes = {
+        "src": (N, H, rows, depth),
+        "key": (N, G, fresh, depth),
+        "value": (N, G, fresh, width),
+        "past_key": (N, G, past, depth),
+        "past_value": (N, G, past, width),
+    }
+    kind = np.dtype(getattr(ml_dtypes, dtype, dtype))
+    arrays = {role: random(*shape, seed=at).astype(kind) for at, (role, shape) in enumerate(shapes.items())}
+    b = Builder()
+    order = [0, 2, 1, 3] if heads else [0, 1, 2, 3]
+    ids = {
+        role: b.input(shape, heads if role in ("src", "key", "value") else "", dtype)
+        for role, shape in shapes.items()
+    }
+    given = [
+        np.ascontiguousarray(array.transpose(order)) if role in ("src", "key", "value") else array
+        for role, array in arrays.items()
+    ]
+    made = {"joined_key": (N, G, past + fresh, depth), "joined_value": (N, G, past + fresh, width)}
+    made["dst"] = (N, rows, H, width)
+    ids |= {role: b.output(shape, "", dtype) for role, shape in made.items()}
+    b.step(ir.Attention(depth**-0.5, "last"), **ids)
+    outputs = [np.zeros(shape, kind) for shape in made.values()]
+    with checking() as checker:
+        call(b.module(), b.name, *given, *outputs)
+    result = checker.result()
+    assert result.steps == 1 and result.first is None, result
+    wide = {role: array.astype(np.float64) for role, array in arrays.items()}
+    key, value = (np.concatenate([wide[f"past_{role}"], wide[role]], 2) for role in ("key", "value"))
+    scores = np.einsum("nhsd,nhtd->nhst", wide["src"], key.repeat(H // G, 1)) * depth**-0.5
+    scores = np.where(np.tri(rows, past + fresh, past + fresh - rows, dtype=bool), scores, -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    weights /= weights.sum(-1, keepdims=True)
+    dst = np.einsum("nhst,nhtw->nshw", weights, value.repeat(H // G, 1))
+    return dict(zip(made, zip(outputs, (key, value, dst), strict=True), strict=True))
+
+
+def check(found: dict[str, tuple[Array, Array]], tolerance: float = 4e-6) -> None:
+    for role in ("joined_key", "joined_value"):
+        got, wanted = found[role]
+        assert np.array_equal(got.astype(np.float64), wanted)
+    got, wanted = found["dst"]
+    np.testing.assert_allclose(got.astype(np.float64), wanted, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("heads", ["", "acbd"])
+@pytest.mark.parametrize(
+    ("past", "fresh", "depth", "width"),
+    [
+        (7, 1, 16, 24),  # one query, few keys
+        (300, 1, 17, 19),
+        (5, 3, 16, 16),
+        (1100, 1, 64, 64),
+        (9000, 1, 64, 64),
+        (40, 70, 32, 32),  # several blocks of queries for each head
+    ],
+)
+def test_against_float64(past: int, fresh: int, depth: int, width: int, heads: str) -> None:
+    check(results(past, fresh, depth, width, heads=heads))
+
+
+@pytest.mark.skipif(bool(MISSING), reason=MISSING)
+@pytest.mark.parametrize("past", [20, 3000])
+def test_in_bfloat16(past: int) -> None:
+    check(results(past, 1, 64, 64, dtype="bfloat16"), 2**-7)
+
+
+def test_past_keys_come_with_past_values() -> None:
+    b = Builder()
+    ids = {role: b.input((1, 2, 3, 4)) for role in ("src", "key", "value", "past_key")}
+    b.step(ir.Attention(0.5), **ids, dst=b.output((1, 3, 2, 4)))
+    (step,) = library.describe(b.build()).steps
+    assert "expected past keys and values and joined ones together, or none" in step.error
