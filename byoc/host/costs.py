@@ -26,6 +26,8 @@ _TAKEN_OPERATIONS = 10.0
 """Of an element that is read by its index, where no neighbours come with it."""
 _FARTHEST_OPERATIONS, _ROW_OPERATIONS = 2.0, 160.0
 """Of an element, and of a row, whose farthest element is looked for."""
+_SUMMED_UP, _SUMMED_DOWN = 8.0, 4.0
+"""Of an element of a row, and of a column, that is added to those before it."""
 _SCANNED_OPERATIONS, _SORTED_OPERATIONS = 10.0, 16.0
 """Of an element that is held against a limit, and of each comparison of one that is sorted."""
 _FEW, _CHOSEN_FROM = 6, 128
@@ -86,6 +88,9 @@ def _computing_us(facts: StepFacts, machine: MachineRates) -> float:
         rows = math.prod(src) / max(1, src[attrs.axis])
         along = math.prod(src[attrs.axis + 1 :]) > 1
         operations = _FARTHEST_OPERATIONS * math.prod(src) * (2.0 if along else 1.0) + _ROW_OPERATIONS * rows
+    elif isinstance(attrs, ir.CumulativeSum):
+        along = math.prod(facts.padded("src")[attrs.axis + 1 :]) > 1
+        operations = (_SUMMED_DOWN if along else _SUMMED_UP) * math.prod(facts.padded("dst"))
     elif isinstance(attrs, ir.Ranking):
         operations = _sorting(facts.padded("src"), facts.padded("dst")[attrs.axis], attrs.axis)
     peak = _SHARE * machine.gflops("float32", facts.info.instruction_set)

@@ -55,7 +55,13 @@ struct Search {
   bool last = false;
 };
 
-// That are searched at once.
+// Sums up to each place: without the element there, from the end on.
+struct Cumulation {
+  bool exclusive = false;
+  bool reverse = false;
+};
+
+// That are searched, or summed, at once.
 constexpr int64_t kMostColumns = 256;
 
 // In formulas, i is one element of a row.
@@ -112,6 +118,12 @@ struct Kernels {
   // has room for one more than it returns, at most for all.
   int64_t (*keys_below)(int64_t key_bytes, const void* keys, int64_t count, uint64_t limit,
                         int32_t* found);
+  // dst[i] = sum of the elements up to src[i], in each of extent.rows rows of extent.count elements
+  // one behind the other; of float32, float64, int32 or int64.
+  void (*cumulative_rows)(Type type, Cumulation way, const void* src, void* dst, Extent extent);
+  // The same along columns, extent.count of them, at most kMostColumns; rows are `row` apart.
+  void (*cumulative_columns)(Type type, Cumulation way, const void* src, void* dst, int64_t row,
+                             Extent extent);
 };
 
 Kernels BaseKernels();
