@@ -22,8 +22,10 @@ _SHORT_ROW, _SHORT_OPERATIONS = 64, 6.0
 """Rows that are reduced side by side, and what one of their elements takes."""
 _RESIZED_OPERATIONS, _NARROW_SHARE = {"linear": 40.0, "cubic": 100.0}, 1.5
 """Of an element of a result that is mixed of others, and how many times that it takes in a narrow image."""
-_TAKEN_OPERATIONS = 10.0
+_TAKEN_OPERATIONS = 22.0
 """Of an element that is read by its index, where no neighbours come with it."""
+_MOVED_APART = 1.15
+"""Of a slice with steps, or whose elements are taken again and again, beside as many neighbours."""
 _FARTHEST_OPERATIONS, _ROW_OPERATIONS = 2.0, 160.0
 """Of an element, and of a row, whose farthest element is looked for."""
 _SUMMED_UP, _SUMMED_DOWN = 8.0, 4.0
@@ -52,6 +54,8 @@ def cost(facts: StepFacts, machine: MachineRates) -> float:
     if isinstance(facts.step.attrs, ir.Gather | ir.StridedSlice):
         # Elements that nobody asks for are not read.
         moved += min(facts.operand_bytes[-1] - facts.operand_bytes[0], 0)
+    if isinstance(facts.step.attrs, ir.StridedSlice) and set(facts.step.attrs.steps) != {1}:
+        moved = round(_MOVED_APART * moved)
     computing = _computing_us(facts, machine)
     alone = max(machine.copying_alone_us(moved), machine.threads * computing)
     if machine.threads == 1 or alone < _SERIAL_US:

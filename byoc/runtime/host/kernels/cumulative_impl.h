@@ -7,20 +7,10 @@
 namespace mxplan::host {
 namespace {
 
-// A register of elements, and one of places in it by which elements are moved about.
-template <typename T>
-struct SumLanes {
-  using Place = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
-  static constexpr int64_t kCount = 4 * MXPLAN_LANES / static_cast<int64_t>(sizeof(T));
-  typedef T Register __attribute__((vector_size(4 * MXPLAN_LANES)));    // NOLINT: a dependent type
-  typedef Place Places __attribute__((vector_size(4 * MXPLAN_LANES)));  // NOLINT: a dependent type
-};
-
 // *x with each element `by` places further on, behind zeros, or with `reverse` further back.
 template <bool reverse, typename T, int64_t by>
-MXPLAN_INLINE void Shift(const typename SumLanes<T>::Register* x,
-                         typename SumLanes<T>::Register* to) {
-  using Lanes = SumLanes<T>;
+MXPLAN_INLINE void Shift(const typename Picked<T>::Register* x, typename Picked<T>::Register* to) {
+  using Lanes = Picked<T>;
   typename Lanes::Places places;
   for (int64_t i = 0; i < Lanes::kCount; ++i) {
     const int64_t from = reverse ? i + by : i - by;
@@ -32,9 +22,9 @@ MXPLAN_INLINE void Shift(const typename SumLanes<T>::Register* x,
 
 // The sums of *x up to each place.
 template <bool reverse, typename T, int64_t by = 1>
-MXPLAN_INLINE void SumUp(typename SumLanes<T>::Register* x) {
-  if constexpr (by < SumLanes<T>::kCount) {
-    typename SumLanes<T>::Register moved;
+MXPLAN_INLINE void SumUp(typename Picked<T>::Register* x) {
+  if constexpr (by < Picked<T>::kCount) {
+    typename Picked<T>::Register moved;
     Shift<reverse, T, by>(x, &moved);
     *x += moved;
     SumUp<reverse, T, 2 * by>(x);
@@ -43,8 +33,8 @@ MXPLAN_INLINE void SumUp(typename SumLanes<T>::Register* x) {
 
 // The last of *x in the order of the sums, everywhere.
 template <bool reverse, typename T>
-MXPLAN_INLINE void Spread(typename SumLanes<T>::Register* x) {
-  using Lanes = SumLanes<T>;
+MXPLAN_INLINE void Spread(typename Picked<T>::Register* x) {
+  using Lanes = Picked<T>;
   typename Lanes::Places places;
   for (int64_t i = 0; i < Lanes::kCount; ++i) {
     places[i] = static_cast<typename Lanes::Place>(reverse ? 0 : Lanes::kCount - 1);
@@ -56,7 +46,7 @@ MXPLAN_INLINE void Spread(typename SumLanes<T>::Register* x) {
 // are left.
 template <bool exclusive, bool reverse, typename T>
 MXPLAN_INLINE void SumRow(const T* __restrict src, T* __restrict dst, int64_t count) {
-  using Lanes = SumLanes<T>;
+  using Lanes = Picked<T>;
   using Register = typename Lanes::Register;
   const int64_t whole = count - count % Lanes::kCount;
   Register sum = {};

@@ -64,6 +64,9 @@ struct Cumulation {
 // That are searched, or summed, at once.
 constexpr int64_t kMostColumns = 256;
 
+// Numbers in the two widest registers.
+constexpr int64_t kMostLanes = 32;
+
 // In formulas, i is one element of a row.
 struct Kernels {
   const char* isa;
@@ -101,8 +104,9 @@ struct Kernels {
                        int64_t count);
   // For each of `count` points: `inner` elements, sums of weights[k] times those at index[k]. There
   // are `terms` indices and weights for each point: the first ones of all points, then the second.
-  void (*interpolate)(const float* src, const int32_t* index, const float* weights, int64_t terms,
-                      int64_t inner, float* dst, int64_t count);
+  // src has `points` points; with several terms it has room for kMostLanes elements at least.
+  void (*interpolate)(const float* src, int64_t points, const int32_t* index, const float* weights,
+                      int64_t terms, int64_t inner, float* dst, int64_t count);
   // found[k] = the place in row k, which is not empty, of the element that is searched for; rows of
   // src begin `row` elements apart.  One that is no number is farther out than all that are.
   void (*farthest_rows)(Type type, Search search, const void* src, int64_t row, Extent extent,
