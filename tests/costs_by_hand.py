@@ -12,7 +12,10 @@ from tvm_mxplan.passes.costs.model import ModelCost
 def rates(
     gflops: float = 480.0, gbytes: float = 40.0, cache_bytes: int = 2 << 20, narrow: float = 0.5
 ) -> MachineRates:
-    """A machine with one cache, twice as fast as memory; AVX2 reaches the share ``narrow`` of the peak."""
+    """A machine with one cache, twice as fast as memory; AVX2 reaches the share ``narrow`` of the peak.
+
+    Bytes that threads exchange take a quarter of what bytes of memory do, beyond what their own take.
+    """
     compute = Compute("float32", "avx512", gflops), Compute("float32", "avx2", narrow * gflops)
     levels = MemoryLevel(cache_bytes, 2 * gbytes, 2 * gbytes), MemoryLevel(None, gbytes, gbytes)
     return MachineRates(
@@ -21,7 +24,7 @@ def rates(
         levels[not cache_bytes :],
         start_us=0.5,
         fork_us=1.5,
-        exchanged=2 * gbytes,
+        exchanged=0.4 * gbytes,
         region_us=1.5,
     )
 

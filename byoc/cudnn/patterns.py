@@ -37,7 +37,7 @@ Pattern = tuple[DFPattern, dict[str, DFPattern]]
 
 
 @dataclass(frozen=True)
-class Composite:
+class Row:
     """One row: a pattern with names for what the check looks at.
 
     Attributes
@@ -97,11 +97,9 @@ def _behind(product: Callable[[], Pattern], affine: tuple[str, ...]) -> Callable
     return pattern
 
 
-def _products(
-    name: str, product: Callable[[], Pattern], check: Callable[[Match], str | None]
-) -> list[Composite]:
+def _products(name: str, product: Callable[[], Pattern], check: Callable[[Match], str | None]) -> list[Row]:
     affine = _AFFINE if name != "dense" else (("bias",), ())
-    return [Composite(name, _behind(product, behind), check) for behind in affine]
+    return [Row(name, _behind(product, behind), check) for behind in affine]
 
 
 def _any() -> Pattern:
@@ -117,40 +115,38 @@ def _spatial(stem: str) -> list[str]:
     return [stem.format(axes) for axes in (1, 2, 3)]
 
 
-COMPOSITES: list[Composite] = [
+COMPOSITES: list[Row] = [
     *_products("convolution", _single(_spatial("nn.conv{}d"), 2), checks.convolution),
     *_products("deconvolution", _single(_spatial("nn.conv{}d_transpose"), 2), checks.convolution),
-    Composite("backward_data", own_operator(BACKWARD_DATA, 2), _accept),
-    Composite("backward_weights", own_operator(BACKWARD_WEIGHTS, 2), checks.backward_weights),
+    Row("backward_data", own_operator(BACKWARD_DATA, 2), _accept),
+    Row("backward_weights", own_operator(BACKWARD_WEIGHTS, 2), checks.backward_weights),
     *[
-        Composite("average_pool_backward", own_operator(operator, 2), checks.average_backward)
+        Row("average_pool_backward", own_operator(operator, 2), checks.average_backward)
         for operator in (AVERAGE_BACKWARD, ADAPTIVE_BACKWARD)
     ],
-    Composite("gate", own_operator(GATE, 2), _accept),
+    Row("gate", own_operator(GATE, 2), _accept),
     *_products("dense", _transposed, checks.dense),
     *_products("dense", _single(["matmul"], 2), checks.dense),
-    *[Composite(name, pattern, check, False) for name, pattern, check, _ in ACTIVATIONS],
-    Composite("matmul", _single(["matmul"], 2), checks.matmul),
-    Composite("attention", _attention, _accept),
-    Composite("pooling", _single(_spatial("nn.max_pool{}d") + _spatial("nn.avg_pool{}d"), 1), checks.pooling),
-    Composite("adaptive_pooling", _single(_spatial("nn.adaptive_avg_pool{}d"), 1), checks.adaptive_pooling),
-    Composite("global_pooling", _single(["mean", "max"], 1), checks.global_pooling),
-    Composite("reduction", _single(["sum", "max", "min", "mean"], 1), checks.reduction),
-    Composite("softmax", _single(["nn.softmax", "nn.log_softmax"], 1), _accept),
-    Composite("layer_norm", _single(["nn.layer_norm"], 3), checks.layer_norm),
-    Composite("channel_norm", _single(["nn.group_norm", "nn.instance_norm"], 3), checks.channel_norm),
-    Composite("leaky_relu", _single(["nn.leakyrelu"], 1), _accept, False),
-    Composite("clip", _single(["clip"], 3), checks.clip, False),
-    *[Composite("chain", _behind(_any, roles), checks.chain) for roles in _CHAINS],
-    Composite("eltwise", _single([*ELTWISE, "exp"], 1), _accept, False),
-    Composite("binary", _single(list(BINARY), 2), checks.binary),
-    *[Composite("slice", _single(["strided_slice"], arity), checks.strided_slice, False) for arity in (4, 5)],
-    Composite("concat", _single(["concat"], 1), checks.concat, False),
-    Composite("reshape", _single(["reshape"], 2), checks.view, False),
-    Composite(
-        "reshape", _single(["squeeze", "expand_dims", "flatten", "nn.batch_flatten"], 1), checks.view, False
-    ),
-    Composite("permute", _single(["permute_dims"], 1), checks.view, False),
+    *[Row(name, pattern, check, False) for name, pattern, check, _ in ACTIVATIONS],
+    Row("matmul", _single(["matmul"], 2), checks.matmul),
+    Row("attention", _attention, _accept),
+    Row("pooling", _single(_spatial("nn.max_pool{}d") + _spatial("nn.avg_pool{}d"), 1), checks.pooling),
+    Row("adaptive_pooling", _single(_spatial("nn.adaptive_avg_pool{}d"), 1), checks.adaptive_pooling),
+    Row("global_pooling", _single(["mean", "max"], 1), checks.global_pooling),
+    Row("reduction", _single(["sum", "max", "min", "mean"], 1), checks.reduction),
+    Row("softmax", _single(["nn.softmax", "nn.log_softmax"], 1), _accept),
+    Row("layer_norm", _single(["nn.layer_norm"], 3), checks.layer_norm),
+    Row("channel_norm", _single(["nn.group_norm", "nn.instance_norm"], 3), checks.channel_norm),
+    Row("leaky_relu", _single(["nn.leakyrelu"], 1), _accept, False),
+    Row("clip", _single(["clip"], 3), checks.clip, False),
+    *[Row("chain", _behind(_any, roles), checks.chain) for roles in _CHAINS],
+    Row("eltwise", _single([*ELTWISE, "exp"], 1), _accept, False),
+    Row("binary", _single(list(BINARY), 2), checks.binary),
+    *[Row("slice", _single(["strided_slice"], arity), checks.strided_slice, False) for arity in (4, 5)],
+    Row("concat", _single(["concat"], 1), checks.concat, False),
+    Row("reshape", _single(["reshape"], 2), checks.view, False),
+    Row("reshape", _single(["squeeze", "expand_dims", "flatten", "nn.batch_flatten"], 1), checks.view, False),
+    Row("permute", _single(["permute_dims"], 1), checks.view, False),
 ]
 
 
@@ -159,7 +155,7 @@ def fusion_patterns(refuse: Refuse, probe: Probe) -> list[relax.transform.Fusion
     return [_fusion_pattern(row, refuse, probe) for row in COMPOSITES]
 
 
-def _fusion_pattern(row: Composite, refuse: Refuse, probe: Probe) -> relax.transform.FusionPattern:
+def _fusion_pattern(row: Row, refuse: Refuse, probe: Probe) -> relax.transform.FusionPattern:
     root, named = row.pattern()
 
     def check(context: relax.transform.PatternCheckContext) -> bool:

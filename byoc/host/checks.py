@@ -23,6 +23,8 @@ MOVED = (
 COMPUTED = ("float32", "float64", "int8", "uint8", "int32", "int64", "bool")
 """Those that are compared and cast."""
 ARITHMETIC = ("float32", "int32", "int64")
+SUMMED = ("float32", "float64", "int32", "int64")
+"""Those of sums up to each place."""
 
 
 def tensors_of(call: relax.Call) -> list[relax.Expr]:
@@ -138,6 +140,16 @@ def _sorted(call: relax.Call, places: str) -> str | None:
     if places not in ("", "int32", "int64"):
         return f"places of {places}, expected int32 or int64"
     return _one_of(dtype_of(call.args[0]), COMPUTED)
+
+
+def cumulative_sum(call: relax.Call) -> str | None:
+    return _one_of(dtype_of(call), SUMMED) or _one_of(dtype_of(call.args[0]), COMPUTED)
+
+
+def flip(call: relax.Call) -> str | None:
+    shape = shape_of(call.args[0])
+    extent = shape[int(call.attrs.axis)] if shape else None
+    return None if isinstance(extent, int) and extent else f"an axis of {extent} elements"
 
 
 def resize(call: relax.Call) -> str | None:

@@ -104,6 +104,31 @@ def _reduction(c: Composite) -> int:
     return c.builder.reshape(src, c.shape)
 
 
+def _cumulative_sum(c: Composite) -> int:
+    reverse = _operator(c.root) == "flip"
+    call = c.find("cumsum") if reverse else c.root
+    src = c.only_param() if reverse else c.value(call.args[0])
+    axis, dtype = call.attrs.axis, dtype_of(call)
+    shape = c.builder.values[src].shape
+    if axis is None or not shape:
+        src, axis = c.builder.reshape(src, (product(shape),)), 0
+    src = _plain(c, src)
+    shape = c.builder.values[src].shape
+    if c.builder.values[src].dtype != dtype:
+        src = c.builder.step("cast", ir.Cast(), shape, [("src", src)], dtype)
+    summed = ir.CumulativeSum(int(axis) % len(shape), bool(call.attrs.exclusive), reverse)
+    return c.builder.reshape(c.builder.step("cumulative_sum", summed, shape, [("src", src)], dtype), c.shape)
+
+
+def _flip(c: Composite) -> int:
+    """A slice that goes along one axis backwards."""
+    axis = int(c.root.attrs.axis) % len(c.shape)
+    begin, steps = [0] * len(c.shape), [1] * len(c.shape)
+    begin[axis], steps[axis] = int(c.shape[axis]) - 1, -1  # type: ignore[arg-type]
+    attrs = ir.StridedSlice(tuple(begin), tuple(steps))
+    return c.emit("slice", attrs, ("src", c.value(c.root.args[0])))
+
+
 def _extreme_index(c: Composite) -> int:
     src, axis = c.value(c.root.args[0]), c.root.attrs.axis
     shape = c.builder.values[src].shape
@@ -180,6 +205,8 @@ TRANSLATE: dict[str, Callable[[Composite], int | tuple[int, ...]]] = {
     "broadcast": _broadcast,
     "concat": movement.concat,
     "reduction": _reduction,
+    "cumulative_sum": _cumulative_sum,
+    "flip": _flip,
     "extreme_index": _extreme_index,
     "top_k": _top_k,
     "sort": _sort,

@@ -22,10 +22,14 @@ _SHORT_ROW, _SHORT_OPERATIONS = 64, 6.0
 """Rows that are reduced side by side, and what one of their elements takes."""
 _RESIZED_OPERATIONS, _NARROW_SHARE = {"linear": 40.0, "cubic": 100.0}, 1.5
 """Of an element of a result that is mixed of others, and how many times that it takes in a narrow image."""
-_TAKEN_OPERATIONS = 10.0
+_TAKEN_OPERATIONS = 22.0
 """Of an element that is read by its index, where no neighbours come with it."""
+_MOVED_APART = 1.15
+"""Of a slice with steps, or whose elements are taken again and again, beside as many neighbours."""
 _FARTHEST_OPERATIONS, _ROW_OPERATIONS = 2.0, 160.0
 """Of an element, and of a row, whose farthest element is looked for."""
+_SUMMED_UP, _SUMMED_DOWN = 8.0, 4.0
+"""Of an element of a row, and of a column, that is added to those before it."""
 _SCANNED_OPERATIONS, _SORTED_OPERATIONS = 10.0, 16.0
 """Of an element that is held against a limit, and of each comparison of one that is sorted."""
 _FEW, _CHOSEN_FROM = 6, 128
@@ -50,6 +54,8 @@ def cost(facts: StepFacts, machine: MachineRates) -> float:
     if isinstance(facts.step.attrs, ir.Gather | ir.StridedSlice):
         # Elements that nobody asks for are not read.
         moved += min(facts.operand_bytes[-1] - facts.operand_bytes[0], 0)
+    if isinstance(facts.step.attrs, ir.StridedSlice) and set(facts.step.attrs.steps) != {1}:
+        moved = round(_MOVED_APART * moved)
     computing = _computing_us(facts, machine)
     alone = max(machine.copying_alone_us(moved), machine.threads * computing)
     if machine.threads == 1 or alone < _SERIAL_US:
@@ -86,6 +92,9 @@ def _computing_us(facts: StepFacts, machine: MachineRates) -> float:
         rows = math.prod(src) / max(1, src[attrs.axis])
         along = math.prod(src[attrs.axis + 1 :]) > 1
         operations = _FARTHEST_OPERATIONS * math.prod(src) * (2.0 if along else 1.0) + _ROW_OPERATIONS * rows
+    elif isinstance(attrs, ir.CumulativeSum):
+        along = math.prod(facts.padded("src")[attrs.axis + 1 :]) > 1
+        operations = (_SUMMED_DOWN if along else _SUMMED_UP) * math.prod(facts.padded("dst"))
     elif isinstance(attrs, ir.Ranking):
         operations = _sorting(facts.padded("src"), facts.padded("dst")[attrs.axis], attrs.axis)
     peak = _SHARE * machine.gflops("float32", facts.info.instruction_set)

@@ -64,6 +64,8 @@ ROWS = [
     Row("broadcast", 2, checks.accept, ("broadcast_to",)),
     Row("concat", 1, checks.concat, ("concat",)),
     Row("reduction", 1, checks.reduction, tuple(REDUCTIONS)),
+    Row("cumulative_sum", 1, checks.cumulative_sum, ("cumsum",)),
+    Row("flip", 1, checks.flip, ("flip",)),
     Row("extreme_index", 1, checks.extreme_index, ("argmax", "argmin")),
     Row("top_k", 1, checks.top_k, ("topk",)),
     Row("sort", 1, checks.sort, ("sort", "argsort")),
@@ -79,7 +81,28 @@ ROWS = [
 
 def fusion_patterns(refuse: Refuse) -> list[relax.transform.FusionPattern]:
     """The table as TVM's fusion patterns, which tell ``refuse`` what their checks refuse."""
-    return [_fusion_pattern(row, operator, refuse) for row in ROWS for operator in row.operators]
+    single = [_fusion_pattern(row, operator, refuse) for row in ROWS for operator in row.operators]
+    return [_sums_from_the_end(), *single]
+
+
+def _sums_from_the_end() -> relax.transform.FusionPattern:
+    """A cumulative sum of what is turned around, which is turned back: one step that goes the other way."""
+    turned = is_op("relax.flip")(wildcard())
+    summed = is_op("relax.cumsum")(turned)
+    root = is_op("relax.flip")(summed)
+
+    def check(context: relax.transform.PatternCheckContext) -> bool:
+        back, sums, turn = (context.annotated_expr[name] for name in ("root", "summed", "turned"))
+        if any(checks.tensors_ok(call) for call in (back, sums, turn)) or checks.cumulative_sum(sums):
+            return False
+        rank = back.ty.ndim
+        axes = {
+            None if axis is None else int(axis) % rank for axis in (x.attrs.axis for x in (back, sums, turn))
+        }
+        return len(axes) == 1 and None not in axes
+
+    named = {"root": root, "summed": summed, "turned": turned}
+    return relax.transform.FusionPattern(f"{NAME}.cumulative_sum", root, named, check, None)
 
 
 def _fusion_pattern(row: Row, operator: str, refuse: Refuse) -> relax.transform.FusionPattern:

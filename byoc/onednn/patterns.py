@@ -41,7 +41,7 @@ NAME = "mxplan_onednn"
 
 
 @dataclass(frozen=True)
-class Composite:
+class Row:
     """One row: a pattern with names for what the check and the code generator look at.
 
     Attributes
@@ -67,10 +67,8 @@ def _single(operator: str, arity: int) -> Callable[[], tuple[DFPattern, dict[str
     return lambda: (is_op(f"relax.{operator}")(*[wildcard() for _ in range(arity)]), {})
 
 
-def _operators(
-    name: str, arity: int, check: Callable[[Match], str | None], *operators: str
-) -> list[Composite]:
-    return [Composite(name, _single(operator, arity), check, operator) for operator in operators]
+def _operators(name: str, arity: int, check: Callable[[Match], str | None], *operators: str) -> list[Row]:
+    return [Row(name, _single(operator, arity), check, operator) for operator in operators]
 
 
 def _instance_norm() -> tuple[DFPattern, dict[str, DFPattern]]:
@@ -175,21 +173,21 @@ _SPATIAL = ("1d", "2d", "3d")
 _CONVOLUTIONS = [f"nn.conv{n}" for n in _SPATIAL]
 _DECONVOLUTIONS = [f"nn.conv{n}_transpose" for n in _SPATIAL]
 
-COMPOSITES: list[Composite] = [
-    Composite(
+COMPOSITES: list[Row] = [
+    Row(
         "few_bits_product", few_bits.pattern, _accept, "matmul with few bits", few_bits.check,
     ),
     # integers that stand for real numbers
     *[
-        Composite(operator, quantized.conversion(operator), _accept, operator, quantized.conversion_ok)
+        Row(operator, quantized.conversion(operator), _accept, operator, quantized.conversion_ok)
         for operator in ("quantize", "dequantize")
     ],
     *[
-        Composite(operator.name, own_operator(operator, arity), _accept, operator.name, quantized.dynamic_ok)
+        Row(operator.name, own_operator(operator, arity), _accept, operator.name, quantized.dynamic_ok)
         for operator, arity in ((quantized_operators.QUANTIZE, 1), (quantized_operators.DEQUANTIZE, 3))
     ],
     *[
-        Composite(name, pattern, check, f"{name} of integers", quantized.weights_ok)
+        Row(name, pattern, check, f"{name} of integers", quantized.weights_ok)
         for name, check, operators in (
             ("convolution", checks.convolution, _CONVOLUTIONS),
             ("deconvolution", checks.convolution, _DECONVOLUTIONS),
@@ -197,22 +195,22 @@ COMPOSITES: list[Composite] = [
         )
         for pattern in quantized.product(*operators)
     ],
-    Composite(
+    Row(
         "matmul_transposed", quantized.transposed_product, _check_transposed_weights, "matmul of integers",
         quantized.weights_ok,
     ),
     # what an importer spreads over several operators
-    Composite("lrn", lrn.pattern, lrn.check, "LRN"),
-    Composite("instance_norm", _instance_norm, _check_instance_norm, "instance norm"),
-    Composite("layer_norm_parts", _layer_norm_parts, _check_layer_norm_parts, "layer norm"),
-    *[Composite(*row) for row in ACTIVATIONS],
-    Composite("channel_shuffle", _channel_shuffle, _check_channel_shuffle, "channel shuffle"),
-    Composite("matmul_transposed", _transposed_weights, _check_transposed_weights, "matmul, transposed"),
+    Row("lrn", lrn.pattern, lrn.check, "LRN"),
+    Row("instance_norm", _instance_norm, _check_instance_norm, "instance norm"),
+    Row("layer_norm_parts", _layer_norm_parts, _check_layer_norm_parts, "layer norm"),
+    *[Row(*row) for row in ACTIVATIONS],
+    Row("channel_shuffle", _channel_shuffle, _check_channel_shuffle, "channel shuffle"),
+    Row("matmul_transposed", _transposed_weights, _check_transposed_weights, "matmul, transposed"),
     # one operator each
     *_operators("convolution", 2, checks.convolution, *_CONVOLUTIONS),
     *_operators("deconvolution", 2, checks.convolution, *_DECONVOLUTIONS),
     *[
-        Composite(name, own_operator(operator, 2), check, operator.name)
+        Row(name, own_operator(operator, 2), check, operator.name)
         for name, operator, check in (
             ("convolution_backward_data", convolution_gradients.BACKWARD_DATA, _accept),
             (
@@ -223,7 +221,7 @@ COMPOSITES: list[Composite] = [
         )
     ],
     *[
-        Composite(name, own_operator(operator, arity), check, operator.name)
+        Row(name, own_operator(operator, arity), check, operator.name)
         for name, operator, arity, check in (
             ("batch_norm", batch_norm.BATCH_NORM, 5, training.ranks),
             ("batch_norm_backward", batch_norm.BACKWARD, 5, training.ranks),
@@ -238,12 +236,12 @@ COMPOSITES: list[Composite] = [
     *_operators(
         "adaptive_pooling", 1, checks.adaptive_pooling, *[f"nn.adaptive_avg_pool{n}" for n in _SPATIAL]
     ),
-    *[Composite("recurrent", _recurrent(kind), _accept, kind, recurrent.check) for kind in GATES],
+    *[Row("recurrent", _recurrent(kind), _accept, kind, recurrent.check) for kind in GATES],
     *[
-        Composite(operator.name, _any_operands(operator), _accept, operator.name)
+        Row(operator.name, _any_operands(operator), _accept, operator.name)
         for operator in (recurrent_training.TRAINING, recurrent_training.BACKWARD)
     ],
-    Composite("attention", _attention, _accept, "attention", attention.check),
+    Row("attention", _attention, _accept, "attention", attention.check),
     *_operators("softmax", 1, checks.softmax, "nn.softmax", "nn.log_softmax"),
     Composite("rotary", own_operator(ROTARY, 3), rows.check_rotary, "rotary"),
     *_operators("rms_norm", 2, rows.check_rms_norm, "nn.rms_norm"),
@@ -278,7 +276,7 @@ def fusion_patterns(refuse: Refuse) -> list[relax.transform.FusionPattern]:
     return [_fusion_pattern(row, refuse) for row in COMPOSITES]
 
 
-def _fusion_pattern(row: Composite, refuse: Refuse) -> relax.transform.FusionPattern:
+def _fusion_pattern(row: Row, refuse: Refuse) -> relax.transform.FusionPattern:
     root, named = row.pattern()
 
     def check(context: relax.transform.PatternCheckContext) -> bool:

@@ -72,7 +72,7 @@ _CYCLES = {
     "topk": 20.0,
 }
 """For each element of the larger of operands and result; of all others ``_MOVED``."""
-_RESIZED = {"linear": 5.0, "cubic": 23.0}
+_RESIZED = {"linear": 4.0, "cubic": 23.0}
 """The same by the method of a resize."""
 _SORTS = ("sort", "argsort", "unique", "median")
 VIEWS = (*RESHAPES, "memory.view", "nn.dropout")

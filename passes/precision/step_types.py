@@ -29,7 +29,7 @@ _IN_TRAINING = (
     ir.RecurrentTraining,
     ir.RecurrentBackward,
 )
-_SORTING = (ir.ExtremeIndex, ir.Ranking)
+_ALONG_AXES = (ir.CumulativeSum, ir.ExtremeIndex, ir.Ranking)
 _CONVERTING = (ir.LayerNormalization, ir.RmsNormalization, ir.Reorder)
 _MOVING = (ir.Concat, ir.Shuffle, ir.Pad, ir.Slice, ir.StridedSlice, ir.Gather, ir.Select, ir.Reorder)
 _FILTERS = ("weights", "depthwise_weights")
@@ -60,7 +60,7 @@ def proposals(step: ir.Step, short: str) -> list[StepTypes]:
     both = [StepTypes(), StepTypes(short, short)]
     if step.has_depthwise or any(isinstance(post_op, ir.SumPostOp) for post_op in step.post_ops):
         return both[:1]
-    if isinstance(step.attrs, (*_IN_TRAINING, *_SORTING)):
+    if isinstance(step.attrs, (*_IN_TRAINING, *_ALONG_AXES)):
         return both[:1]
     if isinstance(step.attrs, ir.PRODUCTS):
         return [*both, StepTypes(short, FLOAT)]

@@ -23,7 +23,7 @@ MOVING = (
     ir.Reorder,
 )
 """Steps whose results are numbers that they read."""
-_EXACT = (*MOVING, ir.Compare, ir.ExtremeIndex)
+_EXACT = (*MOVING, ir.Compare, ir.CumulativeSum, ir.ExtremeIndex)
 
 
 def _numbers_of(compare: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:

@@ -331,6 +331,8 @@ def _free_axes(step: ir.Step, shape: Sequence[int], src: Sequence[int]) -> list[
             return list(axes)[:-1]
         case ir.Quantization(axis=along):
             return [axis for axis in axes if axis != along]
+        case ir.CumulativeSum(axis=along):
+            return [axis for axis in axes if axis != along]
         case ir.Softmax(axis=along):
             return [axis for axis in axes if axis != along % len(shape)]
         case ir.Reduction():

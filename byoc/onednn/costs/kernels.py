@@ -24,7 +24,7 @@ from tvm_mxplan.core.machine import MachineRates
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import StepFacts
 
-from .groups import NARROW, loaded, narrow_groups, narrowed
+from .groups import NARROW, STORED, loaded, narrow_groups, narrowed
 from .names import GEMM
 from .vectors import VECTOR, VECTORS, positions, vector_of, whole
 
@@ -45,7 +45,7 @@ class Reach:
 _ONE_ROW = Reach(10.0, 0.0, 1.3)
 _DEPTHWISE = (
     ("jit_dw", True, Reach(0.3, 0.8)),
-    ("jit_dw", False, Reach(0.4, 0.6)),
+    ("jit_dw", False, Reach(0.4, 0.75)),
 )
 _CONVOLUTIONS = (
     # Beginning of the family, whether the result is in blocks (None: either), what it reaches.
@@ -77,7 +77,7 @@ _OTHER_CONVOLUTIONS = Reach(0.8, 1.0)
 _PRODUCTS = Reach(1.05, 1.2, 1.3)
 _GEMM = Reach(0.3, 1.4, 1.3)
 # Operations of one element of a result, or of a window: as many as the peak allows in the time that it takes.
-_POOLED, _POOLED_IN_BLOCKS, _SCALED_LRN, _EXPONENTIAL, _NORMALIZED = 2.7, 3.8, 65.0, 300.0, 35.0
+_SCALED_LRN, _EXPONENTIAL, _NORMALIZED = 65.0, 300.0, 35.0
 _TRANSCENDENTAL = 30.0
 # Backward a maximum is looked for again; by the batch's statistics images are gone over more than once.
 _MAXIMA_BACK, _MAXIMA_BACK_IN_BLOCKS, _AVERAGES_BACK = 24.0, 17.0, 10.0
@@ -88,6 +88,11 @@ _NORMALIZED_BACK = 2 * _NORMALIZED
 _MEAN_SQUARE, _ROTATED = 12.0, 16.0
 # Of a reorder that puts another axis side by side: elements go one by one, or by no code of their own.
 _TURNED, _CONVERTED_SLOWLY = 60.0, 6500.0
+# Cycles of a core, whose number does not go by the peak: of a vector of a window in a maximum and in a sum,
+# each of which waits for the one before it; of an element that goes to another place alone, in oneDNN's
+# kernels and in ours.
+_LARGEST, _LARGEST_IN_BLOCKS, _SUMMED, _SHUFFLED, _TURNED_BY_US = 2.0, 4.5, 3.0, 0.9, 0.4
+_AVX2_FLOPS = 32  # of one core in a cycle, at the peak of AVX2
 _SLOW_REORDER = "simple"
 # Our own takes no longer than the bytes do.
 _TURNED_BY_OURS = "turn"
@@ -161,7 +166,12 @@ def computing_us(facts: StepFacts, machine: MachineRates) -> float:
         operations = 2.0 * math.prod(gradient) * math.prod(inputs) / _reach(facts).share
     elif isinstance(attrs, ir.Pooling):
         window = math.prod(min(k, n) for k, n in zip(attrs.kernel, src[2:], strict=True))
-        operations = elements * window * (_POOLED_IN_BLOCKS if facts.layout("dst").blocks else _POOLED)
+        operations = (
+            positions(dst) * whole(dst[1], VECTOR) / VECTOR * window * _pooled(facts) * _cycle(machine)
+        )
+    elif isinstance(attrs, ir.Shuffle):
+        alone = _innermost(facts, "src") == attrs.axis
+        operations = elements * (_SHUFFLED if alone else 0.0) * _cycle(machine)
     elif isinstance(attrs, ir.PoolingBackward):
         windows = math.prod(facts.padded("gradient")) * math.prod(attrs.kernel)
         maxima = _MAXIMA_BACK_IN_BLOCKS if facts.layout("dst").blocks else _MAXIMA_BACK
@@ -184,8 +194,8 @@ def computing_us(facts: StepFacts, machine: MachineRates) -> float:
         operations = elements * _NORMALIZED_BACK
     elif isinstance(attrs, ir.Reorder):
         slow = info.family == _SLOW_REORDER and facts.layout("src") != facts.layout("dst")  # else a copy
-        turned = info.family != _TURNED_BY_OURS and _turns(facts)
-        operations = elements * (_CONVERTED_SLOWLY if slow else _TURNED if turned else 0.0)
+        by_us = _TURNED_BY_US * _cycle(machine) if info.family == _TURNED_BY_OURS else _TURNED
+        operations = elements * (_CONVERTED_SLOWLY if slow else by_us if _turns(facts) else 0.0)
     elif isinstance(attrs, ir.Eltwise):
         operations = 0.0 if attrs.algorithm in _SIMPLE else elements * _TRANSCENDENTAL
     else:
@@ -258,18 +268,34 @@ def _convolution(facts: StepFacts, attrs: ir.Convolution | ir.Deconvolution, mac
         outputs = attrs.groups * whole(-(-outputs // attrs.groups), vector)
         if attrs.groups > 1:
             share *= loaded(facts, instructions, machine)
-    return 2.0 * pixels * inputs * outputs * window / share
+    terms = inputs * window + (STORED if info.family == _ANY_WINDOW else 0)
+    return 2.0 * pixels * outputs * terms / share
+
+
+def _pooled(facts: StepFacts) -> float:
+    """Cycles of a vector of a window."""
+    attrs = facts.step.attrs
+    assert isinstance(attrs, ir.Pooling)
+    if attrs.algorithm != "max":
+        return _SUMMED
+    return _LARGEST_IN_BLOCKS if facts.layout("dst").blocks else _LARGEST
+
+
+def _cycle(machine: MachineRates) -> float:
+    """Operations that the peak allows in a cycle of one core, at the clock at which AVX2 is measured."""
+    return _AVX2_FLOPS * machine.gflops("float32") / machine.gflops("float32", "avx2")
+
+
+def _innermost(facts: StepFacts, role: str) -> int | None:
+    """The axis along which neighbours stand side by side."""
+    shape, layout = facts.shape(role), facts.layout(role)
+    axes = [*layout.order, *(dim for _, dim in layout.blocks)]
+    return next((dim for dim in reversed(axes) if shape[dim] != 1), None)
 
 
 def _turns(facts: StepFacts) -> bool:
     """Whether neighbours in the source of a reorder are none in its result."""
-    shape = facts.shape("src")
-    innermost = []
-    for role in ("src", "dst"):
-        layout = facts.layout(role)
-        axes = [*layout.order, *(dim for _, dim in layout.blocks)]
-        innermost.append(next((dim for dim in reversed(axes) if shape[dim] != 1), None))
-    return innermost[0] != innermost[1]
+    return _innermost(facts, "src") != _innermost(facts, "dst")
 
 
 def _reach(facts: StepFacts) -> Reach:

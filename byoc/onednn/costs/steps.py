@@ -21,8 +21,6 @@ from .kernels import computing_us, hides, shown_share, weights_passes
 from .types import in_float, is_float, time_share
 from .winograd import winograd_us
 
-_FORKS = 2.0
-"""Waking threads costs that many times what it takes where nothing else is done: caches are cold."""
 _FULL, _HIDDEN = 1.6, 0.6
 """Of exchanging images where nothing hides it, and of the arithmetic that something is hidden behind."""
 _FITTED_READ = 33.0
@@ -37,10 +35,10 @@ _CONVERSION = "conversion"
 def cost(facts: StepFacts, machine: MachineRates) -> float:
     """Microseconds of one step on a machine."""
     attrs = facts.step.attrs
-    start = machine.start_us + _FORKS * machine.fork_us
+    start = machine.start_us + machine.fork_us
     if isinstance(attrs, ir.Concat | ir.Slice):
         moved = 2 * facts.pieces_bytes
-        return start + max(shown_share(facts) * machine.exchanging_us(moved), machine.copying_us(moved))
+        return start + max(shown_share(facts) * machine.exchanging_us(moved), machine.moving_us(moved))
     images = facts.image_bytes
     exchanging = machine.exchanging_us(images)
     if isinstance(attrs, ir.Convolution | ir.Deconvolution) and attrs.algorithm != "direct":
@@ -53,7 +51,7 @@ def cost(facts: StepFacts, machine: MachineRates) -> float:
     shown = shown_share(facts) * exchanging
     if hides(facts):  # as far as there is arithmetic to hide it behind
         shown = max(shown, _FULL * exchanging - _HIDDEN * computing)
-    spent = start + max(computing + shown, machine.copying_us(images)) + weights
+    spent = start + max(computing + shown, machine.moving_us(images)) + weights
     # A recurrent layer's reference code is made of matrix products, fast ones.
     slow = facts.info.is_reference and not isinstance(attrs, ir.Recurrent)
     own = facts.info.family == _CONVERSION

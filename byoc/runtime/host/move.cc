@@ -9,9 +9,10 @@
 namespace mxplan::host {
 namespace {
 
-constexpr double kElementNs = 0.3;
-constexpr double kApartNs = 1.0;  // where elements are read far from each other
-constexpr int64_t kTile = 32;     // rows and columns that are transposed at once
+constexpr double kElementNs = 0.2;
+constexpr double kByteNs = 0.02, kRowNs = 1.5;  // of neighbours that are moved together
+constexpr double kApartNs = 1.0;                // where elements are read far from each other
+constexpr int64_t kTile = 32;                   // rows and columns that are transposed at once
 
 template <typename T>
 void TransposeTile(const T* src, int64_t src_stride, T* dst, int64_t dst_stride, int64_t rows,
@@ -60,7 +61,10 @@ void Move::Run(const char* src, char* dst) const {
   dst += first_dst_ * element_bytes_;
   const int64_t stride = nest_.back().strides[1];
   if (std::abs(stride) > 4 && nest_.size() > 1) return RunTransposed(src, dst);
-  CopyRows(src, dst, kElementNs);
+  const auto count = static_cast<double>(nest_.back().extent);
+  const bool together = stride == 1 || stride == 0;
+  CopyRows(src, dst,
+           together ? kByteNs * static_cast<double>(element_bytes_) + kRowNs / count : kElementNs);
 }
 
 void Move::CopyRows(const char* src, char* dst, double element_ns) const {

@@ -159,6 +159,7 @@ const std::vector<Rule>& Rules() {
       {"slice", {"src"}, {}, Types::kSame, PostOps::kNone, CheckSlice},
       {"strided_slice", {"src"}, {}, Types::kSame, PostOps::kNone, CheckStridedSlice},
       {"gather", {"src", "indices"}, {}, Types::kIndices, PostOps::kNone, CheckGather},
+      {"cumulative_sum", {"src"}, {}, Types::kSame, PostOps::kNone, CheckCumulativeSum},
       {"extreme_index", {"src"}, {}, Types::kFound, PostOps::kNone, CheckExtremeIndex},
       {"ranking", {"src"}, {"order"}, Types::kRanked, PostOps::kNone, CheckRanking},
       {"select", {"condition", "src", "src1"}, {}, Types::kCondition, PostOps::kNone, CheckSelect},

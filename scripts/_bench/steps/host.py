@@ -112,6 +112,8 @@ def cases() -> Iterator[Case]:
         yield Case("gather rows", (f32, ((7,), "int64")), lambda x, i, a=last - 1: op.take(x, i, a))
         yield Case("mean over rows", (f32,), lambda x, a=last - 1: op.mean(x, [a]))
         yield Case("largest of a row", (f32,), lambda x, a=last: op.max(x, [a]))
+        yield Case("sums up to each place", (f32,), lambda x, a=last: op.cumsum(x, a))
+        yield Case("sums down", (whole,), lambda x, a=last - 1: op.cumsum(x, a))
         yield Case("broadcast of a row", (row,), lambda x, s=shape: op.broadcast_to(x, s))
         yield Case("gather elements", (f32, ((14,), "int64")), lambda x, i, a=last: op.take(x, i, a))
     table = ((30522, 768), "float32")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,22 +36,28 @@ class _Clock:
     programs: list[ir.Program] = field(default_factory=list)
     times: list[tuple[int, float]] = field(default_factory=list)
     """Of this call: a step's number and its seconds."""
+    clock: Callable[[], float] = time.perf_counter
     _started: float = 0.0
 
     def begin(self, module: Any, symbols: Sequence[int]) -> None:
         self.programs.append(codec.decode(bytes(module["mxplan.program"]())))
 
     def before(self, step: int, values: Sequence[int], tensors: Sequence[Any]) -> None:
-        self._started = time.perf_counter()
+        self._started = self.clock()
 
     def after(self, step: int, values: Sequence[int], tensors: Sequence[Any]) -> None:
-        self.times.append((step, time.perf_counter() - self._started))
+        self.times.append((step, self.clock() - self._started))
 
 
-def time_steps(executable: Executable, inputs: Mapping[str, np.ndarray], calls: int) -> list[TimedStep]:
+def time_steps(
+    executable: Executable,
+    inputs: Mapping[str, np.ndarray],
+    calls: int,
+    clock: Callable[[], float] = time.perf_counter,
+) -> list[TimedStep]:
     """The steps of ``executable`` in the order in which they run; a call or two come first, untimed."""
     executable(**inputs)
-    clocks = [_Clock() for _ in range(calls + 1)]
+    clocks = [_Clock(clock=clock) for _ in range(calls + 1)]
     try:
         for clock in clocks:
             library.observe(clock)

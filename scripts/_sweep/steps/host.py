@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from math import prod
 
@@ -53,6 +54,15 @@ def gather(f: Fields) -> Subject | None:
     places = Tensor("indices", indices, data="indices", dtype=kind, below=shape[axis])
     dst = (*shape[:axis], *indices, *shape[axis + 1 :])
     return Subject(ir.Gather(axis), (Tensor("src", shape), places), dst)
+
+
+def cumulative_sum(f: Fields) -> Subject | None:
+    """exclusive=1: without the element itself; reverse=1: from the end on."""
+    shape, axis = f.dims(), f.number("axis", 0)
+    if axis >= len(shape):
+        return None
+    attrs = ir.CumulativeSum(axis, bool(f.number("exclusive")), bool(f.number("reverse")))
+    return Subject(attrs, (Tensor("src", shape),), shape)
 
 
 def extreme_index(f: Fields) -> Subject | None:
@@ -113,3 +123,17 @@ def in_host(made: Subject, read: str, written: str) -> Subject:
     rounds = isinstance(made.attrs, ir.Eltwise) and not made.exact
     exact = made.exact and prod(made.dst) > 0 and not rounds
     return replace(made, tensors=tuple(tensors), written=written, added=written, exact=exact, library="host")
+
+
+KINDS: dict[str, Callable[[Fields], Subject | None]] = {
+    "select": select,
+    "compare": compare,
+    "cast": cast,
+    "cumulative_sum": cumulative_sum,
+    "extreme_index": extreme_index,
+    "ranking": ranking,
+    "gather": gather,
+    "strided_slice": strided_slice,
+    "resize": resize,
+}
+"""Those that are the host library's alone."""

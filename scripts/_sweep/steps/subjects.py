@@ -12,9 +12,9 @@ from math import prod
 from tvm_mxplan.core.program import program as ir
 
 from ..grammar import Problem
+from . import host
 from .element_types import typed
 from .functions import EXACT_ELTWISE, eltwise
-from .host import cast, compare, extreme_index, function, gather, ranking, resize, select, strided_slice
 from .sequences import attention, recurrent, recurrent_backward, recurrent_training, rms_normalization, rotary
 from .subject import Data, Fields, Subject, Tensor, broadcast
 
@@ -215,7 +215,7 @@ def _reduction(f: Fields) -> Subject:
 def _eltwise(f: Fields) -> Subject:
     shape, algorithm = f.dims(), f.text("alg", "relu")
     if f.text("lib", "") == "host":
-        return function(algorithm, shape)
+        return host.function(algorithm, shape)
     data: Data = "positive" if algorithm in ("log", "sqrt", "pow") else "numbers"
     src = Tensor("src", shape, data=data)
     return Subject(ir.Eltwise(*eltwise(algorithm)), (src,), shape, exact=algorithm in EXACT_ELTWISE)
@@ -373,6 +373,7 @@ _KINDS: dict[str, Callable[[Fields], Subject | None]] = {
     "recurrent": recurrent,
     "attention": attention,
     "rotary": rotary,
+    **host.KINDS,
     "concat": _concat,
     "shuffle": _shuffle,
     "resampling": _resampling,
@@ -381,14 +382,6 @@ _KINDS: dict[str, Callable[[Fields], Subject | None]] = {
     "reorder": _reorder,
     "quantization": _quantization,
     "dynamic_quantization": _dynamic_quantization,
-    "select": select,
-    "compare": compare,
-    "cast": cast,
-    "extreme_index": extreme_index,
-    "ranking": ranking,
-    "gather": gather,
-    "strided_slice": strided_slice,
-    "resize": resize,
     "convolution_backward_weights": _convolution_backward_weights,
     "pooling_backward": _pooling_backward,
     "batch_normalization_training": _batch_normalization_training,

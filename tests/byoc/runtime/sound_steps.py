@@ -252,6 +252,7 @@ SOUND: dict[str, Sound] = {
         types={"indices": "int64"},
         library="host",
     ),
+    "cumulative_sum": Sound(ir.CumulativeSum(1, True, False), (3, 6), {"src": (3, 6)}, library="host"),
     "extreme_index": Sound(
         ir.ExtremeIndex("max", 1, False), (3, 1), {"src": (3, 6)}, types={"dst": "int64"}, library="host"
     ),

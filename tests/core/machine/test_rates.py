@@ -137,14 +137,30 @@ def test_limits_that_are_fine() -> None:
 
 
 def test_what_threads_exchange() -> None:
-    """Of what caches hold the share that others wrote; the rest comes from memory."""
-    half = (16 << 20) / 2 / 11.9 / 1e3
-    assert RATES.exchanging_us(16 << 20) == pytest.approx(half)
-    assert RATES.exchanging_us(48 << 20) == pytest.approx(2 * half + (16 << 20) / 68.4 / 1e3)
-    assert replace(RATES, threads=4).exchanging_us(1000) == pytest.approx(0.75 * 1000 / 11.9 / 1e3)
+    """Of what the nearest caches hold the share that others wrote, beyond bytes of one's own.
+
+    What other caches hold stands there for all threads alike; the rest comes from memory.
+    """
+    each = (0.5 / 11.9 - 2 / 187.0) / 1e3
+    near = (2 << 20) * each
+    assert RATES.exchanging_us(1 << 20) == pytest.approx(near / 2)
+    assert RATES.exchanging_us(16 << 20) == pytest.approx(near)
+    assert RATES.exchanging_us(48 << 20) == pytest.approx(near + (16 << 20) / 68.4 / 1e3)
+    four = (0.75 / 11.9 - 2 / 187.0) * 1000 / 1e3
+    assert replace(RATES, threads=4).exchanging_us(1000) == pytest.approx(four)
     assert replace(RATES, threads=1).exchanging_us(1000) == 0.0
+    assert replace(RATES, exchanged=100.0).exchanging_us(1000) == 0.0, "as fast as bytes of one's own"
     uncached = replace(RATES, levels=RATES.levels[-1:])
     assert uncached.exchanging_us(1000) == pytest.approx(1000 / 68.4 / 1e3)
+
+
+def test_what_is_moved_in_the_middle_of_a_network() -> None:
+    """The nearest of several caches has the data of other steps."""
+    assert RATES.moving_us(1000) == pytest.approx(1000 / 171.0 / 1e3)
+    assert RATES.moving_us(16 << 20) == RATES.copying_us(16 << 20)
+    assert RATES.moving_us(64 << 20) == RATES.copying_us(64 << 20)
+    one = replace(RATES, levels=(RATES.levels[0], RATES.levels[-1]))
+    assert one.moving_us(1000) == one.copying_us(1000)
 
 
 def test_the_default_knows_every_instruction_set_and_level() -> None:

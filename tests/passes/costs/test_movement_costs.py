@@ -121,7 +121,7 @@ def test_only_a_value_with_bytes_of_its_own_can_view_another():
 
 def test_copying_takes_a_start_and_goes_with_the_bytes():
     machine = model(gbytes=20.0)
-    start = machine.machine.start_us + 2 * machine.machine.fork_us
+    start = machine.machine.start_us + machine.machine.fork_us
     program = joined((16, 17), ())
     took = [machine.copies(program, program.steps[-1], (layout,) * 3) - start for layout in (PLAIN, BLOCKED)]
     assert took[1] == pytest.approx(took[0] * 48 / 33)

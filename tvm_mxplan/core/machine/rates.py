@@ -149,16 +149,33 @@ class MachineRates:
         shared = level.copied / self.threads if level.nbytes is not None else 0.0
         return nbytes / max(shared, self.memory.copied) / 1e3
 
+    def moving_us(self, nbytes: int) -> float:
+        """As ``copying_us`` in the middle of a network, whose other steps have the nearest of several caches.
+
+        What is read was written before others ran, and where results go nothing stands yet.
+        """
+        nearest, *others = self.levels
+        shared = nearest.nbytes is not None and len(others) > 1
+        return nbytes / min(self.holding(nbytes).copied, others[0].copied if shared else _FASTEST) / 1e3
+
     def exchanging_us(self, nbytes: int) -> float:
         """Microseconds until every thread has its part of so many bytes, which any of them has written.
 
-        A share of them, by the number of threads, was written by others.  What caches do not hold comes from
-        memory anyway.
+        A share of them, by the number of threads, was written by others.  Only what takes longer than bytes
+        of one's own counts: those are read while others are computed with.  What the nearest caches no longer
+        hold stands where all threads have it alike, and beyond the last cache it comes from memory anyway.
         """
         held = max((level.nbytes or 0 for level in self.levels), default=0)
-        near, far = min(nbytes, held), max(nbytes - held, 0)
-        crossing = (self.threads - 1) / self.threads * near / self.exchanged
-        return (crossing + far / self.memory.copied) / 1e3
+        near, far = min(nbytes, self.levels[0].nbytes or 0), max(nbytes - held, 0)
+        return (near * self._crossing_ns() + far / self.memory.copied) / 1e3
+
+    def _crossing_ns(self) -> float:
+        """Nanoseconds of a byte that threads exchange, beyond those of one that stays with its thread.
+
+        ``exchanged`` is measured by a function that reads bytes of others and writes as many.
+        """
+        others = (self.threads - 1) / self.threads
+        return max(others / self.exchanged - 2 / self.levels[0].copied, 0.0) if others else 0.0
 
     def holding(self, nbytes: int) -> MemoryLevel:
         """The nearest level that holds so many bytes."""

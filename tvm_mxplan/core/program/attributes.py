@@ -13,6 +13,7 @@ from .kinds.movement import (
     Cast,
     Compare,
     Concat,
+    CumulativeSum,
     ExtremeIndex,
     Gather,
     Pad,
@@ -278,6 +279,7 @@ Attributes: TypeAlias = (
     | Slice
     | StridedSlice
     | Gather
+    | CumulativeSum
     | ExtremeIndex
     | Ranking
     | Select
@@ -322,6 +324,7 @@ STEP_KINDS: dict[str, type] = {
     "slice": Slice,
     "strided_slice": StridedSlice,
     "gather": Gather,
+    "cumulative_sum": CumulativeSum,
     "extreme_index": ExtremeIndex,
     "ranking": Ranking,
     "select": Select,

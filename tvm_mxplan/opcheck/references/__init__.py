@@ -56,6 +56,7 @@ REFERENCES: dict[type, Callable[[Any, Operands], Estimate]] = {
     ir.Slice: movement.slice_,
     ir.StridedSlice: movement.strided_slice,
     ir.Gather: movement.gather,
+    ir.CumulativeSum: reduction.cumulative_sum,
     ir.ExtremeIndex: order.extreme_index,
     ir.Select: choice.select,
     ir.Compare: choice.compare,

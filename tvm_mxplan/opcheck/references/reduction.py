@@ -1,4 +1,4 @@
-"""Reductions, softmax and its logarithm."""
+"""Reductions, cumulative sums, softmax and its logarithm."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scipy import special
 
 from tvm_mxplan.core.program import program as ir
 
-from ..estimate import UNIT_ROUNDOFF, Estimate, gamma
+from ..estimate import UNIT_ROUNDOFF, Array, Estimate, gamma
 from .operands import Operands
 
 _EXP = 4e-6  # relative error that oneDNN's tests allow exp and log in float32
@@ -35,6 +35,19 @@ def reduction(attrs: ir.Reduction, operands: Operands) -> Estimate:
             size = np.abs(src).mean(axes, keepdims=True)
             return Estimate(src.mean(axes, keepdims=True), gamma(terms + 1) * size)
     raise KeyError(attrs.algorithm)
+
+
+def cumulative_sum(attrs: ir.CumulativeSum, operands: Operands) -> Estimate:
+    src = operands.src
+
+    def summed(terms: Array) -> Array:
+        found = np.cumsum(np.flip(terms, attrs.axis) if attrs.reverse else terms, attrs.axis)
+        if attrs.exclusive:  # one place later, behind a zero
+            found = np.roll(found, 1, attrs.axis)
+            found[(slice(None),) * attrs.axis + (slice(0, 1),)] = 0
+        return np.flip(found, attrs.axis) if attrs.reverse else found
+
+    return Estimate(summed(src), gamma(src.shape[attrs.axis]) * summed(np.abs(src)))
 
 
 def softmax(attrs: ir.Softmax, operands: Operands) -> Estimate:

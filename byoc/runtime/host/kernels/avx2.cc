@@ -1,4 +1,5 @@
 // Loops over elements for AVX2.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>

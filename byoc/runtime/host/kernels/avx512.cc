@@ -1,4 +1,5 @@
 // Loops over elements for AVX-512.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>

@@ -1,4 +1,5 @@
 // Loops over elements for any x86-64.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>

@@ -65,6 +65,28 @@ MXPLAN_INLINE T* Row(const Written& dst, int64_t row) {
 #define MXPLAN_FOR_EACH(i, count) \
   _Pragma("GCC ivdep") for (int64_t i = 0, i##_end = (count); i < i##_end; ++i)
 
+// A register of elements, and one of places in two of them.
+template <typename T>
+struct Picked {
+  using Place = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
+  static constexpr int64_t kCount = 4 * MXPLAN_LANES / static_cast<int64_t>(sizeof(T));
+  typedef T Register __attribute__((vector_size(4 * MXPLAN_LANES)));    // NOLINT: a dependent type
+  typedef Place Places __attribute__((vector_size(4 * MXPLAN_LANES)));  // NOLINT: a dependent type
+};
+
+// Whether elements of a short row are picked out of registers; SSE has no instruction for that.
+template <typename T>
+constexpr bool kPicks = MXPLAN_LANES >= 8 && sizeof(T) >= 4;
+
+// *to = the elements of two registers, which stand one behind the other, at places[...].
+template <typename T>
+MXPLAN_INLINE void Pick(const typename Picked<T>::Register* two,
+                        const typename Picked<T>::Place* places, typename Picked<T>::Register* to) {
+  typename Picked<T>::Places at;
+  __builtin_memcpy(&at, places, sizeof(at));
+  *to = __builtin_shuffle(two[0], two[1], at);
+}
+
 // Calls `of(T())` for the C++ type of `type`.
 template <typename Of>
 MXPLAN_INLINE void WithType(Type type, const Of& of) {

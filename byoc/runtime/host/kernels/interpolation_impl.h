@@ -36,6 +36,27 @@ void InterpolatePoints(const float* __restrict src, const int32_t* __restrict in
   }
 }
 
+// The same of a row that two registers hold; the last points are made twice.
+template <int kTerms>
+MXPLAN_INLINE void PickSums(const float* src, const int32_t* index, const float* weights,
+                            float* dst, int64_t count) {
+  using Register = Picked<float>::Register;
+  constexpr int64_t kStep = Picked<float>::kCount;
+  Register two[2];
+  __builtin_memcpy(two, src, sizeof(two));
+  for (int64_t begin = 0; begin < count; begin += kStep) {
+    const int64_t at = begin + kStep <= count ? begin : count - kStep;
+    Register sum = {};
+    for (int k = 0; k < kTerms; ++k) {
+      Register picked, share;
+      Pick<float>(two, index + k * count + at, &picked);
+      __builtin_memcpy(&share, weights + k * count + at, sizeof(share));
+      sum = k == 0 ? picked * share : sum + picked * share;
+    }
+    __builtin_memcpy(dst + at, &sum, sizeof(sum));
+  }
+}
+
 // The nearest points, without arithmetic.
 void PickPoints(const float* __restrict src, const int32_t* __restrict index, int64_t inner,
                 float* __restrict dst, int64_t count) {
@@ -49,9 +70,14 @@ void PickPoints(const float* __restrict src, const int32_t* __restrict index, in
   }
 }
 
-void InterpolateKernel(const float* src, const int32_t* index, const float* weights, int64_t terms,
-                       int64_t inner, float* dst, int64_t count) {
+void InterpolateKernel(const float* src, int64_t points, const int32_t* index, const float* weights,
+                       int64_t terms, int64_t inner, float* dst, int64_t count) {
   if (terms == 1) return PickPoints(src, index, inner, dst, count);
+  if constexpr (kPicks<float>) {
+    const bool held = inner == 1 && points <= 2 * MXPLAN_LANES && count >= MXPLAN_LANES;
+    if (held && terms == 2) return PickSums<2>(src, index, weights, dst, count);
+    if (held && terms == 4) return PickSums<4>(src, index, weights, dst, count);
+  }
   if (inner == 1 && terms == 2) return InterpolatePoints<2>(src, index, weights, dst, count);
   if (inner == 1 && terms == 4) return InterpolatePoints<4>(src, index, weights, dst, count);
   const float* rows[4];

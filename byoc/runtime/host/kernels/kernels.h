@@ -55,8 +55,17 @@ struct Search {
   bool last = false;
 };
 
-// That are searched at once.
+// Sums up to each place: without the element there, from the end on.
+struct Cumulation {
+  bool exclusive = false;
+  bool reverse = false;
+};
+
+// That are searched, or summed, at once.
 constexpr int64_t kMostColumns = 256;
+
+// Numbers in the two widest registers.
+constexpr int64_t kMostLanes = 32;
 
 // In formulas, i is one element of a row.
 struct Kernels {
@@ -95,8 +104,9 @@ struct Kernels {
                        int64_t count);
   // For each of `count` points: `inner` elements, sums of weights[k] times those at index[k]. There
   // are `terms` indices and weights for each point: the first ones of all points, then the second.
-  void (*interpolate)(const float* src, const int32_t* index, const float* weights, int64_t terms,
-                      int64_t inner, float* dst, int64_t count);
+  // src has `points` points; with several terms it has room for kMostLanes elements at least.
+  void (*interpolate)(const float* src, int64_t points, const int32_t* index, const float* weights,
+                      int64_t terms, int64_t inner, float* dst, int64_t count);
   // found[k] = the place in row k, which is not empty, of the element that is searched for; rows of
   // src begin `row` elements apart.  One that is no number is farther out than all that are.
   void (*farthest_rows)(Type type, Search search, const void* src, int64_t row, Extent extent,
@@ -112,6 +122,12 @@ struct Kernels {
   // has room for one more than it returns, at most for all.
   int64_t (*keys_below)(int64_t key_bytes, const void* keys, int64_t count, uint64_t limit,
                         int32_t* found);
+  // dst[i] = sum of the elements up to src[i], in each of extent.rows rows of extent.count elements
+  // one behind the other; of float32, float64, int32 or int64.
+  void (*cumulative_rows)(Type type, Cumulation way, const void* src, void* dst, Extent extent);
+  // The same along columns, extent.count of them, at most kMostColumns; rows are `row` apart.
+  void (*cumulative_columns)(Type type, Cumulation way, const void* src, void* dst, int64_t row,
+                             Extent extent);
 };
 
 Kernels BaseKernels();

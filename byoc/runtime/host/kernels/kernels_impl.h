@@ -4,6 +4,7 @@
 // Everything here and in the parts has internal linkage, and headers come before the instruction
 // set is named: no inline function of one set may end up in code of another.
 #include "host/kernels/common_impl.h"
+#include "host/kernels/cumulative_impl.h"
 #include "host/kernels/interpolation_impl.h"
 #include "host/kernels/moves_impl.h"
 #include "host/kernels/order_impl.h"
@@ -15,12 +16,25 @@ namespace mxplan::host {
 namespace {
 
 Kernels Get() {
-  return {MXPLAN_ISA,        UnaryKernel,         BinaryKernel,
-          CompareKernel,     SelectKernel,        CopyKernel,
-          CastKernel,        TakeKernel,          TakeEntriesKernel,
-          ReduceRowsKernel,  ReduceColumnsKernel, WeightedSumKernel,
-          InterpolateKernel, FarthestRowsKernel,  FarthestColumnsKernel,
-          SortKeysKernel,    KeysBelowKernel};
+  return {MXPLAN_ISA,
+          UnaryKernel,
+          BinaryKernel,
+          CompareKernel,
+          SelectKernel,
+          CopyKernel,
+          CastKernel,
+          TakeKernel,
+          TakeEntriesKernel,
+          ReduceRowsKernel,
+          ReduceColumnsKernel,
+          WeightedSumKernel,
+          InterpolateKernel,
+          FarthestRowsKernel,
+          FarthestColumnsKernel,
+          SortKeysKernel,
+          KeysBelowKernel,
+          CumulativeRowsKernel,
+          CumulativeColumnsKernel};
 }
 
 }  // namespace

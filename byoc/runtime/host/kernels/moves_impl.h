@@ -184,15 +184,64 @@ template <int kRows, typename T>
 MXPLAN_INLINE void TakeRows(const T* src, int64_t src_row, const int64_t* __restrict index,
                             T* __restrict dst, int64_t dst_row, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
-    const int64_t at = index[i];
+    int64_t at = index[i];
+    asm("" : "+r"(at));  // gathering instructions take longer than loads, one by one
     for (int row = 0; row < kRows; ++row) dst[row * dst_row + i] = src[row * src_row + at];
   }
+}
+
+// Rows of which two registers hold all that is asked for: elements are picked out of these.  What
+// is read behind a row belongs to the next one, and what is written behind one is written again
+// with it, so the last rows are left to others; returns how many were done.
+template <typename T>
+MXPLAN_INLINE int64_t PickRows(const Strided& src, const int64_t* index, const Written& dst,
+                               const Extent& extent) {
+  using Register = typename Picked<T>::Register;
+  using Place = typename Picked<T>::Place;
+  constexpr int64_t kStep = Picked<T>::kCount, kMost = 16 * kStep;
+  if (extent.count > kMost || extent.count == 0) return 0;
+  int64_t first = index[0], last = index[0];
+  for (int64_t i = 1; i < extent.count; ++i) {
+    first = std::min(first, index[i]);
+    last = std::max(last, index[i]);
+  }
+  if (last - first >= 2 * kStep) return 0;
+  Place places[kMost];
+  for (int64_t i = 0; i < extent.count; ++i) places[i] = static_cast<Place>(index[i] - first);
+  for (int64_t i = extent.count; i < kStep; ++i) places[i] = 0;
+  int64_t row = 0;
+  for (; row < extent.rows && (extent.rows - row) * src.row >= first + 2 * kStep &&
+         (extent.rows - row) * dst.row >= extent.count + kStep;
+       ++row) {
+    Register two[2], x;
+    __builtin_memcpy(two, static_cast<const T*>(src.data) + row * src.row + first, sizeof(two));
+    T* to = Row<T>(dst, row);
+    if (extent.count < kStep) {
+      Pick<T>(two, places, &x);
+      __builtin_memcpy(to, &x, sizeof(x));
+      continue;
+    }
+    int64_t at = 0;
+    for (; at + kStep <= extent.count; at += kStep) {
+      Pick<T>(two, places + at, &x);
+      __builtin_memcpy(to + at, &x, sizeof(x));
+    }
+    if (at < extent.count) {
+      Pick<T>(two, places + extent.count - kStep, &x);
+      __builtin_memcpy(to + extent.count - kStep, &x, sizeof(x));
+    }
+  }
+  return row;
 }
 
 template <typename T>
 void TakeLoop(const Strided& src, const int64_t* index, const Written& dst, const Extent& extent) {
   constexpr int kRows = 4;
   int64_t row = 0;
+  // Rows of dst that are pieces of longer ones have neighbours behind them.
+  if constexpr (kPicks<T>) {
+    if (dst.row == extent.count) row = PickRows<T>(src, index, dst, extent);
+  }
   for (; row + kRows <= extent.rows; row += kRows) {
     TakeRows<kRows>(Row<T>(src, row, One()).data, src.row, index, Row<T>(dst, row), dst.row,
                     extent.count);

@@ -75,6 +75,7 @@ Nest<kOperands> ElementwiseNest(const StepBuilder& b,
 void BuildBinary(StepBuilder* b);
 void BuildCast(StepBuilder* b);
 void BuildCompare(StepBuilder* b);
+void BuildCumulativeSum(StepBuilder* b);
 void BuildEltwise(StepBuilder* b);
 void BuildExtremeIndex(StepBuilder* b);
 void BuildGather(StepBuilder* b);

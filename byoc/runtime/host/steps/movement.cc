@@ -75,7 +75,7 @@ struct Gather {
  private:
   // Threads share rows, or the elements of each where rows are few.
   void Elements(const char* src, const int64_t* places, char* dst) const {
-    constexpr double kElementNs = 0.8;
+    constexpr double kElementNs = 0.4;
     auto take = [&](int64_t row, int64_t of_rows, int64_t first, int64_t some) {
       KernelsHere().take(bytes, {src + row * extent * bytes, 1, extent}, places + first,
                          {dst + (row * count + first) * bytes, count}, {of_rows, some});

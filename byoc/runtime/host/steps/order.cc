@@ -5,37 +5,13 @@
 #include <utility>
 
 #include "base/error.h"
-#include "host/layout.h"
 #include "host/steps/builders.h"
+#include "host/steps/lines.h"
 
 namespace mxplan::host {
 namespace {
 
-// src as rows of `extent` elements, each `inner` elements behind the one before; rows begin one
-// behind the other, and again behind `inner` of them.
-struct Lines {
-  int64_t outer = 1, extent = 1, inner = 1;
-  int64_t count() const { return outer * inner; }
-};
-
-Lines LinesOf(const StepBuilder& b) {
-  for (const Operand& operand : b.step().operands) {
-    const ResolvedValue& value = b.Get(operand.value);
-    if (value.tag != PlainTag(value.dims.size())) {
-      ThrowUnsupported(operand.role, ": layout ", value.tag, ", expected the plain one");
-    }
-  }
-  const Dims& src = b.Get("src").dims;
-  const auto axis = static_cast<size_t>(IntegerOf(b.step(), "axis"));
-  Lines lines;
-  lines.extent = src[axis];
-  for (size_t i = 0; i < src.size(); ++i) {
-    if (i != axis) (i < axis ? lines.outer : lines.inner) *= src[i];
-  }
-  return lines;
-}
-
-// OrderPlaces as a result has them.
+// Places as a result has them.
 struct OrderPlaces {
   char* data;
   bool wide;  // int64, else int32

@@ -19,6 +19,8 @@ constexpr int64_t kColumns = 256;  // of a part of a row: the part stays in the 
 constexpr int64_t kStageRows =
     256;  // at least, that are added to each other before they are to others
 constexpr double kElementNs = 0.15;
+constexpr int64_t kLongRow = 64;  // whose elements are reduced in registers
+constexpr double kInRegistersNs = 0.05;
 
 struct Reduce {
   Binary op = Binary::kAdd;
@@ -34,7 +36,7 @@ struct Reduce {
     const int64_t elements = Elements(kept);
     const auto of_each = static_cast<double>(terms);
     if (rows && Elements(reduced) == 1) {
-      ForAllRows(kept, kElementNs * of_each,
+      ForAllRows(kept, (inner >= kLongRow ? kInRegistersNs : kElementNs) * of_each,
                  [&](const auto& offsets, int64_t outer, int64_t count) {
                    for (int64_t o = 0; o < outer; ++o) {
                      const auto along = RowStrides(kept);

@@ -21,6 +21,7 @@ constexpr Entry kBuilders[] = {
     {"cast", BuildCast, true, false},
     {"compare", BuildCompare, true, false},
     {"concat", BuildConcat, true, false},
+    {"cumulative_sum", BuildCumulativeSum, false, true},
     {"eltwise", BuildEltwise, true, true},
     {"extreme_index", BuildExtremeIndex, false, false},
     {"gather", BuildGather, false, false},

@@ -197,12 +197,12 @@ struct Resize {
     }
     const Taps& along = taps[last];
     if (along.terms == 1) {
-      return KernelsHere().interpolate(rows[0], along.index.data(), nullptr, 1, src.inner, to,
-                                       along.points);
+      return KernelsHere().interpolate(rows[0], src.extents.back(), along.index.data(), nullptr, 1,
+                                       src.inner, to, along.points);
     }
     KernelsHere().weighted_sum(rows, weights, terms, sums, row_elements);
-    KernelsHere().interpolate(sums, along.index.data(), along.weights.data(), along.terms,
-                              src.inner, to, dst.extents.back());
+    KernelsHere().interpolate(sums, src.extents.back(), along.index.data(), along.weights.data(),
+                              along.terms, src.inner, to, dst.extents.back());
   }
 };
 
@@ -226,7 +226,7 @@ void BuildResize(StepBuilder* b) {
   }
   resize->row_elements = src.extents.back() * src.inner;
   const int64_t rows = dst.samples * dst.planes * resize->rows_of_plane;
-  const int64_t room = (resize->row_elements * 4 + 63) / 64 * 64;
+  const int64_t room = (std::max(resize->row_elements, kMostLanes) * 4 + 63) / 64 * 64;
   b->NeedScratchpad(resize->taps.back().terms > 1 ? room * omp_get_max_threads() : 0);
   const auto work = static_cast<double>(resize->row_elements * resize->terms_of_row +
                                         dst.extents.back() * dst.inner * 4);

@@ -1,10 +1,15 @@
-// Shapes of steps that say where elements stand in an order.
+// Shapes of steps that go along one axis: what stands where in an order, and sums up to a place.
 #include "base/error.h"
 #include "program/shapes/expectations.h"
 #include "program/shapes/step_shapes.h"
 #include "program/step_attributes.h"
 
 namespace mxplan {
+
+void CheckCumulativeSum(const StepView& s) {
+  AxisOf(s, s.Shape("src"));
+  ExpectShape(s, "dst", s.Shape("src"));
+}
 
 void CheckExtremeIndex(const StepView& s) {
   const Dims& src = s.Shape("src");

@@ -75,6 +75,7 @@ void CheckSlice(const StepView& s);
 void CheckStridedSlice(const StepView& s);
 void CheckGather(const StepView& s);
 void CheckSelect(const StepView& s);
+void CheckCumulativeSum(const StepView& s);
 void CheckExtremeIndex(const StepView& s);
 void CheckRanking(const StepView& s);
 

@@ -122,6 +122,12 @@ def test_channels_that_do_not_fill_vectors_are_computed_in_vain(
         us = computing(convolution(inputs, outputs, 14, 3, 1, groups), LAST, implementation)
         return us * groups / inputs / outputs
 
+    def stored(inputs: int) -> float:
+        """Beside so many inputs of a group, vectors of results are stored, which few of them do not hide."""
+        terms = 9 * (inputs if groups > 1 or inputs < 16 else -(-inputs // 16) * 16)
+        return 1 + 16 / terms if implementation.startswith("jit:") else 1.0
+
+    waste *= stored(inputs // groups) / (1 + 16 / 576 if implementation.startswith("jit:") else 1.0)
     assert each(inputs, outputs, groups) == pytest.approx(waste * each(64, 64, 1))
 
 
@@ -146,9 +152,10 @@ def test_products_in_groups_wait_for_loads_where_vectors_are_multiplied_that_fas
         computing(convolution(64, 64, 14, 3, 1, groups), LAST, "jit:avx512_core", machine) / (64 // groups)
         for groups in (1, 4)
     )
-    assert dense / grouped == pytest.approx(share)
+    few = (1 + 16 / 576) / (1 + 16 / 144)
+    assert dense / grouped == pytest.approx(few * share)
     half = computing(convolution(64, 64, 14, 3, 1, 4), LAST, "jit:avx2", machine) / 16
-    assert dense / half == pytest.approx(0.65 * narrow)
+    assert dense / half == pytest.approx(few * 0.65 * narrow)
 
 
 @pytest.mark.parametrize(("groups", "narrower"), [(4, "avx512"), (8, "avx2"), (16, "sse41"), (32, "avx512")])
@@ -216,7 +223,7 @@ def test_matrix_products_of_one_row_and_of_many() -> None:
     [
         (ir.Eltwise("relu", 0.0, 0.0), 0),
         (ir.Eltwise("gelu_erf", 0.0, 0.0), 100),
-        (ir.Pooling("max", (3, 3), (1, 1), (1, 1), (1, 1)), 100),
+        (ir.Pooling("max", (3, 3), (1, 1), (1, 1), (1, 1)), 200),
         (ir.LRN(5, 1e-4, 0.75, 1.0), 200),
         (ir.Softmax("softmax", 1), 1000),
     ],
@@ -250,9 +257,9 @@ def test_a_window_is_no_larger_than_the_image() -> None:
 def test_threads_exchange_images(implementation: str) -> None:
     """Data that another thread has written takes time to read; alone a thread reads its own."""
     layer = convolution(64, 64, 56, 3, 1, 64 if "dw" in implementation else 1)
-    near, far = (cost(layer, LAST, implementation, replace(RATES, exchanged=x)) for x in (80.0, 8.0))
+    near, far = (cost(layer, LAST, implementation, replace(RATES, exchanged=x)) for x in (16.0, 8.0))
     assert far > 1.05 * near
-    alone = [cost(layer, LAST, implementation, replace(ALONE, exchanged=x)) for x in (80.0, 8.0)]
+    alone = [cost(layer, LAST, implementation, replace(ALONE, exchanged=x)) for x in (16.0, 8.0)]
     assert alone[0] == alone[1] < near
 
 
@@ -323,7 +330,7 @@ def test_a_reorder_that_puts_another_axis_side_by_side_goes_element_by_element()
     slow = replace(rates(gflops=120.0), threads=1)
     turned = 64 * 28 * 28 * 60 / 120e3
     for source, target in (("acdb", "abcd"), ("abcd", "acdb"), ("aBcd16b", "abcd")):
-        assert reorder_us(source, target) == pytest.approx(slow.start_us + slow.fork_us * 2 + turned)
+        assert reorder_us(source, target) == pytest.approx(slow.start_us + slow.fork_us + turned)
     for source, target in (("acdb", "aBcd16b"), ("aBcd16b", "acdb"), ("cadb", "acdb")):
         assert reorder_us(source, target) < 0.75 * turned
     assert reorder_us("acdb", "abcd", (1, 64 * 784, 1, 1)) < 0.75 * turned

@@ -131,7 +131,8 @@ class Module:
         return y
 """
     weights = {"w": tvm.runtime.tensor(random(64, 64, 3, 3))}
-    ex = tvm_mxplan.compile(relax.transform.BindParams("main", weights)(tvm.script.from_source(source)))
+    mod = relax.transform.BindParams("main", weights)(tvm.script.from_source(source))
+    ex = tvm_mxplan.compile(mod, "dnnl, llvm")
     *regions, main = ex.report.memory
     assert [region.stands_in for region in regions] == ["main"] * 2
     begins, x = Begins(), random(1, 64, 96, 96)

@@ -77,6 +77,18 @@ class ExtremeIndex:
 
 
 @dataclass(frozen=True)
+class CumulativeSum:
+    """src -> dst of its type: at each place along ``axis`` the sum of the elements up to there.
+
+    ``exclusive``: without the element itself, so that the first sum is 0; ``reverse``: from the end on.
+    """
+
+    axis: int
+    exclusive: bool
+    reverse: bool
+
+
+@dataclass(frozen=True)
 class Ranking:
     """src -> dst, order? of int32 or int64: the first elements along ``axis``, sorted, and their places.
 

@@ -42,11 +42,13 @@ def _position(emitter: Emitter, node: Node, axis: int, rank: int) -> int:
 def _along(emitter: Emitter, node: Node, data: relax.Expr, axis: int) -> relax.Expr:
     emit, dtype = emitter.emit, dtype_of(data)
     backwards = bool(node.attribute("reverse", 0))
-    operator = relax.op.cumsum if node.op_type == "CumSum" else relax.op.cumprod
+    exclusive, sums = bool(node.attribute("exclusive", 0)), node.op_type == "CumSum"
     turned = emit(relax.op.flip(data, axis)) if backwards else data
-    if node.attribute("exclusive", 0):
-        turned = _behind_start(emitter, turned, axis, 0 if node.op_type == "CumSum" else 1)
-    result = emit(operator(turned, axis, dtype))
+    extent = emitter.shape(data)[axis]
+    if exclusive and not (sums and isinstance(extent, int) and extent > 0):
+        turned, exclusive = _behind_start(emitter, turned, axis, 0 if sums else 1), False
+    operator = relax.op.cumsum if sums else relax.op.cumprod
+    result = emit(operator(turned, axis, dtype, exclusive))
     return emit(relax.op.flip(result, axis)) if backwards else result
 
 
