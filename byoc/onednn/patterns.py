@@ -18,6 +18,7 @@ from tvm.relax.dpl import DFPattern, is_const, is_op, wildcard
 from tvm_mxplan.byoc.activations import ACTIVATIONS, either
 from tvm_mxplan.byoc.backend import Refuse
 from tvm_mxplan.byoc.own_operators import own_operator
+from tvm_mxplan.byoc.rewrites.quantized import composites as quantized
 from tvm_mxplan.operators import attention as attention_operator
 from tvm_mxplan.operators import (
     batch_norm,
@@ -34,7 +35,7 @@ from tvm_mxplan.passes.relax_types import permutation_of, scalar_of, shape_of
 
 from . import checks
 from .checks import Match
-from .families import attention, few_bits, lrn, quantized, recurrent, training
+from .families import attention, few_bits, lrn, recurrent, training
 
 NAME = "mxplan_onednn"
 

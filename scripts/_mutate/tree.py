@@ -189,7 +189,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/byoc/onednn/rewrites/test_fusion.py",
         "tests/operators/elementwise/test_post_ops.py",
     ),
-    "byoc/onednn/rewrites/graph.py": (
+    "byoc/rewrites/graph.py": (
         "tests/byoc/onednn/rewrites/test_fusion.py",
         "tests/byoc/onednn/rewrites/test_folding.py",
     ),

@@ -24,11 +24,10 @@ from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import Shape
 from tvm_mxplan.passes.relax_types import constant_of, dtype_of, is_constant, shape_of
 
-from ..checks import MAX_RANK
-
 Match = Mapping[str, relax.Expr]
 Pattern = tuple[DFPattern, dict[str, DFPattern]]
 INTEGERS = ("uint8", "int8")
+MAX_RANK = 6
 
 
 def conversion(operator: str) -> Callable[[], Pattern]:

@@ -12,8 +12,8 @@ import numpy as np
 from small_programs import Small, chain, fused, kinds
 
 from tvm_mxplan.byoc.onednn.rewrites.fusion import fuse
-from tvm_mxplan.byoc.onednn.rewrites.graph import Graph
-from tvm_mxplan.byoc.onednn.rewrites.quantized.lower import lower
+from tvm_mxplan.byoc.rewrites.graph import Graph
+from tvm_mxplan.byoc.rewrites.quantized.lower import lower
 from tvm_mxplan.core.program import program as ir
 
 IMAGE = (2, 5, 6, 7)
