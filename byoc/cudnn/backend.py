@@ -91,7 +91,8 @@ class Cudnn:
             program = program_of(context, row, self._table)
         except UnsupportedError as error:
             return str(error)
-        errors = (self._alone(program, step).error for step in program.steps)
+        asked = [step for step in program.steps if not _is_of_constants(program, step)]
+        errors = (self._alone(program, step).error for step in asked)
         return next((error.partition(": ")[2] for error in errors if error), None)
 
     def _alone(self, program: ir.Program, step: ir.Step) -> StepInfo:
@@ -190,6 +191,11 @@ class Cudnn:
 
     def modules_to_export(self, module: tvm.runtime.Module) -> list[tvm.runtime.Module]:
         return [module, module["mxplan.split_weights"]()]
+
+
+def _is_of_constants(program: ir.Program, step: ir.Step) -> bool:
+    """Whether all that a step reads is constant: it becomes a constant, and never runs."""
+    return all(program.values[program.root(value)].kind == "constant" for value in step.reads())
 
 
 def _settled(value: ir.Value) -> ir.Value:

@@ -15,6 +15,7 @@ from tvm_mxplan.byoc import movement
 from tvm_mxplan.byoc.composite import Composite, ints
 from tvm_mxplan.byoc.elementwise import ACTIVATION_STEPS, BINARY, ELTWISE, with_scalar
 from tvm_mxplan.byoc.own_operators import gate
+from tvm_mxplan.byoc.rewrites.quantized import composites as quantized
 from tvm_mxplan.byoc.translate import Table
 from tvm_mxplan.core.element_types import numpy_type
 from tvm_mxplan.core.layout.layout import plain_layout, same_bytes
@@ -305,6 +306,7 @@ def _chain(c: Composite) -> int:
 
 
 _TRANSLATE: Table = {
+    "conversion": quantized.translate,
     "convolution": convolution,
     "deconvolution": deconvolution,
     "dense": dense,

@@ -6,26 +6,29 @@ After    v3 = convolution(x, w) post_ops=[binary add r, eltwise relu]
 A step is fused into its latest producer, which moves to the step's place, so that everything it reads is
 there.  It may see what was made in another shape: products of matrices are made as images of one pixel.
 Whether there is an engine for the longer chain, cuDNN is asked; products come first, since their results
-would travel to memory and back.
+would travel to memory and back.  Products of integers (``integers``) take in conversions as well.  Their
+engines are compiled when they are asked for, so they are asked about whole chains, and about parts of a chain
+only where there is none for the whole.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tvm_mxplan.byoc.backend import Translation
 from tvm_mxplan.byoc.elementwise import COMMUTATIVE
+from tvm_mxplan.byoc.rewrites.graph import Graph
+from tvm_mxplan.byoc.rewrites.quantized.lower import lower
 from tvm_mxplan.core.element_types import numpy_type
 from tvm_mxplan.core.layout.layout import plain_layout
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import static_shape
-from tvm_mxplan.core.program.graph import Graph
-from tvm_mxplan.core.program.renumber import sort_values
 
+from . import integers
 from .layout_rules import PRODUCTS, forms
 
 Accepts = Callable[[ir.Program], bool]
@@ -33,7 +36,7 @@ Accepts = Callable[[ir.Program], bool]
 _HEAVY = (*PRODUCTS, ir.MatMul)
 _TAKING = (*_HEAVY, ir.Eltwise, ir.Binary)
 _MOST = 8
-"""Post-ops of one step: longer chains have not been seen to build."""
+"""Post-ops of one step of real numbers: longer chains have not been seen to build."""
 
 
 @dataclass(frozen=True)
@@ -43,43 +46,93 @@ class _Choice:
     Attributes
     ----------
     producer : its position.
+    root : what it is, or has to become for this.
     made : what it makes, which the other step reads, maybe in another shape.
     function : what the other step does with it.
     other : the second operand of a binary one, -1 without.
+    between : position of a conversion between both that goes, -1 without.
     """
 
     producer: int
+    root: ir.Step
     made: int
     function: ir.Eltwise | ir.Binary
     other: int = -1
+    between: int = -1
 
 
 def fuse(program: ir.Program, constants: list[np.ndarray], accepts: Accepts) -> Translation:
     """The program with elementwise steps in those that make what they read, and who took in whom."""
-    fusion = _Fusion(program, constants)
-    for at in range(len(fusion.graph.steps)):
-        for choice in fusion.choices(at):
-            if fusion.take(at, choice, accepts):
-                break
-    found = fusion.graph.finish()
-    if any(value.alias_of >= number for number, value in enumerate(found.values)):
-        found = sort_values(found)
-    taken = {name: into for name, into in fusion.taken.items() if name != into}
-    return Translation(found, fusion.constants, taken)
+    doubtful: set[str] = set()
+    while True:
+        fusion = _Fusion(program, constants, accepts, doubtful)
+        fusion.run()
+        refused = fusion.refused() - doubtful
+        if not refused:
+            found, kept = fusion.graph.close()
+            return Translation(found, kept, fusion.graph.fused())
+        doubtful |= refused
 
 
 class _Fusion:
     """A program on its way.
 
-    Attributes
+    Parameters
     ----------
-    taken : by the names of steps, those that took them in.
+    doubtful : names of products of integers whose whole chains have no engine: each part is asked for.
     """
 
-    def __init__(self, program: ir.Program, constants: list[np.ndarray]) -> None:
-        self.graph = Graph(program)
-        self.constants = list(constants)
-        self.taken: dict[str, str] = {}
+    def __init__(
+        self, program: ir.Program, constants: list[np.ndarray], accepts: Accepts, doubtful: Collection[str]
+    ) -> None:
+        self.graph = Graph(program, constants)
+        self.constants = self.graph.constants
+        self._accepts = accepts
+        self._doubtful = doubtful
+
+    def run(self) -> None:
+        integers.sign(self.graph)
+        lower(self.graph, self._multiplies, lambda _: False)
+        for at, step in enumerate(self.graph.steps):
+            if step and step.is_quantized:
+                self.graph.replace(at, integers.without_zero_point(self.graph, step) or step)
+        for at in range(len(self.graph.steps)):
+            if not self._converts(at):
+                any(self.take(at, choice) for choice in self.choices(at))
+
+    def refused(self) -> set[str]:
+        """Names of the products of integers that there is no engine for."""
+        return {
+            step.name
+            for step in self.graph.steps
+            if step and step.is_quantized and not self._has_engine(step)
+        }
+
+    # --- engines ----------------------------------------------------------------------------------------
+
+    def _has_engine(self, step: ir.Step) -> bool:
+        whole = replace(self.graph.program, values=tuple(self.graph.values))
+        return any(map(self._accepts, forms(whole, step)))
+
+    def _may(self, step: ir.Step) -> bool:
+        return (step.is_quantized and step.name not in self._doubtful) or self._has_engine(step)
+
+    def _multiplies(self, step: ir.Step) -> bool:
+        """Whether there is an engine for a product of integers alone."""
+        made = integers.without_zero_point(self.graph, step)
+        return made is not None and self._has_engine(made)
+
+    # --- conversions ------------------------------------------------------------------------------------
+
+    def _converts(self, at: int) -> bool:
+        """Puts a conversion into the product of integers in front of it; True if it stood there."""
+        step = self.graph.steps[at]
+        if step is None or not isinstance(step.attrs, ir.Quantization):
+            return False
+        found = integers.writing_integers(self.graph, at)
+        if found is not None and self._may(found[1]):
+            self.graph.merge(found[0], at, found[1])
+        return True
 
     # --- which steps ------------------------------------------------------------------------------------
 
@@ -91,16 +144,29 @@ class _Fusion:
         pairs = [("src", "src1"), ("src1", "src")] if isinstance(step.attrs, ir.Binary) else [("src", "")]
         found = []
         for role, other in pairs:
-            made = self._made(step.operand(role))
-            if made is None or (role == "src1" and step.attrs.algorithm not in COMMUTATIVE):
+            if role == "src1" and step.attrs.algorithm not in COMMUTATIVE:
                 continue
-            if self.graph.values[step.operand(role)].shape == self.graph.values[step.dst].shape:
-                second = step.operand(other) if other else -1
-                found.append(_Choice(self.graph.writer(made), made, step.attrs, second))  # type: ignore[arg-type]
+            if self.graph.values[step.operand(role)].shape != self.graph.values[step.dst].shape:
+                continue
+            second = step.operand(other) if other else -1
+            found += self._choices_of(step.operand(role), step.attrs, second)
         return sorted(found, key=self._rank, reverse=True)
 
+    def _choices_of(self, value: int, function: ir.Eltwise | ir.Binary, other: int) -> list[_Choice]:
+        """Those of one operand."""
+        made = self._made(value)
+        if made is not None:
+            producer = self.graph.writer(made)
+            root = self.graph.steps[producer]  # type: ignore[index]
+            return [_Choice(producer, root, made, function, other)]  # type: ignore[arg-type]
+        between = self.graph.producer(value)
+        rounded = None if between is None else integers.rounded_there(self.graph, between)
+        if rounded is None:
+            return []
+        return [_Choice(*rounded, value, function, other, between)]  # type: ignore[arg-type]
+
     def _rank(self, choice: _Choice) -> tuple[bool, int]:
-        return isinstance(self.graph.steps[choice.producer].attrs, _HEAVY), choice.producer  # type: ignore[union-attr]
+        return isinstance(choice.root.attrs, _HEAVY), choice.producer
 
     def _made(self, value: int) -> int | None:
         """The value behind ``value`` and its views, if a step that takes post-ops makes it for it alone."""
@@ -116,57 +182,71 @@ class _Fusion:
                 return None
         writer = graph.writer(value)
         step = None if writer is None else graph.steps[writer]
-        takes = step is not None and isinstance(step.attrs, _TAKING) and len(step.post_ops) < _MOST
+        takes = step is not None and isinstance(step.attrs, _TAKING)
+        takes = takes and (step.is_quantized or len(step.post_ops) < _MOST)  # type: ignore[union-attr]
         return value if takes and graph.values[value].kind == "local" else None
 
     # --- what becomes of them -----------------------------------------------------------------------------
 
-    def take(self, at: int, choice: _Choice, accepts: Accepts) -> bool:
+    def take(self, at: int, choice: _Choice) -> bool:
         """Puts both steps into one if there is an engine for it."""
         graph = self.graph
-        root, step = graph.steps[choice.producer], graph.steps[at]
-        assert root and step
+        step = graph.steps[at]
+        assert step
         values, count = len(graph.values), len(self.constants)
-        merged = self._merged(root, step, choice)
-        whole = replace(graph.program, values=tuple(graph.values))
-        made, graph.values[values:] = graph.values[values:], []
-        if merged is None or not any(map(accepts, forms(whole, merged))):
+        merged = self._merged(step, choice)
+        if merged is None or not self._may(merged):
+            graph.forget(values)
             del self.constants[count:]
             return False
-        for value in made:
-            graph.add(value)
-        dst = merged.dst
-        self.taken[root.name] = self.taken[step.name] = merged.name
-        graph.drop(choice.producer)
-        graph.replace(at, merged)
+        dst, read = merged.dst, choice.other
+        if choice.between >= 0:
+            graph.drop_into(choice.between, merged.name)
+        graph.merge(choice.producer, at, merged)
         if dst != step.dst and graph.values[dst].alias_of < 0:
             graph.forget_views(choice.made)
             graph.alias(step.dst, dst)
+        conversion = graph.writer(read) if read >= 0 and graph.is_unread(read) else None
+        if conversion is not None:
+            graph.drop_into(conversion, merged.name)
         return True
 
-    def _merged(self, root: ir.Step, step: ir.Step, choice: _Choice) -> ir.Step | None:
-        made, shape = self.graph.values[choice.made], self.graph.values[step.dst].shape
-        post_op: ir.PostOp
+    def _merged(self, step: ir.Step, choice: _Choice) -> ir.Step | None:
+        root, made, shape = choice.root, self.graph.values[choice.made], self.graph.values[step.dst].shape
+        post_ops: tuple[ir.PostOp, ...]
+        held = self._held(step, choice)
         if isinstance(choice.function, ir.Eltwise):
             function = choice.function
-            post_op = ir.EltwisePostOp(function.algorithm, function.alpha, function.beta)
+            post_ops = (ir.EltwisePostOp(function.algorithm, function.alpha, function.beta),)
+        elif held is not None:
+            post_ops = integers.adding(self.graph, root, *held)
         else:
             other = choice.other if made.shape == shape else self._as_made(choice.other, made)
             if other is None:
                 return None
-            post_op = ir.BinaryPostOp(choice.function.algorithm, other)
+            post_ops = (ir.BinaryPostOp(choice.function.algorithm, other),)
         dst = step.dst if made.shape == shape else self._result(step.dst, made)
         operands = [ir.Operand("dst", dst) if one.role == "dst" else one for one in root.operands]
-        if isinstance(root.attrs, PRODUCTS) and not any(one.role == "bias" for one in operands):
+        plain = isinstance(root.attrs, PRODUCTS) and not root.is_quantized
+        if plain and not any(one.role == "bias" for one in operands):
             # Without a bias there is no engine without code generation for what stands behind.
             operands.insert(-1, ir.Operand("bias", self._zeros(made)))
-        return replace(root, operands=tuple(operands), post_ops=(*root.post_ops, post_op))
+        return replace(root, operands=tuple(operands), post_ops=(*root.post_ops, *post_ops))
+
+    def _held(self, step: ir.Step, choice: _Choice) -> tuple[int, integers.Numbers] | None:
+        """The integers that a product of integers adds as they stand, and their numbers."""
+        adds = isinstance(choice.function, ir.Binary) and choice.function.algorithm == "add"
+        if not adds or not choice.root.is_quantized:
+            return None
+        alike = self.graph.values[choice.other].shape == self.graph.values[step.dst].shape
+        whole = self.graph.values[choice.made].shape == self.graph.values[step.dst].shape
+        return integers.integers_of(self.graph, choice.other) if alike and whole else None
 
     def _result(self, dst: int, made: ir.Value) -> int:
         """A value for ``dst`` in the shape of what was made: of its own, or where a result's bytes are."""
         value = self.graph.values[dst]
         of = -1 if value.alias_of < 0 and value.kind == "local" else dst
-        return self._add(ir.Value(value.name, made.shape, made.dtype, "local", made.layout, alias_of=of))
+        return self.graph.add(ir.Value(value.name, made.shape, made.dtype, "local", made.layout, alias_of=of))
 
     def _as_made(self, number: int, made: ir.Value) -> int | None:
         """A second operand as what was made [rows, columns, 1, 1] is seen: a whole one, or a row."""
@@ -180,20 +260,15 @@ class _Fusion:
             seen = (1, shape[1], 1, 1)
         else:
             return None
-        return self._add(ir.Value(value.name, seen, value.dtype, "local", plain_layout(4), alias_of=number))
+        return self.graph.add(
+            ir.Value(value.name, seen, value.dtype, "local", plain_layout(4), alias_of=number)
+        )
 
     def _zeros(self, made: ir.Value) -> int:
         """A constant of zeros, one for each channel."""
         channels = static_shape(made.shape)[1]
-        self.constants.append(np.zeros(channels, numpy_type(made.dtype)))
-        index = len(self.constants) - 1
-        name = f"zeros{index}"
-        return self._add(ir.Value(name, (channels,), made.dtype, "constant", plain_layout(1), index))
-
-    def _add(self, value: ir.Value) -> int:
-        """A new value; the graph hears of it when a step with it is taken."""
-        self.graph.values.append(value)
-        return len(self.graph.values) - 1
+        name = f"zeros{len(self.constants)}"
+        return self.graph.add_constant(np.zeros(channels, numpy_type(made.dtype)), name, made.dtype)
 
 
 def _is_plain(value: ir.Value) -> bool:

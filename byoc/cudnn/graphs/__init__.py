@@ -15,6 +15,7 @@ from tvm_mxplan.errors import UnsupportedError
 from .. import layout_rules
 from .attention import attention
 from .convolutions import backward_weights, convolution, deconvolution
+from .integers import quantization
 from .norms import layer_norm
 from .pointwise import binary, eltwise
 from .pools import pooling
@@ -33,6 +34,7 @@ GRAPHS: dict[type, Callable[[GraphBuilder, Any], dict[str, Any]]] = {
     ir.Reduction: reduction,
     ir.Eltwise: eltwise,
     ir.Binary: binary,
+    ir.Quantization: quantization,
 }
 
 

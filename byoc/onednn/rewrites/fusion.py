@@ -58,7 +58,7 @@ def fuse(program: ir.Program, constants: list[np.ndarray], integers: bool = True
     normalize_channels_last(graph)
     put_before_views(graph)
     fold(graph)
-    lower(graph, integers)
+    lower(graph, lambda _: integers)
     _fuse_steps(graph)
     if cut_products(graph):
         _fuse_steps(graph)  # what follows a piece
