@@ -30,6 +30,7 @@ from tvm_mxplan.passes.relax_types import (
     shape_of,
 )
 
+from .batch_norms import batch_norm, batch_norm_backward
 from .pool_gradients import average_backward
 from .products import backward_data, backward_weights, convolution, deconvolution, dense, in_groups
 
@@ -312,6 +313,8 @@ _TRANSLATE: Table = {
     "dense": dense,
     "backward_data": backward_data,
     "backward_weights": backward_weights,
+    "batch_norm": batch_norm,
+    "batch_norm_backward": batch_norm_backward,
     "gate": gate,
     "average_pool_backward": average_backward,
     "pooling": _pooling,

@@ -92,7 +92,7 @@ class _Fusion:
 
     def run(self) -> None:
         integers.sign(self.graph)
-        lower(self.graph, self._multiplies, lambda _: False)
+        lower(self.graph, self._multiplies, lambda step: integers.is_whole_pool(self.graph, step))
         for at, step in enumerate(self.graph.steps):
             if step and step.is_quantized:
                 self.graph.replace(at, integers.without_zero_point(self.graph, step) or step)

@@ -115,6 +115,21 @@ def _counted(filters: np.ndarray, attrs: ir.Convolution, image: Sequence[int]) -
     return found
 
 
+def is_whole_pool(graph: Graph, step: ir.Step) -> bool:
+    """Whether a step is the maximum of windows none of which reaches over the image.
+
+    What cuDNN takes for the padding of integers, it says nowhere.
+    """
+    if not isinstance(step.attrs, ir.Pooling):
+        return False
+    source, result = (static_shape(graph.values[value].shape) for value in (step.operand("src"), step.dst))
+    attrs, inside = step.attrs, True
+    for axis, window in enumerate(attrs.kernel):
+        last = (result[2 + axis] - 1) * attrs.strides[axis] + attrs.dilation[axis] * (window - 1) + 1
+        inside = inside and attrs.padding[axis] == 0 and last <= source[2 + axis]
+    return inside and attrs.algorithm == "max"
+
+
 # --- conversions in products --------------------------------------------------------------------------------
 
 

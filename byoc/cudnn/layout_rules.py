@@ -21,7 +21,8 @@ TYPES = ("float32", "float16", "bfloat16")
 INTEGERS = ("int8", "uint8", "int32")
 """Types of integers that products and conversions have, and their zero points."""
 PRODUCTS = (ir.Convolution, ir.Deconvolution)
-IMAGES = (*PRODUCTS, ir.ConvolutionBackwardWeights, ir.Pooling, ir.Quantization)
+NORMS = (ir.BatchNormalizationTraining, ir.BatchNormalizationBackward)
+IMAGES = (*PRODUCTS, *NORMS, ir.ConvolutionBackwardWeights, ir.Pooling, ir.Quantization)
 """Kinds that are asked for channels last.  Conversions into integers are among them, since whether cuDNN
 changes the layout of integers, which would move a quarter of the bytes, is not known."""
 RULES = LayoutRules(

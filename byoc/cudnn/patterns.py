@@ -23,11 +23,12 @@ from tvm_mxplan.byoc.elementwise import BINARY, ELTWISE
 from tvm_mxplan.byoc.own_operators import own_operator
 from tvm_mxplan.byoc.rewrites.quantized import composites as quantized
 from tvm_mxplan.operators import attention as attention_operator
+from tvm_mxplan.operators.batch_norm import BACKWARD, BATCH_NORM
 from tvm_mxplan.operators.convolution_gradients import BACKWARD_DATA, BACKWARD_WEIGHTS
 from tvm_mxplan.operators.gate import GATE
 from tvm_mxplan.operators.pooling_gradients import ADAPTIVE_BACKWARD, AVERAGE_BACKWARD
 
-from . import checks
+from . import batch_norms, checks
 from .checks import Match
 
 NAME = "mxplan_cudnn"
@@ -152,6 +153,8 @@ COMPOSITES: list[Composite] = [
         Composite("average_pool_backward", own_operator(operator, 2), checks.average_backward)
         for operator in (AVERAGE_BACKWARD, ADAPTIVE_BACKWARD)
     ],
+    Composite("batch_norm", own_operator(BATCH_NORM, 5), _accept, True, batch_norms.tensors_ok),
+    Composite("batch_norm_backward", own_operator(BACKWARD, 5), _accept, True, batch_norms.tensors_ok),
     Composite("gate", own_operator(GATE, 2), _accept),
     *_products("dense", _transposed, checks.dense),
     *_products("dense", _single(["matmul"], 2), checks.dense),

@@ -16,7 +16,7 @@ from .. import layout_rules
 from .attention import attention
 from .convolutions import backward_weights, convolution, deconvolution
 from .integers import quantization
-from .norms import layer_norm
+from .norms import batch_norm, batch_norm_backward, layer_norm
 from .pointwise import binary, eltwise
 from .pools import pooling
 from .products import matmul
@@ -31,6 +31,8 @@ GRAPHS: dict[type, Callable[[GraphBuilder, Any], dict[str, Any]]] = {
     ir.Attention: attention,
     ir.Pooling: pooling,
     ir.LayerNormalization: layer_norm,
+    ir.BatchNormalizationTraining: batch_norm,
+    ir.BatchNormalizationBackward: batch_norm_backward,
     ir.Reduction: reduction,
     ir.Eltwise: eltwise,
     ir.Binary: binary,

@@ -112,6 +112,11 @@ class GraphBuilder:
         self._tensors[uid] = _tensor(uid, self._shape, _packed(self._shape, self._order), dtype, virtual=True)
         return uid
 
+    def results_of(self, kind: str, inputs: Sequence[int], stored: Sequence[int]) -> dict[str, Any]:
+        """The graph of one node with several results, which are ``stored`` tensors."""
+        self._nodes.append({"kind": kind, "in": list(inputs), "out": list(stored)})
+        return self._request()
+
     def pointwise(self, mode: str, *inputs: int, **attributes: float) -> int:
         return self.node("pointwise", inputs, mode=mode, **attributes)
 
@@ -120,6 +125,9 @@ class GraphBuilder:
         last = self._nodes[-1]
         del self._tensors[last["out"]]
         last["out"] = self.stored(self.dst, shape, strides)
+        return self._request()
+
+    def _request(self) -> dict[str, Any]:
         dtype = self.value(self.dst).dtype
         types = {"io": TYPES[dtype], "intermediate": COMPUTE, "compute": COMPUTE}
         return {"types": types, "tensors": list(self._tensors.values()), "nodes": self._nodes}

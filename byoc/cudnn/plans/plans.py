@@ -19,7 +19,7 @@ from .store import STORE
 
 _EXACT = ("TENSOR_CORE", "DOWN_CONVERT_INPUTS", "REDUCED_PRECISION_REDUCTION")
 """Notes of engines that compute products of float32 with fewer digits than it has."""
-_WITHOUT_PRODUCTS = ("pointwise", "resample", "reduction", "layer_norm")
+_WITHOUT_PRODUCTS = ("pointwise", "resample", "reduction", "layer_norm", "batch_norm", "batch_norm_gradient")
 """Kinds of nodes that such engines compute with all digits: their notes say what they could do."""
 
 _COMPILES = "RUNTIME_COMPILATION"
@@ -43,7 +43,7 @@ class Rules:
     spares: str = "compiled"
 
     def notes(self, dtype: str, kinds: Collection[str]) -> list[str]:
-        """Those of engines that may not run on ``dtype``, for a graph with nodes of these kinds."""
+        """Those of engines that may not run on ``dtype``, for a graph whose real nodes are of these kinds."""
         rounded = any(kind not in _WITHOUT_PRODUCTS for kind in kinds)
         exact = _EXACT if dtype == "float32" and rounded and not self.tf32 else ()
         return [*exact, *(["NONDETERMINISTIC"] if self.deterministic else [])]
@@ -98,7 +98,7 @@ class Plans:
                 **graph,
                 "device": self.device.properties,
                 "sm": self.device.sm,
-                "notes": self.rules.notes(dtype, {node["kind"] for node in graph["nodes"]}),
+                "notes": self.rules.notes(dtype, _real_kinds(graph)),
                 "behavior": list(behavior),
                 "workspace_limit": workspace,
                 "refused": refused,
@@ -127,6 +127,11 @@ class Plans:
             self.device.driver,
             [_engine_plan(one) for one in (answer, spare) if one is not None],
         ).encode()
+
+
+def _real_kinds(graph: Mapping[str, Any]) -> set[str]:
+    """Kinds of nodes that compute with real numbers; sums of integers are exact in whatever engine."""
+    return {node["kind"] for node in graph["nodes"] if node.get("compute") != "INT32"}
 
 
 def _engine_plan(answer: Mapping[str, Any]) -> EnginePlan:

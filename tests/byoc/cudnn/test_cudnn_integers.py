@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-import tvm
 from cudnn_programs import checked_module
 from cudnn_stand_in import StandIn
 from tvm import relax

@@ -17,6 +17,7 @@ from tvm_mxplan.report.inspection import decoded_programs
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "scripts"))
 
+from _bench.inputs.quantized import quantized
 from _cudnn.cases import CASES
 from _cudnn.graphs import GRAPHS, engine_of
 
@@ -102,4 +103,21 @@ def test_a_network_is_planned_exported_and_loaded(tmp_path: Path) -> None:
     ]
     assert [step.kind for step in steps] == ["convolution", "convolution", "pooling", "convolution"]
     for step in steps:
+        assert library.check_plan(step.prepared) == step.implementation
+
+
+def test_a_quantised_network_multiplies_integers(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime", reason="its tools quantise the network")
+    target, device = "cudnn, cuda -arch=sm_90", DEVICES / "h200.json"
+    model = quantized(small_network("float32"))
+    ex = tvm_mxplan.compile(model, target, device_properties=device, options={"spare_plans": "none"})
+    ex.export(tmp_path / "model.so")
+    loaded = tvm_mxplan.load(tmp_path / "model.so")
+    assert loaded.report.offloaded == 1.0 and not loaded.report.fallbacks
+    (program,) = decoded_programs(loaded.module)
+    products = [step for step in program.steps if isinstance(step.attrs, ir.Convolution)]
+    assert len(products) == 3 and all(step.is_quantized for step in products)
+    residual = [getattr(one, "algorithm", "") for one in products[1].post_ops]
+    assert "round" in residual, "the sum is in the product"
+    for step in products:
         assert library.check_plan(step.prepared) == step.implementation
