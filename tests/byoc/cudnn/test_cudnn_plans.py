@@ -19,7 +19,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "scripts"))
 
 from _bench.inputs.quantized import quantized
 from _cudnn.cases import CASES
-from _cudnn.graphs import GRAPHS, engine_of
 
 COMES_COMPILED = CASES[:17]
 """Cases whose engines come compiled."""
@@ -71,10 +70,19 @@ def test_layouts_that_no_engine_is_asked_for_have_a_reason() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["int8 by int8 3x3, to int32", "batch norm in training, f16", "its gradients, f16"]
+    "name, dtype",
+    [
+        ("3x3, 64 channels, a zero point", "int8"),
+        ("and integers added", "int8"),
+        ("int8 to float32", "int8"),
+        ("batch norm in training", "float32"),
+        ("its gradients", "float32"),
+    ],
 )
-def test_graphs_that_no_step_makes_have_engines(name: str) -> None:
-    assert engine_of(GRAPHS[name](), DEVICES / "h200.json").startswith("eng")
+def test_integers_and_batch_norms_have_engines(name: str, dtype: str) -> None:
+    (case,) = [one for one in CASES if one.name == name]
+    (info,) = on("h200").describe(case.program(dtype)).steps
+    assert info.error == "" and info.implementation.startswith("eng")
 
 
 def test_a_named_batch_has_plans_for_each_size() -> None:
