@@ -15,7 +15,7 @@ from tvm_mxplan.byoc.cudnn.backend import Cudnn
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.report.inspection import decoded_programs
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "scripts"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "scripts"))
 
 from _bench.inputs.quantized import quantized
 from _cudnn.cases import CASES
