@@ -26,11 +26,11 @@ from . import layout_rules, library
 from .codegen import table
 from .costs import cost
 from .device import Device, read_device
-from .fusion import fuse
 from .patterns import NAME, fusion_patterns
 from .plans.plans import Plans, Rules
 from .probe import program_of
 from .rates import rates_of
+from .rewrites.fusion import fuse
 
 TRANSFORM = "transform_tensor"
 SOFTMAX = "softmax_forward"

@@ -12,7 +12,7 @@ from tvm_mxplan.core.program.dims import is_static
 from tvm_mxplan.operators.convolution_gradients import misfit
 from tvm_mxplan.passes.relax_types import dtype_of, is_constant, scalar_of, shape_of, slice_begin
 
-from . import pool_gradients
+from .families import pool_gradients
 from .layout_rules import TYPES
 
 Match = Mapping[str, relax.Expr]

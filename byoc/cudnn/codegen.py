@@ -30,8 +30,8 @@ from tvm_mxplan.passes.relax_types import (
     shape_of,
 )
 
-from .batch_norms import batch_norm, batch_norm_backward
-from .pool_gradients import average_backward
+from .families.batch_norms import batch_norm, batch_norm_backward
+from .families.pool_gradients import average_backward
 from .products import backward_data, backward_weights, convolution, deconvolution, dense, in_groups
 
 # --- products of two tensors ------------------------------------------------------------------------------

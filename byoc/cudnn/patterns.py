@@ -28,8 +28,9 @@ from tvm_mxplan.operators.convolution_gradients import BACKWARD_DATA, BACKWARD_W
 from tvm_mxplan.operators.gate import GATE
 from tvm_mxplan.operators.pooling_gradients import ADAPTIVE_BACKWARD, AVERAGE_BACKWARD
 
-from . import batch_norms, checks
+from . import checks
 from .checks import Match
+from .families import batch_norms
 
 NAME = "mxplan_cudnn"
 Probe = Callable[[relax.transform.PatternCheckContext, str], str | None]

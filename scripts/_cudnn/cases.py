@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from tvm_mxplan.byoc.cudnn.integers import adding
 from tvm_mxplan.byoc.cudnn.layout_rules import filters_layout
+from tvm_mxplan.byoc.cudnn.rewrites.integers import adding
 from tvm_mxplan.byoc.rewrites.graph import Graph
 from tvm_mxplan.byoc.rewrites.quantized.forms import Numbers
 from tvm_mxplan.core.layout.layout import channels_last, plain_layout

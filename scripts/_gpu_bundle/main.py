@@ -2,6 +2,7 @@
 
     scripts/gpu_bundle pack FOLDER [--model FILE ...] [--most MIB]    here, with the extra cuda
     python FOLDER/unpack.py TARGET                                    there
+    cd TARGET; scripts/gpu_bundle run RESULTS                         there: answers, then times
 
 Where the GPU machine has another Python, and much of what ours needs, a bundle is for that Python, and small:
 
@@ -26,7 +27,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from . import contents, unpack
+from . import contents, run, unpack
 from .parts import PartWriter
 
 MOST_MIB = 60
@@ -105,7 +106,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     unpacking = verbs.add_parser("unpack", help="the same as FOLDER/unpack.py")
     unpacking.add_argument("folder", type=Path)
     unpacking.add_argument("target", type=Path)
+    running = verbs.add_parser("run", help="run what a GPU machine is there for")
+    run.add_arguments(running)
     given = parser.parse_args(arguments)
+    if given.verb == "run":
+        return run.main(given)
     if given.verb == "unpack":
         return unpack.main([str(given.target), "--from", str(given.folder)])
     try:

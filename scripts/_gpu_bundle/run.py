@@ -1,6 +1,6 @@
 """Runs what a GPU machine is there for, in the order of importance, and writes results as it goes.
 
-    scripts/gpu_run RESULTS [--minutes 9] [--only NAME ...] [--without NAME ...]
+    scripts/gpu_bundle run RESULTS [--minutes 9] [--only NAME ...] [--without NAME ...]
 
 Each step is a process with a limit, whose output goes to RESULTS/NAME.log while it runs; RESULTS/summary.txt
 gets a line when it ends.  The same command goes on with steps that have not ended, so that a machine that is
@@ -119,19 +119,15 @@ def _note(results: Path, line: str) -> None:
     print(line, flush=True)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="scripts/gpu_run", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     names = [step.name for step in STEPS]
     parser.add_argument("results", type=Path, help="a folder, made where it is not there")
     parser.add_argument("--minutes", type=float, default=9.0, help="for all steps of this command (9)")
     parser.add_argument("--only", nargs="+", choices=names, default=names, help="these steps")
     parser.add_argument("--without", nargs="+", choices=names, default=[], help="all but these")
-    given = parser.parse_args(arguments)
+
+
+def main(given: argparse.Namespace) -> int:
+    """The exit status."""
     wanted = [step for step in STEPS if step.name in given.only and step.name not in given.without]
     return 0 if run(given.results, wanted, 60 * given.minutes) else 1
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -24,7 +24,7 @@ LIST = "bundle.json"
 _CHUNK = 1 << 20
 _NEXT = """installed in {target}
 
-  scripts/gpu_run RESULTS             (in {target}: all of the below, answers first)
+  scripts/gpu_bundle run RESULTS      (in {target}: all of the below, answers first)
   {python} -m pytest -m gpu           (in {target}: the tests that need a GPU)
   scripts/bench gpu                   (in {target}: times)
   {python} -m tvm_mxplan.tvmc device-properties -o gpu.json

@@ -34,7 +34,8 @@ def measure(
     ------
     UnsupportedError : no GPU, or another than plans were made for.
     """
-    names = [one["name"] for one in answer.get("engines", ()) if "plan" in one]
+    # Several modes of the heuristics may name one engine.
+    names = list(dict.fromkeys(one["name"] for one in answer.get("engines", ()) if "plan" in one))
     if not names:
         return {}
     plans = [engine_plan(chosen(answer, name)) for name in names]

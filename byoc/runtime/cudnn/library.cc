@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "cudnn/device.h"
-#include "cudnn/plan.h"
-#include "cudnn/replay.h"
+#include "cudnn/plans/plan.h"
+#include "cudnn/plans/replay.h"
 #include "cudnn/stages.h"
 #include "program/step_attributes.h"
 

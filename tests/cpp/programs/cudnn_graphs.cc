@@ -9,8 +9,8 @@
 #include <thread>
 #include <vector>
 
-#include "cudnn/failures.h"
-#include "cudnn/timing.h"
+#include "cudnn/plans/failures.h"
+#include "cudnn/plans/timing.h"
 #include "recorded_regions.h"
 
 namespace {

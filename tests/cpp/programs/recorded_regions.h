@@ -15,7 +15,7 @@
 #include "base/error.h"
 #include "cudnn/api.h"
 #include "cudnn/device.h"
-#include "cudnn/plan.h"
+#include "cudnn/plans/plan.h"
 #include "library/library.h"
 #include "region/region.h"
 

@@ -10,9 +10,9 @@
 #include <string_view>
 
 #include "cudnn/device.h"
-#include "cudnn/failures.h"
-#include "cudnn/plan.h"
-#include "cudnn/timing.h"
+#include "cudnn/plans/failures.h"
+#include "cudnn/plans/plan.h"
+#include "cudnn/plans/timing.h"
 #include "ffi/errors.h"
 #include "ffi/library_functions.h"
 

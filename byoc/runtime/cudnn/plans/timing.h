@@ -1,13 +1,13 @@
 // Times of execution plans on the GPU of the calling thread, between events in its stream.
-#ifndef TVM_MXPLAN_BYOC_RUNTIME_CUDNN_TIMING_H_
-#define TVM_MXPLAN_BYOC_RUNTIME_CUDNN_TIMING_H_
+#ifndef TVM_MXPLAN_BYOC_RUNTIME_CUDNN_PLANS_TIMING_H_
+#define TVM_MXPLAN_BYOC_RUNTIME_CUDNN_PLANS_TIMING_H_
 
 #include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "cudnn/plan.h"
+#include "cudnn/plans/plan.h"
 
 namespace mxplan {
 
@@ -30,4 +30,4 @@ std::vector<PlanTimes> TimePlans(const PlanRecord& record, const std::map<int64_
 
 }  // namespace mxplan
 
-#endif  // TVM_MXPLAN_BYOC_RUNTIME_CUDNN_TIMING_H_
+#endif  // TVM_MXPLAN_BYOC_RUNTIME_CUDNN_PLANS_TIMING_H_

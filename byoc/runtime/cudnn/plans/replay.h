@@ -1,13 +1,13 @@
 // The steps of a region as one CUDA graph: captured when they run again, then launched as one.
-#ifndef TVM_MXPLAN_BYOC_RUNTIME_CUDNN_REPLAY_H_
-#define TVM_MXPLAN_BYOC_RUNTIME_CUDNN_REPLAY_H_
+#ifndef TVM_MXPLAN_BYOC_RUNTIME_CUDNN_PLANS_REPLAY_H_
+#define TVM_MXPLAN_BYOC_RUNTIME_CUDNN_PLANS_REPLAY_H_
 
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "cudnn/api.h"
-#include "cudnn/failures.h"
+#include "cudnn/plans/failures.h"
 #include "library/library.h"
 
 namespace mxplan {
@@ -50,4 +50,4 @@ class CudaReplay final : public Replay {
 
 }  // namespace mxplan
 
-#endif  // TVM_MXPLAN_BYOC_RUNTIME_CUDNN_REPLAY_H_
+#endif  // TVM_MXPLAN_BYOC_RUNTIME_CUDNN_PLANS_REPLAY_H_

@@ -1,5 +1,5 @@
 // Capturing and launching of graphs; see replay.h.
-#include "cudnn/replay.h"
+#include "cudnn/plans/replay.h"
 
 #include <algorithm>
 #include <utility>

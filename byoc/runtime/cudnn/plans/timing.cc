@@ -1,5 +1,5 @@
 // The loop that times plans; see timing.h.
-#include "cudnn/timing.h"
+#include "cudnn/plans/timing.h"
 
 #include <algorithm>
 #include <memory>

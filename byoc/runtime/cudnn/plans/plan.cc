@@ -1,5 +1,5 @@
 // Reading, building and binding of plans; see plan.h.
-#include "cudnn/plan.h"
+#include "cudnn/plans/plan.h"
 
 #include <cstring>
 

@@ -28,8 +28,8 @@ from tvm_mxplan.core.layout.layout import plain_layout
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import static_shape
 
+from ..layout_rules import PRODUCTS, forms
 from . import integers
-from .layout_rules import PRODUCTS, forms
 
 Accepts = Callable[[ir.Program], bool]
 """Whether cuDNN has an engine for the one step of a program."""

@@ -1,6 +1,6 @@
 // Execution plans: made ahead of time, kept with their step, built by cuDNN when they first run.
-#ifndef TVM_MXPLAN_BYOC_RUNTIME_CUDNN_PLAN_H_
-#define TVM_MXPLAN_BYOC_RUNTIME_CUDNN_PLAN_H_
+#ifndef TVM_MXPLAN_BYOC_RUNTIME_CUDNN_PLANS_PLAN_H_
+#define TVM_MXPLAN_BYOC_RUNTIME_CUDNN_PLANS_PLAN_H_
 
 #include <cstdint>
 #include <string>
@@ -83,4 +83,4 @@ class VariantPack {
 
 }  // namespace mxplan
 
-#endif  // TVM_MXPLAN_BYOC_RUNTIME_CUDNN_PLAN_H_
+#endif  // TVM_MXPLAN_BYOC_RUNTIME_CUDNN_PLANS_PLAN_H_
