@@ -33,7 +33,7 @@ KINDS = {
 }
 """The type of a network's tensors, and whether TF32 may stand for float32.
 
-Those in int8 are quantised by onnxruntime's tools, with a scale for each output of a product.
+Those in int8 are quantised by onnxruntime's tools, with a scale for each tensor.
 """
 TITLES = (
     "network", "multiply-adds in regions", "left to TVM", "regions", "plans inside", "engines",
@@ -46,7 +46,7 @@ def network(name: str, dtype: str, folder: Path | None) -> onnx.ModelProto:
     path = None if folder is None else folder / f"{name}.onnx"
     model = zoo.load(name) if path is None or not path.exists() else onnx.load(str(path))
     if dtype == "int8":
-        return quantized(model, per_channel=True)
+        return quantized(model)
     return model if dtype == "float32" else half(model)
 
 
