@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from types import MappingProxyType
-from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import tvm
@@ -34,6 +35,26 @@ class Translation(NamedTuple):
     fused: Fused = MappingProxyType({})
 
 
+class EngineTimes(Protocol):
+    """Times of a library's engines on a device, by a text that is the same where the same is computed."""
+
+    def find(self, question: str) -> str | None:
+        """The name of the fastest engine, None where it is not known."""
+        ...
+
+    def may_measure(self) -> bool:
+        """Whether another question may be measured now."""
+        ...
+
+    def spending(self) -> AbstractContextManager[None]:
+        """What is done inside counts as measuring."""
+        ...
+
+    def keep(self, question: str, title: str, times: Mapping[str, float], runs: int) -> None:
+        """Takes over microseconds by the names of engines, each of so many runs."""
+        ...
+
+
 class DeviceChoice(NamedTuple):
     """A user's statement of the device that a library makes plans for.
 
@@ -42,7 +63,9 @@ class DeviceChoice(NamedTuple):
     properties : path of a file of its properties; None for the device that is here.
     arch : what TVM's target calls it, '' where it does not say.
     tf32, deterministic : as the options of these names.
-    spares : as the option ``spare_plans``.
+    spares, replays : as the options ``spare_plans`` and ``cuda_graphs``.
+    engines : gives what is known of engines' times on the device that has these facts; None where nothing is
+        measured, or was.
     """
 
     properties: str | None
@@ -50,6 +73,8 @@ class DeviceChoice(NamedTuple):
     tf32: bool
     deterministic: bool
     spares: str = "compiled"
+    replays: bool = False
+    engines: Callable[[Mapping[str, Any]], EngineTimes] | None = None
 
 
 def _as_it_is(info: StepInfo) -> StepInfo:

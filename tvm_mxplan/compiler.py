@@ -31,6 +31,7 @@ from .pipeline import Given, build_pipeline
 from .rates.wanted import wanted_rates
 from .report.recorder import Recorder
 from .targets import GPU, ParsedTarget
+from .tuning.engines import EngineTuning
 from .tuning.place import Here, Place
 from .tuning.progress import Callback
 from .tuning.tuning import Tuning
@@ -55,14 +56,10 @@ def build(
     place : the machine to compile for, and to measure on; this one unless it is given.
     """
     place = Here() if place is None else place
-    backends, target, device, beside = _on_devices(place, target, options)
+    engines = _engine_tuning(options, target, progress, records, place)
+    backends, target, device, beside = _on_devices(place, target, options, engines)
     tuning = verifier = None
-    if options.tunes and target.has_gpu:
-        raise UnsupportedError(
-            f"option tune={options.tune}: nothing is measured on GPUs yet; "
-            "cuDNN's heuristics choose (tune=model)"
-        )
-    if options.tunes and target.libraries and not environment.disabled():
+    if options.tunes and target.libraries and not target.has_gpu and not environment.disabled():
         tuning = Tuning(options, target.host, progress, records, place)
     if target.libraries and not target.is_gpu and not environment.disabled():
         verifier = verifier_of(options, place)
@@ -90,10 +87,13 @@ def build(
             order=target.order,
             absent=dict(target.absent),
         )
-        pipeline = build_pipeline(backends, options, target.host, given)
+        # A GPU's engines are all that is measured of it.
+        planning = replace(options, tune="model", tuning_records=None) if engines else options
+        pipeline = build_pipeline(backends, planning, target.host, given)
         with _told_of_shapes(mod):
             planned = pipeline(mod)
-    recorder.tuning = tuning.close() if tuning else None
+    closing = tuning or engines
+    recorder.tuning = closing.close() if closing else None
     recorder.verification = verifier.close() if verifier else None
     recorder.seconds["passes"] = round(time.perf_counter() - start, 3)
     start = time.perf_counter()
@@ -129,8 +129,22 @@ def _told_of_shapes(mod: tvm.IRModule) -> Iterator[None]:
         raise
 
 
+def _engine_tuning(
+    options: Options, target: ParsedTarget, progress: Callback | None, records: Path | None, place: Place
+) -> EngineTuning | None:
+    """What is measured, or known, of the engines of a GPU's library; None where nothing is."""
+    if not (options.tunes and target.has_gpu) or environment.disabled():
+        return None
+    if place.elsewhere:
+        raise UnsupportedError(
+            "option tune: a GPU is measured where it is, not over RPC; run tvmc tune there"
+        )
+    name = next((one for one in target.libraries if isinstance(place.backend(one), DeviceBackend)), None)
+    return EngineTuning(options, name, target.host, progress, records) if name else None
+
+
 def _on_devices(
-    place: Place, target: ParsedTarget, options: Options
+    place: Place, target: ParsedTarget, options: Options, engines: EngineTuning | None
 ) -> tuple[list[Backend], ParsedTarget, Device | None, Beside | None]:
     """The target's libraries, each for its device; the target, which knows the device then; the device.
 
@@ -149,6 +163,8 @@ def _on_devices(
             options.tf32,
             options.deterministic,
             options.spare_plans,
+            options.cuda_graphs,
+            engines.on_device if engines else None,
         )
         made = backend.for_device(choice)
         found.append(made.backend)

@@ -88,6 +88,8 @@ class Options:
     tf32 : products of float32 may be computed with TF32's 10 bits on GPUs that have it; off by default.
     spare_plans : which plans of a GPU stand by for one that fails where it runs: ``compiled`` (default) those
         that take no time to make, ``any``, which may double the time that plans take, or ``none``.
+    cuda_graphs : the steps of a region on a GPU are kept as a CUDA graph when they run again, and launched as
+        one; off by default.  Where that cannot be, they run one by one, and ``failed_plans`` says why.
     batch_sizes : of a model with a named batch on a GPU: sizes that execution plans are made for beside the
         powers of two up to its bound, and that one.  Several, or text such as ``3,6``.
     opcheck : every call works each step out again in float64 and raises InternalError at the first that
@@ -130,6 +132,7 @@ class Options:
     device_properties: str | None = None
     tf32: bool = False
     spare_plans: str = "compiled"
+    cuda_graphs: bool = False
     batch_sizes: Sequence[int] = ()
     opcheck: bool = field(default=False, metadata=_OUTSIDE)
     opcheck_folder: str | None = field(default=None, metadata=_OUTSIDE)
@@ -177,6 +180,7 @@ class Options:
         if not isinstance(self.device_properties, str | None):
             raise InvalidInputError(f"option device_properties={self.device_properties!r}; expected a path")
         _one_of("tf32", self.tf32, (True, False))
+        _one_of("cuda_graphs", self.cuda_graphs, (True, False))
         _one_of("spare_plans", self.spare_plans, ("compiled", "any", "none"))
         object.__setattr__(self, "batch_sizes", _sizes("batch_sizes", self.batch_sizes))
         _one_of("opcheck", self.opcheck, (True, False))

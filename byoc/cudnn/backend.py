@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import tvm
@@ -24,12 +25,12 @@ from tvm_mxplan.errors import InvalidInputError, UnsupportedError
 from . import layout_rules, library
 from .codegen import table
 from .costs import cost
-from .device import read_device
-from .fusion import fuse
+from .device import Device, read_device
 from .patterns import NAME, fusion_patterns
 from .plans.plans import Plans, Rules
 from .probe import program_of
 from .rates import rates_of
+from .rewrites.fusion import fuse
 
 TRANSFORM = "transform_tensor"
 SOFTMAX = "softmax_forward"
@@ -63,7 +64,9 @@ class Cudnn:
             raise InvalidInputError(
                 f"target cuda -arch={choice.arch}: {choice.properties} is of {device}, expected {device.arch}"
             )
-        plans = Plans(device, Rules(choice.tf32, choice.deterministic, choice.spares))
+        rules = Rules(choice.tf32, choice.deterministic, choice.spares, choice.replays)
+        times = choice.engines(_facts(device)) if choice.engines is not None else None
+        plans = Plans(device, rules, times)
         return OnDevice(Cudnn(plans), device.arch, str(device), rates_of(device))
 
     @property
@@ -91,7 +94,8 @@ class Cudnn:
             program = program_of(context, row, self._table)
         except UnsupportedError as error:
             return str(error)
-        errors = (self._alone(program, step).error for step in program.steps)
+        asked = [step for step in program.steps if not _is_of_constants(program, step)]
+        errors = (self._alone(program, step).error for step in asked)
         return next((error.partition(": ")[2] for error in errors if error), None)
 
     def _alone(self, program: ir.Program, step: ir.Step) -> StepInfo:
@@ -106,11 +110,13 @@ class Cudnn:
     def describe(self, program: ir.Program) -> Description:
         values = [_settled(value) for value in program.values]
         known = replace(program, values=tuple(values))
-        steps = tuple(self._step(known, step) for step in program.steps)
+        runs = _is_whole(known)
+        steps = tuple(self._step(known, step, runs) for step in program.steps)
         infos = tuple(ValueInfo(value.layout, layout_rules.nbytes(value)) for value in values)
         return Description(steps, infos)
 
-    def _step(self, program: ir.Program, step: ir.Step) -> StepInfo:
+    def _step(self, program: ir.Program, step: ir.Step, runs: bool) -> StepInfo:
+        """``runs``: it is a step of a region, and not asked for to see whether there is an engine."""
         if isinstance(step.attrs, ir.Reorder):
             return self._reorder(program, step)
         if isinstance(step.attrs, ir.Concat | ir.Slice):
@@ -121,7 +127,8 @@ class Cudnn:
             descriptor = self.plans.descriptor(program, step)
         except UnsupportedError as error:
             return StepInfo("", 0, 0, f"{step.kind} {step.name}: {error}")
-        answer = self.plans.answer(descriptor, program.values[step.dst].dtype)
+        ask = self.plans.settle if runs else self.plans.answer
+        answer = ask(descriptor, program.values[step.dst].dtype)
         if "plan" not in answer:
             return StepInfo("", 0, 0, f"{step.kind} {step.name}: {answer['error']}", descriptor=descriptor)
         engine = answer["engines"][answer["chosen"]]
@@ -190,6 +197,25 @@ class Cudnn:
 
     def modules_to_export(self, module: tvm.runtime.Module) -> list[tvm.runtime.Module]:
         return [module, module["mxplan.split_weights"]()]
+
+
+def _facts(device: Device) -> dict[str, Any]:
+    """The properties of a device and its libraries that times of engines are good for."""
+    return {"GPU": device.text, **{name: version for name, version in library.versions().items() if version}}
+
+
+def _is_whole(program: ir.Program) -> bool:
+    """Whether a program writes all that its steps read, and results: a region, no step out of one."""
+    written = {program.root(value) for step in program.steps for value in step.results}
+    known = written | {at for at, value in enumerate(program.values) if value.kind in ("input", "constant")}
+    reads = {program.root(value) for step in program.steps for value in step.reads()}
+    outputs = {at for at, value in enumerate(program.values) if value.kind == "output"}
+    return bool(outputs) and outputs <= written and reads <= known
+
+
+def _is_of_constants(program: ir.Program, step: ir.Step) -> bool:
+    """Whether all that a step reads is constant: it becomes a constant, and never runs."""
+    return all(program.values[program.root(value)].kind == "constant" for value in step.reads())
 
 
 def _settled(value: ir.Value) -> ir.Value:

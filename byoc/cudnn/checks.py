@@ -12,10 +12,12 @@ from tvm_mxplan.core.program.dims import is_static
 from tvm_mxplan.operators.convolution_gradients import misfit
 from tvm_mxplan.passes.relax_types import dtype_of, is_constant, scalar_of, shape_of, slice_begin
 
-from . import pool_gradients
+from .families import pool_gradients
 from .layout_rules import TYPES
 
 Match = Mapping[str, relax.Expr]
+_MOST_AXES = 5
+"""Of tensors whose layout may change."""
 _CHANNELS_FIRST = ("NCW", "NCHW", "NCDHW")
 
 
@@ -50,7 +52,7 @@ def convolution(match: Match) -> str | None:
     layouts = (str(call.attrs.data_layout), str(call.attrs.kernel_layout))
     if layouts != expected or str(call.attrs.out_layout) not in ("", expected[0]):
         return f"data and kernel layouts {layouts}, expected {expected}"
-    if not is_constant(call.args[1]) and "scale" in match:
+    if not is_constant(call.args[1]) and "numbers" not in match and "scale" in match:
         return "filters that vary, and constants that scale their result"
     return _added(match)
 
@@ -71,6 +73,19 @@ def dense(match: Match) -> str | None:
     if len(source) < 2:  # type: ignore[arg-type]
         return "a product with a vector"
     return _added(match)
+
+
+def dense_of_integers(match: Match) -> str | None:
+    """Of a product with a constant matrix of integers."""
+    source, weights = (shape_of(arg) for arg in match["product"].args)
+    if len(weights) != 2 or len(source) < 2:  # type: ignore[arg-type]
+        return "a product that is none with a matrix"
+    return _added(match)
+
+
+def conversion(match: Match) -> str | None:
+    rank = len(shape_of(match["root"]))  # type: ignore[arg-type]
+    return None if rank <= _MOST_AXES else f"rank {rank}, at most {_MOST_AXES} is taken"
 
 
 def _added(match: Match) -> str | None:

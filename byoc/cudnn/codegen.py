@@ -15,6 +15,7 @@ from tvm_mxplan.byoc import movement
 from tvm_mxplan.byoc.composite import Composite, ints
 from tvm_mxplan.byoc.elementwise import ACTIVATION_STEPS, BINARY, ELTWISE, with_scalar
 from tvm_mxplan.byoc.own_operators import gate
+from tvm_mxplan.byoc.rewrites.quantized import composites as quantized
 from tvm_mxplan.byoc.translate import Table
 from tvm_mxplan.core.element_types import numpy_type
 from tvm_mxplan.core.layout.layout import plain_layout, same_bytes
@@ -29,7 +30,8 @@ from tvm_mxplan.passes.relax_types import (
     shape_of,
 )
 
-from .pool_gradients import average_backward
+from .families.batch_norms import batch_norm, batch_norm_backward
+from .families.pool_gradients import average_backward
 from .products import backward_data, backward_weights, convolution, deconvolution, dense, in_groups
 
 # --- products of two tensors ------------------------------------------------------------------------------
@@ -305,11 +307,14 @@ def _chain(c: Composite) -> int:
 
 
 _TRANSLATE: Table = {
+    "conversion": quantized.translate,
     "convolution": convolution,
     "deconvolution": deconvolution,
     "dense": dense,
     "backward_data": backward_data,
     "backward_weights": backward_weights,
+    "batch_norm": batch_norm,
+    "batch_norm_backward": batch_norm_backward,
     "gate": gate,
     "average_pool_backward": average_backward,
     "pooling": _pooling,

@@ -18,8 +18,13 @@ from tvm_mxplan.core.layout.layout_rules import LayoutRules
 from tvm_mxplan.core.program import program as ir
 
 TYPES = ("float32", "float16", "bfloat16")
+INTEGERS = ("int8", "uint8", "int32")
+"""Types of integers that products and conversions have, and their zero points."""
 PRODUCTS = (ir.Convolution, ir.Deconvolution)
-IMAGES = (*PRODUCTS, ir.ConvolutionBackwardWeights, ir.Pooling)
+NORMS = (ir.BatchNormalizationTraining, ir.BatchNormalizationBackward)
+IMAGES = (*PRODUCTS, *NORMS, ir.ConvolutionBackwardWeights, ir.Pooling, ir.Quantization)
+"""Kinds that are asked for channels last.  Conversions into integers are among them, since whether cuDNN
+changes the layout of integers, which would move a quarter of the bytes, is not known."""
 RULES = LayoutRules(
     forms=("last",), images=IMAGES, follows=(ir.Eltwise, ir.Binary, ir.Concat, ir.Slice, ir.Softmax)
 )
@@ -100,6 +105,6 @@ def _alone(program: ir.Program, step: ir.Step, last: bool) -> ir.Program:
 
 def nbytes(value: ir.Value) -> int:
     """Bytes of a value, -1 of a type that cuDNN is not given."""
-    if value.dtype not in TYPES:
+    if value.dtype not in (*TYPES, *INTEGERS):
         return -1
     return stored_bytes(value.shape, value.layout, value.dtype)

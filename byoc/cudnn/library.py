@@ -136,6 +136,25 @@ def check_plan(data: bytes) -> str:
     return str(_function("check_plan")(data))
 
 
+def time_plans(
+    record: bytes, sizes: Mapping[int, int], warm_up: int, runs: int, rounds: int
+) -> list[tuple[list[float], str]]:
+    """Microseconds of each plan of a record on the GPU that is here, or why there are none.
+
+    Parameters
+    ----------
+    sizes : bytes of tensors by uid.
+    warm_up, runs, rounds : runs before any is timed; runs between two events; times of each plan.
+    """
+    import tvm_ffi
+
+    load()
+    uids = sorted(sizes)
+    shapes = tvm_ffi.Shape(uids), tvm_ffi.Shape([sizes[uid] for uid in uids])
+    found = _function("time_plans")(record, *shapes, warm_up, runs, rounds)
+    return [([float(time) for time in times], str(failure)) for times, failure in found]
+
+
 def failures() -> list[tuple[str, ...]]:
     """Region, step, digest of plans, engine, reason and next engine of each failure in this process."""
     load()

@@ -21,13 +21,16 @@ from tvm_mxplan.byoc.activations import ACTIVATIONS, either
 from tvm_mxplan.byoc.backend import Refuse
 from tvm_mxplan.byoc.elementwise import BINARY, ELTWISE
 from tvm_mxplan.byoc.own_operators import own_operator
+from tvm_mxplan.byoc.rewrites.quantized import composites as quantized
 from tvm_mxplan.operators import attention as attention_operator
+from tvm_mxplan.operators.batch_norm import BACKWARD, BATCH_NORM
 from tvm_mxplan.operators.convolution_gradients import BACKWARD_DATA, BACKWARD_WEIGHTS
 from tvm_mxplan.operators.gate import GATE
 from tvm_mxplan.operators.pooling_gradients import ADAPTIVE_BACKWARD, AVERAGE_BACKWARD
 
 from . import checks
 from .checks import Match
+from .families import batch_norms
 
 NAME = "mxplan_cudnn"
 Probe = Callable[[relax.transform.PatternCheckContext, str], str | None]
@@ -45,12 +48,14 @@ class Row:
     name : what the tables of ``codegen`` know it by.
     check : None, or why a match is refused.
     probed : whether cuDNN is asked for an engine.
+    tensors : what is asked of all operands and the result.
     """
 
     name: str
     pattern: Callable[[], Pattern]
     check: Callable[[Match], str | None]
     probed: bool = True
+    tensors: Callable[[Match], str | None] = checks.tensors_ok
 
 
 def _accept(_match: Match) -> str | None:
@@ -115,7 +120,25 @@ def _spatial(stem: str) -> list[str]:
     return [stem.format(axes) for axes in (1, 2, 3)]
 
 
+def _integers(name: str, product: Callable[[], Pattern], check: Callable[[Match], str | None]) -> list[Row]:
+    """A product whose weights are integers in the model, with what is added for each channel."""
+    return [
+        Row(name, _behind(product, roles), check, True, quantized.weights_ok) for roles in (("bias",), ())
+    ]
+
+
 COMPOSITES: list[Row] = [
+    *[
+        Row("conversion", quantized.conversion(operator), checks.conversion, True, quantized.conversion_ok)
+        for operator in ("quantize", "dequantize")
+    ],
+    *[
+        row
+        for pattern in quantized.product(*_spatial("nn.conv{}d"))
+        for row in _integers("convolution", pattern, checks.convolution)
+    ],
+    *_integers("dense", quantized.transposed_product, checks.dense_of_integers),
+    *_integers("dense", quantized.product("matmul")[0], checks.dense_of_integers),
     *_products("convolution", _single(_spatial("nn.conv{}d"), 2), checks.convolution),
     *_products("deconvolution", _single(_spatial("nn.conv{}d_transpose"), 2), checks.convolution),
     Row("backward_data", own_operator(BACKWARD_DATA, 2), _accept),
@@ -124,6 +147,8 @@ COMPOSITES: list[Row] = [
         Row("average_pool_backward", own_operator(operator, 2), checks.average_backward)
         for operator in (AVERAGE_BACKWARD, ADAPTIVE_BACKWARD)
     ],
+    Row("batch_norm", own_operator(BATCH_NORM, 5), _accept, True, batch_norms.tensors_ok),
+    Row("batch_norm_backward", own_operator(BACKWARD, 5), _accept, True, batch_norms.tensors_ok),
     Row("gate", own_operator(GATE, 2), _accept),
     *_products("dense", _transposed, checks.dense),
     *_products("dense", _single(["matmul"], 2), checks.dense),
@@ -163,7 +188,7 @@ def _fusion_pattern(row: Row, refuse: Refuse, probe: Probe) -> relax.transform.F
             return False  # a shorter composite may fit
         found = context.matched_expr
         match = {**dict(context.annotated_expr), "root": found}
-        reason = checks.tensors_ok(match) or row.check(match)
+        reason = row.tensors(match) or row.check(match)
         if reason is None and row.probed:
             reason = probe(context, row.name)
         if reason is not None:

@@ -12,7 +12,6 @@ from tvm_mxplan.byoc.composite import Composite
 from tvm_mxplan.byoc.translate import Table
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.builder import ProgramBuilder
-from tvm_mxplan.errors import UnsupportedError
 from tvm_mxplan.passes.relax_types import dtype_of, shape_of
 
 
@@ -42,7 +41,5 @@ def program_of(context: relax.transform.PatternCheckContext, row: str, table: Ta
                 and isinstance(arg.ty, relax.TensorType)
             ):
                 inputs[arg]
-    result = table[row](Composite(builder, inputs, definitions, context.matched_expr))
-    if isinstance(result, tuple):
-        raise UnsupportedError("several results")
+    table[row](Composite(builder, inputs, definitions, context.matched_expr))
     return builder.finish()

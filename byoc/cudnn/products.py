@@ -14,6 +14,7 @@ import numpy as np
 from tvm import relax
 
 from tvm_mxplan.byoc.composite import Composite, ints
+from tvm_mxplan.byoc.rewrites.quantized import composites as quantized
 from tvm_mxplan.core.element_types import numpy_type
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import static_shape
@@ -62,8 +63,12 @@ def convolution(c: Composite) -> int:
     src = c.value(parts.product.args[0])
     filters = _filters(c, parts)
     if filters is None:
-        varying = _turned(c, c.value(parts.product.args[1]), groups)
-        return _emit(c, made, src, varying, parts, static_shape(c.shape))
+        given = c.definition(parts.product.args[1])
+        if isinstance(given, relax.Call):
+            read = _of_integers(c, given, constant_of(given.args[0]), int(given.attrs.axis), groups)
+        else:
+            read = _turned(c, c.value(given), groups)
+        return _emit(c, made, src, read, parts, static_shape(c.shape))
     scaled = _scaled(filters, parts.scale.reshape(-1, 1))
     return _emit(c, made, src, stored_filters(c, scaled, groups), parts, static_shape(c.shape))
 
@@ -110,16 +115,22 @@ def dense(c: Composite) -> int:
     shape = static_shape(c.shape)
     parts = _parts(c, len(shape) - 1)
     factor = c.definition(parts.product.args[1])
-    transposed = isinstance(factor, relax.Call)
-    weights = constant_of(c.definition(factor.args[0]) if transposed else factor)
+    order = (0, 1)
+    if isinstance(factor, relax.Call) and factor.op.name == "relax.permute_dims":
+        order = permutation_of(factor)
+        factor = c.definition(factor.args[0])
+    whole = isinstance(factor, relax.Call)
+    weights = constant_of(factor.args[0] if whole else factor)
     assert weights is not None
-    if transposed:
-        weights = weights.transpose(permutation_of(factor))
-    depth, columns = weights.shape
+    turned = weights.transpose(order).T[:, :, None, None]
+    columns, depth = turned.shape[:2]
     rows = math.prod(shape[:-1])
     src = c.builder.reshape(c.value(parts.product.args[0]), (rows, depth, 1, 1))
     attrs = ir.Convolution((1, 1), (0, 0, 0, 0), (1, 1), 1)
-    filters = stored_filters(c, _scaled(weights.T[:, :, None, None], parts.scale.reshape(-1, 1)), 1)
+    if whole:
+        filters = _of_integers(c, factor, turned, 1 - order.index(int(factor.attrs.axis) % 2), 1)
+    else:
+        filters = stored_filters(c, _scaled(turned, parts.scale.reshape(-1, 1)), 1)
     dst = _emit(c, attrs, src, filters, parts, (rows, columns, 1, 1))
     return c.builder.reshape(dst, shape)
 
@@ -171,6 +182,14 @@ def stored_filters(c: Composite, filters: np.ndarray, groups: int, transposed: b
     """Filters [A, B, k...] as a constant [A, k..., B], as a step reads them."""
     last = np.ascontiguousarray(filters.transpose(0, *range(2, filters.ndim), 1))
     return _read(c, c.builder.constant(last), groups, transposed)
+
+
+def _of_integers(c: Composite, call: relax.Call, integers: np.ndarray, axis: int, groups: int) -> int:
+    """Filters [A, B, k...] of integers as a constant [A, k..., B], converted, as a step reads them."""
+    order = (0, *range(2, integers.ndim), 1)
+    last = np.ascontiguousarray(integers.transpose(order))
+    found = quantized.stored_weights(c, call, last, order.index(axis % integers.ndim))
+    return _read(c, found, groups, False)
 
 
 def _turned(c: Composite, filters: int, groups: int, transposed: bool = False) -> int:

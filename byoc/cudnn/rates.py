@@ -16,6 +16,8 @@ _NEWER_LANES = 128
 """Multiply-adds of float32 that a multiprocessor does in a cycle, by SM."""
 _TENSOR = ((120, 512), (100, 4096), (90, 2048), (86, 512), (80, 1024), (70, 512))
 """The same of float16 on tensor cores, from an SM on; the first row that holds."""
+_FIRST_OF_INTEGERS = 75
+"""The first SM whose tensor cores multiply integers of 8 bits, twice as many as numbers of float16."""
 _BUS_BITS = {60: 4096, 70: 4096, 80: 5120, 90: 5120, 100: 8192, 103: 8192}
 _OTHER_BUS_BITS = 256
 """The width of the memory's bus in the usual GPU of an SM; smaller ones (A30, A2, L4) have less."""
@@ -37,6 +39,8 @@ def rates_of(device: Device) -> DeviceRates:
     tensor = next((2 * cycles * each for sm, each in _TENSOR if device.sm >= sm), 0.0)
     if tensor:
         compute += [Compute(dtype, TENSOR_CORES, tensor) for dtype in ("float16", "bfloat16")]
+        if device.sm >= _FIRST_OF_INTEGERS:
+            compute += [Compute(dtype, TENSOR_CORES, 2 * tensor) for dtype in ("int8", "uint8")]
         compute.append(Compute(TF32, TENSOR_CORES, tensor / 2 if device.sm >= 80 else plain))
     bus = _BUS_BITS.get(device.sm, _OTHER_BUS_BITS)
     memory = 2 * int(found["memClockRateKHz"]) * bus / 8 / 1e6

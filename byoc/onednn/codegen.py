@@ -13,6 +13,7 @@ from tvm import relax
 from tvm_mxplan.byoc import movement
 from tvm_mxplan.byoc.composite import Composite, ints, product
 from tvm_mxplan.byoc.own_operators import gate
+from tvm_mxplan.byoc.rewrites.quantized import composites as quantized
 from tvm_mxplan.core.long_sums import fits, stages, terms_at_once
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import Dim, is_static
@@ -20,7 +21,7 @@ from tvm_mxplan.operators.convolution_gradients import Window
 from tvm_mxplan.passes.relax_types import scalar_of, shape_of
 
 from .checks import last_but_for_ones
-from .families import attention, few_bits, quantized, recurrent, rows, training
+from .families import attention, few_bits, recurrent, rows, training
 from .families.codegen_elementwise import ELEMENTWISE
 from .families.large_windows import Windows, window_stages
 

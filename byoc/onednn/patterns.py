@@ -18,6 +18,7 @@ from tvm.relax.dpl import DFPattern, is_const, is_op, wildcard
 from tvm_mxplan.byoc.activations import ACTIVATIONS, either
 from tvm_mxplan.byoc.backend import Refuse
 from tvm_mxplan.byoc.own_operators import own_operator
+from tvm_mxplan.byoc.rewrites.quantized import composites as quantized
 from tvm_mxplan.operators import attention as attention_operator
 from tvm_mxplan.operators import (
     batch_norm,
@@ -35,7 +36,7 @@ from tvm_mxplan.passes.relax_types import permutation_of, scalar_of, shape_of
 
 from . import checks
 from .checks import Match
-from .families import attention, few_bits, lrn, quantized, recurrent, rows, training
+from .families import attention, few_bits, lrn, recurrent, rows, training
 
 NAME = "mxplan_onednn"
 
@@ -243,7 +244,7 @@ COMPOSITES: list[Row] = [
     ],
     Row("attention", _attention, _accept, "attention", attention.check),
     *_operators("softmax", 1, checks.softmax, "nn.softmax", "nn.log_softmax"),
-    Composite("rotary", own_operator(ROTARY, 3), rows.check_rotary, "rotary"),
+    Row("rotary", own_operator(ROTARY, 3), rows.check_rotary, "rotary"),
     *_operators("rms_norm", 2, rows.check_rms_norm, "nn.rms_norm"),
     *_operators("layer_norm", 3, checks.normalized_axes, "nn.layer_norm"),
     *_operators("channel_norm", 3, checks.channel_normalization, "nn.group_norm", "nn.instance_norm"),

@@ -1,7 +1,6 @@
 """scripts/cudnn NAME [ARGUMENT ...]: one table or task; each has a --help of its own.
 
 engines   each pattern's engine on each device, as docs/cudnn.md shows it
-graphs    engines of operation graphs that no step makes yet
 networks  the parts of networks that become plans, as docs/cudnn.md shows them
 exports   writes networks that the zoo has not; needs torch and timm
 """
@@ -11,7 +10,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-NAMES = ("engines", "graphs", "networks", "exports")
+NAMES = ("engines", "networks", "exports")
 
 
 def main(arguments: list[str]) -> int:

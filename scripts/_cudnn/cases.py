@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
 
 from tvm_mxplan.byoc.cudnn.layout_rules import filters_layout
+from tvm_mxplan.byoc.cudnn.rewrites.integers import adding
+from tvm_mxplan.byoc.rewrites.graph import Graph
+from tvm_mxplan.byoc.rewrites.quantized.forms import Numbers
 from tvm_mxplan.core.layout.layout import channels_last, plain_layout
 from tvm_mxplan.core.program import program as ir
 
@@ -96,11 +102,93 @@ class Single:
         return ir.Program("case", tuple(values), (step,))
 
 
+@dataclass(frozen=True)
+class Integers:
+    """A convolution of integers between conversions, as a quantised network has it.
+
+    Attributes
+    ----------
+    image, window, stride, groups : as a ``Case``'s.
+    zero_point : of what is read; with padding it adds a number for each place.
+    residual : integers that are added.
+    result : type of what is written.
+    """
+
+    name: str
+    image: tuple[int, int, int, int]
+    outputs: int
+    window: int = 3
+    stride: int = 1
+    groups: int = 1
+    zero_point: bool = False
+    residual: bool = False
+    result: str = "int8"
+    types: tuple[str, ...] = ("int8",)
+
+    def program(self, _dtype: str) -> ir.Program:
+        """The step alone, as rewriting leaves it, channels last."""
+        graph = Graph(
+            Case("", self.image, self.outputs, self.window, self.stride, self.groups).program("int8"), []
+        )
+        first = graph.steps[0]
+        assert first is not None
+        values = {one.role: one.value for one in first.operands}
+        graph.values[values["bias"]] = replace(graph.values[values["bias"]], dtype="float32")
+        graph.values[values["dst"]] = replace(graph.values[values["dst"]], dtype=self.result)
+        roles = [("src_scale", (1,)), ("weights_scale", (self.outputs,))]
+        roles += [("dst_scale", (1,))] if self.result == "int8" else []
+        added = [ir.Operand(role, graph.add_constant(np.ones(shape), f"{role}")) for role, shape in roles]
+        made = replace(first, operands=(*first.operands[:-1], *added, first.operands[-1]))
+        if self.zero_point:
+            made = replace(made, post_ops=(ir.BinaryPostOp("add", self._map(graph, made)), *made.post_ops))
+        if self.residual:
+            numbers = Numbers((0.5,), (3,), added[0].value)
+            other = graph.add(replace(graph.values[made.dst], name="r", dtype="int8", kind="input", index=1))
+            made = replace(made, post_ops=(*adding(graph, made, other, numbers), *made.post_ops))
+        return replace(graph.program, values=tuple(graph.values), steps=(made,))
+
+    @staticmethod
+    def _map(graph: Graph, step: ir.Step) -> int:
+        _, channels, height, width = graph.values[step.dst].shape
+        array = np.zeros((1, height, width, channels))  # type: ignore[arg-type]
+        last = graph.add_constant(array, "zero")
+        shape = (1, channels, height, width)
+        return graph.add(ir.Value("zero", shape, "float32", "local", channels_last(4), alias_of=last))
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """Real numbers into integers, back, or integers into others."""
+
+    name: str
+    source: str
+    result: str
+    types: tuple[str, ...] = ("int8",)
+
+    def program(self, _dtype: str) -> ir.Program:
+        image = channels_last(4)
+        values = [
+            ir.Value("x", _IMAGE, self.source, "input", image, 0),
+            ir.Value("y", _IMAGE, self.result, "local", image),
+        ]
+        operands = [ir.Operand("src", 0)]
+        for side, dtype in (("src", self.source), ("dst", self.result)):
+            for role, kind in (("scale", "float32"), ("zero_point", "int32")):
+                if dtype != "float32":
+                    operands.append(ir.Operand(f"{side}_{role}", len(values)))
+                    values.append(ir.Value(role, (1,), kind, "constant", "a", len(values)))
+        step = ir.Step(self.name, ir.Quantization(0), (*operands, ir.Operand("dst", 1)))
+        return ir.Program("case", tuple(values), (step,))
+
+
+AnyCase: TypeAlias = "Case | Single | Integers | Conversion"
+
+
 def _layout(name: str, rank: int) -> str:
     return channels_last(rank) if name == "last" else name or plain_layout(rank)
 
 
-_IMAGE, _HALVED = (1, 64, 56, 56), (1, 64, 28, 28)
+_IMAGE, _HALVED, _BATCH = (1, 64, 56, 56), (1, 64, 28, 28), (8, 64, 28, 28)
 
 
 def _pool(name: str, algorithm: str, window: int, stride: int, pad: int, side: int) -> Single:
@@ -127,7 +215,7 @@ def _attention(name: str, causal: str, mask: bool) -> Single:
 _ROWS, _NUMBERS = (197, 768), (768,)
 _GELU = ir.EltwisePostOp("gelu_erf", 0.0, 0.0)
 
-CASES: tuple[Case | Single, ...] = (
+CASES: tuple[AnyCase, ...] = (
     Case("3x3, 64 channels", (1, 64, 56, 56), 64, behind=()),
     Case("and bias", (1, 64, 56, 56), 64, behind=("bias",)),
     Case("and bias, relu", (1, 64, 56, 56), 64),
@@ -217,5 +305,52 @@ CASES: tuple[Case | Single, ...] = (
         ir.Binary("mul"),
         (("src", _IMAGE, "last"), ("src1", (1, 64, 1, 1), "last")),
         (_IMAGE, "last"),
+    ),
+    Single(
+        "batch norm in training",
+        ir.BatchNormalizationTraining(1e-5, inverse=True),
+        (
+            ("src", _BATCH, "last"),
+            ("scale", (64,), ""),
+            ("shift", (64,), ""),
+            ("batch_mean", (64,), ""),
+            ("batch_variance", (64,), ""),
+        ),
+        (_BATCH, "last"),
+        types=("float32",),
+    ),
+    Single(
+        "its gradients",
+        ir.BatchNormalizationBackward(1e-5, inverse=True),
+        (
+            ("src", _BATCH, "last"),
+            ("gradient", _BATCH, "last"),
+            ("mean", (64,), ""),
+            ("variance", (64,), ""),
+            ("scale", (64,), ""),
+            ("scale_gradient", (64,), ""),
+            ("shift_gradient", (64,), ""),
+        ),
+        (_BATCH, "last"),
+        types=("float32",),
+    ),
+    Integers("integers: 1x1, 256 to 64, relu", (1, 256, 56, 56), 64, window=1),
+    Integers("3x3, 64 channels, a zero point", (1, 64, 56, 56), 64, zero_point=True),
+    Integers("and integers added", (1, 64, 56, 56), 64, zero_point=True, residual=True),
+    Integers("the same of 8 images", (8, 64, 56, 56), 64, zero_point=True, residual=True),
+    Integers("to float32", (1, 64, 56, 56), 64, result="float32"),
+    Integers("7x7, stride 2, 3 channels", (1, 3, 224, 224), 64, window=7, stride=2, zero_point=True),
+    Integers("3x3, 17 to 67 channels", (2, 17, 28, 28), 67),
+    Integers("4 groups", (1, 64, 56, 56), 64, groups=4),
+    Integers("dense, 2048 to 1000", (1, 2048, 1, 1), 1000, window=1, result="float32"),
+    Conversion("float32 to int8", "float32", "int8"),
+    Conversion("int8 to float32", "int8", "float32"),
+    Conversion("uint8 to int8 of another scale", "uint8", "int8"),
+    Single(
+        "maximum of integers, 2x2",
+        ir.Pooling("max", (2, 2), (2, 2), (0, 0), (1, 1)),
+        (("src", _IMAGE, "last"),),
+        (_HALVED, "last"),
+        types=("int8",),
     ),
 )

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import onnx
+from _bench.inputs.quantized import quantized
 from _shared.half_models import half
 
 import tvm_mxplan
@@ -24,8 +25,16 @@ from tvm_mxplan.testing import zoo
 ZOO = ("resnet50", "mobilenet_v2", "vgg19", "densenet121")
 EXPORTED = ("unet", "vit_small")
 """Networks that ``scripts/cudnn exports`` writes."""
-KINDS = {"float16": ("float16", False), "float32": ("float32", False), "TF32": ("float32", True)}
-"""The type of a network's tensors, and whether TF32 may stand for float32."""
+KINDS = {
+    "float16": ("float16", False),
+    "float32": ("float32", False),
+    "TF32": ("float32", True),
+    "int8": ("int8", False),
+}
+"""The type of a network's tensors, and whether TF32 may stand for float32.
+
+Those in int8 are quantised by onnxruntime's tools, with a scale for each tensor.
+"""
 TITLES = (
     "network", "multiply-adds in regions", "left to TVM", "regions", "plans inside", "engines",
     "arena, bytes", "lower bound", "ratio", "seconds to compile",
@@ -36,6 +45,8 @@ def network(name: str, dtype: str, folder: Path | None) -> onnx.ModelProto:
     """A network of the zoo, or of a folder, with weights, inputs and outputs of a type."""
     path = None if folder is None else folder / f"{name}.onnx"
     model = zoo.load(name) if path is None or not path.exists() else onnx.load(str(path))
+    if dtype == "int8":
+        return quantized(model)
     return model if dtype == "float32" else half(model)
 
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -18,23 +19,50 @@ WITHOUT = ("nvidia-cutlass-dsl",)
 WITH = ("cuda-bindings",)
 """The way in which TVM compiles its kernels where a GPU is."""
 _BUILDERS = ("setuptools>=77", "wheel")
+_PLATFORMS = (
+    *(f"manylinux_2_{minor}_x86_64" for minor in range(39, 16, -1)),
+    "manylinux2014_x86_64", "manylinux2010_x86_64", "manylinux1_x86_64", "linux_x86_64",
+)  # fmt: skip
+"""Of wheels, the newest C library first."""
 _TAKEN = ("tests", "scripts", "docs", "pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE")
 """Parts of the checkout that travel: not the sources, which would stand before the wheel's."""
 
 
-def requirements(extras: Sequence[str] = EXTRAS) -> dict[str, str]:
-    """Distributions and versions that ours needs with ``extras``, as they are here."""
+def requirements(extras: Sequence[str] = EXTRAS, there: Sequence[str] = ()) -> dict[str, str]:
+    """Distributions that ours needs with ``extras``, in versions as here, but for those ``there``."""
     wanted = [f"tvm_mxplan[{','.join(extras)}]", *(WITH if "cuda" in extras else ())]
-    found = closure(wanted, WITHOUT)
+    found = closure(wanted, (*WITHOUT, *there))
     return {name: version for name, version in found.items() if name != "tvm-mxplan"}
 
 
-def fetch_wheels(folder: Path, extras: Sequence[str] = EXTRAS) -> list[str]:
-    """Puts wheels of ours and of all it needs into ``folder``; returns what was asked for, pinned."""
-    pinned = [f"{name}=={version}" for name, version in requirements(extras).items()]
-    _pip("download", "--no-deps", "--only-binary", ":all:", "--dest", str(folder), *pinned)
+def fetch_wheels(folder: Path, python: tuple[int, int], there: Sequence[str] = ()) -> list[str]:
+    """Puts wheels of ours and of all it needs into ``folder``; returns what was asked for, pinned.
+
+    Parameters
+    ----------
+    python : that they are for.
+    there : distributions that the GPU machine has.
+    """
+    pinned = [f"{name}=={version}" for name, version in requirements(there=there).items()]
+    version = "".join(map(str, python))
+    wanted = ["--python-version", version, "--implementation", "cp"]
+    wanted += [word for abi in (f"cp{version}", "abi3", "none") for word in ("--abi", abi)]
+    wanted += [word for platform in _PLATFORMS for word in ("--platform", platform)]
+    _pip("download", "--no-deps", "--only-binary", ":all:", *wanted, "--dest", str(folder), *pinned)
     build_wheel(folder)
     return pinned
+
+
+def store(folder: Path) -> None:
+    """Writes the wheels of a folder anew, uncompressed: what compresses all of them does better."""
+    for path in sorted(folder.glob("*.whl")):
+        stored = path.with_suffix(".stored")
+        with zipfile.ZipFile(path) as source, zipfile.ZipFile(stored, "w", zipfile.ZIP_STORED) as target:
+            for one in source.infolist():
+                plain = zipfile.ZipInfo(one.filename, one.date_time)
+                plain.external_attr = one.external_attr
+                target.writestr(plain, source.read(one))
+        stored.replace(path)
 
 
 def build_wheel(folder: Path) -> None:
@@ -44,6 +72,12 @@ def build_wheel(folder: Path) -> None:
         path = os.pathsep.join(filter(None, (builders, os.environ.get("PYTHONPATH"))))
         arguments = ("--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(ROOT))
         _pip("wheel", *arguments, PYTHONPATH=path)
+        (made,) = folder.glob("tvm_mxplan-*.whl")
+        # Its libraries are no extensions of Python's.
+        tags = ("--python-tag", "py3", "--abi-tag", "none", "--remove", str(made))
+        command = [sys.executable, "-m", "wheel", "tags", *tags]
+        settings = {**os.environ, "PYTHONPATH": path}
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=settings)
 
 
 def _pip(verb: str, *arguments: str, **settings: str) -> None:

@@ -2,6 +2,12 @@
 
     scripts/gpu_bundle pack FOLDER [--model FILE ...] [--most MIB]    here, with the extra cuda
     python FOLDER/unpack.py TARGET                                    there
+    cd TARGET; scripts/gpu_bundle run RESULTS                         there: answers, then times
+
+Where the GPU machine has another Python, and much of what ours needs, a bundle is for that Python, and small:
+
+    scripts/gpu_bundle pack FOLDER --python 3.12 --there torch numpy onnx ... --compress
+    python FOLDER/unpack.py TARGET --beside                           there: stands beside what is installed
 
 A bundle holds wheels of this checkout and of all that it needs with the extras cuda and test, in the versions
 that are installed here; the tests, scripts and documents; and models.  What is installed there has no sources
@@ -21,23 +27,30 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from . import contents, unpack
+from . import contents, run, unpack
 from .parts import PartWriter
 
 MOST_MIB = 60
 
 
-def pack(folder: Path, files: Iterator[tuple[Path, str]], most: int, listed: dict[str, object]) -> list[Path]:
+def pack(
+    folder: Path,
+    files: Iterator[tuple[Path, str]],
+    most: int,
+    listed: dict[str, object],
+    compress: bool = False,
+) -> list[Path]:
     """Writes files, by their names in the bundle, as parts into an empty folder; returns all it wrote."""
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
         raise unpack.BundleError(f"{folder}: not empty; name a folder for the bundle alone")
     writer = PartWriter(folder, most)
-    with tarfile.open(fileobj=writer, mode="w|") as archive:  # type: ignore[call-overload]
+    mode = "w|xz" if compress else "w|"
+    with tarfile.open(fileobj=writer, mode=mode) as archive:  # type: ignore[call-overload]
         for path, name in files:
             archive.add(path, name, recursive=False)
     writer.close()
-    whole = {**listed, "python": list(sys.version_info[:2]), "machine": platform.machine()}
+    whole = {"python": list(sys.version_info[:2]), **listed, "machine": platform.machine()}
     (folder / unpack.LIST).write_text(json.dumps({**whole, "parts": writer.parts}, indent=1))
     shutil.copy(Path(unpack.__file__), folder / "unpack.py")
     return sorted(folder.iterdir())
@@ -55,17 +68,25 @@ def _pack(given: argparse.Namespace) -> int:
         raise unpack.BundleError(f"{missing[0]}: no such file")
     with tempfile.TemporaryDirectory() as wheels:
         try:
-            pinned = contents.fetch_wheels(Path(wheels))
+            pinned = contents.fetch_wheels(Path(wheels), given.python, given.there)
         except importlib.metadata.PackageNotFoundError as missing:
             raise unpack.BundleError(
                 f"{missing.name} is not installed here; run scripts/setup test cuda"
             ) from None
-        listed: dict[str, object] = {"requirements": pinned}
-        made = pack(given.folder, _all_files(Path(wheels), given.model), given.most << 20, listed)
+        if given.compress:
+            contents.store(Path(wheels))
+        listed: dict[str, object] = {"requirements": pinned, "python": list(given.python)}
+        files = _all_files(Path(wheels), given.model)
+        made = pack(given.folder, files, given.most << 20, listed, given.compress)
     total = sum(path.stat().st_size for path in made)
     print(f"{given.folder}: {len(made)} files, {total / 2**20:,.0f} MiB, each of at most {given.most} MiB")
     print(f"copy them to the GPU machine, and there: python {given.folder.name}/unpack.py TARGET")
     return 0
+
+
+def _version(text: str) -> tuple[int, int]:
+    major, _, minor = text.partition(".")
+    return int(major), int(minor)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -76,11 +97,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     packing = verbs.add_parser("pack", help="write a bundle")
     packing.add_argument("folder", type=Path, help="where the parts go; empty, or made")
     packing.add_argument("--model", type=Path, nargs="+", default=[], help="files to take along")
+    packing.add_argument(
+        "--python", type=_version, default=sys.version_info[:2], help="for another one, as 3.12"
+    )
+    packing.add_argument("--there", nargs="+", default=[], help="distributions that the GPU machine has")
+    packing.add_argument("--compress", action="store_true", help="smaller, and slower to pack")
     packing.add_argument("--most", type=int, default=MOST_MIB, metavar="MIB", help="size of a part")
     unpacking = verbs.add_parser("unpack", help="the same as FOLDER/unpack.py")
     unpacking.add_argument("folder", type=Path)
     unpacking.add_argument("target", type=Path)
+    running = verbs.add_parser("run", help="run what a GPU machine is there for")
+    run.add_arguments(running)
     given = parser.parse_args(arguments)
+    if given.verb == "run":
+        return run.main(given)
     if given.verb == "unpack":
         return unpack.main([str(given.target), "--from", str(given.folder)])
     try:

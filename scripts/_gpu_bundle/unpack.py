@@ -1,9 +1,11 @@
 """Unpacks a bundle of parts and installs what is in it; needs Python's standard library alone.
 
-    python unpack.py TARGET [--from FOLDER]
+    python unpack.py TARGET [--from FOLDER] [--beside]
 
 The parts are read where this file lies.  Each is held against its digest before anything is written.  TARGET
 gets the bundle's files and a virtual environment .venv, into which the wheels are installed without network.
+With --beside they go into TARGET/site, and .venv/bin/python is this Python with them: for bundles that leave
+out what is installed here.
 """
 
 from __future__ import annotations
@@ -22,9 +24,10 @@ LIST = "bundle.json"
 _CHUNK = 1 << 20
 _NEXT = """installed in {target}
 
+  scripts/gpu_bundle run RESULTS      (in {target}: all of the below, answers first)
   {python} -m pytest -m gpu           (in {target}: the tests that need a GPU)
   scripts/bench gpu                   (in {target}: times)
-  .venv/bin/tvmc device-properties -o gpu.json
+  {python} -m tvm_mxplan.tvmc device-properties -o gpu.json
 """
 
 
@@ -91,7 +94,7 @@ def unpack(folder: Path, target: Path) -> dict[str, object]:
         wanted = ".".join(map(str, listed["python"]))  # type: ignore[arg-type]
         raise BundleError(f"{folder}: its wheels are for Python {wanted}; run this with it")
     target.mkdir(parents=True, exist_ok=True)
-    with tarfile.open(fileobj=io.BufferedReader(_Parts(paths), _CHUNK), mode="r|") as archive:
+    with tarfile.open(fileobj=io.BufferedReader(_Parts(paths), _CHUNK), mode="r|*") as archive:
         for member in archive:
             place = (target / member.name).resolve()
             if not member.isreg() or not place.is_relative_to(target.resolve()):
@@ -116,15 +119,28 @@ def install(target: Path, python: str) -> Path:
     return inside
 
 
+def install_beside(target: Path, python: str) -> Path:
+    """Installs the wheels beside what a Python has; returns a program that is that Python with both."""
+    site, inside = target.resolve() / "site", target.resolve() / ".venv" / "bin" / "python"
+    wheels = sorted(map(str, (target / "wheels").glob("*.whl")))
+    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
+    subprocess.run([*pip, "--no-index", "--no-deps", "--target", str(site), *wheels], check=True)
+    inside.parent.mkdir(parents=True)
+    inside.write_text(f'#!/bin/sh\nPYTHONPATH="{site}${{PYTHONPATH:+:$PYTHONPATH}}" exec "{python}" "$@"\n')
+    inside.chmod(0o755)
+    return inside
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Unpacks a bundle and installs what is in it.")
     parser.add_argument("target", type=Path, help="the folder that gets the files and an environment")
     parser.add_argument("--from", dest="folder", type=Path, default=Path(__file__).resolve().parent)
     parser.add_argument("--python", default=sys.executable, help="that the environment is made of")
+    parser.add_argument("--beside", action="store_true", help="add to what that Python has")
     given = parser.parse_args(arguments)
     try:
         unpack(given.folder, given.target)
-        python = install(given.target, given.python)
+        python = (install_beside if given.beside else install)(given.target, given.python)
     except BundleError as error:
         print(f"unpack: {error}", file=sys.stderr)
         return 1

@@ -189,7 +189,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/byoc/onednn/rewrites/test_fusion.py",
         "tests/operators/elementwise/test_post_ops.py",
     ),
-    "byoc/onednn/rewrites/graph.py": (
+    "byoc/rewrites/graph.py": (
         "tests/byoc/onednn/rewrites/test_fusion.py",
         "tests/byoc/onednn/rewrites/test_folding.py",
     ),
@@ -227,8 +227,8 @@ TESTS: dict[str, tuple[str, ...]] = {
     "byoc/translate.py": ("tests/byoc/onednn/test_codegen.py", "tests/byoc/onednn/test_patterns.py"),
     "byoc/onednn/*": _ONEDNN_OPERATORS,
     "byoc/*": ("tests/passes/dispatch/test_dispatch_operators.py",),
-    "tvm_mxplan/cache/choices_file.py": ("tests/byoc/cudnn/test_cudnn_plans_file.py",),
-    "tvm_mxplan/cache/plans_file.py": ("tests/byoc/cudnn/test_cudnn_plans_file.py",),
+    "tvm_mxplan/cache/choices_file.py": ("tests/byoc/cudnn/plans/test_cudnn_plans_file.py",),
+    "tvm_mxplan/cache/plans_file.py": ("tests/byoc/cudnn/plans/test_cudnn_plans_file.py",),
     "tvm_mxplan/cache/maintenance.py": ("tests/tvmc/test_tvmc_cache.py",),
     "tvm_mxplan/cache/*": (
         "tests/cache/test_store.py",

@@ -30,7 +30,8 @@ def thread_sanitized(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def without_onednn(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of the programs that need no oneDNN, built without it."""
-    return _built(tmp_path_factory, ["cudnn_life", "cudnn_movement", "other_library"], "", with_onednn=False)
+    programs = ["cudnn_life", "cudnn_movement", "cudnn_graphs", "other_library"]
+    return _built(tmp_path_factory, programs, "", with_onednn=False)
 
 
 def _built(

@@ -17,7 +17,7 @@ def test_the_life_of_regions_on_a_gpu(without_onednn: Path, tmp_path: Path) -> N
     stand_in = tmp_path / "libstand_in.so"
     source = PROGRAMS / "recording_cuda.cc"
     subprocess.run(["g++", "-std=c++17", "-shared", "-fPIC", str(source), "-o", str(stand_in)], check=True)
-    for program in ("cudnn_life", "cudnn_movement"):
+    for program in ("cudnn_life", "cudnn_movement", "cudnn_graphs"):
         answer = subprocess.run([without_onednn / program, stand_in], capture_output=True, text=True)
         assert answer.returncode == 0, f"{program}: {answer.stdout}{answer.stderr}"
         assert answer.stdout == "all checks hold\n"

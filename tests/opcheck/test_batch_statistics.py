@@ -88,3 +88,28 @@ def test_gradients_go_by_distances_from_the_mean(careful: bool) -> None:
     estimate = evaluate(step, x.shape, {role: [array] for role, array in given.items()}, ())["dst"]
     finding, share = differ("dst", gradients(x, gradient, normal, inverse), estimate)
     assert (finding is None) == careful and share > 0
+
+
+def test_one_by_the_deviation_stands_for_the_variance() -> None:
+    """Forward and backward say the same of either."""
+    x = image(0.5)[:4, :, :9, :7]
+    random = np.random.default_rng(3)
+    scale = random.standard_normal(CHANNELS).astype("float32")
+    given = {"src": [x], "scale": [scale], "shift": [np.zeros(CHANNELS, "float32")]}
+    by_variance = evaluate(STEP, x.shape, given, ())
+    inverse = ir.Step("", ir.BatchNormalizationTraining(EPSILON, inverse=True), ())
+    by_inverse = evaluate(inverse, x.shape, given, ())
+    factor = 1 / np.sqrt(by_variance["batch_variance"].value + EPSILON)
+    np.testing.assert_allclose(by_inverse["batch_variance"].value, factor, rtol=1e-12)
+    assert (np.asarray(by_inverse["batch_variance"].error) > 0).all()
+    np.testing.assert_array_equal(by_inverse["dst"].value, by_variance["dst"].value)
+    backward = {
+        "src": [x], "gradient": [random.standard_normal(x.shape)], "scale": [scale],
+        "mean": [by_variance["batch_mean"].value], "variance": [by_variance["batch_variance"].value],
+    }  # fmt: skip
+    step = ir.Step("", ir.BatchNormalizationBackward(EPSILON), ())
+    right = evaluate(step, x.shape, backward, ())
+    step = ir.Step("", ir.BatchNormalizationBackward(EPSILON, inverse=True), ())
+    found = evaluate(step, x.shape, {**backward, "variance": [factor]}, ())
+    for role, one in right.items():
+        np.testing.assert_allclose(found[role].value, one.value, rtol=1e-9, atol=1e-12)

@@ -19,7 +19,7 @@ import pytest
 pytest.importorskip("packaging")
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
-from _gpu_bundle import contents, main, unpack
+from _gpu_bundle import contents, main, run, unpack
 from _gpu_bundle.closure import closure
 from _gpu_bundle.parts import PartWriter
 
@@ -154,6 +154,76 @@ def test_the_wheels_are_installed_without_network(tmp_path: Path) -> None:
     assert subprocess.run(asked, capture_output=True, text=True).stdout == "42\n"
 
 
+def test_a_bundle_stands_beside_what_is_installed(tmp_path: Path) -> None:
+    """Compressed, of wheels that are stored; the Python that it makes has both."""
+    wheels, folder, target = tmp_path / "wheels", tmp_path / "bundle", tmp_path / "target"
+    wheels.mkdir()
+    wheel = wheels / "tiny-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("tiny.py", "ANSWER = 42\n" + "# nothing\n" * 9000)
+        archive.writestr("tiny-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n")
+        archive.writestr(
+            "tiny-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        archive.writestr("tiny-1.0.dist-info/RECORD", "")
+    contents.store(wheels)
+    assert wheel.stat().st_size > 90_000
+    main.pack(folder, iter([(wheel, f"wheels/{wheel.name}")]), 1 << 20, {}, compress=True)
+    assert sum(path.stat().st_size for path in folder.glob("part-*")) < 9_000
+    command = [sys.executable, str(folder / "unpack.py"), str(target), "--beside"]
+    answer = subprocess.run(command, capture_output=True, text=True)
+    assert answer.returncode == 0, answer.stderr
+    asked = [str(target / ".venv/bin/python"), "-c", "import tiny, numpy; print(tiny.ANSWER)"]
+    assert subprocess.run(asked, capture_output=True, text=True).stdout == "42\n"
+
+
+def steps(**codes: str) -> list[run.Step]:
+    return [run.Step(name, ("-c", code), 60) for name, code in codes.items()]
+
+
+def test_steps_run_in_their_order_and_results_are_there(tmp_path: Path) -> None:
+    given = steps(first="print(1)", second="raise SystemExit(3)", third="print('{results}')")
+    assert not run.run(tmp_path, given, 600)
+    assert (tmp_path / "first.log").read_text() == "1\n"
+    assert (tmp_path / "third.log").read_text() == f"{tmp_path}\n"
+    lines = (tmp_path / "summary.txt").read_text().splitlines()
+    assert [line.rpartition(" ")[0].rpartition(" ")[0] for line in lines] == [
+        "first: status 0,", "second: status 3,", "third: status 0,",
+    ]  # fmt: skip
+
+
+def test_the_same_command_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "_LEAST", 0.0)
+    given = steps(
+        first="print(1)", slow="import time; print(2, flush=True); time.sleep(600)", last="print(3)"
+    )
+    run.run(tmp_path, given, 3)
+    assert (tmp_path / "slow.log").read_text() == "2\n", "what it wrote is there"
+    assert "slow: cut off" in (tmp_path / "summary.txt").read_text()
+    assert not (tmp_path / "last.log").exists()
+    (tmp_path / "first.log").unlink()
+    assert run.run(tmp_path, steps(first="print(1)", slow="print(4)", last="print(3)"), 600)
+    assert not (tmp_path / "first.log").exists(), "what has ended does not run again"
+    assert (tmp_path / "slow.log").read_text() == "4\n" and (tmp_path / "last.log").read_text() == "3\n"
+
+
+def test_a_step_of_its_own_length_is_ended_and_the_next_begins(tmp_path: Path) -> None:
+    slow = run.Step("slow", ("-c", "import time; time.sleep(600)"), 1)
+    assert not run.run(tmp_path, [slow, *steps(last="print(3)")], 600)
+    assert "slow: took longer" in (tmp_path / "summary.txt").read_text()
+    assert (tmp_path / "last.log").read_text() == "3\n"
+
+
+def test_answers_come_before_times() -> None:
+    names = [step.name for step in run.STEPS]
+    benched = [at for at, step in enumerate(run.STEPS) if "_bench" in step.arguments]
+    assert names[:3] == ["device", "network", "patterns"] and min(benched) == 3
+    for step in run.STEPS:
+        for path in (word for word in step.arguments if word.endswith(".py")):
+            assert (contents.ROOT / path).is_file()
+        assert step.seconds < 600
+
+
 def test_the_closure_has_what_an_installation_needs_and_no_more() -> None:
     found = closure(["pytest"])
     assert {"pytest", "pluggy", "iniconfig", "packaging"} <= found.keys()
@@ -174,5 +244,6 @@ def test_the_checkout_travels_without_our_sources() -> None:
 def test_what_is_not_installed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contents, "WITH", ("no-such-distribution",))
     with pytest.raises(unpack.BundleError, match="no-such-distribution is not installed here"):
-        main._pack(argparse.Namespace(folder=tmp_path / "bundle", model=[], most=1))
+        given = {"folder": tmp_path / "bundle", "model": [], "most": 1, "python": (3, 12), "there": []}
+        main._pack(argparse.Namespace(**given, compress=False))
     assert not (tmp_path / "bundle").exists()

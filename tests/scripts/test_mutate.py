@@ -102,8 +102,8 @@ def test_tests_that_are_left_out() -> None:
 
 
 def test_a_folder_without_tests_has_those_of_the_one_above() -> None:
-    found = tree.tests_of("byoc/onednn/rewrites/quantized/lower.py", ["tests/operators/*"])
-    assert "tests/byoc/onednn/rewrites/test_quantized_rewrites.py" in found
+    found = tree.tests_of("byoc/rewrites/quantized/lower.py", ["tests/operators/*"])
+    assert "tests/byoc/rewrites/test_quantized_rewrites.py" in found
     package = "tvm_mxplan/core/allocation/native/__init__.py"
     assert tree.named_tests_of(package) == ["tests/core/allocation/test_native.py"]
     assert tree.tests_of(package)[0] == "tests/core/allocation/test_native.py"

@@ -17,8 +17,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 VERSION = 1
-KINDS = ("step", "reorder", "copy", "group", "plan", "dispatch")
-_COMPARED = ("plan", "dispatch")
+KINDS = ("step", "reorder", "copy", "group", "plan", "dispatch", "engine")
+_COMPARED = ("plan", "dispatch", "engine")
 
 
 class UnusableRecords(Exception):
@@ -33,13 +33,13 @@ class Record:
     ----------
     kind : ``step`` for an operator in one layout and algorithm; ``reorder``, ``copy`` and ``group`` (a
         reorder and what reads it) for movement; ``plan`` for a whole model, ``dispatch`` for who runs its
-        operators.
+        operators; ``engine`` for a GPU library's engines for one graph.
     digest : of the question.
     text : the question for who reads it.
     value : microseconds; of a plan, what its strategy counts.
     repeats : how many runs it rests on.
     when : seconds since 1970.
-    plan : of those two, how the candidates did and what the best one decided.
+    plan : of those three, how the candidates did and what the best one decided.
     """
 
     kind: str
@@ -60,7 +60,7 @@ class PlanResult:
     table : value of each candidate by its name, the best one first; those that are one program share theirs.
     complete : whether all candidates were compared; else the budget was spent before.
     decided : programs of the best one, in base64, by ``kind/digest`` of the questions they answer; of a
-        dispatch, implementations by the kinds of operators that they get.
+        dispatch, implementations by the kinds of operators that they get; of engines, the fastest.
     """
 
     table: tuple[tuple[str, float], ...]

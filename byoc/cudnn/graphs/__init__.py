@@ -15,7 +15,8 @@ from tvm_mxplan.errors import UnsupportedError
 from .. import layout_rules
 from .attention import attention
 from .convolutions import backward_weights, convolution, deconvolution
-from .norms import layer_norm
+from .integers import quantization
+from .norms import batch_norm, batch_norm_backward, layer_norm
 from .pointwise import binary, eltwise
 from .pools import pooling
 from .products import matmul
@@ -30,9 +31,12 @@ GRAPHS: dict[type, Callable[[GraphBuilder, Any], dict[str, Any]]] = {
     ir.Attention: attention,
     ir.Pooling: pooling,
     ir.LayerNormalization: layer_norm,
+    ir.BatchNormalizationTraining: batch_norm,
+    ir.BatchNormalizationBackward: batch_norm_backward,
     ir.Reduction: reduction,
     ir.Eltwise: eltwise,
     ir.Binary: binary,
+    ir.Quantization: quantization,
 }
 
 

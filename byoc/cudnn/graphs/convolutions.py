@@ -14,6 +14,7 @@ from typing import Any
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.errors import UnsupportedError
 
+from .integers import integers, rounded
 from .pointwise import behind
 from .tensors import GraphBuilder, Ints
 
@@ -38,7 +39,12 @@ def _product(b: GraphBuilder, attrs: ir.Convolution | ir.Deconvolution, kind: st
     if kind == "data_gradient":
         end = _end(b, attrs, b.dst, b.place("src"), b.place("weights"))
     filters = b.stored(b.place("weights"), *_filters(b, b.place("weights"), attrs.groups, kind))
-    x = b.node(kind, [b.stored(b.place("src")), filters], **_windows(attrs, end))
+    windows: dict[str, Any] = dict(_windows(attrs, end))
+    if b.step.is_quantized:
+        return _product_of_integers(
+            b, b.node(kind, [b.stored(b.place("src")), filters], "int32", compute="INT32", **windows)
+        )
+    x = b.node(kind, [b.stored(b.place("src")), filters], **windows)
     post_ops = b.step.post_ops
     adds = 0
     if b.has("bias"):
@@ -47,6 +53,22 @@ def _product(b: GraphBuilder, attrs: ir.Convolution | ir.Deconvolution, kind: st
             adds += 1
         x = b.pointwise("ADD", x, b.vector(b.place("bias"), 1, len(shape)))
     behind(b, x, post_ops[adds:], lambda at: b.stored(b.post_op(adds + at)))
+    return b.request()
+
+
+def _product_of_integers(b: GraphBuilder, x: int) -> dict[str, Any]:
+    """Sums of integers, scaled, and what stands behind them in float32, integers at the end."""
+    rank = len(b.shape(b.dst))
+    if b.has("src_zero_point"):
+        raise UnsupportedError("a zero point of what a product of integers reads")
+    one = b.shape(b.place("weights_scale")) == (1,)
+    scales = b.single(b.place("weights_scale"), rank) if one else b.vector(b.place("weights_scale"), 1, rank)
+    x = b.pointwise("MUL", b.pointwise("MUL", x, scales), b.single(b.place("src_scale"), rank))
+    if b.has("bias"):
+        x = b.pointwise("ADD", x, b.vector(b.place("bias"), 1, rank))
+    x = behind(b, x, b.step.post_ops, lambda at: b.stored(b.post_op(at)), rounded)
+    if b.has("dst_scale"):
+        integers(b, x, rank)
     return b.request()
 
 

@@ -102,11 +102,22 @@ def function(b: GraphBuilder, x: int, attrs: ir.Eltwise | ir.EltwisePostOp) -> i
     return _NODES[attrs.algorithm](b, x, attrs.alpha, attrs.beta)
 
 
-def behind(b: GraphBuilder, x: int, post_ops: tuple[ir.PostOp, ...], read: Callable[[int], int]) -> int:
-    """The post-ops applied to ``x``; ``read`` gives the tensor of a binary one by its number."""
+def behind(
+    b: GraphBuilder,
+    x: int,
+    post_ops: tuple[ir.PostOp, ...],
+    read: Callable[[int], int],
+    rounded: Callable[[GraphBuilder, int], int] | None = None,
+) -> int:
+    """The post-ops applied to ``x``; ``read`` gives the tensor of a binary one by its number.
+
+    ``rounded`` is for ``round``, which products of integers alone have.
+    """
     count = 0
     for post_op in post_ops:
-        if isinstance(post_op, ir.EltwisePostOp):
+        if isinstance(post_op, ir.EltwisePostOp) and post_op.algorithm == "round" and rounded is not None:
+            x = rounded(b, x)
+        elif isinstance(post_op, ir.EltwisePostOp):
             x = function(b, x, post_op)
         elif isinstance(post_op, ir.BinaryPostOp):
             x = b.pointwise(_BINARY[post_op.algorithm], x, read(count))

@@ -16,7 +16,14 @@ from tvm_mxplan.core.program.dims import static_shape
 
 from ..layout_rules import operands
 
-TYPES = {"float32": "FLOAT", "float16": "HALF", "bfloat16": "BFLOAT16"}
+TYPES = {
+    "float32": "FLOAT",
+    "float16": "HALF",
+    "bfloat16": "BFLOAT16",
+    "int8": "INT8",
+    "uint8": "UINT8",
+    "int32": "INT32",
+}
 COMPUTE = "FLOAT"
 _NUMBERS, _VIRTUAL = 500, 1000
 """Uids of numbers, and of tensors that nobody stores, begin here."""
@@ -79,6 +86,10 @@ class GraphBuilder:
         shape = tuple(extent if at == axis else 1 for at in range(rank))
         return self.stored(place, shape, tuple(1 if at == axis else extent for at in range(rank)))
 
+    def single(self, place: int, rank: int) -> int:
+        """A tensor of one element."""
+        return self.stored(place, (1,) * rank, (1,) * rank)
+
     def number(self, value: float) -> int:
         """A number that executions are handed from the host."""
         uid = _NUMBERS + len(self._tensors)
@@ -94,13 +105,17 @@ class GraphBuilder:
         inner = sorted(range(len(shape)), key=lambda axis: (-strides[axis], axis))
         self._order = (*range(missing), *(missing + axis for axis in inner))
 
-    def node(self, kind: str, inputs: Sequence[int], shape: Ints | None = None, **attributes: Any) -> int:
-        """One more node; gives the uid of its result, of another shape where one is given."""
+    def node(self, kind: str, inputs: Sequence[int], dtype: str = "float32", **attributes: Any) -> int:
+        """One more node; gives the uid of its result."""
         uid = _VIRTUAL + len(self._nodes)
         self._nodes.append({"kind": kind, **attributes, "in": list(inputs), "out": uid})
-        extents = self._shape if shape is None else shape
-        self._tensors[uid] = _tensor(uid, extents, _packed(extents, self._order), "float32", virtual=True)
+        self._tensors[uid] = _tensor(uid, self._shape, _packed(self._shape, self._order), dtype, virtual=True)
         return uid
+
+    def results_of(self, kind: str, inputs: Sequence[int], stored: Sequence[int]) -> dict[str, Any]:
+        """The graph of one node with several results, which are ``stored`` tensors."""
+        self._nodes.append({"kind": kind, "in": list(inputs), "out": list(stored)})
+        return self._request()
 
     def pointwise(self, mode: str, *inputs: int, **attributes: float) -> int:
         return self.node("pointwise", inputs, mode=mode, **attributes)
@@ -110,6 +125,9 @@ class GraphBuilder:
         last = self._nodes[-1]
         del self._tensors[last["out"]]
         last["out"] = self.stored(self.dst, shape, strides)
+        return self._request()
+
+    def _request(self) -> dict[str, Any]:
         dtype = self.value(self.dst).dtype
         types = {"io": TYPES[dtype], "intermediate": COMPUTE, "compute": COMPUTE}
         return {"types": types, "tensors": list(self._tensors.values()), "nodes": self._nodes}

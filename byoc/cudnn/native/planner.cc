@@ -9,7 +9,10 @@
 //                        that executions are handed from the host's memory,
 //             "nodes": [{"kind", "in": [uid], "out": uid, or [uid] of several results, ...}],
 //             "notes": ["NONDETERMINISTIC"], "behavior": ["RUNTIME_COMPILATION"],
-//             "workspace_limit": -1, "refused": ["engine"], "all": false}
+//             "workspace_limit": -1, "refused": ["engine"], "all": false,
+//             "candidates": 8,     optional: so many plans, engines of the heuristics' mode B among
+//                                  them; each engine then has the fields of an answer
+//             "only": "engine"}    optional: that engine alone
 //   answer   {"engines": [{"name", "error", "workspace"}], "chosen": index, "workspace",
 //             "plan": text, "uids": [uid],
 //             "scalars": [{"uid", "bytes"}]}           or {"error": text}
@@ -39,7 +42,10 @@ namespace {
 // The runtime's declarations, made without headers, agree with the headers.
 static_assert(mxplan::kCudaCopyIn == cudaMemcpyHostToDevice);
 static_assert(mxplan::kCudaEventWithoutTime == cudaEventDisableTiming);
+static_assert(mxplan::kCudaEventWithTime == cudaEventDefault);
 static_assert(mxplan::kCudaNotReady == cudaErrorNotReady);
+static_assert(mxplan::kCudaStreamApart == cudaStreamNonBlocking);
+static_assert(mxplan::kCudaCaptureOfThread == cudaStreamCaptureModeThreadLocal);
 static_assert(mxplan::kCudaMultiprocessors == cudaDevAttrMultiProcessorCount);
 static_assert(mxplan::kCudaMajor == cudaDevAttrComputeCapabilityMajor);
 static_assert(mxplan::kCudaMinor == cudaDevAttrComputeCapabilityMinor);
@@ -283,34 +289,13 @@ json Scalars(const json& written) {
   return scalars;
 }
 
-json Engine(fe::graph::Graph* graph, int64_t index, const std::string& failure) {
-  json engine = {{"name", ""}, {"error", failure}, {"workspace", 0}};
+std::string NameOf(fe::graph::Graph* graph, int64_t index) {
   std::string name;
-  if (graph->get_plan_name_at_index(index, name).is_good()) engine["name"] = name;
-  return engine;
+  return graph->get_plan_name_at_index(index, name).is_good() ? name : "";
 }
 
-// The engines of a graph, the first of them that builds as a plan.
-json Plans(fe::graph::Graph* graph, bool all) {
-  json engines = json::array();
-  int64_t chosen = -1;
-  for (int64_t i = 0; i < graph->get_execution_plan_count(); ++i) {
-    if (chosen >= 0 && !all) break;
-    fe::error_t status = graph->build_plan_at_index(i);
-    json engine = Engine(graph, i, status.is_good() ? "" : status.get_message());
-    if (status.is_good()) {
-      int64_t workspace = 0;
-      Expect(graph->get_workspace_size_plan_at_index(i, workspace));
-      engine["workspace"] = workspace;
-      if (chosen < 0) chosen = i;
-    }
-    engines.push_back(engine);
-  }
-  if (chosen < 0) {
-    std::string last = engines.empty() ? "its heuristics name none" : engines.back().at("error");
-    return {{"error", "no engine builds a plan: " + last}, {"engines", engines}};
-  }
-  if (all) Expect(graph->build_plan_at_index(chosen));  // the last one that was built is written
+// The plan that was built last, in the fields that are carried out where it runs.
+json Written(fe::graph::Graph* graph, int64_t workspace) {
   std::vector<uint8_t> written;
   Expect(graph->serialize(written, false));
   json parts = json::from_ubjson(written);
@@ -322,13 +307,49 @@ json Plans(fe::graph::Graph* graph, bool all) {
   }
   if (parts.at("fe_workspace_size") != 0)
     return {{"error", "the plan needs a workspace of the frontend's"}};
-  Numbers uids = parts.at("variant_pack_uids").get<Numbers>();
-  return {{"engines", engines},
-          {"chosen", chosen},
-          {"workspace", engines.at(static_cast<size_t>(chosen)).at("workspace")},
+  return {{"workspace", workspace},
           {"plan", parts.at("cudnn_backend_data")},
-          {"uids", uids},
+          {"uids", parts.at("variant_pack_uids").get<Numbers>()},
           {"scalars", Scalars(parts.at("pass_by_values"))}};
+}
+
+// The engines of a graph, the first that builds as a plan; of several candidates, the plan of each.
+json Plans(fe::graph::Graph* graph, const json& request) {
+  const int64_t candidates = request.value("candidates", 0);
+  const std::string only = request.value("only", "");
+  const bool all = request.at("all");
+  json engines = json::array(), plan;
+  int64_t chosen = -1, built = 0, first = -1;
+  for (int64_t i = 0; i < graph->get_execution_plan_count(); ++i) {
+    if (built > 0 && !all && built >= candidates) break;
+    if (!only.empty() && NameOf(graph, i) != only) continue;
+    fe::error_t status = graph->build_plan_at_index(i);
+    json engine = {{"name", NameOf(graph, i)}, {"error", ""}, {"workspace", 0}};
+    if (status.is_good()) {
+      int64_t workspace = 0;
+      Expect(graph->get_workspace_size_plan_at_index(i, workspace));
+      engine["workspace"] = workspace;
+      ++built;
+      if (candidates > 0) engine.update(Written(graph, workspace));
+      if (chosen < 0) {
+        chosen = static_cast<int64_t>(engines.size());
+        first = i;
+      }
+    } else {
+      engine["error"] = status.get_message();
+    }
+    engines.push_back(engine);
+  }
+  if (chosen < 0) {
+    std::string last = engines.empty() ? "its heuristics name none"
+                                       : engines.back().at("error").get<std::string>();
+    return {{"error", "no engine builds a plan: " + last}, {"engines", engines}};
+  }
+  if (built > 1) Expect(graph->build_plan_at_index(first));  // the last one is written
+  json answer = Written(graph, engines.at(static_cast<size_t>(chosen)).at("workspace"));
+  answer["engines"] = engines;
+  answer["chosen"] = chosen;
+  return answer;
 }
 
 json Answer(const json& request) {
@@ -339,14 +360,18 @@ json Answer(const json& request) {
   graph.set_device_properties(device);
   Expect(graph.validate());
   Expect(graph.build_operation_graph());
-  Expect(graph.create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}));
+  std::vector<fe::HeurMode_t> modes = {fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK};
+  if (request.value("candidates", 0) > 0 || request.contains("only")) {
+    modes.insert(modes.begin() + 1, fe::HeurMode_t::B);
+  }
+  Expect(graph.create_execution_plans(modes));
   graph.deselect_numeric_notes(request.at("notes").get<std::vector<fe::NumericalNote_t>>());
   graph.deselect_behavior_notes(request.at("behavior").get<std::vector<fe::BehaviorNote_t>>());
   if (request.at("workspace_limit").get<int64_t>() >= 0) {
     graph.deselect_workspace_greater_than(request.at("workspace_limit"));
   }
   graph.deselect_engines(request.at("refused").get<std::vector<std::string>>());
-  return Plans(&graph, request.at("all"));
+  return Plans(&graph, request);
 }
 
 json PropertiesOf(int32_t number) {

@@ -8,18 +8,20 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tvm_mxplan.byoc.backend import EngineTimes
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.errors import UnsupportedError
 
 from .. import library
 from ..device import Device
 from ..graphs import graph_of
-from .record import EnginePlan, PlanRecord
+from .measured import MOST_CANDIDATES, RUNS, chosen, measure, title_of
+from .record import EnginePlan, PlanRecord, engine_plan
 from .store import STORE
 
 _EXACT = ("TENSOR_CORE", "DOWN_CONVERT_INPUTS", "REDUCED_PRECISION_REDUCTION")
 """Notes of engines that compute products of float32 with fewer digits than it has."""
-_WITHOUT_PRODUCTS = ("pointwise", "resample", "reduction", "layer_norm")
+_WITHOUT_PRODUCTS = ("pointwise", "resample", "reduction", "layer_norm", "batch_norm", "batch_norm_gradient")
 """Kinds of nodes that such engines compute with all digits: their notes say what they could do."""
 
 _COMPILES = "RUNTIME_COMPILATION"
@@ -36,14 +38,16 @@ class Rules:
     deterministic : every run has to give the same bits.
     spares : which engines may stand by for one that fails where it runs: ``compiled`` for those whose plans
         take no compiler, ``any``, ``none``.
+    replays : the steps of a region may be kept as one CUDA graph.
     """
 
     tf32: bool = False
     deterministic: bool = False
     spares: str = "compiled"
+    replays: bool = False
 
     def notes(self, dtype: str, kinds: Collection[str]) -> list[str]:
-        """Those of engines that may not run on ``dtype``, for a graph with nodes of these kinds."""
+        """Those of engines that may not run on ``dtype``, for a graph whose real nodes are of these kinds."""
         rounded = any(kind not in _WITHOUT_PRODUCTS for kind in kinds)
         exact = _EXACT if dtype == "float32" and rounded and not self.tf32 else ()
         return [*exact, *(["NONDETERMINISTIC"] if self.deterministic else [])]
@@ -52,9 +56,11 @@ class Rules:
 class Plans:
     """The plans of one device; see the module's text.  Safe to use from many threads."""
 
-    def __init__(self, device: Device, rules: Rules) -> None:
+    def __init__(self, device: Device, rules: Rules, times: EngineTimes | None = None) -> None:
         self.device = device
         self.rules = rules
+        self._times = times
+        self._settled: dict[str, dict[str, Any]] = {}
         self._refused: dict[str, set[str]] = {}
         self._answers: dict[str, dict[str, Any]] = {}
         self._lock = threading.Lock()
@@ -63,6 +69,7 @@ class Plans:
         """Keep a step from an engine, from now on."""
         with self._lock:
             self._refused.setdefault(descriptor, set()).add(engine)
+            self._settled.pop(descriptor, None)
 
     def descriptor(self, program: ir.Program, step: ir.Step) -> str:
         """The step's operation graph as text: equal for steps that compute the same in the same layouts."""
@@ -70,7 +77,35 @@ class Plans:
 
     def answer(self, descriptor: str, dtype: str) -> dict[str, Any]:
         """Returns the planner's answer for a graph: its engines and the plan, or an error."""
-        return self._asked(descriptor, dtype)
+        with self._lock:
+            settled = self._settled.get(descriptor)
+        return self._asked(descriptor, dtype) if settled is None else settled
+
+    def settle(self, descriptor: str, dtype: str) -> dict[str, Any]:
+        """Likewise, of a graph that runs: by times of engines, where they are known or may be measured."""
+        first = self.answer(descriptor, dtype)
+        if self._times is None or descriptor in self._settled or "plan" not in first:
+            return first
+        found = self._fastest(self._times, descriptor, dtype) or first
+        with self._lock:
+            return self._settled.setdefault(descriptor, found)
+
+    def _fastest(self, times: EngineTimes, descriptor: str, dtype: str) -> dict[str, Any] | None:
+        """The answer with the engine that is known to be fastest, or measured now; None of neither."""
+        question = json.dumps([json.loads(descriptor), self.rules.tf32, self.rules.deterministic])
+        known = times.find(question)
+        if known is not None:
+            found = self._asked(descriptor, dtype, only=known)
+            return found if "plan" in found else None
+        if not times.may_measure():
+            return None
+        with times.spending():
+            answer = self._asked(descriptor, dtype, candidates=MOST_CANDIDATES)
+            measured = measure(answer, self._record_of, json.loads(descriptor))
+        if not measured:
+            return None
+        times.keep(question, title_of(json.loads(descriptor)), measured, RUNS)
+        return chosen(answer, min(measured, key=lambda name: measured[name]))
 
     def spare(self, descriptor: str, dtype: str) -> dict[str, Any] | None:
         """Returns the answer with the next engine that may stand by, in no larger workspace; None without."""
@@ -89,8 +124,13 @@ class Plans:
         barred: Sequence[str] = (),
         behavior: Sequence[str] = (),
         workspace: int = -1,
+        candidates: int = 0,
+        only: str = "",
     ) -> dict[str, Any]:
-        """Asks without engines that were refused or are ``barred``, those that behave so, or take more."""
+        """Asks without engines that were refused or are ``barred``, those that behave so, or take more.
+
+        ``candidates`` wants plans of so many engines, ``only`` that of one.
+        """
         with self._lock:
             refused = sorted({*self._refused.get(descriptor, ()), *barred})
             graph = json.loads(descriptor)
@@ -98,11 +138,13 @@ class Plans:
                 **graph,
                 "device": self.device.properties,
                 "sm": self.device.sm,
-                "notes": self.rules.notes(dtype, {node["kind"] for node in graph["nodes"]}),
+                "notes": self.rules.notes(dtype, _real_kinds(graph)),
                 "behavior": list(behavior),
                 "workspace_limit": workspace,
                 "refused": refused,
                 "all": False,
+                **({"candidates": candidates} if candidates else {}),
+                **({"only": only} if only else {}),
             }
             key = json.dumps(request, sort_keys=True)
             if key not in self._answers:
@@ -116,24 +158,28 @@ class Plans:
     def record(self, program: ir.Program, step: ir.Step) -> bytes:
         """The plans of a step, as the step carries them; UnsupportedError where there is none."""
         descriptor, dtype = self.descriptor(program, step), program.values[step.dst].dtype
-        answer = self.answer(descriptor, dtype)
+        answer = self.settle(descriptor, dtype)
         if "plan" not in answer:
             raise UnsupportedError(f"{step.kind} {step.name}: {answer['error']}")
         spare = self.spare(descriptor, dtype)
-        return PlanRecord(
+        return self._record_of([engine_plan(one) for one in (answer, spare) if one is not None])
+
+    def _record_of(self, plans: Sequence[EnginePlan]) -> bytes:
+        device = self.device
+        record = PlanRecord(
             library.cudnn_version(),
-            self.device.sm,
-            self.device.multiprocessors,
-            self.device.driver,
-            [_engine_plan(one) for one in (answer, spare) if one is not None],
-        ).encode()
+            device.sm,
+            device.multiprocessors,
+            device.driver,
+            plans,
+            self.rules.replays,
+        )
+        return record.encode()
 
 
-def _engine_plan(answer: Mapping[str, Any]) -> EnginePlan:
-    engine = answer["engines"][answer["chosen"]]
-    scalars = {one["uid"]: bytes.fromhex(one["bytes"]) for one in answer["scalars"]}
-    uids = [uid for uid in answer["uids"] if uid not in scalars]
-    return EnginePlan(answer["workspace"], engine["name"], uids, sorted(scalars.items()), answer["plan"])
+def _real_kinds(graph: Mapping[str, Any]) -> set[str]:
+    """Kinds of nodes that compute with real numbers; sums of integers are exact in whatever engine."""
+    return {node["kind"] for node in graph["nodes"] if node.get("compute") != "INT32"}
 
 
 def _family(engine: str) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from .. import library
 
-_MAGIC, _VERSION = b"MXEP", 3
+_MAGIC, _VERSION = b"MXEP", 4
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class PlanRecord:
     ----------
     cudnn, sm, multiprocessors, driver : versions and device; cuDNN takes its plans nowhere else.
     plans : the one that runs, then those that wait for one that fails.
+    replays : whether the steps of the region may be kept as one CUDA graph.
     """
 
     cudnn: int
@@ -53,11 +55,21 @@ class PlanRecord:
     multiprocessors: int
     driver: int
     plans: Sequence[EnginePlan]
+    replays: bool = False
 
     def encode(self) -> bytes:
-        body = struct.pack("<4q", self.cudnn, self.sm, self.multiprocessors, self.driver)
-        body += struct.pack("<I", len(self.plans)) + b"".join(plan.encode() for plan in self.plans)
+        head = struct.pack("<4q", self.cudnn, self.sm, self.multiprocessors, self.driver)
+        head += struct.pack("<2I", self.replays, len(self.plans))
+        body = head + b"".join(plan.encode() for plan in self.plans)
         return _MAGIC + struct.pack("<I", _VERSION) + library.plan_digest(body) + body
+
+
+def engine_plan(answer: Mapping[str, Any]) -> EnginePlan:
+    """The plan of an answer of the planner's."""
+    engine = answer["engines"][answer["chosen"]]
+    scalars = {one["uid"]: bytes.fromhex(one["bytes"]) for one in answer["scalars"]}
+    uids = [uid for uid in answer["uids"] if uid not in scalars]
+    return EnginePlan(answer["workspace"], engine["name"], uids, sorted(scalars.items()), answer["plan"])
 
 
 def digest_of(record: bytes) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from tvm import relax
 
 from tvm_mxplan.byoc.composite import Composite
+from tvm_mxplan.byoc.own_operators import running_statistics
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.operators.pooling_gradients import MAX_BACKWARD, Pool
 from tvm_mxplan.operators.recurrent_training import KEPT, TrainedLayer, named_operands
@@ -61,32 +62,14 @@ def pooling_backward(c: Composite) -> int:
 
 def batch_norm(c: Composite) -> tuple[int, ...]:
     """The step, and running statistics beside it."""
-    src, scale, shift, running_mean, running_variance = (c.value(arg) for arg in c.root.args)
-    attrs, shape = c.root.attrs, c.builder.values[src].shape
+    src, scale, shift = (c.value(arg) for arg in c.root.args[:3])
+    shape = c.builder.values[src].shape
     channels = (shape[1],)
     results = {"dst": shape, "batch_mean": channels, "batch_variance": channels}
-    step = ir.BatchNormalizationTraining(float(attrs["epsilon"]))
+    step = ir.BatchNormalizationTraining(float(c.root.attrs["epsilon"]))
     operands = [("src", src), ("scale", scale), ("shift", shift)]
     dst, mean, variance = c.builder.step_of_several("batch_norm", step, operands, results)
-    momentum, correction = float(attrs["momentum"]), 1.0
-    if bool(attrs["unbiased"]):
-        terms = 1
-        for extent in (shape[0], *shape[2:]):
-            terms *= int(extent)  # type: ignore[arg-type]
-        correction = terms / max(1, terms - 1)
-
-    def running(old: int, new: int, share: float) -> int:
-        kept = _scaled(c, old, 1 - momentum)
-        operands = [("src", kept), ("src1", _scaled(c, new, share))]
-        return c.builder.step("add", ir.Binary("add"), channels, operands)
-
-    means = running(running_mean, mean, momentum)
-    return dst, mean, variance, means, running(running_variance, variance, momentum * correction)
-
-
-def _scaled(c: Composite, value: int, factor: float) -> int:
-    attrs = ir.Eltwise("linear", factor, 0.0)
-    return c.builder.step("multiply", attrs, c.builder.values[value].shape, [("src", value)])
+    return dst, mean, variance, *running_statistics(c, mean, variance)
 
 
 def batch_norm_backward(c: Composite) -> tuple[int, ...]:

@@ -15,10 +15,9 @@ from dataclasses import replace
 import numpy as np
 
 from tvm_mxplan.byoc.elementwise import COMMUTATIVE
+from tvm_mxplan.byoc.rewrites.graph import Graph
 from tvm_mxplan.core.layout.layout import plain_layout
 from tvm_mxplan.core.program import program as ir
-
-from .graph import Graph
 
 _MAKERS = (
     ir.Convolution,

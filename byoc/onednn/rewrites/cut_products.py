@@ -15,11 +15,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tvm_mxplan.byoc.rewrites.graph import Graph
 from tvm_mxplan.core.layout.layout import parse_layout
 from tvm_mxplan.core.layout.views import Seen, layout_through
 from tvm_mxplan.core.program import program as ir
-
-from .graph import Graph
 
 NARROWEST = 64
 """Columns of a piece: oneDNN's products take so many at once."""

@@ -10,11 +10,10 @@ or at large batches); elsewhere two primitives are faster, and oneDNN itself fal
 
 from __future__ import annotations
 
+from tvm_mxplan.byoc.rewrites.graph import Graph
 from tvm_mxplan.core.element_types import dense_bytes
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import is_static
-
-from .graph import Graph
 
 # Measured with oneDNN 3.2 on two cores with 1 MiB of L2 each; time of the fused one / time of the two:
 #   stride 2   16 -> 96, 112 x 112, batch 1 (4.6 MiB): 0.88     32 -> 192, 28 x 28, batch 8 (4.6 MiB): 0.94

@@ -12,11 +12,10 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from tvm_mxplan.byoc.rewrites.graph import Graph
 from tvm_mxplan.core.layout.layout import permute_layout, plain_layout
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import is_static
-
-from .graph import Graph
 
 
 def read_images(graph: Graph) -> None:

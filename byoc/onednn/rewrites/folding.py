@@ -19,12 +19,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from tvm_mxplan.byoc.rewrites.graph import Graph
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import is_static
 
 from ..broadcasting import is_per_channel
 from . import affine
-from .graph import Graph
 
 _WEIGHTED = (ir.Convolution, ir.Deconvolution, ir.MatMul)
 

@@ -23,6 +23,10 @@ import numpy as np
 
 from tvm_mxplan.byoc.backend import Translation
 from tvm_mxplan.byoc.elementwise import COMMUTATIVE
+from tvm_mxplan.byoc.rewrites.graph import Graph
+from tvm_mxplan.byoc.rewrites.quantized.fuse import read_integers, take_conversion, take_sum
+from tvm_mxplan.byoc.rewrites.quantized.lower import lower
+from tvm_mxplan.byoc.rewrites.quantized.scales import fold_scales
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import Shape
 
@@ -33,13 +37,9 @@ from .cut_products import cut_products
 from .depthwise import fuse_depthwise
 from .flattened import read_images
 from .folding import fold
-from .graph import Graph
 from .join_caches import join_caches
 from .merged_rows import merge_rows
 from .norms import normalize_channels_last
-from .quantized.fuse import read_integers, take_conversion, take_sum
-from .quantized.lower import lower
-from .quantized.scales import fold_scales
 from .transposes import copy_transposed
 
 # oneDNN 3.2 takes at most 32 post-ops; long chains stop being one pass over registers well before.
@@ -59,7 +59,7 @@ def fuse(program: ir.Program, constants: list[np.ndarray], integers: bool = True
     normalize_channels_last(graph)
     put_before_views(graph)
     fold(graph)
-    lower(graph, integers)
+    lower(graph, lambda _: integers)
     _fuse_steps(graph)
     if cut_products(graph):
         _fuse_steps(graph)  # what follows a piece

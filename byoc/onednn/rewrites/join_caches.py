@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tvm_mxplan.byoc.rewrites.graph import Graph
 from tvm_mxplan.core.layout.layout import plain_layout
 from tvm_mxplan.core.program import program as ir
-
-from .graph import Graph
 
 _ROLES = ("key", "value")
 _KEYS = 2

@@ -12,12 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
+from tvm_mxplan.byoc.rewrites.graph import Graph
 from tvm_mxplan.core.layout.layout import parse_layout, plain_layout
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import Dim, Expr, Shape
 from tvm_mxplan.core.program.operands import operands_of, with_operands
-
-from .graph import Graph
 
 
 def merge_rows(graph: Graph) -> None:

@@ -13,12 +13,11 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from tvm_mxplan.byoc.rewrites.graph import Graph
 from tvm_mxplan.core.layout.layout import permute_layout, plain_layout
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import is_static
 from tvm_mxplan.core.program.operands import reorder
-
-from .graph import Graph
 
 _MAKERS = (
     ir.Convolution,

@@ -14,11 +14,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tvm_mxplan.byoc.rewrites.graph import Graph
 from tvm_mxplan.core.layout.layout import channels_last, parse_layout, plain_layout, same_bytes
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.operands import POST_OP, operands_of, reorder, with_operands
-
-from .graph import Graph
 
 _BY_ROWS = (ir.Attention, ir.Rotary, ir.RmsNormalization)
 """Kinds that read rows where they stand."""

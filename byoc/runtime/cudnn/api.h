@@ -18,6 +18,8 @@ using CudnnHandle = void*;
 using CudnnDescriptor = void*;
 using CudaStream = void*;
 using CudaEvent = void*;
+using CudaGraph = void*;
+using CudaGraphExec = void*;
 
 // Name, result, arguments.  The CUDA runtime's.
 #define MXPLAN_CUDA_FUNCTIONS(F)                                                                   \
@@ -37,6 +39,16 @@ using CudaEvent = void*;
   F(cudaEventRecord, int, (CudaEvent event, CudaStream stream))                                    \
   F(cudaEventQuery, int, (CudaEvent event))                                                        \
   F(cudaEventSynchronize, int, (CudaEvent event))                                                  \
+  F(cudaEventElapsedTime, int, (float* milliseconds, CudaEvent from, CudaEvent to))                \
+  F(cudaStreamCreateWithFlags, int, (CudaStream * made, unsigned flags))                           \
+  F(cudaStreamDestroy, int, (CudaStream stream))                                                   \
+  F(cudaStreamBeginCapture, int, (CudaStream stream, int mode))                                    \
+  F(cudaStreamEndCapture, int, (CudaStream stream, CudaGraph * made))                              \
+  F(cudaGraphInstantiateWithFlags, int,                                                            \
+    (CudaGraphExec * made, CudaGraph graph, unsigned long long flags))                             \
+  F(cudaGraphLaunch, int, (CudaGraphExec graph, CudaStream stream))                                \
+  F(cudaGraphDestroy, int, (CudaGraph graph))                                                      \
+  F(cudaGraphExecDestroy, int, (CudaGraphExec graph))                                              \
   F(cudaStreamSynchronize, int, (CudaStream stream))                                               \
   F(cudaGetErrorString, const char*, (int status))
 
@@ -66,7 +78,8 @@ using CudaEvent = void*;
 
 // Numbers of the two interfaces; where their headers are, byoc/cudnn/native holds them to these.
 constexpr int kCudaCopyIn = 1, kCudaCopyOut = 2, kCudaCopyWithin = 3;
-constexpr int kCudaEventWithoutTime = 2, kCudaNotReady = 600;
+constexpr int kCudaEventWithTime = 0, kCudaEventWithoutTime = 2, kCudaNotReady = 600;
+constexpr int kCudaStreamApart = 1, kCudaCaptureOfThread = 1;
 constexpr int kCudaMultiprocessors = 16, kCudaMajor = 75, kCudaMinor = 76;
 constexpr int kCudnnTypeHandle = 0, kCudnnTypeInt64 = 3, kCudnnTypePointer = 6, kCudnnTypeChar = 24;
 constexpr int kCudnnPlan = 5, kCudnnVariantPack = 16;

@@ -60,6 +60,8 @@ CudaStream DefaultStream(int) { return nullptr; }
 
 std::atomic<CudaStream (*)(int)> stream_source{&DefaultStream};
 
+thread_local CudaStream redirected = nullptr;
+
 }  // namespace
 
 std::string ToText(const DeviceFacts& facts) {
@@ -141,5 +143,14 @@ CudaQueue::~CudaQueue() {
 void SetStreamSource(CudaStream (*source)(int device)) { stream_source = source; }
 
 CudaStream CurrentStream(int device) { return stream_source.load()(device); }
+
+CudaQueue* ThreadQueue() {
+  thread_local CudaQueue queue;
+  int device = CurrentDevice();
+  queue.Set(device, redirected != nullptr ? redirected : CurrentStream(device));
+  return &queue;
+}
+
+void RedirectStream(CudaStream stream) { redirected = stream; }
 
 }  // namespace mxplan

@@ -56,6 +56,7 @@ class CudaQueue final : public Stream {
   void Wait() override {}
   void Set(int device, CudaStream stream);
   CudaStream stream() const { return stream_; }
+  int device() const { return device_; }
   ~CudaQueue() override;
 
  private:
@@ -68,6 +69,11 @@ class CudaQueue final : public Stream {
 // Sets the source of the stream of a thread's work; the default stream is used without one.
 void SetStreamSource(CudaStream (*source)(int device));
 CudaStream CurrentStream(int device);
+
+// The queue of the calling thread, in its current stream or where its work is redirected to.
+CudaQueue* ThreadQueue();
+// Sends the calling thread's work to another stream; null ends that.
+void RedirectStream(CudaStream stream);
 
 }  // namespace mxplan
 

@@ -6,7 +6,8 @@
 
 #include "base/error.h"
 #include "cudnn/device.h"
-#include "cudnn/plan.h"
+#include "cudnn/plans/plan.h"
+#include "cudnn/plans/replay.h"
 #include "cudnn/stages.h"
 #include "program/step_attributes.h"
 
@@ -14,13 +15,6 @@ namespace mxplan {
 namespace {
 
 constexpr StepLimits kLimits = {INT64_MAX, SIZE_MAX, true};
-
-CudaQueue* QueueOfThread() {
-  thread_local CudaQueue queue;
-  int device = CurrentDevice();
-  queue.Set(device, CurrentStream(device));
-  return &queue;
-}
 
 int64_t BytesOf(const std::string& dtype) {
   if (dtype == "float32" || dtype == "int32") return 4;
@@ -171,7 +165,19 @@ class Cudnn final : public Library {
     state.settings = {device, reinterpret_cast<int64_t>(CurrentStream(device))};
     return state;
   }
-  Stream* ThreadStream() const override { return QueueOfThread(); }
+  Stream* ThreadStream() const override { return ThreadQueue(); }
+
+  // Runs are kept where the plans say so, which all of a region's do, or none.
+  std::unique_ptr<Replay> NewReplay(const Program& program) const override {
+    for (const Step& step : program.steps) {
+      if (step.prepared.empty()) continue;
+      const PlanRecord record = ReadPlan(step.prepared);
+      if (!record.replays) return nullptr;
+      return std::make_unique<CudaReplay>(CurrentDevice(),
+                                          StepName{program.name, step.name, record.digest});
+    }
+    return nullptr;
+  }
   const MemorySpace& memory() const override { return CudaMemory(); }
 
   PhysicalLayout LayoutOf(const Dims& dims, const std::string& dtype,

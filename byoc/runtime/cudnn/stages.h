@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "cudnn/failures.h"
-#include "cudnn/plan.h"
+#include "cudnn/plans/failures.h"
+#include "cudnn/plans/plan.h"
 #include "library/stage.h"
 #include "program/physical_layout.h"
 

@@ -6,8 +6,10 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "library/executable.h"
 #include "memory/space.h"
@@ -54,6 +56,18 @@ class Builder {
   StepLimits limits_;
 };
 
+// The work of a context's runs, kept to be done again as one: a graph of a GPU's.  For one context.
+class Replay {
+ public:
+  Replay() = default;
+  virtual ~Replay() = default;
+  Replay(const Replay&) = delete;
+  Replay& operator=(const Replay&) = delete;
+
+  // Does `work`, or what it did for the same `addresses` before.  Throws what `work` throws.
+  virtual void Run(const std::vector<void*>& addresses, const std::function<void()>& work) = 0;
+};
+
 // A library of kernels, as the process has it once.  Safe to call from many threads; what it throws
 // is Error.
 class Library : public LayoutSource {
@@ -66,6 +80,9 @@ class Library : public LayoutSource {
   virtual Stream* ThreadStream() const = 0;
   // The memory of the inputs, outputs, constants and arenas of its regions.
   virtual const MemorySpace& memory() const { return HostMemory(); }
+
+  // Of a context of the program on the calling thread's device; null where runs are not kept.
+  virtual std::unique_ptr<Replay> NewReplay(const Program&) const { return nullptr; }
 
   // `resolved` outlives the builder, which writes into it what layouts "any" become.
   virtual std::unique_ptr<Builder> NewBuilder(Resolved* resolved) const = 0;

@@ -11,7 +11,9 @@
 namespace mxplan {
 
 ExecutionContext::ExecutionContext(const Specialization& owner) : owner_(owner) {
-  const MemorySpace& memory = owner.libraries().own().memory();
+  const Library& library = owner.libraries().own();
+  const MemorySpace& memory = library.memory();
+  replay_ = library.NewReplay(owner.program());
   if (owner.spilled_bytes() > 0) spill_ = memory.Allocate(owner.spilled_bytes());
   for (size_t i = 0; i < owner.executables().size(); ++i) {
     for (const auto& stage : owner.executables()[i].stages) {
@@ -71,6 +73,13 @@ void ExecutionContext::Run(const std::vector<void*>& io, char* lent) {
     RunWatched(io);
     return;
   }
+  if (replay_ == nullptr) return Work();
+  addresses_ = io;
+  addresses_.push_back(arena_);
+  replay_->Run(addresses_, [this] { Work(); });
+}
+
+void ExecutionContext::Work() const {
   Stream* stream = nullptr;  // where the last step went
   for (const Call& call : calls_) {
     Stream* next = StreamOf(call.step);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "debug/memory_debug.h"
+#include "library/library.h"
 #include "library/stage.h"
 
 namespace mxplan {
@@ -49,6 +50,8 @@ class ExecutionContext {
   // Moves what stands in the arena to `lent`, or to the context's own bytes.
   void Settle(char* lent);
   Stream* StreamOf(size_t step) const;
+  // All stages, one after another.
+  void Work() const;
   void Execute(Stream* stream, const Call& call) const;
   // The same run with every step under watch; see step_watcher.h.
   void RunWatched(const std::vector<void*>& io);
@@ -60,6 +63,8 @@ class ExecutionContext {
   std::vector<Resident> residents_;
   std::vector<Follower> followers_;
   std::vector<Call> calls_;
+  std::unique_ptr<Replay> replay_;      // null where runs are not kept
+  std::vector<void*> addresses_;        // of the run, by which that finds what it kept
   std::unique_ptr<MemoryDebug> debug_;  // none until a run is watched
 };
 

@@ -38,20 +38,31 @@ class StandIn:
         if self.error:
             return {"error": self.error}
         names = [name for name in self.names if not any(one in name for one in request["refused"])]
+        names = [name for name in names if request.get("only", name) == name]
         if not names:
             return {"error": "no engine builds a plan"}
         stored = [one["uid"] for one in request["tensors"] if not one.get("virtual")]
         numbers = {one["uid"]: one["number"] for one in request["tensors"] if "number" in one}
-        return {
-            "engines": [{"name": names[0], "error": "", "workspace": self.workspace}],
-            "chosen": 0,
+        made = {
             "workspace": self.workspace,
-            "plan": json.dumps(request["nodes"]),
             "uids": sorted(stored),
             "scalars": [
                 {"uid": uid, "bytes": struct.pack("<f", number).hex()} for uid, number in numbers.items()
             ],
         }
+        texts = [json.dumps({"engine": name, "nodes": request["nodes"]}) for name in names]
+        several = request.get("candidates", 0)
+        named = zip(names[: max(1, several)], texts, strict=False)
+        engines = [
+            {
+                "name": name,
+                "error": "",
+                "workspace": self.workspace,
+                **({**made, "plan": text} if several else {}),
+            }
+            for name, text in named
+        ]
+        return {**made, "engines": engines, "chosen": 0, "plan": texts[0]}
 
 
 def small_network(dtype: str = "float16", residual: bool = True) -> onnx.ModelProto:

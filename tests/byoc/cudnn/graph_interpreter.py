@@ -65,12 +65,14 @@ def run_graph(graph: dict[str, Any], stored: Sequence[Array]) -> None:
         return _strided(stored[uid - 1], tuple(tensors[uid]["dim"]), tuple(tensors[uid]["stride"]))
 
     for node in graph["nodes"]:
-        one = tensors[node["out"]]
-        result = run_node(node, [read(uid) for uid in node["in"]], tuple(one["dim"]))
-        assert result.shape == tuple(one["dim"])
-        made[node["out"]] = result
-        if not one["virtual"]:
-            _strided(stored[node["out"] - 1], tuple(one["dim"]), tuple(one["stride"]))[...] = result
+        out = node["out"] if isinstance(node["out"], list) else [node["out"]]
+        found = run_node(node, [read(uid) for uid in node["in"]], tuple(tensors[out[0]]["dim"]))
+        for uid, result in zip(out, found if isinstance(found, tuple) else (found,), strict=True):
+            one = tensors[uid]
+            assert result.shape == tuple(one["dim"])
+            made[uid] = result
+            if not one["virtual"]:
+                _strided(stored[uid - 1], tuple(one["dim"]), tuple(one["stride"]))[...] = result
 
 
 def _strided(flat: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:

@@ -13,8 +13,8 @@ Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
 
 
-def run_node(node: dict[str, Any], inputs: list[Array], shape: Shape) -> Array:
-    """The result of a node, of the shape that its tensor states."""
+def run_node(node: dict[str, Any], inputs: list[Array], shape: Shape) -> Array | tuple[Array, ...]:
+    """The result of a node, of the shape that its tensor states; of some kinds, several."""
     return _KINDS[node["kind"]](node, inputs, shape)
 
 
@@ -176,6 +176,25 @@ def _layer_norm(_node: dict[str, Any], inputs: list[Array], _shape: Shape) -> Ar
     return centred / np.sqrt(x.var(axes, keepdims=True) + epsilon) * scale + shift
 
 
+def _batch_norm(_node: dict[str, Any], inputs: list[Array], _shape: Shape) -> tuple[Array, ...]:
+    """The result, the batch's mean, and 1 / deviation."""
+    x, scale, shift, epsilon = inputs
+    axes = (0, *range(2, x.ndim))
+    mean = x.mean(axes, keepdims=True)
+    inverse = 1 / np.sqrt(x.var(axes, keepdims=True) + epsilon)
+    return (x - mean) * inverse * scale + shift, mean, inverse
+
+
+def _batch_norm_gradient(_node: dict[str, Any], inputs: list[Array], _shape: Shape) -> tuple[Array, ...]:
+    gradient, x, scale, mean, inverse = inputs
+    axes = (0, *range(2, x.ndim))
+    normal = (x - mean) * inverse
+    of_scale = (gradient * normal).sum(axes, keepdims=True)
+    of_shift = gradient.sum(axes, keepdims=True)
+    terms = x.size // x.shape[1]
+    return scale * inverse * (gradient - (of_shift + normal * of_scale) / terms), of_scale, of_shift
+
+
 def _attention(node: dict[str, Any], inputs: list[Array], _shape: Shape) -> Array:
     query, key, value, scale, *mask = inputs
     repeats = query.shape[1] // key.shape[1]
@@ -190,7 +209,9 @@ def _attention(node: dict[str, Any], inputs: list[Array], _shape: Shape) -> Arra
     return weights / weights.sum(3, keepdims=True) @ value
 
 
-_KINDS: dict[str, Callable[[dict[str, Any], list[Array], Shape], Array]] = {
+_KINDS: dict[str, Callable[[dict[str, Any], list[Array], Shape], Array | tuple[Array, ...]]] = {
+    "batch_norm": _batch_norm,
+    "batch_norm_gradient": _batch_norm_gradient,
     "pointwise": _pointwise,
     "convolution": _convolution,
     "data_gradient": _data_gradient,

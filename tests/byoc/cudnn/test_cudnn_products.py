@@ -13,7 +13,7 @@ from cudnn_stand_in import StandIn
 from relax_programs import normal
 from tvm import relax
 
-from tvm_mxplan.byoc.cudnn.pool_gradients import why_not
+from tvm_mxplan.byoc.cudnn.families.pool_gradients import why_not
 from tvm_mxplan.operators.convolution_gradients import Window, backward_data, backward_weights
 from tvm_mxplan.operators.gate import gate
 from tvm_mxplan.operators.pooling_gradients import (

@@ -173,3 +173,14 @@ def test_random_changes_leave_the_same_answers(seed: int) -> None:
     assert sorted(names[number] for step in finished.steps for _, number in operands_of(step)) == sorted(
         graph.values[number].name for step in graph.steps if step for _, number in operands_of(step)
     )
+
+
+def test_values_that_no_step_took_are_forgotten_with_their_views() -> None:
+    graph = Graph(chain(relu("first", 0, 2), relu("second", 2, 1)))
+    count = len(graph.values)
+    view = graph.add(value("view", alias_of=2))
+    graph.add(value("view of it", alias_of=view))
+    assert graph.views(2) == [view] and not graph.is_private(2)
+    graph.forget(count)
+    assert len(graph.values) == count and graph.views(2) == []
+    assert graph.is_private(2) and graph.root(2) == 2

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "cudnn/failures.h"
+#include "cudnn/plans/failures.h"
 #include "recorded_regions.h"
 
 namespace {

@@ -15,7 +15,7 @@
 #include "base/error.h"
 #include "cudnn/api.h"
 #include "cudnn/device.h"
-#include "cudnn/plan.h"
+#include "cudnn/plans/plan.h"
 #include "library/library.h"
 #include "region/region.h"
 
@@ -96,16 +96,18 @@ inline void AppendPlan(std::string* body, const Spare& plan, const Scalars& scal
 // Plans of the convolution below: dst, src, weights, bias and the workspace; then those that stand
 // by.
 inline std::string Record(int64_t workspace = 256, std::vector<int64_t> uids = {4, 1, 2, 3},
-                          const Scalars& scalars = {}, const std::vector<Spare>& spares = {}) {
+                          const Scalars& scalars = {}, const std::vector<Spare>& spares = {},
+                          bool replays = false) {
   std::string body;
   for (int64_t number : {int64_t{91900}, int64_t{90}, int64_t{132}, int64_t{13000}}) {
     Append(&body, number, 8);
   }
+  Append(&body, replays ? 1 : 0, 4);
   Append(&body, static_cast<int64_t>(1 + spares.size()), 4);
   AppendPlan(&body, {"eng7", workspace, std::move(uids)}, scalars);
   for (const Spare& spare : spares) AppendPlan(&body, spare);
   std::string bytes = "MXEP";
-  Append(&bytes, 3, 4);
+  Append(&bytes, 4, 4);
   return bytes + mxplan::DigestOfPlan(body) + body;
 }
 

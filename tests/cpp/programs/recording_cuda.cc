@@ -33,6 +33,14 @@ struct State {
   std::map<void*, Strided> strided;     // of tensor descriptors
   int fail_at = -1, fail_with = 0;      // counts calls that can fail
   std::string fail_on;                  // how the next call that is to fail begins
+  std::map<void*, std::string> texts;   // of plans
+  std::map<std::string, double> lasts;  // microseconds of a run, by the text of a plan
+  double clock = 0;                     // microseconds that runs have taken
+  std::map<void*, double> recorded;     // by events
+  std::set<void*> streams, graphs;
+  std::map<void*, std::vector<std::string>> captured;   // calls by streams that are captured
+  std::map<void*, std::vector<std::string>> of_graphs;  // the same of graphs
+  std::map<void*, void*> bound;                         // streams by handles
   int made = 0;
   std::map<std::string, int> numbers = {
       {"devices", 1}, {"sm", 90}, {"multiprocessors", 132}, {"driver", 13000}, {"cudnn", 91900}};
@@ -51,6 +59,15 @@ int Note(const std::string& call) {
   if (s.fail_on.empty() || call.rfind(s.fail_on, 0) != 0) return 0;
   s.fail_on.clear();
   return s.fail_with;
+}
+
+// Notes work for a stream: it is done now, or kept where the stream is captured.
+bool Captures(void* handle, const std::string& call) {
+  State& s = S();
+  auto captured = s.captured.find(s.bound[handle]);
+  if (captured == s.captured.end()) return false;
+  captured->second.push_back(call);
+  return true;
 }
 
 void* NewObject(std::set<void*>* kept) {
@@ -105,6 +122,16 @@ STAND_IN const char* RecordingTake() {
 STAND_IN int RecordingLive() {
   LOCKED;
   return static_cast<int>(S().memory.size() + S().descriptors.size() + S().tensors.size());
+}
+// Microseconds that a run of the plan with this text takes.
+STAND_IN void RecordingLasts(const char* text, double microseconds) {
+  LOCKED;
+  S().lasts[text] = microseconds;
+}
+// Streams, graphs and events that were not given back.
+STAND_IN int RecordingGraphs() {
+  LOCKED;
+  return static_cast<int>(S().streams.size() + S().graphs.size() + S().events.size());
 }
 // Pinned buffers and events that were not given back.
 STAND_IN int RecordingPinned() {
@@ -208,6 +235,7 @@ STAND_IN int cudaEventDestroy(void* event) {
 STAND_IN int cudaEventRecord(void* event, void* stream) {
   LOCKED;
   int status = Note("record stream " + std::to_string(reinterpret_cast<uintptr_t>(stream)));
+  S().recorded[event] = S().clock;
   return S().events.count(event) == 0 ? 400 : status;
 }
 // Copies have ended at once, or never, as the number "copying" says.
@@ -221,6 +249,70 @@ STAND_IN int cudaEventSynchronize(void* event) {
   LOCKED;
   int status = Note("await");
   return S().events.count(event) == 0 ? 400 : status;
+}
+STAND_IN int cudaEventElapsedTime(float* milliseconds, void* from, void* to) {
+  LOCKED;
+  int status = Note("elapsed");
+  if (S().events.count(from) == 0 || S().events.count(to) == 0) return 400;
+  *milliseconds = static_cast<float>((S().recorded[to] - S().recorded[from]) / 1e3);
+  return status;
+}
+STAND_IN int cudaStreamCreateWithFlags(void** made, unsigned flags) {
+  LOCKED;
+  int status = Note("stream " + std::to_string(flags));
+  if (status == 0) *made = NewObject(&S().streams);
+  return status;
+}
+STAND_IN int cudaStreamDestroy(void* stream) {
+  LOCKED;
+  S().calls.push_back("drop stream");
+  return Drop(&S().streams, stream);
+}
+STAND_IN int cudaStreamBeginCapture(void* stream, int mode) {
+  LOCKED;
+  int status = Note("capture " + std::to_string(mode));
+  if (S().streams.count(stream) == 0) return 900;  // the default stream cannot be captured
+  if (status == 0) S().captured[stream].clear();
+  return status;
+}
+STAND_IN int cudaStreamEndCapture(void* stream, void** made) {
+  LOCKED;
+  int status = Note("captured");
+  *made = nullptr;
+  if (S().captured.count(stream) == 0) return 905;
+  std::vector<std::string> calls = S().captured[stream];
+  S().captured.erase(stream);
+  if (status != 0) return status;
+  *made = NewObject(&S().graphs);
+  S().of_graphs[*made] = calls;
+  return 0;
+}
+STAND_IN int cudaGraphInstantiateWithFlags(void** made, void* graph, unsigned long long) {
+  LOCKED;
+  int status = Note("instantiate");
+  if (status != 0) return status;
+  *made = NewObject(&S().graphs);
+  S().of_graphs[*made] = S().of_graphs[graph];
+  return 0;
+}
+// Notes what was captured, which would run now.
+STAND_IN int cudaGraphLaunch(void* graph, void* stream) {
+  LOCKED;
+  int status = Note("launch stream " + std::to_string(reinterpret_cast<uintptr_t>(stream)));
+  if (S().graphs.count(graph) == 0) return 400;
+  if (status != 0) return status;
+  for (const std::string& call : S().of_graphs[graph]) S().calls.push_back("graph " + call);
+  return 0;
+}
+STAND_IN int cudaGraphDestroy(void* graph) {
+  LOCKED;
+  S().calls.push_back("drop graph");
+  return Drop(&S().graphs, graph);
+}
+STAND_IN int cudaGraphExecDestroy(void* graph) {
+  LOCKED;
+  S().calls.push_back("drop graph");
+  return Drop(&S().graphs, graph);
 }
 STAND_IN const char* cudaGetErrorString(int status) {
   return status == 100 ? "no CUDA-capable device is detected" : "a CUDA error of the stand-in";
@@ -245,8 +337,9 @@ STAND_IN int cudnnDestroy(void* handle) {
   S().calls.push_back("cudnnDestroy");
   return Drop(&S().handles, handle);
 }
-STAND_IN int cudnnSetStream(void*, void* stream) {
+STAND_IN int cudnnSetStream(void* handle, void* stream) {
   LOCKED;
+  S().bound[handle] = stream;
   return Note("cudnnSetStream " + std::to_string(reinterpret_cast<uintptr_t>(stream)));
 }
 STAND_IN int cudnnBackendCreateDescriptor(int kind, void** made) {
@@ -269,6 +362,9 @@ STAND_IN int cudnnBackendSetAttribute(void* descriptor, int name, int type, int6
                     std::to_string(count));
   if (S().finalized.count(descriptor) != 0) return 2000;  // it cannot be changed any more
   if (status == 0 && name == 400) S().built_with[descriptor] = *static_cast<void* const*>(values);
+  if (status == 0 && name == 405) {
+    S().texts[descriptor].assign(static_cast<const char*>(values), static_cast<size_t>(count));
+  }
   if (status == 0 && name == 1001) {
     auto* addresses = static_cast<void* const*>(values);
     S().addresses[descriptor].assign(addresses, addresses + count);
@@ -310,6 +406,9 @@ STAND_IN int cudnnBackendExecute(void* handle, void* plan, void* pack) {
     std::memcpy(&number, s.addresses[pack].at(i), sizeof(number));
     s.calls.push_back("number " + std::to_string(number));
   }
+  if (Captures(handle, "execute")) return 0;
+  auto lasts = s.lasts.find(s.texts[plan]);
+  s.clock += lasts == s.lasts.end() ? 1 : lasts->second;
   ++*static_cast<unsigned char*>(s.addresses[pack].at(0));
   return 0;
 }
@@ -341,11 +440,12 @@ STAND_IN int cudnnSoftmaxForward(void*, int algorithm, int mode, const void*, vo
   return Note("softmax " + std::to_string(algorithm) + " " + std::to_string(mode));
 }
 // Moves the elements, one by one.
-STAND_IN int cudnnTransformTensor(void*, const void*, void* src, const void* from, const void*,
-                                  void* dst, void* to) {
+STAND_IN int cudnnTransformTensor(void* handle, const void*, void* src, const void* from,
+                                  const void*, void* dst, void* to) {
   LOCKED;
   int status = Note("transform");
   if (status != 0) return status;
+  if (Captures(handle, "transform")) return 0;
   const Strided &a = S().strided.at(src), &b = S().strided.at(dst);
   if (a.extents != b.extents || a.bytes != b.bytes) return 2000;
   std::vector<int> at(a.extents.size(), 0);

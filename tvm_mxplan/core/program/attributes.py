@@ -129,19 +129,24 @@ class PoolingBackward(_Windows):
 
 @dataclass(frozen=True)
 class BatchNormalizationTraining:
-    """src, scale [C], shift [C] -> dst, batch_mean [C], batch_variance [C], by which it is normalized."""
+    """src, scale [C], shift [C] -> dst, batch_mean [C], batch_variance [C], by which it is normalized.
+
+    ``inverse``: 1 / sqrt(variance + epsilon) stands in the place of the variance, as some libraries have it.
+    """
 
     epsilon: float
+    inverse: bool = False
 
 
 @dataclass(frozen=True)
 class BatchNormalizationBackward:
     """src, gradient, mean [C], variance [C], scale [C] -> dst, scale_gradient [C], shift_gradient [C].
 
-    Of a batch normalization in training, whose batch had that mean and variance.
+    Of a batch normalization in training, whose batch had that mean and variance; ``inverse`` as there.
     """
 
     epsilon: float
+    inverse: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """``Graph``: a region program opened for rewriting.
 
     ask      writer, readers, views, root, producer
-    change   replace, drop, insert_before, insert_after; add, alias, forget_views, rename
+    change   replace, drop, insert_before, insert_after; add, alias, forget, forget_views, rename
     close    finish: the program without what nothing uses any more
 
 A step keeps its position however many are inserted or dropped around it.  Each change costs what the step at
@@ -126,6 +126,14 @@ class Graph:
         assert old.alias_of < 0, f"{old.name} has no bytes of its own"
         self.values[value] = replace(old, alias_of=of, alias_offset=offset, layout=layout or old.layout)
         self._views[of].append(value)
+
+    def forget(self, since: int) -> None:
+        """Take back the values from number ``since`` on, which no step touches."""
+        while len(self.values) > since:
+            value = self.values.pop()
+            if value.alias_of >= 0:
+                self._views[value.alias_of].remove(len(self.values))
+        self._roots.clear()
 
     def forget_views(self, value: int) -> None:
         """Take the views of ``value``, which nothing reads any more, for none."""

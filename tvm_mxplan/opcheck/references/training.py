@@ -38,6 +38,8 @@ def batch_normalization(attrs: ir.BatchNormalizationTraining, operands: Operands
     # However it is arranged: x * factor + (shift - mean * factor), say.
     size = (np.abs(src) + np.abs(mean)) * factor * np.abs(scale) + np.abs(shift)
     value = centred * factor * scale + shift
+    if attrs.inverse:
+        variance, variance_error = factor, factor_error
     return {
         "dst": Estimate(value, error * np.abs(scale) + 8 * UNIT_ROUNDOFF * size),
         "batch_mean": Estimate(mean.reshape(-1), mean_error.reshape(-1)),
@@ -51,7 +53,7 @@ def batch_normalization_backward(
     src, gradient = operands.src, operands["gradient"]
     axes, terms = _others(src), _terms(src)
     mean, variance, scale = (operands.channels(role) for role in ("mean", "variance", "scale"))
-    inverse = 1 / np.sqrt(variance + attrs.epsilon)
+    inverse = variance if attrs.inverse else 1 / np.sqrt(variance + attrs.epsilon)
     # Differences from the mean come first, so that numbers far from 0 lose nothing.
     normal = (src - mean) * inverse
     along = (gradient * normal).sum(axes, keepdims=True)

@@ -1,15 +1,18 @@
 // Functions of cuDNN for Python, and TVM's stream for cuDNN.
 #include <tvm/ffi/container/array.h>
 #include <tvm/ffi/container/map.h>
+#include <tvm/ffi/container/shape.h>
 #include <tvm/ffi/extra/c_env_api.h>
 #include <tvm/ffi/function.h>
 #include <tvm/ffi/reflection/registry.h>
 
+#include <map>
 #include <string_view>
 
 #include "cudnn/device.h"
-#include "cudnn/failures.h"
-#include "cudnn/plan.h"
+#include "cudnn/plans/failures.h"
+#include "cudnn/plans/plan.h"
+#include "cudnn/plans/timing.h"
 #include "ffi/errors.h"
 #include "ffi/library_functions.h"
 
@@ -55,6 +58,24 @@ ffi::Array<ffi::Array<ffi::String>> Failures() {
   return noted;
 }
 
+// Microseconds of the plans of a record, or an empty list and a reason for each that did not run.
+ffi::Array<ffi::Any> TimesOfPlans(const ffi::Bytes& record, const ffi::Shape& uids,
+                                  const ffi::Shape& bytes, int64_t warm_up, int64_t runs,
+                                  int64_t rounds) {
+  return Guard([&] {
+    std::map<int64_t, int64_t> sizes;
+    for (size_t i = 0; i < uids.size() && i < bytes.size(); ++i) sizes[uids[i]] = bytes[i];
+    const TimingRules rules = {static_cast<int>(warm_up), static_cast<int>(runs),
+                               static_cast<int>(rounds)};
+    ffi::Array<ffi::Any> found;
+    for (const PlanTimes& one : TimePlans(ReadPlan(ViewOf(record)), sizes, rules)) {
+      ffi::Array<double> times(one.microseconds.begin(), one.microseconds.end());
+      found.push_back(ffi::Array<ffi::Any>({times, ffi::String(one.failure)}));
+    }
+    return found;
+  });
+}
+
 TVM_FFI_STATIC_INIT_BLOCK() {
   SetStreamSource(&StreamOfTvm);
   RegisterFunctionsOf("cudnn");
@@ -63,6 +84,7 @@ TVM_FFI_STATIC_INIT_BLOCK() {
       .def("tvm_mxplan.cudnn.check_plan", CheckPlan)
       .def("tvm_mxplan.cudnn.set_libraries", SetLibraries)
       .def("tvm_mxplan.cudnn.failures", Failures)
+      .def("tvm_mxplan.cudnn.time_plans", TimesOfPlans)
       .def("tvm_mxplan.cudnn.device", Device);
 }
 

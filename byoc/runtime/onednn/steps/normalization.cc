@@ -12,6 +12,11 @@ constexpr auto kTraining = dnnl::prop_kind::forward_training;
 const dnnl::normalization_flags kAffine =
     dnnl::normalization_flags::use_scale | dnnl::normalization_flags::use_shift;
 
+// oneDNN has variances.
+void RefuseInverse(const StepBuilder& b) {
+  if (b.Flag("inverse")) ThrowUnsupported("1 / deviation in the place of a variance");
+}
+
 }  // namespace
 
 void BuildBatchNormalization(StepBuilder* b) {
@@ -35,6 +40,7 @@ void BuildBatchNormalization(StepBuilder* b) {
 }
 
 void BuildBatchNormalizationTraining(StepBuilder* b) {
+  RefuseInverse(*b);
   for (const char* role : {"scale", "shift", "batch_mean", "batch_variance"}) b->Fixed(role);
   const auto epsilon = static_cast<float>(b->Real("epsilon"));
   if (statistics::Build(b)) {
@@ -60,6 +66,7 @@ void BuildBatchNormalizationTraining(StepBuilder* b) {
 }
 
 void BuildBatchNormalizationBackward(StepBuilder* b) {
+  RefuseInverse(*b);
   for (const char* role : {"mean", "variance", "scale", "scale_gradient", "shift_gradient"}) {
     b->Fixed(role);
   }

@@ -84,6 +84,7 @@ def test_regions_of_a_step_compute_what_tvm_computes(planner: StandIn) -> None:
     regions = [name for name, one in mod.functions_items() if one.attrs and "Codegen" in one.attrs]
     checked = [kind for region in regions for kind in check_region(mod, region, backend)]
     assert {"convolution", "deconvolution", "convolution_backward_weights", "binary"} <= set(checked)
+    assert {"batch_normalization_training", "batch_normalization_backward"} <= set(checked)
 
 
 def check_region(mod: tvm.IRModule, region: tvm.ir.GlobalVar, backend: Backend) -> list[str]:
@@ -97,6 +98,7 @@ def check_region(mod: tvm.IRModule, region: tvm.ir.GlobalVar, backend: Backend) 
     random = np.random.default_rng(1)
     shapes = [[int(n) for n in one.ty.shape] for one in params]  # parameters may share a name
     arrays = [random.standard_normal(shape).astype("float32") for shape in shapes]
+    arrays = [np.abs(one) + 0.1 if one.ndim == 1 else one for one in arrays]  # variances among them
     laid_out = infer_layouts(program, backend).program
     inputs = [arrays[program.values[number].index] for number in program.of_kind("input")]
     found = run_program(laid_out, constants, inputs)

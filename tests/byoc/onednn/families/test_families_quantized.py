@@ -7,7 +7,7 @@ import pytest
 from composites import composite_of, roles, tensor, typed
 from tvm import relax, tirx
 
-from tvm_mxplan.byoc.onednn.families import quantized as family
+from tvm_mxplan.byoc.rewrites.quantized import composites as family
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.operators.quantized import dynamic_dequantize, dynamic_quantize
 

@@ -11,7 +11,7 @@ from small_programs import Small, chain, fused, kinds, run
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.byoc.onednn.rewrites import fusion
 from tvm_mxplan.byoc.onednn.rewrites.before_views import put_before_views
-from tvm_mxplan.byoc.onednn.rewrites.graph import Graph
+from tvm_mxplan.byoc.rewrites.graph import Graph
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.passes.layout.infer_layouts import infer_layouts
 

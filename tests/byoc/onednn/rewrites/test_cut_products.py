@@ -119,7 +119,7 @@ def test_an_addend_of_every_element_stays_with_the_whole() -> None:
 
 def test_named_rows_are_cut_as_well() -> None:
     from tvm_mxplan.byoc.onednn.rewrites.cut_products import cut_products
-    from tvm_mxplan.byoc.onednn.rewrites.graph import Graph
+    from tvm_mxplan.byoc.rewrites.graph import Graph
     from tvm_mxplan.core.program.dims import Symbol
 
     b = Small((7, 64), (7, 9))

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from small_programs import Small, chain, fused, kinds
 
-from tvm_mxplan.byoc.onednn.rewrites.graph import Graph
 from tvm_mxplan.byoc.onednn.rewrites.merged_rows import merge_rows
+from tvm_mxplan.byoc.rewrites.graph import Graph
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import Expr, Symbol
 

@@ -11,8 +11,8 @@ from small_programs import Small, fused, kinds, run
 
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.byoc.onednn.rewrites import fusion
-from tvm_mxplan.byoc.onednn.rewrites.graph import Graph
 from tvm_mxplan.byoc.onednn.rewrites.norms import normalize_channels_last
+from tvm_mxplan.byoc.rewrites.graph import Graph
 from tvm_mxplan.core.layout.layout import plain_layout
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.passes.layout.infer_layouts import infer_layouts

@@ -6,8 +6,8 @@ import pytest
 from small_programs import Small, fused, kinds
 
 from tvm_mxplan.byoc.onednn.rewrites.fusion import fuse
-from tvm_mxplan.byoc.onednn.rewrites.graph import Graph
 from tvm_mxplan.byoc.onednn.rewrites.transposes import copy_transposed
+from tvm_mxplan.byoc.rewrites.graph import Graph
 from tvm_mxplan.core.layout.layout import channels_last, plain_layout
 from tvm_mxplan.core.program import program as ir
 

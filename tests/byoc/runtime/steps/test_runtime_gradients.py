@@ -9,6 +9,7 @@ from sound_steps import SOUND
 
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.errors import UnsupportedError
 from tvm_mxplan.opcheck import checking
 from tvm_mxplan.opcheck.references.operands import Operands
 from tvm_mxplan.opcheck.references.training import pooling_backward
@@ -143,6 +144,27 @@ def test_batch_norm_in_training_and_its_gradients(layout: str) -> None:
     check(found[0], along.astype("float32"), 105)
     check(found[1], total.astype("float32"), 105)
     check(found[2], expected.astype("float32"), 105)
+
+
+@pytest.mark.parametrize("backward", [False, True])
+def test_one_by_the_deviation_is_refused(backward: bool) -> None:
+    """oneDNN has variances."""
+    b, shape = Builder(), (3, 19, 5, 7)
+    x, dst = b.input(shape), b.local(shape)
+    if backward:
+        gradient = b.input(shape)
+        given = {role: b.input((19,)) for role in ("mean", "variance", "scale")}
+        results = {role: b.output((19,)) for role in ("scale_gradient", "shift_gradient")}
+        attrs: ir.Attributes = ir.BatchNormalizationBackward(1e-3, inverse=True)
+        b.step(attrs, src=x, gradient=gradient, **given, dst=dst, **results)
+    else:
+        given = {role: b.input((19,)) for role in ("scale", "shift")}
+        results = {role: b.output((19,)) for role in ("batch_mean", "batch_variance")}
+        b.step(ir.BatchNormalizationTraining(1e-3, inverse=True), src=x, **given, dst=dst, **results)
+    b.finish(dst)
+    arrays = [random(*shape), *([random(*shape)] if backward else []), *[random(19)] * len(given)]
+    with pytest.raises(UnsupportedError, match="1 / deviation"):
+        _outputs(b, arrays, [(19,), (19,), shape])
 
 
 @pytest.mark.parametrize(

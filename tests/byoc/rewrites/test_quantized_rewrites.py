@@ -12,8 +12,8 @@ import numpy as np
 from small_programs import Small, chain, fused, kinds
 
 from tvm_mxplan.byoc.onednn.rewrites.fusion import fuse
-from tvm_mxplan.byoc.onednn.rewrites.graph import Graph
-from tvm_mxplan.byoc.onednn.rewrites.quantized.lower import lower
+from tvm_mxplan.byoc.rewrites.graph import Graph
+from tvm_mxplan.byoc.rewrites.quantized.lower import lower
 from tvm_mxplan.core.program import program as ir
 
 IMAGE = (2, 5, 6, 7)
@@ -249,6 +249,6 @@ def test_steps_that_are_gone_are_passed_over():
     graph = Graph(b.finish(), list(b.constants))
     (gone,) = [at for at, step in enumerate(graph.steps) if step and step.kind == "eltwise"]
     graph.drop(gone)
-    lower(graph, products=True)
+    lower(graph, lambda _: True)
     after, _ = graph.close()
     assert types(after) == [("quantization", "uint8"), ("convolution", "float32")]

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tvm_mxplan.byoc.onednn.rewrites.graph import Graph
-from tvm_mxplan.byoc.onednn.rewrites.quantized.forms import (
+from tvm_mxplan.byoc.rewrites.graph import Graph
+from tvm_mxplan.byoc.rewrites.quantized.forms import (
     Form,
     Numbers,
     is_plain,

@@ -1,6 +1,6 @@
 // Execution plans that failed on this machine: a note of the process, which reports read.
-#ifndef TVM_MXPLAN_BYOC_RUNTIME_CUDNN_FAILURES_H_
-#define TVM_MXPLAN_BYOC_RUNTIME_CUDNN_FAILURES_H_
+#ifndef TVM_MXPLAN_BYOC_RUNTIME_CUDNN_PLANS_FAILURES_H_
+#define TVM_MXPLAN_BYOC_RUNTIME_CUDNN_PLANS_FAILURES_H_
 
 #include <string>
 #include <vector>
@@ -26,4 +26,4 @@ std::vector<PlanFailure> NotedFailures();
 
 }  // namespace mxplan
 
-#endif  // TVM_MXPLAN_BYOC_RUNTIME_CUDNN_FAILURES_H_
+#endif  // TVM_MXPLAN_BYOC_RUNTIME_CUDNN_PLANS_FAILURES_H_

@@ -24,11 +24,10 @@ from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import Shape
 from tvm_mxplan.passes.relax_types import constant_of, dtype_of, is_constant, shape_of
 
-from ..checks import MAX_RANK
-
 Match = Mapping[str, relax.Expr]
 Pattern = tuple[DFPattern, dict[str, DFPattern]]
 INTEGERS = ("uint8", "int8")
+MAX_RANK = 6
 
 
 def conversion(operator: str) -> Callable[[], Pattern]:
@@ -73,13 +72,14 @@ def weights_ok(match: Match) -> str | None:
     call = match["numbers"]
     if dtype_of(call.args[0]) not in INTEGERS:
         return f"weights of {dtype_of(call.args[0])}, expected {' or '.join(INTEGERS)}"
-    source = match["root"].args[0]
+    product = match.get("product", match["root"])
+    source = product.args[0]
     if dtype_of(source) != "float32" or dtype_of(call) != "float32":
         return f"real numbers of {dtype_of(source)} and {dtype_of(call)}, expected float32"
     if is_constant(source):
         return "constants only"
     shape = shape_of(source)
-    if shape is None or shape_of(match["root"]) is None:
+    if shape is None or shape_of(product) is None:
         return "a shape that is not known at compile time"
     if len(shape) > MAX_RANK or 0 in shape:
         return f"a source of shape {shape}"
@@ -159,13 +159,25 @@ def weights_of(c: Composite, expr: relax.Expr) -> int:
     return c.value(expr)
 
 
-def _converted(c: Composite, call: relax.Call, src: int, side: str, stem: str) -> int:
+def stored_weights(c: Composite, call: relax.Call, integers: np.ndarray, axis: int) -> int:
+    """The dequantised value of a product's weights, whose integers are stored in another order of axes.
+
+    Parameters
+    ----------
+    axis : along which scales and zero points stand in that order.
+    """
+    return _converted(c, call, c.builder.constant(integers), "src", "weights", axis)
+
+
+def _converted(
+    c: Composite, call: relax.Call, src: int, side: str, stem: str, axis: int | None = None
+) -> int:
     scale, zero = (np.asarray(constant_of(arg)) for arg in call.args[1:])
     shape = c.builder.values[src].shape
     operands = [("src", src), (f"{side}_scale", c.builder.constant(_row(scale, "float32")))]
     if zero.any():
         operands.append((f"{side}_zero_point", c.builder.constant(_row(zero, "int32"))))
-    attrs = ir.Quantization(int(call.attrs.axis) % max(len(shape), 1))
+    attrs = ir.Quantization(int(call.attrs.axis) % max(len(shape), 1) if axis is None else axis)
     return c.builder.step(stem, attrs, shape, operands, dtype_of(call))
 
 

@@ -16,6 +16,7 @@ What else reads them gets real numbers, converted once; constants are converted 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 
 from tvm_mxplan.core.layout.layout import plain_layout
@@ -25,24 +26,28 @@ from ..graph import Graph
 from .forms import Form, Numbers, numbers_of, real_numbers, view_of, weights_form
 
 INTEGERS = ("uint8", "int8")
-_MOVING = (ir.Slice, ir.Shuffle, ir.Reorder)
+_MOVING = (ir.Slice, ir.Shuffle, ir.Reorder, ir.Concat)
+Takes = Callable[[ir.Step], bool]
+"""Whether a library runs a step on integers; values of the step are the graph's."""
 
 
-def lower(graph: Graph, products: bool) -> None:
+def lower(graph: Graph, products: Takes, moves: Takes = lambda _: True) -> None:
     """Rewrite a graph in plain layouts; see the module's text.
 
     Parameters
     ----------
-    products : whether products compute with integers, or else with the real numbers that they stand for.
+    products : which products compute with integers, the others with the real numbers that they stand for.
+    moves : which of the steps that move or compare numbers do so with integers.
     """
     if any(step and isinstance(step.attrs, ir.Quantization) for step in graph.steps):
-        _Lowering(graph, products).run()
+        _Lowering(graph, products, moves).run()
 
 
 class _Lowering:
-    def __init__(self, graph: Graph, products: bool) -> None:
+    def __init__(self, graph: Graph, products: Takes, moves: Takes) -> None:
         self.graph = graph
         self.products = products
+        self.moves = moves
         self.old = [step for step in graph.steps if step]
         self.steps: list[ir.Step] = []
         self.forms: dict[int, Form] = {}
@@ -59,12 +64,10 @@ class _Lowering:
         for step in self.old:
             if isinstance(step.attrs, ir.Quantization):
                 self._conversion(step)
-            elif isinstance(step.attrs, ir.PRODUCTS) and self.products and self._product(step):
+            elif isinstance(step.attrs, ir.PRODUCTS) and self._product(step):
                 continue
-            elif isinstance(step.attrs, _MOVING) or _is_maximum(step):
+            elif (isinstance(step.attrs, _MOVING) or _is_maximum(step)) and self.moves(step):
                 self._moving(step)
-            elif isinstance(step.attrs, ir.Concat) and self._concat(step):
-                continue
             else:
                 self._other(step)
         self.graph.rebuild(self.steps, self.same)
@@ -142,7 +145,10 @@ class _Lowering:
         operands = [ir.Operand(role, value) for role, value in roles.items() if role != "dst"]
         operands += [*src.numbers.operands("src"), ir.Operand("weights_scale", scale)]
         operands.append(ir.Operand("dst", step.dst))
-        self.steps.append(replace(step, operands=tuple(operands)))
+        made = replace(step, operands=tuple(operands))
+        if not self.products(made):
+            return False
+        self.steps.append(made)
         return True
 
     def _weights(self, step: ir.Step):  # type: ignore[no-untyped-def]
@@ -162,6 +168,10 @@ class _Lowering:
         return weights_form(self.graph, self.forms[real], real, weights, outputs)
 
     def _moving(self, step: ir.Step) -> None:
+        if isinstance(step.attrs, ir.Concat):
+            if not self._concat(step):
+                self._other(step)
+            return
         form = self._form(step.operand("src"))
         value = self.graph.values[step.dst]
         plain = value.layout == plain_layout(len(value.shape)) and not step.post_ops

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tvm_mxplan.byoc.onednn.rewrites.graph import Graph
+from tvm_mxplan.byoc.rewrites.graph import Graph
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.builder import ProgramBuilder
 

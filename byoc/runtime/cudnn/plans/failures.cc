@@ -1,5 +1,5 @@
 // Notes of failures; see failures.h.
-#include "cudnn/failures.h"
+#include "cudnn/plans/failures.h"
 
 #include <algorithm>
 #include <deque>

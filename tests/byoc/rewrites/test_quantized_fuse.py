@@ -9,8 +9,8 @@ import pytest
 from small_programs import chain, fused, kinds
 from test_quantized_rewrites import IMAGE, ROUNDED, S8, U8, Quantized, types
 
-from tvm_mxplan.byoc.onednn.rewrites.graph import Graph
-from tvm_mxplan.byoc.onednn.rewrites.quantized.fuse import (
+from tvm_mxplan.byoc.rewrites.graph import Graph
+from tvm_mxplan.byoc.rewrites.quantized.fuse import (
     _inverse,
     _is_added,
     _with_one_line_each,

@@ -1,5 +1,5 @@
 // Reading, building and binding of plans; see plan.h.
-#include "cudnn/plan.h"
+#include "cudnn/plans/plan.h"
 
 #include <cstring>
 
@@ -10,7 +10,7 @@
 namespace mxplan {
 namespace {
 
-constexpr uint32_t kVersion = 3;
+constexpr uint32_t kVersion = 4;
 constexpr uint64_t kSeed = 0x6d78706c616e7321u;
 
 void Set(CudnnDescriptor descriptor, int name, int type, int64_t count, const void* values) {
@@ -64,6 +64,9 @@ PlanRecord ReadPlan(std::string_view bytes) {
   record.made_for.sm = reader.Number<int64_t>();
   record.made_for.multiprocessors = reader.Number<int64_t>();
   record.made_for.driver = reader.Number<int64_t>();
+  const auto replays = reader.Number<uint32_t>();
+  if (replays > 1) ThrowInvalidInput("execution plan: replays ", replays, ", expected 0 or 1");
+  record.replays = replays == 1;
   // The least that a plan takes: its workspace and four lengths.
   for (size_t i = 0, n = reader.Count(24); i < n; ++i) record.plans.push_back(ReadEngine(&reader));
   reader.End();

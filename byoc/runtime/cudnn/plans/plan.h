@@ -1,6 +1,6 @@
 // Execution plans: made ahead of time, kept with their step, built by cuDNN when they first run.
-#ifndef TVM_MXPLAN_BYOC_RUNTIME_CUDNN_PLAN_H_
-#define TVM_MXPLAN_BYOC_RUNTIME_CUDNN_PLAN_H_
+#ifndef TVM_MXPLAN_BYOC_RUNTIME_CUDNN_PLANS_PLAN_H_
+#define TVM_MXPLAN_BYOC_RUNTIME_CUDNN_PLANS_PLAN_H_
 
 #include <cstdint>
 #include <string>
@@ -29,7 +29,7 @@ struct EnginePlan {
 // The record that a step carries, as byoc/cudnn/plans/record.py writes it:
 //
 //     "MXEP" version:u32 digest:u64*2, then what the digest is of:
-//     cudnn:i64 sm:i64 multiprocessors:i64 driver:i64
+//     cudnn:i64 sm:i64 multiprocessors:i64 driver:i64 replays:u32
 //     plans: count:u32 (workspace:i64 engine uids: count:u32 i64*
 //                       scalars: count:u32 (uid:i64 bytes)* text)*
 //     strings and bytes are u32 length + bytes
@@ -40,6 +40,7 @@ struct EnginePlan {
 struct PlanRecord {
   std::string digest;  // in hexadecimal digits
   DeviceFacts made_for;
+  bool replays = false;           // the region's steps may be kept as one graph (replay.h)
   std::vector<EnginePlan> plans;  // one at least
 };
 
@@ -82,4 +83,4 @@ class VariantPack {
 
 }  // namespace mxplan
 
-#endif  // TVM_MXPLAN_BYOC_RUNTIME_CUDNN_PLAN_H_
+#endif  // TVM_MXPLAN_BYOC_RUNTIME_CUDNN_PLANS_PLAN_H_

@@ -15,10 +15,10 @@ from tvm_mxplan.byoc.cudnn.backend import Cudnn
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.report.inspection import decoded_programs
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "scripts"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "scripts"))
 
+from _bench.inputs.quantized import quantized
 from _cudnn.cases import CASES
-from _cudnn.graphs import GRAPHS, engine_of
 
 COMES_COMPILED = CASES[:17]
 """Cases whose engines come compiled."""
@@ -70,10 +70,19 @@ def test_layouts_that_no_engine_is_asked_for_have_a_reason() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["int8 by int8 3x3, to int32", "batch norm in training, f16", "its gradients, f16"]
+    "name, dtype",
+    [
+        ("3x3, 64 channels, a zero point", "int8"),
+        ("and integers added", "int8"),
+        ("int8 to float32", "int8"),
+        ("batch norm in training", "float32"),
+        ("its gradients", "float32"),
+    ],
 )
-def test_graphs_that_no_step_makes_have_engines(name: str) -> None:
-    assert engine_of(GRAPHS[name](), DEVICES / "h200.json").startswith("eng")
+def test_integers_and_batch_norms_have_engines(name: str, dtype: str) -> None:
+    (case,) = [one for one in CASES if one.name == name]
+    (info,) = on("h200").describe(case.program(dtype)).steps
+    assert info.error == "" and info.implementation.startswith("eng")
 
 
 def test_a_named_batch_has_plans_for_each_size() -> None:
@@ -102,4 +111,21 @@ def test_a_network_is_planned_exported_and_loaded(tmp_path: Path) -> None:
     ]
     assert [step.kind for step in steps] == ["convolution", "convolution", "pooling", "convolution"]
     for step in steps:
+        assert library.check_plan(step.prepared) == step.implementation
+
+
+def test_a_quantised_network_multiplies_integers(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime", reason="its tools quantise the network")
+    target, device = "cudnn, cuda -arch=sm_90", DEVICES / "h200.json"
+    model = quantized(small_network("float32"))
+    ex = tvm_mxplan.compile(model, target, device_properties=device, options={"spare_plans": "none"})
+    ex.export(tmp_path / "model.so")
+    loaded = tvm_mxplan.load(tmp_path / "model.so")
+    assert loaded.report.offloaded == 1.0 and not loaded.report.fallbacks
+    (program,) = decoded_programs(loaded.module)
+    products = [step for step in program.steps if isinstance(step.attrs, ir.Convolution)]
+    assert len(products) == 3 and all(step.is_quantized for step in products)
+    residual = [getattr(one, "algorithm", "") for one in products[1].post_ops]
+    assert "round" in residual, "the sum is in the product"
+    for step in products:
         assert library.check_plan(step.prepared) == step.implementation

@@ -21,7 +21,7 @@ from tvm_mxplan.core.program.dims import static_shape
 from tvm_mxplan.operators.pooling_gradients import ADAPTIVE_BACKWARD, Pool
 from tvm_mxplan.passes.relax_types import shape_of
 
-from .products import stored_filters
+from ..products import stored_filters
 
 
 @dataclass(frozen=True)

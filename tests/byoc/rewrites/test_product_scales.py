@@ -12,8 +12,8 @@ import pytest
 from small_programs import chain, fused
 from test_quantized_rewrites import IMAGE, S8, Numbers, Quantized
 
-from tvm_mxplan.byoc.onednn.rewrites.graph import Graph
-from tvm_mxplan.byoc.onednn.rewrites.quantized.scales import _are_scales, fold_scales
+from tvm_mxplan.byoc.rewrites.graph import Graph
+from tvm_mxplan.byoc.rewrites.quantized.scales import _are_scales, fold_scales
 from tvm_mxplan.core.program import program as ir
 
 TO = (2, 7, 6, 7)
