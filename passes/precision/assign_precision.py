@@ -41,6 +41,7 @@ from ..region.attached import (
     with_rounding,
 )
 from .apply_types import apply_types
+from .balanced_rounding import sums_of
 from .choose_types import TypeChoice
 from .constants import Constants
 from .decide_types import OpenRegion, TypeDecider
@@ -118,7 +119,8 @@ class AssignPrecision:
     ) -> tuple[relax.Function, PrecisionDecision]:
         constants = constants_of(function)
         typed = apply_types(program, choice.types)
-        stored = [region.constants.stored(one, constants) for one in typed.constants]
+        sums = sums_of(program)
+        stored = [region.constants.stored(one, constants, sums.get(one[0])) for one in typed.constants]
         function = attach(function, typed.program, stored)
         max_error = -1.0
         if self.wish.is_bounded:
