@@ -23,7 +23,7 @@ from tvm import relax
 
 from tvm_mxplan.byoc.backend import Backend
 from tvm_mxplan.core.decisions.journal import Journal
-from tvm_mxplan.core.decisions.precision import ELEMENT_TYPES, PrecisionDecision
+from tvm_mxplan.core.decisions.precision import ELEMENT_TYPES, HALF, PrecisionDecision
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.errors import InvalidInputError
 
@@ -49,7 +49,7 @@ from .step_types import FLOAT
 from .wishes import Names, PrecisionWish
 
 _SHORT = ELEMENT_TYPES["bf16"]
-_INTEGERS = "int8"
+_HALF, _INTEGERS = "float16", "int8"
 
 
 @tvm.transform.module_pass(opt_level=0, name="AssignPrecision")
@@ -83,7 +83,7 @@ class AssignPrecision:
             if any(origin.computes == _SHORT for origin in origins)
         }
         if self.wish.is_float(stated):
-            self._tell(mod, "")
+            self._tell(mod, self.backend.lacks(_HALF) if self.wish.precision == HALF else "")
             return mod
         self._check_names(mod)
         why_not = self.backend.lacks(_SHORT)
