@@ -262,7 +262,7 @@ def test_f16_is_float32_with_a_reason(model) -> None:
 
 
 def test_other_values_are_refused_and_text_is_a_mapping() -> None:
-    with pytest.raises(InvalidInputError, match="option precision=16; expected .* bf16, f16 or auto"):
+    with pytest.raises(InvalidInputError, match=r"option precision=16; expected .* bf16, f16 or auto"):
         Options(precision=16)
     with pytest.raises(InvalidInputError, match="option precision=\\['bf16'\\]"):
         Options(precision=["bf16"])
