@@ -22,7 +22,7 @@ STRATEGIES = ("latency", "throughput", "memory", "energy", "joules")
 VERIFY = ("new", "all", "off")
 CACHES = ("on_compile", "save_reload", "disabled")
 _LATER = ("f16", "int8")
-"""Precisions that others offer, and this does not yet."""
+"""Precisions that others offer, and this does not yet, or not of single operators."""
 _OUTSIDE = {"fingerprint": False}
 """Marks a field that decides nothing about the result: two compilations that differ in it are one."""
 
@@ -57,7 +57,8 @@ class Options:
     precision : ``bf16`` multiplies in bfloat16, and stores values in it between operators, where that is
         estimated to be faster; ``f32`` computes in float32; ``model`` (default) does for each operator what
         the model states, where float16 counts as float32; ``auto`` takes bfloat16 where that is faster and
-        ``max_relative_error`` reaches for it.  Sums, softmax, norms' statistics and what the
+        ``max_relative_error`` reaches for it; ``f16`` is ``f32``, with a line in the report, as no library
+        here computes in float16.  Sums, softmax, norms' statistics and what the
         model takes and returns stay in the types that they have.  On a processor without instructions for
         bfloat16 everything is computed in float32, and the report says so.
     precision_for : the same for single operators by their names, or for kinds: ``f32`` or ``bf16``.  A name

@@ -5,7 +5,7 @@ After    v1 bfloat16 = reorder(v0);  v2 bfloat16 = convolution(v1, w bfloat16)
 
 A value that several steps want in the other type is cast once, before the first of them; its views are made
 again on what the cast wrote.  Filters become constants of the other type, rounded once from their exact
-values; a constant that steps want in both types stands in both.
+values (``balanced_rounding``); a constant that steps want in both types stands in both.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from tvm import relax
 
 from tvm_mxplan.byoc.backend import Backend
 from tvm_mxplan.core.decisions.journal import Journal
-from tvm_mxplan.core.decisions.precision import ELEMENT_TYPES, PrecisionDecision
+from tvm_mxplan.core.decisions.precision import ELEMENT_TYPES, HALF, PrecisionDecision
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.errors import InvalidInputError
 
@@ -41,6 +41,7 @@ from ..region.attached import (
     with_rounding,
 )
 from .apply_types import apply_types
+from .balanced_rounding import sums_of
 from .choose_types import TypeChoice
 from .constants import Constants
 from .decide_types import OpenRegion, TypeDecider
@@ -48,7 +49,7 @@ from .step_types import FLOAT
 from .wishes import Names, PrecisionWish
 
 _SHORT = ELEMENT_TYPES["bf16"]
-_INTEGERS = "int8"
+_HALF, _INTEGERS = "float16", "int8"
 
 
 @tvm.transform.module_pass(opt_level=0, name="AssignPrecision")
@@ -82,7 +83,7 @@ class AssignPrecision:
             if any(origin.computes == _SHORT for origin in origins)
         }
         if self.wish.is_float(stated):
-            self._tell(mod, "")
+            self._tell(mod, self.backend.lacks(_HALF) if self.wish.precision == HALF else "")
             return mod
         self._check_names(mod)
         why_not = self.backend.lacks(_SHORT)
@@ -118,7 +119,8 @@ class AssignPrecision:
     ) -> tuple[relax.Function, PrecisionDecision]:
         constants = constants_of(function)
         typed = apply_types(program, choice.types)
-        stored = [region.constants.stored(one, constants) for one in typed.constants]
+        sums = sums_of(program)
+        stored = [region.constants.stored(one, constants, sums.get(one[0])) for one in typed.constants]
         function = attach(function, typed.program, stored)
         max_error = -1.0
         if self.wish.is_bounded:

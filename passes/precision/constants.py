@@ -11,6 +11,8 @@ from tvm_mxplan.core.element_types import numpy_type
 from tvm_mxplan.core.program import program as ir
 
 from .apply_types import Constant
+from .balanced_rounding import SHORT as BALANCED
+from .balanced_rounding import Sums, balanced
 from .rounding import rounding_of
 from .step_types import FLOAT
 
@@ -41,19 +43,26 @@ class Constants:
         return self._finite[value.index]
 
     def rounded(self, program: ir.Program, root: int) -> float:
-        """The square of a constant's relative error in the shorter type."""
+        """The square of a constant's relative error in the shorter type, by its nearest numbers."""
         index = program.values[root].index
         if index not in self._rounded:
             self._rounded[index] = rounding_of(self._arrays[index], self._short)
         return self._rounded[index]
 
     def stored(
-        self, constant: Constant, tensors: Sequence[tvm.runtime.Tensor]
+        self, constant: Constant, tensors: Sequence[tvm.runtime.Tensor], sums: Sums | None = None
     ) -> np.ndarray | tvm.runtime.Tensor:
-        """A constant in the type that it is wanted in; each number is rounded once."""
+        """A constant in the type that it is wanted in; each number is rounded once.
+
+        Parameters
+        ----------
+        sums : how it adds up, where that is known: its errors are balanced.
+        """
         index, dtype = constant
         if str(tensors[index].dtype) == dtype:
             return tensors[index]
+        if sums is not None and dtype == BALANCED:
+            return balanced(self._arrays[index], sums)
         return self._arrays[index].astype(numpy_type(dtype))
 
 

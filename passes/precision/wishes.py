@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tvm_mxplan.core.decisions.precision import AS_STATED, AUTO, ELEMENT_TYPES, Precision
+from tvm_mxplan.core.decisions.precision import AS_STATED, AUTO, ELEMENT_TYPES, HALF, Precision
 from tvm_mxplan.core.policies import Rule
 from tvm_mxplan.core.program import program as ir
 
@@ -20,7 +20,7 @@ class PrecisionWish:
     Attributes
     ----------
     precision : of all operators; ``AS_STATED`` for what the model states of each, ``AUTO`` for what costs
-        least within ``max_relative_error``.
+        least within ``max_relative_error``; ``HALF`` is float32.
     operators : of operators by their names, or of all of a kind; a name comes first.
     max_relative_error : what roundings and algorithms together may add to the error of the results; bounds
         nothing but ``AUTO``.
@@ -40,7 +40,7 @@ class PrecisionWish:
     def is_float(self, stated: Collection[str]) -> bool:
         """True if nothing is wanted but float32; ``stated`` are operators whose type the model states."""
         general = {"bf16"} if self.precision == AS_STATED and stated else {self.precision}
-        return {*general, *self.operators.values()} <= {"f32", AS_STATED}
+        return {*general, *self.operators.values()} <= {"f32", AS_STATED, HALF}
 
     def of(self, words: list[str]) -> Precision | None:
         """The precision under the first of these words that the wish names; None where it names none."""
@@ -79,7 +79,7 @@ def fixed_types(program: ir.Program, wish: PrecisionWish, names: Names) -> dict[
         said = by_name or by_kind
         if said is not None:
             found[step.name] = Wish(ELEMENT_TYPES[said], demanded=by_name is not None)
-        elif wish.precision == "f32":
+        elif wish.precision in ("f32", HALF):
             found[step.name] = Wish(FLOAT)
         elif wish.precision == AS_STATED and computes(step) and not names.are_stated(operators):
             found[step.name] = Wish(FLOAT, reason="the model states f32")

@@ -73,7 +73,7 @@ def add_parser(verbs: Any) -> None:
     parser.add_argument("--desired-layout", choices=_LAYOUTS, help="the same under the names TVM had")
     parser.add_argument(
         "--precision",
-        help="model, f32, bf16 or auto, what is computed in: short for --opt precision=PRECISION",
+        help="model, f32, bf16, f16 or auto, what is computed in: short for --opt precision=PRECISION",
     )
     parser.add_argument(
         "--device-properties",

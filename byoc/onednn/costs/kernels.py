@@ -102,9 +102,11 @@ _RECURRENT, _RECURRENT_GEMM = 0.75, 0.5
 _SAMPLE_RECURRENCE = "sample_recurrence"
 # Of attention's products, its copies of queries and its softmax counted: see docs/libraries/attention.md.
 _ATTENTION = 0.75
-# Products with matrices of few bits: of the multiplications, and operations for each number of the matrix,
-# as it is multiplied by up to four rows or becomes a real number in cache.
-_FEW_BITS, _FEW_BITS_READ, _FEW_BITS_UNPACKED, _FEW_ROWS = 0.9, 6.0, 9.0, 4
+# Products with matrices of few bits: operations for each number of the matrix, as it is multiplied by up to
+# four rows or becomes a real number in cache; of the multiplications by so many rows, and by more, which
+# come from beyond the nearest caches.
+_FEW_BITS_READ, _FEW_BITS_UNPACKED, _FEW_ROWS = 6.0, 9.0, 4
+_FEW_BITS, _FEW_BITS_OF_MANY = ((96, 0.9), (512, 0.78)), 0.64
 _SIMPLE = frozenset(
     (
         "relu",
@@ -144,7 +146,8 @@ def computing_us(facts: StepFacts, machine: MachineRates) -> float:
     elif isinstance(attrs, ir.FewBitsProduct):
         rows, numbers = math.prod(src[:-1]), float(src[-1] * dst[-1])
         once = _FEW_BITS_READ if rows <= _FEW_ROWS else _FEW_BITS_UNPACKED
-        operations = numbers * (once + 2.0 * rows / _FEW_BITS)
+        share = next((one for most, one in _FEW_BITS if rows <= most), _FEW_BITS_OF_MANY)
+        operations = numbers * (once + 2.0 * rows / share)
     elif isinstance(attrs, ir.Recurrent):
         operations = _recurrent(facts, machine)
     elif isinstance(attrs, ir.RecurrentTraining | ir.RecurrentBackward):

@@ -10,6 +10,7 @@ from tvm_mxplan.core.decisions.precision import (
     AS_STATED,
     AUTO,
     ELEMENT_TYPES,
+    HALF,
     PRECISIONS,
     SHORT_NAMES,
     WISHES,
@@ -47,7 +48,7 @@ def test_precisions_by_name() -> None:
     assert PRECISIONS == ("f32", "bf16")
     assert dict(ELEMENT_TYPES) == {"f32": "float32", "bf16": "bfloat16"}
     assert SHORT_NAMES == {"float32": "f32", "bfloat16": "bf16"}
-    assert WISHES == (AS_STATED, "f32", "bf16", AUTO) == ("model", "f32", "bf16", "auto")
+    assert WISHES == (AS_STATED, "f32", "bf16", HALF, AUTO) == ("model", "f32", "bf16", "f16", "auto")
 
 
 def test_what_nothing_was_weighed_for() -> None:

@@ -242,18 +242,27 @@ def test_demands_that_cannot_be_met_are_one_line(model, monkeypatch) -> None:
     assert not types_of(compiled(model, precision_for="mean=bf16"))["mean_0"]
 
 
-@pytest.mark.parametrize("value", ["f16", "int8"])
-def test_what_is_not_there_yet_is_said(value: str) -> None:
+def test_what_is_not_there_yet_is_said() -> None:
     with pytest.raises(
-        InvalidInputError, match=f"precision='{value}' is not there yet; expected model, f32, bf16 or auto"
+        InvalidInputError, match="precision='int8' is not there yet; expected model, f32, bf16, f16 or auto"
     ):
-        Options(precision=value)
-    with pytest.raises(InvalidInputError, match=r"precision_for: conv2d_0=.* is not there yet"):
-        Options(precision_for={"conv2d_0": value})
+        Options(precision="int8")
+    for value in ("f16", "int8"):
+        with pytest.raises(InvalidInputError, match=r"precision_for: conv2d_0=.* is not there yet"):
+            Options(precision_for={"conv2d_0": value})
+
+
+def test_f16_is_float32_with_a_reason(model) -> None:
+    executable = compiled(model, precision="f16")
+    (region,) = executable.report.regions
+    assert str(region.precision) == (
+        "precision f16: everything in f32, oneDNN is used for float32, bfloat16 and int8, not for float16"
+    )
+    assert not any(types_of(executable).values())
 
 
 def test_other_values_are_refused_and_text_is_a_mapping() -> None:
-    with pytest.raises(InvalidInputError, match="option precision=16; expected model, f32, bf16 or auto"):
+    with pytest.raises(InvalidInputError, match=r"option precision=16; expected .* bf16, f16 or auto"):
         Options(precision=16)
     with pytest.raises(InvalidInputError, match="option precision=\\['bf16'\\]"):
         Options(precision=["bf16"])

@@ -8,6 +8,7 @@ import pytest
 import tvm
 
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.passes.precision.balanced_rounding import Sums, balanced
 from tvm_mxplan.passes.precision.constants import Constants, is_beyond
 from tvm_mxplan.passes.precision.rounding import rounding_of
 
@@ -52,6 +53,8 @@ def test_a_constant_is_rounded_once_and_its_error_known() -> None:
     constants = Constants([array], SHORT)
     assert constants.stored((0, "float32"), tensors) is tensors[0]
     np.testing.assert_array_equal(constants.stored((0, SHORT), tensors), array.astype(ml_dtypes.bfloat16))
+    sums = Sums((5, 7), (1,))
+    np.testing.assert_array_equal(constants.stored((0, SHORT), tensors, sums), balanced(array, sums))
     program = ir.Program("p", (ir.Value("w", (5, 7), "float32", "constant", "ab", 0),), ())
     error = constants.rounded(program, 0)
     assert error == rounding_of(array, SHORT) > 0

@@ -15,7 +15,9 @@ AS_STATED = "model"
 """In place of a precision: bfloat16 where the model states it of an operator, else float32."""
 AUTO = "auto"
 """In place of a precision: what costs least where ``max_relative_error`` bounds the errors of roundings."""
-WISHES = (AS_STATED, *PRECISIONS, AUTO)
+HALF = "f16"
+"""In place of a precision: float16 where a library computes in it, which none does yet, else float32."""
+WISHES = (AS_STATED, *PRECISIONS, HALF, AUTO)
 SHORT_NAMES = {dtype: precision for precision, dtype in ELEMENT_TYPES.items()}
 
 

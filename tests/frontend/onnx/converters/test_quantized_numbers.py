@@ -13,6 +13,22 @@ import tvm_mxplan
 
 IMAGE = (2, 4, 5, 6)
 _OF_REAL = ("QuantizeLinear", "DynamicQuantizeMatMul")
+_OF_ONE = (
+    "QLinearSigmoid",
+    "QLinearLeakyRelu",
+    "QLinearSoftmax",
+    "QLinearAveragePool",
+    "QLinearGlobalAveragePool",
+)
+_ONNXRUNTIME = (
+    "DynamicQuantizeMatMul",
+    "MatMulIntegerToFloat",
+    "QLinearAdd",
+    "QLinearMul",
+    "QLinearConcat",
+    "QGemm",
+    *_OF_ONE,
+)
 
 
 def model(kind: str, operands: list[Any], **attributes: Any) -> onnx.ModelProto:
@@ -25,7 +41,7 @@ def model(kind: str, operands: list[Any], **attributes: Any) -> onnx.ModelProto:
     ]
     source = attributes.pop("of", TensorProto.FLOAT if kind in _OF_REAL else TensorProto.UINT8)
     results = ["y", "s", "z"][: 3 if kind == "DynamicQuantizeLinear" else 1]
-    domain = "com.microsoft" if kind in ("DynamicQuantizeMatMul", "MatMulIntegerToFloat") else ""
+    domain = "com.microsoft" if kind in _ONNXRUNTIME else ""
     graph = helper.make_graph(
         [helper.make_node(kind, names, results, name="culprit", domain=domain, **attributes)],
         "g",
@@ -203,7 +219,80 @@ MIXED = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "operands", "attributes", "message"), [*BROKEN, *MIXED])
+SCALE = f32(0.1)
+IMAGES = np.ones(IMAGE, "uint8")
+WINDOW = {"QLinearAveragePool": {"kernel_shape": [2, 2]}, "QLinearSoftmax": {"opset": 13}}
+OF_ONNXRUNTIME = [
+    *(
+        (kind, [IMAGE, *numbers], WINDOW.get(kind, {}), message)
+        for kind in _OF_ONE
+        for numbers, message in (
+            ([f32(0.0), np.uint8(1), SCALE, np.uint8(0)], "scale: expected finite numbers above 0, got 0"),
+            (
+                [SCALE, np.uint8(1), f32(np.nan), np.uint8(0)],
+                "scale: expected finite numbers above 0, got nan",
+            ),
+            ([SCALE, np.int8(1), SCALE, np.uint8(0)], "zero point: expected uint8, the type of the integers"),
+            ([SCALE, np.uint8(1), SCALE, np.int32(0)], "zero point: expected integers of 16 bits at most"),
+            (
+                [SCALE, np.uint8(1), f32(1, 2), np.uint8(0)],
+                "scale and zero point: expected one of each, got 2",
+            ),
+        )
+    ),
+    *(
+        (
+            kind,
+            [IMAGE, SCALE, np.uint8(1), IMAGES.astype("int8"), SCALE, np.int8(0), SCALE, np.uint8(0)],
+            {},
+            "operand 3: expected uint8, got int8",
+        )
+        for kind in ("QLinearAdd", "QLinearMul")
+    ),
+    (
+        "QGemm",
+        [(5, 6), SCALE, np.uint8(0), MATRIX, f32(-1.0), np.int8(0), None, SCALE, np.uint8(0)],
+        {},
+        "scale: expected finite numbers above 0, got -1",
+    ),
+    (
+        "QGemm",
+        [(5, 6), SCALE, np.uint8(0), MATRIX, SCALE, np.int8(0), f32(1, 2, 3), SCALE, np.uint8(0)],
+        {},
+        "operand 6: expected int32, got float32",
+    ),
+    (
+        "QGemm",
+        [(5, 6), SCALE, np.uint8(0), MATRIX, f32(1, 2), np.zeros(2, "int8"), None, SCALE, np.uint8(0)],
+        {},
+        "expected 3 along axis -1, got 2",
+    ),
+    (
+        "QGemm",
+        [(5, 6), SCALE, np.uint8(0), MATRIX.T, f32(1, 2), np.zeros(2, "int8"), None, SCALE, np.uint8(0)],
+        {"transB": 1},
+        "expected 3 along axis 0, got 2",
+    ),
+]
+
+
+def test_numbers_of_concatenated_tensors() -> None:
+    """Each comes with a scale and a zero point of its own, behind those of the result."""
+    pieces = ["s", "z", "x", "s", "z", "x", "bad", "z"]
+    constants = {"s": f32(0.1), "z": np.uint8(1), "bad": f32(np.inf)}
+    graph = helper.make_graph(
+        [helper.make_node("QLinearConcat", pieces, ["y"], "culprit", domain="com.microsoft", axis=1)],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.UINT8, IMAGE)],
+        [onnx.ValueInfoProto(name="y")],
+        [numpy_helper.from_array(np.asarray(one), name) for name, one in constants.items()],
+    )
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    with pytest.raises(tvm_mxplan.InvalidInputError, match=r"culprit.*above 0, got inf"):
+        tvm_mxplan.compile(helper.make_model(graph, opset_imports=opsets, ir_version=10))
+
+
+@pytest.mark.parametrize(("kind", "operands", "attributes", "message"), [*BROKEN, *MIXED, *OF_ONNXRUNTIME])
 def test_numbers_that_are_none(
     kind: str, operands: list[Any], attributes: dict[str, Any], message: str
 ) -> None:

@@ -32,16 +32,25 @@ class Numbers(NamedTuple):
     axis: int | None
 
 
+_OF_ONE = (Numbers(0, 1, 2, None), Numbers(-1, 3, 4, None))
+_OF_TWO = (Numbers(0, 1, 2, None), Numbers(3, 4, 5, None), Numbers(-1, 6, 7, None))
 _ROWS: dict[str, tuple[Numbers, ...]] = {
     "ConvInteger": (Numbers(0, None, 2, None), Numbers(1, None, 3, 0)),
     "MatMulInteger": (Numbers(0, None, 2, -2), Numbers(1, None, 3, -1)),
     "QLinearConv": (Numbers(0, 1, 2, None), Numbers(3, 4, 5, 0), Numbers(-1, 6, 7, None)),
     "QLinearMatMul": (Numbers(0, 1, 2, -2), Numbers(3, 4, 5, -1), Numbers(-1, 6, 7, -2)),
-    "QLinearAdd": (Numbers(0, 1, 2, None), Numbers(3, 4, 5, None), Numbers(-1, 6, 7, None)),
+    "QLinearAdd": _OF_TWO,
     "MatMulIntegerToFloat": (Numbers(0, 2, 4, -2), Numbers(1, 3, 5, -1)),
     "DynamicQuantizeMatMul": (Numbers(1, 2, 3, -1),),
-    "QLinearMul": (Numbers(0, 1, 2, None), Numbers(3, 4, 5, None), Numbers(-1, 6, 7, None)),
+    "QLinearMul": _OF_TWO,
+    "QLinearSigmoid": _OF_ONE,
+    "QLinearLeakyRelu": _OF_ONE,
+    "QLinearSoftmax": _OF_ONE,
+    "QLinearAveragePool": _OF_ONE,
+    "QLinearGlobalAveragePool": _OF_ONE,
 }
+_BIAS = {"QLinearConv": 8, "QGemm": 6}
+"""Places of operands that are whole sums."""
 
 _WHOLE = ("uint8", "int8")
 _REAL = ("float32", "float64", "float16", "bfloat16")
@@ -66,11 +75,13 @@ def _operand_reason(node: Node) -> str:
     elif node.op_type == "DynamicQuantizeLinear":
         expected[0] = _REAL[:1]
     elif node.op_type != "DequantizeLinear":
-        expected |= {row.integers: _WHOLE for row in _ROWS.get(node.op_type, ()) if row.integers >= 0}
+        expected |= {row.integers: _WHOLE for row in _rows(node) if row.integers >= 0}
     elif dtype_of(node.input(0)) in _REAL:
         return f"operand 0: expected integers, got {dtype_of(node.input(0))}"
-    if node.op_type == "QLinearConv":
-        expected[8] = ("int32",)
+    if node.op_type in _BIAS:
+        expected[_BIAS[node.op_type]] = ("int32",)
+    if _ROWS.get(node.op_type) is _OF_TWO and dtype_of(node.input(0)) in _WHOLE:
+        expected[3] = (dtype_of(node.input(0)),)
     for at, types in expected.items():
         value = node.input(at)
         if value is not None and dtype_of(value) not in types:
@@ -83,6 +94,12 @@ def _rows(node: Node) -> Iterator[Numbers]:
         yield Numbers(0, 1, 2, int(node.attribute("axis", 1)))
     elif node.op_type == "QuantizeLinear":
         yield Numbers(-1, 1, 2, int(node.attribute("axis", 1)))
+    elif node.op_type == "QGemm":
+        columns = 0 if node.attribute("transB", 0) else -1
+        yield from (Numbers(0, 1, 2, None), Numbers(3, 4, 5, columns), Numbers(-1, 7, 8, None))
+    elif node.op_type == "QLinearConcat":
+        yield Numbers(-1, 0, 1, None)
+        yield from (Numbers(at, at + 1, at + 2, None) for at in range(2, len(node.inputs), 3))
     else:
         yield from _ROWS.get(node.op_type, ())
 
