@@ -1,4 +1,4 @@
-"""Steps whose operands, attributes or post-ops do not fit: what is changed of a sound one, and the message."""
+"""Steps whose operands, attributes or post-ops do not fit: a change of a sound one, and the message."""
 
 from __future__ import annotations
 
