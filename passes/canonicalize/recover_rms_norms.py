@@ -5,7 +5,7 @@
 
 It is found by what it computes: a square, a power or a product of x with itself; a mean, or a sum and its
 scale; a division by the root, or a product with its inverse, however that is made; the weight on either
-side, or missing.  What something else reads of it stays.
+side, or missing.  What something else reads of it stays, and so do norms by mean and variance.
 """
 
 from __future__ import annotations
@@ -37,12 +37,25 @@ def _bare(site: Site, value: relax.Call) -> relax.Expr | None:
     else:
         candidates = [(x, _inverse(site, other)), (other, _inverse(site, x))]
     for source, inside in candidates:
+        if _is_centred(site, source):
+            return None
         found = None if inside is None else _mean_square(site, source, inside)
         if found is not None and shape_of(source) == shape_of(value):
             epsilon, extents = found
             ones = make_constant(np.ones(extents, _FLOAT))
             return relax.op.nn.rms_norm(source, ones, list(range(-len(extents), 0)), epsilon)
     return None
+
+
+def _is_centred(site: Site, expr: relax.Expr) -> bool:
+    """Whether the mean is taken off, so that the norm is one by mean and variance, which libraries know."""
+    call = site.definition(expr)
+    if not is_call_to(call, "subtract"):
+        return False
+    mean = site.definition(call.args[1])
+    if is_call_to(mean, "divide", "multiply"):
+        mean = site.definition(mean.args[0])
+    return is_call_to(mean, "mean", "sum") and _is_same(site, mean.args[0], call.args[0])
 
 
 def _weighted(site: Site, value: relax.Call) -> relax.Expr | None:
