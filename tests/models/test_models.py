@@ -69,9 +69,18 @@ def test_numbers_and_coverage(network: Network) -> None:
     assert_numbers_and_coverage(network.model, network.executable)
 
 
-@networks(*zoo.LIGHT, "mobilenet_v2", "resnet18")
+@networks(*(name for name in zoo.LIGHT if name != "squeezenet"), "mobilenet_v2", "resnet18")
 def test_at_most_one_reorder_and_none_in_the_middle(network: Network) -> None:
     assert_at_most_one_and_none_in_the_middle(network.executable.report)
+
+
+@networks("squeezenet")
+def test_a_reorder_in_the_middle_where_layers_behind_it_gain_more(network: Network) -> None:
+    """By default rates its layers of 13x13 gain more than 2 % in channels last, for 5 us and 65 kB."""
+    (region,) = network.executable.report.regions
+    (reorder,) = region.reorders
+    assert (reorder.source_layout, reorder.target_layout) == ("aBcd16b", "acdb")
+    assert 0 < reorder.cost_us < 10
 
 
 @networks(*(name for name in zoo.LIGHT if name not in ("squeezenet", "vgg19")))

@@ -13,7 +13,7 @@ import tvm_mxplan
 from tvm_mxplan.testing import zoo
 
 
-@pytest.mark.parametrize("name", ["squeezenet", "shufflenet"])
+@pytest.mark.parametrize("name", ["mobilenet_v2", "shufflenet"])
 def test_at_most_one_reorder_and_none_in_the_middle(name: str) -> None:
     assert_at_most_one_and_none_in_the_middle(tvm_mxplan.compile(zoo.load(name)).report)
 
