@@ -10,8 +10,6 @@
 // Headers of GCC leave what no lane takes over undefined, and warn of that themselves.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma")
-#define MXPLAN_LANES 16
 #include "onednn/lanes_impl.h"
 
 namespace mxplan::integers {

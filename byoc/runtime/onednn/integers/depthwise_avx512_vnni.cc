@@ -11,6 +11,16 @@
 // with their padding and as unsigned bytes.  Where columns of src are not skipped, neighbours in
 // memory are neighbours in dst whatever their channels are, and vectors run through whole rows:
 // their weights and numbers come back after a whole number of vectors and of pixels, a period.
+#include <immintrin.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "onednn/integers/kernels.h"
+
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma")
+#define MXPLAN_LANES 16
 #include "onednn/integers/avx512_vnni_impl.h"
 // Behind what they work with.
 #include "onednn/integers/result_impl.h"
