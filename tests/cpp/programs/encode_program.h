@@ -12,7 +12,7 @@ class ProgramWriter {
  public:
   std::string Write(const mxplan::Program& program) {
     out_ = "MXPR";
-    Put<uint32_t>(6);
+    Put<uint32_t>(7);
     Text(program.name);
     Put<int64_t>(program.arena_bytes);
     Put<uint32_t>(static_cast<uint32_t>(program.symbols.size()));
