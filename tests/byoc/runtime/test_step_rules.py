@@ -68,6 +68,7 @@ _OF_THE_HOST = {
     "binary": replace(SOUND["binary"], library="host"),
     "reduction": replace(SOUND["reduction"], library="host"),
     "resize": SOUND["resize"],
+    "reorder": Sound(ir.Reorder(), (3, 6), {"src": (3, 6)}, library="host"),
 }
 
 

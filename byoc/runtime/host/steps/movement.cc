@@ -13,6 +13,10 @@ namespace {
 
 // Adds a move from src into dst; padding of dst is zeroed.
 void AddMove(StepBuilder* b, std::vector<Places> axes) {
+  if (b->Dtype("src") != b->Dtype("dst")) {
+    ThrowUnsupported("src: expected element type ", b->Dtype("dst"), ", as dst has it, got ",
+                     b->Dtype("src"));
+  }
   auto move = std::make_shared<const Move>(std::move(axes), b->ElementBytes("dst"));
   const auto clear = static_cast<size_t>(b->HasPadding("dst") ? b->Get("dst").Bytes() : 0);
   b->Add({"dst", "src"}, [move, clear](char* const* at) {
