@@ -47,7 +47,7 @@ class EngineTimes(Protocol):
         ...
 
     def spending(self) -> AbstractContextManager[None]:
-        """What is done inside counts as measuring."""
+        """Counts the time spent inside as measuring."""
         ...
 
     def keep(self, question: str, title: str, times: Mapping[str, float], runs: int) -> None:

@@ -55,7 +55,7 @@ def _is_centred(site: Site, expr: relax.Expr) -> bool:
     mean = site.definition(call.args[1])
     if is_call_to(mean, "divide", "multiply"):
         mean = site.definition(mean.args[0])
-    return is_call_to(mean, "mean", "sum") and _is_same(site, mean.args[0], call.args[0])
+    return is_call_to(mean, "mean", "sum") and site.is_same(mean.args[0], call.args[0])
 
 
 def _weighted(site: Site, value: relax.Call) -> relax.Expr | None:
@@ -160,11 +160,7 @@ def _is_square(site: Site, expr: relax.Expr, source: relax.Expr) -> bool:
     if call is None or (is_call_to(call, "power") and scalar_of(call.args[1]) != 2.0):
         return False
     factors = list(call.args) if is_call_to(call, "multiply") else [call.args[0]]
-    return all(_is_same(site, factor, source) for factor in factors)
-
-
-def _is_same(site: Site, one: relax.Expr, other: relax.Expr) -> bool:
-    return one.same_as(other) or site.definition(one).same_as(site.definition(other))
+    return all(site.is_same(factor, source) for factor in factors)
 
 
 @tvm.transform.module_pass(opt_level=0, name="RecoverRmsNorms")

@@ -65,7 +65,7 @@ def _turned_sum(site: Site, value: relax.Call) -> relax.Expr | None:
                 continue
             source, interleaved = found
             for x, cosines in (straight.args, reversed(straight.args)):
-                if _is_same(site, x, source):
+                if site.is_same(x, source):
                     return _rotary(site, value, source, (cosines, sines), interleaved, pairs=1)
     return None
 
@@ -83,7 +83,7 @@ def _turned(site: Site, expr: relax.Expr) -> tuple[relax.Expr, bool] | None:
         return None
     if second.interleaved != interleaved or first.interleaved != interleaved:
         return None
-    return (second.source, interleaved) if _is_same(site, second.source, first.source) else None
+    return (second.source, interleaved) if site.is_same(second.source, first.source) else None
 
 
 def _negated(site: Site, expr: relax.Expr) -> relax.Expr | None:
@@ -111,7 +111,7 @@ def _by_pairs(
         for b, sines in across:
             if a.second or not b.second or {a.interleaved, b.interleaved} != {interleaved}:
                 continue
-            if not _is_same(site, a.source, b.source):
+            if not site.is_same(a.source, b.source):
                 continue
             if _is_second(site, second, a.source, (cosines, sines), interleaved):
                 return _rotary(site, value, a.source, (cosines, sines), interleaved, pairs=2)
@@ -126,8 +126,8 @@ def _is_second(
     found = set()
     for arg in call.args:
         for half, table in _products(site, arg):
-            if half.interleaved == interleaved and _is_same(site, half.source, source):
-                found |= {(half.second, at) for at in (0, 1) if _is_same(site, table, tables[at])}
+            if half.interleaved == interleaved and site.is_same(half.source, source):
+                found |= {(half.second, at) for at in (0, 1) if site.is_same(table, tables[at])}
     return wanted <= found
 
 
@@ -155,7 +155,7 @@ def _part(site: Site, value: relax.Call) -> relax.Expr | None:
         return None
     begun, rest = (_taken(site, expr) for expr in (turned.args[0], fields[1]))
     width = int(turned.attrs["width"])
-    if begun is None or rest is None or not _is_same(site, begun[0], rest[0]) or shape_of(begun[0]) != shape:
+    if begun is None or rest is None or not site.is_same(begun[0], rest[0]) or shape_of(begun[0]) != shape:
         return None
     if begun[1] != range(width) or rest[1] != range(width, shape[-1]):  # type: ignore[arg-type]
         return None
@@ -291,10 +291,6 @@ def _fields(expr: relax.Expr) -> list[relax.Expr]:
 def _is_last(call: relax.Call, shape: Shape) -> bool:
     axis = call.attrs.axis
     return axis is not None and int(axis) % len(shape) == len(shape) - 1
-
-
-def _is_same(site: Site, one: relax.Expr, other: relax.Expr) -> bool:
-    return one.same_as(other) or site.definition(one).same_as(site.definition(other))
 
 
 # --- the operator --------------------------------------------------------------------------------------

@@ -58,6 +58,10 @@ class Site:
         taken = [self._seen[variable] for variable in absorbed]
         return with_origins(replacement, joined([*taken, self._replaced]))
 
+    def is_same(self, one: relax.Expr, other: relax.Expr) -> bool:
+        """Whether two expressions are one value, by whatever variables they go."""
+        return one.same_as(other) or self.definition(one).same_as(self.definition(other))
+
     def definition(self, expr: relax.Expr) -> relax.Expr:
         """The expression that a local variable is bound to; ``expr`` itself if it is none."""
         while isinstance(expr, tvm.ir.Var):

@@ -5,7 +5,8 @@ of cuDNN's, of the driver's stand-in ('' for none), and of libraries that cuDNN 
 question is a line of JSON on standard input, an answer one on standard output:
 
     the first line   {"version": 91900, "driver": "system" or "stand-in" or "none"}, or {"error": text}
-    a question       {"plan": request} or {"device": number}; answers are as planner.cc has them
+    a question       {"plan": request} or {"device": number};
+answers are as planner.cc has them
 
 The stand-in is loaded where the system has no driver.  What prints to standard output in here goes to
 standard error.

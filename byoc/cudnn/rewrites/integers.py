@@ -25,7 +25,7 @@ from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import static_shape
 
 _HALF = 128
-"""What a number of uint8 is more than the one of int8 with the same place in its range."""
+"""The difference of the numbers of uint8 and int8 at the same place in their ranges."""
 
 
 def has_conversions(program: ir.Program) -> bool:

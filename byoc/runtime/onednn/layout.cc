@@ -288,4 +288,19 @@ PhysicalLayout ToPhysical(const memory::desc& desc) {
   return layout;
 }
 
+std::optional<Number> NumberOf(const memory::desc& desc) {
+  switch (desc.get_data_type()) {
+    case memory::data_type::f32:
+      return Number::kFloat;
+    case memory::data_type::bf16:
+      return Number::kShort;
+    case memory::data_type::u8:
+      return Number::kUnsigned;
+    case memory::data_type::s8:
+      return Number::kSigned;
+    default:
+      return std::nullopt;
+  }
+}
+
 }  // namespace mxplan

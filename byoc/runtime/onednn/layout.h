@@ -3,9 +3,11 @@
 #define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_LAYOUT_H_
 
 #include <oneapi/dnnl/dnnl.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "onednn/numbers.h"
 #include "program/physical_layout.h"
 
 namespace mxplan {
@@ -40,6 +42,9 @@ bool IsDense(const dnnl::memory::desc& desc);
 
 // The same as plain numbers.
 PhysicalLayout ToPhysical(const dnnl::memory::desc& desc);
+
+// The type of a tensor's numbers; nothing for one that kernels of our own do not have.
+std::optional<Number> NumberOf(const dnnl::memory::desc& desc);
 
 }  // namespace mxplan
 

@@ -39,21 +39,6 @@ struct Nest {
   Turn turn = {0, 0, 0, 1};
 };
 
-std::optional<Number> NumberOf(const memory::desc& desc) {
-  switch (desc.get_data_type()) {
-    case memory::data_type::f32:
-      return Number::kFloat;
-    case memory::data_type::bf16:
-      return Number::kShort;
-    case memory::data_type::u8:
-      return Number::kUnsigned;
-    case memory::data_type::s8:
-      return Number::kSigned;
-    default:
-      return std::nullopt;
-  }
-}
-
 bool IsPlain(const memory::desc& desc) {
   return desc.get_format_kind() == memory::format_kind::blocked && desc.get_inner_nblks() == 0 &&
          desc.get_submemory_offset() == 0 && IsDense(desc);

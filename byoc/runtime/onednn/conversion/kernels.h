@@ -9,9 +9,9 @@
 
 #include <cstdint>
 
-namespace mxplan::conversion {
+#include "onednn/numbers.h"
 
-enum class Number : uint8_t { kFloat, kShort, kUnsigned, kSigned };  // kShort is bfloat16
+namespace mxplan::conversion {
 
 constexpr bool IsReal(Number number) {
   return number == Number::kFloat || number == Number::kShort;

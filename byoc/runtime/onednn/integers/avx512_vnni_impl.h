@@ -1,4 +1,4 @@
-// What loops over vectors ask of AVX-512 VNNI: see result_impl.h.
+// Operations of AVX-512 VNNI for the loops over vectors: see result_impl.h.
 #include <immintrin.h>
 
 #include <algorithm>

@@ -66,7 +66,7 @@ MXPLAN_INLINE void TurnQuarters(Vector* v) {
 
 int64_t RoundUp(int64_t bytes) { return (bytes + kBytes - 1) / kBytes * kBytes; }
 
-// How a row of dst is cut into vectors.
+// A row of dst in vectors.
 struct Cut {
   bool through = false;  // whole rows, else the channels of each pixel alone
   int64_t period = 0;    // vectors
@@ -82,7 +82,7 @@ struct Cut {
   }
 };
 
-// What a call keeps in its scratch memory.
+// Scratch memory of a call.
 struct Places {
   int64_t groups;       // of four columns of the window
   int64_t slots;        // rows of src at one time

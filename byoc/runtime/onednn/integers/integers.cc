@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "memory/buffer.h"
-#include "onednn/integers/kernels.h"
+#include "onednn/integers/stages.h"
 #include "onednn/isa.h"
 #include "onednn/layout.h"
 #include "onednn/post_ops/post_ops.h"
@@ -22,184 +22,9 @@ using dnnl::memory;
 
 // Less is multiplied before another thread would have been woken.
 constexpr int64_t kProductsOfThread = 1 << 20;
-constexpr int64_t kPixelsOfThread = 96;  // fewer, and threads share channels instead
 constexpr int64_t kMostWindow = 16, kMostStride = 8;
 
-// Scratch memory comes last, where a stage has some.
-enum ArgumentIndex : size_t { kSrc, kDst, kWeights, kRest };
-// Numbers that a step may have, in the order of their arguments behind kRest.
-enum Role : size_t { kSrcScale, kSrcZero, kWeightsScale, kDstScale, kDstZero, kBias, kRoles };
-constexpr const char* kRoleNames[kRoles] = {"src_scale", "src_zero_point", "weights_scale",
-                                            "dst_scale", "dst_zero_point", "bias"};
-
-// What a step says of its numbers, without those of a call.
-struct Numbers {
-  Source src;
-  Result result;
-  std::vector<Role> roles;
-  std::vector<PostOp> post_ops;  // `data` is not null where an operand has to be filled in
-};
-
-using Memories = std::vector<dnnl_exec_arg_t>;
-
-// Stages that take the numbers of a call from its arguments.
-class IntegerStage : public MemoryStage {
- public:
-  IntegerStage(Numbers numbers, int threads, const std::vector<MemoryArgument>& arguments)
-      : MemoryStage(arguments), numbers_(std::move(numbers)), threads_(threads) {}
-
-  void Execute(dnnl_stream_t, const Memories& memories) const final {
-    std::array<PostOp, post_ops::kMaxPostOps> operators;
-    Source src = numbers_.src;
-    Result result = numbers_.result;
-    src.data = Data<uint8_t>(memories[kSrc]);
-    result.dst = Data<uint8_t>(memories[kDst]);
-    size_t at = kRest;
-    for (Role role : numbers_.roles) Put(role, memories[at++], &src, &result);
-    for (size_t i = 0; i < numbers_.post_ops.size(); ++i) {
-      operators.at(i) = numbers_.post_ops[i];
-      if (operators.at(i).data) operators.at(i).data = Data(memories[at++]);
-    }
-    result.output.post_ops = operators.data();
-    result.output.post_op_count = static_cast<int>(numbers_.post_ops.size());
-    if (EndsInRelu(result)) --result.output.post_op_count;
-    Run(memories, src, result);
-  }
-
- protected:
-  virtual void Run(const Memories& memories, const Source& src, const Result& result) const = 0;
-
-  // `work` of each thread, by its number and how many there are.
-  template <typename Work>
-  void Share(const Work& work) const {
-    if (threads_ == 1) return work(0, 1);
-#pragma omp parallel num_threads(threads_)
-    work(omp_get_thread_num(), omp_get_num_threads());
-  }
-
- private:
-  static void Put(Role role, const dnnl_exec_arg_t& argument, Source* src, Result* result) {
-    const auto* numbers = Data(argument);
-    const auto* integers = Data<int32_t>(argument);
-    switch (role) {
-      case kSrcScale:
-        result->src_scale = *numbers;
-        break;
-      case kSrcZero:
-        src->zero = *integers;
-        break;
-      case kWeightsScale:
-        result->scales = numbers;
-        break;
-      case kDstScale:
-        result->dst_scale = *numbers;
-        break;
-      case kDstZero:
-        result->dst_zero = *integers;
-        break;
-      default:
-        result->output.bias = numbers;
-    }
-  }
-
-  // Nothing below 0 is left to the post-op where bytes begin there.
-  static bool EndsInRelu(const Result& result) {
-    const int count = result.output.post_op_count;
-    return count > 0 && result.output.post_ops[count - 1].code == PostOp::Code::kRelu &&
-           result.number == Number::kUnsigned && result.dst_zero == 0;
-  }
-
-  Numbers numbers_;
-  int threads_;
-};
-
-class PointwiseStage final : public IntegerStage {
- public:
-  PointwiseStage(Pointwise product, int64_t pixels, PointwiseKernel kernel, Numbers numbers,
-                 int threads, const std::vector<MemoryArgument>& arguments)
-      : IntegerStage(std::move(numbers), threads, arguments),
-        product_(product),
-        pixels_(pixels),
-        kernel_(kernel) {}
-
- protected:
-  void Run(const Memories& memories, const Source& src, const Result& result) const override {
-    Pointwise product = product_;
-    product.src = src;
-    product.result = result;
-    product.weights = Data<int8_t>(memories[kWeights]);
-    Share([&](int64_t thread, int64_t threads) {
-      const int64_t panels = (product.channels + kPanel - 1) / kPanel;
-      if (pixels_ < kPixelsOfThread * threads && panels >= threads) {
-        const int64_t first = panels * thread / threads * kPanel;
-        const int64_t last = std::min(panels * (thread + 1) / threads * kPanel, product.channels);
-        kernel_.run(product, 0, pixels_, first, last - first);
-      } else {
-        kernel_.run(product, pixels_ * thread / threads, pixels_ * (thread + 1) / threads, 0,
-                    product.channels);
-      }
-    });
-  }
-
- private:
-  Pointwise product_;
-  int64_t pixels_;
-  PointwiseKernel kernel_;
-};
-
-class DepthwiseStage final : public IntegerStage {
- public:
-  DepthwiseStage(Depthwise product, int64_t images, int64_t scratch, DepthwiseKernel kernel,
-                 Numbers numbers, int threads, const std::vector<MemoryArgument>& arguments)
-      : IntegerStage(std::move(numbers), threads, arguments),
-        product_(product),
-        images_(images),
-        scratch_(scratch),
-        kernel_(kernel) {}
-
- protected:
-  void Run(const Memories& memories, const Source& src, const Result& result) const override {
-    Depthwise product = product_;
-    product.src = src;
-    product.result = result;
-    product.weights = Data<int8_t>(memories[kWeights]);
-    Share([&](int64_t thread, int64_t threads) {
-      uint8_t* scratch = Data<uint8_t>(memories.back()) + thread * scratch_;
-      // Rows are counted through all images.
-      const int64_t height = product.dst_height, rows = images_ * height;
-      int64_t row = rows * thread / threads;
-      const int64_t end = rows * (thread + 1) / threads;
-      while (row < end) {
-        const int64_t image = row / height, last = std::min(end, (image + 1) * height);
-        kernel_.run(product, image, row - image * height, last - image * height, scratch);
-        row = last;
-      }
-    });
-  }
-
- private:
-  Depthwise product_;
-  int64_t images_;
-  int64_t scratch_;  // bytes of a thread
-  DepthwiseKernel kernel_;
-};
-
 // --- what kernels take --------------------------------------------------------------------------
-
-std::optional<Number> NumberOf(const memory::desc& desc) {
-  switch (desc.get_data_type()) {
-    case memory::data_type::f32:
-      return Number::kFloat;
-    case memory::data_type::bf16:
-      return Number::kShort;
-    case memory::data_type::u8:
-      return Number::kUnsigned;
-    case memory::data_type::s8:
-      return Number::kSigned;
-    default:
-      return std::nullopt;
-  }
-}
 
 bool IsInteger(std::optional<Number> number) {
   return number == Number::kUnsigned || number == Number::kSigned;
@@ -351,9 +176,8 @@ void BuildPointwise(StepBuilder* b, const PointwiseKernel& kernel) {
   product.weights_block = (src[1] + kLane - 1) / kLane * kLane * kLane;
   const int threads = ThreadsFor(pixels * product.depth * product.channels);
   const std::vector<MemoryArgument> arguments = ArgumentsOf(b, weights, 0);
-  b->AddStage(
-      std::make_unique<PointwiseStage>(product, pixels, kernel, NumbersOf(b), threads, arguments),
-      kernel.name);
+  b->AddStage(MakePointwise(product, pixels, kernel, NumbersOf(b), threads, arguments),
+              kernel.name);
 }
 
 void BuildDepthwise(StepBuilder* b, const DepthwiseKernel& kernel) {
@@ -381,9 +205,9 @@ void BuildDepthwise(StepBuilder* b, const DepthwiseKernel& kernel) {
   const int64_t scratch = AlignUp(kernel.scratch(product));
   const memory::desc weights = MakeDesc(window, memory::data_type::s8, "debca");
   const std::vector<MemoryArgument> arguments = ArgumentsOf(b, weights, threads * scratch);
-  b->AddStage(std::make_unique<DepthwiseStage>(product, dst[0], scratch, kernel, std::move(numbers),
-                                               threads, arguments),
-              kernel.name);
+  b->AddStage(
+      MakeDepthwise(product, dst[0], scratch, kernel, std::move(numbers), threads, arguments),
+      kernel.name);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 
+#include "onednn/numbers.h"
 #include "onednn/post_ops/codes.h"
 
 namespace mxplan::integers {
@@ -20,9 +21,7 @@ constexpr int64_t kPanel = 64;  // channels of a panel, at most
 
 using post_ops::PostOp;
 
-enum class Number : uint8_t { kFloat, kShort, kUnsigned, kSigned };  // kShort is bfloat16
-
-// What becomes of sums.
+// The result, and how sums become its numbers.
 struct Result {
   void* dst = nullptr;
   int64_t pixel = 0;  // numbers from a pixel of dst to the next
@@ -83,7 +82,6 @@ struct DepthwiseKernel {
 };
 
 PointwiseKernel Avx512VnniPointwise();
-PointwiseKernel AvxVnniPointwise();
 DepthwiseKernel Avx512VnniDepthwise();
 
 }  // namespace mxplan::integers

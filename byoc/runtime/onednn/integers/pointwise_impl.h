@@ -55,8 +55,8 @@ MXPLAN_INLINE void Sum(const Pointwise& product, const uint8_t* src,
   }
 }
 
-// What the zero point takes off every sum: bytes are read as unsigned, with 128 added to signed
-// ones.
+// Sums begin with the zero point's part taken off: bytes are read as unsigned, with 128 added to
+// signed ones.
 template <int kVectors>
 MXPLAN_INLINE void Start(const Pointwise& product, const Weights<kVectors>& weights, Ints* start) {
   for (int v = 0; v < kVectors; ++v) start[v] = Ints{};

@@ -1,6 +1,5 @@
-// What becomes of sums of 8-bit products, in registers; included once for each instruction set,
-// behind lanes_impl.h, by a file that defines for vectors of MXPLAN_LANES what these loops ask of
-// it:
+// Sums of 8-bit products become results, in registers; included once for each instruction set,
+// behind lanes_impl.h, by a file that defines these for vectors of MXPLAN_LANES:
 //
 //   Ints Dot(Ints sum, Ints a, Ints b)    sum + the four products of bytes, a unsigned, b signed
 //   Ints FourOf(from), SomeOf(from, count)   bytes in each word, zeros behind `count` of them

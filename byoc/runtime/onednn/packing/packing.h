@@ -6,7 +6,7 @@
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "onednn/desc_hash.h"
-#include "onednn/winograd/kernels.h"
+#include "onednn/winograd/kernels/kernels.h"
 #include "weights/packing_memory.h"
 
 namespace mxplan {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "onednn/builder/memory_stage.h"
-#include "onednn/winograd/kernels.h"
+#include "onednn/winograd/kernels/kernels.h"
 
 namespace mxplan::winograd {
 

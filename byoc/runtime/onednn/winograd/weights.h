@@ -4,7 +4,7 @@
 
 #include <oneapi/dnnl/dnnl.hpp>
 
-#include "onednn/winograd/kernels.h"
+#include "onednn/winograd/kernels/kernels.h"
 
 namespace mxplan::winograd {
 

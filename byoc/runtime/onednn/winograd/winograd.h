@@ -12,7 +12,7 @@
 #define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_WINOGRAD_WINOGRAD_H_
 
 #include "onednn/builder/step_builder.h"
-#include "onednn/winograd/kernels.h"
+#include "onednn/winograd/kernels/kernels.h"
 
 namespace mxplan::winograd {
 

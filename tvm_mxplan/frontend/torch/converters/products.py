@@ -86,33 +86,14 @@ def _convolution(emitter: Emitter, node: Node) -> relax.Expr:
         for name in ("stride", "padding", "dilation", "output_padding")
     )
     layout, transposed, forward = _LAYOUTS[rank]
+    both = [*padding, *padding]
     if node["transposed"]:
-        found = emitter.emit(
-            _TRANSPOSED[rank](
-                source,
-                weight,
-                strides,
-                [*padding, *padding],
-                more,
-                dilation,
-                node["groups"],
-                data_layout=layout,
-                kernel_layout=transposed,
-            )
+        found = _TRANSPOSED[rank](
+            source, weight, strides, both, more, dilation, node["groups"], layout, transposed
         )
     else:
-        found = emitter.emit(
-            _CONVOLUTIONS[rank](
-                source,
-                weight,
-                strides,
-                [*padding, *padding],
-                dilation,
-                node["groups"],
-                data_layout=layout,
-                kernel_layout=forward,
-            )
-        )
+        found = _CONVOLUTIONS[rank](source, weight, strides, both, dilation, node["groups"], layout, forward)
+    found = emitter.emit(found)
     if node["bias"] is None:
         return found
     bias = emitter.reshaped(node["bias"], [1, dims_of(node["bias"])[0], *[1] * axes])

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 from blocks import BLOCKED
 from program_builder import Array, Builder, convolution, grouped, output_shape, random
@@ -93,3 +98,13 @@ class Case:
         filters = (grouped(self.w, self.attrs.groups),) if self.varying else ()
         error = relative_l2(self.builder.run(self.x, *inputs, *filters), expected)
         assert error <= info.relative_error + ROUNDING
+
+
+def run_with_less(script: str, isa: str) -> None:
+    """Fail unless a script runs where oneDNN has fewer instructions; it prints the instruction set last."""
+    here = Path(__file__).resolve().parent
+    path = os.pathsep.join(map(str, (here, *here.parents[:4])))
+    environ = {**os.environ, "ONEDNN_MAX_CPU_ISA": isa, "PYTHONPATH": path}
+    answer = subprocess.run([sys.executable, "-c", script], env=environ, capture_output=True, text=True)
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout.strip() in ("cpu_isa_avx2", "cpu_isa_sse41", "cpu_isa_avx")

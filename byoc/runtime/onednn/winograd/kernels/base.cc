@@ -2,10 +2,10 @@
 #include <cstdint>
 #include <utility>
 
-#include "onednn/winograd/kernels.h"
+#include "onednn/winograd/kernels/kernels.h"
 
 #define MXPLAN_LANES 4
-#include "onednn/winograd/kernels_impl.h"
+#include "onednn/winograd/kernels/kernels_impl.h"
 
 namespace mxplan::winograd {
 

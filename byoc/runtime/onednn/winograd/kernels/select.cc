@@ -1,6 +1,6 @@
 // The choice among the instruction sets that Winograd's transforms are compiled for.
 #include "onednn/isa.h"
-#include "onednn/winograd/kernels.h"
+#include "onednn/winograd/kernels/kernels.h"
 
 namespace mxplan::winograd {
 

@@ -1,5 +1,5 @@
-// The transforms of onednn/winograd/kernels.h over vectors of MXPLAN_LANES channels; included once
-// for each instruction set, by a file that names it.
+// The transforms of onednn/winograd/kernels/kernels.h over vectors of MXPLAN_LANES channels;
+// included once for each instruction set, by a file that names it.
 //
 // A vector holds the same pixel of several channels, so a transform is sums of whole vectors and
 // needs no shuffles.  The compiler's vector types serve all instruction sets alike.  Everything
@@ -7,7 +7,9 @@
 // function of one set may end up in code of another.
 #include "onednn/post_ops/apply_impl.h"
 #include "onednn/shorts_impl.h"
-#include "onednn/winograd/kernels.h"
+#include "onednn/winograd/kernels/filters_impl.h"
+#include "onednn/winograd/kernels/kernels.h"
+#include "onednn/winograd/kernels/variants_impl.h"
 
 namespace mxplan::winograd {
 namespace {
@@ -23,94 +25,6 @@ MXPLAN_INLINE void StoreNumbers(float* to, Vec x) { Store(to, x); }
 MXPLAN_INLINE void StoreNumbers(Short* to, Vec x) { StoreShort(to, kLanes, x); }
 MXPLAN_INLINE void StoreNumbers(float* to, Vec x, int64_t count) { StoreSome(to, x, count); }
 MXPLAN_INLINE void StoreNumbers(Short* to, Vec x, int64_t count) { StoreShort(to, count, x); }
-
-struct F2 {
-  static constexpr int kTile = 2;
-  static constexpr int kPatch = 4;
-  static MXPLAN_INLINE void Filter(const Vec* x, Vec* y) {
-    Vec even = 0.5F * (x[0] + x[2]), odd = 0.5F * x[1];
-    y[0] = -x[0];
-    y[1] = even + odd;
-    y[2] = even - odd;
-    y[3] = x[2];
-  }
-  static MXPLAN_INLINE void Input(const Vec* x, Vec* y) {
-    y[0] = x[2] - x[0];
-    y[1] = x[2] + x[1];
-    y[2] = x[2] - x[1];
-    y[3] = x[3] - x[1];
-  }
-  static MXPLAN_INLINE void Output(const Vec* x, Vec* y) {
-    y[0] = x[0] + (x[1] + x[2]);
-    y[1] = (x[1] - x[2]) + x[3];
-  }
-};
-
-// Patches of 6x6, whatever the filters.
-struct SixPoints {
-  static constexpr int kPatch = 6;
-  static constexpr float kA = 0.625F, kB = 1.5F;  // the points are 0, kA, -kA, kB, -kB
-  static constexpr float kA2 = kA * kA, kB2 = kB * kB;
-  // Of G's rows: what the powers of a point are divided by.
-  static constexpr double kOfA = 0.5 / (kA2 * (kA2 - kB2)), kOfB = 0.5 / (kB2 * (kB2 - kA2));
-  static constexpr double kOfZero = 1.0 / (kA2 * kB2);
-  template <int kSize>
-  static MXPLAN_INLINE void Filters(const Vec* x, Vec* y) {
-    static_assert(kSize == 3 || kSize == 5);
-    constexpr auto a = static_cast<float>(kOfA), a1 = static_cast<float>(kOfA * kA);
-    constexpr auto a2 = static_cast<float>(kOfA * kA2), a3 = static_cast<float>(kOfA * kA2 * kA);
-    constexpr auto a4 = static_cast<float>(kOfA * kA2 * kA2);
-    constexpr auto b = static_cast<float>(kOfB), b1 = static_cast<float>(kOfB * kB);
-    constexpr auto b2 = static_cast<float>(kOfB * kB2), b3 = static_cast<float>(kOfB * kB2 * kB);
-    constexpr auto b4 = static_cast<float>(kOfB * kB2 * kB2);
-    Vec even_a = a * x[0] + a2 * x[2], odd_a = a1 * x[1];
-    Vec even_b = b * x[0] + b2 * x[2], odd_b = b1 * x[1];
-    if constexpr (kSize == 5) {
-      even_a += a4 * x[4];
-      odd_a += a3 * x[3];
-      even_b += b4 * x[4];
-      odd_b += b3 * x[3];
-    }
-    y[0] = static_cast<float>(kOfZero) * x[0];
-    y[1] = even_a + odd_a;
-    y[2] = even_a - odd_a;
-    y[3] = even_b + odd_b;
-    y[4] = even_b - odd_b;
-    y[5] = x[kSize - 1];
-  }
-  static MXPLAN_INLINE void Input(const Vec* x, Vec* y) {
-    Vec even_a = x[4] - kB2 * x[2], odd_a = kA * (x[3] - kB2 * x[1]);
-    Vec even_b = x[4] - kA2 * x[2], odd_b = kB * (x[3] - kA2 * x[1]);
-    y[0] = kA2 * kB2 * x[0] + (x[4] - (kA2 + kB2) * x[2]);
-    y[1] = even_a + odd_a;
-    y[2] = even_a - odd_a;
-    y[3] = even_b + odd_b;
-    y[4] = even_b - odd_b;
-    y[5] = kA2 * kB2 * x[1] + (x[5] - (kA2 + kB2) * x[3]);
-  }
-};
-
-struct F4 : SixPoints {
-  static constexpr int kTile = 4;
-  static MXPLAN_INLINE void Filter(const Vec* x, Vec* y) { Filters<3>(x, y); }
-  static MXPLAN_INLINE void Output(const Vec* x, Vec* y) {
-    Vec even_a = x[1] + x[2], odd_a = x[1] - x[2];
-    Vec even_b = x[3] + x[4], odd_b = x[3] - x[4];
-    y[0] = x[0] + (even_a + even_b);
-    y[1] = kA * odd_a + kB * odd_b;
-    y[2] = kA2 * even_a + kB2 * even_b;
-    y[3] = kA * kA2 * odd_a + (kB * kB2 * odd_b + x[5]);
-  }
-};
-
-struct F2Of5 : SixPoints {
-  static constexpr int kTile = 2;
-  static MXPLAN_INLINE void Filter(const Vec* x, Vec* y) { Filters<5>(x, y); }
-  static MXPLAN_INLINE void Output(const Vec* x, Vec* y) {
-    y[0] = x[0] + ((x[1] + x[2]) + (x[3] + x[4]));
-    y[1] = kA * (x[1] - x[2]) + (kB * (x[3] - x[4]) + x[5]);
-  }
-};
 
 // Distance of channel `channel` of all from the first.
 MXPLAN_INLINE int64_t OffsetOf(const Images& images, int64_t channel) {
@@ -330,90 +244,20 @@ void TransformOutput(const Images& dst, void* data, const Grid& grid, int64_t be
   }
 }
 
-// kLanes rows of kLanes output channels at one element of the window; zeros where a channel is
-// missing.
-MXPLAN_INLINE void ReadFilters(const FilterPlaces& from, const float* filters, int64_t row,
-                               int64_t column, Vec* to) {
-  const int64_t rows = from.input_count - row, columns = from.output_count - column;
-  const int64_t *inputs = from.inputs + row, *outputs = from.outputs + column;
-  if (rows >= kLanes && columns >= kLanes) {
-    bool beside = true, below = true;  // vectors of outputs, or of inputs
-    for (int64_t i = 1; i < kLanes; ++i) {
-      beside = beside && outputs[i] == outputs[0] + i;
-      below = below && inputs[i] == inputs[0] + i;
-    }
-    if (beside) {
-      for (int64_t i = 0; i < kLanes; ++i) to[i] = Load(filters + outputs[0] + inputs[i]);
-      return;
-    }
-    if (below) {
-      for (int64_t i = 0; i < kLanes; ++i) to[i] = Load(filters + outputs[i] + inputs[0]);
-      return Transpose(to);
-    }
-  }
-  for (int64_t i = 0; i < kLanes; ++i) {
-    float lanes[kLanes] = {};
-    for (int64_t j = 0; i < rows && j < kLanes && j < columns; ++j) {
-      lanes[j] = filters[outputs[j] + inputs[i]];
-    }
-    to[i] = Load(lanes);
-  }
-}
-
-template <typename F>
-MXPLAN_INLINE void TransformRow(const Vec (*window)[kLanes], int64_t row, float* to,
-                                int64_t element) {
-  constexpr int kSize = F::kPatch - F::kTile + 1;
-  Vec half[kSize][F::kPatch];  // a column of G g each
-#pragma GCC unroll 5
-  for (int x = 0; x < kSize; ++x) {
-    Vec column[kSize];
-#pragma GCC unroll 5
-    for (int y = 0; y < kSize; ++y) column[y] = window[y * kSize + x][row];
-    F::Filter(column, half[x]);
-  }
-#pragma GCC unroll 6
-  for (int y = 0; y < F::kPatch; ++y) {
-    Vec line[kSize], transformed[F::kPatch];
-#pragma GCC unroll 5
-    for (int x = 0; x < kSize; ++x) line[x] = half[x][y];
-    F::Filter(line, transformed);
-#pragma GCC unroll 6
-    for (int x = 0; x < F::kPatch; ++x) {
-      Store(to + (y * F::kPatch + x) * element, transformed[x]);
-    }
-  }
-}
-
-template <typename F>
-void TransformFilters(const FilterPlaces& from, const float* filters, const MatrixPlaces& to,
-                      float* matrices, int64_t row, int64_t column) {
-  constexpr int kSize = F::kPatch - F::kTile + 1;
-  for (int64_t r = row; r < row + kColumns; r += kLanes) {
-    for (int64_t c = column; c < column + kColumns; c += kLanes) {
-      Vec window[kSize * kSize][kLanes];
-      for (int t = 0; t < kSize * kSize; ++t) {
-        ReadFilters(from, filters + from.window[t], r, c, window[t]);
-      }
-      for (int64_t i = 0; i < kLanes; ++i) {
-        TransformRow<F>(window, i, matrices + to.rows[r + i] + to.columns[c], to.element);
-      }
-    }
-  }
+template <typename F, typename Number>
+Kernels Of() {
+  return {TransformInput<F, Number>, TransformOutput<F, Number>, TransformFilters<F>, kLanes};
 }
 
 template <typename Number>
 Kernels Get(Variant variant) {
   switch (variant) {
     case Variant::kF2:
-      return {TransformInput<F2, Number>, TransformOutput<F2, Number>, TransformFilters<F2>,
-              kLanes};
+      return Of<F2, Number>();
     case Variant::kF4:
-      return {TransformInput<F4, Number>, TransformOutput<F4, Number>, TransformFilters<F4>,
-              kLanes};
+      return Of<F4, Number>();
     case Variant::kF2Of5:
-      return {TransformInput<F2Of5, Number>, TransformOutput<F2Of5, Number>,
-              TransformFilters<F2Of5>, kLanes};
+      return Of<F2Of5, Number>();
   }
   return {};
 }

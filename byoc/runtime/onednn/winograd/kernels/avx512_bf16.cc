@@ -6,12 +6,12 @@
 #include <cstring>
 #include <utility>
 
-#include "onednn/winograd/kernels.h"
+#include "onednn/winograd/kernels/kernels.h"
 
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,fma")
 #define MXPLAN_LANES 16
 #define MXPLAN_BF16_INSTRUCTIONS
-#include "onednn/winograd/kernels_impl.h"
+#include "onednn/winograd/kernels/kernels_impl.h"
 
 namespace mxplan::winograd {
 

@@ -4,11 +4,11 @@
 #include <cstring>
 #include <utility>
 
-#include "onednn/winograd/kernels.h"
+#include "onednn/winograd/kernels/kernels.h"
 
 #pragma GCC target("avx2,fma")
 #define MXPLAN_LANES 8
-#include "onednn/winograd/kernels_impl.h"
+#include "onednn/winograd/kernels/kernels_impl.h"
 
 namespace mxplan::winograd {
 

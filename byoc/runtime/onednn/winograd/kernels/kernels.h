@@ -12,8 +12,8 @@
 // interpolation points alone: 0, 1, -1 and infinity for 4x4 patches; 0, 5/8, -5/8, 3/2, -3/2 and
 // infinity for 6x6 ones, where the error is less than half of that of the usual 1 and 2 for
 // F(4x4,3x3), and the least of the pairs tried for F(2x2,5x5) (all constants are exact in float32).
-#ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_WINOGRAD_KERNELS_H_
-#define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_WINOGRAD_KERNELS_H_
+#ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_WINOGRAD_KERNELS_KERNELS_H_
+#define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_WINOGRAD_KERNELS_KERNELS_H_
 
 #include <cstdint>
 
@@ -110,4 +110,4 @@ Kernels SelectShortKernels(Variant variant);
 
 }  // namespace mxplan::winograd
 
-#endif  // TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_WINOGRAD_KERNELS_H_
+#endif  // TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_WINOGRAD_KERNELS_KERNELS_H_

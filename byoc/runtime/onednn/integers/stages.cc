@@ -1,0 +1,182 @@
+// Numbers of a call, and the work of threads; see stages.h.
+#include "onednn/integers/stages.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "onednn/post_ops/post_ops.h"
+
+namespace mxplan::integers {
+namespace {
+
+constexpr int64_t kPixelsOfThread = 96;  // fewer, and threads share channels instead
+
+enum ArgumentIndex : size_t { kSrc, kDst, kWeights, kRest };
+
+using Memories = std::vector<dnnl_exec_arg_t>;
+
+// Stages that take the numbers of a call from its arguments.
+class IntegerStage : public MemoryStage {
+ public:
+  IntegerStage(Numbers numbers, int threads, const std::vector<MemoryArgument>& arguments)
+      : MemoryStage(arguments), numbers_(std::move(numbers)), threads_(threads) {}
+
+  void Execute(dnnl_stream_t, const Memories& memories) const final {
+    std::array<PostOp, post_ops::kMaxPostOps> operators;
+    Source src = numbers_.src;
+    Result result = numbers_.result;
+    src.data = Data<uint8_t>(memories[kSrc]);
+    result.dst = Data<uint8_t>(memories[kDst]);
+    size_t at = kRest;
+    for (Role role : numbers_.roles) Put(role, memories[at++], &src, &result);
+    for (size_t i = 0; i < numbers_.post_ops.size(); ++i) {
+      operators.at(i) = numbers_.post_ops[i];
+      if (operators.at(i).data) operators.at(i).data = Data(memories[at++]);
+    }
+    result.output.post_ops = operators.data();
+    result.output.post_op_count = static_cast<int>(numbers_.post_ops.size());
+    if (EndsInRelu(result)) --result.output.post_op_count;
+    Run(memories, src, result);
+  }
+
+ protected:
+  virtual void Run(const Memories& memories, const Source& src, const Result& result) const = 0;
+
+  // `work` of each thread, by its number and how many there are.
+  template <typename Work>
+  void Share(const Work& work) const {
+    if (threads_ == 1) return work(0, 1);
+#pragma omp parallel num_threads(threads_)
+    work(omp_get_thread_num(), omp_get_num_threads());
+  }
+
+ private:
+  static void Put(Role role, const dnnl_exec_arg_t& argument, Source* src, Result* result) {
+    const auto* numbers = Data(argument);
+    const auto* integers = Data<int32_t>(argument);
+    switch (role) {
+      case kSrcScale:
+        result->src_scale = *numbers;
+        break;
+      case kSrcZero:
+        src->zero = *integers;
+        break;
+      case kWeightsScale:
+        result->scales = numbers;
+        break;
+      case kDstScale:
+        result->dst_scale = *numbers;
+        break;
+      case kDstZero:
+        result->dst_zero = *integers;
+        break;
+      default:
+        result->output.bias = numbers;
+    }
+  }
+
+  // Nothing below 0 is left to the post-op where bytes begin there.
+  static bool EndsInRelu(const Result& result) {
+    const int count = result.output.post_op_count;
+    return count > 0 && result.output.post_ops[count - 1].code == PostOp::Code::kRelu &&
+           result.number == Number::kUnsigned && result.dst_zero == 0;
+  }
+
+  Numbers numbers_;
+  int threads_;
+};
+
+class PointwiseStage final : public IntegerStage {
+ public:
+  PointwiseStage(const Pointwise& product, int64_t pixels, const PointwiseKernel& kernel,
+                 Numbers numbers, int threads, const std::vector<MemoryArgument>& arguments)
+      : IntegerStage(std::move(numbers), threads, arguments),
+        product_(product),
+        pixels_(pixels),
+        kernel_(kernel) {}
+
+ protected:
+  void Run(const Memories& memories, const Source& src, const Result& result) const override {
+    Pointwise product = product_;
+    product.src = src;
+    product.result = result;
+    product.weights = Data<int8_t>(memories[kWeights]);
+    Share([&](int64_t thread, int64_t threads) {
+      const int64_t panels = (product.channels + kPanel - 1) / kPanel;
+      if (pixels_ < kPixelsOfThread * threads && panels >= threads) {
+        const int64_t first = panels * thread / threads * kPanel;
+        const int64_t last = std::min(panels * (thread + 1) / threads * kPanel, product.channels);
+        kernel_.run(product, 0, pixels_, first, last - first);
+      } else {
+        kernel_.run(product, pixels_ * thread / threads, pixels_ * (thread + 1) / threads, 0,
+                    product.channels);
+      }
+    });
+  }
+
+ private:
+  Pointwise product_;
+  int64_t pixels_;
+  PointwiseKernel kernel_;
+};
+
+class DepthwiseStage final : public IntegerStage {
+ public:
+  DepthwiseStage(const Depthwise& product, int64_t images, int64_t scratch,
+                 const DepthwiseKernel& kernel, Numbers numbers, int threads,
+                 const std::vector<MemoryArgument>& arguments)
+      : IntegerStage(std::move(numbers), threads, arguments),
+        product_(product),
+        images_(images),
+        scratch_(scratch),
+        kernel_(kernel) {}
+
+ protected:
+  void Run(const Memories& memories, const Source& src, const Result& result) const override {
+    Depthwise product = product_;
+    product.src = src;
+    product.result = result;
+    product.weights = Data<int8_t>(memories[kWeights]);
+    Share([&](int64_t thread, int64_t threads) {
+      uint8_t* scratch = Data<uint8_t>(memories.back()) + thread * scratch_;
+      // Rows are counted through all images.
+      const int64_t height = product.dst_height, rows = images_ * height;
+      int64_t row = rows * thread / threads;
+      const int64_t end = rows * (thread + 1) / threads;
+      while (row < end) {
+        const int64_t image = row / height, last = std::min(end, (image + 1) * height);
+        kernel_.run(product, image, row - image * height, last - image * height, scratch);
+        row = last;
+      }
+    });
+  }
+
+ private:
+  Depthwise product_;
+  int64_t images_;
+  int64_t scratch_;  // bytes of a thread
+  DepthwiseKernel kernel_;
+};
+
+}  // namespace
+
+std::unique_ptr<const MemoryStage> MakePointwise(const Pointwise& product, int64_t pixels,
+                                                 const PointwiseKernel& kernel, Numbers numbers,
+                                                 int threads,
+                                                 const std::vector<MemoryArgument>& arguments) {
+  return std::make_unique<const PointwiseStage>(product, pixels, kernel, std::move(numbers),
+                                                threads, arguments);
+}
+
+std::unique_ptr<const MemoryStage> MakeDepthwise(const Depthwise& product, int64_t images,
+                                                 int64_t scratch, const DepthwiseKernel& kernel,
+                                                 Numbers numbers, int threads,
+                                                 const std::vector<MemoryArgument>& arguments) {
+  return std::make_unique<const DepthwiseStage>(product, images, scratch, kernel,
+                                                std::move(numbers), threads, arguments);
+}
+
+}  // namespace mxplan::integers
