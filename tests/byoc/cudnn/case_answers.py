@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from tvm_mxplan.byoc.cudnn.layout_rules import operands
@@ -68,7 +69,8 @@ def misses(question: Question, found: Mapping[int, Array]) -> float:
     worst = 0.0
     for number, estimate in question.right.items():
         dtype = numpy_type(question.program.values[number].dtype)
-        allowed = _MARGIN * (np.asarray(estimate.error) + unit_roundoff(dtype) * np.abs(estimate.value))
+        rounding = unit_roundoff(dtype) * np.abs(estimate.value) + _smallest_rounding(dtype)
+        allowed = _MARGIN * (np.asarray(estimate.error) + rounding)
         if dtype.kind in "iu":
             allowed = 0.5 + _MARGIN * np.asarray(estimate.error)
         gap = np.abs(np.asarray(found[number], np.float64) - estimate.value)
@@ -76,6 +78,11 @@ def misses(question: Question, found: Mapping[int, Array]) -> float:
             return math.inf
         worst = max(worst, float((gap / (allowed + 1e-30)).max()))
     return worst
+
+
+def _smallest_rounding(dtype: np.dtype[Any]) -> float:
+    """The absolute error of rounding numbers that are too small for a type's relative one."""
+    return 0.0 if dtype.kind in "iu" else float(ml_dtypes.finfo(dtype).smallest_subnormal) / 2
 
 
 def stored(array: Array, layout: str) -> Array:

@@ -32,7 +32,8 @@ def test_a_network_computes_what_its_model_says(
     model = small_network(dtype)
     x = np.random.default_rng(0).standard_normal((2, 3, 14, 10)).astype(dtype)
     ex = tvm_mxplan.compile(model, "cudnn, cuda", device_properties=here)
-    assert sum(bool(step.prepared) for program in decoded_programs(ex.module) for step in program.steps) == 3
+    assert ex.report.offloaded == 1 and not ex.report.fallbacks
+    assert any(step.prepared for program in decoded_programs(ex.module) for step in program.steps)
     ex.export(tmp_path / "model.so")
     (right,) = onnxruntime.InferenceSession(
         small_network("float32").SerializeToString(), providers=["CPUExecutionProvider"]
