@@ -1,7 +1,7 @@
 """``Engine``: the side of a library that whoever runs, measures, checks, caches or exports talks to.
 
     the process      load, code, facts, kernel_environment, set_debug, machine_rates
-    its device       absent, device_properties
+    its device       absent, device_properties, device_libraries
     threads          threads, set_threads, thread_limit
     caches           cache_counters, set_cache_capacity
     plans            keeps_plans, kept_plans, add_plans, plan_title, plan_versions, failed_plans
@@ -86,6 +86,10 @@ class Engine:
     def device_properties(self) -> str:
         """The properties of the device that is here, as text for another machine to plan by."""
         raise UnsupportedError(f"library {self.name}: it plans for no device but this machine")
+
+    def device_libraries(self) -> list[str]:
+        """Returns paths of libraries that TVM's runtime for the device looks for by their names alone."""
+        return []
 
     def code(self) -> dict[str, str]:
         """Returns the properties of its machine code, by their usual names: versions, the instruction set."""

@@ -22,7 +22,7 @@ from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import StepFacts
 from tvm_mxplan.errors import InvalidInputError, UnsupportedError
 
-from . import layout_rules, library
+from . import functions, layout_rules, library
 from .codegen import table
 from .costs import cost
 from .device import Device, read_device
@@ -31,12 +31,6 @@ from .plans.plans import Plans, Rules
 from .probe import program_of
 from .rates import rates_of
 from .rewrites.fusion import fuse
-
-TRANSFORM = "transform_tensor"
-SOFTMAX = "softmax_forward"
-"""The names of the layout conversion and of softmax: no engines, functions of cuDNN's for every device."""
-FUNCTIONS = (ir.Reorder, ir.Concat, ir.Slice, ir.Softmax)
-"""Kinds of steps that are such functions, and carry no plan."""
 
 
 class Cudnn:
@@ -117,12 +111,9 @@ class Cudnn:
 
     def _step(self, program: ir.Program, step: ir.Step, runs: bool) -> StepInfo:
         """``runs``: it is a step of a region, and not asked for to see whether there is an engine."""
-        if isinstance(step.attrs, ir.Reorder):
-            return self._reorder(program, step)
-        if isinstance(step.attrs, ir.Concat | ir.Slice):
-            return self._moved(program, step)
-        if isinstance(step.attrs, ir.Softmax):
-            return self._softmax(program, step)
+        function = functions.info(program, step)
+        if function is not None:
+            return function
         try:
             descriptor = self.plans.descriptor(program, step)
         except UnsupportedError as error:
@@ -136,32 +127,6 @@ class Cudnn:
             layout_rules.nbytes(program.values[one.value]) for one in step.operands if one.role == "weights"
         )
         return StepInfo(engine["name"], engine["workspace"], weights, "", descriptor=descriptor)
-
-    @staticmethod
-    def _reorder(program: ir.Program, step: ir.Step) -> StepInfo:
-        src, dst = program.values[step.operand("src")], program.values[step.dst]
-        error = ""
-        if src.dtype != dst.dtype or src.dtype not in layout_rules.TYPES or len(src.shape) > 5:
-            error = f"reorder {step.name}: {src.dtype} of rank {len(src.shape)} to {dst.dtype}"
-        return StepInfo("" if error else TRANSFORM, 0, 0, error, descriptor=f"{src.layout} {dst.layout}")
-
-    @staticmethod
-    def _moved(program: ir.Program, step: ir.Step) -> StepInfo:
-        """A conversion of each piece to where it stands in the whole, or of a box from there."""
-        error = layout_rules.why_not(program, step)
-        if len(program.values[step.dst].shape) > 5:
-            error = f"of rank {len(program.values[step.dst].shape)}"
-        layouts = " ".join(program.values[one.value].layout for one in step.operands)
-        told = f"{step.kind} {step.name}: {error}" if error else ""
-        return StepInfo("" if error else TRANSFORM, 0, 0, told, descriptor=f"{step.attrs} {layouts}")
-
-    @staticmethod
-    def _softmax(program: ir.Program, step: ir.Step) -> StepInfo:
-        src, dst = program.values[step.operand("src")], program.values[step.dst]
-        error = ""
-        if step.post_ops or src.layout != dst.layout or src.dtype not in layout_rules.TYPES:
-            error = f"softmax {step.name}: {src.dtype} from {src.layout} to {dst.layout}"
-        return StepInfo("" if error else SOFTMAX, 0, 0, error, descriptor=f"{step.attrs} {src.layout}")
 
     def lacks(self, dtype: str) -> str:
         return f"cuDNN's regions compute in the types that the model states, {dtype} is not chosen for them"
@@ -186,7 +151,7 @@ class Cudnn:
     ) -> tvm.runtime.Module:
         steps = tuple(
             step
-            if isinstance(step.attrs, FUNCTIONS)
+            if functions.info(program, step) is not None
             else replace(step, prepared=self.plans.record(program, step))
             for step in program.steps
         )

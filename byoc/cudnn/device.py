@@ -23,9 +23,13 @@ _NUMBERS = (
 )  # fmt: skip
 
 
+_PLACES = ("cudaDeviceId", "pciDeviceId")
+"""Where the GPU is in its machine, which plans do not depend on."""
+
+
 @dataclass(frozen=True)
 class Device:
-    """A GPU; ``text`` are all its properties, as JSON with sorted keys."""
+    """A GPU; ``text`` are all its properties but its place, as JSON with sorted keys."""
 
     name: str
     sm: int
@@ -73,7 +77,7 @@ def device_of(found: object, where: str) -> Device:
     version = int(found["deviceVer"])
     if version < 500 or version % 10:
         raise InvalidInputError(f"{where}: deviceVer is {version}, expected for example 900 for SM 90")
-    text = json.dumps(found, sort_keys=True)
+    text = json.dumps({**found, **dict.fromkeys(_PLACES, 0)}, sort_keys=True)
     driver, multiprocessors = int(found["driverVer"]), int(found["multiProcessorCount"])
     return Device(str(found["deviceName"]), version // 10, multiprocessors, driver, text)
 

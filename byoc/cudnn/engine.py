@@ -77,6 +77,9 @@ class CudnnEngine(Engine):
     def device_properties(self) -> str:
         return json.dumps(library.device_properties(), indent=1, sort_keys=True)
 
+    def device_libraries(self) -> list[str]:
+        return library.cuda_runtime()
+
     def absent(self) -> str:
         from tvm_mxplan.errors import UnsupportedError
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import functools
 import importlib.metadata
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from tvm_mxplan.core.program.program import Program
 
 DISTRIBUTION = "nvidia-cudnn-cu13"
-_FRONTEND = "nvidia-cudnn-frontend"
+_FRONTEND = "cudnn-frontend"
+_STAMP = re.compile(rb"mxplan-cudnn-frontend=([0-9.]+);")
 _RUNTIME_DISTRIBUTION = "nvidia-cuda-runtime"
 PLANNER = "libmxplan_cudnn_planner.so"
 INSTALL = "install tvm_mxplan[cuda]"
@@ -44,8 +46,14 @@ def load() -> None:
 
 @functools.cache
 def _tell_paths() -> None:
-    cudart = _installed(_RUNTIME_DISTRIBUTION, "libcudart.so.13")
-    _function("set_libraries")(cudart, _installed(DISTRIBUTION, "libcudnn.so.9"))
+    _function("set_libraries")("".join(cuda_runtime()), _installed(DISTRIBUTION, "libcudnn.so.9"))
+
+
+@functools.cache
+def cuda_runtime() -> list[str]:
+    """The path of the CUDA runtime that is installed, nothing without."""
+    path = _installed(_RUNTIME_DISTRIBUTION, "libcudart.so.13")
+    return [path] if path else []
 
 
 def version() -> str:
@@ -55,7 +63,15 @@ def version() -> str:
 
 def versions() -> dict[str, str]:
     """Versions of all that makes plans; '' of what is not installed."""
-    return {name: _version(name) for name in (DISTRIBUTION, _FRONTEND, *{one for one, _ in _COMPILER})}
+    installed = {name: _version(name) for name in (DISTRIBUTION, *{one for one, _ in _COMPILER})}
+    return {**installed, _FRONTEND: _built_with()}
+
+
+@functools.cache
+def _built_with() -> str:
+    """Version of the headers that the planner was built with, '' without a planner."""
+    stamp = _STAMP.search(planner_path().read_bytes()) if planner_path().exists() else None
+    return stamp.group(1).decode() if stamp else ""
 
 
 def _version(distribution: str) -> str:

@@ -23,6 +23,7 @@ import numpy as np
 
 from .. import environment
 from ..byoc import registry
+from ..core.element_types import numpy_type
 from . import caches
 from .ffi import tvm_ffi
 
@@ -38,6 +39,7 @@ _GPU = "cuda"
 
 _lock = threading.Lock()
 _runtime: list[ctypes.CDLL] = []  # kept open for good
+_device_libraries: list[ctypes.CDLL] = []  # likewise
 _ours: list[bool] = []
 
 
@@ -57,6 +59,8 @@ class Tensor(tvm_ffi.core.Tensor):  # type: ignore[misc]
 
     def numpy(self) -> np.ndarray:
         """A copy as a numpy array."""
+        if self.device.dlpack_device_type() == _CUDA:
+            return _from_gpu(self)
         try:
             return np.from_dlpack(self).copy()
         except (BufferError, RuntimeError, TypeError):  # an element type that numpy does not have
@@ -102,16 +106,20 @@ def start_ours() -> None:
 def virtual_machine(module: Any, devices: Devices = CPU) -> Any:
     """The functions of a module for the VM, ready to run on the CPU, the first GPU, or both."""
     start()
-    if devices != CPU:
-        _tvm()  # whose Python compiles kernels for the GPU as they are loaded
-        return _initialized(module, devices)
+    if _has_kernels_for_gpu(module):
+        _tvm()  # whose Python compiles them
     try:
-        return _initialized(module)
+        return _initialized(module, devices)
     except Exception:
         if "tvm" in sys.modules:
             raise
     _tvm()
-    return _initialized(module)
+    return _initialized(module, devices)
+
+
+def _has_kernels_for_gpu(module: Any) -> bool:
+    """Whether TVM's own code for the GPU is in a module or one that it imports."""
+    return module.kind == _GPU or any(map(_has_kernels_for_gpu, module.imports))
 
 
 def tensor_of(value: Any, gpu: bool = False) -> Any:
@@ -134,6 +142,14 @@ def tensor_of(value: Any, gpu: bool = False) -> Any:
     data = array.ctypes.data_as(ctypes.c_void_p)
     tvm_ffi.get_global_func("runtime.TVMTensorCopyFromBytes")(made, data, array.nbytes)
     return made
+
+
+def _from_gpu(tensor: Any) -> np.ndarray:
+    """A copy of a tensor on a GPU, when all that writes it has run."""
+    array: np.ndarray = np.empty(tuple(map(int, tensor.shape)), numpy_type(str(tensor.dtype)))
+    data = array.ctypes.data_as(ctypes.c_void_p)
+    tvm_ffi.get_global_func("runtime.TVMTensorCopyToBytes")(tensor, data, array.nbytes)
+    return array
 
 
 @functools.cache
@@ -191,11 +207,20 @@ def _load_runtime() -> ctypes.CDLL:
 
     folders = _libinfo().package_lib_paths()
     loaded = load_lib_ctypes("tvm", "tvm_runtime", "RTLD_GLOBAL", extra_lib_paths=folders)
+    _load_device_libraries()
     for part in ("extra", _GPU):
         with contextlib.suppress(OSError, RuntimeError):  # TVM without it, a machine without the driver
             beside = [Path(loaded._name).resolve().parent]
             load_lib_ctypes("tvm", f"tvm_runtime_{part}", "RTLD_LOCAL", beside)
     return loaded
+
+
+def _load_device_libraries() -> None:
+    """Loads what pip installed of a GPU's libraries, which TVM's looks for by their names."""
+    for engine in registry.engines():
+        for path in engine.device_libraries():
+            with contextlib.suppress(OSError):  # whoever runs a region is told
+                _device_libraries.append(ctypes.CDLL(path, ctypes.RTLD_GLOBAL))
 
 
 def _libinfo() -> Any:

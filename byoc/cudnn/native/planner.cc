@@ -204,7 +204,19 @@ void Tell(Take take, const F& make) {
 
 using namespace mxplan::cudnn_planner;  // exported names stand outside
 
+#define MXPLAN_TEXT_OF(number) #number
+#define MXPLAN_TEXT(number) MXPLAN_TEXT_OF(number)
+#define MXPLAN_FRONTEND                     \
+  MXPLAN_TEXT(CUDNN_FRONTEND_MAJOR_VERSION) \
+  "." MXPLAN_TEXT(CUDNN_FRONTEND_MINOR_VERSION) "." MXPLAN_TEXT(CUDNN_FRONTEND_PATCH_VERSION)
+
 #define MXPLAN_EXPORT extern "C" __attribute__((visibility("default")))
+
+// Read from the file by Python: plans depend on the headers that this was built with.
+extern "C" {
+__attribute__((visibility("default"))) extern const char MxplanCudnnFrontend[];
+const char MxplanCudnnFrontend[] = "mxplan-cudnn-frontend=" MXPLAN_FRONTEND ";";
+}
 
 // Loads cuDNN, once; returns its version, or 0 with the reason in `failure`.
 MXPLAN_EXPORT int64_t MxplanCudnnLoad(const char* path, char* failure, int64_t size) {

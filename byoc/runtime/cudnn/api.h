@@ -74,6 +74,14 @@ using CudaGraphExec = void*;
      const void* beta, CudnnDescriptor dst, void* to))                                          \
   F(cudnnSoftmaxForward, int,                                                                   \
     (CudnnHandle handle, int algorithm, int mode, const void* alpha, CudnnDescriptor src,       \
+     const void* from, const void* beta, CudnnDescriptor dst, void* to))                        \
+  F(cudnnCreatePoolingDescriptor, int, (CudnnDescriptor * made))                                \
+  F(cudnnDestroyPoolingDescriptor, int, (CudnnDescriptor descriptor))                           \
+  F(cudnnSetPoolingNdDescriptor, int,                                                           \
+    (CudnnDescriptor descriptor, int mode, int nan, int axes, const int* kernel,                \
+     const int* padding, const int* strides))                                                   \
+  F(cudnnPoolingForward, int,                                                                   \
+    (CudnnHandle handle, CudnnDescriptor windows, const void* alpha, CudnnDescriptor src,       \
      const void* from, const void* beta, CudnnDescriptor dst, void* to))
 
 // Numbers of the two interfaces; where their headers are, byoc/cudnn/native holds them to these.
@@ -87,6 +95,8 @@ constexpr int kCudnnPlanHandle = 400, kCudnnPlanText = 405;
 constexpr int kCudnnPackIds = 1000, kCudnnPackPointers = 1001, kCudnnPackWorkspace = 1003;
 constexpr int kCudnnFloat = 0, kCudnnHalf = 2, kCudnnBfloat16 = 9;
 constexpr int kCudnnSoftmaxAccurate = 1, kCudnnSoftmaxLog = 2, kCudnnSoftmaxChannel = 1;
+constexpr int kCudnnPoolMax = 0, kCudnnPoolWithPadding = 1, kCudnnPoolWithoutPadding = 2;
+constexpr int kCudnnPropagateNan = 1;
 
 struct CudaApi {
 #define MXPLAN_DECLARE(name, result, arguments) result(*name) arguments = nullptr;

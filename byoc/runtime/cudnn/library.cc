@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "cudnn/device.h"
+#include "cudnn/function_stages.h"
 #include "cudnn/plans/plan.h"
 #include "cudnn/plans/replay.h"
 #include "cudnn/stages.h"
@@ -45,7 +46,8 @@ class CudnnBuilder final : public Builder {
     if (step.kind == "reorder") return Reorder(step);
     if (step.kind == "concat") return Concat(step);
     if (step.kind == "slice") return Slice(step);
-    return step.kind == "softmax" ? Softmax(step) : Planned(step);
+    if (step.kind == "softmax") return Softmax(step);
+    return step.kind == "pooling" && step.prepared.empty() ? Pooling(step) : Planned(step);
   }
 
   Executable Reorder(const Step& step) const {
@@ -116,6 +118,32 @@ class CudnnBuilder final : public Builder {
     made.stages.push_back(std::make_unique<SoftmaxStage>(
         arguments, value.dtype, from.dims, from.layout,
         static_cast<size_t>(IntegerOf(step, "axis")), TextOf(step, "algorithm") == "log_softmax"));
+    return made;
+  }
+
+  Executable Pooling(const Step& step) const {
+    int src = step.Find("src"), dst = step.Find("dst");
+    const ResolvedValue& from = resolved_.values[static_cast<size_t>(src)];
+    const ResolvedValue& to = resolved_.values[static_cast<size_t>(dst)];
+    const Value& value = resolved_.program->values[static_cast<size_t>(src)];
+    const size_t rank = from.dims.size();
+    if (rank < 3 || rank > 5 ||
+        value.dtype != resolved_.program->values[static_cast<size_t>(dst)].dtype) {
+      ThrowUnsupported("a pool of rank ", rank, " from ", value.dtype, " to another type");
+    }
+    Windows windows = {TextOf(step, "algorithm"), IntegersOf(step, "kernel", rank - 2, 1),
+                       IntegersOf(step, "padding", rank - 2, 0),
+                       IntegersOf(step, "strides", rank - 2, 1)};
+    for (int64_t apart : IntegersOf(step, "dilation", rank - 2, 1)) {
+      if (apart != 1) ThrowUnsupported("a pool of dilated windows");
+    }
+    Executable made;
+    made.implementation = "pooling_forward";
+    std::vector<Argument> arguments = {{Argument::Source::kValue, src},
+                                       {Argument::Source::kValue, dst}};
+    made.stages.push_back(std::make_unique<PoolingStage>(
+        arguments, value.dtype, Extents{from.dims, from.layout.strides},
+        Extents{to.dims, to.layout.strides}, windows));
     return made;
   }
 

@@ -5,29 +5,16 @@
 #include <utility>
 
 #include "base/error.h"
+#include "cudnn/addressed_call.h"
+#include "cudnn/device.h"
 
 namespace mxplan {
 namespace {
 
-constexpr size_t kLeastRank = 4, kMostRank = 8;
-
-// Addresses of a stage's arguments in one context.
-class Addressed : public StageCall {
+class PlanCall final : public AddressedCall {
  public:
-  explicit Addressed(size_t arguments) : addresses_(arguments, nullptr) {}
-  void SetAddress(size_t argument, void* address) override {
-    changed_ = changed_ || addresses_[argument] != address;
-    addresses_[argument] = address;
-  }
-
- protected:
-  std::vector<void*> addresses_;
-  bool changed_ = true;
-};
-
-class PlanCall final : public Addressed {
- public:
-  explicit PlanCall(const PlanStage& stage) : Addressed(stage.arguments().size()), stage_(stage) {}
+  explicit PlanCall(const PlanStage& stage)
+      : AddressedCall(stage.arguments().size()), stage_(stage) {}
 
   void Run(Stream* stream) override {
     CudnnHandle handle = static_cast<CudaQueue*>(stream)->handle();
@@ -60,62 +47,6 @@ class PlanCall final : public Addressed {
   VariantPack pack_;
   size_t bound_ = 0;  // the plan that the pack is for
 };
-
-class FunctionCall final : public Addressed {
- public:
-  explicit FunctionCall(const FunctionStage& stage) : Addressed(2), stage_(stage) {}
-
-  void Run(Stream* stream) override {
-    CudnnHandle handle = static_cast<CudaQueue*>(stream)->handle();
-    CheckCudnn(stage_.Call(handle, addresses_[0], addresses_[1]), stage_.function());
-  }
-
- private:
-  const FunctionStage& stage_;
-};
-
-int TypeOf(const std::string& dtype) {
-  if (dtype == "float32") return kCudnnFloat;
-  if (dtype == "float16") return kCudnnHalf;
-  if (dtype == "bfloat16") return kCudnnBfloat16;
-  ThrowUnsupported("a tensor of ", dtype, ": expected float32, float16 or bfloat16");
-}
-
-// Axes of extent 1 stand in front of tensors of low rank.
-CudnnDescriptor Describe(const Dims& dims, const std::string& dtype, const Dims& elements) {
-  if (dims.size() > kMostRank) ThrowUnsupported("a tensor of rank ", dims.size());
-  size_t missing = dims.size() < kLeastRank ? kLeastRank - dims.size() : 0;
-  std::vector<int> extents(missing, 1), strides(missing, 1);
-  for (size_t i = 0; i < dims.size(); ++i) {
-    if (dims[i] > INT32_MAX || elements[i] > INT32_MAX) {
-      ThrowUnsupported("a tensor whose elements cannot be counted in 31 bits");
-    }
-    extents.push_back(static_cast<int>(dims[i]));
-    strides.push_back(static_cast<int>(elements[i]));
-  }
-  const CudaApi& cuda = Cuda();
-  CudnnDescriptor made = nullptr;
-  CheckCudnn(cuda.cudnnCreateTensorDescriptor(&made), "cudnnCreateTensorDescriptor");
-  int status = cuda.cudnnSetTensorNdDescriptor(
-      made, TypeOf(dtype), static_cast<int>(extents.size()), extents.data(), strides.data());
-  if (status != 0) cuda.cudnnDestroyTensorDescriptor(made);
-  CheckCudnn(status, "cudnnSetTensorNdDescriptor");
-  return made;
-}
-
-// Extents of what stands around an axis, the axis in the middle: all a softmax depends on.
-Dims Around(const Dims& dims, const PhysicalLayout& layout, size_t axis) {
-  const int64_t inner = layout.strides[axis];
-  int64_t elements = 1;
-  for (int64_t extent : dims) elements *= extent;
-  return {elements / (inner * dims[axis]), dims[axis], inner, 1};
-}
-
-Dims StridesOf(const Dims& dims) {
-  Dims strides(dims.size(), 1);
-  for (size_t i = dims.size() - 1; i-- > 0;) strides[i] = strides[i + 1] * dims[i + 1];
-  return strides;
-}
 
 }  // namespace
 
@@ -166,53 +97,5 @@ void PlanStage::Load(size_t number, const std::string& reason) const {
 }
 
 std::unique_ptr<StageCall> PlanStage::NewCall() const { return std::make_unique<PlanCall>(*this); }
-
-FunctionStage::FunctionStage(std::vector<Argument> arguments, const std::string& dtype,
-                             const Dims& dims, const Dims& src_strides, const Dims& dst_strides)
-    : Stage(std::move(arguments)) {
-  TypeOf(dtype);
-  src_ = Describe(dims, dtype, src_strides);
-  try {
-    dst_ = Describe(dims, dtype, dst_strides);
-  } catch (...) {
-    Cuda().cudnnDestroyTensorDescriptor(src_);
-    throw;
-  }
-}
-
-FunctionStage::~FunctionStage() {
-  Cuda().cudnnDestroyTensorDescriptor(src_);
-  Cuda().cudnnDestroyTensorDescriptor(dst_);
-}
-
-std::unique_ptr<StageCall> FunctionStage::NewCall() const {
-  return std::make_unique<FunctionCall>(*this);
-}
-
-TransformStage::TransformStage(std::vector<Argument> arguments, const std::string& dtype,
-                               const Dims& dims, const Dims& src_strides, const Dims& dst_strides,
-                               Places places)
-    : FunctionStage(std::move(arguments), dtype, dims, src_strides, dst_strides), places_(places) {}
-
-int TransformStage::Call(CudnnHandle handle, const void* src, void* dst) const {
-  const float one = 1, zero = 0;
-  return Cuda().cudnnTransformTensor(handle, &one, this->src(),
-                                     static_cast<const char*>(src) + places_.src, &zero,
-                                     this->dst(), static_cast<char*>(dst) + places_.dst);
-}
-
-SoftmaxStage::SoftmaxStage(std::vector<Argument> arguments, const std::string& dtype,
-                           const Dims& dims, const PhysicalLayout& layout, size_t axis,
-                           bool logarithm)
-    : FunctionStage(std::move(arguments), dtype, Around(dims, layout, axis),
-                    StridesOf(Around(dims, layout, axis)), StridesOf(Around(dims, layout, axis))),
-      logarithm_(logarithm) {}
-
-int SoftmaxStage::Call(CudnnHandle handle, const void* src, void* dst) const {
-  const float one = 1, zero = 0;
-  int algorithm = logarithm_ ? kCudnnSoftmaxLog : kCudnnSoftmaxAccurate;
-  return Cuda().cudnnSoftmaxForward(handle, algorithm, kCudnnSoftmaxChannel, &one, this->src(), src,
-                                    &zero, this->dst(), dst);
-}
 
 }  // namespace mxplan

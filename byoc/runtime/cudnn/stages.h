@@ -1,4 +1,4 @@
-// Stages of regions on a GPU: execution plans, and conversions between layouts.
+// Stages of regions on a GPU that run by execution plans.
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_CUDNN_STAGES_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_CUDNN_STAGES_H_
 
@@ -11,7 +11,6 @@
 #include "cudnn/plans/failures.h"
 #include "cudnn/plans/plan.h"
 #include "library/stage.h"
-#include "program/physical_layout.h"
 
 namespace mxplan {
 
@@ -48,55 +47,6 @@ class PlanStage final : public Stage {
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<LoadedPlan>> loaded_;  // none of those that wait
   mutable std::atomic<size_t> current_{0};
-};
-
-// A tensor as a function of another one's by a function of cuDNN's that takes descriptors of both:
-// arguments are src and dst.
-class FunctionStage : public Stage {
- public:
-  // Throws Unsupported where cuDNN has no such tensor.
-  FunctionStage(std::vector<Argument> arguments, const std::string& dtype, const Dims& dims,
-                const Dims& src_strides, const Dims& dst_strides);
-  ~FunctionStage() override;
-
-  CudnnDescriptor src() const { return src_; }
-  CudnnDescriptor dst() const { return dst_; }
-  // Calls the function; returns cuDNN's status.
-  virtual int Call(CudnnHandle handle, const void* src, void* dst) const = 0;
-  virtual const char* function() const = 0;
-  std::unique_ptr<StageCall> NewCall() const override;
-
- private:
-  CudnnDescriptor src_ = nullptr, dst_ = nullptr;
-};
-
-// Bytes behind the beginnings of two tensors.
-struct Places {
-  int64_t src = 0, dst = 0;
-};
-
-// The same elements with other strides, from a place on to another one.
-class TransformStage final : public FunctionStage {
- public:
-  TransformStage(std::vector<Argument> arguments, const std::string& dtype, const Dims& dims,
-                 const Dims& src_strides, const Dims& dst_strides, Places places = {});
-  int Call(CudnnHandle handle, const void* src, void* dst) const override;
-  const char* function() const override { return "cudnnTransformTensor"; }
-
- private:
-  Places places_;
-};
-
-// Softmax, or its logarithm, along one axis of a tensor whose layout src and dst share.
-class SoftmaxStage final : public FunctionStage {
- public:
-  SoftmaxStage(std::vector<Argument> arguments, const std::string& dtype, const Dims& dims,
-               const PhysicalLayout& layout, size_t axis, bool logarithm);
-  int Call(CudnnHandle handle, const void* src, void* dst) const override;
-  const char* function() const override { return "cudnnSoftmaxForward"; }
-
- private:
-  bool logarithm_;
 };
 
 }  // namespace mxplan

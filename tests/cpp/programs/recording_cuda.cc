@@ -21,6 +21,11 @@ struct Strided {
   std::vector<int> extents, strides;
 };
 
+struct Captured {
+  std::string call;
+  double lasts;  // microseconds
+};
+
 struct State {
   std::mutex mutex;
   std::vector<std::string> calls;
@@ -38,9 +43,9 @@ struct State {
   double clock = 0;                     // microseconds that runs have taken
   std::map<void*, double> recorded;     // by events
   std::set<void*> streams, graphs;
-  std::map<void*, std::vector<std::string>> captured;   // calls by streams that are captured
-  std::map<void*, std::vector<std::string>> of_graphs;  // the same of graphs
-  std::map<void*, void*> bound;                         // streams by handles
+  std::map<void*, std::vector<Captured>> captured;   // calls by streams that are captured
+  std::map<void*, std::vector<Captured>> of_graphs;  // the same of graphs
+  std::map<void*, void*> bound;                      // streams by handles
   int made = 0;
   std::map<std::string, int> numbers = {
       {"devices", 1}, {"sm", 90}, {"multiprocessors", 132}, {"driver", 13000}, {"cudnn", 91900}};
@@ -62,11 +67,11 @@ int Note(const std::string& call) {
 }
 
 // Notes work for a stream: it is done now, or kept where the stream is captured.
-bool Captures(void* handle, const std::string& call) {
+bool Captures(void* handle, const std::string& call, double lasts = 0) {
   State& s = S();
   auto captured = s.captured.find(s.bound[handle]);
   if (captured == s.captured.end()) return false;
-  captured->second.push_back(call);
+  captured->second.push_back({call, lasts});
   return true;
 }
 
@@ -280,7 +285,7 @@ STAND_IN int cudaStreamEndCapture(void* stream, void** made) {
   int status = Note("captured");
   *made = nullptr;
   if (S().captured.count(stream) == 0) return 905;
-  std::vector<std::string> calls = S().captured[stream];
+  std::vector<Captured> calls = S().captured[stream];
   S().captured.erase(stream);
   if (status != 0) return status;
   *made = NewObject(&S().graphs);
@@ -301,7 +306,10 @@ STAND_IN int cudaGraphLaunch(void* graph, void* stream) {
   int status = Note("launch stream " + std::to_string(reinterpret_cast<uintptr_t>(stream)));
   if (S().graphs.count(graph) == 0) return 400;
   if (status != 0) return status;
-  for (const std::string& call : S().of_graphs[graph]) S().calls.push_back("graph " + call);
+  for (const Captured& one : S().of_graphs[graph]) {
+    S().calls.push_back("graph " + one.call);
+    S().clock += one.lasts;
+  }
   return 0;
 }
 STAND_IN int cudaGraphDestroy(void* graph) {
@@ -406,9 +414,10 @@ STAND_IN int cudnnBackendExecute(void* handle, void* plan, void* pack) {
     std::memcpy(&number, s.addresses[pack].at(i), sizeof(number));
     s.calls.push_back("number " + std::to_string(number));
   }
-  if (Captures(handle, "execute")) return 0;
-  auto lasts = s.lasts.find(s.texts[plan]);
-  s.clock += lasts == s.lasts.end() ? 1 : lasts->second;
+  auto found = s.lasts.find(s.texts[plan]);
+  const double lasts = found == s.lasts.end() ? 1 : found->second;
+  if (Captures(handle, "execute", lasts)) return 0;
+  s.clock += lasts;
   ++*static_cast<unsigned char*>(s.addresses[pack].at(0));
   return 0;
 }
@@ -438,6 +447,36 @@ STAND_IN int cudnnSoftmaxForward(void*, int algorithm, int mode, const void*, vo
                                  const void*, void*, void*) {
   LOCKED;
   return Note("softmax " + std::to_string(algorithm) + " " + std::to_string(mode));
+}
+STAND_IN int cudnnCreatePoolingDescriptor(void** made) {
+  LOCKED;
+  int status = Note("windows");
+  if (status == 0) *made = NewObject(&S().tensors);
+  return status;
+}
+STAND_IN int cudnnDestroyPoolingDescriptor(void* descriptor) {
+  LOCKED;
+  S().calls.push_back("drop windows");
+  return Drop(&S().tensors, descriptor);
+}
+STAND_IN int cudnnSetPoolingNdDescriptor(void*, int mode, int nan, int axes, const int* kernel,
+                                         const int* padding, const int* strides) {
+  LOCKED;
+  std::string text = "windows " + std::to_string(mode) + " " + std::to_string(nan);
+  for (int i = 0; i < axes; ++i) {
+    text += " " + std::to_string(kernel[i]) + "+" + std::to_string(padding[i]) + "/" +
+            std::to_string(strides[i]);
+  }
+  return Note(text);
+}
+STAND_IN int cudnnPoolingForward(void* handle, void*, const void*, void* src, const void*,
+                                 const void*, void* dst, void*) {
+  LOCKED;
+  int status = Note("pool");
+  if (status != 0) return status;
+  if (S().tensors.count(src) == 0 || S().tensors.count(dst) == 0) return 2000;
+  Captures(handle, "pool");
+  return 0;
 }
 // Moves the elements, one by one.
 STAND_IN int cudnnTransformTensor(void* handle, const void*, void* src, const void* from,

@@ -8,24 +8,10 @@
 #include "cudnn/device.h"
 
 namespace mxplan {
-namespace {
-
-// While it lives, the calling thread's work goes to a stream that is being captured.
-class Redirected {
- public:
-  explicit Redirected(CudaStream stream) { RedirectStream(stream); }
-  ~Redirected() { RedirectStream(nullptr); }
-  Redirected(const Redirected&) = delete;
-  Redirected& operator=(const Redirected&) = delete;
-};
-
-}  // namespace
-
 CudaReplay::CudaReplay(int device, StepName name) : device_(device), name_(std::move(name)) {}
 
 CudaReplay::~CudaReplay() {
   for (const Kept& one : kept_) Cuda().cudaGraphExecDestroy(one.graph);
-  if (stream_ != nullptr) Cuda().cudaStreamDestroy(stream_);
 }
 
 void CudaReplay::Run(const std::vector<void*>& addresses, const std::function<void()>& work) {
@@ -42,7 +28,7 @@ void CudaReplay::Run(const std::vector<void*>& addresses, const std::function<vo
   }
   try {
     if (graph == nullptr) {
-      graph = Capture(work);
+      graph = capture_.Graph(work);
       Keep(addresses, graph);
     }
     CheckCuda(Cuda().cudaGraphLaunch(graph, CurrentStream(device_)), "cudaGraphLaunch");
@@ -59,30 +45,6 @@ CudaGraphExec CudaReplay::Find(const std::vector<void*>& addresses) {
     return one.graph;
   }
   return nullptr;
-}
-
-CudaGraphExec CudaReplay::Capture(const std::function<void()>& work) {
-  const CudaApi& cuda = Cuda();
-  if (stream_ == nullptr) {
-    CheckCuda(cuda.cudaStreamCreateWithFlags(&stream_, kCudaStreamApart),
-              "cudaStreamCreateWithFlags");
-  }
-  CheckCuda(cuda.cudaStreamBeginCapture(stream_, kCudaCaptureOfThread), "cudaStreamBeginCapture");
-  CudaGraph graph = nullptr;
-  try {
-    Redirected redirected(stream_);
-    work();
-  } catch (...) {
-    cuda.cudaStreamEndCapture(stream_, &graph);  // or the stream stays in it
-    if (graph != nullptr) cuda.cudaGraphDestroy(graph);
-    throw;
-  }
-  CheckCuda(cuda.cudaStreamEndCapture(stream_, &graph), "cudaStreamEndCapture");
-  CudaGraphExec made = nullptr;
-  int status = cuda.cudaGraphInstantiateWithFlags(&made, graph, 0);
-  cuda.cudaGraphDestroy(graph);
-  CheckCuda(status, "cudaGraphInstantiateWithFlags");
-  return made;
 }
 
 void CudaReplay::Keep(const std::vector<void*>& addresses, CudaGraphExec graph) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cudnn/api.h"
+#include "cudnn/plans/capture.h"
 #include "cudnn/plans/failures.h"
 #include "library/library.h"
 
@@ -34,14 +34,12 @@ class CudaReplay final : public Replay {
   static constexpr int kMostInVain = 8;  // captures one after another without a launch of a kept
 
   CudaGraphExec Find(const std::vector<void*>& addresses);
-  // The graph of `work`, which is not done by that.  Throws Error where it cannot be captured.
-  CudaGraphExec Capture(const std::function<void()>& work);
   void Keep(const std::vector<void*>& addresses, CudaGraphExec graph);
   void GiveUp(const std::string& reason);
 
   const int device_;
   const StepName name_;
-  CudaStream stream_ = nullptr;  // of captures: the default stream cannot be captured
+  Capture capture_;
   std::vector<Kept> kept_;
   int64_t clock_ = 0;
   int in_vain_ = 0;

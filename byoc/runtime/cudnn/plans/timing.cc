@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "cudnn/device.h"
+#include "cudnn/plans/capture.h"
 
 namespace mxplan {
 namespace {
@@ -39,10 +40,20 @@ class Event {
   CudaEvent event_ = nullptr;
 };
 
-// A plan that can run, with the addresses that it runs on.
+// A plan that can run, with the addresses that it runs on, and its runs between two events.
 struct Candidate {
+  Candidate() = default;
+  Candidate(Candidate&& other) noexcept
+      : plan(std::move(other.plan)),
+        pack(std::move(other.pack)),
+        runs(std::exchange(other.runs, nullptr)) {}
+  ~Candidate() {
+    if (runs != nullptr) Cuda().cudaGraphExecDestroy(runs);
+  }
+
   std::unique_ptr<LoadedPlan> plan;
   std::unique_ptr<VariantPack> pack;
+  CudaGraphExec runs = nullptr;  // null where they cannot be captured
 };
 
 class Tensors {
@@ -109,13 +120,14 @@ class Timing {
   std::vector<PlanTimes> Run(const TimingRules& rules) {
     for (size_t i = 0; i < candidates_.size(); ++i) {
       for (int run = 0; run < rules.warm_up; ++run) Execute(i);
+      if (times_[i].failure.empty()) candidates_[i].runs = Captured(i, rules.runs);
     }
     Event begin, end;
     for (int round = 0; round < rules.rounds; ++round) {
       for (size_t i = 0; i < candidates_.size(); ++i) {
         if (!times_[i].failure.empty()) continue;
         begin.Record(queue_->stream());
-        for (int run = 0; run < rules.runs; ++run) Execute(i);
+        RunAll(i, rules.runs);
         end.Record(queue_->stream());
         end.Await();
         if (times_[i].failure.empty()) {
@@ -138,17 +150,46 @@ class Timing {
   }
 
   void Execute(size_t i) {
+    Try(i, [&] { ExecuteIn(queue_, i); });
+  }
+
+  void ExecuteIn(CudaQueue* queue, size_t i) {
     const Candidate& one = candidates_[i];
+    CheckCudnn(
+        Cuda().cudnnBackendExecute(queue->handle(), one.plan->descriptor(), one.pack->descriptor()),
+        "cudnnBackendExecute");
+  }
+
+  // The runs of a plan as a graph: a small one ends before the next is handed over, so that runs
+  // one by one would tell how long that takes.  Null where cuDNN or CUDA refuses.
+  CudaGraphExec Captured(size_t i, int runs) {
+    CudaGraphExec graph = nullptr;
+    try {
+      graph = capture_.Graph([&] {
+        CudaQueue* queue = ThreadQueue();
+        for (int run = 0; run < runs; ++run) ExecuteIn(queue, i);
+      });
+    } catch (const Error&) {
+      graph = nullptr;  // they run one by one
+    }
+    ThreadQueue();  // in the thread's own stream again
+    return graph;
+  }
+
+  void RunAll(size_t i, int runs) {
+    if (candidates_[i].runs == nullptr) {
+      for (int run = 0; run < runs; ++run) Execute(i);
+      return;
+    }
     Try(i, [&] {
-      CheckCudnn(Cuda().cudnnBackendExecute(queue_->handle(), one.plan->descriptor(),
-                                            one.pack->descriptor()),
-                 "cudnnBackendExecute");
+      CheckCuda(Cuda().cudaGraphLaunch(candidates_[i].runs, queue_->stream()), "cudaGraphLaunch");
     });
   }
 
   const PlanRecord& record_;
   CudaQueue* queue_;
   std::vector<PlanTimes> times_;
+  Capture capture_;
   std::vector<Candidate> candidates_;
 };
 

@@ -13,7 +13,7 @@ namespace mxplan {
 
 struct TimingRules {
   int warm_up = 3;  // runs of each plan before any is timed
-  int runs = 5;     // between two events
+  int runs = 10;    // between two events, as one CUDA graph where they can be captured
   int rounds = 7;   // in each of which every plan has its turn
 };
 
