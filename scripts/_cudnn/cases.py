@@ -149,10 +149,10 @@ class Integers:
 
     @staticmethod
     def _map(graph: Graph, step: ir.Step) -> int:
-        _, channels, height, width = graph.values[step.dst].shape
-        array = np.zeros((1, height, width, channels))  # type: ignore[arg-type]
+        images, channels, height, width = graph.values[step.dst].shape
+        array = np.zeros((images, height, width, channels))  # type: ignore[arg-type]
         last = graph.add_constant(array, "zero")
-        shape = (1, channels, height, width)
+        shape = (images, channels, height, width)
         return graph.add(ir.Value("zero", shape, "float32", "local", channels_last(4), alias_of=last))
 
 

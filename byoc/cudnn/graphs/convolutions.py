@@ -49,10 +49,10 @@ def _product(b: GraphBuilder, attrs: ir.Convolution | ir.Deconvolution, kind: st
     adds = 0
     if b.has("bias"):
         while adds < len(post_ops) and _is_add(post_ops[adds]):
-            x = b.pointwise("ADD", x, b.stored(b.post_op(adds)))
+            x = b.pointwise("ADD", x, _beside(b, b.post_op(adds)))
             adds += 1
         x = b.pointwise("ADD", x, b.vector(b.place("bias"), 1, len(shape)))
-    behind(b, x, post_ops[adds:], lambda at: b.stored(b.post_op(adds + at)))
+    behind(b, x, post_ops[adds:], lambda at: _beside(b, b.post_op(adds + at)))
     return b.request()
 
 
@@ -66,10 +66,17 @@ def _product_of_integers(b: GraphBuilder, x: int) -> dict[str, Any]:
     x = b.pointwise("MUL", b.pointwise("MUL", x, scales), b.single(b.place("src_scale"), rank))
     if b.has("bias"):
         x = b.pointwise("ADD", x, b.vector(b.place("bias"), 1, rank))
-    x = behind(b, x, b.step.post_ops, lambda at: b.stored(b.post_op(at)), rounded)
+    x = behind(b, x, b.step.post_ops, lambda at: _beside(b, b.post_op(at)), rounded)
     if b.has("dst_scale"):
         integers(b, x, rank)
     return b.request()
+
+
+def _beside(b: GraphBuilder, place: int) -> int:
+    """The tensor of what a post-op reads."""
+    shape = b.shape(place)
+    b.check_batches(shape, b.shape(b.dst)[0], shape[2:])
+    return b.stored(place)
 
 
 def _is_add(post_op: ir.PostOp) -> bool:

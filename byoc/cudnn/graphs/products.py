@@ -22,9 +22,14 @@ def matmul(b: GraphBuilder, _attrs: ir.MatMul) -> dict[str, Any]:
         return b.stored(place, *seen)
 
     x = b.node("matmul", [read(b.place("src")), read(b.place("weights"))])
+    def beside(place: int) -> int:
+        seen, _ = _matrices(b, place)
+        b.check_batches(seen, shape[0], seen[1:2])
+        return read(place)
+
     if b.has("bias"):
-        x = b.pointwise("ADD", x, read(b.place("bias")))
-    behind(b, x, b.step.post_ops, lambda at: read(b.post_op(at)))
+        x = b.pointwise("ADD", x, beside(b.place("bias")))
+    behind(b, x, b.step.post_ops, lambda at: beside(b.post_op(at)))
     return b.request(shape, strides)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from tvm_mxplan.core.layout.layout import parse_layout
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import static_shape
+from tvm_mxplan.errors import UnsupportedError
 
 from ..layout_rules import operands
 
@@ -79,6 +80,16 @@ class GraphBuilder:
         shape, strides = (1,) * missing + shape, (1,) * missing + strides
         self._tensors[1 + place] = _tensor(1 + place, shape, strides, self.value(place).dtype)
         return 1 + place
+
+    def check_batches(self, shape: Ints, batch: int, places: Ints) -> None:
+        """Refuses an operand behind a product that differs between ``places`` and is one for all batches.
+
+        cuDNN 9.19's engines for SM 90 give every image but the first the wrong numbers of such an operand.
+        """
+        if shape[0] == 1 < batch and any(extent > 1 for extent in places):
+            raise UnsupportedError(
+                "an operand of many places behind a product of several images, and one for all of them"
+            )
 
     def vector(self, place: int, axis: int, rank: int) -> int:
         """A vector that is broadcast along all axes but one."""

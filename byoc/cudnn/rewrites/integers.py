@@ -7,7 +7,8 @@
     add(dequantization of a product)      the same, rounded where it stands to the numbers the model has there
 
 cuDNN's products know no zero points.  What a zero point z adds to a sum is z times the filters' numbers that
-see the image, and not its border: one number for each channel without padding, else one for each place.
+see the image, and not its border: one number for each channel without padding, else one for each place of
+each image.
 Scales and zero points are tensors and no numbers of a graph, so that equal layers share plans.
 """
 
@@ -92,10 +93,13 @@ def without_zero_point(graph: Graph, step: ir.Step) -> ir.Step | None:
         whole = bias.reshape(-1) + added.reshape(len(counted), -1)[:, 0]
         moved = ir.Operand("bias", graph.add_constant(whole, f"{step.name}.bias"))
         return replace(step, operands=(*(one for one in kept[:-1] if one.role != "bias"), moved, kept[-1]))
-    last = graph.add_constant(np.moveaxis(added, 0, -1)[None], f"{step.name}.zero")
+    # For each image: engines give all but the first the wrong numbers of one that is for all of them.
+    images = static_shape(graph.values[step.dst].shape)[0]
+    image = np.moveaxis(added, 0, -1)
+    last = graph.add_constant(np.broadcast_to(image, (images, *image.shape)), f"{step.name}.zero")
     rank = added.ndim + 1
     seen = ir.Value(
-        f"{step.name}.zero", (1, *added.shape), "float32", "local", channels_last(rank), alias_of=last
+        f"{step.name}.zero", (images, *added.shape), "float32", "local", channels_last(rank), alias_of=last
     )
     post_op = ir.BinaryPostOp("add", graph.add(seen))
     return replace(step, operands=tuple(kept), post_ops=(post_op, *step.post_ops))
