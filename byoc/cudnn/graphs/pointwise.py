@@ -6,7 +6,7 @@ eltwise x -> y,  binary x, x1 -> y,  each with a chain of post-ops behind it
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tvm_mxplan.core.program import program as ir
@@ -48,9 +48,10 @@ def _relu(b: GraphBuilder, x: int, alpha: float, _beta: float) -> int:
 
 
 def _clip(b: GraphBuilder, x: int, low: float, high: float) -> int:
+    # A ReLU with a bound of its own would leave products the slowest engine alone.
     if low == 0.0:
-        return b.pointwise("RELU_FWD", x) if math.isinf(high) else b.pointwise("RELU_FWD", x, upper=high)
-    if not math.isinf(low):
+        x = b.pointwise("RELU_FWD", x)
+    elif not math.isinf(low):
         x = b.pointwise("MAX", x, b.number(low))
     return x if math.isinf(high) else b.pointwise("MIN", x, b.number(high))
 
@@ -62,7 +63,7 @@ def _linear(b: GraphBuilder, x: int, alpha: float, beta: float) -> int:
 
 
 def _hardsigmoid(b: GraphBuilder, x: int, alpha: float, beta: float) -> int:
-    return b.pointwise("RELU_FWD", _linear(b, x, alpha, beta), upper=1.0)
+    return _clip(b, _linear(b, x, alpha, beta), 0.0, 1.0)
 
 
 def _mish(b: GraphBuilder, x: int, _alpha: float, _beta: float) -> int:
@@ -107,16 +108,16 @@ def behind(
     x: int,
     post_ops: tuple[ir.PostOp, ...],
     read: Callable[[int], int],
-    rounded: Callable[[GraphBuilder, int], int] | None = None,
+    own: Mapping[str, Callable[[GraphBuilder, int], int]] | None = None,
 ) -> int:
     """The post-ops applied to ``x``; ``read`` gives the tensor of a binary one by its number.
 
-    ``rounded`` is for ``round``, which products of integers alone have.
+    ``own`` are functions without parameters that a product has in nodes of its own, by their names.
     """
     count = 0
     for post_op in post_ops:
-        if isinstance(post_op, ir.EltwisePostOp) and post_op.algorithm == "round" and rounded is not None:
-            x = rounded(b, x)
+        if isinstance(post_op, ir.EltwisePostOp) and own and post_op.algorithm in own and not post_op.alpha:
+            x = own[post_op.algorithm](b, x)
         elif isinstance(post_op, ir.EltwisePostOp):
             x = function(b, x, post_op)
         elif isinstance(post_op, ir.BinaryPostOp):

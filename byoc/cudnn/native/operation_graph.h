@@ -87,8 +87,6 @@ class GraphBuilder {
     attributes.set_mode(node.at("mode").get<fe::PointwiseMode_t>());
     if (node.contains("compute")) attributes.set_compute_data_type(TypeOf(node.at("compute")));
     auto number = [&node](const char* name) { return Float(node.at(name)); };
-    if (node.contains("lower")) attributes.set_relu_lower_clip(number("lower"));
-    if (node.contains("upper")) attributes.set_relu_upper_clip(number("upper"));
     if (node.contains("slope")) attributes.set_relu_lower_clip_slope(number("slope"));
     if (node.contains("swish_beta")) attributes.set_swish_beta(number("swish_beta"));
     if (node.contains("elu_alpha")) attributes.set_elu_alpha(number("elu_alpha"));

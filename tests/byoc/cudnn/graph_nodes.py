@@ -22,7 +22,7 @@ def run_node(node: dict[str, Any], inputs: list[Array], shape: Shape) -> Array |
 
 
 def _relu(node: dict[str, Any], x: Array) -> Array:
-    return np.where(x < 0, node.get("slope", 0.0) * x, np.minimum(x, node.get("upper", np.inf)))
+    return np.where(x < 0, node.get("slope", 0.0) * x, x)
 
 
 _FUNCTIONS: dict[str, Callable[..., Array]] = {
