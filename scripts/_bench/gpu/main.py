@@ -19,11 +19,9 @@ ours gives no answer or a wrong one.
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import itertools
 import sys
 import tempfile
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -107,8 +105,8 @@ def _tell_kernels(case: Case, found: dict[str, Outcome]) -> None:
         title = f"{case.title} batch {case.batch}: {name}"
         try:
             _say(*kernels.lines(title, kernels.profiled(outcome.runner)))
-        except Exception:  # a profiler that may not read the GPU's counters, say
-            _say(f"bench gpu: {title}: no kernels", traceback.format_exc())
+        except Exception as error:  # PyTorch is missing, or may not read the GPU's counters
+            _say(f"bench gpu: {title}: its kernels are unknown: {answers.reason(error)}")
 
 
 def _wanted(options: argparse.Namespace) -> Iterator[tuple[str, str, int]]:
@@ -143,11 +141,12 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--rounds", type=_number, default=7, help="bursts of each engine (7)")
     parser.add_argument("--seconds", type=float, help="no case begins after so many")
     parser.add_argument("--starts", action="store_true", help="time a fresh process up to its first answer")
-    parser.add_argument("--kernels", action="store_true", help="tell the GPU's time by kernels on stderr")
-    options = parser.parse_args(arguments)
-    if options.kernels and importlib.util.find_spec("torch") is None:
-        parser.error("--kernels: PyTorch is not installed, whose profiler tells kernels' times; leave it out")
-    return options
+    parser.add_argument(
+        "--kernels",
+        action="store_true",
+        help="tell the GPU's time by kernels on stderr, by PyTorch's profiler",
+    )
+    return parser.parse_args(arguments)
 
 
 def _models(text: str) -> list[str]:
