@@ -96,6 +96,8 @@ def _judge(outcome: Outcome, case: Case, right: Sequence[np.ndarray]) -> None:
     if outcome.engine.ours and not _same_bits(first, third):
         _say(case, outcome, "its first and third answer differ in bits")
     outcome.error = max(worst_relative_l2(one, right) for one in (first, third))
+    told = f"prepared in {outcome.compile_s:.1f} s, first call {1e3 * outcome.first_call_s:.1f} ms"
+    _say(case, outcome, f"{told}, error {outcome.error:.1e}")
     if not outcome.error <= case.tolerance:
         outcome.fail(f"wrong: a relative L2 of {outcome.error:.1e}, allowed is {case.tolerance:.1e}")
     if outcome.ok and runner.executable is not None and (failed := runner.executable.report.failed_plans):

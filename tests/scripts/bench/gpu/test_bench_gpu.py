@@ -101,7 +101,8 @@ TINY = ["--models", "squeezenet", "--kinds", "f16", "--batch", "1", "--rounds", 
 def test_each_case_is_a_row(played: Played, capsys: pytest.CaptureFixture[str]) -> None:
     given = ["--models", "squeezenet", "--batch", "1,2", "--kinds", "f16,f32", "--engines", "ours,torch,tvm"]
     assert main.main(given) == 0
-    found = table(capsys.readouterr().out)
+    output = capsys.readouterr()
+    found = table(output.out)
     assert [(row["model"], row["batch"]) for row in found] == [
         ("squeezenet f16", "1"), ("squeezenet f16", "2"), ("squeezenet f32", "1"), ("squeezenet f32", "2"),
     ]  # fmt: skip
@@ -111,6 +112,8 @@ def test_each_case_is_a_row(played: Played, capsys: pytest.CaptureFixture[str]) 
         "tvm error": "0.0e+00", "ours compile s": "12.5", "torch compile s": "12.5", "tvm compile s": "12.5",
     }  # fmt: skip
     assert [case.kind for case in played.seen] == ["f16"] * 6 + ["f32"] * 6
+    told = "bench gpu: squeezenet f16 batch 2: tvm: prepared in 12.5 s, first call 4.0 ms, error 0.0e+00"
+    assert told in output.err.splitlines()
 
 
 def test_engines_take_turns_in_bursts_of_one_length(played: Played) -> None:
