@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -14,8 +16,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "scripts"))
 
 from _bench.gpu import answers, cases, main, starts
 from _bench.gpu.cases import Case
+from _bench.gpu.engines import ENGINES
 
 import tvm_mxplan
+from tvm_mxplan.execution import machine
+from tvm_mxplan.options import Options
 from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.float64 import float64_outputs
 from tvm_mxplan.testing.reference import relative_l2
@@ -111,6 +116,38 @@ def test_no_model_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     with pytest.raises(SystemExit) as ended:
         main.main(["--models", str(path)])
     assert ended.value.code == 2 and "no_model.onnx: no ONNX model (" in capsys.readouterr().err
+
+
+def filters(model: onnx.ModelProto) -> list[onnx.TensorProto]:
+    return [tensor for tensor in model.graph.initializer if len(tensor.dims) == 4]
+
+
+@pytest.mark.parametrize(
+    "name, kind, wanted",
+    [
+        ("ours", "f16", {"tf32": False, "cuda_graphs": True}),
+        ("ours", "tf32", {"tf32": True, "cuda_graphs": True}),
+        ("ours_steps", "f32", {"tf32": False, "cuda_graphs": False}),
+        ("ours_tuned", "f16", {"tf32": False, "cuda_graphs": True, "tune": "measure"}),
+    ],
+)
+def test_ours_differ_by_their_options(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, kind: str, wanted: dict[str, object]
+) -> None:
+    case, compiled = case_of(zoo.TINY, tmp_path, kind=kind), []
+
+    def compile(model: onnx.ModelProto, target: str, **given: Any) -> Callable[..., list[np.ndarray]]:
+        (dtype,) = {helper.tensor_dtype_to_np_dtype(tensor.data_type) for tensor in filters(model)}
+        compiled.append((dtype, target, given["device_properties"]))
+        Options(**given["options"])  # names that are options
+        assert given["options"] == {"cache": "disabled", **wanted}
+        return lambda *tensors: list(tensors)
+
+    monkeypatch.setattr(tvm_mxplan, "compile", compile)
+    monkeypatch.setattr(machine, "tensor_of", lambda value, gpu: value if gpu else None)
+    runner = ENGINES[name].prepare(case)
+    assert compiled == [(cases.KINDS[kind], "cudnn, cuda", case.device)]
+    assert [value.dtype for value in runner.run()] == [cases.KINDS[kind]] and ENGINES[name].ours
 
 
 def test_a_fresh_process_answers_a_library(tmp_path: Path) -> None:
