@@ -14,6 +14,7 @@ variants    one model under several options of ours, in one process and taking t
 Rooms beside it:
 
 whole       whole networks: engines, precisions, options, layout policies; every engine against float64
+gpu         whole networks on a GPU, all engines in one process
 steps       single operators and steps, the machine's rates, and what bounds a model
 compiler    compile times, plans before and after a change, coverage, verification
 memory      memory plans, and the allocation solver on problems known to have a plan

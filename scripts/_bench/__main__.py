@@ -10,10 +10,7 @@ BENCHMARKS = {
     "accuracy": ("whole.accuracy", "the error of whole networks against float64, engine by engine"),
     "precision": ("whole.precision", "whole networks in bf16 beside float32: time, error, bytes"),
     "top_one": ("whole.top_one", "classes that networks name in bf16 beside float32, over many images"),
-    "gpu": (
-        "whole.gpu",
-        "whole networks on an NVIDIA GPU beside torch.compile and TVM's own code; needs one",
-    ),
+    "gpu": ("gpu.main", "whole networks on an NVIDIA GPU beside PyTorch and TVM's own code; needs one"),
     "bounds": ("whole.bounds", "precision=auto at several bounds: estimated time, error with rounded values"),
     "calls": ("whole.calls", "what calls cost by themselves: small networks from numpy to numpy"),
     "throughput": ("whole.throughput", "calls a second of many instances on one machine"),

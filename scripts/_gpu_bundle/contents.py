@@ -18,6 +18,8 @@ WITHOUT = ("nvidia-cutlass-dsl",)
 """Needed by cudnn-frontend's Python alone, half a gigabyte; its C++ is all that is used here."""
 WITH = ("cuda-bindings",)
 """The way in which TVM compiles its kernels where a GPU is."""
+NOT_RUN = {"apache_tvm": ("tvm/3rdparty/",)}
+"""Parts of wheels, by the name of their distribution, which only compiling C++ against TVM reads."""
 _BUILDERS = ("setuptools>=77", "wheel")
 _PLATFORMS = (
     *(f"manylinux_2_{minor}_x86_64" for minor in range(39, 16, -1)),
@@ -54,14 +56,23 @@ def fetch_wheels(folder: Path, python: tuple[int, int], there: Sequence[str] = (
 
 
 def store(folder: Path) -> None:
-    """Writes the wheels of a folder anew, uncompressed: what compresses all of them does better."""
+    """Writes the wheels of a folder anew, uncompressed: what compresses all of them does better.
+
+    What nothing runs (`NOT_RUN`) stays out.
+    """
     for path in sorted(folder.glob("*.whl")):
-        stored = path.with_suffix(".stored")
+        stored, left_out = path.with_suffix(".stored"), NOT_RUN.get(path.name.partition("-")[0], ())
         with zipfile.ZipFile(path) as source, zipfile.ZipFile(stored, "w", zipfile.ZIP_STORED) as target:
             for one in source.infolist():
+                if one.filename.startswith(left_out):
+                    continue
+                data = source.read(one)
+                if one.filename.endswith(".dist-info/RECORD"):
+                    lines = data.decode().splitlines(keepends=True)
+                    data = "".join(line for line in lines if not line.startswith(left_out)).encode()
                 plain = zipfile.ZipInfo(one.filename, one.date_time)
                 plain.external_attr = one.external_attr
-                target.writestr(plain, source.read(one))
+                target.writestr(plain, data)
         stored.replace(path)
 
 

@@ -17,8 +17,10 @@ of ours, so it runs what was packed.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.metadata
 import json
+import lzma
 import platform
 import shutil
 import sys
@@ -31,6 +33,11 @@ from . import contents, run, unpack
 from .parts import PartWriter
 
 MOST_MIB = 60
+_FILTERS = (
+    {"id": lzma.FILTER_X86},
+    {"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "dict_size": 256 << 20},
+)
+"""Most bytes are code for x86, and libraries stand in wheels several times."""
 
 
 def pack(
@@ -45,11 +52,12 @@ def pack(
     if any(folder.iterdir()):
         raise unpack.BundleError(f"{folder}: not empty; name a folder for the bundle alone")
     writer = PartWriter(folder, most)
-    mode = "w|xz" if compress else "w|"
-    with tarfile.open(fileobj=writer, mode=mode) as archive:  # type: ignore[call-overload]
+    with contextlib.ExitStack() as ends:
+        ends.callback(writer.close)
+        stream = ends.enter_context(lzma.open(writer, "w", filters=_FILTERS)) if compress else writer
+        archive = ends.enter_context(tarfile.open(fileobj=stream, mode="w|"))  # type: ignore[call-overload]
         for path, name in files:
             archive.add(path, name, recursive=False)
-    writer.close()
     whole = {"python": list(sys.version_info[:2]), **listed, "machine": platform.machine()}
     (folder / unpack.LIST).write_text(json.dumps({**whole, "parts": writer.parts}, indent=1))
     shutil.copy(Path(unpack.__file__), folder / "unpack.py")

@@ -17,6 +17,7 @@ import json
 import subprocess
 import sys
 import tarfile
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -125,10 +126,24 @@ def install_beside(target: Path, python: str) -> Path:
     wheels = sorted(map(str, (target / "wheels").glob("*.whl")))
     pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
     subprocess.run([*pip, "--no-index", "--no-deps", "--target", str(site), *wheels], check=True)
+    for wheel in wheels:
+        _add_data(Path(wheel), site)
+    paths = {"PYTHONPATH": site, "LD_LIBRARY_PATH": site / "lib"}
+    settings = " ".join(f'{name}="{path}${{{name}:+:${name}}}"' for name, path in paths.items())
     inside.parent.mkdir(parents=True)
-    inside.write_text(f'#!/bin/sh\nPYTHONPATH="{site}${{PYTHONPATH:+:$PYTHONPATH}}" exec "{python}" "$@"\n')
+    inside.write_text(f'#!/bin/sh\n{settings} exec "{python}" "$@"\n')
     inside.chmod(0o755)
     return inside
+
+
+def _add_data(wheel: Path, site: Path) -> None:
+    """Writes the files that a wheel wants below the environment's root: of a folder ``lib``, pip has none."""
+    with zipfile.ZipFile(wheel) as archive:
+        for one in archive.infolist():
+            top, _, inner = one.filename.partition("/data/")
+            if top.endswith(".data") and "/" not in top and inner and not one.is_dir():
+                one.filename = inner
+                archive.extract(one, site)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -15,10 +15,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tvm_ffi.libinfo
 
 pytest.importorskip("packaging")
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
+from _bench.gpu import main as bench_gpu
 from _gpu_bundle import contents, main, run, unpack
 from _gpu_bundle.closure import closure
 from _gpu_bundle.parts import PartWriter
@@ -137,13 +139,7 @@ def test_a_folder_in_use_is_refused(packed: Path) -> None:
 
 def test_the_wheels_are_installed_without_network(tmp_path: Path) -> None:
     wheel = tmp_path / "tiny-1.0-py3-none-any.whl"
-    with zipfile.ZipFile(wheel, "w") as archive:
-        archive.writestr("tiny.py", "ANSWER = 42\n")
-        archive.writestr("tiny-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n")
-        archive.writestr(
-            "tiny-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        )
-        archive.writestr("tiny-1.0.dist-info/RECORD", "")
+    write_wheel(wheel, {"tiny.py": b"ANSWER = 42\n"})
     folder, target = tmp_path / "bundle", tmp_path / "target"
     main.pack(folder, iter([(wheel, f"wheels/{wheel.name}")]), MOST, {})
     command = [sys.executable, str(folder / "unpack.py"), str(target)]
@@ -159,13 +155,7 @@ def test_a_bundle_stands_beside_what_is_installed(tmp_path: Path) -> None:
     wheels, folder, target = tmp_path / "wheels", tmp_path / "bundle", tmp_path / "target"
     wheels.mkdir()
     wheel = wheels / "tiny-1.0-py3-none-any.whl"
-    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("tiny.py", "ANSWER = 42\n" + "# nothing\n" * 9000)
-        archive.writestr("tiny-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n")
-        archive.writestr(
-            "tiny-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        )
-        archive.writestr("tiny-1.0.dist-info/RECORD", "")
+    write_wheel(wheel, {"tiny.py": b"ANSWER = 42\n" + b"# nothing\n" * 9000})
     contents.store(wheels)
     assert wheel.stat().st_size > 90_000
     main.pack(folder, iter([(wheel, f"wheels/{wheel.name}")]), 1 << 20, {}, compress=True)
@@ -175,6 +165,51 @@ def test_a_bundle_stands_beside_what_is_installed(tmp_path: Path) -> None:
     assert answer.returncode == 0, answer.stderr
     asked = [str(target / ".venv/bin/python"), "-c", "import tiny, numpy; print(tiny.ANSWER)"]
     assert subprocess.run(asked, capture_output=True, text=True).stdout == "42\n"
+
+
+def test_the_data_of_wheels_stands_beside_too(tmp_path: Path) -> None:
+    """Libraries of a folder lib, which pip leaves out: oneDNN's.  The Python that it makes loads them."""
+    wheel, folder, target = tmp_path / "tiny-1.0-py3-none-any.whl", tmp_path / "bundle", tmp_path / "target"
+    held = Path(tvm_ffi.libinfo.find_libtvm_ffi()).read_bytes()
+    write_wheel(wheel, {"tiny.py": b"ANSWER = 42\n", "tiny-1.0.data/data/lib/libtiny.so.3": held})
+    main.pack(folder, iter([(wheel, f"wheels/{wheel.name}")]), 1 << 20, {})
+    command = [sys.executable, str(folder / "unpack.py"), str(target), "--beside"]
+    answer = subprocess.run(command, capture_output=True, text=True)
+    assert answer.returncode == 0, answer.stderr
+    assert (target / "site/lib/libtiny.so.3").read_bytes() == held
+    loaded = "import ctypes, tiny; ctypes.CDLL('libtiny.so.3'); print(tiny.ANSWER)"
+    asked = [str(target / ".venv/bin/python"), "-c", loaded]
+    assert subprocess.run(asked, capture_output=True, text=True).stdout == "42\n"
+
+
+def write_wheel(path: Path, files: dict[str, bytes]) -> None:
+    """A wheel of the distribution tiny, deflated."""
+    made = {
+        **files,
+        "tiny-1.0.dist-info/METADATA": b"Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n",
+        "tiny-1.0.dist-info/WHEEL": b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        "tiny-1.0.dist-info/RECORD": "".join(f"{name},,\n" for name in files).encode(),
+    }
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in made.items():
+            archive.writestr(name, data)
+
+
+def test_what_nothing_runs_stays_out_of_stored_wheels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(contents, "NOT_RUN", {"tiny": ("tiny/headers/",)})
+    files = {
+        "tiny/__init__.py": b"ANSWER = 42\n",
+        "tiny/headers/a.h": b"int a;\n",
+        "headers/b.h": b"int b;\n",
+    }
+    write_wheel(tmp_path / "tiny-1.0-py3-none-any.whl", files)
+    contents.store(tmp_path)
+    with zipfile.ZipFile(tmp_path / "tiny-1.0-py3-none-any.whl") as archive:
+        assert "tiny/headers/a.h" not in archive.namelist()
+        assert {"tiny/__init__.py", "headers/b.h"} <= set(archive.namelist())
+        assert archive.read("tiny-1.0.dist-info/RECORD") == b"tiny/__init__.py,,\nheaders/b.h,,\n"
 
 
 def steps(**codes: str) -> list[run.Step]:
@@ -221,7 +256,16 @@ def test_answers_come_before_times() -> None:
     for step in run.STEPS:
         for path in (word for word in step.arguments if word.endswith(".py")):
             assert (contents.ROOT / path).is_file()
-        assert step.seconds < 600
+    assert sum(step.seconds for step in run.STEPS) <= 60 * run.MINUTES
+    for step in (run.STEPS[at] for at in benched):
+        options = bench_gpu._parse(step.arguments[3:])
+        assert 0 < options.seconds < step.seconds, "its last case has some time"
+
+
+def test_a_step_has_settings_of_its_own(tmp_path: Path) -> None:
+    code = "import os; print(os.environ['OMP_NUM_THREADS'])"
+    assert run.run(tmp_path, [run.Step("one", ("-c", code), 60, {"OMP_NUM_THREADS": "2"})], 600)
+    assert (tmp_path / "one.log").read_text() == "2\n"
 
 
 def test_the_closure_has_what_an_installation_needs_and_no_more() -> None:

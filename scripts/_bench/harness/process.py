@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from .gpu_engines import EVERY
+from .engines import ENGINES
 from .worker import Spec
 
 START_TIMEOUT = 120.0
@@ -54,7 +54,7 @@ class Worker:
             "OMP_NUM_THREADS": threads,
             "TVM_NUM_THREADS": threads,
             "PYTHONPATH": os.pathsep.join(filter(None, (_scripts(), os.environ.get("PYTHONPATH")))),
-            **EVERY[self._spec.engine].settings,
+            **ENGINES[self._spec.engine].settings,
         }
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(

@@ -20,8 +20,8 @@ from typing import Any, TypeVar
 from tvm_mxplan.core.processor import StolenTime
 from tvm_mxplan.testing.reference import worst_relative_l2
 
+from .engines import ENGINES
 from .files import Files, read_arrays
-from .gpu_engines import EVERY
 from .process import Worker, WorkerError
 from .statistics import Spread, median, ratio_to_best, spread
 from .worker import Spec
@@ -156,7 +156,7 @@ class _Session:
 
     def compile(self, engine: str) -> float | None:
         """Seconds; None for engines that compile when they load."""
-        if EVERY[engine].compile is None:
+        if ENGINES[engine].compile is None:
             return None
         with self._worker(engine, realtime=False) as worker:
             return worker.ask("compile", self._options.timeout)["seconds"]
@@ -174,7 +174,7 @@ class _Session:
             result.peaks_mib.append(reply["peak_mib"])
             result.realtime = worker.realtime
             result.relative_l2 = worst_relative_l2(read_arrays(answer), self._expected)
-            if result.relative_l2 > EVERY[result.engine].tolerance:
+            if result.relative_l2 > ENGINES[result.engine].tolerance:
                 raise WorkerError("wrong", f"relative L2 {result.relative_l2:.1e} against onnxruntime")
             if keep is None:
                 return None

@@ -75,11 +75,10 @@ class _Worker:
     def __init__(self, spec: Spec) -> None:
         import numpy as np
 
-        from .engines import Runner
-        from .gpu_engines import EVERY
+        from .engines import ENGINES, Runner
 
         self._spec = spec
-        self._engine = EVERY[spec.engine]
+        self._engine = ENGINES[spec.engine]
         with np.load(spec.inputs) as inputs:
             self._inputs = {name: np.ascontiguousarray(inputs[name]) for name in inputs.files}
         self._runner: Runner | None = None

@@ -29,8 +29,8 @@ from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.environment_info import environment, format_environment
 from tvm_mxplan.testing.reference import worst_relative_l2
 
+from ..harness.engines import ENGINES
 from ..harness.files import Files, read_arrays, write_expected, write_exported, write_model
-from ..harness.gpu_engines import EVERY
 from ..harness.process import Worker, WorkerError
 from ..harness.schedule import SETTLE_SECONDS, WARM_UP, rotated
 from ..harness.statistics import median
@@ -98,13 +98,14 @@ def measured(
                 for number, (threads, allowed) in enumerate(places[way]):
                     artifact = files.directory / f"{engine}_{threads}.so"
                     spec = Spec(engine, str(files.model), str(artifact), str(files.inputs), threads, allowed)
-                    if EVERY[engine].compile is not None and number == 0:
+                    if ENGINES[engine].compile is not None and number == 0:
                         with Worker(spec, files.log(engine)) as compiler:
                             compiler.ask("compile", TIMEOUT)
                     worker = alive.enter_context(Worker(spec, files.log(engine)))
                     answer = files.directory / f"answer_{engine}_{way}_{number}.npz"
                     worker.ask("load", TIMEOUT, outputs=str(answer))
-                    if (error := worst_relative_l2(read_arrays(answer), expected)) > EVERY[engine].tolerance:
+                    error = worst_relative_l2(read_arrays(answer), expected)
+                    if error > ENGINES[engine].tolerance:
                         raise WorkerError("wrong", f"{engine}: relative L2 {error:.1e} against onnxruntime")
                     workers.append(worker)
                 trial = workers[0].ask("run", TIMEOUT, iterations=3, warm_up=WARM_UP)
@@ -149,7 +150,7 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     known = (*zoo.names(), *modern.NAMES["modern"])
     for name, among in [
         *((name, known) for name in options.models),
-        *((name, EVERY) for name in options.engines),
+        *((name, ENGINES) for name in options.engines),
     ]:
         if name not in among:
             parser.error(f"{name!r} is not one of {', '.join(among)}")
