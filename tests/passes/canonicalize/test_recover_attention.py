@@ -212,6 +212,22 @@ def test_forms_are_one_operator_and_compute_the_same(name):
     np.testing.assert_allclose(result_of(executable, arrays), expected, rtol=2e-6, atol=2e-6)
 
 
+@pytest.mark.parametrize("lead", [(N, H), (N, 1, H), (N * H,)])
+def test_keys_turned_in_three_dimensions_are_read_from_where_they_come(lead):
+    """As they are, or split into heads once, whatever axes they have."""
+    p = Parts()
+    p.k = p._input("k", (*lead, T, D))
+    mod = module(p, turned_in_three)
+    found = RecoverAttention()(mod)
+    (call,) = (call for call in calls(found) if call.op.name == NAME)
+    again = [] if lead == (N, H) else ["reshape"]
+    assert names(found) == sorted([*again, NAME.removeprefix("relax.")])
+    arrays = operands(p)
+    np.testing.assert_allclose(
+        result_of(tvm_mxplan.compile(mod), arrays), run_by_tvm(mod, arrays), rtol=2e-6, atol=2e-6
+    )
+
+
 def shown(p: Parts) -> Sequence[relax.Expr]:
     weights = p.emit(op.nn.softmax(p.scaled(), -1))
     return relax.Tuple([p.emit(op.matmul(weights, p.v)), weights])
