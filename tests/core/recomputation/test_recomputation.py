@@ -131,6 +131,14 @@ def test_what_is_no_chain_is_told() -> None:
         cheapest_on_chain(problem, 3)
 
 
+def test_values_that_backward_reads_in_the_order_of_forward_are_no_chain() -> None:
+    """The first would have to be kept until it is done with, or be made again before the second is."""
+    operations = (Operation(()), Operation((0,)), Operation((1,)), Operation((0,)), Operation((1,)))
+    problem = Problem(operations, tuple(Value(at, 1) for at in range(5)), 3)
+    with pytest.raises(NotAChain, match="reads value 0 before it is done with value 1"):
+        cheapest_on_chain(problem, 3)
+
+
 def test_a_graph_that_no_choice_fits_is_answered_for_good() -> None:
     """No chain, and what its last operation reads is more than the budget."""
     operations = (Operation(()), Operation((0,)), Operation((0, 1)), Operation((0, 1, 2)))

@@ -257,6 +257,30 @@ def scale_of_heads(p: Parts) -> relax.Expr:
     return p.weighted(p.emit(op.multiply(p.scores(), scale)))
 
 
+def tiled(p: Parts) -> relax.Expr:
+    """Query heads read the heads of keys in turn, not one after the other has been read as often."""
+
+    def again(x: relax.Expr, width: int) -> relax.Expr:
+        apart = p.emit(op.expand_dims(x, 1))
+        return p.emit(op.reshape(p.emit(op.broadcast_to(apart, [N, H, H, T, width])), [N, H * H, T, width]))
+
+    k = p.emit(op.permute_dims(again(p.k, D), [0, 1, 3, 2]))
+    scores = p.emit(op.multiply(p.emit(op.matmul(p.q, k)), number(SCALE)))
+    return p.emit(op.matmul(p.emit(op.nn.softmax(scores, -1)), again(p.v, W)))
+
+
+def test_heads_that_are_repeated_in_turn_are_read_as_they_are() -> None:
+    p = Parts()
+    p.q = p._input("q", (N, H * H, S, D))
+    mod = module(p, tiled)
+    (call,) = (call for call in calls(RecoverAttention()(mod)) if call.op.name == NAME)
+    assert [int(arg.ty.shape.values[1]) for arg in call.args[:3]] == [H * H] * 3
+    arrays = operands(p)
+    np.testing.assert_allclose(
+        result_of(tvm_mxplan.compile(mod), arrays), run_by_tvm(mod, arrays), rtol=2e-6, atol=2e-6
+    )
+
+
 def squared(p: Parts) -> relax.Expr:
     return p.weighted(p.emit(op.square(p.scores())))
 

@@ -38,6 +38,7 @@ MUST, MAY = Wish("bfloat16", demanded=True), Wish("bfloat16", demanded=False)
     ("precision", "operators", "expected"),
     [
         ("f32", {"conv2d_1": "bf16"}, [NOT, MUST, MUST, NOT]),
+        ("f32", {"conv2d_1.depthwise": "bf16"}, [NOT, NOT, MUST, NOT]),
         ("f32", {"conv2d": "bf16"}, [MAY, MAY, MAY, NOT]),
         ("f32", {"conv2d": "bf16", "conv2d_0": "f32"}, [NOT, MAY, MAY, NOT]),
         ("f32", {"add_0": "bf16"}, [MUST, NOT, NOT, NOT]),

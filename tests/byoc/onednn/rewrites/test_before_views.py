@@ -68,6 +68,7 @@ def test_a_residual_behind_a_reshape_is_a_post_op(first: bool, algorithm: str):
     assert isinstance(post_op, ir.BinaryPostOp)
     addend = after.values[post_op.value]
     assert addend.shape == (30, 6) and after.values[addend.alias_of].kind == "input"
+    assert addend.name == after.values[addend.alias_of].name, "a dump calls it what the model does"
 
 
 def test_residuals_behind_reshapes_follow_each_other():
