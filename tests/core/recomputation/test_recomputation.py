@@ -113,6 +113,17 @@ def test_graphs_fit_or_say_so_and_bounds_hold(seed: int) -> None:
         assert not found.fits or found.run.us >= min(fitting)
 
 
+@pytest.mark.parametrize("drawn", [drawn_chain, drawn_graph])
+def test_a_budget_of_all_that_it_takes_drops_nothing(drawn) -> None:
+    for seed in range(20):
+        problem = drawn(random.Random(seed))
+        whole = simulated(problem, frozenset())
+        found = choose(problem, whole.peak)
+        assert (found.dropped, found.run, found.fits, found.least_us, found.exact) == (
+            frozenset(), whole, True, 0.0, True,
+        )  # fmt: skip
+
+
 def test_a_long_chain_takes_about_its_root() -> None:
     count = 100
     operations = [Operation((at - 1,) if at else (), 1.0) for at in range(count)]

@@ -158,8 +158,22 @@ def test_products_in_groups_wait_for_loads_where_vectors_are_multiplied_that_fas
     assert dense / half == pytest.approx(few * 0.65 * narrow)
 
 
-@pytest.mark.parametrize(("groups", "narrower"), [(4, "avx512"), (8, "avx2"), (16, "sse41"), (32, "avx512")])
-def test_groups_of_few_channels_take_narrow_vectors(groups: int, narrower: str) -> None:
+@pytest.mark.parametrize(
+    ("layer", "narrower"),
+    [
+        (convolution(64, 64, 14, 3, 1, 4), "avx512"),
+        (convolution(64, 64, 14, 3, 1, 8), "avx2"),
+        (convolution(64, 64, 14, 3, 1, 16), "sse41"),
+        (convolution(64, 64, 14, 3, 1, 32), "avx512"),
+        (convolution(16, 16, 14, 3, 1, 2), "avx2"),
+        # The wider side of a group decides, and a convolution of one group has whole vectors.
+        (convolution(32, 64, 14, 3, 1, 4), "avx512"),
+        (convolution(64, 32, 14, 3, 1, 4), "avx512"),
+        (convolution(4, 64, 14, 4), "avx512"),
+    ],
+    ids=["16", "8", "4", "2", "two groups", "fewer inputs", "fewer outputs", "one group"],
+)
+def test_groups_of_few_channels_take_narrow_vectors(layer: ir.Program, narrower: str) -> None:
     compute = tuple(
         Compute("float32", name, 100.0 * at) for at, name in enumerate(("sse41", "avx2", "avx512"), 1)
     )
@@ -172,7 +186,6 @@ def test_groups_of_few_channels_take_narrow_vectors(groups: int, narrower: str) 
             {"sse41": 1, "avx2": 1, "avx512": 1, narrower: 2},
         )
     )
-    layer = convolution(64, 64, 14, 3, 1, groups)
     assert computing(layer, LAST, "jit:avx512_core", slower) > 1.2 * computing(
         layer, LAST, "jit:avx512_core", machine
     )
