@@ -159,6 +159,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     ),
     "passes/annotations.py": (
         "tests/passes/region/test_attached.py",
+        "tests/passes/devices/test_choose_devices.py",
         "tests/passes/dispatch/test_dispatch_operators.py",
     ),
     "passes/*": (
