@@ -70,6 +70,8 @@ def test_random_equations(seed: int) -> None:
         ("bcd,bde->bce", ["matmul"]),
         ("bd,cd->bc", ["permute_dims", "matmul"]),
         ("bcde,be->bcd", ["reshape", "reshape", "matmul", "reshape"]),
+        ("cd,cde->ce", ["reshape", "matmul", "reshape"]),  # one row of each, and one column
+        ("ced,cd->ce", ["reshape", "matmul", "reshape"]),
         ("b,c->bc", ["reshape", "reshape", "multiply"]),
         ("bcd,b->bcd", ["reshape", "multiply"]),
         ("bc,bc->b", ["multiply", "sum"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -132,6 +133,19 @@ def test_the_model_counts_where_nothing_is_measured():
     concat = concatenation()
     copies = MODEL.copies(concat, concat.steps[0], NHWC)
     assert cost.copies(concat, concat.steps[0], NHWC) == pytest.approx(3 * copies)
+
+
+def test_the_first_runs_do_not_count():
+    """They load code and touch memory for the first time."""
+    calls = []
+
+    class Backend:
+        def create_module(self, *_: object) -> dict[str, Callable[..., None]]:
+            return {"step": lambda *arguments: calls.append(arguments)}
+
+    _, repeats = time_alone(Backend(), concatenation())
+    assert len(calls) > repeats
+    assert [argument.shape for argument in calls[0]] == [SHAPE, SHAPE, (1, 34, 9, 9)]
 
 
 def test_the_least_of_some_runs_counts():

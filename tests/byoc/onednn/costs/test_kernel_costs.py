@@ -369,7 +369,8 @@ def test_copies_take_no_arithmetic_though_their_kernel_bears_the_name_of_slow_co
 def few_bits(rows: int, columns: int = 512, depth: int = 1024) -> float:
     """Microseconds that a product of rows with a matrix of four bits computes."""
     b = ProgramBuilder("one")
-    numbers, scales = np.zeros((1, columns, depth // 8), "int32"), np.zeros((1, columns, depth // 32), "float32")
+    numbers = np.zeros((1, columns, depth // 8), "int32")
+    scales = np.zeros((1, columns, depth // 32), "float32")
     operands = [("src", b.port("input", "x", (rows, depth), "float32"))]
     operands += [("numbers", b.constant(numbers)), ("scales", b.constant(scales))]
     b.step("product", ir.FewBitsProduct(4, 32), (rows, columns), operands)

@@ -1,4 +1,4 @@
-"""Products with matrices of few bits: the pattern, operands in their roles, and what the kernels have not got."""
+"""Products with matrices of few bits: the pattern, operands in their roles, and what the kernels lack."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_matrix_as_it_is_stays_with_others() -> None:
 
 
 def matched(left: relax.Expr | None, points: str) -> bool:
-    """Whether the pattern finds a product in a function; the matrix is its second operand, or with None both."""
+    """Whether the pattern finds a product with the matrix: as the second operand, or as it is by ``left``."""
     x = tensor("x", 5, DEPTH)
     builder = relax.BlockBuilder()
     with builder.function("main", [x]):

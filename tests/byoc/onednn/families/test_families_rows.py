@@ -1,4 +1,4 @@
-"""Norms by the mean square and rotations as steps on rows: operands, the rows that are normalized, refusals."""
+"""Norms by the mean square and rotations as steps on rows: operands, what is normalized, refusals."""
 
 from __future__ import annotations
 
