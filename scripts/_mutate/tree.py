@@ -96,6 +96,8 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/passes/layout/test_apply_layouts.py",
         "tests/passes/layout/test_greedy_layouts.py",
     ),
+    "passes/layout/together.py": ("tests/training/test_blocked_weights.py",),
+    "passes/layout/stored_weights.py": ("tests/training/test_blocked_weights.py",),
     "passes/layout/overrides.py": ("tests/api/test_layer_options.py",),
     "passes/layout/*": (
         "tests/passes/layout/test_apply_layouts.py",

@@ -11,6 +11,7 @@ from region_passes import region_passes
 from relax_programs import parse
 
 from tvm_mxplan.byoc.onednn.backend import OneDNN
+from tvm_mxplan.core.decisions.choices import Choices
 from tvm_mxplan.core.decisions.journal import Journal
 from tvm_mxplan.core.machine import MachineRates, default_rates
 from tvm_mxplan.core.program import program as ir
@@ -71,6 +72,7 @@ def layouts_of_pools(
     journal: Journal | None = None,
     lines: str = LINES,
     parameters: str = X,
+    choices: Choices | None = None,
 ) -> list[list[str]]:
     """The layouts of the results of pools, region by region."""
     mod = parse(lines, parameters)
@@ -78,7 +80,7 @@ def layouts_of_pools(
     mod = tvm.transform.Sequential(region_passes(backend, named=True))(mod)
     if state:
         mod = map_programs(mod, backend.name, lambda program: program.with_value(0, state=0)).mod
-    mod = InferLayouts(backend, "cost", costs, layers or {}, journal=journal)(mod)
+    mod = InferLayouts(backend, "cost", costs, layers or {}, choices, journal)(mod)
     found = []
     for _, function in sorted(regions(mod, "mxplan_onednn"), key=lambda item: item[0].name_hint):
         program = program_of(function)
@@ -102,6 +104,20 @@ def test_a_layout_that_a_user_states_holds_for_its_step_and_is_told_of_that_alon
     assert found == [[LAST], [BLOCKED]]
     forced = [journal.layouts[name].forced for name in sorted(journal.layouts)]
     assert [one for one in forced if one] == [("max_pool2d_0",)]
+
+
+@pytest.mark.parametrize("state", [False, True])
+def test_a_choice_is_taken_again_where_all_regions_that_it_was_made_for_are_the_same(state: bool) -> None:
+    first = Choices()
+    layouts_of_pools(state, Costs(FIRST, SECOND), choices=first)
+    again, other = Choices(known=first.made), Choices(known=first.made)
+    layouts_of_pools(state, Costs(FIRST, SECOND), choices=again)
+    # The second region's window is another one; the first region is what it was.
+    lines = LINES.replace("[5, 5]", "[7, 7]").replace("[2, 2]", "[3, 3]")
+    assert lines != LINES
+    layouts_of_pools(state, Costs(FIRST, SECOND), lines=lines, choices=other)
+    assert (again.used, again.regions) == (first.regions, first.regions)
+    assert other.used == (0 if state else first.regions - 1)
 
 
 def test_regions_of_named_sizes_are_laid_out_alone() -> None:
