@@ -71,6 +71,10 @@ APART = {
     "topk": ("R.topk(x, k=2, axis=1)[0]", X),
     "gather_elements": ("R.gather_elements(x, R.argsort(x, axis=1, dtype='int64'), axis=1)", X),
     "axis behind": ("R.permute_dims(R.exp(R.permute_dims(x, axes=[1, 2, 0, 3])), axes=[2, 0, 1, 3])", X),
+    "softmax of others": ("R.multiply(x, R.nn.softmax(w, axis=0))", {**X, "w": "(6, 8, 10)"}),
+    "images of others": ("R.add(x, R.nn.max_pool2d(w, pool_size=(2, 2)))", {**X, "w": "(1, 6, 9, 11)"}),
+    "one row for all": ("R.add(x, w)", {**X, "w": "(1, 6, 8, 10)"}),
+    "a matrix for all": ("R.matmul(x, w)", {**X, "w": "(1, 6, 10, 3)"}),
     "no rows": ("R.add(x, R.sum(w, axis=[0]))", {**X, "w": "(7, 6, 8, 10)"}),
 }
 MEET = {
@@ -108,6 +112,8 @@ MEET = {
     "more rows": ("R.nn.pad(x, [0, 1, 0, 0, 0, 0, 0, 0])", X, "adds rows"),
     "rows in front": ("R.nn.pad(x, [2, 0, 0, 0, 0, 0, 0, 0])", X, "adds rows"),
     "a triangle of rows": ("R.tril(x)", {"x": "(n, 6)"}, "masks over the batch"),
+    "as many rows as it takes": ("R.add(x, w)", {**X, "w": "(7, 6, 8, 10)"}, "numbers for each row"),
+    "a matrix for each row": ("R.matmul(x, w)", {**X, "w": "(7, 6, 10, 3)"}, "numbers for each row"),
     "rows taken from rows": ("R.take(x, i, axis=0)", {**X, "i": "(2,) int64"}, "takes over the batch"),
     "rows in another order": ("R.flip(x, axis=0)", X, "over the batch"),
     "a number of rows": (
