@@ -133,6 +133,11 @@ def scaled_by_two(p: Parts) -> relax.Expr:
     return op.multiply(p.product(number([2.0])), p.scalar())
 
 
+def more_axes(p: Parts) -> relax.Expr:
+    """The result has an axis that the product has not."""
+    return op.multiply(p.product(), number(np.full((1, 1, 1), 0.5)))
+
+
 def columns(p: Parts) -> relax.Expr:
     """A factor for each row of the result, which no conversion has."""
     return op.multiply(p.product(), number(np.arange(7).reshape(7, 1)))
@@ -156,7 +161,7 @@ def real(p: Parts) -> relax.Expr:
 
 
 @pytest.mark.parametrize(
-    "write", [columns, twice, read_twice, scaled_already, real, own_number, scaled_by_two]
+    "write", [columns, twice, read_twice, scaled_already, real, own_number, scaled_by_two, more_axes]
 )
 def test_what_no_conversion_takes_stays(write) -> None:
     before, after = rewritten(write)

@@ -17,6 +17,7 @@ def test_a_wish_is_for_the_first_word_that_it_names() -> None:
     assert not wish.is_float([]) and not PrecisionWish("bf16").is_float([])
     assert PrecisionWish().is_float(["conv2d_0"])
     assert PrecisionWish("f32", {"conv2d": "f32"}).is_float(["conv2d_0"])
+    assert PrecisionWish("f32", {"conv2d": "model", "exp": "f16"}).is_float(["conv2d_0"])
     assert not PrecisionWish("auto").is_float([]) and PrecisionWish("auto").is_bounded
     assert not PrecisionWish("bf16").is_bounded and not PrecisionWish("model").is_bounded
     assert PrecisionWish("model").is_float([]) and not PrecisionWish("model").is_float(["conv2d_0"])

@@ -73,6 +73,7 @@ APART = {
     "axis behind": ("R.permute_dims(R.exp(R.permute_dims(x, axes=[1, 2, 0, 3])), axes=[2, 0, 1, 3])", X),
     "softmax of others": ("R.multiply(x, R.nn.softmax(w, axis=0))", {**X, "w": "(6, 8, 10)"}),
     "images of others": ("R.add(x, R.nn.max_pool2d(w, pool_size=(2, 2)))", {**X, "w": "(1, 6, 9, 11)"}),
+    "zeros like it": ("R.add(x, R.zeros_like(R.exp(x)))", X),
     "one row for all": ("R.add(x, w)", {**X, "w": "(1, 6, 8, 10)"}),
     "a matrix for all": ("R.matmul(x, w)", {**X, "w": "(1, 6, 10, 3)"}),
     "no rows": ("R.add(x, R.sum(w, axis=[0]))", {**X, "w": "(7, 6, 8, 10)"}),
@@ -114,6 +115,7 @@ MEET = {
     "a triangle of rows": ("R.tril(x)", {"x": "(n, 6)"}, "masks over the batch"),
     "as many rows as it takes": ("R.add(x, w)", {**X, "w": "(7, 6, 8, 10)"}, "numbers for each row"),
     "a matrix for each row": ("R.matmul(x, w)", {**X, "w": "(7, 6, 10, 3)"}, "numbers for each row"),
+    "rows as filters": ("R.nn.conv2d(w, x)", {"x": "(n, 6, 3, 3)", "w": "(2, 6, 8, 8)"}, "operand 1 has"),
     "rows taken from rows": ("R.take(x, i, axis=0)", {**X, "i": "(2,) int64"}, "takes over the batch"),
     "rows in another order": ("R.flip(x, axis=0)", X, "over the batch"),
     "a number of rows": (

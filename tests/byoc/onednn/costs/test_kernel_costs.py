@@ -366,14 +366,14 @@ def test_copies_take_no_arithmetic_though_their_kernel_bears_the_name_of_slow_co
     assert computing(BLOCKED, "simple:any") > 50 * computing("abcd", "jit:uni") > 0.0
 
 
-def few_bits(rows: int, columns: int = 512, depth: int = 1024) -> float:
+def few_bits(*rows: int, columns: int = 512, depth: int = 1024) -> float:
     """Microseconds that a product of rows with a matrix of four bits computes."""
     b = ProgramBuilder("one")
     numbers = np.zeros((1, columns, depth // 8), "int32")
     scales = np.zeros((1, columns, depth // 32), "float32")
-    operands = [("src", b.port("input", "x", (rows, depth), "float32"))]
+    operands = [("src", b.port("input", "x", (*rows, depth), "float32"))]
     operands += [("numbers", b.constant(numbers)), ("scales", b.constant(scales))]
-    b.step("product", ir.FewBitsProduct(4, 32), (rows, columns), operands)
+    b.step("product", ir.FewBitsProduct(4, 32), (*rows, columns), operands)
     program = b.finish()
     (step,) = program.steps
     layouts = tuple(program.values[number].layout for _, number in operands_of(step))
@@ -385,7 +385,7 @@ def test_numbers_of_few_bits_are_read_once_whatever_the_rows() -> None:
     assert few_bits(1) < few_bits(4) < 2.5 * few_bits(1)
     assert few_bits(2048) == pytest.approx(2 * few_bits(1024), rel=0.02)
     more = [few_bits(4, columns=1024), few_bits(4, depth=2048)]
-    assert more == pytest.approx([2 * few_bits(4)] * 2)
+    assert more == pytest.approx([2 * few_bits(4)] * 2) and few_bits(3, 5) == few_bits(15)
 
 
 def test_few_rows_multiply_words_as_they_are_read() -> None:
