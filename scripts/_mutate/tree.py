@@ -51,6 +51,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "tvm_mxplan/core/program/attributes.py": (
         *_CORE,
         "tests/byoc/onednn/rewrites/test_fusion.py",
+        "tests/opcheck/test_batch_statistics.py",
         "tests/test_step_kinds.py",
     ),
     "tvm_mxplan/core/program/post_ops.py": (*_CORE, "tests/byoc/onednn/rewrites/test_fusion.py"),
@@ -95,6 +96,8 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/passes/layout/test_apply_layouts.py",
         "tests/passes/layout/test_greedy_layouts.py",
     ),
+    "passes/layout/together.py": ("tests/training/test_blocked_weights.py",),
+    "passes/layout/stored_weights.py": ("tests/training/test_blocked_weights.py",),
     "passes/layout/overrides.py": ("tests/api/test_layer_options.py",),
     "passes/layout/*": (
         "tests/passes/layout/test_apply_layouts.py",
@@ -158,6 +161,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     ),
     "passes/annotations.py": (
         "tests/passes/region/test_attached.py",
+        "tests/passes/devices/test_choose_devices.py",
         "tests/passes/dispatch/test_dispatch_operators.py",
     ),
     "passes/*": (

@@ -74,6 +74,25 @@ def test_two_graphs_share_what_there_is(seed: int) -> None:
     assert sums == sorted(sums, reverse=True) and sums[0] > sums[-1]
 
 
+def test_no_graph_reads_what_another_one_makes() -> None:
+    """Values that nobody converts have numbers of their own, too."""
+
+    def graph(wide: float, short: float) -> AssignmentProblem:
+        made = tuple(
+            Option(cost, (), ((0, form),)) for form, cost in ((WIDE, wide), (SHORT, short)) if cost < math.inf
+        )
+        read = (Option(0, ((0, SHORT),), (), 2.0), Option(3, ((0, SHORT),), ()))
+        return AssignmentProblem((made, read), {})
+
+    problems = [graph(math.inf, 1), graph(1, 5)]
+    for several in (problems, problems[::-1]):
+        found = solve_within(several, 2.0)
+        assert sum(one.cost for one in found) == 1 + 5 + 3
+        assert [one.cost for one in found] == [
+            assignment_cost(p, one.choices) for p, one in zip(several, found, strict=True)
+        ]
+
+
 def test_the_example_of_the_module() -> None:
     def graph(cheap: float) -> AssignmentProblem:
         return AssignmentProblem(((Option(9, (), ()), Option(cheap, (), (), 2.0)),), {})

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.attributes import BatchNormalizationBackward, BatchNormalizationTraining
 from tvm_mxplan.opcheck.compare import differ
 from tvm_mxplan.opcheck.estimate import Estimate
 from tvm_mxplan.opcheck.references import evaluate
 
 EPSILON, CHANNELS = 1e-5, 8
-STEP = ir.Step("", ir.BatchNormalizationTraining(EPSILON), ())
+STEP = ir.Step("", BatchNormalizationTraining(EPSILON), ())
 ROWS = (1, CHANNELS, 1, 1)
 
 
@@ -84,7 +85,7 @@ def test_gradients_go_by_distances_from_the_mean(careful: bool) -> None:
     row = mean.reshape(ROWS)
     normal = (x - row) * inverse if careful else x * inverse - row * inverse
     given = {"src": x, "gradient": gradient, "mean": mean, "variance": variance, "scale": np.ones_like(mean)}
-    step = ir.Step("", ir.BatchNormalizationBackward(EPSILON), ())
+    step = ir.Step("", BatchNormalizationBackward(EPSILON), ())
     estimate = evaluate(step, x.shape, {role: [array] for role, array in given.items()}, ())["dst"]
     finding, share = differ("dst", gradients(x, gradient, normal, inverse), estimate)
     assert (finding is None) == careful and share > 0
@@ -97,7 +98,7 @@ def test_one_by_the_deviation_stands_for_the_variance() -> None:
     scale = random.standard_normal(CHANNELS).astype("float32")
     given = {"src": [x], "scale": [scale], "shift": [np.zeros(CHANNELS, "float32")]}
     by_variance = evaluate(STEP, x.shape, given, ())
-    inverse = ir.Step("", ir.BatchNormalizationTraining(EPSILON, inverse=True), ())
+    inverse = ir.Step("", BatchNormalizationTraining(EPSILON, inverse=True), ())
     by_inverse = evaluate(inverse, x.shape, given, ())
     factor = 1 / np.sqrt(by_variance["batch_variance"].value + EPSILON)
     np.testing.assert_allclose(by_inverse["batch_variance"].value, factor, rtol=1e-12)
@@ -107,9 +108,9 @@ def test_one_by_the_deviation_stands_for_the_variance() -> None:
         "src": [x], "gradient": [random.standard_normal(x.shape)], "scale": [scale],
         "mean": [by_variance["batch_mean"].value], "variance": [by_variance["batch_variance"].value],
     }  # fmt: skip
-    step = ir.Step("", ir.BatchNormalizationBackward(EPSILON), ())
+    step = ir.Step("", BatchNormalizationBackward(EPSILON), ())
     right = evaluate(step, x.shape, backward, ())
-    step = ir.Step("", ir.BatchNormalizationBackward(EPSILON, inverse=True), ())
+    step = ir.Step("", BatchNormalizationBackward(EPSILON, inverse=True), ())
     found = evaluate(step, x.shape, {**backward, "variance": [factor]}, ())
     for role, one in right.items():
         np.testing.assert_allclose(found[role].value, one.value, rtol=1e-9, atol=1e-12)

@@ -26,4 +26,5 @@ def test_origins_are_told_once_in_order_and_shortened():
     assert joined([(B, A), (), (A, C)]) == (B, A, C)
     assert told((A, B)) == "Conv /layer/a, Conv /layer/b"
     assert told((A, B, C, D)) == "Conv /layer/a, Conv /layer/b, Conv /layer/c and 1 more"
-    assert told(()) == ""
+    assert told(()) == "" and told((Origin(""),)) == ""
+    assert told((Origin(""), A, Origin(""))) == "Conv /layer/a", "what has no name is not told"

@@ -275,3 +275,12 @@ def test_a_result_is_made_where_the_output_is_if_its_bytes_are_the_regions_own()
         assert program.steps[-1].dst == 0
     kinds, program = written((2, 3), (2, 3), twice=True)
     assert kinds == ["eltwise", "eltwise", "reorder"]
+
+
+def test_products_of_integers_are_those_with_a_scale_of_their_weights() -> None:
+    def product(*more: str) -> ir.Step:
+        roles = ("src", "weights", *more, "dst")
+        return ir.Step("p", ir.MatMul(), tuple(ir.Operand(role, at) for at, role in enumerate(roles)))
+
+    assert product("weights_scale").is_quantized and product("src_scale", "weights_scale").is_quantized
+    assert not product().is_quantized and not product("src_scale").is_quantized

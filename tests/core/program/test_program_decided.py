@@ -101,6 +101,15 @@ def test_a_step_of_another_kind_is_another_step() -> None:
         check_answer(asked, other, layouts=True)
 
 
+def test_algorithms_are_of_the_kind_of_step_that_was_asked_for() -> None:
+    kinds = [kind((1, 1), (1, 1, 1, 1), (1, 1), 1) for kind in (ir.Convolution, ir.Deconvolution)]
+    product = ir.MatMul()  # which has no algorithms
+    pairs = [kinds, kinds[::-1], *((one, product) for one in kinds), *((product, one) for one in kinds)]
+    for before, after in pairs:
+        with pytest.raises(Unlike, match=r"^step 's': attrs: expected .*, got "):
+            check_answer(program(step("s", X, Y, before)), program(step("s", X, Y, after)), layouts=False)
+
+
 def test_results_of_one_step_are_told_apart() -> None:
     """The mean is read where the variance was."""
     channels = [ir.Value(name, (3,), "float32", "local", "a") for name in ("mean", "variance", "r")]

@@ -180,7 +180,8 @@ def test_values_that_no_step_took_are_forgotten_with_their_views() -> None:
     count = len(graph.values)
     view = graph.add(value("view", alias_of=2))
     graph.add(value("view of it", alias_of=view))
-    assert graph.views(2) == [view] and not graph.is_private(2)
+    of_input = graph.add(value("view of x", alias_of=0))
+    assert (graph.views(2), graph.views(0)) == ([view], [of_input]) and not graph.is_private(2)
     graph.forget(count)
-    assert len(graph.values) == count and graph.views(2) == []
+    assert len(graph.values) == count and graph.views(2) == graph.views(0) == []
     assert graph.is_private(2) and graph.root(2) == 2

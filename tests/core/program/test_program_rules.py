@@ -121,6 +121,11 @@ BROKEN: list[tuple[Change, str]] = [
 ]
 
 
+def test_each_of_several_numbers_is_whole() -> None:
+    with pytest.raises(ProgramError, match=r"strides: expected integers, got \(1, 1.5\)"):
+        check_program(attrs(0, strides=(1, 1.5))(SOUND))
+
+
 def test_a_sound_program_is_taken() -> None:
     check_program(SOUND)
     assert codec.decode(codec.encode(SOUND)) == SOUND

@@ -113,6 +113,17 @@ def test_graphs_fit_or_say_so_and_bounds_hold(seed: int) -> None:
         assert not found.fits or found.run.us >= min(fitting)
 
 
+@pytest.mark.parametrize("drawn", [drawn_chain, drawn_graph])
+def test_a_budget_of_all_that_it_takes_drops_nothing(drawn) -> None:
+    for seed in range(20):
+        problem = drawn(random.Random(seed))
+        whole = simulated(problem, frozenset())
+        found = choose(problem, whole.peak)
+        assert (found.dropped, found.run, found.fits, found.least_us, found.exact) == (
+            frozenset(), whole, True, 0.0, True,
+        )  # fmt: skip
+
+
 def test_a_long_chain_takes_about_its_root() -> None:
     count = 100
     operations = [Operation((at - 1,) if at else (), 1.0) for at in range(count)]
@@ -128,6 +139,14 @@ def test_what_is_no_chain_is_told() -> None:
     operations = (Operation(()), Operation((0,)), Operation((0, 1)), Operation((0, 1, 2)))
     problem = Problem(operations, tuple(Value(at, 1) for at in range(4)), 3)
     with pytest.raises(NotAChain, match="operation 2"):
+        cheapest_on_chain(problem, 3)
+
+
+def test_values_that_backward_reads_in_the_order_of_forward_are_no_chain() -> None:
+    """The first would have to be kept until it is done with, or be made again before the second is."""
+    operations = (Operation(()), Operation((0,)), Operation((1,)), Operation((0,)), Operation((1,)))
+    problem = Problem(operations, tuple(Value(at, 1) for at in range(5)), 3)
+    with pytest.raises(NotAChain, match="reads value 0 before it is done with value 1"):
         cheapest_on_chain(problem, 3)
 
 

@@ -48,6 +48,7 @@ def names(steps: tuple[ir.Step, ...]) -> list[str]:
 
 def test_what_one_region_gives_the_next_one_reads_as_the_same_value() -> None:
     program, (first, second) = joined(uses({Y}))
+    assert program.states() == []
     added, read = program.steps[1], program.steps[2]
     assert read.operand("src") == added.dst
     assert program.values[program.root(added.dst)].kind == "local"

@@ -16,7 +16,7 @@ from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.passes.canonicalize import MultiplyEinsums
 from tvm_mxplan.report.inspection import decoded_programs
 
-SIZES = {"a": 1, "b": 2, "c": 3, "d": 5, "e": 7, "f": 4}
+SIZES = {"a": 1, "b": 2, "c": 3, "d": 5, "e": 7, "f": 4, "g": 6}
 
 
 def module(text: str, arrays: list[np.ndarray]) -> tvm.IRModule:
@@ -29,15 +29,19 @@ def module(text: str, arrays: list[np.ndarray]) -> tvm.IRModule:
     return builder.get()
 
 
-def operators(mod: tvm.IRModule) -> list[str]:
-    found: list[str] = []
+def called(mod: tvm.IRModule) -> list[relax.Call]:
+    found: list[relax.Call] = []
 
     def visit(expr: relax.Expr) -> None:
         if isinstance(expr, relax.Call):
-            found.append(str(expr.op.name).removeprefix("relax."))
+            found.append(expr)
 
     relax.analysis.post_order_visit(mod["main"], visit)
     return found
+
+
+def operators(mod: tvm.IRModule) -> list[str]:
+    return [str(call.op.name).removeprefix("relax.") for call in called(mod)]
 
 
 def drawn(labels: str, seed: int = 0) -> np.ndarray:
@@ -66,14 +70,43 @@ def test_random_equations(seed: int) -> None:
         ("bcd,bde->bce", ["matmul"]),
         ("bd,cd->bc", ["permute_dims", "matmul"]),
         ("bcde,be->bcd", ["reshape", "reshape", "matmul", "reshape"]),
+        ("cd,cde->ce", ["reshape", "matmul", "reshape"]),  # one row of each, and one column
+        ("ced,cd->ce", ["reshape", "matmul", "reshape"]),
         ("b,c->bc", ["reshape", "reshape", "multiply"]),
         ("bcd,b->bcd", ["reshape", "multiply"]),
         ("bc,bc->b", ["multiply", "sum"]),
+        ("bcdef,bcdfg->bcdeg", ["matmul"]),  # three axes of a batch stay; four are one
+        ("abcdef,abcdfg->abcdeg", ["reshape", "reshape", "matmul", "reshape"]),
     ],
 )
 def test_what_equations_become(text: str, expected: list[str]) -> None:
     arrays = [drawn(term) for term in text.partition("->")[0].split(",")]
     assert operators(MultiplyEinsums()(module(text, arrays))) == expected
+
+
+def test_a_constant_is_the_second_operand_of_a_product() -> None:
+    """Libraries keep weights in layouts of their own there."""
+    x, weights = relax.Var("x", relax.TensorType([5, 7], "float32")), relax.const(drawn("ce"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            result = builder.emit_output(relax.op.einsum((weights, x), "ce,de->dc"))
+        builder.emit_func_output(result)
+    mod = MultiplyEinsums()(builder.get())
+    assert operators(mod) == ["permute_dims", "matmul"]
+    (product,) = (one for one in called(mod) if one.op.name == "relax.matmul")
+    assert product.args[0].same_as(mod["main"].params[0])
+
+
+def test_an_operand_of_unknown_shape_stays() -> None:
+    builder = relax.BlockBuilder()
+    kinds = [relax.TensorType([5, 7], "float32"), relax.TensorType(dtype="float32", ndim=2)]
+    operands = [relax.Var(f"x{at}", kind) for at, kind in enumerate(kinds)]
+    with builder.function("main", operands):
+        with builder.dataflow():
+            result = builder.emit_output(relax.op.einsum(tuple(operands), "ij,jk->ik"))
+        builder.emit_func_output(result)
+    assert operators(MultiplyEinsums()(builder.get())) == ["einsum"]
 
 
 def test_integers_and_diagonals_stay() -> None:

@@ -212,6 +212,21 @@ def test_forms_are_one_operator_and_compute_the_same(name):
     np.testing.assert_allclose(result_of(executable, arrays), expected, rtol=2e-6, atol=2e-6)
 
 
+@pytest.mark.parametrize("lead", [(N, H), (N, 1, H), (N * H,)])
+def test_keys_turned_in_three_dimensions_are_read_from_where_they_come(lead):
+    """As they are, or split into heads once, whatever axes they have."""
+    p = Parts()
+    p.k = p._input("k", (*lead, T, D))
+    mod = module(p, turned_in_three)
+    found = RecoverAttention()(mod)
+    again = [] if lead == (N, H) else ["reshape"]
+    assert names(found) == sorted([*again, NAME.removeprefix("relax.")])
+    arrays = operands(p)
+    np.testing.assert_allclose(
+        result_of(tvm_mxplan.compile(mod), arrays), run_by_tvm(mod, arrays), rtol=2e-6, atol=2e-6
+    )
+
+
 def shown(p: Parts) -> Sequence[relax.Expr]:
     weights = p.emit(op.nn.softmax(p.scaled(), -1))
     return relax.Tuple([p.emit(op.matmul(weights, p.v)), weights])
@@ -239,6 +254,30 @@ def other_nan(p: Parts) -> relax.Expr:
 def scale_of_heads(p: Parts) -> relax.Expr:
     scale = relax.const(np.linspace(0.5, 2, H, dtype="float32").reshape(H, 1, 1))
     return p.weighted(p.emit(op.multiply(p.scores(), scale)))
+
+
+def tiled(p: Parts) -> relax.Expr:
+    """Query heads read the heads of keys in turn, not one after the other has been read as often."""
+
+    def again(x: relax.Expr, width: int) -> relax.Expr:
+        apart = p.emit(op.expand_dims(x, 1))
+        return p.emit(op.reshape(p.emit(op.broadcast_to(apart, [N, H, H, T, width])), [N, H * H, T, width]))
+
+    k = p.emit(op.permute_dims(again(p.k, D), [0, 1, 3, 2]))
+    scores = p.emit(op.multiply(p.emit(op.matmul(p.q, k)), number(SCALE)))
+    return p.emit(op.matmul(p.emit(op.nn.softmax(scores, -1)), again(p.v, W)))
+
+
+def test_heads_that_are_repeated_in_turn_are_read_as_they_are() -> None:
+    p = Parts()
+    p.q = p._input("q", (N, H * H, S, D))
+    mod = module(p, tiled)
+    (call,) = (call for call in calls(RecoverAttention()(mod)) if call.op.name == NAME)
+    assert [int(arg.ty.shape.values[1]) for arg in call.args[:3]] == [H * H] * 3
+    arrays = operands(p)
+    np.testing.assert_allclose(
+        result_of(tvm_mxplan.compile(mod), arrays), run_by_tvm(mod, arrays), rtol=2e-6, atol=2e-6
+    )
 
 
 def squared(p: Parts) -> relax.Expr:

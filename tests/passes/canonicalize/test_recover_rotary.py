@@ -172,6 +172,19 @@ def two_tables(emit: Emit, x: relax.Expr, cosines: relax.Expr, sines: relax.Expr
     return emit(op.concat([first, second], -1))
 
 
+def in_front(emit: Emit, first: relax.Expr, second: relax.Expr) -> relax.Expr:
+    """One behind the other, though of two numbers each, as pairs of neighbours are."""
+    return emit(op.reshape(emit(op.stack([first, second], 3)), (N, H, S, 4)))
+
+
+def test_two_numbers_behind_two_others_are_no_neighbours() -> None:
+    def two(emit: Emit, x: relax.Expr) -> tuple[relax.Expr, relax.Expr]:
+        return tuple(emit(op.strided_slice(x, [3], [at], [4], [2])) for at in (0, 1))  # type: ignore[return-value]
+
+    found = RecoverRotary()(written(turned(two, in_front), (1, 1, S, 4), 4))
+    assert not any(ROTARY.is_called(call) for call in calls(found))
+
+
 @pytest.mark.parametrize(
     ("write", "table"),
     [

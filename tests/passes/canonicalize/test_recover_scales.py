@@ -90,6 +90,15 @@ def test_scales_one_behind_the_other_join_too() -> None:
     assert "multiply" not in names(after)
 
 
+def test_a_product_of_scales_is_read_through_its_views() -> None:
+    def write(p: Parts) -> relax.Expr:
+        both = p.emit(op.multiply(p.scalar(), number(0.5)))
+        return op.multiply(p.product(), p.emit(op.reshape(both, [1])))
+
+    _, after = rewritten(write)
+    assert names(after) == ["dequantize", "matmul", "mxplan.dynamic_dequantize", "mxplan.dynamic_quantize"]
+
+
 def test_a_zero_point_is_read_through_its_casts() -> None:
     def write(p: Parts) -> relax.Expr:
         short = p.emit(op.astype(p.emit(op.reshape(p.z, [])), "uint8"))
@@ -114,6 +123,21 @@ def test_a_scale_is_read_through_its_views() -> None:
     assert isinstance(values[data.args[1]], relax.TupleGetItem) and values[data.args[1]].index == 1
 
 
+def own_number(p: Parts) -> relax.Expr:
+    """The tensor's scale is one number that varies already, by no constant."""
+    given = p.emit(op.multiply(p.s, number([2.0])))
+    return op.multiply(p.product(given), p.scalar())
+
+
+def scaled_by_two(p: Parts) -> relax.Expr:
+    return op.multiply(p.product(number([2.0])), p.scalar())
+
+
+def more_axes(p: Parts) -> relax.Expr:
+    """The result has an axis that the product has not."""
+    return op.multiply(p.product(), number(np.full((1, 1, 1), 0.5)))
+
+
 def columns(p: Parts) -> relax.Expr:
     """A factor for each row of the result, which no conversion has."""
     return op.multiply(p.product(), number(np.arange(7).reshape(7, 1)))
@@ -136,7 +160,9 @@ def real(p: Parts) -> relax.Expr:
     return op.multiply(p.emit(op.matmul(p.x, number(np.ones((DEPTH, WIDTH))))), p.scalar())
 
 
-@pytest.mark.parametrize("write", [columns, twice, read_twice, scaled_already, real])
+@pytest.mark.parametrize(
+    "write", [columns, twice, read_twice, scaled_already, real, own_number, scaled_by_two, more_axes]
+)
 def test_what_no_conversion_takes_stays(write) -> None:
     before, after = rewritten(write)
     assert names(after).count("multiply") == names(before).count("multiply")
@@ -183,11 +209,14 @@ def test_scales_that_stand_along_inputs_take_one_number_alone() -> None:
     assert "multiply" in names(after)
 
 
-def test_zero_points_are_repeated_for_scales_of_outputs() -> None:
+@pytest.mark.parametrize("axis", [0, 1])
+def test_zero_points_are_repeated_for_scales_of_outputs(axis: int) -> None:
+    """Wherever one scale for all was said to stand."""
+
     def write(p: Parts) -> relax.Expr:
         data = p.emit(dynamic_dequantize(p.q, number([1]), p.z))
         one = relax.const(2.0, "float32"), relax.const(3, "int8")
-        weights = p.emit(op.dequantize(relax.const(WEIGHTS), *one, axis=1, out_dtype="float32"))
+        weights = p.emit(op.dequantize(relax.const(WEIGHTS), *one, axis=axis, out_dtype="float32"))
         return op.multiply(p.emit(op.matmul(data, weights)), number(ROW))
 
     _, after = rewritten(write)

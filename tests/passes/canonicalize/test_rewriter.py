@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 import tvm
 from tvm import relax
 
@@ -122,6 +123,27 @@ def test_nothing_to_replace_leaves_all_as_it_is() -> None:
     mod = module()
     tvm.ir.assert_structural_equal(rewrite_bindings(mod, lambda _site, _value: None), mod)
     assert told(rewrite_bindings(mod, lambda _site, _value: None)) == told(mod)
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_results_keep_their_names(replaced: bool) -> None:
+    """Inside of dataflow blocks and outside, whether a rule makes them or not."""
+    x = relax.Var("x", relax.TensorType([2, 3], "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            inner = builder.emit(relax.op.tanh(x), "inner")
+            outer = builder.emit_output(relax.op.tanh(inner), "outer")
+        last = builder.emit(relax.op.tanh(outer), "last")
+        builder.emit_func_output(last)
+
+    def rule(_site: Site, value: relax.Expr) -> relax.Expr | None:
+        return relax.op.sin(value.args[0]) if replaced else None
+
+    after = rewrite_bindings(builder.get(), rule)
+    bindings = [binding for block in after["main"].body.blocks for binding in block.bindings]
+    assert [binding.var.name for binding in bindings] == ["inner", "outer", "last"]
+    assert all(is_call_to(binding.value, "sin" if replaced else "tanh") for binding in bindings)
 
 
 def test_branches_are_rewritten_inside_and_no_rule_sees_them_whole() -> None:

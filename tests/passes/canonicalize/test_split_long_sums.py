@@ -56,6 +56,21 @@ def test_an_axis_that_is_too_long_becomes_two():
     )
 
 
+def test_axes_on_both_sides_stay_where_they_are():
+    assert_becomes(
+        SplitLongSums(),
+        "y = R.sum(x, axis=[1], keepdims=False)",
+        """
+        a = R.reshape(x, (3, 32, 128, 5))
+        b = R.sum(a, axis=[2], keepdims=False)
+        c = R.reshape(b, (3, 1, 32, 5))
+        d = R.sum(c, axis=[2], keepdims=False)
+        y = R.reshape(d, (3, 5))
+        """,
+        parameters='x: R.Tensor((3, 4096, 5), "float32")',
+    )
+
+
 @pytest.mark.parametrize(
     ("call", "shape", "dtype"),
     [

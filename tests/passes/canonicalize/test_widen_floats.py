@@ -78,6 +78,52 @@ def test_a_cast_of_what_was_narrow_keeps_its_digits_and_one_of_float32_rounds():
     )
 
 
+@pytest.mark.parametrize("first", [False, True])
+def test_what_reads_narrow_numbers_beside_the_models_float32_keeps_its_digits(first):
+    """One of two operands is enough, also a tuple's field and a constant."""
+    operands = "z, b" if first else "b, z"
+    assert_becomes(
+        WidenFloats(),
+        f"""
+        a = R.add(x, x)
+        b = R.astype(a, "float32")
+        c = R.multiply({operands})
+        p = R.concat((c, R.const([1.0], "float32")))
+        d = R.astype(p, "float16")
+        y = R.negative(d)
+        """,
+        f"""
+        f = R.astype(x, "float32")
+        b = R.add(f, f)
+        c = R.multiply({operands})
+        p = R.concat((c, R.const([1.0], "float32")))
+        h = R.negative(p)
+        y = R.astype(h, "float16")
+        """,
+        parameters='x: R.Tensor((17,), "float16"), z: R.Tensor((17,), "float32")',
+    )
+
+
+def test_the_models_float32_is_rounded_where_the_model_says():
+    """Nothing that it follows from has 16 bits."""
+    assert_becomes(
+        WidenFloats(),
+        """
+        c = R.multiply(z, z)
+        d = R.astype(c, "float16")
+        y = R.negative(d)
+        """,
+        """
+        c = R.multiply(z, z)
+        d = R.astype(c, "float16")
+        g = R.astype(d, "float32")
+        h = R.negative(g)
+        y = R.astype(h, "float16")
+        """,
+        parameters='z: R.Tensor((17,), "float32")',
+    )
+
+
 def test_what_decides_reads_what_the_type_holds():
     parameters = 'x: R.Tensor((17,), "float16")'
     before = dataflow(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tvm
-from tvm import relax
+from tvm import relax, tirx
 
 from tvm_mxplan.passes.kernels.replace_calls import replace_calls
 
@@ -47,4 +47,18 @@ def test_calls_are_replaced_in_every_function() -> None:
 
 def test_without_a_replacement_nothing_changes() -> None:
     mod = tvm.script.from_source(TEXT)
+    tvm.ir.assert_structural_equal(replace_calls(mod, lambda _builder, _call: None), mod)
+
+
+def test_numbers_of_shapes_that_are_computed_are_no_calls_of_operators() -> None:
+    n = tirx.Var("n", "int64")
+    x = relax.Var("x", relax.TensorType([n], "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        extent = tirx.if_then_else(n > 8, tirx.floordiv(n, 2), n)
+        ones = builder.emit(relax.op.ones([extent], "float32"))
+        builder.emit_func_output(builder.emit(relax.op.exp(ones)))
+    mod, seen = builder.get(), []
+    replace_calls(mod, lambda _builder, call: seen.append(str(call.op.name)))
+    assert seen == ["relax.ones", "relax.exp"]
     tvm.ir.assert_structural_equal(replace_calls(mod, lambda _builder, _call: None), mod)

@@ -227,6 +227,16 @@ def test_a_result_that_is_the_first_value_is_shown() -> None:
     assert (last.layout, after.values[after.root(after.steps[-1].dst)].kind) == ("abcd", "output")
 
 
+def test_an_output_that_is_read_again_is_read_as_its_step_wrote_it() -> None:
+    b = Images(*IMAGE)
+    first = b.relu(b.x)
+    program = b.program(first, b.relu(first))
+    after = apply_layouts(program, [in_layout(program, step, "acdb") for step in program.steps])
+    assert [step.kind for step in after.steps].count("reorder") == 3  # the input, and both outputs
+    one, other = (step for step in after.steps if isinstance(step.attrs, ir.Eltwise))
+    assert other.operand("src") == one.dst and after.values[one.dst].layout == "acdb"
+
+
 def test_what_stores_the_same_bytes_has_nothing_to_go_back_to() -> None:
     """Channels last of single pixels are plain, also for the policy that makes every result plain."""
     b = Images(1, 32, 1, 1)

@@ -249,8 +249,9 @@ def test_long_differences_are_cut() -> None:
         check_answer(asked, replace(asked, symbols=bindings[:1]), layouts=True)
 
 
-def test_algorithms_may_change_and_nothing_else() -> None:
-    attrs = ir.Convolution((1, 1), (1, 1, 1, 1), (1, 1), 1)
+@pytest.mark.parametrize("kind", [ir.Convolution, ir.Deconvolution])
+def test_algorithms_may_change_and_nothing_else(kind) -> None:
+    attrs = kind((1, 1), (1, 1, 1, 1), (1, 1), 1)
     shape = (1, 16, 8, 8)
     values = (
         ir.Value("x", shape, "float32", "input", "abcd", 0),

@@ -64,6 +64,25 @@ def test_a_step_that_no_layout_fits_is_named_with_the_reasons(program) -> None:
         greedy._first_fast(program, program.steps[0], options, Refusing())  # type: ignore[arg-type]
 
 
+def test_where_reference_code_is_all_there_is_the_first_layout_has_it(program) -> None:
+    class Slow:
+        """No kernel for the first, reference code for the others, a kernel for the last if there is one."""
+
+        def __init__(self, *implementations: str) -> None:
+            self.left = list(implementations)
+
+        def ask(self, *_: object) -> StepInfo:
+            name = self.left.pop(0)
+            return replace(
+                NOTHING_KNOWN, error="" if name else "no kernel", is_reference=name.startswith("ref")
+            )
+
+    options = [("abcd",), ("acdb",), ("aBcd8b",)]
+    for names, expected in ((("", "ref:any", "ref:any"), 1), (("", "ref:any", "jit:avx2"), 2)):
+        chosen = greedy._first_fast(program, program.steps[0], options, Slow(*names))  # type: ignore[arg-type]
+        assert chosen == options[expected]
+
+
 @pytest.mark.parametrize(
     "policy, expected", [("channels_last", "acdb"), ("plain", "abcd"), ("naive", "acdb")]
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -93,6 +94,18 @@ def test_a_reorder_costs_what_it_adds_to_its_reader_or_takes_alone(together, cos
     assert asked["group"].values[asked["group"].steps[0].operand("src")].layout == "aBcd16b"
 
 
+def test_a_reorder_stands_in_front_of_the_operand_that_wants_it():
+    """Here of the weights, which are no constant."""
+    meter, program = Meter(reorder=7.0, step=100.0, group=150.0), convolution().with_value(1, kind="local")
+    reader = (program.steps[0], ("acdb", "Abcd16a", "acdb"))
+    assert timer(meter).reorder(program, 1, "Abcd16a", ["abcd"], reader) == 50.0
+    group = dict(meter.asked)["group"]
+    before, step = group.steps
+    assert before.dst == step.operand("weights")
+    assert [group.values[before.operand(role)].layout for role in ("src", "dst")] == ["abcd", "Abcd16a"]
+    assert group.values[step.operand("src")].layout == "acdb"
+
+
 def test_groups_and_copies_really_run():
     meter, program = Meter(), convolution()
     assert timer(meter).reorder(program, 0, "acdb", [], (program.steps[0], NHWC)) > 0
@@ -120,6 +133,19 @@ def test_the_model_counts_where_nothing_is_measured():
     concat = concatenation()
     copies = MODEL.copies(concat, concat.steps[0], NHWC)
     assert cost.copies(concat, concat.steps[0], NHWC) == pytest.approx(3 * copies)
+
+
+def test_the_first_runs_do_not_count():
+    """They load code and touch memory for the first time."""
+    calls = []
+
+    class Backend:
+        def create_module(self, *_: object) -> dict[str, Callable[..., None]]:
+            return {"step": lambda *arguments: calls.append(arguments)}
+
+    _, repeats = time_alone(Backend(), concatenation())
+    assert len(calls) > repeats
+    assert [argument.shape for argument in calls[0]] == [SHAPE, SHAPE, (1, 34, 9, 9)]
 
 
 def test_the_least_of_some_runs_counts():

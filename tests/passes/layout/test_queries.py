@@ -59,6 +59,25 @@ def test_an_alternative_has_to_gain_more_than_the_margin(share: float, taken: bo
     assert info.implementation == (name if taken else first.implementation)
 
 
+def test_of_alternatives_that_take_as_long_the_librarys_first_one_is_taken() -> None:
+    class Alike(Favouring):
+        """Every alternative takes half the time of the first choice."""
+
+        def __call__(self, program: ir.Program, step: ir.Step, layouts: Layouts, info: StepInfo) -> float:
+            assert isinstance(step.attrs, ir.Convolution)
+            return 50.0 if step.attrs.preferred else 100.0
+
+        def modelled(self, *_: object) -> float:
+            return 1.0
+
+    program, queries = depthwise(28), StepQueries(OneDNN())
+    (step,) = program.steps
+    first = queries.ask(program, step, LAST)
+    found, _ = queries.fastest(program, step, LAST, Alike(OneDNN()))
+    assert isinstance(found.attrs, ir.Convolution) and len(first.alternatives) > 1
+    assert found.attrs.preferred == first.alternatives[0]
+
+
 def test_what_the_model_thinks_worse_is_not_tried() -> None:
     values = list(depthwise(28).values)
     values[1] = ir.Value("w", (64, 64, 3, 3), "float32", "constant", "abcd", 0)

@@ -69,6 +69,22 @@ def test_a_layout_for_a_step_that_is_not_there_is_an_error() -> None:
             tvm.transform.Sequential(passes)(parse(lines, 'x: R.Tensor((1, 64, 8, 8), "float32")'))
 
 
+class Other(OneDNN):
+    """Another library, which has no region here."""
+
+    @property
+    def name(self) -> str:
+        return "mxplan_other"
+
+
+def test_a_layout_for_a_step_of_another_library_is_that_librarys() -> None:
+    lines = "a = R.nn.max_pool2d(x, pool_size=[3, 3])\nb = R.tanh(a)\nreturn b"
+    infer = InferLayouts(Other(), layers={"max_pool2d_0": "nhwc"})
+    passes = [*region_passes(OneDNN(), named=True), infer]
+    tvm.transform.Sequential(passes)(parse(lines, 'x: R.Tensor((1, 64, 8, 8), "float32")'))
+    assert not infer.journal.layouts
+
+
 class Elsewhere(OneDNN):
     """A library that runs steps by other code than the one that the choice was made with."""
 

@@ -40,6 +40,7 @@ def test_numbers_that_would_become_infinite(numbers: list[float], fine: bool) ->
     arrays = [np.full(4, 2**31 - 1, "int32"), np.array(numbers, "float32")]
     program, constants = ir.Program("p", values, ()), Constants(arrays, SHORT)
     assert [constants.are_finite(program, number) for number in (0, 1, 2, 2)] == [True, True, fine, fine]
+    assert Constants(arrays, "float16").are_finite(program, 1), "integers stay integers"
 
 
 def test_the_ends_of_the_type() -> None:

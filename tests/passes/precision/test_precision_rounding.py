@@ -25,13 +25,16 @@ ONE = rounding(SHORT)
     ],
     ids=["normal", "uniform", "over many sizes", "near 1"],
 )
-def test_the_square_of_a_rounding_bounds_what_is_measured(numbers: np.ndarray) -> None:
+@pytest.mark.parametrize(
+    ("dtype", "held"), [(SHORT, ml_dtypes.bfloat16), ("float16", np.float16)], ids=["bf16", "f16"]
+)
+def test_the_square_of_a_rounding_bounds_what_is_measured(numbers: np.ndarray, dtype: str, held) -> None:
     exact = numbers.astype("float32").astype("float64")
-    short = exact.astype(ml_dtypes.bfloat16).astype("float64")
+    short = exact.astype(held).astype("float64")
     measured = np.square(short - exact).sum() / np.square(exact).sum()
-    once = ONE / AMPLIFIED**2
+    once = rounding(dtype) / AMPLIFIED**2
     assert once / 4 < measured < 1.01 * once
-    stated = rounding_of(numbers.astype("float32"), SHORT)
+    stated = rounding_of(numbers.astype("float32"), dtype)
     assert stated == pytest.approx(AMPLIFIED**2 * measured, rel=1e-6)
 
 

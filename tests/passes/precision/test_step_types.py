@@ -38,6 +38,8 @@ def test_only_float32_on_both_sides_is_float() -> None:
         (step(CONV), [F, S, TO_WIDE]),
         (step(CONV, RELU, ir.BinaryPostOp("add", 0)), [F, S, TO_WIDE]),
         (step(ir.MatMul()), [F, S, TO_WIDE]),
+        (step(ir.BatchNormalizationTraining(1e-5)), [F]),
+        (step(ir.BatchNormalizationBackward(1e-5)), [F]),
         (step(CONV, RELU, ir.SumPostOp()), [F]),
         (step(CONV, RELU, ir.DepthwisePostOp(3, 1, 1)), [F]),
         (step(ir.LayerNormalization(1e-5)), [F, S, TO_WIDE, TO_SHORT]),

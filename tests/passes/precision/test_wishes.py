@@ -17,6 +17,7 @@ def test_a_wish_is_for_the_first_word_that_it_names() -> None:
     assert not wish.is_float([]) and not PrecisionWish("bf16").is_float([])
     assert PrecisionWish().is_float(["conv2d_0"])
     assert PrecisionWish("f32", {"conv2d": "f32"}).is_float(["conv2d_0"])
+    assert PrecisionWish("f32", {"conv2d": "model", "exp": "f16"}).is_float(["conv2d_0"])
     assert not PrecisionWish("auto").is_float([]) and PrecisionWish("auto").is_bounded
     assert not PrecisionWish("bf16").is_bounded and not PrecisionWish("model").is_bounded
     assert PrecisionWish("model").is_float([]) and not PrecisionWish("model").is_float(["conv2d_0"])
@@ -38,6 +39,7 @@ MUST, MAY = Wish("bfloat16", demanded=True), Wish("bfloat16", demanded=False)
     ("precision", "operators", "expected"),
     [
         ("f32", {"conv2d_1": "bf16"}, [NOT, MUST, MUST, NOT]),
+        ("f32", {"conv2d_1.depthwise": "bf16"}, [NOT, NOT, MUST, NOT]),
         ("f32", {"conv2d": "bf16"}, [MAY, MAY, MAY, NOT]),
         ("f32", {"conv2d": "bf16", "conv2d_0": "f32"}, [NOT, MAY, MAY, NOT]),
         ("f32", {"add_0": "bf16"}, [MUST, NOT, NOT, NOT]),

@@ -75,6 +75,16 @@ def test_what_cannot_be_translated_goes_back_and_the_others_stay() -> None:
     assert "silu_0" in journal.refused and "relu_0" not in journal.refused
 
 
+def test_a_region_goes_back_for_its_own_reason_whatever_stands_in_front() -> None:
+    moving = (ir.Reorder(),)
+    for kinds in ((moving, None, (RELU,)), (None, moving, (RELU,))):
+        programs, journal, backend = built(*kinds)
+        assert list(programs) == [backend.names[2]]
+        refused = backend.names[kinds.index(None)]
+        expected = {"only moves data, which no library does better", f"no way to say {refused}"}
+        assert set(journal.refused.values()) == expected
+
+
 def test_what_only_moves_data_goes_back() -> None:
     """Also a region without any step."""
     programs, journal, backend = built((ir.Reorder(), ir.Slice((0, 0))), (RELU,), ())

@@ -110,6 +110,8 @@ def test_symbols_stay_those_of_the_caller():
     parts = [f for f in between.functions.values() if f.attrs and "mxplan.part" in f.attrs]
     assert len(parts) == 3
     assert sum(isinstance(part.params[-1].ty, relax.ShapeType) for part in parts) == 2
+    tensors = [one for part in parts for one in part.params if not isinstance(one.ty, relax.ShapeType)]
+    assert tensors and all(isinstance(one.ty, relax.TensorType) for one in tensors), "symbols come as a shape"
     back = InlineBlocks()(between)
     assert [gvar.name_hint for gvar in back.functions] == ["main"]
     relax.analysis.well_formed(back)

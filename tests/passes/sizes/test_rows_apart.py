@@ -13,7 +13,7 @@ from tvm import relax, tirx
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from relax_programs import TARGET, normal, parse
 
-from tvm_mxplan.operators.attention import Attention, attention
+from tvm_mxplan.operators.attention import ROTARY, Attention, attention
 from tvm_mxplan.passes.sizes.row_rules import RULES
 from tvm_mxplan.passes.sizes.rows_apart import why_rows_meet
 
@@ -71,6 +71,11 @@ APART = {
     "topk": ("R.topk(x, k=2, axis=1)[0]", X),
     "gather_elements": ("R.gather_elements(x, R.argsort(x, axis=1, dtype='int64'), axis=1)", X),
     "axis behind": ("R.permute_dims(R.exp(R.permute_dims(x, axes=[1, 2, 0, 3])), axes=[2, 0, 1, 3])", X),
+    "softmax of others": ("R.multiply(x, R.nn.softmax(w, axis=0))", {**X, "w": "(6, 8, 10)"}),
+    "images of others": ("R.add(x, R.nn.max_pool2d(w, pool_size=(2, 2)))", {**X, "w": "(1, 6, 9, 11)"}),
+    "zeros like it": ("R.add(x, R.zeros_like(R.exp(x)))", X),
+    "one row for all": ("R.add(x, w)", {**X, "w": "(1, 6, 8, 10)"}),
+    "a matrix for all": ("R.matmul(x, w)", {**X, "w": "(1, 6, 10, 3)"}),
     "no rows": ("R.add(x, R.sum(w, axis=[0]))", {**X, "w": "(7, 6, 8, 10)"}),
 }
 MEET = {
@@ -98,6 +103,19 @@ MEET = {
         "where other axes",
     ),
     "a concatenation of rows": ("R.concat((x, x), axis=0)", X, "joins over the batch"),
+    "a row in front of rows": (
+        "R.concat((c, x), axis=0)",
+        {**X, "c": "(1, 6, 8, 10)"},
+        "different places, or without",
+    ),
+    "repeated rows": ("R.repeat(x, 2, axis=0)", X, "repeats over the batch"),
+    "repeated elements": ("R.repeat(x, 2)", X, "repeats all elements"),
+    "more rows": ("R.nn.pad(x, [0, 1, 0, 0, 0, 0, 0, 0])", X, "adds rows"),
+    "rows in front": ("R.nn.pad(x, [2, 0, 0, 0, 0, 0, 0, 0])", X, "adds rows"),
+    "a triangle of rows": ("R.tril(x)", {"x": "(n, 6)"}, "masks over the batch"),
+    "as many rows as it takes": ("R.add(x, w)", {**X, "w": "(7, 6, 8, 10)"}, "numbers for each row"),
+    "a matrix for each row": ("R.matmul(x, w)", {**X, "w": "(7, 6, 10, 3)"}, "numbers for each row"),
+    "rows as filters": ("R.nn.conv2d(w, x)", {"x": "(n, 6, 3, 3)", "w": "(2, 6, 8, 8)"}, "operand 1 has"),
     "rows taken from rows": ("R.take(x, i, axis=0)", {**X, "i": "(2,) int64"}, "takes over the batch"),
     "rows in another order": ("R.flip(x, axis=0)", X, "over the batch"),
     "a number of rows": (
@@ -190,5 +208,6 @@ def test_kernels_and_branches_are_not_known() -> None:
 
 def test_every_rule_is_of_an_operator() -> None:
     attention(Attention(1.0), *[relax.Var(name, relax.TensorType(ndim=4)) for name in "qkv"])
+    ROTARY.register()
     known = set(tvm.ir.Op.list_op_names())
     assert not [name for name in RULES if f"relax.{name}" not in known]

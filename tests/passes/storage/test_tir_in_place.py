@@ -124,6 +124,27 @@ def accumulate(x: T.Buffer((8,), "float32"), out: T.Buffer((8,), "float32")) -> 
             out[vi] = out[vi] + x[vi]
 
 
+@T.prim_func(s_tir=True)
+def rows_over_each_other(
+    x: T.Buffer((6,), "float32"), y: T.Buffer((4, 6), "float32"), out: T.Buffer((6,), "float32")
+) -> None:
+    """The last row stays; each adds the operand, which the first would overwrite."""
+    for i, j in T.grid(4, 6):
+        with T.sblock("out"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            out[vj] = x[vj] + y[vi, vj]
+
+
+@T.prim_func(s_tir=True)
+def one_row(
+    x: T.Buffer((6,), "float32"), y: T.Buffer((1, 6), "float32"), out: T.Buffer((6,), "float32")
+) -> None:
+    for i, j in T.grid(1, 6):
+        with T.sblock("out"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            out[vj] = x[vj] + y[vi, vj]
+
+
 CASES: list[tuple[Any, list[tuple[int, int]]]] = [
     (add, [(0, 2), (1, 2)]),
     (add_row, [(0, 2)]),
@@ -136,6 +157,8 @@ CASES: list[tuple[Any, list[tuple[int, int]]]] = [
     (cast, []),
     (partial, []),
     (accumulate, []),
+    (rows_over_each_other, []),
+    (one_row, [(0, 2)]),
 ]
 
 

@@ -88,3 +88,22 @@ def test_the_plan_is_told_and_the_order_is_taken_on_request(monkeypatch: pytest.
         told.clear()
         default_pipeline(LLVM, reuse, reorder, lambda *plan: told.append(plan))(mod)
         assert (len(ordered), len(told)) == (orders, plans)
+
+
+@tvm.instrument.pass_instrument
+class Ran:
+    """Names of the passes that run."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def run_before_pass(self, _mod: tvm.IRModule, info: tvm.transform.PassInfo) -> None:
+        self.names.append(str(info.name))
+
+
+def test_by_default_storage_is_planned_in_the_order_that_there_is_and_empty_sums_are_defined() -> None:
+    ran = Ran()
+    with tvm.transform.PassContext(instruments=[ran]):
+        default_pipeline(LLVM)(rp.parse("return R.permute_dims(x)", 'x: R.Tensor((4, 6), "float32")'))
+    assert {"StorageRewrite", "EmptyReductions", "FusedScalarsInShapes"} <= set(ran.names)
+    assert not {"StaticPlanBlockMemory"} & set(ran.names)

@@ -158,8 +158,22 @@ def test_products_in_groups_wait_for_loads_where_vectors_are_multiplied_that_fas
     assert dense / half == pytest.approx(few * 0.65 * narrow)
 
 
-@pytest.mark.parametrize(("groups", "narrower"), [(4, "avx512"), (8, "avx2"), (16, "sse41"), (32, "avx512")])
-def test_groups_of_few_channels_take_narrow_vectors(groups: int, narrower: str) -> None:
+@pytest.mark.parametrize(
+    ("layer", "narrower"),
+    [
+        (convolution(64, 64, 14, 3, 1, 4), "avx512"),
+        (convolution(64, 64, 14, 3, 1, 8), "avx2"),
+        (convolution(64, 64, 14, 3, 1, 16), "sse41"),
+        (convolution(64, 64, 14, 3, 1, 32), "avx512"),
+        (convolution(16, 16, 14, 3, 1, 2), "avx2"),
+        # The wider side of a group decides, and a convolution of one group has whole vectors.
+        (convolution(32, 64, 14, 3, 1, 4), "avx512"),
+        (convolution(64, 32, 14, 3, 1, 4), "avx512"),
+        (convolution(4, 64, 14, 4), "avx512"),
+    ],
+    ids=["16", "8", "4", "2", "two groups", "fewer inputs", "fewer outputs", "one group"],
+)
+def test_groups_of_few_channels_take_narrow_vectors(layer: ir.Program, narrower: str) -> None:
     compute = tuple(
         Compute("float32", name, 100.0 * at) for at, name in enumerate(("sse41", "avx2", "avx512"), 1)
     )
@@ -172,7 +186,6 @@ def test_groups_of_few_channels_take_narrow_vectors(groups: int, narrower: str) 
             {"sse41": 1, "avx2": 1, "avx512": 1, narrower: 2},
         )
     )
-    layer = convolution(64, 64, 14, 3, 1, groups)
     assert computing(layer, LAST, "jit:avx512_core", slower) > 1.2 * computing(
         layer, LAST, "jit:avx512_core", machine
     )
@@ -351,3 +364,30 @@ def test_copies_take_no_arithmetic_though_their_kernel_bears_the_name_of_slow_co
 
     assert computing(LAST, "simple:any") == 0.0
     assert computing(BLOCKED, "simple:any") > 50 * computing("abcd", "jit:uni") > 0.0
+
+
+def few_bits(*rows: int, columns: int = 512, depth: int = 1024) -> float:
+    """Microseconds that a product of rows with a matrix of four bits computes."""
+    b = ProgramBuilder("one")
+    numbers = np.zeros((1, columns, depth // 8), "int32")
+    scales = np.zeros((1, columns, depth // 32), "float32")
+    operands = [("src", b.port("input", "x", (*rows, depth), "float32"))]
+    operands += [("numbers", b.constant(numbers)), ("scales", b.constant(scales))]
+    b.step("product", ir.FewBitsProduct(4, 32), (*rows, columns), operands)
+    program = b.finish()
+    (step,) = program.steps
+    layouts = tuple(program.values[number].layout for _, number in operands_of(step))
+    return computing_us(StepFacts(program, step, layouts, info("few_bits:any")), RATES)
+
+
+def test_numbers_of_few_bits_are_read_once_whatever_the_rows() -> None:
+    """One row takes most of what four take; many take as many times longer as there are more of them."""
+    assert few_bits(1) < few_bits(4) < 2.5 * few_bits(1)
+    assert few_bits(2048) == pytest.approx(2 * few_bits(1024), rel=0.02)
+    more = [few_bits(4, columns=1024), few_bits(4, depth=2048)]
+    assert more == pytest.approx([2 * few_bits(4)] * 2) and few_bits(3, 5) == few_bits(15)
+
+
+def test_few_rows_multiply_words_as_they_are_read() -> None:
+    """For more than four they are unpacked in front, which takes longer than one more row does."""
+    assert few_bits(5) - few_bits(4) > 1.5 * (few_bits(4) - few_bits(3))

@@ -97,6 +97,8 @@ def test_beginning_the_products_takes_a_while() -> None:
     waking = replace(FREE, fork_us=2.0)
     one, many = (winograd(waking, "winograd_f4", 64, (1, 64, 7, 7), groups=groups) for groups in (1, 4))
     assert 10 < one < many
+    slower = replace(FREE, fork_us=4.0)
+    assert winograd(slower, "winograd_f4", 64, (1, 64, 7, 7)) == pytest.approx(2 * one)
 
 
 @pytest.mark.parametrize("machine", [COMPUTING, READING, CACHING])

@@ -68,6 +68,7 @@ def test_a_residual_behind_a_reshape_is_a_post_op(first: bool, algorithm: str):
     assert isinstance(post_op, ir.BinaryPostOp)
     addend = after.values[post_op.value]
     assert addend.shape == (30, 6) and after.values[addend.alias_of].kind == "input"
+    assert addend.name == after.values[addend.alias_of].name, "a dump calls it what the model does"
 
 
 def test_residuals_behind_reshapes_follow_each_other():
@@ -182,6 +183,7 @@ def test_a_chain_of_a_thousand_views_is_walked_without_recursion():
         (ir.Deconvolution((1, 1), (0, 0, 0, 0), (1, 1), 1), True),
         (ir.MatMul(), True),
         (ir.InnerProduct(), True),
+        (ir.FewBitsProduct(4, 32), True),
         (ir.Binary("mul"), True),
         (ir.Eltwise("tanh", 0.0, 0.0), True),
         (ir.Softmax("softmax", 1), False),
@@ -216,3 +218,25 @@ def test_steps_go_next_to_what_takes_post_ops(maker: ir.Attributes, moves: bool)
     assert second.operand("src") == first.dst
     assert after.values[last.operand("src")].shape == rows
     assert after.values[last.operand("src")].alias_of == second.dst
+
+
+def test_what_is_written_through_a_view_stays_behind_who_writes_it() -> None:
+    """The activation reads what was written over the product, by the view."""
+    rows = (6, 20)
+    values = (
+        ir.Value("x", rows, "float32", "input", "ab", 0),
+        ir.Value("made", rows, "float32", "local", "ab"),
+        ir.Value("written", rows, "float32", "local", "ab", alias_of=1),
+        ir.Value("result", rows, "float32", "local", "ab"),
+        ir.Value("out", rows, "float32", "output", "ab", 0),
+    )
+    relu = ir.Eltwise("relu", 0.0, 0.0)
+    makers = ((ir.MatMul(), 0, 1), (ir.Eltwise("tanh", 0.0, 0.0), 0, 2), (relu, 2, 3), (relu, 3, 4))
+    steps = tuple(
+        ir.Step(f"s{at}", attrs, (ir.Operand("src", src), ir.Operand("dst", dst)))
+        for at, (attrs, src, dst) in enumerate(makers)
+    )
+    program = ir.Program("p", values, steps)
+    graph = Graph(program, [])
+    put_before_views(graph)
+    assert graph.finish() == program

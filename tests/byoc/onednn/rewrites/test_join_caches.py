@@ -84,7 +84,18 @@ def one_for_both(b: Small) -> int:
     return attended(b, query, both, both)
 
 
-@pytest.mark.parametrize("write", [read_before, three_pieces, keys_alone, one_for_both])
+def seen_in_another_shape(b: Small) -> int:
+    query, key, value, past_key, past_value = b.inputs
+    keys = joined(b, past_key, key)
+    result = attended(b, query, keys, joined(b, past_value, value))
+    rows = b.reshape(keys, (HEADS, PAST + 1, DEPTH))
+    last = b.step("slice", ir.Slice((0, PAST, 0)), (HEADS, 1, DEPTH), [("src", rows)])
+    return b.binary(result, b.reshape(last, RESULT))
+
+
+@pytest.mark.parametrize(
+    "write", [read_before, three_pieces, keys_alone, one_for_both, seen_in_another_shape]
+)
 def test_what_is_no_cache_stays(write) -> None:
     b = Small(RESULT, FRESH, FRESH, FRESH, CACHE, CACHE)
     after = fused(b, write(b))

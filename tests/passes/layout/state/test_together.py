@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 import tvm
 from blocks import BLOCKED
@@ -9,6 +11,8 @@ from region_passes import region_passes
 from relax_programs import parse
 
 from tvm_mxplan.byoc.onednn.backend import OneDNN
+from tvm_mxplan.core.decisions.choices import Choices
+from tvm_mxplan.core.decisions.journal import Journal
 from tvm_mxplan.core.machine import MachineRates, default_rates
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.operands import operands_of
@@ -27,6 +31,7 @@ d = {POOL.format("m", 5, 2)}
 return d
 """
 """The cumulative sum is left to TVM, so ``a`` goes from one region to another one."""
+X = 'x: R.Tensor((1, 64, 8, 8), "float32")'
 
 
 class Costs:
@@ -60,14 +65,22 @@ FIRST = {PLAIN: 1000.0, LAST: 100.0, BLOCKED: 101.0}
 SECOND = {PLAIN: 1000.0, LAST: 1000.0, BLOCKED: 100.0}
 
 
-def layouts_of_pools(state: bool, costs: Costs) -> list[list[str]]:
+def layouts_of_pools(
+    state: bool,
+    costs: Costs,
+    layers: Mapping[str, str] | None = None,
+    journal: Journal | None = None,
+    lines: str = LINES,
+    parameters: str = X,
+    choices: Choices | None = None,
+) -> list[list[str]]:
     """The layouts of the results of pools, region by region."""
-    mod = parse(LINES, 'x: R.Tensor((1, 64, 8, 8), "float32")')
+    mod = parse(lines, parameters)
     backend = OneDNN()
     mod = tvm.transform.Sequential(region_passes(backend, named=True))(mod)
     if state:
         mod = map_programs(mod, backend.name, lambda program: program.with_value(0, state=0)).mod
-    mod = InferLayouts(backend, "cost", costs)(mod)
+    mod = InferLayouts(backend, "cost", costs, layers or {}, choices, journal)(mod)
     found = []
     for _, function in sorted(regions(mod, "mxplan_onednn"), key=lambda item: item[0].name_hint):
         program = program_of(function)
@@ -83,6 +96,38 @@ def test_forward_is_laid_out_for_backward_where_state_changes(state: bool, first
     found = layouts_of_pools(state, Costs(FIRST, SECOND))
     assert len(found) == 2
     assert found == [[first], [BLOCKED]]
+
+
+def test_a_layout_that_a_user_states_holds_for_its_step_and_is_told_of_that_alone() -> None:
+    journal = Journal()
+    found = layouts_of_pools(True, Costs(FIRST, SECOND), {"max_pool2d_0": "nhwc"}, journal)
+    assert found == [[LAST], [BLOCKED]]
+    forced = [journal.layouts[name].forced for name in sorted(journal.layouts)]
+    assert [one for one in forced if one] == [("max_pool2d_0",)]
+
+
+@pytest.mark.parametrize("state", [False, True])
+def test_a_choice_is_taken_again_where_all_regions_that_it_was_made_for_are_the_same(state: bool) -> None:
+    first = Choices()
+    layouts_of_pools(state, Costs(FIRST, SECOND), choices=first)
+    again, other = Choices(known=first.made), Choices(known=first.made)
+    layouts_of_pools(state, Costs(FIRST, SECOND), choices=again)
+    # The second region's window is another one; the first region is what it was.
+    lines = LINES.replace("[5, 5]", "[7, 7]").replace("[2, 2]", "[3, 3]")
+    assert lines != LINES
+    layouts_of_pools(state, Costs(FIRST, SECOND), lines=lines, choices=other)
+    assert (again.used, again.regions) == (first.regions, first.regions)
+    assert other.used == (0 if state else first.regions - 1)
+
+
+def test_regions_of_named_sizes_are_laid_out_alone() -> None:
+    """Also where some of their tensors have known sizes."""
+    lines = LINES.replace("m = R.multiply(a, b)", "s = R.multiply(a, b)\nm = R.multiply(s, w)")
+    named = 'x: R.Tensor(("n", 64, 8, 8), "float32"), w: R.Tensor((1, 64, 1, 1), "float32")'
+    for state in (False, True):
+        assert layouts_of_pools(state, Costs(FIRST, SECOND), lines=lines, parameters=named)[0] == [LAST]
+    known = named.replace('"n"', "2")
+    assert layouts_of_pools(True, Costs(FIRST, SECOND), lines=lines, parameters=known)[0] == [BLOCKED]
 
 
 def test_what_gains_more_than_the_reorder_costs_is_laid_out_on_its_own() -> None:
