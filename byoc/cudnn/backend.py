@@ -33,6 +33,10 @@ from .rates import rates_of
 from .rewrites.fusion import fuse
 
 
+_NAIVE = "eng0"
+"""The engine of products that computes them one by one, ten times as long as others (seen on an H200)."""
+
+
 class Cudnn:
     """cuDNN on a GPU; see :class:`tvm_mxplan.byoc.backend.DeviceBackend`."""
 
@@ -99,7 +103,18 @@ class Cudnn:
     def translate(self, region: relax.Function, name: str) -> Translation:
         program, constants = translate_region(region, name, NAME, self._table)
         check_numbers(program)
-        return fuse(program, constants, lambda one: not self.describe(one).steps[0].error)
+        return fuse(program, constants, self._fuses)
+
+    def _fuses(self, program: ir.Program) -> bool:
+        """Whether a step may have the post-ops it has: an engine, and none that is slower than two steps."""
+        (step,), (info,) = program.steps, self.describe(program).steps
+        slower = (
+            isinstance(step.attrs, ir.Convolution | ir.Deconvolution)
+            and step.post_ops
+            and step.attrs.groups < program.values[step.operand("src")].shape[1]  # type: ignore[operator]
+            and info.implementation.partition("_")[0] == _NAIVE
+        )
+        return not info.error and not slower
 
     def describe(self, program: ir.Program) -> Description:
         values = [_settled(value) for value in program.values]

@@ -1,7 +1,7 @@
 """scripts/cudnn NAME [ARGUMENT ...]: one table or task; each has a --help of its own.
 
-engines   each pattern's engine on each device, as docs/cudnn.md shows it
-networks  the parts of networks that become plans, as docs/cudnn.md shows them
+engines   each pattern's engine on each device, as docs/figures/cudnn.md shows it
+networks  the parts of networks that become plans, as docs/figures/cudnn.md shows them
 exports   writes networks that the zoo has not; needs torch and timm
 """
 

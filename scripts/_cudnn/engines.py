@@ -1,4 +1,4 @@
-"""Prints each pattern's engine on each device, as docs/cudnn.md shows it; no GPU is needed.
+"""Prints each pattern's engine on each device, as docs/figures/cudnn.md shows it; no GPU is needed.
 
 scripts/cudnn engines tests/byoc/cudnn/devices/*.json [--kinds int8 ...] [--only "batch norm in training" ...]
 """

@@ -1,4 +1,4 @@
-"""Prints the parts of networks that cuDNN plans, as docs/cudnn.md shows them; no GPU is needed.
+"""Prints the parts of networks that cuDNN plans, as docs/figures/cudnn.md shows them; no GPU is needed.
 
 scripts/cudnn networks tests/byoc/cudnn/devices/h200.json [--exports FOLDER] [--only "vit_small float16" ...]
 

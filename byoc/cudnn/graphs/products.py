@@ -22,6 +22,7 @@ def matmul(b: GraphBuilder, _attrs: ir.MatMul) -> dict[str, Any]:
         return b.stored(place, *seen)
 
     x = b.node("matmul", [read(b.place("src")), read(b.place("weights"))])
+
     def beside(place: int) -> int:
         seen, _ = _matrices(b, place)
         b.check_batches(seen, shape[0], seen[1:2])

@@ -14,7 +14,7 @@ from .record import EnginePlan, engine_plan
 
 MOST_CANDIDATES = 8
 """Plans that are compared, in the order of the heuristics: one takes seconds where cuDNN compiles it."""
-_WARM_UP, _EACH, _ROUNDS = 3, 5, 7
+_WARM_UP, _EACH, _ROUNDS = 3, 10, 7
 RUNS = _EACH * _ROUNDS
 """Timed runs of each plan."""
 _ITEMS = {"FLOAT": 4, "INT32": 4, "HALF": 2, "BFLOAT16": 2, "INT8": 1, "UINT8": 1}

@@ -48,6 +48,49 @@ void CheckSoftmax() {
   Check(Says(said, "a softmax from acdb to another layout"), said);
 }
 
+// A pool by cuDNN's function: windows are described once, and what they have no word for is
+// refused.
+void CheckPools() {
+  mxplan::Program program = MakeProgram("");
+  Step pool;
+  pool.kind = "pooling";
+  pool.name = "p";
+  pool.operands = {{"src", 3}, {"dst", 4}};
+  auto numbers = [](std::vector<int64_t> two) { return two; };
+  pool.attributes = {{"algorithm", std::string("max")},
+                     {"kernel", numbers({3, 2})},
+                     {"strides", numbers({1, 1})},
+                     {"padding", numbers({1, 0})},
+                     {"dilation", numbers({1, 1})}};
+  for (size_t value : {4, 5}) program.values[value].shape[1] = Number(3);
+  program.steps[1] = pool;
+  std::vector<ConstantData> constants = {Constant(weights, {7, 3, 1, 1}), Constant(bias, {7})};
+  Caller caller;
+  auto run = [&] {
+    mxplan::Region region(program, constants, mxplan::FindLibrary("cudnn"));
+    caller.Run(&region, mxplan::MemorySpace::Kind::kCuda, 3);
+    std::vector<std::string> first = Take();
+    caller.Run(&region, mxplan::MemorySpace::Kind::kCuda, 3);
+    return first;
+  };
+  Take();
+  std::vector<std::string> calls = run();
+  Check(std::count(calls.begin(), calls.end(), "windows 0 1 3+1/1 2+0/1") == 1, Joined(calls));
+  calls = Take();
+  const std::vector<std::string> warm = {"transform", "pool", "transform"};
+  Check(calls.size() >= 3 && std::equal(warm.begin(), warm.end(), calls.begin()), Joined(calls));
+  Check(std::count(calls.begin(), calls.end(), "drop windows") == 1,
+        "given back: " + Joined(calls));
+  program.steps[1].attributes["dilation"] = numbers({2, 1});
+  std::string said = SaidBy([&] { run(); });
+  Check(Says(said, "a pool of dilated windows"), said);
+  program.steps[1].attributes["dilation"] = numbers({1, 1});
+  program.steps[1].attributes["algorithm"] = std::string("median");
+  said = SaidBy([&] { run(); });
+  Check(Says(said, "pool median"), said);
+  Take();
+}
+
 // Rows of a batch and zeros behind them: in the thread's stream, and nothing waits.
 void CheckRows() {
   std::shared_ptr<char> there = mxplan::CudaMemory().Allocate(12);
@@ -291,6 +334,7 @@ void CheckMovementErrors() {
 int main(int, char** arguments) {
   if (!Begin(arguments[1])) return 1;
   CheckSoftmax();
+  CheckPools();
   CheckCopies();
   CheckRows();
   CheckSharedConstants();
