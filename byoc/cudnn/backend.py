@@ -32,7 +32,6 @@ from .probe import program_of
 from .rates import rates_of
 from .rewrites.fusion import fuse
 
-
 _NAIVE = "eng0"
 """The engine of products that computes them one by one, ten times as long as others (seen on an H200)."""
 
