@@ -1,8 +1,8 @@
 """Steps that are functions of cuDNN's own, for every device: no engine is chosen, and they carry no plan.
 
 Conversions of layouts, what moves boxes, and softmax have no engines.  Pools have some, but cuDNN 9.19's
-compute bfloat16 wrong on SM 90, and take two and a half times as long for the largest of windows as its function
-does (both seen on an H200, ``docs/figures/cudnn.md``).
+compute bfloat16 wrong on SM 90, and take two and a half times as long for the largest of windows as its
+function does (both seen on an H200, ``docs/figures/cudnn.md``).
 """
 
 from __future__ import annotations
