@@ -20,6 +20,7 @@ from .ratios import Number, added, ceiling, floor, multiplied, of_float, quotien
 
 _MOST = 4096
 """Elements of a tensor that is still taken for shape arithmetic."""
+_FLOATS = (np.dtype("float32"), np.dtype("float64"))
 
 
 def evaluated(node: Node) -> list[Value] | None:
@@ -52,10 +53,13 @@ def _operands(node: Node) -> list[Symbols]:
 
 
 def _quotients(value: Value) -> Symbols | None:
-    """Floats as exact quotients."""
+    """Floats as quotients."""
     if isinstance(value, np.ndarray):
+        if value.dtype not in _FLOATS:
+            raise NotTaken
+        bits = np.finfo(value.dtype).nmant + 1
         elements = np.empty(value.size, dtype=object)
-        elements[:] = [of_float(float(number)) for number in value.reshape(-1)]
+        elements[:] = [of_float(float(number), bits) for number in value.reshape(-1)]
         return Symbols(elements.reshape(value.shape), str(value.dtype))
     return value if isinstance(value, Symbols) else None
 
@@ -180,7 +184,7 @@ def _concat(node: Node) -> Value:
 def _cast(node: Node) -> Value:
     data = _operands(node)[0]
     dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(node.attributes["to"]))
-    if dtype.kind == "f" or dtype.kind in "iu":
+    if dtype in _FLOATS or (dtype.kind in "iu" and dtype.itemsize >= 4):  # of enough digits for a size
         if not is_float(data) or dtype.kind == "f":
             return Symbols(data.elements, str(dtype))
         return value_of([truncated(number) for number in data.list()], data.shape, str(dtype))

@@ -9,6 +9,7 @@ Interpolation is separable, so axes are resized one after the other (``resize_ke
 
 from __future__ import annotations
 
+import contextlib
 import math
 from dataclasses import replace
 from fractions import Fraction
@@ -18,7 +19,7 @@ from tvm import relax, tirx
 
 from .....errors import InvalidInputError, UnsupportedError
 from ...dimensions.dims import Dim, compared, divided, expression, same, simplified
-from ...dimensions.ratios import floor, multiplied
+from ...dimensions.ratios import resized
 from ...node import Emitter, Node, NotTaken
 from ...values import Symbols, Value, dtype_of, shape_of, value_of
 from ..table import converts
@@ -148,8 +149,9 @@ def _by_scales(emitter: Emitter, extents: list[Dim], scales: Value) -> list[Axis
         else:
             return found
     if isinstance(scales, Symbols):
-        whole = [floor(multiplied(size, scale)) for size, scale in zip(extents, scales.list(), strict=True)]
-        return [Axis(size, result) for size, result in zip(extents, whole, strict=True)]
+        pairs = list(zip(extents, scales.list(), strict=True))
+        with contextlib.suppress(NotTaken):
+            return [Axis(size, resized(size, scale)) for size, scale in pairs]
     tensor = emitter.tensor(scales)
     old = emitter.emit(relax.op.astype(emitter.tensor(value_of(extents, (len(extents),))), "float32"))
     new = emitter.emit(relax.op.floor(relax.op.multiply(old, relax.op.astype(tensor, "float32"))))
