@@ -90,7 +90,9 @@ def _number(value: Value, dtype: str) -> float | None:
         return None
     if value is None:
         return 0.0
-    return value.reshape(-1)[0].item() if isinstance(value, np.ndarray) else None
+    number = value.reshape(-1)[0].item() if isinstance(value, np.ndarray) else None
+    # TVM's padding takes a float: what is none goes to a kernel.
+    return None if isinstance(number, int) and abs(number) > 2**53 else number
 
 
 def _constant(

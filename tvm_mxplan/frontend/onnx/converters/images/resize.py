@@ -44,13 +44,14 @@ def _resize(emitter: Emitter, node: Node) -> Value:
     method = _method(emitter, node, node.text("mode", "nearest"))
     if node.opset < 11:
         return _resized(emitter, node, Rule(method, "asymmetric", "floor"), None, node.input(1))
+    antialias = bool(node.attribute("antialias", 0))
     rule = Rule(
         method,
         node.text("coordinate_transformation_mode", "half_pixel"),
         node.text("nearest_mode", "round_prefer_floor"),
         cubic_a=node.attribute("cubic_coeff_a", -0.75),
-        exclude_outside=bool(node.attribute("exclude_outside", 0)) and method == "cubic",
-        antialias=bool(node.attribute("antialias", 0)),
+        exclude_outside=bool(node.attribute("exclude_outside", 0)) and (method == "cubic" or antialias),
+        antialias=antialias,
         extrapolation=node.attribute("extrapolation_value", 0.0),
     )
     if rule.coordinates not in COORDINATES or rule.rounding not in ROUNDINGS:

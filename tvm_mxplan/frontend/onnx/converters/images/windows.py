@@ -1,6 +1,6 @@
 """Windows over images, where TVM's importer lacks a result or an attribute.
 
-MaxPool with the places of what it finds, ConvTranspose to a stated shape.
+MaxPool with the places of what it finds, MaxUnpool, ConvTranspose to a stated shape.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from tvm import relax, te, tirx
 
 from ... import stock
-from ...dimensions.dims import Dim, product
+from .....errors import UnsupportedError
+from ...dimensions.dims import Dim, expression, product, same, simplified
 from ...node import Emitter, Node, NotTaken
-from ...values import Value
-from ..numbers import least
+from ...values import Value, dtype_of
+from ..numbers import constant, least
 from ..table import converts
 
 
@@ -134,6 +135,37 @@ def _column_major(emitter: Emitter, places: relax.Expr, dims: Sequence[Dim]) -> 
         return te.compute(tensor.shape, element, "turned")
 
     return emitter.builder.emit_te(kernel, places, primfunc_name_hint="column_major")
+
+
+@converts("MaxUnpool")
+def _max_unpool(emitter: Emitter, node: Node) -> Value:
+    """Elements at places in the flattened result, 0 elsewhere."""
+    data, places = emitter.tensor(node.input(0)), emitter.tensor(node.input(1))
+    dims, sizes = emitter.shape(data), node.attributes["kernel_shape"]
+    rank = len(sizes)
+    strides, pads = node.attribute("strides", [1] * rank), node.attribute("pads", [0] * (2 * rank))
+    image = [
+        simplified((expression(extent) - 1) * stride + size - before - after)
+        for extent, stride, size, before, after in zip(
+            dims[2:], strides, sizes, pads[:rank], pads[rank:], strict=True
+        )
+    ]
+    result = [*dims[:2], *image]
+    stated = node.input(2)
+    if stated is not None:
+        wanted = emitter.dims(stated)
+        # Places in a larger image are its own for some, for ONNX's reference those of the one made above.
+        if len(wanted) != len(result) or not all(map(same, wanted[2:], image)):
+            raise UnsupportedError(
+                f"{emitter.importer.called(node)}: output_shape {[*map(str, wanted)]} where kernel, strides and "
+                f"pads give {[*map(str, result)]}, in which of the two the indices count is not defined; expected "
+                "the latter; pad the result instead"
+            )
+    dtype = dtype_of(data)
+    zeros = relax.op.full(relax.ShapeExpr([expression(product(result))]), constant(0, dtype), dtype)
+    rows = [emitter.tensor(emitter.reshaped(value, [product(dims)])) for value in (places, data)]
+    flat = emitter.emit(relax.op.scatter_elements(emitter.emit(zeros), *rows, axis=0))
+    return emitter.reshaped(flat, result)
 
 
 @converts("ConvTranspose")
