@@ -165,6 +165,18 @@ def _by_kernel(
     return _padded(emitter, data, results, mode, value, pads, axes)
 
 
+def padded(emitter: Emitter, data: relax.Expr, amounts: list[Dim]) -> relax.Expr:
+    """The tensor with zeros before and after each axis, as many fewer elements for amounts below 0."""
+    dims = emitter.shape(data)
+    rank = len(dims)
+    results = [
+        simplified(expression(size) + low + high)
+        for size, low, high in zip(dims, amounts[:rank], amounts[rank:], strict=True)
+    ]
+    tensor = emitter.tensor(value_of(amounts, (2 * rank,)))
+    return _padded(emitter, data, results, "constant", None, tensor, list(range(rank)))
+
+
 def _padded(
     emitter: Emitter,
     data: relax.Expr,
