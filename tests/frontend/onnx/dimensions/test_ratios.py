@@ -65,7 +65,7 @@ def test_sizes_are_those_of_float32(factor):
 
 
 def test_what_may_round_to_another_size_is_left_to_the_model():
-    """50 * 0.3 is more than 15 in float32, 1 / 41 * 41 less than 1; thirds and their sum are rounded twice."""
+    """50 * 0.3 is more than 15 in float32, 1 / 41 * 41 less than 1; thirds are rounded."""
     assert np.float32(50) * np.float32(0.3) > 15
     assert np.float32(1) / np.float32(41) * np.float32(41) < 1
     third = quotient(N, 3)

@@ -1,6 +1,6 @@
 """States the axes along which versions before 7 broadcast, which later ones do by the last axes alone.
 
-    Add<broadcast = 1, axis = 1>(x [n, 3, h, w], b [3])     b becomes [3, 1, 1]
+Add<broadcast = 1, axis = 1>(x [n, 3, h, w], b [3])     b becomes [3, 1, 1]
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def aligned(emitter: Emitter, node: Node) -> Node:
     behind = rank - first - own
     if not 0 <= first <= rank or behind < 0:
         raise InvalidInputError(
-            f"{emitter.importer.called(node)}: {own} axes from axis {start} of a tensor of {rank}; expected no "
-            "more than it has"
+            f"{emitter.importer.called(node)}: {own} axes from axis {start} of a tensor of {rank}; expected "
+            "no more than it has"
         )
     if not behind or not own:
         return node

@@ -8,7 +8,7 @@ A float that is no fraction of powers of two stands for the simplest one near it
 rounded; a quotient is made only where the float is the quotient itself wherever a float can be, so that both
 round to the same size: 10 * 0.7 is 7 in float32, though 0.7 in float32 is less than 7/10.  That is so where
 one operand at most is rounded, by less than half of a float's last digit; all else is left to the model, such
-as ``n / 41 * 41``, which may be less than ``n``.  Sizes are taken to be less than 2**16, whole ones than 2**24.
+as ``n / 41 * 41``, which may be less than ``n``.  Sizes are taken to be less than 2**16, or 2**24 if whole.
 """
 
 from __future__ import annotations

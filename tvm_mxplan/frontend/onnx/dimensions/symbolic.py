@@ -65,7 +65,7 @@ def _quotients(value: Value) -> Symbols | None:
 
 
 def _elementwise(function: Callable[[Dim, Dim], Dim]) -> Callable[[Node], Value]:
-    """A rule for an operator of operands that broadcast, one by one; the result is of the first one's type."""
+    """A rule for an operator of operands that broadcast, one by one; the result has the first one's type."""
 
     def rule(node: Node) -> Value:
         operands = _operands(node)

@@ -98,9 +98,10 @@ def _shrink(emitter: Emitter, node: Node) -> Value:
     wide = data if inner == dtype else emitter.emit(relax.op.astype(data, inner))
     bound = node.attribute("lambd", 0.5)
     bias, zero = constant(node.attribute("bias", 0.0), inner), constant(0, inner)
-    above, below = (compare(wide, constant(end, inner)) for compare, end in (
-        (relax.op.greater, bound), (relax.op.less, -bound)
-    ))
+    above, below = (
+        compare(wide, constant(end, inner))
+        for compare, end in ((relax.op.greater, bound), (relax.op.less, -bound))
+    )
     upper = relax.op.where(above, relax.op.subtract(wide, bias), zero)
     result = emitter.emit(relax.op.where(below, relax.op.add(wide, bias), upper))
     return result if inner == dtype else emitter.emit(relax.op.astype(result, dtype))

@@ -1,7 +1,7 @@
 """RoiAlign: parts of images, each in a grid of bins, of every bin the mean or the largest of samples.
 
-Regions are scaled first, then moved by half a pixel where coordinates are those of pixels' middles.  Means are
-an operator of TVM, save those of as many samples as a region is large, which may be none.
+Regions are scaled first, then moved by half a pixel where coordinates are those of pixels' middles.  Means
+are an operator of TVM, save those of as many samples as a region is large, which may be none.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def _region_align(emitter: Emitter, node: Node) -> Value:
     )
     if mode not in ("avg", "max") or coordinates not in ("half_pixel", "output_half_pixel"):
         raise InvalidInputError(
-            f"{emitter.importer.called(node)}: mode {mode!r}, coordinates {coordinates!r}; expected avg or max, "
-            "and half_pixel or output_half_pixel"
+            f"{emitter.importer.called(node)}: mode {mode!r}, coordinates {coordinates!r}; expected avg or "
+            "max, and half_pixel or output_half_pixel"
         )
     middles, dtype = coordinates == "half_pixel", dtype_of(regions)
     scale = constant(node.attribute("spatial_scale", 1.0), dtype)

@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 
 from tvm import relax, te, tirx
 
-from ... import stock
 from .....errors import UnsupportedError
+from ... import stock
 from ...dimensions.dims import Dim, expression, product, same, simplified
+from ...dimensions.restate import text_of
 from ...node import Emitter, Node, NotTaken
 from ...values import Value, dtype_of
 from ..numbers import constant, least
@@ -158,8 +159,8 @@ def _max_unpool(emitter: Emitter, node: Node) -> Value:
         # Places in a larger image are its own for some, for ONNX's reference those of the one made above.
         if len(wanted) != len(result) or not all(map(same, wanted[2:], image)):
             raise UnsupportedError(
-                f"{emitter.importer.called(node)}: output_shape {[*map(str, wanted)]} where kernel, strides and "
-                f"pads give {[*map(str, result)]}, in which of the two the indices count is not defined; expected "
+                f"{emitter.importer.called(node)}: output_shape {_row(wanted)} where kernel, strides and "
+                f"pads give {_row(result)}, in which of the two the indices count is not defined; expected "
                 "the latter; pad the result instead"
             )
     dtype = dtype_of(data)
@@ -167,6 +168,10 @@ def _max_unpool(emitter: Emitter, node: Node) -> Value:
     rows = [emitter.tensor(emitter.reshaped(value, [product(dims)])) for value in (places, data)]
     flat = emitter.emit(relax.op.scatter_elements(emitter.emit(zeros), *rows, axis=0))
     return emitter.reshaped(flat, result)
+
+
+def _row(dims: Sequence[Dim]) -> str:
+    return f"[{', '.join(map(text_of, dims))}]"
 
 
 @converts("ConvTranspose")
