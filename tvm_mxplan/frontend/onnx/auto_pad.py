@@ -22,6 +22,8 @@ from .values import Value, dtype_of, shape_of, value_of
 _SAME = ("SAME_UPPER", "SAME_LOWER")
 _FILLED = {"Conv": 0.0, "MaxPool": -np.inf}
 """Operators whose data may be padded beforehand, and with what number."""
+_POOLS = ("MaxPool", "AveragePool", "LpPool")
+"""Operators that TVM pads by other rules, even where sizes are numbers."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class _Axis:
 
 
 def explicit(emitter: Emitter, node: Node, pad: Callable[[Node], Value]) -> Node:
-    """The node without ``auto_pad`` where that depends on sizes; others as they are.
+    """The node without ``auto_pad`` where that depends on sizes, or is a pool's; others as they are.
 
     Parameters
     ----------
@@ -41,7 +43,8 @@ def explicit(emitter: Emitter, node: Node, pad: Callable[[Node], Value]) -> Node
     if node.domain or node.op_type == "ConvTranspose" or node.text("auto_pad") not in _SAME:
         return node
     axes = _axes(node)
-    if axes is None or not any(not isinstance(axis.extent, int) for axis in axes):
+    fixed = axes is not None and all(isinstance(axis.extent, int) for axis in axes)
+    if axes is None or (fixed and node.op_type not in _POOLS):
         return node
     upper = node.text("auto_pad") == "SAME_UPPER"
     totals = [_total(axis) for axis in axes]
@@ -49,7 +52,9 @@ def explicit(emitter: Emitter, node: Node, pad: Callable[[Node], Value]) -> Node
     after = [
         simplified(expression(total) - expression(low)) for total, low in zip(totals, before, strict=True)
     ]
-    attributes = {name: value for name, value in node.attributes.items() if name != "auto_pad"}
+    # The result has the size of the data by strides, rounded up, whatever ``ceil_mode``.
+    ruled = ("auto_pad", "ceil_mode")
+    attributes = {name: value for name, value in node.attributes.items() if name not in ruled}
     if all(isinstance(amount, int) for amount in [*before, *after]):
         return _with(node, node.inputs, attributes | {"pads": [*before, *after]})
     filled = _FILLED.get(node.op_type)

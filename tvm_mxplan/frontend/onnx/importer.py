@@ -30,6 +30,7 @@ from . import auto_pad, converters, fold, functions, readers, stock
 from .checks.check_numbers import check_numbers
 from .contradictions import Contradiction, contradiction
 from .dimensions import agree, symbolic
+from .dimensions.aligned import aligned
 from .dimensions.dims import Dim
 from .node import Emitter, Node, NotTaken
 from .values import Scope, Value, has_shape, rank_of
@@ -159,6 +160,7 @@ class Importer:
 
     def _results(self, node: Node, scope: Scope) -> Sequence[Value]:
         check_numbers(node, self.called)
+        node = aligned(self._emitter, node)
         for attempt in (fold.folded, symbolic.evaluated):
             found = attempt(node)
             if found is not None:

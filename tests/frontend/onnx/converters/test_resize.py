@@ -12,6 +12,7 @@ from onnx_models import check, normal, operators
 
 import tvm_mxplan
 from tvm_mxplan.errors import InvalidInputError, UnsupportedError
+from tvm_mxplan.testing.reference import onnxruntime_outputs
 
 
 def resizes(
@@ -168,3 +169,15 @@ def test_refusals_name_the_node() -> None:
         tvm_mxplan.compile(
             resizes([8], [({}, {"mode": "linear", "antialias": 1})], {"sizes": sizes(4)}), "llvm"
         )
+
+
+@pytest.mark.parametrize("factor", [1.3, 7 / 3, 0.7])
+def test_named_sizes_by_scales_that_float32_rounds_down(factor: float) -> None:
+    """90 * 1.3 is 116.99999 in float32: an expression over the named dimension would make 117 of it."""
+    parsed = resize([1, "c", "h", 3], {"scales": scales(1, 1, factor, 2)}, mode="linear")
+    executable = tvm_mxplan.compile(parsed, "llvm")
+    for height in (27, 90, 30):
+        data = normal(1, 2, height, 3)
+        (expected,) = onnxruntime_outputs(parsed, {"x": data})
+        (found,) = executable(data)
+        np.testing.assert_allclose(found.numpy(), expected, rtol=1e-4, atol=1e-5)

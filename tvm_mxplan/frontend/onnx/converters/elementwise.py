@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import onnx
@@ -13,109 +12,11 @@ from ....errors import UnsupportedError
 from ..dimensions.dims import expression
 from ..dimensions.restate import Demand, demanded
 from ..node import Emitter, Node, NotTaken
-from ..values import Value, dtype_of, rank_of, shape_of
+from ..values import Value, dtype_of
 from .numbers import constant, is_integer
 from .table import converts
 
 _DROPS = "drops elements at random, as in training; expected training_mode = 0"
-
-
-@converts("PRelu")
-def _prelu(emitter: Emitter, node: Node) -> Value:
-    """Slopes by channel, as versions before 7 mean them."""
-    slope = shape_of(node.input(1))
-    rank = rank_of(node.input(0))
-    if node.opset >= 7 or slope is None or len(slope) != 1 or rank is None:
-        raise NotTaken
-    data, slopes = emitter.tensor(node.input(0)), node.input(1)
-    if slope != [1]:
-        return emitter.emit(relax.op.nn.prelu(data, emitter.tensor(slopes), 1))
-    slopes = emitter.tensor(emitter.reshaped(slopes, []))
-    scaled = relax.op.multiply(data, slopes)
-    return emitter.emit(relax.op.where(relax.op.less(data, constant(0, dtype_of(data))), scaled, data))
-
-
-@converts("Elu", "Celu", "Selu", "HardSigmoid")
-def _narrow_activation(emitter: Emitter, node: Node) -> Value:
-    """Activations of 16 bits, computed in float32: TVM's converters mix types, and ONNX rounds once."""
-    data = node.input(0)
-    dtype = dtype_of(data)
-    if dtype not in ("float16", "bfloat16", "float64"):
-        raise NotTaken
-    inner = "float64" if dtype == "float64" else "float32"
-    wide = emitter.tensor(data)
-    if inner != dtype:
-        wide = emitter.emit(relax.op.astype(wide, inner))
-
-    def number(name: str, default: float) -> relax.Expr:
-        return constant(node.attribute(name, default), inner)
-
-    result = emitter.emit(_ACTIVATIONS[node.op_type](wide, number))
-    return result if inner == dtype else emitter.emit(relax.op.astype(result, dtype))
-
-
-Number = Callable[[str, float], relax.Expr]
-"""An attribute or its default as a constant."""
-
-
-def _exponential(x: relax.Expr, dtype: str) -> relax.Expr:
-    """``exp(x) - 1`` below zero, nothing above; never too large."""
-    return relax.op.subtract(relax.op.exp(relax.op.minimum(x, constant(0, dtype))), constant(1, dtype))
-
-
-def _elu(x: relax.Expr, number: Number) -> relax.Expr:
-    lower = relax.op.multiply(number("alpha", 1.0), _exponential(x, dtype_of(x)))
-    return relax.op.add(relax.op.nn.relu(x), lower)
-
-
-def _celu(x: relax.Expr, number: Number) -> relax.Expr:
-    alpha = number("alpha", 1.0)
-    lower = _exponential(relax.op.divide(x, alpha), dtype_of(x))
-    return relax.op.add(relax.op.nn.relu(x), relax.op.multiply(alpha, lower))
-
-
-def _selu(x: relax.Expr, number: Number) -> relax.Expr:
-    alpha, gamma = number("alpha", 1.6732632423543772), number("gamma", 1.0507009873554805)
-    both = relax.op.add(relax.op.nn.relu(x), relax.op.multiply(alpha, _exponential(x, dtype_of(x))))
-    return relax.op.multiply(gamma, both)
-
-
-def _hard_sigmoid(x: relax.Expr, number: Number) -> relax.Expr:
-    line = relax.op.add(relax.op.multiply(x, number("alpha", 0.2)), number("beta", 0.5))
-    return relax.op.clip(line, 0.0, 1.0)
-
-
-_ACTIVATIONS = {"Elu": _elu, "Celu": _celu, "Selu": _selu, "HardSigmoid": _hard_sigmoid}
-
-
-@converts("Pow")
-def _pow(emitter: Emitter, node: Node) -> Value:
-    """Bases and exponents of different types; the base's is the result's."""
-    base, exponent = emitter.tensor(node.input(0)), emitter.tensor(node.input(1))
-    dtype, other = dtype_of(base), dtype_of(exponent)
-    if not is_integer(dtype):
-        if other == dtype:
-            raise NotTaken
-        return emitter.emit(relax.op.power(base, emitter.emit(relax.op.astype(exponent, dtype))))
-    if is_integer(other):
-        return _whole_power(emitter, base, exponent)
-    wide = relax.op.power(relax.op.astype(base, "float64"), relax.op.astype(exponent, "float64"))
-    return emitter.emit(relax.op.astype(emitter.emit(wide), dtype))
-
-
-def _whole_power(emitter: Emitter, base: relax.Expr, exponent: relax.Expr) -> relax.Expr:
-    """By squares: exact as long as the result is."""
-    emit, dtype = emitter.emit, dtype_of(base)
-    left = emit(relax.op.astype(exponent, dtype))
-    one, result = constant(1, dtype), None
-    for _ in range(6):  # exponents up to 63: beyond, only -1, 0 and 1 stay within the type
-        odd = relax.op.equal(relax.op.bitwise_and(left, one), one)
-        factor = emit(relax.op.where(odd, base, one))
-        result = factor if result is None else emit(relax.op.multiply(result, factor))
-        left = emit(relax.op.right_shift(left, one))
-        base = emit(relax.op.multiply(base, base))
-    assert result is not None
-    return result
 
 
 @converts("Mod")
@@ -237,14 +138,3 @@ def _space_to_depth(emitter: Emitter, node: Node) -> Value:
     parts = emitter.reshaped(data, [n, c, h // block, block, w // block, block])
     moved = emitter.emit(relax.op.permute_dims(parts, [0, 1, 3, 5, 2, 4]))
     return emitter.reshaped(moved, [n, c * block * block, h // block, w // block])
-
-
-@converts("MatMul")
-def _narrow_product(emitter: Emitter, node: Node) -> Value:
-    """Products of 16 bits with sums in float32; TVM's own sums are as narrow as the operands."""
-    left, right = emitter.tensor(node.input(0)), emitter.tensor(node.input(1))
-    dtype = dtype_of(left)
-    if dtype not in ("float16", "bfloat16"):
-        raise NotTaken
-    product = emitter.emit(relax.op.matmul(left, right, out_dtype="float32"))
-    return emitter.emit(relax.op.astype(product, dtype))

@@ -90,7 +90,9 @@ def _number(value: Value, dtype: str) -> float | None:
         return None
     if value is None:
         return 0.0
-    return value.reshape(-1)[0].item() if isinstance(value, np.ndarray) else None
+    number = value.reshape(-1)[0].item() if isinstance(value, np.ndarray) else None
+    # TVM's padding takes a float: what is none goes to a kernel.
+    return None if isinstance(number, int) and abs(number) > 2**53 else number
 
 
 def _constant(
@@ -161,6 +163,18 @@ def _by_kernel(
     for axis, size in zip(axes, made, strict=True):
         results[axis] = size
     return _padded(emitter, data, results, mode, value, pads, axes)
+
+
+def padded(emitter: Emitter, data: relax.Expr, amounts: list[Dim]) -> relax.Expr:
+    """The tensor with zeros before and after each axis, as many fewer elements for amounts below 0."""
+    dims = emitter.shape(data)
+    rank = len(dims)
+    results = [
+        simplified(expression(size) + low + high)
+        for size, low, high in zip(dims, amounts[:rank], amounts[rank:], strict=True)
+    ]
+    tensor = emitter.tensor(value_of(amounts, (2 * rank,)))
+    return _padded(emitter, data, results, "constant", None, tensor, list(range(rank)))
 
 
 def _padded(

@@ -7,7 +7,7 @@ import onnx
 from tvm import relax, te, tirx
 
 from ....errors import InvalidInputError
-from ..dimensions.dims import Dim, compared, divided, expression, simplified
+from ..dimensions.dims import Dim, compared, divided, expression, product, same, simplified
 from ..dimensions.restate import Demand, demanded, text_of
 from ..node import Emitter, Node, NotTaken
 from ..values import Value, dtype_of, rank_of
@@ -136,6 +136,48 @@ def _sortable(emitter: Emitter, data: relax.Expr) -> relax.Expr:
     }
     wide |= {"int8": "int32", "int16": "int32"}
     return emitter.emit(relax.op.astype(data, wide[dtype])) if dtype in wide else data
+
+
+@converts("Scatter", "ScatterElements")
+def _scattered(emitter: Emitter, node: Node) -> Value:
+    """Through places in the flattened data, where indices are fewer along axes that TVM takes for equal."""
+    data, indices, updates = (emitter.tensor(node.input(at)) for at in range(3))
+    extents, reached = emitter.shape(data), emitter.shape(indices)
+    axis = _axis(emitter, node, node.attribute("axis", 0), len(extents))
+    reduction = _REDUCTIONS.get(node.text("reduction", "none"))
+    # TVM counts the elements in front of the axis, and those behind it, by the extents of the indices alone.
+    inner = [at for at in range(len(extents)) if at not in (0, axis, axis + 1)]
+    if reduction is None or all(same(extents[at], reached[at]) for at in inner):
+        raise NotTaken
+
+    def kernel(tensor: te.Tensor, *extents: tirx.Expr) -> te.Tensor:
+        def place(*index: tirx.Var) -> tirx.Expr:
+            stated = tensor(*index).astype("int64")
+            at = list(index)
+            at[axis] = tirx.Select(stated < 0, stated + extents[axis], stated)
+            flat = tirx.const(0, "int64")
+            for one, extent in zip(at, extents, strict=True):
+                flat = flat * extent + one
+            return flat
+
+        return te.compute(tensor.shape, place, "places")
+
+    places = emitter.builder.emit_te(kernel, indices, *map(expression, extents), primfunc_name_hint="places")
+    count = [product(reached)]
+    flat = emitter.emit(
+        relax.op.scatter_elements(
+            emitter.tensor(emitter.reshaped(data, [product(extents)])),
+            emitter.tensor(emitter.reshaped(places, count)),
+            emitter.tensor(emitter.reshaped(updates, count)),
+            axis=0,
+            reduction=reduction,
+        )
+    )
+    return emitter.reshaped(flat, extents)
+
+
+_REDUCTIONS = {"none": "update", "add": "add", "mul": "mul", "min": "min", "max": "max"}
+"""What TVM calls the ways in which ONNX puts elements on others."""
 
 
 @converts("OneHot")

@@ -7,6 +7,7 @@ when the model does.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 
 import numpy as np
 import onnx
@@ -19,6 +20,7 @@ from .ratios import Number, added, ceiling, floor, multiplied, of_float, quotien
 
 _MOST = 4096
 """Elements of a tensor that is still taken for shape arithmetic."""
+_FLOATS = (np.dtype("float32"), np.dtype("float64"))
 
 
 def evaluated(node: Node) -> list[Value] | None:
@@ -51,21 +53,25 @@ def _operands(node: Node) -> list[Symbols]:
 
 
 def _quotients(value: Value) -> Symbols | None:
-    """Floats as exact quotients."""
+    """Floats as quotients."""
     if isinstance(value, np.ndarray):
+        if value.dtype not in _FLOATS:
+            raise NotTaken
+        bits = np.finfo(value.dtype).nmant + 1
         elements = np.empty(value.size, dtype=object)
-        elements[:] = [of_float(float(number)) for number in value.reshape(-1)]
+        elements[:] = [of_float(float(number), bits) for number in value.reshape(-1)]
         return Symbols(elements.reshape(value.shape), str(value.dtype))
     return value if isinstance(value, Symbols) else None
 
 
 def _elementwise(function: Callable[[Dim, Dim], Dim]) -> Callable[[Node], Value]:
-    """A rule for an operator of two operands that broadcast, result of the first one's type."""
+    """A rule for an operator of operands that broadcast, one by one; the result has the first one's type."""
 
     def rule(node: Node) -> Value:
         operands = _operands(node)
         arrays = np.broadcast_arrays(*[operand.elements for operand in operands])
-        result = [function(a, b) for a, b in zip(*(array.reshape(-1) for array in arrays), strict=True)]
+        rows = zip(*(array.reshape(-1) for array in arrays), strict=True)
+        result = [reduce(function, row) for row in rows]
         return value_of(result, arrays[0].shape, operands[0].dtype)
 
     return rule
@@ -89,7 +95,7 @@ def _reduction(function: Callable[[Dim, Dim], Dim], start: Dim | None) -> Callab
 
     def rule(node: Node) -> Value:
         data = _operands(node)[0]
-        if len(data.shape) > 1:
+        if len(data.shape) > 1 or (node.attribute("noop_with_empty_axes", 0) and not _axes(node)):
             raise NotTaken
         elements = data.list()
         if start is None and not elements:
@@ -143,7 +149,7 @@ def _axes(node: Node) -> list[int] | None:
     """Axes as an attribute, or as an operand from opset 13 on."""
     axes = node.attribute("axes")
     axes = node.known(1) if axes is None else axes
-    return None if axes is None else [int(axis) for axis in axes]
+    return None if axes is None else [int(axis) for axis in np.reshape(axes, -1)]
 
 
 def _squeeze(node: Node, data: np.ndarray) -> np.ndarray:
@@ -178,7 +184,7 @@ def _concat(node: Node) -> Value:
 def _cast(node: Node) -> Value:
     data = _operands(node)[0]
     dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(node.attributes["to"]))
-    if dtype.kind == "f" or dtype.kind in "iu":
+    if dtype in _FLOATS or (dtype.kind in "iu" and dtype.itemsize >= 4):  # of enough digits for a size
         if not is_float(data) or dtype.kind == "f":
             return Symbols(data.elements, str(dtype))
         return value_of([truncated(number) for number in data.list()], data.shape, str(dtype))
@@ -198,16 +204,21 @@ def _rounded(function: Callable[[Number], Dim]) -> Callable[[Node], Value]:
 def _where(node: Node) -> Value:
     condition = node.known(0)
     x, y = as_symbols(node.input(1)), as_symbols(node.input(2))
+    if x is None or y is None:
+        raise NotTaken
     arrays = np.broadcast_arrays(condition, x.elements, y.elements)
     rows = zip(*(array.reshape(-1) for array in arrays), strict=True)
     return value_of([a if chosen else b for chosen, a, b in rows], arrays[0].shape, x.dtype)
 
 
+def _negated(node: Node) -> Value:
+    data = _operands(node)[0]
+    return value_of([0 - dim for dim in data.list()], data.shape, data.dtype)
+
+
 def _divide(left: Dim, right: Dim) -> Dim:
     """ONNX divides integers towards zero, which is down where they are no less than 0."""
-    if isinstance(right, int) and right <= 0:
-        raise NotTaken
-    if not not_negative(left):
+    if (isinstance(right, int) and right == 0) or not not_negative(left) or not not_negative(right):
         raise NotTaken
     if isinstance(left, int) and isinstance(right, int):
         return left // right
@@ -240,7 +251,7 @@ _RULES: dict[str, Callable[[Node], Value]] = {
     "Mod": _elementwise(_remainder),
     "Max": _elementwise(_larger),
     "Min": _elementwise(_smaller),
-    "Neg": lambda node: value_of([0 - dim for dim in _operands(node)[0].list()], node.inputs[0].shape),
+    "Neg": _negated,
     "Equal": _comparison("=="),
     "Less": _comparison("<"),
     "LessOrEqual": _comparison("<="),

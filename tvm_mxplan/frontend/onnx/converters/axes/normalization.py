@@ -91,6 +91,28 @@ def _lp_normalization(emitter: Emitter, node: Node) -> Value:
     return emit(relax.op.divide(data, emit(relax.op.where(empty, one, norm))))
 
 
+@converts("MeanVarianceNormalization")
+def _mean_variance_normalization(emitter: Emitter, node: Node) -> Value:
+    """From deviations of the mean; of narrow types in float32.
+
+    Twice centred: equal elements are as far from their mean as that is rounded, which would be taken for a
+    deviation.
+    """
+    data = emitter.tensor(node.input(0))
+    emit, dtype, rank = emitter.emit, dtype_of(data), rank_of(data)
+    axes = [axis % rank for axis in node.attribute("axes", [0, 2, 3])]
+    wide = data if dtype in ("float32", "float64") else emit(relax.op.astype(data, "float32"))
+    centred = wide
+    for _ in range(2):
+        centred = emit(relax.op.subtract(centred, relax.op.mean(centred, axes, keepdims=True)))
+    variance = emit(relax.op.mean(relax.op.multiply(centred, centred), axes, keepdims=True))
+    deviation = relax.op.add(
+        relax.op.sqrt(variance), constant(1e-9, dtype_of(wide))
+    )  # as ONNX's own function
+    result = emit(relax.op.divide(centred, deviation))
+    return result if dtype_of(wide) == dtype else emit(relax.op.astype(result, dtype))
+
+
 @converts("BatchNormalization", first_opset=14)
 def _batch_normalization(emitter: Emitter, node: Node) -> tuple[Value, ...]:
     """In training mode: by the batch's own statistics, and the running ones that follow."""

@@ -40,10 +40,10 @@ class _Axes:
 def _reduce(emitter: Emitter, node: Node) -> relax.Expr:
     data = emitter.tensor(node.input(0))
     axes = _axes(emitter, node)
-    if axes is None:
-        return data
     dtype = dtype_of(data)
     kind = node.op_type.removeprefix("Reduce")
+    if axes.known is not None and not axes.known and kind in _AS_IT_IS:
+        return data
     inner = _inner_type(kind, dtype)
     wide = data if inner == dtype else emitter.emit(relax.op.astype(data, inner))
     result = _RULES[kind](emitter, wide, axes)
@@ -60,8 +60,8 @@ def _inner_type(kind: str, dtype: str) -> str:
     return "float64" if rooted and np.dtype(dtype).kind in "iu" else dtype
 
 
-def _axes(emitter: Emitter, node: Node) -> _Axes | None:
-    """Returns the axes that are reduced; None where that is nothing, and the operand is the result."""
+def _axes(emitter: Emitter, node: Node) -> _Axes:
+    """The axes that are reduced; none at all where the node says so."""
     rank = rank_of(node.input(0))
     if rank is None:
         raise NotTaken
@@ -76,7 +76,8 @@ def _axes(emitter: Emitter, node: Node) -> _Axes | None:
         else:
             return _Axes(None, emitter.tensor(given), keep)
     if not stated:
-        return None if node.attribute("noop_with_empty_axes", 0) else _Axes(list(range(rank)), None, keep)
+        none = node.attribute("noop_with_empty_axes", 0)
+        return _Axes([] if none else list(range(rank)), None, keep)
     for axis in stated:
         if not -rank <= axis < rank:
             raise InvalidInputError(
@@ -164,6 +165,10 @@ _RULES: dict[str, Callable[[Emitter, relax.Expr, _Axes], relax.Expr]] = {
     "LogSum": _log_sum,
     "LogSumExp": _log_sum_exp,
 }
+
+
+_AS_IT_IS = {"Sum", "Prod", "Max", "Min", "Mean", "LogSumExp"}
+"""Reductions that leave an element that stands alone as it is."""
 
 
 def _reduced(emitter: Emitter, data: relax.Expr, axes: _Axes, kind: str) -> relax.Expr:

@@ -9,6 +9,7 @@ Interpolation is separable, so axes are resized one after the other (``resize_ke
 
 from __future__ import annotations
 
+import contextlib
 import math
 from dataclasses import replace
 from fractions import Fraction
@@ -18,7 +19,7 @@ from tvm import relax, tirx
 
 from .....errors import InvalidInputError, UnsupportedError
 from ...dimensions.dims import Dim, compared, divided, expression, same, simplified
-from ...dimensions.ratios import floor, multiplied
+from ...dimensions.ratios import resized
 from ...node import Emitter, Node, NotTaken
 from ...values import Symbols, Value, dtype_of, shape_of, value_of
 from ..table import converts
@@ -43,13 +44,14 @@ def _resize(emitter: Emitter, node: Node) -> Value:
     method = _method(emitter, node, node.text("mode", "nearest"))
     if node.opset < 11:
         return _resized(emitter, node, Rule(method, "asymmetric", "floor"), None, node.input(1))
+    antialias = bool(node.attribute("antialias", 0))
     rule = Rule(
         method,
         node.text("coordinate_transformation_mode", "half_pixel"),
         node.text("nearest_mode", "round_prefer_floor"),
         cubic_a=node.attribute("cubic_coeff_a", -0.75),
-        exclude_outside=bool(node.attribute("exclude_outside", 0)) and method == "cubic",
-        antialias=bool(node.attribute("antialias", 0)),
+        exclude_outside=bool(node.attribute("exclude_outside", 0)) and (method == "cubic" or antialias),
+        antialias=antialias,
         extrapolation=node.attribute("extrapolation_value", 0.0),
     )
     if rule.coordinates not in COORDINATES or rule.rounding not in ROUNDINGS:
@@ -137,27 +139,35 @@ def _by_sizes(emitter: Emitter, node: Node, extents: list[Dim], sizes: Value) ->
 def _by_scales(emitter: Emitter, extents: list[Dim], scales: Value) -> list[Axis]:
     """Sizes are the product with a scale in float32, rounded down, as onnxruntime and onnx compute them."""
     if isinstance(scales, np.ndarray):
+        numbers = scales.astype("float32")
+        results = [_scaled(size, scale) for size, scale in zip(extents, numbers, strict=True)]
+        left = [at for at, result in enumerate(results) if result is None]
+        if left:
+            made = _computed(emitter, [extents[at] for at in left], emitter.tensor(numbers[left]))
+            for at, dim in zip(left, made, strict=True):
+                results[at] = dim
         found = []
-        for size, scale in zip(extents, scales.astype("float32"), strict=True):
-            result = _scaled(size, scale)
-            if result is None:
-                break
+        for size, result, scale in zip(extents, results, numbers, strict=True):
             exact = _factor(scale)
             whole = exact is not None and same(simplified(result * exact.denominator), size * exact.numerator)
             found.append(Axis(size, result, scale=None if whole else float(scale)))
-        else:
-            return found
+        return found
     if isinstance(scales, Symbols):
-        whole = [floor(multiplied(size, scale)) for size, scale in zip(extents, scales.list(), strict=True)]
-        return [Axis(size, result) for size, result in zip(extents, whole, strict=True)]
+        pairs = list(zip(extents, scales.list(), strict=True))
+        with contextlib.suppress(NotTaken):
+            return [Axis(size, resized(size, scale)) for size, scale in pairs]
     tensor = emitter.tensor(scales)
-    old = emitter.emit(relax.op.astype(emitter.tensor(value_of(extents, (len(extents),))), "float32"))
-    new = emitter.emit(relax.op.floor(relax.op.multiply(old, relax.op.astype(tensor, "float32"))))
-    results = emitter.dims(emitter.emit(relax.op.astype(new, "int64")))
     return [
         Axis(size, result, scale_at=(tensor, at))
-        for at, (size, result) in enumerate(zip(extents, results, strict=True))
+        for at, (size, result) in enumerate(zip(extents, _computed(emitter, extents, tensor), strict=True))
     ]
+
+
+def _computed(emitter: Emitter, extents: list[Dim], scales: relax.Expr) -> list[Dim]:
+    """Sizes that the model computes from scales."""
+    old = emitter.emit(relax.op.astype(emitter.tensor(value_of(extents, (len(extents),))), "float32"))
+    new = emitter.emit(relax.op.floor(relax.op.multiply(old, relax.op.astype(scales, "float32"))))
+    return emitter.dims(emitter.emit(relax.op.astype(new, "int64")))
 
 
 def _scaled(size: Dim, scale: np.float32) -> Dim | None:
@@ -165,7 +175,8 @@ def _scaled(size: Dim, scale: np.float32) -> Dim | None:
     if isinstance(size, int):
         return math.floor(np.float32(size) * scale)
     exact = _factor(scale)
-    if exact is None:
+    # In float32, a product by a scale that is as much less than the fraction may be less than a whole number.
+    if exact is None or Fraction(float(scale)) / exact - 1 <= -Fraction(1, 2**25 + 8):
         return None
     return simplified(tirx.floordiv(expression(size) * exact.numerator, exact.denominator))
 

@@ -1,6 +1,6 @@
 """Windows over images, where TVM's importer lacks a result or an attribute.
 
-MaxPool with the places of what it finds, ConvTranspose to a stated shape.
+MaxPool with the places of what it finds, MaxUnpool, ConvTranspose to a stated shape.
 """
 
 from __future__ import annotations
@@ -10,11 +10,14 @@ from dataclasses import dataclass, replace
 
 from tvm import relax, te, tirx
 
+from .....errors import UnsupportedError
 from ... import stock
-from ...dimensions.dims import Dim, product
+from ...dimensions.dims import Dim, expression, product, same, simplified
+from ...dimensions.restate import text_of
 from ...node import Emitter, Node, NotTaken
-from ...values import Value
-from ..numbers import least
+from ...values import Value, dtype_of
+from ..numbers import constant, least
+from ..padding import padded
 from ..table import converts
 
 
@@ -136,32 +139,78 @@ def _column_major(emitter: Emitter, places: relax.Expr, dims: Sequence[Dim]) -> 
     return emitter.builder.emit_te(kernel, places, primfunc_name_hint="column_major")
 
 
+@converts("MaxUnpool")
+def _max_unpool(emitter: Emitter, node: Node) -> Value:
+    """Elements at places in the flattened result, 0 elsewhere."""
+    data, places = emitter.tensor(node.input(0)), emitter.tensor(node.input(1))
+    dims, sizes = emitter.shape(data), node.attributes["kernel_shape"]
+    rank = len(sizes)
+    strides, pads = node.attribute("strides", [1] * rank), node.attribute("pads", [0] * (2 * rank))
+    image = [
+        simplified((expression(extent) - 1) * stride + size - before - after)
+        for extent, stride, size, before, after in zip(
+            dims[2:], strides, sizes, pads[:rank], pads[rank:], strict=True
+        )
+    ]
+    result = [*dims[:2], *image]
+    stated = node.input(2)
+    if stated is not None:
+        wanted = emitter.dims(stated)
+        # Places in a larger image are its own for some, for ONNX's reference those of the one made above.
+        if len(wanted) != len(result) or not all(map(same, wanted[2:], image)):
+            raise UnsupportedError(
+                f"{emitter.importer.called(node)}: output_shape {_row(wanted)} where kernel, strides and "
+                f"pads give {_row(result)}, in which of the two the indices count is not defined; expected "
+                "the latter; pad the result instead"
+            )
+    dtype = dtype_of(data)
+    zeros = relax.op.full(relax.ShapeExpr([expression(product(result))]), constant(0, dtype), dtype)
+    rows = [emitter.tensor(emitter.reshaped(value, [product(dims)])) for value in (places, data)]
+    flat = emitter.emit(relax.op.scatter_elements(emitter.emit(zeros), *rows, axis=0))
+    return emitter.reshaped(flat, result)
+
+
+def _row(dims: Sequence[Dim]) -> str:
+    return f"[{', '.join(map(text_of, dims))}]"
+
+
 @converts("ConvTranspose")
 def _transposed_convolution(emitter: Emitter, node: Node) -> Value:
-    """To a stated shape: the padding that gives it."""
+    """To a stated shape: the padding that gives it, behind the whole result where that is not known."""
     wanted = node.attribute("output_shape")
     if wanted is None:
         raise NotTaken
     dims, weights = emitter.shape(node.input(0)), emitter.shape(node.input(1))
     rank = len(dims) - 2
-    if not all(isinstance(dim, int) for dim in [*dims[2:], *weights[2:]]):
+    if not all(isinstance(dim, int) for dim in weights[2:]):
         raise NotTaken
     strides = node.attribute("strides", [1] * rank)
     dilations = node.attribute("dilations", [1] * rank)
     extra = list(node.attribute("output_padding", [0] * rank))
-    before, after = [0] * rank, [0] * rank
-    for axis in range(rank):
-        reach = (weights[2 + axis] - 1) * dilations[axis] + 1
-        total = strides[axis] * (dims[2 + axis] - 1) + extra[axis] + reach - wanted[axis - rank]
-        if total < 0:
-            extra[axis], total = extra[axis] - total, 0
-        half = total // 2
+    before, after = [], []
+    for axis, (extent, size, stride) in enumerate(zip(dims[2:], weights[2:], strides, strict=True)):
+        reach = (size - 1) * dilations[axis] + 1
+        whole = (expression(extent) - 1) * stride + extra[axis] + reach
+        total = simplified(whole - wanted[axis - rank])
+        cut = simplified(tirx.max(expression(total), tirx.const(0, "int64")))
         upper = node.text("auto_pad", "NOTSET") == "SAME_UPPER"
-        before[axis] = half if upper else total - half
-        after[axis] = total - before[axis]
+        before.append(simplified(tirx.floordiv(expression(cut) + (not upper), tirx.const(2, "int64"))))
+        after.append(simplified(expression(total) - before[-1]))
     attributes = {
         name: value for name, value in node.attributes.items() if name not in ("output_shape", "auto_pad")
     }
-    attributes |= {"pads": [*before, *after], "output_padding": extra}
-    (result,) = stock.converted(emitter, replace(node, attributes=attributes))
-    return result
+    if all(isinstance(amount, int) for amount in [*before, *after]):
+        extra = [more + max(0, -high) for more, high in zip(extra, after, strict=True)]
+        after = [max(0, high) for high in after]
+        attributes |= {"pads": [*before, *after], "output_padding": extra}
+        (result,) = stock.converted(emitter, replace(node, attributes=attributes))
+        return result
+    attributes |= {"pads": [0] * (2 * rank)}
+    (result,) = stock.converted(emitter, replace(node, inputs=node.inputs[:2], attributes=attributes))
+    amounts = [simplified(0 - expression(amount)) for amount in [0, 0, *before, 0, 0, *after]]
+    result = padded(emitter, result, amounts)
+    bias = node.input(2)
+    if bias is None:
+        return result
+    column = emitter.tensor(emitter.reshaped(bias, [1, *emitter.shape(bias), *[1] * rank]))
+    return emitter.emit(relax.op.add(result, column))

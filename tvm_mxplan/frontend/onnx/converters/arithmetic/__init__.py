@@ -1,0 +1,1 @@
+"""Converters of arithmetic: activations, powers and products."""
