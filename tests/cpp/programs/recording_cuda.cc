@@ -462,21 +462,19 @@ STAND_IN int cudnnDestroyPoolingDescriptor(void* descriptor) {
 STAND_IN int cudnnSetPoolingNdDescriptor(void*, int mode, int nan, int axes, const int* kernel,
                                          const int* padding, const int* strides) {
   LOCKED;
-  std::string text = "windows " + std::to_string(mode) + " " + std::to_string(nan);
-  for (int i = 0; i < axes; ++i) {
-    text += " " + std::to_string(kernel[i]) + "+" + std::to_string(padding[i]) + "/" +
-            std::to_string(strides[i]);
-  }
-  return Note(text);
+  auto text = [](int number) { return std::to_string(number); };
+  std::string said = "windows " + text(mode) + " " + text(nan);
+  for (int i = 0; i < axes; ++i)
+    said += " " + text(kernel[i]) + "+" + text(padding[i]) + "/" + text(strides[i]);
+  return Note(said);
 }
 STAND_IN int cudnnPoolingForward(void* handle, void*, const void*, void* src, const void*,
                                  const void*, void* dst, void*) {
   LOCKED;
   int status = Note("pool");
-  if (status != 0) return status;
   if (S().tensors.count(src) == 0 || S().tensors.count(dst) == 0) return 2000;
-  Captures(handle, "pool");
-  return 0;
+  if (status == 0) Captures(handle, "pool");
+  return status;
 }
 // Moves the elements, one by one.
 STAND_IN int cudnnTransformTensor(void* handle, const void*, void* src, const void* from,
