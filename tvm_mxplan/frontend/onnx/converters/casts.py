@@ -30,7 +30,10 @@ def _cast(emitter: Emitter, node: Node) -> Value:
     if node.op_type == "CastLike":
         to = dtype_of(node.input(1))
     else:
-        to = str(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(node.attributes["to"])))
+        stated = node.attributes["to"]
+        if isinstance(stated, bytes):  # before version 6, a type's name
+            stated = onnx.TensorProto.DataType.Value(stated.decode().upper())
+        to = str(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(stated)))
     for dtype in (of, to):
         if dtype in _TINY or (to == _SCALES and of != to):
             raise UnsupportedError(

@@ -107,8 +107,11 @@ def _top_k(emitter: Emitter, node: Node) -> tuple[Value, ...]:
             tirx.LE(expression(count), expression(dims[axis])),
         )
         data = demanded(emitter, data, Demand(met, f"{emitter.importer.called(node)}: {words}"))
+    if isinstance(count, int) and count == 0:
+        shape = relax.ShapeExpr([expression(0 if at == axis else dim) for at, dim in enumerate(dims)])
+        return tuple(emitter.emit(relax.op.zeros(shape, kind)) for kind in (dtype_of(data), "int64"))
     largest = bool(node.attribute("largest", 1))
-    if isinstance(count, int) and count > 0 and isinstance(dims[axis], int) and dtype_of(data) in _SORTED:
+    if isinstance(count, int) and isinstance(dims[axis], int) and dtype_of(data) in _SORTED:
         found = emitter.emit(relax.op.topk(data, count, axis, "both", largest, "int64"))
         return tuple(emitter.emit(relax.TupleGetItem(found, at)) for at in range(2))
     order = emitter.emit(relax.op.argsort(_sortable(emitter, data), axis, largest, "int64"))

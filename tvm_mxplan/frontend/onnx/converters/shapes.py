@@ -32,9 +32,11 @@ def _identity(emitter: Emitter, node: Node) -> Value:
     return node.input(0)
 
 
-@converts("Reshape", first_opset=5)
+@converts("Reshape")
 def _reshape(emitter: Emitter, node: Node) -> Value:
     data, shape = node.input(0), node.input(1)
+    if node.opset < 5:
+        shape = np.asarray(node.attribute("shape", []), "int64")
     if isinstance(shape, relax.Expr):
         return emitter.reshaped(data, emitter.dims(_resolved(emitter, node)))
     wanted = emitter.dims(shape)
@@ -205,7 +207,7 @@ def _slice(emitter: Emitter, node: Node) -> Value:
     starts, ends = emitter.dims(node.input(1)), emitter.dims(node.input(2))
     axes, steps = node.known(3), node.known(4)
     axes = range(len(starts)) if axes is None else [int(axis) % len(dims) for axis in axes]
-    steps = [1] * len(starts) if steps is None else [int(step) for step in steps]
+    steps = [1] * len(starts) if steps is None else [_step(int(step)) for step in steps]
     if all(isinstance(dim, int) for dim in [*starts, *ends]) and all(
         isinstance(dims[axis], int) for axis in axes
     ):
@@ -227,15 +229,22 @@ def _between(emitter: Emitter, data: Value, axes: list[int], starts: list, ends:
 
 
 def _strided(emitter: Emitter, data: Value, axes: list[int], starts: list, ends: list, steps: list) -> Value:
-    ends = [
-        max(int(end), -(2**62)) if step > 0 else max(int(end), -(2**31))
-        for end, step in zip(ends, steps, strict=True)
-    ]
-    ends = [min(end, 2**62) for end in ends]
-    starts = [min(max(int(start), -(2**62)), 2**62) for start in starts]
+    """Slices whose bounds and extents are numbers: those bounds that numpy has, which are in the tensor."""
+    dims, bounds = emitter.shape(data), []
+    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+        taken = range(*slice(int(start), int(end), int(step)).indices(int(dims[axis])))
+        behind = taken[-1] + (1 if step > 0 else -1) if taken else 0
+        # What is before the first element is counted from the end.
+        bounds.append((taken[0], behind if behind >= 0 else -int(dims[axis]) - 1) if taken else (0, 0))
+    begin, end = ([pair[side] for pair in bounds] for side in (0, 1))
     return emitter.emit(
-        relax.op.strided_slice(emitter.tensor(data), axes, starts, ends, steps, assume_inbound=False)
+        relax.op.strided_slice(emitter.tensor(data), axes, begin, end, steps, assume_inbound=False)
     )
+
+
+def _step(step: int) -> int:
+    """A step with which sums of positions stay within 64 bits."""
+    return max(-_THE_END, min(step, _THE_END))
 
 
 def _bounds(dim: Dim, start: Dim, end: Dim) -> tuple[Dim, Dim]:
@@ -292,4 +301,6 @@ def _trilu(emitter: Emitter, node: Node) -> Value:
     if dtype_of(data) == "bool":
         raise NotTaken
     operator = relax.op.triu if node.attribute("upper", 1) else relax.op.tril
-    return emitter.emit(operator(emitter.tensor(data), 0 if k is None else int(k.reshape(-1)[0])))
+    diagonal = 0 if k is None else int(k.reshape(-1)[0])
+    # TVM takes 32 bits: no tensor has a diagonal farther out.
+    return emitter.emit(operator(emitter.tensor(data), max(-_THE_END, min(diagonal, _THE_END))))
