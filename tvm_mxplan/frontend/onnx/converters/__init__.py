@@ -33,7 +33,7 @@ from . import (  # noqa: E402 (they join the table)
     sums,  # noqa: F401
     training,  # noqa: F401
 )
-from .axes import cumulative, normalization, reductions  # noqa: E402, F401
+from .axes import cumulative, groups, joins, neighbours, normalization, reductions  # noqa: E402, F401
 from .flow import control, sequences  # noqa: E402, F401
-from .images import columns, deformable, detection, resize, windows  # noqa: E402, F401
+from .images import columns, deformable, detection, grids, resize, windows  # noqa: E402, F401
 from .recurrent import layers  # noqa: E402, F401

@@ -1,13 +1,16 @@
-"""Operators that pick parts or say where parts go: Split, TopK, OneHot, EyeLike, ReverseSequence."""
+"""Operators that pick parts or say where parts go: Split, TopK, OneHot, NonZero, Unique, ScatterND and others."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import onnx
 from tvm import relax, te, tirx
 
 from ....errors import InvalidInputError
-from ..dimensions.dims import Dim, compared, divided, expression, simplified
+from .. import stock
+from ..dimensions.dims import Dim, compared, divided, expression, product, simplified
 from ..dimensions.restate import Demand, demanded, text_of
 from ..node import Emitter, Node, NotTaken
 from ..values import Value, dtype_of, rank_of
@@ -200,3 +203,32 @@ def _reverse_sequence(emitter: Emitter, node: Node) -> Value:
         return te.compute(tensor.shape, element, "reversed")
 
     return emitter.builder.emit_te(kernel, data, lengths, primfunc_name_hint="reverse_sequence")
+
+
+@converts("NonZero")
+def _places(emitter: Emitter, node: Node) -> Value:
+    """A scalar has no coordinates: as many columns of none as it has elements that are not 0."""
+    data = node.input(0)
+    if rank_of(data) != 0:
+        raise NotTaken
+    (found,) = stock.converted(emitter, replace(node, inputs=[emitter.tensor(emitter.reshaped(data, [1]))]))
+    bounds = ([0], [expression(0)], [expression(0)], [expression(1)])
+    return emitter.emit(relax.op.strided_slice(found, *bounds, assume_inbound=True))
+
+
+@converts("Unique")
+def _unique(emitter: Emitter, node: Node) -> tuple[Value, ...]:
+    """Of all elements as one row where no axis is stated: TVM's places have the operand's shape."""
+    data = node.input(0)
+    if node.attribute("axis") is not None or rank_of(data) == 1:
+        raise NotTaken
+    row = emitter.tensor(emitter.reshaped(data, [product(emitter.shape(data))]))
+    return tuple(stock.converted(emitter, replace(node, inputs=[row])))
+
+
+@converts("ScatterND")
+def _scatter(emitter: Emitter, node: Node) -> Value:
+    """Nothing to put anywhere."""
+    if not any(isinstance(dim, int) and dim == 0 for dim in emitter.shape(node.input(1))[:-1]):
+        raise NotTaken
+    return node.input(0)

@@ -107,6 +107,29 @@ def _lp_normalization(emitter: Emitter, node: Node) -> Value:
     return emit(relax.op.divide(data, emit(relax.op.where(empty, one, norm))))
 
 
+@converts("BatchNormalization")
+def _plain_batch_normalization(emitter: Emitter, node: Node) -> Value:
+    """By statistics of the model: one for each element, as versions before 9 can have them, or of a row."""
+    rank = len(emitter.shape(node.input(0)))
+    by_element = node.opset < 9 and not node.attribute("spatial", 1)
+    if node.attribute("training_mode", 0) or not (by_element or rank == 1) or any(node.outputs[1:]):
+        raise NotTaken
+    emit = emitter.emit
+    dtype = dtype_of(node.input(0))
+    inner = dtype if dtype == "float64" else "float32"
+
+    def wide(value: Value) -> relax.Expr:
+        tensor = emitter.tensor(value)
+        return tensor if dtype_of(tensor) == inner else emit(relax.op.astype(tensor, inner))
+
+    data, scale, bias, mean, variance = (wide(node.input(at)) for at in range(5))
+    epsilon = constant(node.attribute("epsilon", 1e-5), inner)
+    deviation = emit(relax.op.rsqrt(relax.op.add(variance, epsilon)))
+    result = emit(relax.op.multiply(relax.op.subtract(data, mean), relax.op.multiply(deviation, scale)))
+    result = emit(relax.op.add(result, bias))
+    return result if dtype == inner else emit(relax.op.astype(result, dtype))
+
+
 @converts("BatchNormalization", first_opset=14)
 def _batch_normalization(emitter: Emitter, node: Node) -> tuple[Value, ...]:
     """In training mode: by the batch's own statistics, and the running ones that follow."""
