@@ -1,10 +1,13 @@
-"""AffineGrid with an extent of 1 between the corners, which TVM's operator refuses, and of float64."""
+"""AffineGrid and GridSample with one pixel between the corners, which TVM's operators divide by zero for."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tvm import relax, te, tirx
 
-from ...dimensions.dims import expression
+from ... import stock
+from ...dimensions.dims import expression, same
 from ...node import Emitter, Node, NotTaken
 from ...values import Value, dtype_of
 from ..table import converts
@@ -37,3 +40,18 @@ def _affine_grid(emitter: Emitter, node: Node) -> Value:
         return te.compute(shape, element, "affine_grid")
 
     return emitter.builder.emit_te(kernel, theta, primfunc_name_hint="affine_grid")
+
+
+@converts("GridSample")
+def _grid_sample(emitter: Emitter, node: Node) -> Value:
+    """Reflected between the corners of one pixel: as between those of two that are equal."""
+    data = node.input(0)
+    narrow = [axis for axis, dim in enumerate(emitter.shape(data)) if axis > 1 and same(dim, 1)]
+    reflected = node.text("padding_mode", "zeros") == "reflection" and node.attribute("align_corners", 0)
+    if not narrow or not reflected:
+        raise NotTaken
+    data = emitter.tensor(data)
+    for axis in narrow:
+        data = emitter.emit(relax.op.concat([data, data], axis))
+    (result,) = stock.converted(emitter, replace(node, inputs=[data, *node.inputs[1:]]))
+    return result
