@@ -76,7 +76,9 @@ def of_node(
         for name, array in inputs.items()
     ]
     results = [onnx.ValueInfoProto(name=name) for name in node.output if name]
-    weights = [onnx.numpy_helper.from_array(np.asarray(array), name) for name, array in (constants or {}).items()]
+    weights = [
+        onnx.numpy_helper.from_array(np.asarray(array), name) for name, array in (constants or {}).items()
+    ]
     graph = onnx.helper.make_graph([node], "g", given, results, weights)
     opsets = [onnx.helper.make_opsetid("", opset), onnx.helper.make_opsetid("com.microsoft", 1)]
     made = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=9)

@@ -58,7 +58,9 @@ class Importer:
         self._dimensions = 0
         self._functions: Counter[str] = Counter()
         self._open: list[tuple[str, str]] = []  # operators whose functions are being imported
-        self._opsets = source.opsets  # of the function that is being imported, if any: graphs inside have them
+        self._opsets = (
+            source.opsets
+        )  # of the function that is being imported, if any: graphs inside have them
 
     def within(self, builder: OriginBuilder) -> Importer:
         """An importer into another function of the same module."""

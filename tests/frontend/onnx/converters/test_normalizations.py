@@ -47,14 +47,17 @@ _LAYER = {"x": (2, 3, 4), "s": (4,), "b": (4,)}
 
 def test_a_row_with_a_number_stays_one_operator_though_the_extent_has_a_name():
     parsed = model(
-        "agraph (float[2, n] x, float[4] s, float[4] b) => (float[2, n] y) { y = LayerNormalization(x, s, b) }"
+        "agraph (float[2, n] x, float[4] s, float[4] b) => (float[2, n] y) "
+        "{ y = LayerNormalization(x, s, b) }"
     )
     assert "nn.layer_norm" in operators(parsed)
     check(parsed, {"x": normal(2, 4), "s": normal(4), "b": normal(4)})
 
 
 @pytest.mark.parametrize("size", [1, 2, 4, 5, 6])
-@pytest.mark.parametrize(("shape", "dtype"), [((2, 5), "float64"), ((1, 5, 3, 4), "float32"), ((1, 5, 3, 2, 2), "float16")])
+@pytest.mark.parametrize(
+    ("shape", "dtype"), [((2, 5), "float64"), ((1, 5, 3, 4), "float32"), ((1, 5, 3, 2, 2), "float16")]
+)
 def test_neighbouring_channels(size, shape, dtype):
     """A window of an even size reaches one channel farther forwards."""
     x = normal(*shape).astype(dtype)

@@ -2,7 +2,7 @@
 
 Those with weights and numbers of the model's own become real operators between conversions (``real``).
 Integers up to 2^24 are exact in float32, so a product whose sums stay below that runs in float32, where
-libraries are; longer ones are split by the bits of the weights: into two of four, four of two or eight of one.
+libraries are; longer ones are split by the bits of the weights: two of four, four of two or eight of one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Operators that pick parts or say where parts go: Split, TopK, OneHot, NonZero, Unique, ScatterND and others."""
+"""Operators that pick parts or say where parts go: Split, TopK, OneHot, NonZero, Unique and others."""
 
 from __future__ import annotations
 

@@ -257,7 +257,9 @@ def _computed(emitter: Emitter, node: Node, dims: list[Dim]) -> Value:
     before = relax.op.subtract(_number(-1), extents)  # a position before the first, counted from the end
     end = emit(relax.op.where(relax.op.less(end, zero), before, end))
     bounds = [emit(relax.op.where(some, value, zero)) for value in (begin, end)]
-    (result,) = stock.converted(emitter, replace(node, inputs=[emitter.tensor(node.input(0)), *bounds, axes, steps]))
+    (result,) = stock.converted(
+        emitter, replace(node, inputs=[emitter.tensor(node.input(0)), *bounds, axes, steps])
+    )
     return result
 
 

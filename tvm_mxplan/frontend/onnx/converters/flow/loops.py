@@ -4,8 +4,8 @@
                                                      else       run(level - 1, run(level - 1, state))
                            where it does not                    state
 
-So ``run(level)`` takes up to ``2 ** level`` turns, and calls are never nested deeper than the level: a call for
-each turn inside of the one before would need a stack as long as the loop.
+So ``run(level)`` takes up to ``2 ** level`` turns, and calls are never nested deeper than the level: a call
+for each turn inside of the one before would need a stack as long as the loop.
 """
 
 from __future__ import annotations
