@@ -27,7 +27,7 @@ from sound_steps import SOUND, Sound  # noqa: E402
 
 from tvm_mxplan.byoc import registry  # noqa: E402
 from tvm_mxplan.byoc.backend import Backend  # noqa: E402
-from tvm_mxplan.byoc.cudnn.backend import FUNCTIONS, Cudnn  # noqa: E402
+from tvm_mxplan.byoc.cudnn.backend import Cudnn  # noqa: E402
 from tvm_mxplan.byoc.cudnn.device import read_device  # noqa: E402
 from tvm_mxplan.byoc.cudnn.plans.plans import Plans, Rules  # noqa: E402
 from tvm_mxplan.core.machine import default_rates  # noqa: E402
@@ -78,10 +78,10 @@ def builders() -> dict[str, set[str]]:
     for library in ("onednn", "host"):
         text = (RUNTIME / library / "steps" / "registry.cc").read_text()
         found[library] = set(re.findall(r'\{"(\w+)", &?Build', text))
-    files = [path for path in (ROOT / "byoc" / "cudnn").rglob("*.py") if "graphs" in path.as_posix()]
+    folder = ROOT / "byoc" / "cudnn"
+    files = [folder / "functions.py", *(folder / "graphs").rglob("*.py")]
     nodes = [node for path in files for node in ast.walk(ast.parse(path.read_text()))]
     named = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
-    named.update(cls.__name__ for cls in FUNCTIONS)
     found["cudnn"] = {kind for kind, cls in ir.STEP_KINDS.items() if cls.__name__ in named}
     return found
 

@@ -60,3 +60,31 @@ def operators(parsed: onnx.ModelProto) -> list[str]:
         if isinstance(function, relax.Function):
             relax.analysis.post_order_visit(function, visit)
     return found
+
+
+def of_node(
+    node: onnx.NodeProto,
+    inputs: Mapping[str, np.ndarray],
+    constants: Mapping[str, np.ndarray] | None = None,
+    opset: int = 18,
+) -> onnx.ModelProto:
+    """A model of one node, with inputs and constants like these arrays and results of whatever types."""
+    given = [
+        onnx.helper.make_tensor_value_info(
+            name, onnx.helper.np_dtype_to_tensor_dtype(array.dtype), array.shape
+        )
+        for name, array in inputs.items()
+    ]
+    results = [onnx.ValueInfoProto(name=name) for name in node.output if name]
+    weights = [
+        onnx.numpy_helper.from_array(np.asarray(array), name) for name, array in (constants or {}).items()
+    ]
+    graph = onnx.helper.make_graph([node], "g", given, results, weights)
+    opsets = [onnx.helper.make_opsetid("", opset), onnx.helper.make_opsetid("com.microsoft", 1)]
+    made = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=9)
+    return onnx.shape_inference.infer_shapes(made)
+
+
+def answers(parsed: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    """The results of the imported model as TVM's code computes them."""
+    return [np.asarray(result.numpy()) for result in tvm_mxplan.compile(parsed, "llvm")(**inputs)]

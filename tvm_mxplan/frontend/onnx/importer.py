@@ -59,11 +59,15 @@ class Importer:
         self._dimensions = 0
         self._functions: Counter[str] = Counter()
         self._open: list[tuple[str, str]] = []  # operators whose functions are being imported
+        self._opsets = (
+            source.opsets
+        )  # of the function that is being imported, if any: graphs inside have them
 
     def within(self, builder: OriginBuilder) -> Importer:
         """An importer into another function of the same module."""
         inner = Importer(builder, self.source)
         inner._functions = self._functions
+        inner._opsets = self._opsets
         return inner
 
     def new_function_name(self, kind: str) -> str:
@@ -80,7 +84,7 @@ class Importer:
     def graph(self, graph: onnx.GraphProto, scope: Scope) -> list[Value]:
         """The graph's outputs; ``scope`` has its inputs, and what an enclosing graph defines."""
         scope = scope | {tensor.name: array_of(tensor, self.source.folder) for tensor in graph.initializer}
-        self.nodes(graph.node, scope, self.source.opsets, [output.name for output in graph.output])
+        self.nodes(graph.node, scope, self._opsets, [output.name for output in graph.output])
         return [
             self._stated(output, self._found(scope, output.name, "the graph's output"))
             for output in graph.output
@@ -190,10 +194,12 @@ class Importer:
         inner |= dict(zip(body.inputs, node.inputs, strict=False))
         inner |= dict.fromkeys(body.inputs[len(node.inputs) :])
         self._open.append((node.domain, node.op_type))
+        outside, self._opsets = self._opsets, {**self._opsets, **body.opsets}
         try:
             self.nodes(body.nodes, inner, body.opsets, body.outputs)
         finally:
             self._open.pop()
+            self._opsets = outside
         # A function that depends on its node leaves out what computes results that nobody wants.
         wanted = [*(bool(name) for name in node.outputs), *[False] * len(body.outputs)]
         return [

@@ -158,4 +158,15 @@ class Emitter:
         if isinstance(value, Symbols) and all(isinstance(dim, int) for dim in dims):
             return value_of(value.list(), [int(dim) for dim in dims], value.dtype)
         shape = relax.ShapeExpr([expression(dim) for dim in dims])
+        if _is_empty(dims) and _may_be_empty(value):  # to TVM's reshape 0 is the old extent
+            return self.emit(relax.op.zeros(shape, dtype_of(value)))
         return self.emit(relax.op.reshape(self.tensor(value), shape))
+
+
+def _is_empty(dims: Sequence[Dim]) -> bool:
+    return any(isinstance(dim, int) and dim == 0 for dim in dims)
+
+
+def _may_be_empty(value: Value) -> bool:
+    dims = shape_of(value)
+    return dims is None or _is_empty(dims) or not all(isinstance(dim, int) for dim in dims)

@@ -1,12 +1,13 @@
-"""Col2Im and DeformConv against ONNX's reference: odd extents, groups, named batches, sizes of the call."""
+"""Col2Im, DeformConv, AffineGrid and GridSample: odd extents, groups, named batches, sizes of the call."""
 
 from __future__ import annotations
 
 import numpy as np
 import onnx
 import pytest
+from onnx import helper
 from onnx.reference import ReferenceEvaluator
-from onnx_models import model, normal
+from onnx_models import answers, model, normal, of_node
 
 import tvm_mxplan
 
@@ -82,3 +83,39 @@ def test_deformed(group, offset_group, attributes, out):
         "mask": normal(2, places, rows, columns),
     }
     check(parsed, inputs, "dnnl, llvm")
+
+
+@pytest.mark.parametrize("size", [(2, 3, 1, 4), (2, 3, 5, 1), (2, 3, 1, 1), (2, 3, 4, 1, 3)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("corners", [0, 1])
+def test_a_grid_of_an_image_of_one_pixel(size, dtype, corners):
+    """The only pixel of an axis stands at its first corner."""
+    image = size[2:]
+    theta = normal(2, len(image), len(image) + 1).astype(dtype)
+    node = helper.make_node("AffineGrid", ["t", "s"], ["y"], align_corners=corners)
+    (grid,) = answers(of_node(node, {"t": theta}, {"s": np.array(size)}, 20), {"t": theta})
+    rows = [
+        2 * np.arange(n) / max(n - 1, 1) - 1 if corners else (2 * np.arange(n) + 1) / n - 1 for n in image
+    ]
+    places = np.meshgrid(*rows, indexing="ij")[::-1]
+    stacked = np.stack([*places, np.ones(image)], -1)
+    expected = np.einsum("...c,nrc->n...r", stacked, theta.astype("float64"))
+    assert grid.dtype == theta.dtype
+    np.testing.assert_allclose(grid, expected, **({"rtol": 1e-12} if dtype == "float64" else {"atol": 1e-5}))
+
+
+@pytest.mark.parametrize("image", [(1, 1), (1, 4), (4, 1)])
+@pytest.mark.parametrize("mode", ["linear", "nearest"])
+def test_one_pixel_between_the_corners_is_reflected_everywhere(image, mode):
+    x, grid = normal(1, 2, *image), 3 * normal(1, 4, 5, 2)
+    node = helper.make_node(
+        "GridSample", ["x", "g"], ["y"], mode=mode, padding_mode="reflection", align_corners=1
+    )
+    inputs = {"x": x, "g": grid}
+    (y,) = answers(of_node(node, inputs, opset=20), inputs)
+    wide = np.repeat(x, 3, 2) if image[0] == 1 else x
+    wide = np.repeat(wide, 3, 3) if image[1] == 1 else wide  # any number of equal pixels is the same image
+    inputs = {"x": wide, "g": grid}
+    np.testing.assert_allclose(
+        y, ReferenceEvaluator(of_node(node, inputs, opset=20)).run(None, inputs)[0], atol=1e-5
+    )

@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper, numpy_helper
-from onnx_models import check
+from onnx_models import check, of_node
 
 RANDOM = np.random.default_rng(3)
 
@@ -37,7 +37,7 @@ def graph(
     return helper.make_model(made, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
 
 
-@pytest.mark.parametrize("channels", [3, 67])
+@pytest.mark.parametrize("channels", [3, 67, 500])
 @pytest.mark.parametrize("weights", ["uint8", "int8"])
 def test_conv_integer_is_exact_whatever_the_depth(channels, weights):
     constants = {"w": integers(weights, 5, channels, 3, 3), "xz": np.uint8(131), "wz": np.asarray(9, weights)}
@@ -49,7 +49,7 @@ def test_conv_integer_is_exact_whatever_the_depth(channels, weights):
     )
 
 
-@pytest.mark.parametrize("depth", [7, 1031])
+@pytest.mark.parametrize("depth", [7, 1031, 5003, 20011])
 def test_matmul_integer_is_exact_whatever_the_depth(depth):
     constants = {"w": integers("int8", depth, 5), "xz": np.uint8(3)}
     inputs = {"x": integers("uint8", 4, depth)}
@@ -98,3 +98,32 @@ def test_qlinear_matmul():
         inputs,
         atol=0,
     )
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_whole_numbers_are_quantized(dtype):
+    x = np.arange(-40, 40, dtype="int32")
+    numbers = {"s": np.float32(0.7), "z": np.asarray(3, dtype)}
+    check(
+        of_node(helper.make_node("QuantizeLinear", ["x", "s", "z"], ["y"]), {"x": x}, numbers),
+        {"x": x},
+        0,
+        True,
+    )
+
+
+def test_a_scalar_is_quantized_dynamically():
+    x = np.array(2.5, "float32")
+    check(of_node(helper.make_node("DynamicQuantizeLinear", ["x"], ["y", "s", "z"]), {"x": x}), {"x": x})
+
+
+@pytest.mark.parametrize("axis", [1, 2])
+def test_softmax_of_integers_over_all_axes_from_one_on(axis):
+    x = integers("uint8", 2, 3, 4)
+    numbers = {"s": np.float32(0.05), "z": np.uint8(100), "t": np.float32(1 / 256), "y0": np.uint8(0)}
+    node = helper.make_node(
+        "QLinearSoftmax", ["x", *numbers], ["y"], domain="com.microsoft", opset=12, axis=axis
+    )
+    parsed = of_node(node, {"x": x}, numbers)
+    parsed.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.UINT8
+    check(parsed, {"x": x}, atol=1)

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper, numpy_helper
-from onnx_models import check, normal, operators
+from onnx_models import check, normal, of_node, operators
 
 import tvm_mxplan
 from tvm_mxplan.errors import InvalidInputError, UnsupportedError
@@ -181,3 +181,24 @@ def test_named_sizes_by_scales_that_float32_rounds_down(factor: float) -> None:
         (expected,) = onnxruntime_outputs(parsed, {"x": data})
         (found,) = executable(data)
         np.testing.assert_allclose(found.numpy(), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("scale", [0.34, 0.5, 0.6, 0.7, 1.0, 1.5, 2.0])
+def test_nearest_of_version_10_rounds_up_where_an_axis_shrinks(scale):
+    x = normal(1, 2, 6, 7)
+    node = helper.make_node("Resize", ["x", "s"], ["y"], mode="nearest")
+    scales = np.array([1, 1, scale, scale], "float32")
+    check(of_node(node, {"x": x}, {"s": scales}, 10), {"x": x})
+
+
+@pytest.mark.parametrize("rounding", ["floor", "ceil"])
+def test_coordinates_that_are_whole_are_not_rounded(rounding):
+    x = normal(1, 2, 5, 7)
+    parsed = resize(
+        [1, 2, 5, 7],
+        {"scales": np.array([1, 1, 2, 0.5], "float32")},
+        mode="nearest",
+        coordinate_transformation_mode="half_pixel_symmetric",
+        nearest_mode=rounding,
+    )
+    check(parsed, {"x": x})

@@ -34,7 +34,7 @@ from . import (  # noqa: E402 (they join the table)
     training,  # noqa: F401
 )
 from .arithmetic import activations, powers, products  # noqa: E402, F401
-from .axes import cumulative, normalization, reductions  # noqa: E402, F401
+from .axes import cumulative, groups, joins, neighbours, normalization, reductions  # noqa: E402, F401
 from .flow import control, sequences  # noqa: E402, F401
-from .images import columns, deformable, detection, regions, resize, windows  # noqa: E402, F401
+from .images import columns, deformable, detection, grids, regions, resize, windows  # noqa: E402, F401
 from .recurrent import layers  # noqa: E402, F401

@@ -5,7 +5,7 @@ From 8 bits: a table of the 256 numbers.  To 8 bits: round half to even in float
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import ml_dtypes
 import numpy as np
@@ -13,7 +13,8 @@ import onnx
 from tvm import relax, te, tirx
 
 from ....errors import UnsupportedError
-from ..node import Emitter, Node, NotTaken
+from .. import stock
+from ..node import Emitter, Node
 from ..values import Value, dtype_of
 from .numbers import constant
 from .table import converts
@@ -30,7 +31,11 @@ def _cast(emitter: Emitter, node: Node) -> Value:
     if node.op_type == "CastLike":
         to = dtype_of(node.input(1))
     else:
-        to = str(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(node.attributes["to"])))
+        stated = node.attributes["to"]
+        if isinstance(stated, bytes):  # before version 6, a type's name
+            stated = onnx.TensorProto.DataType.Value(stated.decode().upper())
+            node = replace(node, attributes={"to": stated})
+        to = str(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(stated)))
     for dtype in (of, to):
         if dtype in _TINY or (to == _SCALES and of != to):
             raise UnsupportedError(
@@ -39,12 +44,37 @@ def _cast(emitter: Emitter, node: Node) -> Value:
             )
     if of == to and isinstance(data, relax.Expr):
         return data
+    if to == "bfloat16" and of in ("float32", "float64") and node.as_real:
+        return _rounded(emitter, emitter.tensor(data))
     if to in SMALL and of != to:
         wide = from_small(emitter, emitter.tensor(data), "float32")
         return to_small(emitter, wide, to, saturate=bool(node.attribute("saturate", 1)))
     if of in (*SMALL, _SCALES) and of != to:
         return from_small(emitter, emitter.tensor(data), to)
-    raise NotTaken
+    (result,) = stock.converted(emitter, node)
+    return result
+
+
+def _rounded(emitter: Emitter, data: relax.Expr) -> relax.Expr:
+    """Numbers of bfloat16, rounded before the cast.
+
+    What is cast back to float32 is not rounded otherwise: TVM computes bfloat16 in float32 and leaves the
+    two casts out.
+    """
+
+    def kernel(tensor: te.Tensor) -> te.Tensor:
+        def element(*index: tirx.Var) -> tirx.Expr:
+            bits = tirx.reinterpret("uint32", tensor(*index))
+            one = tirx.const(1, "uint32")
+            even = bits + tirx.const(0x7FFF, "uint32") + ((bits >> tirx.const(16, "uint32")) & one)
+            kept = tirx.reinterpret("float32", even & tirx.const(0xFFFF0000, "uint32"))
+            return tirx.Select(tirx.isnan(tensor(*index)), tensor(*index), kept)
+
+        return te.compute(tensor.shape, element, "rounded")
+
+    wide = data if dtype_of(data) == "float32" else emitter.emit(relax.op.astype(data, "float32"))
+    rounded = emitter.builder.emit_te(kernel, wide, primfunc_name_hint="round_to_bfloat16")
+    return emitter.emit(relax.op.astype(rounded, "bfloat16"))
 
 
 def from_small(emitter: Emitter, data: relax.Expr, to: str) -> relax.Expr:

@@ -26,7 +26,10 @@ _INTEGERS = ("uint8", "int8")
 
 @converts("DynamicQuantizeLinear")
 def _dynamic_quantize(emitter: Emitter, node: Node) -> tuple[Value, ...]:
-    integers, scale, zero = quantized(emitter, node.input(0))
+    data = node.input(0)
+    scalar = rank_of(data) == 0
+    integers, scale, zero = quantized(emitter, emitter.reshaped(data, [1]) if scalar else data)
+    integers = emitter.reshaped(integers, []) if scalar else integers
     point = emitter.emit(relax.op.astype(emitter.reshaped(zero, []), "uint8"))
     return integers, emitter.reshaped(scale, []), point
 

@@ -40,6 +40,16 @@ def _mod(emitter: Emitter, node: Node) -> Value:
     return emit(relax.op.astype(result, dtype))
 
 
+@converts("Sign")
+def _sign(emitter: Emitter, node: Node) -> Value:
+    """Of numbers that are 0 or more, 0 and 1: TVM's kernel makes a number below 0 for any type."""
+    data = emitter.tensor(node.input(0))
+    dtype = dtype_of(data)
+    if not dtype.startswith("uint"):
+        raise NotTaken
+    return emitter.emit(relax.op.minimum(data, constant(1, dtype)))
+
+
 @converts("IsInf")
 def _is_infinite(emitter: Emitter, node: Node) -> Value:
     data = emitter.tensor(node.input(0))

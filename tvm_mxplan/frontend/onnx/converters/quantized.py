@@ -2,7 +2,7 @@
 
 Those with weights and numbers of the model's own become real operators between conversions (``real``).
 Integers up to 2^24 are exact in float32, so a product whose sums stay below that runs in float32, where
-libraries are; longer ones are split into two by the weights' upper and lower four bits.
+libraries are; longer ones are split by the bits of the weights: two of four, four of two or eight of one.
 """
 
 from __future__ import annotations
@@ -135,17 +135,24 @@ def _along(emitter: Emitter, row: relax.Expr, rank: int, axis: int | None) -> re
 
 
 def _exact_product(emitter: Emitter, length: int, weights: relax.Expr, product: object) -> Value:
-    """A product of integers as int32, from one or two in float32, whose sums stay exact."""
+    """A product of integers as int32, from some in float32 with as many bits as leave their sums exact."""
     emit = emitter.emit
     if length * 255 * 255 < _EXACT:
         return emit(relax.op.astype(product(weights), "int32"))
-    if length * 255 * 16 >= _EXACT:
+    bits = next((bits for bits in (4, 2, 1) if length * 255 * 2**bits < _EXACT), 0)
+    if not bits:
         raise NotTaken
-    sixteen = relax.const(np.float32(16))
-    upper = emit(relax.op.floor(relax.op.divide(weights, sixteen)))
-    lower = emit(relax.op.subtract(weights, relax.op.multiply(upper, sixteen)))
-    high, low = (emit(relax.op.astype(product(part), "int32")) for part in (upper, lower))
-    return emit(relax.op.add(relax.op.multiply(high, relax.const(np.int32(16))), low))
+    base, left, result = relax.const(np.float32(2**bits)), weights, None
+    for place in range(0, 8, bits):
+        part = left
+        if place + bits < 8:  # the last part is all that is left, and has the sign
+            upper = emit(relax.op.floor(relax.op.divide(left, base)))
+            part = emit(relax.op.subtract(left, relax.op.multiply(upper, base)))
+            left = upper
+        sums = emit(relax.op.astype(product(part), "int32"))
+        sums = emit(relax.op.multiply(sums, relax.const(np.int32(2**place)))) if place else sums
+        result = sums if result is None else emit(relax.op.add(result, sums))
+    return result
 
 
 def _scale(emitter: Emitter, left: Value, right: Value, rank: int, axis: int) -> relax.Expr:

@@ -53,7 +53,7 @@ def _quantize(emitter: Emitter, node: Node) -> Value:
         to = dtype_of(zero)
     else:
         to = str(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(stated))) if stated else "uint8"
-    if not node.attribute("block_size", 0) and to not in SMALL:
+    if not node.attribute("block_size", 0) and to not in SMALL and dtype_of(node.input(0)) != "int32":
         raise NotTaken
     if to not in (*SMALL, *_WHOLE):
         raise UnsupportedError(

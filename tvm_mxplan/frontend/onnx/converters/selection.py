@@ -1,12 +1,15 @@
-"""Operators that pick parts or say where parts go: Split, TopK, OneHot, EyeLike, ReverseSequence."""
+"""Operators that pick parts or say where parts go: Split, TopK, OneHot, NonZero, Unique and others."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import onnx
 from tvm import relax, te, tirx
 
 from ....errors import InvalidInputError
+from .. import stock
 from ..dimensions.dims import Dim, compared, divided, expression, product, same, simplified
 from ..dimensions.restate import Demand, demanded, text_of
 from ..node import Emitter, Node, NotTaken
@@ -107,8 +110,11 @@ def _top_k(emitter: Emitter, node: Node) -> tuple[Value, ...]:
             tirx.LE(expression(count), expression(dims[axis])),
         )
         data = demanded(emitter, data, Demand(met, f"{emitter.importer.called(node)}: {words}"))
+    if isinstance(count, int) and count == 0:
+        shape = relax.ShapeExpr([expression(0 if at == axis else dim) for at, dim in enumerate(dims)])
+        return tuple(emitter.emit(relax.op.zeros(shape, kind)) for kind in (dtype_of(data), "int64"))
     largest = bool(node.attribute("largest", 1))
-    if isinstance(count, int) and count > 0 and isinstance(dims[axis], int) and dtype_of(data) in _SORTED:
+    if isinstance(count, int) and isinstance(dims[axis], int) and dtype_of(data) in _SORTED:
         found = emitter.emit(relax.op.topk(data, count, axis, "both", largest, "int64"))
         return tuple(emitter.emit(relax.TupleGetItem(found, at)) for at in range(2))
     order = emitter.emit(relax.op.argsort(_sortable(emitter, data), axis, largest, "int64"))
@@ -239,3 +245,32 @@ def _reverse_sequence(emitter: Emitter, node: Node) -> Value:
         return te.compute(tensor.shape, element, "reversed")
 
     return emitter.builder.emit_te(kernel, data, lengths, primfunc_name_hint="reverse_sequence")
+
+
+@converts("NonZero")
+def _places(emitter: Emitter, node: Node) -> Value:
+    """A scalar has no coordinates: as many columns of none as it has elements that are not 0."""
+    data = node.input(0)
+    if rank_of(data) != 0:
+        raise NotTaken
+    (found,) = stock.converted(emitter, replace(node, inputs=[emitter.tensor(emitter.reshaped(data, [1]))]))
+    bounds = ([0], [expression(0)], [expression(0)], [expression(1)])
+    return emitter.emit(relax.op.strided_slice(found, *bounds, assume_inbound=True))
+
+
+@converts("Unique")
+def _unique(emitter: Emitter, node: Node) -> tuple[Value, ...]:
+    """Of all elements as one row where no axis is stated: TVM's places have the operand's shape."""
+    data = node.input(0)
+    if node.attribute("axis") is not None or rank_of(data) == 1:
+        raise NotTaken
+    row = emitter.tensor(emitter.reshaped(data, [product(emitter.shape(data))]))
+    return tuple(stock.converted(emitter, replace(node, inputs=[row])))
+
+
+@converts("ScatterND")
+def _scatter(emitter: Emitter, node: Node) -> Value:
+    """Nothing to put anywhere."""
+    if not any(isinstance(dim, int) and dim == 0 for dim in emitter.shape(node.input(1))[:-1]):
+        raise NotTaken
+    return node.input(0)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import onnx
 from tvm import relax, tirx
 
 from ....errors import InvalidInputError
+from .. import stock
 from ..dimensions.agree import common
 from ..dimensions.dims import Dim, divided, expression, not_negative, product, same, simplified
 from ..dimensions.ratios import Ratio
@@ -32,9 +35,11 @@ def _identity(emitter: Emitter, node: Node) -> Value:
     return node.input(0)
 
 
-@converts("Reshape", first_opset=5)
+@converts("Reshape")
 def _reshape(emitter: Emitter, node: Node) -> Value:
     data, shape = node.input(0), node.input(1)
+    if node.opset < 5:
+        shape = np.asarray(node.attribute("shape", []), "int64")
     if isinstance(shape, relax.Expr):
         return emitter.reshaped(data, emitter.dims(_resolved(emitter, node)))
     wanted = emitter.dims(shape)
@@ -201,18 +206,65 @@ def _slice(emitter: Emitter, node: Node) -> Value:
             return _strided(emitter, data, axes, starts, ends, [1] * len(starts))
         return _between(emitter, data, axes, starts, ends)
     if any(isinstance(value, relax.Expr) for value in node.inputs[1:]):
-        raise NotTaken
+        return _computed(emitter, node, dims)
     starts, ends = emitter.dims(node.input(1)), emitter.dims(node.input(2))
     axes, steps = node.known(3), node.known(4)
     axes = range(len(starts)) if axes is None else [int(axis) % len(dims) for axis in axes]
-    steps = [1] * len(starts) if steps is None else [int(step) for step in steps]
+    steps = [1] * len(starts) if steps is None else [_step(int(step)) for step in steps]
     if all(isinstance(dim, int) for dim in [*starts, *ends]) and all(
         isinstance(dims[axis], int) for axis in axes
     ):
         return _strided(emitter, data, [int(axis) for axis in axes], starts, ends, steps)
     if any(step != 1 for step in steps):
-        raise NotTaken
+        if all(abs(step) < _THE_END for step in steps):
+            raise NotTaken
+        return _computed(emitter, node, dims)
     return _between(emitter, data, list(axes), starts, ends)
+
+
+def _computed(emitter: Emitter, node: Node, dims: list[Dim]) -> Value:
+    """Bounds and steps of the call: what they leave nothing of starts and ends at 0, and steps stay small.
+
+    TVM counts the elements between bounds in the wrong order as less than none.
+    """
+    emit = emitter.emit
+
+    def row(value: Value) -> relax.Expr:
+        tensor = emitter.tensor(value)
+        return tensor if dtype_of(tensor) == "int64" else emit(relax.op.astype(tensor, "int64"))
+
+    starts, ends = (row(node.input(at)) for at in (1, 2))
+    length = shape_of(starts)
+    if length is None or len(length) != 1 or not isinstance(length[0], int):
+        raise NotTaken
+    axes = np.arange(length[0]) if node.input(3) is None else node.input(3)
+    axes = emit(relax.op.mod(relax.op.add(row(axes), relax.const(len(dims), "int64")), _number(len(dims))))
+    extents = emit(relax.op.take(emitter.tensor(value_of(dims, (len(dims),))), axes, 0))
+    steps = row(np.ones(length[0], "int64") if node.input(4) is None else node.input(4))
+    most = emit(relax.op.add(extents, _number(1)))
+    steps = emit(relax.op.minimum(relax.op.maximum(steps, relax.op.negative(most)), most))
+    zero = _number(0)
+    forwards = emit(relax.op.greater(steps, zero))
+    first = emit(relax.op.where(forwards, zero, _number(-1)))  # the bounds that positions are held in
+    last = emit(relax.op.where(forwards, extents, relax.op.subtract(extents, _number(1))))
+
+    def held(position: relax.Expr) -> relax.Expr:
+        at = relax.op.where(relax.op.less(position, zero), relax.op.add(position, extents), position)
+        return emit(relax.op.minimum(relax.op.maximum(emit(at), first), last))
+
+    begin, end = held(starts), held(ends)
+    some = emit(relax.op.where(forwards, relax.op.less(begin, end), relax.op.greater(begin, end)))
+    before = relax.op.subtract(_number(-1), extents)  # a position before the first, counted from the end
+    end = emit(relax.op.where(relax.op.less(end, zero), before, end))
+    bounds = [emit(relax.op.where(some, value, zero)) for value in (begin, end)]
+    (result,) = stock.converted(
+        emitter, replace(node, inputs=[emitter.tensor(node.input(0)), *bounds, axes, steps])
+    )
+    return result
+
+
+def _number(value: int) -> relax.Expr:
+    return relax.const(value, "int64")
 
 
 def _between(emitter: Emitter, data: Value, axes: list[int], starts: list, ends: list) -> Value:
@@ -227,15 +279,22 @@ def _between(emitter: Emitter, data: Value, axes: list[int], starts: list, ends:
 
 
 def _strided(emitter: Emitter, data: Value, axes: list[int], starts: list, ends: list, steps: list) -> Value:
-    ends = [
-        max(int(end), -(2**62)) if step > 0 else max(int(end), -(2**31))
-        for end, step in zip(ends, steps, strict=True)
-    ]
-    ends = [min(end, 2**62) for end in ends]
-    starts = [min(max(int(start), -(2**62)), 2**62) for start in starts]
+    """Slices whose bounds and extents are numbers: those bounds that numpy has, which are in the tensor."""
+    dims, bounds = emitter.shape(data), []
+    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+        taken = range(*slice(int(start), int(end), int(step)).indices(int(dims[axis])))
+        behind = taken[-1] + (1 if step > 0 else -1) if taken else 0
+        # What is before the first element is counted from the end.
+        bounds.append((taken[0], behind if behind >= 0 else -int(dims[axis]) - 1) if taken else (0, 0))
+    begin, end = ([pair[side] for pair in bounds] for side in (0, 1))
     return emitter.emit(
-        relax.op.strided_slice(emitter.tensor(data), axes, starts, ends, steps, assume_inbound=False)
+        relax.op.strided_slice(emitter.tensor(data), axes, begin, end, steps, assume_inbound=False)
     )
+
+
+def _step(step: int) -> int:
+    """A step with which sums of positions stay within 64 bits."""
+    return max(-_THE_END, min(step, _THE_END))
 
 
 def _bounds(dim: Dim, start: Dim, end: Dim) -> tuple[Dim, Dim]:
@@ -292,4 +351,6 @@ def _trilu(emitter: Emitter, node: Node) -> Value:
     if dtype_of(data) == "bool":
         raise NotTaken
     operator = relax.op.triu if node.attribute("upper", 1) else relax.op.tril
-    return emitter.emit(operator(emitter.tensor(data), 0 if k is None else int(k.reshape(-1)[0])))
+    diagonal = 0 if k is None else int(k.reshape(-1)[0])
+    # TVM takes 32 bits: no tensor has a diagonal farther out.
+    return emitter.emit(operator(emitter.tensor(data), max(-_THE_END, min(diagonal, _THE_END))))

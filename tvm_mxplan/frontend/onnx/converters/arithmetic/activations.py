@@ -29,10 +29,14 @@ def _prelu(emitter: Emitter, node: Node) -> Value:
 
 @converts("Elu", "Celu", "Selu", "HardSigmoid")
 def _narrow_activation(emitter: Emitter, node: Node) -> Value:
-    """Activations of 16 bits, computed in float32: TVM's converters mix types, and ONNX rounds once."""
+    """Activations of 16 bits, computed in float32: TVM's converters mix types, and ONNX rounds once.
+
+    So is Celu by a number below 0, for which TVM's converter clips the wrong side.
+    """
     data = node.input(0)
     dtype = dtype_of(data)
-    if dtype not in ("float16", "bfloat16", "float64"):
+    mirrored = node.op_type == "Celu" and node.attribute("alpha", 1.0) < 0
+    if dtype not in ("float16", "bfloat16", "float64") and not mirrored:
         raise NotTaken
     inner = "float64" if dtype == "float64" else "float32"
     wide = emitter.tensor(data)
@@ -61,9 +65,10 @@ def _elu(x: relax.Expr, number: Number) -> relax.Expr:
 
 
 def _celu(x: relax.Expr, number: Number) -> relax.Expr:
-    alpha = number("alpha", 1.0)
-    lower = _exponential(relax.op.divide(x, alpha), dtype_of(x))
-    return relax.op.add(relax.op.nn.relu(x), relax.op.multiply(alpha, lower))
+    alpha, dtype = number("alpha", 1.0), dtype_of(x)
+    grown = relax.op.subtract(relax.op.exp(relax.op.divide(x, alpha)), constant(1, dtype))
+    lower = relax.op.minimum(relax.op.multiply(alpha, grown), constant(0, dtype))
+    return relax.op.add(relax.op.nn.relu(x), lower)
 
 
 def _selu(x: relax.Expr, number: Number) -> relax.Expr:

@@ -15,7 +15,10 @@ from ..table import converts
 @converts("CumSum", "CumProd")
 def _cumulative(emitter: Emitter, node: Node) -> Value:
     data, axis = emitter.tensor(node.input(0)), node.input(1)
-    rank = len(emitter.shape(data))
+    dims = emitter.shape(data)
+    if any(isinstance(dim, int) and dim == 0 for dim in dims):
+        return data
+    rank = len(dims)
     if isinstance(axis, np.ndarray):
         return _along(emitter, node, data, _position(emitter, node, int(axis.reshape(-1)[0]), rank))
     # The model computes the axis: all are tried, and the one that is meant is taken.

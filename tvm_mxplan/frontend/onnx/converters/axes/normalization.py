@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from tvm import relax
 
+from ...dimensions.dims import same
 from ...node import Emitter, Node, NotTaken
 from ...values import Value, dtype_of, rank_of
 from ..numbers import constant
@@ -15,30 +16,45 @@ from ..table import converts
 def _layer_normalization(emitter: Emitter, node: Node) -> tuple[Value, ...]:
     """All axes from one on; the second and third result are the mean and one over the deviation."""
     data = emitter.tensor(node.input(0))
-    rank = rank_of(data)
-    first = node.attribute("axis", -1)
-    axes = list(range(first % rank, rank))
-    epsilon = node.attribute("epsilon", 1e-5)
-    dtype = dtype_of(data)
-    scale = emitter.tensor(node.input(1))
-    bias = node.input(2)
-    wanted = [index for index, name in enumerate(node.outputs) if name]
-    if rank_of(scale) != len(axes):
+    rank, dtype = rank_of(data), dtype_of(data)
+    axes = list(range(node.attribute("axis", -1) % rank, rank))
+    scale, bias = node.input(1), node.input(2)
+    if dtype not in _BY_OPERATOR or not all(_covers(emitter, data, one, axes) for one in (scale, bias)):
         return _general(emitter, node, data, axes)
-    zeros = relax.op.zeros_like(scale) if bias is None else emitter.tensor(bias)
-    if bias is None:
-        zeros = emitter.emit(zeros)
-    result = emitter.emit(relax.op.nn.layer_norm(data, scale, zeros, axes, epsilon))
-    if wanted[-1] == 0:
+    scale = emitter.tensor(scale)
+    shift = emitter.emit(relax.op.zeros_like(scale)) if bias is None else emitter.tensor(bias)
+    epsilon = node.attribute("epsilon", 1e-5)
+    result = emitter.emit(relax.op.nn.layer_norm(data, scale, shift, axes, epsilon))
+    if not any(node.outputs[1:]):
         return (result,)
-    mean, deviation = _statistics(emitter, data, axes, epsilon, dtype)
+    mean, deviation = _statistics(emitter, data, axes, epsilon)
     return result, mean, deviation
 
 
+_BY_OPERATOR = ("float32", "float16")
+"""Types for which Relax's normalization has a kernel."""
+
+
+def _covers(emitter: Emitter, data: relax.Expr, row: Value, axes: list[int]) -> bool:
+    """Whether a scale or shift has the shape of the normalized axes, and no broadcasting is left to do.
+
+    A number other than 1 has to be the extent, though that has a name.
+    """
+    if row is None:
+        return True
+    dims, given = emitter.shape(data), emitter.shape(row)
+    wanted = [dims[axis] for axis in axes]
+    return len(given) == len(wanted) and all(
+        same(dim, extent) or (isinstance(dim, int) and dim != 1)
+        for dim, extent in zip(given, wanted, strict=True)
+    )
+
+
 def _statistics(
-    emitter: Emitter, data: relax.Expr, axes: list[int], epsilon: float, dtype: str
+    emitter: Emitter, data: relax.Expr, axes: list[int], epsilon: float
 ) -> tuple[relax.Var, relax.Var]:
-    wide = data if dtype == "float32" else emitter.emit(relax.op.astype(data, "float32"))
+    """The mean and one over the deviation, in float32 whatever the type of the operand."""
+    wide = data if dtype_of(data) == "float32" else emitter.emit(relax.op.astype(data, "float32"))
     mean = emitter.emit(relax.op.mean(wide, axes, keepdims=True))
     centred = emitter.emit(relax.op.subtract(wide, mean))
     variance = emitter.emit(relax.op.mean(relax.op.multiply(centred, centred), axes, keepdims=True))
@@ -46,9 +62,9 @@ def _statistics(
 
 
 def _general(emitter: Emitter, node: Node, data: relax.Expr, axes: list[int]) -> tuple[Value, ...]:
-    """A scale that broadcasts over the axes."""
+    """A scale and a shift that broadcast over the operand."""
     dtype = dtype_of(data)
-    mean, deviation = _statistics(emitter, data, axes, node.attribute("epsilon", 1e-5), dtype)
+    mean, deviation = _statistics(emitter, data, axes, node.attribute("epsilon", 1e-5))
     wide = data if dtype == "float32" else emitter.emit(relax.op.astype(data, "float32"))
     result = emitter.emit(relax.op.multiply(relax.op.subtract(wide, mean), deviation))
     result = result if dtype == "float32" else emitter.emit(relax.op.astype(result, dtype))
@@ -65,7 +81,7 @@ def _rms_normalization(emitter: Emitter, node: Node) -> Value:
     rank, dtype = rank_of(data), dtype_of(data)
     axes = list(range(node.attribute("axis", -1) % rank, rank))
     scale = emitter.tensor(node.input(1))
-    if len(axes) == 1 and rank_of(scale) == 1 and dtype == "float32":
+    if len(axes) == 1 and dtype == "float32" and _covers(emitter, data, scale, axes):
         return emitter.emit(relax.op.nn.rms_norm(data, scale, axes, node.attribute("epsilon", 1e-5)))
     emit = emitter.emit
     wide = data if dtype in ("float32", "float64") else emit(relax.op.astype(data, "float32"))
@@ -111,6 +127,29 @@ def _mean_variance_normalization(emitter: Emitter, node: Node) -> Value:
     )  # as ONNX's own function
     result = emit(relax.op.divide(centred, deviation))
     return result if dtype_of(wide) == dtype else emit(relax.op.astype(result, dtype))
+
+
+@converts("BatchNormalization")
+def _plain_batch_normalization(emitter: Emitter, node: Node) -> Value:
+    """By statistics of the model: one for each element, as versions before 9 can have them, or of a row."""
+    rank = len(emitter.shape(node.input(0)))
+    by_element = node.opset < 9 and not node.attribute("spatial", 1)
+    if node.attribute("training_mode", 0) or not (by_element or rank == 1) or any(node.outputs[1:]):
+        raise NotTaken
+    emit = emitter.emit
+    dtype = dtype_of(node.input(0))
+    inner = dtype if dtype == "float64" else "float32"
+
+    def wide(value: Value) -> relax.Expr:
+        tensor = emitter.tensor(value)
+        return tensor if dtype_of(tensor) == inner else emit(relax.op.astype(tensor, inner))
+
+    data, scale, bias, mean, variance = (wide(node.input(at)) for at in range(5))
+    epsilon = constant(node.attribute("epsilon", 1e-5), inner)
+    deviation = emit(relax.op.rsqrt(relax.op.add(variance, epsilon)))
+    result = emit(relax.op.multiply(relax.op.subtract(data, mean), relax.op.multiply(deviation, scale)))
+    result = emit(relax.op.add(result, bias))
+    return result if dtype == inner else emit(relax.op.astype(result, dtype))
 
 
 @converts("BatchNormalization", first_opset=14)

@@ -12,8 +12,9 @@ from tvm import relax
 
 from .....errors import UnsupportedError
 from ...contradictions import Contradiction
+from ...dimensions.dims import expression
 from ...node import Emitter, Node, NotTaken
-from ...values import Scope, Value, shape_of
+from ...values import Scope, Value, dtype_of, shape_of
 from ...way_out import LEAVE_OUT
 from ..table import converts
 from . import loops
@@ -219,6 +220,8 @@ def _scan(emitter: Emitter, node: Node, scope: Scope) -> tuple[Value, ...]:
         states = results[: len(states)]
         rows.append(results[len(states) :])
     count = len(body.output) - len(states)
+    if not rows and count:
+        rows = [_nothing(emitter, body, scope, [*states, *scanned], axes)]
     ends = node.attribute("scan_output_axes", [0] * count)
     turned = node.attribute("scan_output_directions", [0] * count)
     outputs = []
@@ -226,7 +229,31 @@ def _scan(emitter: Emitter, node: Node, scope: Scope) -> tuple[Value, ...]:
         column = [row[at] for row in rows]
         axis = ends[at] if ends[at] >= 0 else ends[at] + len(emitter.shape(column[0])) + 1
         outputs.append(stacked(emitter, column[::-1] if turned[at] else column, axis))
+    if turns == 0:  # one row was made for its shape
+        outputs = [_empty(emitter, value, axis) for value, axis in zip(outputs, ends, strict=True)]
     return (*states, *outputs)
+
+
+def _nothing(
+    emitter: Emitter, body: onnx.GraphProto, scope: Scope, values: list[Value], axes: list[int]
+) -> list[Value]:
+    """Results of a turn on zeros, for the shapes of those that a scan of no turns has no part of."""
+    states = len(values) - len(axes)
+    given = list(values[:states])
+    for value, axis in zip(values[states:], axes, strict=True):
+        dims = [dim for at, dim in enumerate(emitter.shape(value)) if at != axis]
+        shape = relax.ShapeExpr([expression(dim) for dim in dims])
+        given.append(emitter.emit(relax.op.zeros(shape, dtype_of(value))))
+    names = [value.name for value in body.input]
+    return emitter.importer.graph(body, scope | dict(zip(names, given, strict=True)))[states:]
+
+
+def _empty(emitter: Emitter, value: Value, axis: int) -> relax.Var:
+    """A tensor like this one with no element along an axis."""
+    dims = emitter.shape(value)
+    dims[axis] = 0
+    shape = relax.ShapeExpr([expression(dim) for dim in dims])
+    return emitter.emit(relax.op.zeros(shape, dtype_of(value)))
 
 
 def _part(emitter: Emitter, value: Value, index: int, axis: int) -> Value:

@@ -1,8 +1,16 @@
-"""Loops whose number of turns is known only when the model runs: a function of Relax that calls itself."""
+"""Loops whose number of turns is known only when the model runs: a function of Relax that calls itself.
+
+    run(level, state)      where the loop goes on    level 0    one turn
+                                                     else       run(level - 1, run(level - 1, state))
+                           where it does not                    state
+
+So ``run(level)`` takes up to ``2 ** level`` turns, and calls are never nested deeper than the level: a call
+for each turn inside of the one before would need a stack as long as the loop.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -118,6 +126,7 @@ class _Turn:
         self.builder = emitter.builder.another(to_be_kept)
         self.importer = emitter.importer.within(self.builder)
         self.emitter = Emitter(self.importer)
+        self.level = relax.Var("level", relax.TensorType([], "int64"))
         self.turn = relax.Var("turn", relax.TensorType([], "int64"))
         self.turns = relax.Var("turns", relax.TensorType([], "int64"))
         self.alive = relax.Var("alive", relax.TensorType([], "bool"))
@@ -139,8 +148,14 @@ class _Turn:
         return relax.TensorType(self.importer.new_dimensions(kind.ndim), str(kind.dtype))
 
     @property
-    def parameters(self) -> list[relax.Var]:
-        return [self.turn, self.turns, self.alive, *self.states, *self.rows, *self.captured.values()]
+    def parameters(self) -> list[relax.Expr]:
+        return self.arguments(self.level, self.turn, self.alive, [*self.states, *self.rows])
+
+    def arguments(
+        self, level: relax.Expr, turn: relax.Expr, alive: relax.Expr, values: Sequence[relax.Expr]
+    ) -> list[relax.Expr]:
+        """What a call from inside gets: all but the level and what turns hand on stays as it is."""
+        return [level, turn, self.turns, alive, *values, *self.captured.values()]
 
     def body(self, loop: Loop) -> list[Value]:
         """Emits one turn and returns its results: whether to go on, states, parts of results."""
@@ -171,12 +186,13 @@ def _called(
     if any(kind.shape is None for kind in rows):
         raise NotTaken
     turn = _Turn(emitter, loop, types, rows, to_be_kept=True)
-    results = relax.TupleType([*types, *(_grown(kind) for kind in rows)])
+    scalars = [relax.TensorType([], "int64"), relax.TensorType([], "bool")]
+    results = relax.TupleType([*scalars, *types, *(_grown(kind) for kind in rows)])
     name = emitter.importer.new_function_name("loop")
     placeholder = relax.Function.create_empty(turn.parameters, results)
     function = emitter.builder.root.add_func(placeholder, name)
     with turn.builder.function("turn", turn.parameters):
-        turn.builder.emit_func_output(_turned(turn, loop, function))
+        turn.builder.emit_func_output(_run(turn, loop, function))
     made = turn.builder.get()["turn"].without_attr("global_symbol")
     made = relax.Function(made.params, made.body, results, made.is_pure, made.attrs)
     emitter.builder.root.update_func(function, made)
@@ -193,11 +209,22 @@ def _called(
         emitter.emit(relax.op.zeros(relax.ShapeExpr([0, *kind.shape.values]), str(kind.dtype)))
         for kind in rows
     ]
-    start = relax.const(0, "int64")
-    arguments = [start, count, alive, *loop.states, *empty, *loop.captured.values()]
-    result = emitter.emit(relax.Call(function, arguments))
-    parts = [emitter.emit(relax.TupleGetItem(result, at)) for at in range(len(types) + len(rows))]
-    return tuple(_with_shape(emitter, part) for part in parts)
+    parts = [relax.const(0, "int64"), alive, *loop.states, *empty]
+    for level in _LEVELS:
+        start, going, *values = parts
+        arguments = [relax.const(level, "int64"), start, count, going, *values, *loop.captured.values()]
+        parts = _parts(emitter, emitter.emit(relax.Call(function, arguments)))
+    return tuple(parts[2:])
+
+
+_LEVELS = (6, 20, 62)
+"""Levels of the calls from outside, one after the other: short loops end in the first, all in the last."""
+
+
+def _parts(emitter: Emitter, result: relax.Var) -> list[relax.Var]:
+    """What a call gives: the next turn, whether to go on, states and parts of results."""
+    parts = [emitter.emit(relax.TupleGetItem(result, at)) for at in range(len(result.ty.fields))]
+    return [_with_shape(emitter, part) for part in parts]
 
 
 def _with_shape(emitter: Emitter, value: relax.Var) -> relax.Var:
@@ -208,11 +235,33 @@ def _with_shape(emitter: Emitter, value: relax.Var) -> relax.Var:
     return emitter.with_shape(value, emitter.importer.new_dimensions(rank))
 
 
-def _turned(turn: _Turn, loop: Loop, function: relax.GlobalVar) -> relax.Expr:
-    """``turn(..., next)`` where the loop goes on, else what it has."""
-    emit, builder = turn.builder.emit, turn.builder
+def _run(turn: _Turn, loop: Loop, function: relax.GlobalVar) -> relax.Expr:
+    """Some turns where the loop goes on, else what it has."""
+    emit = turn.builder.emit
     goes_on = emit(relax.op.logical_and(turn.alive, relax.op.less(turn.turn, turn.turns)))
-    builder._begin_binding_block()
+    more = _block(turn, lambda: _some_turns(turn, loop, function))
+    ended = _block(turn, lambda: emit(relax.Tuple([turn.turn, turn.alive, *turn.states, *turn.rows])))
+    return emit(relax.If(goes_on, more, ended))
+
+
+def _some_turns(turn: _Turn, loop: Loop, function: relax.GlobalVar) -> relax.Expr:
+    """A turn, or half of the turns and then the others."""
+    emit = turn.builder.emit
+    single = emit(relax.op.equal(turn.level, relax.const(0, "int64")))
+    one = _block(turn, lambda: _one_turn(turn, loop))
+    both = _block(turn, lambda: _halves(turn, function))
+    return emit(relax.If(single, one, both))
+
+
+def _block(turn: _Turn, result_of: Callable[[], relax.Expr]) -> relax.SeqExpr:
+    """A branch of what a function emits."""
+    turn.builder._begin_binding_block()
+    result = result_of()
+    return relax.SeqExpr([turn.builder._end_block()], result)
+
+
+def _one_turn(turn: _Turn, loop: Loop) -> relax.Expr:
+    emit = turn.builder.emit
     alive, *results = turn.body(loop)
     states = [turn.emitter.tensor(value) for value in results[: len(turn.states)]]
     parts = [turn.emitter.tensor(value) for value in results[len(turn.states) :]]
@@ -220,13 +269,14 @@ def _turned(turn: _Turn, loop: Loop, function: relax.GlobalVar) -> relax.Expr:
         emit(relax.op.concat([row, relax.op.expand_dims(part, 0)], 0))
         for row, part in zip(turn.rows, parts, strict=True)
     ]
-    one = relax.const(1, "int64")
-    following = emit(relax.op.add(turn.turn, one))
+    following = emit(relax.op.add(turn.turn, relax.const(1, "int64")))
     alive = turn.emitter.tensor(turn.emitter.reshaped(alive, []))
-    arguments = [following, turn.turns, alive, *states, *rows, *turn.captured.values()]
-    again = emit(relax.Call(function, arguments))
-    more = relax.SeqExpr([builder._end_block()], again)
-    builder._begin_binding_block()
-    ended = emit(relax.Tuple([*turn.states, *turn.rows]))
-    end = relax.SeqExpr([builder._end_block()], ended)
-    return emit(relax.If(goes_on, more, end))
+    return emit(relax.Tuple([following, alive, *states, *rows]))
+
+
+def _halves(turn: _Turn, function: relax.GlobalVar) -> relax.Expr:
+    emit = turn.builder.emit
+    level = emit(relax.op.subtract(turn.level, relax.const(1, "int64")))
+    first = turn.arguments(level, turn.turn, turn.alive, [*turn.states, *turn.rows])
+    following, alive, *values = _parts(turn.emitter, emit(relax.Call(function, first)))
+    return emit(relax.Call(function, turn.arguments(level, following, alive, values)))

@@ -57,7 +57,11 @@ class Axis:
 
 @dataclass(frozen=True)
 class Rule:
-    """The rule by which elements are found and summed; the names are ONNX's."""
+    """The rule by which elements are found and summed; the names are ONNX's.
+
+    The rounding is also ``ceil_where_smaller``: up where an axis shrinks and down where it grows, as version
+    10 of Resize has it.
+    """
 
     method: str
     coordinates: str
@@ -81,7 +85,7 @@ def taps_of(coordinate: Any, axis: Axis, rule: Rule, ops: Any) -> Taps:
     ops : where ``floor``, ``where`` and the like come from: numpy, or a class with its names.
     """
     if rule.method == "nearest":
-        return [(_rounded(coordinate, rule.rounding, ops), 1.0)]
+        return [(_rounded(coordinate, axis, rule.rounding, ops), 1.0)]
     below = ops.floor(coordinate)
     ratio = coordinate - below
     stretch = max(1.0, 1.0 / _number(axis)) if rule.antialias else 1.0
@@ -127,7 +131,7 @@ def coordinate_of(at: Any, axis: Axis, rule: Rule, ops: Any) -> Any:
         case "pytorch_half_pixel":
             return ops.where(ops.less_equal(result, 1.0), zero, half)
         case "half_pixel_symmetric":
-            return half + size / 2.0 * (1.0 - result / length)
+            return size * (at + 0.5 + (length - result) / 2.0) / length - 0.5
         case "tf_half_pixel_for_nn":
             return half + 0.5
         case "tf_crop_and_resize":
@@ -140,8 +144,11 @@ def coordinate_of(at: Any, axis: Axis, rule: Rule, ops: Any) -> Any:
             return half
 
 
-def _rounded(coordinate: Any, rounding: str, ops: Any) -> Any:
+def _rounded(coordinate: Any, axis: Axis, rounding: str, ops: Any) -> Any:
     match rounding:
+        case "ceil_where_smaller":
+            scale = ops.float64(axis.result) / ops.float64(axis.size) if axis.scale is None else axis.scale
+            return ops.where(ops.less(scale, 1.0), ops.ceil(coordinate), ops.floor(coordinate))
         case "floor":
             return ops.floor(coordinate)
         case "ceil":

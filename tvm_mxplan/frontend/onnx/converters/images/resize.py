@@ -43,7 +43,7 @@ def _upsample(emitter: Emitter, node: Node) -> Value:
 def _resize(emitter: Emitter, node: Node) -> Value:
     method = _method(emitter, node, node.text("mode", "nearest"))
     if node.opset < 11:
-        return _resized(emitter, node, Rule(method, "asymmetric", "floor"), None, node.input(1))
+        return _resized(emitter, node, Rule(method, "asymmetric", "ceil_where_smaller"), None, node.input(1))
     antialias = bool(node.attribute("antialias", 0))
     rule = Rule(
         method,
@@ -235,10 +235,9 @@ def _is_known_to_libraries(axes: list[Axis], rule: Rule) -> bool:
     if rule.method != "nearest" or not all(_is_multiple(axis) for axis in axes):
         return False
     # With whole factors, half-pixel coordinates never fall between two pixels.
-    return (symmetric and rule.rounding.startswith("round")) or (rule.coordinates, rule.rounding) == (
-        "asymmetric",
-        "floor",
-    )
+    if rule.coordinates == "asymmetric":
+        return rule.rounding in ("floor", "ceil_where_smaller")
+    return symmetric and rule.rounding.startswith("round")
 
 
 def _is_multiple(axis: Axis) -> bool:

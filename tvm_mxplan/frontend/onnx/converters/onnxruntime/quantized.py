@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from tvm import relax
 
+from ...dimensions.dims import product
 from ...node import Emitter, Node, NotTaken
 from ...values import Value, dtype_of, rank_of, shape_of
 from ..real import Integers, operator, real, whole
@@ -40,11 +41,15 @@ def _single(emitter: Emitter, node: Node) -> Value:
 
 @converts("QLinearSoftmax", domain=_DOMAIN)
 def _softmax(emitter: Emitter, node: Node) -> Value:
-    if node.attribute("opset", 13) < 13:
-        raise NotTaken
+    """Along an axis, or over all axes from one on as Softmax had it before opset 13."""
     data = real(emitter, node, Integers(0, 1, 2))
-    axis = int(node.attribute("axis", -1))
-    result = emitter.emit(relax.op.nn.softmax(data, axis=axis))
+    axis, dims = int(node.attribute("axis", -1)), emitter.shape(data)
+    before_13 = node.attribute("opset", 13) < 13
+    if before_13:
+        first = axis % len(dims)
+        data = emitter.reshaped(data, [product(dims[:first]), product(dims[first:])])
+    result = emitter.emit(relax.op.nn.softmax(data, axis=-1 if before_13 else axis))
+    result = emitter.reshaped(result, dims) if before_13 else result
     return whole(emitter, node, result, Integers(-1, 3, 4), dtype_of(node.input(0)))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from onnx_models import check, model, normal, operators
+from onnx_models import answers, check, model, normal, operators
 
 import tvm_mxplan
 from tvm_mxplan.errors import InvalidInputError, UnsupportedError
@@ -210,3 +210,67 @@ def test_an_axis_to_insert_that_is_a_scalar():
         "agraph (float[2, 3] x) => (float[2, 1, 3] y) <int64 axis = {1}> { y = Unsqueeze(x, axis) }"
     )
     check(parsed, {"x": normal(2, 3)})
+
+
+COUNTED = """agraph (int64 x COUNT) => (int64 last) <int64 one = {1} MOST> {
+    last = Loop(most, , x) <
+      body = b (int64 i, bool c, int64 state) => (bool again, int64 next) {
+        again = Identity(c)
+        next = Add(state, one)
+    }>
+}"""
+
+
+@pytest.mark.parametrize("count", [0, 1, 63, 64, 65, 5000, 100_000])
+def test_the_stack_is_not_as_long_as_the_loop(count):
+    parsed = model(COUNTED.replace("COUNT", ", int64 most").replace("MOST", ""))
+    (last,) = answers(parsed, {"x": np.array(3), "most": np.array(count)})
+    assert last == 3 + count
+
+
+def test_a_known_count_too_large_to_unroll():
+    parsed = model(COUNTED.replace("COUNT", "").replace("MOST", ", int64 most = {20000}"))
+    assert answers(parsed, {"x": np.array(3)})[0] == 20_003
+
+
+@pytest.mark.parametrize(("axis", "back"), [(0, 0), (1, 1)])
+def test_a_scan_of_nothing(axis, back):
+    """The states as they were, and results with no part."""
+    shape = (0, 4) if axis == 0 else (4, 0)
+    parsed = model(
+        f"""agraph (float[4] i, float[{shape[0]}, {shape[1]}] x) => (float[4] y, float[a, b, c] z)
+        <int64[1] first = {{0}}> {{
+            y, z = Scan<num_scan_inputs = 1, scan_input_axes = [{axis}], scan_output_axes = [{-axis}],
+                        scan_input_directions = [{back}], scan_output_directions = [{back}],
+              body = b (float[4] s, float[4] v) => (float[4] t, float[2, 4] r) {{
+                t = Add(s, v)
+                u = Unsqueeze(t, first)
+                r = Concat<axis = 0>(u, u)
+            }}>(i, x)
+        }}"""
+    )
+    state = normal(4)
+    y, z = answers(parsed, {"i": state, "x": normal(*shape)})
+    np.testing.assert_array_equal(y, state)
+    assert z.shape == ((0, 2, 4) if axis == 0 else (2, 4, 0))
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_branch_in_a_function_is_of_the_functions_opset(known):
+    """Softmax of version 11 is over all axes from one on."""
+    flag, constant = ("", "<bool flag = {1}>") if known else (", bool flag", "")
+    parsed = onnx.parser.parse_model(
+        f"""<ir_version: 9, opset_import: ["": 18, "my": 1]>
+        agraph (float[2, 3, 4] x{flag}) => (float[2, 3, 4] y) {constant} {{ y = my.f(x, flag) }}
+        <domain: "my", opset_import: ["": 11]>
+        f (a, c) => (b) {{
+            b = If(c) <
+                then_branch = t () => (float[2, 3, 4] p) {{ p = Softmax<axis = 1>(a) }},
+                else_branch = e () => (float[2, 3, 4] q) {{ q = Neg(a) }}
+            >
+        }}"""
+    )
+    x = normal(2, 3, 4)
+    raised = np.exp(x)
+    (y,) = answers(parsed, {"x": x} if known else {"x": x, "flag": np.array(True)})
+    np.testing.assert_allclose(y, raised / raised.sum((1, 2), keepdims=True), rtol=1e-5)

@@ -1,0 +1,104 @@
+"""Parts of tensors, places of elements, and tensors of no elements."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from onnx import helper
+from onnx_models import answers, check, model, normal, of_node
+
+FAR = 2**63 - 1
+BOUNDS = [
+    (5, 2, 1),
+    (2, 5, -1),
+    (0, FAR, FAR),
+    (-1, -FAR - 1, -FAR),
+    (-1, -FAR - 1, -2),
+    (100, -100, -3),
+    (-100, 100, 3),
+    (2, 2, 1),
+    (-3, FAR, 1),
+]
+
+
+def _sliced(x: np.ndarray, start: int, end: int, step: int) -> np.ndarray:
+    return x[:, range(*slice(start, end, step).indices(x.shape[1]))]
+
+
+@pytest.mark.parametrize("bounds", BOUNDS)
+@pytest.mark.parametrize("given", ["", "se", "seat"])
+def test_bounds_of_a_slice(bounds, given):
+    """Known, of the call in part, and all of the call; also such that nothing is between them."""
+    x = normal(4, 7)
+    numbers = dict(zip("seat", (np.array([n]) for n in (*bounds[:2], -1, bounds[2])), strict=True))
+    inputs = {"x": x} | {name: numbers.pop(name) for name in given}
+    node = helper.make_node("Slice", ["x", *"seat"], ["y"])
+    (y,) = answers(of_node(node, inputs, numbers), inputs)
+    np.testing.assert_array_equal(y, _sliced(x, *bounds))
+
+
+def test_a_step_larger_than_a_named_dimension():
+    parsed = model(
+        f"""agraph (float[m, n] x) => (float[m, k] y)
+        <int64[1] s = {{0}}, int64[1] e = {{{FAR}}}, int64[1] a = {{1}}, int64[1] t = {{{FAR}}}> {{
+            y = Slice(x, s, e, a, t)
+        }}"""
+    )
+    x = normal(3, 5)
+    np.testing.assert_array_equal(answers(parsed, {"x": x})[0], x[:, :1])
+
+
+@pytest.mark.parametrize("number", [0.0, 5.0])
+def test_places_in_a_scalar(number):
+    """A scalar has no coordinates, unlike in numpy."""
+    x = np.array(number, "float32")
+    (y,) = answers(of_node(helper.make_node("NonZero", ["x"], ["y"]), {"x": x}), {"x": x})
+    assert (y.shape, y.dtype) == ((0, int(number != 0)), np.int64)
+
+
+@pytest.mark.parametrize("wanted", list(itertools.product([True, False], repeat=3)))
+@pytest.mark.parametrize("ordered", [0, 1])
+def test_unique_elements_of_a_matrix(wanted, ordered):
+    x = np.array([[2.0, 1.0, 1.0], [3.0, 4.0, 3.0]], "float32")
+    names = ["y", *(name if is_wanted else "" for name, is_wanted in zip("iuc", wanted, strict=True))]
+    node = helper.make_node("Unique", ["x"], names, sorted=ordered)
+    check(of_node(node, {"x": x}), {"x": x})
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "uint8", "int64"])
+@pytest.mark.parametrize("axis", [0, -1])
+def test_the_first_none(axis, dtype):
+    x = (10 * np.abs(normal(3, 4))).astype(dtype)
+    node = helper.make_node("TopK", ["x", "k"], ["y", "i"], axis=axis)
+    y, places = answers(of_node(node, {"x": x}, {"k": np.array([0])}), {"x": x})
+    shape = (0, 4) if axis == 0 else (3, 0)
+    assert (y.shape, y.dtype, places.shape, places.dtype) == (shape, x.dtype, shape, np.int64)
+
+
+def test_nothing_to_scatter():
+    inputs = {"x": normal(3, 2), "i": np.zeros((0, 1), "int64"), "u": normal(0, 2)}
+    check(of_node(helper.make_node("ScatterND", ["x", "i", "u"], ["y"]), inputs), inputs)
+
+
+@pytest.mark.parametrize("exclusive", [0, 1])
+@pytest.mark.parametrize("shape", [(2, 0), (0, 3)])
+def test_sums_of_nothing(shape, exclusive):
+    node = helper.make_node("CumSum", ["x", "a"], ["y"], exclusive=exclusive)
+    check(of_node(node, {"x": normal(*shape)}, {"a": np.array(1)}), {"x": normal(*shape)})
+
+
+@pytest.mark.parametrize(("to", "attributes"), [([3, -1], {}), ([4, 0], {"allowzero": 1}), ([-1, 5], {})])
+def test_nothing_in_another_shape(to, attributes):
+    node = helper.make_node("Reshape", ["x", "s"], ["y"], **attributes)
+    check(of_node(node, {"x": normal(0, 3)}, {"s": np.array(to)}), {"x": normal(0, 3)})
+
+
+@pytest.mark.parametrize("k", [2**40, -(2**40)])
+@pytest.mark.parametrize("upper", [0, 1])
+def test_a_diagonal_far_out(upper, k):
+    x = normal(3, 4)
+    node = helper.make_node("Trilu", ["x", "k"], ["y"], upper=upper)
+    (y,) = answers(of_node(node, {"x": x}, {"k": np.array(k)}), {"x": x})
+    np.testing.assert_array_equal(y, x if (k > 0) != bool(upper) else np.zeros_like(x))
