@@ -59,6 +59,8 @@ class Forward:
 
     def _batch_norm(self, call: relax.Call) -> relax.Expr:
         src, scale, shift, *running = call.args
+        if all(isinstance(one, tvm.ir.GenericConst) for one in running):
+            return call  # frozen: there is nothing to keep running
         rank = len(shape_of(src))
         if int(call.attrs.axis) % rank != 1 or rank < 2:
             raise UnsupportedError(f"a batch norm over axis {call.attrs.axis}; expected 1, the channels")

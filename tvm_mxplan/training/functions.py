@@ -26,7 +26,7 @@ from ..passes.origins import origins_of, with_origins
 from .forward import Forward
 from .gradients import differentiable, ours
 from .gradients.recurrent import RECURRENT, untrained
-from .inlining import inlined
+from .inlining import inlined, stops, without_stops
 from .losses import Loss
 from .model import FLOATS, Model
 from .optimizers import Optimizer
@@ -153,7 +153,7 @@ def forward_function(model: Model) -> tvm.IRModule:
 
     def without_dropout(call: relax.Call) -> relax.Expr:
         dropped = isinstance(call.op, tvm.ir.Op) and call.op.name == "relax.nn.dropout"
-        return relax.Tuple([call.args[0]] * 2) if dropped else call
+        return relax.Tuple([call.args[0]] * 2) if dropped else without_stops(call)
 
     with builder.function("main", writer.params):
         with builder.dataflow():
@@ -272,7 +272,7 @@ class _Adjoint:
 def _summed(call: relax.Call) -> relax.Expr:
     """A sum that brings a gradient to an operand's shape, as a reduction, which libraries take."""
     if not isinstance(call.op, tvm.ir.Op) or call.op.name != "relax.collapse_sum_to":
-        return call
+        return without_stops(call)
     shape, wanted = shape_of(call.args[0]), numbers(call.args[1].values)
     if shape == wanted:
         return call.args[0]
@@ -303,12 +303,12 @@ def _check_gradients(function: relax.Function, wanted: Sequence[relax.Var]) -> N
     bindings = [binding for block in function.body.blocks for binding in block.bindings]
     reaches = {function.body.body.fields[0]}
     for binding in reversed(bindings):
-        if binding.var in reaches:
+        if binding.var in reaches and not stops(binding.value):
             reaches.update(_variables(binding.value))
     depends = set(wanted)
     for binding in bindings:
         value = binding.value
-        if not depends.intersection(_variables(value)) or not _is_float(binding.var.ty):
+        if not depends.intersection(_variables(value)) or not _is_float(binding.var.ty) or stops(value):
             continue
         depends.add(binding.var)
         if binding.var not in reaches or not isinstance(value, relax.Call):

@@ -117,7 +117,7 @@ class GraphImporter:
             self.values[fx_node] = None
         elif name in converters.REFUSED and not (self._trains and name in converters.TRAINING):
             raise UnsupportedError(converters.REFUSED[name])
-        elif is_foldable(fx_node, self.known):
+        elif name not in converters.REFUSED and is_foldable(fx_node, self.known):
             self.known[fx_node] = folded(fx_node, self.known)
         else:
             for operand in fx_node.all_input_nodes:

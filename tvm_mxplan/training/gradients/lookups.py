@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from tvm import relax, te, tirx
+from tvm.relax import op
 from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T
 
@@ -50,3 +51,12 @@ def _take(back: Backward) -> list[relax.Expr]:
     places = back.emit(back.reshaped(indices, (count,)))
     found = back.builder.call_te(kernel, grad, places, primfunc_name_hint="take_backward")
     return [back.reshaped(found, shape), back.none(1)]
+
+
+@gradient_of("gather_elements")
+def _gather_elements(back: Backward) -> list[relax.Expr]:
+    """Elements of the gradient are added where they were gathered from."""
+    zeros = op.zeros(back.shape(0), back.dtype)
+    axis = int(back.call.attrs.axis)
+    indices = op.astype(back.operands[1], "int64")
+    return [op.scatter_elements(zeros, indices, back.emit(back.grad), axis, "add"), back.none(1)]
