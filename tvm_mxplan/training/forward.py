@@ -73,7 +73,9 @@ class Forward:
         if not bool(call.attrs.center):
             shift = relax.op.zeros(channels, str(shift.ty.dtype))
         norm = Normalization(float(call.attrs.epsilon), momentum, self.model.unbiased)
-        made = with_origins(batch_norm([src, scale, shift, *running], norm), origins_of(call))
+        # A batch norm that is called again goes on from what its last call left.
+        before = [self.statistics.get(self.names.get(old, ""), old) for old in running]
+        made = with_origins(batch_norm([src, scale, shift, *before], norm), origins_of(call))
         result = self.builder.emit(made)
         for at, old in enumerate(running):
             if old in self.names:

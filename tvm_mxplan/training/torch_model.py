@@ -141,7 +141,7 @@ def _placeholders(program: Any, importer: GraphImporter) -> tuple[dict[str, rela
         elif kind == "BUFFER" and node in statistics:
             held.add(node, spec.target, tensors[spec.target])
         elif kind in ("BUFFER", "CONSTANT_TENSOR"):
-            importer.known[node] = tensors[spec.target]
+            importer.known[node] = _with_values(spec.target, tensors[spec.target])
         elif kind != "USER_INPUT":
             raise UnsupportedError(f"{SOURCE}: input {spec.arg.name!r} is a {kind}; expected a tensor")
         elif type(spec.arg).__name__ == "ConstantArgument":
@@ -150,6 +150,15 @@ def _placeholders(program: Any, importer: GraphImporter) -> tuple[dict[str, rela
             inputs[node.name] = _input(node, importer)
             importer.values[node] = inputs[node.name]
     return inputs, held, list(learned)
+
+
+def _with_values(name: str, tensor: Any) -> Any:
+    if type(tensor).__name__ == "FakeTensor":
+        raise UnsupportedError(
+            f"{SOURCE}: {name!r} is a constant without values, as .data of a weight leaves it; "
+            "write .detach() instead"
+        )
+    return tensor
 
 
 def _input(node: Any, importer: GraphImporter) -> relax.Var:

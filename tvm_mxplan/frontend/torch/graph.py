@@ -137,7 +137,7 @@ class GraphImporter:
             converter = converters.COMPLEX.get(name)
             if converter is None:
                 raise UnsupportedError(f"this operator is not supported for complex numbers; {_ADVICE}")
-        elif self._follows_from_sizes(fx_node):
+        elif name not in converters.REFUSED and self._follows_from_sizes(fx_node):
             self._of_sizes.add(fx_node)
             converter = converters.ROUNDED.get(name, converter)
         elif self._trains:

@@ -24,6 +24,9 @@ _DROPOUTS = tuple(
     for name in (kind, f"{kind}_")
 )
 
+_ALPHA_DROPOUTS = tuple(name for name in _DROPOUTS if "alpha" in name)
+_INSTANCE_NORM = "aten.instance_norm.default"
+
 
 def with_modes(graph_module: Any) -> None:
     """Gives each batch norm and dropout of a graph, and of those inside of it, its mode."""
@@ -34,18 +37,38 @@ def with_modes(graph_module: Any) -> None:
     if not trains and not any(node.args[2] for node in dropouts):
         for node in dropouts:
             node.args = (*node.args[:2], True)
+    for node, name in calls:
+        _check(node, name)
     for node in norms:
         if trains and not node.args[5]:
             _freeze(node)
         elif not trains and node.args[6] == 0:
             raise UnsupportedError(
-                f"exported program: aten.batch_norm.default in {module_path(node.meta)}: its momentum is None "
-                "or 0, which a program exported for inference does not tell apart; set a momentum, as "
-                "BatchNorm2d.momentum = 0.1"
+                f"{_called(node)}: its momentum is None or 0, which a program exported for inference does not "
+                "tell apart; set a momentum, as BatchNorm2d.momentum = 0.1"
             )
         node.args = (*node.args[:5], False, *node.args[6:])
     for module in _modules(graph_module):
         module.recompile()
+
+
+def _check(node: Any, name: str) -> None:
+    """UnsupportedError for what a step would compute otherwise than PyTorch does."""
+    where = f"exported program: {name} in {module_path(node.meta)}"
+    if name in _ALPHA_DROPOUTS and node.args[2]:
+        raise UnsupportedError(
+            f"{where}: an alpha dropout cannot be trained yet; use nn.Dropout, or leave it out"
+        )
+    if name == _INSTANCE_NORM and node.args[3] is not None:
+        raise UnsupportedError(
+            f"{_called(node)}: running statistics of instance norms are not kept in training; make the layer with "
+            "track_running_stats=False"
+        )
+
+
+def _called(node: Any) -> str:
+    where = module_path(node.meta)
+    return f"exported program: {operator_name(node.target)}{f' in {where}' if where else ''}"
 
 
 def _freeze(node: Any) -> None:

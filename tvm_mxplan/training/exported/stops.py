@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any
 
 from ...errors import UnsupportedError
-from ...frontend.torch.names import operator_name
+from ...frontend.torch.names import module_path, operator_name
 
 _DETACHES = ("aten.detach.default", "aten.detach_.default")
 _REGION = "wrap_with_set_grad_enabled"
@@ -123,8 +123,9 @@ def _check_writes(graph: Any, roots: Set[Any]) -> None:
             )
             if root in roots or late:
                 raise UnsupportedError(
-                    f"exported program: {_name(node)} writes to a tensor whose gradient detach() or "
-                    "torch.no_grad() stops; write y = f(x) instead of changing x in place"
+                    f"exported program: {_name(node)} in {module_path(node.meta) or 'the model'} writes to a "
+                    "tensor whose gradient detach() or torch.no_grad() stops; write y = f(x) instead of "
+                    "changing x in place, and make embeddings without max_norm"
                 )
 
 

@@ -56,7 +56,14 @@ def _take(back: Backward) -> list[relax.Expr]:
 @gradient_of("gather_elements")
 def _gather_elements(back: Backward) -> list[relax.Expr]:
     """Elements of the gradient are added where they were gathered from."""
-    zeros = op.zeros(back.shape(0), back.dtype)
-    axis = int(back.call.attrs.axis)
-    indices = op.astype(back.operands[1], "int64")
-    return [op.scatter_elements(zeros, indices, back.emit(back.grad), axis, "add"), back.none(1)]
+    shape, dtype = back.shape(0), back.dtype
+    axis = int(back.call.attrs.axis) % len(shape)
+    indices, grad = back.emit(op.astype(back.operands[1], "int64")), back.emit(back.grad)
+    gathered = back.shape(1)
+    if gathered == (*shape[:axis], 1, *shape[axis + 1 :]):  # one of each row
+        row = [-1 if at == axis else 1 for at in range(len(shape))]
+        places = back.reshaped(op.arange(0, shape[axis], 1, "int64"), row)
+        from_end = op.add(indices, relax.const(shape[axis], "int64"))
+        indices = op.where(op.less(indices, relax.const(0, "int64")), from_end, indices)
+        return [op.where(op.equal(places, back.emit(indices)), grad, back.number(0)), back.none(1)]
+    return [op.scatter_elements(op.zeros(shape, dtype), indices, grad, axis, "add"), back.none(1)]

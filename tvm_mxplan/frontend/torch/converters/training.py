@@ -15,6 +15,9 @@ from ..node import Emitter, Node, dims_of, dtype_of
 from .selection.bags import embedding_bags
 from .table import COMPLEX, TABLE, TRAINING, Converter
 
+STOP_GRADIENT = "tvm_mxplan.stop_gradient.default"
+"""What training puts in the place of detach() and before what runs under no_grad()."""
+
 
 def _for_training(name: str, function: Converter) -> None:
     TRAINING[f"aten.{name}.default"] = function
@@ -110,27 +113,13 @@ def _bounded(emitter: Emitter, node: Node) -> relax.Expr:
     return emitter.emit(relax.op.nn.relu(source) if low == 0 else relax.op.clip(source, *bounds))
 
 
-def _extreme_and_where(emitter: Emitter, node: Node) -> list[relax.Expr]:
-    """The element that stands first among equals, which alone gets the gradient."""
-    source, dims = node["self"], dims_of(node["self"])
-    if not dims or "float" not in dtype_of(source):
-        return TABLE[node.operator](emitter, node)
-    operator = relax.op.argmax if ".max." in node.operator else relax.op.argmin
-    axis, keep = node["dim"] % len(dims), node["keepdim"]
-    places = emitter.cast(emitter.emit(operator(source, axis, keepdims=True)), "int64")
-    found = [emitter.emit(relax.op.gather_elements(source, places, axis)), places]
-    return found if keep else [emitter.emit(relax.op.squeeze(one, [axis])) for one in found]
-
-
 for _bound in ("clamp", "clamp_min", "clamp_max"):
     _for_training(_bound, _bounded)
-for _name in ("max.dim", "min.dim"):
-    TRAINING[f"aten.{_name}"] = _extreme_and_where
 _for_training("elu", _elu)
 _for_training("embedding", _embedding)
 _for_training("_embedding_bag", _embedding_bags)
 _for_training("_embedding_bag_forward_only", _embedding_bags)
-TRAINING["tvm_mxplan.stop_gradient.default"] = COMPLEX["tvm_mxplan.stop_gradient.default"] = _stopped
+TABLE[STOP_GRADIENT] = COMPLEX[STOP_GRADIENT] = _stopped
 _for_training("_native_batch_norm_legit_no_training", _batch_norm)
 _for_training("native_dropout", _dropout)
 TRAINING["aten.bernoulli.p"] = _bernoulli
