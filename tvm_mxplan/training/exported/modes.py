@@ -44,8 +44,8 @@ def with_modes(graph_module: Any) -> None:
             _freeze(node)
         elif not trains and node.args[6] == 0:
             raise UnsupportedError(
-                f"{_called(node)}: its momentum is None or 0, which a program exported for inference does not "
-                "tell apart; set a momentum, as BatchNorm2d.momentum = 0.1"
+                f"{_called(node)}: its momentum is None or 0, which a program exported for inference "
+                "does not tell apart; set a momentum, as BatchNorm2d.momentum = 0.1"
             )
         node.args = (*node.args[:5], False, *node.args[6:])
     for module in _modules(graph_module):
@@ -61,8 +61,8 @@ def _check(node: Any, name: str) -> None:
         )
     if name == _INSTANCE_NORM and node.args[3] is not None:
         raise UnsupportedError(
-            f"{_called(node)}: running statistics of instance norms are not kept in training; make the layer with "
-            "track_running_stats=False"
+            f"{_called(node)}: running statistics of instance norms are not kept in training; make the "
+            "layer with track_running_stats=False"
         )
 
 

@@ -63,7 +63,5 @@ def _gather_elements(back: Backward) -> list[relax.Expr]:
     if gathered == (*shape[:axis], 1, *shape[axis + 1 :]):  # one of each row
         row = [-1 if at == axis else 1 for at in range(len(shape))]
         places = back.reshaped(op.arange(0, shape[axis], 1, "int64"), row)
-        from_end = op.add(indices, relax.const(shape[axis], "int64"))
-        indices = op.where(op.less(indices, relax.const(0, "int64")), from_end, indices)
-        return [op.where(op.equal(places, back.emit(indices)), grad, back.number(0)), back.none(1)]
+        return [op.where(op.equal(places, indices), grad, back.number(0)), back.none(1)]
     return [op.scatter_elements(op.zeros(shape, dtype), indices, grad, axis, "add"), back.none(1)]
