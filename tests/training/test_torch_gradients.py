@@ -10,9 +10,10 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed; it is no dependency")
 
 from tvm_mxplan import training  # noqa: E402
-from tvm_mxplan.errors import UnsupportedError  # noqa: E402
+from tvm_mxplan.errors import InvalidInputError, UnsupportedError  # noqa: E402
 
 nn, F = torch.nn, torch.nn.functional
+MOMENTUM, DECAY = 0.9, 0.05
 OPTIONS = {"machine": "default", "cache": "disabled"}
 
 
@@ -73,7 +74,7 @@ class Normal(nn.Module):
 
 def compiled(model, *args, rate=0.1, strict=False):
     program = torch.export.export(model, args, strict=strict)
-    sgd = training.SGD(rate)
+    sgd = training.SGD(rate, MOMENTUM, weight_decay=DECAY)
     return training.compile(program, "mean_squared_error", sgd, options=OPTIONS, keep_gradients=True)
 
 
@@ -81,7 +82,7 @@ def check(model, *args, steps=2):
     """Loss, gradients and state of steps towards 0 are PyTorch's."""
     model = copy.deepcopy(model)
     step = compiled(copy.deepcopy(model), *args)
-    optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], 0.1)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1, MOMENTUM, weight_decay=DECAY)
     for _ in range(steps):
         optimizer.zero_grad()
         result = model(*args)
@@ -90,7 +91,10 @@ def check(model, *args, steps=2):
         found = step(*[one.numpy() for one in args], np.zeros(tuple(result.shape), "float32"))
         assert found == pytest.approx(float(loss.detach()), rel=1e-4)
         for name, parameter in model.named_parameters():
-            grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+            assert (name in step.gradients) == (parameter.grad is not None)
+            if parameter.grad is None:
+                continue
+            grad = parameter.grad
             np.testing.assert_allclose(step.gradients[name], grad.numpy(), rtol=1e-3, atol=2e-6, err_msg=name)
         optimizer.step()
     expected = model.state_dict()
@@ -138,6 +142,11 @@ def test_nothing_that_stops_gradients_runs():
     )
     x = torch.randn(6, 4)
     np.testing.assert_allclose(step.evaluate(x.numpy())[0], model(x).detach().numpy(), rtol=1e-4, atol=1e-6)
+
+
+def test_a_loss_without_weights_is_refused():
+    with pytest.raises(InvalidInputError, match="the loss depends on none of the weights that are trained"):
+        compiled(Two(lambda m, x: m.b(m.a(x)).detach()), torch.randn(6, 4))
 
 
 def doubled(m, x):

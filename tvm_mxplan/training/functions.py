@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import tvm
 from tvm import relax
@@ -24,11 +25,10 @@ from ..execution.signature import Port
 from ..operators.registration import dtype_of, numbers, shape_of
 from ..passes.origins import origins_of, with_origins
 from .forward import Forward
-from .gradients import differentiable, ours
-from .gradients.recurrent import RECURRENT, untrained
-from .inlining import inlined, stops, without_stops
+from .gradients import check_gradients, ours, reached
+from .inlining import inlined, without_stops
 from .losses import Loss
-from .model import FLOATS, Model
+from .model import Model
 from .optimizers import Optimizer
 
 KEY = Port("key", (2,), "int64")
@@ -81,10 +81,24 @@ class Recipe:
             raise InvalidInputError(f"output: the model has no {self.output!r}; it has {there}")
         return [outputs[self.model.outputs.index(self.output)]]
 
-    @property
+    @cached_property
     def trained(self) -> list[str]:
-        """Names of the weights that are trained, in the model's order."""
-        return [name for name in self.model.weights if name in self.model.trained]
+        """Names of the weights that are trained and that the loss depends on, in the model's order.
+
+        Raises
+        ------
+        InvalidInputError : there are none.
+        """
+        function = self.model.function
+        found = reached(function, self.of_loss(_fields(function.body.body)))
+        weights = zip(self.model.weights, function.params[len(self.model.inputs) :], strict=True)
+        names = [name for name, param in weights if name in self.model.trained and param in found]
+        if not names:
+            raise InvalidInputError(
+                "the loss depends on none of the weights that are trained; name others by trainable=, or let "
+                "gradients pass (detach() and no_grad() stop them)"
+            )
+        return names
 
     @property
     def dtype(self) -> str:
@@ -245,7 +259,7 @@ class _Adjoint:
             builder.emit_func_output(relax.Tuple(results))
         mod = builder.get()
         wanted = [weights[name] for name in recipe.trained]
-        _check_gradients(mod["main"], wanted)
+        check_gradients(mod["main"], mod["main"].body.body.fields[0], wanted)
         with ours():
             mod = relax.transform.Gradient("main", wanted)(mod)
         self._function = mod["main_adjoint"]
@@ -296,50 +310,6 @@ def _fields(expr: relax.Expr) -> list[relax.Expr]:
     if isinstance(expr.ty, relax.TupleType):
         return [relax.TupleGetItem(expr, at) for at in range(len(expr.ty.fields))]
     return [expr]
-
-
-def _check_gradients(function: relax.Function, wanted: Sequence[relax.Var]) -> None:
-    """UnsupportedError for an operator without a gradient between a trained weight and the loss."""
-    bindings = [binding for block in function.body.blocks for binding in block.bindings]
-    reaches = {function.body.body.fields[0]}
-    for binding in reversed(bindings):
-        if binding.var in reaches and not stops(binding.value):
-            reaches.update(_variables(binding.value))
-    depends = set(wanted)
-    for binding in bindings:
-        value = binding.value
-        if not depends.intersection(_variables(value)) or not _is_float(binding.var.ty) or stops(value):
-            continue
-        depends.add(binding.var)
-        if binding.var not in reaches or not isinstance(value, relax.Call):
-            continue
-        if not isinstance(value.op, tvm.ir.Op) or not differentiable(value.op):
-            where = "".join(f" ({origin})" for origin in origins_of(value)[:1])
-            called = value.op.name if isinstance(value.op, tvm.ir.Op) else value.op
-            called = value.args[0].name_hint if str(called) == "relax.call_tir" else called
-            reason = untrained(value) if str(called) in RECURRENT else None
-            why = f": {reason}" if reason else ""
-            raise UnsupportedError(
-                f"{called}{where} has no gradient here, and weights before it are trained{why}"
-            )
-
-
-def _variables(expr: relax.Expr) -> list[relax.Var]:
-    if isinstance(expr, relax.Var):
-        return [expr]
-    if isinstance(expr, relax.Tuple):
-        return [var for field in expr.fields for var in _variables(field)]
-    if isinstance(expr, relax.TupleGetItem):
-        return _variables(expr.tuple_value)
-    if isinstance(expr, relax.Call):
-        return [var for arg in expr.args for var in _variables(arg)]
-    return []
-
-
-def _is_float(kind: tvm.ir.Type) -> bool:
-    if isinstance(kind, relax.TupleType):
-        return any(_is_float(field) for field in kind.fields)
-    return isinstance(kind, relax.TensorType) and str(kind.dtype) in FLOATS
 
 
 def _clipped(
