@@ -13,8 +13,7 @@ written (``operators/update.py``); of a step, statistics stand before them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 
 import tvm
 from tvm import relax
@@ -81,24 +80,10 @@ class Recipe:
             raise InvalidInputError(f"output: the model has no {self.output!r}; it has {there}")
         return [outputs[self.model.outputs.index(self.output)]]
 
-    @cached_property
+    @property
     def trained(self) -> list[str]:
-        """Names of the weights that are trained and that the loss depends on, in the model's order.
-
-        Raises
-        ------
-        InvalidInputError : there are none.
-        """
-        function = self.model.function
-        found = reached(function, self.of_loss(_fields(function.body.body)))
-        weights = zip(self.model.weights, function.params[len(self.model.inputs) :], strict=True)
-        names = [name for name, param in weights if name in self.model.trained and param in found]
-        if not names:
-            raise InvalidInputError(
-                "the loss depends on none of the weights that are trained; name others by trainable=, or let "
-                "gradients pass (detach() and no_grad() stop them)"
-            )
-        return names
+        """Names of the weights that are trained, in the model's order."""
+        return [name for name in self.model.weights if name in self.model.trained]
 
     @property
     def dtype(self) -> str:
@@ -107,6 +92,25 @@ class Recipe:
         if len(found) > 1:
             raise UnsupportedError(f"weights of types {' and '.join(found)} in one model; expected one type")
         return found[0]
+
+
+def with_reached(recipe: Recipe) -> Recipe:
+    """The recipe that trains, of its weights, those that the loss depends on.
+
+    Raises
+    ------
+    InvalidInputError : there are none.
+    """
+    model = recipe.model
+    found = reached(model.function, recipe.of_loss(_fields(model.function.body.body)))
+    weights = zip(model.weights, model.function.params[len(model.inputs) :], strict=True)
+    names = frozenset(name for name, param in weights if name in model.trained and param in found)
+    if not names:
+        raise InvalidInputError(
+            "the loss depends on none of the weights that are trained; name others by trainable=, or let "
+            "gradients pass (detach() and no_grad() stop them)"
+        )
+    return replace(recipe, model=replace(model, trained=names))
 
 
 @dataclass(frozen=True)
