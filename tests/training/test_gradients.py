@@ -122,6 +122,12 @@ MORE: Mapping[str, Case] = {
     "silu": wide(nn.silu),
     "softplus": wide(lambda x: nn.softplus(x, 1.5)),
     "selu": wide(nn.selu),
+    "abs": wide(op.abs),
+    "maximum_of_two": Case(((5, 3), (3,)), op.maximum),
+    "minimum_of_two": Case(((3,), (5, 3)), op.minimum),
+    "clip_below": wide(lambda x: op.clip(x, -np.inf, 0.3)),
+    "gathered": wide(lambda x: op.gather_elements(x, constant([[2, 0], [2, 2], [1, 4]], "int64"), 1)),
+    "one_of_each_row": wide(lambda x: op.gather_elements(x, constant([[2, 1, 0, 1, 2]], "int64"), 0)),
     "erf": wide(op.erf),
     "square": wide(op.square),
     "rsqrt": Case(((3, 5),), op.rsqrt, positive=True),
@@ -198,6 +204,60 @@ def test_gradients_of_windows_and_norms_are_those_of_differences() -> None:
 @pytest.mark.slow
 def test_gradients_of_other_operators_are_those_of_differences() -> None:
     check(MORE)
+
+
+def product_with_itself_stopped(x: relax.Expr) -> relax.Expr:
+    return op.multiply(x, op.grad.no_grad(op.multiply(x, x)))
+
+
+def share_of_positive(x: relax.Expr) -> relax.Expr:
+    """A product with what a condition is as a number."""
+    positive = op.logical_and(op.greater(x, constant(0.0)), op.less(x, constant(9.0)))
+    return op.multiply(x, op.astype(positive, "float64"))
+
+
+@pytest.mark.parametrize(
+    ("call", "at", "expected"),
+    [
+        (op.abs, [0, 2, -3], [0, 1, -1]),
+        (nn.relu, [0, 2, -3], [0, 1, 0]),
+        (lambda x: op.clip(x, -1, 6), [-1, -0.5, 6, 7], [0, 1, 0, 0]),
+        (lambda x: op.clip(x, -np.inf, 6), [5.5, 6, -1e30], [1, 0, 1]),
+        (lambda x: op.clip(x, 0.1, 0.3), [0.1, 0.3, 0.2], [0, 0, 1]),
+        (lambda x: op.maximum(x, constant(2.0)), [2, 3, 1], [0.5, 1, 0]),
+        (lambda x: op.minimum(constant(2.0), x), [2, 3, 1], [0.5, 0, 1]),
+        (lambda x: op.maximum(x, x), [2, 3, 1], [1, 1, 1]),
+        (product_with_itself_stopped, [2, 3, -1], [4, 9, 1]),
+        (share_of_positive, [2, 10, -1], [1, 0, 0]),
+    ],
+    ids=[
+        "abs",
+        "relu",
+        "clip",
+        "clip_above",
+        "clip_0.3",
+        "maximum",
+        "minimum",
+        "same",
+        "stopped",
+        "condition",
+    ],
+)
+def test_gradients_at_ties_and_bounds_are_those_of_pytorch(
+    call: Callable[..., relax.Expr], at: list[float], expected: list[float]
+) -> None:
+    """By hand, of PyTorch 2.14: nothing passes on a bound, and equal operands share."""
+    operand = relax.Var("x", relax.TensorType((len(at),), "float64"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [operand]):
+        with builder.dataflow():
+            total = builder.emit_output(op.sum(call(operand)))
+        builder.emit_func_output(total)
+    with ours():
+        mod = relax.transform.Gradient("main")(builder.get())
+    machine = relax.VirtualMachine(relax.build(mod, "llvm"), tvm.cpu())
+    _, (grad,) = machine["main_adjoint"](tvm.runtime.tensor(np.array(at, "float64")))
+    np.testing.assert_array_equal(grad.numpy(), expected)
 
 
 def test_gradients_of_tvm_are_back_afterwards() -> None:

@@ -10,7 +10,7 @@ from ..errors import InvalidInputError
 from ..frontend.parameters import Parameters
 from ..frontend.stated_inputs import Shape
 from ..options import Options
-from .functions import Clipping, Recipe
+from .functions import Clipping, Recipe, with_reached
 from .losses import loss_of
 from .model import Wanted, model_of
 from .optimizers import optimizer_of
@@ -107,4 +107,4 @@ def compile(
         made.accumulate,
         made.output,
     )
-    return TrainingStep(recipe, made, target, Options.of(options))
+    return TrainingStep(with_reached(recipe), made, target, Options.of(options))

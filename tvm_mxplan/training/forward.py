@@ -59,6 +59,8 @@ class Forward:
 
     def _batch_norm(self, call: relax.Call) -> relax.Expr:
         src, scale, shift, *running = call.args
+        if all(isinstance(one, tvm.ir.GenericConst) for one in running):
+            return call  # frozen: there is nothing to keep running
         rank = len(shape_of(src))
         if int(call.attrs.axis) % rank != 1 or rank < 2:
             raise UnsupportedError(f"a batch norm over axis {call.attrs.axis}; expected 1, the channels")
@@ -71,7 +73,9 @@ class Forward:
         if not bool(call.attrs.center):
             shift = relax.op.zeros(channels, str(shift.ty.dtype))
         norm = Normalization(float(call.attrs.epsilon), momentum, self.model.unbiased)
-        made = with_origins(batch_norm([src, scale, shift, *running], norm), origins_of(call))
+        # A batch norm that is called again goes on from what its last call left.
+        before = [self.statistics.get(self.names.get(old, ""), old) for old in running]
+        made = with_origins(batch_norm([src, scale, shift, *before], norm), origins_of(call))
         result = self.builder.emit(made)
         for at, old in enumerate(running):
             if old in self.names:

@@ -13,7 +13,7 @@ written (``operators/update.py``); of a step, statistics stand before them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import tvm
 from tvm import relax
@@ -24,11 +24,10 @@ from ..execution.signature import Port
 from ..operators.registration import dtype_of, numbers, shape_of
 from ..passes.origins import origins_of, with_origins
 from .forward import Forward
-from .gradients import differentiable, ours
-from .gradients.recurrent import RECURRENT, untrained
-from .inlining import inlined
+from .gradients import check_gradients, ours, reached
+from .inlining import inlined, without_stops
 from .losses import Loss
-from .model import FLOATS, Model
+from .model import Model
 from .optimizers import Optimizer
 
 KEY = Port("key", (2,), "int64")
@@ -95,6 +94,25 @@ class Recipe:
         return found[0]
 
 
+def with_reached(recipe: Recipe) -> Recipe:
+    """The recipe that trains, of its weights, those that the loss depends on.
+
+    Raises
+    ------
+    InvalidInputError : there are none.
+    """
+    model = recipe.model
+    found = reached(model.function, recipe.of_loss(_fields(model.function.body.body)))
+    weights = zip(model.weights, model.function.params[len(model.inputs) :], strict=True)
+    names = frozenset(name for name, param in weights if name in model.trained and param in found)
+    if not names:
+        raise InvalidInputError(
+            "the loss depends on none of the weights that are trained; name others by trainable=, or let "
+            "gradients pass (detach() and no_grad() stop them)"
+        )
+    return replace(recipe, model=replace(model, trained=names))
+
+
 @dataclass(frozen=True)
 class Built:
     """A module and what its function gives, by name and in order.
@@ -153,7 +171,7 @@ def forward_function(model: Model) -> tvm.IRModule:
 
     def without_dropout(call: relax.Call) -> relax.Expr:
         dropped = isinstance(call.op, tvm.ir.Op) and call.op.name == "relax.nn.dropout"
-        return relax.Tuple([call.args[0]] * 2) if dropped else call
+        return relax.Tuple([call.args[0]] * 2) if dropped else without_stops(call)
 
     with builder.function("main", writer.params):
         with builder.dataflow():
@@ -245,7 +263,7 @@ class _Adjoint:
             builder.emit_func_output(relax.Tuple(results))
         mod = builder.get()
         wanted = [weights[name] for name in recipe.trained]
-        _check_gradients(mod["main"], wanted)
+        check_gradients(mod["main"], mod["main"].body.body.fields[0], wanted)
         with ours():
             mod = relax.transform.Gradient("main", wanted)(mod)
         self._function = mod["main_adjoint"]
@@ -272,7 +290,7 @@ class _Adjoint:
 def _summed(call: relax.Call) -> relax.Expr:
     """A sum that brings a gradient to an operand's shape, as a reduction, which libraries take."""
     if not isinstance(call.op, tvm.ir.Op) or call.op.name != "relax.collapse_sum_to":
-        return call
+        return without_stops(call)
     shape, wanted = shape_of(call.args[0]), numbers(call.args[1].values)
     if shape == wanted:
         return call.args[0]
@@ -296,50 +314,6 @@ def _fields(expr: relax.Expr) -> list[relax.Expr]:
     if isinstance(expr.ty, relax.TupleType):
         return [relax.TupleGetItem(expr, at) for at in range(len(expr.ty.fields))]
     return [expr]
-
-
-def _check_gradients(function: relax.Function, wanted: Sequence[relax.Var]) -> None:
-    """UnsupportedError for an operator without a gradient between a trained weight and the loss."""
-    bindings = [binding for block in function.body.blocks for binding in block.bindings]
-    reaches = {function.body.body.fields[0]}
-    for binding in reversed(bindings):
-        if binding.var in reaches:
-            reaches.update(_variables(binding.value))
-    depends = set(wanted)
-    for binding in bindings:
-        value = binding.value
-        if not depends.intersection(_variables(value)) or not _is_float(binding.var.ty):
-            continue
-        depends.add(binding.var)
-        if binding.var not in reaches or not isinstance(value, relax.Call):
-            continue
-        if not isinstance(value.op, tvm.ir.Op) or not differentiable(value.op):
-            where = "".join(f" ({origin})" for origin in origins_of(value)[:1])
-            called = value.op.name if isinstance(value.op, tvm.ir.Op) else value.op
-            called = value.args[0].name_hint if str(called) == "relax.call_tir" else called
-            reason = untrained(value) if str(called) in RECURRENT else None
-            why = f": {reason}" if reason else ""
-            raise UnsupportedError(
-                f"{called}{where} has no gradient here, and weights before it are trained{why}"
-            )
-
-
-def _variables(expr: relax.Expr) -> list[relax.Var]:
-    if isinstance(expr, relax.Var):
-        return [expr]
-    if isinstance(expr, relax.Tuple):
-        return [var for field in expr.fields for var in _variables(field)]
-    if isinstance(expr, relax.TupleGetItem):
-        return _variables(expr.tuple_value)
-    if isinstance(expr, relax.Call):
-        return [var for arg in expr.args for var in _variables(arg)]
-    return []
-
-
-def _is_float(kind: tvm.ir.Type) -> bool:
-    if isinstance(kind, relax.TupleType):
-        return any(_is_float(field) for field in kind.fields)
-    return isinstance(kind, relax.TensorType) and str(kind.dtype) in FLOATS
 
 
 def _clipped(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+import tvm
 from tvm import relax
 
 from ..errors import UnsupportedError
@@ -71,3 +72,17 @@ def _replaced(expr: relax.Expr, known: Mapping[relax.Var, relax.Expr]) -> relax.
         args = [_replaced(arg, known) for arg in expr.args]
         return relax.Call(expr.op, args, expr.attrs, expr.ty_args, expr.span)
     return expr
+
+
+def stops(expr: relax.Expr) -> bool:
+    """Whether an expression is its operand, whose gradient it stops."""
+    called = isinstance(expr, relax.Call) and isinstance(expr.op, tvm.ir.Op)
+    return called and str(expr.op.name) == "relax.grad.no_grad"
+
+
+def without_stops(call: relax.Call) -> relax.Expr:
+    """A call once gradients are made: what stops them is its operand, and a choice of equals is these."""
+    if stops(call):
+        return call.args[0]
+    is_choice = isinstance(call.op, tvm.ir.Op) and str(call.op.name) == "relax.where"
+    return call.args[1] if is_choice and call.args[1].same_as(call.args[2]) else call

@@ -26,10 +26,12 @@ from ..frontend.torch.tensors import Weights, dtype_name
 from ..passes.canonicalize.fold_constants import FoldConstants
 from ..passes.canonicalize.name_symbols import NameSymbols
 from ..passes.canonicalize.recover_operators import RecoverOperators
+from .exported import with_modes, with_stops
 from .model import FLOATS, Model, Wanted, chosen, kernels_of, port_of
 
 SOURCE = "exported program"
 _BATCH_NORM = "aten._native_batch_norm_legit_no_training.default"
+_MAY_LEARN = ("PARAMETER", "USER_INPUT")
 _COUNTS = ("aten.add_.Tensor", "aten.add.Tensor")
 """Operators by which a batch norm counts its calls."""
 
@@ -95,12 +97,10 @@ def _for_training(program: Any) -> Any:
     """A copy of the program whose batch norms and dropouts are the ones that are turned into training's."""
     made = copy.copy(program)
     made._graph_module = copy.deepcopy(program.graph_module)
-    for node in made.graph_module.graph.nodes:
-        name = operator_name(node.target) if node.op == "call_function" else ""
-        if name == "aten.batch_norm.default" and node.args[3] is not None:
-            node.args = (*node.args[:5], False, *node.args[6:])
-        elif name in ("aten.dropout.default", "aten.dropout_.default"):
-            node.args = (*node.args[:2], True)
+    placeholders = [node for node in made.graph_module.graph.nodes if node.op == "placeholder"]
+    specs = zip(placeholders, program.graph_signature.input_specs, strict=True)
+    with_stops(made.graph_module, {node for node, spec in specs if spec.kind.name not in _MAY_LEARN})
+    with_modes(made.graph_module)
     return made
 
 
@@ -141,7 +141,7 @@ def _placeholders(program: Any, importer: GraphImporter) -> tuple[dict[str, rela
         elif kind == "BUFFER" and node in statistics:
             held.add(node, spec.target, tensors[spec.target])
         elif kind in ("BUFFER", "CONSTANT_TENSOR"):
-            importer.known[node] = tensors[spec.target]
+            importer.known[node] = _with_values(spec.target, tensors[spec.target])
         elif kind != "USER_INPUT":
             raise UnsupportedError(f"{SOURCE}: input {spec.arg.name!r} is a {kind}; expected a tensor")
         elif type(spec.arg).__name__ == "ConstantArgument":
@@ -150,6 +150,15 @@ def _placeholders(program: Any, importer: GraphImporter) -> tuple[dict[str, rela
             inputs[node.name] = _input(node, importer)
             importer.values[node] = inputs[node.name]
     return inputs, held, list(learned)
+
+
+def _with_values(name: str, tensor: Any) -> Any:
+    if type(tensor).__name__ == "FakeTensor":
+        raise UnsupportedError(
+            f"{SOURCE}: {name!r} is a constant without values, as .data of a weight leaves it; "
+            "write .detach() instead"
+        )
+    return tensor
 
 
 def _input(node: Any, importer: GraphImporter) -> relax.Var:

@@ -117,7 +117,7 @@ class GraphImporter:
             self.values[fx_node] = None
         elif name in converters.REFUSED and not (self._trains and name in converters.TRAINING):
             raise UnsupportedError(converters.REFUSED[name])
-        elif is_foldable(fx_node, self.known):
+        elif name not in converters.REFUSED and is_foldable(fx_node, self.known):
             self.known[fx_node] = folded(fx_node, self.known)
         else:
             for operand in fx_node.all_input_nodes:
@@ -137,7 +137,7 @@ class GraphImporter:
             converter = converters.COMPLEX.get(name)
             if converter is None:
                 raise UnsupportedError(f"this operator is not supported for complex numbers; {_ADVICE}")
-        elif self._follows_from_sizes(fx_node):
+        elif name not in converters.REFUSED and self._follows_from_sizes(fx_node):
             self._of_sizes.add(fx_node)
             converter = converters.ROUNDED.get(name, converter)
         elif self._trains:

@@ -3,6 +3,7 @@
 table.py           gradients by operator, and how Relax's pass sees them for a while
 elementwise.py     activations, clips, functions of one number
 lookups.py         rows of a table
+reach.py           weights that the loss depends on; operators without gradients between
 normalization.py   batch, layer, group and instance norms, dropout
 recurrent.py       LSTM and GRU
 shapes.py          slices, pads, concatenations, views
@@ -10,6 +11,7 @@ windows.py         convolutions and pools
 """
 
 from . import elementwise, lookups, normalization, recurrent, shapes, windows  # noqa: F401 (they join the table)
-from .table import differentiable, ours
+from .reach import check_gradients, reached
+from .table import ours
 
-__all__ = ["differentiable", "ours"]
+__all__ = ["check_gradients", "ours", "reached"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 from tvm import relax
 from tvm.relax import op
 
@@ -38,13 +39,48 @@ def _prelu(back: Backward) -> list[relax.Expr]:
 
 @gradient_of("clip")
 def _clip(back: Backward) -> list[relax.Expr]:
-    """Passes where the operand lies within the bounds, which have no gradients."""
+    """Passes where the operand lies between the bounds and on none, as in PyTorch; bounds have no gradients.
+
+    An operand is below the upper bound where it is at most the number before it.
+    """
     data, grad = back.operands[0], back.emit(back.grad)
     low, high = (float(bound.value) for bound in back.operands[1:])
-    for algorithm, bound in (("ge", low), ("le", high)):
+    below = float(np.nextafter(np.array(high, back.dtype), np.array(-np.inf, back.dtype)))
+    for algorithm, bound, number in (("gt", low, low), ("le", high, below)):
         if math.isfinite(bound):
-            grad = back.emit(gate(data, grad, algorithm, bound))
+            grad = back.emit(gate(data, grad, algorithm, number))
     return [grad, back.none(1), back.none(2)]
+
+
+@gradient_of("abs")
+def _abs(back: Backward) -> list[relax.Expr]:
+    """Nothing passes at 0."""
+    return [op.multiply(back.grad, op.sign(back.operands[0]))]
+
+
+@gradient_of("maximum", "minimum")
+def _extremum(back: Backward) -> list[relax.Expr]:
+    """Goes to the operand that is the result; equal ones share it."""
+    left, right = back.operands
+    grad = back.emit(back.grad)
+    half = back.emit(op.multiply(grad, back.number(0.5)))
+    shared = back.emit(op.where(op.equal(left, right), half, back.number(0)))
+    larger = op.greater if back.call.op.name == "relax.maximum" else op.less
+    return [
+        back.collapsed(op.where(larger(one, other), grad, shared), at)
+        for at, (one, other) in enumerate(((left, right), (right, left)))
+    ]
+
+
+@gradient_of("astype")
+def _astype(back: Backward) -> list[relax.Expr]:
+    """Of real numbers; whole numbers and conditions have no gradients."""
+    return [op.astype(back.grad, back.dtype) if "float" in back.dtype else back.none(0)]
+
+
+@gradient_of("grad.no_grad")
+def _stopped(back: Backward) -> list[relax.Expr]:
+    return [back.none(0)]
 
 
 @gradient_of("nn.gelu")

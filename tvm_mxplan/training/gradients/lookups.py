@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from tvm import relax, te, tirx
+from tvm.relax import op
 from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T
 
@@ -50,3 +51,17 @@ def _take(back: Backward) -> list[relax.Expr]:
     places = back.emit(back.reshaped(indices, (count,)))
     found = back.builder.call_te(kernel, grad, places, primfunc_name_hint="take_backward")
     return [back.reshaped(found, shape), back.none(1)]
+
+
+@gradient_of("gather_elements")
+def _gather_elements(back: Backward) -> list[relax.Expr]:
+    """Elements of the gradient are added where they were gathered from."""
+    shape, dtype = back.shape(0), back.dtype
+    axis = int(back.call.attrs.axis) % len(shape)
+    indices, grad = back.emit(op.astype(back.operands[1], "int64")), back.emit(back.grad)
+    gathered = back.shape(1)
+    if gathered == (*shape[:axis], 1, *shape[axis + 1 :]):  # one of each row
+        row = [-1 if at == axis else 1 for at in range(len(shape))]
+        places = back.reshaped(op.arange(0, shape[axis], 1, "int64"), row)
+        return [op.where(op.equal(places, indices), grad, back.number(0)), back.none(1)]
+    return [op.scatter_elements(op.zeros(shape, dtype), indices, grad, axis, "add"), back.none(1)]

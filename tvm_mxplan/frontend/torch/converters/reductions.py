@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from tvm import relax
 
-from ..node import Emitter, Node, dims_of
+from ..node import Emitter, Node, dims_of, dtype_of
 from .table import converts
 
 
@@ -45,7 +45,20 @@ def _extreme_and_where(emitter: Emitter, node: Node) -> list[relax.Expr]:
     if not dims_of(node["self"]):
         return [node["self"], relax.const(0, "int64")]
     keep = node["keepdim"]
+    if emitter.trains and "float" in dtype_of(node["self"]):
+        found = first_extreme(emitter, node["self"], node["dim"], largest=largest)
+        return found if keep else [emitter.emit(relax.op.squeeze(one, [node["dim"]])) for one in found]
     return [
         emitter.emit(values(node["self"], node["dim"], keepdims=keep)),
         emitter.cast(emitter.emit(indices(node["self"], node["dim"], keepdims=keep)), "int64"),
     ]
+
+
+def first_extreme(emitter: Emitter, source: relax.Expr, axis: int, *, largest: bool) -> list[relax.Expr]:
+    """The extreme of each row along an axis, which is kept, and its place.
+
+    Of equal ones it is the first, which alone gets the gradient: that of a reduction goes to all of them.
+    """
+    operator = relax.op.argmax if largest else relax.op.argmin
+    places = emitter.cast(emitter.emit(operator(source, axis, keepdims=True)), "int64")
+    return [emitter.emit(relax.op.gather_elements(source, places, axis)), places]

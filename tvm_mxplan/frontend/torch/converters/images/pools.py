@@ -10,6 +10,7 @@ from tvm import relax
 
 from .....errors import UnsupportedError
 from ...node import Emitter, Node, dims_of, dtype_of
+from ..reductions import first_extreme
 from ..table import converts
 from ..windows import extents
 
@@ -91,9 +92,13 @@ def _tables(places: Sequence[np.ndarray], dims: Sequence[int]) -> tuple[np.ndarr
 
 @converts("adaptive_max_pool1d.default", "adaptive_max_pool2d.default", "adaptive_max_pool3d.default")
 def _largest_of_parts(emitter: Emitter, node: Node) -> list[relax.Expr | None]:
-    """The largest elements of parts that may overlap, axis after axis, each as long as the longest."""
+    """The largest elements of parts that may overlap, axis after axis, each as long as the longest.
+
+    In training the last axis is the first one, so that the first of equal elements in memory is found.
+    """
     found, sizes = node["self"], list(node["output_size"])
-    for at, count in enumerate(sizes, len(dims_of(node["self"])) - len(sizes)):
+    axes = list(enumerate(sizes, len(dims_of(node["self"])) - len(sizes)))
+    for at, count in reversed(axes) if emitter.trains else axes:
         extent = dims_of(found)[at]
         if not isinstance(extent, int) or not isinstance(count, int):
             raise UnsupportedError("parts of an axis whose length varies; expected a length that is a number")
@@ -104,7 +109,11 @@ def _largest_of_parts(emitter: Emitter, node: Node) -> list[relax.Expr | None]:
         dims = dims_of(found)
         found = emitter.emit(relax.op.take(found, relax.const(places.reshape(-1), "int64"), at))
         found = emitter.reshaped(found, [*dims[:at], count, length, *dims[at + 1 :]])
-        found = emitter.emit(relax.op.max(found, [at + 1]))
+        if emitter.trains:
+            found, _ = first_extreme(emitter, found, at + 1, largest=True)
+            found = emitter.emit(relax.op.squeeze(found, [at + 1]))
+        else:
+            found = emitter.emit(relax.op.max(found, [at + 1]))
     return [found, None]
 
 

@@ -14,7 +14,7 @@ _SUM, _MEAN, _MOST = range(3)
 
 
 @converts("_embedding_bag_forward_only.default", "_embedding_bag.default")
-def _embedding_bags(emitter: Emitter, node: Node) -> list[relax.Expr | None]:
+def embedding_bags(emitter: Emitter, node: Node) -> list[relax.Expr | None]:
     """Bags are ranges of a list of indices: a matrix of which index belongs to which bag, and a product."""
     mode, weight = node["mode"], node["weight"]
     rows = emitter.emit(relax.op.take(weight, node["indices"], 0))
