@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import tvm
 from tvm import relax
 
@@ -80,6 +81,8 @@ class Emitter:
 
     def scalar(self, value: Any, dtype: str) -> relax.Expr:
         """A number, or an expression over sizes, as a tensor without axes."""
+        if isinstance(value, int) and not isinstance(value, bool) and "int" in dtype:
+            return relax.const(np.array(value, "int64").astype(dtype), dtype)  # wraps, as in PyTorch
         if isinstance(value, bool | int | float):
             return relax.const(value, dtype)
         tensor = self.emit(relax.op.shape_to_tensor(relax.ShapeExpr([expression(value)])))

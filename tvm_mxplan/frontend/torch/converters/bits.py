@@ -1,0 +1,64 @@
+"""Bits of integers and booleans: of two types, and shifted by any number of places."""
+
+from __future__ import annotations
+
+import numpy as np
+from tvm import relax
+
+from ..node import Emitter, Node
+from .table import converts
+
+
+@converts(
+    *(
+        f"{name}.{kind}"
+        for name in ("__lshift__", "__rshift__", "bitwise_left_shift", "bitwise_right_shift")
+        for kind in ("Tensor", "Scalar", "Tensor_Scalar", "Scalar_Tensor")
+    )
+)
+def _shifted(emitter: Emitter, node: Node) -> relax.Expr:
+    """Shifts by the width and more leave nothing but the sign; so do those by less than 0."""
+    dtype, emit = node.result.dtype, emitter.emit
+    left, right = (emitter.operand(node[name], dtype) for name in ("self", "other"))
+    last, zero = (relax.const(value, dtype) for value in (np.iinfo(dtype).bits - 1, 0))
+    outside = emit(relax.op.greater(right, last))
+    if not dtype.startswith("u"):
+        outside = emit(relax.op.logical_or(outside, emit(relax.op.less(right, zero))))
+    amount = emit(relax.op.where(outside, last, right))
+    name = node.operator.split(".")[1]
+    if "lshift" in name or "left" in name:
+        return emit(relax.op.where(outside, zero, emit(relax.op.left_shift(left, amount))))
+    shifted = emit(relax.op.right_shift(left, amount))
+    return emit(relax.op.where(outside, zero, shifted)) if dtype.startswith("u") else shifted
+
+
+_OPERATORS = {
+    "and": (relax.op.bitwise_and, relax.op.logical_and),
+    "or": (relax.op.bitwise_or, relax.op.logical_or),
+    "xor": (relax.op.bitwise_xor, relax.op.logical_xor),
+}
+
+
+@converts(
+    *(
+        f"{prefix}_{name}{suffix}.{kind}"
+        for name in _OPERATORS
+        for prefix, suffix in (("bitwise", ""), ("_", "__"))
+        for kind in ("Tensor", "Scalar", "Scalar_Tensor")
+    )
+)
+def _bitwise(emitter: Emitter, node: Node) -> relax.Expr:
+    """Each bit, of operands in the type that holds both."""
+    dtype = node.result.dtype
+    left, right = (emitter.operand(node[name], dtype) for name in ("self", "other"))
+    of_integers, of_booleans = _OPERATORS[node.operator.split(".")[1].strip("_").removeprefix("bitwise_")]
+    return emitter.emit((of_booleans if dtype == "bool" else of_integers)(left, right))
+
+
+@converts("neg.default")
+def _negative(emitter: Emitter, node: Node) -> relax.Expr:
+    """The number below 0; of a type without sign that is what wraps around."""
+    source, dtype = node["self"], node.result.dtype
+    if dtype.startswith("u"):
+        return emitter.emit(relax.op.subtract(relax.const(0, dtype), source))
+    return emitter.emit(relax.op.negative(source))
