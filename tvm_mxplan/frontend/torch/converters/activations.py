@@ -57,20 +57,20 @@ def _extreme_but_for_nan(emitter: Emitter, node: Node) -> relax.Expr:
 
 @converts("hypot.default")
 def _hypotenuse(emitter: Emitter, node: Node) -> relax.Expr:
-    """The root of the sum of squares, of numbers whose squares may be beyond the type."""
     dtype = node.result.dtype
-    sides = [emitter.emit(relax.op.abs(emitter.operand(node[name], dtype))) for name in ("self", "other")]
-    most = emitter.emit(relax.op.maximum(*sides))
-    divisor = emitter.emit(
-        relax.op.where(
-            emitter.emit(relax.op.equal(most, relax.const(0.0, dtype))), relax.const(1.0, dtype), most
-        )
-    )
-    ratio = emitter.emit(relax.op.divide(emitter.emit(relax.op.minimum(*sides)), divisor))
-    square = emitter.emit(
-        relax.op.add(emitter.emit(relax.op.multiply(ratio, ratio)), relax.const(1.0, dtype))
-    )
-    return emitter.emit(relax.op.multiply(most, emitter.emit(relax.op.sqrt(square))))
+    return length(emitter, *(emitter.operand(node[name], dtype) for name in ("self", "other")))
+
+
+def length(emitter: Emitter, *sides: relax.Expr) -> relax.Expr:
+    """The root of the sum of two squares, which may be beyond the type."""
+    emit, dtype = emitter.emit, dtype_of(sides[0])
+    sides = tuple(emit(relax.op.abs(side)) for side in sides)
+    most = emit(relax.op.maximum(*sides))
+    nothing = emit(relax.op.equal(most, relax.const(0.0, dtype)))
+    divisor = emit(relax.op.where(nothing, relax.const(1.0, dtype), most))
+    ratio = emit(relax.op.divide(emit(relax.op.minimum(*sides)), divisor))
+    square = emit(relax.op.add(emit(relax.op.multiply(ratio, ratio)), relax.const(1.0, dtype)))
+    return emit(relax.op.multiply(most, emit(relax.op.sqrt(square))))
 
 
 @converts("any.default", "any.dim", "any.dims", "all.default", "all.dim", "all.dims")

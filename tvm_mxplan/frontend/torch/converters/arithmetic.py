@@ -73,7 +73,7 @@ def _is_zero(divisor: relax.Expr) -> bool:
 
 
 def _rest(emitter: Emitter, left: relax.Expr, right: relax.Expr, dtype: str) -> tuple[relax.Expr, relax.Expr]:
-    """What a division of real numbers leaves, exactly, with the dividend's sign; where that is the wrong one."""
+    """What a division of real numbers leaves, with the dividend's sign, and where that is the wrong one."""
     emit, zero = emitter.emit, relax.const(0.0, dtype)
     rest = emit(relax.op.mod(left, right))
     signs = (emit(relax.op.less(one, zero)) for one in (rest, right))
@@ -82,7 +82,7 @@ def _rest(emitter: Emitter, left: relax.Expr, right: relax.Expr, dtype: str) -> 
 
 
 def _floored(emitter: Emitter, left: relax.Expr, right: relax.Expr, dtype: str) -> relax.Expr:
-    """The whole part of a quotient of real numbers: 1.0 // 0.1 is 9, for 0.1 is a little more than a tenth."""
+    """The whole part of a quotient of real numbers: 1.0 // 0.1 is 9, as 0.1 is above a tenth."""
     emit, one = emitter.emit, relax.const(1.0, dtype)
     if _is_zero(right):
         return _divided(emitter, left, right)

@@ -1,8 +1,8 @@
 """Functions of one real number: integers and booleans become real numbers first, as in PyTorch.
 
 Where a formula of other functions loses digits, C's own function is called: ``log(1 + x)`` and ``exp(x) - 1``
-near 0, ``1 - erf(x)`` far from it, logarithms whose results are whole numbers. A graph that is trained takes the
-formulas, which have gradients.
+near 0, ``1 - erf(x)`` far from it, logarithms whose results are whole numbers. A graph that is trained takes
+the formulas, which have gradients.
 """
 
 from __future__ import annotations

@@ -68,6 +68,44 @@ def _smallest(
     )
 
 
+@converts("topk.default")
+def _largest(emitter: Emitter, node: Node) -> list[relax.Expr]:
+    """The k largest or smallest, sorted whether that is asked for or not."""
+    source = node["self"]
+    if not dims_of(source) or node["k"] == 0:
+        return _without_order(emitter, node)
+    found = emitter.emit(
+        relax.op.topk(source, node["k"], node["dim"], "both", largest=node["largest"], dtype="int64")
+    )
+    return [emitter.emit(relax.TupleGetItem(found, at)) for at in range(2)]
+
+
+@converts("sort.default", "sort.stable")
+def _sorted(emitter: Emitter, node: Node) -> list[relax.Expr]:
+    """All elements in their order, equal ones as they stand."""
+    source, axis = node["self"], node["dim"]
+    if not dims_of(source) or 0 in dims_of(source):
+        return _without_order(emitter, node)
+    if dtype_of(source) == "bool":
+        source = emitter.cast(source, "int8")
+    places = emitter.emit(relax.op.argsort(source, axis, bool(node["descending"]), dtype="int64"))
+    values = emitter.emit(relax.op.gather_elements(source, places, axis))
+    return [emitter.cast(values, dtype_of(node["self"])), places]
+
+
+def _without_order(emitter: Emitter, node: Node) -> list[relax.Expr]:
+    """A tensor without axes in order, or no elements."""
+    values, places = node.stated
+    assert values is not None
+    assert places is not None
+    if 0 in values.shape:
+        return [emitter.broadcast(relax.const(0, one.dtype), one.shape) for one in (values, places)]
+    return [
+        emitter.reshaped(node["self"], values.shape),
+        emitter.reshaped(relax.const(0, "int64"), places.shape),
+    ]
+
+
 @converts("cummax.default", "cummin.default")
 def _running_extreme(emitter: Emitter, node: Node) -> list[relax.Expr]:
     """The extreme so far and where it stands, the last one among equals."""
