@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from tvm import relax
 
-from ..node import Emitter, Node
+from ..node import Emitter, Node, dtype_of
 from .table import converts
 
 
@@ -17,19 +17,23 @@ from .table import converts
     )
 )
 def _shifted(emitter: Emitter, node: Node) -> relax.Expr:
+    dtype, name = node.result.dtype, node.operator.split(".")[1]
+    operands = (emitter.operand(node[one], dtype) for one in ("self", "other"))
+    return shifted(emitter, *operands, left="lshift" in name or "left" in name)
+
+
+def shifted(emitter: Emitter, bits: relax.Expr, places: relax.Expr, *, left: bool) -> relax.Expr:
     """Shifts by the width and more leave nothing but the sign; so do those by less than 0."""
-    dtype, emit = node.result.dtype, emitter.emit
-    left, right = (emitter.operand(node[name], dtype) for name in ("self", "other"))
+    dtype, emit = dtype_of(bits), emitter.emit
     last, zero = (relax.const(value, dtype) for value in (np.iinfo(dtype).bits - 1, 0))
-    outside = emit(relax.op.greater(right, last))
+    outside = emit(relax.op.greater(places, last))
     if not dtype.startswith("u"):
-        outside = emit(relax.op.logical_or(outside, emit(relax.op.less(right, zero))))
-    amount = emit(relax.op.where(outside, last, right))
-    name = node.operator.split(".")[1]
-    if "lshift" in name or "left" in name:
-        return emit(relax.op.where(outside, zero, emit(relax.op.left_shift(left, amount))))
-    shifted = emit(relax.op.right_shift(left, amount))
-    return emit(relax.op.where(outside, zero, shifted)) if dtype.startswith("u") else shifted
+        outside = emit(relax.op.logical_or(outside, emit(relax.op.less(places, zero))))
+    amount = emit(relax.op.where(outside, last, places))
+    if left:
+        return emit(relax.op.where(outside, zero, emit(relax.op.left_shift(bits, amount))))
+    found = emit(relax.op.right_shift(bits, amount))
+    return emit(relax.op.where(outside, zero, found)) if dtype.startswith("u") else found
 
 
 _OPERATORS = {

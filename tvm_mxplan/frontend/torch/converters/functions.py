@@ -12,7 +12,9 @@ from collections.abc import Callable
 
 from tvm import relax, te, tirx
 
+from ....errors import UnsupportedError
 from ..node import Emitter, Node, dtype_of
+from .bits import shifted
 from .table import converts
 
 _OPERATORS: dict[str, Callable[[relax.Expr], relax.Expr]] = {
@@ -27,10 +29,38 @@ def _by_operator(emitter: Emitter, node: Node) -> relax.Expr:
     return emitter.emit(operator(emitter.cast(node["self"], node.result.dtype)))
 
 
+@converts("atan2.default")
+def _angle(emitter: Emitter, node: Node) -> relax.Expr:
+    return emitter.emit(
+        relax.op.atan2(*(emitter.operand(node[name], node.result.dtype) for name in ("self", "other")))
+    )
+
+
 @converts("reciprocal.default")
 def _reciprocal(emitter: Emitter, node: Node) -> relax.Expr:
     dtype = node.result.dtype
     return emitter.emit(relax.op.divide(relax.const(1.0, dtype), emitter.cast(node["self"], dtype)))
+
+
+@converts("pow.Tensor_Scalar", "pow.Scalar", "pow.Tensor_Tensor")
+def _power(emitter: Emitter, node: Node) -> relax.Expr:
+    dtype, base, exponent = node.result.dtype, node["self"], node["exponent"]
+    if "float" in dtype:
+        return emitter.emit(relax.op.power(emitter.operand(base, dtype), emitter.operand(exponent, dtype)))
+    if isinstance(base, int) and base == 2:
+        return shifted(emitter, emitter.scalar(1, dtype), emitter.cast(exponent, dtype), left=True)
+    if not isinstance(exponent, int) or exponent < 0:
+        raise UnsupportedError(
+            "a power of integers whose exponent is no number from 0 up; expected floating-point numbers, or "
+            "the base 2"
+        )
+    base = emitter.cast(base, dtype)
+    found = emitter.emit(relax.op.ones_like(base))
+    for bit in f"{exponent:b}":
+        found = emitter.emit(relax.op.multiply(found, found))
+        if bit == "1":
+            found = emitter.emit(relax.op.multiply(found, base))
+    return found
 
 
 def _number(value: float, tensor: relax.Expr) -> relax.Expr:
