@@ -1,4 +1,4 @@
-"""Results that PyTorch has otherwise than the formula at hand: they are held against PyTorch, where it is installed."""
+"""Results that PyTorch has otherwise than a formula at hand: held against PyTorch, where it is installed."""
 
 from __future__ import annotations
 
@@ -78,7 +78,12 @@ CASES: dict[str, tuple[Any, ...]] = {
     "shifts of 32 bits": (_shifts, I.int() + 90, torch.tensor([32, 33, 1, 31], dtype=torch.int32)),
     "shifts of 8 bits": (lambda x: (x << 8, x >> 8, x >> 1, x << 1), U),
     "bits of two types": (lambda x, y: (x & 255, x | y, (x > 0) & 3, (x > 0) ^ (y > 3)), S, U),
-    "numbers that wrap": (lambda x: (x + -1, x * -1, x + 300, -x), U),
+    "numbers that wrap": (lambda x: (x + -1, x * -1, x + 300, -x, x.sign()), U),
+    "norms in float64": (
+        lambda x, y: (torch.layer_norm(x, (4,)), torch.group_norm(x.T[None], 2, y, y)),
+        X.double(),
+        torch.arange(4.0).double(),
+    ),
     "sorted in 16 bits": (lambda x: (*x.topk(3), *x.sort(-1)), X.half()),
     "sorted stably": (lambda x: torch.sort(x, stable=True, descending=True), torch.arange(40.0) % 4),
     "the largest unsorted": (lambda x: x.topk(3, sorted=False)[0].sort(-1)[0], X),
@@ -133,6 +138,21 @@ def test_as_pytorch_has_it(name, results):
             np.testing.assert_array_equal(found, expected)
         else:
             np.testing.assert_allclose(found, expected, rtol=1e-5 if expected.itemsize > 2 else 2e-3, atol=0)
+
+
+class _OfSizes(torch.nn.Module):
+    def forward(self, x: Any) -> Any:
+        n = x.shape[0]
+        return x * n**-0.5, x * (1.0 / n), x + n * 0.5, x * torch.sym_sqrt(n), x * (n / 4 - 3 / n)
+
+
+def test_numbers_that_follow_from_sizes():
+    shapes = ({0: torch.export.Dim("n", min=2, max=64)},)
+    program = torch.export.export(_OfSizes(), (X,), dynamic_shapes=shapes)
+    executable = tvm_mxplan.compile(program, options={"cache": "disabled"})
+    for x in (X, torch.arange(28.0).reshape(7, 4)):
+        for found, expected in zip(executable(x.numpy()), _OfSizes()(x), strict=True):
+            np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-6)
 
 
 def _array(tensor: Any) -> np.ndarray:

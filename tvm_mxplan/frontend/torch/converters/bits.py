@@ -66,3 +66,13 @@ def _negative(emitter: Emitter, node: Node) -> relax.Expr:
     if dtype.startswith("u"):
         return emitter.emit(relax.op.subtract(relax.const(0, dtype), source))
     return emitter.emit(relax.op.negative(source))
+
+
+@converts("sign.default", "sgn.default")
+def _sign(emitter: Emitter, node: Node) -> relax.Expr:
+    source, dtype = node["self"], node.result.dtype
+    if dtype == "bool":
+        return source
+    if dtype.startswith("u"):
+        return emitter.cast(emitter.emit(relax.op.not_equal(source, relax.const(0, dtype))), dtype)
+    return emitter.emit(relax.op.sign(source))
