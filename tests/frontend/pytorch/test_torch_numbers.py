@@ -33,6 +33,9 @@ REAL_FUNCTIONS = ("exp", "sin", "cos", "tanh", "sigmoid", "log2", "log10", "log1
 MORE_FUNCTIONS = ("erf", "erfc", "atan", "sinh", "cosh", "asinh", "reciprocal", "exp2")
 
 
+ALONG = ("sum", "prod", "amax", "amin", "argmax", "argmin", "logsumexp")
+
+
 def _of_integers(x: Any) -> list[Any]:
     return [getattr(torch, name)(x) for name in (*REAL_FUNCTIONS, *MORE_FUNCTIONS)]
 
@@ -79,6 +82,13 @@ CASES: dict[str, tuple[Any, ...]] = {
     "shifts of 8 bits": (lambda x: (x << 8, x >> 8, x >> 1, x << 1), U),
     "bits of two types": (lambda x, y: (x & 255, x | y, (x > 0) & 3, (x > 0) ^ (y > 3)), S, U),
     "numbers that wrap": (lambda x: (x + -1, x * -1, x + 300, -x, x.sign()), U),
+    "reductions of no axes": (
+        lambda x: (
+            [getattr(x, name)(0) for name in (*ALONG, "any", "all")] + [x.mean(0), x.var(0, correction=0)]
+        ),
+        torch.tensor(-2.5),
+    ),
+    "extremes of booleans": (lambda x: (x.amax(1), x.amin(), x.int().argmax(1)), X > 0.5),
     "norms in float64": (
         lambda x, y: (torch.layer_norm(x, (4,)), torch.group_norm(x.T[None], 2, y, y)),
         X.double(),
@@ -153,6 +163,23 @@ def test_numbers_that_follow_from_sizes():
     for x in (X, torch.arange(28.0).reshape(7, 4)):
         for found, expected in zip(executable(x.numpy()), _OfSizes()(x), strict=True):
             np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "bilinear"])
+def test_named_sizes_times_a_number(mode):
+    class Resized(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return [
+                torch.nn.functional.interpolate(x, scale_factor=factor, mode=mode) for factor in (0.5, 2.25)
+            ]
+
+    shapes = ({2: torch.export.Dim("h", min=4, max=64)},)
+    program = torch.export.export(Resized(), (torch.randn(1, 2, 8, 6),), dynamic_shapes=shapes)
+    executable = tvm_mxplan.compile(program, options={"cache": "disabled"})
+    for height in (8, 9, 13):
+        x = torch.randn(1, 2, height, 6)
+        for found, expected in zip(executable(x.numpy()), Resized()(x), strict=True):
+            np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-5, atol=1e-5)
 
 
 def _array(tensor: Any) -> np.ndarray:

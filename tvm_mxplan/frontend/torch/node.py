@@ -127,3 +127,9 @@ def dtype_of(tensor: relax.Expr) -> str:
 def dims_of(tensor: relax.Expr) -> list[Dim]:
     """The dimensions of a tensor whose shape is known."""
     return [int(dim.value) if isinstance(dim, tvm.tirx.IntImm) else dim for dim in tensor.ty.shape.values]
+
+
+def axes_of(node: Node) -> Any:
+    """The axes that a reduction runs over; None for all, as those of a tensor without axes are."""
+    stated = node.operands.get("dim")
+    return None if stated == [] or not dims_of(node["self"]) else stated

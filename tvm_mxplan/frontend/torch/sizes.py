@@ -50,10 +50,28 @@ def _converted(expr: Any, variables: Variables) -> Dim:
     if kind == "Pow" and getattr(expr.args[1], "is_Integer", False) and int(expr.args[1]) > 0:
         base = _converted(expr.args[0], variables)
         return functools.reduce(operator.mul, [base] * int(expr.args[1]))
+    if kind in ("TruncToInt", "FloorToInt") and (share := _share(expr.args[0])) is not None:
+        over, under, size = share
+        return tirx.floordiv(expression(_converted(size, variables)) * over, under)
     if kind not in _OPERATORS:
         raise UnsupportedError(f"the size {expr} is computed by {kind}; expected sums, products, quotients")
     parts = [expression(_converted(part, variables)) for part in expr.args]
     return functools.reduce(_OPERATORS[kind], parts)
+
+
+def _share(expr: Any) -> tuple[int, int, Any] | None:
+    """A size times a number as numerator, denominator and size; None where float64 would round the product."""
+    if type(expr).__name__ != "Mul" or len(expr.args) != 2:
+        return None
+    factor, size = sorted(expr.args, key=lambda part: not getattr(part, "is_number", False))
+    if type(size).__name__ != "ToFloat" or not getattr(factor, "is_number", False):
+        return None
+    over, under = float(factor).as_integer_ratio()
+    return (over, under, size.args[0]) if over > 0 and max(over, under) <= _EXACT else None
+
+
+_EXACT = 2**20
+"""Numerators and denominators up to which products with sizes are exact in float64."""
 
 
 def _ceiling(left: tirx.Expr, right: tirx.Expr) -> tirx.Expr:

@@ -7,7 +7,7 @@ from typing import Any, TypeGuard
 
 from tvm import relax
 
-from ..node import Emitter, Node, dims_of, dtype_of
+from ..node import Emitter, Node, axes_of, dims_of, dtype_of
 from .table import converts
 
 
@@ -84,8 +84,8 @@ def _truth(emitter: Emitter, node: Node) -> relax.Expr:
         source = emitter.emit(relax.op.not_equal(source, relax.const(0, dtype_of(source))))
     source = emitter.cast(source, "int8")
     operator = relax.op.max if ".any." in node.operator else relax.op.min
-    axes, keep = node.operands.get("dim"), bool(node.operands.get("keepdim", False))
-    found = emitter.emit(operator(source, None if axes == [] else axes, keepdims=keep))
+    keep = bool(node.operands.get("keepdim")) and bool(node.result.shape)
+    found = emitter.emit(operator(source, axes_of(node), keepdims=keep))
     if operator is relax.op.max:  # of no elements it is the least of its type
         return emitter.emit(relax.op.greater(found, relax.const(0, "int8")))
     return emitter.cast(found, "bool")

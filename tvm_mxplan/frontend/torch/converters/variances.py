@@ -8,22 +8,23 @@ from typing import Any
 from tvm import relax
 
 from ...onnx.dimensions.dims import Dim
-from ..node import Emitter, Node, dims_of, dtype_of
+from ..node import Emitter, Node, axes_of, dims_of, dtype_of
 from .table import converts
 
 
 @converts("mean.default", "mean.dim")
 def _mean(emitter: Emitter, node: Node) -> relax.Expr:
     source = emitter.cast(node["self"], node.result.dtype)
-    axes = node.operands.get("dim") or None
-    return emitter.emit(relax.op.mean(source, axes, keepdims=bool(node.operands.get("keepdim"))))
+    keep = bool(node.operands.get("keepdim")) and bool(node.result.shape)
+    return emitter.emit(relax.op.mean(source, axes_of(node), keepdims=keep))
 
 
 @converts("var.correction", "std.correction", "var_mean.correction", "std_mean.correction")
 def _variance(emitter: Emitter, node: Node) -> Any:
     """The squares' sum over the count less the correction, 1 unless stated; where that is below 0, over 0."""
-    source, keep, emit = node["self"], bool(node["keepdim"]), emitter.emit
-    axes, dtype = node["dim"] or None, dtype_of(source)
+    source, emit = node["self"], emitter.emit
+    axes, dtype = axes_of(node), dtype_of(source)
+    keep = bool(node["keepdim"]) and bool(dims_of(source))
     correction = 1 if node["correction"] is None else node["correction"]
     found = emit(relax.op.variance(source, axes, keepdims=keep))
     if correction != 0:
