@@ -150,6 +150,28 @@ def test_as_pytorch_has_it(name, results):
             np.testing.assert_allclose(found, expected, rtol=1e-5 if expected.itemsize > 2 else 2e-3, atol=0)
 
 
+PADDED = torch.tensor([[True, True, False, False], [False] * 4])[:, None, None]
+LATER = torch.triu(torch.ones(4, 4, dtype=torch.bool), 1)
+FAR = -1e9
+MASKINGS = {
+    "twice": lambda s: s.masked_fill(LATER, FAR).masked_fill(PADDED, FAR),
+    "then added": lambda s: s.masked_fill(LATER, FAR) + torch.zeros(PADDED.shape).masked_fill(PADDED, FAR),
+    "added first": lambda s: (s + torch.zeros(PADDED.shape).masked_fill(PADDED, FAR)).masked_fill(LATER, FAR),
+    "scaled away": lambda s: s.masked_fill(LATER, FAR) * 1e-9,
+}
+
+
+@pytest.mark.parametrize("name", MASKINGS)
+def test_attention_of_rows_that_masks_leave_nothing_of(name):
+    class Masked(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return torch.softmax(MASKINGS[name](x @ x.transpose(-1, -2)), -1) @ x
+
+    x = torch.sin(torch.arange(192.0)).reshape(2, 3, 4, 8)
+    executable = tvm_mxplan.compile(torch.export.export(Masked(), (x,)), options={"cache": "disabled"})
+    np.testing.assert_allclose(executable(x.numpy())[0].numpy(), Masked()(x).numpy(), rtol=1e-4, atol=1e-5)
+
+
 class _OfSizes(torch.nn.Module):
     def forward(self, x: Any) -> Any:
         n = x.shape[0]

@@ -60,7 +60,7 @@ def _converted(expr: Any, variables: Variables) -> Dim:
 
 
 def _share(expr: Any) -> tuple[int, int, Any] | None:
-    """A size times a number as numerator, denominator and size; None where float64 would round the product."""
+    """A size times a number as numerator, denominator and size; None where float64 would round it."""
     if type(expr).__name__ != "Mul" or len(expr.args) != 2:
         return None
     factor, size = sorted(expr.args, key=lambda part: not getattr(part, "is_number", False))
