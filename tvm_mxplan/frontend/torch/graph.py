@@ -30,8 +30,7 @@ from .fold import folded, is_foldable
 from .kinds import is_symbolic, is_tensor
 from .names import module_path, operator_name
 from .node import Emitter, Node, Stated, has_tensors
-from .size_numbers import number_of
-from .sizes import Variables, size_of
+from .sizes import Variables, number_of, size_of
 from .tensors import PARTS, Weights, dtype_name, is_complex
 
 

@@ -17,8 +17,6 @@ from . import (  # noqa: E402 (they join the table)
     activations,  # noqa: F401
     arithmetic,  # noqa: F401
     attention,  # noqa: F401
-    bits,  # noqa: F401
-    functions,  # noqa: F401
     joins,  # noqa: F401
     products,  # noqa: F401
     quantized,  # noqa: F401
@@ -26,11 +24,11 @@ from . import (  # noqa: E402 (they join the table)
     reductions,  # noqa: F401
     rounded,  # noqa: F401
     training,  # noqa: F401
-    variances,  # noqa: F401
     windows,  # noqa: F401
 )
 from .complex_numbers import fourier, pairs  # noqa: E402, F401
 from .images import pools, regions, resizing  # noqa: E402, F401
+from .numbers import bits, functions, variances  # noqa: E402, F401
 from .selection import bags, indexing, ordering, picking  # noqa: E402, F401
 
 __all__ = ["COMPLEX", "REFUSED", "ROUNDED", "TABLE", "TRAINING", "WITHOUT_RESULT", "Converter", "of"]

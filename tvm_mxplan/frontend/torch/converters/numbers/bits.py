@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from tvm import relax
 
-from ..node import Emitter, Node, dtype_of
-from .table import converts
+from ...node import Emitter, Node, dtype_of
+from ..table import converts
 
 
 @converts(

@@ -12,10 +12,10 @@ from collections.abc import Callable
 
 from tvm import relax, te, tirx
 
-from ....errors import UnsupportedError
-from ..node import Emitter, Node, dtype_of
+from .....errors import UnsupportedError
+from ...node import Emitter, Node, dtype_of
+from ..table import converts
 from .bits import shifted
-from .table import converts
 
 _OPERATORS: dict[str, Callable[[relax.Expr], relax.Expr]] = {
     name: getattr(relax.op, name)

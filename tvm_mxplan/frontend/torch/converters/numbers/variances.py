@@ -7,9 +7,9 @@ from typing import Any
 
 from tvm import relax
 
-from ...onnx.dimensions.dims import Dim
-from ..node import Emitter, Node, axes_of, dims_of, dtype_of
-from .table import converts
+from ....onnx.dimensions.dims import Dim
+from ...node import Emitter, Node, axes_of, dims_of, dtype_of
+from ..table import converts
 
 
 @converts("mean.default", "mean.dim")
