@@ -31,6 +31,15 @@ _LEAST, _MASKED = -1e9, float(np.finfo(np.float32).min)
 
 
 @dataclass(frozen=True)
+class _Choice:
+    """A number in place of scores: those where the condition is, or is not, ``where``."""
+
+    condition: relax.Expr
+    where: bool
+    far: float
+
+
+@dataclass(frozen=True)
 class _Scores:
     """The scores that a softmax is applied to.
 
@@ -38,13 +47,13 @@ class _Scores:
     ----------
     query, turned : operands of the product, keys with their last two axes swapped.
     scale : of the product.
-    masks : what is added to that.
+    masks : what is done to that, one after the other: what is added, or what is chosen instead.
     """
 
     query: relax.Expr
     turned: relax.Expr
     scale: float
-    masks: tuple[relax.Expr, ...] = ()
+    masks: tuple[relax.Expr | _Choice, ...] = ()
 
 
 def _rule(site: Site, value: relax.Expr) -> relax.Expr | None:
@@ -116,11 +125,16 @@ def _scores(site: Site, expr: relax.Expr, scale: float, shape: Shape) -> _Scores
         condition, *choices = call.args
         for at in (0, 1):
             far = scalar_of(choices[1 - at])
-            found = _scores(site, choices[at], scale, shape) if far is not None and far <= _LEAST else None
+            found = _scores(site, choices[at], scale, shape) if _is_far(far, scale) else None
             if found is not None:
-                mask = _chosen(site, condition, at == 0, far)  # type: ignore[arg-type]
-                return replace(found, masks=(*found.masks, mask))
+                choice = _Choice(condition, at == 0, far * scale)  # type: ignore[operator]
+                return replace(found, masks=(*found.masks, choice))
     return None
+
+
+def _is_far(number: float | None, scale: float) -> bool:
+    """Whether a number in place of a score leaves nothing of it, before and behind a scale."""
+    return number is not None and number <= _LEAST and number * scale <= _LEAST / 1000
 
 
 def _factor(call: relax.Expr) -> tuple[relax.Expr, float] | None:
@@ -146,10 +160,31 @@ def _scaled(site: Site, mask: relax.Expr, scale: float) -> relax.Expr:
     return mask if scale == 1.0 else site.emit(relax.op.multiply(mask, relax.const(scale, dtype_of(mask))))
 
 
-def _chosen(site: Site, condition: relax.Expr, where: bool, far: float) -> relax.Expr:
-    """The term that does what the choice of ``far`` does where a condition is not ``where``."""
-    terms = [relax.const(0.0, "float32"), relax.const(far if math.isinf(far) else _MASKED, "float32")]
-    return site.emit(relax.op.where(condition, *(terms if where else reversed(terms))))
+def _joined(site: Site, masks: tuple[relax.Expr | _Choice, ...], dtype: str) -> relax.Expr | None:
+    """What does the same as all masks when it is added.
+
+    A row of which nothing is left has equal scores everywhere: choices of one number are one number as large
+    as there is, which no score changes. Beside what is added, which may be as far, they stay what they are.
+    """
+    choices = [mask for mask in masks if isinstance(mask, _Choice)]
+    near = all(isinstance(mask, _Choice) or _is_near(mask) for mask in masks)
+    alike = len({choice.far for choice in choices}) == 1 and near
+    found = None
+    for mask in masks:
+        if isinstance(mask, _Choice):
+            far = _MASKED if alike and math.isfinite(mask.far) else mask.far
+            inner = relax.const(0.0, dtype) if found is None else found
+            terms = [inner, relax.const(far, dtype)]
+            found = site.emit(relax.op.where(mask.condition, *(terms if mask.where else reversed(terms))))
+        else:
+            found = mask if found is None else site.emit(relax.op.add(found, mask))
+    return found
+
+
+def _is_near(mask: relax.Expr) -> bool:
+    """Whether what is added is constant, and leaves something of a score."""
+    numbers = constant_of(mask)
+    return numbers is not None and bool(np.all(np.abs(numbers.astype("float32")) < -_LEAST / 10))
 
 
 # --- operands ------------------------------------------------------------------------------------------
@@ -163,8 +198,11 @@ def _attention(
     ranks = {len(shape_of(expr) or ()) for expr in (query, turned, values)} | {len(shape)}
     if ranks not in ({3}, {4}) or not math.isfinite(scale):
         return None
-    masks = [_aligned(site, mask, shape) for mask in found.masks]
-    if any(mask is None or dtype_of(mask) != dtype_of(query) for mask in masks):
+    dtype = dtype_of(query)
+    if any(("float32" if isinstance(one, _Choice) else dtype_of(one)) != dtype for one in found.masks):
+        return None
+    mask = _joined(site, found.masks, dtype)
+    if mask is not None and (mask := _aligned(site, mask, shape)) is None:
         return None
     key, scale = _unscaled(site, _turned(site, turned), scale)
     if ranks == {3}:
@@ -172,9 +210,6 @@ def _attention(
     key, value = _shared(site, key, values)
     if not _fit(query, key, value):
         return None
-    mask = None
-    for one in masks:
-        mask = one if mask is None else site.emit(relax.op.add(mask, one))
     call = attention(Attention(scale, "no", nan_is_zero), query, key, value, mask)
     return call if ranks == {4} else relax.op.squeeze(site.emit(call), [1])
 

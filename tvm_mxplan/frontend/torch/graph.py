@@ -30,7 +30,7 @@ from .fold import folded, is_foldable
 from .kinds import is_symbolic, is_tensor
 from .names import module_path, operator_name
 from .node import Emitter, Node, Stated, has_tensors
-from .sizes import Variables, size_of
+from .sizes import Variables, number_of, size_of
 from .tensors import PARTS, Weights, dtype_name, is_complex
 
 
@@ -109,7 +109,10 @@ class GraphImporter:
             raise UnsupportedError(f"a node of kind {fx_node.op}; expected calls of operators")
         stated = fx_node.meta.get("val")
         name = operator_name(fx_node.target)
-        if is_symbolic(stated):
+        if type(stated).__name__ == "SymFloat":
+            self.values[fx_node] = number_of(self._emitter, stated, self.variables)
+            self._of_sizes.add(fx_node)
+        elif is_symbolic(stated):
             self.values[fx_node] = self.size(stated)
         elif isinstance(stated, bool | int | float):
             self.values[fx_node] = stated

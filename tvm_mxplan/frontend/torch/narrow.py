@@ -30,7 +30,7 @@ _AS_THEY_STAND = frozenset(
         *("cat", "stack", "split", "split_with_sizes", "chunk", "unbind", "slice", "select", "narrow"),
         *("flip", "roll", "index_select", "gather", "embedding", "index", "take", "where", "masked_fill"),
         *("eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite", "tril", "triu"),
-        *("floor", "ceil", "round", "trunc", "floor_divide", "remainder", "fmod", "bucketize"),
+        *("floor", "ceil", "round", "trunc", "bucketize"),
         *("full_like", "zeros_like", "ones_like", "empty_like", "new_full", "new_zeros", "new_ones"),
         *("diagonal", "getitem", "logical_not", "logical_and", "logical_or", "logical_xor"),
     )
@@ -75,6 +75,8 @@ def widened_stated(stated: list[Stated | None]) -> list[Stated | None]:
 
 def narrowed(emitter: Emitter, found: Any, stated: list[Stated | None]) -> Any:
     """Results in the types of 16 bits that PyTorch states."""
+    if isinstance(getattr(found, "ty", None), relax.TupleType):
+        found = [emitter.emit(relax.TupleGetItem(found, at)) for at in range(len(found.ty.fields))]
     if isinstance(found, list | tuple):
         return [_narrowed(emitter, one, of) for one, of in zip_longest(found, stated[: len(found)])]
     return _narrowed(emitter, found, stated[0])

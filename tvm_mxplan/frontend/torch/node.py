@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import tvm
 from tvm import relax
 
@@ -80,6 +81,8 @@ class Emitter:
 
     def scalar(self, value: Any, dtype: str) -> relax.Expr:
         """A number, or an expression over sizes, as a tensor without axes."""
+        if isinstance(value, int) and not isinstance(value, bool) and "int" in dtype:
+            return relax.const(np.array(value, "int64").astype(dtype), dtype)  # wraps, as in PyTorch
         if isinstance(value, bool | int | float):
             return relax.const(value, dtype)
         tensor = self.emit(relax.op.shape_to_tensor(relax.ShapeExpr([expression(value)])))
@@ -124,3 +127,9 @@ def dtype_of(tensor: relax.Expr) -> str:
 def dims_of(tensor: relax.Expr) -> list[Dim]:
     """The dimensions of a tensor whose shape is known."""
     return [int(dim.value) if isinstance(dim, tvm.tirx.IntImm) else dim for dim in tensor.ty.shape.values]
+
+
+def axes_of(node: Node) -> Any:
+    """The axes that a reduction runs over; None for all, as those of a tensor without axes are."""
+    stated = node.operands.get("dim")
+    return None if stated == [] or not dims_of(node["self"]) else stated

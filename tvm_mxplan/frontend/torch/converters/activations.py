@@ -7,7 +7,7 @@ from typing import Any, TypeGuard
 
 from tvm import relax
 
-from ..node import Emitter, Node, dtype_of
+from ..node import Emitter, Node, axes_of, dims_of, dtype_of
 from .table import converts
 
 
@@ -57,58 +57,35 @@ def _extreme_but_for_nan(emitter: Emitter, node: Node) -> relax.Expr:
 
 @converts("hypot.default")
 def _hypotenuse(emitter: Emitter, node: Node) -> relax.Expr:
-    """The root of the sum of squares, of numbers whose squares may be beyond the type."""
     dtype = node.result.dtype
-    sides = [emitter.emit(relax.op.abs(emitter.operand(node[name], dtype))) for name in ("self", "other")]
-    most = emitter.emit(relax.op.maximum(*sides))
-    divisor = emitter.emit(
-        relax.op.where(
-            emitter.emit(relax.op.equal(most, relax.const(0.0, dtype))), relax.const(1.0, dtype), most
-        )
-    )
-    ratio = emitter.emit(relax.op.divide(emitter.emit(relax.op.minimum(*sides)), divisor))
-    square = emitter.emit(
-        relax.op.add(emitter.emit(relax.op.multiply(ratio, ratio)), relax.const(1.0, dtype))
-    )
-    return emitter.emit(relax.op.multiply(most, emitter.emit(relax.op.sqrt(square))))
+    return length(emitter, *(emitter.operand(node[name], dtype) for name in ("self", "other")))
 
 
-@converts("exp2.default")
-def _power_of_two(emitter: Emitter, node: Node) -> relax.Expr:
-    dtype = node.result.dtype
-    return emitter.emit(relax.op.power(relax.const(2.0, dtype), emitter.cast(node["self"], dtype)))
-
-
-@converts("erfc.default")
-def _complementary_error(emitter: Emitter, node: Node) -> relax.Expr:
-    dtype = node.result.dtype
-    found = emitter.emit(relax.op.erf(emitter.cast(node["self"], dtype)))
-    return emitter.emit(relax.op.subtract(relax.const(1.0, dtype), found))
-
-
-@converts(
-    *(
-        f"{name}.{kind}"
-        for name in ("__lshift__", "__rshift__", "bitwise_left_shift", "bitwise_right_shift")
-        for kind in ("Tensor", "Scalar", "Tensor_Scalar")
-    )
-)
-def _shifted(emitter: Emitter, node: Node) -> relax.Expr:
-    dtype = node.result.dtype
-    left, right = (emitter.operand(node[name], dtype) for name in ("self", "other"))
-    name = node.operator.split(".")[1]
-    operator = relax.op.left_shift if "lshift" in name or "left" in name else relax.op.right_shift
-    return emitter.emit(operator(left, right))
+def length(emitter: Emitter, *sides: relax.Expr) -> relax.Expr:
+    """The root of the sum of two squares, which may be beyond the type."""
+    emit, dtype = emitter.emit, dtype_of(sides[0])
+    sides = tuple(emit(relax.op.abs(side)) for side in sides)
+    most = emit(relax.op.maximum(*sides))
+    nothing = emit(relax.op.equal(most, relax.const(0.0, dtype)))
+    divisor = emit(relax.op.where(nothing, relax.const(1.0, dtype), most))
+    ratio = emit(relax.op.divide(emit(relax.op.minimum(*sides)), divisor))
+    square = emit(relax.op.add(emit(relax.op.multiply(ratio, ratio)), relax.const(1.0, dtype)))
+    return emit(relax.op.multiply(most, emit(relax.op.sqrt(square))))
 
 
 @converts("any.default", "any.dim", "any.dims", "all.default", "all.dim", "all.dims")
 def _truth(emitter: Emitter, node: Node) -> relax.Expr:
     """Whether any element, or all, are other than zero."""
     source = node["self"]
+    if 0 in dims_of(source):  # of no elements
+        empty = relax.const(".all." in node.operator, "bool")
+        return emitter.broadcast(empty, node.result.shape)
     if dtype_of(source) != "bool":
         source = emitter.emit(relax.op.not_equal(source, relax.const(0, dtype_of(source))))
     source = emitter.cast(source, "int8")
     operator = relax.op.max if ".any." in node.operator else relax.op.min
-    axes, keep = node.operands.get("dim"), bool(node.operands.get("keepdim", False))
-    found = emitter.emit(operator(source, None if axes == [] else axes, keepdims=keep))
+    keep = bool(node.operands.get("keepdim")) and bool(node.result.shape)
+    found = emitter.emit(operator(source, axes_of(node), keepdims=keep))
+    if operator is relax.op.max:  # of no elements it is the least of its type
+        return emitter.emit(relax.op.greater(found, relax.const(0, "int8")))
     return emitter.cast(found, "bool")

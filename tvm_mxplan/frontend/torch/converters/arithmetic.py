@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import math
+
 from tvm import relax
 
+from ....passes.relax_types import is_constant
 from ..node import Emitter, Node, dtype_of, is_tensor
 from .table import converts
 
@@ -36,17 +40,60 @@ def _quotient(emitter: Emitter, node: Node) -> relax.Expr:
     floors = node.operator == "aten.floor_divide.default"
     mode = "floor" if floors else node.operands.get("rounding_mode")
     if mode == "floor":
+        if "float" in dtype:
+            return _floored(emitter, left, right, dtype)
         return emitter.emit(relax.op.floor_divide(left, right))
-    quotient = emitter.emit(relax.op.divide(left, right))
+    quotient = _divided(emitter, left, right)
     return emitter.emit(relax.op.trunc(quotient)) if mode == "trunc" and "int" not in dtype else quotient
 
 
-@converts("remainder.Tensor", "remainder.Scalar", "fmod.Tensor", "fmod.Scalar")
+@converts("remainder.Tensor", "remainder.Scalar", "remainder.Scalar_Tensor", "fmod.Tensor", "fmod.Scalar")
 def _remainder(emitter: Emitter, node: Node) -> relax.Expr:
     dtype = node.result.dtype
     left, right = (emitter.operand(node[name], dtype) for name in ("self", "other"))
-    operator = relax.op.floor_mod if ".remainder." in node.operator else relax.op.mod
-    return emitter.emit(operator(left, right))
+    if ".fmod." in node.operator:
+        return emitter.emit(relax.op.mod(left, right))
+    if "float" not in dtype:
+        return emitter.emit(relax.op.floor_mod(left, right))
+    rest, beyond = _rest(emitter, left, right, dtype)
+    return emitter.emit(relax.op.where(beyond, emitter.emit(relax.op.add(rest, right)), rest))
+
+
+def _divided(emitter: Emitter, left: relax.Expr, right: relax.Expr) -> relax.Expr:
+    """The quotient; kernels refuse a divisor that is the number 0, whose inverse is infinite."""
+    if _is_zero(right):
+        infinity = math.copysign(math.inf, float(right.value.numpy()))
+        return emitter.emit(relax.op.multiply(left, relax.const(infinity, dtype_of(right))))
+    return emitter.emit(relax.op.divide(left, right))
+
+
+def _is_zero(divisor: relax.Expr) -> bool:
+    scalar = is_constant(divisor) and divisor.ty.ndim == 0 and "float" in dtype_of(divisor)
+    return scalar and not divisor.value.numpy()
+
+
+def _rest(emitter: Emitter, left: relax.Expr, right: relax.Expr, dtype: str) -> tuple[relax.Expr, relax.Expr]:
+    """What a division of real numbers leaves, with the dividend's sign, and where that is the wrong one."""
+    emit, zero = emitter.emit, relax.const(0.0, dtype)
+    rest = emit(relax.op.mod(left, right))
+    signs = (emit(relax.op.less(one, zero)) for one in (rest, right))
+    differ = emit(relax.op.logical_xor(*signs))
+    return rest, emit(relax.op.logical_and(emit(relax.op.not_equal(rest, zero)), differ))
+
+
+def _floored(emitter: Emitter, left: relax.Expr, right: relax.Expr, dtype: str) -> relax.Expr:
+    """The whole part of a quotient of real numbers: 1.0 // 0.1 is 9, as 0.1 is above a tenth."""
+    emit, one = emitter.emit, relax.const(1.0, dtype)
+    if _is_zero(right):
+        return _divided(emitter, left, right)
+    rest, beyond = _rest(emitter, left, right, dtype)
+    quotient = emit(relax.op.divide(emit(relax.op.subtract(left, rest)), right))
+    quotient = emit(relax.op.where(beyond, emit(relax.op.subtract(quotient, one)), quotient))
+    found = emit(relax.op.floor(quotient))
+    above = emit(relax.op.greater(emit(relax.op.subtract(quotient, found)), relax.const(0.5, dtype)))
+    found = emit(relax.op.where(above, emit(relax.op.add(found, one)), found))
+    by_zero = emit(relax.op.equal(right, relax.const(0.0, dtype)))
+    return emit(relax.op.where(by_zero, emit(relax.op.divide(left, right)), found))
 
 
 _COMPARISONS = {
@@ -86,7 +133,7 @@ def _common(node: Node) -> str:
     tensors = [node[name] for name in ("self", "other") if is_tensor(node[name])]
     numbers = [node[name] for name in ("self", "other") if not is_tensor(node[name])]
     full = [tensor for tensor in tensors if tensor.ty.ndim > 0] or tensors
-    dtype = max((dtype_of(tensor) for tensor in full), key=_rank)
+    dtype = functools.reduce(promoted, map(dtype_of, full))
     kind = max(
         [*(_kind_of(number) for number in numbers), *(dtype_of(tensor) for tensor in tensors)], key=_kind
     )
@@ -103,6 +150,16 @@ def _kind_of(number: object) -> str:
     return "bool" if isinstance(number, bool) else "float32" if isinstance(number, float) else "int64"
 
 
-def _rank(dtype: str) -> tuple[int, int]:
+def promoted(left: str, right: str) -> str:
+    """The narrowest type that PyTorch takes both for: where neither holds the other, a wider one."""
+    low, high = sorted((left, right), key=_rank)
+    if {low, high} == {"float16", "bfloat16"}:
+        return "float32"
+    if low == "uint8" and high == "int8":
+        return "int16"
+    return high
+
+
+def _rank(dtype: str) -> tuple[int, int, bool]:
     """The place of a type among all, as far as PyTorch widens."""
-    return _kind(dtype), int("".join(filter(str.isdigit, dtype)) or 0)
+    return _kind(dtype), int("".join(filter(str.isdigit, dtype)) or 0), not dtype.startswith("u")

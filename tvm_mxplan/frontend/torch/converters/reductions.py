@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from tvm import relax
 
-from ..node import Emitter, Node, dims_of, dtype_of
+from ..node import Emitter, Node, axes_of, dims_of, dtype_of
 from .table import converts
 
 
@@ -26,15 +26,31 @@ def _cumulative(emitter: Emitter, node: Node) -> relax.Expr:
 def _reduced(emitter: Emitter, node: Node) -> relax.Expr:
     operator = relax.op.sum if node.operator.startswith("aten.sum") else relax.op.prod
     source = emitter.cast(node["self"], node.result.dtype)
-    axes = node.operands.get("dim")
-    keep = node.operands.get("keepdim", False)
-    return emitter.emit(operator(source, None if axes == [] else axes, keepdims=keep))
+    keep = bool(node.operands.get("keepdim")) and bool(node.result.shape)
+    return emitter.emit(operator(source, axes_of(node), keepdims=keep))
 
 
 @converts("amax.default", "amin.default")
 def _extreme(emitter: Emitter, node: Node) -> relax.Expr:
     operator = relax.op.max if ".amax." in node.operator else relax.op.min
-    return emitter.emit(operator(node["self"], node["dim"] or None, keepdims=node["keepdim"]))
+    source, dtype = node["self"], node.result.dtype
+    if not dims_of(source):
+        return source
+    if dtype == "bool":  # kernels know no least boolean
+        source = emitter.cast(source, "int8")
+    return emitter.cast(emitter.emit(operator(source, axes_of(node), keepdims=node["keepdim"])), dtype)
+
+
+@converts("argmax.default", "argmin.default")
+def _where_extreme(emitter: Emitter, node: Node) -> relax.Expr:
+    operator = relax.op.argmax if ".argmax." in node.operator else relax.op.argmin
+    source = node["self"]
+    if not dims_of(source):
+        return relax.const(0, "int64")
+    if dtype_of(source) == "bool":
+        source = emitter.cast(source, "int8")
+    found = emitter.emit(operator(source, axes_of(node), keepdims=bool(node["keepdim"])))
+    return emitter.cast(found, "int64")
 
 
 @converts("max.dim", "min.dim")

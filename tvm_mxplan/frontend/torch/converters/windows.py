@@ -73,6 +73,9 @@ def _layer_norm(emitter: Emitter, node: Node) -> relax.Expr | list[relax.Expr | 
         for name, number in (("weight", 1), ("bias", 0))
     )
     axes = list(range(-len(shape), 0))
+    if dtype == "float64":
+        found = _normed(emitter, node["input"], axes, node["eps"], (gamma, beta))
+        return found if len(node.stated) == 1 else [found, None, None]
     found = emitter.emit(relax.op.nn.layer_norm(node["input"], gamma, beta, axes, node["eps"]))
     return found if len(node.stated) == 1 else [found, None, None]
 
@@ -87,10 +90,32 @@ def _group_norm(emitter: Emitter, node: Node) -> relax.Expr | list[relax.Expr | 
         node[name] if node[name] is not None else _constant([channels], number, dtype)
         for name, number in (("weight", 1), ("bias", 0))
     )
+    if dtype == "float64":
+        dims = dims_of(source)
+        apart = emitter.reshaped(source, [dims[0], groups, channels // groups, *dims[2:]])
+        per_channel = [
+            emitter.reshaped(one, [groups, channels // groups, *[1] * (rank - 2)]) for one in (gamma, beta)
+        ]
+        found = _normed(emitter, apart, list(range(2, rank + 1)), node["eps"], per_channel)
+        found = emitter.reshaped(found, dims)
+        return found if len(node.stated) == 1 else [found, None, None]
     found = emitter.emit(
         relax.op.nn.group_norm(source, gamma, beta, groups, 1, list(range(2, rank)), node["eps"])
     )
     return found if len(node.stated) == 1 else [found, None, None]
+
+
+def _normed(
+    emitter: Emitter, source: relax.Expr, axes: Sequence[int], eps: float, affine: Sequence[relax.Expr]
+) -> relax.Expr:
+    """What the operators of norms compute, which have no float64."""
+    emit = emitter.emit
+    mean = emit(relax.op.mean(source, axes, keepdims=True))
+    variance = emit(relax.op.variance(source, axes, keepdims=True))
+    deviation = emit(relax.op.sqrt(emit(relax.op.add(variance, relax.const(eps, "float64")))))
+    found = emit(relax.op.divide(emit(relax.op.subtract(source, mean)), deviation))
+    gamma, beta = affine
+    return emit(relax.op.add(emit(relax.op.multiply(found, gamma)), beta))
 
 
 def _constant(shape: Sequence[int], number: int, dtype: str) -> relax.Expr:

@@ -13,6 +13,7 @@ from tvm import relax
 from .....errors import UnsupportedError
 from ....onnx.dimensions.dims import Dim
 from ...node import Emitter, Node, dims_of, dtype_of, is_tensor
+from ..activations import length
 from ..table import converts_complex
 
 Parts = tuple[relax.Expr, relax.Expr | None]
@@ -132,8 +133,9 @@ def _conjugate(emitter: Emitter, node: Node) -> relax.Expr:
 
 @converts_complex("abs.default")
 def _absolute(emitter: Emitter, node: Node) -> relax.Expr:
-    square = emitter.emit(relax.op.multiply(node["self"], node["self"]))
-    return emitter.emit(relax.op.sqrt(emitter.emit(relax.op.sum(square, [-1]))))
+    real, imaginary = parts_of(emitter, node, "self")
+    assert imaginary is not None
+    return length(emitter, real, imaginary)
 
 
 @converts_complex("angle.default")
@@ -176,20 +178,45 @@ def _product(emitter: Emitter, node: Node) -> relax.Expr:
 
 @converts_complex("div.Tensor", "div.Scalar")
 def _quotient(emitter: Emitter, node: Node) -> relax.Expr:
-    """By a real number, or by the conjugate over the square of the length."""
+    """By a real number, or times the inverse."""
     left, (real, imaginary) = (parts_of(emitter, node, name) for name in ("self", "other"))
     if imaginary is None:
         real_part = emitter.emit(relax.op.divide(left[0], real))
         return pair(
             emitter, real_part, None if left[1] is None else emitter.emit(relax.op.divide(left[1], real))
         )
-    squares = [emitter.emit(relax.op.multiply(part, part)) for part in (real, imaginary)]
-    length = emitter.emit(relax.op.add(*squares))
-    inverse = (
-        emitter.emit(relax.op.divide(real, length)),
-        emitter.emit(relax.op.divide(emitter.emit(relax.op.negative(imaginary)), length)),
+    return _multiplied(emitter, left, _inverse(emitter, real, imaginary), relax.op.multiply)
+
+
+@converts_complex("reciprocal.default")
+def _reciprocal(emitter: Emitter, node: Node) -> relax.Expr:
+    real, imaginary = parts_of(emitter, node, "self")
+    assert imaginary is not None
+    return pair(emitter, *_inverse(emitter, real, imaginary))
+
+
+def _inverse(emitter: Emitter, real: relax.Expr, imaginary: relax.Expr) -> tuple[relax.Expr, relax.Expr]:
+    """The conjugate over the square of the length, of parts whose squares may be beyond the type."""
+    emit = emitter.emit
+    most = emit(relax.op.maximum(emit(relax.op.abs(real)), emit(relax.op.abs(imaginary))))
+    near = [emit(relax.op.divide(part, most)) for part in (real, imaginary)]
+    square = emit(relax.op.add(*(emit(relax.op.multiply(part, part)) for part in near)))
+    divisor = emit(relax.op.multiply(square, most))
+    return (
+        emit(relax.op.divide(near[0], divisor)),
+        emit(relax.op.divide(emit(relax.op.negative(near[1])), divisor)),
     )
-    return _multiplied(emitter, left, inverse, relax.op.multiply)
+
+
+@converts_complex("where.self")
+def _chosen(emitter: Emitter, node: Node) -> relax.Expr:
+    left, right = (parts_of(emitter, node, name) for name in ("self", "other"))
+    zero = relax.const(0.0, _dtype(node))
+    real, imaginary = (
+        emitter.emit(relax.op.where(node["condition"], *(zero if one is None else one for one in both)))
+        for both in zip(left, right, strict=True)
+    )
+    return pair(emitter, real, imaginary)
 
 
 @converts_complex("mm.default", "bmm.default", "matmul.default")

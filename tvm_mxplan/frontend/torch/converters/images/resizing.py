@@ -52,9 +52,18 @@ def _resized(emitter: Emitter, node: Node) -> relax.Expr:
     rule = Rule(method, "align_corners" if corners else "half_pixel", "", _CUBIC)
     dtype = dtype_of(source)
     found = emitter.cast(source, dtype if dtype == "float64" else "float32")
-    for axis in axes:
-        found = resized_along(emitter.builder, found, axis, rule)
+    for axis in reversed(axes):
+        found = _rounded(emitter, resized_along(emitter.builder, found, axis, rule), dtype)
     return emitter.cast(found, dtype)
+
+
+def _rounded(emitter: Emitter, numbers: relax.Expr, dtype: str) -> relax.Expr:
+    """The numbers; for ``dtype`` of integers the nearest ones, which PyTorch makes along each axis."""
+    if "int" not in dtype:
+        return numbers
+    half = relax.const(0.5, dtype_of(numbers))
+    whole = emitter.emit(relax.op.floor(emitter.emit(relax.op.add(numbers, half))))
+    return emitter.emit(relax.op.clip(whole, np.iinfo(dtype).min, np.iinfo(dtype).max))
 
 
 def _axes(source: relax.Expr, node: Node, factors: Sequence[float] | None) -> list[Axis]:
@@ -126,23 +135,26 @@ def _nearest(emitter: Emitter, source: relax.Expr, axes: Sequence[Axis]) -> rela
 def _antialiased(emitter: Emitter, node: Node) -> relax.Expr:
     found = node[next(name for name in ("self", "input") if name in node.operands)]
     dtype = dtype_of(found)
-    if dtype not in ("float32", "float64"):
-        raise UnsupportedError(f"antialiasing of {dtype}; expected float32 or float64")
+    if dtype not in ("float32", "float64", "uint8"):
+        raise UnsupportedError(f"antialiasing of {dtype}; expected float32, float64 or uint8")
+    inner = dtype if "float" in dtype else "float32"
+    found = emitter.cast(found, inner)
     method = "linear" if "_bilinear2d_" in node.operator else "cubic"
     rule = Rule(method, "half_pixel", "", _ANTIALIASED_CUBIC, exclude_outside=True, antialias=True)
-    for axis, factor in zip((2, 3), _factors(node), strict=True):
+    for axis, factor in [*zip((2, 3), _factors(node), strict=True)][::-1]:
         size, result = dims_of(found)[axis], node.result.shape[axis]
         if not isinstance(size, int) or not isinstance(result, int):
             raise UnsupportedError(
                 "antialiasing of an image whose size varies; expected a size that is a number"
             )
         step = _step(size, result, factor, bool(node["align_corners"]))
-        matrix = _weights(size, result, rule, step).astype(dtype)
+        matrix = _weights(size, result, rule, step).astype(inner)
         if axis == 2:
-            found = emitter.emit(relax.op.matmul(relax.const(matrix, dtype), found))
+            found = emitter.emit(relax.op.matmul(relax.const(matrix, inner), found))
         else:
-            found = emitter.emit(relax.op.matmul(found, relax.const(np.ascontiguousarray(matrix.T), dtype)))
-    return found
+            found = emitter.emit(relax.op.matmul(found, relax.const(np.ascontiguousarray(matrix.T), inner)))
+        found = _rounded(emitter, found, dtype)
+    return emitter.cast(found, dtype)
 
 
 def _factors(node: Node) -> Sequence[float | None]:

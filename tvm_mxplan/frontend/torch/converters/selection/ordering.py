@@ -20,8 +20,7 @@ def _kth(emitter: Emitter, node: Node) -> list[relax.Expr]:
     if not dims:
         return [source, relax.const(0, "int64")]
     axis = node["dim"] % len(dims)
-    k = _middle(dims[axis]) if node.operator == "aten.median.dim" else node["k"]
-    values, places = _smallest(emitter, source, k, axis)
+    values, places = _smallest(emitter, source, node.operands.get("k"), axis)
     if not node["keepdim"]:
         values, places = (emitter.emit(relax.op.squeeze(one, [axis])) for one in (values, places))
     return [values, places]
@@ -30,7 +29,7 @@ def _kth(emitter: Emitter, node: Node) -> list[relax.Expr]:
 @converts("median.default")
 def _median(emitter: Emitter, node: Node) -> relax.Expr:
     flat = emitter.emit(relax.op.reshape(node["self"], [-1]))
-    values, _ = _smallest(emitter, flat, _middle(dims_of(flat)[0]), 0)
+    values, _ = _smallest(emitter, flat, None, 0)
     return emitter.reshaped(values, [])
 
 
@@ -40,17 +39,71 @@ def _middle(extent: Dim) -> int:
     return (extent + 1) // 2
 
 
-def _smallest(emitter: Emitter, source: relax.Expr, k: int, axis: int) -> tuple[relax.Expr, relax.Expr]:
-    """The k-th smallest of each row along an axis, counted from 1, and its place, the axis kept."""
-    if "float" in dtype_of(
-        source
-    ):  # an order has no place for NaN; PyTorch's median of a row with one is NaN
-        nan = emitter.emit(relax.op.not_equal(source, source))
-        source = emitter.emit(relax.op.where(nan, relax.const(np.inf, dtype_of(source)), source))
-    found = emitter.emit(relax.op.topk(source, k, axis, "both", largest=False, dtype="int64"))
-    kept = [emitter.emit(relax.TupleGetItem(found, at)) for at in range(2)]
-    values, places = (emitter.emit(relax.op.strided_slice(one, [axis], [k - 1], [k])) for one in kept)
-    return values, places
+def _smallest(
+    emitter: Emitter, source: relax.Expr, k: int | None, axis: int
+) -> tuple[relax.Expr, relax.Expr]:
+    """The k-th smallest of each row along an axis, counted from 1, and its place, the axis kept.
+
+    Without ``k`` it is the middle one, and NaN in a row that has one; else NaN stands behind all numbers.
+    """
+    extent, dtype, emit = dims_of(source)[axis], dtype_of(source), emitter.emit
+    at = _middle(extent) if k is None else k
+    nan = emit(relax.op.not_equal(source, source)) if "float" in dtype else None
+    if nan is not None:  # an order has no place for NaN
+        source = emit(relax.op.where(nan, relax.const(np.inf, dtype), source))
+    found = emit(relax.op.topk(source, at, axis, "both", largest=False, dtype="int64"))
+    kept = [emit(relax.TupleGetItem(found, which)) for which in range(2)]
+    values, places = (emit(relax.op.strided_slice(one, [axis], [at - 1], [at])) for one in kept)
+    if nan is None:
+        return values, places
+    marks = emitter.cast(nan, "int32")
+    many = emit(relax.op.sum(marks, [axis], keepdims=True))
+    numbers = emit(relax.op.subtract(emitter.scalar(extent, "int32"), many))
+    last = emitter.scalar(extent if k is None else k, "int32")
+    lacks = emit(relax.op.less(numbers, last))
+    first = emitter.cast(emit(relax.op.argmax(marks, axis, keepdims=True)), "int64")
+    return (
+        emit(relax.op.where(lacks, relax.const(np.nan, dtype), values)),
+        emit(relax.op.where(lacks, first, places)),
+    )
+
+
+@converts("topk.default")
+def _largest(emitter: Emitter, node: Node) -> list[relax.Expr]:
+    """The k largest or smallest, sorted whether that is asked for or not."""
+    source = node["self"]
+    if not dims_of(source) or node["k"] == 0:
+        return _without_order(emitter, node)
+    found = emitter.emit(
+        relax.op.topk(source, node["k"], node["dim"], "both", largest=node["largest"], dtype="int64")
+    )
+    return [emitter.emit(relax.TupleGetItem(found, at)) for at in range(2)]
+
+
+@converts("sort.default", "sort.stable")
+def _sorted(emitter: Emitter, node: Node) -> list[relax.Expr]:
+    """All elements in their order, equal ones as they stand."""
+    source, axis = node["self"], node["dim"]
+    if not dims_of(source) or 0 in dims_of(source):
+        return _without_order(emitter, node)
+    if dtype_of(source) == "bool":
+        source = emitter.cast(source, "int8")
+    places = emitter.emit(relax.op.argsort(source, axis, bool(node["descending"]), dtype="int64"))
+    values = emitter.emit(relax.op.gather_elements(source, places, axis))
+    return [emitter.cast(values, dtype_of(node["self"])), places]
+
+
+def _without_order(emitter: Emitter, node: Node) -> list[relax.Expr]:
+    """A tensor without axes in order, or no elements."""
+    values, places = node.stated
+    assert values is not None
+    assert places is not None
+    if 0 in values.shape:
+        return [emitter.broadcast(relax.const(0, one.dtype), one.shape) for one in (values, places)]
+    return [
+        emitter.reshaped(node["self"], values.shape),
+        emitter.reshaped(relax.const(0, "int64"), places.shape),
+    ]
 
 
 @converts("cummax.default", "cummin.default")
@@ -69,6 +122,11 @@ def _running_extreme(emitter: Emitter, node: Node) -> list[relax.Expr]:
     for distance in _distances(extent):
         before = [_moved(emitter, tensor, axis, distance, extent) for tensor in (values, places)]
         takes = emitter.emit(better(before[0], values))
+        if "float" in dtype_of(source):  # what follows NaN is NaN
+            nan = emitter.emit(relax.op.isnan(before[0]))
+            own = emitter.emit(relax.op.isnan(values))
+            unless = emitter.emit(relax.op.logical_and(nan, emitter.emit(relax.op.logical_not(own))))
+            takes = emitter.emit(relax.op.logical_or(takes, unless))
         values = emitter.emit(relax.op.where(takes, before[0], values))
         places = emitter.emit(relax.op.where(takes, before[1], places))
     return [values, places]
