@@ -67,14 +67,16 @@ def second() -> Iterator[Engine]:
         yield registry.engine("second")
 
 
-ABOUT_PLANS = {"kept_plans", "add_plans", "plan_title", "plan_versions", "failed_plans"}
+ABOUT_DEVICES = {
+    "device_libraries", "kept_plans", "add_plans", "plan_title", "plan_versions", "failed_plans",
+}  # fmt: skip
 """Answers of libraries whose kernels are planned ahead, for a device."""
 
 
 def test_onednn_overrides_every_answer() -> None:
     assert len(PUBLIC) > 15
     left = {name for name in PUBLIC if getattr(OneDNNEngine, name) is getattr(Engine, name)}
-    assert left == ABOUT_PLANS and not OneDNNEngine.keeps_plans
+    assert left == ABOUT_DEVICES and not OneDNNEngine.keeps_plans
 
 
 def test_a_library_that_has_nothing() -> None:
