@@ -24,12 +24,12 @@ _NUMBERS = (
 
 
 _PLACES = ("cudaDeviceId", "pciDeviceId")
-"""Where the GPU is in its machine, which plans do not depend on."""
+"""The GPU's slot in its machine, which plans do not depend on."""
 
 
 @dataclass(frozen=True)
 class Device:
-    """A GPU; ``text`` are all its properties but its place, as JSON with sorted keys."""
+    """A GPU; ``text`` are all its properties but its slot, as JSON with sorted keys."""
 
     name: str
     sm: int

@@ -20,7 +20,7 @@ _MOST_AXES = 5
 
 
 def info(program: ir.Program, step: ir.Step) -> StepInfo | None:
-    """What is known of a step that such a function runs, with an error where none does; None of others."""
+    """The description of a step that such a function runs, with an error where none does; None of others."""
     if isinstance(step.attrs, ir.Reorder):
         return _reorder(program, step)
     if isinstance(step.attrs, ir.Concat | ir.Slice):

@@ -161,7 +161,7 @@ def _scaled(site: Site, mask: relax.Expr, scale: float) -> relax.Expr:
 
 
 def _joined(site: Site, masks: tuple[relax.Expr | _Choice, ...], dtype: str) -> relax.Expr | None:
-    """What does the same as all masks when it is added.
+    """The one mask that does the same as all when it is added.
 
     A row of which nothing is left has equal scores everywhere: choices of one number are one number as large
     as there is, which no score changes. Beside what is added, which may be as far, they stay what they are.

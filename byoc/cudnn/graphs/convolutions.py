@@ -58,7 +58,7 @@ def _product(b: GraphBuilder, attrs: ir.Convolution | ir.Deconvolution, kind: st
 
 
 def _is_depthwise(b: GraphBuilder, attrs: ir.Convolution | ir.Deconvolution) -> bool:
-    return attrs.groups == b.shape(b.place("src"))[1] > 1
+    return isinstance(attrs, ir.Convolution) and attrs.groups == b.shape(b.place("src"))[1] > 1
 
 
 def _maximum(b: GraphBuilder, x: int) -> int:

@@ -68,6 +68,10 @@ static_assert(mxplan::kCudnnBfloat16 == CUDNN_DATA_BFLOAT16);
 static_assert(mxplan::kCudnnSoftmaxAccurate == CUDNN_SOFTMAX_ACCURATE);
 static_assert(mxplan::kCudnnSoftmaxLog == CUDNN_SOFTMAX_LOG);
 static_assert(mxplan::kCudnnSoftmaxChannel == CUDNN_SOFTMAX_MODE_CHANNEL);
+static_assert(mxplan::kCudnnPoolMax == CUDNN_POOLING_MAX);
+static_assert(mxplan::kCudnnPoolWithPadding == CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING);
+static_assert(mxplan::kCudnnPoolWithoutPadding == CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING);
+static_assert(mxplan::kCudnnPropagateNan == CUDNN_PROPAGATE_NAN);
 
 std::vector<uint8_t> Bytes(const std::string& text) { return {text.begin(), text.end()}; }
 

@@ -90,6 +90,10 @@ class Plans:
         with self._lock:
             return self._settled.setdefault(descriptor, found)
 
+    def candidates(self, descriptor: str, dtype: str) -> dict[str, Any]:
+        """The planner's answer with the plan of each of the first engines that build; see ``measured.chosen``."""
+        return self._asked(descriptor, dtype, candidates=MOST_CANDIDATES)
+
     def _fastest(self, times: EngineTimes, descriptor: str, dtype: str) -> dict[str, Any] | None:
         """The answer with the engine that is known to be fastest, or measured now; None of neither."""
         question = json.dumps([json.loads(descriptor), self.rules.tf32, self.rules.deterministic])
@@ -100,8 +104,8 @@ class Plans:
         if not times.may_measure():
             return None
         with times.spending():
-            answer = self._asked(descriptor, dtype, candidates=MOST_CANDIDATES)
-            measured = measure(answer, self._record_of, json.loads(descriptor))
+            answer = self.candidates(descriptor, dtype)
+            measured = measure(answer, self.record_of, json.loads(descriptor))
         if not measured:
             return None
         times.keep(question, title_of(json.loads(descriptor)), measured, RUNS)
@@ -162,9 +166,10 @@ class Plans:
         if "plan" not in answer:
             raise UnsupportedError(f"{step.kind} {step.name}: {answer['error']}")
         spare = self.spare(descriptor, dtype)
-        return self._record_of([engine_plan(one) for one in (answer, spare) if one is not None])
+        return self.record_of([engine_plan(one) for one in (answer, spare) if one is not None])
 
-    def _record_of(self, plans: Sequence[EnginePlan]) -> bytes:
+    def record_of(self, plans: Sequence[EnginePlan]) -> bytes:
+        """The bytes of plans for the device, as a step carries them."""
         device = self.device
         record = PlanRecord(
             library.cudnn_version(),

@@ -55,7 +55,7 @@ CudnnDescriptor Describe(const std::string& dtype, const Extents& tensor) {
   return made;
 }
 
-// What stands around an axis, the axis in the middle: all a softmax depends on.
+// Extents around an axis, the axis in the middle: all a softmax depends on.
 Extents Around(const Dims& dims, const PhysicalLayout& layout, size_t axis) {
   const int64_t inner = layout.strides[axis];
   int64_t elements = 1;

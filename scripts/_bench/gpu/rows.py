@@ -45,7 +45,7 @@ def line(cells: Sequence[str]) -> str:
 
 
 def rule(columns: int) -> str:
-    """What stands between the header and the rows."""
+    """The line between the header and the rows."""
     return line(["---", *["---:"] * (columns - 1)])
 
 

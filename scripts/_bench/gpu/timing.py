@@ -24,7 +24,7 @@ clock = time.perf_counter
 
 @dataclass
 class Outcome:
-    """What one engine did on one case."""
+    """The outcome of one engine on one case."""
 
     engine: Engine
     runner: Runner | None = None
@@ -35,7 +35,7 @@ class Outcome:
     bursts: list[float] = field(default_factory=list)
     """Seconds of a call, by round."""
     reason: str = ""
-    """Why it has no times."""
+    """The reason where it has no times, else empty."""
 
     @property
     def ok(self) -> bool:

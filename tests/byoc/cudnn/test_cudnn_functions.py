@@ -1,4 +1,4 @@
-"""Which steps cuDNN's own functions run, and which chains products leave to other steps."""
+"""Steps that cuDNN's own functions run, and chains that products leave to other steps."""
 
 from __future__ import annotations
 

@@ -23,7 +23,6 @@ _DROPOUTS = tuple(
     for kind in ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout")
     for name in (kind, f"{kind}_")
 )
-
 _ALPHA_DROPOUTS = tuple(name for name in _DROPOUTS if "alpha" in name)
 _INSTANCE_NORM = "aten.instance_norm.default"
 
@@ -54,10 +53,9 @@ def with_modes(graph_module: Any) -> None:
 
 def _check(node: Any, name: str) -> None:
     """UnsupportedError for what a step would compute otherwise than PyTorch does."""
-    where = f"exported program: {name} in {module_path(node.meta)}"
     if name in _ALPHA_DROPOUTS and node.args[2]:
         raise UnsupportedError(
-            f"{where}: an alpha dropout cannot be trained yet; use nn.Dropout, or leave it out"
+            f"{_called(node)}: an alpha dropout cannot be trained yet; use nn.Dropout, or leave it out"
         )
     if name == _INSTANCE_NORM and node.args[3] is not None:
         raise UnsupportedError(

@@ -21,12 +21,12 @@ def reached(function: relax.Function, results: Sequence[relax.Expr]) -> set[rela
     PyTorch has no gradient for other weights, rather than zeros, and its optimisers leave them alone: they
     neither decay nor move on by their momentum.
     """
-    found = {var for result in results for var in _variables(result)}
+    found = {var for result in results for var in relax.analysis.free_vars(result)}
     for block in reversed(function.body.blocks):
         for binding in reversed(block.bindings):
             value = getattr(binding, "value", None)
             if binding.var in found and value is not None and is_float(binding.var.ty) and not stops(value):
-                found.update(_variables(value))
+                found.update(relax.analysis.free_vars(value))
     return found
 
 
@@ -37,7 +37,8 @@ def check_gradients(function: relax.Function, loss: relax.Expr, wanted: Sequence
     depends = set(wanted)
     for binding in bindings:
         value = binding.value
-        if not depends.intersection(_variables(value)) or not is_float(binding.var.ty) or stops(value):
+        read = relax.analysis.free_vars(value)
+        if not depends.intersection(read) or not is_float(binding.var.ty) or stops(value):
             continue
         depends.add(binding.var)
         if binding.var not in reaches or not isinstance(value, relax.Call):
@@ -57,15 +58,3 @@ def is_float(kind: tvm.ir.Type) -> bool:
     if isinstance(kind, relax.TupleType):
         return any(is_float(field) for field in kind.fields)
     return isinstance(kind, relax.TensorType) and str(kind.dtype) in FLOATS
-
-
-def _variables(expr: relax.Expr) -> list[relax.Var]:
-    if isinstance(expr, relax.Var):
-        return [expr]
-    if isinstance(expr, relax.Tuple):
-        return [var for field in expr.fields for var in _variables(field)]
-    if isinstance(expr, relax.TupleGetItem):
-        return _variables(expr.tuple_value)
-    if isinstance(expr, relax.Call):
-        return [var for arg in expr.args for var in _variables(arg)]
-    return []

@@ -122,9 +122,8 @@ def _mean_variance_normalization(emitter: Emitter, node: Node) -> Value:
     for _ in range(2):
         centred = emit(relax.op.subtract(centred, relax.op.mean(centred, axes, keepdims=True)))
     variance = emit(relax.op.mean(relax.op.multiply(centred, centred), axes, keepdims=True))
-    deviation = relax.op.add(
-        relax.op.sqrt(variance), constant(1e-9, dtype_of(wide))
-    )  # as ONNX's own function
+    # As ONNX's own function has it.
+    deviation = relax.op.add(relax.op.sqrt(variance), constant(1e-9, dtype_of(wide)))
     result = emit(relax.op.divide(centred, deviation))
     return result if dtype_of(wide) == dtype else emit(relax.op.astype(result, dtype))
 

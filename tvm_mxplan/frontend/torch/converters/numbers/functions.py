@@ -19,8 +19,11 @@ from .bits import shifted
 
 _OPERATORS: dict[str, Callable[[relax.Expr], relax.Expr]] = {
     name: getattr(relax.op, name)
-    for name in ("acos", "asin", "atan", "cos", "cosh", "erf", "exp", "rsqrt", "sigmoid", "sin", "sqrt")
-} | {"tan": relax.op.tan, "tanh": relax.op.tanh}
+    for name in (
+        *("acos", "asin", "atan", "cos", "cosh", "erf", "exp", "rsqrt", "sigmoid", "sin", "sqrt", "tan"),
+        "tanh",
+    )
+}
 
 
 @converts(*(f"{name}.default" for name in _OPERATORS))
