@@ -91,7 +91,7 @@ class Plans:
             return self._settled.setdefault(descriptor, found)
 
     def candidates(self, descriptor: str, dtype: str) -> dict[str, Any]:
-        """The planner's answer with the plan of each of the first engines that build; see ``measured.chosen``."""
+        """The answer with the plan of each of the first engines that build; see ``measured.chosen``."""
         return self._asked(descriptor, dtype, candidates=MOST_CANDIDATES)
 
     def _fastest(self, times: EngineTimes, descriptor: str, dtype: str) -> dict[str, Any] | None:
