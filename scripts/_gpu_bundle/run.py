@@ -20,6 +20,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 ROOT = Path(__file__).resolve().parents[2]
 _LEAST = 20.0
@@ -39,13 +40,25 @@ class Step:
     arguments: tuple[str, ...]
     seconds: int
     settings: Mapping[str, str] = field(default_factory=dict)
-    """Environment variables of the process."""
+    """Environment variables of the process; {results} in them is the folder."""
 
 
-def _bench(name: str, seconds: int, models: str, kinds: str, batch: str, *arguments: str) -> Step:
+def _bench(
+    name: str,
+    seconds: int,
+    models: str,
+    kinds: str,
+    batch: str,
+    *arguments: str,
+    settings: Mapping[str, str] = MappingProxyType({}),
+) -> Step:
     """Begins no case in the last third: the one that has begun ends, mostly."""
     cases = ("--models", models, "--kinds", kinds, "--batch", batch, *arguments)
-    return Step(name, ("-m", "_bench", "gpu", *cases, "--seconds", str(seconds * 2 // 3)), seconds)
+    return Step(name, ("-m", "_bench", "gpu", *cases, "--seconds", str(seconds * 2 // 3)), seconds, settings)
+
+
+_COMPILED = ("--engines", "ours,torch_graph,torch", "--prepare-seconds", "360")
+_KERNELS = {"TRITON_CACHE_DIR": "{results}/triton"}
 
 
 _TESTS = ("-m", "pytest", "-q", "-m", "gpu", "-p", "no:cacheprovider", "-rfE")
@@ -58,13 +71,18 @@ STEPS = (
         150,
         _FEW_THREADS,
     ),
-    _bench("resnet50_f16", 150, "resnet50", "f16", "1,8,64"),
+    _bench("resnet50_f16", 60, "resnet50", "f16", "1,8,64", "--engines", "ours,torch_graph", "--kernels"),
+    _bench("mobilenet_f16", 60, "mobilenet_v2", "f16", "1,64", "--engines", "ours,torch_graph", "--kernels"),
     _bench("resnet50_tf32", 50, "resnet50", "tf32", "1,8", "--engines", "ours,torch_graph"),
-    _bench("mobilenet_f16", 50, "mobilenet_v2", "f16", "1,64", "--engines", "ours,torch_graph"),
-    _bench("vgg19_f16", 35, "vgg19", "f16", "1,8", "--engines", "ours,torch_graph"),
-    _bench("resnet50_tvm", 35, "resnet50", "f16", "1", "--engines", "ours,tvm", "--starts", "--kernels"),
+    _bench("resnet50_tvm", 90, "resnet50", "f16", "1", "--engines", "ours,tvm", "--starts"),
+    _bench("vgg19_f16", 40, "vgg19", "f16", "1,8", "--engines", "ours,torch_graph"),
+    *(
+        _bench(f"resnet50_compiled_{batch}", 420, "resnet50", "f16", batch, *_COMPILED, settings=_KERNELS)
+        for batch in ("64", "1", "8")
+    ),
 )
-"""The most important first: what the GPU is, right answers, then times.  All fit into `MINUTES`."""
+"""The most important first: what the GPU is, right answers, then times, all of which fit into `MINUTES`; then
+torch.compile, which takes minutes for a network at a batch (its kernels are kept for the next try)."""
 
 
 def run(results: Path, steps: Sequence[Step], seconds: float) -> bool:
@@ -95,6 +113,7 @@ def _call(step: Step, results: Path, seconds: float) -> int | None:
     """The status of a step's process, None where its time was over; what it began ends with it."""
     words = {"results": str(results.resolve()), "workers": _workers()}
     arguments = [word.format(**words) for word in step.arguments]
+    settings = {name: value.format(**words) for name, value in step.settings.items()}
     command = [sys.executable, *filter(None, arguments)]
     with (results / f"{step.name}.log").open("wb") as log:
         process = subprocess.Popen(
@@ -103,7 +122,7 @@ def _call(step: Step, results: Path, seconds: float) -> int | None:
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            env={**os.environ, **step.settings},
+            env={**os.environ, **settings},
         )
         try:
             return process.wait(seconds)

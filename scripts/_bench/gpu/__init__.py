@@ -5,7 +5,7 @@ engines   how each engine prepares a case and answers it
 answers   the right answer: float64 on the GPU where PyTorch is, else on the CPU
 timing    answers judged, then bursts of calls in turns
 kernels   the GPU's time by kernels
-starts    a fresh process up to its first answer
+starts    fresh processes up to their first answers
 rows      the table
 main      the command line
 """

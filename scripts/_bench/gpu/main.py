@@ -78,24 +78,25 @@ def _measured(options: argparse.Namespace, what: tuple[str, str, int], folder: P
     except Exception as error:  # a file that is no model, or one that nothing can answer
         _say(f"bench gpu: {name} {kind} batch {batch}: {answers.reason(error)}")
         return False
-    found = timing.measure(case, [ENGINES[one] for one in options.engines], right, options.rounds)
-    first_answer = _first_answer(case, found) if options.starts else None
-    print(rows.line(rows.row(case.title, batch, found, options.starts, first_answer)), flush=True)
+    wanted = [ENGINES[one] for one in options.engines]
+    found = timing.measure(case, wanted, right, options.rounds, options.prepare_seconds)
+    first_answers = _first_answers(case, found) if options.starts else None
+    print(rows.line(rows.row(case.title, batch, found, first_answers)), flush=True)
     if options.kernels:
         _tell_kernels(case, found)
     return all(outcome.ok for outcome in found.values() if outcome.engine.ours)
 
 
-def _first_answer(case: Case, found: dict[str, Outcome]) -> float | None:
-    """Seconds of a fresh process, with the library of ours that comes first."""
+def _first_answers(case: Case, found: dict[str, Outcome]) -> dict[str, float]:
+    """Seconds of fresh processes, the library that of ours which comes first."""
     for outcome in found.values():
         if outcome.runner is not None and outcome.runner.executable is not None:
             try:
-                return starts.first_answer_s(outcome.runner.executable, case)
+                return starts.first_answers_s(outcome.runner.executable, case)
             except Exception as error:
-                _say(f"bench gpu: {case.title} batch {case.batch}: first answer: {answers.reason(error)}")
-                return None
-    return None
+                _say(f"bench gpu: {case.title} batch {case.batch}: first answers: {answers.reason(error)}")
+                break
+    return {}
 
 
 def _tell_kernels(case: Case, found: dict[str, Outcome]) -> None:
@@ -140,7 +141,15 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--rounds", type=_number, default=7, help="bursts of each engine (7)")
     parser.add_argument("--seconds", type=float, help="no case begins after so many")
-    parser.add_argument("--starts", action="store_true", help="time a fresh process up to its first answer")
+    parser.add_argument(
+        "--prepare-seconds",
+        type=float,
+        default=0.0,
+        help="an engine that takes longer to compile and answer is a dash",
+    )
+    parser.add_argument(
+        "--starts", action="store_true", help="time fresh processes up to their first answers"
+    )
     parser.add_argument(
         "--kernels",
         action="store_true",

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from ..harness.table import NOTHING
 from .engines import ENGINES
+from .starts import WAYS
 from .timing import Outcome
-
-FIRST_ANSWER = "first answer s"
 
 
 def header(names: Sequence[str], starts: bool) -> list[str]:
-    """Columns for engines: times, ratios of ours to each peer, errors, seconds of compilation."""
+    """Columns for engines: times, ratios of ours to each peer, errors, seconds of compilation, first answers."""
     return [
         "model",
         "batch",
@@ -20,14 +19,14 @@ def header(names: Sequence[str], starts: bool) -> list[str]:
         *(f"{ours} / {peer}" for ours, peer in _pairs(names)),
         *(f"{name} error" for name in names),
         *(f"{name} compile s" for name in names),
-        *([FIRST_ANSWER] if starts else []),
+        *(f"{way} s" for way in WAYS if starts),
     ]
 
 
 def row(
-    title: str, batch: int, outcomes: Mapping[str, Outcome], starts: bool, first_answer: float | None
+    title: str, batch: int, outcomes: Mapping[str, Outcome], first_answers: Mapping[str, float] | None
 ) -> list[str]:
-    """The cells of a case, in the order of `header`."""
+    """The cells of a case, in the order of `header`; ``first_answers`` where it has columns for them."""
     seconds = {name: outcome.seconds for name, outcome in outcomes.items()}
     return [
         title,
@@ -36,7 +35,7 @@ def row(
         *(_cell(_ratio(seconds[ours], seconds[peer]), ".3f") for ours, peer in _pairs(list(outcomes))),
         *(_cell(outcome.error, ".1e") for outcome in outcomes.values()),
         *(_cell(outcome.compile_s, ".1f") for outcome in outcomes.values()),
-        *([_cell(first_answer, ".2f")] if starts else []),
+        *(_cell(first_answers.get(way), ".2f") for way in WAYS if first_answers is not None),
     ]
 
 

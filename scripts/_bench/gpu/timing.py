@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -51,12 +53,25 @@ class Outcome:
 
 
 def measure(
-    case: Case, engines: Sequence[Engine], right: Sequence[np.ndarray], rounds: int
+    case: Case,
+    engines: Sequence[Engine],
+    right: Sequence[np.ndarray],
+    rounds: int,
+    prepare_seconds: float = 0.0,
 ) -> dict[str, Outcome]:
-    """Outcomes by the engines' names; what an engine throws is the reason of its outcome."""
+    """Outcomes by the engines' names; what an engine throws is the reason of its outcome.
+
+    An engine has ``prepare_seconds`` to prepare and answer, 0 for as long as it takes: what comes later is
+    its reason, and the others are timed.
+    """
     outcomes = [Outcome(engine) for engine in engines]
     for outcome in outcomes:
-        _guarded(outcome, case, lambda one: _judge(one, case, right))
+        try:
+            with _limited(prepare_seconds):
+                _guarded(outcome, case, lambda one: _judge(one, case, right))
+        except _Late:
+            outcome.fail(f"not prepared in {prepare_seconds:g} s")
+            _say(case, outcome, outcome.reason)
     calls: dict[str, int] = {}
     for outcome in outcomes:
         _guarded(outcome, case, lambda one: calls.update({one.engine.name: _calls_of_a_burst(one)}))
@@ -64,6 +79,26 @@ def measure(
         for outcome in outcomes:
             _guarded(outcome, case, lambda one: one.bursts.append(_burst(one, calls[one.engine.name])))
     return {outcome.engine.name: outcome for outcome in outcomes}
+
+
+class _Late(BaseException):
+    """No Exception: compilers take one for a choice that failed, and go on."""
+
+
+@contextmanager
+def _limited(seconds: float) -> Iterator[None]:
+    """Raises `_Late` in what takes longer, as soon as Python runs and each second again; 0 for no limit."""
+
+    def over(*_: object) -> None:
+        raise _Late
+
+    before = signal.signal(signal.SIGALRM, over)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _guarded(outcome: Outcome, case: Case, do: Callable[[Outcome], object]) -> None:

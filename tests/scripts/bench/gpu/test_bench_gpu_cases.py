@@ -150,11 +150,13 @@ def test_ours_differ_by_their_options(
     assert [value.dtype for value in runner.run()] == [cases.KINDS[kind]] and ENGINES[name].ours
 
 
-def test_a_fresh_process_answers_a_library(tmp_path: Path) -> None:
-    """For the CPU: the process asks the library where it runs."""
+def test_fresh_processes_answer(tmp_path: Path) -> None:
+    """For the CPU: the process asks the library where it runs, and compiles for the target that is named."""
     case = case_of(zoo.TINY, tmp_path, kind="f32")
     executable = tvm_mxplan.compile(case.model(), options={"cache": "disabled"})
-    assert 0.05 < starts.first_answer_s(executable, case) < starts.LIMIT
+    seconds = starts.first_answers_s(executable, case, "dnnl, llvm")
+    assert tuple(seconds) == starts.WAYS and all(0.05 < one < starts.LIMIT for one in seconds.values())
+    assert list((tmp_path / "kept" / "tuning").iterdir())
 
 
 def test_a_process_without_an_answer_is_told(tmp_path: Path) -> None:
@@ -162,6 +164,6 @@ def test_a_process_without_an_answer_is_told(tmp_path: Path) -> None:
         def export(self, path: Path) -> None:
             path.write_bytes(b"no library")
 
-    case = case_of(zoo.TINY, tmp_path)
+    case = case_of(zoo.TINY, tmp_path, kind="f32")
     with pytest.raises(RuntimeError, match=r"a process ended with status 1 without an answer: .*Error"):
-        starts.first_answer_s(Broken(), case)  # type: ignore[arg-type]
+        starts.first_answers_s(Broken(), case, "dnnl, llvm")  # type: ignore[arg-type]
