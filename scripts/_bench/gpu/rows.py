@@ -11,7 +11,7 @@ from .timing import Outcome
 
 
 def header(names: Sequence[str], starts: bool) -> list[str]:
-    """Columns for engines: times, ratios of ours to each peer, errors, seconds of compilation, first answers."""
+    """Columns for engines: times, ratios of ours to each peer, errors, seconds to compile, first answers."""
     return [
         "model",
         "batch",
