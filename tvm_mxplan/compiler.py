@@ -132,7 +132,7 @@ def _told_of_shapes(mod: tvm.IRModule) -> Iterator[None]:
 def _engine_tuning(
     options: Options, target: ParsedTarget, progress: Callback | None, records: Path | None, place: Place
 ) -> EngineTuning | None:
-    """What is measured, or known, of the engines of a GPU's library; None where nothing is."""
+    """Times of the engines of a GPU's library, measured or known; None where there are none."""
     if not (options.tunes and target.has_gpu) or environment.disabled():
         return None
     if place.elsewhere:

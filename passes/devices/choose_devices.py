@@ -86,7 +86,7 @@ class ChooseDevices:
         return ""
 
     def _asked(self, mod: tvm.IRModule, device: str) -> tvm.IRModule:
-        """What libraries of one device would take, asked alone."""
+        """Asks the libraries of one device alone which operators they would take."""
         alone, _ = self._alone(device)
         return DispatchOperators(replace(self.preference, implementations=alone))(mod)
 
