@@ -58,8 +58,7 @@ void BuildPRelu(StepBuilder* b) {
   b->Add<dnnl::prelu_forward>({{DNNL_ARG_SRC, b->Id("src")},
                                {DNNL_ARG_WEIGHTS, b->Id("weights")},
                                {DNNL_ARG_DST, b->Id("dst")}},
-                              dnnl::prop_kind::forward_inference, b->Fixed("src"),
-                              b->Weights("weights"), b->Desc("dst"));
+                              b->Fixed("src"), b->Weights("weights"), b->Desc("dst"));
 }
 
 }  // namespace mxplan
