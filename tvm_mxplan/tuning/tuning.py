@@ -46,7 +46,7 @@ class Tuning:
     Raises
     ------
     InvalidInputError : the file of records to start from, or ``output``, cannot be used.
-    UnsupportedError : the strategy needs what that machine has not.
+    UnsupportedError : that machine lacks what the strategy needs.
     """
 
     def __init__(

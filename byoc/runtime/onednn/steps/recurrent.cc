@@ -25,7 +25,7 @@ dnnl::rnn_direction Direction(const StepBuilder& b) {
   return dnnl::rnn_direction::bidirectional_concat;
 }
 
-// Operands as descriptors, empty ones for roles that the step has not, and their bindings.
+// Operands as descriptors, empty ones for roles that the step lacks, and their bindings.
 //
 // oneDNN 3.2 reads rows by their stride, also where there is only one: other names of the plain
 // placement make its kernels crash, so all are called plain.

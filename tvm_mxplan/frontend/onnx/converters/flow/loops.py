@@ -154,7 +154,7 @@ class _Turn:
     def arguments(
         self, level: relax.Expr, turn: relax.Expr, alive: relax.Expr, values: Sequence[relax.Expr]
     ) -> list[relax.Expr]:
-        """Arguments of a call from inside: all stay as they are but the level and what turns hand on."""
+        """Arguments of a call from inside: only the level and what turns hand on are new."""
         return [level, turn, self.turns, alive, *values, *self.captured.values()]
 
     def body(self, loop: Loop) -> list[Value]:
