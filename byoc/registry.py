@@ -13,7 +13,6 @@ entry point in the group ``tvm_mxplan.libraries``; docs/adding_a_backend.md show
 from __future__ import annotations
 
 import functools
-import importlib.metadata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -125,6 +124,8 @@ def register_installed() -> dict[str, str]:
     -------
     failed : the reason for each that cannot be used, by the name of its entry point.
     """
+    import importlib.metadata  # takes as long as all else here, and is rarely wanted
+
     failed = {}
     for entry in importlib.metadata.entry_points(group=GROUP):
         try:
